@@ -1,0 +1,2 @@
+//! eastwest qualifies a cluster network.
+fn main() {}

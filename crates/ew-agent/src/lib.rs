@@ -1,0 +1,1 @@
+//! eastwest on one host: runs flows, reads counters, holds no opinion

@@ -1,0 +1,1 @@
+//! Derived numbers, statistics, expectation against measurement, one rule per cause: pure

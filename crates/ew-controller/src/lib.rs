@@ -1,0 +1,1 @@
+//! Launch, sync, arm, run, collect, repair: emits one stream of run events

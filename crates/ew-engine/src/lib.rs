@@ -1,0 +1,1 @@
+//! Workloads on OS threads: connects flows, moves bytes, counts them inside the window

@@ -1,0 +1,1 @@
+//! Starts agents (local, lab, ssh), hands back byte-stream links, always tears down

@@ -1,0 +1,1 @@
+//! An emulated leaf-spine cluster in network namespaces, with faults

@@ -1,0 +1,133 @@
+//! The one event enum that every live view and the recorder consume.
+
+use crate::facts::{HostFacts, HostSample};
+use crate::inventory::{HostId, Inventory};
+use crate::plan::{Plan, RoundIndex, StageIndex};
+use crate::record::FlowRecord;
+use crate::run::Outcome;
+use serde::{Deserialize, Serialize};
+
+/// An event with its times, one line of `events.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordedEvent {
+    /// Since the run began, controller's monotonic clock.
+    pub at_ns: u64,
+    /// What happened.
+    pub event: RunEvent,
+}
+
+/// What happens in a run, in order.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "type", content = "data")]
+pub enum RunEvent {
+    /// The plan is made and the launch begins.
+    RunStarted {
+        /// Who takes part.
+        inventory: Inventory,
+        /// What will happen.
+        plan: Plan,
+    },
+    /// An agent said hello and its version fits.
+    HostUp {
+        /// Which.
+        host: HostId,
+        /// What it says of its host.
+        facts: HostFacts,
+        /// Time from launch to hello.
+        launch_ns: u64,
+    },
+    /// A host could not be brought up.
+    HostFailed {
+        /// Which.
+        host: HostId,
+        /// In the launcher's own words (for ssh: ssh's stderr).
+        message: String,
+    },
+    /// A clock estimate, made before each stage.
+    ClockSynced {
+        /// Which.
+        host: HostId,
+        /// Agent's monotonic clock minus the controller's.
+        offset_ns: i64,
+        /// The offset is right within this (half the least round trip).
+        error_ns: u64,
+    },
+    /// The stage's rounds have been sent and the start time set.
+    StageStarted {
+        /// Which.
+        stage: StageIndex,
+        /// Hosts that take part.
+        hosts_alive: u32,
+    },
+    /// All reports of a round are in, or its deadline passed.
+    RoundFinished {
+        /// Which stage.
+        stage: StageIndex,
+        /// Which round.
+        round: RoundIndex,
+        /// One per planned flow, missing ones included.
+        records: Vec<FlowRecord>,
+    },
+    /// The stage is over.
+    StageFinished {
+        /// Which.
+        stage: StageIndex,
+    },
+    /// Raw counters of one host.
+    HostSampled {
+        /// Which.
+        host: HostId,
+        /// The counters.
+        sample: HostSample,
+    },
+    /// Connections that a host's data port refused (no token, garbage, silence), since its start.
+    Strangers {
+        /// Which.
+        host: HostId,
+        /// How many.
+        count: u64,
+    },
+    /// Live rate of the whole fleet, about once a second. Not recorded.
+    Progress {
+        /// Sum over hosts of payload received.
+        bits_per_sec: f64,
+        /// Hosts alive.
+        hosts_alive: u32,
+        /// Estimated time left.
+        left_ns: u64,
+    },
+    /// A host stopped answering after it had been up.
+    HostLost {
+        /// Which.
+        host: HostId,
+        /// How it was noticed.
+        message: String,
+    },
+    /// A lost host answers again.
+    HostReturned {
+        /// Which.
+        host: HostId,
+    },
+    /// Something the user should know that is not a finding.
+    Warning {
+        /// In words, with a remedy.
+        message: String,
+    },
+    /// The user asked to stop.
+    Interrupted,
+    /// All is collected and the fleet is torn down.
+    RunFinished {
+        /// How it ended.
+        outcome: Outcome,
+        /// Hosts that could not be proved clean, by name, with the reason.
+        unclean: Vec<(String, String)>,
+    },
+}
+
+impl RunEvent {
+    /// Whether the event only feeds live views and is not written to the run.
+    #[must_use]
+    pub fn is_live_only(&self) -> bool {
+        matches!(self, Self::Progress { .. })
+    }
+}

@@ -1,0 +1,115 @@
+//! What an agent says of its host, and raw host counters.
+
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+
+/// Facts that do not change during a run, read by the agent at start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -n`.
+    pub hostname: String,
+    /// `uname -m`.
+    pub architecture: String,
+    /// Online CPUs.
+    pub cpus: u32,
+    /// Soft limit of open files.
+    pub open_files_limit: Option<u64>,
+    /// Network interfaces except loopback, in kernel order.
+    pub interfaces: Vec<InterfaceFacts>,
+    /// Wall clock when the facts were read, ns since 1970.
+    pub realtime_ns: u64,
+    /// Whether the kernel says the clock is disciplined (adjtimex). `None` when unknown.
+    pub clock_synchronised: Option<bool>,
+    /// Tools found on PATH with their version lines, for example ("iperf3", "iperf 3.12 ...").
+    pub tools: Vec<(String, String)>,
+}
+
+/// One network interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct InterfaceFacts {
+    /// For example `eth0`.
+    pub name: String,
+    /// `/sys/class/net/*/speed`. `None` when unknown or not meaningful (virtual devices such as veth report a constant).
+    pub speed_bits_per_sec: Option<f64>,
+    /// Maximum transmission unit.
+    pub mtu_bytes: Option<u32>,
+    /// Driver name, for example `mlx5_core`, `veth`.
+    pub driver: Option<String>,
+    /// `full` or `half`.
+    pub duplex: Option<String>,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Whether the link is up.
+    pub up: bool,
+}
+
+/// Raw host counters at one instant, as the kernel keeps them since boot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostSample {
+    /// Agent's monotonic clock.
+    pub agent_ns: u64,
+    /// How late the reading was against its schedule.
+    pub late_ns: u64,
+    /// One per online CPU, in order.
+    pub cpus: Vec<CpuCounters>,
+    /// One per interface except loopback.
+    pub interfaces: Vec<InterfaceCounters>,
+}
+
+/// `/proc/stat` line of one CPU, in clock ticks (USER_HZ, 100 per second).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuCounters {
+    /// CPU number.
+    pub cpu: u32,
+    /// user, includes guest.
+    pub user_ticks: u64,
+    /// nice.
+    pub nice_ticks: u64,
+    /// system.
+    pub system_ticks: u64,
+    /// idle.
+    pub idle_ticks: u64,
+    /// iowait.
+    pub iowait_ticks: Option<u64>,
+    /// irq.
+    pub irq_ticks: Option<u64>,
+    /// softirq.
+    pub softirq_ticks: Option<u64>,
+    /// steal.
+    pub steal_ticks: Option<u64>,
+}
+
+/// `/proc/net/dev` line of one interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceCounters {
+    /// Interface name.
+    pub name: String,
+    /// Received bytes.
+    pub rx_bytes: u64,
+    /// Received packets.
+    pub rx_packets: u64,
+    /// Receive errors.
+    pub rx_errors: u64,
+    /// Receive drops.
+    pub rx_drops: u64,
+    /// Sent bytes.
+    pub tx_bytes: u64,
+    /// Sent packets.
+    pub tx_packets: u64,
+    /// Send errors.
+    pub tx_errors: u64,
+    /// Send drops.
+    pub tx_drops: u64,
+}
+
+impl HostFacts {
+    /// The interface that carries an address.
+    #[must_use]
+    pub fn interface_with(&self, address: IpAddr) -> Option<&InterfaceFacts> {
+        self.interfaces
+            .iter()
+            .find(|i| i.addresses.contains(&address))
+    }
+}

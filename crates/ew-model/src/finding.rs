@@ -1,0 +1,156 @@
+//! Conclusions: findings and the verdict over them.
+
+use crate::inventory::{HostId, RackId};
+use serde::{Deserialize, Serialize};
+
+/// All findings of a run, worst first, with one sentence on top.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The answer in one sentence.
+    pub sentence: String,
+    /// What it amounts to.
+    pub status: VerdictStatus,
+    /// Worst first.
+    pub findings: Vec<Finding>,
+}
+
+/// What the verdict amounts to; decides the exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictStatus {
+    /// Nothing wrong found (exit 0).
+    NothingWrong,
+    /// There are findings, but none is worse than what was stated (exit 0).
+    AsExpected,
+    /// A finding is worse than stated, or a host is faulty against its peers (exit 1).
+    Worse,
+    /// Hosts or cells are missing, so the answer is not whole (exit 3).
+    Partial,
+    /// There is not enough data for an answer (exit 4).
+    NotDetermined,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Limits the result, not worse than stated.
+    Notice,
+    /// Worse than stated or than its peers.
+    Fault,
+}
+
+/// What a finding is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "type")]
+pub enum Subject {
+    /// One host.
+    Host {
+        /// Which.
+        host: HostId,
+    },
+    /// One direction between two hosts.
+    Pair {
+        /// Sender.
+        src: HostId,
+        /// Receiver.
+        dst: HostId,
+    },
+    /// One direction between two racks.
+    RackPair {
+        /// Sending rack.
+        from: RackId,
+        /// Receiving rack.
+        to: RackId,
+    },
+    /// The whole run.
+    Run,
+}
+
+/// Why, as far as the evidence carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The path between two racks carries less than their hosts could send.
+    Uplink,
+    /// The host sends slower than its peers.
+    SlowSender,
+    /// The host receives slower than its peers.
+    SlowReceiver,
+    /// The host is slow both ways: its link or the host itself.
+    SlowHost,
+    /// Only this pair is slow: a member link, a hash collision, a path.
+    SlowPair,
+    /// The link came up slower than its peers' or than stated.
+    LinkSpeed,
+    /// The MTU differs from the peers'.
+    Mtu,
+    /// A host was lost or never came up.
+    HostMissing,
+    /// Flows could not be measured.
+    CellsMissing,
+    /// Idle round trips are longer than the peers' or than stated.
+    Latency,
+    /// Below expectation, and the evidence does not say why.
+    NotDetermined,
+}
+
+/// One conclusion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// How bad.
+    pub severity: Severity,
+    /// About what.
+    pub subject: Subject,
+    /// Why.
+    pub cause: Cause,
+    /// In words with numbers: "rack2 to rack1 is oversubscribed 4.0:1 (3.9-4.1)".
+    pub sentence: String,
+    /// The measured quantity. `None` for findings without one.
+    pub measured: Option<Quantity>,
+    /// What it was held against.
+    pub expected: Option<Quantity>,
+    /// How sure: 0 to 1.
+    pub confidence: f64,
+    /// What it rests on, each with its place in the run.
+    pub evidence: Vec<Evidence>,
+    /// What a person can do next.
+    pub hint: String,
+}
+
+/// A number with its unit and 95 % interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Quantity {
+    /// Point estimate.
+    pub value: f64,
+    /// Lower end. `None` when there are too few samples for an interval.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+    /// `bits_per_sec`, `ratio`, `ns`, `bytes`, `count`.
+    pub unit: String,
+}
+
+/// One piece of evidence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// In words with numbers.
+    pub text: String,
+    /// Where to look: file and rows, for example `flows.parquet: stage 3, dst host5`.
+    pub source: String,
+}
+
+impl VerdictStatus {
+    /// The documented exit code.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::NothingWrong | Self::AsExpected => 0,
+            Self::Worse => 1,
+            Self::Partial => 3,
+            Self::NotDetermined => 4,
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The nouns of eastwest and nothing else: no I/O, no clock, no runtime.
+//!
+//! Every other crate speaks in these types. Units end names (`_ns`, `_bytes`, `_bits_per_sec`); what was
+//! not measured is `None`, never 0. Types that cross the control link must stay readable by postcard:
+//! no `skip_serializing_if`, no `untagged`, no `flatten`.
+
+pub mod analysis;
+pub mod event;
+pub mod facts;
+pub mod finding;
+pub mod inventory;
+pub mod plan;
+pub mod record;
+pub mod run;
+pub mod scenario;
+pub mod units;
+
+pub use analysis::Analysis;
+pub use event::{RecordedEvent, RunEvent};
+pub use facts::HostFacts;
+pub use finding::{Cause, Finding, Severity, Subject, Verdict};
+pub use inventory::{Host, HostId, Inventory, Rack, RackId};
+pub use plan::{Flow, FlowId, Plan, Round, RoundIndex, Stage, StageIndex};
+pub use record::{FlowOutcome, FlowRecord, TcpInfo};
+pub use run::{Outcome, Run, RunManifest};
+pub use scenario::{Pattern, Scenario, Test, Tool, Workload};

@@ -1,0 +1,121 @@
+//! Scenario x inventory x seed, fully spelled out: stages of rounds of flows. Data, no behaviour.
+
+use crate::inventory::HostId;
+use crate::scenario::{Expect, Pattern, Workload};
+use serde::{Deserialize, Serialize};
+
+/// Number of a flow, unique in its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct FlowId(pub u32);
+
+/// Index of a stage in [`Plan::stages`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StageIndex(pub u32);
+
+/// Index of a round in its stage. Repair rounds continue the count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RoundIndex(pub u32);
+
+/// Everything a run will do. Same scenario, inventory and seed: same plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed all draws came from.
+    pub seed: u64,
+    /// What the user stated.
+    pub expect: Expect,
+    /// In order of execution.
+    pub stages: Vec<Stage>,
+    /// Tests left out for the time budget, by name.
+    pub dropped_tests: Vec<String>,
+}
+
+/// One test's rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// The test's name.
+    pub name: String,
+    /// The test's pattern.
+    pub pattern: Pattern,
+    /// What the flows carry.
+    pub workload: Workload,
+    /// Window length D.
+    pub duration_ns: u64,
+    /// Time between the common start and the window.
+    pub warm_up_ns: u64,
+    /// Pause between rounds.
+    pub gap_ns: u64,
+    /// In order of execution.
+    pub rounds: Vec<Round>,
+}
+
+/// Flows that run at the same time, inside one common window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// Which repetition this is, from 0.
+    pub sample: u32,
+    /// Senders per rack in a ramp; `None` elsewhere.
+    pub senders_per_rack: Option<u32>,
+    /// All flows of the round.
+    pub flows: Vec<Flow>,
+}
+
+/// One directed relation: data goes from `src` to `dst`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// Unique in the plan.
+    pub id: FlowId,
+    /// The sender of the data (tcp-rr: the requester).
+    pub src: HostId,
+    /// The receiver of the data.
+    pub dst: HostId,
+    /// Who opens the connections.
+    pub opened_by: End,
+    /// The server port slot that the client drew (`pick: random` only).
+    pub lane: Option<u16>,
+}
+
+/// One end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// The sender of the data.
+    Src,
+    /// The receiver of the data.
+    Dst,
+}
+
+impl Stage {
+    /// Time from one round's start to the next one's.
+    #[must_use]
+    pub fn round_period_ns(&self) -> u64 {
+        self.warm_up_ns + self.duration_ns + self.gap_ns
+    }
+
+    /// Planned time of all rounds.
+    #[must_use]
+    pub fn planned_ns(&self) -> u64 {
+        self.round_period_ns() * self.rounds.len() as u64
+    }
+}
+
+impl Flow {
+    /// The host that opens the connections.
+    #[must_use]
+    pub fn client(&self) -> HostId {
+        match self.opened_by {
+            End::Src => self.src,
+            End::Dst => self.dst,
+        }
+    }
+
+    /// The host that accepts them.
+    #[must_use]
+    pub fn server(&self) -> HostId {
+        match self.opened_by {
+            End::Src => self.dst,
+            End::Dst => self.src,
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The run manifest `run.json`, and a run read back.
+
+use crate::facts::{HostFacts, HostSample};
+use crate::inventory::{HostId, Inventory};
+use crate::plan::Plan;
+use crate::record::FlowRecord;
+use crate::scenario::Scenario;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Still running, or cut short.
+    Unfinished,
+    /// Every planned cell was measured.
+    Complete,
+    /// Hosts or cells are missing.
+    Partial,
+    /// The user stopped it.
+    Interrupted,
+    /// It could not be done.
+    Failed,
+}
+
+/// `run.json`: who, what, when, how it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunManifest {
+    /// Layout version of the run directory; readers read all older ones.
+    pub format_version: u32,
+    /// `<utc-time>-<scenario>-<id>`, also the directory's name.
+    pub id: String,
+    /// eastwest's version.
+    pub version: String,
+    /// Wall clock at start, ns since 1970.
+    pub started_unix_ns: u64,
+    /// Wall clock at end.
+    pub finished_unix_ns: Option<u64>,
+    /// ssh, local, lab, ...
+    pub fleet: String,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+    /// The scenario as run.
+    pub scenario: Scenario,
+    /// The hosts as run.
+    pub inventory: Inventory,
+    /// The seed of all draws.
+    pub seed: u64,
+    /// 64-bit FNV-1a of the plan's JSON, hexadecimal.
+    pub plan_hash: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Controller's peak resident memory. `None` when unknown.
+    pub controller_peak_bytes: Option<u64>,
+    /// Controller's CPU time, user and system.
+    pub controller_cpu_ns: Option<u64>,
+}
+
+/// A run read back: the manifest and everything its events say, folded. Raw; `ew-analyze` derives from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// `run.json`.
+    pub manifest: RunManifest,
+    /// The plan as started.
+    pub plan: Plan,
+    /// Facts of every host that came up.
+    pub facts: BTreeMap<HostId, HostFacts>,
+    /// Hosts that never came up, with the launcher's words.
+    pub failed: BTreeMap<HostId, String>,
+    /// Hosts that were lost and did not return, with how it was noticed.
+    pub lost: BTreeMap<HostId, String>,
+    /// All rows, repair rounds included, in order of arrival. A repaired cell has its missing row and a measured one.
+    pub flows: Vec<FlowRecord>,
+    /// Last clock error bound per host.
+    pub clock_error_ns: BTreeMap<HostId, u64>,
+    /// Raw host counters, in order of time.
+    pub samples: BTreeMap<HostId, Vec<HostSample>>,
+    /// Connections refused at the data port.
+    pub strangers: BTreeMap<HostId, u64>,
+    /// Warnings in order.
+    pub warnings: Vec<String>,
+    /// Hosts that could not be proved clean at the end, by name, with the reason.
+    pub unclean: Vec<(String, String)>,
+}

@@ -1,0 +1,221 @@
+//! What the user wants to know: tests, each a pattern plus a workload, and what to hold the result against.
+
+use serde::{Deserialize, Serialize};
+
+/// A scenario, fully defaulted: what a YAML file or a built-in name becomes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scenario {
+    /// Short name, used in the run directory's name.
+    pub name: String,
+    /// One sentence for `scenario list`.
+    pub description: String,
+    /// What the user states about the network; all optional.
+    pub expect: Expect,
+    /// Tests in order; each becomes one or more stages of the plan.
+    pub tests: Vec<Test>,
+    /// Optional tests (see [`Test::optional`]) are dropped, last first, while the estimate exceeds this.
+    pub time_budget_ns: Option<u64>,
+}
+
+/// The stated expectation a run is compared with; findings worse than it lead to exit code 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Expect {
+    /// Highest acceptable oversubscription, for example 1.0 or 4.0 (to one).
+    pub oversubscription: Option<f64>,
+    /// Every host's line rate.
+    pub nic_bits_per_sec: Option<f64>,
+    /// Highest acceptable idle round-trip time, median.
+    pub rtt_ns: Option<u64>,
+}
+
+/// One test: who talks to whom, what is carried, how long and how often.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Test {
+    /// Stage name in reports, unique in the scenario.
+    pub name: String,
+    /// Who talks to whom.
+    pub pattern: Pattern,
+    /// What a flow carries.
+    pub workload: Workload,
+    /// Direction of the data against the pattern's client -> server relation.
+    pub direction: Direction,
+    /// Window length D.
+    pub duration_ns: u64,
+    /// Time between the common start and the window.
+    pub warm_up_ns: u64,
+    /// Pause between rounds, in which the next round's flows connect.
+    pub gap_ns: u64,
+    /// How often each round is repeated (matchings are drawn anew); at least 6 give a 95 % interval.
+    pub samples: u32,
+    /// May be dropped when the time budget is short.
+    pub optional: bool,
+}
+
+/// Who talks to whom.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pattern {
+    /// Hosts taken two by two in the order given.
+    Pair,
+    /// A seeded cyclic matching inside each rack (of all hosts when there are no racks): every host sends to one
+    /// other and receives from one other.
+    Permutation,
+    /// Every host sends to a host of another rack.
+    CrossRack {
+        /// How targets are chosen.
+        pick: Pick,
+        /// How many hosts of each rack send at once.
+        senders: Senders,
+        /// Which racks are active at once.
+        scope: RackScope,
+    },
+    /// Every ordered pair of hosts.
+    Mesh {
+        /// One partner at a time, or shifts.
+        mode: MeshMode,
+        /// Upper bound on rounds; the mesh is then a sample of pairs. `None` for the whole mesh.
+        max_rounds: Option<u32>,
+    },
+    /// N senders to one receiver; the receivers take turns, one per rack (one in all without racks).
+    Incast {
+        /// N; `None` for all other hosts.
+        senders: Option<u32>,
+    },
+    /// One sender to N receivers; the senders take turns, one per rack.
+    Outcast {
+        /// N; `None` for all other hosts.
+        receivers: Option<u32>,
+    },
+    /// One half of the hosts against the other, both directions at once: by racks when there are racks.
+    Bisection,
+}
+
+/// How cross-rack targets are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pick {
+    /// Seeded perfect matchings: nobody shares a target.
+    Matching,
+    /// Each client draws a target and one of `lanes` server ports for itself, forward then reverse, never itself:
+    /// the shell loop people use. Collisions happen and are part of the plan.
+    Random {
+        /// Server ports to draw from (the loop's 5001-5003 is 3).
+        lanes: u16,
+    },
+}
+
+/// How many hosts of each rack send at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Senders {
+    /// All of them.
+    All,
+    /// One round with 1 sender a rack, one with 2, and so on to all: the knee is the uplink's capacity.
+    Ramp,
+}
+
+/// Which racks are active at once in a cross-rack test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RackScope {
+    /// All racks together, every host sending.
+    All,
+    /// Rack pairs in disjoint rounds, both directions of a pair at once: per-pair figures.
+    EachPair,
+}
+
+/// How a mesh is cut into rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeshMode {
+    /// Circle method, both directions of a pair at once, no uplink loaded above its assumed capacity.
+    Isolated,
+    /// Cyclic shifts, K of them at once, every host sending.
+    Loaded {
+        /// K.
+        shifts_at_once: u32,
+    },
+}
+
+/// Direction of the data against the pattern's client -> server relation (the client always connects).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Direction {
+    /// Client sends.
+    Forward,
+    /// Server sends.
+    Reverse,
+    /// Both at once, on connections of their own.
+    Both,
+}
+
+/// What a flow carries and who drives it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// The traffic.
+    pub kind: WorkloadKind,
+    /// Parallel connections per flow.
+    pub streams: u32,
+    /// Bytes per send (tcp-stream), or per request and response (tcp-rr).
+    pub message_bytes: u64,
+    /// Our engine, or a tool people trust.
+    pub tool: Tool,
+}
+
+/// The traffic of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkloadKind {
+    /// Bulk TCP.
+    TcpStream,
+    /// TCP request/response, one outstanding per stream: round-trip times.
+    TcpRr,
+}
+
+/// What moves the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tool {
+    /// eastwest's own engine.
+    Engine,
+    /// The stock iperf3 installed on the hosts.
+    Iperf3,
+}
+
+impl Pattern {
+    /// The word used in scenario files and reports.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Pair => "pair",
+            Self::Permutation => "permutation",
+            Self::CrossRack { .. } => "cross-rack",
+            Self::Mesh { .. } => "mesh",
+            Self::Incast { .. } => "incast",
+            Self::Outcast { .. } => "outcast",
+            Self::Bisection => "bisection",
+        }
+    }
+}
+
+impl WorkloadKind {
+    /// The word used in scenario files and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TcpStream => "tcp-stream",
+            Self::TcpRr => "tcp-rr",
+        }
+    }
+}
+
+impl Tool {
+    /// The word used in scenario files and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Iperf3 => "iperf3",
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Rates, sizes and durations as people write them, and back.
+//!
+//! Rates are decimal bits per second (`10G` is 10^10 b/s); sizes are binary (`1M`, `1MiB` are 2^20 bytes).
+
+use thiserror::Error;
+
+/// A quantity that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{input}` is not a {what}; write it like {example}")]
+pub struct UnitError {
+    /// What was given.
+    pub input: String,
+    /// What was expected: "rate", "size" or "duration".
+    pub what: &'static str,
+    /// How to write it.
+    pub example: &'static str,
+}
+
+/// Reads a rate in bits per second: `10G`, `200M`, `9.4Gb/s`, `25Gbit`, `1000000`.
+///
+/// # Errors
+/// [`UnitError`] when the text is not a positive, finite rate.
+pub fn parse_bits_per_sec(text: &str) -> Result<f64, UnitError> {
+    let error = || UnitError {
+        input: text.into(),
+        what: "rate",
+        example: "10G, 200M or 2.5Gb/s",
+    };
+    let (number, unit) = split_number(text).ok_or_else(error)?;
+    let unit = unit.to_ascii_lowercase();
+    let prefix = ["bit/s", "bits/s", "b/s", "bps", "bit"]
+        .iter()
+        .find_map(|suffix| unit.strip_suffix(suffix))
+        .unwrap_or(&unit);
+    let factor = match prefix {
+        "" => 1.0,
+        "k" => 1e3,
+        "m" => 1e6,
+        "g" => 1e9,
+        "t" => 1e12,
+        _ => return Err(error()),
+    };
+    positive(number * factor).ok_or_else(error)
+}
+
+/// Reads a size in bytes, binary prefixes: `128K`, `1MiB`, `64`, `2GB`.
+///
+/// # Errors
+/// [`UnitError`] when the text is not a size of at least one byte that fits 63 bits.
+pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
+    let error = || UnitError {
+        input: text.into(),
+        what: "size",
+        example: "128K, 1MiB or 65536",
+    };
+    let (number, unit) = split_number(text).ok_or_else(error)?;
+    let factor = match unit
+        .to_ascii_lowercase()
+        .trim_end_matches('b')
+        .trim_end_matches('i')
+    {
+        "" => 1.0,
+        "k" => 1024.0,
+        "m" => 1024.0 * 1024.0,
+        "g" => 1024.0 * 1024.0 * 1024.0,
+        "t" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return Err(error()),
+    };
+    let bytes = positive(number * factor).ok_or_else(error)?;
+    if !(1.0..9e18).contains(&bytes) {
+        return Err(error());
+    }
+    Ok(bytes as u64)
+}
+
+/// Reads a duration into nanoseconds: `2s`, `500ms`, `1.5s`, `5m`, `1h`, `250us`; a bare number is seconds.
+///
+/// # Errors
+/// [`UnitError`] when the text is not a duration of 0 s to 30 days.
+pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
+    let error = || UnitError {
+        input: text.into(),
+        what: "duration",
+        example: "2s, 500ms, 1.5m or 1h",
+    };
+    let (number, unit) = split_number(text).ok_or_else(error)?;
+    let factor = match unit {
+        "" | "s" | "sec" => 1e9,
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "m" | "min" => 60e9,
+        "h" => 3600e9,
+        "d" => 86_400e9,
+        _ => return Err(error()),
+    };
+    let ns = number * factor;
+    if !(0.0..=30.0 * 86_400e9).contains(&ns) {
+        return Err(error());
+    }
+    Ok(ns.round() as u64)
+}
+
+/// `9.41 Gb/s`: three significant digits, decimal prefix.
+#[must_use]
+pub fn format_bits_per_sec(rate: f64) -> String {
+    let (value, prefix) = decimal_prefix(rate);
+    format!("{} {prefix}b/s", three_digits(value))
+}
+
+/// `1.50 MiB`: three significant digits, binary prefix.
+#[must_use]
+pub fn format_bytes(bytes: u64) -> String {
+    const PREFIXES: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut value = bytes as f64;
+    let mut index = 0;
+    while value >= 1024.0 && index + 1 < PREFIXES.len() {
+        value /= 1024.0;
+        index += 1;
+    }
+    if index == 0 {
+        format!("{bytes} B")
+    } else {
+        format!("{} {}", three_digits(value), PREFIXES[index])
+    }
+}
+
+/// `1.50 s`, `230 µs`, `2 min 5 s`.
+#[must_use]
+pub fn format_duration_ns(ns: u64) -> String {
+    let value = ns as f64;
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{} µs", three_digits(value / 1e3)),
+        1_000_000..1_000_000_000 => format!("{} ms", three_digits(value / 1e6)),
+        1_000_000_000..120_000_000_000 => format!("{} s", three_digits(value / 1e9)),
+        120_000_000_000..7_200_000_000_000 => {
+            let seconds = ns / 1_000_000_000;
+            format!("{} min {} s", seconds / 60, seconds % 60)
+        }
+        _ => {
+            let minutes = ns / 60_000_000_000;
+            format!("{} h {} min", minutes / 60, minutes % 60)
+        }
+    }
+}
+
+fn split_number(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let number = text[..end].parse().ok()?;
+    Some((number, text[end..].trim()))
+}
+
+fn positive(value: f64) -> Option<f64> {
+    (value > 0.0 && value.is_finite()).then_some(value)
+}
+
+fn decimal_prefix(value: f64) -> (f64, &'static str) {
+    match value.abs() {
+        v if v >= 999.5e9 => (value / 1e12, "T"),
+        v if v >= 999.5e6 => (value / 1e9, "G"),
+        v if v >= 999.5e3 => (value / 1e6, "M"),
+        v if v >= 999.5 => (value / 1e3, "k"),
+        _ => (value, ""),
+    }
+}
+
+fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_decimal() {
+        assert_eq!(parse_bits_per_sec("10G"), Ok(1e10));
+        assert_eq!(parse_bits_per_sec("2.5Gb/s"), Ok(2.5e9));
+        assert_eq!(parse_bits_per_sec("200Mbit"), Ok(2e8));
+        assert!(parse_bits_per_sec("fast").is_err());
+        assert!(parse_bits_per_sec("0").is_err());
+        assert_eq!(format_bits_per_sec(191.3e6), "191 Mb/s");
+        assert_eq!(format_bits_per_sec(9.4149e9), "9.41 Gb/s");
+        assert_eq!(format_bits_per_sec(999_700.0), "1.00 Mb/s");
+    }
+
+    #[test]
+    fn sizes_are_binary() {
+        assert_eq!(parse_bytes("128K"), Ok(131_072));
+        assert_eq!(parse_bytes("1MiB"), Ok(1_048_576));
+        assert_eq!(parse_bytes("64"), Ok(64));
+        assert!(parse_bytes("0").is_err());
+        assert_eq!(format_bytes(1_572_864), "1.50 MiB");
+    }
+
+    #[test]
+    fn durations_take_units() {
+        assert_eq!(parse_duration_ns("1.5s"), Ok(1_500_000_000));
+        assert_eq!(parse_duration_ns("500ms"), Ok(500_000_000));
+        assert_eq!(parse_duration_ns("2"), Ok(2_000_000_000));
+        assert!(parse_duration_ns("-1s").is_err());
+        assert!(parse_duration_ns("1y").is_err());
+        assert_eq!(format_duration_ns(125_000_000_000), "2 min 5 s");
+    }
+}

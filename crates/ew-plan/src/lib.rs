@@ -1,0 +1,1 @@
+//! Inventory sources, scenarios, patterns, schedules and the max-min fair expectation: pure

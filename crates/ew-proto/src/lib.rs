@@ -1,0 +1,3 @@
+//! Controller-agent messages, framing, both session state machines and the clock-offset estimator: sans-IO.
+
+pub mod message;

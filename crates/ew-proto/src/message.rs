@@ -1,0 +1,209 @@
+//! What controller and agent say to each other.
+//!
+//! All `*_ns` times in messages to an agent are on that agent's own monotonic clock (CLOCK_MONOTONIC), converted
+//! by the controller with its offset estimate; durations are plain nanoseconds.
+
+use ew_model::facts::{HostFacts, HostSample};
+use ew_model::inventory::HostId;
+use ew_model::plan::{FlowId, RoundIndex, StageIndex};
+use ew_model::record::EndRecord;
+use ew_model::scenario::Workload;
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, SocketAddr};
+
+/// Wire format version; both sides must have the same.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// The secret of one run that data connections present.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunToken(pub [u8; 16]);
+
+/// From the controller to one agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToAgent {
+    /// Answer to a fitting hello.
+    Welcome(Welcome),
+    /// One of the exchanges of a clock estimate; answered at once.
+    ClockProbe {
+        /// Echoed.
+        sequence: u32,
+    },
+    /// A stage's rounds, sent ahead.
+    Stage(StageOrder),
+    /// Start the accepted stage: round offsets count from this agent-local time.
+    Go {
+        /// Which stage.
+        stage: StageIndex,
+        /// Agent-local.
+        start_ns: u64,
+    },
+    /// Drop the running stage.
+    Abort,
+    /// The controller lives. An agent that hears nothing for the session's deadline ends itself.
+    Heartbeat,
+    /// Probe data ports of peers (doctor): answered by `PortsChecked`.
+    CheckPorts {
+        /// Peers' data listeners.
+        peers: Vec<SocketAddr>,
+    },
+    /// Clean up and exit.
+    Goodbye,
+}
+
+/// What an agent needs to know before anything else.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Welcome {
+    /// Who the agent is.
+    pub host: HostId,
+    /// The address data flows use.
+    pub address: IpAddr,
+    /// What data connections must present.
+    pub token: RunToken,
+    /// First and last port the data listener may take.
+    pub data_ports: (u16, u16),
+    /// Time between raw host samples.
+    pub sample_interval_ns: u64,
+}
+
+/// The rounds of one stage that concern one agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageOrder {
+    /// Which.
+    pub stage: StageIndex,
+    /// What flows carry, and by which tool.
+    pub workload: Workload,
+    /// From the common start to the window.
+    pub warm_up_ns: u64,
+    /// Window length.
+    pub duration_ns: u64,
+    /// Pause before each round's start, in which its flows connect.
+    pub gap_ns: u64,
+    /// Only the rounds this agent takes part in, in order.
+    pub rounds: Vec<RoundOrder>,
+}
+
+/// One round of an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundOrder {
+    /// Which.
+    pub round: RoundIndex,
+    /// Common start, from the stage's start; connecting begins `gap_ns` before.
+    pub offset_ns: u64,
+    /// This agent's ends of flows.
+    pub flows: Vec<FlowOrder>,
+}
+
+/// One end of one flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowOrder {
+    /// Which.
+    pub flow: FlowId,
+    /// Send or receive data.
+    pub role: Role,
+    /// Whether this end opens the connections.
+    pub opens: bool,
+    /// The peer's data listener, or for a tool the port its server takes at the accepting end.
+    pub peer: SocketAddr,
+    /// The port this end's tool server takes when it accepts; 0 for the engine.
+    pub server_port: u16,
+}
+
+/// An end's part in a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// Sends data (tcp-rr: requests).
+    Send,
+    /// Receives data (tcp-rr: responds).
+    Receive,
+}
+
+/// From one agent to the controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToController {
+    /// Facts are read and the data listener is up.
+    Ready {
+        /// Facts of the host.
+        facts: HostFacts,
+        /// The data listener's port.
+        data_port: u16,
+    },
+    /// Answer to a clock probe.
+    ClockReply {
+        /// Of the probe.
+        sequence: u32,
+        /// Agent's monotonic clock.
+        agent_ns: u64,
+    },
+    /// The stage is understood and can start.
+    StageAccepted {
+        /// Which.
+        stage: StageIndex,
+    },
+    /// The stage cannot run on this host.
+    StageRefused {
+        /// Which.
+        stage: StageIndex,
+        /// In words, with the remedy.
+        reason: String,
+    },
+    /// A round is over.
+    RoundReport(RoundReport),
+    /// All rounds of the stage are reported.
+    StageDone {
+        /// Which.
+        stage: StageIndex,
+        /// Connections the data port refused since the agent's start.
+        strangers: u64,
+    },
+    /// Answer to a heartbeat, with the engine's totals since the agent's start.
+    Alive {
+        /// Payload bytes sent.
+        tx_bytes: u64,
+        /// Payload bytes received.
+        rx_bytes: u64,
+    },
+    /// Raw host counters.
+    Sample(HostSample),
+    /// Answer to `CheckPorts`, in its order: `None` is reachable, else the error.
+    PortsChecked {
+        /// One per peer.
+        errors: Vec<Option<String>>,
+    },
+    /// Something went wrong that is not a flow's failure.
+    Fault {
+        /// In words.
+        message: String,
+    },
+    /// Everything is stopped; the agent exits now.
+    Farewell,
+}
+
+/// An agent's part of a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundReport {
+    /// Which stage.
+    pub stage: StageIndex,
+    /// Which round.
+    pub round: RoundIndex,
+    /// In the order of the `RoundOrder`.
+    pub flows: Vec<FlowReport>,
+}
+
+/// One end's result for a flow. A tool's client may know both ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowReport {
+    /// Which.
+    pub flow: FlowId,
+    /// The sender's counts, when this end knows them.
+    pub sender: Option<EndRecord>,
+    /// The receiver's counts, when this end knows them.
+    pub receiver: Option<EndRecord>,
+    /// Why there is no figure: in words, with the system's or the tool's own message.
+    pub error: Option<String>,
+}
+
+impl std::fmt::Debug for RunToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RunToken(..)")
+    }
+}

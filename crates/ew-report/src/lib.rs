@@ -1,0 +1,1 @@
+//! Terminal, HTML, JSON, CSV and Markdown views of an analysis

@@ -1,0 +1,1 @@
+//! The run directory: manifest, events, Parquet tables; versioned format

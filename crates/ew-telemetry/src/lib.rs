@@ -1,0 +1,1 @@
+//! One reader per kernel source: raw counters and host facts

@@ -1,0 +1,1 @@
+//! External tools as workloads: start the server, run the client, parse its machine-readable output
