@@ -1,0 +1,1 @@
+//! Where hosts and racks come from: node sets, ClusterShell groups, host files.

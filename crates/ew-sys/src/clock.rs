@@ -1,0 +1,41 @@
+//! The kernel's clocks.
+
+/// CLOCK_MONOTONIC in nanoseconds: the one time base of an agent.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    read_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// CLOCK_REALTIME in nanoseconds since 1970.
+#[must_use]
+pub fn realtime_ns() -> u64 {
+    read_ns(libc::CLOCK_REALTIME)
+}
+
+/// Sleeps until CLOCK_MONOTONIC reaches `deadline_ns`; returns at once when it has passed.
+pub fn sleep_until_ns(deadline_ns: u64) {
+    let deadline = libc::timespec {
+        tv_sec: (deadline_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (deadline_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: both pointers are valid for the call; the remaining-time pointer may be null.
+    while unsafe {
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const deadline,
+            std::ptr::null_mut(),
+        )
+    } == libc::EINTR
+    {}
+}
+
+fn read_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid timespec to write to; both clocks exist on every Linux.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,1 @@
+//! Network namespaces: create, enter, run in.

@@ -1,0 +1,1 @@
+//! Interfaces: addresses, MTU, link speed, driver (ioctl and ethtool).

@@ -1,0 +1,1 @@
+//! Child processes that cannot outlive us, resource limits and usage.

@@ -1,0 +1,1 @@
+//! Socket options and TCP_INFO.
