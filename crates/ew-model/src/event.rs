@@ -27,6 +27,11 @@ pub enum RunEvent {
         /// What will happen.
         plan: Plan,
     },
+    /// Hosts did not come up, so the plan was made again over the others (same ids). Replaces the plan.
+    Replanned {
+        /// What will happen now.
+        plan: Plan,
+    },
     /// An agent said hello and its version fits.
     HostUp {
         /// Which.

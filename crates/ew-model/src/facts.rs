@@ -22,6 +22,8 @@ pub struct HostFacts {
     pub realtime_ns: u64,
     /// Whether the kernel says the clock is disciplined (adjtimex). `None` when unknown.
     pub clock_synchronised: Option<bool>,
+    /// Free bytes where the agent's binary was put (the directory above it). `None` when unknown.
+    pub work_dir_free_bytes: Option<u64>,
     /// Tools found on PATH with their version lines, for example ("iperf3", "iperf 3.12 ...").
     pub tools: Vec<(String, String)>,
 }
