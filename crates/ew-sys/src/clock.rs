@@ -30,6 +30,17 @@ pub fn sleep_until_ns(deadline_ns: u64) {
     {}
 }
 
+/// Whether the kernel says that something (NTP, PTP) disciplines the clock: adjtimex(2) without `STA_UNSYNC`.
+/// `None` where it may not be asked.
+#[must_use]
+pub fn synchronised() -> Option<bool> {
+    // SAFETY: timex is plain integers: all zeroes are a valid value, and mean "read only".
+    let mut state: libc::timex = unsafe { std::mem::zeroed() };
+    // SAFETY: `state` is a valid timex; with no modes set the call only reads.
+    let result = unsafe { libc::adjtimex(&raw mut state) };
+    (result >= 0).then(|| result != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0)
+}
+
 fn read_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -1,1 +1,300 @@
-//! Socket options and TCP_INFO.
+//! Socket options and TCP_INFO, and waiting for several sockets at once.
+
+use ew_model::record::TcpInfo;
+use std::io;
+use std::mem::{offset_of, size_of};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// `TCPI_OPT_TIMESTAMPS` of include/uapi/linux/tcp.h.
+const OPTION_TIMESTAMPS: u8 = 1;
+
+/// One reading of a connection's `TCP_INFO`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpReading {
+    /// The fields that are recorded.
+    pub info: TcpInfo,
+    /// `tcpi_bytes_acked`: payload the peer has acknowledged. `None` on kernels before 4.1.
+    pub acked_bytes: Option<u64>,
+    /// `tcpi_last_ack_recv`: time since the peer was heard at all, ms.
+    pub since_last_ack_ms: u32,
+    /// `tcpi_last_data_recv`: time since the peer's last payload, ms.
+    pub since_last_data_ms: u32,
+}
+
+/// A socket and what to wait for on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Interest<'fd> {
+    /// The socket.
+    pub fd: BorrowedFd<'fd>,
+    /// Wait until it can be written to (a connect is over) instead of read from.
+    pub write: bool,
+}
+
+/// Reads `TCP_INFO`. Fields the running kernel does not return are `None`.
+///
+/// # Errors
+/// The system's, for example when the socket is not TCP.
+pub fn tcp_info(socket: &impl AsFd) -> io::Result<TcpReading> {
+    let mut raw = RawTcpInfo::default();
+    let mut length = size_of::<RawTcpInfo>() as libc::socklen_t;
+    // SAFETY: `raw` is plain integers and `length` is its size; the kernel writes at most that much.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut raw).cast(),
+            &raw mut length,
+        )
+    };
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(raw.decode(length as usize))
+}
+
+/// Lets many connections to different peers share a local port: the port is chosen at connect, not at bind
+/// (`IP_BIND_ADDRESS_NO_PORT`, ip(7); also honoured on IPv6 sockets).
+///
+/// # Errors
+/// The system's, on kernels before 4.2.
+pub fn choose_port_at_connect(socket: &impl AsFd) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the pointer and the length describe one c_int that lives through the call.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::IPPROTO_IP,
+            libc::IP_BIND_ADDRESS_NO_PORT,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// Waits until a socket is ready, has failed or was closed by its peer, or the time is over. One flag per
+/// interest; all are false after the time or a signal.
+///
+/// # Errors
+/// The system's, for example when there are more sockets than the process may open.
+pub fn wait_ready(interests: &[Interest<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
+    let mut entries: Vec<libc::pollfd> = interests.iter().map(poll_entry).collect();
+    // Rounded up, so that a wait for less than a millisecond is not a busy loop.
+    let timeout_ms = timeout.as_micros().div_ceil(1000).min(i32::MAX as u128) as libc::c_int;
+    // SAFETY: `entries` is a valid array of its own length; every fd is borrowed for the call.
+    let status = unsafe {
+        libc::poll(
+            entries.as_mut_ptr(),
+            entries.len() as libc::nfds_t,
+            timeout_ms,
+        )
+    };
+    if status < 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(entries
+        .iter()
+        .map(|e| status > 0 && e.revents != 0)
+        .collect())
+}
+
+fn poll_entry(interest: &Interest<'_>) -> libc::pollfd {
+    libc::pollfd {
+        fd: interest.fd.as_raw_fd(),
+        events: if interest.write {
+            libc::POLLOUT
+        } else {
+            libc::POLLIN
+        },
+        revents: 0,
+    }
+}
+
+/// `struct tcp_info` of include/uapi/linux/tcp.h up to `tcpi_bytes_retrans`. The C library's own copy ends far
+/// earlier; what an older kernel does not fill stays zero and is told by the returned length.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct RawTcpInfo {
+    state: u8,
+    ca_state: u8,
+    retransmits: u8,
+    probes: u8,
+    backoff: u8,
+    options: u8,
+    window_scales: u8,
+    rate_flags: u8,
+    rto: u32,
+    ato: u32,
+    snd_mss: u32,
+    rcv_mss: u32,
+    unacked: u32,
+    sacked: u32,
+    lost: u32,
+    retrans: u32,
+    fackets: u32,
+    last_data_sent: u32,
+    last_ack_sent: u32,
+    last_data_recv: u32,
+    last_ack_recv: u32,
+    pmtu: u32,
+    rcv_ssthresh: u32,
+    rtt: u32,
+    rttvar: u32,
+    snd_ssthresh: u32,
+    snd_cwnd: u32,
+    advmss: u32,
+    reordering: u32,
+    rcv_rtt: u32,
+    rcv_space: u32,
+    total_retrans: u32,
+    pacing_rate: u64,
+    max_pacing_rate: u64,
+    bytes_acked: u64,
+    bytes_received: u64,
+    segs_out: u32,
+    segs_in: u32,
+    notsent_bytes: u32,
+    min_rtt: u32,
+    data_segs_in: u32,
+    data_segs_out: u32,
+    delivery_rate: u64,
+    busy_time: u64,
+    rwnd_limited: u64,
+    sndbuf_limited: u64,
+    delivered: u32,
+    delivered_ce: u32,
+    bytes_sent: u64,
+    bytes_retrans: u64,
+}
+
+/// The field when the returned length covers it.
+macro_rules! field_within {
+    ($raw:expr, $length:expr, $field:ident, $kind:ty) => {
+        (offset_of!(RawTcpInfo, $field) + size_of::<$kind>() <= $length).then_some($raw.$field)
+    };
+}
+
+impl RawTcpInfo {
+    fn decode(&self, length: usize) -> TcpReading {
+        TcpReading {
+            info: TcpInfo {
+                total_retransmits: self.total_retrans,
+                rtt_us: self.rtt,
+                rtt_variation_us: self.rttvar,
+                // The kernel says "no sample yet" with all bits set.
+                min_rtt_us: field_within!(self, length, min_rtt, u32)
+                    .filter(|rtt| *rtt != u32::MAX),
+                congestion_window_segments: self.snd_cwnd,
+                send_mss_bytes: self.snd_mss,
+                receive_mss_bytes: self.rcv_mss,
+                path_mtu_bytes: self.pmtu,
+                delivery_rate_bytes_per_sec: field_within!(self, length, delivery_rate, u64),
+                busy_us: field_within!(self, length, busy_time, u64),
+                receive_window_limited_us: field_within!(self, length, rwnd_limited, u64),
+                send_buffer_limited_us: field_within!(self, length, sndbuf_limited, u64),
+                retransmitted_bytes: field_within!(self, length, bytes_retrans, u64),
+                timestamps: self.options & OPTION_TIMESTAMPS != 0,
+            },
+            acked_bytes: field_within!(self, length, bytes_acked, u64),
+            since_last_ack_ms: self.last_ack_recv,
+            since_last_data_ms: self.last_data_recv,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    #[test]
+    fn layout_is_the_kernels() {
+        // Offsets of include/uapi/linux/tcp.h on every 64-bit Linux.
+        assert_eq!(offset_of!(RawTcpInfo, rto), 8);
+        assert_eq!(offset_of!(RawTcpInfo, total_retrans), 100);
+        assert_eq!(offset_of!(RawTcpInfo, pacing_rate), 104);
+        assert_eq!(offset_of!(RawTcpInfo, min_rtt), 148);
+        assert_eq!(offset_of!(RawTcpInfo, delivery_rate), 160);
+        assert_eq!(offset_of!(RawTcpInfo, bytes_retrans), 208);
+    }
+
+    #[test]
+    fn fields_beyond_the_returned_length_are_none() {
+        let raw = RawTcpInfo {
+            min_rtt: 7,
+            delivery_rate: 8,
+            options: OPTION_TIMESTAMPS,
+            ..RawTcpInfo::default()
+        };
+        let old = raw.decode(offset_of!(RawTcpInfo, min_rtt) + 3);
+        assert_eq!(old.info.min_rtt_us, None);
+        assert_eq!(old.acked_bytes, Some(0));
+        assert!(old.info.timestamps);
+        let newer = raw.decode(offset_of!(RawTcpInfo, delivery_rate));
+        assert_eq!(newer.info.min_rtt_us, Some(7));
+        assert_eq!(newer.info.delivery_rate_bytes_per_sec, None);
+        assert_eq!(
+            raw.decode(size_of::<RawTcpInfo>()).info.retransmitted_bytes,
+            Some(0)
+        );
+    }
+
+    #[test]
+    fn a_loopback_connection_has_sensible_figures() {
+        let (mut near, mut far) = connected_pair();
+        near.write_all(&[1; 1000]).unwrap();
+        far.read_exact(&mut [0; 1000]).unwrap();
+        let reading = tcp_info(&near).unwrap();
+        assert!(reading.info.send_mss_bytes > 500);
+        assert!(reading.info.path_mtu_bytes > reading.info.send_mss_bytes);
+        assert!(reading.acked_bytes.unwrap_or(0) <= 1001);
+    }
+
+    #[test]
+    fn a_udp_socket_is_refused() {
+        assert!(tcp_info(&UdpSocket::bind("127.0.0.1:0").unwrap()).is_err());
+    }
+
+    #[test]
+    fn waiting_tells_which_socket_is_ready() {
+        let (mut near, far) = connected_pair();
+        let (silent, _other) = connected_pair();
+        near.write_all(b"x").unwrap();
+        let interests = [
+            Interest {
+                fd: silent.as_fd(),
+                write: false,
+            },
+            Interest {
+                fd: far.as_fd(),
+                write: false,
+            },
+        ];
+        let ready = wait_ready(&interests, Duration::from_secs(5)).unwrap();
+        assert_eq!(ready, [false, true]);
+    }
+
+    #[test]
+    fn the_port_can_be_left_to_connect() {
+        let socket = socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, None);
+        // Hosts without IPv6 have nothing to test here.
+        if let Ok(socket) = socket {
+            choose_port_at_connect(&socket).unwrap();
+        }
+    }
+
+    fn connected_pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0)
+    }
+}
