@@ -1,1 +1,25 @@
-//! Starts agents (local, lab, ssh), hands back byte-stream links, always tears down
+//! Starts agents (local, lab, ssh), hands back byte-stream links, always tears down.
+//!
+//! A [`Launcher`] only says *which* process gives a link to a host's agent: the agent itself (local, lab) or the system's
+//! ssh client. [`launch`] starts that process so that it cannot outlive this one, hands the binary over where
+//! the launcher asks for it, and returns a [`Link`]: a reader, a writer, and the guard that ends it all.
+//!
+//! Nothing is left on a host: a remote agent removes its own file at once ([`bootstrap`]), and ends itself when its
+//! standard input ends. On this side the kernel kills the process when the thread that launched it ends, so call
+//! [`launch`] from a current-thread runtime, or one whose threads live as long as the fleet.
+
+pub mod bootstrap;
+mod entered;
+mod error;
+mod launcher;
+mod link;
+mod local;
+mod ssh;
+mod tail;
+
+pub use entered::Entered;
+pub use error::{LaunchError, Unclean};
+pub use launcher::{AgentCommand, Launcher, Payload};
+pub use link::{Link, LinkGuard, LinkReader, LinkWriter, launch, launch_all};
+pub use local::Local;
+pub use ssh::{Ssh, SshOptions};

@@ -1,0 +1,212 @@
+//! What can go wrong between here and a host, in words a person can act on.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use thiserror::Error;
+
+/// A host whose agent could not be started. `words` are the other side's own, cleaned of control characters.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// Our own binary cannot be read.
+    #[error("cannot read the binary {} to copy it to the hosts: {source}", path.display())]
+    ReadBinary {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The name would be taken for an option, or cannot be a host.
+    #[error("`{name}` cannot be a host's name: {reason}")]
+    BadHostName {
+        /// As given.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The directory's name cannot be handed to a remote shell safely.
+    #[error(
+        "the remote directory `{directory}` has a character that a remote shell may take for something else ({character:?}); give --remote-dir a plain path"
+    )]
+    BadRemoteDir {
+        /// As given.
+        directory: String,
+        /// The first such character.
+        character: char,
+    },
+    /// The local process does not start.
+    #[error("{host}: cannot start {program}: {source}")]
+    Spawn {
+        /// The host's name.
+        host: String,
+        /// The program.
+        program: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The place the agent belongs in cannot be entered.
+    #[error("{host}: cannot enter the host's namespace: {source}")]
+    Enter {
+        /// The host's name.
+        host: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// ssh gave up (its exit status 255).
+    #[error("{host}: {words}{}", remedy(hint))]
+    Ssh {
+        /// The host's name.
+        host: String,
+        /// ssh's own.
+        words: String,
+        /// What to do about it, when we know.
+        hint: Option<&'static str>,
+    },
+    /// The remote shell ended before it reached our part.
+    #[error("{host}: the remote shell ended with {status} before the agent could start: {words}")]
+    RemoteShell {
+        /// The host's name.
+        host: String,
+        /// Exit status or signal.
+        status: String,
+        /// The remote shell's own.
+        words: String,
+    },
+    /// No private directory could be made on the host.
+    #[error(
+        "{host}: no temporary directory could be made in {directory}: {words}; choose a writable one with --remote-dir"
+    )]
+    NoDirectory {
+        /// The host's name.
+        host: String,
+        /// As asked for.
+        directory: String,
+        /// mktemp's own.
+        words: String,
+    },
+    /// The binary did not arrive whole.
+    #[error(
+        "{host}: the binary did not arrive whole in {directory}: {words}; check the free space there (df), or choose another with --remote-dir"
+    )]
+    CopyIncomplete {
+        /// The host's name.
+        host: String,
+        /// Where to.
+        directory: String,
+        /// head's own.
+        words: String,
+    },
+    /// The directory does not allow programs to run.
+    #[error(
+        "{host}: {directory} does not allow programs to run (mounted noexec?); choose another directory with --remote-dir, for example --remote-dir '~'"
+    )]
+    NotExecutable {
+        /// The host's name.
+        host: String,
+        /// The directory.
+        directory: String,
+    },
+    /// The host is another kind of machine than the binary is built for.
+    #[error(
+        "{host}: the host is {system} on {machine}, this eastwest is built for Linux on {built_for}; use an eastwest built for {machine}, and keep machines of one kind in one run"
+    )]
+    Architecture {
+        /// The host's name.
+        host: String,
+        /// Its `uname -s`.
+        system: String,
+        /// Its `uname -m`.
+        machine: String,
+        /// The binary's machine.
+        built_for: String,
+    },
+    /// It took too long.
+    #[error("{host}: no agent within {} s (stopped while {step}){}", waited.as_secs_f32(), said(words))]
+    TooLate {
+        /// The host's name.
+        host: String,
+        /// The deadline.
+        waited: Duration,
+        /// What was being done.
+        step: &'static str,
+        /// What the other side had said by then; may be empty.
+        words: String,
+    },
+    /// The other side talks, but not our language.
+    #[error(
+        "{host}: more than {limit_bytes} bytes came before our own greeting, for example: {words}; make the login scripts on the host silent for commands"
+    )]
+    TooNoisy {
+        /// The host's name.
+        host: String,
+        /// The limit.
+        limit_bytes: u64,
+        /// The end of what came.
+        words: String,
+    },
+}
+
+/// A host that could not be proved clean.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct Unclean {
+    /// The host's name.
+    pub host: String,
+    /// What was seen, and what to look for.
+    pub message: String,
+}
+
+/// What to do about ssh's best-known refusals, by a phrase of OpenSSH's own messages.
+#[must_use]
+pub(crate) fn ssh_hint(words: &str) -> Option<&'static str> {
+    const HINTS: [(&str, &str); 8] = [
+        (
+            "Host key verification failed",
+            "connect once by hand with ssh to accept the host's key, or set StrictHostKeyChecking accept-new in the ssh configuration",
+        ),
+        (
+            "Permission denied",
+            "eastwest never asks for a password: check the key (ssh-add -l), the user (--ssh-user) and that `ssh -o BatchMode=yes HOST true` works",
+        ),
+        (
+            "Too many authentication failures",
+            "name the key for this host in the ssh configuration (IdentityFile, IdentitiesOnly yes)",
+        ),
+        (
+            "Could not resolve hostname",
+            "check the name, or give its HostName in the ssh configuration (--ssh-config)",
+        ),
+        (
+            "Connection refused",
+            "check that sshd runs there, and its Port in the ssh configuration",
+        ),
+        (
+            "timed out",
+            "check that the host is up and that no firewall stands between",
+        ),
+        (
+            "No route to host",
+            "check that the host is up and its network is configured",
+        ),
+        (
+            "Can't open user config file",
+            "check the path given with --ssh-config",
+        ),
+    ];
+    HINTS
+        .iter()
+        .find(|(phrase, _)| words.contains(phrase))
+        .map(|(_, hint)| *hint)
+}
+
+fn remedy(hint: &Option<&'static str>) -> String {
+    hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
+}
+
+fn said(words: &str) -> String {
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(": {words}")
+    }
+}

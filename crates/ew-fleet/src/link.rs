@@ -1,0 +1,423 @@
+//! Starting an agent's process, handing the binary over, and ending it.
+
+use crate::bootstrap::{FAILED, GREETING, Greeting, READY};
+use crate::error::{LaunchError, Unclean, ssh_hint};
+use crate::launcher::{AgentCommand, Launcher, Payload};
+use crate::tail::Tail;
+use ew_model::Host;
+use ew_sys::process::{Signal, die_with_parent, kill_group, new_process_group};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+
+/// What the agent says; ends when the agent or the connection ends.
+pub type LinkReader = BufReader<ChildStdout>;
+/// What the agent hears. Dropping it ends the agent's input, and with it the agent.
+pub type LinkWriter = ChildStdin;
+
+/// How much may come before our own lines: what login scripts print.
+const NOISE_LIMIT_BYTES: u64 = 64 * 1024;
+/// How long a process that has closed its output may take to be gone, and its last words to be read.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A started agent.
+#[derive(Debug)]
+pub struct Link {
+    /// From the agent.
+    pub reader: LinkReader,
+    /// To the agent.
+    pub writer: LinkWriter,
+    /// Ends the agent's process at the latest when dropped.
+    pub guard: LinkGuard,
+}
+
+/// Owns the process behind a link: the agent itself or the client that carries it. Dropped, it kills the process' group.
+#[derive(Debug)]
+pub struct LinkGuard {
+    host: String,
+    remote: bool,
+    child: Child,
+    tail: Tail,
+    drained: Option<JoinHandle<()>>,
+}
+
+/// Starts the agent of one host; with a payload, hands it over and waits until the far side has started it.
+///
+/// The agent's own greeting is not waited for: the first bytes of [`Link::reader`] are the agent's.
+///
+/// # Errors
+/// [`LaunchError`] with the other side's own words; by then nothing runs here any more, and the far side has cleaned up or does so when
+/// it notices that the connection is gone.
+pub async fn launch(
+    launcher: &dyn Launcher,
+    host: &Host,
+    deadline: Duration,
+) -> Result<Link, LaunchError> {
+    let AgentCommand { command, payload } = launcher.agent_command(host)?;
+    let mut starting = Starting::spawn(command, host, payload.is_some())?;
+    let Some(payload) = payload else {
+        return Ok(starting.link);
+    };
+    match timeout(deadline, starting.hand_over(&payload)).await {
+        Ok(Ok(())) => Ok(starting.link),
+        Ok(Err(stop)) => Err(starting.explain(stop).await),
+        Err(_) => Err(starting.too_late(deadline)),
+    }
+}
+
+/// Launches many hosts, as many at once as the launcher allows, and sends each result with the host's index as it comes. Returns when all
+/// are done, or when nobody receives any more.
+pub async fn launch_all(
+    launcher: Arc<dyn Launcher>,
+    hosts: &[Host],
+    deadline: Duration,
+    results: mpsc::Sender<(usize, Result<Link, LaunchError>)>,
+) {
+    let slots = Arc::new(Semaphore::new(launcher.fan_out().max(1)));
+    let mut tasks = JoinSet::new();
+    for (index, host) in hosts.iter().cloned().enumerate() {
+        let (launcher, slots, results) = (launcher.clone(), slots.clone(), results.clone());
+        tasks.spawn(async move {
+            // The semaphore is never closed; without a slot there is nothing to do.
+            let Ok(_slot) = slots.acquire().await else {
+                return true;
+            };
+            let result = launch(launcher.as_ref(), &host, deadline).await;
+            results.send((index, result)).await.is_ok()
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        if !done.unwrap_or(false) {
+            break;
+        }
+    }
+}
+
+impl LinkGuard {
+    /// Waits until the process has ended by itself, as it does after a farewell or when the link's writer is dropped; kills
+    /// it when the deadline passes.
+    ///
+    /// # Errors
+    /// [`Unclean`] when it was killed, or ended otherwise than in order: then the host is not proved clean.
+    pub async fn finish(mut self, deadline: Duration) -> Result<(), Unclean> {
+        let ended = timeout(deadline, self.child.wait()).await;
+        match ended {
+            Ok(Ok(status)) if status.success() => Ok(()),
+            Ok(Ok(status)) => {
+                self.drain_stderr().await;
+                let message = self.with_words(&self.say_end(status));
+                Err(self.unclean(message))
+            }
+            Ok(Err(error)) => {
+                Err(self.unclean(format!("the agent's end could not be seen: {error}")))
+            }
+            Err(_) => {
+                self.kill();
+                let what = self.killed_words(deadline);
+                let _gone = timeout(LAST_WORDS, self.child.wait()).await;
+                Err(self.unclean(what))
+            }
+        }
+    }
+
+    /// Kills the process and everything in its group, at once. For ssh this is the client: the agent then ends by itself.
+    pub fn kill(&mut self) {
+        if let Some(pid) = self.child.id() {
+            // The group may be gone already, which is what we want.
+            let _ = kill_group(pid, Signal::Kill);
+        }
+    }
+
+    /// The process here: the agent's for local launchers, the client's for ssh. `None` when it has ended.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// The last 4 KiB of standard error, without control characters.
+    #[must_use]
+    pub fn stderr_tail(&self) -> String {
+        self.tail.text()
+    }
+
+    /// Why a link that gave no greeting or broke off did so, in the other side's own words: waits a moment for the process' end.
+    pub async fn explain(&mut self) -> String {
+        let ended = timeout(LAST_WORDS, self.child.wait()).await;
+        match ended {
+            Ok(Ok(status)) => {
+                self.drain_stderr().await;
+                self.with_words(&self.say_end(status))
+            }
+            Ok(Err(error)) => self.with_words(&error.to_string()),
+            Err(_) => self.with_words("the connection is open but nothing comes"),
+        }
+    }
+
+    fn say_end(&self, status: ExitStatus) -> String {
+        if self.remote && status.code() == Some(255) {
+            "the ssh connection broke".to_owned()
+        } else {
+            format!("the agent ended with {}", say(status))
+        }
+    }
+
+    fn killed_words(&self, deadline: Duration) -> String {
+        let seconds = deadline.as_secs_f32();
+        self.with_words(&if self.remote {
+            format!(
+                "the agent did not end within {seconds} s and its ssh client was killed; an agent without a controller ends itself \
+                 within 5 s, which was not seen: look for a process named eastwest there"
+            )
+        } else {
+            format!("the agent did not end within {seconds} s and was killed")
+        })
+    }
+
+    fn with_words(&self, what: &str) -> String {
+        let words = self.tail.words();
+        if words.is_empty() {
+            what.to_owned()
+        } else {
+            format!("{what}: {words}")
+        }
+    }
+
+    fn unclean(&self, message: String) -> Unclean {
+        Unclean {
+            host: self.host.clone(),
+            message,
+        }
+    }
+
+    /// Lets the last words arrive; a grandchild that holds standard error open does not stop us.
+    async fn drain_stderr(&mut self) {
+        if let Some(drained) = self.drained.take() {
+            let _ = timeout(LAST_WORDS, drained).await;
+        }
+    }
+}
+
+impl Drop for LinkGuard {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A process that is not a link yet.
+struct Starting {
+    link: Link,
+    noise: Tail,
+    step: &'static str,
+}
+
+/// Why the far side did not get as far as the agent.
+enum Stop {
+    /// Its output ended.
+    Ended,
+    /// It said which step failed, and where.
+    Failed { step: String, directory: String },
+    /// It is another kind of machine.
+    Machine(Greeting, &'static str),
+    /// It says too much.
+    Noise,
+}
+
+impl Starting {
+    fn spawn(
+        mut command: std::process::Command,
+        host: &Host,
+        remote: bool,
+    ) -> Result<Self, LaunchError> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        new_process_group(&mut command);
+        // Last, because entering a user namespace would make the kernel forget it.
+        die_with_parent(&mut command);
+        let failed = |source| LaunchError::Spawn {
+            host: host.name.clone(),
+            program: program.clone(),
+            source,
+        };
+        let mut command = Command::from(command);
+        let mut child = command.kill_on_drop(true).spawn().map_err(failed)?;
+        let (Some(writer), Some(output), Some(errors)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
+        };
+        let tail = Tail::default();
+        let drained = Some(tokio::spawn(tail.clone().drain(errors)));
+        let guard = LinkGuard {
+            host: host.name.clone(),
+            remote,
+            child,
+            tail,
+            drained,
+        };
+        Ok(Self {
+            link: Link {
+                reader: BufReader::new(output),
+                writer,
+                guard,
+            },
+            noise: Tail::default(),
+            step: "connecting",
+        })
+    }
+
+    async fn hand_over(&mut self, payload: &Payload) -> Result<(), Stop> {
+        let Link { reader, writer, .. } = &mut self.link;
+        let greeting = Greeting::parse(&await_line(reader, &self.noise, GREETING).await?);
+        if let Some(built_for) = payload.architecture()
+            && !greeting.runs(built_for)
+        {
+            return Err(Stop::Machine(greeting, built_for));
+        }
+        self.step = "copying the binary";
+        let copy = async {
+            if writer.write_all(payload.bytes()).await.is_ok() {
+                self.step = "starting the agent";
+            }
+            // The far side has the last word, also after a broken pipe.
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            ready = await_line(reader, &self.noise, READY) => ready.map(|_| ()),
+            () = copy => Err(Stop::Ended),
+        }
+    }
+
+    /// Ends the process, if it has not ended, and says why there is no agent.
+    async fn explain(self, stop: Stop) -> LaunchError {
+        let Link {
+            reader,
+            writer,
+            mut guard,
+        } = self.link;
+        // The far side's input ends and nobody hears it any more: it cleans up, for which it gets a moment.
+        drop((reader, writer));
+        let status = timeout(LAST_WORDS, guard.child.wait()).await;
+        guard.kill();
+        guard.drain_stderr().await;
+        let host = guard.host.clone();
+        let words = said(&guard.tail, &self.noise);
+        match stop {
+            Stop::Ended => ended_early(host, status.ok().and_then(Result::ok), words),
+            Stop::Failed { step, directory } => failed_step(&step, host, directory, words),
+            Stop::Machine(greeting, built_for) => LaunchError::Architecture {
+                host,
+                system: greeting.system,
+                machine: greeting.machine,
+                built_for: built_for.to_owned(),
+            },
+            Stop::Noise => LaunchError::TooNoisy {
+                host,
+                limit_bytes: NOISE_LIMIT_BYTES,
+                words: self.noise.words(),
+            },
+        }
+    }
+
+    fn too_late(mut self, waited: Duration) -> LaunchError {
+        self.link.guard.kill();
+        LaunchError::TooLate {
+            host: self.link.guard.host.clone(),
+            waited,
+            step: self.step,
+            words: said(&self.link.guard.tail, &self.noise),
+        }
+    }
+}
+
+/// Reads lines until one holds `marker`, and returns what follows it. Other lines are what login scripts print.
+async fn await_line(reader: &mut LinkReader, noise: &Tail, marker: &str) -> Result<String, Stop> {
+    let mut left_bytes = NOISE_LIMIT_BYTES;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let length = reader.take(left_bytes).read_until(b'\n', &mut line).await;
+        let length = length.map_err(|_| Stop::Ended)? as u64;
+        let text = String::from_utf8_lossy(&line);
+        if let Some((_, rest)) = text.split_once(marker) {
+            return Ok(rest.to_owned());
+        }
+        if let Some((_, failure)) = text.split_once(FAILED) {
+            let (step, directory) = failure.trim().split_once(' ').unwrap_or((failure, ""));
+            return Err(Stop::Failed {
+                step: step.to_owned(),
+                directory: directory.to_owned(),
+            });
+        }
+        noise.push(&line);
+        left_bytes -= length;
+        match (length, left_bytes) {
+            (_, 0) => return Err(Stop::Noise),
+            (0, _) => return Err(Stop::Ended),
+            _ => {}
+        }
+    }
+}
+
+/// Standard error's last words; some programs, such as nologin, complain on standard output.
+fn said(errors: &Tail, output: &Tail) -> String {
+    let words = errors.words();
+    match words.is_empty() {
+        true => output.words(),
+        false => words,
+    }
+}
+
+fn failed_step(step: &str, host: String, directory: String, words: String) -> LaunchError {
+    match step {
+        "directory" => LaunchError::NoDirectory {
+            host,
+            directory,
+            words,
+        },
+        "execute" => LaunchError::NotExecutable { host, directory },
+        _ => LaunchError::CopyIncomplete {
+            host,
+            directory,
+            words,
+        },
+    }
+}
+
+fn ended_early(host: String, status: Option<ExitStatus>, words: String) -> LaunchError {
+    let Some(status) = status.filter(|s| s.code() != Some(255)) else {
+        let words = match words.is_empty() {
+            true => "ssh ended without a word".to_owned(),
+            false => words,
+        };
+        let hint = ssh_hint(&words);
+        return LaunchError::Ssh { host, words, hint };
+    };
+    let status = say(status);
+    let words = match words.is_empty() {
+        true => "it said nothing".to_owned(),
+        false => words,
+    };
+    LaunchError::RemoteShell {
+        host,
+        status,
+        words,
+    }
+}
+
+/// `status 1`, or `signal 9`.
+fn say(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => status.to_string(),
+    }
+}

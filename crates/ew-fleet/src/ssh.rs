@@ -1,0 +1,194 @@
+//! Agents over the system's ssh client, so that the user's configuration, keys, agent, jump hosts and Kerberos keep working.
+
+use crate::bootstrap::remote_command;
+use crate::error::LaunchError;
+use crate::launcher::{AgentCommand, Launcher, Payload};
+use ew_model::Host;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Hosts that are launched at once.
+const FAN_OUT: usize = 64;
+
+/// Settings of our own that the user's ssh configuration must not override: no questions, no terminal, nothing forwarded, no
+/// master process that outlives the run (an existing one is used), and only errors on standard error.
+const FIXED_OPTIONS: [&str; 9] = [
+    "BatchMode=yes",
+    "RequestTTY=no",
+    "RemoteCommand=none",
+    "ControlMaster=no",
+    "ClearAllForwardings=yes",
+    "ForwardX11=no",
+    "ForwardAgent=no",
+    "PermitLocalCommand=no",
+    "LogLevel=ERROR",
+];
+
+/// What the user may say about ssh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SshOptions {
+    /// The client.
+    pub program: PathBuf,
+    /// `-F`: a configuration file instead of the user's.
+    pub ssh_config: Option<PathBuf>,
+    /// `-l`: the user there.
+    pub user: Option<String>,
+    /// Where the binary lies for a moment; the host's `$TMPDIR` or `/tmp` when not given.
+    pub remote_dir: Option<String>,
+    /// ssh's `ConnectTimeout`, rounded up to whole seconds.
+    pub connect_timeout: Duration,
+    /// How long the copy may take on the far side before it removes itself, rounded up to whole seconds.
+    pub copy_timeout: Duration,
+    /// Further arguments for the client, before the host.
+    pub extra: Vec<String>,
+}
+
+impl Default for SshOptions {
+    fn default() -> Self {
+        Self {
+            program: PathBuf::from("ssh"),
+            ssh_config: None,
+            user: None,
+            remote_dir: None,
+            connect_timeout: Duration::from_secs(10),
+            copy_timeout: Duration::from_secs(60),
+            extra: Vec::new(),
+        }
+    }
+}
+
+/// Copies the binary over ssh and starts it, with one connection per host.
+#[derive(Clone, Debug)]
+pub struct Ssh {
+    payload: Payload,
+    options: SshOptions,
+}
+
+impl Ssh {
+    /// A launcher that copies `payload`.
+    ///
+    /// # Errors
+    /// [`LaunchError::BadRemoteDir`], so that it is said once and not once per host.
+    pub fn new(payload: Payload, options: SshOptions) -> Result<Self, LaunchError> {
+        let ssh = Self { payload, options };
+        ssh.remote_command()?;
+        Ok(ssh)
+    }
+
+    fn remote_command(&self) -> Result<String, LaunchError> {
+        remote_command(
+            self.options.remote_dir.as_deref(),
+            self.payload.bytes().len(),
+            whole_seconds(self.options.copy_timeout),
+        )
+    }
+}
+
+impl Launcher for Ssh {
+    fn name(&self) -> &'static str {
+        "ssh"
+    }
+
+    fn fan_out(&self) -> usize {
+        FAN_OUT
+    }
+
+    fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError> {
+        check_name(&host.name)?;
+        let mut command = Command::new(&self.options.program);
+        if let Some(config) = &self.options.ssh_config {
+            command.arg("-F").arg(config);
+        }
+        for option in FIXED_OPTIONS {
+            command.arg("-o").arg(option);
+        }
+        let seconds = whole_seconds(self.options.connect_timeout);
+        command.arg("-o").arg(format!("ConnectTimeout={seconds}"));
+        if let Some(user) = &self.options.user {
+            command.arg("-l").arg(user);
+        }
+        command
+            .args(&self.options.extra)
+            .arg("--")
+            .arg(&host.name)
+            .arg(self.remote_command()?);
+        Ok(AgentCommand {
+            command,
+            payload: Some(self.payload.clone()),
+        })
+    }
+}
+
+fn check_name(name: &str) -> Result<(), LaunchError> {
+    let reason = if name.is_empty() {
+        "it is empty"
+    } else if name.starts_with('-') {
+        "ssh would take it for an option"
+    } else if name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        "it has a blank or a control character"
+    } else {
+        return Ok(());
+    };
+    Err(LaunchError::BadHostName {
+        name: name.escape_debug().to_string(),
+        reason,
+    })
+}
+
+fn whole_seconds(duration: Duration) -> u64 {
+    (duration.as_secs() + u64::from(duration.subsec_nanos() > 0)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_carries_every_option() {
+        let options = SshOptions {
+            ssh_config: Some("/etc/lab.ssh".into()),
+            user: Some("ops".into()),
+            remote_dir: Some("/scratch".into()),
+            connect_timeout: Duration::from_millis(2500),
+            extra: vec!["-v".into()],
+            ..SshOptions::default()
+        };
+        let ssh = Ssh::new(Payload::new(vec![0; 77]), options).unwrap();
+        let agent = ssh.agent_command(&host("node1")).unwrap();
+        let arguments: Vec<_> = agent
+            .command
+            .get_args()
+            .map(|a| a.to_str().unwrap())
+            .collect();
+        assert_eq!(arguments[..2], ["-F", "/etc/lab.ssh"]);
+        assert!(arguments.windows(2).any(|w| w == ["-l", "ops"]));
+        assert!(arguments.contains(&"ConnectTimeout=3"));
+        assert!(arguments.contains(&"BatchMode=yes"));
+        let end = &arguments[arguments.len() - 4..];
+        assert_eq!(end[..3], ["-v", "--", "node1"]);
+        assert!(end[3].contains("p=\"/scratch\"") && end[3].contains("head -c 77"));
+    }
+
+    #[test]
+    fn names_that_ssh_would_misread_are_refused() {
+        let ssh = Ssh::new(Payload::new(vec![0]), SshOptions::default()).unwrap();
+        for name in ["", "-oProxyCommand=x", "a b", "a\nb"] {
+            assert!(ssh.agent_command(&host(name)).is_err(), "{name:?}");
+        }
+        let options = SshOptions {
+            remote_dir: Some("$(reboot)".into()),
+            ..SshOptions::default()
+        };
+        let error = Ssh::new(Payload::new(vec![0]), options).unwrap_err();
+        assert!(error.to_string().contains("--remote-dir"), "{error}");
+    }
+
+    fn host(name: &str) -> Host {
+        Host {
+            name: name.into(),
+            address: None,
+            rack: None,
+        }
+    }
+}

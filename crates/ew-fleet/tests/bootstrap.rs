@@ -1,0 +1,371 @@
+//! The bootstrap and the link's life, with a stand-in for the ssh client: it runs the command in a shell on this machine. What
+//! only a real sshd can show is in `sshd.rs`.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that fails or is skipped says so this way"
+)]
+
+mod support;
+
+use ew_fleet::{Entered, LaunchError, Local, Payload, Ssh, SshOptions, launch, launch_all};
+use ew_model::Host;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+use support::{PATIENCE, SPEAKS, converse, entries, eventually, host, payload, runs};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt};
+
+/// As ssh does, hands the last argument to the login shell.
+const LAST_ARGUMENT: &str = "#!/bin/sh\nfor command; do :; done\n";
+
+#[tokio::test]
+async fn every_shell_receives_starts_and_cleans_up() {
+    let mut tried = 0;
+    for shell in [
+        "sh",
+        "dash",
+        "bash",
+        "bash --posix",
+        "busybox sh",
+        "zsh",
+        "ksh",
+        "mksh",
+        "fish",
+        "tcsh",
+    ] {
+        if !found(shell.split(' ').next().unwrap()) {
+            continue;
+        }
+        tried += 1;
+        let room = Room::new(&format!("exec {shell} -c \"$command\""));
+        let mut link = launch(&room.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
+            .await
+            .unwrap_or_else(|error| panic!("{shell}: {error}"));
+        converse(&mut link).await;
+        assert!(entries(&room.remote()).is_empty(), "{shell}");
+        drop(link.writer);
+        link.guard.finish(PATIENCE).await.unwrap();
+    }
+    assert!(tried > 0);
+}
+
+#[tokio::test]
+async fn noisy_login_scripts_do_no_harm_unless_they_never_end() {
+    let room = Room::new("echo Welcome; printf 'prompt> '; exec sh -c \"$command\"");
+    let mut link = launch(&room.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
+        .await
+        .unwrap();
+    converse(&mut link).await;
+    let endless = Room::new("exec yes 'are you there'");
+    let error = failure(&endless, SPEAKS).await;
+    assert!(matches!(error, LaunchError::TooNoisy { .. }), "{error}");
+    assert!(error.to_string().contains("are you there"), "{error}");
+}
+
+#[tokio::test]
+async fn a_cut_copy_leaves_nothing() {
+    let room = Room::new("head -c 1000 | sh -c \"$command\"");
+    let error = failure(&room, SPEAKS).await;
+    assert!(
+        matches!(error, LaunchError::CopyIncomplete { .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains(room.remote().to_str().unwrap()));
+    eventually("the partial file is gone", || {
+        entries(&room.remote()).is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_copy_that_stalls_removes_itself() {
+    if !found("timeout") {
+        return println!("skipped: no timeout(1) here");
+    }
+    // The client survives with an open, silent connection, as on a host whose link was cut.
+    let room = Room::new("(head -c 1000; exec sleep 60) | sh -c \"$command\"");
+    let options = SshOptions {
+        copy_timeout: Duration::from_secs(1),
+        ..room.options()
+    };
+    let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
+    let error = launch(&ssh, &host("a"), PATIENCE).await.unwrap_err();
+    assert!(
+        matches!(error, LaunchError::CopyIncomplete { .. }),
+        "{error}"
+    );
+    assert!(entries(&room.remote()).is_empty());
+}
+
+#[tokio::test]
+async fn another_machine_is_named_before_anything_is_sent() {
+    let room = Room::new("PATH=${0%/*}:$PATH; export PATH; exec sh -c \"$command\"");
+    let uname = "#!/bin/sh\n[ $1 = -s ] && echo Linux || echo sparc64\n";
+    executable(room.path("uname"), uname);
+    let mut elf = vec![0; 100_000];
+    elf[..4].copy_from_slice(b"\x7fELF");
+    elf[18] = 62;
+    let error = launch(&room.ssh(Payload::new(elf)), &host("a"), PATIENCE)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, LaunchError::Architecture { .. }), "{error}");
+    assert!(error.to_string().contains("sparc64") && error.to_string().contains("x86_64"));
+    eventually("the directory is gone", || {
+        entries(&room.remote()).is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn unusable_directories_are_named_with_the_remedy() {
+    let room = Room::new("exec sh -c \"$command\"");
+    let missing = room.path("missing");
+    let error = in_directory(&room, &missing).await;
+    assert!(matches!(error, LaunchError::NoDirectory { .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("--remote-dir") && text.contains(missing.to_str().unwrap()),
+        "{text}"
+    );
+    let Some(noexec) = writable_noexec_directory() else {
+        return println!("skipped: no writable directory is mounted noexec here");
+    };
+    let error = in_directory(&room, noexec.path()).await;
+    assert!(
+        matches!(error, LaunchError::NotExecutable { .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("noexec"), "{error}");
+    assert!(entries(noexec.path()).is_empty());
+}
+
+#[tokio::test]
+async fn refusals_come_in_the_other_sides_words() {
+    let denied = "echo 'ops@a: Permission denied (publickey).' >&2; exit 255";
+    let error = failure(&Room::new(denied), SPEAKS).await;
+    assert!(
+        matches!(error, LaunchError::Ssh { hint: Some(_), .. }),
+        "{error}"
+    );
+    assert!(
+        error
+            .to_string()
+            .starts_with("a: ops@a: Permission denied (publickey).")
+    );
+    let nologin = "echo This account is currently not available.; exit 1";
+    let error = failure(&Room::new(nologin), SPEAKS).await;
+    assert!(matches!(error, LaunchError::RemoteShell { .. }), "{error}");
+    assert!(error.to_string().contains("not available"), "{error}");
+    let options = SshOptions {
+        program: "/nonexistent/ssh".into(),
+        ..SshOptions::default()
+    };
+    let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
+    let error = launch(&ssh, &host("a"), PATIENCE).await.unwrap_err();
+    assert!(matches!(error, LaunchError::Spawn { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn silence_ends_at_the_deadline_with_all_processes() {
+    let room = Room::new("echo $$ > \"${0%/*}/pid\"; echo one moment >&2; sleep 600; :");
+    let ssh = room.ssh(payload(SPEAKS));
+    let deadline = Duration::from_millis(500);
+    let error = launch(&ssh, &host("a"), deadline).await.unwrap_err();
+    assert!(matches!(error, LaunchError::TooLate { .. }), "{error}");
+    assert!(error.to_string().contains("while connecting"), "{error}");
+    if room.path("pid").exists() {
+        let pid = support::written_pid(&room.path("pid")).await;
+        eventually("the client is gone", || !runs(pid)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_fails_is_explained_and_its_file_removed() {
+    let room = Room::new("exec sh -c \"$command\"");
+    let script = "echo hello; echo 'out of memory' >&2; exit 3";
+    let mut link = launch(&room.ssh(payload(script)), &host("a"), PATIENCE)
+        .await
+        .unwrap();
+    let mut line = String::new();
+    link.reader.read_line(&mut line).await.unwrap();
+    let words = link.guard.explain().await;
+    assert!(
+        words.contains("status 3") && words.contains("out of memory"),
+        "{words}"
+    );
+    assert_eq!(link.guard.stderr_tail(), "out of memory\n");
+    let unclean = link.guard.finish(PATIENCE).await.unwrap_err();
+    assert!(unclean.to_string().contains("status 3"), "{unclean}");
+    assert!(entries(&room.remote()).is_empty());
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_end_is_killed_and_reported() {
+    let room = Room::new("exec sh -c \"$command\"");
+    let script = "rm \"$0\"; rmdir \"${0%/*}\"; echo $$; exec sleep 600";
+    let mut link = launch(&room.ssh(payload(script)), &host("a"), PATIENCE)
+        .await
+        .unwrap();
+    let mut line = String::new();
+    link.reader.read_line(&mut line).await.unwrap();
+    let pid: u32 = line.trim().parse().unwrap();
+    assert!(runs(pid));
+    drop(link.writer);
+    let unclean = link
+        .guard
+        .finish(Duration::from_millis(200))
+        .await
+        .unwrap_err();
+    assert!(
+        unclean.to_string().contains("did not end within 0.2 s"),
+        "{unclean}"
+    );
+    eventually("the agent is gone", || !runs(pid)).await;
+}
+
+#[tokio::test]
+async fn a_dropped_link_leaves_no_process() {
+    let room = Room::new("exec sh -c \"$command\"");
+    let mut link = launch(&room.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
+        .await
+        .unwrap();
+    converse(&mut link).await;
+    let pid = link.guard.pid().unwrap();
+    assert!(runs(pid));
+    drop(link);
+    eventually("the client is gone", || !runs(pid)).await;
+}
+
+#[tokio::test]
+async fn many_hosts_are_launched_and_each_is_answered_for() {
+    let room = Room::new("case $* in *host3*) exit 255;; esac; exec sh -c \"$command\"");
+    let hosts: Vec<_> = (0..6).map(|i| host(&format!("host{i}"))).collect();
+    let ssh = Arc::new(room.ssh(payload(SPEAKS)));
+    let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+    let launching = launch_all(ssh, &hosts, PATIENCE, sender);
+    let collecting = async {
+        let mut failed = Vec::new();
+        let mut links = Vec::new();
+        while let Some((index, result)) = receiver.recv().await {
+            match result {
+                Ok(link) => links.push(link),
+                Err(_) => failed.push(index),
+            }
+        }
+        (links, failed)
+    };
+    let ((), (links, failed)) = tokio::join!(launching, collecting);
+    assert_eq!((links.len(), failed), (5, vec![3]));
+}
+
+#[tokio::test]
+async fn local_agents_start_where_the_closure_puts_them() {
+    let room = Room::new("");
+    let script = "#!/bin/sh\n[ \"$1\" = agent ] && echo \"hello\"; echo \"$PLACE\"; cat\n";
+    let binary = executable(room.path("agent"), script);
+    let lab = Entered::new(
+        "lab",
+        Local { binary },
+        |host: &Host, command: &mut Command| {
+            if host.name == "b" {
+                return Err(io::Error::from(io::ErrorKind::NotFound));
+            }
+            command.env("PLACE", &host.name);
+            Ok(())
+        },
+    );
+    let mut link = launch(&lab, &host("a"), PATIENCE).await.unwrap();
+    drop(link.writer);
+    let mut said = String::new();
+    link.reader.read_to_string(&mut said).await.unwrap();
+    assert_eq!(said, "hello\na\n");
+    link.guard.finish(PATIENCE).await.unwrap();
+    let error = launch(&lab, &host("b"), PATIENCE).await.unwrap_err();
+    assert!(matches!(error, LaunchError::Enter { .. }), "{error}");
+}
+
+/// A directory with a stand-in for ssh, and one that is the remote temporary directory.
+struct Room {
+    directory: TempDir,
+    script: String,
+}
+
+impl Room {
+    fn new(script: &str) -> Self {
+        let directory = TempDir::new().unwrap();
+        fs::create_dir(directory.path().join("remote")).unwrap();
+        let script = script.to_owned();
+        Self { directory, script }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn remote(&self) -> PathBuf {
+        self.path("remote")
+    }
+
+    fn options(&self) -> SshOptions {
+        let text = format!("{LAST_ARGUMENT}{}\n", self.script);
+        SshOptions {
+            program: executable(self.path("ssh"), &text),
+            remote_dir: Some(self.remote().to_str().unwrap().to_owned()),
+            ..SshOptions::default()
+        }
+    }
+
+    fn ssh(&self, payload: Payload) -> Ssh {
+        Ssh::new(payload, self.options()).unwrap()
+    }
+}
+
+async fn failure(room: &Room, script: &str) -> LaunchError {
+    launch(&room.ssh(payload(script)), &host("a"), PATIENCE)
+        .await
+        .unwrap_err()
+}
+
+async fn in_directory(room: &Room, directory: &Path) -> LaunchError {
+    let options = SshOptions {
+        remote_dir: Some(directory.to_str().unwrap().to_owned()),
+        ..room.options()
+    };
+    let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
+    launch(&ssh, &host("a"), PATIENCE).await.unwrap_err()
+}
+
+/// A script that can be started. cp writes it: while we had it open for writing, a process that another thread forks at that
+/// moment would keep it open, and the kernel refuses to start a file that is open for writing.
+fn executable(path: PathBuf, text: &str) -> PathBuf {
+    let draft = path.with_extension("draft");
+    fs::write(&draft, text).unwrap();
+    let copied = Command::new("cp").arg(&draft).arg(&path).status();
+    assert!(copied.unwrap().success());
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn found(program: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+    })
+}
+
+fn writable_noexec_directory() -> Option<TempDir> {
+    let mounts = fs::read_to_string("/proc/mounts").ok()?;
+    mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let point = fields.next()?;
+        let tmpfs = fields.next()? == "tmpfs";
+        let noexec = fields.next()?.split(',').any(|option| option == "noexec");
+        let usable = tmpfs && noexec && !point.starts_with("/proc") && !point.starts_with("/sys");
+        usable.then(|| TempDir::new_in(point).ok()).flatten()
+    })
+}

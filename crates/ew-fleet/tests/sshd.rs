@@ -1,0 +1,312 @@
+//! The ssh launcher against a real sshd that the test starts on a loopback port, with keys and configuration of its own.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that fails or is skipped says so this way"
+)]
+
+mod support;
+
+use ew_fleet::{LaunchError, Launcher, Ssh, SshOptions, launch, launch_all};
+use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use support::{PATIENCE, SPEAKS, converse, entries, eventually, host, payload, runs, written_pid};
+use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
+
+#[tokio::test]
+async fn an_agent_is_copied_started_and_ends_with_its_input() {
+    let Some(sshd) = Sshd::start("") else { return };
+    let mut link = launch(&sshd.ssh(SPEAKS), &host("target"), PATIENCE)
+        .await
+        .unwrap();
+    converse(&mut link).await;
+    assert!(entries(&sshd.remote()).is_empty());
+    drop(link.writer);
+    link.guard.finish(PATIENCE).await.unwrap();
+}
+
+#[tokio::test]
+async fn several_links_at_once() {
+    let Some(sshd) = Sshd::start("") else { return };
+    let hosts = vec![host("target"); 4];
+    let (sender, mut receiver) = tokio::sync::mpsc::channel(4);
+    launch_all(Arc::new(sshd.ssh(SPEAKS)), &hosts, PATIENCE, sender).await;
+    let mut answered = 0;
+    while let Some((_, link)) = receiver.recv().await {
+        let mut link = link.unwrap();
+        converse(&mut link).await;
+        drop(link.writer);
+        link.guard.finish(PATIENCE).await.unwrap();
+        answered += 1;
+    }
+    assert_eq!(answered, 4);
+    assert!(entries(&sshd.remote()).is_empty());
+}
+
+#[tokio::test]
+async fn a_killed_client_leaves_neither_file_nor_process() {
+    let Some(sshd) = Sshd::start("") else { return };
+    // This agent keeps its file, so that it is the bootstrap that has to clean up.
+    let script = sshd.keeping_script();
+    let mut link = launch(&sshd.ssh(&script), &host("target"), PATIENCE)
+        .await
+        .unwrap();
+    converse(&mut link).await;
+    let agent = written_pid(&sshd.path("pid")).await;
+    assert!(runs(agent) && entries(&sshd.remote()).len() == 1);
+    link.guard.kill();
+    sshd.is_clean(agent).await;
+    let words = link.guard.explain().await;
+    assert!(words.contains("signal 9"), "{words}");
+}
+
+#[test]
+fn a_controller_that_dies_leaves_neither_file_nor_process() {
+    let Some(sshd) = Sshd::start("") else { return };
+    let ssh = sshd.ssh(&sshd.keeping_script());
+    // Nothing in this thread cleans up; the kernel ends the client with the thread that started it.
+    let controller = std::thread::spawn(move || {
+        let runtime = runtime();
+        let mut link = runtime
+            .block_on(launch(&ssh, &host("target"), PATIENCE))
+            .unwrap();
+        runtime.block_on(converse(&mut link));
+        std::mem::forget((link, runtime));
+    });
+    controller.join().unwrap();
+    runtime().block_on(async {
+        let agent = written_pid(&sshd.path("pid")).await;
+        sshd.is_clean(agent).await;
+    });
+}
+
+#[tokio::test]
+async fn a_copy_cut_by_the_clients_death_leaves_nothing() {
+    let Some(sshd) = Sshd::start("") else { return };
+    let agent = sshd.ssh(SPEAKS).agent_command(&host("target")).unwrap();
+    let (mut command, payload) = (agent.command, agent.payload.unwrap());
+    let mut client = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let half = &payload.bytes()[..payload.bytes().len() / 2];
+    let mut input = client.stdin.take().unwrap();
+    input.write_all(half).unwrap();
+    eventually("the copy has begun", || arrived_bytes(&sshd.remote()) > 0).await;
+    client.kill().unwrap();
+    client.wait().unwrap();
+    eventually("the partial file is gone", || {
+        entries(&sshd.remote()).is_empty()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_drops_is_explained() {
+    let Some(sshd) = Sshd::start("") else { return };
+    let script = sshd.keeping_script();
+    let mut link = launch(&sshd.ssh(&script), &host("target"), PATIENCE)
+        .await
+        .unwrap();
+    converse(&mut link).await;
+    let agent = written_pid(&sshd.path("pid")).await;
+    Sshd::kill_session_of(agent);
+    let mut rest = Vec::new();
+    link.reader.read_to_end(&mut rest).await.unwrap();
+    let words = link.guard.explain().await;
+    assert!(words.contains("connection broke"), "{words}");
+    sshd.is_clean(agent).await;
+}
+
+#[tokio::test]
+async fn refusals_are_told_in_sshs_own_words() {
+    let Some(sshd) = Sshd::start("AllowUsers nobody-at-all\n") else {
+        return;
+    };
+    let error = launch(&sshd.ssh(SPEAKS), &host("target"), PATIENCE)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, LaunchError::Ssh { hint: Some(_), .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("Permission denied"), "{error}");
+    let closed = sshd.ssh_to(free_port(), SPEAKS);
+    let error = launch(&closed, &host("target"), PATIENCE)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("Connection refused"), "{error}");
+}
+
+/// A server of our own and everything it needs, in a directory of its own.
+struct Sshd {
+    directory: TempDir,
+    port: u16,
+    server: Child,
+}
+
+impl Sshd {
+    /// `None`, with the reason printed, where there is no sshd.
+    fn start(more_configuration: &str) -> Option<Self> {
+        let (Some(program), Some(keygen)) = (find("sshd"), find("ssh-keygen")) else {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "CI must have sshd and ssh-keygen"
+            );
+            println!("skipped: no sshd or ssh-keygen here");
+            return None;
+        };
+        let directory = TempDir::new().unwrap();
+        for key in ["host_key", "user_key"] {
+            make_key(&keygen, &directory.path().join(key));
+        }
+        fs::create_dir(directory.path().join("remote")).unwrap();
+        // As root, sshd wants this directory, which the system's start script makes elsewhere.
+        if fs::create_dir("/run/sshd").is_ok() {
+            println!("made /run/sshd for sshd");
+        }
+        let port = free_port();
+        let configuration = server_configuration(directory.path(), port, more_configuration);
+        let file = directory.path().join("sshd_config");
+        fs::write(&file, configuration).unwrap();
+        let server = Command::new(program)
+            .args(["-D", "-e", "-f"])
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stderr(fs::File::create(directory.path().join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let sshd = Self {
+            directory,
+            port,
+            server,
+        };
+        sshd.await_listening();
+        Some(sshd)
+    }
+
+    fn await_listening(&self) {
+        let began = std::time::Instant::now();
+        loop {
+            let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+            if log.contains("Server listening") {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "sshd does not start: {log}");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn remote(&self) -> PathBuf {
+        self.path("remote")
+    }
+
+    fn ssh(&self, script: &str) -> Ssh {
+        self.ssh_to(self.port, script)
+    }
+
+    fn ssh_to(&self, port: u16, script: &str) -> Ssh {
+        let key = self.path("user_key");
+        let configuration = format!(
+            "Host target\n HostName 127.0.0.1\n Port {port}\n IdentityFile {}\n IdentitiesOnly yes\n \
+             StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n",
+            key.display()
+        );
+        let file = self.path(&format!("ssh_config.{port}"));
+        fs::write(&file, configuration).unwrap();
+        let options = SshOptions {
+            ssh_config: Some(file),
+            remote_dir: Some(self.remote().to_str().unwrap().to_owned()),
+            ..SshOptions::default()
+        };
+        Ssh::new(payload(script), options).unwrap()
+    }
+
+    /// An agent that writes its pid and does not remove itself.
+    fn keeping_script(&self) -> String {
+        let pid = self.path("pid");
+        format!("echo $$ > {}\necho hello\ncat\nexit 0\n", pid.display())
+    }
+
+    async fn is_clean(&self, agent: u32) {
+        eventually("the agent is gone", || !runs(agent)).await;
+        eventually("the file is gone", || entries(&self.remote()).is_empty()).await;
+    }
+
+    /// Kills the sshd process that carries an agent's session: bootstrap's parent.
+    fn kill_session_of(agent: u32) {
+        let session = parent(parent(agent));
+        let name = fs::read_to_string(format!("/proc/{session}/comm")).unwrap();
+        assert!(name.starts_with("sshd"), "{name}");
+        let killed = Command::new("kill")
+            .args(["-9", &session.to_string()])
+            .status();
+        assert!(killed.unwrap().success());
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn server_configuration(directory: &Path, port: u16, more: &str) -> String {
+    let directory = directory.display();
+    format!(
+        "ListenAddress 127.0.0.1\nPort {port}\nHostKey {directory}/host_key\nPidFile none\nUsePAM no\nStrictModes no\n\
+         PermitRootLogin yes\nPubkeyAuthentication yes\nPasswordAuthentication no\nKbdInteractiveAuthentication no\n\
+         AuthorizedKeysFile {directory}/user_key.pub\nMaxStartups 100\n{more}"
+    )
+}
+
+fn make_key(keygen: &Path, path: &Path) {
+    let made = Command::new(keygen)
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(path)
+        .status();
+    assert!(made.unwrap().success());
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/sbin", "/bin"]
+        .iter()
+        .map(|directory| Path::new(directory).join(program))
+        .find(|path| path.is_file())
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn parent(pid: u32) -> u32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let after_name = stat.rsplit(") ").next().unwrap();
+    after_name.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+fn arrived_bytes(remote: &Path) -> u64 {
+    let size =
+        |directory: &PathBuf| fs::metadata(directory.join("eastwest")).map_or(0, |m| m.len());
+    entries(remote).iter().map(size).sum()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
