@@ -1,0 +1,111 @@
+//! A stream's counters.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A stream's counters. Only the stream's own thread writes; anybody reads. As wide as the pair of cache lines that CPUs
+/// fetch together, so that streams do not slow each other down.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Lane {
+    sent_bytes: AtomicU64,
+    received_bytes: AtomicU64,
+    first_send_ns: AtomicU64,
+}
+
+impl Lane {
+    /// Must be called by the stream's own thread only: a load and a store, not a locked addition.
+    pub(crate) fn add_sent(&self, bytes: u64) {
+        let sum = self.sent_bytes.load(Ordering::Relaxed) + bytes;
+        self.sent_bytes.store(sum, Ordering::Relaxed);
+    }
+
+    /// As [`Self::add_sent`].
+    pub(crate) fn add_received(&self, bytes: u64) {
+        let sum = self.received_bytes.load(Ordering::Relaxed) + bytes;
+        self.received_bytes.store(sum, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_first_send(&self, now_ns: u64) {
+        self.first_send_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sent_bytes(&self) -> u64 {
+        self.sent_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.received_bytes.load(Ordering::Relaxed)
+    }
+
+    /// `None` before the first send.
+    pub(crate) fn first_send_ns(&self) -> Option<u64> {
+        Some(self.first_send_ns.load(Ordering::Relaxed)).filter(|ns| *ns > 0)
+    }
+}
+
+/// All bytes since the engine's start: of running streams and of those that are over.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(Mutex<Accounts>);
+
+#[derive(Debug, Default)]
+struct Accounts {
+    running: Vec<Arc<Lane>>,
+    closed_sent_bytes: u64,
+    closed_received_bytes: u64,
+}
+
+impl Ledger {
+    pub(crate) fn open(&self, lanes: impl Iterator<Item = Arc<Lane>>) {
+        self.lock().running.extend(lanes);
+    }
+
+    /// Moves lanes that nobody writes to any more into the sums.
+    pub(crate) fn close(&self, lanes: &[Arc<Lane>]) {
+        let mut accounts = self.lock();
+        accounts
+            .running
+            .retain(|running| !lanes.iter().any(|lane| Arc::ptr_eq(running, lane)));
+        for lane in lanes {
+            accounts.closed_sent_bytes += lane.sent_bytes();
+            accounts.closed_received_bytes += lane.received_bytes();
+        }
+    }
+
+    /// Bytes sent and received.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        let accounts = self.lock();
+        let running = accounts.running.iter();
+        running.fold(
+            (accounts.closed_sent_bytes, accounts.closed_received_bytes),
+            |(sent, received), lane| (sent + lane.sent_bytes(), received + lane.received_bytes()),
+        )
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Accounts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_do_not_change_when_a_lane_is_closed() {
+        let ledger = Ledger::default();
+        let lanes = [Arc::new(Lane::default()), Arc::new(Lane::default())];
+        ledger.open(lanes.iter().cloned());
+        lanes[0].add_sent(10);
+        lanes[1].add_received(4);
+        assert_eq!(ledger.totals(), (10, 4));
+        ledger.close(&lanes[..1]);
+        lanes[1].add_received(1);
+        assert_eq!(ledger.totals(), (10, 5));
+    }
+
+    #[test]
+    fn lanes_do_not_share_cache_lines() {
+        assert_eq!(std::mem::align_of::<Lane>(), 128);
+    }
+}

@@ -1,0 +1,111 @@
+//! Reading the counters at the window's edges and in between.
+
+use crate::clock_wait::{Cancel, Cancelled};
+use crate::stream::Stream;
+use ew_proto::round::RoundSpec;
+use ew_sys::clock::monotonic_ns;
+use ew_sys::socket::{TcpReading, tcp_info};
+use std::sync::Arc;
+
+/// What was read of one flow.
+#[derive(Debug, Default)]
+pub(crate) struct FlowWindow {
+    pub(crate) first: Edge,
+    /// The flow's bytes and the time of their reading: first edge, intervals, last edge.
+    pub(crate) readings: Vec<Reading>,
+    pub(crate) last: Edge,
+}
+
+/// All streams at one edge of the window.
+#[derive(Debug, Default)]
+pub(crate) struct Edge {
+    pub(crate) stream_bytes: Vec<u64>,
+    /// `None` where the socket is gone.
+    pub(crate) tcp: Vec<Option<TcpReading>>,
+}
+
+/// A flow's counters, summed over its streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    pub(crate) now_ns: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Sleeps through the window and reads. One entry per flow.
+pub(crate) fn observe(
+    spec: &RoundSpec,
+    flows: &[Vec<Arc<Stream>>],
+    cancel: &Cancel,
+) -> Result<Vec<FlowWindow>, Cancelled> {
+    let mut windows = with_room(spec, flows);
+    cancel.sleep_until(spec.window_start_ns)?;
+    read_counters(flows, &mut windows, |w| &mut w.first);
+    read_tcp(flows, &mut windows, |w| &mut w.first);
+    for at_ns in interval_times(spec) {
+        cancel.sleep_until(at_ns)?;
+        for (streams, window) in flows.iter().zip(&mut windows) {
+            let now_ns = monotonic_ns();
+            let bytes = streams.iter().map(|s| s.counted_bytes()).sum();
+            window.readings.push(Reading { now_ns, bytes });
+        }
+    }
+    cancel.sleep_until(spec.window_end_ns())?;
+    read_counters(flows, &mut windows, |w| &mut w.last);
+    read_tcp(flows, &mut windows, |w| &mut w.last);
+    Ok(windows)
+}
+
+/// The times strictly inside the window.
+fn interval_times(spec: &RoundSpec) -> impl Iterator<Item = u64> + use<> {
+    let (start_ns, end_ns, step_ns) =
+        (spec.window_start_ns, spec.window_end_ns(), spec.interval_ns);
+    (1..)
+        .map_while(move |k: u64| start_ns.checked_add(step_ns.checked_mul(k)?))
+        .take_while(move |at_ns| step_ns > 0 && *at_ns < end_ns)
+}
+
+fn with_room(spec: &RoundSpec, flows: &[Vec<Arc<Stream>>]) -> Vec<FlowWindow> {
+    let intervals = interval_times(spec).count();
+    let mut windows = Vec::with_capacity(flows.len());
+    for streams in flows {
+        let edge = || Edge {
+            stream_bytes: Vec::with_capacity(streams.len()),
+            tcp: Vec::with_capacity(streams.len()),
+        };
+        windows.push(FlowWindow {
+            first: edge(),
+            readings: Vec::with_capacity(intervals + 2),
+            last: edge(),
+        });
+    }
+    windows
+}
+
+fn read_counters(
+    flows: &[Vec<Arc<Stream>>],
+    windows: &mut [FlowWindow],
+    edge: impl Fn(&mut FlowWindow) -> &mut Edge,
+) {
+    for (streams, window) in flows.iter().zip(windows) {
+        let now_ns = monotonic_ns();
+        let counts = &mut edge(window).stream_bytes;
+        counts.extend(streams.iter().map(|s| s.counted_bytes()));
+        let bytes = counts.iter().sum();
+        window.readings.push(Reading { now_ns, bytes });
+    }
+}
+
+fn read_tcp(
+    flows: &[Vec<Arc<Stream>>],
+    windows: &mut [FlowWindow],
+    edge: impl Fn(&mut FlowWindow) -> &mut Edge,
+) {
+    for (streams, window) in flows.iter().zip(windows) {
+        let tcp = &mut edge(window).tcp;
+        tcp.extend(
+            streams
+                .iter()
+                .map(|s| s.socket().and_then(|socket| tcp_info(&*socket).ok())),
+        );
+    }
+}

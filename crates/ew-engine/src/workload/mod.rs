@@ -1,0 +1,108 @@
+//! What streams do. One file per workload, and one line in [`prepare`].
+
+mod tcp_rr;
+mod tcp_stream;
+
+use crate::connect::is_timeout;
+use crate::lane::Lane;
+use ew_model::scenario::{Workload, WorkloadKind};
+use ew_proto::message::Role;
+use hdrhistogram::Histogram;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a round's streams share, made before any of them starts.
+pub(crate) trait Prepared {
+    /// One stream's driver, with all the memory it will need. The error is in words.
+    fn driver(&self, role: Role) -> Result<Box<dyn Driver>, String>;
+}
+
+/// Moves one stream's bytes on the stream's own thread.
+pub(crate) trait Driver: Send {
+    /// Runs from the round's start until the link stops. Round-trip times come back, where the workload has them.
+    fn run(&mut self, link: &mut Link<'_>) -> Result<Option<Histogram<u64>>, Broken>;
+}
+
+/// A connected stream.
+#[derive(Debug)]
+pub(crate) struct Link<'a> {
+    pub(crate) socket: &'a TcpStream,
+    pub(crate) lane: &'a Lane,
+    pub(crate) stopping: &'a AtomicBool,
+    /// CLOCK_MONOTONIC.
+    pub(crate) window_ns: Range<u64>,
+}
+
+/// How a stream ended before it was stopped.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    /// For example "send to".
+    pub(crate) action: &'static str,
+    pub(crate) error: io::Error,
+}
+
+/// The registration of workloads.
+pub(crate) fn prepare(workload: &Workload) -> Box<dyn Prepared> {
+    match workload.kind {
+        WorkloadKind::TcpStream => Box::new(tcp_stream::TcpStreams::new(workload)),
+        WorkloadKind::TcpRr => Box::new(tcp_rr::TcpRequests::new(workload)),
+    }
+}
+
+impl Link<'_> {
+    pub(crate) fn stops(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// One send; 0 when nothing could be sent for a while.
+    fn send(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
+        match self.socket.write(bytes) {
+            Ok(count) => Ok(count),
+            Err(error) if is_timeout(&error) => Ok(0),
+            Err(error) => Err(Broken {
+                action: "send to",
+                error,
+            }),
+        }
+    }
+
+    /// One receive; 0 when nothing came for a while. The peer's end of stream is an error.
+    fn receive(&mut self, into: &mut [u8]) -> Result<usize, Broken> {
+        let error = match self.socket.read(into) {
+            Ok(0) => io::Error::other("the peer closed the connection"),
+            Ok(count) => return Ok(count),
+            Err(error) if is_timeout(&error) => return Ok(0),
+            Err(error) => error,
+        };
+        Err(Broken {
+            action: "receive from",
+            error,
+        })
+    }
+
+    /// Sends everything. False when the link stops first.
+    fn send_all(&mut self, bytes: &[u8]) -> Result<bool, Broken> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            if self.stops() {
+                return Ok(false);
+            }
+            sent += self.send(&bytes[sent..])?;
+        }
+        Ok(true)
+    }
+
+    /// Fills the buffer. False when the link stops first.
+    fn receive_all(&mut self, into: &mut [u8]) -> Result<bool, Broken> {
+        let mut received = 0;
+        while received < into.len() {
+            if self.stops() {
+                return Ok(false);
+            }
+            received += self.receive(&mut into[received..])?;
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,70 @@
+//! Bulk TCP: one end sends as fast as it can, the other receives.
+
+use super::{Broken, Driver, Link, Prepared};
+use crate::buffer::PageBuffer;
+use ew_model::scenario::Workload;
+use ew_proto::message::Role;
+use ew_sys::clock::monotonic_ns;
+use hdrhistogram::Histogram;
+use std::sync::Arc;
+
+const LEAST_RECEIVE_BYTES: usize = 256 * 1024;
+const MOST_RECEIVE_BYTES: usize = 1024 * 1024;
+
+pub(super) struct TcpStreams {
+    /// Read-only, so that all senders share one that stays in the cache.
+    content: Arc<PageBuffer>,
+    receive_bytes: usize,
+}
+
+struct Sender {
+    content: Arc<PageBuffer>,
+}
+
+struct Receiver {
+    buffer: PageBuffer,
+}
+
+impl TcpStreams {
+    pub(super) fn new(workload: &Workload) -> Self {
+        let message_bytes = workload.message_bytes as usize;
+        Self {
+            content: Arc::new(PageBuffer::incompressible(message_bytes)),
+            receive_bytes: message_bytes.clamp(LEAST_RECEIVE_BYTES, MOST_RECEIVE_BYTES),
+        }
+    }
+}
+
+impl Prepared for TcpStreams {
+    fn driver(&self, role: Role) -> Result<Box<dyn Driver>, String> {
+        Ok(match role {
+            Role::Send => Box::new(Sender {
+                content: Arc::clone(&self.content),
+            }),
+            Role::Receive => Box::new(Receiver {
+                buffer: PageBuffer::faulted_in(self.receive_bytes),
+            }),
+        })
+    }
+}
+
+impl Driver for Sender {
+    fn run(&mut self, link: &mut Link<'_>) -> Result<Option<Histogram<u64>>, Broken> {
+        link.lane.note_first_send(monotonic_ns());
+        while !link.stops() {
+            let sent = link.send(self.content.as_slice())?;
+            link.lane.add_sent(sent as u64);
+        }
+        Ok(None)
+    }
+}
+
+impl Driver for Receiver {
+    fn run(&mut self, link: &mut Link<'_>) -> Result<Option<Histogram<u64>>, Broken> {
+        while !link.stops() {
+            let received = link.receive(self.buffer.as_mut_slice())?;
+            link.lane.add_received(received as u64);
+        }
+        Ok(None)
+    }
+}

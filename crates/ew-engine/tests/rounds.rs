@@ -1,0 +1,298 @@
+//! Rounds between two engines over loopback.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
+
+mod common;
+
+use common::{LOCALHOST, data_address, engine, order, round, start, wait, with_flows, workload};
+use ew_engine::{Engine, EngineConfig, EngineError, RoundSpec};
+use ew_model::record::EndRecord;
+use ew_model::scenario::{Workload, WorkloadKind};
+use ew_proto::message::{FlowReport, Role};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::time::Duration;
+
+#[test]
+fn the_sender_opens() {
+    let (sender, receiver) = measure(LOCALHOST, stream(1), true);
+    check_stream_flow(&sender, &receiver, 1);
+}
+
+#[test]
+fn the_receiver_opens() {
+    let (sender, receiver) = measure(LOCALHOST, stream(1), false);
+    check_stream_flow(&sender, &receiver, 1);
+}
+
+#[test]
+fn several_streams() {
+    let (sender, receiver) = measure(LOCALHOST, stream(4), true);
+    check_stream_flow(&sender, &receiver, 4);
+}
+
+#[test]
+fn over_ipv6() {
+    let address = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    if TcpListener::bind((address, 0)).is_err() {
+        println!("skipped: this host has no IPv6 loopback address");
+        return;
+    }
+    let (sender, receiver) = measure(address, stream(2), false);
+    check_stream_flow(&sender, &receiver, 2);
+}
+
+#[test]
+fn both_directions_and_two_flows_at_once_report_in_order() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    let (near_port, far_port) = (
+        data_address(&near, LOCALHOST),
+        data_address(&far, LOCALHOST),
+    );
+    let spec = round(stream(1));
+    let near_end = vec![
+        order(9, Role::Send, true, far_port),
+        order(3, Role::Receive, false, far_port),
+    ];
+    let far_end = vec![
+        order(3, Role::Send, true, near_port),
+        order(9, Role::Receive, false, near_port),
+    ];
+    let far_reports = start(&far, with_flows(&spec, far_end));
+    let near_reports = wait(&start(&near, with_flows(&spec, near_end)));
+    let ids: Vec<_> = near_reports.iter().map(|r| r.flow.0).collect();
+    assert_eq!(ids, [9, 3]);
+    for report in near_reports.iter().chain(&wait(&far_reports)) {
+        assert_eq!(report.error, None);
+    }
+    assert!(near.totals().tx_bytes > 0 && near.totals().rx_bytes > 0);
+}
+
+#[test]
+fn requests_are_answered_and_timed() {
+    let (sender, receiver) = measure(LOCALHOST, workload(WorkloadKind::TcpRr, 2, 64), true);
+    let (sender, receiver) = (sender_end(&sender), receiver_end(&receiver));
+    let latency = sender.latency.unwrap();
+    assert!(latency.count > 0);
+    assert!(latency.min_ns <= latency.p50_ns && latency.p50_ns <= latency.p99_ns);
+    assert!(latency.min_ns <= latency.mean_ns && latency.mean_ns <= latency.max_ns);
+    assert!(sender.bytes >= 64 * latency.count);
+    assert!(receiver.bytes > 0);
+    assert_eq!(receiver.latency, None);
+}
+
+#[test]
+fn nobody_listens() {
+    let lonely = engine(LOCALHOST);
+    let port = TcpListener::bind((LOCALHOST, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let spec = round(stream(1));
+    let flows = vec![order(0, Role::Send, true, port)];
+    let reports = wait(&start(&lonely, with_flows(&spec, flows)));
+    let expected = format!("connect {port}: Connection refused (os error 111)");
+    assert_eq!(error_of(&reports), expected);
+}
+
+#[test]
+fn the_peer_does_not_know_the_round() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    let flows = vec![order(0, Role::Send, true, data_address(&far, LOCALHOST))];
+    let reports = wait(&start(&near, with_flows(&round(stream(1)), flows)));
+    assert!(error_of(&reports).starts_with("connect 127.0.0.1:"));
+    assert!(reports[0].sender.is_none() && reports[0].receiver.is_none());
+}
+
+#[test]
+fn the_peer_never_comes() {
+    let lonely = engine(LOCALHOST);
+    let flows = vec![order(
+        0,
+        Role::Receive,
+        false,
+        data_address(&lonely, LOCALHOST),
+    )];
+    let reports = wait(&start(&lonely, with_flows(&round(stream(1)), flows)));
+    assert_eq!(
+        error_of(&reports),
+        "accept from 127.0.0.1: no connection came before the round's start"
+    );
+}
+
+#[test]
+fn a_peer_that_vanishes_in_the_window_leaves_an_error_and_no_figure() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    let spec = RoundSpec {
+        window_ns: 2_000_000_000,
+        ..round(stream(2))
+    };
+    let (near_reports, far_reports) = start_pair(&near, &far, LOCALHOST, &spec, true);
+    // The window begins 350 ms from the round's making.
+    std::thread::sleep(Duration::from_millis(800));
+    drop(far);
+    assert!(error_of(&wait(&far_reports)).contains("aborted"));
+    let reports = wait(&near_reports);
+    assert!(error_of(&reports).starts_with("stream 1 of 2: send to 127.0.0.1:"));
+    assert!(reports[0].sender.is_none());
+}
+
+#[test]
+fn an_abort_ends_a_long_round() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    let spec = RoundSpec {
+        window_ns: 3_600_000_000_000,
+        ..round(stream(1))
+    };
+    let (near_reports, far_reports) = start_pair(&near, &far, LOCALHOST, &spec, true);
+    std::thread::sleep(Duration::from_millis(500));
+    near.abort();
+    assert!(error_of(&wait(&near_reports)).contains("aborted"));
+    far.abort();
+    // Its peer's end may be seen before the abort.
+    assert!(!error_of(&wait(&far_reports)).is_empty());
+}
+
+#[test]
+fn an_abort_before_the_round_begins() {
+    let lonely = engine(LOCALHOST);
+    let hour_ns = 3_600_000_000_000;
+    let mut spec = round(stream(1));
+    spec.connect_at_ns += hour_ns;
+    spec.start_ns += hour_ns;
+    spec.window_start_ns += hour_ns;
+    let flows = vec![order(0, Role::Send, true, data_address(&lonely, LOCALHOST))];
+    let reports = start(&lonely, with_flows(&spec, flows));
+    lonely.abort();
+    assert!(error_of(&wait(&reports)).contains("aborted"));
+}
+
+#[test]
+fn rounds_follow_each_other_on_the_same_engines() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    for number in 0..3 {
+        let mut spec = round(stream(1));
+        spec.round.0 = number;
+        let (near_reports, far_reports) =
+            start_pair(&near, &far, LOCALHOST, &spec, number % 2 == 0);
+        check_stream_flow(&wait(&near_reports), &wait(&far_reports), 1);
+    }
+    assert_eq!(near.totals().strangers + far.totals().strangers, 0);
+}
+
+#[test]
+fn impossible_rounds_are_refused() {
+    let engine = engine(LOCALHOST);
+    let refused = |change: fn(&mut RoundSpec)| {
+        let mut spec = round(stream(1));
+        change(&mut spec);
+        let done = Box::new(|_| panic!("a refused round must not report"));
+        engine.run_round(spec, done).unwrap_err().to_string()
+    };
+    assert!(refused(|s| s.workload.streams = 0).contains("0 streams"));
+    assert!(refused(|s| s.workload.message_bytes = 0).contains("message size 0"));
+    assert!(refused(|s| s.window_ns = 0).contains("not in order"));
+    assert!(refused(|s| s.start_ns = s.window_start_ns + 1).contains("not in order"));
+    assert!(refused(|s| s.interval_ns = 1).contains("interval"));
+}
+
+#[test]
+fn a_taken_range_and_a_foreign_address_are_told_apart() {
+    let first = engine(LOCALHOST);
+    let start_on = |address, port| {
+        Engine::start(EngineConfig {
+            address,
+            ports: (port, port),
+            token: common::TOKEN,
+        })
+    };
+    let taken = start_on(LOCALHOST, first.port()).unwrap_err();
+    assert!(matches!(taken, EngineError::NoFreePort { .. }), "{taken}");
+    let foreign = start_on(IpAddr::V4(Ipv4Addr::new(198, 19, 255, 254)), 0).unwrap_err();
+    assert!(matches!(foreign, EngineError::Address { .. }), "{foreign}");
+}
+
+fn stream(streams: u32) -> Workload {
+    workload(WorkloadKind::TcpStream, streams, 128 * 1024)
+}
+
+/// Runs one flow and gives the sender's and the receiver's reports.
+fn measure(
+    address: IpAddr,
+    workload: Workload,
+    sender_opens: bool,
+) -> (Vec<FlowReport>, Vec<FlowReport>) {
+    let (near, far) = (engine(address), engine(address));
+    let spec = round(workload);
+    let (near_reports, far_reports) = start_pair(&near, &far, address, &spec, sender_opens);
+    let reports = (wait(&near_reports), wait(&far_reports));
+    assert_eq!(near.totals().strangers + far.totals().strangers, 0);
+    reports
+}
+
+type Reports = std::sync::mpsc::Receiver<Vec<FlowReport>>;
+
+/// Flow 5, from near to far.
+fn start_pair(
+    near: &Engine,
+    far: &Engine,
+    address: IpAddr,
+    spec: &RoundSpec,
+    sender_opens: bool,
+) -> (Reports, Reports) {
+    let (near_port, far_port) = (data_address(near, address), data_address(far, address));
+    let send = vec![order(5, Role::Send, sender_opens, far_port)];
+    let receive = vec![order(5, Role::Receive, !sender_opens, near_port)];
+    (
+        start(near, with_flows(spec, send)),
+        start(far, with_flows(spec, receive)),
+    )
+}
+
+fn check_stream_flow(sender: &[FlowReport], receiver: &[FlowReport], streams: usize) {
+    let (sender, receiver) = (sender_end(sender), receiver_end(receiver));
+    for end in [sender, receiver] {
+        assert!(end.bytes > 0);
+        assert!(end.window_ns >= 200_000_000);
+        assert_eq!(end.streams.len(), streams);
+        assert_eq!(end.bytes, end.streams.iter().map(|s| s.bytes).sum::<u64>());
+        assert_eq!(
+            end.bytes,
+            end.intervals.iter().map(|i| i.bytes).sum::<u64>()
+        );
+        assert_eq!(end.intervals.len(), 3);
+        assert!(end.start_skew_ns >= 0);
+        assert!(end.streams.iter().all(|s| s.tcp_info.is_some()));
+        assert!(end.streams.iter().all(|s| s.retransmits.is_some()));
+    }
+    let ports = |end: &EndRecord, swap: bool| {
+        let mut ports: Vec<_> = end
+            .streams
+            .iter()
+            .map(|s| (s.local_port, s.peer_port))
+            .collect();
+        if swap {
+            ports.iter_mut().for_each(|p| *p = (p.1, p.0));
+        }
+        ports
+    };
+    assert_eq!(ports(sender, false), ports(receiver, true));
+}
+
+fn sender_end(reports: &[FlowReport]) -> &EndRecord {
+    assert_eq!(reports.len(), 1);
+    assert_eq!(reports[0].error, None);
+    assert!(reports[0].receiver.is_none());
+    reports[0].sender.as_ref().unwrap()
+}
+
+fn receiver_end(reports: &[FlowReport]) -> &EndRecord {
+    assert_eq!(reports.len(), 1);
+    assert_eq!(reports[0].error, None);
+    assert!(reports[0].sender.is_none());
+    reports[0].receiver.as_ref().unwrap()
+}
+
+fn error_of(reports: &[FlowReport]) -> &str {
+    assert_eq!(reports.len(), 1);
+    reports[0].error.as_deref().unwrap()
+}

@@ -1,0 +1,164 @@
+//! Strangers at the data port, and the doctor's question.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
+
+mod common;
+
+use common::{
+    LOCALHOST, TOKEN, data_address, engine, order, round, start, wait, with_flows, workload,
+};
+use ew_engine::{Engine, EngineConfig};
+use ew_model::scenario::WorkloadKind;
+use ew_proto::message::{Role, RunToken};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+#[test]
+fn strangers_are_closed_and_counted_and_the_flow_is_unharmed() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    let (near_port, far_port) = (
+        data_address(&near, LOCALHOST),
+        data_address(&far, LOCALHOST),
+    );
+    let spec = round(workload(WorkloadKind::TcpStream, 1, 64 * 1024));
+    let mut garbage = say(far_port, b"GET / HTTP/1.1\r\n\r\n");
+    let mut wrong_token = say(far_port, &hello([1; 16], 1));
+    let mut unknown_flow = say(far_port, &hello(TOKEN.0, 99));
+    let mut silent = say(far_port, b"");
+    let mut slow = say(far_port, b"ewda");
+    let far_reports = start(
+        &far,
+        with_flows(&spec, vec![order(1, Role::Receive, false, near_port)]),
+    );
+    let near_reports = start(
+        &near,
+        with_flows(&spec, vec![order(1, Role::Send, true, far_port)]),
+    );
+    for reports in [wait(&near_reports), wait(&far_reports)] {
+        assert_eq!(reports[0].error, None);
+    }
+    for stranger in [
+        &mut garbage,
+        &mut wrong_token,
+        &mut unknown_flow,
+        &mut silent,
+        &mut slow,
+    ] {
+        assert_closed(stranger);
+    }
+    wait_for_strangers(&far, 5);
+    assert_eq!(near.totals().strangers, 0);
+}
+
+#[test]
+fn a_connection_with_the_wrong_direction_is_a_stranger() {
+    let far = engine(LOCALHOST);
+    let far_port = data_address(&far, LOCALHOST);
+    let spec = round(workload(WorkloadKind::TcpStream, 1, 1024));
+    let reports = start(
+        &far,
+        with_flows(&spec, vec![order(1, Role::Send, false, far_port)]),
+    );
+    // The opener says that it sends, but here the accepting end does.
+    let mut stranger = say(far_port, &hello(TOKEN.0, 1));
+    assert_closed(&mut stranger);
+    assert!(wait(&reports)[0].error.is_some());
+    wait_for_strangers(&far, 1);
+}
+
+#[test]
+fn a_crowd_of_silent_strangers_does_not_keep_a_flow_out() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    let (near_port, far_port) = (
+        data_address(&near, LOCALHOST),
+        data_address(&far, LOCALHOST),
+    );
+    let crowd: Vec<TcpStream> = (0..300).map(|_| say(far_port, b"")).collect();
+    let spec = round(workload(WorkloadKind::TcpStream, 2, 64 * 1024));
+    let far_reports = start(
+        &far,
+        with_flows(&spec, vec![order(1, Role::Receive, false, near_port)]),
+    );
+    let near_reports = start(
+        &near,
+        with_flows(&spec, vec![order(1, Role::Send, true, far_port)]),
+    );
+    for reports in [wait(&near_reports), wait(&far_reports)] {
+        assert_eq!(reports[0].error, None);
+    }
+    wait_for_strangers(&far, crowd.len() as u64);
+}
+
+#[test]
+fn ports_are_checked_with_a_hello() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    let closed = TcpListener::bind((LOCALHOST, 0))
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let other_run = Engine::start(EngineConfig {
+        address: LOCALHOST,
+        ports: (0, 0),
+        token: RunToken([3; 16]),
+    })
+    .unwrap();
+    let peers = [
+        data_address(&far, LOCALHOST),
+        closed,
+        data_address(&other_run, LOCALHOST),
+    ];
+    let errors = near.check_ports(&peers, Duration::from_millis(500));
+    assert_eq!(errors[0], None);
+    let refused = format!("connect {closed}: Connection refused (os error 111)");
+    assert_eq!(errors[1].as_deref(), Some(refused.as_str()));
+    assert!(errors[2].is_some());
+    assert_eq!(far.totals().strangers, 0);
+    assert!(near.check_ports(&[], Duration::from_millis(1)).is_empty());
+}
+
+#[test]
+fn the_port_is_free_again_when_the_engine_is_gone() {
+    let engine = engine(LOCALHOST);
+    let port = data_address(&engine, LOCALHOST);
+    let _silent = say(port, b"");
+    drop(engine);
+    TcpListener::bind(port).unwrap();
+}
+
+/// Layout as in the engine: magic, token, stage 1, round 2, flow, stream 0, "I send".
+fn hello(token: [u8; 16], flow: u32) -> Vec<u8> {
+    let mut wire = b"ewdata\x00\x01".to_vec();
+    wire.extend(token);
+    for number in [1, 2, flow] {
+        wire.extend(u32::to_be_bytes(number));
+    }
+    wire.extend([0, 0, 1, 0]);
+    wire
+}
+
+fn say(port: SocketAddr, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(port).unwrap();
+    stream.write_all(bytes).unwrap();
+    stream
+}
+
+fn assert_closed(stream: &mut TcpStream) {
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let mut answer = Vec::new();
+    // A reset is a close too; a timeout is not.
+    if let Err(error) = stream.read_to_end(&mut answer) {
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    }
+    assert!(answer.is_empty());
+}
+
+fn wait_for_strangers(engine: &Engine, count: u64) {
+    let begun = Instant::now();
+    while engine.totals().strangers < count && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(engine.totals().strangers, count);
+}
