@@ -1,0 +1,211 @@
+use super::*;
+use crate::frame::encode;
+use crate::fuzzing::seeds::{report, stage_order, welcome};
+
+const S: u64 = 1_000_000_000;
+
+fn feed(session: &mut AgentSession, message: &ToAgent, now_ns: u64) {
+    session.handle_bytes(&encode(message).unwrap(), now_ns);
+}
+
+fn ready_session() -> AgentSession {
+    let mut session = AgentSession::new("b", 0);
+    feed(&mut session, &ToAgent::Welcome(welcome()), 1);
+    session.ready(HostFacts::default(), 4000).unwrap();
+    while session.poll_transmit().is_some() {}
+    while session.poll_event().is_some() {}
+    session
+}
+
+fn sent(session: &mut AgentSession) -> Vec<ToController> {
+    let mut decoder = FrameDecoder::new();
+    let mut messages = vec![];
+    while let Some(bytes) = session.poll_transmit() {
+        decoder.push(&bytes);
+        messages.extend(decoder.next().unwrap());
+    }
+    messages
+}
+
+fn lost_reason(session: &mut AgentSession) -> String {
+    let mut last = None;
+    while let Some(event) = session.poll_event() {
+        last = Some(event);
+    }
+    assert!(session.is_closed());
+    match last {
+        Some(AgentEvent::ControllerLost { reason }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_preamble_goes_first() {
+    let mut session = AgentSession::new("b", 0);
+    assert_eq!(session.poll_transmit(), Some(preamble("b")));
+    assert_eq!(session.poll_timeout(), Some(30 * S));
+    session.handle_timeout(30 * S);
+    assert!(lost_reason(&mut session).contains("within 30 s"));
+}
+
+#[test]
+fn a_stage_runs_from_order_to_done() {
+    let mut session = ready_session();
+    let order = stage_order(0, 2, 1);
+    feed(&mut session, &ToAgent::Stage(order.clone()), 2);
+    assert_eq!(session.poll_event(), Some(AgentEvent::Stage(order.clone())));
+    session.accept(order.stage).unwrap();
+    feed(
+        &mut session,
+        &ToAgent::Go {
+            stage: order.stage,
+            start_ns: 99,
+        },
+        3,
+    );
+    assert_eq!(
+        session.poll_event(),
+        Some(AgentEvent::Go {
+            stage: order.stage,
+            start_ns: 99
+        })
+    );
+    session.report(report(&order, 0)).unwrap();
+    assert!(
+        session.stage_done(order.stage, 0).is_err(),
+        "a round is unreported"
+    );
+    session.report(report(&order, 1)).unwrap();
+    session.stage_done(order.stage, 7).unwrap();
+    let sent = sent(&mut session);
+    assert_eq!(sent.len(), 4);
+    assert_eq!(
+        sent[3],
+        ToController::StageDone {
+            stage: order.stage,
+            strangers: 7
+        }
+    );
+    assert_eq!(session.stage(), None);
+}
+
+#[test]
+fn probes_and_heartbeats_are_answered_at_once() {
+    let mut session = ready_session();
+    session.set_totals(5, 6);
+    feed(&mut session, &ToAgent::ClockProbe { sequence: 8 }, 1234);
+    feed(&mut session, &ToAgent::Heartbeat, 1235);
+    assert_eq!(
+        sent(&mut session),
+        [
+            ToController::ClockReply {
+                sequence: 8,
+                agent_ns: 1234
+            },
+            ToController::Alive {
+                tx_bytes: 5,
+                rx_bytes: 6
+            }
+        ]
+    );
+}
+
+#[test]
+fn silence_ends_it_within_its_limit() {
+    let mut session = ready_session();
+    feed(&mut session, &ToAgent::Heartbeat, 10 * S);
+    assert_eq!(session.poll_timeout(), Some(14 * S));
+    session.handle_timeout(14 * S - 1);
+    assert!(!session.is_closed());
+    session.handle_timeout(14 * S);
+    assert!(lost_reason(&mut session).contains("silent"));
+    assert_eq!(session.poll_timeout(), None);
+}
+
+#[test]
+fn out_of_order_messages_end_it_and_are_told() {
+    let go = ToAgent::Go {
+        stage: StageIndex(0),
+        start_ns: 1,
+    };
+    let stage = ToAgent::Stage(stage_order(0, 1, 1));
+    let check = ToAgent::CheckPorts { peers: vec![] };
+    for first in [&go, &ToAgent::Heartbeat, &stage, &ToAgent::Abort, &check] {
+        let mut session = AgentSession::new("b", 0);
+        feed(&mut session, first, 1);
+        assert!(
+            lost_reason(&mut session).contains("controller"),
+            "{first:?}"
+        );
+    }
+    for messages in [
+        vec![ToAgent::Welcome(welcome())],
+        vec![go],
+        vec![stage.clone(), stage.clone()],
+        vec![check.clone(), check.clone()],
+        vec![check, stage],
+        vec![ToAgent::Goodbye, ToAgent::Goodbye],
+    ] {
+        let mut session = ready_session();
+        for message in &messages {
+            feed(&mut session, message, 2);
+        }
+        lost_reason(&mut session);
+        assert!(matches!(
+            sent(&mut session).last(),
+            Some(ToController::Fault { .. })
+        ));
+    }
+}
+
+#[test]
+fn an_aborted_stage_takes_no_more_reports() {
+    let mut session = ready_session();
+    let order = stage_order(0, 1, 1);
+    feed(&mut session, &ToAgent::Stage(order.clone()), 2);
+    feed(&mut session, &ToAgent::Abort, 3);
+    assert_eq!(
+        session.accept(order.stage),
+        Err(CommandError::StageOver { stage: order.stage })
+    );
+    feed(&mut session, &ToAgent::Abort, 4);
+    session.poll_event();
+    assert_eq!(session.poll_event(), Some(AgentEvent::Abort));
+    assert_eq!(session.poll_event(), None);
+}
+
+#[test]
+fn goodbye_is_answered_by_farewell_also_before_the_welcome() {
+    for mut session in [AgentSession::new("b", 0), ready_session()] {
+        while session.poll_transmit().is_some() {}
+        feed(&mut session, &ToAgent::Goodbye, 2);
+        assert_eq!(session.poll_event(), Some(AgentEvent::Goodbye));
+        session.farewell().unwrap();
+        assert_eq!(sent(&mut session), [ToController::Farewell]);
+        assert!(session.is_closed());
+        session.handle_eof(3);
+        assert_eq!(session.poll_event(), None);
+    }
+}
+
+#[test]
+fn port_checks_are_answered_in_kind() {
+    let mut session = ready_session();
+    assert!(session.ports_checked(vec![]).is_err());
+    let peers = vec!["127.0.0.1:1".parse().unwrap(), "[::1]:2".parse().unwrap()];
+    feed(&mut session, &ToAgent::CheckPorts { peers }, 2);
+    assert!(session.ports_checked(vec![None]).is_err());
+    session
+        .ports_checked(vec![None, Some("refused".into())])
+        .unwrap();
+}
+
+#[test]
+fn garbage_and_eof_end_it() {
+    let mut session = ready_session();
+    session.handle_bytes(b"\xff\xff\xff\xffgarbage", 2);
+    assert!(lost_reason(&mut session).contains("over the limit"));
+    let mut session = ready_session();
+    session.handle_eof(2);
+    assert!(lost_reason(&mut session).contains("closed"));
+}

@@ -1,0 +1,722 @@
+//! The controller's side of the link to one agent.
+//!
+//! ```text
+//! AwaitPreamble --preamble--> Greeted --welcome()--> Preparing --Ready--> Ready --goodbye()--> Leaving --Farewell--> Closed
+//! ```
+//!
+//! From the welcome on the agent is asked every 500 ms whether it lives.
+//!
+//! An abort crosses whatever the agent is just sending. A clock probe goes out behind it as a fence: links keep their
+//! order, so what comes before its reply may still belong to the aborted stage, and what comes after does not.
+
+use crate::clock::{ClockEstimate, ClockEstimator, EXCHANGES, Exchange};
+use crate::frame::FrameDecoder;
+use crate::liveness::Liveness;
+use crate::message::{RoundReport, StageOrder, ToAgent, ToController, Welcome};
+use crate::outbox::{CommandError, MAX_WAITING_EVENTS, Outbox};
+use crate::preamble::PreambleScanner;
+use crate::stage::{ActiveStage, StagePhase};
+use crate::text;
+use ew_model::facts::{HostFacts, HostSample};
+use ew_model::inventory::HostId;
+use ew_model::plan::StageIndex;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+/// Time between heartbeats.
+pub const HEARTBEAT_INTERVAL_NS: u64 = 500_000_000;
+
+/// An agent silent for this long is lost.
+pub const CONTROLLER_SILENCE_LIMIT_NS: u64 = 4_000_000_000;
+
+/// How long a launched agent may take to its first line, unless the caller says otherwise.
+pub const HELLO_DEADLINE_NS: u64 = 30_000_000_000;
+
+/// How long an agent may take from its welcome to its facts.
+pub const READY_DEADLINE_NS: u64 = 30_000_000_000;
+
+/// How long an agent may take from goodbye to farewell.
+pub const FAREWELL_DEADLINE_NS: u64 = 10_000_000_000;
+
+/// What the controller has to act on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ControllerEvent {
+    /// The agent's first line came and its version fits: [`ControllerSession::welcome`] it.
+    Hello,
+    /// Facts are read and the data listener is up.
+    Ready {
+        /// Facts of the host.
+        facts: HostFacts,
+        /// The data listener's port.
+        data_port: u16,
+    },
+    /// The outcome of [`ControllerSession::sync`].
+    Synced(ClockEstimate),
+    /// The stage can start: [`ControllerSession::go`].
+    StageAccepted {
+        /// Which.
+        stage: StageIndex,
+    },
+    /// The stage cannot run on this host.
+    StageRefused {
+        /// Which.
+        stage: StageIndex,
+        /// In words, with the remedy.
+        reason: String,
+    },
+    /// A round is over. May also come late for a stage that was aborted.
+    RoundReport(RoundReport),
+    /// All rounds of the stage are reported.
+    StageDone {
+        /// Which.
+        stage: StageIndex,
+        /// Connections the data port refused since the agent's start.
+        strangers: u64,
+    },
+    /// The answer to a heartbeat: the engine's totals since the agent's start.
+    Alive {
+        /// Payload bytes sent.
+        tx_bytes: u64,
+        /// Payload bytes received.
+        rx_bytes: u64,
+    },
+    /// Raw host counters.
+    Sample(HostSample),
+    /// The answer to [`ControllerSession::check_ports`], in its order.
+    PortsChecked {
+        /// `None` is reachable.
+        errors: Vec<Option<String>>,
+    },
+    /// Something went wrong on the host that is not a flow's failure.
+    Fault {
+        /// In words.
+        message: String,
+    },
+    /// The agent stopped everything and exits. Always the last event.
+    Farewell,
+    /// The agent is gone or broke the protocol. Always the last event.
+    Lost {
+        /// In words.
+        reason: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    AwaitPreamble,
+    Greeted,
+    Preparing,
+    Ready,
+    Leaving,
+    Closed,
+}
+
+/// A clock estimate in the making.
+#[derive(Clone, Copy, Debug)]
+struct Sync {
+    estimator: ClockEstimator,
+    sequence: u32,
+    sent_ns: u64,
+}
+
+/// An aborted stage whose end the agent has not confirmed.
+#[derive(Clone, Debug)]
+struct Aborted {
+    active: ActiveStage,
+    fence: u32,
+}
+
+/// The session with one agent; see the crate's documentation for how it is driven.
+#[derive(Debug)]
+pub struct ControllerSession {
+    host: HostId,
+    state: State,
+    /// `None` once the agent's first line has come.
+    scanner: Option<PreambleScanner>,
+    stage: Option<ActiveStage>,
+    aborted: Option<Aborted>,
+    port_check: Option<usize>,
+    sync: Option<Sync>,
+    next_sequence: u32,
+    unanswered_heartbeats: u32,
+    next_heartbeat_ns: Option<u64>,
+    /// Until when the present state must have been left, if there is a limit.
+    state_deadline_ns: Option<u64>,
+    /// The welcome or goodbye just given starts its clocks at the next time the session is told.
+    clocks_start_pending: bool,
+    liveness: Option<Liveness>,
+    latest_ns: u64,
+    decoder: FrameDecoder,
+    outbox: Outbox,
+    events: VecDeque<ControllerEvent>,
+}
+
+impl ControllerSession {
+    /// A session that waits for the agent's first line for [`HELLO_DEADLINE_NS`]. `build` is what the agent must be.
+    #[must_use]
+    pub fn new(build: &str, host: HostId, now_ns: u64) -> Self {
+        Self::with_hello_deadline(
+            build,
+            host,
+            now_ns,
+            now_ns.saturating_add(HELLO_DEADLINE_NS),
+        )
+    }
+
+    /// As [`ControllerSession::new`], with the agent's first line due at `deadline_ns`.
+    #[must_use]
+    pub fn with_hello_deadline(build: &str, host: HostId, now_ns: u64, deadline_ns: u64) -> Self {
+        Self {
+            host,
+            state: State::AwaitPreamble,
+            scanner: Some(PreambleScanner::new(build)),
+            stage: None,
+            aborted: None,
+            port_check: None,
+            sync: None,
+            next_sequence: 0,
+            unanswered_heartbeats: 0,
+            next_heartbeat_ns: None,
+            state_deadline_ns: Some(deadline_ns),
+            clocks_start_pending: false,
+            liveness: None,
+            latest_ns: now_ns,
+            decoder: FrameDecoder::new(),
+            outbox: Outbox::default(),
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Takes bytes from the agent. During [`ControllerSession::sync`] `now_ns` ends a round trip, so read the clock right
+    /// after the read returned, and write [`ControllerSession::poll_transmit`] out at once.
+    pub fn handle_bytes(&mut self, bytes: &[u8], now_ns: u64) {
+        if self.state == State::Closed || bytes.is_empty() {
+            return;
+        }
+        self.advance(now_ns);
+        match self.scan(bytes) {
+            Some(rest) => self.decoder.push(&rest),
+            None if self.scanner.is_some() || self.state == State::Closed => return,
+            None => self.decoder.push(bytes),
+        }
+        let mut completed = false;
+        while self.state != State::Closed {
+            match self.decoder.next() {
+                Ok(Some(message)) => {
+                    completed = true;
+                    self.handle_message(message, now_ns);
+                }
+                Ok(None) => break,
+                Err(error) => self.violation(&error.to_string()),
+            }
+        }
+        let inside_frame = self.decoder.is_inside_frame();
+        if let Some(liveness) = &mut self.liveness {
+            liveness.heard(now_ns, completed, inside_frame);
+        }
+    }
+
+    /// The link ended.
+    pub fn handle_eof(&mut self, now_ns: u64) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.advance(now_ns);
+        let reason = match &self.scanner {
+            Some(scanner) if scanner.said().is_empty() => {
+                "the link ended before the agent spoke".into()
+            }
+            Some(scanner) => format!(
+                "the link ended before the agent spoke; the host said: `{}`",
+                scanner.said()
+            ),
+            None => {
+                "the link to the agent was closed: the agent ended or the connection was cut".into()
+            }
+        };
+        self.close(reason);
+    }
+
+    /// Does what is due at `now_ns`.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.advance(now_ns);
+        if let Some(gone) = self.liveness.as_mut().and_then(|l| l.check(now_ns)) {
+            self.close(gone.reason("the agent", CONTROLLER_SILENCE_LIMIT_NS));
+            return;
+        }
+        if self.state_deadline_ns.is_some_and(|at_ns| now_ns >= at_ns) {
+            self.close(self.missed_deadline_words());
+            return;
+        }
+        if self.next_heartbeat_ns.is_some_and(|at_ns| now_ns >= at_ns) {
+            self.next_heartbeat_ns = Some(now_ns.saturating_add(HEARTBEAT_INTERVAL_NS));
+            self.unanswered_heartbeats = self.unanswered_heartbeats.saturating_add(1);
+            self.transmit(&ToAgent::Heartbeat);
+        }
+    }
+
+    /// When [`ControllerSession::handle_timeout`] wants to be called; in the past when at once. `None` when the session is
+    /// over or waits for a command.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<u64> {
+        if self.state == State::Closed {
+            return None;
+        }
+        let pending_ns = self.clocks_start_pending.then_some(self.latest_ns);
+        let liveness_ns = self.liveness.map(|l| l.deadline_ns());
+        [
+            pending_ns,
+            liveness_ns,
+            self.state_deadline_ns,
+            self.next_heartbeat_ns,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Next bytes to write. What waits when the session ends may still be written.
+    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        self.outbox.pop()
+    }
+
+    /// Next event.
+    pub fn poll_event(&mut self) -> Option<ControllerEvent> {
+        self.events.pop_front()
+    }
+
+    /// Whose session it is.
+    #[must_use]
+    pub fn host(&self) -> HostId {
+        self.host
+    }
+
+    /// Whether the session is over.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// The stage at hand and how far it is.
+    #[must_use]
+    pub fn stage(&self) -> Option<(StageIndex, StagePhase)> {
+        self.stage.as_ref().map(|s| (s.stage, s.phase))
+    }
+
+    /// Answers [`ControllerEvent::Hello`].
+    ///
+    /// # Errors
+    /// [`CommandError::OutOfOrder`] unless just greeted.
+    pub fn welcome(&mut self, welcome: Welcome) -> Result<(), CommandError> {
+        self.require("welcome", self.state == State::Greeted)?;
+        self.outbox.send(&ToAgent::Welcome(welcome))?;
+        self.state = State::Preparing;
+        self.clocks_start_pending = true;
+        Ok(())
+    }
+
+    /// Begins a clock estimate of 16 exchanges, one after the other; [`ControllerEvent::Synced`] follows.
+    ///
+    /// # Errors
+    /// [`CommandError::OutOfOrder`] while a stage runs, another estimate is being made, or the agent is not ready.
+    pub fn sync(&mut self, now_ns: u64) -> Result<(), CommandError> {
+        let running = matches!(&self.stage, Some(s) if s.phase == StagePhase::Running);
+        let free = self.state == State::Ready && !running && self.sync.is_none();
+        self.require("sync", free)?;
+        self.advance(now_ns);
+        let sequence = self.next_sequence();
+        self.outbox.send(&ToAgent::ClockProbe { sequence })?;
+        self.sync = Some(Sync {
+            estimator: ClockEstimator::new(),
+            sequence,
+            sent_ns: now_ns,
+        });
+        Ok(())
+    }
+
+    /// Sends a stage's rounds. A stage may be ordered again (repair rounds) when it is over.
+    ///
+    /// # Errors
+    /// [`CommandError::OutOfOrder`] while a stage or a port check is at hand or the agent is not ready;
+    /// [`CommandError::Contradiction`] for an order that holds a round twice; [`CommandError::Frame`] when it is too large.
+    pub fn send_stage(&mut self, order: StageOrder) -> Result<(), CommandError> {
+        self.require("send_stage", self.is_free())?;
+        let active = ActiveStage::new(&order).map_err(CommandError::Contradiction)?;
+        self.outbox.send(&ToAgent::Stage(order))?;
+        self.stage = Some(active);
+        Ok(())
+    }
+
+    /// Starts the accepted stage at `start_ns` **on the agent's clock** ([`ClockEstimate::to_agent_ns`]).
+    ///
+    /// # Errors
+    /// [`CommandError::OutOfOrder`] unless this stage was accepted and not started.
+    pub fn go(&mut self, stage: StageIndex, start_ns: u64) -> Result<(), CommandError> {
+        let accepted = self.stage() == Some((stage, StagePhase::Accepted));
+        self.require("go", accepted)?;
+        self.outbox.send(&ToAgent::Go { stage, start_ns })?;
+        if let Some(active) = &mut self.stage {
+            active.phase = StagePhase::Running;
+        }
+        Ok(())
+    }
+
+    /// Drops the stage at hand; without one nothing is sent.
+    ///
+    /// # Errors
+    /// [`CommandError::Closed`], or [`CommandError::OutOfOrder`] while an earlier abort is unconfirmed (one round trip).
+    pub fn abort(&mut self) -> Result<(), CommandError> {
+        self.require("abort", self.stage.is_none() || self.aborted.is_none())?;
+        if self.stage.is_none() {
+            return Ok(());
+        }
+        let fence = self.next_sequence();
+        self.outbox.send(&ToAgent::Abort)?;
+        self.outbox.send(&ToAgent::ClockProbe { sequence: fence })?;
+        self.aborted = self.stage.take().map(|active| Aborted { active, fence });
+        Ok(())
+    }
+
+    /// Asks the agent to probe peers' data ports; [`ControllerEvent::PortsChecked`] follows.
+    ///
+    /// # Errors
+    /// [`CommandError::OutOfOrder`] while a stage or a port check is at hand or the agent is not ready.
+    pub fn check_ports(&mut self, peers: Vec<SocketAddr>) -> Result<(), CommandError> {
+        self.require("check_ports", self.is_free())?;
+        let count = peers.len();
+        self.outbox.send(&ToAgent::CheckPorts { peers })?;
+        self.port_check = Some(count);
+        Ok(())
+    }
+
+    /// Asks the agent to clean up and exit, at any time; [`ControllerEvent::Farewell`] follows, or
+    /// [`ControllerEvent::Lost`] within [`FAREWELL_DEADLINE_NS`]. A second goodbye is of no effect.
+    ///
+    /// # Errors
+    /// [`CommandError::Closed`] when the session is over.
+    pub fn goodbye(&mut self) -> Result<(), CommandError> {
+        self.require("goodbye", true)?;
+        if self.state == State::Leaving {
+            return Ok(());
+        }
+        self.outbox.send(&ToAgent::Goodbye)?;
+        self.state = State::Leaving;
+        self.state_deadline_ns = None;
+        self.stage = None;
+        self.sync = None;
+        self.clocks_start_pending = true;
+        Ok(())
+    }
+
+    /// Notes the time, and starts the clocks of a command that came without one.
+    fn advance(&mut self, now_ns: u64) {
+        self.latest_ns = self.latest_ns.max(now_ns);
+        if !self.clocks_start_pending {
+            return;
+        }
+        self.clocks_start_pending = false;
+        let wait_ns = match self.state {
+            State::Leaving => FAREWELL_DEADLINE_NS,
+            _ => READY_DEADLINE_NS,
+        };
+        self.state_deadline_ns = Some(now_ns.saturating_add(wait_ns));
+        if self.state == State::Preparing {
+            self.next_heartbeat_ns = Some(now_ns);
+            self.liveness = Some(Liveness::new(CONTROLLER_SILENCE_LIMIT_NS, now_ns));
+        }
+    }
+
+    /// Looks for the agent's first line. `Some` are the bytes behind it, the first time it is complete.
+    fn scan(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        match self.scanner.as_mut()?.push(bytes) {
+            Ok(rest) => {
+                rest.as_ref()?;
+                self.scanner = None;
+                if self.state == State::AwaitPreamble {
+                    self.state = State::Greeted;
+                    self.state_deadline_ns = None;
+                    self.event(ControllerEvent::Hello);
+                }
+                rest
+            }
+            Err(error) => {
+                self.close(error.to_string());
+                None
+            }
+        }
+    }
+
+    fn handle_message(&mut self, message: ToController, now_ns: u64) {
+        match message {
+            ToController::Fault { message } => {
+                let message = text::printable(&message);
+                self.event(ControllerEvent::Fault { message });
+            }
+            ToController::Farewell => self.farewell(),
+            ToController::ClockReply { sequence, agent_ns } => {
+                self.clock_reply(sequence, agent_ns, now_ns);
+            }
+            ToController::Alive { tx_bytes, rx_bytes } if self.unanswered_heartbeats > 0 => {
+                self.unanswered_heartbeats -= 1;
+                self.event(ControllerEvent::Alive { tx_bytes, rx_bytes });
+            }
+            ToController::Ready { facts, data_port } if self.state == State::Preparing => {
+                self.state = State::Ready;
+                self.state_deadline_ns = None;
+                self.event(ControllerEvent::Ready { facts, data_port });
+            }
+            ToController::Sample(sample) if matches!(self.state, State::Ready | State::Leaving) => {
+                self.event(ControllerEvent::Sample(sample));
+            }
+            // What was on its way when the agent was asked to go.
+            _ if self.state == State::Leaving => {}
+            ToController::PortsChecked { errors } if self.port_check == Some(errors.len()) => {
+                self.port_check = None;
+                let errors = errors.into_iter().map(|e| e.map(|e| text::printable(&e)));
+                let errors = errors.collect();
+                self.event(ControllerEvent::PortsChecked { errors });
+            }
+            message if self.state == State::Ready => self.handle_stage_message(message),
+            unexpected => self.unexpected(&unexpected),
+        }
+    }
+
+    fn handle_stage_message(&mut self, message: ToController) {
+        if self.aborted.is_some() {
+            self.handle_late_message(message);
+            return;
+        }
+        let result = match message {
+            ToController::StageAccepted { stage } => self.accepted(stage),
+            ToController::StageRefused { stage, reason } => self.refused(stage, &reason),
+            ToController::RoundReport(report) => self.reported(report),
+            ToController::StageDone { stage, strangers } => self.done(stage, strangers),
+            unexpected => {
+                self.unexpected(&unexpected);
+                return;
+            }
+        };
+        if let Err(reason) = result {
+            self.violation(&reason);
+        }
+    }
+
+    /// Before the fence's reply: of the aborted stage only reports are of use.
+    fn handle_late_message(&mut self, message: ToController) {
+        let Some(aborted) = &mut self.aborted else {
+            return;
+        };
+        match message {
+            ToController::RoundReport(report) => match aborted.active.check_report(&report) {
+                Ok(()) => {
+                    aborted.active.strike(report.round);
+                    self.event(ControllerEvent::RoundReport(printable_report(report)));
+                }
+                Err(reason) => self.violation(&reason),
+            },
+            ToController::StageAccepted { stage }
+            | ToController::StageRefused { stage, .. }
+            | ToController::StageDone { stage, .. }
+                if stage == aborted.active.stage => {}
+            unexpected => self.unexpected(&unexpected),
+        }
+    }
+
+    fn accepted(&mut self, stage: StageIndex) -> Result<(), String> {
+        self.offered(stage, "accepted")?.phase = StagePhase::Accepted;
+        self.event(ControllerEvent::StageAccepted { stage });
+        Ok(())
+    }
+
+    fn refused(&mut self, stage: StageIndex, reason: &str) -> Result<(), String> {
+        self.offered(stage, "refused")?;
+        self.stage = None;
+        let reason = text::printable(reason);
+        self.event(ControllerEvent::StageRefused { stage, reason });
+        Ok(())
+    }
+
+    fn offered(&mut self, stage: StageIndex, verb: &str) -> Result<&mut ActiveStage, String> {
+        match &mut self.stage {
+            Some(s) if s.stage == stage && s.phase == StagePhase::Offered => Ok(s),
+            _ => Err(format!(
+                "stage {} was {verb}, which was not offered",
+                stage.0
+            )),
+        }
+    }
+
+    fn reported(&mut self, report: RoundReport) -> Result<(), String> {
+        let Some(active) = &mut self.stage else {
+            return Err(format!(
+                "round {} of stage {} was reported, which is not at hand",
+                report.round.0, report.stage.0
+            ));
+        };
+        active.check_report(&report)?;
+        active.strike(report.round);
+        self.event(ControllerEvent::RoundReport(printable_report(report)));
+        Ok(())
+    }
+
+    fn done(&mut self, stage: StageIndex, strangers: u64) -> Result<(), String> {
+        let Some(active) = &self.stage else {
+            return Err(format!(
+                "stage {} was declared done, which is not at hand",
+                stage.0
+            ));
+        };
+        active.check_done(stage)?;
+        self.stage = None;
+        self.event(ControllerEvent::StageDone { stage, strangers });
+        Ok(())
+    }
+
+    fn clock_reply(&mut self, sequence: u32, agent_ns: u64, now_ns: u64) {
+        if matches!(&self.aborted, Some(aborted) if aborted.fence == sequence) {
+            self.aborted = None;
+            return;
+        }
+        match self.sync {
+            Some(sync) if sync.sequence == sequence => self.exchange(sync, agent_ns, now_ns),
+            _ if self.state == State::Leaving => {}
+            _ => self.violation("the agent answered a clock probe that was not sent"),
+        }
+    }
+
+    fn exchange(&mut self, mut sync: Sync, agent_ns: u64, now_ns: u64) {
+        sync.estimator.add(Exchange {
+            sent_ns: sync.sent_ns,
+            agent_ns,
+            received_ns: now_ns,
+        });
+        self.sync = None;
+        if sync.estimator.exchanges() >= EXCHANGES {
+            if let Some(estimate) = sync.estimator.estimate() {
+                self.event(ControllerEvent::Synced(estimate));
+            }
+            return;
+        }
+        sync.sequence = self.next_sequence();
+        sync.sent_ns = now_ns;
+        self.sync = Some(sync);
+        self.transmit(&ToAgent::ClockProbe {
+            sequence: sync.sequence,
+        });
+    }
+
+    fn farewell(&mut self) {
+        if self.state == State::Leaving {
+            self.end();
+            self.events.push_back(ControllerEvent::Farewell);
+        } else {
+            self.close(
+                "the agent left without being asked: it was told to stop on its host".into(),
+            );
+        }
+    }
+
+    fn next_sequence(&mut self) -> u32 {
+        let sequence = self.next_sequence;
+        self.next_sequence = sequence.wrapping_add(1);
+        sequence
+    }
+
+    fn transmit(&mut self, message: &ToAgent) {
+        if let Err(error) = self.outbox.send(message) {
+            self.close(error.to_string());
+        }
+    }
+
+    fn event(&mut self, event: ControllerEvent) {
+        if self.state == State::Closed {
+            return;
+        }
+        if self.events.len() >= MAX_WAITING_EVENTS {
+            self.violation("the agent sent more than this controller can take");
+            return;
+        }
+        self.events.push_back(event);
+    }
+
+    fn unexpected(&mut self, message: &ToController) {
+        let (what, state) = (message.name(), self.state_words());
+        self.violation(&format!("the agent sent {what} while {state}"));
+    }
+
+    /// The agent broke the protocol: it is told to go, and nothing it says counts any more.
+    fn violation(&mut self, reason: &str) {
+        // When even this does not fit, the end of the link says enough.
+        let _ = self.outbox.send(&ToAgent::Goodbye);
+        self.close(format!("protocol broken: {reason}"));
+    }
+
+    fn close(&mut self, reason: String) {
+        self.end();
+        self.events.push_back(ControllerEvent::Lost { reason });
+    }
+
+    fn end(&mut self) {
+        self.state = State::Closed;
+        self.stage = None;
+        self.aborted = None;
+        self.sync = None;
+    }
+
+    fn is_free(&self) -> bool {
+        self.state == State::Ready && self.stage.is_none() && self.port_check.is_none()
+    }
+
+    fn require(&self, command: &'static str, possible: bool) -> Result<(), CommandError> {
+        match self.state {
+            State::Closed => Err(CommandError::Closed { command }),
+            _ if possible => Ok(()),
+            _ => Err(CommandError::OutOfOrder {
+                command,
+                state: self.state_words(),
+            }),
+        }
+    }
+
+    fn missed_deadline_words(&self) -> String {
+        let said = self.scanner.as_ref().map(PreambleScanner::said);
+        match (self.state, said) {
+            (State::Leaving, _) => "the agent did not stop in time after it was asked to".into(),
+            (State::Preparing, _) => format!(
+                "the agent did not get ready within {} s",
+                READY_DEADLINE_NS / 1_000_000_000
+            ),
+            (_, Some(said)) if !said.is_empty() => {
+                format!("no agent spoke before its deadline; the host said: `{said}`")
+            }
+            _ => "no agent spoke before its deadline".into(),
+        }
+    }
+
+    fn state_words(&self) -> &'static str {
+        match (self.state, self.stage()) {
+            (State::AwaitPreamble, _) => "the agent has not spoken",
+            (State::Greeted, _) => "the agent waits for its welcome",
+            (State::Preparing, _) => "the agent prepares",
+            (State::Ready, Some((_, StagePhase::Running))) => "a stage runs",
+            (State::Ready, Some(_)) => "a stage is offered or accepted",
+            (State::Ready, None) if self.port_check.is_some() => "ports are checked",
+            (State::Ready, None) => "no stage is at hand",
+            (State::Leaving, _) => "the agent is leaving",
+            (State::Closed, _) => "the session is over",
+        }
+    }
+}
+
+fn printable_report(mut report: RoundReport) -> RoundReport {
+    for flow in &mut report.flows {
+        flow.error = flow.error.take().map(|e| text::printable(&e));
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,348 @@
+use super::*;
+use crate::frame::encode;
+use crate::fuzzing::seeds::{report, stage_order, welcome};
+use crate::preamble::preamble;
+
+const S: u64 = 1_000_000_000;
+
+fn say(session: &mut ControllerSession, message: &ToController, now_ns: u64) {
+    session.handle_bytes(&encode(message).unwrap(), now_ns);
+}
+
+fn events(session: &mut ControllerSession) -> Vec<ControllerEvent> {
+    std::iter::from_fn(|| session.poll_event()).collect()
+}
+
+fn sent(session: &mut ControllerSession) -> Vec<ToAgent> {
+    let mut decoder = FrameDecoder::new();
+    let mut messages = vec![];
+    while let Some(bytes) = session.poll_transmit() {
+        decoder.push(&bytes);
+        messages.extend(decoder.next().unwrap());
+    }
+    messages
+}
+
+fn lost_reason(session: &mut ControllerSession) -> String {
+    assert!(session.is_closed());
+    match events(session).pop() {
+        Some(ControllerEvent::Lost { reason }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn greeted() -> ControllerSession {
+    let mut session = ControllerSession::new("b", HostId(3), 0);
+    session.handle_bytes(&preamble("b"), 1);
+    assert_eq!(events(&mut session), [ControllerEvent::Hello]);
+    session
+}
+
+fn ready() -> ControllerSession {
+    let mut session = greeted();
+    session.welcome(welcome()).unwrap();
+    session.handle_timeout(2);
+    let facts = HostFacts::default();
+    say(
+        &mut session,
+        &ToController::Ready {
+            facts,
+            data_port: 9,
+        },
+        3,
+    );
+    say(
+        &mut session,
+        &ToController::Alive {
+            tx_bytes: 0,
+            rx_bytes: 0,
+        },
+        3,
+    );
+    assert_eq!(events(&mut session).len(), 2);
+    sent(&mut session);
+    session
+}
+
+fn running() -> (ControllerSession, StageOrder) {
+    let mut session = ready();
+    let order = stage_order(0, 2, 1);
+    session.send_stage(order.clone()).unwrap();
+    say(
+        &mut session,
+        &ToController::StageAccepted { stage: order.stage },
+        4,
+    );
+    session.go(order.stage, 99).unwrap();
+    sent(&mut session);
+    events(&mut session);
+    (session, order)
+}
+
+#[test]
+fn no_agent_is_lost_with_what_the_host_said() {
+    let mut session = ControllerSession::new("b", HostId(3), 0);
+    session.handle_bytes(b"bash: permission denied\n", 1);
+    assert_eq!(session.poll_timeout(), Some(30 * S));
+    session.handle_timeout(30 * S);
+    assert!(lost_reason(&mut session).contains("bash: permission denied"));
+    let mut session = ControllerSession::new("b", HostId(3), 0);
+    session.handle_bytes(b"exec format error\n", 1);
+    session.handle_eof(2);
+    assert!(lost_reason(&mut session).contains("exec format error"));
+}
+
+#[test]
+fn another_build_is_refused() {
+    let mut session = ControllerSession::new("0.2.0", HostId(3), 0);
+    session.handle_bytes(&preamble("0.1.0"), 1);
+    let reason = lost_reason(&mut session);
+    assert!(
+        reason.contains("0.1.0") && reason.contains("0.2.0"),
+        "{reason}"
+    );
+    assert!(session.poll_transmit().is_none());
+}
+
+#[test]
+fn heartbeats_go_out_by_themselves_also_after_a_late_welcome() {
+    let mut session = greeted();
+    assert_eq!(session.poll_timeout(), None, "the caller may take its time");
+    session.welcome(welcome()).unwrap();
+    assert!(session.poll_timeout().unwrap() <= 100 * S);
+    session.handle_timeout(100 * S);
+    assert_eq!(sent(&mut session).pop(), Some(ToAgent::Heartbeat));
+    assert_eq!(
+        session.poll_timeout(),
+        Some(100 * S + HEARTBEAT_INTERVAL_NS)
+    );
+    session.handle_timeout(100 * S + HEARTBEAT_INTERVAL_NS);
+    assert_eq!(sent(&mut session), [ToAgent::Heartbeat]);
+    assert!(!session.is_closed());
+}
+
+#[test]
+fn a_silent_agent_is_lost_after_the_limit() {
+    let mut session = ready();
+    let mut now_ns = 0;
+    while let Some(at_ns) = session.poll_timeout() {
+        now_ns = at_ns;
+        session.handle_timeout(now_ns);
+    }
+    assert_eq!(now_ns, 3 + CONTROLLER_SILENCE_LIMIT_NS);
+    assert!(lost_reason(&mut session).contains("silent for 4 s"));
+}
+
+#[test]
+fn an_estimate_takes_sixteen_exchanges_one_after_the_other() {
+    let mut session = ready();
+    session.sync(1000).unwrap();
+    assert!(session.sync(1000).is_err(), "one at a time");
+    for exchange in 0..16u64 {
+        let probes = sent(&mut session);
+        let [ToAgent::ClockProbe { sequence }] = probes[..] else {
+            panic!("{probes:?}");
+        };
+        let (sent_ns, rtt_ns) = (1000 + exchange * 100, 100);
+        let agent_ns = sent_ns + rtt_ns / 2 + 5000;
+        say(
+            &mut session,
+            &ToController::ClockReply { sequence, agent_ns },
+            sent_ns + rtt_ns,
+        );
+    }
+    let estimate = ClockEstimate {
+        offset_ns: 5000,
+        error_ns: 50,
+        rtt_ns: 100,
+    };
+    assert_eq!(events(&mut session), [ControllerEvent::Synced(estimate)]);
+    assert!(sent(&mut session).is_empty());
+}
+
+#[test]
+fn a_stage_runs_from_order_to_done() {
+    let (mut session, order) = running();
+    assert!(session.sync(5).is_err(), "no probes inside a window");
+    for index in 0..2 {
+        let report = report(&order, index);
+        say(&mut session, &ToController::RoundReport(report.clone()), 5);
+        assert_eq!(events(&mut session), [ControllerEvent::RoundReport(report)]);
+    }
+    say(
+        &mut session,
+        &ToController::StageDone {
+            stage: order.stage,
+            strangers: 2,
+        },
+        6,
+    );
+    let done = ControllerEvent::StageDone {
+        stage: order.stage,
+        strangers: 2,
+    };
+    assert_eq!(events(&mut session), [done]);
+    session.send_stage(order).unwrap();
+}
+
+#[test]
+fn what_was_not_asked_for_is_a_violation() {
+    let order = stage_order(0, 1, 1);
+    let stage = order.stage;
+    for message in [
+        ToController::RoundReport(report(&order, 0)),
+        ToController::StageAccepted { stage },
+        ToController::StageRefused {
+            stage,
+            reason: String::new(),
+        },
+        ToController::StageDone {
+            stage,
+            strangers: 0,
+        },
+        ToController::ClockReply {
+            sequence: 0,
+            agent_ns: 0,
+        },
+        ToController::Alive {
+            tx_bytes: 0,
+            rx_bytes: 0,
+        },
+        ToController::PortsChecked { errors: vec![] },
+        ToController::Ready {
+            facts: HostFacts::default(),
+            data_port: 1,
+        },
+    ] {
+        let mut session = ready();
+        say(&mut session, &message, 5);
+        assert!(
+            lost_reason(&mut session).contains("protocol broken"),
+            "{message:?}"
+        );
+        assert_eq!(sent(&mut session), [ToAgent::Goodbye]);
+    }
+    let mut session = greeted();
+    say(
+        &mut session,
+        &ToController::Sample(HostSample::default()),
+        5,
+    );
+    lost_reason(&mut session);
+}
+
+#[test]
+fn reports_against_the_order_are_violations() {
+    let (mut session, order) = running();
+    say(
+        &mut session,
+        &ToController::StageDone {
+            stage: order.stage,
+            strangers: 0,
+        },
+        5,
+    );
+    assert!(lost_reason(&mut session).contains("2 rounds unreported"));
+    let (mut session, order) = running();
+    for _ in 0..2 {
+        say(
+            &mut session,
+            &ToController::RoundReport(report(&order, 0)),
+            5,
+        );
+    }
+    assert!(lost_reason(&mut session).contains("before"));
+}
+
+#[test]
+fn what_crosses_an_abort_does_not_touch_the_next_stage() {
+    let (mut session, order) = running();
+    session.abort().unwrap();
+    session.send_stage(order.clone()).unwrap();
+    assert_eq!(session.stage(), Some((order.stage, StagePhase::Offered)));
+    let messages = sent(&mut session);
+    let [
+        ToAgent::Abort,
+        ToAgent::ClockProbe { sequence },
+        ToAgent::Stage(_),
+    ] = messages[..]
+    else {
+        panic!("{messages:?}");
+    };
+    say(
+        &mut session,
+        &ToController::RoundReport(report(&order, 0)),
+        5,
+    );
+    say(
+        &mut session,
+        &ToController::RoundReport(report(&order, 1)),
+        5,
+    );
+    say(
+        &mut session,
+        &ToController::StageDone {
+            stage: order.stage,
+            strangers: 0,
+        },
+        5,
+    );
+    assert_eq!(events(&mut session).len(), 2, "what was measured is kept");
+    say(
+        &mut session,
+        &ToController::ClockReply {
+            sequence,
+            agent_ns: 1,
+        },
+        6,
+    );
+    say(
+        &mut session,
+        &ToController::StageAccepted { stage: order.stage },
+        6,
+    );
+    session.go(order.stage, 100).unwrap();
+    assert!(!session.is_closed());
+}
+
+#[test]
+fn goodbye_ends_with_farewell_or_a_deadline() {
+    for mut session in [greeted(), ready(), running().0] {
+        sent(&mut session);
+        session.goodbye().unwrap();
+        session.goodbye().unwrap();
+        assert_eq!(sent(&mut session), [ToAgent::Goodbye]);
+        session.handle_timeout(10);
+        say(&mut session, &ToController::Farewell, 11);
+        assert_eq!(events(&mut session), [ControllerEvent::Farewell]);
+        assert!(session.is_closed());
+    }
+    let mut session = greeted();
+    session.goodbye().unwrap();
+    session.handle_timeout(S);
+    assert_eq!(session.poll_timeout(), Some(S + FAREWELL_DEADLINE_NS));
+    session.handle_timeout(S + FAREWELL_DEADLINE_NS);
+    assert!(lost_reason(&mut session).contains("did not stop"));
+    let mut session = ready();
+    say(&mut session, &ToController::Farewell, 11);
+    assert!(lost_reason(&mut session).contains("without being asked"));
+}
+
+#[test]
+fn words_from_the_host_cannot_drive_a_terminal() {
+    let mut session = ready();
+    let message = "\u{1b}[2Jcleared".to_owned();
+    say(&mut session, &ToController::Fault { message }, 5);
+    let message = " [2Jcleared".to_owned();
+    assert_eq!(events(&mut session), [ControllerEvent::Fault { message }]);
+}
+
+#[test]
+fn a_flood_is_bounded() {
+    let mut session = ready();
+    let sample = encode(&ToController::Sample(HostSample::default())).unwrap();
+    let flood = sample.repeat(MAX_WAITING_EVENTS + 1);
+    session.handle_bytes(&flood, 5);
+    assert!(session.is_closed());
+    assert_eq!(events(&mut session).len(), MAX_WAITING_EVENTS + 1);
+}

@@ -1,0 +1,287 @@
+//! Small messages for tests, and the inputs the committed corpus is made of.
+
+use super::{AGENT_SCENES, BUILD, CONTROLLER_SCENES};
+use crate::frame::{MAX_FRAME_BYTES, encode};
+use crate::message::{
+    FlowOrder, FlowReport, Role, RoundOrder, RoundReport, RunToken, StageOrder, ToAgent,
+    ToController, Welcome,
+};
+use crate::preamble::{MAX_BANNER_BYTES, preamble};
+use ew_model::facts::{HostFacts, HostSample};
+use ew_model::inventory::HostId;
+use ew_model::plan::{FlowId, RoundIndex, StageIndex};
+use ew_model::record::{EndRecord, StreamRecord};
+use ew_model::scenario::{Tool, Workload, WorkloadKind};
+use serde::Serialize;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// A named input of a fuzz target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seed {
+    /// The fuzz target.
+    pub target: &'static str,
+    /// File name.
+    pub name: String,
+    /// Content.
+    pub bytes: Vec<u8>,
+}
+
+/// A welcome of host 0 on 127.0.0.1.
+#[must_use]
+pub fn welcome() -> Welcome {
+    Welcome {
+        host: HostId(0),
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        token: RunToken([7; 16]),
+        data_ports: (5201, 5299),
+        sample_interval_ns: 1_000_000_000,
+    }
+}
+
+/// A stage of `rounds` rounds with `flows` flows each, numbered from 0 through the stage.
+#[must_use]
+pub fn stage_order(stage: u32, rounds: u32, flows: u32) -> StageOrder {
+    StageOrder {
+        stage: StageIndex(stage),
+        workload: Workload {
+            kind: WorkloadKind::TcpStream,
+            streams: 1,
+            message_bytes: 131_072,
+            tool: Tool::Engine,
+        },
+        warm_up_ns: 1_000_000,
+        duration_ns: 2_000_000,
+        gap_ns: 3_000_000,
+        rounds: (0..rounds).map(|r| round_order(r, flows)).collect(),
+    }
+}
+
+/// The report that fits round `index` of the order.
+#[must_use]
+pub fn report(order: &StageOrder, index: usize) -> RoundReport {
+    let round = order.rounds.get(index);
+    let end = EndRecord {
+        bytes: 1_000_000,
+        window_ns: 2_000_000,
+        streams: vec![StreamRecord::default()],
+        ..EndRecord::default()
+    };
+    RoundReport {
+        stage: order.stage,
+        round: round.map_or(RoundIndex(0), |r| r.round),
+        flows: round
+            .iter()
+            .flat_map(|r| &r.flows)
+            .map(|f| FlowReport {
+                flow: f.flow,
+                sender: Some(end.clone()),
+                receiver: None,
+                error: None,
+            })
+            .collect(),
+    }
+}
+
+/// Every input of the committed corpus.
+#[must_use]
+pub fn all() -> Vec<Seed> {
+    let mut seeds = preamble_seeds();
+    seeds.extend(frame_seeds("frame_decoder", &[]));
+    for scene in 0..CONTROLLER_SCENES {
+        seeds.extend(session_seeds("controller_session", scene, &to_controller()));
+    }
+    for scene in 0..AGENT_SCENES {
+        seeds.extend(session_seeds("agent_session", scene, &to_agent()));
+    }
+    seeds.push(whole_controller_session());
+    seeds
+}
+
+fn round_order(round: u32, flows: u32) -> RoundOrder {
+    let flow = |i: u32| FlowOrder {
+        flow: FlowId(round * flows + i),
+        role: if i.is_multiple_of(2) {
+            Role::Send
+        } else {
+            Role::Receive
+        },
+        opens: i.is_multiple_of(2),
+        peer: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5201),
+        server_port: 0,
+    };
+    RoundOrder {
+        round: RoundIndex(round),
+        offset_ns: u64::from(round) * 6_000_000,
+        flows: (0..flows).map(flow).collect(),
+    }
+}
+
+fn to_agent() -> Vec<(&'static str, Vec<u8>)> {
+    let order = stage_order(0, 2, 2);
+    let stage = order.stage;
+    let check = ToAgent::CheckPorts {
+        peers: vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5201)],
+    };
+    vec![
+        ("welcome", frame(&ToAgent::Welcome(welcome()))),
+        ("clock-probe", frame(&ToAgent::ClockProbe { sequence: 0 })),
+        ("stage", frame(&ToAgent::Stage(order))),
+        ("go", frame(&ToAgent::Go { stage, start_ns: 5 })),
+        ("abort", frame(&ToAgent::Abort)),
+        ("heartbeat", frame(&ToAgent::Heartbeat)),
+        ("check-ports", frame(&check)),
+        ("goodbye", frame(&ToAgent::Goodbye)),
+    ]
+}
+
+fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
+    let order = stage_order(0, 2, 2);
+    let stage = order.stage;
+    let ready = ToController::Ready {
+        facts: HostFacts::default(),
+        data_port: 4000,
+    };
+    let refused = ToController::StageRefused {
+        stage,
+        reason: "no iperf3".into(),
+    };
+    let done = ToController::StageDone {
+        stage,
+        strangers: 1,
+    };
+    let alive = ToController::Alive {
+        tx_bytes: 1,
+        rx_bytes: 2,
+    };
+    let reply = ToController::ClockReply {
+        sequence: 0,
+        agent_ns: 7,
+    };
+    let checked = ToController::PortsChecked { errors: vec![None] };
+    let fault = ToController::Fault {
+        message: "\u{1b}[31mred".into(),
+    };
+    vec![
+        ("ready", frame(&ready)),
+        ("clock-reply", frame(&reply)),
+        ("accepted", frame(&ToController::StageAccepted { stage })),
+        ("refused", frame(&refused)),
+        (
+            "report",
+            frame(&ToController::RoundReport(report(&order, 0))),
+        ),
+        ("done", frame(&done)),
+        ("alive", frame(&alive)),
+        (
+            "sample",
+            frame(&ToController::Sample(HostSample::default())),
+        ),
+        ("ports-checked", frame(&checked)),
+        ("fault", frame(&fault)),
+        ("farewell", frame(&ToController::Farewell)),
+    ]
+}
+
+/// One well-formed message per scene (out of order in most), and a damaged one of each kind.
+fn session_seeds(
+    target: &'static str,
+    scene: u8,
+    messages: &[(&'static str, Vec<u8>)],
+) -> Vec<Seed> {
+    let mut seeds: Vec<Seed> = messages
+        .iter()
+        .map(|(name, frame)| Seed {
+            target,
+            name: format!("scene{scene}-{name}"),
+            bytes: [&[scene, 0], frame.as_slice()].concat(),
+        })
+        .collect();
+    if scene == 2 {
+        seeds.extend(frame_seeds(target, &[scene, 3]));
+    }
+    seeds
+}
+
+fn frame_seeds(target: &'static str, prefix: &[u8]) -> Vec<Seed> {
+    let valid = frame(&ToController::RoundReport(report(&stage_order(0, 1, 2), 0)));
+    let orders = frame(&ToAgent::Stage(stage_order(1, 3, 2)));
+    let oversized = (MAX_FRAME_BYTES as u32 + 1).to_be_bytes();
+    let huge_count = [
+        0, 0, 0, 11, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0x01,
+    ];
+    let surplus = [0, 0, 0, 3, 5, 0, 0];
+    let inputs: Vec<(&str, Vec<u8>)> = vec![
+        ("valid-report", valid.clone()),
+        ("valid-stage", orders.clone()),
+        ("valid-two", [valid.as_slice(), &orders].concat()),
+        ("truncated-length", valid[..3].to_vec()),
+        ("truncated-body", valid[..valid.len() - 1].to_vec()),
+        ("oversized", [&oversized, valid.as_slice()].concat()),
+        ("oversized-most", vec![0xff; 8]),
+        ("empty-frame", vec![0; 4]),
+        ("huge-count", huge_count.to_vec()),
+        ("surplus", surplus.to_vec()),
+        ("unknown-variant", vec![0, 0, 0, 1, 0x7f]),
+    ];
+    inputs
+        .into_iter()
+        .map(|(name, bytes)| Seed {
+            target,
+            name: name.into(),
+            bytes: [prefix, &bytes].concat(),
+        })
+        .collect()
+}
+
+fn preamble_seeds() -> Vec<Seed> {
+    let valid = preamble(BUILD);
+    let banner = b"Last login: today\r\n\nEASTWEST-AGENT";
+    let inputs: Vec<(&str, Vec<u8>)> = vec![
+        ("valid", valid.clone()),
+        (
+            "valid-with-frames",
+            [valid.as_slice(), &frame(&ToController::Farewell)].concat(),
+        ),
+        ("valid-behind-banner", [banner, valid.as_slice()].concat()),
+        ("truncated", valid[..valid.len() - 2].to_vec()),
+        (
+            "wrong-protocol",
+            format!("\nEASTWEST-AGENT 4294967295 {BUILD}\n").into_bytes(),
+        ),
+        ("wrong-build", b"\nEASTWEST-AGENT 1 other\n".to_vec()),
+        ("no-build", b"\nEASTWEST-AGENT 1\n".to_vec()),
+        ("no-number", b"\nEASTWEST-AGENT one fuzz\n".to_vec()),
+        ("not-text", b"\nEASTWEST-AGENT \xff\xfe \xff\n".to_vec()),
+        (
+            "endless-line",
+            [b"\nEASTWEST-AGENT 1 ".as_slice(), &[b'x'; 300]].concat(),
+        ),
+        ("oversized-banner", vec![b'\n'; MAX_BANNER_BYTES + 64]),
+    ];
+    inputs
+        .into_iter()
+        .map(|(name, bytes)| Seed {
+            target: "preamble",
+            name: name.into(),
+            bytes,
+        })
+        .collect()
+}
+
+/// What an agent says in scene 1 when its version line and all that follows come in one go.
+fn whole_controller_session() -> Seed {
+    let mut bytes = vec![0, 5];
+    bytes.extend(preamble(BUILD));
+    for (_, message) in to_controller() {
+        bytes.extend(message);
+    }
+    Seed {
+        target: "controller_session",
+        name: "scene0-everything".into(),
+        bytes,
+    }
+}
+
+fn frame<T: Serialize>(message: &T) -> Vec<u8> {
+    encode(message).unwrap_or_default()
+}

@@ -1,0 +1,36 @@
+//! Messages by name, for reasons people read.
+
+use crate::message::{ToAgent, ToController};
+
+impl ToAgent {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Welcome(_) => "a welcome",
+            Self::ClockProbe { .. } => "a clock probe",
+            Self::Stage(_) => "a stage",
+            Self::Go { .. } => "a start",
+            Self::Abort => "an abort",
+            Self::Heartbeat => "a heartbeat",
+            Self::CheckPorts { .. } => "a port check",
+            Self::Goodbye => "a goodbye",
+        }
+    }
+}
+
+impl ToController {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Ready { .. } => "its facts",
+            Self::ClockReply { .. } => "a clock reply",
+            Self::StageAccepted { .. } => "a stage's acceptance",
+            Self::StageRefused { .. } => "a stage's refusal",
+            Self::RoundReport(_) => "a round's report",
+            Self::StageDone { .. } => "a stage's end",
+            Self::Alive { .. } => "an answer to a heartbeat",
+            Self::Sample(_) => "a sample",
+            Self::PortsChecked { .. } => "a port check's answer",
+            Self::Fault { .. } => "a fault",
+            Self::Farewell => "a farewell",
+        }
+    }
+}

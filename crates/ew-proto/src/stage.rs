@@ -1,0 +1,141 @@
+//! The one stage at hand, as both sides keep it.
+
+use crate::message::{RoundReport, StageOrder};
+use ew_model::plan::{FlowId, RoundIndex, StageIndex};
+use std::collections::BTreeMap;
+
+/// How far the stage at hand is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StagePhase {
+    /// Sent, not answered.
+    Offered,
+    /// Accepted, not started.
+    Accepted,
+    /// Go was given.
+    Running,
+}
+
+/// A stage between its order and its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ActiveStage {
+    pub(crate) stage: StageIndex,
+    pub(crate) phase: StagePhase,
+    /// Rounds without a report, with the flows of the order.
+    unreported: BTreeMap<RoundIndex, Vec<FlowId>>,
+}
+
+impl ActiveStage {
+    /// `Err` says in words what is wrong with the order.
+    pub(crate) fn new(order: &StageOrder) -> Result<Self, String> {
+        let mut unreported = BTreeMap::new();
+        for round in &order.rounds {
+            let flows = round.flows.iter().map(|f| f.flow).collect();
+            if unreported.insert(round.round, flows).is_some() {
+                return Err(format!(
+                    "the order of stage {} holds round {} twice",
+                    order.stage.0, round.round.0
+                ));
+            }
+        }
+        Ok(Self {
+            stage: order.stage,
+            phase: StagePhase::Offered,
+            unreported,
+        })
+    }
+
+    /// `Err` says in words how the report contradicts the order.
+    pub(crate) fn check_report(&self, report: &RoundReport) -> Result<(), String> {
+        let (stage, round) = (report.stage.0, report.round.0);
+        if report.stage != self.stage || self.phase != StagePhase::Running {
+            return Err(format!(
+                "round {round} of stage {stage} was reported, which is not running"
+            ));
+        }
+        let Some(ordered) = self.unreported.get(&report.round) else {
+            return Err(format!(
+                "round {round} of stage {stage} was reported, which was not ordered or had been reported before"
+            ));
+        };
+        let mut ordered = ordered.iter();
+        if let Some(stray) = report.flows.iter().find(|f| !ordered.any(|o| *o == f.flow)) {
+            return Err(format!(
+                "the report of round {round} of stage {stage} holds flow {} against the order",
+                stray.flow.0
+            ));
+        }
+        Ok(())
+    }
+
+    /// Strikes a reported round off.
+    pub(crate) fn strike(&mut self, round: RoundIndex) {
+        self.unreported.remove(&round);
+    }
+
+    /// `Err` says in words why the stage is not over.
+    pub(crate) fn check_done(&self, stage: StageIndex) -> Result<(), String> {
+        if stage != self.stage || self.phase != StagePhase::Running {
+            return Err(format!(
+                "stage {} was declared done, which is not running",
+                stage.0
+            ));
+        }
+        match self.unreported.len() {
+            0 => Ok(()),
+            left => Err(format!(
+                "stage {} was declared done with {left} rounds unreported",
+                stage.0
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fuzzing::seeds::{report, stage_order};
+
+    #[test]
+    fn each_ordered_round_is_reported_once() {
+        let order = stage_order(3, 2, 2);
+        let mut active = ActiveStage::new(&order).unwrap();
+        assert!(
+            active.check_report(&report(&order, 0)).is_err(),
+            "not running"
+        );
+        active.phase = StagePhase::Running;
+        assert!(active.check_done(StageIndex(3)).is_err());
+        active.check_report(&report(&order, 0)).unwrap();
+        active.strike(RoundIndex(0));
+        assert!(active.check_report(&report(&order, 0)).is_err(), "twice");
+        active.strike(RoundIndex(1));
+        active.check_done(StageIndex(3)).unwrap();
+        assert!(active.check_done(StageIndex(4)).is_err());
+    }
+
+    #[test]
+    fn flows_must_be_those_of_the_order() {
+        let order = stage_order(0, 1, 3);
+        let running = || {
+            let mut active = ActiveStage::new(&order).unwrap();
+            active.phase = StagePhase::Running;
+            active
+        };
+        let mut swapped = report(&order, 0);
+        swapped.flows.swap(0, 1);
+        assert!(running().check_report(&swapped).is_err());
+        let mut part = report(&order, 0);
+        part.flows.remove(1);
+        running().check_report(&part).unwrap();
+        let mut foreign = report(&order, 0);
+        foreign.flows[0].flow = FlowId(999);
+        assert!(running().check_report(&foreign).is_err());
+    }
+
+    #[test]
+    fn a_round_cannot_be_ordered_twice() {
+        let mut order = stage_order(0, 2, 1);
+        order.rounds[1].round = order.rounds[0].round;
+        assert!(ActiveStage::new(&order).is_err());
+    }
+}

@@ -1,0 +1,7 @@
+//! See `ew_proto::fuzzing::frame_decoder`.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| ew_proto::fuzzing::frame_decoder(data));
