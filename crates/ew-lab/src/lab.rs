@@ -1,0 +1,507 @@
+//! A running lab: enter its hosts, change its faults, end it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use ew_sys::namespace::{self, Entrance, ProcessHandle, effective_user_id};
+use serde::Serialize;
+
+use crate::control_group;
+use crate::error::LabError;
+use crate::fault::Fault;
+use crate::keeper::{self, KeeperCommand, KeeperLine, leaf_place};
+use crate::spec::{CONTROLLER, LabSpec};
+use crate::state::{self, State};
+use crate::wiring;
+
+const KEEPER_END_LIMIT: Duration = Duration::from_secs(10);
+const POLITE_END_LIMIT: Duration = Duration::from_millis(500);
+
+/// A running lab. One that [`Lab::up`] returned ends when it is dropped, unless [`Lab::detach`]ed;
+/// one that [`Lab::attach`] returned goes on.
+#[derive(Debug)]
+pub struct Lab {
+    dir: PathBuf,
+    state: State,
+    line: Option<KeeperLine>,
+}
+
+/// A host of a lab.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LabHost {
+    /// Such as `r1h3`.
+    pub name: String,
+    /// Such as `r1`.
+    pub rack: String,
+    /// Its only address.
+    pub address: Ipv4Addr,
+}
+
+/// What `lab status` shows.
+#[derive(Clone, Debug, Serialize)]
+pub struct LabStatus {
+    /// The lab's name.
+    pub name: String,
+    /// Its directory: `hosts`, `groups`, `ssh_config`, keys.
+    pub dir: PathBuf,
+    /// The process that holds it.
+    pub keeper_pid: u32,
+    /// Whether it was built without root.
+    pub rootless: bool,
+    /// As built, with the faults of its file.
+    pub declared: LabSpec,
+    /// As it is now, with the faults applied since.
+    pub current: LabSpec,
+    /// What the machine could not give, in words.
+    pub notes: Vec<String>,
+    /// Processes inside, by host.
+    pub processes: BTreeMap<String, Vec<u32>>,
+}
+
+/// Builds a lab that outlives the caller.
+///
+/// # Errors
+/// As [`Lab::up`].
+pub fn up(spec: &LabSpec, keeper: &KeeperCommand) -> Result<LabStatus, LabError> {
+    let mut lab = Lab::up(spec, keeper)?;
+    lab.detach()?;
+    Ok(lab.status())
+}
+
+/// Ends a lab: its processes, namespaces and files.
+///
+/// # Errors
+/// [`LabError::NotUp`].
+pub fn down(name: &str) -> Result<(), LabError> {
+    Lab::attach(name)?.down()
+}
+
+/// Describes a running lab.
+///
+/// # Errors
+/// [`LabError::NotUp`].
+pub fn status(name: &str) -> Result<LabStatus, LabError> {
+    Ok(Lab::attach(name)?.status())
+}
+
+/// Runs a command on a host with the caller's own input and output, and returns what a shell would: its exit status, or
+/// 128 plus the signal that ended it.
+///
+/// # Errors
+/// [`LabError::NotUp`], [`LabError::UnknownHost`], or the command does not start.
+pub fn exec(name: &str, host: &str, command_line: &[std::ffi::OsString]) -> Result<i32, LabError> {
+    let lab = Lab::attach(name)?;
+    let (program, arguments) = command_line
+        .split_first()
+        .ok_or_else(|| LabError::Command {
+            command: format!("lab exec {host}"),
+            output: "there is nothing to run; write it after `--`".into(),
+        })?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    lab.enter_command(host, &mut command)?;
+    let status = command
+        .status()
+        .map_err(LabError::io_named("run", program.to_string_lossy()))?;
+    Ok(status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
+}
+
+/// Applies a fault to a running lab.
+///
+/// # Errors
+/// [`LabError::NotUp`], [`LabError::Fault`].
+pub fn fault(name: &str, fault: &Fault) -> Result<(), LabError> {
+    Lab::attach(name)?.apply_fault(fault)
+}
+
+/// The labs of this user that are up, in order.
+///
+/// # Errors
+/// When their directory cannot be read.
+pub fn names() -> Result<Vec<String>, LabError> {
+    state::names()
+}
+
+impl Lab {
+    /// Builds a lab and waits until it stands. It ends when the returned value is dropped, and also when this process
+    /// ends in any way.
+    ///
+    /// # Errors
+    /// [`LabError::AlreadyUp`]; [`LabError::Unsupported`] when this machine does not allow it; otherwise what failed.
+    pub fn up(spec: &LabSpec, keeper: &KeeperCommand) -> Result<Self, LabError> {
+        let rootless = effective_user_id() != 0;
+        if rootless && spec.sshd {
+            return Err(LabError::Unsupported {
+                problem:
+                    "`sshd: true` needs root, because sshd must change to the users that log in; \
+                          run as root, or leave it out and use `--fleet lab`"
+                        .into(),
+            });
+        }
+        let dir = state::claim(spec, rootless)?;
+        let built = keeper::start(keeper, &dir, rootless).and_then(|line| {
+            let state = State::load(&dir).ok_or_else(|| LabError::Build {
+                problem: "the keeper left no state".into(),
+            })?;
+            Ok((line, state))
+        });
+        match built {
+            Ok((line, state)) => Ok(Self {
+                dir,
+                state,
+                line: Some(line),
+            }),
+            Err(error) => {
+                state::remove(&dir, &spec.name);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes hold of a running lab by name.
+    ///
+    /// # Errors
+    /// [`LabError::NotUp`].
+    pub fn attach(name: &str) -> Result<Self, LabError> {
+        let (dir, state) = state::find(name)?;
+        Ok(Self {
+            dir,
+            state,
+            line: None,
+        })
+    }
+
+    /// Lets the lab go on after this process.
+    ///
+    /// # Errors
+    /// When the keeper has ended.
+    pub fn detach(&mut self) -> Result<(), LabError> {
+        match self.line.take() {
+            Some(line) => line
+                .let_go()
+                .map_err(LabError::io_named("detach", self.name())),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the lab: its processes, namespaces and files.
+    ///
+    /// # Errors
+    /// When the keeper cannot be ended.
+    pub fn down(mut self) -> Result<(), LabError> {
+        self.line = None;
+        self.end()
+    }
+
+    /// The lab's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.state.declared.name
+    }
+
+    /// The lab's directory: `hosts` (hosts(5)), `groups` (ClusterShell's flat format), `ssh_config`, keys.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The lab as it is now, faults included.
+    #[must_use]
+    pub fn spec(&self) -> &LabSpec {
+        &self.state.current
+    }
+
+    /// All hosts, rack by rack, without the controller.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<LabHost> {
+        let racks = self.state.current.racks.iter();
+        racks
+            .flat_map(|rack| {
+                rack.hosts.iter().map(|host| LabHost {
+                    name: host.name.clone(),
+                    rack: rack.name.clone(),
+                    address: host.address,
+                })
+            })
+            .collect()
+    }
+
+    /// What `lab status` shows.
+    #[must_use]
+    pub fn status(&self) -> LabStatus {
+        LabStatus {
+            name: self.name().into(),
+            dir: self.dir.clone(),
+            keeper_pid: self.state.keeper_pid,
+            rootless: self.state.rootless,
+            declared: self.state.declared.clone(),
+            current: self.state.current.clone(),
+            notes: self.state.notes.clone(),
+            processes: self.processes(),
+        }
+    }
+
+    /// Makes `command` start on `host` (or [`CONTROLLER`]): in its network, with its host name, the lab's names in
+    /// /etc/hosts, its own interfaces in /sys, its CPU quota, and `CLUSTERSHELL_CFGDIR` naming the lab's directory.
+    ///
+    /// # Errors
+    /// [`LabError::UnknownHost`], or the keeper has ended.
+    pub fn enter_command(&self, host: &str, command: &mut Command) -> Result<(), LabError> {
+        let entrance = self.entrance(host)?;
+        command
+            .env("CLUSTERSHELL_CFGDIR", &self.dir)
+            .env("EASTWEST_LAB", self.name());
+        namespace::enter_before_exec(command, entrance);
+        Ok(())
+    }
+
+    /// Changes a rate, a link or another property while the lab runs.
+    ///
+    /// # Errors
+    /// [`LabError::Fault`] when the target does not exist or the value is out of range; otherwise what failed.
+    pub fn apply_fault(&mut self, fault: &Fault) -> Result<(), LabError> {
+        let changed = self.state.current.clone().with_fault(fault)?;
+        self.change_to(changed, &fault.target)
+    }
+
+    /// Puts a host or rack back to what the lab was built with.
+    ///
+    /// # Errors
+    /// [`LabError::Fault`] when the target does not exist; otherwise what failed.
+    pub fn clear_faults(&mut self, target: &str) -> Result<(), LabError> {
+        let wrong = |problem| LabError::Fault {
+            target: target.into(),
+            problem,
+        };
+        let mut declared = self.state.declared.clone();
+        let mut changed = self.state.current.clone();
+        if let Ok(rack) = changed.rack_mut(target) {
+            let declared = declared.rack_mut(target).map_err(wrong)?;
+            rack.uplink_bits_per_sec = declared.uplink_bits_per_sec;
+        } else {
+            let host = changed.host_mut(target).map_err(wrong)?;
+            *host = declared.host_mut(target).map_err(wrong)?.clone();
+        }
+        self.change_to(changed, target)
+    }
+
+    /// Programs everything about `target` from `changed`; idempotent, and so also the repair of a change cut short.
+    fn change_to(&mut self, changed: LabSpec, target: &str) -> Result<(), LabError> {
+        let before = std::mem::replace(&mut self.state.current, changed);
+        let spec = &self.state.current;
+        let rack = spec.racks.iter().position(|rack| rack.name == target);
+        let programmed = match rack {
+            Some(index) => self.program_rack(index),
+            None => self.program_host(target, &before),
+        };
+        if let Err(error) = programmed {
+            self.state.current = before;
+            return Err(error);
+        }
+        self.state.save(&self.dir)
+    }
+
+    fn program_rack(&self, index: usize) -> Result<(), LabError> {
+        let rack = &self.state.current.racks[index];
+        self.batch(&leaf_place(&rack.name), "tc", &wiring::uplink_rate(rack))?;
+        self.batch("spine", "tc", &wiring::downlink_rate(rack, index))
+    }
+
+    fn program_host(&self, name: &str, before: &LabSpec) -> Result<(), LabError> {
+        let unknown = || self.unknown_host(name);
+        let (index, host) = self.state.current.find_host(name).ok_or_else(unknown)?;
+        let (_, was) = before.find_host(name).ok_or_else(unknown)?;
+        let leaf = leaf_place(&self.state.current.racks[index].name);
+        if host.mtu_bytes != was.mtu_bytes || host.tx_bits_per_sec != was.tx_bits_per_sec {
+            self.batch(name, "ip", &wiring::host_device(host))?;
+            self.batch(&leaf, "ip", &wiring::leaf_mtu(host))?;
+        }
+        self.batch(name, "tc", &wiring::send_rate(host))?;
+        self.batch(&leaf, "tc", &wiring::receive_rate(host))?;
+        if host.link_up != was.link_up {
+            self.batch(&leaf, "ip", &wiring::leaf_port(host, index))?;
+        }
+        if host.receive_buffer_bytes != was.receive_buffer_bytes {
+            self.set_receive_buffer(name, host.receive_buffer_bytes)?;
+        }
+        if host.cpu_quota_cores != was.cpu_quota_cores {
+            self.set_cpu_quota(name, host.cpu_quota_cores)?;
+        }
+        Ok(())
+    }
+
+    /// Holds for sockets opened from now on. Without a limit the machine's own values are restored.
+    fn set_receive_buffer(&self, host: &str, bytes: Option<u64>) -> Result<(), LabError> {
+        let triple = match bytes {
+            Some(bytes) => keeper::receive_buffer_triple(bytes),
+            None => fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem")
+                .map_err(LabError::io_named("read", "net.ipv4.tcp_rmem"))?,
+        };
+        let mut command = Command::new("/bin/sh");
+        command
+            .args(["-c", "echo \"$1\" > /proc/sys/net/ipv4/tcp_rmem", "sh"])
+            .arg(triple.trim());
+        self.enter_command(host, &mut command)?;
+        let output = command.output().map_err(LabError::io_named("run", "sh"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(LabError::Command {
+            command: format!("set net.ipv4.tcp_rmem on {host}"),
+            output: String::from_utf8_lossy(&output.stderr).trim().into(),
+        })
+    }
+
+    /// Holds for processes that run already as well.
+    fn set_cpu_quota(&self, host: &str, cores: Option<f64>) -> Result<(), LabError> {
+        let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        control_group::set_quota(self.name(), host, cores.unwrap_or(all as f64))?;
+        for pid in self.processes().remove(host).unwrap_or_default() {
+            control_group::adopt(self.name(), host, pid);
+        }
+        Ok(())
+    }
+
+    fn batch(&self, place: &str, tool: &'static str, text: &str) -> Result<(), LabError> {
+        wiring::run_batch(tool, text, |command| {
+            namespace::enter_before_exec(command, self.entrance(place)?);
+            Ok(())
+        })
+    }
+
+    fn entrance(&self, place: &str) -> Result<Entrance, LabError> {
+        let descriptors = self.state.namespaces.get(place);
+        let descriptors = *descriptors.ok_or_else(|| self.unknown_host(place))?;
+        // Held while the files are opened, so that they are the keeper's and nobody else's.
+        let _keeper = self.state.keeper().ok_or_else(|| self.not_up())?;
+        let user = if self.state.rootless {
+            Some(self.open("ns/user")?)
+        } else {
+            None
+        };
+        Ok(Entrance {
+            user,
+            mount: self.open(&format!("fd/{}", descriptors.mount))?,
+            host_name: self.open(&format!("fd/{}", descriptors.host_name))?,
+            network: self.open(&format!("fd/{}", descriptors.network))?,
+            control_groups: control_group::entry(self.name(), place)?,
+        })
+    }
+
+    fn open(&self, file: &str) -> Result<OwnedFd, LabError> {
+        let path = PathBuf::from(format!("/proc/{}/{file}", self.state.keeper_pid));
+        let file = fs::File::open(&path).map_err(LabError::io("open", &path))?;
+        Ok(OwnedFd::from(file))
+    }
+
+    fn unknown_host(&self, host: &str) -> LabError {
+        LabError::UnknownHost {
+            lab: self.name().into(),
+            host: host.into(),
+            known: format!("{},{CONTROLLER}", self.state.current.folded_hosts()),
+        }
+    }
+
+    fn not_up(&self) -> LabError {
+        LabError::NotUp {
+            name: self.name().into(),
+            others: String::new(),
+        }
+    }
+
+    /// Processes inside the lab, by place.
+    fn processes(&self) -> BTreeMap<String, Vec<u32>> {
+        match self.state.keeper() {
+            Some(_keeper) => processes_in(&self.networks()),
+            None => BTreeMap::new(),
+        }
+    }
+
+    /// The network namespaces, held open: while they are, nobody else's can have their numbers.
+    fn networks(&self) -> Vec<(String, fs::File)> {
+        let namespaces = self.state.namespaces.iter();
+        namespaces
+            .filter_map(|(place, descriptors)| {
+                let file = self.open(&format!("fd/{}", descriptors.network)).ok()?;
+                Some((place.clone(), fs::File::from(file)))
+            })
+            .collect()
+    }
+
+    fn end(&mut self) -> Result<(), LabError> {
+        let Some(keeper) = self.state.keeper() else {
+            state::remove(&self.dir, &self.state.declared.name);
+            return Ok(());
+        };
+        let networks = self.networks();
+        // A keeper that ends by itself in this moment is as good.
+        let _ = keeper.end(true);
+        if !keeper.wait_ended(KEEPER_END_LIMIT) {
+            let error = std::io::Error::from(std::io::ErrorKind::TimedOut);
+            return Err(LabError::io_named("end", "the lab's keeper")(error));
+        }
+        namespace::reap_child(self.state.keeper_pid);
+        end_processes(&networks);
+        state::remove(&self.dir, &self.state.declared.name);
+        Ok(())
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if self.line.take().is_some() {
+            // Nobody is left to tell; the next `lab` command removes what remains.
+            let _ = self.end();
+        }
+    }
+}
+
+/// Ends what callers started inside: asked first, then at once.
+fn end_processes(networks: &[(String, fs::File)]) {
+    let mut deadline = Instant::now() + POLITE_END_LIMIT;
+    for at_once in [false, true] {
+        let handles: Vec<_> = processes_in(networks)
+            .into_values()
+            .flatten()
+            .filter(|pid| *pid != std::process::id())
+            .filter_map(|pid| ProcessHandle::open(pid).ok())
+            .collect();
+        for handle in &handles {
+            let _ = handle.end(at_once);
+        }
+        for handle in &handles {
+            let _ = handle.wait_ended(deadline.saturating_duration_since(Instant::now()));
+        }
+        deadline += KEEPER_END_LIMIT;
+    }
+}
+
+fn processes_in(networks: &[(String, fs::File)]) -> BTreeMap<String, Vec<u32>> {
+    let key = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+    let places: BTreeMap<_, _> = networks
+        .iter()
+        .filter_map(|(place, file)| Some((key(file.metadata().ok()?), place)))
+        .collect();
+    let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else {
+            continue;
+        };
+        let place = fs::metadata(entry.path().join("ns/net"))
+            .ok()
+            .and_then(|metadata| places.get(&key(metadata)));
+        if let Some(place) = place {
+            found.entry((*place).clone()).or_default().push(pid);
+        }
+    }
+    found
+}

@@ -1,0 +1,250 @@
+//! The lab's links, addresses, routes and rates as input for `ip -batch` and `tc -batch`.
+//!
+//! Every host has a point-to-point link to its leaf, as in a routed ("layer 3 to the host") fabric: the leaf owns one
+//! gateway address and a /32 route per host. Unknown addresses of the range are unreachable in every router, and no
+//! router has a default route.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
+
+use crate::error::LabError;
+use crate::spec::{HostSpec, LabSpec, RackSpec};
+
+/// MTU of the links between routers: never the limit.
+const CORE_MTU_BYTES: u32 = 9000;
+const RANGE: &str = "198.18.0.0/15";
+
+/// Commands for a leaf: its links to the spine and its hosts. Paths name the peers' network namespaces.
+pub(crate) fn leaf_links(
+    rack: &RackSpec,
+    index: usize,
+    spine: &str,
+    host_paths: &[String],
+) -> String {
+    let number = index + 1;
+    let gateway = gateway(index);
+    let mut text = format!(
+        "link set dev lo up\naddress add {gateway}/32 dev lo\n\
+         link add name up mtu {CORE_MTU_BYTES} type veth peer name rack{number} mtu {CORE_MTU_BYTES} netns {spine}\n\
+         address add 198.19.{number}.2/30 dev up\nlink set dev up up\n\
+         route add {RANGE} via 198.19.{number}.1\nroute add unreachable 198.18.{number}.0/24\n"
+    );
+    for (host, path) in rack.hosts.iter().zip(host_paths) {
+        let port = port(host);
+        let _ = writeln!(
+            text,
+            "link add name {port} type veth peer name eth0 netns {path}"
+        );
+        text += &leaf_mtu(host);
+        text += &leaf_port(host, index);
+    }
+    text
+}
+
+/// Command for a leaf: the MTU of a host's port is the host's own.
+pub(crate) fn leaf_mtu(host: &HostSpec) -> String {
+    format!("link set dev {} mtu {}\n", port(host), host.mtu_bytes)
+}
+
+/// Commands for a leaf: plugs a host's cable in or out. The kernel forgets routes over a link that is down.
+pub(crate) fn leaf_port(host: &HostSpec, index: usize) -> String {
+    let port = port(host);
+    if !host.link_up {
+        return format!("link set dev {port} down\n");
+    }
+    format!(
+        "link set dev {port} up\nroute replace {}/32 dev {port} src {}\n",
+        host.address,
+        gateway(index)
+    )
+}
+
+/// Commands for the spine, after all leaves have their links to it.
+pub(crate) fn spine_links(spec: &LabSpec, controller: &str) -> String {
+    let mut text = format!(
+        "link set dev lo up\nroute add unreachable {RANGE}\n\
+         link add name mgmt mtu 1500 type veth peer name eth0 netns {controller}\n\
+         address add 198.19.255.1/30 dev mgmt\nlink set dev mgmt up\n"
+    );
+    for number in 1..=spec.racks.len() {
+        let _ = writeln!(
+            text,
+            "address add 198.19.{number}.1/30 dev rack{number}\nlink set dev rack{number} up\n\
+             route add 198.18.{number}.0/24 via 198.19.{number}.2"
+        );
+    }
+    text
+}
+
+/// Commands for the management host.
+pub(crate) fn controller_links() -> String {
+    format!(
+        "link set dev lo up\naddress add {}/30 dev eth0\nlink set dev eth0 up\nroute add default via 198.19.255.1\n",
+        LabSpec::controller_address()
+    )
+}
+
+/// Commands for a host.
+pub(crate) fn host_links(host: &HostSpec, index: usize) -> String {
+    let gateway = gateway(index);
+    let address = host.address;
+    format!(
+        "link set dev lo up\naddress add {address}/32 dev eth0\n{}link set dev eth0 up\n\
+         route add {gateway} dev eth0 scope link src {address}\nroute add default via {gateway} src {address}\n",
+        host_device(host)
+    )
+}
+
+/// Commands for a host: MTU, and the size of the bursts that its stack hands to its NIC, about 1 ms of the rate.
+pub(crate) fn host_device(host: &HostSpec) -> String {
+    let gso_bytes = (host.tx_bits_per_sec / 8 / 1000).clamp(4 * 1514, 65536);
+    format!(
+        "link set dev eth0 mtu {} gso_max_size {gso_bytes}\n",
+        host.mtu_bytes
+    )
+}
+
+/// tc commands for a leaf: what its hosts receive, and the way up.
+pub(crate) fn leaf_rates(rack: &RackSpec) -> String {
+    let mut text = shaper("up", rack.uplink_bits_per_sec);
+    for host in &rack.hosts {
+        text += &receive_rate(host);
+    }
+    text
+}
+
+/// tc command for a leaf: what one host receives.
+pub(crate) fn receive_rate(host: &HostSpec) -> String {
+    shaper(&port(host), host.rx_bits_per_sec)
+}
+
+/// tc command for a host: what it sends.
+pub(crate) fn send_rate(host: &HostSpec) -> String {
+    shaper("eth0", host.tx_bits_per_sec)
+}
+
+/// tc command for a leaf: the way up alone.
+pub(crate) fn uplink_rate(rack: &RackSpec) -> String {
+    shaper("up", rack.uplink_bits_per_sec)
+}
+
+/// tc command for the spine: the way down to one rack.
+pub(crate) fn downlink_rate(rack: &RackSpec, index: usize) -> String {
+    shaper(&format!("rack{}", index + 1), rack.uplink_bits_per_sec)
+}
+
+/// A token bucket in front of a first-in-first-out queue: what a NIC or a switch port does. Its packet length counts the
+/// Ethernet header of every segment but no preamble, so at MTU 1500 payload is 1448/1514 of the rate.
+///
+/// The bucket holds 4 ms, so that a machine too busy to serve the queue for that long loses nothing; the queue holds
+/// 16 ms, and never less than one large burst.
+fn shaper(device: &str, bits_per_sec: u64) -> String {
+    let bytes_per_sec = bits_per_sec / 8;
+    let burst_bytes = (bytes_per_sec * 4 / 1000).clamp(16 * 1514, 8 << 20);
+    let queue_bytes = (bytes_per_sec * 16 / 1000).clamp(96 * 1024, 64 << 20);
+    format!(
+        "qdisc replace dev {device} root tbf rate {bits_per_sec}bit burst {burst_bytes} limit {queue_bytes}\n"
+    )
+}
+
+fn gateway(index: usize) -> Ipv4Addr {
+    Ipv4Addr::new(198, 18, index as u8 + 1, 1)
+}
+
+fn port(host: &HostSpec) -> String {
+    format!("p{}", host.address.octets()[3] - 9)
+}
+
+/// Runs `ip -batch` or `tc -batch` over `batch`; `prepare` may place the command into a namespace.
+pub(crate) fn run_batch(
+    tool: &'static str,
+    batch: &str,
+    prepare: impl FnOnce(&mut Command) -> Result<(), LabError>,
+) -> Result<(), LabError> {
+    let mut command = Command::new(tool);
+    command
+        .args(["-batch", "-"])
+        .env_clear()
+        .env("PATH", tool_path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    prepare(&mut command)?;
+    let mut child = command.spawn().map_err(|error| tool_missing(tool, error))?;
+    if let Some(mut input) = child.stdin.take() {
+        // A tool that stops reading at a bad line says why on its way out.
+        let _ = input.write_all(batch.as_bytes());
+    }
+    let output = child
+        .wait_with_output()
+        .map_err(LabError::io_named("wait for", tool))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(LabError::Command {
+        command: format!("{tool} -batch"),
+        output: explain(&said, batch),
+    })
+}
+
+/// Search path for tools that live in sbin, whatever the caller's own path is.
+pub(crate) fn tool_path() -> String {
+    let own = std::env::var("PATH").unwrap_or_default();
+    format!("/usr/sbin:/usr/bin:/sbin:/bin:{own}")
+}
+
+fn tool_missing(tool: &str, source: std::io::Error) -> LabError {
+    if source.kind() != std::io::ErrorKind::NotFound {
+        return LabError::io_named("start", tool)(source);
+    }
+    LabError::Unsupported {
+        problem: format!("`{tool}` is not installed; install iproute2"),
+    }
+}
+
+/// iproute2 names the line of a batch that failed; show the line itself.
+fn explain(said: &str, batch: &str) -> String {
+    let number = said
+        .rsplit_once("Command failed -:")
+        .and_then(|(_, number)| number.trim().parse::<usize>().ok());
+    let line = number.and_then(|number| batch.lines().nth(number.saturating_sub(1)));
+    match line {
+        Some(line) => format!("{} (`{line}`)", said.trim()),
+        None => said.trim().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_the_benchmark_range_is_ever_addressed() {
+        let spec = LabSpec::uniform("t", 3, 2, 200_000_000, 100_000_000).unwrap();
+        let mut text = spine_links(&spec, "/n") + &controller_links();
+        for (index, rack) in spec.racks.iter().enumerate() {
+            text += &leaf_links(rack, index, "/n", &["/a".into(), "/b".into()]);
+            for host in &rack.hosts {
+                text += &host_links(host, index);
+            }
+        }
+        let addresses = text
+            .split([' ', '\n', '/'])
+            .filter_map(|word| word.parse::<Ipv4Addr>().ok());
+        let mut count = 0;
+        for address in addresses {
+            count += 1;
+            assert!(matches!(address.octets(), [198, 18 | 19, ..]), "{address}");
+        }
+        assert!(count > 30);
+    }
+
+    #[test]
+    fn a_failed_batch_line_is_shown() {
+        let said = "RTNETLINK answers: File exists\nCommand failed -:2\n";
+        assert!(explain(said, "link set dev lo up\nlink add x\n").contains("`link add x`"));
+    }
+}

@@ -1,0 +1,431 @@
+//! Labs on this machine. They need root, or user namespaces, and iproute2; without, each test says why it does nothing.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use ew_lab::{CONTROLLER, Fault, KeeperCommand, Lab, LabError, LabSpec};
+use ew_sys::namespace::{ProcessHandle, effective_user_id};
+
+/// Not a test: the keepers of the labs below begin here.
+#[test]
+fn keeper_process() {
+    ew_lab::keeper_main_if_requested();
+}
+
+/// Not a test: what runs inside the lab's hosts begins here.
+#[test]
+fn inside_process() {
+    match std::env::var("EASTWEST_TEST_INSIDE").as_deref() {
+        Ok("connect") => inside_connect(),
+        Ok("serve") => inside_serve(),
+        _ => {}
+    }
+}
+
+fn inside_connect() {
+    for address in std::env::var("EASTWEST_TEST_ADDRESSES").unwrap().split(',') {
+        let address = format!("{address}:22").parse().unwrap();
+        // Nothing listens: a refusal is an answer from the host, anything else is none.
+        let error = std::net::TcpStream::connect_timeout(&address, Duration::from_secs(5))
+            .expect_err("nothing listens");
+        assert_eq!(
+            error.kind(),
+            std::io::ErrorKind::ConnectionRefused,
+            "{address}"
+        );
+    }
+}
+
+/// Receives for a second after the first byte, and prints how much.
+fn inside_serve() {
+    let listener = std::net::TcpListener::bind("0.0.0.0:7000").unwrap();
+    println!("\nlistening");
+    let (mut stream, _) = listener.accept().unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(2)))
+        .unwrap();
+    let mut block = vec![0; 1 << 16];
+    let mut count = stream.read(&mut block).unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(1) {
+        count += stream.read(&mut block).unwrap();
+    }
+    println!("\nreceived {count} in {}", start.elapsed().as_micros());
+}
+
+struct Skip;
+
+fn lab(spec: &LabSpec) -> Result<Lab, Skip> {
+    match Lab::up(spec, &KeeperCommand::current_test("keeper_process")) {
+        Ok(lab) => Ok(lab),
+        Err(error @ LabError::Unsupported { .. }) => {
+            println!("skipped: {error}");
+            Err(Skip)
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn spec(test: &str) -> LabSpec {
+    let name = format!("t{}-{test}", std::process::id());
+    LabSpec::uniform(&name, 2, 2, 200_000_000, 100_000_000).unwrap()
+}
+
+fn run(lab: &Lab, host: &str, program: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    lab.enter_command(host, &mut command).unwrap();
+    command.output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn inside(lab: &Lab, host: &str, what: &str, addresses: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["inside_process", "--exact", "--nocapture"])
+        .env("EASTWEST_TEST_INSIDE", what)
+        .env("EASTWEST_TEST_ADDRESSES", addresses);
+    lab.enter_command(host, &mut command).unwrap();
+    command
+}
+
+#[test]
+fn every_host_answers_every_other() {
+    let Ok(lab) = lab(&spec("reach")) else { return };
+    let addresses: Vec<_> = lab.hosts().iter().map(|h| h.address.to_string()).collect();
+    assert_eq!(addresses.len(), 4);
+    for host in ["controller", "r1h1", "r2h2"] {
+        let others: Vec<_> = addresses.iter().map(String::as_str).collect();
+        let output = inside(&lab, host, "connect", &others.join(","))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{host}: {output:?}");
+    }
+}
+
+#[test]
+fn a_host_sees_itself_and_the_lab_only() {
+    let Ok(lab) = lab(&spec("view")) else { return };
+    assert_eq!(text(&run(&lab, "r1h2", "hostname", &[])).trim(), "r1h2");
+    let hosts = text(&run(&lab, CONTROLLER, "cat", &["/etc/hosts"]));
+    assert!(hosts.contains("198.18.2.11 r2h2"), "{hosts}");
+    let links = text(&run(&lab, "r1h1", "ip", &["-o", "link"]));
+    assert_eq!(links.lines().count(), 2, "{links}");
+    if lab.status().notes.is_empty() {
+        let devices = text(&run(&lab, "r1h1", "ls", &["/sys/class/net"]));
+        assert_eq!(devices, "eth0\nlo\n");
+    }
+    let here = text(&run(&lab, "r1h1", "pwd", &[]));
+    assert_eq!(Path::new(here.trim()), std::env::current_dir().unwrap());
+    let outside = run(&lab, "r1h1", "ip", &["route", "get", "192.0.2.1"]);
+    let leaf = run(&lab, "leaf:r1", "ip", &["route", "get", "192.0.2.1"]);
+    assert!(
+        outside.status.success(),
+        "the default route ends at the leaf"
+    );
+    assert!(!leaf.status.success(), "no way out of the lab: {leaf:?}");
+    let unknown = run(&lab, "leaf:r1", "ip", &["route", "get", "198.18.1.99"]);
+    assert!(!unknown.status.success(), "{unknown:?}");
+}
+
+#[test]
+fn the_machine_sees_nothing_of_it() {
+    let links = || fs::read_to_string("/proc/net/dev").unwrap().lines().count();
+    let routes = || fs::read_to_string("/proc/net/route").unwrap();
+    let (links_before, routes_before) = (links(), routes());
+    let Ok(lab) = lab(&spec("hidden")) else {
+        return;
+    };
+    assert_eq!(links(), links_before);
+    assert_eq!(routes(), routes_before);
+    assert!(fs::read_to_string("/etc/hosts").is_ok_and(|hosts| !hosts.contains("198.18.")));
+    drop(lab);
+}
+
+#[test]
+fn exit_status_and_signals_come_back() {
+    let Ok(lab) = lab(&spec("exit")) else { return };
+    let line = |script: &str| ["/bin/sh", "-c", script].map(std::ffi::OsString::from);
+    assert_eq!(
+        ew_lab::exec(lab.name(), "r1h1", &line("exit 7")).unwrap(),
+        7
+    );
+    assert_eq!(
+        ew_lab::exec(lab.name(), CONTROLLER, &line("kill -9 $$")).unwrap(),
+        137
+    );
+    let error = ew_lab::exec(lab.name(), "r9h9", &line("true"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("r1h[1-2],r2h[1-2],controller"), "{error}");
+    let error = ew_lab::exec("no-such-lab", "r1h1", &line("true"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains(lab.name()), "names what is up: {error}");
+}
+
+#[test]
+fn down_leaves_no_process_file_or_namespace() {
+    let spec = spec("down");
+    let Ok(mut lab) = lab(&spec) else { return };
+    lab.detach().unwrap();
+    let dir = lab.dir().to_owned();
+    let mut command = Command::new("sleep");
+    command.arg("600");
+    lab.enter_command("r2h1", &mut command).unwrap();
+    let mut sleeper = command.spawn().unwrap();
+    drop(lab);
+    assert_eq!(
+        ew_lab::status(&spec.name).unwrap().processes["r2h1"],
+        [sleeper.id()]
+    );
+    assert!(matches!(
+        Lab::up(&spec, &KeeperCommand::current_test("keeper_process")),
+        Err(LabError::AlreadyUp { .. })
+    ));
+    let keeper = ew_lab::status(&spec.name).unwrap().keeper_pid;
+    ew_lab::down(&spec.name).unwrap();
+    assert!(!sleeper.wait().unwrap().success(), "it was ended");
+    assert!(!dir.exists());
+    assert!(ProcessHandle::open(keeper).is_err());
+    assert!(matches!(
+        ew_lab::down(&spec.name),
+        Err(LabError::NotUp { .. })
+    ));
+}
+
+#[test]
+fn a_killed_keeper_takes_everything_along() {
+    let mut spec = spec("kill");
+    spec.sshd = effective_user_id() == 0 && Path::new("/usr/sbin/sshd").exists();
+    let Ok(mut lab) = lab(&spec) else { return };
+    lab.detach().unwrap();
+    let status = lab.status();
+    let servers: Vec<_> = status.processes.values().flatten().collect();
+    assert_eq!(servers.len(), if spec.sshd { 4 } else { 0 });
+    let servers: Vec<_> = servers
+        .iter()
+        .filter_map(|pid| ProcessHandle::open(**pid).ok())
+        .collect();
+    let keeper = ProcessHandle::open(status.keeper_pid).unwrap();
+    keeper.end(true).unwrap();
+    assert!(keeper.wait_ended(Duration::from_secs(10)));
+    for server in servers {
+        assert!(server.wait_ended(Duration::from_secs(10)));
+    }
+    assert!(
+        ew_lab::names()
+            .unwrap()
+            .iter()
+            .all(|name| *name != spec.name)
+    );
+    assert!(
+        !status.dir.exists(),
+        "the next command removes what is stale"
+    );
+}
+
+#[test]
+fn a_lab_ends_with_its_owner() {
+    let spec = spec("owner");
+    let Ok(lab) = lab(&spec) else { return };
+    let (keeper, dir) = (lab.status().keeper_pid, lab.dir().to_owned());
+    drop(lab);
+    assert!(ProcessHandle::open(keeper).is_err());
+    assert!(!dir.exists());
+}
+
+#[test]
+fn a_narrow_link_carries_no_more_than_its_rate() {
+    let Ok(mut lab) = lab(&spec("rate")) else {
+        return;
+    };
+    let fault = Fault::parse("r2h1", "rx=10M").unwrap();
+    lab.apply_fault(&fault).unwrap();
+    let mut server = inside(&lab, "r2h1", "serve", "")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = std::io::BufReader::new(server.stdout.take().unwrap());
+    wait_for(&mut output, "listening");
+    let script = "exec 3<>/dev/tcp/r2h1/7000; timeout 4 cat /dev/zero >&3";
+    let mut command = Command::new("bash");
+    command.args(["-c", script]).stderr(Stdio::null());
+    lab.enter_command("r1h1", &mut command).unwrap();
+    let mut client = command.spawn().unwrap();
+    let line = wait_for(&mut output, "received");
+    client.wait().unwrap();
+    server.wait().unwrap();
+    let numbers: Vec<f64> = line
+        .split(' ')
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let bits_per_sec = numbers[0] * 8e6 / numbers[1];
+    // The bucket's first filling comes on top.
+    assert!((1e6..11e6).contains(&bits_per_sec), "{bits_per_sec}");
+}
+
+fn wait_for(output: &mut impl std::io::BufRead, word: &str) -> String {
+    let mut line = String::new();
+    while !line.starts_with(word) {
+        line.clear();
+        assert_ne!(
+            output.read_line(&mut line).unwrap(),
+            0,
+            "ended before `{word}`"
+        );
+    }
+    line.trim().to_owned()
+}
+
+#[test]
+fn a_cable_can_be_pulled_and_plugged() {
+    let Ok(mut lab) = lab(&spec("link")) else {
+        return;
+    };
+    let carrier = |lab: &Lab| text(&run(lab, "r2h2", "ip", &["-o", "link", "show", "eth0"]));
+    let reaches = |lab: &Lab| {
+        let address = "198.18.2.11";
+        inside(lab, "r1h1", "connect", address)
+            .output()
+            .unwrap()
+            .status
+            .success()
+    };
+    assert!(reaches(&lab));
+    lab.apply_fault(&Fault::parse("r2h2", "link-down").unwrap())
+        .unwrap();
+    assert!(carrier(&lab).contains("NO-CARRIER"));
+    assert!(!reaches(&lab));
+    lab.clear_faults("r2h2").unwrap();
+    assert!(!carrier(&lab).contains("NO-CARRIER"));
+    assert!(reaches(&lab));
+    assert!(
+        lab.apply_fault(&Fault::parse("r3h1", "nic=10M").unwrap())
+            .is_err()
+    );
+}
+
+#[test]
+fn faults_of_the_file_are_in_place() {
+    let file = "racks: 1\nhosts-per-rack: 2\nnic: 200M\nfaults:\n  - {host: r1h1, receive-buffer: 64K}\n  - {host: r1h2, mtu: 1400}\n";
+    let name = format!("name: t{}-faults\n", std::process::id());
+    let spec = LabSpec::parse(&(name + file), "test.yaml").unwrap();
+    let Ok(mut lab) = lab(&spec) else { return };
+    let rmem = |lab: &Lab| text(&run(lab, "r1h1", "cat", &["/proc/sys/net/ipv4/tcp_rmem"]));
+    assert_eq!(rmem(&lab).split_whitespace().nth(2), Some("65536"));
+    assert!(text(&run(&lab, "r1h2", "ip", &["link", "show", "eth0"])).contains("mtu 1400"));
+    lab.apply_fault(&Fault::parse("r1h1", "receive-buffer=128K").unwrap())
+        .unwrap();
+    assert_eq!(rmem(&lab).split_whitespace().nth(2), Some("131072"));
+}
+
+#[test]
+fn a_cpu_quota_holds() {
+    let Ok(mut lab) = lab(&spec("quota")) else {
+        return;
+    };
+    match lab.apply_fault(&Fault::parse("r1h1", "cpu-quota=10%").unwrap()) {
+        Err(error @ LabError::Unsupported { .. }) => return println!("skipped: {error}"),
+        other => other.unwrap(),
+    }
+    let groups = text(&run(&lab, "r1h1", "cat", &["/proc/self/cgroup"]));
+    assert!(
+        groups.contains(&format!("/eastwest.{}.r1h1", lab.name())),
+        "{groups}"
+    );
+    let other = text(&run(&lab, "r1h2", "cat", &["/proc/self/cgroup"]));
+    assert!(!other.contains("eastwest."), "{other}");
+    drop(lab);
+    let left = fs::read_dir("/sys/fs/cgroup/cpu")
+        .into_iter()
+        .flatten()
+        .flatten();
+    let own = format!("eastwest.t{}-quota", std::process::id());
+    assert!(
+        left.map(|e| e.file_name())
+            .all(|n| !n.to_string_lossy().starts_with(&own))
+    );
+}
+
+#[test]
+fn ssh_reaches_every_host() {
+    if effective_user_id() != 0 || !Path::new("/usr/sbin/sshd").exists() {
+        return println!("skipped: needs root and /usr/sbin/sshd");
+    }
+    let mut spec = spec("sshd");
+    spec.sshd = true;
+    let Ok(lab) = lab(&spec) else { return };
+    let config = lab.dir().join("ssh_config");
+    for host in lab.hosts() {
+        let arguments = [
+            "-o",
+            "BatchMode=yes",
+            "-F",
+            config.to_str().unwrap(),
+            &host.name,
+            "hostname; exit 5",
+        ];
+        let output = run(&lab, CONTROLLER, "ssh", &arguments);
+        assert_eq!(output.status.code(), Some(5), "{output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), host.name);
+    }
+}
+
+#[test]
+fn sshd_without_root_is_refused_in_words() {
+    if effective_user_id() == 0 {
+        return println!("skipped: this is root");
+    }
+    let mut spec = spec("refused");
+    spec.sshd = true;
+    let error = Lab::up(&spec, &KeeperCommand::current_exe())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("root"), "{error}");
+}
+
+/// As root, runs this program's other tests once more as a user without any privilege.
+#[test]
+fn it_works_without_root() {
+    if effective_user_id() != 0 {
+        return println!("skipped: the other tests run without root already");
+    }
+    let home = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(home.path(), open).unwrap();
+    let program: PathBuf = home.path().join("lab-tests");
+    fs::copy("/proc/self/exe", &program).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(&program)
+        .args(["--test-threads=2"])
+        .env("TMPDIR", home.path())
+        .env_remove("XDG_RUNTIME_DIR")
+        .current_dir(home.path())
+        .output();
+    let Ok(output) = output else {
+        return println!("skipped: setpriv (util-linux) is not installed");
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    std::io::stdout().write_all(said.as_bytes()).unwrap();
+}
+
+#[test]
+fn addresses_follow_rack_and_number() {
+    let spec = spec("addresses");
+    let last = spec.hosts().last().unwrap();
+    assert_eq!(
+        (last.name.as_str(), last.address),
+        ("r2h2", Ipv4Addr::new(198, 18, 2, 11))
+    );
+}
