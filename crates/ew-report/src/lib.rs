@@ -1,1 +1,132 @@
-//! Terminal, HTML, JSON, CSV and Markdown views of an analysis
+//! Terminal, HTML, JSON, CSV and Markdown views of an analysis, and the live view of a run.
+//!
+//! Reads [`Analysis`] for reports and `RunEvent` for the live view, and nothing else: no file, no Parquet, no
+//! clock. It decides nothing; every number and every sentence was made by `ew-analyze`. What was not measured is
+//! shown as "-", never as 0. Host names and the words of other programs are untrusted: control characters never
+//! reach a terminal, and nothing unescaped reaches HTML, Markdown or CSV.
+
+mod csv;
+mod html;
+mod json;
+pub mod live;
+mod markdown;
+mod plan;
+mod table;
+mod text;
+mod words;
+
+pub use json::SCHEMA_VERSION;
+pub use plan::dry_run;
+
+use ew_model::Analysis;
+use std::str::FromStr;
+use thiserror::Error;
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For the terminal.
+    Text,
+    /// The whole analysis, for programs.
+    Json,
+    /// The pair matrix: one row per ordered pair.
+    Csv,
+    /// For a pull request or a ticket.
+    Markdown,
+    /// One file that needs no network.
+    Html,
+}
+
+/// How a text report is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextStyle {
+    /// Columns to fit into; taken as at least 40.
+    pub width: usize,
+    /// Whether to colour. Nothing is said by colour alone.
+    pub color: bool,
+}
+
+/// Why a report could not be made.
+#[derive(Debug, Error)]
+pub enum ReportError {
+    /// The word for the format is not known.
+    #[error("`{0}` is not a report format; write one of text, json, csv, md, html")]
+    UnknownFormat(String),
+    /// The analysis could not be written as JSON.
+    #[error(
+        "the analysis could not be written as JSON: {0}; this is a defect of eastwest, please report it"
+    )]
+    Json(#[from] serde_json::Error),
+    /// The page's template failed.
+    #[error(
+        "the HTML report could not be made: {0}; this is a defect of eastwest, please report it"
+    )]
+    Html(#[from] minijinja::Error),
+}
+
+/// Makes a report of an analysis. The result ends with a newline.
+///
+/// # Errors
+/// [`ReportError`] when the JSON writer or the page's template fails; both are defects, not the user's doing.
+pub fn render(
+    analysis: &Analysis,
+    format: Format,
+    style: &TextStyle,
+) -> Result<String, ReportError> {
+    match format {
+        Format::Text => Ok(text::render(analysis, style)),
+        Format::Json => json::render(analysis),
+        Format::Csv => Ok(csv::render(analysis)),
+        Format::Markdown => Ok(markdown::render(analysis)),
+        Format::Html => html::render(analysis),
+    }
+}
+
+impl Format {
+    /// The words of `--format`, in the order help shows them.
+    pub const WORDS: [&'static str; 5] = ["text", "json", "csv", "md", "html"];
+
+    /// The word of `--format`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Csv => "csv",
+            Self::Markdown => "md",
+            Self::Html => "html",
+        }
+    }
+
+    /// Reads the word of `--format`; `markdown` is taken for `md`.
+    ///
+    /// # Errors
+    /// [`ReportError::UnknownFormat`] for any other word.
+    pub fn parse(word: &str) -> Result<Self, ReportError> {
+        match word {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            "csv" => Ok(Self::Csv),
+            "md" | "markdown" => Ok(Self::Markdown),
+            "html" => Ok(Self::Html),
+            _ => Err(ReportError::UnknownFormat(words::one_line(word))),
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = ReportError;
+
+    fn from_str(word: &str) -> Result<Self, ReportError> {
+        Self::parse(word)
+    }
+}
+
+impl Default for TextStyle {
+    fn default() -> Self {
+        Self {
+            width: 100,
+            color: false,
+        }
+    }
+}

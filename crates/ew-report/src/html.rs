@@ -1,0 +1,29 @@
+//! The report as one HTML file: template, style and script are part of it, and it loads nothing.
+//!
+//! The template escapes every value; the two strings that go in as they are, the charts and the matrix' data, are
+//! escaped where they are made ([`chart`], [`matrix`]).
+
+mod chart;
+mod matrix;
+mod view;
+
+use crate::ReportError;
+use ew_model::Analysis;
+use minijinja::Environment;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+
+pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build()?;
+    environment.set_syntax(syntax);
+    environment.add_template("report.html", include_str!("html/report.html"))?;
+    let page = view::page(analysis)?;
+    let text = environment
+        .get_template("report.html")?
+        .render(Serde(&page))?;
+    Ok(text)
+}

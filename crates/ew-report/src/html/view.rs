@@ -1,0 +1,439 @@
+//! What the page's template shows: every number already in words.
+
+use super::{chart, matrix};
+use crate::text::{fact_list, oversubscription, stage_table};
+use crate::words::{
+    cause, count, duration, estimated_rate, host_name, host_state, one_line, or_missing, percent,
+    plural, quantity, rack_name, rack_of, rate, rate_with_interval, severity, status, subject, utc,
+};
+use ew_model::Analysis;
+use ew_model::analysis::{HostAnalysis, HostState, RackPairAnalysis};
+use ew_model::finding::{Finding, Severity, VerdictStatus};
+use ew_model::units::format_duration_ns;
+use serde::Serialize;
+
+/// Charts of at most this many rack pairs; the table has all.
+const RAMPS_SHOWN: usize = 24;
+/// Findings that are open at first.
+const FINDINGS_OPEN: usize = 3;
+
+#[derive(Serialize)]
+pub(super) struct Page {
+    title: String,
+    style: &'static str,
+    script: &'static str,
+    status: &'static str,
+    status_class: &'static str,
+    sentence: String,
+    subtitle: String,
+    tiles: Vec<Tile>,
+    findings: Vec<FindingView>,
+    rack_pairs: Vec<RackPairView>,
+    ramps: Vec<ChartView>,
+    ramps_left_out: usize,
+    matrix: Option<MatrixView>,
+    hosts: Vec<HostView>,
+    host_scale: Option<String>,
+    stage_header: Vec<&'static str>,
+    stages: Vec<Vec<String>>,
+    stage_notes: Vec<String>,
+    timelines: Vec<ChartView>,
+    facts: Vec<(&'static str, String)>,
+    warnings: Vec<String>,
+    version: String,
+}
+
+#[derive(Serialize)]
+struct Tile {
+    name: &'static str,
+    value: String,
+    note: String,
+}
+
+#[derive(Serialize)]
+struct FindingView {
+    open: bool,
+    class: &'static str,
+    severity: &'static str,
+    sentence: String,
+    subject: String,
+    cause: &'static str,
+    measured: Option<String>,
+    expected: Option<String>,
+    confidence: String,
+    evidence: Vec<(String, String)>,
+    hint: String,
+}
+
+#[derive(Serialize)]
+struct RackPairView {
+    from: String,
+    to: String,
+    inside: String,
+    across: String,
+    ratio: String,
+    ratio_sort: f64,
+    uplink: String,
+    knee: String,
+}
+
+#[derive(Serialize)]
+struct ChartView {
+    title: String,
+    note: String,
+    svg: String,
+}
+
+#[derive(Serialize)]
+struct MatrixView {
+    data: String,
+    stage: String,
+    pairs: String,
+    missing: usize,
+}
+
+#[derive(Serialize)]
+struct HostView {
+    name: String,
+    rack: String,
+    up: bool,
+    state: String,
+    tx: Bar,
+    rx: Bar,
+    link: String,
+    idle_rtt: String,
+    idle_rtt_sort: i64,
+    retransmits: String,
+    retransmits_sort: i64,
+    cpu: String,
+    cpu_sort: f64,
+}
+
+#[derive(Serialize)]
+struct Bar {
+    text: String,
+    interval: String,
+    effect: Option<String>,
+    low: bool,
+    width: Option<String>,
+    sort: f64,
+}
+
+pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
+    let verdict = &analysis.verdict;
+    let scale = host_scale(analysis);
+    let (stage_header, stages) = stage_table(analysis);
+    let expected = expected_host_rate(analysis);
+    let ramps: Vec<ChartView> = analysis
+        .rack_pairs
+        .iter()
+        .filter_map(|p| ramp(analysis, p))
+        .collect();
+    Ok(Page {
+        title: format!(
+            "{}: {}",
+            one_line(&analysis.run.scenario.name),
+            status(verdict.status)
+        ),
+        style: include_str!("report.css"),
+        script: include_str!("report.js"),
+        status: status(verdict.status),
+        status_class: status_class(verdict.status),
+        sentence: one_line(&verdict.sentence),
+        subtitle: subtitle(analysis),
+        tiles: tiles(analysis),
+        findings: verdict
+            .findings
+            .iter()
+            .enumerate()
+            .map(|(i, f)| finding(analysis, i, f))
+            .collect(),
+        rack_pairs: analysis
+            .rack_pairs
+            .iter()
+            .map(|p| rack_pair(analysis, p))
+            .collect(),
+        ramps_left_out: ramps.len().saturating_sub(RAMPS_SHOWN),
+        ramps: ramps.into_iter().take(RAMPS_SHOWN).collect(),
+        matrix: matrix_view(analysis)?,
+        hosts: analysis
+            .hosts
+            .iter()
+            .map(|h| host(analysis, h, scale))
+            .collect(),
+        host_scale: expected
+            .zip(scale)
+            .map(|(expected, scale)| format!("{:.2}", expected / scale * 100.0)),
+        stage_header,
+        stages,
+        stage_notes: stage_notes(analysis),
+        timelines: analysis
+            .stages
+            .iter()
+            .filter_map(|stage| {
+                Some(ChartView {
+                    title: one_line(&stage.name),
+                    note: format!(
+                        "{}, {}",
+                        plural(stage.rounds as usize, "round"),
+                        one_line(&stage.workload)
+                    ),
+                    svg: chart::timeline(stage)?,
+                })
+            })
+            .collect(),
+        facts: fact_list(analysis),
+        warnings: analysis.warnings.iter().map(|w| one_line(w)).collect(),
+        version: one_line(&analysis.run.version),
+    })
+}
+
+fn status_class(status: VerdictStatus) -> &'static str {
+    match status {
+        VerdictStatus::NothingWrong | VerdictStatus::AsExpected => "good",
+        VerdictStatus::Worse => "bad",
+        VerdictStatus::Partial => "part",
+        VerdictStatus::NotDetermined => "open",
+    }
+}
+
+fn subtitle(analysis: &Analysis) -> String {
+    let inventory = analysis.inventory();
+    let racks = match inventory.racks.len() {
+        0 => String::new(),
+        n => format!(" in {}", plural(n, "rack")),
+    };
+    format!(
+        "{} on {}{racks}, {}",
+        one_line(&analysis.run.scenario.name),
+        plural(inventory.hosts.len(), "host"),
+        utc(Some(analysis.run.started_unix_ns)),
+    )
+}
+
+fn tiles(analysis: &Analysis) -> Vec<Tile> {
+    let up = analysis
+        .hosts
+        .iter()
+        .filter(|h| h.state == HostState::Alive)
+        .count();
+    let measured = analysis
+        .cells
+        .iter()
+        .filter(|c| c.bits_per_sec.is_some())
+        .count();
+    let worst = analysis
+        .rack_pairs
+        .iter()
+        .filter(|p| p.limited != Some(false))
+        .filter_map(|p| p.oversubscription.map(|e| (e.value, p)))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let run = &analysis.run;
+    let took = run
+        .finished_unix_ns
+        .and_then(|end| end.checked_sub(run.started_unix_ns));
+    let mut tiles = vec![Tile {
+        name: "Hosts",
+        value: format!("{up} of {}", analysis.hosts.len()),
+        note: "up to the end".into(),
+    }];
+    if !analysis.cells.is_empty() {
+        tiles.push(Tile {
+            name: "Pairs measured",
+            value: format!("{measured} of {}", analysis.cells.len()),
+            note: analysis
+                .cells_stage
+                .as_deref()
+                .map_or_else(String::new, one_line),
+        });
+    }
+    if let Some((ratio, pair)) = worst {
+        tiles.push(Tile {
+            name: "Highest oversubscription",
+            value: format!("{ratio:.1}:1"),
+            note: format!(
+                "{} to {}",
+                rack_name(analysis.inventory(), pair.from),
+                rack_name(analysis.inventory(), pair.to)
+            ),
+        });
+    }
+    tiles.push(Tile {
+        name: "Host rate",
+        value: rate(analysis.basis.nic_bits_per_sec),
+        note: one_line(&analysis.basis.nic_source),
+    });
+    tiles.push(Tile {
+        name: "Took",
+        value: duration(took),
+        note: plural(analysis.stages.len(), "stage"),
+    });
+    tiles
+}
+
+fn finding(analysis: &Analysis, index: usize, finding: &Finding) -> FindingView {
+    FindingView {
+        open: index < FINDINGS_OPEN && finding.severity == Severity::Fault,
+        class: match finding.severity {
+            Severity::Fault => "bad",
+            Severity::Notice => "part",
+            Severity::Info => "open",
+        },
+        severity: severity(finding.severity),
+        sentence: one_line(&finding.sentence),
+        subject: subject(analysis.inventory(), finding.subject),
+        cause: cause(finding.cause),
+        measured: finding
+            .measured
+            .as_ref()
+            .map(|q| quantity(q, finding.cause)),
+        expected: finding
+            .expected
+            .as_ref()
+            .map(|q| quantity(q, finding.cause)),
+        confidence: percent(Some(finding.confidence)),
+        evidence: finding
+            .evidence
+            .iter()
+            .map(|e| (one_line(&e.text), one_line(&e.source)))
+            .collect(),
+        hint: one_line(&finding.hint),
+    }
+}
+
+fn rack_pair(analysis: &Analysis, pair: &RackPairAnalysis) -> RackPairView {
+    RackPairView {
+        from: rack_name(analysis.inventory(), pair.from),
+        to: rack_name(analysis.inventory(), pair.to),
+        inside: rate_with_interval(pair.inside_bits_per_sec),
+        across: rate_with_interval(pair.across_bits_per_sec),
+        ratio: oversubscription(pair),
+        ratio_sort: pair.oversubscription.map_or(0.0, |e| finite(e.value)),
+        uplink: rate(pair.uplink_bits_per_sec),
+        knee: or_missing(pair.knee_senders, |k| format!("{k:.1} senders")),
+    }
+}
+
+fn ramp(analysis: &Analysis, pair: &RackPairAnalysis) -> Option<ChartView> {
+    Some(ChartView {
+        title: format!(
+            "{} to {}",
+            rack_name(analysis.inventory(), pair.from),
+            rack_name(analysis.inventory(), pair.to)
+        ),
+        note: match pair.knee_senders {
+            Some(knee) => format!("full at {knee:.1} senders"),
+            None => "no knee found".into(),
+        },
+        svg: chart::ramp(analysis, pair)?,
+    })
+}
+
+fn matrix_view(analysis: &Analysis) -> Result<Option<MatrixView>, serde_json::Error> {
+    if analysis.cells.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(MatrixView {
+        data: matrix::data(analysis)?,
+        stage: analysis
+            .cells_stage
+            .as_deref()
+            .map_or_else(|| "-".into(), one_line),
+        pairs: plural(analysis.cells.len(), "ordered pair"),
+        missing: analysis
+            .cells
+            .iter()
+            .filter(|c| c.bits_per_sec.is_none())
+            .count(),
+    }))
+}
+
+fn host(analysis: &Analysis, host: &HostAnalysis, scale: Option<f64>) -> HostView {
+    let inventory = analysis.inventory();
+    HostView {
+        name: host_name(inventory, host.host),
+        rack: rack_of(inventory, host.host),
+        up: host.state == HostState::Alive,
+        state: host_state(&host.state),
+        tx: bar(host.tx_bits_per_sec, host.tx_effect, scale),
+        rx: bar(host.rx_bits_per_sec, host.rx_effect, scale),
+        link: or_missing(host.interface.as_ref(), |i| {
+            let mut parts = vec![one_line(&i.name)];
+            parts.extend(i.speed_bits_per_sec.map(|s| rate(Some(s))));
+            parts.extend(i.mtu_bytes.map(|m| format!("MTU {m}")));
+            parts.extend(i.driver.as_deref().map(one_line));
+            parts.join(", ")
+        }),
+        idle_rtt: duration(host.idle_rtt_ns),
+        idle_rtt_sort: host.idle_rtt_ns.map_or(-1, |ns| ns as i64),
+        retransmits: count(host.retransmits),
+        retransmits_sort: host.retransmits.map_or(-1, |r| r as i64),
+        cpu: percent(host.busiest_cpu),
+        cpu_sort: host.busiest_cpu.map_or(-1.0, finite),
+    }
+}
+
+fn bar(
+    estimate: Option<ew_model::analysis::Estimate>,
+    effect: Option<f64>,
+    scale: Option<f64>,
+) -> Bar {
+    let value = estimate.map(|e| e.value).filter(|v| v.is_finite());
+    Bar {
+        text: estimated_rate(estimate),
+        interval: rate_with_interval(estimate),
+        effect: effect
+            .filter(|e| (e - 1.0).abs() > 0.05)
+            .map(|e| format!("{} of peers", percent(Some(e)))),
+        low: effect.is_some_and(|e| e < 0.95),
+        width: value
+            .zip(scale)
+            .map(|(v, s)| format!("{:.2}", (v / s * 100.0).clamp(0.0, 100.0))),
+        sort: value.unwrap_or(-1.0),
+    }
+}
+
+/// The full length of a bar: the expectation or the fastest host, whichever is more.
+fn host_scale(analysis: &Analysis) -> Option<f64> {
+    analysis
+        .hosts
+        .iter()
+        .flat_map(|h| [h.tx_bits_per_sec, h.rx_bits_per_sec])
+        .flatten()
+        .map(|e| e.value)
+        .chain(expected_host_rate(analysis))
+        .filter(|v| v.is_finite() && *v > 0.0)
+        .reduce(f64::max)
+}
+
+fn expected_host_rate(analysis: &Analysis) -> Option<f64> {
+    let expected = analysis.basis.nic_bits_per_sec? * analysis.basis.efficiency;
+    (expected.is_finite() && expected > 0.0).then_some(expected)
+}
+
+fn stage_notes(analysis: &Analysis) -> Vec<String> {
+    let mut notes = Vec::new();
+    for stage in &analysis.stages {
+        if let Some((least, median, greatest)) = stage.rtt_ns {
+            notes.push(format!(
+                "{}: round trips from {} to {}, median {}.",
+                one_line(&stage.name),
+                format_duration_ns(least),
+                format_duration_ns(greatest),
+                format_duration_ns(median)
+            ));
+        }
+        if let Some(collisions) = stage.random_collisions {
+            notes.push(format!(
+                "{}: stock iperf3 would have refused {} because the drawn server port was taken.",
+                one_line(&stage.name),
+                plural(collisions as usize, "draw")
+            ));
+        }
+    }
+    notes
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { -1.0 }
+}

@@ -1,0 +1,153 @@
+//! Plain lines with the time since the start, for logs and pipes.
+
+use super::tally::Tally;
+use crate::words::{one_line, outcome, plural, rate};
+use ew_model::RunEvent;
+use ew_model::units::format_duration_ns;
+use std::io::Write;
+
+/// The least time between two progress lines.
+const PROGRESS_EVERY_NS: u64 = 10_000_000_000;
+
+pub(super) struct Lines<W> {
+    out: W,
+    quiet: bool,
+    last_progress_ns: u64,
+    launch_told: bool,
+}
+
+impl<W: Write> Lines<W> {
+    pub(super) fn new(out: W, quiet: bool) -> Self {
+        Self {
+            out,
+            quiet,
+            last_progress_ns: 0,
+            launch_told: false,
+        }
+    }
+
+    pub(super) fn show(&mut self, at_ns: u64, event: &RunEvent, tally: &Tally) {
+        for line in trouble(event, tally) {
+            self.line(at_ns, &line);
+        }
+        if self.quiet {
+            return;
+        }
+        if let Some(line) = self.course(at_ns, event, tally) {
+            self.line(at_ns, &line);
+        }
+    }
+
+    /// A closed pipe is no reason to stop measuring.
+    pub(super) fn flush(&mut self) {
+        let _ = self.out.flush();
+    }
+
+    fn line(&mut self, at_ns: u64, text: &str) {
+        let _ = writeln!(self.out, "[{:>7.1} s] {text}", at_ns as f64 / 1e9);
+        self.flush();
+    }
+
+    fn course(&mut self, at_ns: u64, event: &RunEvent, tally: &Tally) -> Option<String> {
+        match event {
+            RunEvent::RunStarted { plan, .. } => Some(format!(
+                "{}: {}, {}, about {} of load",
+                one_line(&plan.scenario),
+                tally.size(),
+                plural(plan.stages.len(), "stage"),
+                format_duration_ns(tally.planned_ns())
+            )),
+            RunEvent::HostUp { .. } | RunEvent::HostFailed { .. } => self.launched(tally),
+            RunEvent::StageStarted { stage, hosts_alive } => {
+                self.last_progress_ns = at_ns;
+                Some(format!(
+                    "stage {} begins: {}, {} alive",
+                    tally.stage_name(*stage),
+                    tally.stage_size(*stage),
+                    plural(*hosts_alive as usize, "host")
+                ))
+            }
+            RunEvent::StageFinished { stage } => Some(format!(
+                "stage {} ended: {}, {}",
+                tally.stage_name(*stage),
+                plural(tally.rounds_done as usize, "round"),
+                tally.stage_result()
+            )),
+            RunEvent::Progress {
+                bits_per_sec,
+                hosts_alive,
+                left_ns,
+            } => {
+                if at_ns.saturating_sub(self.last_progress_ns) < PROGRESS_EVERY_NS {
+                    return None;
+                }
+                self.last_progress_ns = at_ns;
+                Some(progress(*bits_per_sec, *hosts_alive, *left_ns))
+            }
+            RunEvent::RunFinished { outcome: how, .. } => {
+                Some(format!("run ended: {}", outcome(*how)))
+            }
+            _ => None,
+        }
+    }
+
+    fn launched(&mut self, tally: &Tally) -> Option<String> {
+        if self.launch_told || !tally.launch_is_over() {
+            return None;
+        }
+        self.launch_told = true;
+        Some(format!(
+            "{} of {} up",
+            tally.up.len(),
+            plural(tally.inventory.hosts.len(), "host")
+        ))
+    }
+}
+
+/// `1.53 Gb/s now, 8 hosts alive, 42 s left`.
+pub(super) fn progress(bits_per_sec: f64, hosts_alive: u32, left_ns: u64) -> String {
+    format!(
+        "{} now, {} alive, {} left",
+        rate(Some(bits_per_sec)),
+        plural(hosts_alive as usize, "host"),
+        format_duration_ns(whole_seconds(left_ns))
+    )
+}
+
+/// What the user must see even when quiet.
+pub(super) fn trouble(event: &RunEvent, tally: &Tally) -> Vec<String> {
+    match event {
+        RunEvent::HostFailed { host, message } => {
+            vec![format!(
+                "{} did not come up: {}",
+                tally.host(*host),
+                one_line(message)
+            )]
+        }
+        RunEvent::HostLost { host, message } => {
+            vec![format!("{} lost: {}", tally.host(*host), one_line(message))]
+        }
+        RunEvent::HostReturned { host } => vec![format!("{} is back", tally.host(*host))],
+        RunEvent::Warning { message } => vec![format!("warning: {}", one_line(message))],
+        RunEvent::Interrupted => {
+            vec![String::from(
+                "interrupted: stopping in order; once more stops at once",
+            )]
+        }
+        RunEvent::RunFinished { unclean, .. } => unclean
+            .iter()
+            .map(|(host, reason)| {
+                format!(
+                    "{} could not be proved clean: {}",
+                    one_line(host),
+                    one_line(reason)
+                )
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn whole_seconds(ns: u64) -> u64 {
+    ns.div_ceil(1_000_000_000) * 1_000_000_000
+}

@@ -1,0 +1,144 @@
+//! What the events so far amount to; both live views read it.
+
+use crate::words::{host_name, one_line, plural, rate};
+use ew_model::units::format_duration_ns;
+use ew_model::{FlowRecord, HostId, Inventory, Plan, RunEvent, Stage, StageIndex};
+use std::collections::BTreeSet;
+
+/// The run so far.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) inventory: Inventory,
+    pub(super) plan: Option<Plan>,
+    pub(super) up: BTreeSet<HostId>,
+    pub(super) failed: BTreeSet<HostId>,
+    pub(super) lost: BTreeSet<HostId>,
+    /// Of the running stage.
+    pub(super) rounds_done: u64,
+    rates: Vec<f64>,
+    flows: usize,
+    missing: usize,
+}
+
+impl Tally {
+    pub(super) fn take(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::RunStarted { inventory, plan } => {
+                self.inventory = inventory.clone();
+                self.plan = Some(plan.clone());
+            }
+            RunEvent::HostUp { host, .. } => {
+                self.up.insert(*host);
+            }
+            RunEvent::HostFailed { host, .. } => {
+                self.failed.insert(*host);
+            }
+            RunEvent::HostLost { host, .. } => {
+                self.lost.insert(*host);
+            }
+            RunEvent::HostReturned { host } => {
+                self.lost.remove(host);
+            }
+            RunEvent::StageStarted { .. } => self.begin_stage(),
+            RunEvent::RoundFinished { records, .. } => self.add_round(records),
+            _ => {}
+        }
+    }
+
+    /// All hosts have answered, one way or the other.
+    pub(super) fn launch_is_over(&self) -> bool {
+        self.up.union(&self.failed).count() >= self.inventory.hosts.len()
+    }
+
+    pub(super) fn host(&self, id: HostId) -> String {
+        host_name(&self.inventory, id)
+    }
+
+    pub(super) fn stage(&self, index: StageIndex) -> Option<&Stage> {
+        self.plan.as_ref()?.stages.get(index.0 as usize)
+    }
+
+    pub(super) fn stage_name(&self, index: StageIndex) -> String {
+        self.stage(index)
+            .map_or_else(|| format!("stage {}", index.0), |s| one_line(&s.name))
+    }
+
+    /// `rounds, flows, planned time` of a stage.
+    pub(super) fn stage_size(&self, index: StageIndex) -> String {
+        self.stage(index).map_or_else(String::new, |stage| {
+            let flows: usize = stage.rounds.iter().map(|r| r.flows.len()).sum();
+            format!(
+                "{}, {}, about {}",
+                plural(stage.rounds.len(), "round"),
+                plural(flows, "flow"),
+                format_duration_ns(stage.planned_ns())
+            )
+        })
+    }
+
+    /// The running stage's flows so far: `median flow 191 Mb/s, 2 of 96 flows missing`.
+    pub(super) fn stage_result(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(median) = median(&self.rates) {
+            parts.push(format!("median flow {}", rate(Some(median))));
+        }
+        if self.missing > 0 {
+            parts.push(format!(
+                "{} of {} missing",
+                self.missing,
+                plural(self.flows, "flow")
+            ));
+        }
+        if parts.is_empty() {
+            parts.push(String::from("no figures"));
+        }
+        parts.join(", ")
+    }
+
+    /// `12 hosts in 3 racks`.
+    pub(super) fn size(&self) -> String {
+        let hosts = plural(self.inventory.hosts.len(), "host");
+        match self.inventory.racks.len() {
+            0 => hosts,
+            n => format!("{hosts} in {}", plural(n, "rack")),
+        }
+    }
+
+    /// Planned time of all stages.
+    pub(super) fn planned_ns(&self) -> u64 {
+        self.plan.as_ref().map_or(0, |p| {
+            p.stages
+                .iter()
+                .fold(0, |sum, s| sum.saturating_add(s.planned_ns()))
+        })
+    }
+
+    fn begin_stage(&mut self) {
+        self.rounds_done = 0;
+        self.rates.clear();
+        self.flows = 0;
+        self.missing = 0;
+    }
+
+    fn add_round(&mut self, records: &[FlowRecord]) {
+        self.rounds_done += 1;
+        self.flows += records.len();
+        for record in records {
+            match record.bits_per_sec() {
+                Some(rate) => self.rates.push(rate),
+                None => self.missing += 1,
+            }
+        }
+    }
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let upper = sorted.get(middle)?;
+    if sorted.len() % 2 == 1 {
+        return Some(*upper);
+    }
+    Some(f64::midpoint(sorted[middle - 1], *upper))
+}

@@ -1,0 +1,134 @@
+//! The report for a pull request or a ticket: verdict, findings, rack table, stages.
+
+use crate::text::{alike, fact_list, host_table, notable, rack_table, stage_table};
+use crate::words::{cause, one_line, percent, quantity, severity, status};
+use ew_model::Analysis;
+use ew_model::finding::Finding;
+
+/// Up to this many findings are written out; a comment has a size limit.
+const FINDINGS_LISTED: usize = 25;
+
+pub(crate) fn render(analysis: &Analysis) -> String {
+    let verdict = &analysis.verdict;
+    let mut out = format!(
+        "## {}\n\n**{}** · run `{}`\n",
+        escaped(&verdict.sentence),
+        status(verdict.status),
+        one_line(&analysis.run.id).replace('`', "'"),
+    );
+    out.push_str(&findings(&verdict.findings));
+    let (header, rows) = rack_table(analysis);
+    section(&mut out, "Rack to rack", &header, &rows, 2);
+    let (header, rows) = stage_table(analysis);
+    section(&mut out, "Stages", &header, &rows, 1);
+    let listed = notable(analysis);
+    let (header, rows) = host_table(analysis, &listed);
+    section(&mut out, "Hosts", &header, &rows, 2);
+    if let Some(line) = alike(analysis, listed.len()) {
+        out.push_str(&format!("\n{line}\n"));
+    }
+    out.push_str("\n<details><summary>Run</summary>\n\n");
+    for (name, value) in fact_list(analysis) {
+        out.push_str(&format!("- {name}: {}\n", escaped(&value)));
+    }
+    for warning in &analysis.warnings {
+        out.push_str(&format!("- warning: {}\n", escaped(warning)));
+    }
+    out.push_str("\n</details>\n");
+    out
+}
+
+fn findings(findings: &[Finding]) -> String {
+    let mut out = String::from("\n### Findings\n\n");
+    if findings.is_empty() {
+        out.push_str("None.\n");
+    }
+    for (i, finding) in findings.iter().take(FINDINGS_LISTED).enumerate() {
+        out.push_str(&one_finding(i + 1, finding));
+    }
+    if findings.len() > FINDINGS_LISTED {
+        out.push_str(&format!(
+            "\n{} more are in the full report.\n",
+            findings.len() - FINDINGS_LISTED
+        ));
+    }
+    out
+}
+
+fn one_finding(number: usize, finding: &Finding) -> String {
+    let mut out = format!(
+        "{number}. **{}**: {}\n",
+        severity(finding.severity),
+        escaped(&finding.sentence)
+    );
+    let mut figures = Vec::new();
+    if let Some(measured) = &finding.measured {
+        figures.push(format!("measured {}", quantity(measured, finding.cause)));
+    }
+    if let Some(expected) = &finding.expected {
+        figures.push(format!("expected {}", quantity(expected, finding.cause)));
+    }
+    figures.push(format!("cause: {}", cause(finding.cause)));
+    figures.push(format!("confidence {}", percent(Some(finding.confidence))));
+    out.push_str(&format!("   - {}\n", figures.join("; ")));
+    for evidence in &finding.evidence {
+        out.push_str(&format!(
+            "   - {} ({})\n",
+            escaped(&evidence.text),
+            escaped(&evidence.source)
+        ));
+    }
+    if !finding.hint.is_empty() {
+        out.push_str(&format!("   - hint: {}\n", escaped(&finding.hint)));
+    }
+    out
+}
+
+fn section(out: &mut String, title: &str, header: &[&str], rows: &[Vec<String>], left: usize) {
+    if rows.is_empty() {
+        return;
+    }
+    let rule: Vec<&str> = (0..header.len())
+        .map(|i| if i < left { "---" } else { "---:" })
+        .collect();
+    out.push_str(&format!(
+        "\n### {title}\n\n| {} |\n| {} |\n",
+        header.join(" | "),
+        rule.join(" | ")
+    ));
+    for row in rows {
+        let cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
+        out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+}
+
+/// One line in which nothing is markup: CommonMark's backslash escapes, and entities for what begins HTML.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in one_line(text).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '#' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_markup() {
+        assert_eq!(
+            escaped("a|b <i>*c*</i>\nd"),
+            "a\\|b &lt;i&gt;\\*c\\*&lt;/i&gt; d"
+        );
+    }
+}

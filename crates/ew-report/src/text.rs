@@ -1,0 +1,480 @@
+//! The report for the terminal: verdict first, then findings, then the tables they rest on.
+
+use crate::TextStyle;
+use crate::table::{table, wrap};
+use crate::words::{
+    MISSING, cause, count, duration, estimated_rate, host_name, host_state, one_line, or_missing,
+    outcome, percent, plural, quantity, rack_name, rack_of, rate, ratio_with_interval, severity,
+    status, utc,
+};
+use ew_model::Analysis;
+use ew_model::analysis::{HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
+use ew_model::finding::{Finding, Severity, Subject, VerdictStatus};
+use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
+
+/// Up to this many hosts are listed one by one; above it only those that differ.
+const HOSTS_LISTED: usize = 16;
+/// Up to this many findings are written out.
+const FINDINGS_LISTED: usize = 25;
+/// Up to this many rack pairs are listed.
+const RACK_PAIRS_LISTED: usize = 40;
+/// A host whose rate is off its peers' by more than this is listed among many.
+const NOTABLE_EFFECT: f64 = 0.05;
+
+pub(crate) fn render(analysis: &Analysis, style: &TextStyle) -> String {
+    let width = style.width.max(40);
+    let ink = Ink { color: style.color };
+    let mut out = verdict(analysis, width, ink);
+    out.push_str(&findings(analysis, width, ink));
+    out.push_str(&rack_pairs(analysis, width, ink));
+    out.push_str(&stages(analysis, width, ink));
+    out.push_str(&hosts(analysis, width, ink));
+    out.push_str(&missing_cells(analysis, width, ink));
+    out.push_str(&facts(analysis, width, ink));
+    out
+}
+
+/// Hosts that differ from the rest in a way the tables show; all of them when there are few.
+pub(crate) fn notable(analysis: &Analysis) -> Vec<&HostAnalysis> {
+    let few = analysis.hosts.len() <= HOSTS_LISTED;
+    analysis
+        .hosts
+        .iter()
+        .filter(|h| few || differs(analysis, h))
+        .collect()
+}
+
+/// The host table's header and rows, for text and Markdown.
+pub(crate) fn host_table(
+    analysis: &Analysis,
+    hosts: &[&HostAnalysis],
+) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let header = vec![
+        "host",
+        "rack",
+        "send",
+        "receive",
+        "send vs peers",
+        "recv vs peers",
+        "idle rtt",
+        "retrans",
+        "state",
+    ];
+    let rows = hosts
+        .iter()
+        .map(|h| {
+            vec![
+                host_name(analysis.inventory(), h.host),
+                rack_of(analysis.inventory(), h.host),
+                estimated_rate(h.tx_bits_per_sec),
+                estimated_rate(h.rx_bits_per_sec),
+                percent(h.tx_effect),
+                percent(h.rx_effect),
+                duration(h.idle_rtt_ns),
+                count(h.retransmits),
+                host_state(&h.state),
+            ]
+        })
+        .collect();
+    (header, rows)
+}
+
+/// The line that stands for the hosts left out of the table.
+pub(crate) fn alike(analysis: &Analysis, listed: usize) -> Option<String> {
+    let others: Vec<_> = analysis
+        .hosts
+        .iter()
+        .filter(|h| !differs(analysis, h))
+        .collect();
+    if listed == analysis.hosts.len() || others.is_empty() {
+        return None;
+    }
+    let span = |rates: Vec<f64>| {
+        let low = rates.iter().copied().reduce(f64::min);
+        let high = rates.iter().copied().reduce(f64::max);
+        or_missing(low.zip(high), |(low, high)| {
+            format!(
+                "{} to {}",
+                format_bits_per_sec(low),
+                format_bits_per_sec(high)
+            )
+        })
+    };
+    let of = |side: fn(&HostAnalysis) -> Option<f64>| {
+        span(others.iter().filter_map(|h| side(h)).collect())
+    };
+    Some(format!(
+        "{} alike: they send {} and receive {}.",
+        match others.len() {
+            1 => "1 other host is".to_owned(),
+            n => format!("{n} other hosts are"),
+        },
+        of(|h| h.tx_bits_per_sec.map(|e| e.value)),
+        of(|h| h.rx_bits_per_sec.map(|e| e.value)),
+    ))
+}
+
+/// The rack table's header and rows, for text and Markdown.
+pub(crate) fn rack_table(analysis: &Analysis) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let header = vec![
+        "from",
+        "to",
+        "inside, per host",
+        "across, sum",
+        "oversubscription",
+        "uplink",
+        "full at",
+    ];
+    let rows = analysis
+        .rack_pairs
+        .iter()
+        .take(RACK_PAIRS_LISTED)
+        .map(|pair| {
+            vec![
+                rack_name(analysis.inventory(), pair.from),
+                rack_name(analysis.inventory(), pair.to),
+                estimated_rate(pair.inside_bits_per_sec),
+                estimated_rate(pair.across_bits_per_sec),
+                oversubscription(pair),
+                rate(pair.uplink_bits_per_sec),
+                or_missing(pair.knee_senders, |k| format!("{k:.1} senders")),
+            ]
+        })
+        .collect();
+    (header, rows)
+}
+
+/// The ratio with its interval; "none found" when the path did not limit; else why there is none.
+pub(crate) fn oversubscription(pair: &RackPairAnalysis) -> String {
+    match (pair.limited, pair.oversubscription, &pair.reason) {
+        (Some(false), _, _) => "none found".into(),
+        (_, Some(ratio), _) => ratio_with_interval(Some(ratio)),
+        (_, None, Some(reason)) => format!("{MISSING} ({})", one_line(reason)),
+        (_, None, None) => MISSING.into(),
+    }
+}
+
+/// The stage table's header and rows, for text and Markdown.
+pub(crate) fn stage_table(analysis: &Analysis) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let header = vec![
+        "stage",
+        "rounds",
+        "flows",
+        "missing",
+        "aggregate",
+        "per flow",
+        "of expected",
+        "retrans",
+        "skew p99",
+    ];
+    let rows = analysis.stages.iter().map(stage_row).collect();
+    (header, rows)
+}
+
+/// The run's facts as name and value, for all views.
+pub(crate) fn fact_list(analysis: &Analysis) -> Vec<(&'static str, String)> {
+    let run = &analysis.run;
+    let took = run
+        .finished_unix_ns
+        .and_then(|end| end.checked_sub(run.started_unix_ns));
+    let up = analysis
+        .hosts
+        .iter()
+        .filter(|h| h.state == HostState::Alive)
+        .count();
+    let clock = analysis.hosts.iter().filter_map(|h| h.clock_error_ns).max();
+    let skew = analysis
+        .stages
+        .iter()
+        .filter_map(|s| s.start_skew_ns)
+        .map(|s| s.1)
+        .max();
+    let strangers: u64 = analysis.hosts.iter().map(|h| h.strangers).sum();
+    let basis = &analysis.basis;
+    vec![
+        ("run", one_line(&run.id)),
+        ("ended", outcome(run.outcome).into()),
+        ("started", utc(Some(run.started_unix_ns))),
+        ("took", duration(took)),
+        (
+            "hosts",
+            format!("{up} of {} to the end", analysis.hosts.len()),
+        ),
+        ("fleet", one_line(&run.fleet)),
+        ("scenario", one_line(&run.scenario.name)),
+        ("seed", run.seed.to_string()),
+        ("plan", one_line(&run.plan_hash)),
+        (
+            "host rate",
+            format!(
+                "{} ({})",
+                rate(basis.nic_bits_per_sec),
+                one_line(&basis.nic_source)
+            ),
+        ),
+        (
+            "efficiency",
+            format!(
+                "{:.4} ({})",
+                basis.efficiency,
+                one_line(&basis.efficiency_source)
+            ),
+        ),
+        (
+            "clock error",
+            or_missing(clock, |ns| format!("at most {}", format_duration_ns(ns))),
+        ),
+        (
+            "start skew",
+            or_missing(skew, |ns| {
+                format!("p99 {} in the worst stage", format_duration_ns(ns))
+            }),
+        ),
+        ("strangers refused", strangers.to_string()),
+        (
+            "controller",
+            format!(
+                "{} of CPU time, {} at its peak",
+                duration(run.controller_cpu_ns),
+                or_missing(run.controller_peak_bytes, format_bytes)
+            ),
+        ),
+        ("eastwest", one_line(&run.version)),
+        ("command", one_line(&run.command.join(" "))),
+    ]
+}
+
+fn verdict(analysis: &Analysis, width: usize, ink: Ink) -> String {
+    let word = status(analysis.verdict.status);
+    let word = match analysis.verdict.status {
+        VerdictStatus::NothingWrong | VerdictStatus::AsExpected => ink.green(word),
+        VerdictStatus::Worse => ink.red(word),
+        VerdictStatus::Partial | VerdictStatus::NotDetermined => ink.yellow(word),
+    };
+    let sentence = wrap(&one_line(&analysis.verdict.sentence), width, "");
+    format!("{}\n{word}\n\n", ink.bold(sentence.trim_end()))
+}
+
+fn findings(analysis: &Analysis, width: usize, ink: Ink) -> String {
+    let findings = &analysis.verdict.findings;
+    if findings.is_empty() {
+        return format!("{}\n  none\n\n", ink.bold("Findings"));
+    }
+    let mut out = format!("{}\n", ink.bold("Findings"));
+    for (i, finding) in findings.iter().take(FINDINGS_LISTED).enumerate() {
+        out.push_str(&finding_text(i + 1, finding, width, ink));
+    }
+    if findings.len() > FINDINGS_LISTED {
+        out.push_str(&wrap(
+            &format!(
+                "{} more; the HTML and JSON reports list all.",
+                findings.len() - FINDINGS_LISTED
+            ),
+            width,
+            "  ",
+        ));
+        out.push('\n');
+    }
+    out
+}
+
+fn finding_text(number: usize, finding: &Finding, width: usize, ink: Ink) -> String {
+    let word = severity(finding.severity);
+    let head = wrap(
+        &format!("{word}: {}", one_line(&finding.sentence)),
+        width,
+        &format!("{number:>3}. "),
+    );
+    let painted = match finding.severity {
+        Severity::Fault => ink.red(word),
+        Severity::Notice => ink.yellow(word),
+        Severity::Info => word.to_owned(),
+    };
+    let mut out = head.replacen(word, &painted, 1);
+    let mut figures = Vec::new();
+    if let Some(measured) = &finding.measured {
+        figures.push(format!("measured {}", quantity(measured, finding.cause)));
+    }
+    if let Some(expected) = &finding.expected {
+        figures.push(format!("expected {}", quantity(expected, finding.cause)));
+    }
+    figures.push(format!("cause: {}", cause(finding.cause)));
+    figures.push(format!("confidence {}", percent(Some(finding.confidence))));
+    out.push_str(&wrap(&figures.join("; "), width, "     "));
+    for evidence in &finding.evidence {
+        let line = format!(
+            "{} [{}]",
+            one_line(&evidence.text),
+            one_line(&evidence.source)
+        );
+        out.push_str(&wrap(&line, width, "     - "));
+    }
+    if !finding.hint.is_empty() {
+        out.push_str(&wrap(&one_line(&finding.hint), width, "     hint: "));
+    }
+    out.push('\n');
+    out
+}
+
+fn rack_pairs(analysis: &Analysis, width: usize, ink: Ink) -> String {
+    if analysis.rack_pairs.is_empty() {
+        return String::new();
+    }
+    let (header, rows) = rack_table(analysis);
+    let mut out = section("Rack to rack", &header, &rows, 2, width, ink);
+    if analysis.rack_pairs.len() > rows.len() {
+        out.truncate(out.trim_end().len());
+        out.push_str(&format!(
+            "\n{} more pairs; the HTML and JSON reports list all.\n\n",
+            analysis.rack_pairs.len() - rows.len()
+        ));
+    }
+    out
+}
+
+fn stages(analysis: &Analysis, width: usize, ink: Ink) -> String {
+    if analysis.stages.is_empty() {
+        return format!("{}\n  none ran\n\n", ink.bold("Stages"));
+    }
+    let (header, rows) = stage_table(analysis);
+    let mut out = section("Stages", &header, &rows, 1, width, ink);
+    for stage in &analysis.stages {
+        if let Some(collisions) = stage.random_collisions {
+            let note = format!(
+                "{}: stock iperf3 would have refused {} (server port taken).",
+                one_line(&stage.name),
+                plural(collisions as usize, "draw"),
+            );
+            out.push_str(&wrap(&note, width, ""));
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn stage_row(stage: &StageAnalysis) -> Vec<String> {
+    let per_flow = match (stage.flow_bits_per_sec, stage.rtt_ns) {
+        (None, Some((_, median, _))) => format!("rtt {}", format_duration_ns(median)),
+        (estimate, _) => estimated_rate(estimate),
+    };
+    vec![
+        one_line(&stage.name),
+        stage.rounds.to_string(),
+        stage.flows.to_string(),
+        stage.missing.to_string(),
+        estimated_rate(stage.aggregate_bits_per_sec),
+        per_flow,
+        percent(stage.of_expected),
+        count(stage.retransmits),
+        duration(stage.start_skew_ns.map(|s| s.1)),
+    ]
+}
+
+fn hosts(analysis: &Analysis, width: usize, ink: Ink) -> String {
+    let listed = notable(analysis);
+    let mut out = String::new();
+    if listed.is_empty() {
+        out.push_str(&format!("{}\n", ink.bold("Hosts")));
+    } else {
+        let (header, rows) = host_table(analysis, &listed);
+        out.push_str(&section("Hosts", &header, &rows, 2, width, ink));
+        out.truncate(out.trim_end().len() + 1);
+    }
+    if let Some(line) = alike(analysis, listed.len()) {
+        out.push_str(&wrap(&line, width, ""));
+    }
+    out.push('\n');
+    out
+}
+
+fn missing_cells(analysis: &Analysis, width: usize, ink: Ink) -> String {
+    let missing: Vec<_> = analysis
+        .cells
+        .iter()
+        .filter(|c| c.bits_per_sec.is_none())
+        .collect();
+    if missing.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("{}\n", ink.bold("Pairs without a figure"));
+    for cell in missing.iter().take(10) {
+        let line = format!(
+            "{} to {}: {}",
+            host_name(analysis.inventory(), cell.src),
+            host_name(analysis.inventory(), cell.dst),
+            cell.missing
+                .as_deref()
+                .map_or("no reason recorded".into(), one_line)
+        );
+        out.push_str(&wrap(&line, width, "  "));
+    }
+    if missing.len() > 10 {
+        out.push_str(&format!("  and {} more\n", missing.len() - 10));
+    }
+    out.push('\n');
+    out
+}
+
+fn facts(analysis: &Analysis, width: usize, ink: Ink) -> String {
+    let mut out = format!("{}\n", ink.bold("Run"));
+    for (name, value) in fact_list(analysis) {
+        out.push_str(&wrap(&value, width, &format!("  {name:<18} ")));
+    }
+    for warning in &analysis.warnings {
+        out.push_str(&wrap(&one_line(warning), width, "  warning: "));
+    }
+    out
+}
+
+fn section(
+    title: &str,
+    header: &[&str],
+    rows: &[Vec<String>],
+    left: usize,
+    width: usize,
+    ink: Ink,
+) -> String {
+    format!("{}\n{}", ink.bold(title), table(header, rows, left, width))
+}
+
+fn differs(analysis: &Analysis, host: &HostAnalysis) -> bool {
+    let off = |effect: Option<f64>| effect.is_some_and(|e| (e - 1.0).abs() > NOTABLE_EFFECT);
+    let named = analysis.verdict.findings.iter().any(|f| match f.subject {
+        Subject::Host { host: named } => named == host.host,
+        Subject::Pair { src, dst } => src == host.host || dst == host.host,
+        Subject::RackPair { .. } | Subject::Run => false,
+    });
+    host.state != HostState::Alive || off(host.tx_effect) || off(host.rx_effect) || named
+}
+
+/// Colours for what words already say.
+#[derive(Clone, Copy)]
+struct Ink {
+    color: bool,
+}
+
+impl Ink {
+    fn bold(self, text: &str) -> String {
+        self.paint(text, "1")
+    }
+
+    fn red(self, text: &str) -> String {
+        self.paint(text, "1;31")
+    }
+
+    fn yellow(self, text: &str) -> String {
+        self.paint(text, "1;33")
+    }
+
+    fn green(self, text: &str) -> String {
+        self.paint(text, "1;32")
+    }
+
+    fn paint(self, text: &str, code: &str) -> String {
+        if self.color {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! How numbers, names and states are worded, the same in every view.
+
+use ew_model::analysis::{Estimate, HostState};
+use ew_model::finding::{Cause, Quantity, Severity, Subject, VerdictStatus};
+use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
+use ew_model::{HostId, Inventory, Outcome, RackId};
+
+/// What stands where nothing was measured.
+pub(crate) const MISSING: &str = "-";
+
+/// Formats a value, or "-".
+pub(crate) fn or_missing<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| MISSING.to_owned(), format)
+}
+
+/// A rate in bits per second, or "-". What is not a number is missing too.
+pub(crate) fn rate(bits_per_sec: Option<f64>) -> String {
+    or_missing(bits_per_sec.filter(|r| r.is_finite()), format_bits_per_sec)
+}
+
+/// The point estimate of a rate, or "-".
+pub(crate) fn estimated_rate(estimate: Option<Estimate>) -> String {
+    rate(estimate.map(|e| e.value))
+}
+
+/// A rate with its 95 % interval where there is one: `191 Mb/s (190-192)`.
+pub(crate) fn rate_with_interval(estimate: Option<Estimate>) -> String {
+    or_missing(estimate, |e| {
+        with_interval(e.value, e.low, e.high, format_bits_per_sec)
+    })
+}
+
+/// An oversubscription with its 95 % interval: `4.02:1 (3.93-4.11)`.
+pub(crate) fn ratio_with_interval(estimate: Option<Estimate>) -> String {
+    or_missing(estimate, |e| {
+        with_interval(e.value, e.low, e.high, |v| format!("{v:.2}:1"))
+    })
+}
+
+/// A share of one as per cent: `98 %`.
+pub(crate) fn percent(share: Option<f64>) -> String {
+    or_missing(share.filter(|s| s.is_finite()), |s| match s * 100.0 {
+        p if p.abs() >= 10.0 => format!("{p:.0} %"),
+        p => format!("{p:.1} %"),
+    })
+}
+
+/// A duration, or "-".
+pub(crate) fn duration(ns: Option<u64>) -> String {
+    or_missing(ns, format_duration_ns)
+}
+
+/// A count, or "-".
+pub(crate) fn count(value: Option<u64>) -> String {
+    or_missing(value, |v| v.to_string())
+}
+
+/// A finding's quantity with its interval, in the unit it names.
+pub(crate) fn quantity(quantity: &Quantity, cause: Cause) -> String {
+    let Quantity {
+        value, low, high, ..
+    } = *quantity;
+    match quantity.unit.as_str() {
+        "bits_per_sec" => with_interval(value, low, high, format_bits_per_sec),
+        "ratio" if cause == Cause::Uplink => {
+            with_interval(value, low, high, |v| format!("{v:.2}:1"))
+        }
+        "ratio" => with_interval(value, low, high, |v| format!("{v:.2}")),
+        "ns" => with_interval(value, low, high, |v| format_duration_ns(v.max(0.0) as u64)),
+        "bytes" => with_interval(value, low, high, |v| format_bytes(v.max(0.0) as u64)),
+        "count" => with_interval(value, low, high, |v| format!("{v:.0}")),
+        unit => with_interval(value, low, high, |v| format!("{v:.2} {}", one_line(unit))),
+    }
+}
+
+/// `1 host`, `2 hosts`.
+pub(crate) fn plural(n: usize, noun: &str) -> String {
+    if n == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{n} {noun}s")
+    }
+}
+
+/// UTC to the second, or "-".
+pub(crate) fn utc(unix_ns: Option<u64>) -> String {
+    or_missing(unix_ns, |ns| {
+        jiff::Timestamp::from_nanosecond(i128::from(ns)).map_or_else(
+            |_| MISSING.to_owned(),
+            |t| t.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        )
+    })
+}
+
+/// The status in words.
+pub(crate) fn status(status: VerdictStatus) -> &'static str {
+    match status {
+        VerdictStatus::NothingWrong => "Nothing wrong found",
+        VerdictStatus::AsExpected => "As expected",
+        VerdictStatus::Worse => "Worse than expected",
+        VerdictStatus::Partial => "Partial: figures are missing",
+        VerdictStatus::NotDetermined => "Not determined",
+    }
+}
+
+/// The severity in a word.
+pub(crate) fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "Info",
+        Severity::Notice => "Notice",
+        Severity::Fault => "Fault",
+    }
+}
+
+/// The cause in words.
+pub(crate) fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Uplink => "uplink",
+        Cause::SlowSender => "slow sender",
+        Cause::SlowReceiver => "slow receiver",
+        Cause::SlowHost => "slow host",
+        Cause::SlowPair => "slow pair",
+        Cause::LinkSpeed => "link speed",
+        Cause::Mtu => "MTU",
+        Cause::HostMissing => "host missing",
+        Cause::CellsMissing => "pairs missing",
+        Cause::Latency => "latency",
+        Cause::NotDetermined => "cause not determined",
+    }
+}
+
+/// How the run ended, in words.
+pub(crate) fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Unfinished => "unfinished: cut short",
+        Outcome::Complete => "complete",
+        Outcome::Partial => "partial: hosts or pairs are missing",
+        Outcome::Interrupted => "interrupted by the user",
+        Outcome::Failed => "failed",
+    }
+}
+
+/// Whether a host took part, in words.
+pub(crate) fn host_state(state: &HostState) -> String {
+    match state {
+        HostState::Alive => "up".into(),
+        HostState::Lost { message } => format!("lost: {}", one_line(message)),
+        HostState::Failed { message } => format!("failed: {}", one_line(message)),
+    }
+}
+
+/// A host's name. An id from elsewhere is shown as such instead of failing.
+pub(crate) fn host_name(inventory: &Inventory, id: HostId) -> String {
+    inventory
+        .hosts
+        .get(id.index())
+        .map_or_else(|| id.to_string(), |h| one_line(&h.name))
+}
+
+/// A rack's name.
+pub(crate) fn rack_name(inventory: &Inventory, id: RackId) -> String {
+    inventory
+        .racks
+        .get(id.index())
+        .map_or_else(|| format!("rack#{}", id.0), |r| one_line(&r.name))
+}
+
+/// The name of a host's rack, or "-".
+pub(crate) fn rack_of(inventory: &Inventory, id: HostId) -> String {
+    or_missing(
+        inventory.hosts.get(id.index()).and_then(|h| h.rack),
+        |rack| rack_name(inventory, rack),
+    )
+}
+
+/// A finding's subject: `host3`, `host1 to host2`, `rack1 to rack2`, `the run`.
+pub(crate) fn subject(inventory: &Inventory, subject: Subject) -> String {
+    match subject {
+        Subject::Host { host } => host_name(inventory, host),
+        Subject::Pair { src, dst } => format!(
+            "{} to {}",
+            host_name(inventory, src),
+            host_name(inventory, dst)
+        ),
+        Subject::RackPair { from, to } => format!(
+            "{} to {}",
+            rack_name(inventory, from),
+            rack_name(inventory, to)
+        ),
+        Subject::Run => "the run".into(),
+    }
+}
+
+/// One line without control characters and without characters that reorder text, so that a host name or another
+/// program's message can neither steer a terminal nor disguise itself.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.trim().chars() {
+        match c {
+            '\n' | '\r' | '\t' if line.ends_with(' ') => {}
+            '\n' | '\r' | '\t' => line.push(' '),
+            c if c.is_control() || reorders(c) => line.push('\u{fffd}'),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// Unicode's bidirectional embeddings, overrides and isolates (UAX #9).
+fn reorders(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
+/// `191 Mb/s (190-192)` when both ends share the unit, otherwise with units at each.
+fn with_interval(
+    value: f64,
+    low: Option<f64>,
+    high: Option<f64>,
+    format: impl Fn(f64) -> String,
+) -> String {
+    if !value.is_finite() {
+        return MISSING.into();
+    }
+    let point = format(value);
+    let (Some(low), Some(high)) = (
+        low.filter(|v| v.is_finite()),
+        high.filter(|v| v.is_finite()),
+    ) else {
+        return point;
+    };
+    let (low, high) = (format(low), format(high));
+    let unit = |text: &str| {
+        let digits = text
+            .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-')
+            .unwrap_or(text.len());
+        text[digits..].to_owned()
+    };
+    if unit(&low) == unit(&high) && unit(&low) == unit(&point) {
+        let suffix = unit(&low);
+        let bare = |text: &str| text[..text.len() - suffix.len()].to_owned();
+        format!("{point} ({}-{})", bare(&low), bare(&high))
+    } else {
+        format!("{point} ({low} to {high})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_share_their_unit() {
+        let estimate = |value, low, high| {
+            Some(Estimate {
+                value,
+                low,
+                high,
+                samples: 8,
+            })
+        };
+        assert_eq!(
+            rate_with_interval(estimate(191e6, Some(190e6), Some(192e6))),
+            "191 Mb/s (190-192)"
+        );
+        assert_eq!(
+            rate_with_interval(estimate(1e9, Some(990e6), Some(1.01e9))),
+            "1.00 Gb/s (990 Mb/s to 1.01 Gb/s)"
+        );
+        assert_eq!(rate_with_interval(estimate(1e9, None, None)), "1.00 Gb/s");
+        assert_eq!(rate_with_interval(estimate(f64::NAN, None, None)), "-");
+        assert_eq!(rate_with_interval(None), "-");
+        assert_eq!(
+            ratio_with_interval(estimate(4.02, Some(3.93), Some(4.11))),
+            "4.02:1 (3.93-4.11)"
+        );
+    }
+
+    #[test]
+    fn terminals_cannot_be_steered() {
+        assert_eq!(
+            one_line("a\x1b[31mb\r\nc\u{202e}d"),
+            "a\u{fffd}[31mb c\u{fffd}d"
+        );
+    }
+
+    #[test]
+    fn ids_from_elsewhere_do_not_panic() {
+        let inventory = Inventory::default();
+        assert_eq!(host_name(&inventory, HostId(7)), "host#7");
+        assert_eq!(rack_name(&inventory, RackId(7)), "rack#7");
+        assert_eq!(rack_of(&inventory, HostId(7)), "-");
+    }
+}

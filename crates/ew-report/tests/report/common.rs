@@ -1,0 +1,465 @@
+//! Synthetic analyses: a demo-like pair of racks, a failed run, missing hosts, and a full mesh of any size.
+
+use ew_model::analysis::{
+    Analysis, Basis, Cell, Estimate, HostAnalysis, HostState, RackPairAnalysis, StageAnalysis,
+    TimePoint,
+};
+use ew_model::facts::InterfaceFacts;
+use ew_model::finding::{
+    Cause, Evidence, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus,
+};
+use ew_model::inventory::{Host, HostId, Inventory, Rack, RackId};
+use ew_model::run::{Outcome, RunManifest};
+use ew_model::scenario::{Expect, Scenario};
+
+pub(crate) const LINE: f64 = 200e6;
+pub(crate) const PAYLOAD: f64 = LINE * 1448.0 / 1514.0;
+
+pub(crate) fn estimate(value: f64) -> Option<Estimate> {
+    Some(Estimate {
+        value,
+        low: Some(value * 0.99),
+        high: Some(value * 1.01),
+        samples: 8,
+    })
+}
+
+pub(crate) fn inventory(racks: u32, per_rack: u32) -> Inventory {
+    Inventory {
+        hosts: (0..racks * per_rack)
+            .map(|i| Host {
+                name: format!("r{}h{:02}", i / per_rack + 1, i % per_rack + 1),
+                address: None,
+                rack: Some(RackId(i / per_rack)),
+            })
+            .collect(),
+        racks: (1..=racks)
+            .map(|r| Rack {
+                name: format!("rack{r}"),
+            })
+            .collect(),
+    }
+}
+
+/// Two racks of four, 4:1 uplinks, r2h03 receives at half rate.
+pub(crate) fn demo() -> Analysis {
+    cluster(2, 4, 4.0, Some(HostId(6)))
+}
+
+/// A cluster with the given oversubscription and, if any, one host that receives at half rate.
+pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId>) -> Analysis {
+    let inventory = inventory(racks, per_rack);
+    let rack_pairs = rack_pairs(racks, per_rack, ratio);
+    let mut analysis = Analysis {
+        verdict: verdict(ratio, slow, &inventory),
+        stages: stages(racks * per_rack, racks, ratio),
+        hosts: inventory.host_ids().map(|h| host(h, slow)).collect(),
+        cells: cells(&inventory, slow),
+        cells_stage: Some("mesh".into()),
+        rack_pairs,
+        basis: basis(),
+        warnings: vec![
+            "r1h02: the clock is not disciplined (adjtimex); times of this host are its own".into(),
+        ],
+        run: manifest(inventory),
+    };
+    if ratio <= 1.0 && slow.is_none() {
+        analysis.warnings.clear();
+    }
+    analysis
+}
+
+/// Nothing came up, nothing was measured.
+pub(crate) fn failed() -> Analysis {
+    let mut analysis = demo();
+    for host in &mut analysis.hosts {
+        *host = absent(
+            host.host,
+            HostState::Failed {
+                message: "ssh: connect to host r1h01 port 22: Connection refused".into(),
+            },
+        );
+    }
+    analysis.stages.clear();
+    analysis.cells.clear();
+    analysis.cells_stage = None;
+    analysis.rack_pairs.clear();
+    analysis.warnings.clear();
+    analysis.verdict = Verdict {
+        sentence: "No host came up, so nothing was measured".into(),
+        status: VerdictStatus::NotDetermined,
+        findings: Vec::new(),
+    };
+    analysis.basis.nic_bits_per_sec = None;
+    analysis.basis.nic_source = "nothing measured".into();
+    analysis.run.outcome = Outcome::Failed;
+    analysis.run.finished_unix_ns = None;
+    analysis.run.controller_cpu_ns = None;
+    analysis.run.controller_peak_bytes = None;
+    analysis
+}
+
+/// The demo with one host lost in the mesh and one that never came up.
+pub(crate) fn missing() -> Analysis {
+    let mut analysis = demo();
+    analysis.hosts[1] = absent(
+        HostId(1),
+        HostState::Failed {
+            message: "Permission denied (publickey).\r\n".into(),
+        },
+    );
+    analysis.hosts[7].state = HostState::Lost {
+        message: "no answer for 5 s".into(),
+    };
+    for cell in &mut analysis.cells {
+        if [cell.src, cell.dst].iter().any(|h| h.0 == 1 || h.0 == 7) {
+            let who = if cell.src.0 == 1 || cell.dst.0 == 1 {
+                "r1h02 never came up"
+            } else {
+                "r2h04 was lost"
+            };
+            *cell = Cell {
+                bits_per_sec: None,
+                samples: 0,
+                retransmits: None,
+                rtt_us: None,
+                missing: Some(who.into()),
+                ..cell.clone()
+            };
+        }
+    }
+    analysis.rack_pairs[1].oversubscription = None;
+    analysis.rack_pairs[1].limited = None;
+    analysis.rack_pairs[1].reason = Some("fewer than two hosts left".into());
+    analysis.verdict.status = VerdictStatus::Partial;
+    analysis.verdict.findings.insert(
+        0,
+        Finding {
+            severity: Severity::Fault,
+            subject: Subject::Host { host: HostId(1) },
+            cause: Cause::HostMissing,
+            sentence: "r1h02 never came up: Permission denied (publickey).".into(),
+            measured: None,
+            expected: None,
+            confidence: 1.0,
+            evidence: vec![Evidence {
+                text: "ssh said so".into(),
+                source: "events.jsonl: host-failed".into(),
+            }],
+            hint: "Add your key to the host's authorized_keys and run again.".into(),
+        },
+    );
+    analysis.run.outcome = Outcome::Partial;
+    analysis
+}
+
+fn rate(src: HostId, dst: HostId, slow: Option<HostId>) -> f64 {
+    let wobble = 1.0 - f64::from((src.0 * 31 + dst.0 * 17) % 13) * 0.0008;
+    PAYLOAD * wobble * if Some(dst) == slow { 0.5 } else { 1.0 }
+}
+
+fn cells(inventory: &Inventory, slow: Option<HostId>) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for src in inventory.host_ids() {
+        for dst in inventory.host_ids().filter(|d| *d != src) {
+            cells.push(Cell {
+                src,
+                dst,
+                bits_per_sec: Some(rate(src, dst, slow)),
+                expected_bits_per_sec: Some(PAYLOAD),
+                samples: 2,
+                retransmits: Some(u64::from((src.0 * 7 + dst.0 * 3) % 5)),
+                rtt_us: Some(400 + (src.0 * 13 + dst.0 * 29) % 700),
+                missing: None,
+            });
+        }
+    }
+    cells
+}
+
+fn rack_pairs(racks: u32, per_rack: u32, ratio: f64) -> Vec<RackPairAnalysis> {
+    let mut pairs = Vec::new();
+    for from in 0..racks {
+        for to in (0..racks).filter(|t| *t != from) {
+            let uplink = PAYLOAD * f64::from(per_rack) / ratio;
+            pairs.push(RackPairAnalysis {
+                from: RackId(from),
+                to: RackId(to),
+                inside_bits_per_sec: estimate(PAYLOAD),
+                across_bits_per_sec: estimate(uplink),
+                oversubscription: estimate(ratio),
+                limited: Some(ratio > 1.0),
+                ramp: (1..=per_rack)
+                    .map(|n| (n, (PAYLOAD * f64::from(n)).min(uplink * 0.998)))
+                    .collect(),
+                knee_senders: (ratio > 1.0).then_some(f64::from(per_rack) / ratio),
+                uplink_bits_per_sec: (ratio > 1.0).then_some(uplink),
+                reason: None,
+            });
+        }
+    }
+    pairs
+}
+
+fn host(host: HostId, slow: Option<HostId>) -> HostAnalysis {
+    let rx = if Some(host) == slow { 0.5 } else { 1.0 };
+    HostAnalysis {
+        host,
+        state: HostState::Alive,
+        tx_bits_per_sec: estimate(PAYLOAD * (1.0 - f64::from(host.0 % 5) * 0.001)),
+        rx_bits_per_sec: estimate(PAYLOAD * rx * (1.0 - f64::from(host.0 % 3) * 0.002)),
+        tx_effect: Some(1.0),
+        rx_effect: Some(rx),
+        interface: Some(InterfaceFacts {
+            name: "eth0".into(),
+            speed_bits_per_sec: None,
+            mtu_bytes: Some(1500),
+            driver: Some("veth".into()),
+            duplex: Some("full".into()),
+            addresses: Vec::new(),
+            up: true,
+        }),
+        kernel: Some("6.12.0".into()),
+        idle_rtt_ns: Some(61_000 + u64::from(host.0) * 900),
+        retransmits: Some(u64::from(host.0) * 3),
+        clock_error_ns: Some(21_000),
+        strangers: 0,
+        busiest_cpu: Some(0.42),
+    }
+}
+
+fn absent(host: HostId, state: HostState) -> HostAnalysis {
+    HostAnalysis {
+        host,
+        state,
+        tx_bits_per_sec: None,
+        rx_bits_per_sec: None,
+        tx_effect: None,
+        rx_effect: None,
+        interface: None,
+        kernel: None,
+        idle_rtt_ns: None,
+        retransmits: None,
+        clock_error_ns: None,
+        strangers: 0,
+        busiest_cpu: None,
+    }
+}
+
+fn stages(hosts: u32, racks: u32, ratio: f64) -> Vec<StageAnalysis> {
+    let all = f64::from(hosts) * PAYLOAD;
+    let mut idle = stage(
+        "idle round trips",
+        "mesh",
+        "tcp-rr (engine)",
+        hosts - 1,
+        0.0,
+        hosts,
+    );
+    idle.aggregate_bits_per_sec = None;
+    idle.flow_bits_per_sec = None;
+    idle.of_expected = None;
+    idle.retransmits = None;
+    idle.rtt_ns = Some((48_000, 63_000, 121_000));
+    idle.timeline.clear();
+    vec![
+        idle,
+        stage(
+            "inside racks",
+            "permutation",
+            "tcp-stream (engine)",
+            6,
+            all,
+            hosts,
+        ),
+        stage(
+            "across racks",
+            "cross-rack",
+            "tcp-stream (engine)",
+            6 * (racks - 1),
+            all / ratio,
+            hosts,
+        ),
+        stage("mesh", "mesh", "tcp-stream (engine)", hosts - 1, all, hosts),
+    ]
+}
+
+fn stage(
+    name: &str,
+    pattern: &str,
+    workload: &str,
+    rounds: u32,
+    sum: f64,
+    hosts: u32,
+) -> StageAnalysis {
+    let flow = sum / f64::from(hosts);
+    StageAnalysis {
+        name: name.into(),
+        pattern: pattern.into(),
+        workload: workload.into(),
+        rounds,
+        flows: rounds * hosts,
+        missing: 0,
+        aggregate_bits_per_sec: estimate(sum),
+        flow_bits_per_sec: estimate(flow),
+        slowest_bits_per_sec: Some(flow * 0.5),
+        fastest_bits_per_sec: Some(flow * 1.02),
+        of_expected: Some(0.996),
+        retransmits: Some(u64::from(rounds) * 11),
+        rtt_ns: None,
+        start_skew_ns: Some((90_000, 310_000, 480_000)),
+        timeline: (0..rounds)
+            .flat_map(|round| {
+                (0..10).map(move |i| TimePoint {
+                    t_ns: u64::from(round) * 1_500_000_000 + i * 100_000_000,
+                    bits_per_sec: sum
+                        * (0.97 + 0.03 * (f64::from(round) * 1.7 + i as f64 * 0.9).sin()),
+                })
+            })
+            .collect(),
+        random_collisions: None,
+    }
+}
+
+fn basis() -> Basis {
+    Basis {
+        nic_bits_per_sec: Some(LINE),
+        nic_source: "stated".into(),
+        efficiency: 1448.0 / 1514.0,
+        efficiency_source: "MTU 1500, IPv4, timestamps: 1448/1514".into(),
+    }
+}
+
+fn quantity(value: f64, unit: &str) -> Option<Quantity> {
+    Some(Quantity {
+        value,
+        low: Some(value * 0.98),
+        high: Some(value * 1.02),
+        unit: unit.into(),
+    })
+}
+
+fn exact(value: f64, unit: &str) -> Option<Quantity> {
+    Some(Quantity {
+        value,
+        low: None,
+        high: None,
+        unit: unit.into(),
+    })
+}
+
+fn verdict(ratio: f64, slow: Option<HostId>, inventory: &Inventory) -> Verdict {
+    let mut findings = Vec::new();
+    if ratio > 1.0 {
+        for (from, to) in [(0, 1), (1, 0)] {
+            findings.push(uplink_finding(ratio, RackId(from), RackId(to), inventory));
+        }
+    }
+    if let Some(slow) = slow {
+        findings.push(slow_finding(slow, inventory));
+    }
+    let sentence = match (ratio > 1.0, slow) {
+        (false, None) => "Nothing wrong found: every pair reached what its hosts can do".into(),
+        (_, slow) => format!(
+            "rack1 and rack2 are oversubscribed {ratio:.1}:1 both ways{}",
+            slow.map_or_else(String::new, |s| format!(
+                ", and {} receives at half its peers' rate",
+                inventory.name(s)
+            ))
+        ),
+    };
+    let status = if findings.is_empty() {
+        VerdictStatus::NothingWrong
+    } else {
+        VerdictStatus::Worse
+    };
+    Verdict {
+        sentence,
+        status,
+        findings,
+    }
+}
+
+fn uplink_finding(ratio: f64, from: RackId, to: RackId, inventory: &Inventory) -> Finding {
+    let (from_name, to_name) = (inventory.rack_name(from), inventory.rack_name(to));
+    Finding {
+        severity: Severity::Fault,
+        subject: Subject::RackPair { from, to },
+        cause: Cause::Uplink,
+        sentence: format!("{from_name} to {to_name} is oversubscribed {ratio:.1}:1"),
+        measured: quantity(ratio, "ratio"),
+        expected: exact(1.0, "ratio"),
+        confidence: 0.99,
+        evidence: vec![
+            Evidence {
+                text: "inside the rack a host moves 191 Mb/s, across 47.8 Mb/s, with every host active".into(),
+                source: "flows.parquet: stages 2 and 3".into(),
+            },
+            Evidence {
+                text: "the ramp of senders fills the uplink at 1.0 senders, 191 Mb/s".into(),
+                source: "flows.parquet: stage 3".into(),
+            },
+        ],
+        hint: "Add uplinks or state the ratio with expect.oversubscription if it is by design.".into(),
+    }
+}
+
+fn slow_finding(slow: HostId, inventory: &Inventory) -> Finding {
+    Finding {
+        severity: Severity::Fault,
+        subject: Subject::Host { host: slow },
+        cause: Cause::SlowReceiver,
+        sentence: format!(
+            "{} receives at 95.7 Mb/s from everybody, half of what its peers do",
+            inventory.name(slow)
+        ),
+        measured: quantity(PAYLOAD / 2.0, "bits_per_sec"),
+        expected: exact(PAYLOAD, "bits_per_sec"),
+        confidence: 0.97,
+        evidence: vec![Evidence {
+            text: "all 7 senders reach it at 95.2 to 95.7 Mb/s; it sends at 191 Mb/s".into(),
+            source: format!("flows.parquet: stage 4, dst {}", inventory.name(slow)),
+        }],
+        hint: "Look at its receive side: ethtool -S eth0, the switch port's counters, the cable."
+            .into(),
+    }
+}
+
+fn manifest(inventory: Inventory) -> RunManifest {
+    RunManifest {
+        format_version: 1,
+        id: "20261121T210000Z-qualify-7f3a".into(),
+        version: "0.1.0".into(),
+        started_unix_ns: 1_795_294_800_000_000_000,
+        finished_unix_ns: Some(1_795_294_863_500_000_000),
+        fleet: "lab".into(),
+        command: [
+            "eastwest",
+            "run",
+            "qualify",
+            "--hosts",
+            "r[1-2]h[01-04]",
+            "--racks",
+            "@rack[1-2]",
+        ]
+        .map(String::from)
+        .to_vec(),
+        scenario: Scenario {
+            name: "qualify".into(),
+            description: "Is this network what it should be?".into(),
+            expect: Expect {
+                oversubscription: Some(1.0),
+                nic_bits_per_sec: Some(LINE),
+                rtt_ns: None,
+            },
+            tests: Vec::new(),
+            time_budget_ns: None,
+        },
+        inventory,
+        seed: 42,
+        plan_hash: "9ae16a3b2f90404f".into(),
+        outcome: Outcome::Complete,
+        controller_peak_bytes: Some(23_000_000),
+        controller_cpu_ns: Some(840_000_000),
+    }
+}

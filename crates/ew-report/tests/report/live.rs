@@ -1,0 +1,287 @@
+//! The live view's lines and bars, and the dry run's table.
+
+use crate::common;
+use ew_model::event::RunEvent;
+use ew_model::facts::HostFacts;
+use ew_model::inventory::HostId;
+use ew_model::plan::{End, Flow, FlowId, Plan, Round, RoundIndex, Stage, StageIndex};
+use ew_model::record::{EndRecord, FlowOutcome, FlowRecord};
+use ew_model::run::Outcome;
+use ew_model::scenario::{Expect, MeshMode, Pattern, Tool, Workload, WorkloadKind};
+use ew_report::{TextStyle, dry_run, live::Live};
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+const SECOND: u64 = 1_000_000_000;
+
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Shared {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn plain_lines() {
+    insta::assert_snapshot!(played(false, false));
+}
+
+#[test]
+fn quiet_shows_only_trouble() {
+    insta::assert_snapshot!(played(true, true));
+}
+
+#[test]
+fn bars_show_the_same() {
+    let text = played(true, false);
+    for part in [
+        "inside",
+        "r1h02 did not come up: ssh: Connection refused",
+        "3 of 4 hosts up, 1 failed",
+        "median flow",
+        "run ended: partial",
+        "\u{1b}[",
+    ] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+}
+
+#[test]
+fn progress_does_not_flood() {
+    let out = Shared::default();
+    let mut live = Live::new(out.clone(), false, false, false);
+    live.handle(
+        0,
+        &RunEvent::RunStarted {
+            inventory: common::inventory(2, 2),
+            plan: plan(),
+        },
+    );
+    for second in 0..60 {
+        live.handle(
+            second * SECOND,
+            &RunEvent::Progress {
+                bits_per_sec: 1e9,
+                hosts_alive: 4,
+                left_ns: SECOND,
+            },
+        );
+    }
+    live.finish();
+    assert_eq!(out.text().lines().count(), 1 + 5);
+}
+
+#[test]
+fn a_closed_writer_does_not_end_the_run() {
+    struct Closed;
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+    }
+    for terminal in [true, false] {
+        let mut live = Live::new(Closed, terminal, true, false);
+        for (at_ns, event) in story() {
+            live.handle(at_ns, &event);
+        }
+        live.finish();
+    }
+}
+
+#[test]
+fn dry_run_table() {
+    let style = TextStyle {
+        width: 100,
+        color: false,
+    };
+    insta::assert_snapshot!(dry_run(
+        &plan(),
+        &common::inventory(2, 2),
+        &[Some(3 << 30), None],
+        &style
+    ));
+}
+
+fn played(is_terminal: bool, quiet: bool) -> String {
+    let out = Shared::default();
+    let mut live = Live::new(out.clone(), is_terminal, false, quiet);
+    for (at_ns, event) in story() {
+        live.handle(at_ns, &event);
+    }
+    live.finish();
+    out.text()
+}
+
+fn story() -> Vec<(u64, RunEvent)> {
+    let up = |host| RunEvent::HostUp {
+        host: HostId(host),
+        facts: HostFacts::default(),
+        launch_ns: SECOND,
+    };
+    let stage = StageIndex(0);
+    vec![
+        (
+            0,
+            RunEvent::RunStarted {
+                inventory: common::inventory(2, 2),
+                plan: plan(),
+            },
+        ),
+        (SECOND, up(0)),
+        (SECOND, up(2)),
+        (
+            2 * SECOND,
+            RunEvent::HostFailed {
+                host: HostId(1),
+                message: "ssh: Connection refused\r\n".into(),
+            },
+        ),
+        (2 * SECOND, up(3)),
+        (
+            3 * SECOND,
+            RunEvent::StageStarted {
+                stage,
+                hosts_alive: 3,
+            },
+        ),
+        (
+            4 * SECOND,
+            RunEvent::RoundFinished {
+                stage,
+                round: RoundIndex(0),
+                records: vec![record(0, Some(191e6)), record(1, None)],
+            },
+        ),
+        (
+            5 * SECOND,
+            RunEvent::Progress {
+                bits_per_sec: 382e6,
+                hosts_alive: 3,
+                left_ns: 41_300_000_000,
+            },
+        ),
+        (
+            14 * SECOND,
+            RunEvent::Progress {
+                bits_per_sec: 382e6,
+                hosts_alive: 3,
+                left_ns: 32_300_000_000,
+            },
+        ),
+        (
+            15 * SECOND,
+            RunEvent::HostLost {
+                host: HostId(3),
+                message: "no answer for 5 s".into(),
+            },
+        ),
+        (
+            16 * SECOND,
+            RunEvent::Warning {
+                message: "the clock of r1h01 drifts".into(),
+            },
+        ),
+        (17 * SECOND, RunEvent::HostReturned { host: HostId(3) }),
+        (18 * SECOND, RunEvent::StageFinished { stage }),
+        (19 * SECOND, RunEvent::Interrupted),
+        (
+            20 * SECOND,
+            RunEvent::RunFinished {
+                outcome: Outcome::Partial,
+                unclean: vec![("r2h02".into(), "no answer".into())],
+            },
+        ),
+    ]
+}
+
+fn record(flow: u32, bits_per_sec: Option<f64>) -> FlowRecord {
+    FlowRecord {
+        stage: StageIndex(0),
+        round: RoundIndex(0),
+        flow: FlowId(flow),
+        sample: 0,
+        src: HostId(0),
+        dst: HostId(2),
+        outcome: match bits_per_sec {
+            Some(_) => FlowOutcome::Measured,
+            None => FlowOutcome::Missing {
+                reason: "r1h02 never came up".into(),
+            },
+        },
+        sender: None,
+        receiver: bits_per_sec.map(|rate| EndRecord {
+            bytes: (rate / 8.0) as u64,
+            window_ns: SECOND,
+            ..EndRecord::default()
+        }),
+    }
+}
+
+fn plan() -> Plan {
+    let flow = |id, src, dst| Flow {
+        id: FlowId(id),
+        src: HostId(src),
+        dst: HostId(dst),
+        opened_by: End::Src,
+        lane: None,
+    };
+    let stage = |name: &str, pattern, flows: Vec<Flow>, rounds: usize| Stage {
+        name: name.into(),
+        pattern,
+        workload: Workload {
+            kind: WorkloadKind::TcpStream,
+            streams: 1,
+            message_bytes: 131_072,
+            tool: Tool::Engine,
+        },
+        duration_ns: SECOND,
+        warm_up_ns: SECOND / 2,
+        gap_ns: SECOND / 4,
+        rounds: (0..rounds)
+            .map(|i| Round {
+                sample: i as u32,
+                senders_per_rack: None,
+                flows: flows.clone(),
+            })
+            .collect(),
+    };
+    Plan {
+        scenario: "qualify".into(),
+        seed: 42,
+        expect: Expect::default(),
+        stages: vec![
+            stage(
+                "inside",
+                Pattern::Permutation,
+                vec![flow(0, 0, 1), flow(1, 1, 0)],
+                6,
+            ),
+            stage(
+                "mesh",
+                Pattern::Mesh {
+                    mode: MeshMode::Isolated,
+                    max_rounds: None,
+                },
+                vec![flow(2, 0, 2)],
+                3,
+            ),
+        ],
+        dropped_tests: vec!["incast".into()],
+    }
+}
