@@ -1,0 +1,71 @@
+//! The rules of the house that no compiler and no linter knows. One file per rule.
+
+mod code_map;
+mod function_length;
+mod layers;
+mod lints;
+mod manifest;
+mod printing;
+mod purity;
+mod source;
+mod unsafe_code;
+mod workspace;
+
+pub(crate) use workspace::Workspace;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Something to mend.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Violation {
+    /// From the workspace's folder.
+    path: PathBuf,
+    /// From 1.
+    line: usize,
+    /// What is wrong.
+    what: String,
+    /// How to put it right.
+    mend: String,
+}
+
+impl Violation {
+    fn new(path: &Path, line: usize, what: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            line,
+            what: what.into(),
+            mend: mend.into(),
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, line) = (self.path.display(), self.line);
+        write!(f, "{path}:{line}: {}\n    mend: {}", self.what, self.mend)
+    }
+}
+
+/// Every violation of every rule, by file and line.
+pub(crate) fn check(workspace: &Workspace) -> Vec<Violation> {
+    let mut violations = workspace.unreadable.clone();
+    for manifest in &workspace.manifests {
+        violations.extend(layers::check(manifest));
+        violations.extend(lints::check(manifest));
+    }
+    for source in &workspace.sources {
+        violations.extend(unsafe_code::check(source));
+        violations.extend(function_length::check(source));
+        violations.extend(purity::check(source));
+        violations.extend(printing::check(source));
+    }
+    let crates: Vec<&str> = workspace
+        .manifests
+        .iter()
+        .map(|m| m.package.as_str())
+        .collect();
+    violations.extend(code_map::check(workspace.architecture.as_deref(), &crates));
+    violations.sort();
+    violations
+}
