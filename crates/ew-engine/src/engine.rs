@@ -26,7 +26,7 @@ const ACCEPTOR_STACK_BYTES: usize = 256 * 1024;
 const ADDRESS_IN_USE: i32 = 98;
 
 /// What an engine needs to know.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct EngineConfig {
     /// The data listener's address, and the source of connections.
     pub address: IpAddr,

@@ -38,7 +38,7 @@ pub fn synchronised() -> Option<bool> {
     let mut state: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: `state` is a valid timex; with no modes set the call only reads.
     let result = unsafe { libc::adjtimex(&raw mut state) };
-    (result >= 0).then(|| result != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0)
+    (result >= 0).then_some(result != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0)
 }
 
 fn read_ns(clock: libc::clockid_t) -> u64 {
