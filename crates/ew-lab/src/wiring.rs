@@ -138,11 +138,11 @@ pub(crate) fn downlink_rate(rack: &RackSpec, index: usize) -> String {
 /// A token bucket in front of a first-in-first-out queue: what a NIC or a switch port does. Its packet length counts the
 /// Ethernet header of every segment but no preamble, so at MTU 1500 payload is 1448/1514 of the rate.
 ///
-/// The bucket holds 4 ms, so that a machine too busy to serve the queue for that long loses nothing; the queue holds
+/// The bucket holds 10 ms, so that a machine too busy to serve the queue for that long loses nothing; the queue holds
 /// 16 ms, and never less than one large burst.
 fn shaper(device: &str, bits_per_sec: u64) -> String {
     let bytes_per_sec = bits_per_sec / 8;
-    let burst_bytes = (bytes_per_sec * 4 / 1000).clamp(16 * 1514, 8 << 20);
+    let burst_bytes = (bytes_per_sec / 100).clamp(16 * 1514, 8 << 20);
     let queue_bytes = (bytes_per_sec * 16 / 1000).clamp(96 * 1024, 64 << 20);
     format!(
         "qdisc replace dev {device} root tbf rate {bits_per_sec}bit burst {burst_bytes} limit {queue_bytes}\n"
