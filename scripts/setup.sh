@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Installs what the tests and the demo need beside Rust, on Debian and Ubuntu, as root. May be run again at any time.
+#
+#   scripts/setup.sh             fails when something is missing and cannot be installed
+#   scripts/setup.sh --optional  says so and goes on: tests that need it skip themselves and say why
+set -euo pipefail
+
+optional=no
+case "${1:-}" in
+    "") ;;
+    --optional) optional=yes ;;
+    *)
+        echo "usage: scripts/setup.sh [--optional]" >&2
+        exit 2
+        ;;
+esac
+
+# A command, and the package that brings it.
+needs=(
+    ip:iproute2
+    tc:iproute2
+    iperf3:iperf3
+    sshd:openssh-server
+    ssh:openssh-client
+    nodeset:clustershell
+    ps:procps
+    cc:gcc
+)
+
+missing_packages() {
+    local need
+    {
+        for need in "${needs[@]}"; do
+            # sshd, ip and tc live in sbin, which is not on every user's path.
+            PATH="$PATH:/usr/sbin:/sbin" command -v "${need%%:*}" >/dev/null || echo "${need##*:}"
+        done
+        # The binary is linked statically.
+        [ -e "$(cc -print-file-name=libc.a 2>/dev/null)" ] || echo libc6-dev
+    } | sort -u
+}
+
+give_up() {
+    echo "setup: $1" >&2
+    if [ "$optional" = yes ]; then
+        echo "setup: going on without; what needs it is skipped or says so" >&2
+        exit 0
+    fi
+    exit 1
+}
+
+# Installing a server must not start it: the tests start their own, inside namespaces.
+forbid_service_starts() {
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' >"$policy"
+        chmod 755 "$policy"
+        trap 'rm -f "$policy"' EXIT
+    fi
+}
+
+mapfile -t packages < <(missing_packages)
+if [ "${#packages[@]}" -eq 0 ]; then
+    echo "setup: everything is here"
+    exit 0
+fi
+
+install=(apt-get install -y --no-install-recommends "${packages[@]}")
+command -v apt-get >/dev/null \
+    || give_up "missing are (by their Debian names): ${packages[*]}. Install them with this system's package manager."
+[ "$(id -u)" -eq 0 ] \
+    || give_up "missing are: ${packages[*]}. Install them with: sudo apt-get update && sudo ${install[*]}"
+
+echo "setup: installing ${packages[*]}"
+export DEBIAN_FRONTEND=noninteractive
+forbid_service_starts
+apt-get update -q || echo "setup: package lists are not fresh; trying with those at hand" >&2
+"${install[@]}" || give_up "apt-get could not install ${packages[*]}; its reasons are above."
+mapfile -t packages < <(missing_packages)
+[ "${#packages[@]}" -eq 0 ] || give_up "still missing after the installation: ${packages[*]}"
+echo "setup: done"
