@@ -1,0 +1,88 @@
+//! What does not change during a run.
+
+use crate::limits::open_files_limit;
+use crate::proc_stat::cpu_counters;
+use ew_model::facts::{HostFacts, InterfaceFacts};
+use ew_sys::clock::{realtime_ns, synchronised};
+use ew_sys::net::interfaces;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// The host's facts: kernel, names and limits from `root`, interfaces and clock from the kernel itself, for the network
+/// namespace of the calling thread. The loopback interface is left out unless it carries `address`.
+///
+/// Looking for external tools starts processes; the answer takes up to 2 s for each tool that hangs.
+#[must_use]
+pub fn facts(root: &Path, address: Option<IpAddr>) -> HostFacts {
+    HostFacts {
+        tools: ew_tools::discover(),
+        interfaces: relevant_interfaces(address),
+        realtime_ns: realtime_ns(),
+        clock_synchronised: synchronised(),
+        ..facts_below(root)
+    }
+}
+
+fn facts_below(root: &Path) -> HostFacts {
+    let kernel_name = |name: &str| {
+        let path = root.join("proc/sys/kernel").join(name);
+        std::fs::read_to_string(path).map(|text| text.trim().to_owned())
+    };
+    HostFacts {
+        kernel: kernel_name("osrelease").unwrap_or_default(),
+        hostname: kernel_name("hostname").unwrap_or_default(),
+        // Kernels before 6.1 do not have the file; the binary's own architecture is the host's.
+        architecture: kernel_name("arch").unwrap_or_else(|_| std::env::consts::ARCH.to_owned()),
+        cpus: cpu_counters(root).len() as u32,
+        open_files_limit: open_files_limit(root),
+        ..HostFacts::default()
+    }
+}
+
+fn relevant_interfaces(address: Option<IpAddr>) -> Vec<InterfaceFacts> {
+    let all = interfaces().unwrap_or_default();
+    let carries = |facts: &InterfaceFacts| address.is_some_and(|a| facts.addresses.contains(&a));
+    all.into_iter()
+        .filter(|i| !i.loopback || carries(&i.facts))
+        .map(|i| i.facts)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::tests::recorded;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn a_recorded_host() {
+        let facts = facts_below(&recorded("host"));
+        assert_eq!(facts.kernel, "6.1.0-18-amd64");
+        assert_eq!(facts.hostname, "node7");
+        assert_eq!(facts.architecture, "x86_64");
+        assert_eq!(facts.cpus, 3);
+        assert_eq!(facts.open_files_limit, Some(20_000));
+    }
+
+    #[test]
+    fn an_empty_tree_has_no_facts() {
+        let facts = facts_below(&recorded("nothing-here"));
+        assert_eq!((facts.kernel.as_str(), facts.open_files_limit), ("", None));
+    }
+
+    #[test]
+    fn loopback_is_told_only_when_flows_use_it() {
+        let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let named_lo = |facts: &[InterfaceFacts]| facts.iter().any(|i| i.name == "lo");
+        assert!(!named_lo(&relevant_interfaces(None)));
+        assert!(named_lo(&relevant_interfaces(Some(loopback))));
+    }
+
+    #[test]
+    fn this_host_has_facts() {
+        let facts = facts(Path::new("/"), None);
+        assert!(!facts.kernel.is_empty() && !facts.architecture.is_empty());
+        assert!(facts.cpus > 0 && facts.open_files_limit > Some(0));
+        assert!(facts.realtime_ns > 1_700_000_000_000_000_000);
+    }
+}
