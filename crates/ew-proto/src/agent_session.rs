@@ -25,7 +25,8 @@ pub const AGENT_SILENCE_LIMIT_NS: u64 = 4_000_000_000;
 /// How long an agent waits for its welcome.
 pub const WELCOME_DEADLINE_NS: u64 = 30_000_000_000;
 
-/// What the agent has to act on.
+/// What the agent has to act on. An event that [`AgentSession::poll_event`] hands out can be answered at once: one that was
+/// overtaken before it was polled (a stage by its abort, anything by goodbye) is not handed out at all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
     /// Read the facts, open the data listener, then [`AgentSession::ready`].
@@ -337,6 +338,7 @@ impl AgentSession {
         self.state = State::Leaving;
         self.stage = None;
         self.port_check = None;
+        self.forget_overtaken();
         self.event(AgentEvent::Goodbye);
     }
 
@@ -370,9 +372,22 @@ impl AgentSession {
 
     /// An abort may cross the end of its stage, and is then of no effect.
     fn abort(&mut self) {
-        if self.stage.take().is_some() {
+        if self.stage.take().is_none() {
+            return;
+        }
+        let unseen = |e: &AgentEvent| matches!(e, AgentEvent::Stage(_));
+        let was_seen = !self.events.iter().any(unseen);
+        self.events
+            .retain(|e| !matches!(e, AgentEvent::Stage(_) | AgentEvent::Go { .. }));
+        if was_seen {
             self.event(AgentEvent::Abort);
         }
+    }
+
+    /// Drops requests that the caller has not seen and could not answer any more.
+    fn forget_overtaken(&mut self) {
+        self.events
+            .retain(|e| matches!(e, AgentEvent::Abort | AgentEvent::Goodbye));
     }
 
     fn answer(&mut self, message: &ToController) {
@@ -401,6 +416,7 @@ impl AgentSession {
     fn close(&mut self, reason: &str) {
         self.state = State::Closed;
         self.stage = None;
+        self.forget_overtaken();
         self.events.push_back(AgentEvent::ControllerLost {
             reason: text::printable(reason),
         });

@@ -656,6 +656,8 @@ impl ControllerSession {
 
     fn close(&mut self, reason: String) {
         self.end();
+        // A greeting that the caller has not seen cannot be answered any more.
+        self.events.retain(|e| *e != ControllerEvent::Hello);
         self.events.push_back(ControllerEvent::Lost { reason });
     }
 

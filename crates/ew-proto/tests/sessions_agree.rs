@@ -189,8 +189,14 @@ impl Link {
         while let Some(event) = self.agent.poll_event() {
             match &event {
                 AgentEvent::Stage(order) => {
+                    let offered = Some((order.stage, StagePhase::Offered));
+                    assert_eq!(self.agent.stage(), offered, "can be answered at once");
                     self.offered = Some(order.clone());
                     self.next_report = 0;
+                }
+                AgentEvent::Go { stage, .. } => {
+                    let running = Some((*stage, StagePhase::Running));
+                    assert_eq!(self.agent.stage(), running, "can be reported at once");
                 }
                 AgentEvent::CheckPorts { peers } => self.asked_ports = Some(peers.len()),
                 AgentEvent::Goodbye => self.said_goodbye = true,

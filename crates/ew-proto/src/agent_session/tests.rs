@@ -159,19 +159,44 @@ fn out_of_order_messages_end_it_and_are_told() {
 }
 
 #[test]
-fn an_aborted_stage_takes_no_more_reports() {
+fn an_aborted_stage_takes_no_more_answers() {
     let mut session = ready_session();
     let order = stage_order(0, 1, 1);
     feed(&mut session, &ToAgent::Stage(order.clone()), 2);
+    assert!(session.poll_event().is_some());
     feed(&mut session, &ToAgent::Abort, 3);
-    assert_eq!(
-        session.accept(order.stage),
-        Err(CommandError::StageOver { stage: order.stage })
-    );
+    let over = CommandError::StageOver { stage: order.stage };
+    assert_eq!(session.accept(order.stage), Err(over));
     feed(&mut session, &ToAgent::Abort, 4);
-    session.poll_event();
     assert_eq!(session.poll_event(), Some(AgentEvent::Abort));
     assert_eq!(session.poll_event(), None);
+}
+
+#[test]
+fn what_was_overtaken_before_it_was_seen_is_not_handed_out() {
+    let stage = |index| ToAgent::Stage(stage_order(index, 1, 1));
+    let mut session = ready_session();
+    for message in [stage(0), ToAgent::Abort, stage(1), ToAgent::Abort, stage(2)] {
+        feed(&mut session, &message, 2);
+    }
+    let order = stage_order(2, 1, 1);
+    assert_eq!(session.poll_event(), Some(AgentEvent::Stage(order.clone())));
+    assert_eq!(session.poll_event(), None);
+    session.accept(order.stage).unwrap();
+    let go = ToAgent::Go {
+        stage: order.stage,
+        start_ns: 9,
+    };
+    for message in [go, ToAgent::Abort, stage(3), ToAgent::Goodbye] {
+        feed(&mut session, &message, 3);
+    }
+    assert_eq!(session.poll_event(), Some(AgentEvent::Abort));
+    assert_eq!(session.poll_event(), Some(AgentEvent::Goodbye));
+    assert_eq!(session.poll_event(), None);
+    let mut session = AgentSession::new("b", 0);
+    feed(&mut session, &ToAgent::Welcome(welcome()), 1);
+    feed(&mut session, &ToAgent::Goodbye, 1);
+    assert_eq!(session.poll_event(), Some(AgentEvent::Goodbye));
 }
 
 #[test]

@@ -105,6 +105,17 @@ fn another_build_is_refused() {
 }
 
 #[test]
+fn a_greeting_overtaken_by_the_end_is_not_handed_out() {
+    let mut session = ControllerSession::new("b", HostId(3), 0);
+    session.handle_bytes(&preamble("b"), 1);
+    session.handle_eof(2);
+    assert!(matches!(
+        events(&mut session)[..],
+        [ControllerEvent::Lost { .. }]
+    ));
+}
+
+#[test]
 fn heartbeats_go_out_by_themselves_also_after_a_late_welcome() {
     let mut session = greeted();
     assert_eq!(session.poll_timeout(), None, "the caller may take its time");
