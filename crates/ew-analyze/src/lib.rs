@@ -1,1 +1,107 @@
-//! Derived numbers, statistics, expectation against measurement, one rule per cause: pure
+//! Derived numbers, statistics, expectation against measurement, and one rule per cause.
+//!
+//! Pure: a [`Run`] goes in, an [`Analysis`] comes out; no clock, no socket, no file. The same run gives the same
+//! analysis. What was not measured stays `None`, and "not determined" is a legal answer.
+
+mod basis;
+mod capacity;
+mod cells;
+mod expected;
+mod hosts;
+mod observations;
+mod oversubscription;
+mod paths;
+mod ramp;
+mod rules;
+mod solo;
+mod stages;
+pub mod stats;
+mod timeline;
+pub mod two_way;
+mod verdict;
+mod words;
+
+use ew_model::{Analysis, Run};
+
+/// Analyses a run. Never fails: a run without figures gives the status
+/// [`NotDetermined`](ew_model::finding::VerdictStatus::NotDetermined).
+///
+/// The order of work: what a healthy host does (`basis`), hosts by their lone flows inside racks (`capacity`), paths
+/// between racks with the hosts as found (`oversubscription`), hosts again with the flows across racks that no path
+/// slows, paths again; then the views (`stages`, `hosts`, `cells`) and the rules.
+#[must_use]
+pub fn analyze(run: &Run) -> Analysis {
+    let observations = observations::Observations::new(run);
+    let reference = basis::reference(&observations);
+    let network = fit_network(&observations, &reference);
+    let expected = expected::Expected::new(&observations, &reference, &network);
+    let hosts = hosts::hosts(&observations, &network.fit);
+    let stages = stages::stages(&observations, &expected);
+    let (cells_stage, cells) = cells::cells(&observations, &expected);
+    let case = rules::Case {
+        observations: &observations,
+        reference: &reference,
+        network: &network,
+        expected: &expected,
+        hosts: &hosts,
+    };
+    let verdict = verdict::verdict(&case);
+    Analysis {
+        run: run.manifest.clone(),
+        verdict,
+        stages,
+        hosts,
+        cells,
+        cells_stage,
+        rack_pairs: network
+            .rack_pairs
+            .pairs
+            .into_iter()
+            .map(|pair| pair.analysis)
+            .collect(),
+        basis: reference.basis,
+        warnings: warnings(run),
+    }
+}
+
+/// Hosts and paths as found, and the lone flows they rest on.
+#[derive(Debug)]
+struct Network {
+    fit: capacity::HostFit,
+    rack_pairs: oversubscription::RackPairs,
+    solos: Vec<solo::Solo>,
+}
+
+fn fit_network(
+    observations: &observations::Observations<'_>,
+    reference: &basis::Reference,
+) -> Network {
+    let hosts = observations.inventory().hosts.len();
+    let inside = solo::host_limited(observations, None, 0.0);
+    let first = capacity::fit(hosts, &inside);
+    let pairs = oversubscription::rack_pairs(observations, &first, &inside, reference);
+    let typical = first
+        .typical
+        .map(|t| t.value)
+        .or(reference.goodput_bits_per_sec);
+    let needed = 0.95 * typical.unwrap_or(f64::INFINITY);
+    let solos = solo::host_limited(observations, Some(&pairs.paths), needed);
+    let fit = capacity::fit(hosts, &solos);
+    let rack_pairs = oversubscription::rack_pairs(observations, &fit, &inside, reference);
+    Network {
+        fit,
+        rack_pairs,
+        solos,
+    }
+}
+
+fn warnings(run: &Run) -> Vec<String> {
+    let mut warnings = run.warnings.clone();
+    for (host, reason) in &run.unclean {
+        warnings.push(format!("{host} could not be proved clean: {reason}"));
+    }
+    for name in &run.plan.dropped_tests {
+        warnings.push(format!("test `{name}` was left out for the time budget"));
+    }
+    warnings
+}

@@ -1,0 +1,114 @@
+//! Ordered pairs: what each could do and did.
+
+use crate::expected::Expected;
+use crate::observations::{MissingFlow, Observations, StageView};
+use crate::stats::median;
+use ew_model::HostId;
+use ew_model::analysis::Cell;
+use ew_model::scenario::Pattern;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was measured of one pair.
+#[derive(Debug, Default)]
+struct Gathered {
+    rates: Vec<f64>,
+    expected: Vec<f64>,
+    retransmits: Option<u64>,
+    rtt_us: Vec<f64>,
+    missing: Option<String>,
+}
+
+/// The cells and the name of the stage they come from: the mesh, else the stage without shared hosts that covers
+/// most pairs, else the one that covers most pairs.
+pub(crate) fn cells(
+    observations: &Observations<'_>,
+    expected: &Expected,
+) -> (Option<String>, Vec<Cell>) {
+    let Some((index, stage)) = chosen(observations) else {
+        return (None, Vec::new());
+    };
+    let mut pairs: BTreeMap<(HostId, HostId), Gathered> = BTreeMap::new();
+    for flow in stage.stage.rounds.iter().flat_map(|round| &round.flows) {
+        pairs.entry((flow.src, flow.dst)).or_default();
+    }
+    for (at, round) in stage.rounds.iter().enumerate() {
+        let shares = expected.of_round(index, at);
+        for (place, (row, rate)) in round.rates().enumerate() {
+            let cell = pairs.entry((row.src, row.dst)).or_default();
+            cell.rates.push(rate);
+            let share = shares.and_then(|shares| shares.get(place));
+            cell.expected.extend(share.map(|share| share.bits_per_sec));
+            if let Some(count) = row.retransmits() {
+                *cell.retransmits.get_or_insert(0) += count;
+            }
+            let streams = row.sender.iter().flat_map(|end| &end.streams);
+            cell.rtt_us.extend(
+                streams
+                    .filter_map(|s| s.tcp_info)
+                    .map(|info| f64::from(info.rtt_us)),
+            );
+        }
+    }
+    for MissingFlow {
+        src, dst, reason, ..
+    } in &stage.missing
+    {
+        pairs.entry((*src, *dst)).or_default().missing = Some(reason.clone());
+    }
+    let cells = pairs
+        .into_iter()
+        .map(|((src, dst), gathered)| cell(src, dst, gathered))
+        .collect();
+    (Some(stage.stage.name.clone()), cells)
+}
+
+fn cell(src: HostId, dst: HostId, gathered: Gathered) -> Cell {
+    let bits_per_sec = median(&gathered.rates);
+    Cell {
+        src,
+        dst,
+        bits_per_sec,
+        expected_bits_per_sec: median(&gathered.expected),
+        samples: gathered.rates.len() as u32,
+        retransmits: gathered.retransmits,
+        rtt_us: median(&gathered.rtt_us).map(|us| us.round() as u32),
+        missing: gathered.missing.filter(|_| bits_per_sec.is_none()),
+    }
+}
+
+fn chosen<'o, 'a>(observations: &'o Observations<'a>) -> Option<(usize, &'o StageView<'a>)> {
+    observations
+        .stages
+        .iter()
+        .enumerate()
+        .filter(|(_, stage)| stage.is_bulk())
+        .max_by_key(|(index, stage)| {
+            let is_mesh = matches!(stage.stage.pattern, Pattern::Mesh { .. });
+            (
+                is_mesh,
+                is_single(stage),
+                pair_count(stage),
+                std::cmp::Reverse(*index),
+            )
+        })
+}
+
+/// Whether no host ever has two flows in one direction.
+fn is_single(stage: &StageView<'_>) -> bool {
+    stage.stage.rounds.iter().all(|round| {
+        let mut sending = BTreeSet::new();
+        let mut receiving = BTreeSet::new();
+        round
+            .flows
+            .iter()
+            .all(|flow| sending.insert(flow.src) && receiving.insert(flow.dst))
+    })
+}
+
+fn pair_count(stage: &StageView<'_>) -> usize {
+    let flows = stage.stage.rounds.iter().flat_map(|round| &round.flows);
+    flows
+        .map(|flow| (flow.src, flow.dst))
+        .collect::<BTreeSet<_>>()
+        .len()
+}

@@ -1,0 +1,94 @@
+//! Max-min fair rates per flow, from the flows that actually ran together.
+
+use crate::Network;
+use crate::basis::Reference;
+use crate::observations::{Observations, RoundView};
+use crate::stats::median;
+use ew_plan::expectation::{Bottleneck, Capacities, Share, max_min};
+use std::collections::BTreeMap;
+
+/// Expectations by stage, round and flow, in the order of the observations.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    /// With every host healthy and the paths as measured. `None` when no reference is known.
+    healthy: Option<Vec<Vec<Vec<Share>>>>,
+    /// Per stage, median over rounds of measured over expected with slow hosts counted with their own capacity:
+    /// what stays below 1 is not explained by anything found.
+    pub(crate) explained: Vec<Option<f64>>,
+}
+
+impl Expected {
+    pub(crate) fn new(
+        observations: &Observations<'_>,
+        reference: &Reference,
+        network: &Network,
+    ) -> Self {
+        let inventory = observations.inventory();
+        let paths = &network.rack_pairs.paths;
+        let healthy = reference
+            .goodput_bits_per_sec
+            .map(|goodput| shares(observations, &paths.with_equal_hosts(inventory, goodput)));
+        let explained = match paths.with_measured_hosts(inventory, &network.fit) {
+            Some(capacities) => explained(observations, &capacities),
+            None => vec![None; observations.stages.len()],
+        };
+        Self { healthy, explained }
+    }
+
+    /// The shares of a round's flows among healthy hosts.
+    pub(crate) fn of_round(&self, stage: usize, round: usize) -> Option<&[Share]> {
+        Some(self.healthy.as_ref()?.get(stage)?.get(round)?.as_slice())
+    }
+
+    /// Measured over expected per flow of a round. Flows that share a bottleneck all get the quotient of the sums
+    /// over it: how TCP splits a bottleneck among them says nothing of the network.
+    pub(crate) fn ratios(&self, stage: usize, index: usize, round: &RoundView<'_>) -> Vec<f64> {
+        let Some(shares) = self.of_round(stage, index) else {
+            return Vec::new();
+        };
+        let mut sums: BTreeMap<Bottleneck, (f64, f64)> = BTreeMap::new();
+        for ((_, rate), share) in round.rates().zip(shares) {
+            let sum = sums.entry(share.bottleneck).or_default();
+            sum.0 += rate;
+            sum.1 += share.bits_per_sec;
+        }
+        shares
+            .iter()
+            .filter_map(|share| sums.get(&share.bottleneck))
+            .filter(|(_, expected)| *expected > 0.0)
+            .map(|(measured, expected)| measured / expected)
+            .collect()
+    }
+}
+
+fn shares(observations: &Observations<'_>, capacities: &Capacities) -> Vec<Vec<Vec<Share>>> {
+    let inventory = observations.inventory();
+    observations
+        .stages
+        .iter()
+        .map(|stage| {
+            let rounds = stage.rounds.iter().filter(|_| stage.is_bulk());
+            rounds
+                .map(|round| max_min(&round.flows, inventory, capacities))
+                .collect()
+        })
+        .collect()
+}
+
+fn explained(observations: &Observations<'_>, capacities: &Capacities) -> Vec<Option<f64>> {
+    let inventory = observations.inventory();
+    let of_round = |round: &RoundView<'_>| {
+        let measured: f64 = round.rates().map(|(_, rate)| rate).sum();
+        let shares = max_min(&round.flows, inventory, capacities);
+        let expected: f64 = shares.iter().map(|share| share.bits_per_sec).sum();
+        (expected > 0.0).then(|| measured / expected)
+    };
+    observations
+        .stages
+        .iter()
+        .map(|stage| {
+            let rounds = stage.rounds.iter().filter(|_| stage.is_bulk());
+            median(&rounds.filter_map(of_round).collect::<Vec<_>>())
+        })
+        .collect()
+}

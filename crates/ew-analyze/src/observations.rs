@@ -1,0 +1,235 @@
+//! A run's rows put in order: per stage and round, measured flows apart from missing ones, repairs counted.
+
+use ew_model::plan::{End, Flow, FlowId, RoundIndex, Stage, StageIndex};
+use ew_model::record::{FlowOutcome, FlowRecord};
+use ew_model::run::Run;
+use ew_model::scenario::WorkloadKind;
+use ew_model::{HostId, Inventory};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All stages of a run.
+#[derive(Debug)]
+pub(crate) struct Observations<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) stages: Vec<StageView<'a>>,
+}
+
+/// One stage: what ran, what was measured, what is missing.
+#[derive(Debug)]
+pub(crate) struct StageView<'a> {
+    pub(crate) stage: &'a Stage,
+    /// Rounds with at least one row, repair rounds included, in order.
+    pub(crate) rounds: Vec<RoundView<'a>>,
+    /// Flows planned over all rounds, without repairs.
+    pub(crate) planned: u32,
+    /// Planned flows without a figure, after repairs.
+    pub(crate) missing: Vec<MissingFlow>,
+}
+
+/// One round's measured flows; `flows`, `records` and `solo` run in parallel.
+#[derive(Debug)]
+pub(crate) struct RoundView<'a> {
+    pub(crate) index: RoundIndex,
+    pub(crate) senders_per_rack: Option<u32>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) records: Vec<&'a FlowRecord>,
+    /// Whether the flow shares neither its sender's nor its receiver's NIC direction with another one.
+    pub(crate) solo: Vec<bool>,
+    /// Whether every flow of the round was measured.
+    pub(crate) whole: bool,
+}
+
+/// A planned flow without a figure.
+#[derive(Clone, Debug)]
+pub(crate) struct MissingFlow {
+    pub(crate) src: HostId,
+    pub(crate) dst: HostId,
+    pub(crate) reason: String,
+}
+
+impl<'a> Observations<'a> {
+    /// Sorts a run's rows. Rows that name hosts or stages outside the run are left out: a damaged file must not
+    /// stop the analysis of the rest.
+    pub(crate) fn new(run: &'a Run) -> Self {
+        let mut by_stage: BTreeMap<StageIndex, Vec<&FlowRecord>> = BTreeMap::new();
+        for record in run
+            .flows
+            .iter()
+            .filter(|r| is_known(r, &run.manifest.inventory))
+        {
+            by_stage.entry(record.stage).or_default().push(record);
+        }
+        let stages = (0u32..)
+            .zip(&run.plan.stages)
+            .map(|(index, stage)| {
+                let records = by_stage.remove(&StageIndex(index)).unwrap_or_default();
+                StageView::new(stage, &records)
+            })
+            .collect();
+        Self { run, stages }
+    }
+
+    pub(crate) fn inventory(&self) -> &'a Inventory {
+        &self.run.manifest.inventory
+    }
+
+    /// Stages that carry bulk traffic, the ones with rates.
+    pub(crate) fn bulk(&self) -> impl Iterator<Item = &StageView<'a>> {
+        self.stages.iter().filter(|stage| stage.is_bulk())
+    }
+
+    /// Stages that measure round trips.
+    pub(crate) fn round_trips(&self) -> impl Iterator<Item = &StageView<'a>> {
+        self.stages.iter().filter(|stage| !stage.is_bulk())
+    }
+
+    /// Whether anything at all was measured.
+    pub(crate) fn anything(&self) -> bool {
+        self.stages
+            .iter()
+            .flat_map(|stage| &stage.rounds)
+            .any(|round| !round.records.is_empty())
+    }
+}
+
+impl<'a> StageView<'a> {
+    fn new(stage: &'a Stage, records: &[&'a FlowRecord]) -> Self {
+        let mut by_round: BTreeMap<RoundIndex, Vec<&'a FlowRecord>> = BTreeMap::new();
+        for record in records {
+            by_round.entry(record.round).or_default().push(record);
+        }
+        Self {
+            stage,
+            rounds: by_round
+                .iter()
+                .map(|(index, rows)| RoundView::new(stage, *index, rows))
+                .collect(),
+            planned: stage.rounds.iter().map(|r| r.flows.len() as u32).sum(),
+            missing: missing_flows(stage, records),
+        }
+    }
+
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.stage.workload.kind == WorkloadKind::TcpStream
+    }
+
+    /// Every measured row.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &'a FlowRecord> {
+        self.rounds
+            .iter()
+            .flat_map(|round| round.records.iter().copied())
+    }
+}
+
+impl<'a> RoundView<'a> {
+    fn new(stage: &Stage, index: RoundIndex, rows: &[&'a FlowRecord]) -> Self {
+        let planned = stage.rounds.get(index.0 as usize);
+        let mut sending: BTreeMap<HostId, u32> = BTreeMap::new();
+        let mut receiving: BTreeMap<HostId, u32> = BTreeMap::new();
+        for row in rows {
+            *sending.entry(row.src).or_default() += 1;
+            *receiving.entry(row.dst).or_default() += 1;
+        }
+        let by_id: BTreeMap<FlowId, &Flow> = planned
+            .map(|round| round.flows.iter().map(|flow| (flow.id, flow)).collect())
+            .unwrap_or_default();
+        let kind = stage.workload.kind;
+        let records: Vec<_> = rows
+            .iter()
+            .copied()
+            .filter(|r| is_measured(r, kind))
+            .collect();
+        Self {
+            index,
+            senders_per_rack: planned.and_then(|round| round.senders_per_rack),
+            flows: records
+                .iter()
+                .map(|row| planned_flow(&by_id, row))
+                .collect(),
+            solo: records
+                .iter()
+                .map(|row| sending.get(&row.src) == Some(&1) && receiving.get(&row.dst) == Some(&1))
+                .collect(),
+            whole: records.len() == rows.len(),
+            records,
+        }
+    }
+
+    /// Measured flows with their rates; bulk stages only.
+    pub(crate) fn rates(&self) -> impl Iterator<Item = (&'a FlowRecord, f64)> + '_ {
+        self.records
+            .iter()
+            .filter_map(|row| Some((*row, row.bits_per_sec()?)))
+    }
+}
+
+/// Whether a row carries a figure of its stage's kind.
+fn is_measured(record: &FlowRecord, kind: WorkloadKind) -> bool {
+    match kind {
+        WorkloadKind::TcpStream => record.bits_per_sec().is_some(),
+        WorkloadKind::TcpRr => record.outcome == FlowOutcome::Measured && latency(record).is_some(),
+    }
+}
+
+/// The median round trip of a tcp-rr row, ns.
+pub(crate) fn latency(record: &FlowRecord) -> Option<u64> {
+    let summary = record.sender.as_ref()?.latency?;
+    (summary.count > 0).then_some(summary.p50_ns)
+}
+
+fn is_known(record: &FlowRecord, inventory: &Inventory) -> bool {
+    record.src.index() < inventory.hosts.len() && record.dst.index() < inventory.hosts.len()
+}
+
+/// The row's flow as planned; a repair round's flow is made up from the row.
+fn planned_flow(by_id: &BTreeMap<FlowId, &Flow>, row: &FlowRecord) -> Flow {
+    by_id.get(&row.flow).map_or(
+        Flow {
+            id: row.flow,
+            src: row.src,
+            dst: row.dst,
+            opened_by: End::Src,
+            lane: None,
+        },
+        |flow| (*flow).clone(),
+    )
+}
+
+/// Planned flows that have no measured row, neither of their own nor from a repair round.
+fn missing_flows(stage: &Stage, records: &[&FlowRecord]) -> Vec<MissingFlow> {
+    let planned_rounds = stage.rounds.len() as u32;
+    let mut measured: BTreeSet<FlowId> = BTreeSet::new();
+    let mut repaired: BTreeSet<(HostId, HostId, u32)> = BTreeSet::new();
+    let mut reasons: BTreeMap<FlowId, &str> = BTreeMap::new();
+    for row in records {
+        if is_measured(row, stage.workload.kind) {
+            measured.insert(row.flow);
+            if row.round.0 >= planned_rounds {
+                repaired.insert((row.src, row.dst, row.sample));
+            }
+        } else {
+            reasons.insert(row.flow, reason_of(row));
+        }
+    }
+    let mut missing = Vec::new();
+    for round in &stage.rounds {
+        for flow in &round.flows {
+            let is_repaired = repaired.contains(&(flow.src, flow.dst, round.sample));
+            if !measured.contains(&flow.id) && !is_repaired {
+                missing.push(MissingFlow {
+                    src: flow.src,
+                    dst: flow.dst,
+                    reason: (*reasons.get(&flow.id).unwrap_or(&"its round did not run")).into(),
+                });
+            }
+        }
+    }
+    missing
+}
+
+fn reason_of(row: &FlowRecord) -> &str {
+    match &row.outcome {
+        FlowOutcome::Missing { reason } => reason,
+        FlowOutcome::Measured => "the receiver's count is missing",
+    }
+}

@@ -1,0 +1,581 @@
+//! Oversubscription per ordered rack pair: what a rack's hosts do inside it over what they get across.
+//!
+//! A path counts as limiting when the flows across it together stay below nine tenths of what their hosts could do,
+//! by the hosts' measured capacities (slow ones counted with theirs). The ratio is then
+//! hosts of the rack x median goodput inside / aggregate across.
+
+use crate::basis::Reference;
+use crate::capacity::{HostFit, Side};
+use crate::observations::{Observations, RoundView, StageView};
+use crate::paths::Paths;
+use crate::ramp::{self, RampPoint};
+use crate::solo::{Solo, rack_pair};
+use crate::stats::{median, median_estimate, quantile, ratio_estimate, scaled};
+use ew_model::analysis::{Estimate, RackPairAnalysis};
+use ew_model::scenario::{Pattern, Pick, RackScope, Senders};
+use ew_model::{HostId, Inventory, RackId};
+use ew_plan::expectation::max_min;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Below this share of what the hosts could do, the path limits.
+const LIMITED_BELOW: f64 = 0.9;
+/// The same for random picks and loaded meshes, where TCP alone stays well below max-min.
+const LIMITED_BELOW_SHARED: f64 = 0.75;
+/// What repetition cannot show: protocol efficiency, window edges, acknowledgements of the other direction. The
+/// interval of a ratio is widened by it.
+pub(crate) const SYSTEMATIC: f64 = 0.02;
+/// "Not limited" is only said when at least this share of the hosts that could send across did.
+const NEEDED_SENDERS: f64 = 0.75;
+
+/// One ordered rack pair with where its figures came from.
+#[derive(Clone, Debug)]
+pub(crate) struct PairResult {
+    pub(crate) analysis: RackPairAnalysis,
+    /// Name of the stage and number of rounds.
+    pub(crate) source: Option<(String, u32)>,
+    /// Whether the ratio is the sending rack's towards all others together.
+    pub(crate) merged: bool,
+}
+
+/// All ordered rack pairs and the capacities that follow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RackPairs {
+    pub(crate) pairs: Vec<PairResult>,
+    pub(crate) paths: Paths,
+}
+
+/// What flows over one path did in one round.
+#[derive(Clone, Copy, Debug, Default)]
+struct RoundSum {
+    measured: f64,
+    /// What their hosts could have done.
+    expected: f64,
+    flows: u32,
+    whole: bool,
+}
+
+/// The rounds of one stage by path.
+struct StageSums {
+    name: String,
+    kind: StageKind,
+    pair: BTreeMap<(RackId, RackId), Vec<RoundSum>>,
+    out: BTreeMap<RackId, Vec<RoundSum>>,
+    into: BTreeMap<RackId, Vec<RoundSum>>,
+}
+
+/// How good a stage is for the question, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum StageKind {
+    EachPair,
+    All,
+    Bisection,
+    Mesh,
+    Shared,
+}
+
+/// Rates of pairs that had the path between their racks to themselves.
+type Alone = BTreeMap<(HostId, HostId), f64>;
+
+/// Works out every ordered rack pair.
+pub(crate) fn rack_pairs(
+    observations: &Observations<'_>,
+    fit: &HostFit,
+    inside: &[Solo],
+    reference: &Reference,
+) -> RackPairs {
+    let inventory = observations.inventory();
+    let alone = alone(observations);
+    let sums = stage_sums(observations, fit, &alone, reference);
+    let ramps = ramp::points(observations, |round| {
+        let mut sums = BTreeMap::new();
+        add_round(
+            &mut sums,
+            inventory,
+            round,
+            &expected(inventory, round, fit, &alone, reference),
+        );
+        sums.into_iter()
+            .map(|(pair, sum)| (pair, (sum.measured, sum.expected)))
+            .collect()
+    });
+    let mut result = RackPairs::default();
+    for from in inventory.rack_ids() {
+        for to in inventory.rack_ids().filter(|to| *to != from) {
+            let points = ramps.get(&(from, to)).map_or(&[][..], Vec::as_slice);
+            let reference_rate = inside_rate(observations, inside, fit, from, reference, points);
+            let pair = Judge {
+                inventory,
+                from,
+                to,
+                inside: reference_rate,
+                points,
+            };
+            result.pairs.push(pair.result(&sums, &mut result.paths));
+        }
+    }
+    shared_capacities(inventory, &sums, &mut result.paths);
+    result
+}
+
+fn stage_kind(stage: &StageView<'_>) -> Option<StageKind> {
+    match &stage.stage.pattern {
+        Pattern::CrossRack {
+            senders: Senders::Ramp,
+            ..
+        } => None,
+        Pattern::CrossRack {
+            pick: Pick::Random { .. },
+            ..
+        } => Some(StageKind::Shared),
+        Pattern::CrossRack {
+            scope: RackScope::EachPair,
+            ..
+        } => Some(StageKind::EachPair),
+        Pattern::CrossRack {
+            scope: RackScope::All,
+            ..
+        } => Some(StageKind::All),
+        Pattern::Bisection => Some(StageKind::Bisection),
+        Pattern::Mesh { .. } => Some(StageKind::Mesh),
+        Pattern::Pair | Pattern::Permutation | Pattern::Incast { .. } | Pattern::Outcast { .. } => {
+            None
+        }
+    }
+}
+
+fn stage_sums(
+    observations: &Observations<'_>,
+    fit: &HostFit,
+    alone: &Alone,
+    reference: &Reference,
+) -> Vec<StageSums> {
+    let inventory = observations.inventory();
+    let mut all = Vec::new();
+    for stage in observations.bulk() {
+        let Some(kind) = stage_kind(stage) else {
+            continue;
+        };
+        let mut sums = StageSums {
+            name: stage.stage.name.clone(),
+            kind,
+            pair: BTreeMap::new(),
+            out: BTreeMap::new(),
+            into: BTreeMap::new(),
+        };
+        for round in &stage.rounds {
+            let mut pairs = BTreeMap::new();
+            let rates = expected(inventory, round, fit, alone, reference);
+            add_round(&mut pairs, inventory, round, &rates);
+            sums.add(&pairs);
+        }
+        all.push(sums);
+    }
+    all.sort_by_key(|sums| sums.kind);
+    all
+}
+
+impl StageSums {
+    fn add(&mut self, pairs: &BTreeMap<(RackId, RackId), RoundSum>) {
+        let mut out: BTreeMap<RackId, RoundSum> = BTreeMap::new();
+        let mut into: BTreeMap<RackId, RoundSum> = BTreeMap::new();
+        for ((from, to), sum) in pairs {
+            self.pair.entry((*from, *to)).or_default().push(*sum);
+            out.entry(*from).or_default().add(sum);
+            into.entry(*to).or_default().add(sum);
+        }
+        for (rack, sum) in out {
+            self.out.entry(rack).or_default().push(sum);
+        }
+        for (rack, sum) in into {
+            self.into.entry(rack).or_default().push(sum);
+        }
+    }
+}
+
+impl RoundSum {
+    fn add(&mut self, other: &Self) {
+        self.whole = other.whole;
+        self.measured += other.measured;
+        self.expected += other.expected;
+        self.flows += other.flows;
+    }
+}
+
+fn add_round(
+    sums: &mut BTreeMap<(RackId, RackId), RoundSum>,
+    inventory: &Inventory,
+    round: &RoundView<'_>,
+    expected: &[f64],
+) {
+    for ((row, rate), expected) in round.rates().zip(expected) {
+        if let Some(pair) = rack_pair(inventory, row.src, row.dst) {
+            sums.entry(pair).or_default().add(&RoundSum {
+                measured: rate,
+                expected: *expected,
+                flows: 1,
+                whole: round.whole,
+            });
+        }
+    }
+}
+
+/// What each flow of a round would do if only hosts limited it; a pair that was slow even with the path to itself
+/// (an unnoticed slow host, a bad member link) is expected to do no better in company.
+fn expected(
+    inventory: &Inventory,
+    round: &RoundView<'_>,
+    fit: &HostFit,
+    alone: &Alone,
+    reference: &Reference,
+) -> Vec<f64> {
+    let free = Paths::default();
+    let capacities = free
+        .with_measured_hosts(inventory, fit)
+        .or_else(|| Some(free.with_equal_hosts(inventory, reference.goodput_bits_per_sec?)));
+    let Some(capacities) = capacities else {
+        return vec![0.0; round.flows.len()];
+    };
+    max_min(&round.flows, inventory, &capacities)
+        .iter()
+        .zip(&round.flows)
+        .map(|(share, flow)| {
+            let slow_alone = alone.get(&(flow.src, flow.dst)).copied();
+            slow_alone.map_or(share.bits_per_sec, |alone| alone.min(share.bits_per_sec))
+        })
+        .collect()
+}
+
+/// Pairs across racks that were alone on their path and slower there than the others between the same racks.
+fn alone(observations: &Observations<'_>) -> Alone {
+    let inventory = observations.inventory();
+    let mut rates: BTreeMap<(HostId, HostId), Vec<f64>> = BTreeMap::new();
+    for round in observations.bulk().flat_map(|stage| &stage.rounds) {
+        let mut out: BTreeMap<RackId, u32> = BTreeMap::new();
+        let mut into: BTreeMap<RackId, u32> = BTreeMap::new();
+        for (from, to) in round
+            .records
+            .iter()
+            .filter_map(|r| rack_pair(inventory, r.src, r.dst))
+        {
+            *out.entry(from).or_default() += 1;
+            *into.entry(to).or_default() += 1;
+        }
+        for ((row, rate), solo) in round.rates().zip(&round.solo) {
+            let Some((from, to)) = rack_pair(inventory, row.src, row.dst) else {
+                continue;
+            };
+            if *solo && out.get(&from) == Some(&1) && into.get(&to) == Some(&1) {
+                rates.entry((row.src, row.dst)).or_default().push(rate);
+            }
+        }
+    }
+    let medians: Alone = rates
+        .iter()
+        .filter_map(|(pair, rates)| Some((*pair, median(rates)?)))
+        .collect();
+    let mut blocks: BTreeMap<(RackId, RackId), Vec<f64>> = BTreeMap::new();
+    for ((src, dst), rate) in &medians {
+        if let Some(pair) = rack_pair(inventory, *src, *dst) {
+            blocks.entry(pair).or_default().push(*rate);
+        }
+    }
+    let is_slow = |src: HostId, dst: HostId, rate: f64| {
+        rack_pair(inventory, src, dst)
+            .and_then(|pair| quantile(blocks.get(&pair)?, 0.75))
+            .is_some_and(|usual| rate < LIMITED_BELOW * usual)
+    };
+    medians
+        .into_iter()
+        .filter(|((src, dst), rate)| is_slow(*src, *dst, *rate))
+        .collect()
+}
+
+/// Goodput of a healthy host inside the rack, from the best source there is: permutations inside this rack, other
+/// lone flows inside it, flows inside other racks, a stated or believed NIC rate, a ramp's single sender.
+fn inside_rate(
+    observations: &Observations<'_>,
+    inside: &[Solo],
+    fit: &HostFit,
+    rack: RackId,
+    reference: &Reference,
+    ramp: &[RampPoint],
+) -> Option<Estimate> {
+    let inventory = observations.inventory();
+    let is_permutation = |solo: &Solo| {
+        matches!(
+            observations.stages[solo.stage].stage.pattern,
+            Pattern::Permutation
+        )
+    };
+    let of_rack: Vec<Solo> = inside
+        .iter()
+        .filter(|s| inventory.rack_of(s.src) == Some(rack))
+        .copied()
+        .collect();
+    let permuted: Vec<Solo> = of_rack
+        .iter()
+        .filter(|s| is_permutation(s))
+        .copied()
+        .collect();
+    [&permuted[..], &of_rack[..], inside]
+        .into_iter()
+        .find_map(|solos| healthy_rate(solos, fit))
+        .or_else(|| {
+            let goodput = reference
+                .goodput_bits_per_sec
+                .filter(|_| !reference.discovered)?;
+            Some(Estimate {
+                value: goodput,
+                low: None,
+                high: None,
+                samples: 0,
+            })
+        })
+        .or_else(|| median_estimate(&ramp.iter().find(|p| p.senders == 1)?.measured))
+}
+
+/// Median rate between healthy ends: none of the sides found slow, no pair below nine tenths of the better ones.
+fn healthy_rate(solos: &[Solo], fit: &HostFit) -> Option<Estimate> {
+    let mut cells: BTreeMap<(HostId, HostId), Vec<f64>> = BTreeMap::new();
+    for solo in solos {
+        let is_slow = fit.slow.contains_key(&Side::Tx(solo.src))
+            || fit.slow.contains_key(&Side::Rx(solo.dst));
+        if !is_slow {
+            cells
+                .entry((solo.src, solo.dst))
+                .or_default()
+                .push(solo.bits_per_sec);
+        }
+    }
+    let medians: Vec<f64> = cells.values().filter_map(|rates| median(rates)).collect();
+    let usual = quantile(&medians, 0.75)?;
+    let rates: Vec<f64> = cells
+        .values()
+        .filter(|rates| median(rates).is_some_and(|m| m >= LIMITED_BELOW * usual))
+        .flatten()
+        .copied()
+        .collect();
+    median_estimate(&rates)
+}
+
+/// One ordered rack pair under judgement.
+struct Judge<'a> {
+    inventory: &'a Inventory,
+    from: RackId,
+    to: RackId,
+    inside: Option<Estimate>,
+    points: &'a [RampPoint],
+}
+
+impl Judge<'_> {
+    fn result(&self, sums: &[StageSums], paths: &mut Paths) -> PairResult {
+        let pair = (self.from, self.to);
+        let chosen = sums.iter().find_map(|stage| {
+            let rounds = match stage.kind {
+                StageKind::EachPair => stage.pair.get(&pair)?,
+                _ => stage
+                    .out
+                    .get(&self.from)
+                    .filter(|_| stage.pair.contains_key(&pair))?,
+            };
+            Some((stage, usable(rounds)))
+        });
+        let mut result = PairResult {
+            analysis: self.empty(),
+            source: None,
+            merged: false,
+        };
+        ramp::describe(self.points, self.inside.as_ref(), &mut result.analysis);
+        let Some((stage, rounds)) = chosen else {
+            result.analysis.reason = Some("no traffic between these racks was measured".into());
+            return result;
+        };
+        result.source = Some((stage.name.clone(), rounds.len() as u32));
+        result.merged = stage.kind != StageKind::EachPair && self.inventory.racks.len() > 2;
+        self.decide(stage.kind, &rounds, &mut result, paths);
+        if result.merged && result.analysis.reason.is_none() {
+            let rack = self.inventory.rack_name(self.from);
+            result.analysis.reason = Some(format!(
+                "from {rack} to all other racks together: pairs were not measured apart"
+            ));
+        }
+        result
+    }
+
+    fn empty(&self) -> RackPairAnalysis {
+        RackPairAnalysis {
+            from: self.from,
+            to: self.to,
+            inside_bits_per_sec: self.inside,
+            across_bits_per_sec: None,
+            oversubscription: None,
+            limited: None,
+            ramp: Vec::new(),
+            knee_senders: None,
+            uplink_bits_per_sec: None,
+            reason: None,
+        }
+    }
+
+    fn decide(
+        &self,
+        kind: StageKind,
+        rounds: &[RoundSum],
+        result: &mut PairResult,
+        paths: &mut Paths,
+    ) {
+        let pair = (self.from, self.to);
+        let analysis = &mut result.analysis;
+        let flows = rounds.iter().map(|round| round.flows).max().unwrap_or(0);
+        let shares: Vec<f64> = rounds
+            .iter()
+            .filter(|r| r.expected > 0.0)
+            .map(|r| r.measured / r.expected)
+            .collect();
+        let (Some(inside), Some(share)) = (self.inside, median(&shares)) else {
+            analysis.reason = Some(
+                "nothing to compare with: no flow inside a rack was measured and no NIC rate is stated"
+                    .into(),
+            );
+            return;
+        };
+        let threshold = if kind == StageKind::Shared {
+            LIMITED_BELOW_SHARED
+        } else {
+            LIMITED_BELOW
+        };
+        if share < threshold {
+            let slowed: Vec<f64> = rounds
+                .iter()
+                .filter(|r| kind == StageKind::EachPair || r.measured < threshold * r.expected)
+                .map(|r| r.measured)
+                .collect();
+            analysis.across_bits_per_sec = median_estimate(&slowed);
+            let hosts = self.inventory.hosts_in(self.from).len() as f64;
+            analysis.oversubscription = analysis.across_bits_per_sec.and_then(|across| {
+                ratio_estimate(&scaled(&inside, hosts), &across, SYSTEMATIC).map(at_least_one)
+            });
+            analysis.limited = Some(true);
+            self.remember(result, paths);
+            return;
+        }
+        let sums: Vec<f64> = rounds.iter().map(|round| round.measured).collect();
+        analysis.across_bits_per_sec = median_estimate(&sums);
+        if f64::from(flows) < NEEDED_SENDERS * self.possible_senders(kind) {
+            paths.known.insert(pair, flows);
+            let hosts = self.inventory.hosts_in(self.from).len();
+            analysis.reason = Some(format!(
+                "never more than {flows} of {hosts} hosts sent across at once; a cross-rack test answers this"
+            ));
+            return;
+        }
+        paths.known.insert(pair, u32::MAX);
+        analysis.limited = Some(false);
+        analysis.oversubscription = none_found(&shares);
+    }
+
+    /// How many flows can leave the rack at once without two meeting at a host.
+    fn possible_senders(&self, kind: StageKind) -> f64 {
+        let own = self.inventory.hosts_in(self.from).len();
+        let others = match kind {
+            StageKind::EachPair => self.inventory.hosts_in(self.to).len(),
+            _ => self.inventory.hosts.len() - own,
+        };
+        own.min(others) as f64
+    }
+
+    fn remember(&self, result: &PairResult, paths: &mut Paths) {
+        paths.known.insert((self.from, self.to), u32::MAX);
+        let Some(across) = result.analysis.across_bits_per_sec else {
+            return;
+        };
+        if result.merged {
+            paths.up.insert(self.from, across.value);
+        } else {
+            paths.pair.insert((self.from, self.to), across.value);
+        }
+    }
+}
+
+/// Rounds in which every flow was measured, unless those are the lesser part.
+fn usable(rounds: &[RoundSum]) -> Vec<RoundSum> {
+    let whole: Vec<RoundSum> = rounds.iter().filter(|round| round.whole).copied().collect();
+    if 2 * whole.len() >= rounds.len() {
+        whole
+    } else {
+        rounds.to_vec()
+    }
+}
+
+/// A path cannot be undersubscribed by this measure: hosts send no faster than their NICs.
+fn at_least_one(estimate: Estimate) -> Estimate {
+    Estimate {
+        value: estimate.value.max(1.0),
+        low: estimate.low.map(|v| v.max(1.0)),
+        high: estimate.high.map(|v| v.max(1.0)),
+        samples: estimate.samples,
+    }
+}
+
+/// The bound when no limit was found: what is missing to the hosts' own rate. Its low end is 1, as nothing says more.
+fn none_found(shares: &[f64]) -> Option<Estimate> {
+    let ratios: Vec<f64> = shares
+        .iter()
+        .filter(|s| **s > 0.0)
+        .map(|share| 1.0 / share)
+        .collect();
+    let estimate = median_estimate(&ratios)?;
+    Some(at_least_one(Estimate {
+        low: estimate.low.map(|_| 1.0),
+        high: estimate.high.map(|high| high * (1.0 + SYSTEMATIC)),
+        ..estimate
+    }))
+}
+
+/// Capacities that rack pairs share: measured with all racks active, else taken to be the greatest of a rack's pairs
+/// when every one of them is limited, the cautious reading that accuses nobody.
+fn shared_capacities(inventory: &Inventory, sums: &[StageSums], paths: &mut Paths) {
+    if inventory.racks.len() < 3 {
+        return;
+    }
+    let all = sums.iter().find(|stage| stage.kind == StageKind::All);
+    for rack in inventory.rack_ids() {
+        let others: BTreeSet<RackId> = inventory
+            .rack_ids()
+            .filter(|other| *other != rack)
+            .collect();
+        let out = others
+            .iter()
+            .map(|other| paths.pair.get(&(rack, *other)).copied());
+        let greatest_out = greatest(out.collect::<Option<Vec<f64>>>());
+        let into = others
+            .iter()
+            .map(|other| paths.pair.get(&(*other, rack)).copied());
+        let greatest_into = greatest(into.collect::<Option<Vec<f64>>>());
+        let measured_out = all.and_then(|stage| limited_sum(stage.out.get(&rack)?));
+        let measured_into = all.and_then(|stage| limited_sum(stage.into.get(&rack)?));
+        if let Some(up) = measured_out.or(greatest_out) {
+            paths.up.entry(rack).or_insert(up);
+        }
+        if let Some(down) = measured_into.or(greatest_into) {
+            paths.down.entry(rack).or_insert(down);
+        }
+    }
+}
+
+fn greatest(values: Option<Vec<f64>>) -> Option<f64> {
+    values?.into_iter().max_by(f64::total_cmp)
+}
+
+fn limited_sum(rounds: &[RoundSum]) -> Option<f64> {
+    let rounds = usable(rounds);
+    let shares: Vec<f64> = rounds
+        .iter()
+        .filter(|r| r.expected > 0.0)
+        .map(|r| r.measured / r.expected)
+        .collect();
+    let sums: Vec<f64> = rounds.iter().map(|round| round.measured).collect();
+    (median(&shares)? < LIMITED_BELOW)
+        .then(|| median(&sums))
+        .flatten()
+}

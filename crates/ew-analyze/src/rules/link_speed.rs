@@ -1,0 +1,104 @@
+//! A link came up slower than its peers' or than stated.
+
+use super::slow_host::{rate_quantity, side_evidence};
+use super::{Case, evidence};
+use crate::basis::{data_interface, most_common};
+use crate::capacity::Side;
+use ew_model::HostId;
+use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::units::format_bits_per_sec;
+
+/// A speed counts as lower below this share of the other.
+const LOWER: f64 = 0.99;
+/// A measured rate above this share of the link's own payload rate is explained by the link speed.
+const EXPLAINED: f64 = 0.7;
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let hosts = case.observations.inventory().host_ids();
+    hosts.filter_map(|host| finding(case, host)).collect()
+}
+
+/// Whether the link speed alone accounts for a slow host, so that no other rule needs to name it.
+pub(super) fn explains(case: &Case<'_>, host: HostId) -> bool {
+    let Some((speed, _)) = lower_speed(case, host) else {
+        return false;
+    };
+    let own = EXPLAINED * speed * case.reference.basis.efficiency;
+    let slow = &case.network.fit.slow;
+    [Side::Tx(host), Side::Rx(host)]
+        .iter()
+        .filter_map(|side| slow.get(side))
+        .all(|side| side.rate.value >= own)
+}
+
+/// The host's link speed and what it should be, when it is lower.
+fn lower_speed(case: &Case<'_>, host: HostId) -> Option<(f64, f64)> {
+    let run = case.observations.run;
+    let speed_of = |host| {
+        data_interface(run, host)?
+            .speed_bits_per_sec
+            .filter(|speed: &f64| *speed > 0.0)
+    };
+    let speeds = run.manifest.inventory.host_ids().filter_map(speed_of);
+    let usual = most_common(speeds.map(|speed| speed.round() as u64)).map(|speed| speed as f64);
+    let wanted = run.plan.expect.nic_bits_per_sec.or(usual)?;
+    let speed = speed_of(host)?;
+    (speed < LOWER * wanted).then_some((speed, wanted))
+}
+
+fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
+    let (speed, wanted) = lower_speed(case, host)?;
+    let run = case.observations.run;
+    let name = run.manifest.inventory.name(host);
+    let interface = data_interface(run, host)?;
+    let whose = match run.plan.expect.nic_bits_per_sec {
+        Some(_) => "stated",
+        None => "usual here",
+    };
+    let mut facts = vec![evidence(
+        format!(
+            "{} reports {}, {} duplex",
+            interface.name,
+            format_bits_per_sec(speed),
+            interface.duplex.as_deref().unwrap_or("unknown"),
+        ),
+        format!("events.jsonl: host-up of {name}, interfaces"),
+    )];
+    facts.extend(side_evidence(case, host));
+    Some(Finding {
+        severity: Severity::Fault,
+        subject: Subject::Host { host },
+        cause: Cause::LinkSpeed,
+        sentence: format!(
+            "{name}'s link came up at {} where {} is {whose}{}",
+            format_bits_per_sec(speed),
+            format_bits_per_sec(wanted),
+            consequence(case, host),
+        ),
+        measured: Some(rate_quantity(speed)),
+        expected: Some(rate_quantity(wanted)),
+        confidence: 0.95,
+        evidence: facts,
+        hint: format!(
+            "look at `ethtool {}` on {name} (advertised and partner's modes), then cable, transceiver and the switch \
+             port's configured speed",
+            interface.name
+        ),
+    })
+}
+
+/// What the low speed did to the host's rates, when it did.
+fn consequence(case: &Case<'_>, host: HostId) -> String {
+    let slow = &case.network.fit.slow;
+    let rate = |side| {
+        slow.get(&side)
+            .map(|slow| format_bits_per_sec(slow.rate.value))
+    };
+    match (rate(Side::Tx(host)), rate(Side::Rx(host))) {
+        (Some(tx), Some(rx)) if tx == rx => format!(": it sends and receives at {tx}"),
+        (Some(tx), Some(rx)) => format!(": it sends at {tx} and receives at {rx}"),
+        (Some(tx), None) => format!(": it sends at {tx}"),
+        (None, Some(rx)) => format!(": it receives at {rx}"),
+        (None, None) => String::new(),
+    }
+}

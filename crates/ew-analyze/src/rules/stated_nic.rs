@@ -1,0 +1,102 @@
+//! A host does less than the NIC rate that was stated.
+
+use super::slow_host::rate_quantity;
+use super::{Case, evidence};
+use crate::basis::basis_words;
+use crate::capacity::{LEAST_EFFECT, Side};
+use crate::stats::{confidence, log_half_width, median_estimate};
+use crate::words::{host_list, quantity};
+use ew_model::HostId;
+use ew_model::analysis::Estimate;
+use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::units::format_bits_per_sec;
+
+/// Without an interval the figure must be this far below.
+const LEAST_EFFECT_UNSURE: f64 = 0.10;
+
+/// One finding for the hosts that stay below the statement and are not slow against their peers: those have
+/// findings of their own.
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let Some(stated) = case.observations.run.plan.expect.nic_bits_per_sec else {
+        return Vec::new();
+    };
+    let efficiency = case.reference.basis.efficiency;
+    let below: Vec<(HostId, Estimate)> = case
+        .observations
+        .inventory()
+        .host_ids()
+        .filter_map(|host| Some((host, below(case, host, stated * efficiency)?)))
+        .collect();
+    let values: Vec<f64> = below.iter().map(|(_, rate)| rate.value).collect();
+    let Some(middle) = median_estimate(&values) else {
+        return Vec::new();
+    };
+    vec![finding(case, stated, &below, middle)]
+}
+
+/// The host's slower side, when it is surely below what the stated NIC gives.
+fn below(case: &Case<'_>, host: HostId, goodput: f64) -> Option<Estimate> {
+    let fit = &case.network.fit;
+    let sides = [Side::Tx(host), Side::Rx(host)];
+    if sides.iter().any(|side| fit.slow.contains_key(side)) {
+        return None;
+    }
+    sides
+        .into_iter()
+        .filter_map(|side| fit.side_rate(side))
+        .filter(|rate| match rate.high {
+            Some(high) => high < (1.0 - LEAST_EFFECT) * goodput,
+            None => rate.value < (1.0 - LEAST_EFFECT_UNSURE) * goodput,
+        })
+        .min_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+fn finding(
+    case: &Case<'_>,
+    stated: f64,
+    below: &[(HostId, Estimate)],
+    middle: Estimate,
+) -> Finding {
+    let inventory = case.observations.inventory();
+    let goodput = stated * case.reference.basis.efficiency;
+    let all = below.len() == inventory.hosts.len();
+    let who = if all {
+        format!("all {} hosts stay", below.len())
+    } else {
+        let names = host_list(inventory, below.iter().map(|(host, _)| *host));
+        format!(
+            "{names} {}",
+            if below.len() == 1 { "stays" } else { "stay" }
+        )
+    };
+    let (subject, half_width) = match below {
+        [(host, rate)] => (Subject::Host { host: *host }, log_half_width(rate, 0.1)),
+        _ => (Subject::Run, log_half_width(&middle, 0.1)),
+    };
+    Finding {
+        severity: Severity::Fault,
+        subject,
+        cause: Cause::SlowHost,
+        sentence: format!(
+            "{who} below the stated NIC rate: {} of payload where {} gives {}",
+            format_bits_per_sec(middle.value),
+            format_bits_per_sec(stated),
+            format_bits_per_sec(goodput),
+        ),
+        measured: Some(quantity(&middle, "bits_per_sec")),
+        expected: Some(rate_quantity(goodput)),
+        confidence: confidence((middle.value.max(1.0) / goodput).ln(), half_width),
+        evidence: vec![evidence(
+            format!(
+                "median of the slower direction of {} hosts: {}; held against {}",
+                below.len(),
+                format_bits_per_sec(middle.value),
+                basis_words(&case.reference.basis).unwrap_or_default(),
+            ),
+            "flows.parquet: lone flows that no path between racks limits".into(),
+        )],
+        hint: "check the stated rate, the negotiated link speed (`ethtool`), and whether one TCP stream can fill the \
+               link (`--set streams=4`)"
+            .into(),
+    }
+}

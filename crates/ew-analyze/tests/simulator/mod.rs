@@ -1,0 +1,288 @@
+//! A cluster that exists only as numbers: true capacities, a plan, weighted max-min sharing with noise. It knows the
+//! truth, so the analysis can be held against it. It shares no code with the expectation under test.
+
+use ew_model::facts::{HostFacts, InterfaceFacts};
+use ew_model::plan::{Flow, RoundIndex, Stage, StageIndex};
+use ew_model::record::{
+    EndRecord, FlowOutcome, FlowRecord, Interval, LatencySummary, StreamRecord, TcpInfo,
+};
+use ew_model::run::{Outcome, Run, RunManifest};
+use ew_model::scenario::WorkloadKind;
+use ew_model::{Host, HostId, Inventory, Plan, Rack, RackId};
+use std::collections::BTreeMap;
+
+/// Payload a 200 Mb/s lab link carries.
+pub const GOODPUT: f64 = 200e6 * 1448.0 / 1514.0;
+
+/// SplitMix64.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Roughly normal, sigma 1.
+    fn bell(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+}
+
+/// The truth about a cluster.
+#[derive(Clone)]
+pub struct Truth {
+    pub inventory: Inventory,
+    pub tx: Vec<f64>,
+    pub rx: Vec<f64>,
+    pub up: Vec<f64>,
+    pub down: Vec<f64>,
+    /// Ordered pairs with a bad member link.
+    pub pair: BTreeMap<(HostId, HostId), f64>,
+    pub noise: f64,
+    /// Probability of a flow that is off by up to 20 % for no reason.
+    pub hiccups: f64,
+    /// From this moment on (stage, round) the host is dead.
+    pub dies: Option<(HostId, usize, usize)>,
+    pub link_speeds: BTreeMap<HostId, f64>,
+}
+
+impl Truth {
+    /// Racks of the given sizes, uplinks so narrow that the rack is oversubscribed `ratio`:1.
+    pub fn new(sizes: &[usize], ratio: f64) -> Self {
+        let mut hosts = Vec::new();
+        for (rack, size) in sizes.iter().enumerate() {
+            for host in 0..*size {
+                hosts.push(Host {
+                    name: format!("r{}h{}", rack + 1, host + 1),
+                    address: format!("198.18.{}.{}", rack + 1, host + 1).parse().ok(),
+                    rack: Some(RackId(rack as u32)),
+                });
+            }
+        }
+        let racks = (1..=sizes.len())
+            .map(|r| Rack {
+                name: format!("rack{r}"),
+            })
+            .collect();
+        let up: Vec<f64> = sizes.iter().map(|n| *n as f64 * GOODPUT / ratio).collect();
+        Self {
+            tx: vec![GOODPUT; hosts.len()],
+            rx: vec![GOODPUT; hosts.len()],
+            down: up.clone(),
+            up,
+            pair: BTreeMap::new(),
+            noise: 0.02,
+            hiccups: 0.01,
+            dies: None,
+            link_speeds: BTreeMap::new(),
+            inventory: Inventory { hosts, racks },
+        }
+    }
+
+    pub fn host(&self, name: &str) -> HostId {
+        self.inventory.find(name).unwrap_or(HostId(u32::MAX))
+    }
+
+    /// Runs a plan over the cluster.
+    pub fn run(&self, scenario: ew_model::Scenario, plan: Plan, seed: u64) -> Run {
+        let mut dice = Dice(seed ^ 0xD1CE);
+        let mut flows = Vec::new();
+        for (s, stage) in plan.stages.iter().enumerate() {
+            for r in 0..stage.rounds.len() {
+                flows.extend(self.round(stage, s, r, &mut dice));
+            }
+        }
+        let mut lost = BTreeMap::new();
+        if let Some((host, _, _)) = self.dies {
+            lost.insert(host, "control link closed".to_owned());
+        }
+        Run {
+            manifest: RunManifest {
+                format_version: 1,
+                id: "simulated".into(),
+                version: "0".into(),
+                started_unix_ns: 0,
+                finished_unix_ns: None,
+                fleet: "simulated".into(),
+                command: Vec::new(),
+                scenario,
+                inventory: self.inventory.clone(),
+                seed,
+                plan_hash: String::new(),
+                outcome: Outcome::Complete,
+                controller_peak_bytes: None,
+                controller_cpu_ns: None,
+            },
+            plan,
+            facts: self.facts(),
+            failed: BTreeMap::new(),
+            lost,
+            flows,
+            clock_error_ns: BTreeMap::new(),
+            samples: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+            warnings: Vec::new(),
+            unclean: Vec::new(),
+        }
+    }
+
+    fn facts(&self) -> BTreeMap<HostId, HostFacts> {
+        let facts = |host: HostId| HostFacts {
+            kernel: "6.12".into(),
+            interfaces: vec![InterfaceFacts {
+                name: "eth0".into(),
+                mtu_bytes: Some(1500),
+                driver: Some("veth".into()),
+                speed_bits_per_sec: self.link_speeds.get(&host).copied(),
+                addresses: self.inventory.host(host).address.into_iter().collect(),
+                up: true,
+                ..InterfaceFacts::default()
+            }],
+            ..HostFacts::default()
+        };
+        self.inventory
+            .host_ids()
+            .map(|host| (host, facts(host)))
+            .collect()
+    }
+
+    fn is_dead(&self, host: HostId, stage: usize, round: usize) -> bool {
+        self.dies
+            .is_some_and(|(dead, s, r)| dead == host && (stage, round) >= (s, r))
+    }
+
+    fn round(&self, stage: &Stage, s: usize, r: usize, dice: &mut Dice) -> Vec<FlowRecord> {
+        let round = &stage.rounds[r];
+        let alive: Vec<&Flow> = round
+            .flows
+            .iter()
+            .filter(|f| !self.is_dead(f.src, s, r) && !self.is_dead(f.dst, s, r))
+            .collect();
+        let mut rates = self.shares(&alive, dice).into_iter();
+        let mut record = |flow: &Flow, dice: &mut Dice| {
+            let dead = self.is_dead(flow.src, s, r) || self.is_dead(flow.dst, s, r);
+            let rate = if dead { None } else { rates.next() };
+            let mut noise = 1.0 + self.noise * dice.bell();
+            if dice.unit() < self.hiccups {
+                noise *= 0.8 + 0.4 * dice.unit();
+            }
+            let rate = rate.map(|rate| (rate * noise).min(1.002 * rate.max(GOODPUT)));
+            let ends = rate.map(|rate| ends(stage, rate, dice));
+            FlowRecord {
+                stage: StageIndex(s as u32),
+                round: RoundIndex(r as u32),
+                flow: flow.id,
+                sample: round.sample,
+                src: flow.src,
+                dst: flow.dst,
+                outcome: match ends {
+                    Some(_) => FlowOutcome::Measured,
+                    None => FlowOutcome::Missing {
+                        reason: "host was lost".into(),
+                    },
+                },
+                sender: ends.clone().map(|ends| ends.0),
+                receiver: ends.map(|ends| ends.1),
+            }
+        };
+        round.flows.iter().map(|flow| record(flow, dice)).collect()
+    }
+
+    /// Weighted max-min by water filling: TCP splits a bottleneck unevenly.
+    fn shares(&self, flows: &[&Flow], dice: &mut Dice) -> Vec<f64> {
+        let weights: Vec<f64> = flows.iter().map(|_| 0.5 + dice.unit()).collect();
+        let mut left: BTreeMap<(u8, u32, u32), f64> = BTreeMap::new();
+        let ways: Vec<Vec<(u8, u32, u32)>> = flows
+            .iter()
+            .map(|flow| {
+                let (src, dst) = (flow.src, flow.dst);
+                let mut way = vec![(0, src.0, 0), (1, dst.0, 0)];
+                left.insert((0, src.0, 0), self.tx[src.index()]);
+                left.insert((1, dst.0, 0), self.rx[dst.index()]);
+                if let Some(limit) = self.pair.get(&(src, dst)) {
+                    way.push((4, src.0, dst.0));
+                    left.insert((4, src.0, dst.0), *limit);
+                }
+                if let (Some(a), Some(b)) =
+                    (self.inventory.rack_of(src), self.inventory.rack_of(dst))
+                {
+                    if a != b {
+                        way.extend([(2, a.0, 0), (3, b.0, 0)]);
+                        left.insert((2, a.0, 0), self.up[a.index()]);
+                        left.insert((3, b.0, 0), self.down[b.index()]);
+                    }
+                }
+                way
+            })
+            .collect();
+        let mut rates: Vec<Option<f64>> = vec![None; flows.len()];
+        while rates.iter().any(Option::is_none) {
+            let open = |at: &(u8, u32, u32)| -> f64 {
+                (0..flows.len())
+                    .filter(|f| rates[*f].is_none() && ways[*f].contains(at))
+                    .map(|f| weights[f])
+                    .sum()
+            };
+            let tightest = left
+                .iter()
+                .map(|(at, left)| (*at, left / open(at)))
+                .filter(|(_, level)| level.is_finite())
+                .min_by(|a, b| a.1.total_cmp(&b.1));
+            let Some((at, level)) = tightest else { break };
+            for f in 0..flows.len() {
+                if rates[f].is_none() && ways[f].contains(&at) {
+                    let rate = level.max(0.0) * weights[f];
+                    rates[f] = Some(rate);
+                    for resource in &ways[f] {
+                        *left.entry(*resource).or_default() -= rate;
+                    }
+                }
+            }
+        }
+        rates.into_iter().map(|rate| rate.unwrap_or(0.0)).collect()
+    }
+}
+
+fn ends(stage: &Stage, rate: f64, dice: &mut Dice) -> (EndRecord, EndRecord) {
+    let bytes = (rate * stage.duration_ns as f64 / 8e9) as u64;
+    let rtt = 50_000 + (100_000.0 * dice.unit()) as u64;
+    let is_rr = stage.workload.kind == WorkloadKind::TcpRr;
+    let parts = (stage.duration_ns / 100_000_000).max(1);
+    let receiver = EndRecord {
+        bytes,
+        window_ns: stage.duration_ns,
+        intervals: (0..parts)
+            .map(|i| Interval {
+                offset_ns: i * stage.duration_ns / parts,
+                length_ns: stage.duration_ns / parts,
+                bytes: bytes / parts,
+            })
+            .collect(),
+        ..EndRecord::default()
+    };
+    let sender = EndRecord {
+        start_skew_ns: (100_000.0 * (dice.unit() - 0.5)) as i64,
+        intervals: Vec::new(),
+        streams: vec![StreamRecord {
+            bytes,
+            tcp_info: Some(TcpInfo {
+                timestamps: true,
+                rtt_us: 900,
+                ..TcpInfo::default()
+            }),
+            retransmits: Some(3),
+            ..StreamRecord::default()
+        }],
+        latency: is_rr.then_some(LatencySummary {
+            count: 100,
+            p50_ns: rtt,
+            ..LatencySummary::default()
+        }),
+        ..receiver.clone()
+    };
+    (sender, receiver)
+}

@@ -1,0 +1,495 @@
+//! The analysis held against simulated clusters whose truth is known. Seeds 0..20 were looked at while the rules were
+//! written; the assertions run on others.
+
+mod simulator;
+
+use ew_model::analysis::HostState;
+use ew_model::finding::{Cause, Finding, Severity, Subject, VerdictStatus};
+use ew_model::record::FlowOutcome;
+use ew_model::{Analysis, HostId, Plan, Run, Scenario};
+use simulator::{GOODPUT, Truth};
+
+/// The built-in `qualify`, as the user gets it.
+fn scenario(name: &str, overrides: &[&str]) -> Scenario {
+    let text = ew_plan::scenario::builtin(name).unwrap_or_default();
+    let overrides: Vec<String> = overrides.iter().map(|o| (*o).to_owned()).collect();
+    match ew_plan::scenario::parse(text, name, &overrides) {
+        Ok(scenario) => scenario,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn run(truth: &Truth, name: &str, overrides: &[&str], seed: u64) -> Run {
+    let scenario = scenario(name, overrides);
+    let plan: Plan = match ew_plan::plan(&scenario, &truth.inventory, seed) {
+        Ok(plan) => plan,
+        Err(error) => panic!("{error}"),
+    };
+    truth.run(scenario, plan, seed)
+}
+
+fn qualify(truth: &Truth, seed: u64) -> Analysis {
+    ew_analyze::analyze(&run(truth, "qualify", &[], seed))
+}
+
+/// Findings that accuse a host, a pair or a path.
+fn accusations(analysis: &Analysis) -> Vec<&Finding> {
+    let is_accusation = |finding: &&Finding| finding.severity > Severity::Info;
+    analysis
+        .verdict
+        .findings
+        .iter()
+        .filter(is_accusation)
+        .collect()
+}
+
+/// Hosts named slow, with the cause.
+fn slow_hosts(analysis: &Analysis) -> Vec<(String, Cause)> {
+    let slow = analysis
+        .verdict
+        .findings
+        .iter()
+        .filter_map(|finding| match finding.subject {
+            Subject::Host { host } => {
+                Some((analysis.run.inventory.name(host).to_owned(), finding.cause))
+            }
+            _ => None,
+        });
+    slow.collect()
+}
+
+fn check_oversubscription(sizes: &[usize], truth_ratio: f64, seeds: std::ops::Range<u64>) {
+    let truth = Truth::new(sizes, truth_ratio);
+    for seed in seeds {
+        let analysis = qualify(&truth, seed);
+        assert_eq!(analysis.rack_pairs.len(), sizes.len() * (sizes.len() - 1));
+        for pair in &analysis.rack_pairs {
+            let what = format!("{sizes:?} {truth_ratio}:1 seed {seed}: {pair:?}");
+            let ratio = pair.oversubscription.expect(&what);
+            assert!((ratio.value / truth_ratio - 1.0).abs() < 0.1, "{what}");
+            assert!(ratio.low.expect(&what) <= truth_ratio, "{what}");
+            assert!(ratio.high.expect(&what) >= truth_ratio, "{what}");
+            assert_eq!(pair.limited, Some(truth_ratio > 1.0), "{what}");
+            assert!(!pair.ramp.is_empty(), "{what}");
+            let knee = sizes[0] as f64 / truth_ratio;
+            if truth_ratio > 1.0 {
+                assert!(
+                    (pair.knee_senders.expect(&what) / knee - 1.0).abs() < 0.15,
+                    "{what}"
+                );
+            } else {
+                assert_eq!(pair.knee_senders, None, "{what}");
+            }
+        }
+        assert!(
+            slow_hosts(&analysis).is_empty(),
+            "{:?}",
+            slow_hosts(&analysis)
+        );
+        if truth_ratio > 1.0 {
+            assert_eq!(
+                analysis.verdict.findings.len(),
+                1,
+                "{:#?}",
+                analysis.verdict
+            );
+            assert_eq!(analysis.verdict.findings[0].cause, Cause::Uplink);
+            assert_eq!(analysis.verdict.status, VerdictStatus::AsExpected);
+        }
+    }
+}
+
+#[test]
+fn oversubscription_of_two_racks_of_four() {
+    for ratio in [1.0, 2.0, 4.0, 8.0] {
+        check_oversubscription(&[4, 4], ratio, 100..130);
+    }
+}
+
+#[test]
+fn oversubscription_of_three_racks_of_three() {
+    for ratio in [1.0, 2.0, 4.0, 8.0] {
+        check_oversubscription(&[3, 3, 3], ratio, 200..230);
+    }
+}
+
+#[test]
+fn a_slow_host_is_named_with_its_side_and_nobody_else() {
+    for (sizes, ratio) in [
+        (&[4, 4][..], 1.0),
+        (&[4, 4], 4.0),
+        (&[3, 3, 3], 1.0),
+        (&[3, 3, 3], 8.0),
+    ] {
+        for seed in 300..330 {
+            for cause in [Cause::SlowHost, Cause::SlowSender, Cause::SlowReceiver] {
+                let mut truth = Truth::new(sizes, ratio);
+                let name = if seed % 2 == 0 { "r2h3" } else { "r1h1" };
+                let host = truth.host(name).index();
+                if cause != Cause::SlowReceiver {
+                    truth.tx[host] = GOODPUT / 2.0;
+                }
+                if cause != Cause::SlowSender {
+                    truth.rx[host] = GOODPUT / 2.0;
+                }
+                let analysis = qualify(&truth, seed);
+                let what = format!(
+                    "{sizes:?} {ratio} {cause:?} {seed}: {:#?}",
+                    analysis.verdict
+                );
+                assert_eq!(
+                    slow_hosts(&analysis),
+                    vec![(name.to_owned(), cause)],
+                    "{what}"
+                );
+                let expected = if ratio > 1.0 { 2 } else { 1 };
+                assert_eq!(accusations(&analysis).len(), expected, "{what}");
+                assert_eq!(analysis.verdict.status, VerdictStatus::Worse);
+                assert!(analysis.verdict.sentence.starts_with(name), "{what}");
+                for pair in &analysis.rack_pairs {
+                    let found = pair.oversubscription.expect(&what);
+                    assert!((found.value / ratio - 1.0).abs() < 0.1, "{what} {pair:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_clean_network_accuses_nobody() {
+    for seed in 1000..1200 {
+        for sizes in [&[4, 4][..], &[3, 3, 3], &[2, 2]] {
+            let mut truth = Truth::new(sizes, 1.0);
+            truth.noise = 0.03;
+            let analysis = qualify(&truth, seed);
+            assert!(
+                accusations(&analysis).is_empty(),
+                "{sizes:?} {seed}: {:#?}",
+                analysis.verdict
+            );
+            assert_eq!(analysis.verdict.status, VerdictStatus::NothingWrong);
+            assert!(analysis.verdict.sentence.starts_with("nothing wrong found"));
+        }
+    }
+}
+
+#[test]
+fn random_picks_with_collisions_accuse_nobody() {
+    let mut collisions = 0;
+    for seed in 2000..2200 {
+        let truth = Truth::new(&[4, 4], 1.0);
+        let analysis = ew_analyze::analyze(&random_run(&truth, seed));
+        assert!(
+            accusations(&analysis).is_empty(),
+            "{seed}: {:#?}",
+            analysis.verdict
+        );
+        collisions += analysis.stages[0]
+            .random_collisions
+            .expect("a random stage");
+    }
+    assert!(
+        collisions > 100,
+        "{collisions} collisions: the generator does not collide"
+    );
+}
+
+/// The random-target loop alone, nothing else to learn from.
+fn random_run(truth: &Truth, seed: u64) -> Run {
+    use ew_model::scenario::{Pattern, Pick, RackScope, Senders};
+    let mut scenario = scenario("qualify", &[]);
+    scenario
+        .tests
+        .retain(|test| matches!(test.pattern, Pattern::CrossRack { .. }));
+    scenario.tests.truncate(1);
+    scenario.tests[0].pattern = Pattern::CrossRack {
+        pick: Pick::Random { lanes: 3 },
+        senders: Senders::All,
+        scope: RackScope::All,
+    };
+    let plan = ew_plan::plan(&scenario, &truth.inventory, seed).expect("a plan");
+    truth.run(scenario, plan, seed)
+}
+
+#[test]
+fn unequal_racks_are_scaled_to_the_sending_rack() {
+    for seed in 400..420 {
+        let mut truth = Truth::new(&[5, 3], 1.0);
+        truth.up = vec![GOODPUT, GOODPUT];
+        truth.down = truth.up.clone();
+        let analysis = qualify(&truth, seed);
+        for pair in &analysis.rack_pairs {
+            let hosts = if pair.from.0 == 0 { 5.0 } else { 3.0 };
+            let ratio = pair.oversubscription.expect("a ratio");
+            assert!((ratio.value / hosts - 1.0).abs() < 0.1, "{seed}: {pair:?}");
+            assert!(ratio.low.expect("low") <= hosts && hosts <= ratio.high.expect("high"));
+        }
+    }
+}
+
+#[test]
+fn two_slow_hosts_are_both_named() {
+    for seed in 500..530 {
+        let mut truth = Truth::new(&[4, 4], 2.0);
+        let (a, b) = (truth.host("r1h2").index(), truth.host("r2h4").index());
+        truth.rx[a] = 0.6 * GOODPUT;
+        truth.tx[b] = 0.4 * GOODPUT;
+        truth.rx[b] = 0.4 * GOODPUT;
+        let analysis = qualify(&truth, seed);
+        let mut slow = slow_hosts(&analysis);
+        slow.sort_by(|a, b| a.0.cmp(&b.0));
+        let expected = vec![
+            ("r1h2".to_owned(), Cause::SlowReceiver),
+            ("r2h4".to_owned(), Cause::SlowHost),
+        ];
+        assert_eq!(slow, expected, "{seed}: {:#?}", analysis.verdict);
+    }
+}
+
+#[test]
+fn a_slow_direction_of_one_pair_accuses_the_pair_only() {
+    for seed in 600..620 {
+        let mut truth = Truth::new(&[4, 4], 1.0);
+        let pair = (truth.host("r1h1"), truth.host("r1h3"));
+        truth.pair.insert(pair, 0.4 * GOODPUT);
+        let analysis = qualify(&truth, seed);
+        let found = accusations(&analysis);
+        assert_eq!(found.len(), 1, "{:#?}", analysis.verdict);
+        assert_eq!(
+            found[0].subject,
+            Subject::Pair {
+                src: pair.0,
+                dst: pair.1
+            }
+        );
+    }
+}
+
+#[test]
+fn a_lost_host_is_named_and_never_zero() {
+    for seed in 700..710 {
+        let mut truth = Truth::new(&[4, 4], 1.0);
+        let dead = truth.host("r2h2");
+        let whole = run(&truth, "qualify", &[], seed);
+        let mesh = whole
+            .plan
+            .stages
+            .iter()
+            .position(|stage| stage.name == "mesh")
+            .expect("a mesh");
+        truth.dies = Some((dead, mesh, whole.plan.stages[mesh].rounds.len() / 2));
+        let analysis = qualify(&truth, seed);
+        assert_eq!(analysis.verdict.status, VerdictStatus::Partial);
+        assert!(
+            analysis.verdict.sentence.contains("r2h2"),
+            "{}",
+            analysis.verdict.sentence
+        );
+        assert!(
+            analysis
+                .verdict
+                .findings
+                .iter()
+                .any(|f| f.cause == Cause::HostMissing)
+        );
+        assert!(
+            analysis
+                .verdict
+                .findings
+                .iter()
+                .any(|f| f.cause == Cause::CellsMissing)
+        );
+        assert!(matches!(
+            analysis.hosts[dead.index()].state,
+            HostState::Lost { .. }
+        ));
+        let missing: Vec<_> = analysis
+            .cells
+            .iter()
+            .filter(|c| c.bits_per_sec.is_none())
+            .collect();
+        assert!(!missing.is_empty());
+        for cell in missing {
+            assert!(cell.src == dead || cell.dst == dead);
+            assert!(cell.missing.is_some());
+        }
+        assert!(
+            analysis
+                .cells
+                .iter()
+                .all(|cell| cell.bits_per_sec != Some(0.0))
+        );
+        let accused = |f: &&Finding| {
+            !matches!(f.cause, Cause::HostMissing | Cause::CellsMissing)
+                && f.severity > Severity::Info
+        };
+        assert_eq!(analysis.verdict.findings.iter().find(accused), None);
+    }
+}
+
+#[test]
+fn repaired_cells_are_not_missing() {
+    let truth = Truth::new(&[4, 4], 1.0);
+    let mut run = run(&truth, "qualify", &[], 42);
+    let mesh = run
+        .plan
+        .stages
+        .iter()
+        .position(|stage| stage.name == "mesh")
+        .expect("a mesh");
+    let rounds = run.plan.stages[mesh].rounds.len() as u32;
+    let next = ew_plan::plan::next_flow_id(&run.plan);
+    let at = run
+        .flows
+        .iter()
+        .position(|row| row.stage.0 == mesh as u32)
+        .expect("a row");
+    let mut repaired = run.flows[at].clone();
+    repaired.round.0 = rounds;
+    repaired.flow = next;
+    run.flows[at].outcome = FlowOutcome::Missing {
+        reason: "cut".into(),
+    };
+    run.flows[at].receiver = None;
+    assert_eq!(
+        ew_analyze::analyze(&run).verdict.status,
+        VerdictStatus::Partial
+    );
+    run.flows.push(repaired);
+    let analysis = ew_analyze::analyze(&run);
+    assert_eq!(
+        analysis.verdict.status,
+        VerdictStatus::NothingWrong,
+        "{:#?}",
+        analysis.verdict
+    );
+    assert_eq!(analysis.stages[mesh].missing, 0);
+}
+
+#[test]
+fn nothing_measured_is_not_determined() {
+    let truth = Truth::new(&[4, 4], 1.0);
+    let mut run = run(&truth, "qualify", &[], 1);
+    run.flows.clear();
+    for host in truth.inventory.host_ids() {
+        run.failed
+            .insert(host, "ssh: connect to host: Connection refused".into());
+    }
+    run.facts.clear();
+    let analysis = ew_analyze::analyze(&run);
+    assert_eq!(analysis.verdict.status, VerdictStatus::NotDetermined);
+    assert!(analysis.verdict.sentence.contains("Connection refused"));
+    assert_eq!(analysis.basis.nic_bits_per_sec, None);
+    assert!(
+        analysis
+            .cells
+            .iter()
+            .all(|cell| cell.bits_per_sec.is_none())
+    );
+}
+
+#[test]
+fn stated_expectations_decide_between_fault_and_notice() {
+    let truth = Truth::new(&[4, 4], 4.0);
+    let judged = |overrides: &[&str]| ew_analyze::analyze(&run(&truth, "qualify", overrides, 7));
+    let as_stated = judged(&["expect.oversubscription=4"]);
+    assert_eq!(
+        as_stated.verdict.status,
+        VerdictStatus::AsExpected,
+        "{:#?}",
+        as_stated.verdict
+    );
+    let worse = judged(&["expect.oversubscription=2"]);
+    assert_eq!(worse.verdict.status, VerdictStatus::Worse);
+    assert!(
+        worse
+            .verdict
+            .sentence
+            .contains("worse than the stated 2.0:1")
+    );
+    let slow_nic = judged(&["expect.nic=1G"]);
+    assert_eq!(slow_nic.verdict.status, VerdictStatus::Worse);
+    assert!(
+        slow_nic.verdict.sentence.contains("all 8 hosts"),
+        "{}",
+        slow_nic.verdict.sentence
+    );
+    let right_nic = judged(&["expect.nic=200M"]);
+    assert_eq!(
+        right_nic.verdict.status,
+        VerdictStatus::AsExpected,
+        "{:#?}",
+        right_nic.verdict
+    );
+}
+
+#[test]
+fn a_low_link_speed_is_the_cause_of_its_slow_host() {
+    let mut truth = Truth::new(&[4, 4], 1.0);
+    for host in truth.inventory.host_ids() {
+        truth.link_speeds.insert(host, 200e6);
+    }
+    let slow = truth.host("r1h4");
+    truth.link_speeds.insert(slow, 100e6);
+    truth.tx[slow.index()] = GOODPUT / 2.0;
+    truth.rx[slow.index()] = GOODPUT / 2.0;
+    let analysis = qualify(&truth, 3);
+    assert_eq!(
+        slow_hosts(&analysis),
+        vec![("r1h4".to_owned(), Cause::LinkSpeed)]
+    );
+    assert_eq!(
+        analysis.verdict.findings.len(),
+        1,
+        "{:#?}",
+        analysis.verdict
+    );
+    assert_eq!(analysis.basis.nic_source, "link speed");
+}
+
+#[test]
+fn two_by_two_with_a_narrow_uplink_blames_a_pair_not_a_host() {
+    for seed in 800..810 {
+        let mut truth = Truth::new(&[2, 2], 4.0);
+        let slow = truth.host("r1h2").index();
+        truth.rx[slow] = GOODPUT / 2.0;
+        let analysis = qualify(&truth, seed);
+        assert!(slow_hosts(&analysis).is_empty(), "{:#?}", analysis.verdict);
+        let pair = Subject::Pair {
+            src: HostId(0),
+            dst: HostId(1),
+        };
+        assert!(
+            analysis.verdict.findings.iter().any(|f| f.subject == pair),
+            "{:#?}",
+            analysis.verdict
+        );
+        for pair in &analysis.rack_pairs {
+            let ratio = pair.oversubscription.expect("a ratio").value;
+            assert!((ratio / 4.0 - 1.0).abs() < 0.1, "{seed}: {pair:?}");
+        }
+    }
+}
+
+#[test]
+fn two_by_two_with_wide_uplinks_names_the_host() {
+    for seed in 820..840 {
+        let mut truth = Truth::new(&[2, 2], 1.0);
+        let slow = truth.host("r1h2").index();
+        truth.rx[slow] = GOODPUT / 2.0;
+        let analysis = qualify(&truth, seed);
+        let expected = vec![("r1h2".to_owned(), Cause::SlowReceiver)];
+        assert_eq!(
+            slow_hosts(&analysis),
+            expected,
+            "{seed}: {:#?}",
+            analysis.verdict
+        );
+        assert_eq!(
+            accusations(&analysis).len(),
+            1,
+            "{seed}: {:#?}",
+            analysis.verdict
+        );
+    }
+}
