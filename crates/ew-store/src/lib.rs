@@ -1,1 +1,39 @@
-//! The run directory: manifest, events, Parquet tables; versioned format
+//! The run directory: manifest, events, Parquet tables; versioned format.
+//!
+//! | File | What | When |
+//! | --- | --- | --- |
+//! | `run.json` | the manifest ([`ew_model::RunManifest`]) | at the start with outcome `unfinished`, replaced at the end |
+//! | `events.jsonl` | one [`ew_model::RecordedEvent`] a line: the source of truth | while it happens |
+//! | `flows.parquet`, `intervals.parquet`, `hosts.parquet` | the same numbers as tables ([`describe_tables`]) | at the end |
+//! | `findings.json`, reports | what was derived | after the analysis |
+//!
+//! A run that was cut short is read up to the cut. No file is ever half-written under its own name, except that the last line of
+//! `events.jsonl` may be torn.
+
+mod draft;
+mod error;
+mod events;
+mod fold;
+mod id;
+mod runs;
+mod table;
+mod tables;
+mod writer;
+
+pub use error::StoreError;
+pub use fold::{load, load_manifest};
+pub use id::{make_run_id, plan_hash};
+pub use runs::{Listing, PruneRule, RunSummary, list, prune, resolve};
+pub use table::ColumnDescription;
+pub use tables::{TableDescription, describe_tables};
+pub use writer::{RunWriter, write_file, write_findings};
+
+/// Layout version of the run directories this crate writes. It reads this and all older ones.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The manifest's file name.
+pub const MANIFEST_FILE: &str = "run.json";
+/// The events' file name.
+pub const EVENTS_FILE: &str = "events.jsonl";
+/// The verdict's file name.
+pub const FINDINGS_FILE: &str = "findings.json";

@@ -1,0 +1,157 @@
+//! `events.jsonl`, line by line.
+
+use crate::EVENTS_FILE;
+use crate::error::{StoreError, io_error};
+use ew_model::RecordedEvent;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+/// Appends events. Holds a lock, so that others see that the run is still being written; the kernel drops it with the process.
+#[derive(Debug)]
+pub(crate) struct EventWriter {
+    file: File,
+    path: PathBuf,
+    written_bytes: u64,
+}
+
+impl EventWriter {
+    pub(crate) fn create(directory: &Path) -> Result<Self, StoreError> {
+        let path = directory.join(EVENTS_FILE);
+        let file = File::create_new(&path).map_err(io_error("create", &path))?;
+        // A file system without locks only costs the sign that the run is still being written.
+        let _ = file.try_lock();
+        Ok(Self {
+            file,
+            path,
+            written_bytes: 0,
+        })
+    }
+
+    /// One line, in one write, so that nothing waits in a buffer when the process is killed.
+    pub(crate) fn append(&mut self, event: &RecordedEvent) -> Result<(), StoreError> {
+        let mut line = serde_json::to_vec(event).map_err(|source| StoreError::Json {
+            path: self.path.clone(),
+            source,
+        })?;
+        line.push(b'\n');
+        if let Err(source) = self.file.write_all(&line) {
+            self.take_back();
+            return Err(io_error("write", &self.path)(source));
+        }
+        self.written_bytes += line.len() as u64;
+        Ok(())
+    }
+
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        self.file.sync_all().map_err(io_error("write", &self.path))
+    }
+
+    /// After a full disk: a torn line in the middle would make all that follows unreadable.
+    fn take_back(&mut self) {
+        use std::io::{Seek, SeekFrom};
+        if self.file.set_len(self.written_bytes).is_ok() {
+            let _ = self.file.seek(SeekFrom::Start(self.written_bytes));
+        }
+    }
+}
+
+/// Whether another process is still writing this run.
+pub(crate) fn is_being_written(directory: &Path) -> bool {
+    File::open(directory.join(EVENTS_FILE))
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// Reads events back; what it cannot use is told in warnings.
+#[derive(Debug)]
+pub(crate) struct EventReader {
+    path: PathBuf,
+    input: BufReader<File>,
+    line: Vec<u8>,
+    number: u64,
+    unknown: BTreeMap<String, u64>,
+    torn: bool,
+}
+
+impl EventReader {
+    pub(crate) fn open(directory: &Path) -> Result<Self, StoreError> {
+        let path = directory.join(EVENTS_FILE);
+        let file = File::open(&path).map_err(io_error("read", &path))?;
+        Ok(Self {
+            path,
+            input: BufReader::with_capacity(1 << 16, file),
+            line: Vec::new(),
+            number: 0,
+            unknown: BTreeMap::new(),
+            torn: false,
+        })
+    }
+
+    /// The next event this version knows; `None` at the end or at a torn last line.
+    pub(crate) fn next(&mut self) -> Result<Option<RecordedEvent>, StoreError> {
+        loop {
+            self.line.clear();
+            let failed = io_error("read", &self.path);
+            let length = self.input.read_until(b'\n', &mut self.line);
+            if length.map_err(failed)? == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            let source = match serde_json::from_slice(&self.line) {
+                Ok(event) => return Ok(Some(event)),
+                Err(source) => source,
+            };
+            if let Some(kind) = unknown_kind(&self.line, &source) {
+                *self.unknown.entry(kind).or_default() += 1;
+                continue;
+            }
+            let failed = io_error("read", &self.path);
+            if self.input.fill_buf().map_err(failed)?.is_empty() {
+                self.torn = true;
+                return Ok(None);
+            }
+            return Err(StoreError::BadEvent {
+                path: self.path.clone(),
+                line: self.number,
+                source,
+            });
+        }
+    }
+
+    /// What the user should know of the reading, after the end.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let mut warnings: Vec<String> = self
+            .unknown
+            .iter()
+            .map(|(kind, count)| {
+                format!(
+                    "{count} events of a kind this eastwest does not know (`{kind}`) were passed over: a newer version wrote this run"
+                )
+            })
+            .collect();
+        if self.torn {
+            warnings.push(format!(
+                "the run was cut short while line {} of {EVENTS_FILE} was written: everything before it is here",
+                self.number
+            ));
+        }
+        warnings
+    }
+}
+
+/// The kind of a whole event of a newer version, when that is why it could not be read.
+fn unknown_kind(line: &[u8], error: &serde_json::Error) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Line {
+        event: Tagged,
+    }
+    #[derive(Deserialize)]
+    struct Tagged {
+        r#type: String,
+    }
+    let kind = serde_json::from_slice::<Line>(line).ok()?.event.r#type;
+    let unknown = format!("unknown variant `{kind}`");
+    error.to_string().contains(&unknown).then_some(kind)
+}

@@ -1,0 +1,125 @@
+//! A run read back: the manifest, and all events folded into one value.
+
+use crate::error::{StoreError, io_error};
+use crate::events::EventReader;
+use crate::{FORMAT_VERSION, MANIFEST_FILE};
+use ew_model::{Outcome, Plan, RecordedEvent, Run, RunEvent, RunManifest};
+use serde::Deserialize;
+use std::io;
+use std::path::Path;
+
+/// Reads a run directory: `run.json` and everything in `events.jsonl`. A torn last line and kinds of events that only a newer version
+/// knows become warnings of the run.
+///
+/// # Errors
+/// [`StoreError::NotARun`], [`StoreError::NewerVersion`], or where and how a file is damaged.
+pub fn load(directory: &Path) -> Result<Run, StoreError> {
+    let manifest = load_manifest(directory)?;
+    let mut run = empty(manifest);
+    let mut events = EventReader::open(directory)?;
+    while let Some(event) = events.next()? {
+        fold(&mut run, event);
+    }
+    run.warnings.extend(events.warnings());
+    Ok(run)
+}
+
+/// Reads only `run.json`.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_manifest(directory: &Path) -> Result<RunManifest, StoreError> {
+    let path = directory.join(MANIFEST_FILE);
+    let bytes = std::fs::read(&path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => StoreError::NotARun {
+            path: directory.to_path_buf(),
+        },
+        _ => io_error("read", &path)(source),
+    })?;
+    // The version first: a newer manifest may have any other shape.
+    let damaged = |source| StoreError::BadManifest {
+        path: path.clone(),
+        source,
+    };
+    let version: VersionOnly = serde_json::from_slice(&bytes).map_err(damaged)?;
+    if version.format_version > FORMAT_VERSION {
+        return Err(StoreError::NewerVersion {
+            path: directory.to_path_buf(),
+            found: version.format_version,
+            newest: FORMAT_VERSION,
+        });
+    }
+    serde_json::from_slice(&bytes).map_err(damaged)
+}
+
+#[derive(Deserialize)]
+struct VersionOnly {
+    format_version: u32,
+}
+
+/// What is known before the first event.
+fn empty(manifest: RunManifest) -> Run {
+    Run {
+        plan: Plan {
+            scenario: manifest.scenario.name.clone(),
+            seed: manifest.seed,
+            expect: manifest.scenario.expect,
+            stages: Vec::new(),
+            dropped_tests: Vec::new(),
+        },
+        manifest,
+        facts: Default::default(),
+        failed: Default::default(),
+        lost: Default::default(),
+        flows: Vec::new(),
+        clock_error_ns: Default::default(),
+        samples: Default::default(),
+        strangers: Default::default(),
+        warnings: Vec::new(),
+        unclean: Vec::new(),
+    }
+}
+
+fn fold(run: &mut Run, recorded: RecordedEvent) {
+    match recorded.event {
+        RunEvent::RunStarted { plan, .. } | RunEvent::Replanned { plan } => run.plan = plan,
+        RunEvent::HostUp { host, facts, .. } => {
+            run.facts.insert(host, facts);
+            run.failed.remove(&host);
+            run.lost.remove(&host);
+        }
+        RunEvent::HostFailed { host, message } => {
+            run.failed.insert(host, message);
+        }
+        RunEvent::ClockSynced { host, error_ns, .. } => {
+            run.clock_error_ns.insert(host, error_ns);
+        }
+        RunEvent::RoundFinished { records, .. } => run.flows.extend(records),
+        RunEvent::HostSampled { host, sample } => {
+            run.samples.entry(host).or_default().push(sample);
+        }
+        RunEvent::Strangers { host, count } => {
+            // Counted from the agent's start; a host that came back begins again.
+            let most = run.strangers.entry(host).or_default();
+            *most = count.max(*most);
+        }
+        RunEvent::HostLost { host, message } => {
+            run.lost.insert(host, message);
+        }
+        RunEvent::HostReturned { host } => {
+            run.lost.remove(&host);
+        }
+        RunEvent::Warning { message } => run.warnings.push(message),
+        RunEvent::RunFinished { outcome, unclean } => {
+            // The manifest is replaced after this event: a kill in between leaves it behind.
+            if run.manifest.outcome == Outcome::Unfinished {
+                run.manifest.outcome = outcome;
+            }
+            run.unclean = unclean;
+        }
+        RunEvent::StageStarted { .. }
+        | RunEvent::StageFinished { .. }
+        | RunEvent::Progress { .. }
+        | RunEvent::Interrupted => {}
+    }
+}

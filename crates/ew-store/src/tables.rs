@@ -1,0 +1,558 @@
+//! The Parquet tables of a run, made from its events.
+
+use crate::FORMAT_VERSION;
+use crate::error::StoreError;
+use crate::events::EventReader;
+use crate::table::{Column, ColumnDescription, TableWriter};
+use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
+use ew_model::record::{EndRecord, Interval, LatencySummary};
+use ew_model::{
+    FlowOutcome, FlowRecord, HostId, Inventory, Plan, RecordedEvent, RunEvent, RunManifest, Stage,
+    TcpInfo,
+};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// One table for the reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableDescription {
+    /// File name in the run directory.
+    pub file: &'static str,
+    /// What a row is.
+    pub about: &'static str,
+    /// In file order.
+    pub columns: Vec<ColumnDescription>,
+}
+
+/// Every table and column a finished run has: the documentation's source.
+#[must_use]
+pub fn describe_tables() -> Vec<TableDescription> {
+    fn describe<R>(columns: &[Column<R>]) -> Vec<ColumnDescription> {
+        columns.iter().map(Column::describe).collect()
+    }
+    vec![
+        TableDescription {
+            file: FLOWS_FILE,
+            about: "One row per flow and round, missing ones included.",
+            columns: describe(FLOWS),
+        },
+        TableDescription {
+            file: INTERVALS_FILE,
+            about: "One row per interval of a flow's window, as the receiver counted it (the sender, where only it reports intervals).",
+            columns: describe(INTERVALS),
+        },
+        TableDescription {
+            file: HOSTS_FILE,
+            about: "Raw kernel counters: per reading one row per CPU (kind cpu) and one per interface (kind interface); the other kind's columns are null.",
+            columns: describe(HOSTS),
+        },
+    ]
+}
+
+const FLOWS_FILE: &str = "flows.parquet";
+const INTERVALS_FILE: &str = "intervals.parquet";
+const HOSTS_FILE: &str = "hosts.parquet";
+
+/// Writes all tables of a run whose events are complete.
+pub(crate) fn write_tables(directory: &Path, manifest: &RunManifest) -> Result<(), StoreError> {
+    let mut tables = Tables::create(directory, manifest)?;
+    let mut events = EventReader::open(directory)?;
+    while let Some(event) = events.next()? {
+        tables.take(event)?;
+    }
+    tables.flows.finish()?;
+    tables.intervals.finish()?;
+    tables.hosts.finish()
+}
+
+struct Tables {
+    inventory: Inventory,
+    stages: Vec<Arc<StageWords>>,
+    senders: BTreeMap<(u32, u32), u32>,
+    clock_offset_ns: BTreeMap<HostId, i64>,
+    flows: TableWriter<FlowRow>,
+    intervals: TableWriter<IntervalRow>,
+    hosts: TableWriter<HostRow>,
+}
+
+/// What a stage's rows repeat.
+struct StageWords {
+    name: String,
+    pattern: &'static str,
+    workload: &'static str,
+    tool: &'static str,
+}
+
+struct Place {
+    host: String,
+    rack: Option<String>,
+}
+
+struct FlowRow {
+    at_ns: u64,
+    stage: Option<Arc<StageWords>>,
+    senders_per_rack: Option<u32>,
+    src: Place,
+    dst: Place,
+    record: FlowRecord,
+}
+
+struct IntervalRow {
+    stage: u32,
+    round: u32,
+    flow: u32,
+    interval: Interval,
+}
+
+struct HostRow {
+    host: String,
+    at_ns: u64,
+    agent_ns: u64,
+    late_ns: u64,
+    clock_offset_ns: Option<i64>,
+    counters: Counters,
+}
+
+enum Counters {
+    Cpu(CpuCounters),
+    Interface(InterfaceCounters),
+}
+
+impl Tables {
+    fn create(directory: &Path, manifest: &RunManifest) -> Result<Self, StoreError> {
+        let facts = [
+            ("eastwest.run", manifest.id.clone()),
+            ("eastwest.format_version", FORMAT_VERSION.to_string()),
+        ];
+        Ok(Self {
+            inventory: manifest.inventory.clone(),
+            stages: Vec::new(),
+            senders: BTreeMap::new(),
+            clock_offset_ns: BTreeMap::new(),
+            flows: TableWriter::create(&directory.join(FLOWS_FILE), FLOWS, &facts)?,
+            intervals: TableWriter::create(&directory.join(INTERVALS_FILE), INTERVALS, &facts)?,
+            hosts: TableWriter::create(&directory.join(HOSTS_FILE), HOSTS, &facts)?,
+        })
+    }
+
+    fn take(&mut self, recorded: RecordedEvent) -> Result<(), StoreError> {
+        match recorded.event {
+            RunEvent::RunStarted { plan, .. } | RunEvent::Replanned { plan } => {
+                self.take_plan(&plan);
+            }
+            RunEvent::ClockSynced {
+                host, offset_ns, ..
+            } => {
+                self.clock_offset_ns.insert(host, offset_ns);
+            }
+            RunEvent::RoundFinished { records, .. } => {
+                for record in records {
+                    self.take_flow(recorded.at_ns, record)?;
+                }
+            }
+            RunEvent::HostSampled { host, sample } => {
+                self.take_sample(recorded.at_ns, host, sample)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn take_plan(&mut self, plan: &Plan) {
+        let words = |stage: &Stage| {
+            Arc::new(StageWords {
+                name: stage.name.clone(),
+                pattern: stage.pattern.name(),
+                workload: stage.workload.kind.name(),
+                tool: stage.workload.tool.name(),
+            })
+        };
+        self.stages = plan.stages.iter().map(words).collect();
+        self.senders.clear();
+        for (index, stage) in (0..).zip(&plan.stages) {
+            for (round, planned) in (0..).zip(&stage.rounds) {
+                if let Some(senders) = planned.senders_per_rack {
+                    self.senders.insert((index, round), senders);
+                }
+            }
+        }
+    }
+
+    fn take_flow(&mut self, at_ns: u64, record: FlowRecord) -> Result<(), StoreError> {
+        let (stage, round) = (record.stage.0, record.round.0);
+        let with_intervals = [record.receiver.as_ref(), record.sender.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(|end| !end.intervals.is_empty());
+        for interval in with_intervals.map_or(&[][..], |end| &end.intervals) {
+            self.intervals.push(IntervalRow {
+                stage,
+                round,
+                flow: record.flow.0,
+                interval: *interval,
+            })?;
+        }
+        self.flows.push(FlowRow {
+            at_ns,
+            stage: self.stages.get(stage as usize).cloned(),
+            senders_per_rack: self.senders.get(&(stage, round)).copied(),
+            src: self.place(record.src),
+            dst: self.place(record.dst),
+            record: without_intervals(record),
+        })
+    }
+
+    fn take_sample(
+        &mut self,
+        at_ns: u64,
+        host: HostId,
+        sample: HostSample,
+    ) -> Result<(), StoreError> {
+        let cpus = sample.cpus.into_iter().map(Counters::Cpu);
+        let interfaces = sample.interfaces.into_iter().map(Counters::Interface);
+        for counters in cpus.chain(interfaces) {
+            self.hosts.push(HostRow {
+                host: self.place(host).host,
+                at_ns,
+                agent_ns: sample.agent_ns,
+                late_ns: sample.late_ns,
+                clock_offset_ns: self.clock_offset_ns.get(&host).copied(),
+                counters,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Names for an id; a damaged file may hold any number.
+    fn place(&self, id: HostId) -> Place {
+        let host = self.inventory.hosts.get(id.index());
+        let rack = host
+            .and_then(|host| host.rack)
+            .and_then(|rack| self.inventory.racks.get(rack.index()));
+        Place {
+            host: host.map_or_else(|| id.to_string(), |host| host.name.clone()),
+            rack: rack.map(|rack| rack.name.clone()),
+        }
+    }
+}
+
+/// Intervals have their own table; rows wait in memory without them.
+fn without_intervals(mut record: FlowRecord) -> FlowRecord {
+    for end in [&mut record.sender, &mut record.receiver]
+        .into_iter()
+        .flatten()
+    {
+        end.intervals = Vec::new();
+    }
+    record
+}
+
+const FLOWS: &[Column<FlowRow>] = &[
+    Column::int("stage", "index of the stage in the plan", |r| {
+        r.record.stage.0.into()
+    }),
+    Column::maybe_text("stage_name", "the stage's name", |r| {
+        r.stage.as_ref().map(|s| s.name.clone())
+    }),
+    Column::maybe_text("pattern", "the stage's pattern", |r| {
+        r.stage.as_ref().map(|s| s.pattern.to_owned())
+    }),
+    Column::maybe_text("workload", "what the flow carries", |r| {
+        r.stage.as_ref().map(|s| s.workload.to_owned())
+    }),
+    Column::maybe_text("tool", "what moves the bytes: engine, iperf3", |r| {
+        r.stage.as_ref().map(|s| s.tool.to_owned())
+    }),
+    Column::int(
+        "round",
+        "index of the round in its stage; repair rounds continue the count",
+        |r| r.record.round.0.into(),
+    ),
+    Column::int("sample", "repetition of the round, from 0", |r| {
+        r.record.sample.into()
+    }),
+    Column::maybe_int("senders_per_rack", "senders per rack in a ramp", |r| {
+        r.senders_per_rack.map(i64::from)
+    }),
+    Column::int("flow", "number of the flow in the plan", |r| {
+        r.record.flow.0.into()
+    }),
+    Column::int(
+        "finished_at_ns",
+        "when the round's reports were in, since the run began, controller's clock",
+        |r| int(r.at_ns),
+    ),
+    Column::text("src", "sending host", |r| r.src.host.clone()),
+    Column::maybe_text("src_rack", "its rack", |r| r.src.rack.clone()),
+    Column::text("dst", "receiving host", |r| r.dst.host.clone()),
+    Column::maybe_text("dst_rack", "its rack", |r| r.dst.rack.clone()),
+    Column::text("outcome", "measured or missing", |r| {
+        match r.record.outcome {
+            FlowOutcome::Measured => "measured".to_owned(),
+            FlowOutcome::Missing { .. } => "missing".to_owned(),
+        }
+    }),
+    Column::maybe_text("missing_reason", "why there is no figure", |r| {
+        match &r.record.outcome {
+            FlowOutcome::Measured => None,
+            FlowOutcome::Missing { reason } => Some(reason.clone()),
+        }
+    }),
+    Column::maybe_float(
+        "bits_per_sec",
+        "payload rate: the receiver's bytes over its window",
+        |r| r.record.bits_per_sec(),
+    ),
+    Column::maybe_int("tx_bytes", "payload sent inside the sender's window", |r| {
+        sender(r).map(|e| int(e.bytes))
+    }),
+    Column::maybe_int(
+        "rx_bytes",
+        "payload received inside the receiver's window",
+        |r| receiver(r).map(|e| int(e.bytes)),
+    ),
+    Column::maybe_int("tx_window_ns", "the sender's window as achieved", |r| {
+        sender(r).map(|e| int(e.window_ns))
+    }),
+    Column::maybe_int("rx_window_ns", "the receiver's window as achieved", |r| {
+        receiver(r).map(|e| int(e.window_ns))
+    }),
+    Column::maybe_int(
+        "tx_start_skew_ns",
+        "achieved minus planned time of the first send",
+        |r| sender(r).map(|e| e.start_skew_ns),
+    ),
+    Column::maybe_int(
+        "rx_start_skew_ns",
+        "achieved minus planned time of the window's first read",
+        |r| receiver(r).map(|e| e.start_skew_ns),
+    ),
+    Column::maybe_int(
+        "streams",
+        "parallel connections that reported at the sender, else at the receiver",
+        |r| {
+            sender(r)
+                .or(receiver(r))
+                .map(|e| int(e.streams.len() as u64))
+        },
+    ),
+    Column::maybe_int(
+        "retransmits",
+        "segments sent again inside the window, all streams",
+        |r| r.record.retransmits().map(int),
+    ),
+    Column::maybe_int(
+        "rtt_us",
+        "TCP_INFO at the sender, window's end: greatest smoothed round trip over streams",
+        |r| tcp(r).map(|i| i.rtt_us.into()).max(),
+    ),
+    Column::maybe_int(
+        "min_rtt_us",
+        "TCP_INFO at the sender: least round trip over streams",
+        |r| tcp(r).filter_map(|i| i.min_rtt_us).min().map(i64::from),
+    ),
+    Column::maybe_int(
+        "delivery_rate_bytes_per_sec",
+        "TCP_INFO at the sender: sum over streams",
+        |r| sum(r, |i| i.delivery_rate_bytes_per_sec),
+    ),
+    Column::maybe_int(
+        "busy_us",
+        "TCP_INFO at the sender: time with data in flight since the connection began, sum over streams",
+        |r| sum(r, |i| i.busy_us),
+    ),
+    Column::maybe_int(
+        "receive_window_limited_us",
+        "part of busy_us limited by the receiver's window",
+        |r| sum(r, |i| i.receive_window_limited_us),
+    ),
+    Column::maybe_int(
+        "send_buffer_limited_us",
+        "part of busy_us limited by the send buffer",
+        |r| sum(r, |i| i.send_buffer_limited_us),
+    ),
+    Column::maybe_int(
+        "congestion_window_segments",
+        "TCP_INFO at the sender: sum over streams",
+        |r| sum(r, |i| Some(i.congestion_window_segments.into())),
+    ),
+    Column::maybe_int(
+        "send_mss_bytes",
+        "TCP_INFO at the sender: least over streams",
+        |r| tcp(r).map(|i| i.send_mss_bytes.into()).min(),
+    ),
+    Column::maybe_int(
+        "path_mtu_bytes",
+        "TCP_INFO at the sender: least over streams",
+        |r| tcp(r).map(|i| i.path_mtu_bytes.into()).min(),
+    ),
+    Column::maybe_int(
+        "latency_count",
+        "transactions inside the window (tcp-rr)",
+        |r| latency(r).map(|l| int(l.count)),
+    ),
+    Column::maybe_int("latency_min_ns", "least round trip", |r| {
+        latency(r).map(|l| int(l.min_ns))
+    }),
+    Column::maybe_int("latency_mean_ns", "mean round trip", |r| {
+        latency(r).map(|l| int(l.mean_ns))
+    }),
+    Column::maybe_int("latency_p50_ns", "median round trip", |r| {
+        latency(r).map(|l| int(l.p50_ns))
+    }),
+    Column::maybe_int("latency_p99_ns", "99th percentile of round trips", |r| {
+        latency(r).map(|l| int(l.p99_ns))
+    }),
+    Column::maybe_int("latency_max_ns", "greatest round trip", |r| {
+        latency(r).map(|l| int(l.max_ns))
+    }),
+];
+
+const INTERVALS: &[Column<IntervalRow>] = &[
+    Column::int("stage", "index of the stage in the plan", |r| {
+        r.stage.into()
+    }),
+    Column::int("round", "index of the round in its stage", |r| {
+        r.round.into()
+    }),
+    Column::int("flow", "number of the flow in the plan", |r| r.flow.into()),
+    Column::int("offset_ns", "start, from the window's start", |r| {
+        int(r.interval.offset_ns)
+    }),
+    Column::int("length_ns", "length", |r| int(r.interval.length_ns)),
+    Column::int("bytes", "payload bytes", |r| int(r.interval.bytes)),
+];
+
+const HOSTS: &[Column<HostRow>] = &[
+    Column::text("host", "which host", |r| r.host.clone()),
+    Column::text("kind", "cpu or interface", |r| match r.counters {
+        Counters::Cpu(_) => "cpu".to_owned(),
+        Counters::Interface(_) => "interface".to_owned(),
+    }),
+    Column::text(
+        "name",
+        "the CPU's number or the interface's name",
+        |r| match &r.counters {
+            Counters::Cpu(cpu) => cpu.cpu.to_string(),
+            Counters::Interface(interface) => interface.name.clone(),
+        },
+    ),
+    Column::int(
+        "received_at_ns",
+        "when the controller had it, since the run began, controller's clock",
+        |r| int(r.at_ns),
+    ),
+    Column::int(
+        "agent_ns",
+        "when it was read, agent's monotonic clock",
+        |r| int(r.agent_ns),
+    ),
+    Column::int(
+        "late_ns",
+        "how late it was read against its schedule",
+        |r| int(r.late_ns),
+    ),
+    Column::maybe_int(
+        "clock_offset_ns",
+        "last estimate of the agent's clock minus the controller's",
+        |r| r.clock_offset_ns,
+    ),
+    Column::maybe_int(
+        "user_ticks",
+        "ticks of 1/100 s since boot, as all *_ticks",
+        |r| cpu(r).map(|c| int(c.user_ticks)),
+    ),
+    Column::maybe_int("nice_ticks", "nice", |r| cpu(r).map(|c| int(c.nice_ticks))),
+    Column::maybe_int("system_ticks", "system", |r| {
+        cpu(r).map(|c| int(c.system_ticks))
+    }),
+    Column::maybe_int("idle_ticks", "idle", |r| cpu(r).map(|c| int(c.idle_ticks))),
+    Column::maybe_int("iowait_ticks", "waiting for disks", |r| {
+        cpu(r)?.iowait_ticks.map(int)
+    }),
+    Column::maybe_int("irq_ticks", "hardware interrupts", |r| {
+        cpu(r)?.irq_ticks.map(int)
+    }),
+    Column::maybe_int(
+        "softirq_ticks",
+        "software interrupts, where packets are handled",
+        |r| cpu(r)?.softirq_ticks.map(int),
+    ),
+    Column::maybe_int("steal_ticks", "taken by the hypervisor", |r| {
+        cpu(r)?.steal_ticks.map(int)
+    }),
+    Column::maybe_int("rx_bytes", "received bytes since boot", |r| {
+        interface(r).map(|i| int(i.rx_bytes))
+    }),
+    Column::maybe_int("rx_packets", "received packets", |r| {
+        interface(r).map(|i| int(i.rx_packets))
+    }),
+    Column::maybe_int("rx_errors", "receive errors", |r| {
+        interface(r).map(|i| int(i.rx_errors))
+    }),
+    Column::maybe_int("rx_drops", "receive drops", |r| {
+        interface(r).map(|i| int(i.rx_drops))
+    }),
+    Column::maybe_int("tx_bytes", "sent bytes since boot", |r| {
+        interface(r).map(|i| int(i.tx_bytes))
+    }),
+    Column::maybe_int("tx_packets", "sent packets", |r| {
+        interface(r).map(|i| int(i.tx_packets))
+    }),
+    Column::maybe_int("tx_errors", "send errors", |r| {
+        interface(r).map(|i| int(i.tx_errors))
+    }),
+    Column::maybe_int("tx_drops", "send drops", |r| {
+        interface(r).map(|i| int(i.tx_drops))
+    }),
+];
+
+/// Parquet readers differ in their support for unsigned numbers; none of ours reaches 2^63.
+fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn sender(row: &FlowRow) -> Option<&EndRecord> {
+    row.record.sender.as_ref()
+}
+
+fn receiver(row: &FlowRow) -> Option<&EndRecord> {
+    row.record.receiver.as_ref()
+}
+
+fn latency(row: &FlowRow) -> Option<&LatencySummary> {
+    let of = |end: Option<&EndRecord>| end.and_then(|e| e.latency.as_ref()).is_some();
+    let end = if of(sender(row)) {
+        sender(row)
+    } else {
+        receiver(row)
+    };
+    end?.latency.as_ref()
+}
+
+fn tcp(row: &FlowRow) -> impl Iterator<Item = &TcpInfo> {
+    let streams = sender(row).map_or(&[][..], |end| &end.streams);
+    streams.iter().filter_map(|stream| stream.tcp_info.as_ref())
+}
+
+/// Sum over streams; `None` when no stream, or not every one, has the field.
+fn sum(row: &FlowRow, field: fn(&TcpInfo) -> Option<u64>) -> Option<i64> {
+    let mut fields = tcp(row).map(field).peekable();
+    fields.peek()?;
+    fields.sum::<Option<u64>>().map(int)
+}
+
+fn cpu(row: &HostRow) -> Option<&CpuCounters> {
+    match &row.counters {
+        Counters::Cpu(cpu) => Some(cpu),
+        Counters::Interface(_) => None,
+    }
+}
+
+fn interface(row: &HostRow) -> Option<&InterfaceCounters> {
+    match &row.counters {
+        Counters::Cpu(_) => None,
+        Counters::Interface(interface) => Some(interface),
+    }
+}

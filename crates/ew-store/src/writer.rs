@@ -1,0 +1,127 @@
+//! Writing a run while it happens.
+
+use crate::draft::write_whole;
+use crate::error::{StoreError, io_error};
+use crate::events::EventWriter;
+use crate::id::renamed;
+use crate::tables::write_tables;
+use crate::{FINDINGS_FILE, FORMAT_VERSION, MANIFEST_FILE};
+use ew_model::{Outcome, RecordedEvent, RunManifest, Verdict};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How many names are tried when two runs have drawn the same.
+const NAMES_TRIED: u32 = 16;
+
+/// One run being written.
+#[derive(Debug)]
+pub struct RunWriter {
+    directory: PathBuf,
+    id: String,
+    events: EventWriter,
+}
+
+impl RunWriter {
+    /// Makes the run's directory below `root` (and `root` itself), with a manifest that says `unfinished`. When the manifest's id is taken,
+    /// its random end is drawn anew: [`RunWriter::id`] is the one that holds.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the directory or a file in it cannot be made.
+    pub fn create(root: &Path, mut manifest: RunManifest) -> Result<Self, StoreError> {
+        let directory = make_directory(root, &mut manifest)?;
+        let events = EventWriter::create(&directory)?;
+        manifest.outcome = Outcome::Unfinished;
+        manifest.finished_unix_ns = None;
+        write_manifest(&directory, &mut manifest)?;
+        Ok(Self {
+            directory,
+            id: manifest.id,
+            events,
+        })
+    }
+
+    /// The run's name, also its directory's.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The run's directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Appends one event; it is in the file when this returns. Live-only events are passed over.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`], for example when the disk is full; the events before it stay readable.
+    pub fn record(&mut self, event: &RecordedEvent) -> Result<(), StoreError> {
+        if event.event.is_live_only() {
+            return Ok(());
+        }
+        self.events.append(event)
+    }
+
+    /// Replaces the manifest by its final form and writes the tables; returns the run's directory. The manifest comes first, so
+    /// that a full disk costs tables that can be derived again, not the outcome.
+    ///
+    /// # Errors
+    /// [`StoreError`] when a file cannot be written; what was written before stays readable.
+    pub fn finish(self, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
+        self.events.sync()?;
+        manifest.id.clone_from(&self.id);
+        write_manifest(&self.directory, &mut manifest)?;
+        write_tables(&self.directory, &manifest)?;
+        Ok(self.directory)
+    }
+}
+
+/// Writes `findings.json` into a run directory, replacing an older one.
+///
+/// # Errors
+/// [`StoreError`] when it cannot be written.
+pub fn write_findings(directory: &Path, verdict: &Verdict) -> Result<(), StoreError> {
+    write_json(&directory.join(FINDINGS_FILE), verdict)
+}
+
+/// Writes any other file of a run, such as `report.html`, whole or not at all; returns its path.
+///
+/// # Errors
+/// [`StoreError`] when it cannot be written.
+pub fn write_file(directory: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, StoreError> {
+    let path = directory.join(name);
+    write_whole(&path, bytes)?;
+    Ok(path)
+}
+
+fn make_directory(root: &Path, manifest: &mut RunManifest) -> Result<PathBuf, StoreError> {
+    fs::create_dir_all(root).map_err(io_error("create", root))?;
+    let mut tries_left = NAMES_TRIED;
+    loop {
+        let directory = root.join(&manifest.id);
+        tries_left -= 1;
+        match fs::create_dir(&directory) {
+            Ok(()) => return Ok(directory),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries_left > 0 => {
+                manifest.id = renamed(&manifest.id, manifest.started_unix_ns);
+            }
+            Err(error) => return Err(io_error("create", &directory)(error)),
+        }
+    }
+}
+
+fn write_manifest(directory: &Path, manifest: &mut RunManifest) -> Result<(), StoreError> {
+    manifest.format_version = FORMAT_VERSION;
+    write_json(&directory.join(MANIFEST_FILE), manifest)
+}
+
+fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), StoreError> {
+    let mut json = serde_json::to_vec_pretty(value).map_err(|source| StoreError::Json {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    json.push(b'\n');
+    write_whole(path, &json)
+}

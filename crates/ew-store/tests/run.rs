@@ -1,0 +1,589 @@
+//! A run written, cut, read back, listed and pruned.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails says so this way")]
+
+use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters, InterfaceFacts};
+use ew_model::plan::End;
+use ew_model::record::{EndRecord, Interval, LatencySummary, StreamRecord};
+use ew_model::scenario::{Expect, Scenario, Tool, Workload, WorkloadKind};
+use ew_model::*;
+use ew_store::{
+    EVENTS_FILE, FORMAT_VERSION, MANIFEST_FILE, PruneRule, RunWriter, StoreError, describe_tables,
+    list, load, make_run_id, plan_hash, prune, resolve, write_file, write_findings,
+};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+#[test]
+fn what_is_recorded_is_read_back() {
+    let room = TempDir::new().unwrap();
+    let path = write_run(room.path(), &events());
+    let run = load(&path).unwrap();
+    assert_eq!(run.manifest.outcome, Outcome::Partial);
+    assert_eq!(run.manifest.format_version, FORMAT_VERSION);
+    assert_eq!(path.file_name().unwrap().to_str(), Some(&*run.manifest.id));
+    assert_eq!(run.plan, plan());
+    assert_eq!(run.flows, [measured(), missing()]);
+    assert_eq!(run.facts[&HostId(0)], facts());
+    assert_eq!(run.failed[&HostId(2)], "Connection refused");
+    assert!(!run.lost.contains_key(&HostId(0)), "it came back");
+    assert_eq!(run.lost[&HostId(1)], "silent for 3 s");
+    assert_eq!(run.clock_error_ns[&HostId(0)], 900);
+    assert_eq!(run.samples[&HostId(0)], [sample()]);
+    assert_eq!(run.strangers[&HostId(0)], 5);
+    assert_eq!(run.warnings, ["rack r2 has one host"]);
+    assert_eq!(
+        run.unclean,
+        [("b".to_owned(), "not seen ending".to_owned())]
+    );
+    let leftovers = fs::read_dir(&path).unwrap().count();
+    assert_eq!(leftovers, 5, "manifest, events, three tables and no drafts");
+}
+
+#[test]
+fn live_views_are_not_recorded() {
+    let room = TempDir::new().unwrap();
+    let mut writer = RunWriter::create(room.path(), manifest(7)).unwrap();
+    let progress = RunEvent::Progress {
+        bits_per_sec: 1.0,
+        hosts_alive: 2,
+        left_ns: 3,
+    };
+    writer.record(&at(1, progress)).unwrap();
+    assert_eq!(fs::read(writer.path().join(EVENTS_FILE)).unwrap(), b"");
+}
+
+#[test]
+fn a_run_that_is_killed_is_readable_at_any_moment() {
+    let room = TempDir::new().unwrap();
+    let mut writer = RunWriter::create(room.path(), manifest(7)).unwrap();
+    assert_eq!(load(writer.path()).unwrap().flows, []);
+    for (count, event) in events().iter().enumerate() {
+        writer.record(event).unwrap();
+        let text = fs::read_to_string(writer.path().join(EVENTS_FILE)).unwrap();
+        assert_eq!(text.lines().count(), count + 1);
+    }
+    let run = load(writer.path()).unwrap();
+    assert_eq!(run.flows.len(), 2);
+    assert_eq!(
+        run.manifest.outcome,
+        Outcome::Partial,
+        "told by the last event"
+    );
+    let end = fs::read(writer.path().join(EVENTS_FILE)).unwrap();
+    let path = writer.path().to_path_buf();
+    drop(writer);
+    // Cut at every byte: never an error, never more than was there.
+    for length in (0..end.len()).step_by(7) {
+        fs::write(path.join(EVENTS_FILE), &end[..length]).unwrap();
+        let cut = load(&path).unwrap();
+        assert!(cut.flows.len() <= run.flows.len());
+        let whole = length == 0 || end[..length].ends_with(b"\n") || end[length] == b'\n';
+        let told = cut.warnings.iter().any(|w| w.contains("cut short"));
+        assert_eq!(told, !whole, "{length}");
+    }
+}
+
+#[test]
+fn damage_in_the_middle_is_named_with_its_line() {
+    let room = TempDir::new().unwrap();
+    let path = write_run(room.path(), &events());
+    let text = fs::read_to_string(path.join(EVENTS_FILE)).unwrap();
+    let broken: Vec<&str> = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| if index == 2 { &line[..10] } else { line })
+        .collect();
+    fs::write(path.join(EVENTS_FILE), broken.join("\n")).unwrap();
+    let error = load(&path).unwrap_err();
+    assert!(
+        matches!(error, StoreError::BadEvent { line: 3, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn newer_formats_are_refused_and_newer_events_passed_over() {
+    let room = TempDir::new().unwrap();
+    let path = write_run(room.path(), &events());
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(path.join(EVENTS_FILE))
+        .unwrap();
+    for _ in 0..2 {
+        let line = r#"{"at_ns":9,"event":{"type":"moon-phase","data":{"phase":"full"}}}"#;
+        writeln!(file, "{line}").unwrap();
+    }
+    let run = load(&path).unwrap();
+    assert_eq!(run.flows.len(), 2);
+    let warning = run.warnings.last().unwrap();
+    assert!(
+        warning.contains("2 events") && warning.contains("moon-phase"),
+        "{warning}"
+    );
+    let newer = FORMAT_VERSION + 1;
+    let text = format!("{{\"format_version\": {newer}, \"anything\": []}}");
+    fs::write(path.join(MANIFEST_FILE), text).unwrap();
+    let error = load(&path).unwrap_err();
+    assert!(matches!(error, StoreError::NewerVersion { .. }), "{error}");
+    let error = list(room.path()).unwrap().unreadable.pop().unwrap();
+    assert!(error.to_string().contains("newer eastwest"), "{error}");
+    assert!(prune(room.path(), &everything()).unwrap().is_empty());
+    assert!(matches!(load(room.path()), Err(StoreError::NotARun { .. })));
+}
+
+#[test]
+fn tables_are_parquet_with_nulls_for_what_is_missing() {
+    let room = TempDir::new().unwrap();
+    let path = write_run(room.path(), &events());
+    for table in describe_tables() {
+        let rows = rows(&path.join(table.file));
+        let names: Vec<&str> = table.columns.iter().map(|c| c.name).collect();
+        let mut sorted = names.clone();
+        sorted.sort_unstable();
+        assert_eq!(rows[0].keys().collect::<Vec<_>>(), sorted, "{}", table.file);
+    }
+    let flows = rows(&path.join("flows.parquet"));
+    assert_eq!(flows.len(), 2);
+    assert_eq!(flows[0]["stage_name"], Field::Str("inside".into()));
+    assert_eq!(flows[0]["pattern"], Field::Str("permutation".into()));
+    assert_eq!(flows[0]["src"], Field::Str("a".into()));
+    assert_eq!(flows[0]["src_rack"], Field::Str("r1".into()));
+    assert_eq!(flows[0]["dst_rack"], Field::Null);
+    assert_eq!(flows[0]["rx_bytes"], Field::Long(25_000_000));
+    assert_eq!(flows[0]["bits_per_sec"], Field::Double(1e8));
+    assert_eq!(flows[0]["retransmits"], Field::Long(3));
+    assert_eq!(flows[0]["rtt_us"], Field::Long(250));
+    assert_eq!(flows[0]["min_rtt_us"], Field::Null);
+    assert_eq!(flows[0]["busy_us"], Field::Long(17));
+    assert_eq!(flows[0]["latency_p99_ns"], Field::Long(400));
+    assert_eq!(flows[1]["outcome"], Field::Str("missing".into()));
+    assert_eq!(flows[1]["missing_reason"], Field::Str("b was lost".into()));
+    assert_eq!(flows[1]["bits_per_sec"], Field::Null);
+    assert_eq!(flows[1]["rx_bytes"], Field::Null);
+    let intervals = rows(&path.join("intervals.parquet"));
+    assert_eq!(intervals.len(), 2);
+    assert_eq!(intervals[1]["offset_ns"], Field::Long(1_000_000_000));
+    let hosts = rows(&path.join("hosts.parquet"));
+    assert_eq!(hosts.len(), 2);
+    assert_eq!(hosts[0]["kind"], Field::Str("cpu".into()));
+    assert_eq!(hosts[0]["softirq_ticks"], Field::Long(11));
+    assert_eq!(hosts[0]["steal_ticks"], Field::Null);
+    assert_eq!(hosts[0]["rx_bytes"], Field::Null);
+    assert_eq!(hosts[0]["clock_offset_ns"], Field::Long(-40));
+    assert_eq!(hosts[1]["name"], Field::Str("eth0".into()));
+    assert_eq!(hosts[1]["tx_drops"], Field::Long(2));
+}
+
+#[test]
+fn a_run_without_events_has_empty_tables() {
+    let room = TempDir::new().unwrap();
+    let path = write_run(room.path(), &[]);
+    for table in describe_tables() {
+        let metadata = open(&path.join(table.file)).metadata().clone();
+        let file = metadata.file_metadata();
+        assert_eq!(file.num_rows(), 0);
+        assert_eq!(file.schema().get_fields().len(), table.columns.len());
+    }
+}
+
+#[test]
+fn two_runs_never_share_a_directory() {
+    let room = TempDir::new().unwrap();
+    let first = RunWriter::create(room.path(), manifest(7)).unwrap();
+    let second = RunWriter::create(room.path(), manifest(7)).unwrap();
+    assert_ne!(first.id(), second.id());
+    let path = second.finish(manifest(7)).unwrap();
+    let id = load(&path).unwrap().manifest.id;
+    assert_eq!(path.file_name().unwrap().to_str(), Some(&*id));
+    let ids: Vec<_> = (0..20).map(|_| make_run_id(1, "mesh")).collect();
+    assert!(ids.iter().any(|id| *id != ids[0]));
+}
+
+#[test]
+fn runs_are_found_by_latest_by_either_end_and_by_path() {
+    let room = TempDir::new().unwrap();
+    let root = room.path();
+    assert!(matches!(
+        resolve(root, "latest"),
+        Err(StoreError::NoRuns { .. })
+    ));
+    assert_eq!(list(&root.join("nothing")).unwrap().runs, []);
+    let old = finished(root, 1, "20260101T000000Z-mesh-aaaaaa");
+    let new = finished(root, 2, "20260102T000000Z-mesh-bbbbbb");
+    fs::create_dir(root.join("something-else")).unwrap();
+    let listing = list(root).unwrap();
+    let paths: Vec<_> = listing.runs.iter().map(|run| run.path.clone()).collect();
+    assert_eq!(paths, [new.clone(), old.clone()]);
+    assert_eq!(
+        (listing.runs[0].hosts, &*listing.runs[0].scenario),
+        (3, "qualify")
+    );
+    assert_eq!(resolve(root, "latest").unwrap(), new);
+    assert_eq!(resolve(root, "20260101").unwrap(), old);
+    assert_eq!(resolve(root, "aaaaaa").unwrap(), old);
+    assert_eq!(resolve(root, old.to_str().unwrap()).unwrap(), old);
+    let manifest_path = old.join(MANIFEST_FILE);
+    assert_eq!(resolve(root, manifest_path.to_str().unwrap()).unwrap(), old);
+    assert!(matches!(
+        resolve(root, "2026"),
+        Err(StoreError::Ambiguous { .. })
+    ));
+    let error = resolve(root, "1999").unwrap_err();
+    assert!(
+        error.to_string().contains("20260102T000000Z-mesh-bbbbbb"),
+        "{error}"
+    );
+    assert!(matches!(
+        resolve(root, ""),
+        Err(StoreError::NoSuchRun { .. })
+    ));
+    assert!(matches!(
+        resolve(root, "no/such"),
+        Err(StoreError::NotARun { .. })
+    ));
+}
+
+#[test]
+fn pruning_takes_only_finished_runs_of_ours() {
+    let room = TempDir::new().unwrap();
+    let root = room.path();
+    let oldest = finished(root, 1, "one-000001");
+    let middle = finished(root, 2, "two-000002");
+    let newest = finished(root, 3, "three-000003");
+    // A copy under another name, a link, a stranger's directory and a run in progress must stay.
+    fs::create_dir(root.join("kept-by-hand")).unwrap();
+    fs::copy(
+        oldest.join(MANIFEST_FILE),
+        root.join("kept-by-hand").join(MANIFEST_FILE),
+    )
+    .unwrap();
+    std::os::unix::fs::symlink(&newest, root.join("link")).unwrap();
+    fs::create_dir(root.join("stranger")).unwrap();
+    let writing = RunWriter::create(root, manifest(0)).unwrap();
+    let none = prune(root, &PruneRule::default()).unwrap();
+    assert!(none.is_empty());
+    let before_two = PruneRule {
+        started_before_unix_ns: Some(2),
+        ..PruneRule::default()
+    };
+    assert_eq!(prune(root, &before_two).unwrap(), [oldest]);
+    let keep_one = PruneRule {
+        keep: Some(1),
+        ..PruneRule::default()
+    };
+    assert_eq!(prune(root, &keep_one).unwrap(), [middle]);
+    assert_eq!(prune(root, &everything()).unwrap(), [newest]);
+    assert_eq!(fs::read_dir(root).unwrap().count(), 4);
+    let abandoned = writing.path().to_path_buf();
+    drop(writing);
+    assert_eq!(prune(root, &everything()).unwrap(), [abandoned]);
+}
+
+#[test]
+fn findings_and_reports_are_replaced_whole() {
+    let room = TempDir::new().unwrap();
+    let verdict = Verdict {
+        sentence: "nothing wrong found".into(),
+        status: finding::VerdictStatus::NothingWrong,
+        findings: Vec::new(),
+    };
+    write_findings(room.path(), &verdict).unwrap();
+    let text = fs::read(room.path().join("findings.json")).unwrap();
+    assert!(
+        String::from_utf8(text)
+            .unwrap()
+            .contains("nothing wrong found")
+    );
+    let path = write_file(room.path(), "report.html", b"<p>").unwrap();
+    assert_eq!(fs::read(path).unwrap(), b"<p>");
+}
+
+#[test]
+fn equal_plans_have_equal_hashes() {
+    let mut other = plan();
+    assert_eq!(plan_hash(&other), plan_hash(&plan()));
+    other.seed -= 1;
+    assert_ne!(plan_hash(&other), plan_hash(&plan()));
+    assert_eq!(plan_hash(&other).len(), 16);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_record_survives(
+        bytes in any::<u64>(),
+        skew in any::<i64>(),
+        reason in ".*",
+        speed in -1e300..1e300,
+        text in ".*",
+    ) {
+        let mut record = missing();
+        record.outcome = FlowOutcome::Missing { reason };
+        record.sender = Some(EndRecord { bytes, start_skew_ns: skew, ..EndRecord::default() });
+        let mut host = facts();
+        host.kernel = text;
+        host.interfaces[0].speed_bits_per_sec = Some(speed);
+        let up = RunEvent::HostUp { host: HostId(1), facts: host.clone(), launch_ns: bytes };
+        let records = vec![record.clone()];
+        let round = RunEvent::RoundFinished { stage: record.stage, round: record.round, records };
+        let room = TempDir::new().unwrap();
+        let path = write_run(room.path(), &[at(1, up), at(2, round)]);
+        let run = load(&path).unwrap();
+        prop_assert_eq!(&run.facts[&HostId(1)], &host);
+        prop_assert_eq!(run.flows, vec![record]);
+    }
+}
+
+fn write_run(root: &Path, events: &[RecordedEvent]) -> PathBuf {
+    let mut writer = RunWriter::create(root, manifest(7)).unwrap();
+    for event in events {
+        writer.record(event).unwrap();
+    }
+    let mut manifest = manifest(7);
+    manifest.outcome = Outcome::Partial;
+    manifest.finished_unix_ns = Some(8);
+    writer.finish(manifest).unwrap()
+}
+
+fn finished(root: &Path, started_unix_ns: u64, id: &str) -> PathBuf {
+    let mut manifest = manifest(started_unix_ns);
+    manifest.id = id.into();
+    let writer = RunWriter::create(root, manifest.clone()).unwrap();
+    writer.finish(manifest).unwrap()
+}
+
+fn everything() -> PruneRule {
+    PruneRule {
+        keep: Some(0),
+        started_before_unix_ns: Some(u64::MAX),
+    }
+}
+
+fn open(path: &Path) -> SerializedFileReader<File> {
+    SerializedFileReader::new(File::open(path).unwrap()).unwrap()
+}
+
+fn rows(path: &Path) -> Vec<BTreeMap<String, Field>> {
+    open(path)
+        .get_row_iter(None)
+        .unwrap()
+        .map(|row| row.unwrap().into_columns().into_iter().collect())
+        .collect()
+}
+
+fn at(at_ns: u64, event: RunEvent) -> RecordedEvent {
+    RecordedEvent { at_ns, event }
+}
+
+fn events() -> Vec<RecordedEvent> {
+    let (stage, round) = (StageIndex(0), RoundIndex(0));
+    let lost = |host, message: &str| RunEvent::HostLost {
+        host: HostId(host),
+        message: message.into(),
+    };
+    let all = vec![
+        RunEvent::RunStarted {
+            inventory: inventory(),
+            plan: plan(),
+        },
+        RunEvent::HostUp {
+            host: HostId(0),
+            facts: facts(),
+            launch_ns: 5,
+        },
+        RunEvent::HostFailed {
+            host: HostId(2),
+            message: "Connection refused".into(),
+        },
+        RunEvent::ClockSynced {
+            host: HostId(0),
+            offset_ns: -40,
+            error_ns: 900,
+        },
+        RunEvent::Warning {
+            message: "rack r2 has one host".into(),
+        },
+        RunEvent::HostSampled {
+            host: HostId(0),
+            sample: sample(),
+        },
+        lost(0, "silent for 3 s"),
+        lost(1, "silent for 3 s"),
+        RunEvent::HostReturned { host: HostId(0) },
+        RunEvent::RoundFinished {
+            stage,
+            round,
+            records: vec![measured(), missing()],
+        },
+        RunEvent::Strangers {
+            host: HostId(0),
+            count: 5,
+        },
+        RunEvent::RunFinished {
+            outcome: Outcome::Partial,
+            unclean: vec![("b".into(), "not seen ending".into())],
+        },
+    ];
+    (1..).zip(all).map(|(ns, event)| at(ns, event)).collect()
+}
+
+fn measured() -> FlowRecord {
+    let stream = |rtt_us, busy_us| StreamRecord {
+        bytes: 12_500_000,
+        tcp_info: Some(TcpInfo {
+            rtt_us,
+            busy_us: Some(busy_us),
+            ..TcpInfo::default()
+        }),
+        retransmits: Some(busy_us / 5),
+        ..StreamRecord::default()
+    };
+    let interval = |offset_ns| Interval {
+        offset_ns,
+        length_ns: 1_000_000_000,
+        bytes: 12_500_000,
+    };
+    FlowRecord {
+        outcome: FlowOutcome::Measured,
+        sender: Some(EndRecord {
+            bytes: 25_000_100,
+            window_ns: 2_000_000_001,
+            streams: vec![stream(200, 7), stream(250, 10)],
+            latency: Some(LatencySummary {
+                p99_ns: 400,
+                ..LatencySummary::default()
+            }),
+            ..EndRecord::default()
+        }),
+        receiver: Some(EndRecord {
+            bytes: 25_000_000,
+            window_ns: 2_000_000_000,
+            intervals: vec![interval(0), interval(1_000_000_000)],
+            ..EndRecord::default()
+        }),
+        ..missing()
+    }
+}
+
+fn missing() -> FlowRecord {
+    FlowRecord {
+        stage: StageIndex(0),
+        round: RoundIndex(0),
+        flow: FlowId(0),
+        sample: 0,
+        src: HostId(0),
+        dst: HostId(1),
+        outcome: FlowOutcome::Missing {
+            reason: "b was lost".into(),
+        },
+        sender: None,
+        receiver: None,
+    }
+}
+
+fn facts() -> HostFacts {
+    HostFacts {
+        kernel: "6.1.0".into(),
+        interfaces: vec![InterfaceFacts {
+            name: "eth0".into(),
+            speed_bits_per_sec: Some(1e10),
+            ..InterfaceFacts::default()
+        }],
+        ..HostFacts::default()
+    }
+}
+
+fn sample() -> HostSample {
+    HostSample {
+        agent_ns: 50,
+        cpus: vec![CpuCounters {
+            cpu: 3,
+            softirq_ticks: Some(11),
+            ..CpuCounters::default()
+        }],
+        interfaces: vec![InterfaceCounters {
+            name: "eth0".into(),
+            tx_drops: 2,
+            ..InterfaceCounters::default()
+        }],
+        ..HostSample::default()
+    }
+}
+
+fn inventory() -> Inventory {
+    let host = |name: &str, rack| Host {
+        name: name.into(),
+        address: None,
+        rack,
+    };
+    Inventory {
+        hosts: vec![host("a", Some(RackId(0))), host("b", None), host("c", None)],
+        racks: vec![Rack { name: "r1".into() }],
+    }
+}
+
+fn plan() -> Plan {
+    let flow = Flow {
+        id: FlowId(0),
+        src: HostId(0),
+        dst: HostId(1),
+        opened_by: End::Src,
+        lane: None,
+    };
+    Plan {
+        scenario: "qualify".into(),
+        seed: u64::MAX,
+        expect: Expect::default(),
+        stages: vec![Stage {
+            name: "inside".into(),
+            pattern: Pattern::Permutation,
+            workload: Workload {
+                kind: WorkloadKind::TcpStream,
+                streams: 2,
+                message_bytes: 131_072,
+                tool: Tool::Engine,
+            },
+            duration_ns: 2_000_000_000,
+            warm_up_ns: 0,
+            gap_ns: 0,
+            rounds: vec![Round {
+                sample: 0,
+                senders_per_rack: None,
+                flows: vec![flow],
+            }],
+        }],
+        dropped_tests: Vec::new(),
+    }
+}
+
+fn manifest(started_unix_ns: u64) -> RunManifest {
+    RunManifest {
+        format_version: FORMAT_VERSION,
+        id: "19700101T000000Z-qualify-abcdef".into(),
+        version: "0.1.0".into(),
+        started_unix_ns,
+        finished_unix_ns: None,
+        fleet: "local".into(),
+        command: vec!["eastwest".into(), "run".into()],
+        scenario: Scenario {
+            name: "qualify".into(),
+            description: String::new(),
+            expect: Expect::default(),
+            tests: Vec::new(),
+            time_budget_ns: None,
+        },
+        inventory: inventory(),
+        seed: u64::MAX,
+        plan_hash: plan_hash(&plan()),
+        outcome: Outcome::Unfinished,
+        controller_peak_bytes: None,
+        controller_cpu_ns: None,
+    }
+}
