@@ -1,10 +1,14 @@
 //! Inventory sources, scenarios, patterns, schedules and the max-min fair expectation. Pure: no clock, no socket, no
 //! random source that is not a seed given by the caller.
 
+pub mod estimate;
 pub mod expectation;
 pub mod inventory;
-pub mod pattern;
+mod pattern;
 pub mod plan;
 pub mod scenario;
+pub mod schedule;
 
+pub use estimate::{Estimate, estimate};
 pub use plan::{PlanError, plan};
+pub use schedule::repair_rounds;

@@ -1,12 +1,369 @@
 //! Scenario x inventory x seed -> plan.
 
-use ew_model::{Inventory, Plan, Scenario};
+use crate::estimate::{estimate_stage, planned_ns};
+use crate::pattern::{Draft, Impossible, Relation, Site, drafts, most_relations};
+use crate::schedule::draw::Draw;
+use ew_model::Inventory;
+use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage};
+use ew_model::scenario::{Direction, Pattern, Scenario, Test};
+use ew_model::units::format_duration_ns;
+use thiserror::Error;
+
+/// Flows that a plan may have; more would not fit a controller's memory with their records.
+pub const MAX_FLOWS: u64 = 20_000_000;
+
+/// Time that a plan may take.
+pub const MAX_PLANNED_NS: u64 = 30 * 86_400 * 1_000_000_000;
+
+/// What an uplink is taken to be, to one, where a mesh spares it and nothing was stated. Leaf switches of real
+/// clusters are rarely worse; a milder network only costs some rounds.
+pub const ASSUMED_OVERSUBSCRIPTION: f64 = 4.0;
 
 /// Why there is no plan.
-#[derive(Debug, thiserror::Error)]
-pub enum PlanError {}
-
-/// Spells out a scenario.
-pub fn plan(_scenario: &Scenario, _inventory: &Inventory, _seed: u64) -> Result<Plan, PlanError> {
-    unimplemented!()
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// Nothing to do.
+    #[error(
+        "the scenario `{scenario}` has no tests; add one below `tests:`, such as `- pattern: mesh`"
+    )]
+    NoTests {
+        /// The scenario's name.
+        scenario: String,
+    },
+    /// A pattern needs more hosts.
+    #[error(
+        "test `{test}`: `{pattern}` needs {need} hosts and the inventory has {have}; name more with --hosts"
+    )]
+    TooFewHosts {
+        /// The test.
+        test: String,
+        /// Its pattern's word.
+        pattern: &'static str,
+        /// How many are needed.
+        need: usize,
+        /// How many there are.
+        have: usize,
+    },
+    /// A pattern goes across racks.
+    #[error(
+        "test `{test}`: `{pattern}` needs hosts in at least two racks and the inventory has {have}; say which hosts \
+         share a rack with --racks, for example --racks '@rack[1-2]', or choose `permutation` or `mesh`"
+    )]
+    NeedsTwoRacks {
+        /// The test.
+        test: String,
+        /// Its pattern's word.
+        pattern: &'static str,
+        /// Racks with hosts.
+        have: usize,
+    },
+    /// A pattern stays inside racks and no rack has two hosts.
+    #[error(
+        "test `{test}`: `{pattern}` stays inside racks and no rack has two hosts; check --racks, or leave it out to \
+         take all hosts as one group"
+    )]
+    NoRackOfTwo {
+        /// The test.
+        test: String,
+        /// Its pattern's word.
+        pattern: &'static str,
+    },
+    /// More partners were asked for than there are other hosts.
+    #[error(
+        "test `{test}`: {asked} partners were asked for and there are {others} other hosts; set at most {others}, or \
+         `all`"
+    )]
+    TooManyPartners {
+        /// The test.
+        test: String,
+        /// Senders or receivers asked for.
+        asked: u32,
+        /// Hosts without the one in the middle.
+        others: usize,
+    },
+    /// The plan would not fit.
+    #[error(
+        "test `{test}` brings the plan to {flows} flows, above the limit of {MAX_FLOWS}; lower `samples`, or sample the \
+         pairs with `mesh: {{mode: loaded, max-rounds: 100}}`"
+    )]
+    TooManyFlows {
+        /// The test that crosses the limit.
+        test: String,
+        /// Flows up to and with it, or more.
+        flows: u64,
+    },
+    /// The plan would take too long.
+    #[error("the plan would take {}, above the limit of {}; lower `duration` or `samples`", format_duration_ns(*.planned_ns), format_duration_ns(MAX_PLANNED_NS))]
+    TooLong {
+        /// How long.
+        planned_ns: u64,
+    },
 }
+
+/// A test that is not in the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DroppedTest {
+    /// Its name.
+    pub name: String,
+    /// Why, in words, with the remedy.
+    pub reason: String,
+}
+
+/// Spells out a scenario. Pure: same scenario, inventory and seed give the same plan; each test draws from a stream of
+/// its own, so that editing one changes no other.
+///
+/// Optional tests are dropped, the last one first, while the estimate exceeds the scenario's time budget. A test that
+/// only the racks stand against is dropped too when other tests remain; [`Plan::dropped_tests`] names them.
+///
+/// # Errors
+/// [`PlanError`] when a test does not fit the inventory or the plan would be too large.
+pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Plan, PlanError> {
+    plan_explained(scenario, inventory, seed).map(|(plan, _)| plan)
+}
+
+/// Like [`plan`], with the reason for each dropped test.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_explained(
+    scenario: &Scenario,
+    inventory: &Inventory,
+    seed: u64,
+) -> Result<(Plan, Vec<DroppedTest>), PlanError> {
+    let mut draft = lay_out(scenario, inventory, seed)?;
+    fit_time_budget(&mut draft, scenario.time_budget_ns);
+    let mut stages: Vec<Stage> = draft.stages.into_iter().map(|(_, stage)| stage).collect();
+    number_flows(&mut stages);
+    check_time(&stages)?;
+    // Named in the scenario's order.
+    draft.dropped.sort_by_key(|(index, _)| *index);
+    let dropped: Vec<DroppedTest> = draft.dropped.into_iter().map(|(_, test)| test).collect();
+    let plan = Plan {
+        scenario: scenario.name.clone(),
+        seed,
+        expect: scenario.expect,
+        stages,
+        dropped_tests: dropped.iter().map(|test| test.name.clone()).collect(),
+    };
+    Ok((plan, dropped))
+}
+
+/// The number after the plan's last flow: where repair rounds go on counting.
+#[must_use]
+pub fn next_flow_id(plan: &Plan) -> FlowId {
+    let flows = plan
+        .stages
+        .iter()
+        .flat_map(|s| &s.rounds)
+        .flat_map(|r| &r.flows);
+    FlowId(
+        flows
+            .map(|flow| flow.id.0.saturating_add(1))
+            .max()
+            .unwrap_or(0),
+    )
+}
+
+/// What uplinks are taken to be in isolated meshes and repairs: as stated, or [`ASSUMED_OVERSUBSCRIPTION`].
+#[must_use]
+pub fn assumed_oversubscription(expect: &ew_model::scenario::Expect) -> f64 {
+    expect.oversubscription.unwrap_or(ASSUMED_OVERSUBSCRIPTION)
+}
+
+/// Stages and dropped tests with the test's index in the scenario.
+struct Layout {
+    stages: Vec<(usize, Stage)>,
+    optional: Vec<bool>,
+    dropped: Vec<(usize, DroppedTest)>,
+}
+
+fn lay_out(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layout, PlanError> {
+    let mut layout = Layout {
+        stages: Vec::new(),
+        optional: scenario.tests.iter().map(|test| test.optional).collect(),
+        dropped: Vec::new(),
+    };
+    let mut refused = None;
+    let mut flows = 0;
+    for (index, test) in scenario.tests.iter().enumerate() {
+        let error = match lay_out_test(scenario, test, inventory, seed, flows) {
+            Ok(stage) => {
+                flows += stage
+                    .rounds
+                    .iter()
+                    .map(|r| r.flows.len() as u64)
+                    .sum::<u64>();
+                layout.stages.push((index, stage));
+                continue;
+            }
+            Err(error) => error,
+        };
+        if !may_be_dropped(&error, test) {
+            return Err(error);
+        }
+        layout.dropped.push((
+            index,
+            DroppedTest {
+                name: test.name.clone(),
+                reason: error.to_string(),
+            },
+        ));
+        refused = refused.or(Some(error));
+    }
+    match refused {
+        Some(error) if layout.stages.is_empty() => Err(error),
+        None if layout.stages.is_empty() => Err(PlanError::NoTests {
+            scenario: scenario.name.clone(),
+        }),
+        _ => Ok(layout),
+    }
+}
+
+/// Racks are what an inventory may lack without the rest losing its sense; an optional test may also be too large.
+fn may_be_dropped(error: &PlanError, test: &Test) -> bool {
+    match error {
+        PlanError::NeedsTwoRacks { .. } | PlanError::NoRackOfTwo { .. } => true,
+        PlanError::TooManyFlows { .. } => test.optional,
+        _ => false,
+    }
+}
+
+fn lay_out_test(
+    scenario: &Scenario,
+    test: &Test,
+    inventory: &Inventory,
+    seed: u64,
+    flows_before: u64,
+) -> Result<Stage, PlanError> {
+    let site = Site {
+        inventory,
+        samples: test.samples,
+        oversubscription: assumed_oversubscription(&scenario.expect),
+    };
+    let direction = effective_direction(test);
+    let per_relation = if direction == Direction::Both { 2 } else { 1 };
+    let most = most_relations(&test.pattern, &site).saturating_mul(per_relation);
+    let flows = flows_before.saturating_add(most);
+    if flows > MAX_FLOWS {
+        let test = test.name.clone();
+        return Err(PlanError::TooManyFlows { test, flows });
+    }
+    let drafts = drafts(&test.pattern, &site, &mut Draw::new(seed, &test.name))
+        .map_err(|reason| impossible(reason, test))?;
+    Ok(Stage {
+        name: test.name.clone(),
+        pattern: test.pattern.clone(),
+        workload: test.workload.clone(),
+        duration_ns: test.duration_ns,
+        warm_up_ns: test.warm_up_ns,
+        gap_ns: test.gap_ns,
+        rounds: drafts.iter().map(|draft| round(draft, direction)).collect(),
+    })
+}
+
+/// A mesh runs every ordered pair anyway; both directions of each would measure every cell twice.
+fn effective_direction(test: &Test) -> Direction {
+    match (&test.pattern, test.direction) {
+        (Pattern::Mesh { .. }, Direction::Both) => Direction::Forward,
+        (_, direction) => direction,
+    }
+}
+
+fn impossible(reason: Impossible, test: &Test) -> PlanError {
+    let pattern = test.pattern.name();
+    let test = test.name.clone();
+    match reason {
+        Impossible::TooFewHosts { need, have } => PlanError::TooFewHosts {
+            test,
+            pattern,
+            need,
+            have,
+        },
+        Impossible::NeedsTwoRacks { have } => PlanError::NeedsTwoRacks {
+            test,
+            pattern,
+            have,
+        },
+        Impossible::NoRackOfTwo => PlanError::NoRackOfTwo { test, pattern },
+        Impossible::TooManyPartners { asked, others } => PlanError::TooManyPartners {
+            test,
+            asked,
+            others,
+        },
+    }
+}
+
+/// Flow numbers are given at the end, when it is known which tests stay.
+fn round(draft: &Draft, direction: Direction) -> Round {
+    let flows = draft.relations.iter().flat_map(|relation| {
+        let forward = (direction != Direction::Reverse).then(|| flow(relation, End::Src));
+        let reverse = (direction != Direction::Forward).then(|| flow(relation, End::Dst));
+        forward.into_iter().chain(reverse)
+    });
+    Round {
+        sample: draft.sample,
+        senders_per_rack: draft.senders_per_rack,
+        flows: flows.collect(),
+    }
+}
+
+fn flow(relation: &Relation, opened_by: End) -> Flow {
+    let (src, dst) = match opened_by {
+        End::Src => (relation.client, relation.server),
+        End::Dst => (relation.server, relation.client),
+    };
+    Flow {
+        id: FlowId(0),
+        src,
+        dst,
+        opened_by,
+        lane: relation.lane,
+    }
+}
+
+fn fit_time_budget(layout: &mut Layout, budget_ns: Option<u64>) {
+    let Some(budget_ns) = budget_ns else { return };
+    loop {
+        let estimates = layout
+            .stages
+            .iter()
+            .map(|(_, s)| estimate_stage(s, None).duration_ns);
+        let total_ns = estimates.fold(0, u64::saturating_add);
+        let last_optional = layout.stages.iter().rposition(|(i, _)| layout.optional[*i]);
+        let (true, Some(at)) = (
+            total_ns > budget_ns && layout.stages.len() > 1,
+            last_optional,
+        ) else {
+            return;
+        };
+        let (index, stage) = layout.stages.remove(at);
+        let reason = format!(
+            "with it ({}) the run would take {}, above the time budget of {}; raise it with --time-budget",
+            format_duration_ns(planned_ns(&stage)),
+            format_duration_ns(total_ns),
+            format_duration_ns(budget_ns)
+        );
+        let name = stage.name;
+        layout.dropped.push((index, DroppedTest { name, reason }));
+    }
+}
+
+fn number_flows(stages: &mut [Stage]) {
+    let rounds = stages.iter_mut().flat_map(|stage| &mut stage.rounds);
+    let flows = rounds.flat_map(|round| &mut round.flows);
+    // Within 32 bits: MAX_FLOWS was checked.
+    for (id, flow) in (0u32..).zip(flows) {
+        flow.id = FlowId(id);
+    }
+}
+
+fn check_time(stages: &[Stage]) -> Result<(), PlanError> {
+    let total = stages.iter().map(planned_ns).fold(0, u64::saturating_add);
+    if total > MAX_PLANNED_NS {
+        return Err(PlanError::TooLong { planned_ns: total });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+use super::*;
+use crate::pattern::tests::{flat, inventory};
+use crate::{estimate, scenario};
+use std::collections::BTreeSet;
+
+fn built_in(name: &str, overrides: &[&str]) -> Scenario {
+    let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+    scenario::parse(scenario::builtin(name).unwrap(), name, &overrides).unwrap()
+}
+
+fn one_test(yaml: &str) -> Scenario {
+    let text = format!("name: t\ntests: [{{name: t, samples: 1, {yaml}}}]\n");
+    scenario::parse(&text, "t", &[]).unwrap()
+}
+
+fn stage_names(plan: &Plan) -> Vec<&str> {
+    plan.stages.iter().map(|s| s.name.as_str()).collect()
+}
+
+#[test]
+fn every_builtin_has_a_plan_over_two_racks() {
+    let inventory = inventory(&[4, 4]);
+    for builtin in scenario::builtins() {
+        let plan = plan(&built_in(builtin.name, &[]), &inventory, 1).unwrap();
+        assert!(plan.dropped_tests.is_empty(), "{}", builtin.name);
+        let mut ids = plan
+            .stages
+            .iter()
+            .flat_map(|s| &s.rounds)
+            .flat_map(|r| &r.flows)
+            .map(|f| f.id.0);
+        assert!((0..).zip(ids.by_ref()).all(|(n, id)| n == id));
+        assert!(
+            plan.stages
+                .iter()
+                .all(|s| s.rounds.iter().all(|r| !r.flows.is_empty()))
+        );
+    }
+}
+
+#[test]
+fn plans_repeat_and_depend_on_the_seed() {
+    let inventory = inventory(&[5, 4, 3]);
+    let qualify = built_in("qualify", &[]);
+    assert_eq!(plan(&qualify, &inventory, 7), plan(&qualify, &inventory, 7));
+    assert_ne!(plan(&qualify, &inventory, 7), plan(&qualify, &inventory, 8));
+}
+
+#[test]
+fn editing_one_test_changes_no_other() {
+    let inventory = inventory(&[4, 4]);
+    let relations = |scenario: &Scenario, name: &str| {
+        let plan = plan(scenario, &inventory, 7).unwrap();
+        let stage = plan.stages.iter().find(|s| s.name == name).unwrap();
+        let rounds = stage.rounds.iter();
+        rounds
+            .map(|r| r.flows.iter().map(|f| (f.src, f.dst)).collect())
+            .collect::<Vec<Vec<_>>>()
+    };
+    let before = built_in("qualify", &[]);
+    let after = built_in("qualify", &["inside racks.samples=9"]);
+    assert_eq!(relations(&before, "ramp"), relations(&after, "ramp"));
+    assert_ne!(
+        relations(&before, "inside racks"),
+        relations(&after, "inside racks")
+    );
+}
+
+#[test]
+fn qualify_leaves_cross_rack_tests_out_without_racks() {
+    let (plan, dropped) = plan_explained(&built_in("qualify", &[]), &flat(6), 1).unwrap();
+    assert_eq!(
+        stage_names(&plan),
+        ["idle rtt", "inside racks", "mesh", "incast"]
+    );
+    assert_eq!(plan.dropped_tests, ["cross-rack", "rack pairs", "ramp"]);
+    assert!(dropped[0].reason.contains("--racks"));
+    let alone = plan_explained(&built_in("random-cross-rack", &[]), &flat(6), 1);
+    assert!(matches!(
+        alone,
+        Err(PlanError::NeedsTwoRacks { have: 0, .. })
+    ));
+}
+
+#[test]
+fn the_time_budget_drops_optional_tests_last_first() {
+    let inventory = inventory(&[4, 4]);
+    let full = plan(&built_in("qualify", &[]), &inventory, 1).unwrap();
+    let total_ns = estimate(&full, None).duration_ns;
+    assert!(total_ns < 120_000_000_000, "{total_ns}");
+    let under = (total_ns / 1_000_000 - 1).to_string();
+    let (plan_under, dropped) = plan_explained(
+        &built_in("qualify", &[&format!("time-budget={under}ms")]),
+        &inventory,
+        1,
+    )
+    .unwrap();
+    assert_eq!(plan_under.dropped_tests, ["mesh"]);
+    assert!(dropped[0].reason.contains("time budget"));
+    let least = plan(&built_in("qualify", &["time-budget=1s"]), &inventory, 1).unwrap();
+    assert_eq!(least.dropped_tests, ["rack pairs", "ramp", "mesh"]);
+}
+
+#[test]
+fn directions_say_who_sends_and_who_opens() {
+    let inventory = flat(2);
+    let flows = |direction: &str| {
+        let scenario = one_test(&format!("pattern: pair, direction: {direction}"));
+        let plan = plan(&scenario, &inventory, 1).unwrap();
+        let flows = plan.stages[0].rounds[0].flows.iter();
+        flows
+            .map(|f| (f.src.0, f.dst.0, f.client().0))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(flows("forward"), [(0, 1, 0)]);
+    assert_eq!(flows("reverse"), [(1, 0, 0)]);
+    assert_eq!(flows("both"), [(0, 1, 0), (1, 0, 0)]);
+}
+
+#[test]
+fn a_mesh_takes_both_as_what_it_does_anyway() {
+    let inventory = flat(6);
+    for direction in ["forward", "reverse", "both"] {
+        let scenario = one_test(&format!("pattern: mesh, direction: {direction}"));
+        let plan = plan(&scenario, &inventory, 1).unwrap();
+        let pairs: Vec<_> = plan.stages[0]
+            .rounds
+            .iter()
+            .flat_map(|r| &r.flows)
+            .map(|f| (f.src, f.dst))
+            .collect();
+        assert_eq!(pairs.len(), 30);
+        assert_eq!(pairs.iter().collect::<BTreeSet<_>>().len(), 30);
+    }
+}
+
+#[test]
+fn what_cannot_be_is_said_with_the_remedy() {
+    let error = |yaml: &str, inventory: &Inventory| {
+        plan(&one_test(yaml), inventory, 1).unwrap_err().to_string()
+    };
+    assert!(error("pattern: mesh", &flat(1)).contains("needs 2 hosts and the inventory has 1"));
+    assert!(error("pattern: cross-rack", &flat(4)).contains("--racks"));
+    assert!(error("pattern: {incast: {senders: 9}}", &flat(4)).contains("at most 3"));
+    assert!(error("pattern: permutation", &inventory(&[1, 1])).contains("no rack has two hosts"));
+    assert!(error("pattern: mesh", &flat(5000)).contains("above the limit of 20000000"));
+    assert!(
+        error("pattern: mesh, duration: 24h", &flat(100))
+            .contains("above the limit of 720 h 0 min")
+    );
+    let none = Scenario {
+        tests: Vec::new(),
+        ..one_test("pattern: mesh")
+    };
+    assert!(matches!(
+        plan(&none, &flat(4), 1),
+        Err(PlanError::NoTests { .. })
+    ));
+}
+
+#[test]
+fn repairs_go_on_counting() {
+    let plan = plan(&one_test("pattern: mesh"), &flat(4), 1).unwrap();
+    assert_eq!(next_flow_id(&plan), FlowId(12));
+}

@@ -1,0 +1,61 @@
+//! Scenario files and built-ins: YAML to [`Scenario`], with overrides from the command line.
+//!
+//! ```yaml
+//! name: my-check
+//! expect: {oversubscription: 1, nic: 10G}
+//! defaults: {duration: 2s, samples: 6}
+//! tests:
+//!   - pattern: permutation
+//!   - name: ramp
+//!     pattern: {cross-rack: {senders: ramp, scope: each-pair}}
+//! ```
+
+mod builtin;
+mod error;
+mod overrides;
+mod pattern;
+mod read;
+mod tree;
+
+pub use builtin::{Builtin, DEFAULT_BUILTIN, builtin, builtins};
+pub use error::{Choices, Place, ScenarioError};
+
+use ew_model::Scenario;
+
+/// A scenario file, read: the scenario and what the file says about the hosts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScenarioFile {
+    /// What to run.
+    pub scenario: Scenario,
+    /// The `racks:` key: node sets or groups, one per rack or folded (`@mc_rack[1-3]`), as `--racks` takes them.
+    /// Empty when the file names none. Not expanded here.
+    pub racks: Vec<String>,
+}
+
+/// Reads a scenario from YAML text, applies `overrides` (`key=value` or `TEST.key=value`, in order) and checks it.
+///
+/// `file_name` is only used in messages. A bare key applies to every test; `streams`, `message-size` and `tool` leave
+/// tcp-rr tests alone as long as there are tcp-stream tests, because they are about bulk data.
+///
+/// # Errors
+/// [`ScenarioError`] with the place, what was expected and the nearest known word.
+pub fn parse(text: &str, file_name: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
+    parse_file(text, file_name, overrides).map(|file| file.scenario)
+}
+
+/// Like [`parse`], with what the file says about the hosts.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_file(
+    text: &str,
+    file_name: &str,
+    overrides: &[String],
+) -> Result<ScenarioFile, ScenarioError> {
+    let mut root = tree::read(text, file_name)?;
+    overrides::apply(&mut root, overrides)?;
+    read::scenario_file(&root)
+}
+
+#[cfg(test)]
+mod tests;

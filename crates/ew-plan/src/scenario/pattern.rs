@@ -1,0 +1,185 @@
+//! `pattern: mesh` or `pattern: {mesh: {mode: loaded}}`: a bare word with defaults, or one word with options.
+
+use super::error::ScenarioError;
+use super::read::{choice, count, only_known};
+use super::tree::Node;
+use ew_model::scenario::{MeshMode, Pattern, Pick, RackScope, Senders};
+
+const WORDS: [&str; 7] = [
+    "pair",
+    "permutation",
+    "cross-rack",
+    "mesh",
+    "incast",
+    "outcast",
+    "bisection",
+];
+
+/// The shell loop's 5001-5003.
+const DEFAULT_LANES: u32 = 3;
+const MAX_PARTNERS: u32 = 1_000_000;
+
+/// Options that `--set` may name, as (option, pattern, way from the pattern to the option). The last step is the
+/// option itself; a step before it applies only where the scenario already took that way.
+pub(super) const OPTIONS: [(&str, &str, &[&str]); 9] = [
+    ("pick", "cross-rack", &["pick"]),
+    ("senders", "cross-rack", &["senders"]),
+    ("scope", "cross-rack", &["scope"]),
+    ("lanes", "cross-rack", &["pick", "random", "lanes"]),
+    ("mode", "mesh", &["mode"]),
+    ("max-rounds", "mesh", &["max-rounds"]),
+    (
+        "shifts-at-once",
+        "mesh",
+        &["mode", "loaded", "shifts-at-once"],
+    ),
+    ("senders", "incast", &["senders"]),
+    ("receivers", "outcast", &["receivers"]),
+];
+
+/// Reads a pattern.
+pub(super) fn read(node: &Node) -> Result<Pattern, ScenarioError> {
+    let (word, options) = word_or_error(node, "pattern", &WORDS)?;
+    match word {
+        "cross-rack" => cross_rack(options),
+        "mesh" => mesh(options),
+        "incast" => Ok(Pattern::Incast {
+            senders: partners(options, "`incast`", "senders")?,
+        }),
+        "outcast" => Ok(Pattern::Outcast {
+            receivers: partners(options, "`outcast`", "receivers")?,
+        }),
+        plain => {
+            if let Some(options) = options {
+                only_known(options, &format!("`{plain}`, which has no options"), &[])?;
+            }
+            Ok(match plain {
+                "pair" => Pattern::Pair,
+                "permutation" => Pattern::Permutation,
+                _ => Pattern::Bisection,
+            })
+        }
+    }
+}
+
+/// The word of a bare scalar, or of a mapping with one key, and the node below the key.
+pub(super) fn word(node: &Node) -> Option<(&str, Option<&Node>)> {
+    if let Some(text) = node.text() {
+        return Some((text, None));
+    }
+    match node.entries() {
+        Some([entry]) => Some((&entry.key, Some(&entry.value))),
+        _ => None,
+    }
+}
+
+fn cross_rack(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
+    if let Some(options) = options {
+        only_known(options, "`cross-rack`", &["pick", "senders", "scope"])?;
+    }
+    let option = |key| options.and_then(|o| o.get(key));
+    let senders = match option("senders") {
+        None => Senders::All,
+        Some(node) => {
+            [Senders::All, Senders::Ramp][choice(node, "value for `senders`", &["all", "ramp"])?]
+        }
+    };
+    let scope = match option("scope") {
+        None => RackScope::All,
+        Some(node) => [RackScope::All, RackScope::EachPair]
+            [choice(node, "value for `scope`", &["all", "each-pair"])?],
+    };
+    Ok(Pattern::CrossRack {
+        pick: option("pick").map_or(Ok(Pick::Matching), pick)?,
+        senders,
+        scope,
+    })
+}
+
+fn pick(node: &Node) -> Result<Pick, ScenarioError> {
+    let (word, options) = word_or_error(node, "value for `pick`", &["matching", "random"])?;
+    let lanes = match options {
+        None => DEFAULT_LANES,
+        Some(options) => {
+            let known: &[&str] = if word == "random" { &["lanes"] } else { &[] };
+            only_known(options, &format!("`{word}`"), known)?;
+            options
+                .get("lanes")
+                .map_or(Ok(DEFAULT_LANES), |n| count(n, "lanes", 1..=1000))?
+        }
+    };
+    Ok(match word {
+        "random" => Pick::Random {
+            lanes: u16::try_from(lanes).unwrap_or(u16::MAX),
+        },
+        _ => Pick::Matching,
+    })
+}
+
+fn mesh(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
+    if let Some(options) = options {
+        only_known(options, "`mesh`", &["mode", "max-rounds"])?;
+    }
+    let option = |key| options.and_then(|o| o.get(key));
+    Ok(Pattern::Mesh {
+        mode: option("mode").map_or(Ok(MeshMode::Isolated), mode)?,
+        max_rounds: option("max-rounds")
+            .map(|n| count(n, "max-rounds", 1..=MAX_PARTNERS))
+            .transpose()?,
+    })
+}
+
+fn mode(node: &Node) -> Result<MeshMode, ScenarioError> {
+    let (word, options) = word_or_error(node, "mesh mode", &["isolated", "loaded"])?;
+    let known: &[&str] = if word == "loaded" {
+        &["shifts-at-once"]
+    } else {
+        &[]
+    };
+    if let Some(options) = options {
+        only_known(options, &format!("`{word}`"), known)?;
+    }
+    let shifts = options.and_then(|o| o.get("shifts-at-once"));
+    Ok(match word {
+        "loaded" => MeshMode::Loaded {
+            shifts_at_once: shifts.map_or(Ok(1), |n| count(n, "shifts-at-once", 1..=1024))?,
+        },
+        _ => MeshMode::Isolated,
+    })
+}
+
+/// `all` (the default) or a number.
+fn partners(options: Option<&Node>, inside: &str, key: &str) -> Result<Option<u32>, ScenarioError> {
+    let Some(options) = options else {
+        return Ok(None);
+    };
+    only_known(options, inside, &[key])?;
+    match options.get(key) {
+        None => Ok(None),
+        Some(node) if node.text() == Some("all") => Ok(None),
+        Some(node) => count(node, key, 1..=MAX_PARTNERS).map(Some),
+    }
+}
+
+fn word_or_error<'a>(
+    node: &'a Node,
+    what: &str,
+    known: &[&str],
+) -> Result<(&'a str, Option<&'a Node>), ScenarioError> {
+    let Some((word, options)) = word(node) else {
+        return Err(ScenarioError::value(
+            node.place.clone(),
+            what,
+            format!("{} is not one word with options", node.kind()),
+            format!("one of {}; options go below the word", known.join(", ")),
+        ));
+    };
+    if known.contains(&word) {
+        return Ok((word, options));
+    }
+    let place = match node.entries() {
+        Some([entry]) => entry.key_place.clone(),
+        _ => node.place.clone(),
+    };
+    Err(ScenarioError::unknown_word(place, word, what, known))
+}

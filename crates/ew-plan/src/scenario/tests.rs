@@ -1,0 +1,209 @@
+use super::*;
+use ew_model::scenario::{
+    Direction, MeshMode, Pattern, Pick, RackScope, Senders, Tool, WorkloadKind,
+};
+
+const FILE: &str = "\
+name: my-check
+description: a check
+expect: {oversubscription: 4:1, nic: 10G, rtt: 100us}
+time-budget: 10m
+racks: ['@r1', '@r2']
+defaults: {duration: 1s, samples: 3, message-size: 1M}
+tests:
+  - name: inside racks
+    pattern: permutation
+  - name: ramp
+    pattern: {cross-rack: {senders: ramp, scope: each-pair}}
+    samples: 2
+  - name: random
+    pattern: {cross-rack: {pick: {random: {lanes: 5}}}}
+    direction: both
+  - pattern: mesh
+    optional: true
+  - name: rr
+    pattern: {mesh: {mode: loaded, max-rounds: 8}}
+    workload: tcp-rr
+";
+
+fn with(overrides: &[&str]) -> Result<Scenario, ScenarioError> {
+    let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+    parse(FILE, "my.yaml", &overrides)
+}
+
+fn message(text: &str) -> String {
+    parse(text, "my.yaml", &[]).unwrap_err().to_string()
+}
+
+#[test]
+fn a_file_becomes_a_scenario() {
+    let file = parse_file(FILE, "my.yaml", &[]).unwrap();
+    assert_eq!(file.racks, ["@r1", "@r2"]);
+    let s = file.scenario;
+    assert_eq!(s.expect.oversubscription, Some(4.0));
+    assert_eq!(s.expect.nic_bits_per_sec, Some(1e10));
+    assert_eq!(s.expect.rtt_ns, Some(100_000));
+    assert_eq!(s.time_budget_ns, Some(600_000_000_000));
+    assert_eq!(s.tests[0].duration_ns, 1_000_000_000);
+    assert_eq!(s.tests[0].samples, 3);
+    assert_eq!(s.tests[1].samples, 2);
+    let ramp = Pattern::CrossRack {
+        pick: Pick::Matching,
+        senders: Senders::Ramp,
+        scope: RackScope::EachPair,
+    };
+    assert_eq!(s.tests[1].pattern, ramp);
+    assert_eq!(s.tests[2].direction, Direction::Both);
+    assert!(matches!(
+        s.tests[2].pattern,
+        Pattern::CrossRack {
+            pick: Pick::Random { lanes: 5 },
+            ..
+        }
+    ));
+    assert_eq!(s.tests[3].name, "mesh");
+    assert!(s.tests[3].optional);
+    assert_eq!(s.tests[4].workload.kind, WorkloadKind::TcpRr);
+    assert_eq!(
+        s.tests[4].workload.message_bytes, 64,
+        "a bulk default is not for requests"
+    );
+    assert_eq!(s.tests[3].workload.message_bytes, 1 << 20);
+}
+
+#[test]
+fn overrides_apply_to_all_or_one() {
+    let s = with(&[
+        "streams=4",
+        "rr.streams=2",
+        "tool=iperf3",
+        "ramp.samples=9",
+        "expect.nic=25G",
+        "time-budget=2m",
+        "lanes=7",
+        "mesh.mode=loaded",
+        "mesh.shifts-at-once=4",
+        "inside racks.direction=reverse",
+    ])
+    .unwrap();
+    assert_eq!(s.tests[0].workload.streams, 4);
+    assert_eq!(s.tests[0].workload.tool, Tool::Iperf3);
+    assert_eq!(s.tests[0].direction, Direction::Reverse);
+    assert_eq!(s.tests[4].workload.streams, 2);
+    assert_eq!(
+        s.tests[4].workload.tool,
+        Tool::Engine,
+        "requests keep the engine"
+    );
+    assert_eq!(s.tests[1].samples, 9);
+    assert_eq!(s.expect.nic_bits_per_sec, Some(25e9));
+    assert_eq!(s.time_budget_ns, Some(120_000_000_000));
+    assert!(matches!(
+        s.tests[2].pattern,
+        Pattern::CrossRack {
+            pick: Pick::Random { lanes: 7 },
+            ..
+        }
+    ));
+    assert!(matches!(
+        s.tests[3].pattern,
+        Pattern::Mesh {
+            mode: MeshMode::Loaded { shifts_at_once: 4 },
+            ..
+        }
+    ));
+}
+
+#[test]
+fn bad_overrides_say_what_is_known() {
+    let text = |o: &str| with(&[o]).unwrap_err().to_string();
+    assert!(
+        text("stream=4").contains("did you mean `streams`?"),
+        "{}",
+        text("stream=4")
+    );
+    assert!(text("colour=red").contains("known keys: duration, warm-up"));
+    assert!(text("streams").contains("key=value"));
+    assert!(text("rmap.samples=2").contains("did you mean `ramp`?"));
+    assert!(text("inside racks.lanes=2").contains("has no option `lanes`"));
+    assert!(text("receivers=2").contains("no test here has the option"));
+    assert!(text("streams=0").starts_with("--set streams=0: streams: `0` does not fit"));
+    assert!(text("expect.nik=1G").contains("expect.nic"));
+}
+
+#[test]
+fn errors_point_at_the_spot() {
+    let unknown = message("name: a\ntests:\n  - pattern: mesh\n    durration: 2s\n");
+    assert!(unknown.starts_with("my.yaml:4:5: unknown key `durration` in a test (did you mean `duration`?); known keys: name"), "{unknown}");
+    let unit = message("name: a\ntests:\n  - pattern: mesh\n    duration: fast\n");
+    assert!(
+        unit.starts_with("my.yaml:4:15: duration: `fast` is not a duration; expected one like 2s"),
+        "{unit}"
+    );
+    let word = message("name: a\ntests:\n  - pattern: mehs\n");
+    assert!(
+        word.starts_with("my.yaml:3:14: `mehs` is not a pattern (did you mean `mesh`?)"),
+        "{word}"
+    );
+    let option = message("name: a\ntests:\n  - pattern: {mesh: {mod: loaded}}\n");
+    assert!(
+        option.contains("3:22: unknown key `mod` in `mesh` (did you mean `mode`?)"),
+        "{option}"
+    );
+    let bounds = message("name: a\ntests: [{pattern: mesh, samples: 1001}]\n");
+    assert!(bounds.contains("a whole number from 1 to 1000"), "{bounds}");
+    let missing = message("name: a\n");
+    assert!(missing.contains("has no `tests`"), "{missing}");
+    let twice = message("name: a\ntests: [{pattern: mesh}, {pattern: mesh}]\n");
+    assert!(twice.contains("two tests are called `mesh`"), "{twice}");
+    let syntax = message("name: a\ntests: [\n");
+    assert!(syntax.contains("my.yaml:"), "{syntax}");
+    let duplicate = message("name: a\nname: b\ntests: [{pattern: mesh}]\n");
+    assert!(duplicate.starts_with("my.yaml:2:"), "{duplicate}");
+    let list = message("- a\n");
+    assert!(list.contains("a list is not a mapping"), "{list}");
+    let rr = message("name: a\ntests: [{pattern: mesh, workload: tcp-rr, tool: iperf3}]\n");
+    assert!(rr.contains("no request/response"), "{rr}");
+    let empty = message("");
+    assert!(empty.contains("my.yaml"), "{empty}");
+}
+
+#[test]
+fn builtins_parse_under_their_name() {
+    for builtin in builtins() {
+        let s = parse(builtin.yaml, builtin.name, &[]).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(s.name, builtin.name);
+        assert_eq!(s.description, builtin.description);
+        assert!(!s.description.is_empty());
+    }
+    assert_eq!(builtins()[0].name, DEFAULT_BUILTIN);
+    assert!(builtin("no-such").is_none());
+}
+
+#[test]
+fn every_builtin_takes_the_common_overrides() {
+    let overrides = [
+        "streams=2",
+        "duration=1s",
+        "samples=3",
+        "direction=both",
+        "tool=engine",
+    ];
+    let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+    for builtin in builtins() {
+        let s = parse(builtin.yaml, builtin.name, &overrides).unwrap();
+        assert!(s.tests.iter().all(|t| t.samples == 3));
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_gives_a_scenario_or_an_error(text in ".{0,200}") {
+        let _ = parse(&text, "x", &[]);
+    }
+
+    #[test]
+    fn any_override_gives_a_scenario_or_an_error(text in "[a-z .=-]{0,40}") {
+        let _ = parse(FILE, "x", &[text]);
+    }
+}
