@@ -16,7 +16,7 @@ use crate::error::{LabError, write_file};
 use crate::files;
 use crate::spec::{CONTROLLER, HostSpec, LabSpec};
 use crate::state::{self, Descriptors, Request, State};
-use crate::wiring;
+use crate::wiring::{self, Step};
 
 const VARIABLE: &str = "EASTWEST_LAB_KEEPER";
 /// Tells the keeper's answer from whatever a test harness prints.
@@ -317,7 +317,7 @@ impl Keeper {
             let leaf = leaf_place(&rack.name);
             let links = wiring::leaf_links(rack, index, &spine, &paths);
             self.batch(&leaf, "ip", &links)?;
-            self.batch(&leaf, "tc", &wiring::leaf_rates(rack))?;
+            self.batch(&leaf, "tc", &wiring::leaf_rates(spec, rack))?;
             for host in &rack.hosts {
                 self.batch(&host.name, "ip", &wiring::host_links(host, index))?;
                 self.batch(&host.name, "tc", &wiring::send_rate(host))?;
@@ -325,9 +325,8 @@ impl Keeper {
         }
         let links = wiring::spine_links(spec, &self.network_path(CONTROLLER));
         self.batch("spine", "ip", &links)?;
-        let rates = spec.racks.iter().enumerate();
-        let rates: String = rates
-            .map(|(index, rack)| wiring::downlink_rate(rack, index))
+        let rates: String = (0..spec.racks.len())
+            .map(|index| wiring::downlink_rate(spec, index, Step::Build))
             .collect();
         self.batch("spine", "tc", &rates)?;
         self.batch(CONTROLLER, "ip", &wiring::controller_links())

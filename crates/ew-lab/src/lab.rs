@@ -19,7 +19,7 @@ use crate::fault::Fault;
 use crate::keeper::{self, KeeperCommand, KeeperLine, leaf_place};
 use crate::spec::{CONTROLLER, LabSpec};
 use crate::state::{self, State};
-use crate::wiring;
+use crate::wiring::{self, Step};
 
 const KEEPER_END_LIMIT: Duration = Duration::from_secs(10);
 const POLITE_END_LIMIT: Duration = Duration::from_millis(500);
@@ -311,9 +311,12 @@ impl Lab {
     }
 
     fn program_rack(&self, index: usize) -> Result<(), LabError> {
-        let rack = &self.state.current.racks[index];
-        self.batch(&leaf_place(&rack.name), "tc", &wiring::uplink_rate(rack))?;
-        self.batch("spine", "tc", &wiring::downlink_rate(rack, index))
+        let spec = &self.state.current;
+        let rack = &spec.racks[index];
+        let uplink = wiring::uplink_rate(spec, rack, Step::Change);
+        self.batch(&leaf_place(&rack.name), "tc", &uplink)?;
+        let downlink = wiring::downlink_rate(spec, index, Step::Change);
+        self.batch("spine", "tc", &downlink)
     }
 
     fn program_host(&self, name: &str, before: &LabSpec) -> Result<(), LabError> {
@@ -326,7 +329,8 @@ impl Lab {
             self.batch(&leaf, "ip", &wiring::leaf_mtu(host))?;
         }
         self.batch(name, "tc", &wiring::send_rate(host))?;
-        self.batch(&leaf, "tc", &wiring::receive_rate(host))?;
+        let receive = wiring::receive_rate(&self.state.current, host, Step::Change);
+        self.batch(&leaf, "tc", &receive)?;
         if host.link_up != was.link_up {
             self.batch(&leaf, "ip", &wiring::leaf_port(host, index))?;
         }

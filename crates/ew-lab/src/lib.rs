@@ -21,4 +21,4 @@ pub use error::LabError;
 pub use fault::{Fault, FaultKind};
 pub use keeper::{KeeperCommand, keeper_main_if_requested};
 pub use lab::{Lab, LabHost, LabStatus, down, exec, fault, names, status, up};
-pub use spec::{CONTROLLER, HostSpec, LabSpec, RackSpec};
+pub use spec::{CONTROLLER, HostSpec, LabSpec, Queue, RackSpec};

@@ -24,8 +24,22 @@ pub struct LabSpec {
     pub name: String,
     /// Whether every host runs a real sshd; needs root.
     pub sshd: bool,
+    /// How switch ports queue.
+    #[serde(default)]
+    pub queue: Queue,
     /// The racks, in order.
     pub racks: Vec<RackSpec>,
+}
+
+/// How a switch port shares its rate among the hosts that send through it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queue {
+    /// Evenly: the truth is the max-min fair share.
+    #[default]
+    Fair,
+    /// First in, first out: shares are what TCP makes of it.
+    Fifo,
 }
 
 /// One rack: a leaf router with an uplink to the spine, and hosts.
@@ -83,6 +97,7 @@ impl LabSpec {
         let mut spec = Self {
             name: name.into(),
             sshd: false,
+            queue: Queue::default(),
             racks: Vec::new(),
         };
         for rack in 1..=racks {

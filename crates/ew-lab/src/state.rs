@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use ew_sys::namespace::{ProcessHandle, effective_user_id};
@@ -92,7 +92,23 @@ pub(crate) fn labs_dir() -> Result<PathBuf, LabError> {
         .mode(0o700)
         .create(&dir)
         .map_err(LabError::io("create", &dir))?;
+    check_own(&dir)?;
     Ok(dir)
+}
+
+/// In a directory for everybody, such as /tmp, someone else could have put this one there first.
+fn check_own(dir: &Path) -> Result<(), LabError> {
+    let metadata = fs::symlink_metadata(dir).map_err(LabError::io("examine", dir))?;
+    let own = metadata.is_dir() && metadata.uid() == effective_user_id();
+    if own && metadata.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(LabError::Unsupported {
+        problem: format!(
+            "{} belongs to someone else or is writable for others; remove it or set XDG_RUNTIME_DIR",
+            dir.display()
+        ),
+    })
 }
 
 fn labs_path() -> PathBuf {
@@ -160,6 +176,7 @@ pub(crate) fn names() -> Result<Vec<String>, LabError> {
     let Ok(lock) = fs::File::open(&labs) else {
         return Ok(names);
     };
+    check_own(&labs)?;
     lock.lock().map_err(LabError::io("lock", &labs))?;
     for entry in fs::read_dir(&labs).map_err(LabError::io("read", &labs))? {
         let entry = entry.map_err(LabError::io("read", &labs))?;

@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 
 use crate::error::LabError;
-use crate::spec::{HostSpec, LabSpec, RackSpec};
+use crate::spec::{HostSpec, LabSpec, Queue, RackSpec};
 
 /// MTU of the links between routers: never the limit.
 const CORE_MTU_BYTES: u32 = 9000;
@@ -107,46 +107,139 @@ pub(crate) fn host_device(host: &HostSpec) -> String {
 }
 
 /// tc commands for a leaf: what its hosts receive, and the way up.
-pub(crate) fn leaf_rates(rack: &RackSpec) -> String {
-    let mut text = shaper("up", rack.uplink_bits_per_sec);
+pub(crate) fn leaf_rates(spec: &LabSpec, rack: &RackSpec) -> String {
+    let mut text = uplink_rate(spec, rack, Step::Build);
     for host in &rack.hosts {
-        text += &receive_rate(host);
+        text += &receive_rate(spec, host, Step::Build);
     }
     text
 }
 
-/// tc command for a leaf: what one host receives.
-pub(crate) fn receive_rate(host: &HostSpec) -> String {
-    shaper(&port(host), host.rx_bits_per_sec)
+/// tc commands for a leaf: what one host receives.
+pub(crate) fn receive_rate(spec: &LabSpec, host: &HostSpec, step: Step) -> String {
+    switch_port(spec, &port(host), host.rx_bits_per_sec, step)
 }
 
 /// tc command for a host: what it sends.
 pub(crate) fn send_rate(host: &HostSpec) -> String {
-    shaper("eth0", host.tx_bits_per_sec)
+    token_bucket("eth0", host.tx_bits_per_sec)
 }
 
-/// tc command for a leaf: the way up alone.
-pub(crate) fn uplink_rate(rack: &RackSpec) -> String {
-    shaper("up", rack.uplink_bits_per_sec)
+/// tc commands for a leaf: the way up alone.
+pub(crate) fn uplink_rate(spec: &LabSpec, rack: &RackSpec, step: Step) -> String {
+    switch_port(spec, "up", rack.uplink_bits_per_sec, step)
 }
 
-/// tc command for the spine: the way down to one rack.
-pub(crate) fn downlink_rate(rack: &RackSpec, index: usize) -> String {
-    shaper(&format!("rack{}", index + 1), rack.uplink_bits_per_sec)
+/// tc commands for the spine: the way down to one rack.
+pub(crate) fn downlink_rate(spec: &LabSpec, index: usize, step: Step) -> String {
+    let rate = spec.racks[index].uplink_bits_per_sec;
+    switch_port(spec, &format!("rack{}", index + 1), rate, step)
 }
 
-/// A token bucket in front of a first-in-first-out queue: what a NIC or a switch port does. Its packet length counts the
-/// Ethernet header of every segment but no preamble, so at MTU 1500 payload is 1448/1514 of the rate.
+/// Whether a port gets its queue for the first time, or another rate while packets flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Creates the queue.
+    Build,
+    /// Changes its rate and loses nothing.
+    Change,
+}
+
+fn switch_port(spec: &LabSpec, device: &str, bits_per_sec: u64, step: Step) -> String {
+    match spec.queue {
+        Queue::Fifo => token_bucket(device, bits_per_sec),
+        Queue::Fair => fair_port(spec, device, bits_per_sec, step),
+    }
+}
+
+/// A token bucket in front of a first-in-first-out queue: what a NIC or a plain switch port does. Its packet length counts
+/// the Ethernet header of every segment but no preamble, so at MTU 1500 payload is 1448/1514 of the rate.
 ///
-/// The bucket holds 10 ms, so that a machine too busy to serve the queue for that long loses nothing; the queue holds
-/// 16 ms, and never less than one large burst.
-fn shaper(device: &str, bits_per_sec: u64) -> String {
-    let bytes_per_sec = bits_per_sec / 8;
-    let burst_bytes = (bytes_per_sec / 100).clamp(16 * 1514, 8 << 20);
-    let queue_bytes = (bytes_per_sec * 16 / 1000).clamp(96 * 1024, 64 << 20);
+/// The queue holds 16 ms, and never less than one large burst.
+fn token_bucket(device: &str, bits_per_sec: u64) -> String {
+    let burst_bytes = bucket_bytes(bits_per_sec);
+    let queue_bytes = (bits_per_sec / 8 * 16 / 1000).clamp(96 * 1024, 64 << 20);
     format!(
         "qdisc replace dev {device} root tbf rate {bits_per_sec}bit burst {burst_bytes} limit {queue_bytes}\n"
     )
+}
+
+/// The same rate, shared evenly among the sending hosts that want it: a queue per host, served in turn (HTB borrows by
+/// deficit round robin). A single queue at this scale locks some flows out for many seconds; on real links, faster and
+/// carrying many more flows, that evens out.
+fn fair_port(spec: &LabSpec, device: &str, bits_per_sec: u64, step: Step) -> String {
+    let classes = spec.hosts().count().clamp(1, MAX_CLASSES);
+    let burst_bytes = bucket_bytes(bits_per_sec);
+    let queue_bytes = (bits_per_sec / 8 * 6 / 1000).clamp(96 * 1024, 64 << 20);
+    let turn_bytes = (bits_per_sec / 8 * 2 / 1000).clamp(7_000, 65_536);
+    let mut text = String::new();
+    if step == Step::Build {
+        let _ = writeln!(
+            text,
+            "qdisc replace dev {device} root handle 1: htb default 1"
+        );
+    }
+    let _ = writeln!(
+        text,
+        "class replace dev {device} parent 1: classid 1:fff htb rate {bits_per_sec} ceil {bits_per_sec} \
+         burst {burst_bytes} cburst {burst_bytes} quantum {turn_bytes}"
+    );
+    for class in 1..=classes {
+        let share = bits_per_sec / classes as u64;
+        let _ = writeln!(
+            text,
+            "class replace dev {device} parent 1:fff classid 1:{class:x} htb rate {share} ceil {bits_per_sec} \
+             burst 16k cburst {burst_bytes} quantum {turn_bytes}\n\
+             qdisc replace dev {device} parent 1:{class:x} bfifo limit {queue_bytes}"
+        );
+    }
+    if step == Step::Build {
+        let program = sender_class_program(spec, classes);
+        let _ = writeln!(
+            text,
+            "filter replace dev {device} parent 1: protocol ip prio 1 handle 1 bpf bytecode \"{program}\""
+        );
+    }
+    text
+}
+
+/// Above this many hosts, several share a queue at a port.
+const MAX_CLASSES: usize = 32;
+
+/// What a machine too busy to serve a queue for 10 ms does not lose.
+fn bucket_bytes(bits_per_sec: u64) -> u64 {
+    (bits_per_sec / 8 / 100).clamp(16 * 1514, 16 << 20)
+}
+
+/// Classic BPF (bpf(4)): the class of a packet is `1:(n % classes + 1)`, n being the number of the host that sent it,
+/// computed from the last two bytes of its IPv4 source address.
+fn sender_class_program(spec: &LabSpec, classes: usize) -> String {
+    const LOAD_BYTE: u32 = 0x30;
+    const SUBTRACT: u32 = 0x14;
+    const COPY_TO_X: u32 = 0x07;
+    const MULTIPLY: u32 = 0x24;
+    const ADD_X: u32 = 0x0c;
+    const MODULO: u32 = 0x94;
+    const ADD: u32 = 0x04;
+    const RETURN: u32 = 0x16;
+    const SOURCE_OFFSET: usize = 14 + 12;
+    let rack_size = spec.racks.iter().map(|rack| rack.hosts.len()).max();
+    let steps = [
+        (LOAD_BYTE, SOURCE_OFFSET + 3),
+        (SUBTRACT, 10),
+        (COPY_TO_X, 0),
+        (LOAD_BYTE, SOURCE_OFFSET + 2),
+        (MULTIPLY, rack_size.unwrap_or(1)),
+        (ADD_X, 0),
+        (MODULO, classes),
+        (ADD, 0x1_0001),
+        (RETURN, 0),
+    ];
+    let words: Vec<_> = steps
+        .iter()
+        .map(|(code, k)| format!("{code} 0 0 {k}"))
+        .collect();
+    format!("{},{}", steps.len(), words.join(","))
 }
 
 fn gateway(index: usize) -> Ipv4Addr {

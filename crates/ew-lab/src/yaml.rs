@@ -9,7 +9,7 @@ use serde_saphyr::{Location, Spanned};
 
 use crate::error::LabError;
 use crate::fault::{Fault, FaultKind, read_rate};
-use crate::spec::{DEFAULT_NIC_BITS_PER_SEC, LabSpec};
+use crate::spec::{DEFAULT_NIC_BITS_PER_SEC, LabSpec, Queue};
 
 type Field = Option<Spanned<Scalar>>;
 
@@ -24,6 +24,8 @@ struct LabFile {
     oversubscription: Field,
     #[serde(default)]
     sshd: bool,
+    #[serde(default)]
+    queue: Queue,
     #[serde(default)]
     faults: Vec<Spanned<FaultEntry>>,
 }
@@ -66,6 +68,7 @@ pub(crate) fn parse(text: &str, file_name: &str) -> Result<LabSpec, LabError> {
             .map_or("lab", |name| &name.value.0)
             .into(),
         sshd: file.sshd,
+        queue: file.queue,
         racks: Vec::new(),
     };
     add_racks(&mut spec, &file).map_err(at)?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use ew_lab::{CONTROLLER, Fault, KeeperCommand, Lab, LabError, LabSpec};
+use ew_lab::{CONTROLLER, Fault, KeeperCommand, Lab, LabError, LabSpec, Queue};
 use ew_sys::namespace::{ProcessHandle, effective_user_id};
 
 /// Not a test: the keepers of the labs below begin here.
@@ -245,7 +245,15 @@ fn a_lab_ends_with_its_owner() {
 
 #[test]
 fn a_narrow_link_carries_no_more_than_its_rate() {
-    let Ok(mut lab) = lab(&spec("rate")) else {
+    for queue in [Queue::Fair, Queue::Fifo] {
+        let mut spec = spec(&format!("{queue:?}").to_lowercase());
+        spec.queue = queue;
+        carries_no_more_than_its_rate(&spec);
+    }
+}
+
+fn carries_no_more_than_its_rate(spec: &LabSpec) {
+    let Ok(mut lab) = lab(spec) else {
         return;
     };
     let fault = Fault::parse("r2h1", "rx=10M").unwrap();
