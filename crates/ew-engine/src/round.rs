@@ -78,6 +78,7 @@ impl Round {
 
     /// The supervisor's thread. Everything is bounded by the window's end plus the two waits above.
     pub(crate) fn run(mut self, done: Done) {
+        ew_sys::thread::use_exact_timers();
         let windows = self.move_data();
         let failures: Vec<_> = self.flows.iter().map(|f| report::first_error(f)).collect();
         if windows.is_some() {
@@ -123,6 +124,8 @@ impl Round {
             .ok()?;
         self.host.ledger.open(self.lanes().into_iter());
         self.start_streams();
+        // After the streams' threads, which would inherit it.
+        ew_sys::thread::prefer_scheduling();
         observe(&self.spec, &self.flows, &self.shared.cancel).ok()
     }
 

@@ -178,6 +178,7 @@ fn run(stream: &Stream, shared: &RoundShared, source: Source, mut driver: Box<dy
         Ok(socket) => stream.publish(socket),
         Err(error) => return stream.fail(error),
     };
+    ew_sys::thread::use_exact_timers();
     if shared.cancel.sleep_until(shared.start_ns).is_err() {
         return;
     }
@@ -187,10 +188,12 @@ fn run(stream: &Stream, shared: &RoundShared, source: Source, mut driver: Box<dy
         stopping: &shared.stopping,
         window_ns: shared.window_ns.clone(),
     };
-    match driver.run(&mut link) {
-        Ok(latency) => stream.lock().latency = latency,
-        // The peer's end of the round, or our own shutdown.
-        Err(_) if shared.stopping.load(Ordering::Acquire) => {}
+    let ended = driver.run(&mut link);
+    stream.lock().latency = driver.take_latency();
+    match ended {
+        // Also the peer's end of the round, or our own shutdown.
+        _ if shared.stopping.load(Ordering::Acquire) => {}
+        Ok(()) => {}
         Err(broken) => stream.fail(format!(
             "{} {}: {}",
             broken.action, stream.peer, broken.error

@@ -4,6 +4,7 @@ use crate::limits::open_files_limit;
 use crate::proc_stat::cpu_counters;
 use ew_model::facts::{HostFacts, InterfaceFacts};
 use ew_sys::clock::{realtime_ns, synchronised};
+use ew_sys::disk::free_bytes;
 use ew_sys::net::interfaces;
 use std::net::IpAddr;
 use std::path::Path;
@@ -11,16 +12,24 @@ use std::path::Path;
 /// The host's facts: kernel, names and limits from `root`, interfaces and clock from the kernel itself, for the network
 /// namespace of the calling thread. The loopback interface is left out unless it carries `address`.
 ///
-/// Looking for external tools starts processes; the answer takes up to 2 s for each tool that hangs.
+/// What the agent must ask elsewhere stays empty: the tools, and the work directory's free space, which
+/// [`free_bytes_beside_executable`] tells only while the binary is in place.
 #[must_use]
 pub fn facts(root: &Path, address: Option<IpAddr>) -> HostFacts {
     HostFacts {
-        tools: ew_tools::discover(),
         interfaces: relevant_interfaces(address),
         realtime_ns: realtime_ns(),
         clock_synchronised: synchronised(),
         ..facts_below(root)
     }
+}
+
+/// Free bytes of the directory that holds the running binary's own directory: where a launcher put it. Ask before the
+/// binary removes itself. `None` when unknown.
+#[must_use]
+pub fn free_bytes_beside_executable() -> Option<u64> {
+    let executable = std::env::current_exe().ok()?;
+    free_bytes(executable.parent()?.parent()?).ok()
 }
 
 fn facts_below(root: &Path) -> HostFacts {

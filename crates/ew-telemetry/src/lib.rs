@@ -9,5 +9,5 @@ mod net_dev;
 mod proc_stat;
 mod sample;
 
-pub use facts::facts;
+pub use facts::{facts, free_bytes_beside_executable};
 pub use sample::sample;

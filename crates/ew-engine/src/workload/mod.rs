@@ -21,8 +21,13 @@ pub(crate) trait Prepared {
 
 /// Moves one stream's bytes on the stream's own thread.
 pub(crate) trait Driver: Send {
-    /// Runs from the round's start until the link stops. Round-trip times come back, where the workload has them.
-    fn run(&mut self, link: &mut Link<'_>) -> Result<Option<Histogram<u64>>, Broken>;
+    /// Runs from the round's start until the link stops.
+    fn run(&mut self, link: &mut Link<'_>) -> Result<(), Broken>;
+
+    /// Round-trip times inside the window, where the workload has them. Asked once, after the run, however it ended.
+    fn take_latency(&mut self) -> Option<Histogram<u64>> {
+        None
+    }
 }
 
 /// A connected stream.

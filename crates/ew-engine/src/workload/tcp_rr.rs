@@ -19,7 +19,7 @@ pub(super) struct TcpRequests {
 struct Requester {
     content: Arc<PageBuffer>,
     response: PageBuffer,
-    latency: Histogram<u64>,
+    latency: Option<Histogram<u64>>,
 }
 
 struct Responder {
@@ -41,8 +41,7 @@ impl Prepared for TcpRequests {
             Role::Send => Box::new(Requester {
                 content: Arc::clone(&self.content),
                 response: PageBuffer::faulted_in(length),
-                latency: Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS)
-                    .map_err(|error| format!("histogram of round-trip times: {error}"))?,
+                latency: Some(empty_histogram()?),
             }),
             Role::Receive => Box::new(Responder {
                 request: PageBuffer::faulted_in(length),
@@ -52,10 +51,14 @@ impl Prepared for TcpRequests {
 }
 
 impl Driver for Requester {
-    fn run(&mut self, link: &mut Link<'_>) -> Result<Option<Histogram<u64>>, Broken> {
+    fn run(&mut self, link: &mut Link<'_>) -> Result<(), Broken> {
         link.lane.note_first_send(monotonic_ns());
         while self.transact(link)? {}
-        Ok(Some(self.latency.clone()))
+        Ok(())
+    }
+
+    fn take_latency(&mut self) -> Option<Histogram<u64>> {
+        self.latency.take()
     }
 }
 
@@ -74,14 +77,25 @@ impl Requester {
         link.lane
             .add_received(self.response.as_slice().len() as u64);
         if begun_ns >= link.window_ns.start && ended_ns <= link.window_ns.end {
-            self.latency.saturating_record(ended_ns - begun_ns);
+            self.record(ended_ns - begun_ns);
         }
         Ok(true)
     }
+
+    fn record(&mut self, round_trip_ns: u64) {
+        if let Some(latency) = &mut self.latency {
+            latency.saturating_record(round_trip_ns);
+        }
+    }
+}
+
+fn empty_histogram() -> Result<Histogram<u64>, String> {
+    Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS)
+        .map_err(|error| format!("histogram of round-trip times: {error}"))
 }
 
 impl Driver for Responder {
-    fn run(&mut self, link: &mut Link<'_>) -> Result<Option<Histogram<u64>>, Broken> {
+    fn run(&mut self, link: &mut Link<'_>) -> Result<(), Broken> {
         while !link.stops() && link.receive_all(self.request.as_mut_slice())? {
             let length = self.request.as_slice().len() as u64;
             link.lane.add_received(length);
@@ -89,6 +103,6 @@ impl Driver for Responder {
                 link.lane.add_sent(length);
             }
         }
-        Ok(None)
+        Ok(())
     }
 }

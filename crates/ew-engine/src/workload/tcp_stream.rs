@@ -5,7 +5,6 @@ use crate::buffer::PageBuffer;
 use ew_model::scenario::Workload;
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
-use hdrhistogram::Histogram;
 use std::sync::Arc;
 
 const LEAST_RECEIVE_BYTES: usize = 256 * 1024;
@@ -49,22 +48,22 @@ impl Prepared for TcpStreams {
 }
 
 impl Driver for Sender {
-    fn run(&mut self, link: &mut Link<'_>) -> Result<Option<Histogram<u64>>, Broken> {
+    fn run(&mut self, link: &mut Link<'_>) -> Result<(), Broken> {
         link.lane.note_first_send(monotonic_ns());
         while !link.stops() {
             let sent = link.send(self.content.as_slice())?;
             link.lane.add_sent(sent as u64);
         }
-        Ok(None)
+        Ok(())
     }
 }
 
 impl Driver for Receiver {
-    fn run(&mut self, link: &mut Link<'_>) -> Result<Option<Histogram<u64>>, Broken> {
+    fn run(&mut self, link: &mut Link<'_>) -> Result<(), Broken> {
         while !link.stops() {
             let received = link.receive(self.buffer.as_mut_slice())?;
             link.lane.add_received(received as u64);
         }
-        Ok(None)
+        Ok(())
     }
 }
