@@ -1,1 +1,36 @@
 //! Where hosts and racks come from: node sets, ClusterShell groups, host files.
+//!
+//! The way through: text is cut into operands (`syntax`), each operand becomes a set of nodes (`nodeset`), groups are
+//! looked up in their sources (`groups`, fed by `group_files` and `upcall`), sets are written folded (`folding`), and
+//! `build` makes the [`ew_model::Inventory`] of it all. Results are those of ClusterShell's `nodeset`, with these
+//! deliberate differences, each of which would otherwise load hosts nobody meant:
+//!
+//! | Text | ClusterShell | here |
+//! | --- | --- | --- |
+//! | `@nosuch` | the empty set | an error with the names that are near |
+//! | `n1 n2` | one node whose name holds a blank | an error (in group values and host files: two nodes) |
+//! | `n1[9-10]` | `n19` to `n110`, 92 nodes | an error that shows both readings |
+//! | `n[1-2-3]` | `n[-2-3]` | an error |
+//! | `@a` that leads back to `@a` | an error about recursion | an error with the cycle |
+//! | more than [`MAX_NODES`] nodes | memory runs out | an error |
+
+mod build;
+mod folding;
+mod group_files;
+mod groups;
+mod host_list;
+mod hosts_file;
+mod node_set_error;
+mod nodeset;
+mod ranges;
+mod syntax;
+mod upcall;
+
+pub use build::{
+    InventoryError, InventoryRequest, NamedText, apply_addresses, build, check_addresses,
+};
+pub use groups::{GroupEnvironment, GroupSources, GroupsError};
+pub use host_list::rack_name_of_file;
+pub use hosts_file::parse_hosts_file;
+pub use node_set_error::NodeSetError;
+pub use nodeset::{MAX_NODES, NodeSet, count, expand, fold};

@@ -1,0 +1,540 @@
+//! From what the user gave to the inventory.
+
+use super::groups::GroupSources;
+use super::host_list::{ListedHost, parse_host_list, rack_name_of_file};
+use super::node_set_error::NodeSetError;
+use super::nodeset::{GroupName, NodeSet, group_names};
+use ew_model::{Host, Inventory, Rack, RackId};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// How many hosts an error names at most.
+const MAX_NAMED: usize = 5;
+
+/// What was asked for on the command line or in the scenario.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InventoryRequest {
+    /// `--hosts SET`. May be left out when host files or racks are given.
+    pub hosts: Option<String>,
+    /// `--hosts-file FILE`, each with its contents. Several files without `racks` are one rack each.
+    pub host_files: Vec<NamedText>,
+    /// `--racks SET` of groups, such as `@mc_rack[1-3]` or `@racks:*`; each group is a rack.
+    pub racks: Vec<String>,
+}
+
+/// A file that has been read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedText {
+    /// Where it was read.
+    pub path: PathBuf,
+    /// What is in it.
+    pub text: String,
+}
+
+/// Why there is no inventory.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum InventoryError {
+    /// A node set is wrong.
+    #[error(transparent)]
+    NodeSet(#[from] NodeSetError),
+    /// Nothing was asked for, or what was asked for is empty.
+    #[error("no hosts; name them with --hosts SET, --hosts-file FILE or --racks '@group[1-3]'")]
+    NoHosts,
+    /// A line of a host file is wrong.
+    #[error("{place}: {problem}; {remedy}")]
+    HostFile {
+        /// File and line.
+        place: String,
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// A name that no host can have.
+    #[error(
+        "`{name}` ({place}) cannot be a host: a name has up to 253 letters, digits and . _ - : and does not begin with -"
+    )]
+    InvalidName {
+        /// The name.
+        name: String,
+        /// Where it was given.
+        place: String,
+    },
+    /// A host given twice.
+    #[error("host {name} is given twice, in {first} and in {second}; remove one of them")]
+    DuplicateHost {
+        /// The host.
+        name: String,
+        /// One place.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Two racks of one name.
+    #[error("two racks are called {name}: {first} and {second}; rename one of them")]
+    DuplicateRack {
+        /// The rack.
+        name: String,
+        /// One place.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A host in two racks.
+    #[error(
+        "host {host} is in two racks, {first} and {second}; a host is below one leaf switch: take it out of one"
+    )]
+    HostInTwoRacks {
+        /// The host.
+        host: String,
+        /// One rack.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Hosts in none of the racks.
+    #[error(
+        "{count} of the hosts are in none of the racks {racks}: {some}; add them to a rack, or leave them out"
+    )]
+    HostsWithoutRack {
+        /// How many.
+        count: usize,
+        /// The first few.
+        some: String,
+        /// The racks looked at.
+        racks: String,
+    },
+    /// Two hosts with one address.
+    #[error(
+        "hosts {first} and {second} have the same address {address}; they are one machine: leave one out"
+    )]
+    SameAddress {
+        /// One host.
+        first: String,
+        /// The other.
+        second: String,
+        /// Their address.
+        address: IpAddr,
+    },
+}
+
+/// A rack and all hosts it is known to hold, asked for or not.
+struct RackMembers {
+    name: String,
+    /// For errors: the group or file.
+    place: String,
+    hosts: Vec<String>,
+}
+
+/// Makes the inventory: hosts in the order given, racks in the order named. A rack none of whose hosts take part is left out.
+/// Addresses are filled in where a host file states them or the name is an address; see [`apply_addresses`].
+///
+/// # Errors
+/// [`InventoryError`] when a set or file is wrong, a host is given twice, or is not in exactly one rack.
+pub fn build(
+    request: &InventoryRequest,
+    sources: &GroupSources,
+) -> Result<Inventory, InventoryError> {
+    let files = request
+        .host_files
+        .iter()
+        .map(|file| parse_host_list(&file.path, &file.text, sources))
+        .collect::<Result<Vec<_>, _>>()?;
+    let racks = if request.racks.is_empty() {
+        racks_of_files(request, &files)?
+    } else {
+        racks_of_groups(&request.racks, sources)?
+    };
+    let hosts = chosen_hosts(request, sources, files, &racks)?;
+    if hosts.is_empty() {
+        return Err(InventoryError::NoHosts);
+    }
+    for host in &hosts {
+        check_name(host)?;
+    }
+    place_in_racks(hosts, &racks)
+}
+
+/// Fills in addresses of hosts that have none, by name in lower case (see [`super::parse_hosts_file`]). Gives back the
+/// names that are still without one.
+pub fn apply_addresses(
+    inventory: &mut Inventory,
+    addresses: &BTreeMap<String, IpAddr>,
+) -> Vec<String> {
+    let mut unresolved = Vec::new();
+    for host in &mut inventory.hosts {
+        if host.address.is_none() {
+            host.address = addresses.get(&host.name.to_ascii_lowercase()).copied();
+        }
+        if host.address.is_none() {
+            unresolved.push(host.name.clone());
+        }
+    }
+    unresolved
+}
+
+/// Makes sure that no two hosts have the same address. Hosts without an address are passed over.
+///
+/// # Errors
+/// [`InventoryError::SameAddress`] with the first two found.
+pub fn check_addresses(inventory: &Inventory) -> Result<(), InventoryError> {
+    let mut seen: BTreeMap<IpAddr, &str> = BTreeMap::new();
+    for host in &inventory.hosts {
+        let Some(address) = host.address else {
+            continue;
+        };
+        if let Some(first) = seen.insert(address, &host.name) {
+            return Err(InventoryError::SameAddress {
+                first: first.to_owned(),
+                second: host.name.clone(),
+                address,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn racks_of_files(
+    request: &InventoryRequest,
+    files: &[Vec<ListedHost>],
+) -> Result<Vec<RackMembers>, InventoryError> {
+    if files.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let racks = request
+        .host_files
+        .iter()
+        .zip(files)
+        .map(|(file, hosts)| RackMembers {
+            name: rack_name_of_file(&file.path),
+            place: file.path.display().to_string(),
+            hosts: hosts.iter().map(|h| h.name.clone()).collect(),
+        })
+        .collect();
+    with_unique_names(racks)
+}
+
+fn racks_of_groups(
+    sets: &[String],
+    sources: &GroupSources,
+) -> Result<Vec<RackMembers>, InventoryError> {
+    let mut groups: Vec<GroupName> = Vec::new();
+    for set in sets {
+        for group in group_names(set, sources)? {
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+    }
+    let mut racks = Vec::new();
+    for GroupName { source, group } in groups {
+        let place = format!("@{source}:{group}");
+        racks.push(RackMembers {
+            hosts: NodeSet::parse(&place, sources)?.names(),
+            name: group,
+            place,
+        });
+    }
+    with_unique_names(racks)
+}
+
+fn with_unique_names(racks: Vec<RackMembers>) -> Result<Vec<RackMembers>, InventoryError> {
+    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    for rack in &racks {
+        if let Some(first) = seen.insert(&rack.name, &rack.place) {
+            return Err(InventoryError::DuplicateRack {
+                name: rack.name.clone(),
+                first: first.to_owned(),
+                second: rack.place.clone(),
+            });
+        }
+    }
+    Ok(racks)
+}
+
+/// The hosts that take part: those given, or all of the racks when none are given.
+fn chosen_hosts(
+    request: &InventoryRequest,
+    sources: &GroupSources,
+    files: Vec<Vec<ListedHost>>,
+    racks: &[RackMembers],
+) -> Result<Vec<ListedHost>, InventoryError> {
+    let mut hosts: Vec<ListedHost> = Vec::new();
+    if let Some(set) = &request.hosts {
+        let names = NodeSet::parse(set, sources)?.names();
+        hosts.extend(names.into_iter().map(|name| listed(name, "--hosts")));
+    }
+    hosts.extend(files.into_iter().flatten());
+    if request.hosts.is_none() && request.host_files.is_empty() {
+        for rack in racks {
+            let names = rack.hosts.iter().cloned();
+            // A name that comes again is in two racks, which is said when hosts are placed.
+            let fresh: Vec<ListedHost> = names.map(|name| listed(name, &rack.place)).collect();
+            hosts.extend(fresh);
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        hosts.retain(|host| seen.insert(host.name.clone()));
+        return Ok(hosts);
+    }
+    check_duplicates(&hosts)?;
+    Ok(hosts)
+}
+
+fn listed(name: String, place: &str) -> ListedHost {
+    ListedHost {
+        name,
+        address: None,
+        place: place.to_owned(),
+    }
+}
+
+fn check_duplicates(hosts: &[ListedHost]) -> Result<(), InventoryError> {
+    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    for host in hosts {
+        if let Some(first) = seen.insert(&host.name, &host.place) {
+            return Err(InventoryError::DuplicateHost {
+                name: host.name.clone(),
+                first: first.to_owned(),
+                second: host.place.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Names go to ssh and into files, so anything that is more than a name is refused.
+fn check_name(host: &ListedHost) -> Result<(), InventoryError> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
+    let name = &host.name;
+    if name.is_empty() || name.len() > 253 || name.starts_with('-') || !name.chars().all(allowed) {
+        return Err(InventoryError::InvalidName {
+            name: name.clone(),
+            place: host.place.clone(),
+        });
+    }
+    Ok(())
+}
+
+fn place_in_racks(
+    hosts: Vec<ListedHost>,
+    racks: &[RackMembers],
+) -> Result<Inventory, InventoryError> {
+    let mut racks_of_host: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, rack) in racks.iter().enumerate() {
+        for host in &rack.hosts {
+            racks_of_host.entry(host).or_default().push(index);
+        }
+    }
+    let mut homeless = Vec::new();
+    let mut placed: Vec<(ListedHost, Option<usize>)> = Vec::new();
+    for host in hosts {
+        let rack = match racks_of_host.get(host.name.as_str()).map(Vec::as_slice) {
+            Some([rack]) => Some(*rack),
+            Some([first, second, ..]) => {
+                return Err(InventoryError::HostInTwoRacks {
+                    host: host.name,
+                    first: racks[*first].name.clone(),
+                    second: racks[*second].name.clone(),
+                });
+            }
+            _ => {
+                homeless.push(host.name.clone());
+                None
+            }
+        };
+        placed.push((host, rack));
+    }
+    if !racks.is_empty() && !homeless.is_empty() {
+        return Err(without_rack(&homeless, racks));
+    }
+    Ok(number(placed, racks))
+}
+
+/// Numbers the racks that hold a host, in their order.
+fn number(placed: Vec<(ListedHost, Option<usize>)>, racks: &[RackMembers]) -> Inventory {
+    let mut inventory = Inventory::default();
+    let mut ids: BTreeMap<usize, RackId> = BTreeMap::new();
+    for (index, rack) in racks.iter().enumerate() {
+        if placed.iter().any(|(_, of)| *of == Some(index)) {
+            ids.insert(index, RackId(inventory.racks.len() as u32));
+            inventory.racks.push(Rack {
+                name: rack.name.clone(),
+            });
+        }
+    }
+    for (host, rack) in placed {
+        inventory.hosts.push(Host {
+            address: host.address.or_else(|| host.name.parse().ok()),
+            name: host.name,
+            rack: rack.and_then(|index| ids.get(&index).copied()),
+        });
+    }
+    inventory
+}
+
+fn without_rack(homeless: &[String], racks: &[RackMembers]) -> InventoryError {
+    let mut some = homeless[..homeless.len().min(MAX_NAMED)].join(", ");
+    if homeless.len() > MAX_NAMED {
+        some.push_str(", ...");
+    }
+    InventoryError::HostsWithoutRack {
+        count: homeless.len(),
+        some,
+        racks: super::nodeset::fold(racks.iter().map(|r| &r.name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GROUPS: &str = "mc_rack1: h[101-103]\nmc_rack2 :h[201-203]\nmc_rack3: h[301-302] h101\nall: @mc_rack[1-2]\n";
+
+    fn sources() -> GroupSources {
+        GroupSources::from_flat("local", GROUPS, "groups").unwrap()
+    }
+
+    fn request(hosts: Option<&str>, racks: &[&str], files: &[(&str, &str)]) -> InventoryRequest {
+        InventoryRequest {
+            hosts: hosts.map(str::to_owned),
+            racks: racks.iter().map(|r| (*r).to_owned()).collect(),
+            host_files: files
+                .iter()
+                .map(|(path, text)| NamedText {
+                    path: PathBuf::from(path),
+                    text: (*text).to_owned(),
+                })
+                .collect(),
+        }
+    }
+
+    fn made(request: &InventoryRequest) -> Result<String, InventoryError> {
+        let inventory = build(request, &sources())?;
+        Ok(inventory
+            .host_ids()
+            .map(|id| match inventory.rack_of(id) {
+                Some(rack) => format!("{}/{}", inventory.name(id), inventory.rack_name(rack)),
+                None => inventory.name(id).to_owned(),
+            })
+            .collect::<Vec<_>>()
+            .join(" "))
+    }
+
+    #[test]
+    fn hosts_alone() {
+        let hosts = made(&request(Some("h[3,1],h1"), &[], &[])).unwrap();
+        assert_eq!(hosts, "h1 h3");
+        assert_eq!(
+            made(&request(None, &[], &[("nodes.rack1", "b\na\n")])).unwrap(),
+            "b a"
+        );
+    }
+
+    #[test]
+    fn racks_are_groups() {
+        assert_eq!(
+            made(&request(None, &["@mc_rack[1-2]"], &[])).unwrap(),
+            "h101/mc_rack1 h102/mc_rack1 h103/mc_rack1 h201/mc_rack2 h202/mc_rack2 h203/mc_rack2"
+        );
+        assert_eq!(
+            made(&request(Some("h[102,201]"), &["@local:*!@mc_rack3"], &[])).unwrap(),
+            "h102/mc_rack1 h201/mc_rack2"
+        );
+        let inventory = build(
+            &request(Some("h202"), &["@mc_rack2", "@mc_rack1"], &[]),
+            &sources(),
+        )
+        .unwrap();
+        assert_eq!(inventory.racks.len(), 1, "a rack without hosts is left out");
+    }
+
+    #[test]
+    fn files_are_racks() {
+        let files = [
+            ("x/nodes.rack1", "a1\na2 10.0.0.2\n"),
+            ("x/nodes.rack2", "b[1-2]\n"),
+        ];
+        assert_eq!(
+            made(&request(None, &[], &files)).unwrap(),
+            "a1/rack1 a2/rack1 b1/rack2 b2/rack2"
+        );
+        let same = [("x/nodes.rack1", "a1"), ("y/nodes.rack1", "a2")];
+        let error = made(&request(None, &[], &same)).unwrap_err();
+        assert!(
+            matches!(error, InventoryError::DuplicateRack { .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn contradictions_are_named() {
+        let two_racks = made(&request(None, &["@mc_rack[1,3]"], &[])).unwrap_err();
+        assert!(
+            matches!(&two_racks, InventoryError::HostInTwoRacks { host, .. } if host == "h101"),
+            "{two_racks}"
+        );
+        let homeless = made(&request(Some("h[101-102],x[1-9]"), &["@mc_rack1"], &[])).unwrap_err();
+        assert!(
+            matches!(&homeless, InventoryError::HostsWithoutRack { count: 9, some, .. } if some.starts_with("x1, x2")),
+            "{homeless}"
+        );
+        let files = [("nodes.r1", "a\n"), ("nodes.r2", "b\na\n")];
+        let twice = made(&request(None, &[], &files)).unwrap_err().to_string();
+        assert!(
+            twice.contains("nodes.r1, line 1") && twice.contains("nodes.r2, line 2"),
+            "{twice}"
+        );
+        assert!(matches!(
+            made(&request(Some("a"), &[], &[("f", "a")])),
+            Err(InventoryError::DuplicateHost { .. })
+        ));
+        for (hosts, racks) in [(None, None), (Some(""), None), (Some("h1!h1"), None)] {
+            let racks: Vec<&str> = racks.into_iter().collect();
+            assert_eq!(
+                made(&request(hosts, &racks, &[])),
+                Err(InventoryError::NoHosts)
+            );
+        }
+    }
+
+    #[test]
+    fn racks_that_are_not_groups_point_at_the_spot() {
+        for (set, offset) in [("@mc_rack1,h5", 10), ("@mc_rack1,@mc_rak2", 10), ("h1", 0)] {
+            match made(&request(None, &[set], &[])) {
+                Err(InventoryError::NodeSet(error)) => assert_eq!(error.offset, offset, "{error}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_would_be_options_are_refused() {
+        for name in ["-oProxyCommand=x", "a;b", "n[-2-2]x*"] {
+            assert!(made(&request(Some(name), &[], &[])).is_err(), "{name}");
+        }
+        assert!(matches!(
+            made(&request(Some("-oX"), &[], &[])),
+            Err(InventoryError::InvalidName { .. })
+        ));
+    }
+
+    #[test]
+    fn addresses() {
+        let mut inventory = build(
+            &request(None, &[], &[("f", "a 10.0.0.1\n10.0.0.2\nC\nd\n")]),
+            &GroupSources::default(),
+        )
+        .unwrap();
+        let known = super::super::parse_hosts_file("10.0.0.3 c\n");
+        assert_eq!(apply_addresses(&mut inventory, &known), ["d"]);
+        assert_eq!(check_addresses(&inventory), Ok(()));
+        inventory.hosts[3].address = inventory.hosts[0].address;
+        let error = check_addresses(&inventory).unwrap_err().to_string();
+        assert!(
+            error.contains("a and d") && error.contains("10.0.0.1"),
+            "{error}"
+        );
+    }
+}

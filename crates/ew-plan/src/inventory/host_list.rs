@@ -1,0 +1,144 @@
+//! Plain host files: one name a line, as `nodes.rack1` of the shell loops people use.
+
+use super::build::InventoryError;
+use super::groups::GroupSources;
+use super::nodeset::NodeSet;
+use super::syntax::Blanks;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// A host of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ListedHost {
+    pub(super) name: String,
+    /// The second column, if it is an address.
+    pub(super) address: Option<IpAddr>,
+    /// For errors: `FILE, line N`.
+    pub(super) place: String,
+}
+
+/// Reads a host file: `name`, `name address` or node sets on a line; `#` begins a comment, blank lines do nothing.
+///
+/// # Errors
+/// [`InventoryError`] with file and line.
+pub(super) fn parse_host_list(
+    path: &Path,
+    text: &str,
+    sources: &GroupSources,
+) -> Result<Vec<ListedHost>, InventoryError> {
+    let mut hosts = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let content = line.split('#').next().unwrap_or("").trim();
+        let place = format!("{}, line {number}", path.display());
+        let (set, address) = split_address(content, &place)?;
+        let names = NodeSet::parse_in_place(set, sources, Blanks::Separator, Some(&place))?.names();
+        if address.is_some() && names.len() != 1 {
+            return Err(InventoryError::HostFile {
+                place,
+                problem: format!("one address for `{set}`, which is {} hosts", names.len()),
+                remedy: "write each host with its address on a line of its own".into(),
+            });
+        }
+        hosts.extend(names.into_iter().map(|name| ListedHost {
+            name,
+            address,
+            place: place.clone(),
+        }));
+    }
+    Ok(hosts)
+}
+
+/// The rack a file stands for: `nodes.rack1` is `rack1`, `rack1.txt` is `rack1`, `rack1` is `rack1`.
+#[must_use]
+pub fn rack_name_of_file(path: &Path) -> String {
+    const PLAIN_EXTENSIONS: [&str; 6] = ["txt", "list", "lst", "hosts", "nodes", "conf"];
+    let part = |part: Option<&std::ffi::OsStr>| {
+        part.map(|p| p.to_string_lossy().into_owned())
+            .filter(|p| !p.is_empty())
+    };
+    let extension = part(path.extension());
+    match extension {
+        Some(extension) if !PLAIN_EXTENSIONS.contains(&extension.as_str()) => extension,
+        Some(_) => part(path.file_stem()).unwrap_or_default(),
+        None => part(path.file_name()).unwrap_or_default(),
+    }
+}
+
+/// Separates `name address`.
+fn split_address<'a>(
+    content: &'a str,
+    place: &str,
+) -> Result<(&'a str, Option<IpAddr>), InventoryError> {
+    let words: Vec<&str> = content.split_whitespace().collect();
+    let addresses: Vec<Option<IpAddr>> = words.iter().map(|w| w.parse().ok()).collect();
+    let error = |problem: String, remedy: &str| InventoryError::HostFile {
+        place: place.to_owned(),
+        problem,
+        remedy: remedy.to_owned(),
+    };
+    match (words.as_slice(), addresses.as_slice()) {
+        ([name, _], [None, Some(address)]) => Ok((name, Some(*address))),
+        ([first, second, ..], [Some(_), None, ..]) => Err(error(
+            format!("address `{first}` stands before the name `{second}`"),
+            "write `name address`; this file is not in the format of /etc/hosts",
+        )),
+        (_, [None, .., Some(_)]) => Err(error(
+            format!("`{content}` has several names for one address"),
+            "write each host with its address on a line of its own",
+        )),
+        _ => Ok((content, None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Vec<ListedHost>, InventoryError> {
+        parse_host_list(Path::new("nodes.rack1"), text, &GroupSources::default())
+    }
+
+    #[test]
+    fn lines() {
+        let text = "# rack 1\r\nhost102.my.company.com\r\n\nhost[104,106] # two\nb a\nn1 10.0.0.1\nn2\tfd00::2\n";
+        let hosts = parse(text).unwrap();
+        let names: Vec<&str> = hosts.iter().map(|h| h.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "host102.my.company.com",
+                "host104",
+                "host106",
+                "a",
+                "b",
+                "n1",
+                "n2"
+            ]
+        );
+        assert_eq!(hosts[5].address, Some("10.0.0.1".parse().unwrap()));
+        assert_eq!(hosts[1].place, "nodes.rack1, line 4");
+        assert_eq!(parse("10.0.0.1\n10.0.0.2 10.0.0.3\n").unwrap().len(), 3);
+    }
+
+    #[test]
+    fn mistakes_name_the_line() {
+        for (text, word) in [
+            ("ok\nn[1-2] 10.0.0.1\n", "2 hosts"),
+            ("ok\n10.0.0.1 n1\n", "/etc/hosts"),
+            ("ok\na b 10.0.0.1\n", "several"),
+            ("ok\nn[1-2\n", "bracket"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains("line 2") && error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn rack_names() {
+        let name = |path: &str| rack_name_of_file(Path::new(path));
+        assert_eq!(name("/x/nodes.rack1"), "rack1");
+        assert_eq!(name("rack1.txt"), "rack1");
+        assert_eq!(name("rack1"), "rack1");
+        assert_eq!(name(".rack1"), ".rack1");
+    }
+}
