@@ -159,7 +159,7 @@ pub struct Unclean {
 /// What to do about ssh's best-known refusals, by a phrase of OpenSSH's own messages.
 #[must_use]
 pub(crate) fn ssh_hint(words: &str) -> Option<&'static str> {
-    const HINTS: [(&str, &str); 8] = [
+    const HINTS: [(&str, &str); 9] = [
         (
             "Host key verification failed",
             "connect once by hand with ssh to accept the host's key, or set StrictHostKeyChecking accept-new in the ssh configuration",
@@ -187,6 +187,10 @@ pub(crate) fn ssh_hint(words: &str) -> Option<&'static str> {
         (
             "No route to host",
             "check that the host is up and its network is configured",
+        ),
+        (
+            "Cannot execute command-line and remote command",
+            "the ssh configuration has a RemoteCommand for this host: take it out, or give another configuration with --ssh-config",
         ),
         (
             "Can't open user config file",

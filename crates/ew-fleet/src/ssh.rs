@@ -12,11 +12,10 @@ use std::time::Duration;
 const FAN_OUT: usize = 64;
 
 /// Settings of our own that the user's ssh configuration must not override: no questions, no terminal, nothing forwarded, no
-/// master process that outlives the run (an existing one is used), and only errors on standard error.
-const FIXED_OPTIONS: [&str; 9] = [
+/// master process that outlives the run (an existing one is used), and only errors on standard error. All are known to every OpenSSH since 6; an unknown one would be fatal.
+const FIXED_OPTIONS: [&str; 8] = [
     "BatchMode=yes",
     "RequestTTY=no",
-    "RemoteCommand=none",
     "ControlMaster=no",
     "ClearAllForwardings=yes",
     "ForwardX11=no",
