@@ -1,6 +1,8 @@
 //! The report for a pull request or a ticket: verdict, findings, rack table, stages.
 
-use crate::text::{alike, fact_list, host_table, notable, rack_table, stage_table};
+use crate::text::{
+    absences, alike, fact_list, host_table, missing_by_reason, notable, rack_table, stage_table,
+};
 use crate::words::{cause, one_line, percent, quantity, severity, status};
 use ew_model::Analysis;
 use ew_model::finding::Finding;
@@ -23,10 +25,16 @@ pub(crate) fn render(analysis: &Analysis) -> String {
     section(&mut out, "Stages", &header, &rows, 1);
     let listed = notable(analysis);
     let (header, rows) = host_table(analysis, &listed);
-    section(&mut out, "Hosts", &header, &rows, 2);
+    section(&mut out, "Hosts", &header, &rows, 3);
     if let Some(line) = alike(analysis, listed.len()) {
         out.push_str(&format!("\n{line}\n"));
     }
+    list(&mut out, "Hosts not there to the end", &absences(analysis));
+    list(
+        &mut out,
+        "Pairs without a figure",
+        &missing_by_reason(analysis),
+    );
     out.push_str("\n<details><summary>Run</summary>\n\n");
     for (name, value) in fact_list(analysis) {
         out.push_str(&format!("- {name}: {}\n", escaped(&value)));
@@ -99,6 +107,16 @@ fn section(out: &mut String, title: &str, header: &[&str], rows: &[Vec<String>],
     for row in rows {
         let cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+}
+
+fn list(out: &mut String, title: &str, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str(&format!("\n### {title}\n\n"));
+    for line in lines {
+        out.push_str(&format!("- {}\n", escaped(line)));
     }
 }
 

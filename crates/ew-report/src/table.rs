@@ -1,12 +1,20 @@
 //! Tables for the terminal, and wrapping.
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{
+    Cell, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
+};
+
+/// Columns apart by a space, one rule below the header: numbers need no cages.
+const PLAIN: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::none().junction(' '))
+    .header_separator(LineStyle::none().fill('─').junction(' '))
+    .content_lines(ContentLineStyle::none().junction(' '));
 
 /// A plain table: header, rows, the first `left` columns aligned left and the others right.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>], left: usize, width: usize) -> String {
     let mut table = Table::new();
     table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .load_style(PLAIN)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(u16::try_from(width).unwrap_or(u16::MAX))
         .set_header(header.iter().enumerate().map(|(i, h)| cell(h, i, left)));

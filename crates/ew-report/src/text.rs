@@ -3,14 +3,16 @@
 use crate::TextStyle;
 use crate::table::{table, wrap};
 use crate::words::{
-    MISSING, cause, count, duration, estimated_rate, host_name, host_state, one_line, or_missing,
-    outcome, percent, plural, quantity, rack_name, rack_of, rate, ratio_with_interval, severity,
-    status, utc,
+    MISSING, cause, count, duration, estimated_rate, fine_percent, host_name, host_state, one_line,
+    or_missing, outcome, percent, plural, quantity, rack_name, rack_of, rate, ratio_with_interval,
+    severity, status, utc,
 };
 use ew_model::Analysis;
-use ew_model::analysis::{HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
+use ew_model::analysis::{Cell, HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
 use ew_model::finding::{Finding, Severity, Subject, VerdictStatus};
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Up to this many hosts are listed one by one; above it only those that differ.
 const HOSTS_LISTED: usize = 16;
@@ -18,6 +20,8 @@ const HOSTS_LISTED: usize = 16;
 const FINDINGS_LISTED: usize = 25;
 /// Up to this many rack pairs are listed.
 const RACK_PAIRS_LISTED: usize = 40;
+/// Up to this many reasons for missing pairs are listed.
+const REASONS_LISTED: usize = 10;
 /// A host whose rate is off its peers' by more than this is listed among many.
 const NOTABLE_EFFECT: f64 = 0.05;
 
@@ -52,13 +56,13 @@ pub(crate) fn host_table(
     let header = vec![
         "host",
         "rack",
+        "state",
         "send",
         "receive",
         "send vs peers",
         "recv vs peers",
         "idle rtt",
         "retrans",
-        "state",
     ];
     let rows = hosts
         .iter()
@@ -66,13 +70,13 @@ pub(crate) fn host_table(
             vec![
                 host_name(analysis.inventory(), h.host),
                 rack_of(analysis.inventory(), h.host),
+                state_word(&h.state).into(),
                 estimated_rate(h.tx_bits_per_sec),
                 estimated_rate(h.rx_bits_per_sec),
                 percent(h.tx_effect),
                 percent(h.rx_effect),
                 duration(h.idle_rtt_ns),
                 count(h.retransmits),
-                host_state(&h.state),
             ]
         })
         .collect();
@@ -244,6 +248,72 @@ pub(crate) fn fact_list(analysis: &Analysis) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// Why hosts were not there to the end: `r1h02 failed: Permission denied`.
+pub(crate) fn absences(analysis: &Analysis) -> Vec<String> {
+    analysis
+        .hosts
+        .iter()
+        .filter(|h| h.state != HostState::Alive)
+        .map(|h| {
+            format!(
+                "{} {}",
+                host_name(analysis.inventory(), h.host),
+                host_state(&h.state)
+            )
+        })
+        .collect()
+}
+
+/// Pairs without a figure, by reason, most first: `14 pairs: r1h02 never came up (r1h01 to r1h02, ...)`.
+pub(crate) fn missing_by_reason(analysis: &Analysis) -> Vec<String> {
+    let mut groups: BTreeMap<&str, Vec<&Cell>> = BTreeMap::new();
+    for cell in analysis.cells.iter().filter(|c| c.bits_per_sec.is_none()) {
+        let reason = cell.missing.as_deref().unwrap_or("no reason recorded");
+        groups.entry(reason).or_default().push(cell);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, cells)| Reverse(cells.len()));
+    let rest = groups.len().saturating_sub(REASONS_LISTED);
+    let mut lines: Vec<String> = groups
+        .iter()
+        .take(REASONS_LISTED)
+        .map(|(reason, cells)| missing_line(analysis, reason, cells))
+        .collect();
+    if rest > 0 {
+        lines.push(format!(
+            "and {}; the CSV report lists all",
+            plural(rest, "more reason")
+        ));
+    }
+    lines
+}
+
+fn missing_line(analysis: &Analysis, reason: &str, cells: &[&Cell]) -> String {
+    let name = |id| host_name(analysis.inventory(), id);
+    let mut examples: Vec<String> = cells
+        .iter()
+        .take(3)
+        .map(|c| format!("{} to {}", name(c.src), name(c.dst)))
+        .collect();
+    if cells.len() > examples.len() {
+        examples.push("...".into());
+    }
+    format!(
+        "{}: {} ({})",
+        plural(cells.len(), "pair"),
+        one_line(reason),
+        examples.join(", ")
+    )
+}
+
+fn state_word(state: &HostState) -> &'static str {
+    match state {
+        HostState::Alive => "up",
+        HostState::Lost { .. } => "lost",
+        HostState::Failed { .. } => "failed",
+    }
+}
+
 fn verdict(analysis: &Analysis, width: usize, ink: Ink) -> String {
     let word = status(analysis.verdict.status);
     let word = match analysis.verdict.status {
@@ -364,7 +434,7 @@ fn stage_row(stage: &StageAnalysis) -> Vec<String> {
         stage.missing.to_string(),
         estimated_rate(stage.aggregate_bits_per_sec),
         per_flow,
-        percent(stage.of_expected),
+        fine_percent(stage.of_expected),
         count(stage.retransmits),
         duration(stage.start_skew_ns.map(|s| s.1)),
     ]
@@ -377,39 +447,27 @@ fn hosts(analysis: &Analysis, width: usize, ink: Ink) -> String {
         out.push_str(&format!("{}\n", ink.bold("Hosts")));
     } else {
         let (header, rows) = host_table(analysis, &listed);
-        out.push_str(&section("Hosts", &header, &rows, 2, width, ink));
+        out.push_str(&section("Hosts", &header, &rows, 3, width, ink));
         out.truncate(out.trim_end().len() + 1);
     }
     if let Some(line) = alike(analysis, listed.len()) {
         out.push_str(&wrap(&line, width, ""));
+    }
+    for line in absences(analysis) {
+        out.push_str(&wrap(&line, width, "  "));
     }
     out.push('\n');
     out
 }
 
 fn missing_cells(analysis: &Analysis, width: usize, ink: Ink) -> String {
-    let missing: Vec<_> = analysis
-        .cells
-        .iter()
-        .filter(|c| c.bits_per_sec.is_none())
-        .collect();
-    if missing.is_empty() {
+    let groups = missing_by_reason(analysis);
+    if groups.is_empty() {
         return String::new();
     }
     let mut out = format!("{}\n", ink.bold("Pairs without a figure"));
-    for cell in missing.iter().take(10) {
-        let line = format!(
-            "{} to {}: {}",
-            host_name(analysis.inventory(), cell.src),
-            host_name(analysis.inventory(), cell.dst),
-            cell.missing
-                .as_deref()
-                .map_or("no reason recorded".into(), one_line)
-        );
+    for line in groups {
         out.push_str(&wrap(&line, width, "  "));
-    }
-    if missing.len() > 10 {
-        out.push_str(&format!("  and {} more\n", missing.len() - 10));
     }
     out.push('\n');
     out

@@ -45,6 +45,13 @@ pub(crate) fn percent(share: Option<f64>) -> String {
     })
 }
 
+/// A share of one as per cent to one decimal, where a small loss matters: `99.6 %`.
+pub(crate) fn fine_percent(share: Option<f64>) -> String {
+    or_missing(share.filter(|s| s.is_finite()), |s| {
+        format!("{:.1} %", s * 100.0)
+    })
+}
+
 /// A duration, or "-".
 pub(crate) fn duration(ns: Option<u64>) -> String {
     or_missing(ns, format_duration_ns)

@@ -6,12 +6,12 @@ use ew_model::analysis::{RackPairAnalysis, StageAnalysis, TimePoint};
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 use std::fmt::Write;
 
-const WIDTH: f64 = 420.0;
+const WIDTH: f64 = 400.0;
 const HEIGHT: f64 = 190.0;
-const LEFT: f64 = 62.0;
+const LEFT: f64 = 66.0;
 const RIGHT: f64 = 12.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 30.0;
+const TOP: f64 = 14.0;
+const BOTTOM: f64 = 34.0;
 /// More points than this are not visible; neighbours are then joined, keeping least and greatest.
 const POINTS_SHOWN: usize = 480;
 
@@ -66,7 +66,7 @@ pub(super) fn ramp(analysis: &Analysis, pair: &RackPairAnalysis) -> Option<Strin
         line(&mut svg, "uplink", (axes.x(0.0), y), (WIDTH - RIGHT, y));
         text(
             &mut svg,
-            (WIDTH - RIGHT, y - 5.0),
+            (WIDTH - RIGHT, y - 8.0),
             "end",
             &format!("uplink {}", format_bits_per_sec(uplink)),
         );
@@ -169,7 +169,7 @@ impl Axes {
             } else {
                 short_rate(value)
             };
-            text(svg, (LEFT - 7.0, y + 3.5), "end", &label);
+            text(svg, (LEFT - 7.0, y + 4.0), "end", &label);
         }
         let step =
             nice_step(self.x1 - self.x0, 6.0).max(if x_name == "senders" { 1.0 } else { 0.0 });
@@ -177,7 +177,7 @@ impl Axes {
             let value = f64::from(i) * step;
             text(
                 svg,
-                (self.x(self.x0 + value), HEIGHT - 14.0),
+                (self.x(self.x0 + value), HEIGHT - 17.0),
                 "middle",
                 &trimmed(value),
             );

@@ -53,7 +53,7 @@
     const n = data.hosts.length;
     const decoded = decode(data, n);
     const cells = byId("cells"), overlay = byId("cursor"), map = byId("map"), out = byId("cell"), tip = byId("tip");
-    const state = { mode: "relative", order: "rack", perm: [], x: -1, y: -1, size: 1, left: 0, top: 0, labels: false };
+    const state = { mode: "relative", order: "rack", perm: [], x: -1, y: -1, size: 1, left: 0, top: 0, labels: false, zoom: 1 };
     const range = positiveRange(decoded.rate);
     // No expectation anywhere: only the rate can be shown.
     if (!decoded.ratio.some((r) => r === r)) {
@@ -81,14 +81,16 @@
       ctx.font = "12px " + getComputedStyle(document.body).fontFamily;
       const widest = Math.min(132, Math.max(...data.hosts.map((h) => ctx.measureText(h).width)));
       const withLabels = Math.floor((room - widest - 10) / n);
-      state.labels = withLabels >= 13;
+      const fitted = Math.max(n > 400 ? 2 : 3, Math.min(64, withLabels >= 13 ? withLabels : Math.floor((room - 21) / n)));
+      // Browsers draw canvases of up to 16384 pixels a side.
+      const most = Math.max(1, Math.min(64, Math.floor(16000 / n)));
+      state.size = Math.max(1, Math.min(most, Math.round(fitted * state.zoom)));
+      state.labels = state.size >= 13;
       const margin = state.labels ? Math.ceil(widest) + 10 : 20;
-      const least = n > 400 ? 2 : 3;
-      state.size = Math.max(least, Math.min(48, Math.floor((room - margin - 1) / n)));
       state.left = margin;
       state.top = margin;
       for (const canvas of [cells, overlay]) {
-        const w = margin + state.size * n + 1, h = w, scale = state.size * n > 3000 ? 1 : devicePixelRatio || 1;
+        const w = margin + state.size * n + 1, h = w, scale = w > 3000 ? 1 : devicePixelRatio || 1;
         canvas.width = Math.round(w * scale);
         canvas.height = Math.round(h * scale);
         canvas.style.width = w + "px";
@@ -204,7 +206,7 @@
       ctx.putImageData(image, 0, 0);
       const marks = state.mode === "absolute"
         ? [0, 0.5, 1].map((p) => [p, rate(range[1] * p)])
-        : [[0.25, "25 %"], [0.75, "75 %"], [1, "100 %"], [1.5, "150 %"], [4, "400 %"]].map(([r, t]) => [relativePosition(r), t]);
+        : [[0.25, "25 %"], [0.7, "70 %"], [1, "100 %"], [1.5, "150 %"], [4, "400 %"]].map(([r, t]) => [relativePosition(r), t]);
       ticks.replaceChildren(...marks.map(([p, text]) => {
         const tick = document.createElement("span");
         tick.textContent = text;
@@ -282,6 +284,14 @@
     });
     document.querySelectorAll("input[name=mode]").forEach((input) => input.addEventListener("change", () => { state.mode = input.value; draw(); }));
     byId("order").addEventListener("change", (e) => { state.order = e.target.value; state.x = state.y = -1; sort(); draw(); });
+    function zoom(larger) {
+      const before = state.size;
+      for (let tries = 0; tries < 4 && state.size === before; tries++) { state.zoom *= larger ? 1.5 : 1 / 1.5; layout(); }
+      state.zoom = Math.max(1 / 64, Math.min(64, state.zoom));
+      draw();
+    }
+    byId("larger").addEventListener("click", () => zoom(true));
+    byId("smaller").addEventListener("click", () => zoom(false));
     let width = 0;
     new ResizeObserver(() => { if (map.clientWidth !== width) { width = map.clientWidth; layout(); draw(); } }).observe(map);
     sort();
@@ -341,7 +351,7 @@
   function relativePosition(ratio) {
     if (ratio !== ratio) return NaN;
     const octaves = Math.max(-1, Math.min(1, Math.log2(Math.max(ratio, 1e-9)) / 2));
-    return 0.5 + 0.5 * Math.sign(octaves) * Math.pow(Math.abs(octaves), 0.7);
+    return 0.5 + 0.5 * Math.sign(octaves) * Math.pow(Math.abs(octaves), 0.8);
   }
 
   // Colours are interpolated in OKLab, in which equal steps look equal; light to dark in one, orange to blue in the

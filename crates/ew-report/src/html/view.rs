@@ -3,17 +3,22 @@
 use super::{chart, matrix};
 use crate::text::{fact_list, oversubscription, stage_table};
 use crate::words::{
-    cause, count, duration, estimated_rate, host_name, host_state, one_line, or_missing, percent,
-    plural, quantity, rack_name, rack_of, rate, rate_with_interval, severity, status, subject, utc,
+    MISSING, cause, count, duration, estimated_rate, host_name, host_state, one_line, or_missing,
+    percent, plural, quantity, rack_name, rack_of, rate, rate_with_interval, severity, status,
+    subject, utc,
 };
 use ew_model::Analysis;
+use ew_model::RackId;
 use ew_model::analysis::{HostAnalysis, HostState, RackPairAnalysis};
 use ew_model::finding::{Finding, Severity, VerdictStatus};
 use ew_model::units::format_duration_ns;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Charts of at most this many rack pairs; the table has all.
-const RAMPS_SHOWN: usize = 24;
+const RAMPS_SHOWN: usize = 12;
+/// From this many racks on, the ratios are shown as a grid, too.
+const RACKS_FOR_GRID: usize = 4;
 /// Findings that are open at first.
 const FINDINGS_OPEN: usize = 3;
 
@@ -29,6 +34,7 @@ pub(super) struct Page {
     tiles: Vec<Tile>,
     findings: Vec<FindingView>,
     rack_pairs: Vec<RackPairView>,
+    rack_grid: Option<RackGrid>,
     ramps: Vec<ChartView>,
     ramps_left_out: usize,
     matrix: Option<MatrixView>,
@@ -75,6 +81,25 @@ struct RackPairView {
     ratio_sort: f64,
     uplink: String,
     knee: String,
+}
+
+/// Oversubscription as a grid, sending racks down, receiving racks across.
+#[derive(Serialize)]
+struct RackGrid {
+    names: Vec<String>,
+    rows: Vec<RackRow>,
+}
+
+#[derive(Serialize)]
+struct RackRow {
+    name: String,
+    cells: Vec<RackCell>,
+}
+
+#[derive(Serialize)]
+struct RackCell {
+    text: String,
+    heat: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -124,11 +149,7 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
     let scale = host_scale(analysis);
     let (stage_header, stages) = stage_table(analysis);
     let expected = expected_host_rate(analysis);
-    let ramps: Vec<ChartView> = analysis
-        .rack_pairs
-        .iter()
-        .filter_map(|p| ramp(analysis, p))
-        .collect();
+    let ramps = ramps(analysis);
     Ok(Page {
         title: format!(
             "{}: {}",
@@ -153,6 +174,7 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
             .iter()
             .map(|p| rack_pair(analysis, p))
             .collect(),
+        rack_grid: rack_grid(analysis),
         ramps_left_out: ramps.len().saturating_sub(RAMPS_SHOWN),
         ramps: ramps.into_iter().take(RAMPS_SHOWN).collect(),
         matrix: matrix_view(analysis)?,
@@ -311,6 +333,74 @@ fn rack_pair(analysis: &Analysis, pair: &RackPairAnalysis) -> RackPairView {
         ratio_sort: pair.oversubscription.map_or(0.0, |e| finite(e.value)),
         uplink: rate(pair.uplink_bits_per_sec),
         knee: or_missing(pair.knee_senders, |k| format!("{k:.1} senders")),
+    }
+}
+
+/// Worst ratio first; of equals in the order of the table.
+fn ramps(analysis: &Analysis) -> Vec<ChartView> {
+    let ratio = |p: &RackPairAnalysis| p.oversubscription.map_or(0.0, |e| e.value);
+    let mut pairs: Vec<&RackPairAnalysis> = analysis.rack_pairs.iter().collect();
+    pairs.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
+    pairs
+        .into_iter()
+        .filter_map(|p| ramp(analysis, p))
+        .collect()
+}
+
+fn rack_grid(analysis: &Analysis) -> Option<RackGrid> {
+    let inventory = analysis.inventory();
+    if inventory.racks.len() < RACKS_FOR_GRID || analysis.rack_pairs.is_empty() {
+        return None;
+    }
+    let pairs: BTreeMap<(RackId, RackId), &RackPairAnalysis> = analysis
+        .rack_pairs
+        .iter()
+        .map(|p| ((p.from, p.to), p))
+        .collect();
+    let worst = analysis
+        .rack_pairs
+        .iter()
+        .filter_map(|p| p.oversubscription.map(|e| e.value))
+        .fold(1.0, f64::max);
+    let stated = analysis.run.scenario.expect.oversubscription.unwrap_or(1.0);
+    let cell = |from, to| rack_cell(pairs.get(&(from, to)).copied(), stated, worst);
+    Some(RackGrid {
+        names: inventory
+            .rack_ids()
+            .map(|id| rack_name(inventory, id))
+            .collect(),
+        rows: inventory
+            .rack_ids()
+            .map(|from| RackRow {
+                name: rack_name(inventory, from),
+                cells: inventory.rack_ids().map(|to| cell(from, to)).collect(),
+            })
+            .collect(),
+    })
+}
+
+/// Shaded in proportion to the ratio above what was stated (1 without a statement), the worst of the run deepest.
+fn rack_cell(pair: Option<&RackPairAnalysis>, stated: f64, worst: f64) -> RackCell {
+    let Some(pair) = pair else {
+        return RackCell {
+            text: String::new(),
+            heat: None,
+        };
+    };
+    match (pair.limited, pair.oversubscription) {
+        (Some(false), _) => RackCell {
+            text: "none".into(),
+            heat: None,
+        },
+        (_, None) => RackCell {
+            text: MISSING.into(),
+            heat: None,
+        },
+        (_, Some(ratio)) => RackCell {
+            text: format!("{:.1}", ratio.value),
+            heat: (worst > stated && ratio.value > stated)
+                .then(|| format!("{:.0}", (ratio.value - stated) / (worst - stated) * 42.0)),
+        },
     }
 }
 

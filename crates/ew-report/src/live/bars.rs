@@ -27,7 +27,11 @@ impl Bars {
         };
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(terminal), REDRAWS_PER_SEC);
         let all = MultiProgress::with_draw_target(target);
-        let launch = all.add(ProgressBar::new(0).with_style(bar_style(color)));
+        let launch = all.add(
+            ProgressBar::new(0)
+                .with_style(bar_style(color))
+                .with_prefix("launch"),
+        );
         let status = all.add(ProgressBar::new_spinner().with_style(line_style()));
         Self {
             all,
@@ -48,7 +52,6 @@ impl Bars {
         match event {
             RunEvent::RunStarted { .. } => {
                 self.launch.set_length(tally.inventory.hosts.len() as u64);
-                self.launch.set_prefix("launch");
                 self.show_launch(tally);
             }
             RunEvent::HostUp { .. } | RunEvent::HostFailed { .. } => self.show_launch(tally),
@@ -127,7 +130,7 @@ impl Bars {
 
 /// Without colour the same shapes; the numbers beside the bar say it all.
 fn bar_style(color: bool) -> ProgressStyle {
-    let bar = if color { "{bar:16.cyan/8}" } else { "{bar:16}" };
+    let bar = if color { "{bar:14.cyan/8}" } else { "{bar:14}" };
     ProgressStyle::with_template(&format!(
         "{{prefix:<18!}} {bar} {{pos:>4}}/{{len:<4}} {{wide_msg}}"
     ))

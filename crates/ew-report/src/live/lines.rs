@@ -110,7 +110,7 @@ pub(super) fn progress(bits_per_sec: f64, hosts_alive: u32, left_ns: u64) -> Str
         "{} now, {} alive, {} left",
         rate(Some(bits_per_sec)),
         plural(hosts_alive as usize, "host"),
-        format_duration_ns(whole_seconds(left_ns))
+        whole_seconds(left_ns)
     )
 }
 
@@ -148,6 +148,10 @@ pub(super) fn trouble(event: &RunEvent, tally: &Tally) -> Vec<String> {
     }
 }
 
-fn whole_seconds(ns: u64) -> u64 {
-    ns.div_ceil(1_000_000_000) * 1_000_000_000
+/// Seconds without decimals: an estimate that pretends to more is noise.
+fn whole_seconds(ns: u64) -> String {
+    match ns.div_ceil(1_000_000_000) {
+        s if s < 120 => format!("{s} s"),
+        s => format_duration_ns(s * 1_000_000_000),
+    }
 }

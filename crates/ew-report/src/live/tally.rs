@@ -76,18 +76,14 @@ impl Tally {
         })
     }
 
-    /// The running stage's flows so far: `median flow 191 Mb/s, 2 of 96 flows missing`.
+    /// The running stage's flows so far: `median 191 Mb/s, 2 of 96 missing`; short, so that 80 columns hold it.
     pub(super) fn stage_result(&self) -> String {
         let mut parts = Vec::new();
         if let Some(median) = median(&self.rates) {
-            parts.push(format!("median flow {}", rate(Some(median))));
+            parts.push(format!("median {}", rate(Some(median))));
         }
         if self.missing > 0 {
-            parts.push(format!(
-                "{} of {} missing",
-                self.missing,
-                plural(self.flows, "flow")
-            ));
+            parts.push(format!("{} of {} missing", self.missing, self.flows));
         }
         if parts.is_empty() {
             parts.push(String::from("no figures"));

@@ -360,7 +360,8 @@ fn verdict(ratio: f64, slow: Option<HostId>, inventory: &Inventory) -> Verdict {
     }
     let sentence = match (ratio > 1.0, slow) {
         (false, None) => "Nothing wrong found: every pair reached what its hosts can do".into(),
-        (_, slow) => format!(
+        (false, Some(slow)) => format!("{} receives at half its peers' rate", inventory.name(slow)),
+        (true, slow) => format!(
             "rack1 and rack2 are oversubscribed {ratio:.1}:1 both ways{}",
             slow.map_or_else(String::new, |s| format!(
                 ", and {} receives at half its peers' rate",

@@ -10,6 +10,7 @@ use ew_model::run::Outcome;
 use ew_model::scenario::{Expect, MeshMode, Pattern, Tool, Workload, WorkloadKind};
 use ew_report::{TextStyle, dry_run, live::Live};
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 const SECOND: u64 = 1_000_000_000;
@@ -47,11 +48,16 @@ fn quiet_shows_only_trouble() {
 #[test]
 fn bars_show_the_same() {
     let text = played(true, false);
+    std::fs::write(
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("bars.ansi"),
+        &text,
+    )
+    .unwrap();
     for part in [
         "inside",
         "r1h02 did not come up: ssh: Connection refused",
         "3 of 4 hosts up, 1 failed",
-        "median flow",
+        "median 191 Mb/s, 1 of 2 missing",
         "run ended: partial",
         "\u{1b}[",
     ] {
@@ -129,12 +135,17 @@ fn played(is_terminal: bool, quiet: bool) -> String {
 }
 
 fn story() -> Vec<(u64, RunEvent)> {
+    let mut events = launch();
+    events.extend(stage_and_end());
+    events
+}
+
+fn launch() -> Vec<(u64, RunEvent)> {
     let up = |host| RunEvent::HostUp {
         host: HostId(host),
         facts: HostFacts::default(),
         launch_ns: SECOND,
     };
-    let stage = StageIndex(0);
     vec![
         (
             0,
@@ -153,6 +164,12 @@ fn story() -> Vec<(u64, RunEvent)> {
             },
         ),
         (2 * SECOND, up(3)),
+    ]
+}
+
+fn stage_and_end() -> Vec<(u64, RunEvent)> {
+    let stage = StageIndex(0);
+    vec![
         (
             3 * SECOND,
             RunEvent::StageStarted {

@@ -1,6 +1,10 @@
 //! Views of fixed analyses and of a fixed story of events.
 
+#[cfg(test)]
 mod common;
+#[cfg(test)]
 mod html;
+#[cfg(test)]
 mod live;
+#[cfg(test)]
 mod reports;
