@@ -148,12 +148,13 @@
       if (s >= 7) for (let i = 0; i <= n; i++) { ctx.fillRect(state.left + i * s, state.top, 1, end + 1); ctx.fillRect(state.left, state.top + i * s, end + 1, 1); }
       if (state.order !== "rack") return;
       const wide = s >= 12 ? 3 : s >= 5 ? 2 : 1;
-      if (s < 5) ctx.fillStyle = css(colors.ink);
+      if (s < 5) { ctx.fillStyle = css(colors.ink); ctx.globalAlpha = 0.3; }
       for (const band of bands()) if (band.from > 0) {
         const at = band.from * s - Math.floor(wide / 2);
         ctx.fillRect(state.left + at, state.top, wide, end);
         ctx.fillRect(state.left, state.top + at, end, wide);
       }
+      ctx.globalAlpha = 1;
     }
 
     function bands() {
@@ -172,23 +173,17 @@
       ctx.textBaseline = "middle";
       const family = getComputedStyle(document.body).fontFamily;
       ctx.font = (state.labels ? Math.min(12, s - 1) : 11) + "px " + family;
-      const put = (text, at, room) => {
-        const shown = fit(ctx, text, room);
-        ctx.textAlign = state.labels ? "right" : "center";
-        const gap = state.labels ? 6 : 11;
-        ctx.fillText(shown, state.labels ? state.left - gap : 0, 0);
-        return shown;
-      };
       if (state.labels) {
         state.perm.forEach((h, i) => {
           const mid = (i + 0.5) * s;
-          ctx.save(); ctx.translate(0, state.top + mid); put(data.hosts[h], mid, state.left - 10); ctx.restore();
+          ctx.textAlign = "right";
+          ctx.fillText(fit(ctx, data.hosts[h], state.left - 10), state.left - 6, state.top + mid);
           ctx.save(); ctx.translate(state.left + mid, state.top - 6); ctx.rotate(-Math.PI / 2);
           ctx.textAlign = "left"; ctx.fillText(fit(ctx, data.hosts[h], state.top - 10), 0, 0); ctx.restore();
         });
       } else if (state.order === "rack" && data.racks.length) {
         for (const band of bands()) {
-          const mid = (band.from + band.to) / 2 * s, room = (band.to - band.from) * s - 6;
+          const mid = (band.from + band.to) / 2 * s, room = (band.to - band.from) * s - 2;
           const name = fit(ctx, band.rack < 0 ? "no rack" : data.racks[band.rack], room);
           if (name.length < 2) continue;
           ctx.textAlign = "center";
@@ -254,7 +249,9 @@
         if (why) row("Why", why);
       }
       out.replaceChildren(title, list);
-      tip.textContent = title.textContent + "\n" + (decoded.planned[k] ? rate(decoded.rate[k]) + ", " + percent(decoded.ratio[k]) + " of expected" : "not planned");
+      let brief = "not planned";
+      if (decoded.planned[k]) brief = decoded.rate[k] === decoded.rate[k] ? rate(decoded.rate[k]) + ", " + percent(decoded.ratio[k]) + " of expected" : "no figure" + (decoded.why(k) ? ": " + decoded.why(k) : "");
+      tip.textContent = title.textContent + "\n" + brief;
     }
 
     cells.addEventListener("pointermove", (e) => {
@@ -354,10 +351,10 @@
     return 0.5 + 0.5 * Math.sign(octaves) * Math.pow(Math.abs(octaves), 0.8);
   }
 
-  // Colours are interpolated in OKLab, in which equal steps look equal; light to dark in one, orange to blue in the
+  // Colours are interpolated in OKLab, in which equal steps look equal; dark to light in one, orange to blue in the
   // other, so that neither needs red against green.
   function palette(darkTheme) {
-    const rate = ramp([[0.27, 0.07, 285], [0.45, 0.11, 250], [0.64, 0.11, 210], [0.82, 0.11, 170], [0.95, 0.1, 110]]);
+    const rate = ramp([[0.28, 0.08, 285], [0.43, 0.11, 264], [0.58, 0.11, 236], [0.73, 0.1, 204], [0.88, 0.085, 172]]);
     const middle = darkTheme ? [0.4, 0.008, 240] : [0.93, 0.006, 240];
     const ratio = darkTheme
       ? ramp([[0.82, 0.15, 65], [0.68, 0.17, 48], middle, [0.62, 0.13, 245], [0.8, 0.1, 235]])
@@ -381,11 +378,12 @@
   }
   const css = (c) => "rgb(" + c.join(",") + ")";
 
+  // The end is kept: names share their beginnings.
   function fit(ctx, text, room) {
     if (ctx.measureText(text).width <= room) return text;
-    let cut = text.length;
-    while (cut > 0 && ctx.measureText(text.slice(0, cut) + "\u2026").width > room) cut--;
-    return cut ? text.slice(0, cut) + "\u2026" : "";
+    let cut = 1;
+    while (cut < text.length && ctx.measureText("\u2026" + text.slice(cut)).width > room) cut++;
+    return cut < text.length ? "\u2026" + text.slice(cut) : "";
   }
   const digits = (v) => v.toFixed(v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2);
   function rate(v) {
