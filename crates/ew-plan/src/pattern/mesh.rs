@@ -8,6 +8,10 @@ use crate::schedule::{circle, uplink};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::scenario::MeshMode;
 
+/// Up to this many hosts several orders are tried for an uplink-aware mesh.
+const FEW_HOSTS: usize = 64;
+const TRIES: usize = 16;
+
 pub(super) fn drafts(
     site: &Site<'_>,
     mode: MeshMode,
@@ -46,32 +50,45 @@ pub(super) fn most_relations(hosts: u64, mode: MeshMode, max_rounds: Option<u32>
 }
 
 fn isolated(site: &Site<'_>, order: &[HostId], draw: &mut Draw) -> Vec<Vec<Relation>> {
-    match narrow_uplinks(site, order) {
-        None => circle::rounds(order.len())
-            .into_iter()
-            .map(|round| {
-                let both = |(a, b): &(usize, usize)| {
-                    [
-                        Relation::new(order[*a], order[*b]),
-                        Relation::new(order[*b], order[*a]),
-                    ]
-                };
-                round.iter().flat_map(both).collect()
-            })
-            .collect(),
-        Some(topology) => {
-            let mut rounds: Vec<Vec<Relation>> = uplink::rounds(&topology)
-                .into_iter()
-                .map(|round| {
-                    let relation = |(a, b): &(usize, usize)| Relation::new(order[*a], order[*b]);
-                    round.iter().map(relation).collect()
-                })
-                .collect();
-            // The busiest rounds come out first; a mesh cut short by max-rounds should be a fair sample.
-            draw.shuffle(&mut rounds);
-            rounds
+    let Some(topology) = narrow_uplinks(site, order) else {
+        let both = |(a, b): &(usize, usize)| {
+            [
+                Relation::new(order[*a], order[*b]),
+                Relation::new(order[*b], order[*a]),
+            ]
+        };
+        return circle::rounds(order.len())
+            .iter()
+            .map(|round| round.iter().flat_map(both).collect())
+            .collect();
+    };
+    let mut rounds = spare_uplinks(order, &topology);
+    if order.len() <= FEW_HOSTS {
+        // How close the greedy comes depends on the order; where trying is cheap, the best of some is taken.
+        let least = uplink::least_rounds(&topology);
+        for _ in 1..TRIES {
+            if rounds.len() <= least {
+                break;
+            }
+            let order = draw.shuffled(order);
+            let other = narrow_uplinks(site, &order).map(|t| spare_uplinks(&order, &t));
+            rounds = match other {
+                Some(other) if other.len() < rounds.len() => other,
+                _ => rounds,
+            };
         }
     }
+    // The busiest rounds come out first; a mesh cut short by max-rounds should be a fair sample.
+    draw.shuffle(&mut rounds);
+    rounds
+}
+
+fn spare_uplinks(order: &[HostId], topology: &uplink::Topology) -> Vec<Vec<Relation>> {
+    let relation = |(a, b): &(usize, usize)| Relation::new(order[*a], order[*b]);
+    uplink::rounds(topology)
+        .iter()
+        .map(|round| round.iter().map(relation).collect())
+        .collect()
 }
 
 /// The racks of the hosts in `order`, if any uplink carries less than its rack could send. A host without a rack
@@ -213,6 +230,20 @@ mod tests {
         };
         assert_eq!(laid_out(&pattern, &site(&inventory, 1), 1).len(), 8);
         assert_eq!(laid_out(&pattern, &site(&inventory, 2), 1).len(), 16);
+    }
+
+    #[test]
+    fn small_meshes_take_hardly_more_rounds_than_they_must() {
+        for (sizes, least) in [(vec![4, 4], 16), (vec![3, 3, 3], 18), (vec![8, 8], 32)] {
+            let inventory = inventory(&sizes);
+            for seed in 0..10 {
+                let rounds = laid_out(&mesh(MeshMode::Isolated), &site(&inventory, 1), seed).len();
+                assert!(
+                    rounds <= least + 2,
+                    "{sizes:?}: {rounds} rounds against {least}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -171,7 +171,10 @@ fn word_or_error<'a>(
             node.place.clone(),
             what,
             format!("{} is not one word with options", node.kind()),
-            format!("one of {}; options go below the word", known.join(", ")),
+            format!(
+                "one of {}; options go below the word, as in `{{mesh: {{mode: loaded}}}}`",
+                known.join(", ")
+            ),
         ));
     };
     if known.contains(&word) {

@@ -38,7 +38,7 @@ pub(super) fn read(text: &str, file_name: &str) -> Result<Node, ScenarioError> {
         let plain = error.without_snippet();
         ScenarioError::Yaml {
             place: place(file_name, plain.location().unwrap_or(Location::UNKNOWN)),
-            message: first_line(&plain.to_string()),
+            message: message(plain),
         }
     })?;
     Ok(located(raw, file_name))
@@ -228,8 +228,15 @@ fn place(file: &str, location: Location) -> Place {
     }
 }
 
-fn first_line(message: &str) -> String {
-    let message = message.lines().next().unwrap_or_default();
-    let message = message.strip_prefix("error: ").unwrap_or(message);
-    message.trim().to_string()
+/// The reader's words without what is said already (the place) or helps only programmers.
+fn message(error: &serde_saphyr::Error) -> String {
+    if let serde_saphyr::Error::DuplicateMappingKey { key, .. } = error {
+        let key = key.as_deref().unwrap_or_default();
+        return format!("the key `{key}` is there twice; keep one");
+    }
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    let end = line.rfind(" at line ").unwrap_or(line.len());
+    line[..end].trim().to_string()
 }

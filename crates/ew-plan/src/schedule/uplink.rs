@@ -25,6 +25,18 @@ pub(crate) fn rounds(topology: &Topology) -> Vec<Vec<(usize, usize)>> {
     rounds
 }
 
+/// Rounds that no schedule can do with less: N - 1 for a host's own pairs, and ceil(n (N - n) / u) for each uplink.
+pub(crate) fn least_rounds(topology: &Topology) -> usize {
+    let hosts = topology.rack_of.len();
+    let mut members = vec![0; topology.uplink_flows.len()];
+    for rack in &topology.rack_of {
+        members[*rack] += 1;
+    }
+    let uplink = |(n, u): (&usize, &u32)| (n * (hosts - n)).div_ceil(*u as usize);
+    let uplinks = members.iter().zip(&topology.uplink_flows).map(uplink);
+    uplinks.chain([hosts.saturating_sub(1)]).max().unwrap_or(0)
+}
+
 /// What is still to be placed.
 struct Work<'a> {
     topology: &'a Topology,
@@ -201,17 +213,6 @@ mod tests {
         }
     }
 
-    fn bound(sizes: &[usize], uplink_flows: &[u32]) -> usize {
-        let total: usize = sizes.iter().sum();
-        sizes
-            .iter()
-            .zip(uplink_flows)
-            .map(|(n, u)| (n * (total - n)).div_ceil(*u as usize))
-            .chain([total.saturating_sub(1)])
-            .max()
-            .unwrap_or(0)
-    }
-
     fn check(topology: &Topology) -> usize {
         let rounds = rounds(topology);
         let mut seen = BTreeSet::new();
@@ -253,8 +254,8 @@ mod tests {
         ];
         for (racks, n, u) in shapes {
             let (sizes, uplinks) = (vec![n; racks], vec![u; racks]);
-            let rounds = check(&topology(&sizes, &uplinks));
-            let bound = bound(&sizes, &uplinks);
+            let topology = topology(&sizes, &uplinks);
+            let (rounds, bound) = (check(&topology), least_rounds(&topology));
             assert!(
                 rounds * 100 <= bound * 108 + 100,
                 "{racks} x {n}, u {u}: {rounds} rounds against {bound}"
