@@ -24,6 +24,10 @@ const SPREAD_FLOOR: f64 = 0.01;
 const LEAST_PARTNERS: usize = 2;
 /// Share of a side's cells that may be slowed by partners without hiding a healthy side.
 const UPPER: f64 = 0.75;
+/// Above this many hosts, several slow sides are taken in one pass.
+const MANY_HOSTS: usize = 64;
+/// Effects (logarithms) this close are alike.
+const ALIKE: f64 = 0.1;
 /// Up to this many hosts, one slow side is a large part of all.
 const FEW_HOSTS: usize = 4;
 /// Keeps logarithms finite for a flow that carried nothing.
@@ -138,10 +142,11 @@ pub(crate) fn fit(hosts: usize, solos: &[Solo]) -> HostFit {
     for _ in 0..2 * hosts {
         let judged = judge(&medians, &fit.slow);
         fit.typical = judged.typical;
-        let Some((side, slow)) = worst(&judged, &fit) else {
+        let found = worst(&judged, &fit, hosts);
+        if found.is_empty() {
             break;
-        };
-        fit.slow.insert(side, slow);
+        }
+        fit.slow.extend(found);
     }
     fit.typical = typical_rate(hosts, &fit);
     fit.model = rest_model(hosts, &fit, &medians);
@@ -211,28 +216,58 @@ fn upper(cells: &[(HostId, f64)]) -> Option<f64> {
     quantile(&rates, UPPER)
 }
 
+/// A side that stands apart.
+struct Candidate {
+    /// Logarithm of its share of the usual rate.
+    effect: f64,
+    side: Side,
+    slow: SlowSide,
+}
+
 /// The side that stands out most among those with enough evidence; of two alike the one that explains more cells.
-fn worst(judged: &Judged, fit: &HostFit) -> Option<(Side, SlowSide)> {
-    let mut best: Option<(f64, usize, Side, SlowSide)> = None;
-    for (side, cells) in &judged.sides {
-        let Some(upper) = upper(cells) else { continue };
-        let effect = upper.ln() - judged.center;
-        let z = modified_z(upper.ln(), judged.center, judged.mad, SPREAD_FLOOR);
-        if cells.len() < LEAST_PARTNERS || z > -Z_LIMIT || effect > (1.0 - LEAST_EFFECT).ln() {
-            continue;
-        }
-        let Some(rate) = confirmed(*side, cells, judged.center.exp(), fit) else {
-            continue;
-        };
-        let is_worse = best.as_ref().is_none_or(|(other, count, _, _)| {
-            effect < other - 0.1 || (effect < other + 0.1 && cells.len() > *count)
-        });
-        if is_worse {
-            let partners = cells.len() as u32;
-            best = Some((effect, cells.len(), *side, SlowSide { rate, partners, z }));
-        }
+/// Many hosts leave no doubt which of two ends is slow, so there all sides half as bad are taken at once, which bounds
+/// the number of passes.
+fn worst(judged: &Judged, fit: &HostFit, hosts: usize) -> Vec<(Side, SlowSide)> {
+    let candidates: Vec<Candidate> = judged
+        .sides
+        .iter()
+        .filter_map(|(side, cells)| candidate(*side, cells, judged, fit))
+        .collect();
+    let Some(lowest) = candidates.iter().map(|c| c.effect).min_by(f64::total_cmp) else {
+        return Vec::new();
+    };
+    if hosts > MANY_HOSTS {
+        let bad = candidates.into_iter().filter(|c| c.effect <= lowest / 2.0);
+        return bad.map(|c| (c.side, c.slow)).collect();
     }
-    best.map(|(_, _, side, slow)| (side, slow))
+    candidates
+        .into_iter()
+        .filter(|c| c.effect <= lowest + ALIKE)
+        .max_by_key(|c| (c.slow.partners, std::cmp::Reverse(c.side)))
+        .map(|c| (c.side, c.slow))
+        .into_iter()
+        .collect()
+}
+
+fn candidate(
+    side: Side,
+    cells: &[(HostId, f64)],
+    judged: &Judged,
+    fit: &HostFit,
+) -> Option<Candidate> {
+    let upper = upper(cells)?.ln();
+    let effect = upper - judged.center;
+    let z = modified_z(upper, judged.center, judged.mad, SPREAD_FLOOR);
+    if cells.len() < LEAST_PARTNERS || z > -Z_LIMIT || effect > (1.0 - LEAST_EFFECT).ln() {
+        return None;
+    }
+    let rate = confirmed(side, cells, judged.center.exp(), fit)?;
+    let partners = cells.len() as u32;
+    Some(Candidate {
+        effect,
+        side,
+        slow: SlowSide { rate, partners, z },
+    })
 }
 
 /// The side's own rate, when its observations exclude that it is healthy: with six or more the 95 % interval of their

@@ -28,7 +28,13 @@ impl Expected {
         let healthy = reference
             .goodput_bits_per_sec
             .map(|goodput| shares(observations, &paths.with_equal_hosts(inventory, goodput)));
-        let explained = match paths.with_measured_hosts(inventory, &network.fit) {
+        let stated = reference
+            .goodput_bits_per_sec
+            .filter(|_| !reference.discovered);
+        let capacities = paths
+            .with_measured_hosts(inventory, &network.fit)
+            .or_else(|| Some(paths.with_equal_hosts(inventory, stated?)));
+        let explained = match capacities {
             Some(capacities) => explained(observations, &capacities),
             None => vec![None; observations.stages.len()],
         };

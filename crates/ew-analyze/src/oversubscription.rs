@@ -387,7 +387,8 @@ impl Judge<'_> {
         };
         ramp::describe(self.points, self.inside.as_ref(), &mut result.analysis);
         let Some((stage, rounds)) = chosen else {
-            result.analysis.reason = Some("no traffic between these racks was measured".into());
+            result.analysis.reason =
+                Some("no test in which hosts of one rack send to the other was measured".into());
             return result;
         };
         result.source = Some((stage.name.clone(), rounds.len() as u32));

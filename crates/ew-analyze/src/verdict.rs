@@ -120,8 +120,10 @@ fn nothing_wrong(case: &Case<'_>) -> String {
         .all(|pair| pair.analysis.limited == Some(false))
     {
         ", and no rack is oversubscribed"
+    } else if pairs.iter().all(|pair| pair.analysis.limited.is_none()) {
+        "; oversubscription was not determined"
     } else {
-        ", oversubscription was not determined for every rack"
+        "; oversubscription was not determined for every rack"
     };
     format!("nothing wrong found{}{racks}", rate.unwrap_or_default())
 }

@@ -8,8 +8,16 @@ use std::collections::BTreeMap;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let run = case.observations.run;
-    let failed = finding(case, &run.failed, "never came up");
-    let lost = finding(case, &run.lost, "was lost during the run");
+    // Ids beyond the inventory can only come from a damaged file.
+    let known = |hosts: &BTreeMap<HostId, String>| -> BTreeMap<HostId, String> {
+        let count = run.manifest.inventory.hosts.len();
+        let inside = hosts.iter().filter(|(host, _)| host.index() < count);
+        inside
+            .map(|(host, message)| (*host, message.clone()))
+            .collect()
+    };
+    let failed = finding(case, &known(&run.failed), "never came up");
+    let lost = finding(case, &known(&run.lost), "was lost during the run");
     failed.into_iter().chain(lost).collect()
 }
 

@@ -1,13 +1,14 @@
 //! A single ordered pair is slow although both its hosts are not.
 
 use super::{Case, evidence};
-use crate::capacity::{CellRates, LEAST_EFFECT};
+use crate::capacity::{CellRates, LEAST_EFFECT, Side};
 use crate::stats::{confidence, log_half_width, median_estimate};
 use crate::words::{count, list, plain, quantity};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::{Cause, Finding, Severity, Subject};
 use ew_model::units::format_bits_per_sec;
+use std::collections::BTreeMap;
 
 /// Fewest rounds in which a pair must be slow before it is called a fault.
 const LEAST_ROUNDS: usize = 3;
@@ -31,10 +32,19 @@ struct SlowPair {
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let fit = &case.network.fit;
+    let mut partners: BTreeMap<Side, u32> = BTreeMap::new();
+    for (src, dst) in fit.cells.keys() {
+        *partners.entry(Side::Tx(*src)).or_default() += 1;
+        *partners.entry(Side::Rx(*dst)).or_default() += 1;
+    }
+    let has_others = |side: Side| partners.get(&side).is_some_and(|count| *count > 1);
     let mut slow: Vec<SlowPair> = fit
         .cells
         .iter()
-        .filter_map(|((src, dst), cell)| slow_pair(case, *src, *dst, cell))
+        .filter_map(|((src, dst), cell)| {
+            let is_told_apart = has_others(Side::Tx(*src)) && has_others(Side::Rx(*dst));
+            slow_pair(case, (*src, *dst), cell, is_told_apart)
+        })
         .collect();
     slow.sort_by(|a, b| (a.rate.value / a.expected).total_cmp(&(b.rate.value / b.expected)));
     if slow.len() > MOST_FINDINGS {
@@ -43,7 +53,12 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     slow.iter().map(|pair| finding(case, pair)).collect()
 }
 
-fn slow_pair(case: &Case<'_>, src: HostId, dst: HostId, cell: &CellRates) -> Option<SlowPair> {
+fn slow_pair(
+    case: &Case<'_>,
+    (src, dst): (HostId, HostId),
+    cell: &CellRates,
+    is_told_apart: bool,
+) -> Option<SlowPair> {
     let fit = &case.network.fit;
     let expected = fit.pair_expectation(src, dst).filter(|rate| *rate > 0.0)?;
     let rate = median_estimate(&cell.rates)?;
@@ -56,19 +71,13 @@ fn slow_pair(case: &Case<'_>, src: HostId, dst: HostId, cell: &CellRates) -> Opt
             None => cell.rates.iter().all(|rate| *rate < healthy),
         };
     let is_plain = cell.rates.len() < LEAST_ROUNDS && share < PLAIN_SHARE;
-    let other_partners = |wanted: &dyn Fn(HostId, HostId) -> bool| {
-        fit.cells
-            .keys()
-            .filter(|(a, b)| (*a, *b) != (src, dst) && wanted(*a, *b))
-            .count()
-    };
-    (is_sure || is_plain).then(|| SlowPair {
+    (is_sure || is_plain).then_some(SlowPair {
         src,
         dst,
         rate,
         expected,
         is_sure,
-        is_told_apart: other_partners(&|a, _| a == src) > 0 && other_partners(&|_, b| b == dst) > 0,
+        is_told_apart,
     })
 }
 

@@ -12,13 +12,13 @@ use ew_model::{Host, HostId, Inventory, Plan, Rack, RackId};
 use std::collections::BTreeMap;
 
 /// Payload a 200 Mb/s lab link carries.
-pub const GOODPUT: f64 = 200e6 * 1448.0 / 1514.0;
+pub(crate) const GOODPUT: f64 = 200e6 * 1448.0 / 1514.0;
 
 /// SplitMix64.
-pub struct Dice(pub u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -34,25 +34,25 @@ impl Dice {
 
 /// The truth about a cluster.
 #[derive(Clone)]
-pub struct Truth {
-    pub inventory: Inventory,
-    pub tx: Vec<f64>,
-    pub rx: Vec<f64>,
-    pub up: Vec<f64>,
-    pub down: Vec<f64>,
+pub(crate) struct Truth {
+    pub(crate) inventory: Inventory,
+    pub(crate) tx: Vec<f64>,
+    pub(crate) rx: Vec<f64>,
+    pub(crate) up: Vec<f64>,
+    pub(crate) down: Vec<f64>,
     /// Ordered pairs with a bad member link.
-    pub pair: BTreeMap<(HostId, HostId), f64>,
-    pub noise: f64,
+    pub(crate) pair: BTreeMap<(HostId, HostId), f64>,
+    pub(crate) noise: f64,
     /// Probability of a flow that is off by up to 20 % for no reason.
-    pub hiccups: f64,
+    pub(crate) hiccups: f64,
     /// From this moment on (stage, round) the host is dead.
-    pub dies: Option<(HostId, usize, usize)>,
-    pub link_speeds: BTreeMap<HostId, f64>,
+    pub(crate) dies: Option<(HostId, usize, usize)>,
+    pub(crate) link_speeds: BTreeMap<HostId, f64>,
 }
 
 impl Truth {
     /// Racks of the given sizes, uplinks so narrow that the rack is oversubscribed `ratio`:1.
-    pub fn new(sizes: &[usize], ratio: f64) -> Self {
+    pub(crate) fn new(sizes: &[usize], ratio: f64) -> Self {
         let mut hosts = Vec::new();
         for (rack, size) in sizes.iter().enumerate() {
             for host in 0..*size {
@@ -83,12 +83,12 @@ impl Truth {
         }
     }
 
-    pub fn host(&self, name: &str) -> HostId {
+    pub(crate) fn host(&self, name: &str) -> HostId {
         self.inventory.find(name).unwrap_or(HostId(u32::MAX))
     }
 
     /// Runs a plan over the cluster.
-    pub fn run(&self, scenario: ew_model::Scenario, plan: Plan, seed: u64) -> Run {
+    pub(crate) fn run(&self, scenario: ew_model::Scenario, plan: Plan, seed: u64) -> Run {
         let mut dice = Dice(seed ^ 0xD1CE);
         let mut flows = Vec::new();
         for (s, stage) in plan.stages.iter().enumerate() {
@@ -209,12 +209,11 @@ impl Truth {
                 }
                 if let (Some(a), Some(b)) =
                     (self.inventory.rack_of(src), self.inventory.rack_of(dst))
+                    && a != b
                 {
-                    if a != b {
-                        way.extend([(2, a.0, 0), (3, b.0, 0)]);
-                        left.insert((2, a.0, 0), self.up[a.index()]);
-                        left.insert((3, b.0, 0), self.down[b.index()]);
-                    }
+                    way.extend([(2, a.0, 0), (3, b.0, 0)]);
+                    left.insert((2, a.0, 0), self.up[a.index()]);
+                    left.insert((3, b.0, 0), self.down[b.index()]);
                 }
                 way
             })
@@ -282,7 +281,8 @@ fn ends(stage: &Stage, rate: f64, dice: &mut Dice) -> (EndRecord, EndRecord) {
             p50_ns: rtt,
             ..LatencySummary::default()
         }),
-        ..receiver.clone()
+        bytes,
+        window_ns: stage.duration_ns,
     };
     (sender, receiver)
 }
