@@ -2,12 +2,15 @@
 
 use crate::basis::basis_words;
 use crate::rules::{Case, findings};
-use crate::words::count;
-use ew_model::finding::{Cause, Finding, Severity, Verdict, VerdictStatus};
+use crate::words::{count, host_list};
+use ew_model::HostId;
+use ew_model::finding::{Cause, Finding, Severity, Subject, Verdict, VerdictStatus};
 use ew_model::units::format_bits_per_sec;
 
 /// Findings that the sentence on top tells in full.
 const MOST_IN_SENTENCE: usize = 3;
+/// This many hosts with the same cause are told in one clause.
+const FOLD_FROM: usize = 3;
 
 /// Draws the conclusion.
 pub(crate) fn verdict(case: &Case<'_>) -> Verdict {
@@ -70,13 +73,13 @@ fn sentence(case: &Case<'_>, status: VerdictStatus, findings: &[Finding]) -> Str
         VerdictStatus::NotDetermined => not_determined(case),
         VerdictStatus::NothingWrong => nothing_wrong(case),
         VerdictStatus::AsExpected | VerdictStatus::Worse | VerdictStatus::Partial => {
-            worst(status, findings)
+            worst(case, status, findings)
         }
     }
 }
 
 /// The worst findings in their own words. The missing flows' own sentence is left out where a missing host says it.
-fn worst(status: VerdictStatus, findings: &[Finding]) -> String {
+fn worst(case: &Case<'_>, status: VerdictStatus, findings: &[Finding]) -> String {
     let host_missing = findings
         .iter()
         .any(|finding| finding.cause == Cause::HostMissing);
@@ -85,13 +88,15 @@ fn worst(status: VerdictStatus, findings: &[Finding]) -> String {
         .filter(|finding| finding.severity > Severity::Info)
         .filter(|finding| !(host_missing && finding.cause == Cause::CellsMissing))
         .collect();
-    let shown = told.len().min(MOST_IN_SENTENCE);
-    let mut parts: Vec<String> = told[..shown]
+    let all = clauses(case, &told);
+    let shown = all.len().min(MOST_IN_SENTENCE);
+    let mut parts: Vec<String> = all[..shown]
         .iter()
-        .map(|finding| finding.sentence.clone())
+        .map(|clause| clause.text.clone())
         .collect();
-    if told.len() > shown {
-        parts.push(count(told.len() - shown, "more finding"));
+    let left: usize = all[shown..].iter().map(|clause| clause.findings).sum();
+    if left > 0 {
+        parts.push(count(left, "more finding"));
     }
     let only_gaps = told
         .iter()
@@ -100,6 +105,54 @@ fn worst(status: VerdictStatus, findings: &[Finding]) -> String {
         parts.push("nothing wrong found in the rest".into());
     }
     parts.join("; ")
+}
+
+/// A part of the sentence and how many findings it tells.
+struct Clause {
+    text: String,
+    findings: usize,
+}
+
+/// One clause per finding; hosts that share a cause are told together when they are many, so that they do not crowd
+/// out the rest.
+fn clauses(case: &Case<'_>, told: &[&Finding]) -> Vec<Clause> {
+    let mut clauses: Vec<Clause> = Vec::new();
+    let mut folded: Vec<Cause> = Vec::new();
+    for finding in told {
+        let is_host = matches!(finding.subject, Subject::Host { .. });
+        if is_host && folded.contains(&finding.cause) {
+            continue;
+        }
+        let hosts: Vec<HostId> = told
+            .iter()
+            .filter(|other| other.cause == finding.cause)
+            .filter_map(|other| match other.subject {
+                Subject::Host { host } => Some(host),
+                _ => None,
+            })
+            .collect();
+        let do_what = match finding.cause {
+            Cause::SlowHost => "are slow both ways",
+            Cause::SlowSender => "send slowly",
+            Cause::SlowReceiver => "receive slowly",
+            Cause::LinkSpeed => "have links that came up slow",
+            _ => "",
+        };
+        if !is_host || hosts.len() < FOLD_FROM || do_what.is_empty() {
+            clauses.push(Clause {
+                text: finding.sentence.clone(),
+                findings: 1,
+            });
+            continue;
+        }
+        folded.push(finding.cause);
+        let names = host_list(case.observations.inventory(), hosts.iter().copied());
+        clauses.push(Clause {
+            text: format!("{} {do_what}: {names}", count(hosts.len(), "host")),
+            findings: hosts.len(),
+        });
+    }
+    clauses
 }
 
 fn nothing_wrong(case: &Case<'_>) -> String {

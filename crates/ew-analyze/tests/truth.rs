@@ -607,3 +607,30 @@ fn timelines_add_up_to_the_aggregate() {
             .is_some_and(|(p50, p99, max)| p50 <= p99 && p99 <= max)
     );
 }
+
+#[test]
+fn many_slow_hosts_among_many_are_all_named_and_folded_on_top() {
+    let mut truth = Truth::new(&[12; 6], 2.0);
+    let names = ["r1h4", "r3h2", "r3h3", "r4h12", "r6h1"];
+    for (name, share) in names.iter().zip([0.3, 0.5, 0.5, 0.7, 0.9]) {
+        let host = truth.host(name).index();
+        truth.rx[host] = share * GOODPUT;
+    }
+    let analysis = qualify(&truth, 11);
+    let mut slow = slow_hosts(&analysis);
+    slow.sort_by(|a, b| a.0.cmp(&b.0));
+    let expected: Vec<_> = names
+        .iter()
+        .map(|name| ((*name).to_owned(), Cause::SlowReceiver))
+        .collect();
+    assert_eq!(slow, expected, "{:#?}", analysis.verdict);
+    let sentence = &analysis.verdict.sentence;
+    assert!(
+        sentence.contains("5 hosts receive slowly: r1h4"),
+        "{sentence}"
+    );
+    assert!(
+        sentence.contains("all racks are oversubscribed 2.0:1"),
+        "{sentence}"
+    );
+}

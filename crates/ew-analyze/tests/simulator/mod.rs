@@ -192,55 +192,62 @@ impl Truth {
         round.flows.iter().map(|flow| record(flow, dice)).collect()
     }
 
+    /// The resources on a flow's way with their capacities.
+    fn way(&self, flow: &Flow) -> Vec<((u8, u32, u32), f64)> {
+        let (src, dst) = (flow.src, flow.dst);
+        let mut way = vec![
+            ((0, src.0, 0), self.tx[src.index()]),
+            ((1, dst.0, 0), self.rx[dst.index()]),
+        ];
+        if let Some(limit) = self.pair.get(&(src, dst)) {
+            way.push(((4, src.0, dst.0), *limit));
+        }
+        if let (Some(a), Some(b)) = (self.inventory.rack_of(src), self.inventory.rack_of(dst))
+            && a != b
+        {
+            way.push(((2, a.0, 0), self.up[a.index()]));
+            way.push(((3, b.0, 0), self.down[b.index()]));
+        }
+        way
+    }
+
     /// Weighted max-min by water filling: TCP splits a bottleneck unevenly.
     fn shares(&self, flows: &[&Flow], dice: &mut Dice) -> Vec<f64> {
         let weights: Vec<f64> = flows.iter().map(|_| 0.5 + dice.unit()).collect();
-        let mut left: BTreeMap<(u8, u32, u32), f64> = BTreeMap::new();
-        let ways: Vec<Vec<(u8, u32, u32)>> = flows
-            .iter()
-            .map(|flow| {
-                let (src, dst) = (flow.src, flow.dst);
-                let mut way = vec![(0, src.0, 0), (1, dst.0, 0)];
-                left.insert((0, src.0, 0), self.tx[src.index()]);
-                left.insert((1, dst.0, 0), self.rx[dst.index()]);
-                if let Some(limit) = self.pair.get(&(src, dst)) {
-                    way.push((4, src.0, dst.0));
-                    left.insert((4, src.0, dst.0), *limit);
+        let mut number: BTreeMap<(u8, u32, u32), usize> = BTreeMap::new();
+        let mut left: Vec<f64> = Vec::new();
+        let mut open: Vec<f64> = Vec::new();
+        let mut ways: Vec<Vec<usize>> = Vec::new();
+        for (flow, weight) in flows.iter().zip(&weights) {
+            let mut way = Vec::new();
+            for (name, capacity) in self.way(flow) {
+                let at = *number.entry(name).or_insert(left.len());
+                if at == left.len() {
+                    left.push(capacity);
+                    open.push(0.0);
                 }
-                if let (Some(a), Some(b)) =
-                    (self.inventory.rack_of(src), self.inventory.rack_of(dst))
-                    && a != b
-                {
-                    way.extend([(2, a.0, 0), (3, b.0, 0)]);
-                    left.insert((2, a.0, 0), self.up[a.index()]);
-                    left.insert((3, b.0, 0), self.down[b.index()]);
-                }
-                way
-            })
-            .collect();
+                open[at] += weight;
+                way.push(at);
+            }
+            ways.push(way);
+        }
         let mut rates: Vec<Option<f64>> = vec![None; flows.len()];
         while rates.iter().any(Option::is_none) {
-            let open = |at: &(u8, u32, u32)| -> f64 {
-                (0..flows.len())
-                    .filter(|f| rates[*f].is_none() && ways[*f].contains(at))
-                    .map(|f| weights[f])
-                    .sum()
-            };
-            let tightest = left
-                .iter()
-                .map(|(at, left)| (*at, left / open(at)))
-                .filter(|(_, level)| level.is_finite())
-                .min_by(|a, b| a.1.total_cmp(&b.1));
-            let Some((at, level)) = tightest else { break };
-            for f in 0..flows.len() {
-                if rates[f].is_none() && ways[f].contains(&at) {
-                    let rate = level.max(0.0) * weights[f];
-                    rates[f] = Some(rate);
-                    for resource in &ways[f] {
-                        *left.entry(*resource).or_default() -= rate;
+            let tightest = (0..left.len())
+                .filter(|at| open[*at] > 1e-9)
+                .min_by(|a, b| (left[*a] / open[*a]).total_cmp(&(left[*b] / open[*b])));
+            let Some(full) = tightest else { break };
+            let level = (left[full] / open[full]).max(0.0);
+            for flow in 0..flows.len() {
+                if rates[flow].is_none() && ways[flow].contains(&full) {
+                    rates[flow] = Some(level * weights[flow]);
+                    for at in &ways[flow] {
+                        left[*at] -= level * weights[flow];
+                        open[*at] -= weights[flow];
                     }
                 }
             }
+            open[full] = 0.0;
         }
         rates.into_iter().map(|rate| rate.unwrap_or(0.0)).collect()
     }
