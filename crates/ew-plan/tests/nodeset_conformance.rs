@@ -4,6 +4,12 @@
 //! process each, because every start costs a tenth of a second. Without ClusterShell the comparisons are skipped, but
 //! not when `CI` is set.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests: a failure is a failed test, a skip is said"
+)]
+
 use ew_plan::inventory::{
     GroupEnvironment, GroupSources, NodeSet, NodeSetError, count, expand, fold,
 };
@@ -508,7 +514,7 @@ fn range() -> impl Strategy<Value = String> {
         2 => (0..110_u8, 0..12_u8).prop_map(|(a, n)| format!("{a:03}-{:03}", a + n)),
         2 => (0..12_u8, 0..20_u8, 1..5_u8).prop_map(|(a, n, s)| format!("{a}-{}/{s}", a + n)),
         1 => (0..99_u8, 0..99_u8).prop_map(|(a, b)| format!("{a:02}-{b}")),
-        1 => (1..12_i8, 0..12_i8).prop_map(|(a, n)| format!("-{a}-{}", n)),
+        1 => (1..12_i8, 0..12_i8).prop_map(|(a, n)| format!("-{a}-{n}")),
     ]
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Above this many parts the pass that compares every part with every other is left out: the set stays right and is
 /// only written less short.
-const MAX_PARTS_FOR_FULL_PASS: usize = 4096;
+const MAX_PARTS_FOR_FULL_PASS: usize = 2048;
 
 /// Consecutive numbers that can be written as one range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -215,21 +215,32 @@ impl NodeSet {
     }
 
     fn apply(&mut self, operator: Operator, other: Self) -> Result<(), TooLarge> {
-        if operator == Operator::Union {
-            return self.unite(other);
-        }
-        self.settle()?;
         match operator {
-            Operator::Union => {}
-            Operator::Difference => self.keep(&other, false),
-            Operator::Intersection => self.keep(&other, true),
+            Operator::Union => self.unite(other)?,
+            Operator::Difference => self.remove(other)?,
+            Operator::Intersection => {
+                self.settle()?;
+                self.keep(&other, true);
+            }
             Operator::SymmetricDifference => {
+                self.settle()?;
                 let mut only_other = other.clone();
                 only_other.keep(self, false);
                 self.keep(&other, false);
                 self.unite(only_other)?;
             }
         }
+        Ok(())
+    }
+
+    /// Takes away the nodes of `other`, which need not be settled.
+    fn remove(&mut self, mut other: Self) -> Result<(), TooLarge> {
+        if other.is_empty() {
+            return Ok(());
+        }
+        self.settle()?;
+        other.settle()?;
+        self.keep(&other, false);
         Ok(())
     }
 
@@ -368,20 +379,37 @@ impl<'a> Evaluator<'a> {
     fn evaluate(&mut self, text: &Text<'_>) -> Result<NodeSet, NodeSetError> {
         let fault = |fault: Fault| fault.in_text(text.text, text.place);
         let mut set = NodeSet::default();
+        // Differences in a row are taken off together: one by one, each would go through the whole set.
+        let mut removed = NodeSet::default();
         for operand in parse(text.text, text.blanks).map_err(fault)? {
             let too_large = |error: TooLarge| fault(error.at(operand.span.clone()));
-            let nodes = if operand.shape.starts_with('@') {
-                self.groups(&operand, text)?
-            } else if operand.shape.contains('*') || operand.shape.contains('?') {
-                self.matching(&operand, text)?
-            } else {
-                NodeSet::from_operand(&operand).map_err(too_large)?
-            };
+            let nodes = self.operand(&operand, text)?;
+            if operand.operator == Operator::Difference {
+                removed.unite(nodes).map_err(too_large)?;
+                continue;
+            }
+            set.remove(std::mem::take(&mut removed))
+                .map_err(too_large)?;
             set.apply(operand.operator, nodes).map_err(too_large)?;
         }
-        set.settle()
+        set.remove(removed)
+            .and_then(|()| set.settle())
             .map_err(|error| fault(error.at(0..text.text.len())))?;
         Ok(set)
+    }
+
+    fn operand(&mut self, operand: &Operand, text: &Text<'_>) -> Result<NodeSet, NodeSetError> {
+        if operand.shape.starts_with('@') {
+            self.groups(operand, text)
+        } else if operand.shape.contains('*') || operand.shape.contains('?') {
+            self.matching(operand, text)
+        } else {
+            NodeSet::from_operand(operand).map_err(|error| {
+                error
+                    .at(operand.span.clone())
+                    .in_text(text.text, text.place)
+            })
+        }
     }
 
     /// The union of the groups an operand names: `@rack[1-3]`, `@source:*`, `@@`.
@@ -478,6 +506,11 @@ impl<'a> Evaluator<'a> {
         } else {
             vec![self.sources.group(source, group).map_err(outside)?]
         };
+        let too_large = |error: TooLarge| {
+            error
+                .at(operand.span.clone())
+                .in_text(text.text, text.place)
+        };
         let mut union = NodeSet::default();
         for GroupValue { value, place } in &values {
             let nodes = self.evaluate(&Text {
@@ -486,10 +519,9 @@ impl<'a> Evaluator<'a> {
                 place: Some(place),
                 source: Some(source),
             })?;
-            union
-                .unite(nodes)
-                .map_err(|e| e.at(operand.span.clone()).in_text(text.text, text.place))?;
+            union.unite(nodes).map_err(too_large)?;
         }
+        union.settle().map_err(too_large)?;
         Ok(union)
     }
 
@@ -627,6 +659,30 @@ mod tests {
     }
 
     #[test]
+    fn errors_inside_groups_show_the_line_of_the_file() {
+        let text = "mc_rack1:host[102,104].my.company.com\nmc_rack3: host[302,304,305-0333].my.company.com\n";
+        let sources = GroupSources::from_flat("local", text, "/etc/clustershell/groups").unwrap();
+        let error = NodeSet::parse("@mc_rack[1,3]", &sources).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "padding mismatch: `305` has 3 digits, `0333` has 4 (group @mc_rack3 in /etc/clustershell/groups, line 2)\n\
+             \x20 host[302,304,305-0333].my.company.com\n\
+             \x20              ^^^^^^^^\n\
+             write 305-333 or 0305-0333"
+        );
+        let error = NodeSet::parse("n[1-4,m2", &sources).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "missing closing bracket\n  n[1-4,m2\n   ^^^^\nclose it: `[1-4]`"
+        );
+        let error = NodeSet::parse("n3,n1 n2", &sources).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "blank inside a name\n  n3,n1 n2\n       ^\nseparate node sets with a comma: `n1,n2`"
+        );
+    }
+
+    #[test]
     fn doubling_groups_do_not_explode() {
         let mut text = String::from("g0: n1\n");
         for i in 1..40 {
@@ -665,6 +721,19 @@ mod tests {
         assert_eq!(fold(["n2", "n1", "x", "r1n1", "r2n1"]), "n[1-2],r[1-2]n1,x");
         let set = NodeSet::from_names(["n2", "n10"]);
         assert!(set.contains("n10") && !set.contains("n010"));
+    }
+
+    #[test]
+    fn all_nodes_of_overlapping_groups() {
+        let sources =
+            GroupSources::from_flat("x", "a: r1n1 r2n2\nb: r1n1 r2n1 r2n2", "test").unwrap();
+        let all = "r1n1 r2n1 r2n2";
+        assert_eq!(expand("@*", &sources).unwrap().join(" "), all);
+        assert_eq!(
+            NodeSet::parse("r*", &sources).unwrap(),
+            NodeSet::from_names(all.split(' '))
+        );
+        assert_eq!(count("@*!r1n1!r9n9", &sources).unwrap(), 2);
     }
 
     #[test]
