@@ -15,6 +15,7 @@ const RETRY_PAUSE_NS: u64 = 20_000_000;
 /// The first attempt's time. Later ones double it: a lost SYN is repeated sooner than the kernel would, and a path
 /// with a long round trip still gets its time.
 const FIRST_ATTEMPT_NS: u64 = 200_000_000;
+const LONGEST_ATTEMPT_NS: u64 = 10_000_000_000;
 /// How often a wait looks whether it was cut short.
 const SLICE: Duration = Duration::from_millis(50);
 const EINPROGRESS: i32 = 115;
@@ -42,13 +43,13 @@ impl Opening<'_> {
             let attempt_end_ns = (monotonic_ns() + attempt_ns).min(self.deadline_ns);
             match self.attempt(attempt_end_ns) {
                 Ok(socket) => return Ok(socket),
-                // Running out of time says less than what the peer's system said before.
-                Err(error) if told.is_none() || error.kind() != io::ErrorKind::TimedOut => {
-                    told = Some(error);
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    attempt_ns = (attempt_ns * 2).min(LONGEST_ATTEMPT_NS);
+                    // It says less than what the peer's system said before.
+                    told.get_or_insert(error);
                 }
-                Err(_) => {}
+                Err(error) => told = Some(error),
             }
-            attempt_ns *= 2;
             let next_ns = monotonic_ns() + RETRY_PAUSE_NS;
             if next_ns >= self.deadline_ns || self.cancel.sleep_until(next_ns).is_err() {
                 return Err(self.describe(told, monotonic_ns() - begun_ns));

@@ -118,8 +118,8 @@ impl Engine {
         }
     }
 
-    /// Runs a round on threads of its own and returns at once. `done` is called from the round's thread a few
-    /// milliseconds after the window's end, with one report per flow in the order of the flows.
+    /// Runs a round on threads of its own and returns at once. `done` is called from the round's thread some
+    /// 20 ms after the window's end, with one report per flow in the order of the flows.
     ///
     /// # Errors
     /// The round asks for something impossible, or its thread cannot be started; `done` is then not called.

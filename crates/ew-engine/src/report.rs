@@ -9,8 +9,11 @@ use ew_sys::socket::TcpReading;
 use hdrhistogram::Histogram;
 use std::sync::Arc;
 
-/// A peer that was not heard for this long before the window's end is gone; shorter silences are TCP's own.
-const SHORTEST_STALL_MS: u64 = 500;
+/// A silence at the window's end is a dead peer or path when it is this long and TCP's retransmissions are unanswered.
+const SHORTEST_OUTAGE_MS: u64 = 500;
+/// Without unanswered retransmissions the other end may only be short of CPU, which is a low figure and not a
+/// missing one; but not for this long.
+const SHORTEST_SILENCE_MS: u64 = 1000;
 
 /// The report of a flow without a figure.
 pub(crate) fn failed(order: &FlowOrder, error: String) -> FlowReport {
@@ -45,13 +48,15 @@ pub(crate) fn measured(
     }
 }
 
-/// The first error of a flow's streams, so far.
-pub(crate) fn first_error(streams: &[Arc<Stream>]) -> Option<String> {
-    let (index, error) = streams
-        .iter()
-        .enumerate()
-        .find_map(|(index, s)| Some((index, s.error()?)))?;
-    Some(name_stream(index, streams.len(), error))
+/// The first error of a flow's streams before the window's end. Later ones are the peer's stop, seen because this host was
+/// slow to read its counters.
+pub(crate) fn first_error(spec: &RoundSpec, streams: &[Arc<Stream>]) -> Option<String> {
+    let failures = streams.iter().map(|s| s.failure()).enumerate();
+    let early = failures.filter_map(|(index, failure)| Some((index, failure?)));
+    let (index, failure) = early
+        .filter(|(_, failure)| failure.at_ns < spec.window_end_ns())
+        .min_by_key(|(_, failure)| failure.at_ns)?;
+    Some(name_stream(index, streams.len(), failure.error))
 }
 
 /// Says so when data did not move, or stopped moving.
@@ -63,10 +68,11 @@ fn first_silence(spec: &RoundSpec, order: &FlowOrder, window: &FlowWindow) -> Op
             Role::Receive => format!("receive from {peer}: no data came in the window"),
         });
     }
-    let limit_ms = (spec.window_ns / 3_000_000).max(SHORTEST_STALL_MS);
     let tcp = &window.last.tcp;
     tcp.iter().enumerate().find_map(|(index, reading)| {
-        let silent_ms = silent_ms(order.role, reading.as_ref()?);
+        let reading = reading.as_ref()?;
+        let silent_ms = silent_ms(order.role, reading);
+        let limit_ms = silence_limit_ms(spec.window_ns, reading.unanswered_timeouts);
         let told = (u64::from(silent_ms) > limit_ms).then(|| match order.role {
             Role::Send => {
                 format!("send to {peer}: the peer was silent for the window's last {silent_ms} ms")
@@ -77,6 +83,14 @@ fn first_silence(spec: &RoundSpec, order: &FlowOrder, window: &FlowWindow) -> Op
         })?;
         Some(name_stream(index, tcp.len(), told))
     })
+}
+
+fn silence_limit_ms(window_ns: u64, unanswered_timeouts: u8) -> u64 {
+    let window_ms = window_ns / 1_000_000;
+    match unanswered_timeouts {
+        0 => (window_ms / 2).max(SHORTEST_SILENCE_MS),
+        _ => (window_ms / 3).max(SHORTEST_OUTAGE_MS),
+    }
 }
 
 fn silent_ms(role: Role, reading: &TcpReading) -> u32 {
@@ -238,6 +252,15 @@ mod tests {
         assert_eq!(intervals(&readings), expected);
         assert_eq!(elapsed_ns(&readings), 210);
         assert_eq!(intervals(&[]), []);
+    }
+
+    #[test]
+    fn a_silence_counts_sooner_when_retransmissions_are_unanswered() {
+        let second_ns = 1_000_000_000;
+        assert_eq!(silence_limit_ms(second_ns, 0), 1000);
+        assert_eq!(silence_limit_ms(second_ns, 1), 500);
+        assert_eq!(silence_limit_ms(12 * second_ns, 0), 6000);
+        assert_eq!(silence_limit_ms(12 * second_ns, 3), 4000);
     }
 
     #[test]

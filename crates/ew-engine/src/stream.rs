@@ -50,8 +50,17 @@ pub(crate) struct Stream {
 struct State {
     socket: Option<Arc<TcpStream>>,
     ports: Ports,
-    error: Option<String>,
+    failure: Option<Failure>,
     latency: Option<Histogram<u64>>,
+}
+
+/// How a stream ended before it was stopped.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    /// When it was noticed, CLOCK_MONOTONIC.
+    pub(crate) at_ns: u64,
+    /// In words.
+    pub(crate) error: String,
 }
 
 /// A connection's ports; 0 before it is connected.
@@ -98,9 +107,9 @@ impl Stream {
         self.lock().ports
     }
 
-    /// Why it broke.
-    pub(crate) fn error(&self) -> Option<String> {
-        self.lock().error.clone()
+    /// Why it broke, and when.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.lock().failure.clone()
     }
 
     /// Once its thread is over.
@@ -110,7 +119,8 @@ impl Stream {
 
     /// Keeps the first error: it is the cause of later ones.
     pub(crate) fn fail(&self, error: String) {
-        self.lock().error.get_or_insert(error);
+        let at_ns = monotonic_ns();
+        self.lock().failure.get_or_insert(Failure { at_ns, error });
     }
 
     /// Wakes a thread that is blocked in a call. What is unsent is dropped when the socket closes, so that it does not
@@ -157,15 +167,23 @@ pub(crate) fn spawn(
         .stack_size(STACK_BYTES)
         .spawn(move || {
             let (stream, shared) = task;
+            let _leaving = Leaving(&shared);
             run(&stream, &shared, source, driver);
-            drop(stream);
-            shared.running.fetch_sub(1, Ordering::AcqRel);
         });
     if let Err(error) = spawned {
         shared.running.fetch_sub(1, Ordering::AcqRel);
         stream.fail(format!(
             "cannot start a thread for a stream: {error}; raise the limit of processes (ulimit -u)"
         ));
+    }
+}
+
+/// Counts a stream's thread out, however it ends.
+struct Leaving<'a>(&'a RoundShared);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -52,7 +52,21 @@ pub(crate) fn observe(
     cancel.sleep_until(spec.window_end_ns())?;
     read_counters(flows, &mut windows, |w| &mut w.last);
     read_tcp(flows, &mut windows, |w| &mut w.last);
+    for (streams, window) in flows.iter().zip(&mut windows) {
+        end_with_streams(spec, streams, window);
+    }
     Ok(windows)
+}
+
+/// When this host read so late that the peer had stopped already, the counts belong to the time until then.
+fn end_with_streams(spec: &RoundSpec, streams: &[Arc<Stream>], window: &mut FlowWindow) {
+    let failures = streams.iter().filter_map(|s| s.failure());
+    let after_window = failures
+        .map(|f| f.at_ns)
+        .filter(|at| *at >= spec.window_end_ns());
+    if let (Some(stopped_ns), Some(last)) = (after_window.min(), window.readings.last_mut()) {
+        last.now_ns = last.now_ns.min(stopped_ns);
+    }
 }
 
 /// The times strictly inside the window.

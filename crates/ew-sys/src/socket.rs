@@ -16,6 +16,8 @@ pub struct TcpReading {
     pub info: TcpInfo,
     /// `tcpi_bytes_acked`: payload the peer has acknowledged. `None` on kernels before 4.1.
     pub acked_bytes: Option<u64>,
+    /// `tcpi_retransmits`: retransmission timeouts in a row that the peer has not answered.
+    pub unanswered_timeouts: u8,
     /// `tcpi_last_ack_recv`: time since the peer was heard at all, ms.
     pub since_last_ack_ms: u32,
     /// `tcpi_last_data_recv`: time since the peer's last payload, ms.
@@ -204,6 +206,7 @@ impl RawTcpInfo {
                 timestamps: self.options & OPTION_TIMESTAMPS != 0,
             },
             acked_bytes: field_within!(self, length, bytes_acked, u64),
+            unanswered_timeouts: self.retransmits,
             since_last_ack_ms: self.last_ack_recv,
             since_last_data_ms: self.last_data_recv,
         }

@@ -31,7 +31,7 @@ pub(crate) fn workload(kind: WorkloadKind, streams: u32, message_bytes: u64) -> 
     }
 }
 
-/// Connects from now on for 300 ms, warms up for 50 ms and counts for 300 ms.
+/// Connects from now on for 800 ms, warms up for 50 ms and counts for 300 ms.
 pub(crate) fn round(workload: Workload) -> RoundSpec {
     let now_ns = monotonic_ns();
     RoundSpec {
@@ -39,8 +39,8 @@ pub(crate) fn round(workload: Workload) -> RoundSpec {
         round: RoundIndex(2),
         workload,
         connect_at_ns: now_ns,
-        start_ns: now_ns + 300 * MILLISECOND,
-        window_start_ns: now_ns + 350 * MILLISECOND,
+        start_ns: now_ns + 800 * MILLISECOND,
+        window_start_ns: now_ns + 850 * MILLISECOND,
         window_ns: 300 * MILLISECOND,
         interval_ns: 100 * MILLISECOND,
         flows: Vec::new(),
