@@ -445,6 +445,10 @@ fn new_namespaces() -> io::Result<Namespaces> {
     })
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
 fn refused(error: io::Error) -> LabError {
     let remedy = match error.raw_os_error() {
         Some(28) => "raise user.max_net_namespaces and user.max_mnt_namespaces",

@@ -97,9 +97,9 @@ pub(crate) fn host_links(host: &HostSpec, index: usize) -> String {
     )
 }
 
-/// Commands for a host: MTU, and the size of the bursts that its stack hands to its NIC, about 1 ms of the rate.
+/// Commands for a host: MTU, and the size of the bursts that its stack hands to its NIC.
 pub(crate) fn host_device(host: &HostSpec) -> String {
-    let gso_bytes = (host.tx_bits_per_sec / 8 / 1000).clamp(4 * 1514, 65536);
+    let gso_bytes = segment_burst_bytes(host.tx_bits_per_sec);
     format!(
         "link set dev eth0 mtu {} gso_max_size {gso_bytes}\n",
         host.mtu_bytes
@@ -166,12 +166,15 @@ fn token_bucket(device: &str, bits_per_sec: u64) -> String {
 
 /// The same rate, shared evenly among the sending hosts that want it: a queue per host, served in turn (HTB borrows by
 /// deficit round robin). A single queue at this scale locks some flows out for many seconds; on real links, faster and
-/// carrying many more flows, that evens out.
+/// carrying many more flows, that evens out. Each queue is short, 2.5 ms of the port's rate, so that TCP recovers quickly
+/// from overfilling it.
 fn fair_port(spec: &LabSpec, device: &str, bits_per_sec: u64, step: Step) -> String {
     let classes = spec.hosts().count().clamp(1, MAX_CLASSES);
     let burst_bytes = bucket_bytes(bits_per_sec);
-    let queue_bytes = (bits_per_sec / 8 * 6 / 1000).clamp(96 * 1024, 64 << 20);
-    let turn_bytes = (bits_per_sec / 8 * 2 / 1000).clamp(7_000, 65_536);
+    let largest_nic = spec.hosts().map(|host| host.tx_bits_per_sec).max();
+    let segment_bytes = segment_burst_bytes(largest_nic.unwrap_or(bits_per_sec));
+    let turn_bytes = (4 * segment_bytes).min(150_000);
+    let queue_bytes = (bits_per_sec / 8 / 400).clamp(3 * segment_bytes, 64 << 20);
     let mut text = String::new();
     if step == Step::Build {
         let _ = writeln!(
@@ -201,6 +204,11 @@ fn fair_port(spec: &LabSpec, device: &str, bits_per_sec: u64, step: Step) -> Str
         );
     }
     text
+}
+
+/// What a stack hands over at once (GSO): 0.5 ms of the rate, so that hosts which share a port take short turns.
+fn segment_burst_bytes(bits_per_sec: u64) -> u64 {
+    (bits_per_sec / 8 / 2000).clamp(4 * 1514, 65536)
 }
 
 /// Above this many hosts, several share a queue at a port.
