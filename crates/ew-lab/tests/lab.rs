@@ -1,5 +1,11 @@
 //! Labs on this machine. They need root, or user namespaces, and iproute2; without, each test says why it does nothing.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests are tests too"
+)]
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
