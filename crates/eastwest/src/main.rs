@@ -1,2 +1,16 @@
-//! eastwest qualifies a cluster network.
-fn main() {}
+//! eastwest qualifies a cluster's network: one binary, one command, one verdict.
+
+use std::process::ExitCode;
+
+mod build;
+mod cli;
+mod commands;
+mod exit;
+mod fleet;
+mod hosts;
+mod output;
+
+fn main() -> ExitCode {
+    ew_lab::keeper_main_if_requested();
+    cli::run()
+}

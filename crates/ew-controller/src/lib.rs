@@ -1,1 +1,22 @@
-//! Launch, sync, arm, run, collect, repair: emits one stream of run events
+//! Plan, launch, drive, collect, analyse, tear down. Emits one stream of [`ew_model::RunEvent`]s that the recorder
+//! and every live view consume; prints nothing itself.
+//!
+//! [`run`] is the main flow. Below it, one task per agent ([`member`]) owns a link and its session; [`members`] is the
+//! only place where their happenings meet; [`stage`] drives one stage over them.
+
+mod doctor;
+mod journal;
+mod launch;
+mod member;
+mod members;
+mod merge;
+mod orders;
+mod repair;
+mod resolve;
+mod run;
+mod stage;
+
+pub use doctor::{Check, CheckState, DoctorReport, doctor};
+pub use launch::{LaunchOptions, sub_inventory};
+pub use resolve::{AddressFamily, ResolveError, resolve};
+pub use run::{Finished, Job, RunError, run};

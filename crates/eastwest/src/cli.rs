@@ -1,0 +1,83 @@
+//! The command line: one variant per subcommand, one file per variant in `commands`.
+
+use crate::commands;
+use crate::exit::Outcome;
+use crate::output;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+const EXIT_CODES: &str = "Exit codes: 0 as expected; 1 findings worse than stated, or a host worse than its peers; \
+2 wrong usage or input; 3 partial (hosts or pairs missing); 4 failed; 130 interrupted.";
+
+/// Qualifies a cluster's network: drives synchronised load between its hosts and says what limits what.
+#[derive(Debug, Parser)]
+#[command(name = "eastwest", version, propagate_version = true, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Build a small cluster on this machine, run the main job in it, and show the verdict
+    Demo(commands::demo::DemoArgs),
+    /// Run a scenario over a set of hosts
+    Run(commands::run::RunArgs),
+    /// List or show the built-in scenarios
+    Scenario(commands::scenario::ScenarioArgs),
+    /// Expand, fold or count a node set
+    Hosts(commands::hosts::HostsArgs),
+    /// Find what would stop a run, before it does
+    Doctor(commands::doctor::DoctorArgs),
+    /// Show a run again, in any format
+    Report(commands::report::ReportArgs),
+    /// List, show or prune runs
+    Runs(commands::runs::RunsArgs),
+    /// An emulated cluster in network namespaces on this machine
+    Lab(commands::lab::LabArgs),
+    /// Print a shell's completion script
+    Completions(commands::completions::CompletionsArgs),
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
+    /// One host's part of a run; started by launchers
+    #[command(hide = true)]
+    Agent(commands::agent::AgentArgs),
+}
+
+/// Parses, runs, and turns a failure into a message and its exit code.
+pub(crate) fn run() -> ExitCode {
+    let cli = Cli::parse();
+    let json = matches!(&cli.command, Command::Run(args) if args.wants_json())
+        || matches!(&cli.command, Command::Report(args) if args.wants_json());
+    match dispatch(cli.command) {
+        Ok(code) => code,
+        Err(failure) => {
+            let message = failure.message();
+            if json {
+                let error = serde_json::json!({
+                    "error": { "message": message, "exit_code": failure.code() }
+                });
+                output::print(&error.to_string());
+            }
+            output::say(&format!("error: {message}"));
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Outcome {
+    match command {
+        Command::Demo(args) => commands::demo::run(&args),
+        Command::Run(args) => commands::run::run(&args),
+        Command::Scenario(args) => commands::scenario::run(&args),
+        Command::Hosts(args) => commands::hosts::run(&args),
+        Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Report(args) => commands::report::run(&args),
+        Command::Runs(args) => commands::runs::run(&args),
+        Command::Lab(args) => commands::lab::run(&args),
+        Command::Completions(args) => commands::completions::run(&args),
+        Command::Man => commands::completions::man(),
+        Command::Agent(args) => commands::agent::run(&args),
+    }
+}

@@ -1,0 +1,89 @@
+//! `eastwest demo`: a small cluster with two things wrong, and the main job finding both.
+
+use crate::commands::report;
+use crate::commands::run::{block_on, conclude, load_scenario, watch};
+use crate::exit::{Failure, Outcome};
+use crate::fleet::lab_launcher;
+use crate::hosts::lab_inventory;
+use crate::output::{self, ColorChoice, OutputFormat};
+use clap::Args;
+use ew_controller::{Job, LaunchOptions};
+use ew_lab::{KeeperCommand, Lab, LabSpec};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Two racks of four hosts, 4:1 uplinks, one slow host.
+const LAB: &str = include_str!("demo.yaml");
+/// Shorter than on a real cluster, so that the answer is there within 90 s.
+const OVERRIDES: [&str; 4] = [
+    "duration=800ms",
+    "warm-up=200ms",
+    "gap=150ms",
+    "idle rtt.duration=100ms",
+];
+/// A fixed seed: the demo shows the same plan to everybody.
+const SEED: u64 = 1;
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Where the run directory goes
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "runs",
+        env = "EASTWEST_RUNS"
+    )]
+    runs_dir: PathBuf,
+    /// Print the lab's description, to start from, and stop
+    #[arg(long)]
+    show_lab: bool,
+    /// Colours
+    #[arg(long, value_enum, default_value = "auto")]
+    color: ColorChoice,
+}
+
+pub(crate) fn run(args: &DemoArgs) -> Outcome {
+    if args.show_lab {
+        output::print(LAB);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let spec = LabSpec::parse(LAB, "demo.yaml").map_err(Failure::failed)?;
+    let spec = LabSpec {
+        name: format!("demo-{}", std::process::id()),
+        ..spec
+    };
+    output::say("building a lab: two racks of four hosts at 200 Mb/s, 4:1 uplinks, one slow host");
+    let lab = Arc::new(Lab::up(&spec, &KeeperCommand::current_exe()).map_err(Failure::failed)?);
+    let finished = block_on(async {
+        let overrides: Vec<String> = OVERRIDES.iter().map(ToString::to_string).collect();
+        let job = Job {
+            scenario: load_scenario("qualify", &overrides)?.scenario,
+            inventory: lab_inventory(&lab),
+            seed: SEED,
+            launcher: lab_launcher(Arc::clone(&lab)),
+            options: LaunchOptions {
+                build: crate::build::build(),
+                data_ports: (5401, 5499),
+                tool_ports: (5001, 5399),
+                sample_interval_ns: 1_000_000_000,
+                launch_limit: Duration::from_secs(20),
+                require_all: true,
+            },
+            runs_dir: args.runs_dir.clone(),
+            command: std::env::args().collect(),
+        };
+        let finished = watch(&job, false, args.color).await?;
+        report::show(&finished.analysis, OutputFormat::Text, args.color)?;
+        Ok(finished)
+    })?;
+    drop(lab);
+    // The faults are the point of the demo: finding them is success.
+    let code = conclude(&finished)?;
+    Ok(if finished.interrupted {
+        code
+    } else {
+        ExitCode::SUCCESS
+    })
+}

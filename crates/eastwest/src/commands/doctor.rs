@@ -1,0 +1,96 @@
+//! `eastwest doctor`: what would stop a run, before it does.
+
+use crate::commands::run::block_on;
+use crate::exit::{self, Failure, Outcome};
+use crate::fleet::FleetArgs;
+use crate::hosts::HostArgs;
+use crate::output;
+use clap::Args;
+use ew_controller::{Check, CheckState, DoctorReport, sub_inventory};
+use ew_model::{HostId, Inventory};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    hosts: HostArgs,
+    #[command(flatten)]
+    fleet: FleetArgs,
+    /// Show the checks that passed, too
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+pub(crate) fn run(args: &DoctorArgs) -> Outcome {
+    let lab = args.fleet.attach_lab()?.map(Arc::new);
+    let mut inventory = args.hosts.inventory(&args.fleet, lab.as_deref(), &[])?;
+    let launcher = args.fleet.launcher(lab)?;
+    let report = block_on(async {
+        let unresolved = args.hosts.resolve(&mut inventory, &args.fleet).await.err();
+        let resolved = with_addresses(&inventory);
+        let mut report = ew_controller::doctor(&resolved, launcher, args.fleet.options())
+            .await
+            .map_err(Failure::failed)?;
+        if let Some(failure) = unresolved {
+            report.checks.insert(0, name_resolution(&failure));
+        }
+        Ok(report)
+    })?;
+    print(&report, args.verbose);
+    Ok(match report.worst() {
+        CheckState::Ok => ExitCode::SUCCESS,
+        CheckState::Warning => ExitCode::from(exit::WORSE),
+        CheckState::Failed => ExitCode::from(exit::PARTIAL),
+    })
+}
+
+fn with_addresses(inventory: &Inventory) -> Inventory {
+    let hosts: Vec<HostId> = inventory
+        .host_ids()
+        .filter(|id| inventory.host(*id).address.is_some())
+        .collect();
+    sub_inventory(inventory, &hosts)
+}
+
+fn name_resolution(failure: &Failure) -> Check {
+    Check {
+        subject: "all hosts".into(),
+        name: "name resolution",
+        state: CheckState::Failed,
+        found: failure.message(),
+        remedy: "mend DNS or /etc/hosts, or give addresses with --addresses FILE".into(),
+    }
+}
+
+fn print(report: &DoctorReport, verbose: bool) {
+    let mut shown = 0;
+    for check in &report.checks {
+        let word = match check.state {
+            CheckState::Ok if !verbose => continue,
+            CheckState::Ok => "ok  ",
+            CheckState::Warning => "WARN",
+            CheckState::Failed => "FAIL",
+        };
+        shown += 1;
+        output::print(&format!(
+            "{word}  {}: {}: {}",
+            check.subject, check.name, check.found
+        ));
+        if !check.remedy.is_empty() {
+            output::print(&format!("      -> {}", check.remedy));
+        }
+    }
+    let passed = report
+        .checks
+        .iter()
+        .filter(|check| check.state == CheckState::Ok)
+        .count();
+    if shown > 0 {
+        output::print("");
+    }
+    output::print(&format!(
+        "{passed} of {} checks passed",
+        report.checks.len()
+    ));
+}

@@ -1,0 +1,12 @@
+//! One file per subcommand.
+
+pub(crate) mod agent;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod hosts;
+pub(crate) mod lab;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod scenario;

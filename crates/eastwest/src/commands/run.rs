@@ -1,0 +1,218 @@
+//! `eastwest run`: the main job.
+
+use crate::commands::{report, scenario};
+use crate::exit::{self, Failure, Outcome};
+use crate::fleet::FleetArgs;
+use crate::hosts::HostArgs;
+use crate::output::{self, ColorChoice, OutputFormat};
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use ew_controller::{Finished, Job, RunError};
+use ew_model::units;
+use ew_model::{Inventory, Scenario};
+use ew_plan::estimate::estimate_stage;
+use ew_plan::scenario::ScenarioFile;
+use ew_report::live::Live;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// A built-in scenario (see `eastwest scenario list`) or a YAML file
+    #[arg(default_value = "qualify")]
+    scenario: String,
+    #[command(flatten)]
+    hosts: HostArgs,
+    #[command(flatten)]
+    fleet: FleetArgs,
+    #[command(flatten)]
+    plan: PlanArgs,
+    /// Print stages, rounds, flows, expected duration and bytes, and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// How to show the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: OutputFormat,
+    /// Where run directories go
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "runs",
+        env = "EASTWEST_RUNS"
+    )]
+    runs_dir: PathBuf,
+    /// No progress on stderr
+    #[arg(short, long)]
+    quiet: bool,
+    /// Colours
+    #[arg(long, value_enum, default_value = "auto")]
+    color: ColorChoice,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Plan")]
+pub(crate) struct PlanArgs {
+    /// Change the scenario: `key=value` for all tests, `TEST.key=value` for one; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// What moves the bytes
+    #[arg(long, value_enum)]
+    tool: Option<ToolChoice>,
+    /// Optional tests are left out while the estimate exceeds this
+    #[arg(long, value_name = "TIME")]
+    time_budget: Option<String>,
+    /// Seed of all draws; the same seed gives the same plan [default: drawn, and reported]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+/// `--tool`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ToolChoice {
+    /// eastwest's own engine
+    Engine,
+    /// The stock iperf3 installed on the hosts
+    Iperf3,
+}
+
+impl RunArgs {
+    pub(crate) fn wants_json(&self) -> bool {
+        self.format == OutputFormat::Json
+    }
+}
+
+impl PlanArgs {
+    /// All changes in the scenario's own keys.
+    fn all_overrides(&self) -> Vec<String> {
+        let tool = self.tool.map(|tool| match tool {
+            ToolChoice::Engine => "tool=engine".to_owned(),
+            ToolChoice::Iperf3 => "tool=iperf3".to_owned(),
+        });
+        let budget = self
+            .time_budget
+            .as_ref()
+            .map(|time| format!("time-budget={time}"));
+        self.overrides
+            .iter()
+            .cloned()
+            .chain(tool)
+            .chain(budget)
+            .collect()
+    }
+}
+
+pub(crate) fn run(args: &RunArgs) -> Outcome {
+    let ScenarioFile { scenario, racks } =
+        load_scenario(&args.scenario, &args.plan.all_overrides())?;
+    let seed = args.plan.seed.map_or_else(draw_seed, Ok)?;
+    let lab = args.fleet.attach_lab()?.map(Arc::new);
+    let mut inventory = args.hosts.inventory(&args.fleet, lab.as_deref(), &racks)?;
+    if args.dry_run {
+        return dry_run(args, &scenario, &inventory, seed);
+    }
+    let launcher = args.fleet.launcher(lab)?;
+    block_on(async {
+        args.hosts.resolve(&mut inventory, &args.fleet).await?;
+        let job = Job {
+            scenario,
+            inventory,
+            seed,
+            launcher,
+            options: args.fleet.options(),
+            runs_dir: args.runs_dir.clone(),
+            command: std::env::args().collect(),
+        };
+        let finished = watch(&job, args.quiet, args.color).await?;
+        report::show(&finished.analysis, args.format, args.color)?;
+        conclude(&finished)
+    })
+}
+
+/// Runs a job with the live view on stderr, and writes the HTML report beside the data.
+pub(crate) async fn watch(job: &Job, quiet: bool, color: ColorChoice) -> Result<Finished, Failure> {
+    let is_terminal = std::io::stderr().is_terminal();
+    let mut live = Live::new(
+        std::io::stderr(),
+        is_terminal,
+        color.enabled(is_terminal),
+        quiet,
+    );
+    let finished = ew_controller::run(job, &mut |at_ns, event| live.handle(at_ns, event)).await;
+    live.finish();
+    let finished = finished.map_err(|error| match error {
+        RunError::Interrupted => Failure::Interrupted,
+        RunError::Plan(_) => Failure::usage(error),
+        _ => Failure::failed(error),
+    })?;
+    report::write_html(&finished.analysis, &finished.dir)?;
+    Ok(finished)
+}
+
+/// Says where everything is, and turns the verdict into the exit code.
+pub(crate) fn conclude(finished: &Finished) -> Outcome {
+    output::say(&format!(
+        "report: {}",
+        finished.dir.join("report.html").display()
+    ));
+    if finished.interrupted {
+        return Ok(exit::interrupted());
+    }
+    Ok(ExitCode::from(finished.analysis.verdict.status.exit_code()))
+}
+
+/// One thread is enough for control, and children that must die with us are tied to it.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::failed)?;
+    runtime.block_on(work)
+}
+
+/// A file when it looks like one, else a built-in.
+pub(crate) fn load_scenario(name: &str, overrides: &[String]) -> Result<ScenarioFile, Failure> {
+    let is_file = name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml");
+    if is_file {
+        let text = std::fs::read_to_string(name)
+            .with_context(|| format!("cannot read the scenario file `{name}`"))
+            .map_err(Failure::usage)?;
+        return ew_plan::scenario::parse_file(&text, name, overrides).map_err(Failure::usage);
+    }
+    let text = ew_plan::scenario::builtin(name).ok_or_else(|| scenario::unknown(name))?;
+    let file_name = Path::new("built-in").join(name).display().to_string();
+    ew_plan::scenario::parse_file(text, &file_name, overrides).map_err(Failure::usage)
+}
+
+/// Short enough to be typed again.
+fn draw_seed() -> Result<u64, Failure> {
+    getrandom::u32()
+        .map(u64::from)
+        .map_err(|error| Failure::failed(anyhow::anyhow!("no random seed: {error}")))
+}
+
+fn dry_run(args: &RunArgs, scenario: &Scenario, inventory: &Inventory, seed: u64) -> Outcome {
+    let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
+    if args.wants_json() {
+        output::print(&serde_json::to_string_pretty(&plan).map_err(Failure::failed)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let nic = scenario.expect.nic_bits_per_sec;
+    let estimate = ew_plan::estimate(&plan, nic);
+    let bytes: Vec<Option<u64>> = plan
+        .stages
+        .iter()
+        .map(|stage| estimate_stage(stage, nic).bytes)
+        .collect();
+    let style = output::text_style(args.color);
+    output::print(&ew_report::dry_run(&plan, inventory, &bytes, &style));
+    if nic.is_none() {
+        output::say("bytes are unknown without a line rate; state it with --set expect.nic=10G");
+    }
+    output::say(&format!(
+        "expected duration: {}",
+        units::format_duration_ns(estimate.duration_ns)
+    ));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,59 @@
+//! Exit codes, documented in `docs/reference/exit-codes.md` and `--help`.
+
+use std::process::ExitCode;
+
+/// How the program ends when a command could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The user's input is wrong: code 2.
+    Usage(anyhow::Error),
+    /// The work could not be done: code 4.
+    Failed(anyhow::Error),
+    /// Ctrl-C, SIGTERM or SIGHUP: code 130.
+    Interrupted,
+}
+
+/// What a command's success amounts to.
+pub(crate) type Outcome = Result<ExitCode, Failure>;
+
+/// Findings worse than the stated expectation.
+pub(crate) const WORSE: u8 = 1;
+/// Hosts or cells are missing.
+pub(crate) const PARTIAL: u8 = 3;
+const USAGE: u8 = 2;
+const FAILED: u8 = 4;
+const INTERRUPTED: u8 = 130;
+
+impl Failure {
+    /// Wrong input, in the error's own words.
+    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self::Usage(error.into())
+    }
+
+    /// Work that could not be done, in the error's own words.
+    pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
+        Self::Failed(error.into())
+    }
+
+    /// The documented exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => USAGE,
+            Self::Failed(_) => FAILED,
+            Self::Interrupted => INTERRUPTED,
+        }
+    }
+
+    /// The message, with every cause.
+    pub(crate) fn message(&self) -> String {
+        match self {
+            Self::Usage(error) | Self::Failed(error) => format!("{error:#}"),
+            Self::Interrupted => "interrupted".into(),
+        }
+    }
+}
+
+/// The exit code of an interrupted command that still has something to show.
+pub(crate) fn interrupted() -> ExitCode {
+    ExitCode::from(INTERRUPTED)
+}

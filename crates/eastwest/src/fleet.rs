@@ -1,0 +1,159 @@
+//! `--fleet` and its companions: which launcher, and how agents are started.
+
+use crate::build::build;
+use crate::exit::Failure;
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueEnum};
+use ew_controller::LaunchOptions;
+use ew_fleet::{Entered, Launcher, Local, Payload, Ssh, SshOptions};
+use ew_lab::Lab;
+use ew_model::inventory::Host;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// This very binary, also after its file was replaced or removed.
+const OWN_BINARY: &str = "/proc/self/exe";
+/// Time between raw host samples.
+const SAMPLE_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// What starts agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FleetKind {
+    /// The system's ssh client: copies this binary and starts it
+    Ssh,
+    /// A lab on this machine (see `eastwest lab`)
+    Lab,
+    /// Agents on this machine, on loopback addresses
+    Local,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Fleet")]
+pub(crate) struct FleetArgs {
+    /// How agents are started
+    #[arg(long, value_enum, default_value = "ssh")]
+    pub(crate) fleet: FleetKind,
+    /// The lab's name, when more than one is up
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lab: Option<String>,
+    /// ssh configuration instead of the user's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ssh_config: Option<PathBuf>,
+    /// User on the hosts
+    #[arg(long, value_name = "USER")]
+    ssh_user: Option<String>,
+    /// Where the binary lies for a moment on a host [default: $TMPDIR or /tmp there]
+    #[arg(long, value_name = "DIR")]
+    remote_dir: Option<String>,
+    /// From starting to launch a host to its readiness
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    launch_timeout: Duration,
+    /// Refuse to run when a host does not come up
+    #[arg(long)]
+    require_all: bool,
+    /// Ports of the agents' data listeners; the first free one is taken
+    #[arg(long, value_name = "FIRST-LAST", default_value = "5401-5499", value_parser = parse_ports)]
+    data_ports: (u16, u16),
+    /// Ports for servers of external tools
+    #[arg(long, value_name = "FIRST-LAST", default_value = "5001-5399", value_parser = parse_ports)]
+    tool_ports: (u16, u16),
+}
+
+impl FleetArgs {
+    /// The lab that `--fleet lab` means.
+    pub(crate) fn attach_lab(&self) -> Result<Option<Lab>, Failure> {
+        if self.fleet != FleetKind::Lab {
+            return Ok(None);
+        }
+        let name = match &self.lab {
+            Some(name) => name.clone(),
+            None => only_lab()?,
+        };
+        Lab::attach(&name).map(Some).map_err(Failure::usage)
+    }
+
+    /// The launcher.
+    pub(crate) fn launcher(&self, lab: Option<Arc<Lab>>) -> Result<Arc<dyn Launcher>, Failure> {
+        match (self.fleet, lab) {
+            (FleetKind::Local, _) => Ok(Arc::new(local())),
+            (_, Some(lab)) => Ok(lab_launcher(lab)),
+            (FleetKind::Ssh | FleetKind::Lab, None) => self.ssh(),
+        }
+    }
+
+    /// How agents are started.
+    pub(crate) fn options(&self) -> LaunchOptions {
+        LaunchOptions {
+            build: build(),
+            data_ports: self.data_ports,
+            tool_ports: self.tool_ports,
+            sample_interval_ns: SAMPLE_INTERVAL_NS,
+            launch_limit: self.launch_timeout,
+            require_all: self.require_all,
+        }
+    }
+
+    fn ssh(&self) -> Result<Arc<dyn Launcher>, Failure> {
+        let payload = Payload::read(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
+        let options = SshOptions {
+            ssh_config: self.ssh_config.clone(),
+            user: self.ssh_user.clone(),
+            remote_dir: self.remote_dir.clone(),
+            ..SshOptions::default()
+        };
+        Ok(Arc::new(
+            Ssh::new(payload, options).map_err(Failure::usage)?,
+        ))
+    }
+}
+
+/// Agents of a lab: started here, in each host's namespaces.
+pub(crate) fn lab_launcher(lab: Arc<Lab>) -> Arc<dyn Launcher> {
+    let enter = move |host: &Host, command: &mut Command| {
+        lab.enter_command(&host.name, command)
+            .map_err(std::io::Error::other)
+    };
+    Arc::new(Entered::new("lab", local(), enter))
+}
+
+fn local() -> Local {
+    Local {
+        binary: PathBuf::from(OWN_BINARY),
+    }
+}
+
+/// The name of the one lab that is up.
+pub(crate) fn only_lab() -> Result<String, Failure> {
+    let mut names = ew_lab::names().map_err(Failure::failed)?;
+    match names.len() {
+        1 => Ok(names.remove(0)),
+        0 => Err(Failure::usage(anyhow!(
+            "no lab is up; start one with `eastwest lab up -f FILE`"
+        ))),
+        _ => Err(Failure::usage(anyhow!(
+            "several labs are up ({}); name one with --lab",
+            names.join(", ")
+        ))),
+    }
+}
+
+fn parse_ports(text: &str) -> anyhow::Result<(u16, u16)> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let port = |part: &str| {
+        part.trim()
+            .parse::<u16>()
+            .with_context(|| format!("`{part}` is not a port; write 5401-5499"))
+    };
+    let (first, last) = (port(first)?, port(last)?);
+    anyhow::ensure!(
+        first <= last && first > 0,
+        "{first}-{last} is no port range; write the lower one first, from 1"
+    );
+    Ok((first, last))
+}
+
+fn parse_duration(text: &str) -> Result<Duration, ew_model::units::UnitError> {
+    ew_model::units::parse_duration_ns(text).map(Duration::from_nanos)
+}

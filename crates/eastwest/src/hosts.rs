@@ -1,0 +1,195 @@
+//! `--hosts`, `--racks` and their companions: from the command line to an inventory with addresses.
+
+use crate::exit::Failure;
+use crate::fleet::{FleetArgs, FleetKind};
+use anyhow::{Context, anyhow};
+use clap::Args;
+use ew_controller::AddressFamily;
+use ew_lab::Lab;
+use ew_model::inventory::{Host, Inventory, Rack, RackId};
+use ew_plan::inventory::{self, GroupEnvironment, GroupSources, InventoryRequest, NamedText};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Hosts")]
+pub(crate) struct HostArgs {
+    /// Hosts in ClusterShell's grammar, for example 'node[01-40]!node13' or '@compute'
+    #[arg(long, value_name = "SET")]
+    hosts: Option<String>,
+    /// Groups that are racks, for example '@mc_rack[1-3]'; alone, they are also the hosts
+    #[arg(long, value_name = "SET")]
+    racks: Option<String>,
+    /// One host name a line; several files are several racks (nodes.rack1, nodes.rack2)
+    #[arg(long, value_name = "FILE")]
+    hosts_file: Vec<PathBuf>,
+    /// Addresses of host names, in /etc/hosts format, before any resolver
+    #[arg(long, value_name = "FILE")]
+    addresses: Option<PathBuf>,
+    /// IPv4 only
+    #[arg(short = '4', long, conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// IPv6 only
+    #[arg(short = '6', long)]
+    ipv6: bool,
+}
+
+impl HostArgs {
+    /// Who takes part; addresses may be missing until [`HostArgs::resolve`].
+    pub(crate) fn inventory(
+        &self,
+        fleet: &FleetArgs,
+        lab: Option<&Lab>,
+        scenario_racks: &[String],
+    ) -> Result<Inventory, Failure> {
+        let named = self.hosts.is_some()
+            || self.racks.is_some()
+            || !self.hosts_file.is_empty()
+            || !scenario_racks.is_empty();
+        if let (Some(lab), false) = (lab, named) {
+            return Ok(lab_inventory(lab));
+        }
+        if !named {
+            return Err(Failure::usage(anyhow!(
+                "which hosts? give --hosts SET, --racks SET or --hosts-file FILE (or see `eastwest demo`)"
+            )));
+        }
+        let request = InventoryRequest {
+            hosts: self.hosts.clone(),
+            racks: self
+                .racks
+                .iter()
+                .cloned()
+                .chain(more_racks(self.racks.as_deref(), scenario_racks))
+                .collect(),
+            host_files: self
+                .hosts_file
+                .iter()
+                .map(|path| named_text(path))
+                .collect::<Result<_, _>>()?,
+        };
+        let sources = match lab {
+            Some(lab) => lab_group_sources(lab),
+            None => group_sources(),
+        };
+        let mut inventory = inventory::build(&request, &sources).map_err(Failure::usage)?;
+        if let Some(lab) = lab {
+            take_lab_addresses(&mut inventory, lab)?;
+        }
+        if fleet.fleet == FleetKind::Local {
+            give_loopback_addresses(&mut inventory);
+        }
+        Ok(inventory)
+    }
+
+    /// Gives every host its address, and refuses two hosts with the same one.
+    pub(crate) async fn resolve(
+        &self,
+        inventory: &mut Inventory,
+        fleet: &FleetArgs,
+    ) -> Result<(), Failure> {
+        let known = self.known_addresses()?;
+        let family = match (self.ipv4, self.ipv6) {
+            (true, _) => AddressFamily::V4,
+            (_, true) => AddressFamily::V6,
+            (false, false) => AddressFamily::Any,
+        };
+        let ssh_config = fleet.ssh_config.as_deref();
+        ew_controller::resolve(inventory, &known, family, ssh_config)
+            .await
+            .map_err(Failure::usage)?;
+        inventory::check_addresses(inventory).map_err(Failure::usage)
+    }
+
+    fn known_addresses(&self) -> Result<BTreeMap<String, IpAddr>, Failure> {
+        let Some(path) = &self.addresses else {
+            return Ok(BTreeMap::new());
+        };
+        let file = named_text(path)?;
+        Ok(inventory::parse_hosts_file(&file.text))
+    }
+}
+
+/// A lab's hosts and racks, with addresses.
+pub(crate) fn lab_inventory(lab: &Lab) -> Inventory {
+    let mut inventory = Inventory::default();
+    for host in lab.hosts() {
+        let known = inventory
+            .racks
+            .iter()
+            .position(|rack| rack.name == host.rack);
+        let rack = known.unwrap_or_else(|| {
+            inventory.racks.push(Rack {
+                name: host.rack.clone(),
+            });
+            inventory.racks.len() - 1
+        });
+        inventory.hosts.push(Host {
+            name: host.name,
+            address: Some(IpAddr::V4(host.address)),
+            rack: Some(RackId(rack as u32)),
+        });
+    }
+    inventory
+}
+
+/// Groups from where ClusterShell looks for them.
+pub(crate) fn group_sources() -> GroupSources {
+    GroupSources::load(&GroupEnvironment::from_lookup(|name| {
+        std::env::var_os(name)
+    }))
+}
+
+/// Groups of a lab and nothing else.
+fn lab_group_sources(lab: &Lab) -> GroupSources {
+    let of_lab = |name: &str| (name == "CLUSTERSHELL_CFGDIR").then(|| lab.dir().into());
+    GroupSources::load(&GroupEnvironment::from_lookup(of_lab))
+}
+
+/// The command line goes before the scenario file.
+fn more_racks(given: Option<&str>, of_scenario: &[String]) -> Vec<String> {
+    if given.is_some() {
+        Vec::new()
+    } else {
+        of_scenario.to_vec()
+    }
+}
+
+fn named_text(path: &Path) -> Result<NamedText, Failure> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read `{}`", path.display()))
+        .map_err(Failure::usage)?;
+    Ok(NamedText {
+        path: path.to_path_buf(),
+        text,
+    })
+}
+
+fn take_lab_addresses(inventory: &mut Inventory, lab: &Lab) -> Result<(), Failure> {
+    let addresses: BTreeMap<String, Ipv4Addr> = lab
+        .hosts()
+        .into_iter()
+        .map(|host| (host.name, host.address))
+        .collect();
+    for host in &mut inventory.hosts {
+        let address = addresses.get(&host.name).ok_or_else(|| {
+            Failure::usage(anyhow!(
+                "the lab `{}` has no host `{}`",
+                lab.name(),
+                host.name
+            ))
+        })?;
+        host.address = Some(IpAddr::V4(*address));
+    }
+    Ok(())
+}
+
+/// 127.0.0.2 and up: on Linux all of 127/8 is loopback without configuration.
+fn give_loopback_addresses(inventory: &mut Inventory) {
+    for (position, host) in inventory.hosts.iter_mut().enumerate() {
+        let number = position as u32 + 2;
+        let address = Ipv4Addr::from(u32::from(Ipv4Addr::LOCALHOST) - 1 + number);
+        host.address.get_or_insert(IpAddr::V4(address));
+    }
+}

@@ -1,0 +1,227 @@
+//! What the end-to-end tests share: the built binary, labs that end with their test, and what a run left behind.
+#![allow(dead_code, reason = "every test file uses its own part")]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// The binary under test.
+pub fn eastwest() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_eastwest"));
+    command.env_remove("EASTWEST_RUNS").stdin(Stdio::null());
+    command
+}
+
+/// Whether labs can be built here; prints why not. In CI a test that cannot run is a failure.
+pub fn can_run_labs() -> bool {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|m| {
+        use std::os::unix::fs::MetadataExt;
+        m.uid() == 0
+    });
+    let missing = ["ip", "tc", "sshd", "ssh", "iperf3"]
+        .into_iter()
+        .filter(|tool| !has_tool(tool))
+        .collect::<Vec<_>>();
+    if is_root && missing.is_empty() {
+        return true;
+    }
+    let reason = if is_root {
+        format!("missing {}", missing.join(", "))
+    } else {
+        "not root".into()
+    };
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "labs cannot be built in CI: {reason}"
+    );
+    println!("skipped: labs cannot be built here: {reason}");
+    false
+}
+
+fn has_tool(name: &str) -> bool {
+    ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin"]
+        .iter()
+        .any(|dir| Path::new(dir).join(name).exists())
+}
+
+/// A lab that goes down with the test.
+pub struct TestLab {
+    pub name: String,
+    pub dir: PathBuf,
+    pub work: TempDir,
+}
+
+impl TestLab {
+    /// `yaml` without a name: it gets one of its own.
+    pub fn up(yaml: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("t{}-{number}", std::process::id());
+        let work = tempfile::tempdir().unwrap();
+        let file = work.path().join("lab.yaml");
+        std::fs::write(&file, format!("name: {name}\n{yaml}")).unwrap();
+        let up = eastwest()
+            .args(["lab", "up", "-f"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(up.status.success(), "lab up: {}", text(&up.stderr));
+        let dir = PathBuf::from("/run/eastwest/labs").join(&name);
+        assert!(
+            dir.join("ssh_config").exists() || !yaml.contains("sshd"),
+            "no ssh_config"
+        );
+        Self { name, dir, work }
+    }
+
+    /// A command on a host of the lab.
+    pub fn exec(&self, host: &str) -> Command {
+        let mut command = eastwest();
+        command.args(["lab", "exec", "--lab", &self.name, host, "--"]);
+        command
+    }
+
+    /// `eastwest run SCENARIO` over this lab by the lab launcher, result as JSON.
+    pub fn run(&self, scenario: &str, args: &[&str]) -> Finished {
+        let mut command = self.run_command(scenario);
+        command.args(args);
+        Finished::of(command.output().unwrap())
+    }
+
+    pub fn run_command(&self, scenario: &str) -> Command {
+        let mut command = eastwest();
+        command
+            .args([
+                "run", scenario, "--fleet", "lab", "--lab", &self.name, "--format", "json",
+            ])
+            .arg("--runs-dir")
+            .arg(self.runs_dir());
+        command
+    }
+
+    /// `eastwest run SCENARIO` on the lab's controller host, by ssh.
+    pub fn ssh_run_command(&self, scenario: &str, remote_dir: &Path) -> Command {
+        let mut command = self.exec("controller");
+        command
+            .arg(env!("CARGO_BIN_EXE_eastwest"))
+            .args([
+                "run",
+                scenario,
+                "--fleet",
+                "ssh",
+                "--format",
+                "json",
+                "--ssh-config",
+            ])
+            .arg(self.dir.join("ssh_config"))
+            .arg("--remote-dir")
+            .arg(remote_dir)
+            .arg("--runs-dir")
+            .arg(self.runs_dir());
+        command
+    }
+
+    pub fn runs_dir(&self) -> PathBuf {
+        self.work.path().join("runs")
+    }
+
+    pub fn fault(&self, target: &str, fault: &str) {
+        let done = eastwest()
+            .args(["lab", "fault", "--lab", &self.name, target, fault])
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "lab fault: {}", text(&done.stderr));
+    }
+}
+
+impl Drop for TestLab {
+    fn drop(&mut self) {
+        let down = eastwest()
+            .args(["lab", "down", "--lab", &self.name])
+            .output();
+        if !std::thread::panicking() {
+            assert!(
+                down.is_ok_and(|d| d.status.success()),
+                "lab {} did not go down",
+                self.name
+            );
+        }
+    }
+}
+
+/// A run that ended, with its JSON.
+pub struct Finished {
+    pub code: i32,
+    pub json: Value,
+    pub stderr: String,
+}
+
+impl Finished {
+    pub fn of(output: Output) -> Self {
+        let stderr = text(&output.stderr);
+        let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| {
+            panic!("stdout is no JSON: {e}\n{}\n{stderr}", text(&output.stdout))
+        });
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            json,
+            stderr,
+        }
+    }
+
+    /// The verdict's findings as (cause, sentence).
+    pub fn findings(&self) -> Vec<(String, String)> {
+        let findings = self.json["verdict"]["findings"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        findings
+            .iter()
+            .map(|f| (word(&f["cause"]), word(&f["sentence"])))
+            .collect()
+    }
+
+    pub fn stage(&self, name: &str) -> &Value {
+        let stages = self.json["stages"].as_array().unwrap();
+        stages
+            .iter()
+            .find(|s| s["name"] == name)
+            .unwrap_or_else(|| panic!("no stage {name}"))
+    }
+}
+
+pub fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Waits until `done`, at most `limit`.
+pub fn wait_for(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + limit;
+    while !done() {
+        assert!(Instant::now() < end, "{what}: not within {limit:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Process ids whose command line holds all the words.
+pub fn processes_with(words: &[&str]) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = text(&line).replace('\0', " ");
+        if words.iter().all(|word| line.contains(word)) {
+            found.push(pid);
+        }
+    }
+    found
+}

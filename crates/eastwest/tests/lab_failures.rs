@@ -1,0 +1,124 @@
+//! A dead host costs its own cells only.
+
+mod common;
+
+use common::{Finished, TestLab, can_run_labs, processes_with, wait_for};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const MESH: &str = "racks: 2\nhosts-per-rack: 3\nnic: 100M\noversubscription: 1\n";
+const MESH_ARGS: [&str; 4] = ["--set", "duration=1s", "--set", "expect.oversubscription=1"];
+
+#[test]
+fn an_agent_killed_in_mid_mesh_is_named_and_its_cells_are_repaired_when_it_returns() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = TestLab::up(MESH);
+    let child = start(&lab);
+    wait_for_rounds(&lab.runs_dir(), 1);
+    let victim = agents_of(&lab, "r1h2");
+    assert_eq!(victim.len(), 1, "one agent on r1h2");
+    kill("-KILL", victim[0]);
+    let finished = Finished::of(child.wait_with_output().unwrap());
+    // The lab launcher can start it again at once, so that the repair rounds fill the holes.
+    let cells = finished.json["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 30);
+    assert!(
+        cells
+            .iter()
+            .all(|c| c["bits_per_sec"].as_f64() != Some(0.0))
+    );
+    assert!(
+        cells.iter().all(|c| c["bits_per_sec"].is_f64()),
+        "{}",
+        finished.json["verdict"]
+    );
+    assert!(agents(&lab).is_empty(), "agents were left behind");
+}
+
+#[test]
+fn a_link_down_in_mid_mesh_costs_its_own_cells_only() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = TestLab::up(MESH);
+    let child = start(&lab);
+    wait_for_rounds(&lab.runs_dir(), 1);
+    lab.fault("r2h1", "link-down");
+    let finished = Finished::of(child.wait_with_output().unwrap());
+    assert_eq!(finished.code, 3, "{}", finished.stderr);
+    for cell in finished.json["cells"].as_array().unwrap() {
+        let touches = cell["src"] == 3 || cell["dst"] == 3;
+        match cell["bits_per_sec"].as_f64() {
+            Some(rate) => assert!(rate > 0.0),
+            None => assert!(touches && cell["missing"].is_string(), "{cell}"),
+        }
+        assert!(touches || cell["bits_per_sec"].is_f64(), "{cell}");
+    }
+    let named = finished
+        .findings()
+        .iter()
+        .any(|(_, sentence)| sentence.contains("r2h1"));
+    assert!(named, "{:?}", finished.findings());
+    assert!(agents(&lab).is_empty(), "agents were left behind");
+}
+
+fn start(lab: &TestLab) -> Child {
+    lab.run_command("mesh")
+        .args(MESH_ARGS)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn wait_for_rounds(runs: &Path, rounds: usize) {
+    wait_for("finished rounds", Duration::from_secs(30), || {
+        events(runs).is_some_and(|events| events.matches("round-finished").count() >= rounds)
+    });
+}
+
+fn events(runs: &Path) -> Option<String> {
+    let dir: PathBuf = std::fs::read_dir(runs).ok()?.next()?.ok()?.path();
+    std::fs::read_to_string(dir.join("events.jsonl")).ok()
+}
+
+/// Agents of this lab: processes whose environment names it.
+fn agents(lab: &TestLab) -> Vec<u32> {
+    let of_lab = format!("EASTWEST_LAB={}", lab.name);
+    processes_with(&["exe agent"])
+        .into_iter()
+        .filter(|pid| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            common::text(&environment)
+                .split('\0')
+                .any(|variable| variable == of_lab)
+        })
+        .collect()
+}
+
+fn agents_of(lab: &TestLab, host: &str) -> Vec<u32> {
+    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    let there = lab
+        .exec(host)
+        .args(["readlink", "/proc/self/ns/net"])
+        .output()
+        .unwrap();
+    let there = PathBuf::from(common::text(&there.stdout).trim());
+    agents(lab)
+        .into_iter()
+        .filter(|pid| namespace(&pid.to_string()) == Some(there.clone()))
+        .collect()
+}
+
+fn kill(signal: &str, pid: u32) {
+    assert!(
+        Command::new("kill")
+            .args([signal, &pid.to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
+}

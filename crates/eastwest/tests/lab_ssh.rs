@@ -1,0 +1,283 @@
+//! Real sshd in lab hosts: what a run leaves behind, however it ends. Nothing.
+
+mod common;
+
+use common::{Finished, TestLab, can_run_labs, processes_with, text, wait_for};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const LAB: &str = "racks: 2\nhosts-per-rack: 2\nnic: 200M\noversubscription: 1\nsshd: true\n";
+/// From the end of a run, however it came, to clean hosts.
+const CLEAN_WITHIN: Duration = Duration::from_secs(5);
+
+struct SshRun {
+    lab: TestLab,
+    remote: TempDir,
+}
+
+impl SshRun {
+    fn new() -> Self {
+        Self {
+            lab: TestLab::up(LAB),
+            remote: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn command(&self, duration: &str) -> Command {
+        let mut command = self.lab.ssh_run_command("mesh", self.remote.path());
+        command
+            .args(["--racks", "@r[1-2]", "--set", "expect.oversubscription=1"])
+            .args(["--set", &format!("duration={duration}")]);
+        command
+    }
+
+    fn start(&self) -> Child {
+        let child = self
+            .command("3s")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for("agents on all hosts", Duration::from_secs(30), || {
+            self.agents().len() == 4
+        });
+        // Into the middle of a round.
+        std::thread::sleep(Duration::from_secs(2));
+        child
+    }
+
+    fn agents(&self) -> Vec<u32> {
+        processes_with(&[
+            "agent --remove-self",
+            &self.remote.path().display().to_string(),
+        ])
+        .into_iter()
+        .filter(|pid| {
+            let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+            exe.is_ok_and(|exe| exe.display().to_string().contains("eastwest."))
+        })
+        .collect()
+    }
+
+    fn listening(&self) -> String {
+        let mut ports = String::new();
+        for host in ["r1h1", "r1h2", "r2h1", "r2h2"] {
+            let out = self
+                .lab
+                .exec(host)
+                .args(["cat", "/proc/net/tcp"])
+                .output()
+                .unwrap();
+            for line in text(&out.stdout)
+                .lines()
+                .filter(|line| line.contains(" 0A "))
+            {
+                let port = line.split_whitespace().nth(1).unwrap_or_default();
+                // sshd's own port 22.
+                if !port.ends_with(":0016") {
+                    ports.push_str(&format!("{host} {port}; "));
+                }
+            }
+        }
+        ports
+    }
+
+    fn assert_clean(&self) {
+        let files = || std::fs::read_dir(self.remote.path()).unwrap().count();
+        wait_for("clean hosts", CLEAN_WITHIN, || {
+            self.agents().is_empty() && files() == 0
+        });
+        assert_eq!(self.listening(), "", "listening ports");
+    }
+}
+
+#[test]
+fn after_its_end() {
+    if !can_run_labs() {
+        return;
+    }
+    let run = SshRun::new();
+    let finished = Finished::of(run.command("300ms").output().unwrap());
+    assert_eq!(
+        finished.code, 0,
+        "{}\n{}",
+        finished.stderr, finished.json["verdict"]
+    );
+    assert_eq!(finished.json["cells"].as_array().unwrap().len(), 12);
+    run.assert_clean();
+}
+
+#[test]
+fn after_ctrl_c_once_and_twice() {
+    if !can_run_labs() {
+        return;
+    }
+    let run = SshRun::new();
+    let child = run.start();
+    let controller = controller_pid(&run);
+    kill("-INT", controller);
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));
+    run.assert_clean();
+
+    let child = run.start();
+    let controller = controller_pid(&run);
+    kill("-INT", controller);
+    std::thread::sleep(Duration::from_millis(50));
+    kill("-INT", controller);
+    let out = child.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(130), "{}", text(&out.stderr));
+    run.assert_clean();
+}
+
+#[test]
+fn after_a_sigkill_of_the_controller() {
+    if !can_run_labs() {
+        return;
+    }
+    let run = SshRun::new();
+    let mut child = run.start();
+    kill("-KILL", controller_pid(&run));
+    child.wait().unwrap();
+    run.assert_clean();
+}
+
+#[test]
+fn after_a_cut_link_and_the_rest_goes_on() {
+    if !can_run_labs() {
+        return;
+    }
+    let run = SshRun::new();
+    let child = run.start();
+    run.lab.fault("r1h2", "link-down");
+    wait_for("the cut host's agent to end", CLEAN_WITHIN, || {
+        run.agents().len() <= 3
+    });
+    let finished = Finished::of(child.wait_with_output().unwrap());
+    assert_eq!(finished.code, 3, "{}", finished.stderr);
+    assert!(
+        finished
+            .findings()
+            .iter()
+            .any(|(_, sentence)| sentence.contains("r1h2"))
+    );
+    run.lab.fault("r1h2", "link-up");
+    run.assert_clean();
+}
+
+#[test]
+fn after_an_ssh_session_is_killed() {
+    if !can_run_labs() {
+        return;
+    }
+    let run = SshRun::new();
+    let child = run.start();
+    let config = run.lab.dir.join("ssh_config").display().to_string();
+    let sessions = processes_with(&["ssh -F", &config, " r2h2 "]);
+    assert_eq!(sessions.len(), 1, "one ssh client for r2h2");
+    kill("-KILL", sessions[0]);
+    let finished = Finished::of(child.wait_with_output().unwrap());
+    let cells = finished.json["cells"].as_array().unwrap();
+    assert!(
+        cells
+            .iter()
+            .all(|c| c["bits_per_sec"].as_f64() != Some(0.0))
+    );
+    let others = cells.iter().filter(|c| c["src"] != 3 && c["dst"] != 3);
+    assert!(others.clone().count() == 6 && others.clone().all(|c| c["bits_per_sec"].is_f64()));
+    run.assert_clean();
+}
+
+#[test]
+fn a_dead_host_is_named_in_sshs_own_words_and_the_others_go_on() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab =
+        TestLab::up("racks: 2\nhosts-per-rack: 3\nnic: 200M\noversubscription: 1\nsshd: true\n");
+    let remote = tempfile::tempdir().unwrap();
+    lab.fault("r1h3", "link-down");
+    let base = |extra: &[&str]| {
+        let mut command = lab.ssh_run_command("mesh", remote.path());
+        command.args([
+            "--racks",
+            "@r[1-2]",
+            "--set",
+            "duration=300ms",
+            "--launch-timeout",
+            "15s",
+        ]);
+        Finished::of(command.args(extra).output().unwrap())
+    };
+    let finished = base(&[]);
+    assert_eq!(finished.code, 3, "{}", finished.stderr);
+    let said = finished.findings().iter().any(|(_, s)| s.contains("r1h3"));
+    assert!(said, "{:?}", finished.findings());
+    assert!(
+        finished.stderr.contains("timed out") || finished.stderr.contains("No route"),
+        "{}",
+        finished.stderr
+    );
+    assert_eq!(base(&["--require-all"]).code, 4);
+}
+
+/// The run's own process, below `lab exec`.
+fn controller_pid(run: &SshRun) -> u32 {
+    let runs = run.lab.runs_dir().display().to_string();
+    let found = processes_with(&["run mesh --fleet ssh", &runs]);
+    // `lab exec` has the same words behind its own.
+    let own = |pid: &&u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        !text(&line).contains("\0exec\0")
+    };
+    *found.iter().find(own).expect("the controller runs")
+}
+
+fn kill(signal: &str, pid: u32) {
+    assert!(
+        Command::new("kill")
+            .args([signal, &pid.to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+#[test]
+fn the_doctor_finds_a_closed_host() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = TestLab::up(LAB);
+    let doctor = || {
+        lab.exec("controller")
+            .arg(env!("CARGO_BIN_EXE_eastwest"))
+            .args([
+                "doctor",
+                "--racks",
+                "@r[1-2]",
+                "--launch-timeout",
+                "15s",
+                "--ssh-config",
+            ])
+            .arg(Path::new(&lab.dir).join("ssh_config"))
+            .output()
+            .unwrap()
+    };
+    let well = doctor();
+    assert!(
+        !text(&well.stdout).contains("FAIL"),
+        "{}",
+        text(&well.stdout)
+    );
+    lab.fault("r2h1", "link-down");
+    let ill = doctor();
+    assert_eq!(ill.status.code(), Some(3), "{}", text(&ill.stdout));
+    assert!(
+        text(&ill.stdout).contains("FAIL  r2h1: ssh"),
+        "{}",
+        text(&ill.stdout)
+    );
+}

@@ -1,0 +1,298 @@
+//! The loop that owns the session: one inbox, one decision at a time.
+
+use crate::inbox::Input;
+use crate::link::{self, Writer};
+use crate::sampler;
+use crate::stage::{Host, RunningStage};
+use ew_engine::{Engine, EngineConfig};
+use ew_model::facts::HostSample;
+use ew_model::plan::StageIndex;
+use ew_proto::message::{RoundReport, StageOrder, Welcome};
+use ew_proto::{AgentEvent, AgentSession, CommandError};
+use ew_sys::clock;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+/// Samples kept while a stage runs; beyond it the oldest go.
+const MAX_HELD_SAMPLES: usize = 3600;
+/// Longest sleep of the loop.
+const IDLE_NS: u64 = 1_000_000_000;
+/// How long the last words may take.
+const FAREWELL_LIMIT: Duration = Duration::from_millis(500);
+/// How long one connection of a port check may take.
+const PORT_CHECK_LIMIT: Duration = Duration::from_secs(2);
+
+/// How an agent is started.
+#[derive(Clone, Debug)]
+pub struct AgentOptions {
+    /// Version and build, which must equal the controller's.
+    pub build: String,
+    /// Remove the running executable and its private directory at once (a launcher put it there for us).
+    pub remove_self: bool,
+}
+
+/// Why an agent ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The controller said goodbye.
+    Goodbye,
+    /// The controller is gone, silent or speaks nonsense.
+    Lost(String),
+}
+
+/// Serves one controller on stdin and stdout until it leaves. Stops every flow and child before it returns.
+#[must_use]
+pub fn run(options: &AgentOptions) -> Ending {
+    let work_dir_free_bytes = ew_telemetry::free_bytes_beside_executable();
+    if options.remove_self {
+        // The launcher's trap removes what cannot be removed here.
+        let _ = ew_sys::process::unlink_self();
+    }
+    ew_sys::process::raise_open_files_limit();
+    let (sender, inbox) = channel();
+    link::spawn_reader(std::io::stdin(), sender.clone());
+    let agent = Agent {
+        session: AgentSession::new(&options.build, clock::monotonic_ns()),
+        writer: Writer::spawn(std::io::stdout(), sender.clone()),
+        sender,
+        host: None,
+        accepted: None,
+        running: None,
+        samples: VecDeque::new(),
+        work_dir_free_bytes,
+        ending: None,
+    };
+    agent.serve(&inbox)
+}
+
+struct Agent {
+    session: AgentSession,
+    writer: Writer,
+    sender: Sender<Input>,
+    host: Option<Host>,
+    accepted: Option<StageOrder>,
+    running: Option<RunningStage>,
+    samples: VecDeque<HostSample>,
+    work_dir_free_bytes: Option<u64>,
+    ending: Option<Ending>,
+}
+
+impl Agent {
+    fn serve(mut self, inbox: &Receiver<Input>) -> Ending {
+        loop {
+            self.flush();
+            if let Some(ending) = self.ending.take() {
+                self.stop(&ending);
+                return ending;
+            }
+            match inbox.recv_timeout(self.time_to_wait()) {
+                Ok(input) => self.on_input(input),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.session.handle_timeout(clock::monotonic_ns())
+                }
+                Err(RecvTimeoutError::Disconnected) => self.lose("the agent's threads ended"),
+            }
+            while let Some(event) = self.session.poll_event() {
+                self.on_event(event);
+            }
+        }
+    }
+
+    fn time_to_wait(&self) -> Duration {
+        let now_ns = clock::monotonic_ns();
+        let due_ns = self.session.poll_timeout().unwrap_or(now_ns + IDLE_NS);
+        Duration::from_nanos(due_ns.saturating_sub(now_ns).min(IDLE_NS))
+    }
+
+    fn flush(&mut self) {
+        while let Some(bytes) = self.session.poll_transmit() {
+            if !self.writer.send(bytes) {
+                self.lose("the control link does not take what the agent writes");
+            }
+        }
+    }
+
+    fn on_input(&mut self, input: Input) {
+        match input {
+            Input::Bytes { bytes, read_ns } => {
+                self.update_totals();
+                self.session.handle_bytes(&bytes, read_ns);
+            }
+            Input::LinkClosed => self.lose("the control link closed"),
+            Input::RoundDone(report) => self.on_round_done(report),
+            Input::Sample(sample) => self.hold_sample(sample),
+            Input::PortsChecked(errors) => {
+                let said = self.session.ports_checked(errors);
+                self.said(said);
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: AgentEvent) {
+        match event {
+            AgentEvent::Welcomed(welcome) => self.on_welcome(&welcome),
+            AgentEvent::Stage(order) => self.on_stage(order),
+            AgentEvent::Go { stage, start_ns } => self.on_go(stage, start_ns),
+            AgentEvent::Abort => self.abort(),
+            AgentEvent::CheckPorts { peers } => self.check_ports(peers),
+            AgentEvent::Goodbye => self.ending = Some(Ending::Goodbye),
+            AgentEvent::ControllerLost { reason } => self.lose(&reason),
+        }
+    }
+
+    fn on_welcome(&mut self, welcome: &Welcome) {
+        let config = EngineConfig {
+            address: welcome.address,
+            ports: welcome.data_ports,
+            token: welcome.token,
+        };
+        let engine = match Engine::start(config) {
+            Ok(engine) => Arc::new(engine),
+            Err(error) => {
+                let said = self.session.fault(error.to_string());
+                self.said(said);
+                return;
+            }
+        };
+        let mut facts = ew_telemetry::facts(Path::new("/"), Some(welcome.address));
+        facts.work_dir_free_bytes = self.work_dir_free_bytes;
+        facts.tools = ew_tools::discover();
+        let said = self.session.ready(facts, engine.port());
+        self.said(said);
+        self.host = Some(Host {
+            engine,
+            address: welcome.address,
+            inbox: self.sender.clone(),
+        });
+        sampler::spawn(
+            welcome.sample_interval_ns.max(100_000_000),
+            self.sender.clone(),
+        );
+    }
+
+    fn on_stage(&mut self, order: StageOrder) {
+        let stage = order.stage;
+        if self.running.is_some() {
+            let said = self.session.refuse(stage, "another stage is still running");
+            self.said(said);
+            return;
+        }
+        self.accepted = Some(order);
+        let said = self.session.accept(stage);
+        self.said(said);
+    }
+
+    fn on_go(&mut self, stage: StageIndex, start_ns: u64) {
+        let (Some(order), Some(host)) = (self.accepted.take(), &self.host) else {
+            return self.lose("the controller started a stage it had not sent");
+        };
+        self.running = Some(RunningStage::start(order, start_ns, host));
+        self.finish_stage_if_over(stage);
+    }
+
+    fn on_round_done(&mut self, report: RoundReport) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        // A straggler of an aborted stage is nobody's business any more.
+        if running.stage != report.stage || !running.rounds_left.remove(&report.round) {
+            return;
+        }
+        let stage = report.stage;
+        let said = self.session.report(report);
+        self.said(said);
+        self.release_samples();
+        self.finish_stage_if_over(stage);
+    }
+
+    fn finish_stage_if_over(&mut self, stage: StageIndex) {
+        if self
+            .running
+            .as_ref()
+            .is_some_and(|running| running.rounds_left.is_empty())
+        {
+            self.running = None;
+            let strangers = self
+                .host
+                .as_ref()
+                .map_or(0, |host| host.engine.totals().strangers);
+            let said = self.session.stage_done(stage, strangers);
+            self.said(said);
+            self.release_samples();
+        }
+    }
+
+    /// Samples wait for the end of a round, so that they do not travel inside a window.
+    fn hold_sample(&mut self, sample: HostSample) {
+        if self.samples.len() == MAX_HELD_SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(sample);
+        if self.running.is_none() {
+            self.release_samples();
+        }
+    }
+
+    fn release_samples(&mut self) {
+        while let Some(sample) = self.samples.pop_front() {
+            let said = self.session.sample(sample);
+            self.said(said);
+        }
+    }
+
+    fn check_ports(&self, peers: Vec<SocketAddr>) {
+        let Some(host) = &self.host else { return };
+        let (engine, inbox) = (Arc::clone(&host.engine), host.inbox.clone());
+        thread::spawn(move || {
+            let _ = inbox.send(Input::PortsChecked(
+                engine.check_ports(&peers, PORT_CHECK_LIMIT),
+            ));
+        });
+    }
+
+    fn update_totals(&mut self) {
+        if let Some(host) = &self.host {
+            let totals = host.engine.totals();
+            self.session.set_totals(totals.tx_bytes, totals.rx_bytes);
+        }
+    }
+
+    fn abort(&mut self) {
+        self.accepted = None;
+        if let Some(running) = self.running.take() {
+            running.cancel();
+        }
+        if let Some(host) = &self.host {
+            host.engine.abort();
+        }
+    }
+
+    /// What the session refuses to say means that the two sides disagree: there is no way on.
+    fn said(&mut self, said: Result<(), CommandError>) {
+        if let Err(error) = said {
+            self.lose(&error.to_string());
+        }
+    }
+
+    fn lose(&mut self, reason: &str) {
+        self.ending
+            .get_or_insert_with(|| Ending::Lost(reason.to_owned()));
+    }
+
+    fn stop(mut self, ending: &Ending) {
+        self.abort();
+        if *ending == Ending::Goodbye {
+            // A closed session has nobody left to hear it.
+            let _ = self.session.farewell();
+            while let Some(bytes) = self.session.poll_transmit() {
+                self.writer.send(bytes);
+            }
+            self.writer.drain(FAREWELL_LIMIT);
+        }
+    }
+}

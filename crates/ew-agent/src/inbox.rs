@@ -1,0 +1,19 @@
+//! What the agent's loop can be woken by.
+
+use ew_model::facts::HostSample;
+use ew_proto::message::RoundReport;
+
+/// One thing that happened, in order of arrival.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// Bytes from the controller, with the time they were read.
+    Bytes { bytes: Vec<u8>, read_ns: u64 },
+    /// The control link is gone, either way.
+    LinkClosed,
+    /// A round of the running stage is over.
+    RoundDone(RoundReport),
+    /// Raw host counters.
+    Sample(HostSample),
+    /// Answer to a port check.
+    PortsChecked(Vec<Option<String>>),
+}

@@ -1,0 +1,140 @@
+//! Walks through a stage's rounds on the agent's own clock, with nothing said on the control link.
+
+use crate::inbox::Input;
+use ew_engine::{Engine, RoundSpec};
+use ew_model::plan::{RoundIndex, StageIndex};
+use ew_model::scenario::Tool;
+use ew_proto::message::{FlowOrder, FlowReport, RoundOrder, RoundReport, StageOrder};
+use ew_sys::clock;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread;
+
+/// How long before its connect time a round is handed to the engine: time to make threads and buffers.
+const HAND_OVER_NS: u64 = 20_000_000;
+/// Part of the window per interval record.
+const INTERVAL_NS: u64 = 100_000_000;
+/// A cancelled stage is noticed within this.
+const CANCEL_CHECK_NS: u64 = 50_000_000;
+
+/// A stage under way.
+#[derive(Debug)]
+pub(crate) struct RunningStage {
+    pub(crate) stage: StageIndex,
+    pub(crate) rounds_left: BTreeSet<RoundIndex>,
+    cancelled: Arc<AtomicBool>,
+}
+
+/// What a stage needs of its host.
+#[derive(Clone, Debug)]
+pub(crate) struct Host {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) address: IpAddr,
+    pub(crate) inbox: Sender<Input>,
+}
+
+impl RunningStage {
+    /// Starts the rounds; every one of them ends as an [`Input::RoundDone`].
+    pub(crate) fn start(order: StageOrder, start_ns: u64, host: &Host) -> Self {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let running = Self {
+            stage: order.stage,
+            rounds_left: order.rounds.iter().map(|round| round.round).collect(),
+            cancelled: Arc::clone(&cancelled),
+        };
+        let host = host.clone();
+        thread::spawn(move || walk(&order, start_ns, &host, &cancelled));
+        running
+    }
+
+    /// Ends the stage: no further round starts, and tools' children are killed.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+fn walk(order: &StageOrder, start_ns: u64, host: &Host, cancelled: &Arc<AtomicBool>) {
+    for round in &order.rounds {
+        let spec = spec(order, round, start_ns);
+        if !sleep_unless_cancelled(spec.connect_at_ns.saturating_sub(HAND_OVER_NS), cancelled) {
+            return;
+        }
+        run_round(order.workload.tool, spec, host, cancelled);
+    }
+}
+
+fn spec(order: &StageOrder, round: &RoundOrder, stage_start_ns: u64) -> RoundSpec {
+    let start_ns = stage_start_ns + round.offset_ns;
+    RoundSpec {
+        stage: order.stage,
+        round: round.round,
+        workload: order.workload.clone(),
+        connect_at_ns: start_ns.saturating_sub(order.gap_ns),
+        start_ns,
+        window_start_ns: start_ns + order.warm_up_ns,
+        window_ns: order.duration_ns,
+        interval_ns: INTERVAL_NS,
+        flows: round.flows.clone(),
+    }
+}
+
+fn run_round(tool: Tool, spec: RoundSpec, host: &Host, cancelled: &Arc<AtomicBool>) {
+    let (stage, round) = (spec.stage, spec.round);
+    let flows = spec.flows.clone();
+    let inbox = host.inbox.clone();
+    let done = Box::new(move |flows: Vec<FlowReport>| {
+        // The loop may have ended the agent meanwhile.
+        let _ = inbox.send(Input::RoundDone(RoundReport {
+            stage,
+            round,
+            flows,
+        }));
+    });
+    let started = match tool {
+        Tool::Engine => host
+            .engine
+            .run_round(spec, done)
+            .map_err(|error| error.to_string()),
+        Tool::Iperf3 => ew_tools::run_round(host.address, spec, Arc::clone(cancelled), done)
+            .map_err(|error| error.to_string()),
+    };
+    if let Err(reason) = started {
+        let report = all_failed(stage, round, &flows, &reason);
+        let _ = host.inbox.send(Input::RoundDone(report));
+    }
+}
+
+fn all_failed(
+    stage: StageIndex,
+    round: RoundIndex,
+    flows: &[FlowOrder],
+    reason: &str,
+) -> RoundReport {
+    let failed = |order: &FlowOrder| FlowReport {
+        flow: order.flow,
+        sender: None,
+        receiver: None,
+        error: Some(reason.to_owned()),
+    };
+    RoundReport {
+        stage,
+        round,
+        flows: flows.iter().map(failed).collect(),
+    }
+}
+
+fn sleep_unless_cancelled(until_ns: u64, cancelled: &AtomicBool) -> bool {
+    loop {
+        if cancelled.load(Ordering::Relaxed) {
+            return false;
+        }
+        let now_ns = clock::monotonic_ns();
+        if now_ns >= until_ns {
+            return true;
+        }
+        clock::sleep_until_ns(until_ns.min(now_ns + CANCEL_CHECK_NS));
+    }
+}

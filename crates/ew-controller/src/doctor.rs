@@ -1,0 +1,422 @@
+//! What would stop a run, before it does.
+
+use crate::launch::LaunchOptions;
+use crate::member::Command;
+use crate::members::{Happening, Members, State};
+use ew_fleet::Launcher;
+use ew_model::facts::{HostFacts, InterfaceFacts};
+use ew_model::inventory::{HostId, Inventory};
+use ew_model::units;
+use ew_proto::controller_session::ControllerEvent;
+use ew_sys::clock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Every host checks the data ports of this many others.
+const PEERS_CHECKED: usize = 3;
+/// Port checks may take this long.
+const PORTS_LIMIT_NS: u64 = 15_000_000_000;
+/// The fleet has this long to end.
+const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
+/// The agent needs little; logs of a tool may need more.
+const LEAST_FREE_BYTES: u64 = 64 * 1024 * 1024;
+/// Sockets, pipes and files of an agent besides its flows.
+const SPARE_OPEN_FILES: u64 = 64;
+/// Wall clocks that differ more make logs hard to join; measurements do not use them.
+const MAX_WALL_CLOCK_NS: u64 = 1_000_000_000;
+/// TCP_INFO with delivery rate and limited times needs Linux 4.9.
+const LEAST_KERNEL: (u32, u32) = (4, 9);
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CheckState {
+    /// Fine.
+    Ok,
+    /// A run works, but its result may be worse or less clear.
+    Warning,
+    /// A run cannot use this host or path.
+    Failed,
+}
+
+/// One line of the doctor's report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// The host's name, or `all hosts`.
+    pub subject: String,
+    /// What was looked at: `ssh`, `data ports`, `mtu`, ...
+    pub name: &'static str,
+    /// How it came out.
+    pub state: CheckState,
+    /// What was found.
+    pub found: String,
+    /// What to do; empty when all is well.
+    pub remedy: String,
+}
+
+/// All checks, in inventory order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DoctorReport {
+    /// One line each.
+    pub checks: Vec<Check>,
+}
+
+impl DoctorReport {
+    /// The worst state.
+    #[must_use]
+    pub fn worst(&self) -> CheckState {
+        self.checks
+            .iter()
+            .map(|check| check.state)
+            .max()
+            .unwrap_or(CheckState::Ok)
+    }
+
+    fn add(&mut self, subject: &str, name: &'static str, verdict: Verdict) {
+        let (state, found, remedy) = match verdict {
+            Verdict::Ok(found) => (CheckState::Ok, found, String::new()),
+            Verdict::Warning(found, remedy) => (CheckState::Warning, found, remedy),
+            Verdict::Failed(found, remedy) => (CheckState::Failed, found, remedy),
+        };
+        self.checks.push(Check {
+            subject: subject.to_owned(),
+            name,
+            state,
+            found,
+            remedy,
+        });
+    }
+}
+
+enum Verdict {
+    Ok(String),
+    Warning(String, String),
+    Failed(String, String),
+}
+
+/// Launches agents on the resolved hosts of `inventory`, looks at each and between them, and takes them down again.
+///
+/// # Errors
+/// When the controller itself cannot start.
+pub async fn doctor(
+    inventory: &Inventory,
+    launcher: Arc<dyn Launcher>,
+    options: LaunchOptions,
+) -> std::io::Result<DoctorReport> {
+    let mut report = DoctorReport::default();
+    let launcher_name = launcher.name();
+    let mut members = Members::new(inventory, launcher, options)?;
+    for id in inventory.host_ids() {
+        members.launch(id);
+    }
+    let interrupted = wait_for_all(&mut members).await;
+    for id in inventory.host_ids() {
+        check_launch(&mut report, inventory, &members, id, launcher_name);
+    }
+    let facts = facts(&members);
+    for (id, facts) in &facts {
+        check_host(
+            &mut report,
+            inventory.name(*id),
+            facts,
+            inventory.hosts.len(),
+        );
+    }
+    check_alike(&mut report, inventory, &facts);
+    if !interrupted {
+        check_data_ports(&mut report, inventory, &mut members).await;
+    }
+    members.tear_down(TEAR_DOWN_LIMIT).await;
+    for (host, reason) in &members.unclean {
+        let remedy = "look for a left-over eastwest process on the host and end it".to_owned();
+        report.add(host, "clean end", Verdict::Failed(reason.clone(), remedy));
+    }
+    Ok(report)
+}
+
+async fn wait_for_all(members: &mut Members) -> bool {
+    while !members.launching().is_empty() {
+        if matches!(members.next(u64::MAX).await, Happening::Interrupt) {
+            return true;
+        }
+    }
+    false
+}
+
+fn facts(members: &Members) -> BTreeMap<HostId, HostFacts> {
+    let facts_of = |id: HostId| match &members.get(id)?.state {
+        State::Up { facts, .. } => Some((id, facts.as_ref().clone())),
+        State::Launching | State::Down { .. } => None,
+    };
+    members.alive().into_iter().filter_map(facts_of).collect()
+}
+
+fn check_launch(
+    report: &mut DoctorReport,
+    inventory: &Inventory,
+    members: &Members,
+    id: HostId,
+    launcher: &'static str,
+) {
+    let verdict = match members.get(id).map(|member| &member.state) {
+        Some(State::Up { .. }) => {
+            Verdict::Ok("agent copied, started and answered; directory is writable".into())
+        }
+        Some(State::Down { message }) => Verdict::Failed(
+            message.clone(),
+            format!(
+                "try `ssh {} true` by hand; see --ssh-config, --ssh-user and --remote-dir",
+                inventory.name(id)
+            ),
+        ),
+        Some(State::Launching) | None => {
+            Verdict::Failed("not finished".into(), "run the doctor again".into())
+        }
+    };
+    report.add(inventory.name(id), launcher, verdict);
+}
+
+fn check_host(report: &mut DoctorReport, name: &str, facts: &HostFacts, hosts: usize) {
+    report.add(name, "kernel", check_kernel(&facts.kernel));
+    report.add(
+        name,
+        "free disk",
+        check_free_disk(facts.work_dir_free_bytes),
+    );
+    report.add(
+        name,
+        "open files",
+        check_open_files(facts.open_files_limit, hosts),
+    );
+    report.add(name, "clock", check_clock(facts));
+}
+
+fn check_kernel(release: &str) -> Verdict {
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    let version = (
+        numbers.next().and_then(Result::ok),
+        numbers.next().and_then(Result::ok),
+    );
+    match version {
+        (Some(major), Some(minor)) if (major, minor) < LEAST_KERNEL => Verdict::Warning(
+            format!("Linux {release}"),
+            "TCP_INFO lacks the limited-by times before Linux 4.9; findings will say less".into(),
+        ),
+        _ => Verdict::Ok(format!("Linux {release}")),
+    }
+}
+
+fn check_free_disk(free_bytes: Option<u64>) -> Verdict {
+    match free_bytes {
+        Some(free) if free < LEAST_FREE_BYTES => Verdict::Warning(
+            format!("{} free", units::format_bytes(free)),
+            "free some space there, or name another place with --remote-dir".into(),
+        ),
+        Some(free) => Verdict::Ok(format!("{} free", units::format_bytes(free))),
+        None => Verdict::Ok("not known".into()),
+    }
+}
+
+fn check_open_files(limit: Option<u64>, hosts: usize) -> Verdict {
+    let needed = 2 * hosts as u64 + SPARE_OPEN_FILES;
+    match limit {
+        Some(limit) if limit < needed => Verdict::Failed(
+            format!("limit {limit}, a mesh over {hosts} hosts needs {needed}"),
+            "raise `nofile` in /etc/security/limits.conf or the sshd unit's LimitNOFILE".into(),
+        ),
+        Some(limit) => Verdict::Ok(format!("limit {limit}")),
+        None => Verdict::Ok("limit not known".into()),
+    }
+}
+
+fn check_clock(facts: &HostFacts) -> Verdict {
+    let off_ns = facts.realtime_ns.abs_diff(clock::realtime_ns());
+    let remedy =
+        "start chrony or systemd-timesyncd; measurements use their own clock estimate, logs do not";
+    // The facts were read a moment ago, at launch; only an offset far above that moment means anything.
+    if off_ns > MAX_WALL_CLOCK_NS + 60_000_000_000 {
+        let found = format!(
+            "wall clock differs by {}",
+            units::format_duration_ns(off_ns)
+        );
+        return Verdict::Warning(found, remedy.into());
+    }
+    match facts.clock_synchronised {
+        Some(false) => Verdict::Warning("the kernel says: not synchronised".into(), remedy.into()),
+        Some(true) => Verdict::Ok("synchronised".into()),
+        None => Verdict::Ok("not known".into()),
+    }
+}
+
+/// Hosts whose link speed or MTU is unlike the most common one.
+fn check_alike(
+    report: &mut DoctorReport,
+    inventory: &Inventory,
+    facts: &BTreeMap<HostId, HostFacts>,
+) {
+    let interface = |id: &HostId, facts: &HostFacts| -> Option<InterfaceFacts> {
+        facts.interface_with(inventory.host(*id).address?).cloned()
+    };
+    let interfaces: BTreeMap<HostId, InterfaceFacts> = facts
+        .iter()
+        .filter_map(|(id, facts)| Some((*id, interface(id, facts)?)))
+        .collect();
+    let mtu = |i: &InterfaceFacts| i.mtu_bytes.map(u64::from);
+    check_property(
+        report,
+        inventory,
+        &interfaces,
+        "mtu",
+        &mtu,
+        &|v| v.to_string(),
+        "set the same MTU on every host (ip link set DEV mtu N) and on the switch ports",
+    );
+    let speed = |i: &InterfaceFacts| i.speed_bits_per_sec.map(|speed| speed as u64);
+    check_property(
+        report,
+        inventory,
+        &interfaces,
+        "link speed",
+        &speed,
+        &|v| units::format_bits_per_sec(v as f64),
+        "look at `ethtool DEV`, the cable, the transceiver and the switch port",
+    );
+}
+
+fn check_property(
+    report: &mut DoctorReport,
+    inventory: &Inventory,
+    interfaces: &BTreeMap<HostId, InterfaceFacts>,
+    name: &'static str,
+    property: &dyn Fn(&InterfaceFacts) -> Option<u64>,
+    show: &dyn Fn(u64) -> String,
+    remedy: &str,
+) {
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for value in interfaces.values().filter_map(property) {
+        *counts.entry(value).or_default() += 1;
+    }
+    let Some((&usual, &count)) = counts.iter().max_by_key(|(_, count)| **count) else {
+        report.add(
+            "all hosts",
+            name,
+            Verdict::Ok("not known (virtual interfaces)".into()),
+        );
+        return;
+    };
+    report.add(
+        "all hosts",
+        name,
+        Verdict::Ok(format!("{} on {count} host(s)", show(usual))),
+    );
+    for (id, interface) in interfaces {
+        if let Some(value) = property(interface).filter(|value| *value != usual) {
+            let found = format!(
+                "{} has {}, most have {}",
+                interface.name,
+                show(value),
+                show(usual)
+            );
+            report.add(
+                inventory.name(*id),
+                name,
+                Verdict::Warning(found, remedy.to_owned()),
+            );
+        }
+    }
+}
+
+/// Every host tries the data ports of a few others: a sample that finds a closed host or a closed direction.
+async fn check_data_ports(report: &mut DoctorReport, inventory: &Inventory, members: &mut Members) {
+    let alive = members.alive();
+    let mut asked: BTreeMap<HostId, Vec<HostId>> = BTreeMap::new();
+    for (position, id) in alive.iter().enumerate() {
+        let peers: Vec<HostId> = peers_of(position, &alive);
+        let addresses: Vec<SocketAddr> = peers
+            .iter()
+            .filter_map(|peer| members.data_address(*peer))
+            .collect();
+        if !peers.is_empty() && addresses.len() == peers.len() {
+            members.tell(*id, Command::CheckPorts(addresses));
+            asked.insert(*id, peers);
+        }
+    }
+    let mut waiting: BTreeSet<HostId> = asked.keys().copied().collect();
+    let deadline_ns = clock::monotonic_ns() + PORTS_LIMIT_NS;
+    while !waiting.is_empty() {
+        match members.next(deadline_ns).await {
+            Happening::Agent(host, ControllerEvent::PortsChecked { errors }) => {
+                waiting.remove(&host);
+                let peers = asked.get(&host).map_or(&[][..], Vec::as_slice);
+                add_port_checks(report, inventory, host, peers, &errors);
+            }
+            Happening::Agent(host, ControllerEvent::Lost { reason }) => {
+                waiting.remove(&host);
+                let remedy = "see the line above for this host".to_owned();
+                report.add(
+                    inventory.name(host),
+                    "agent",
+                    Verdict::Failed(reason, remedy),
+                );
+            }
+            Happening::Interrupt | Happening::Deadline => break,
+            Happening::Agent(..) | Happening::LaunchFailed { .. } | Happening::Ended { .. } => {}
+        }
+    }
+    for host in waiting {
+        let remedy =
+            "a firewall may drop connections silently; allow the ports of --data-ports".to_owned();
+        report.add(
+            inventory.name(host),
+            "data ports",
+            Verdict::Failed("no answer".into(), remedy),
+        );
+    }
+}
+
+/// The neighbours at distances 1, half and a third of the fleet: near, far and in between.
+fn peers_of(position: usize, alive: &[HostId]) -> Vec<HostId> {
+    let count = alive.len();
+    let distances = [1, count / 2, count / 3];
+    let peers: BTreeSet<HostId> = distances
+        .iter()
+        .filter(|distance| *distance % count.max(1) != 0)
+        .map(|distance| alive[(position + distance) % count])
+        .collect();
+    peers.into_iter().take(PEERS_CHECKED).collect()
+}
+
+fn add_port_checks(
+    report: &mut DoctorReport,
+    inventory: &Inventory,
+    host: HostId,
+    peers: &[HostId],
+    errors: &[Option<String>],
+) {
+    let failures = peers
+        .iter()
+        .zip(errors)
+        .filter_map(|(peer, error)| Some((peer, error.as_ref()?)));
+    let mut failed = false;
+    for (peer, error) in failures {
+        failed = true;
+        let found = format!("to {}: {error}", inventory.name(*peer));
+        let remedy = format!(
+            "allow TCP to the data ports on {} (--data-ports), and check routing between the two",
+            inventory.name(*peer)
+        );
+        report.add(
+            inventory.name(host),
+            "data ports",
+            Verdict::Failed(found, remedy),
+        );
+    }
+    if !failed {
+        let names: Vec<&str> = peers.iter().map(|peer| inventory.name(*peer)).collect();
+        let found = format!("reaches {}", names.join(", "));
+        report.add(inventory.name(host), "data ports", Verdict::Ok(found));
+    }
+}

@@ -1,0 +1,129 @@
+//! Brings the fleet up, decides whether enough of it came up, and plans again around those that did not.
+
+use crate::journal::Journal;
+use crate::members::{Happening, Members};
+use crate::run::RunError;
+use ew_model::event::RunEvent;
+use ew_model::inventory::{HostId, Inventory};
+use ew_model::plan::Plan;
+use ew_model::scenario::Scenario;
+use ew_proto::controller_session::ControllerEvent;
+use ew_sys::clock;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Fewer hosts in a rack than this cannot tell a slow host from a slow network.
+const LEAST_HOSTS_PER_RACK: usize = 2;
+
+/// How agents are started.
+#[derive(Clone, Debug)]
+pub struct LaunchOptions {
+    /// Version and build both sides must share.
+    pub build: String,
+    /// First and last port of the agents' data listeners.
+    pub data_ports: (u16, u16),
+    /// First and last port for external tools' servers.
+    pub tool_ports: (u16, u16),
+    /// Time between raw host samples.
+    pub sample_interval_ns: u64,
+    /// From starting the launcher to the agent's readiness.
+    pub launch_limit: Duration,
+    /// Refuse to run when a host does not come up.
+    pub require_all: bool,
+}
+
+/// Launches every host and waits until each is up or has failed.
+pub(crate) async fn bring_up(
+    members: &mut Members,
+    hosts: &[HostId],
+    journal: &mut Journal<'_>,
+) -> Result<(), RunError> {
+    let began_ns = clock::monotonic_ns();
+    for id in hosts {
+        members.launch(*id);
+    }
+    while !members.launching().is_empty() {
+        match members.next(u64::MAX).await {
+            Happening::Agent(host, ControllerEvent::Ready { facts, .. }) => {
+                let launch_ns = clock::monotonic_ns() - began_ns;
+                journal.emit(RunEvent::HostUp {
+                    host,
+                    facts,
+                    launch_ns,
+                });
+            }
+            Happening::Agent(host, ControllerEvent::Lost { reason: message })
+            | Happening::LaunchFailed { host, message } => {
+                journal.emit(RunEvent::HostFailed { host, message });
+            }
+            Happening::Interrupt => {
+                journal.emit(RunEvent::Interrupted);
+                return Err(RunError::Interrupted);
+            }
+            Happening::Agent(..) | Happening::Ended { .. } | Happening::Deadline => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether the hosts that came up can give an answer.
+pub(crate) fn check_enough(
+    inventory: &Inventory,
+    members: &Members,
+    require_all: bool,
+) -> Result<(), RunError> {
+    let alive: BTreeSet<HostId> = members.alive().into_iter().collect();
+    let dead = inventory.hosts.len() - alive.len();
+    if dead == 0 {
+        return Ok(());
+    }
+    if require_all {
+        return Err(RunError::NotAllHosts { failed: dead });
+    }
+    for rack in inventory.rack_ids() {
+        let left = inventory
+            .hosts_in(rack)
+            .iter()
+            .filter(|id| alive.contains(id))
+            .count();
+        if left < LEAST_HOSTS_PER_RACK {
+            return Err(RunError::RackTooSmall {
+                rack: inventory.rack_name(rack).into(),
+                left,
+            });
+        }
+    }
+    if alive.len() < LEAST_HOSTS_PER_RACK {
+        return Err(RunError::TooFewHosts { left: alive.len() });
+    }
+    Ok(())
+}
+
+/// The plan over the hosts that came up, in the ids of the whole inventory.
+pub(crate) fn plan_among(
+    scenario: &Scenario,
+    inventory: &Inventory,
+    alive: &[HostId],
+    seed: u64,
+) -> Result<Plan, RunError> {
+    let mut plan = ew_plan::plan(scenario, &sub_inventory(inventory, alive), seed)?;
+    let flows = plan
+        .stages
+        .iter_mut()
+        .flat_map(|stage| &mut stage.rounds)
+        .flat_map(|round| &mut round.flows);
+    for flow in flows {
+        flow.src = alive[flow.src.index()];
+        flow.dst = alive[flow.dst.index()];
+    }
+    Ok(plan)
+}
+
+/// The named hosts only, with all racks, so that rack ids stay the same. Host ids are positions in `hosts`.
+#[must_use]
+pub fn sub_inventory(inventory: &Inventory, hosts: &[HostId]) -> Inventory {
+    Inventory {
+        hosts: hosts.iter().map(|id| inventory.host(*id).clone()).collect(),
+        racks: inventory.racks.clone(),
+    }
+}

@@ -1,0 +1,250 @@
+//! One agent as the controller sees it: a task that owns the link and its session, and nothing else's state.
+
+use crate::members::Happening;
+use ew_fleet::{Launcher, Link, LinkGuard, launch};
+use ew_model::inventory::{Host, HostId};
+use ew_model::plan::StageIndex;
+use ew_proto::controller_session::{ControllerEvent, ControllerSession};
+use ew_proto::message::{StageOrder, Welcome};
+use ew_sys::clock;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
+
+/// An agent that says goodbye has this long before its launcher's process is killed.
+const FINISH_LIMIT: Duration = Duration::from_secs(4);
+/// A link that takes no bytes for this long is dead.
+const WRITE_LIMIT: Duration = Duration::from_secs(4);
+/// Commands that may wait for one agent.
+pub(crate) const MAX_QUEUED_COMMANDS: usize = 64;
+
+/// What the dispatcher asks of one agent.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Sync,
+    Stage(StageOrder),
+    Go { stage: StageIndex, start_ns: u64 },
+    Abort,
+    CheckPorts(Vec<SocketAddr>),
+    Goodbye,
+    Kill,
+}
+
+/// Everything a member's task needs.
+pub(crate) struct MemberTask {
+    pub(crate) id: HostId,
+    pub(crate) host: Host,
+    pub(crate) launcher: Arc<dyn Launcher>,
+    pub(crate) welcome: Welcome,
+    pub(crate) build: String,
+    pub(crate) launch_limit: Duration,
+    pub(crate) places: Arc<Semaphore>,
+    pub(crate) happenings: mpsc::UnboundedSender<Happening>,
+}
+
+impl MemberTask {
+    /// Launches the agent and serves its link until it ends; the last happening is always `Ended`.
+    pub(crate) async fn run(self, mut commands: mpsc::Receiver<Command>) {
+        let connected = tokio::select! {
+            connected = self.connect() => connected,
+            () = killed(&mut commands) => Err("stopped while it was being launched".into()),
+        };
+        let unclean = match connected {
+            Ok((link, place)) => self.serve(link, place, commands).await,
+            Err(message) => {
+                self.tell(Happening::LaunchFailed {
+                    host: self.id,
+                    message,
+                });
+                None
+            }
+        };
+        self.tell(Happening::Ended {
+            host: self.id,
+            unclean,
+        });
+    }
+
+    async fn connect(&self) -> Result<(Link, OwnedSemaphorePermit), String> {
+        let place = Arc::clone(&self.places)
+            .acquire_owned()
+            .await
+            .map_err(|e| e.to_string())?;
+        let link = launch(self.launcher.as_ref(), &self.host, self.launch_limit)
+            .await
+            .map_err(|error| error.to_string())?;
+        Ok((link, place))
+    }
+
+    async fn serve(
+        &self,
+        link: Link,
+        place: OwnedSemaphorePermit,
+        mut commands: mpsc::Receiver<Command>,
+    ) -> Option<String> {
+        let Link {
+            mut reader,
+            mut writer,
+            guard,
+        } = link;
+        let now_ns = clock::monotonic_ns();
+        let hello_deadline_ns = now_ns + self.launch_limit.as_nanos() as u64;
+        let mut session =
+            ControllerSession::with_hello_deadline(&self.build, self.id, now_ns, hello_deadline_ns);
+        let mut serving = Serving {
+            place: Some(place),
+            ready: false,
+            over: None,
+        };
+        let mut buffer = vec![0; 64 * 1024];
+        while serving.over.is_none() {
+            while let Some(bytes) = session.poll_transmit() {
+                if !matches!(
+                    timeout(WRITE_LIMIT, writer.write_all(&bytes)).await,
+                    Ok(Ok(()))
+                ) {
+                    session.handle_eof(clock::monotonic_ns());
+                    break;
+                }
+            }
+            self.pass_on(&mut session, &mut serving, &guard);
+            if serving.over.is_some() {
+                break;
+            }
+            let wait = time_until(session.poll_timeout());
+            tokio::select! {
+                read = reader.read(&mut buffer) => match read {
+                    Ok(0) | Err(_) => session.handle_eof(clock::monotonic_ns()),
+                    Ok(length) => session.handle_bytes(&buffer[..length], clock::monotonic_ns()),
+                },
+                command = commands.recv() => self.obey(&mut session, command, &mut serving),
+                () = tokio::time::sleep(wait) => session.handle_timeout(clock::monotonic_ns()),
+            }
+        }
+        drop(writer);
+        let limit = if matches!(serving.over, Some(Over::Kill)) {
+            Duration::ZERO
+        } else {
+            FINISH_LIMIT
+        };
+        guard
+            .finish(limit)
+            .await
+            .err()
+            .map(|unclean| unclean.to_string())
+    }
+
+    /// Answers hello on the spot; everything else is the dispatcher's business.
+    fn pass_on(&self, session: &mut ControllerSession, serving: &mut Serving, guard: &LinkGuard) {
+        while let Some(event) = session.poll_event() {
+            match event {
+                ControllerEvent::Hello => self.welcome(session),
+                ControllerEvent::Farewell => serving.over = Some(Over::Farewell),
+                ControllerEvent::Fault { message } if !serving.ready => {
+                    serving.over = Some(Over::Lost);
+                    self.tell(Happening::LaunchFailed {
+                        host: self.id,
+                        message,
+                    });
+                }
+                ControllerEvent::Lost { reason } => {
+                    serving.over.get_or_insert(Over::Lost);
+                    let message = in_the_launchers_words(&reason, &guard.stderr_tail());
+                    let host = self.id;
+                    self.tell(if serving.ready {
+                        Happening::Agent(host, ControllerEvent::Lost { reason: message })
+                    } else {
+                        Happening::LaunchFailed { host, message }
+                    });
+                }
+                event => {
+                    if matches!(event, ControllerEvent::Ready { .. }) {
+                        serving.ready = true;
+                        serving.place = None;
+                    }
+                    self.tell(Happening::Agent(self.id, event));
+                }
+            }
+        }
+    }
+
+    fn welcome(&self, session: &mut ControllerSession) {
+        if let Err(error) = session.welcome(self.welcome.clone()) {
+            self.tell(Happening::LaunchFailed {
+                host: self.id,
+                message: error.to_string(),
+            });
+        }
+    }
+
+    fn obey(
+        &self,
+        session: &mut ControllerSession,
+        command: Option<Command>,
+        serving: &mut Serving,
+    ) {
+        let done = match command {
+            Some(Command::Sync) => session.sync(clock::monotonic_ns()),
+            Some(Command::Stage(order)) => session.send_stage(order),
+            Some(Command::Go { stage, start_ns }) => session.go(stage, start_ns),
+            Some(Command::Abort) => session.abort(),
+            Some(Command::CheckPorts(peers)) => session.check_ports(peers),
+            Some(Command::Goodbye) => session.goodbye(),
+            Some(Command::Kill) | None => {
+                serving.over = Some(Over::Kill);
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            let message = error.to_string();
+            self.tell(Happening::Agent(
+                self.id,
+                ControllerEvent::Fault { message },
+            ));
+        }
+    }
+
+    fn tell(&self, happening: Happening) {
+        // Nobody listens any more only when the run is over.
+        let _ = self.happenings.send(happening);
+    }
+}
+
+struct Serving {
+    /// Held until the agent is ready: it bounds how many launches are under way.
+    place: Option<OwnedSemaphorePermit>,
+    ready: bool,
+    over: Option<Over>,
+}
+
+enum Over {
+    Farewell,
+    Lost,
+    Kill,
+}
+
+async fn killed(commands: &mut mpsc::Receiver<Command>) {
+    while !matches!(commands.recv().await, None | Some(Command::Kill)) {}
+}
+
+fn time_until(due_ns: Option<u64>) -> Duration {
+    let due_ns = due_ns.unwrap_or(u64::MAX);
+    Duration::from_nanos(
+        due_ns
+            .saturating_sub(clock::monotonic_ns())
+            .min(1_000_000_000),
+    )
+}
+
+/// ssh's own last words say more than "end of file".
+fn in_the_launchers_words(reason: &str, stderr_tail: &str) -> String {
+    let words = stderr_tail.trim();
+    if words.is_empty() {
+        reason.to_owned()
+    } else {
+        format!("{words} ({reason})")
+    }
+}

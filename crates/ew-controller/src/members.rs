@@ -1,0 +1,285 @@
+//! The agents of a run, and the one place where what happens to them is put in order.
+
+use crate::launch::LaunchOptions;
+use crate::member::{Command, MAX_QUEUED_COMMANDS, MemberTask};
+use ew_fleet::Launcher;
+use ew_model::facts::HostFacts;
+use ew_model::inventory::{HostId, Inventory};
+use ew_proto::clock::ClockEstimate;
+use ew_proto::controller_session::ControllerEvent;
+use ew_proto::message::{RunToken, Welcome};
+use ew_sys::clock;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Semaphore, mpsc};
+
+/// One thing that happened to the fleet.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    /// An agent said something, or its session judged it lost.
+    Agent(HostId, ControllerEvent),
+    /// A host did not come up.
+    LaunchFailed { host: HostId, message: String },
+    /// A member's task is over; what could not be proved clean.
+    Ended {
+        host: HostId,
+        unclean: Option<String>,
+    },
+    /// Ctrl-C, SIGTERM or SIGHUP.
+    Interrupt,
+    /// The caller's deadline passed.
+    Deadline,
+}
+
+/// Where a host stands.
+#[derive(Debug)]
+pub(crate) enum State {
+    Launching,
+    Up {
+        facts: Box<HostFacts>,
+        data_port: u16,
+    },
+    Down {
+        message: String,
+    },
+}
+
+/// One host and the way to its task.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) state: State,
+    pub(crate) clock: Option<ClockEstimate>,
+    pub(crate) launches: u32,
+    commands: Option<mpsc::Sender<Command>>,
+}
+
+/// All hosts of a run.
+pub(crate) struct Members {
+    inventory: Inventory,
+    launcher: Arc<dyn Launcher>,
+    options: LaunchOptions,
+    token: RunToken,
+    members: BTreeMap<HostId, Member>,
+    places: Arc<Semaphore>,
+    sender: mpsc::UnboundedSender<Happening>,
+    happenings: mpsc::UnboundedReceiver<Happening>,
+    signals: [Signal; 3],
+    running_tasks: usize,
+    pub(crate) unclean: Vec<(String, String)>,
+}
+
+impl Members {
+    /// Nobody is launched yet.
+    pub(crate) fn new(
+        inventory: &Inventory,
+        launcher: Arc<dyn Launcher>,
+        options: LaunchOptions,
+    ) -> std::io::Result<Self> {
+        let (sender, happenings) = mpsc::unbounded_channel();
+        let mut token = [0; 16];
+        getrandom::fill(&mut token).map_err(std::io::Error::other)?;
+        Ok(Self {
+            inventory: inventory.clone(),
+            places: Arc::new(Semaphore::new(launcher.fan_out().max(1))),
+            launcher,
+            options,
+            token: RunToken(token),
+            members: BTreeMap::new(),
+            sender,
+            happenings,
+            signals: [
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+                signal(SignalKind::hangup())?,
+            ],
+            running_tasks: 0,
+            unclean: Vec::new(),
+        })
+    }
+
+    /// Starts a host's task, for the first time or again.
+    pub(crate) fn launch(&mut self, id: HostId) {
+        let host = self.inventory.host(id).clone();
+        let (commands, receiver) = mpsc::channel(MAX_QUEUED_COMMANDS);
+        let task = MemberTask {
+            id,
+            welcome: Welcome {
+                host: id,
+                address: host.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+                token: self.token,
+                data_ports: self.options.data_ports,
+                sample_interval_ns: self.options.sample_interval_ns,
+            },
+            host,
+            launcher: Arc::clone(&self.launcher),
+            build: self.options.build.clone(),
+            launch_limit: self.options.launch_limit,
+            places: Arc::clone(&self.places),
+            happenings: self.sender.clone(),
+        };
+        let launches = self.members.get(&id).map_or(0, |member| member.launches) + 1;
+        let member = Member {
+            state: State::Launching,
+            clock: None,
+            launches,
+            commands: Some(commands),
+        };
+        self.members.insert(id, member);
+        self.running_tasks += 1;
+        tokio::spawn(task.run(receiver));
+    }
+
+    /// Waits for the next happening and keeps the members' states true to it.
+    pub(crate) async fn next(&mut self, deadline_ns: u64) -> Happening {
+        let wait = Duration::from_nanos(deadline_ns.saturating_sub(clock::monotonic_ns()));
+        let [interrupt, terminate, hangup] = &mut self.signals;
+        let happening = tokio::select! {
+            Some(happening) = self.happenings.recv() => happening,
+            _ = interrupt.recv() => Happening::Interrupt,
+            _ = terminate.recv() => Happening::Interrupt,
+            _ = hangup.recv() => Happening::Interrupt,
+            () = tokio::time::sleep(wait) => Happening::Deadline,
+        };
+        self.keep(&happening);
+        happening
+    }
+
+    /// Says something to a host; silently nothing when it is down (its loss is or will be a happening).
+    pub(crate) fn tell(&self, id: HostId, command: Command) {
+        if let Some(commands) = self.members.get(&id).and_then(|m| m.commands.as_ref()) {
+            // A full queue means a dead link, which the session notices by itself.
+            let _ = commands.try_send(command);
+        }
+    }
+
+    /// Hosts that are up.
+    pub(crate) fn alive(&self) -> Vec<HostId> {
+        self.in_state(|state| matches!(state, State::Up { .. }))
+    }
+
+    /// Hosts still coming up.
+    pub(crate) fn launching(&self) -> Vec<HostId> {
+        self.in_state(|state| matches!(state, State::Launching))
+    }
+
+    /// Hosts that failed or were lost.
+    pub(crate) fn down(&self) -> Vec<HostId> {
+        self.in_state(|state| matches!(state, State::Down { .. }))
+    }
+
+    /// A host's standing.
+    pub(crate) fn get(&self, id: HostId) -> Option<&Member> {
+        self.members.get(&id)
+    }
+
+    /// Where a host's data listener is, when it is up.
+    pub(crate) fn data_address(&self, id: HostId) -> Option<SocketAddr> {
+        match &self.members.get(&id)?.state {
+            State::Up { data_port, .. } => Some(SocketAddr::new(
+                self.inventory.host(id).address?,
+                *data_port,
+            )),
+            State::Launching | State::Down { .. } => None,
+        }
+    }
+
+    /// Says goodbye to everybody and waits until every task is over; a second interrupt kills at once.
+    pub(crate) async fn tear_down(&mut self, limit: Duration) {
+        let deadline_ns = clock::monotonic_ns() + limit.as_nanos() as u64;
+        let all: Vec<HostId> = self.members.keys().copied().collect();
+        for id in &all {
+            let launching = matches!(self.members[id].state, State::Launching);
+            self.tell(
+                *id,
+                if launching {
+                    Command::Kill
+                } else {
+                    Command::Goodbye
+                },
+            );
+        }
+        while self.running_tasks > 0 {
+            match self.next(deadline_ns).await {
+                Happening::Interrupt => self.kill_all(),
+                Happening::Deadline => {
+                    self.kill_all();
+                    return;
+                }
+                Happening::Agent(..) | Happening::LaunchFailed { .. } | Happening::Ended { .. } => {
+                }
+            }
+        }
+    }
+
+    fn kill_all(&mut self) {
+        for member in self.members.values_mut() {
+            // Dropping the sender ends the task at once, also one that has not connected yet.
+            member.commands = None;
+        }
+    }
+
+    fn keep(&mut self, happening: &Happening) {
+        match happening {
+            Happening::Agent(id, ControllerEvent::Ready { facts, data_port }) => {
+                let state = State::Up {
+                    facts: Box::new(facts.clone()),
+                    data_port: *data_port,
+                };
+                self.set_state(*id, state);
+            }
+            Happening::Agent(id, ControllerEvent::Synced(estimate)) => {
+                if let Some(member) = self.members.get_mut(id) {
+                    member.clock = Some(*estimate);
+                }
+            }
+            Happening::Agent(id, ControllerEvent::Lost { reason: message })
+            | Happening::LaunchFailed { host: id, message } => {
+                self.set_state(
+                    *id,
+                    State::Down {
+                        message: message.clone(),
+                    },
+                );
+            }
+            Happening::Ended { host, unclean } => self.on_ended(*host, unclean.as_ref()),
+            Happening::Agent(..) | Happening::Interrupt | Happening::Deadline => {}
+        }
+    }
+
+    fn on_ended(&mut self, host: HostId, unclean: Option<&String>) {
+        self.running_tasks -= 1;
+        if let Some(reason) = unclean {
+            self.unclean
+                .push((self.inventory.name(host).to_owned(), reason.clone()));
+        }
+        if let Some(Member {
+            state: State::Up { .. },
+            ..
+        }) = self.members.get(&host)
+        {
+            self.set_state(
+                host,
+                State::Down {
+                    message: "the agent ended".into(),
+                },
+            );
+        }
+    }
+
+    fn set_state(&mut self, id: HostId, state: State) {
+        if let Some(member) = self.members.get_mut(&id) {
+            member.state = state;
+        }
+    }
+
+    fn in_state(&self, wanted: impl Fn(&State) -> bool) -> Vec<HostId> {
+        self.members
+            .iter()
+            .filter(|(_, m)| wanted(&m.state))
+            .map(|(id, _)| *id)
+            .collect()
+    }
+}

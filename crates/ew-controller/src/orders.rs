@@ -1,0 +1,235 @@
+//! Turns a stage of the plan into one order per host. Pure.
+
+use ew_model::inventory::HostId;
+use ew_model::plan::{Flow, Round, RoundIndex, Stage, StageIndex};
+use ew_model::scenario::Tool;
+use ew_proto::message::{FlowOrder, Role, RoundOrder, StageOrder};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// What the orders are made of.
+pub(crate) struct Batch<'a> {
+    pub(crate) index: StageIndex,
+    pub(crate) stage: &'a Stage,
+    /// The stage's own rounds, or repair rounds after them.
+    pub(crate) rounds: &'a [Round],
+    /// Number of the first of `rounds`.
+    pub(crate) first_round: u32,
+    /// First and last port for tool servers.
+    pub(crate) tool_ports: (u16, u16),
+}
+
+impl Batch<'_> {
+    /// The number of a round by its position in the batch.
+    pub(crate) fn round_index(&self, position: usize) -> RoundIndex {
+        RoundIndex(self.first_round + position as u32)
+    }
+
+    /// Start of a round, from the batch's start; the gap before it is for connecting.
+    pub(crate) fn offset_ns(&self, position: usize) -> u64 {
+        self.stage.gap_ns + position as u64 * self.stage.round_period_ns()
+    }
+
+    /// End of a round's window, from the batch's start.
+    pub(crate) fn window_end_ns(&self, position: usize) -> u64 {
+        self.offset_ns(position) + self.stage.warm_up_ns + self.stage.duration_ns
+    }
+
+    /// One order per host that takes part. A flow with an end that is down concerns nobody.
+    pub(crate) fn orders(
+        &self,
+        listeners: &BTreeMap<HostId, SocketAddr>,
+    ) -> BTreeMap<HostId, StageOrder> {
+        let mut orders = BTreeMap::new();
+        for (position, round) in self.rounds.iter().enumerate() {
+            let mut ports = ToolPorts::new(self.tool_ports, position);
+            for flow in &round.flows {
+                let (Some(&src), Some(&dst)) = (listeners.get(&flow.src), listeners.get(&flow.dst))
+                else {
+                    continue;
+                };
+                let port = match self.stage.workload.tool {
+                    Tool::Engine => 0,
+                    Tool::Iperf3 => ports.next(flow.server()),
+                };
+                let [sender, receiver] = both_ends(flow, src, dst, port);
+                self.add(&mut orders, position, flow.src, sender);
+                self.add(&mut orders, position, flow.dst, receiver);
+            }
+        }
+        orders
+    }
+
+    fn add(
+        &self,
+        orders: &mut BTreeMap<HostId, StageOrder>,
+        position: usize,
+        host: HostId,
+        flow: FlowOrder,
+    ) {
+        let order = orders.entry(host).or_insert_with(|| StageOrder {
+            stage: self.index,
+            workload: self.stage.workload.clone(),
+            warm_up_ns: self.stage.warm_up_ns,
+            duration_ns: self.stage.duration_ns,
+            gap_ns: self.stage.gap_ns,
+            rounds: Vec::new(),
+        });
+        let round = self.round_index(position);
+        match order.rounds.last_mut() {
+            Some(last) if last.round == round => last.flows.push(flow),
+            _ => order.rounds.push(RoundOrder {
+                round,
+                offset_ns: self.offset_ns(position),
+                flows: vec![flow],
+            }),
+        }
+    }
+}
+
+fn both_ends(flow: &Flow, src: SocketAddr, dst: SocketAddr, tool_port: u16) -> [FlowOrder; 2] {
+    let end = |role, opens: bool, peer: SocketAddr| FlowOrder {
+        flow: flow.id,
+        role,
+        opens,
+        peer: if tool_port == 0 {
+            peer
+        } else {
+            SocketAddr::new(peer.ip(), tool_port)
+        },
+        server_port: if opens { 0 } else { tool_port },
+    };
+    let src_opens = flow.client() == flow.src;
+    [
+        end(Role::Send, src_opens, dst),
+        end(Role::Receive, !src_opens, src),
+    ]
+}
+
+/// A server port for every flow of a round. Neighbouring rounds use different halves of the range, so that a server
+/// that is slow to end does not stand in the next round's way.
+struct ToolPorts {
+    first: u16,
+    span: u16,
+    taken: BTreeMap<HostId, u16>,
+}
+
+impl ToolPorts {
+    fn new((first, last): (u16, u16), position: usize) -> Self {
+        let span = (last.saturating_sub(first) / 2).max(1);
+        let first = if position.is_multiple_of(2) {
+            first
+        } else {
+            first.saturating_add(span)
+        };
+        Self {
+            first,
+            span,
+            taken: BTreeMap::new(),
+        }
+    }
+
+    fn next(&mut self, server: HostId) -> u16 {
+        let taken = self.taken.entry(server).or_default();
+        let port = self.first.saturating_add(*taken % self.span);
+        *taken += 1;
+        port
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::plan::{End, FlowId};
+    use ew_model::scenario::{Pattern, Workload, WorkloadKind};
+
+    fn stage(tool: Tool) -> Stage {
+        let flow = |id, src, dst, opened_by| Flow {
+            id: FlowId(id),
+            src: HostId(src),
+            dst: HostId(dst),
+            opened_by,
+            lane: None,
+        };
+        Stage {
+            name: "test".into(),
+            pattern: Pattern::Pair,
+            workload: Workload {
+                kind: WorkloadKind::TcpStream,
+                streams: 1,
+                message_bytes: 131_072,
+                tool,
+            },
+            duration_ns: 1_000,
+            warm_up_ns: 100,
+            gap_ns: 10,
+            rounds: vec![Round {
+                sample: 0,
+                senders_per_rack: None,
+                flows: vec![
+                    flow(0, 0, 1, End::Src),
+                    flow(1, 1, 0, End::Dst),
+                    flow(2, 0, 2, End::Src),
+                ],
+            }],
+        }
+    }
+
+    fn listeners() -> BTreeMap<HostId, SocketAddr> {
+        (0..2)
+            .map(|i| {
+                (
+                    HostId(i),
+                    SocketAddr::from(([127, 0, 0, 1 + i as u8], 5401)),
+                )
+            })
+            .collect()
+    }
+
+    fn orders(tool: Tool) -> BTreeMap<HostId, StageOrder> {
+        let stage = stage(tool);
+        Batch {
+            index: StageIndex(0),
+            stage: &stage,
+            rounds: &stage.rounds,
+            first_round: 0,
+            tool_ports: (5201, 5300),
+        }
+        .orders(&listeners())
+    }
+
+    #[test]
+    fn a_flow_with_a_dead_end_concerns_nobody() {
+        let orders = orders(Tool::Engine);
+        assert_eq!(
+            orders.keys().copied().collect::<Vec<_>>(),
+            [HostId(0), HostId(1)]
+        );
+        assert!(
+            orders
+                .values()
+                .all(|order| order.rounds[0].flows.len() == 2)
+        );
+    }
+
+    #[test]
+    fn the_client_opens_whatever_the_direction_of_data() {
+        let orders = orders(Tool::Engine);
+        let reverse = &orders[&HostId(1)].rounds[0].flows[1];
+        assert_eq!((reverse.role, reverse.opens), (Role::Send, false));
+        let client = &orders[&HostId(0)].rounds[0].flows[1];
+        assert_eq!((client.role, client.opens), (Role::Receive, true));
+    }
+
+    #[test]
+    fn every_flow_has_a_tool_server_of_its_own() {
+        let orders = orders(Tool::Iperf3);
+        let servers: Vec<u16> = orders[&HostId(1)].rounds[0]
+            .flows
+            .iter()
+            .map(|flow| flow.server_port)
+            .collect();
+        assert_eq!(servers, [5201, 5202]);
+        assert_eq!(orders[&HostId(0)].rounds[0].flows[1].peer.port(), 5202);
+    }
+}

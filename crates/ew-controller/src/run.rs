@@ -1,0 +1,345 @@
+//! The main flow.
+
+use crate::journal::Journal;
+use crate::launch::{LaunchOptions, bring_up, check_enough, plan_among};
+use crate::members::Members;
+use crate::orders::Batch;
+use crate::repair;
+use crate::stage::{BatchEnd, BatchRun};
+use ew_fleet::Launcher;
+use ew_model::analysis::Analysis;
+use ew_model::event::RunEvent;
+use ew_model::inventory::Inventory;
+use ew_model::plan::{End, FlowId, Plan, Round, Stage, StageIndex};
+use ew_model::record::{FlowOutcome, FlowRecord};
+use ew_model::run::{Outcome, RunManifest};
+use ew_model::scenario::{MeshMode, Pattern, Scenario};
+use ew_plan::schedule::UplinkLimits;
+use ew_store::{RunWriter, StoreError};
+use ew_sys::clock;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The whole fleet has this long to end after goodbye.
+const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
+
+/// Everything a run needs. The inventory's addresses are resolved.
+pub struct Job {
+    /// What to find out.
+    pub scenario: Scenario,
+    /// Between whom.
+    pub inventory: Inventory,
+    /// Of all draws.
+    pub seed: u64,
+    /// How agents are started.
+    pub launcher: Arc<dyn Launcher>,
+    /// With what.
+    pub options: LaunchOptions,
+    /// Where run directories go.
+    pub runs_dir: PathBuf,
+    /// The command line, for the record.
+    pub command: Vec<String>,
+}
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job")
+            .field("scenario", &self.scenario.name)
+            .field("fleet", &self.launcher.name())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A run that took place.
+#[derive(Debug)]
+pub struct Finished {
+    /// The run directory.
+    pub dir: PathBuf,
+    /// What it says.
+    pub analysis: Analysis,
+    /// Whether the user cut it short.
+    pub interrupted: bool,
+}
+
+/// Why there is no run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The scenario does not fit the hosts.
+    #[error(transparent)]
+    Plan(#[from] ew_plan::PlanError),
+    /// The run directory could not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system refused something the controller itself needs.
+    #[error("the controller could not start: {0}")]
+    System(#[from] std::io::Error),
+    /// `--require-all`, and not all came up.
+    #[error(
+        "{failed} host(s) did not come up and --require-all was given; mend them (see above), or drop --require-all"
+    )]
+    NotAllHosts {
+        /// How many did not.
+        failed: usize,
+    },
+    /// A rack without a pair of hosts says nothing.
+    #[error(
+        "only {left} host(s) of rack `{rack}` came up and a rack needs two; mend its hosts (see above), or leave the rack out of --racks and --hosts"
+    )]
+    RackTooSmall {
+        /// Which.
+        rack: String,
+        /// Hosts left.
+        left: usize,
+    },
+    /// Fewer than two hosts in all.
+    #[error("only {left} host(s) came up and a run needs two; mend the others (see above)")]
+    TooFewHosts {
+        /// Hosts left.
+        left: usize,
+    },
+    /// The user stopped it before anything was measured.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
+}
+
+/// Plans, launches, drives, collects, tears down and analyses one run. Whatever happens after the launch, the fleet is
+/// torn down and what was measured is kept.
+///
+/// # Errors
+/// [`RunError`] when nothing could be measured or kept.
+pub async fn run(
+    job: &Job,
+    listener: &mut dyn FnMut(u64, &RunEvent),
+) -> Result<Finished, RunError> {
+    let mut plan = ew_plan::plan(&job.scenario, &job.inventory, job.seed)?;
+    let mut manifest = manifest(job, &plan);
+    let recorder = RunWriter::create(&job.runs_dir, manifest.clone())?;
+    let mut journal = Journal::new(recorder, listener);
+    journal.emit(RunEvent::RunStarted {
+        inventory: job.inventory.clone(),
+        plan: plan.clone(),
+    });
+
+    let mut members = Members::new(
+        &job.inventory,
+        Arc::clone(&job.launcher),
+        job.options.clone(),
+    )?;
+    let driven = match launch(job, &mut plan, &mut members, &mut journal).await {
+        Ok(()) => Ok(drive(job, &plan, &mut members, &mut journal).await),
+        Err(error) => Err(error),
+    };
+    members.tear_down(TEAR_DOWN_LIMIT).await;
+
+    manifest.outcome = *driven.as_ref().unwrap_or(&Outcome::Failed);
+    manifest.plan_hash = ew_store::plan_hash(&plan);
+    journal.emit(RunEvent::RunFinished {
+        outcome: manifest.outcome,
+        unclean: std::mem::take(&mut members.unclean),
+    });
+    let dir = finish(journal, manifest)?;
+    driven?;
+    let analysis = ew_analyze::analyze(&ew_store::load(&dir)?);
+    ew_store::write_findings(&dir, &analysis.verdict)?;
+    let interrupted = analysis.run.outcome == Outcome::Interrupted;
+    Ok(Finished {
+        dir,
+        analysis,
+        interrupted,
+    })
+}
+
+fn manifest(job: &Job, plan: &Plan) -> RunManifest {
+    let started_unix_ns = clock::realtime_ns();
+    RunManifest {
+        format_version: ew_store::FORMAT_VERSION,
+        id: ew_store::make_run_id(started_unix_ns, &job.scenario.name),
+        version: job.options.build.clone(),
+        started_unix_ns,
+        finished_unix_ns: None,
+        fleet: job.launcher.name().to_owned(),
+        command: job.command.clone(),
+        scenario: job.scenario.clone(),
+        inventory: job.inventory.clone(),
+        seed: job.seed,
+        plan_hash: ew_store::plan_hash(plan),
+        outcome: Outcome::Unfinished,
+        controller_peak_bytes: None,
+        controller_cpu_ns: None,
+    }
+}
+
+async fn launch(
+    job: &Job,
+    plan: &mut Plan,
+    members: &mut Members,
+    journal: &mut Journal<'_>,
+) -> Result<(), RunError> {
+    let hosts: Vec<_> = job.inventory.host_ids().collect();
+    bring_up(members, &hosts, journal).await?;
+    check_enough(&job.inventory, members, job.options.require_all)?;
+    let alive = members.alive();
+    if alive.len() < hosts.len() {
+        *plan = plan_among(&job.scenario, &job.inventory, &alive, job.seed)?;
+        journal.emit(RunEvent::Replanned { plan: plan.clone() });
+        journal.warn(format!(
+            "{} of {} hosts did not come up; the run goes on with the others (--require-all refuses instead)",
+            hosts.len() - alive.len(),
+            hosts.len()
+        ));
+    }
+    Ok(())
+}
+
+async fn drive(
+    job: &Job,
+    plan: &Plan,
+    members: &mut Members,
+    journal: &mut Journal<'_>,
+) -> Outcome {
+    let mut all_measured = members.alive().len() == job.inventory.hosts.len();
+    let mut next_flow = ew_plan::plan::next_flow_id(plan);
+    for (number, stage) in plan.stages.iter().enumerate() {
+        let index = StageIndex(number as u32);
+        let later_ns = plan.stages[number + 1..]
+            .iter()
+            .map(Stage::planned_ns)
+            .sum();
+        let hosts_alive = members.alive().len() as u32;
+        journal.emit(RunEvent::StageStarted {
+            stage: index,
+            hosts_alive,
+        });
+        let mut driver = Driver {
+            job,
+            index,
+            stage,
+            later_ns,
+            members,
+            journal,
+        };
+        let (end, records) = driver.run_stage(&mut next_flow).await;
+        if end == BatchEnd::Interrupted {
+            journal.emit(RunEvent::Interrupted);
+            return Outcome::Interrupted;
+        }
+        journal.emit(RunEvent::StageFinished { stage: index });
+        all_measured &= every_cell_measured(&records);
+    }
+    all_measured &= members.down().is_empty();
+    if all_measured {
+        Outcome::Complete
+    } else {
+        Outcome::Partial
+    }
+}
+
+struct Driver<'a, 'j> {
+    job: &'a Job,
+    index: StageIndex,
+    stage: &'a Stage,
+    later_ns: u64,
+    members: &'a mut Members,
+    journal: &'a mut Journal<'j>,
+}
+
+impl Driver<'_, '_> {
+    async fn run_stage(&mut self, next_flow: &mut FlowId) -> (BatchEnd, Vec<FlowRecord>) {
+        let (end, mut records) = self.run_rounds(&self.stage.rounds, 0).await;
+        if end == BatchEnd::Interrupted || !repair::is_repairable(self.stage) {
+            return (end, records);
+        }
+        if every_cell_measured(&records) {
+            return (end, records);
+        }
+        if !repair::revive(self.members, self.journal).await {
+            return (BatchEnd::Interrupted, records);
+        }
+        let rounds = self.repair_rounds(&records, *next_flow);
+        next_flow.0 += rounds
+            .iter()
+            .map(|round| round.flows.len() as u32)
+            .sum::<u32>();
+        if rounds.is_empty() {
+            return (end, records);
+        }
+        let first_round = self.stage.rounds.len() as u32;
+        let (end, repaired) = self.run_rounds(&rounds, first_round).await;
+        records.extend(repaired);
+        (end, records)
+    }
+
+    fn repair_rounds(&self, records: &[FlowRecord], first_flow: FlowId) -> Vec<Round> {
+        let inventory = &self.job.inventory;
+        let isolated = matches!(
+            self.stage.pattern,
+            Pattern::Mesh {
+                mode: MeshMode::Isolated,
+                ..
+            }
+        );
+        let limits = (isolated && !inventory.racks.is_empty()).then(|| UplinkLimits {
+            inventory,
+            oversubscription: ew_plan::plan::assumed_oversubscription(&self.job.scenario.expect),
+        });
+        let opened_by = self
+            .stage
+            .rounds
+            .iter()
+            .flat_map(|round| &round.flows)
+            .next();
+        let opened_by = opened_by.map_or(End::Src, |flow| flow.opened_by);
+        repair::rounds(
+            records,
+            &self.members.alive(),
+            opened_by,
+            first_flow,
+            limits,
+        )
+    }
+
+    async fn run_rounds(
+        &mut self,
+        rounds: &[Round],
+        first_round: u32,
+    ) -> (BatchEnd, Vec<FlowRecord>) {
+        let batch = Batch {
+            index: self.index,
+            stage: self.stage,
+            rounds,
+            first_round,
+            tool_ports: self.job.options.tool_ports,
+        };
+        let mut run = BatchRun {
+            inventory: &self.job.inventory,
+            batch: &batch,
+            members: self.members,
+            journal: self.journal,
+            later_ns: self.later_ns,
+            records: Vec::new(),
+        };
+        let end = run.run().await;
+        (end, run.records)
+    }
+}
+
+/// Whether every (pair, sample) has a figure, repairs counted.
+fn every_cell_measured(records: &[FlowRecord]) -> bool {
+    let measured: std::collections::BTreeSet<_> = records
+        .iter()
+        .filter(|record| record.outcome == FlowOutcome::Measured)
+        .map(|record| (record.src, record.dst))
+        .collect();
+    records
+        .iter()
+        .all(|record| measured.contains(&(record.src, record.dst)))
+}
+
+fn finish(journal: Journal<'_>, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
+    let usage = ew_sys::process::usage();
+    manifest.finished_unix_ns = Some(clock::realtime_ns());
+    manifest.controller_peak_bytes = Some(usage.peak_rss_bytes);
+    manifest.controller_cpu_ns = Some(usage.cpu_ns);
+    journal.close()?.finish(manifest)
+}

@@ -1,0 +1,410 @@
+//! Drives one stage: clocks, orders ahead, one common start, then only listening until the last round is in.
+
+use crate::journal::Journal;
+use crate::member::Command;
+use crate::members::{Happening, Members, State};
+use crate::merge::{Place, Reports};
+use crate::orders::Batch;
+use ew_model::event::RunEvent;
+use ew_model::inventory::{HostId, Inventory};
+use ew_model::plan::RoundIndex;
+use ew_model::record::FlowRecord;
+use ew_proto::controller_session::ControllerEvent;
+use ew_proto::message::{RoundReport, StageOrder};
+use ew_sys::clock;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Clock estimates may take this long; who is slower keeps its last one, or is left out without one.
+const SYNC_LIMIT_NS: u64 = 3_000_000_000;
+/// Agents may take this long to accept a stage.
+const ACCEPT_LIMIT_NS: u64 = 5_000_000_000;
+/// From `Go` to the stage's start: the word must have reached everybody.
+const LEAD_NS: u64 = 150_000_000;
+/// Additional lead per host.
+const LEAD_PER_HOST_NS: u64 = 1_000_000;
+/// A round's reports may come this long after its window.
+const REPORT_LIMIT_NS: u64 = 3_000_000_000;
+/// Live rates at most this often.
+const PROGRESS_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// How a batch of rounds ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchEnd {
+    Done,
+    Interrupted,
+}
+
+/// A batch of rounds under way.
+pub(crate) struct BatchRun<'a, 'j> {
+    pub(crate) inventory: &'a Inventory,
+    pub(crate) batch: &'a Batch<'a>,
+    pub(crate) members: &'a mut Members,
+    pub(crate) journal: &'a mut Journal<'j>,
+    /// Planned time of everything after this batch.
+    pub(crate) later_ns: u64,
+    /// All records of the batch, missing ones included.
+    pub(crate) records: Vec<FlowRecord>,
+}
+
+impl BatchRun<'_, '_> {
+    /// Runs the batch to its end.
+    pub(crate) async fn run(&mut self) -> BatchEnd {
+        if self.sync_clocks().await == BatchEnd::Interrupted {
+            return BatchEnd::Interrupted;
+        }
+        let orders = self.batch.orders(&self.listeners());
+        let mut rounds = OpenRounds::new(self.batch, &orders);
+        if self.send_ahead(orders, &mut rounds).await == BatchEnd::Interrupted {
+            return BatchEnd::Interrupted;
+        }
+        let start_ns = self.start(&rounds);
+        match self.listen(start_ns, &mut rounds).await {
+            BatchEnd::Done => self.settle(&mut rounds).await,
+            BatchEnd::Interrupted => BatchEnd::Interrupted,
+        }
+    }
+
+    async fn sync_clocks(&mut self) -> BatchEnd {
+        let mut waiting: BTreeSet<HostId> = self.members.alive().into_iter().collect();
+        for id in &waiting {
+            self.members.tell(*id, Command::Sync);
+        }
+        let deadline_ns = clock::monotonic_ns() + SYNC_LIMIT_NS;
+        while !waiting.is_empty() {
+            match self.members.next(deadline_ns).await {
+                Happening::Agent(host, ControllerEvent::Synced(estimate)) => {
+                    waiting.remove(&host);
+                    self.journal.emit(RunEvent::ClockSynced {
+                        host,
+                        offset_ns: estimate.offset_ns,
+                        error_ns: estimate.error_ns,
+                    });
+                }
+                Happening::Interrupt => return BatchEnd::Interrupted,
+                Happening::Deadline => break,
+                other => {
+                    if let Some(lost) = self.note(other) {
+                        waiting.remove(&lost);
+                    }
+                }
+            }
+        }
+        BatchEnd::Done
+    }
+
+    async fn send_ahead(
+        &mut self,
+        orders: BTreeMap<HostId, StageOrder>,
+        rounds: &mut OpenRounds,
+    ) -> BatchEnd {
+        let mut waiting: BTreeSet<HostId> = orders.keys().copied().collect();
+        for (id, order) in orders {
+            self.members.tell(id, Command::Stage(order));
+        }
+        let deadline_ns = clock::monotonic_ns() + ACCEPT_LIMIT_NS;
+        while !waiting.is_empty() {
+            match self.members.next(deadline_ns).await {
+                Happening::Agent(host, ControllerEvent::StageAccepted { .. }) => {
+                    waiting.remove(&host);
+                }
+                Happening::Agent(host, ControllerEvent::StageRefused { reason, .. }) => {
+                    waiting.remove(&host);
+                    rounds.give_up(host, &reason);
+                }
+                Happening::Interrupt => return BatchEnd::Interrupted,
+                Happening::Deadline => {
+                    for host in &waiting {
+                        rounds.give_up(*host, "it did not accept the stage in time");
+                    }
+                    break;
+                }
+                other => {
+                    if let Some(lost) = self.note(other) {
+                        waiting.remove(&lost);
+                        rounds.give_up(lost, &self.why_down(lost));
+                    }
+                }
+            }
+        }
+        BatchEnd::Done
+    }
+
+    /// Says go to everybody, each in its own time; returns the start on the controller's clock.
+    fn start(&mut self, rounds: &OpenRounds) -> u64 {
+        let lead_ns = LEAD_NS + LEAD_PER_HOST_NS * rounds.hosts.len() as u64;
+        let start_ns = clock::monotonic_ns() + lead_ns;
+        for id in rounds
+            .hosts
+            .iter()
+            .filter(|id| !rounds.given_up.contains_key(id))
+        {
+            if let Some(estimate) = self.members.get(*id).and_then(|member| member.clock) {
+                let start_ns = estimate.to_agent_ns(start_ns);
+                self.members.tell(
+                    *id,
+                    Command::Go {
+                        stage: self.batch.index,
+                        start_ns,
+                    },
+                );
+            }
+        }
+        start_ns
+    }
+
+    async fn listen(&mut self, start_ns: u64, rounds: &mut OpenRounds) -> BatchEnd {
+        let mut rates = Rates::default();
+        self.close_finished(rounds, start_ns, false);
+        while !rounds.open.is_empty() {
+            let deadline_ns = self.deadline_ns(rounds, start_ns);
+            match self.members.next(deadline_ns).await {
+                Happening::Agent(host, ControllerEvent::RoundReport(report)) => {
+                    rounds.take(host, report);
+                }
+                Happening::Agent(host, ControllerEvent::StageDone { strangers, .. }) => {
+                    self.on_stage_done(rounds, host, strangers);
+                }
+                Happening::Agent(host, ControllerEvent::Alive { rx_bytes, .. }) => {
+                    self.show_progress(&mut rates, host, rx_bytes, start_ns);
+                }
+                Happening::Interrupt => return BatchEnd::Interrupted,
+                Happening::Deadline => {
+                    self.close_finished(rounds, start_ns, true);
+                }
+                other => {
+                    if let Some(lost) = self.note(other) {
+                        rounds.give_up(lost, &self.why_down(lost));
+                    }
+                }
+            }
+            self.close_finished(rounds, start_ns, false);
+        }
+        BatchEnd::Done
+    }
+
+    /// Agents that report rounds but not the stage's end are told to drop it, so that the next stage finds them free.
+    async fn settle(&mut self, rounds: &mut OpenRounds) -> BatchEnd {
+        let deadline_ns = clock::monotonic_ns() + REPORT_LIMIT_NS;
+        while !rounds.unfinished().is_empty() {
+            match self.members.next(deadline_ns).await {
+                Happening::Agent(host, ControllerEvent::StageDone { strangers, .. }) => {
+                    self.on_stage_done(rounds, host, strangers);
+                }
+                Happening::Interrupt => return BatchEnd::Interrupted,
+                Happening::Deadline => break,
+                other => {
+                    if let Some(lost) = self.note(other) {
+                        rounds.give_up(lost, &self.why_down(lost));
+                    }
+                }
+            }
+        }
+        for host in rounds.unfinished() {
+            self.members.tell(host, Command::Abort);
+        }
+        BatchEnd::Done
+    }
+
+    fn on_stage_done(&mut self, rounds: &mut OpenRounds, host: HostId, strangers: u64) {
+        rounds.done.insert(host);
+        if strangers > 0 {
+            self.journal.emit(RunEvent::Strangers {
+                host,
+                count: strangers,
+            });
+        }
+    }
+
+    /// The first open round's last chance.
+    fn deadline_ns(&self, rounds: &OpenRounds, start_ns: u64) -> u64 {
+        let first = rounds.open.keys().next().copied().unwrap_or_default();
+        start_ns + self.batch.window_end_ns(first) + REPORT_LIMIT_NS
+    }
+
+    /// Emits the rounds that are complete, in order; with `overdue`, also the first one whose time is up.
+    fn close_finished(&mut self, rounds: &mut OpenRounds, start_ns: u64, overdue: bool) {
+        let mut overdue = overdue && clock::monotonic_ns() >= self.deadline_ns(rounds, start_ns);
+        while let Some(entry) = rounds.open.first_entry() {
+            if !entry.get().waiting.is_empty() && !overdue {
+                return;
+            }
+            overdue = false;
+            let (position, round) = entry.remove_entry();
+            let records = self.records_of(position, round, &rounds.given_up);
+            self.records.extend(records.iter().cloned());
+            self.journal.emit(RunEvent::RoundFinished {
+                stage: self.batch.index,
+                round: self.batch.round_index(position),
+                records,
+            });
+        }
+    }
+
+    fn records_of(
+        &self,
+        position: usize,
+        mut round: OpenRound,
+        given_up: &BTreeMap<HostId, String>,
+    ) -> Vec<FlowRecord> {
+        let planned = &self.batch.rounds[position];
+        let place = Place {
+            stage: self.batch.index,
+            round: self.batch.round_index(position),
+            sample: planned.sample,
+        };
+        let names = |id: HostId| self.inventory.name(id).to_owned();
+        let why_silent = |id: HostId| match (given_up.get(&id), round.waiting.contains(&id)) {
+            (Some(reason), _) => reason.clone(),
+            (None, true) => "no report in time".to_owned(),
+            (None, false) => self.why_down(id),
+        };
+        planned
+            .flows
+            .iter()
+            .map(|flow| round.reports.record(&place, flow, &names, &why_silent))
+            .collect()
+    }
+
+    fn why_down(&self, id: HostId) -> String {
+        match self.members.get(id).map(|member| &member.state) {
+            Some(State::Down { message }) => format!("lost: {message}"),
+            Some(State::Up { .. } | State::Launching) | None => "it took no part".into(),
+        }
+    }
+
+    /// Handles what matters at any time; returns a host that was lost.
+    fn note(&mut self, happening: Happening) -> Option<HostId> {
+        match happening {
+            Happening::Agent(host, ControllerEvent::Lost { reason: message })
+            | Happening::LaunchFailed { host, message } => {
+                self.journal.emit(RunEvent::HostLost { host, message });
+                Some(host)
+            }
+            Happening::Agent(host, ControllerEvent::Sample(sample)) => {
+                self.journal.emit(RunEvent::HostSampled { host, sample });
+                None
+            }
+            Happening::Agent(host, ControllerEvent::Fault { message }) => {
+                let name = self.inventory.name(host);
+                self.journal.warn(format!("{name}: {message}"));
+                None
+            }
+            Happening::Agent(..)
+            | Happening::Ended { .. }
+            | Happening::Interrupt
+            | Happening::Deadline => None,
+        }
+    }
+
+    fn listeners(&self) -> BTreeMap<HostId, std::net::SocketAddr> {
+        let with_clock = |id: &HostId| self.members.get(*id).is_some_and(|m| m.clock.is_some());
+        let alive = self.members.alive().into_iter().filter(with_clock);
+        alive
+            .filter_map(|id| Some((id, self.members.data_address(id)?)))
+            .collect()
+    }
+
+    fn show_progress(&mut self, rates: &mut Rates, host: HostId, rx_bytes: u64, start_ns: u64) {
+        let now_ns = clock::monotonic_ns();
+        let Some(bits_per_sec) = rates.update(host, rx_bytes, now_ns) else {
+            return;
+        };
+        let last = self.batch.rounds.len().saturating_sub(1);
+        let end_ns = start_ns + self.batch.window_end_ns(last);
+        self.journal.emit(RunEvent::Progress {
+            bits_per_sec,
+            hosts_alive: self.members.alive().len() as u32,
+            left_ns: end_ns.saturating_sub(now_ns) + self.later_ns,
+        });
+    }
+}
+
+/// Rounds whose reports are not all in, by position in the batch.
+struct OpenRounds {
+    open: BTreeMap<usize, OpenRound>,
+    hosts: BTreeSet<HostId>,
+    done: BTreeSet<HostId>,
+    given_up: BTreeMap<HostId, String>,
+    first_round: u32,
+}
+
+#[derive(Default)]
+struct OpenRound {
+    waiting: BTreeSet<HostId>,
+    reports: Reports,
+}
+
+impl OpenRounds {
+    fn new(batch: &Batch<'_>, orders: &BTreeMap<HostId, StageOrder>) -> Self {
+        let mut open: BTreeMap<usize, OpenRound> = (0..batch.rounds.len())
+            .map(|position| (position, OpenRound::default()))
+            .collect();
+        for (host, order) in orders {
+            for round in &order.rounds {
+                let position = (round.round.0 - batch.first_round) as usize;
+                open.entry(position).or_default().waiting.insert(*host);
+            }
+        }
+        Self {
+            open,
+            hosts: orders.keys().copied().collect(),
+            done: BTreeSet::new(),
+            given_up: BTreeMap::new(),
+            first_round: batch.first_round,
+        }
+    }
+
+    /// Hosts that were started and have neither finished the stage nor gone.
+    fn unfinished(&self) -> Vec<HostId> {
+        let over = |id: &HostId| self.done.contains(id) || self.given_up.contains_key(id);
+        self.hosts.iter().copied().filter(|id| !over(id)).collect()
+    }
+
+    fn take(&mut self, host: HostId, report: RoundReport) {
+        let RoundIndex(number) = report.round;
+        let Some(position) = number.checked_sub(self.first_round) else {
+            return;
+        };
+        if let Some(round) = self.open.get_mut(&(position as usize))
+            && round.waiting.remove(&host)
+        {
+            for flow in report.flows {
+                round.reports.add(host, flow);
+            }
+        }
+    }
+
+    fn give_up(&mut self, host: HostId, reason: &str) {
+        self.given_up
+            .entry(host)
+            .or_insert_with(|| reason.to_owned());
+        for round in self.open.values_mut() {
+            round.waiting.remove(&host);
+        }
+    }
+}
+
+/// Live rate from the agents' running totals.
+#[derive(Default)]
+struct Rates {
+    last: BTreeMap<HostId, (u64, u64)>,
+    bits_per_sec: BTreeMap<HostId, f64>,
+    shown_ns: u64,
+}
+
+impl Rates {
+    /// The fleet's rate, when it is time to show it again.
+    fn update(&mut self, host: HostId, rx_bytes: u64, now_ns: u64) -> Option<f64> {
+        if let Some((bytes, at_ns)) = self.last.insert(host, (rx_bytes, now_ns))
+            && now_ns > at_ns
+        {
+            let rate = rx_bytes.saturating_sub(bytes) as f64 * 8e9 / (now_ns - at_ns) as f64;
+            self.bits_per_sec.insert(host, rate);
+        }
+        if now_ns.saturating_sub(self.shown_ns) < PROGRESS_INTERVAL_NS {
+            return None;
+        }
+        self.shown_ns = now_ns;
+        Some(self.bits_per_sec.values().sum())
+    }
+}
