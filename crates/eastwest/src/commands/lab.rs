@@ -79,10 +79,15 @@ fn up(file: &PathBuf) -> Outcome {
     let spec = LabSpec::parse(&text, &file.display().to_string()).map_err(Failure::usage)?;
     let status = ew_lab::up(&spec, &KeeperCommand::current_exe()).map_err(Failure::failed)?;
     print(&status);
-    let dir = status.dir.display();
-    output::say(&format!(
-        "try: eastwest run --fleet lab\n or: eastwest lab exec controller -- eastwest run --ssh-config {dir}/ssh_config --racks '@r*'"
-    ));
+    output::say("try: eastwest run --fleet lab");
+    if spec.sshd {
+        let dir = status.dir.display();
+        let racks: Vec<_> = spec.racks.iter().map(|r| format!("@{}", r.name)).collect();
+        output::say(&format!(
+            " or: eastwest lab exec controller -- eastwest run --ssh-config {dir}/ssh_config --racks '{}'",
+            racks.join(",")
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
