@@ -15,6 +15,8 @@ use std::thread;
 
 /// How long before its connect time a round is handed to the engine: time to make threads and buffers.
 const HAND_OVER_NS: u64 = 20_000_000;
+/// At most this much of a gap is left for the previous round to drain.
+const MAX_DRAIN_NS: u64 = 40_000_000;
 /// Part of the window per interval record.
 const INTERVAL_NS: u64 = 100_000_000;
 /// A cancelled stage is noticed within this.
@@ -72,13 +74,19 @@ fn spec(order: &StageOrder, round: &RoundOrder, stage_start_ns: u64) -> RoundSpe
         stage: order.stage,
         round: round.round,
         workload: order.workload.clone(),
-        connect_at_ns: start_ns.saturating_sub(order.gap_ns),
+        connect_at_ns: start_ns.saturating_sub(order.gap_ns - drain_ns(order.gap_ns)),
         start_ns,
         window_start_ns: start_ns + order.warm_up_ns,
         window_ns: order.duration_ns,
         interval_ns: INTERVAL_NS,
         flows: round.flows.clone(),
     }
+}
+
+/// The previous round's last segments are still on their way when the gap begins; a connection attempt would be lost
+/// among them.
+fn drain_ns(gap_ns: u64) -> u64 {
+    (gap_ns / 4).min(MAX_DRAIN_NS)
 }
 
 fn run_round(tool: Tool, spec: RoundSpec, host: &Host, cancelled: &Arc<AtomicBool>) {

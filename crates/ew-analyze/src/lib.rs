@@ -100,8 +100,8 @@ fn warnings(run: &Run) -> Vec<String> {
     for (host, reason) in &run.unclean {
         warnings.push(format!("{host} could not be proved clean: {reason}"));
     }
-    for name in &run.plan.dropped_tests {
-        warnings.push(format!("test `{name}` was left out for the time budget"));
+    for test in &run.plan.dropped_tests {
+        warnings.push(format!("left out: {test}"));
     }
     warnings
 }

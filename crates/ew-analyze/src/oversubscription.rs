@@ -12,7 +12,7 @@ use crate::ramp::{self, RampPoint};
 use crate::solo::{Solo, rack_pair};
 use crate::stats::{median, median_estimate, quantile, ratio_estimate, scaled};
 use ew_model::analysis::{Estimate, RackPairAnalysis};
-use ew_model::scenario::{Pattern, Pick, RackScope, Senders};
+use ew_model::scenario::{MeshMode, Pattern, Pick, RackScope, Senders};
 use ew_model::{HostId, Inventory, RackId};
 use ew_plan::expectation::max_min;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +70,18 @@ enum StageKind {
     All,
     Bisection,
     Mesh,
-    Shared,
+    LoadedMesh,
+    RandomPicks,
+}
+
+impl StageKind {
+    /// The share of what the hosts could do below which the path counts as limiting.
+    fn limited_below(self) -> f64 {
+        match self {
+            Self::EachPair | Self::All | Self::Bisection | Self::Mesh => LIMITED_BELOW,
+            Self::LoadedMesh | Self::RandomPicks => LIMITED_BELOW_SHARED,
+        }
+    }
 }
 
 /// Rates of pairs that had the path between their racks to themselves.
@@ -126,7 +137,7 @@ fn stage_kind(stage: &StageView<'_>) -> Option<StageKind> {
         Pattern::CrossRack {
             pick: Pick::Random { .. },
             ..
-        } => Some(StageKind::Shared),
+        } => Some(StageKind::RandomPicks),
         Pattern::CrossRack {
             scope: RackScope::EachPair,
             ..
@@ -136,7 +147,14 @@ fn stage_kind(stage: &StageView<'_>) -> Option<StageKind> {
             ..
         } => Some(StageKind::All),
         Pattern::Bisection => Some(StageKind::Bisection),
-        Pattern::Mesh { .. } => Some(StageKind::Mesh),
+        Pattern::Mesh {
+            mode: MeshMode::Isolated,
+            ..
+        } => Some(StageKind::Mesh),
+        Pattern::Mesh {
+            mode: MeshMode::Loaded { .. },
+            ..
+        } => Some(StageKind::LoadedMesh),
         Pattern::Pair | Pattern::Permutation | Pattern::Incast { .. } | Pattern::Outcast { .. } => {
             None
         }
@@ -440,11 +458,7 @@ impl Judge<'_> {
             );
             return;
         };
-        let threshold = if kind == StageKind::Shared {
-            LIMITED_BELOW_SHARED
-        } else {
-            LIMITED_BELOW
-        };
+        let threshold = kind.limited_below();
         if share < threshold {
             let slowed: Vec<f64> = rounds
                 .iter()

@@ -11,10 +11,10 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Pause after a refused or failed attempt.
-const RETRY_PAUSE_NS: u64 = 20_000_000;
+const RETRY_PAUSE_NS: u64 = 10_000_000;
 /// The first attempt's time. Later ones double it: a lost SYN is repeated sooner than the kernel would, and a path
 /// with a long round trip still gets its time.
-const FIRST_ATTEMPT_NS: u64 = 200_000_000;
+const FIRST_ATTEMPT_NS: u64 = 40_000_000;
 const LONGEST_ATTEMPT_NS: u64 = 10_000_000_000;
 /// How often a wait looks whether it was cut short.
 const SLICE: Duration = Duration::from_millis(50);

@@ -36,6 +36,14 @@ pub(crate) struct RoundShared {
     pub(crate) running: AtomicUsize,
 }
 
+impl RoundShared {
+    /// A connection that needs a second try may come late, as long as half of the warm-up is left to it: its lateness
+    /// is in its start skew.
+    fn connect_by_ns(&self) -> u64 {
+        self.start_ns + self.window_ns.start.saturating_sub(self.start_ns) / 2
+    }
+}
+
 /// One stream as the supervisor sees it.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -197,6 +205,9 @@ fn run(stream: &Stream, shared: &RoundShared, source: Source, mut driver: Box<dy
         Err(error) => return stream.fail(error),
     };
     ew_sys::thread::use_exact_timers();
+    if stream.role == Role::Send {
+        ew_sys::thread::schedule_first();
+    }
     if shared.cancel.sleep_until(shared.start_ns).is_err() {
         return;
     }
@@ -228,7 +239,7 @@ fn open(stream: &Stream, shared: &RoundShared) -> Result<TcpStream, String> {
         source: shared.address,
         peer: stream.peer,
         hello: hello.encode(&shared.token),
-        deadline_ns: shared.start_ns,
+        deadline_ns: shared.connect_by_ns(),
         cancel: &shared.cancel,
     }
     .run()

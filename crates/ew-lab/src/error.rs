@@ -32,7 +32,7 @@ pub enum LabError {
     },
     /// A lab of this name runs already.
     #[error(
-        "a lab named `{name}` is up already; end it with `eastwest lab down {name}`, or give the new one another name"
+        "a lab named `{name}` is up already; end it with `eastwest lab down --lab {name}`, or give the new one another name"
     )]
     AlreadyUp {
         /// The name asked for.

@@ -27,7 +27,7 @@ pub struct Plan {
     pub expect: Expect,
     /// In order of execution.
     pub stages: Vec<Stage>,
-    /// Tests left out for the time budget, by name.
+    /// Tests left out, each as `NAME: reason`.
     pub dropped_tests: Vec<String>,
 }
 

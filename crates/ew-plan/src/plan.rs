@@ -5,7 +5,7 @@ use crate::pattern::{Draft, Impossible, Relation, Site, drafts, most_relations};
 use crate::schedule::draw::Draw;
 use ew_model::Inventory;
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage};
-use ew_model::scenario::{Direction, Pattern, Scenario, Test};
+use ew_model::scenario::{Direction, Pattern, Scenario, Test, Tool};
 use ew_model::units::format_duration_ns;
 use thiserror::Error;
 
@@ -18,6 +18,9 @@ pub const MAX_PLANNED_NS: u64 = 30 * 86_400 * 1_000_000_000;
 /// What an uplink is taken to be, to one, where a mesh spares it and nothing was stated. Leaf switches of real
 /// clusters are rarely worse; a milder network only costs some rounds.
 pub const ASSUMED_OVERSUBSCRIPTION: f64 = 4.0;
+
+/// Least pause between rounds of an external tool.
+const TOOL_GAP_NS: u64 = 1_000_000_000;
 
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -100,36 +103,15 @@ pub enum PlanError {
     },
 }
 
-/// A test that is not in the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DroppedTest {
-    /// Its name.
-    pub name: String,
-    /// Why, in words, with the remedy.
-    pub reason: String,
-}
-
 /// Spells out a scenario. Pure: same scenario, inventory and seed give the same plan; each test draws from a stream of
 /// its own, so that editing one changes no other.
 ///
 /// Optional tests are dropped, the last one first, while the estimate exceeds the scenario's time budget. A test that
-/// only the racks stand against is dropped too when other tests remain; [`Plan::dropped_tests`] names them.
+/// only the racks stand against is dropped too when other tests remain; [`Plan::dropped_tests`] names them with the reason.
 ///
 /// # Errors
 /// [`PlanError`] when a test does not fit the inventory or the plan would be too large.
 pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Plan, PlanError> {
-    plan_explained(scenario, inventory, seed).map(|(plan, _)| plan)
-}
-
-/// Like [`plan`], with the reason for each dropped test.
-///
-/// # Errors
-/// As [`plan`].
-pub fn plan_explained(
-    scenario: &Scenario,
-    inventory: &Inventory,
-    seed: u64,
-) -> Result<(Plan, Vec<DroppedTest>), PlanError> {
     let mut draft = lay_out(scenario, inventory, seed)?;
     fit_time_budget(&mut draft, scenario.time_budget_ns);
     let mut stages: Vec<Stage> = draft.stages.into_iter().map(|(_, stage)| stage).collect();
@@ -137,15 +119,13 @@ pub fn plan_explained(
     check_time(&stages)?;
     // Named in the scenario's order.
     draft.dropped.sort_by_key(|(index, _)| *index);
-    let dropped: Vec<DroppedTest> = draft.dropped.into_iter().map(|(_, test)| test).collect();
-    let plan = Plan {
+    Ok(Plan {
         scenario: scenario.name.clone(),
         seed,
         expect: scenario.expect,
         stages,
-        dropped_tests: dropped.iter().map(|test| test.name.clone()).collect(),
-    };
-    Ok((plan, dropped))
+        dropped_tests: draft.dropped.into_iter().map(|(_, why)| why).collect(),
+    })
 }
 
 /// The number after the plan's last flow: where repair rounds go on counting.
@@ -170,11 +150,11 @@ pub fn assumed_oversubscription(expect: &ew_model::scenario::Expect) -> f64 {
     expect.oversubscription.unwrap_or(ASSUMED_OVERSUBSCRIPTION)
 }
 
-/// Stages and dropped tests with the test's index in the scenario.
+/// Stages and dropped tests (`NAME: reason`) with the test's index in the scenario.
 struct Layout {
     stages: Vec<(usize, Stage)>,
     optional: Vec<bool>,
-    dropped: Vec<(usize, DroppedTest)>,
+    dropped: Vec<(usize, String)>,
 }
 
 fn lay_out(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layout, PlanError> {
@@ -201,13 +181,8 @@ fn lay_out(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layo
         if !may_be_dropped(&error, test) {
             return Err(error);
         }
-        layout.dropped.push((
-            index,
-            DroppedTest {
-                name: test.name.clone(),
-                reason: error.to_string(),
-            },
-        ));
+        let why = format!("{}: {error}", test.name);
+        layout.dropped.push((index, why));
         refused = refused.or(Some(error));
     }
     match refused {
@@ -250,15 +225,46 @@ fn lay_out_test(
     }
     let drafts = drafts(&test.pattern, &site, &mut Draw::new(seed, &test.name))
         .map_err(|reason| impossible(reason, test))?;
+    let Timing {
+        duration_ns,
+        warm_up_ns,
+        gap_ns,
+    } = Timing::of(test);
     Ok(Stage {
         name: test.name.clone(),
         pattern: test.pattern.clone(),
         workload: test.workload.clone(),
-        duration_ns: test.duration_ns,
-        warm_up_ns: test.warm_up_ns,
-        gap_ns: test.gap_ns,
+        duration_ns,
+        warm_up_ns,
+        gap_ns,
         rounds: drafts.iter().map(|draft| round(draft, direction)).collect(),
     })
+}
+
+/// A round's parts as they will really be.
+struct Timing {
+    duration_ns: u64,
+    warm_up_ns: u64,
+    gap_ns: u64,
+}
+
+impl Timing {
+    /// iperf3 knows whole seconds only, and needs time to start its servers and to exchange results.
+    fn of(test: &Test) -> Self {
+        let whole_seconds = |ns: u64| ns.div_ceil(1_000_000_000) * 1_000_000_000;
+        match test.workload.tool {
+            Tool::Engine => Self {
+                duration_ns: test.duration_ns,
+                warm_up_ns: test.warm_up_ns,
+                gap_ns: test.gap_ns,
+            },
+            Tool::Iperf3 => Self {
+                duration_ns: whole_seconds(test.duration_ns),
+                warm_up_ns: whole_seconds(test.warm_up_ns),
+                gap_ns: test.gap_ns.max(TOOL_GAP_NS),
+            },
+        }
+    }
 }
 
 /// A mesh runs every ordered pair anyway; both directions of each would measure every cell twice.
@@ -337,14 +343,14 @@ fn fit_time_budget(layout: &mut Layout, budget_ns: Option<u64>) {
             return;
         };
         let (index, stage) = layout.stages.remove(at);
-        let reason = format!(
-            "with it ({}) the run would take {}, above the time budget of {}; raise it with --time-budget",
+        let why = format!(
+            "{}: with it ({}) the run would take {}, above the time budget of {}; raise it with --time-budget",
+            stage.name,
             format_duration_ns(planned_ns(&stage)),
             format_duration_ns(total_ns),
             format_duration_ns(budget_ns)
         );
-        let name = stage.name;
-        layout.dropped.push((index, DroppedTest { name, reason }));
+        layout.dropped.push((index, why));
     }
 }
 

@@ -1,9 +1,10 @@
 //! The report for a pull request or a ticket: verdict, findings, rack table, stages.
 
 use crate::text::{
-    absences, alike, fact_list, host_table, missing_by_reason, notable, rack_table, stage_table,
+    absences, alike, fact_list, host_table, missing_by_reason, notable, rack_table, stage_notes,
+    stage_table,
 };
-use crate::words::{cause, one_line, percent, quantity, severity, status};
+use crate::words::{cause, code_spans, one_line, percent, quantity, severity, status};
 use ew_model::Analysis;
 use ew_model::finding::Finding;
 
@@ -14,8 +15,8 @@ pub(crate) fn render(analysis: &Analysis) -> String {
     let verdict = &analysis.verdict;
     let mut out = format!(
         "## {}\n\n**{}** · run `{}`\n",
-        escaped(&verdict.sentence),
-        status(verdict.status),
+        prose(&verdict.sentence),
+        status(analysis),
         one_line(&analysis.run.id).replace('`', "'"),
     );
     out.push_str(&findings(&verdict.findings));
@@ -23,6 +24,13 @@ pub(crate) fn render(analysis: &Analysis) -> String {
     section(&mut out, "Rack to rack", &header, &rows, 2);
     let (header, rows) = stage_table(analysis);
     section(&mut out, "Stages", &header, &rows, 1);
+    let notes = stage_notes(analysis);
+    if !notes.is_empty() {
+        out.push('\n');
+    }
+    for note in notes {
+        out.push_str(&format!("- {}\n", escaped(&note)));
+    }
     let listed = notable(analysis);
     let (header, rows) = host_table(analysis, &listed);
     section(&mut out, "Hosts", &header, &rows, 3);
@@ -37,10 +45,14 @@ pub(crate) fn render(analysis: &Analysis) -> String {
     );
     out.push_str("\n<details><summary>Run</summary>\n\n");
     for (name, value) in fact_list(analysis) {
-        out.push_str(&format!("- {name}: {}\n", escaped(&value)));
+        let value = match name {
+            "command" | "repeat" if !value.contains('`') => format!("`{value}`"),
+            _ => escaped(&value),
+        };
+        out.push_str(&format!("- {name}: {value}\n"));
     }
     for warning in &analysis.warnings {
-        out.push_str(&format!("- warning: {}\n", escaped(warning)));
+        out.push_str(&format!("- warning: {}\n", prose(warning)));
     }
     out.push_str("\n</details>\n");
     out
@@ -67,7 +79,7 @@ fn one_finding(number: usize, finding: &Finding) -> String {
     let mut out = format!(
         "{number}. **{}**: {}\n",
         severity(finding.severity),
-        escaped(&finding.sentence)
+        prose(&finding.sentence)
     );
     let mut figures = Vec::new();
     if let Some(measured) = &finding.measured {
@@ -82,12 +94,12 @@ fn one_finding(number: usize, finding: &Finding) -> String {
     for evidence in &finding.evidence {
         out.push_str(&format!(
             "   - {} ({})\n",
-            escaped(&evidence.text),
-            escaped(&evidence.source)
+            prose(&evidence.text),
+            prose(&evidence.source)
         ));
     }
     if !finding.hint.is_empty() {
-        out.push_str(&format!("   - hint: {}\n", escaped(&finding.hint)));
+        out.push_str(&format!("   - hint: {}\n", prose(&finding.hint)));
     }
     out
 }
@@ -120,10 +132,25 @@ fn list(out: &mut String, title: &str, lines: &[String]) {
     }
 }
 
+/// One line in which nothing is markup but code between backquotes.
+fn prose(text: &str) -> String {
+    code_spans(&one_line(text))
+        .into_iter()
+        .map(|(is_code, piece)| match is_code {
+            true => format!("`{piece}`"),
+            false => escaped_line(piece),
+        })
+        .collect()
+}
+
 /// One line in which nothing is markup: CommonMark's backslash escapes, and entities for what begins HTML.
 fn escaped(text: &str) -> String {
+    escaped_line(&one_line(text))
+}
+
+fn escaped_line(line: &str) -> String {
     let mut out = String::new();
-    for c in one_line(text).chars() {
+    for c in line.chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -147,6 +174,10 @@ mod tests {
         assert_eq!(
             escaped("a|b <i>*c*</i>\nd"),
             "a\\|b &lt;i&gt;\\*c\\*&lt;/i&gt; d"
+        );
+        assert_eq!(
+            prose("`tc -s` *a* <b> ` c"),
+            "`tc -s` \\*a\\* &lt;b&gt; \\` c"
         );
     }
 }

@@ -31,13 +31,8 @@ pub fn dry_run(
         .collect();
     rows.push(total(plan, stage_bytes));
     out.push_str(&table(&header, &rows, 3, width));
-    if !plan.dropped_tests.is_empty() {
-        let names: Vec<String> = plan.dropped_tests.iter().map(|n| one_line(n)).collect();
-        out.push_str(&wrap(
-            &format!("left out to keep the time budget: {}", names.join(", ")),
-            width,
-            "",
-        ));
+    for test in &plan.dropped_tests {
+        out.push_str(&wrap(&one_line(test), width, "left out: "));
     }
     out
 }

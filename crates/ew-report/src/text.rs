@@ -3,8 +3,8 @@
 use crate::TextStyle;
 use crate::table::{table, wrap};
 use crate::words::{
-    MISSING, cause, count, duration, estimated_rate, fine_percent, host_name, host_state, one_line,
-    or_missing, outcome, percent, plural, quantity, rack_name, rack_of, rate, ratio_with_interval,
+    MISSING, cause, count, duration, estimated_rate, fine_percent, host_name, host_state, knee,
+    one_line, or_missing, outcome, percent, plural, quantity, rack_name, rack_of, rate, ratio_with_interval,
     severity, status, utc,
 };
 use ew_model::Analysis;
@@ -22,6 +22,19 @@ const FINDINGS_LISTED: usize = 25;
 const RACK_PAIRS_LISTED: usize = 40;
 /// Up to this many reasons for missing pairs are listed.
 const REASONS_LISTED: usize = 10;
+/// The stage table's columns, what matters first.
+const STAGE_COLUMNS: [&str; 10] = [
+    "stage",
+    "of expected",
+    "aggregate",
+    "per flow",
+    "rtt",
+    "rounds",
+    "flows",
+    "missing",
+    "retrans",
+    "skew p99",
+];
 /// A host whose rate is off its peers' by more than this is listed among many.
 const NOTABLE_EFFECT: f64 = 0.05;
 
@@ -141,7 +154,7 @@ pub(crate) fn rack_table(analysis: &Analysis) -> (Vec<&'static str>, Vec<Vec<Str
                 estimated_rate(pair.across_bits_per_sec),
                 oversubscription(pair),
                 rate(pair.uplink_bits_per_sec),
-                or_missing(pair.knee_senders, |k| format!("{k:.1} senders")),
+                or_missing(pair.knee_senders, knee),
             ]
         })
         .collect();
@@ -158,21 +171,66 @@ pub(crate) fn oversubscription(pair: &RackPairAnalysis) -> String {
     }
 }
 
-/// The stage table's header and rows, for text and Markdown.
+/// The stage table's header and rows, for all views. Columns that would be empty all the way down are left out.
 pub(crate) fn stage_table(analysis: &Analysis) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let header = vec![
-        "stage",
-        "rounds",
-        "flows",
-        "missing",
-        "aggregate",
-        "per flow",
-        "of expected",
-        "retrans",
-        "skew p99",
-    ];
-    let rows = analysis.stages.iter().map(stage_row).collect();
+    let has_round_trips = analysis.stages.iter().any(|s| s.rtt_ns.is_some());
+    let has_missing = analysis.stages.iter().any(|s| s.missing > 0);
+    let shown = |name: &&'static str| match *name {
+        "rtt" => has_round_trips,
+        "missing" => has_missing,
+        _ => true,
+    };
+    let header = STAGE_COLUMNS.into_iter().filter(shown).collect();
+    let rows = analysis
+        .stages
+        .iter()
+        .map(|stage| {
+            STAGE_COLUMNS
+                .into_iter()
+                .filter(shown)
+                .map(|column| stage_value(stage, column))
+                .collect()
+        })
+        .collect();
     (header, rows)
+}
+
+/// What the stage table's figures do not say by themselves, for all views.
+pub(crate) fn stage_notes(analysis: &Analysis) -> Vec<String> {
+    let mut notes = Vec::new();
+    for stage in &analysis.stages {
+        if let Some((least, median, greatest)) = stage.rtt_ns {
+            notes.push(format!(
+                "{}: round trips from {} to {} over pairs, median {}.",
+                one_line(&stage.name),
+                format_duration_ns(least),
+                format_duration_ns(greatest),
+                format_duration_ns(median)
+            ));
+        }
+        if let Some(collisions) = stage.random_collisions {
+            notes.push(format!(
+                "{}: stock iperf3 would have refused {} because the drawn server port was taken.",
+                one_line(&stage.name),
+                plural(collisions as usize, "draw")
+            ));
+        }
+    }
+    let has_more = |s: &StageAnalysis| s.of_expected.is_some_and(|share| share > 1.0005);
+    if analysis.stages.iter().any(has_more) {
+        notes.push(
+            "More than 100 % of expected: a short window can give back what buffers held before it."
+                .into(),
+        );
+    }
+    if analysis.stages.iter().any(|s| s.retransmits > Some(0)) {
+        notes.push(
+            "Retransmits are a count of segments: drops are how TCP finds the rate of a full queue, so they are no \
+             fault by themselves."
+                .into(),
+        );
+    }
+    notes
 }
 
 /// The run's facts as name and value, for all views.
@@ -208,14 +266,7 @@ pub(crate) fn fact_list(analysis: &Analysis) -> Vec<(&'static str, String)> {
         ("scenario", one_line(&run.scenario.name)),
         ("seed", run.seed.to_string()),
         ("plan", one_line(&run.plan_hash)),
-        (
-            "host rate",
-            format!(
-                "{} ({})",
-                rate(basis.nic_bits_per_sec),
-                one_line(&basis.nic_source)
-            ),
-        ),
+        ("healthy host", healthy_host(analysis)),
         (
             "efficiency",
             format!(
@@ -243,9 +294,70 @@ pub(crate) fn fact_list(analysis: &Analysis) -> Vec<(&'static str, String)> {
                 or_missing(run.controller_peak_bytes, format_bytes)
             ),
         ),
+        ("kernels", kernels(analysis)),
         ("eastwest", one_line(&run.version)),
         ("command", one_line(&run.command.join(" "))),
+        ("repeat", repeat(analysis)),
     ]
+}
+
+/// What rates were held against: the line rate taken and the payload it can carry.
+fn healthy_host(analysis: &Analysis) -> String {
+    let basis = &analysis.basis;
+    format!(
+        "line rate taken {} ({}), payload ceiling {}",
+        rate(basis.nic_bits_per_sec),
+        one_line(&basis.nic_source),
+        rate(payload_ceiling(analysis)),
+    )
+}
+
+/// Payload that the line rate taken for a healthy host can carry, bits per second: line rate times efficiency.
+pub(crate) fn payload_ceiling(analysis: &Analysis) -> Option<f64> {
+    let ceiling = analysis.basis.nic_bits_per_sec? * analysis.basis.efficiency;
+    (ceiling.is_finite() && ceiling > 0.0).then_some(ceiling)
+}
+
+/// Kernel releases with their hosts, most first: `6.12.0 (7 hosts), 6.1.0 (1 host)`.
+fn kernels(analysis: &Analysis) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for kernel in analysis.hosts.iter().filter_map(|h| h.kernel.as_deref()) {
+        *counts.entry(kernel).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, hosts)| Reverse(*hosts));
+    let parts: Vec<String> = counts
+        .iter()
+        .map(|(kernel, hosts)| format!("{} ({})", one_line(kernel), plural(*hosts, "host")))
+        .collect();
+    or_missing((!parts.is_empty()).then_some(parts), |p| p.join(", "))
+}
+
+/// The command that draws the same plan again: the program's name without its path, and the seed.
+fn repeat(analysis: &Analysis) -> String {
+    let run = &analysis.run;
+    let Some((program, arguments)) = run.command.split_first() else {
+        return MISSING.into();
+    };
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let mut words = vec![quoted(name)];
+    words.extend(arguments.iter().map(|word| quoted(word)));
+    let has_seed = |word: &String| word == "--seed" || word.starts_with("--seed=");
+    if !arguments.iter().any(has_seed) {
+        words.push(format!("--seed {}", run.seed));
+    }
+    words.join(" ")
+}
+
+/// A word as a POSIX shell reads it back, in single quotes where it holds more than plain characters.
+fn quoted(word: &str) -> String {
+    let word = one_line(word);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 /// Why hosts were not there to the end: `r1h02 failed: Permission denied`.
@@ -315,7 +427,7 @@ fn state_word(state: &HostState) -> &'static str {
 }
 
 fn verdict(analysis: &Analysis, width: usize, ink: Ink) -> String {
-    let word = status(analysis.verdict.status);
+    let word = status(analysis);
     let word = match analysis.verdict.status {
         VerdictStatus::NothingWrong | VerdictStatus::AsExpected => ink.green(word),
         VerdictStatus::Worse => ink.red(word),
@@ -408,36 +520,31 @@ fn stages(analysis: &Analysis, width: usize, ink: Ink) -> String {
     }
     let (header, rows) = stage_table(analysis);
     let mut out = section("Stages", &header, &rows, 1, width, ink);
-    for stage in &analysis.stages {
-        if let Some(collisions) = stage.random_collisions {
-            let note = format!(
-                "{}: stock iperf3 would have refused {} (server port taken).",
-                one_line(&stage.name),
-                plural(collisions as usize, "draw"),
-            );
-            out.push_str(&wrap(&note, width, ""));
-            out.push('\n');
+    let notes = stage_notes(analysis);
+    if !notes.is_empty() {
+        out.truncate(out.trim_end().len() + 1);
+        for note in notes {
+            out.push_str(&wrap(&note, width, "  "));
         }
+        out.push('\n');
     }
     out
 }
 
-fn stage_row(stage: &StageAnalysis) -> Vec<String> {
-    let per_flow = match (stage.flow_bits_per_sec, stage.rtt_ns) {
-        (None, Some((_, median, _))) => format!("rtt {}", format_duration_ns(median)),
-        (estimate, _) => estimated_rate(estimate),
-    };
-    vec![
-        one_line(&stage.name),
-        stage.rounds.to_string(),
-        stage.flows.to_string(),
-        stage.missing.to_string(),
-        estimated_rate(stage.aggregate_bits_per_sec),
-        per_flow,
-        fine_percent(stage.of_expected),
-        count(stage.retransmits),
-        duration(stage.start_skew_ns.map(|s| s.1)),
-    ]
+fn stage_value(stage: &StageAnalysis, column: &str) -> String {
+    match column {
+        "stage" => one_line(&stage.name),
+        "of expected" => fine_percent(stage.of_expected),
+        "aggregate" => estimated_rate(stage.aggregate_bits_per_sec),
+        "per flow" => estimated_rate(stage.flow_bits_per_sec),
+        "rtt" => duration(stage.rtt_ns.map(|(_, median, _)| median)),
+        "rounds" => stage.rounds.to_string(),
+        "flows" => stage.flows.to_string(),
+        "missing" => stage.missing.to_string(),
+        "retrans" => count(stage.retransmits),
+        "skew p99" => duration(stage.start_skew_ns.map(|s| s.1)),
+        _ => MISSING.into(),
+    }
 }
 
 fn hosts(analysis: &Analysis, width: usize, ink: Ink) -> String {

@@ -3,10 +3,12 @@
 use ew_model::analysis::{Estimate, HostState};
 use ew_model::finding::{Cause, Quantity, Severity, Subject, VerdictStatus};
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
-use ew_model::{HostId, Inventory, Outcome, RackId};
+use ew_model::{Analysis, HostId, Inventory, Outcome, RackId};
 
 /// What stands where nothing was measured.
 pub(crate) const MISSING: &str = "-";
+/// An uplink that fills below this many senders has no rising part: one sender alone fills it.
+const FULL_WITH_ONE: f64 = 1.05;
 
 /// Formats a value, or "-".
 pub(crate) fn or_missing<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
@@ -23,14 +25,14 @@ pub(crate) fn estimated_rate(estimate: Option<Estimate>) -> String {
     rate(estimate.map(|e| e.value))
 }
 
-/// A rate with its 95 % interval where there is one: `191 Mb/s (190-192)`.
+/// A rate with its 95 % interval where there is one: `191 Mb/s (190–192)`.
 pub(crate) fn rate_with_interval(estimate: Option<Estimate>) -> String {
     or_missing(estimate, |e| {
         with_interval(e.value, e.low, e.high, format_bits_per_sec)
     })
 }
 
-/// An oversubscription with its 95 % interval: `4.02:1 (3.93-4.11)`.
+/// An oversubscription with its 95 % interval: `4.02:1 (3.93–4.11)`.
 pub(crate) fn ratio_with_interval(estimate: Option<Estimate>) -> String {
     or_missing(estimate, |e| {
         with_interval(e.value, e.low, e.high, |v| format!("{v:.2}:1"))
@@ -99,12 +101,18 @@ pub(crate) fn utc(unix_ns: Option<u64>) -> String {
     })
 }
 
-/// The status in words.
-pub(crate) fn status(status: VerdictStatus) -> &'static str {
-    match status {
+/// The status in words. Without a stated expectation nothing is worse than expected: there is a fault.
+pub(crate) fn status(analysis: &Analysis) -> &'static str {
+    let expect = &analysis.run.scenario.expect;
+    let is_stated = expect.oversubscription.is_some()
+        || expect.nic_bits_per_sec.is_some()
+        || expect.rtt_ns.is_some();
+    match analysis.verdict.status {
         VerdictStatus::NothingWrong => "Nothing wrong found",
-        VerdictStatus::AsExpected => "As expected",
-        VerdictStatus::Worse => "Worse than expected",
+        VerdictStatus::AsExpected if is_stated => "As expected",
+        VerdictStatus::AsExpected => "No fault found",
+        VerdictStatus::Worse if is_stated => "Worse than expected",
+        VerdictStatus::Worse => "Fault found",
         VerdictStatus::Partial => "Partial: figures are missing",
         VerdictStatus::NotDetermined => "Not determined",
     }
@@ -218,7 +226,63 @@ fn reorders(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
 }
 
-/// `191 Mb/s (190-192)` when both ends share the unit, otherwise with units at each.
+/// At how many senders an uplink was full: `1.9 senders`, `one sender`.
+pub(crate) fn knee(senders: f64) -> String {
+    if senders < FULL_WITH_ONE {
+        "one sender".into()
+    } else {
+        format!("{senders:.1} senders")
+    }
+}
+
+/// Text with a capital at its start, unless it begins with a name or with something that is not a plain word.
+pub(crate) fn capitalised(inventory: &Inventory, text: &str) -> String {
+    let text = one_line(text);
+    let first = text.split(' ').next().unwrap_or("");
+    let word = first.trim_end_matches([',', ':', ';', '.']);
+    let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
+    let is_name = inventory.hosts.iter().any(|h| h.name == word)
+        || inventory.racks.iter().any(|r| r.name == word);
+    if !is_word || is_name {
+        return text;
+    }
+    let (initial, rest) = text.split_at(1);
+    format!("{}{rest}", initial.to_ascii_uppercase())
+}
+
+/// A whole sentence: a capital at its start, a full stop at its end.
+pub(crate) fn full_sentence(inventory: &Inventory, text: &str) -> String {
+    let mut sentence = capitalised(inventory, text);
+    if !sentence.is_empty() && !sentence.ends_with(['.', '!', '?', '\u{2026}']) {
+        sentence.push('.');
+    }
+    sentence
+}
+
+/// Text in pieces: what stands between backquotes is code (`true`). A backquote without a partner is text.
+pub(crate) fn code_spans(text: &str) -> Vec<(bool, &str)> {
+    let mut spans = Vec::new();
+    let mut plain = 0;
+    let mut at = 0;
+    while let Some(open) = text[at..].find('`').map(|i| at + i) {
+        let Some(close) = text[open + 1..].find('`').map(|i| open + 1 + i) else {
+            break;
+        };
+        at = close + 1;
+        if close == open + 1 {
+            continue;
+        }
+        spans.push((false, &text[plain..open]));
+        spans.push((true, &text[open + 1..close]));
+        plain = at;
+    }
+    spans.push((false, &text[plain..]));
+    spans.retain(|(_, piece)| !piece.is_empty());
+    spans
+}
+
+/// `191 Mb/s (190–192)` when both ends share the unit, otherwise with units at each; without an interval where both
+/// ends show the same as the value.
 fn with_interval(
     value: f64,
     low: Option<f64>,
@@ -236,6 +300,9 @@ fn with_interval(
         return point;
     };
     let (low, high) = (format(low), format(high));
+    if low == point && high == point {
+        return point;
+    }
     let unit = |text: &str| {
         let digits = text
             .find(|c: char| !c.is_ascii_digit() && c != '.' && c != '-')
@@ -245,7 +312,7 @@ fn with_interval(
     if unit(&low) == unit(&high) && unit(&low) == unit(&point) {
         let suffix = unit(&low);
         let bare = |text: &str| text[..text.len() - suffix.len()].to_owned();
-        format!("{point} ({}-{})", bare(&low), bare(&high))
+        format!("{point} ({}–{})", bare(&low), bare(&high))
     } else {
         format!("{point} ({low} to {high})")
     }
@@ -267,7 +334,7 @@ mod tests {
         };
         assert_eq!(
             rate_with_interval(estimate(191e6, Some(190e6), Some(192e6))),
-            "191 Mb/s (190-192)"
+            "191 Mb/s (190–192)"
         );
         assert_eq!(
             rate_with_interval(estimate(1e9, Some(990e6), Some(1.01e9))),
@@ -277,9 +344,45 @@ mod tests {
         assert_eq!(rate_with_interval(estimate(f64::NAN, None, None)), "-");
         assert_eq!(rate_with_interval(None), "-");
         assert_eq!(
-            ratio_with_interval(estimate(4.02, Some(3.93), Some(4.11))),
-            "4.02:1 (3.93-4.11)"
+            rate_with_interval(estimate(190.1e6, Some(189.9e6), Some(190.2e6))),
+            "190 Mb/s"
         );
+        assert_eq!(
+            ratio_with_interval(estimate(4.02, Some(3.93), Some(4.11))),
+            "4.02:1 (3.93–4.11)"
+        );
+    }
+
+    #[test]
+    fn names_keep_their_case() {
+        let inventory = Inventory {
+            racks: vec![ew_model::Rack {
+                name: "north".into(),
+            }],
+            ..Inventory::default()
+        };
+        let sentence = |text| full_sentence(&inventory, text);
+        assert_eq!(sentence("look at it"), "Look at it.");
+        assert_eq!(sentence("r2h3 is slow!"), "r2h3 is slow!");
+        assert_eq!(sentence("north is slow"), "north is slow.");
+        assert_eq!(sentence("`mesh` is slow."), "`mesh` is slow.");
+        assert_eq!(sentence(""), "");
+    }
+
+    #[test]
+    fn backquotes_pair_up() {
+        assert_eq!(
+            code_spans("see `ethtool -S`, `tc`"),
+            [
+                (false, "see "),
+                (true, "ethtool -S"),
+                (false, ", "),
+                (true, "tc")
+            ]
+        );
+        assert_eq!(code_spans("a ` b"), [(false, "a ` b")]);
+        assert_eq!(code_spans("a `` b"), [(false, "a `` b")]);
+        assert_eq!(code_spans(""), []);
     }
 
     #[test]

@@ -14,6 +14,25 @@ pub fn prefer_scheduling() {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
 }
 
+/// Schedules the calling thread before all ordinary ones when the process may ask for it (SCHED_FIFO, sched(7)): a
+/// thread that must act at one instant, and then calls [`schedule_ordinarily`] at once.
+pub fn schedule_first() {
+    set_policy(libc::SCHED_FIFO, 1);
+}
+
+/// Ends [`schedule_first`].
+pub fn schedule_ordinarily() {
+    set_policy(libc::SCHED_OTHER, 0);
+}
+
+fn set_policy(policy: libc::c_int, priority: libc::c_int) {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: 0 is the calling thread, and the parameters outlive the call. Without the privilege nothing changes.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

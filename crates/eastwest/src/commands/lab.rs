@@ -5,7 +5,7 @@ use crate::fleet::only_lab;
 use crate::output;
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use ew_lab::{Fault, KeeperCommand, LabSpec, LabStatus};
+use ew_lab::{Fault, KeeperCommand, Lab, LabSpec, LabStatus};
 use ew_model::units;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ enum LabCommand {
     Fault {
         /// A host or a rack
         target: String,
-        /// For example `nic=100M`, `rx=50M`, `uplink=100M`, `link-down`, `link-up`
+        /// For example `nic=100M`, `rx=50M`, `uplink=100M`, `link-down`, `link-up`; `clear` mends all
         fault: String,
     },
 }
@@ -65,8 +65,13 @@ pub(crate) fn run(args: &LabArgs) -> Outcome {
             Ok(ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)))
         }
         LabCommand::Fault { target, fault } => {
-            let fault = Fault::parse(target, fault).map_err(Failure::usage)?;
-            ew_lab::fault(&name(args)?, &fault).map_err(Failure::failed)?;
+            let mut lab = Lab::attach(&name(args)?).map_err(Failure::usage)?;
+            if fault == "clear" {
+                lab.clear_faults(target).map_err(Failure::usage)?;
+            } else {
+                let fault = Fault::parse(target, fault).map_err(Failure::usage)?;
+                lab.apply_fault(&fault).map_err(Failure::failed)?;
+            }
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -8,7 +8,6 @@ use crate::output::{self, ColorChoice, OutputFormat};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use ew_controller::{Finished, Job, RunError};
-use ew_model::units;
 use ew_model::{Inventory, Scenario};
 use ew_plan::estimate::estimate_stage;
 use ew_plan::scenario::ScenarioFile;
@@ -199,7 +198,6 @@ fn dry_run(args: &RunArgs, scenario: &Scenario, inventory: &Inventory, seed: u64
         return Ok(ExitCode::SUCCESS);
     }
     let nic = scenario.expect.nic_bits_per_sec;
-    let estimate = ew_plan::estimate(&plan, nic);
     let bytes: Vec<Option<u64>> = plan
         .stages
         .iter()
@@ -210,9 +208,5 @@ fn dry_run(args: &RunArgs, scenario: &Scenario, inventory: &Inventory, seed: u64
     if nic.is_none() {
         output::say("bytes are unknown without a line rate; state it with --set expect.nic=10G");
     }
-    output::say(&format!(
-        "expected duration: {}",
-        units::format_duration_ns(estimate.duration_ns)
-    ));
     Ok(ExitCode::SUCCESS)
 }

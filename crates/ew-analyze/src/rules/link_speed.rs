@@ -95,8 +95,8 @@ fn consequence(case: &Case<'_>, host: HostId) -> String {
             .map(|slow| format_bits_per_sec(slow.rate.value))
     };
     match (rate(Side::Tx(host)), rate(Side::Rx(host))) {
-        (Some(tx), Some(rx)) if tx == rx => format!(": it sends and receives at {tx}"),
-        (Some(tx), Some(rx)) => format!(": it sends at {tx} and receives at {rx}"),
+        (Some(tx), Some(rx)) if tx == rx => format!(": it sends and receives {tx}"),
+        (Some(tx), Some(rx)) => format!(": it sends {tx} and receives {rx}"),
         (Some(tx), None) => format!(": it sends at {tx}"),
         (None, Some(rx)) => format!(": it receives at {rx}"),
         (None, None) => String::new(),

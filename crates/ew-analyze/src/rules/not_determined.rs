@@ -2,7 +2,7 @@
 
 use super::{Case, evidence};
 use crate::observations::StageView;
-use crate::words::plain;
+use crate::words::{count, plain};
 use ew_model::finding::{Cause, Finding, Severity, Subject};
 use ew_model::scenario::{MeshMode, Pattern, Pick};
 
@@ -42,7 +42,10 @@ fn finding(stage: &StageView<'_>, share: f64) -> Option<Finding> {
         expected: Some(plain(1.0, "ratio")),
         confidence: 0.5,
         evidence: vec![evidence(
-            format!("median over {} rounds of measured over max-min expectation", stage.rounds.len()),
+            format!(
+                "median over {} of measured over max-min expectation",
+                count(stage.rounds.len(), "round")
+            ),
             format!("flows.parquet: stage `{name}`"),
         )],
         hint: "give the racks if there are any (--racks), look at CPU use and retransmits of the hosts in the report, \

@@ -124,8 +124,8 @@ fn finding(case: &Case<'_>, pair: &SlowPair) -> Finding {
                 count(pair.rate.samples as usize, "round")
             ),
             format!(
-                "flows.parquet: src = {src}, dst = {dst}, {} rows",
-                pair.rate.samples
+                "flows.parquet: src = {src}, dst = {dst}, {}",
+                count(pair.rate.samples as usize, "row")
             ),
         )],
         hint: if pair.is_told_apart {
@@ -175,10 +175,10 @@ fn folded(case: &Case<'_>, slow: &[SlowPair]) -> Finding {
                 evidence(
                     format!("{}: median {rate}", name(pair)),
                     format!(
-                        "flows.parquet: src = {}, dst = {}, {} rows",
+                        "flows.parquet: src = {}, dst = {}, {}",
                         inventory.name(pair.src),
                         inventory.name(pair.dst),
-                        pair.rate.samples
+                        count(pair.rate.samples as usize, "row")
                     ),
                 )
             })

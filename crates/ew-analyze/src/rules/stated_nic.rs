@@ -5,7 +5,7 @@ use super::{Case, evidence};
 use crate::basis::basis_words;
 use crate::capacity::{LEAST_EFFECT, Side};
 use crate::stats::{confidence, log_half_width, median_estimate};
-use crate::words::{host_list, quantity};
+use crate::words::{count, host_list, quantity};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::{Cause, Finding, Severity, Subject};
@@ -88,8 +88,8 @@ fn finding(
         confidence: confidence((middle.value.max(1.0) / goodput).ln(), half_width),
         evidence: vec![evidence(
             format!(
-                "median of the slower direction of {} hosts: {}; held against {}",
-                below.len(),
+                "median of the slower direction of {}: {}; held against {}",
+                count(below.len(), "host"),
                 format_bits_per_sec(middle.value),
                 basis_words(&case.reference.basis).unwrap_or_default(),
             ),

@@ -3,7 +3,7 @@
 use super::{Case, evidence};
 use crate::oversubscription::PairResult;
 use crate::stats::{confidence, log_half_width};
-use crate::words::{plain, quantity, ratio};
+use crate::words::{count, plain, quantity, ratio};
 use ew_model::analysis::Estimate;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
 use ew_model::units::format_bits_per_sec;
@@ -14,6 +14,8 @@ use std::collections::BTreeSet;
 const ALIKE: f64 = 1.1;
 /// How far an interval's low end may lie above what was stated.
 const STATED_TOLERANCE: f64 = 1.05;
+/// An uplink that fills below this many senders has no rising part that could place its knee more exactly.
+const FULL_WITH_ONE: f64 = 1.05;
 
 /// A limited direction with its ratio.
 type Limited<'a> = (&'a PairResult, Estimate);
@@ -180,9 +182,9 @@ fn evidence_of(inventory: &Inventory, pair: &PairResult) -> Vec<Evidence> {
         let inside = analysis
             .inside_bits_per_sec
             .map_or(String::new(), |inside| {
-                let hosts = inventory.hosts_in(analysis.from).len();
+                let hosts = count(inventory.hosts_in(analysis.from).len(), "host");
                 let rate = format_bits_per_sec(inside.value);
-                format!("; its {hosts} hosts do {rate} each inside the rack")
+                format!("; its {hosts} do {rate} each inside the rack")
             });
         found.push(evidence(
             format!(
@@ -190,16 +192,24 @@ fn evidence_of(inventory: &Inventory, pair: &PairResult) -> Vec<Evidence> {
                 format_bits_per_sec(across.value)
             ),
             format!(
-                "flows.parquet: stage `{stage}`, src in {from}, dst in {target}, {rounds} rounds"
+                "flows.parquet: stage `{stage}`, src in {from}, dst in {target}, {}",
+                count(*rounds as usize, "round")
             ),
         ));
     }
     if let (Some(uplink), Some(knee)) = (analysis.uplink_bits_per_sec, analysis.knee_senders) {
         found.push(evidence(
-            format!(
-                "the ramp fills at {knee:.1} senders with {}",
-                format_bits_per_sec(uplink)
-            ),
+            if knee < FULL_WITH_ONE {
+                format!(
+                    "one sender alone fills the uplink with {}",
+                    format_bits_per_sec(uplink)
+                )
+            } else {
+                format!(
+                    "the ramp fills at {knee:.1} senders with {}",
+                    format_bits_per_sec(uplink)
+                )
+            },
             format!("flows.parquet: ramp rounds, src in {from}, dst in {to}"),
         ));
     }

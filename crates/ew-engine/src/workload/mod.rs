@@ -7,6 +7,7 @@ use crate::connect::is_timeout;
 use crate::lane::Lane;
 use ew_model::scenario::{Workload, WorkloadKind};
 use ew_proto::message::Role;
+use ew_sys::clock::monotonic_ns;
 use hdrhistogram::Histogram;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -59,6 +60,16 @@ pub(crate) fn prepare(workload: &Workload) -> Box<dyn Prepared> {
 impl Link<'_> {
     pub(crate) fn stops(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Notes the start: a sender calls it right before its first send, and [`Link::settle`] right after.
+    fn start(&self) {
+        self.lane.note_first_send(monotonic_ns());
+    }
+
+    /// From the first send on, a sender is scheduled like everybody else.
+    fn settle(&self) {
+        ew_sys::thread::schedule_ordinarily();
     }
 
     /// One send; 0 when nothing could be sent for a while.

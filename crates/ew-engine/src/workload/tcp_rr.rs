@@ -52,7 +52,8 @@ impl Prepared for TcpRequests {
 
 impl Driver for Requester {
     fn run(&mut self, link: &mut Link<'_>) -> Result<(), Broken> {
-        link.lane.note_first_send(monotonic_ns());
+        link.start();
+        link.settle();
         while self.transact(link)? {}
         Ok(())
     }

@@ -4,10 +4,11 @@ use super::{Broken, Driver, Link, Prepared};
 use crate::buffer::PageBuffer;
 use ew_model::scenario::Workload;
 use ew_proto::message::Role;
-use ew_sys::clock::monotonic_ns;
 use std::sync::Arc;
 
 const LEAST_RECEIVE_BYTES: usize = 256 * 1024;
+/// The first send is small, so that senders that share a CPU start within microseconds of each other.
+const FIRST_SEND_BYTES: usize = 1024;
 const MOST_RECEIVE_BYTES: usize = 1024 * 1024;
 
 pub(super) struct TcpStreams {
@@ -49,7 +50,11 @@ impl Prepared for TcpStreams {
 
 impl Driver for Sender {
     fn run(&mut self, link: &mut Link<'_>) -> Result<(), Broken> {
-        link.lane.note_first_send(monotonic_ns());
+        link.start();
+        let content = self.content.as_slice();
+        let sent = link.send(&content[..content.len().min(FIRST_SEND_BYTES)])?;
+        link.lane.add_sent(sent as u64);
+        link.settle();
         while !link.stops() {
             let sent = link.send(self.content.as_slice())?;
             link.lane.add_sent(sent as u64);

@@ -96,7 +96,7 @@ pub enum InventoryError {
     },
     /// Hosts in none of the racks.
     #[error(
-        "{count} of the hosts are in none of the racks {racks}: {some}; add them to a rack, or leave them out"
+        "hosts in none of the racks {racks} ({count}): {some}; add them to a rack, or leave them out"
     )]
     HostsWithoutRack {
         /// How many.

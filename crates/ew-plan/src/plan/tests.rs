@@ -68,14 +68,14 @@ fn editing_one_test_changes_no_other() {
 
 #[test]
 fn qualify_leaves_cross_rack_tests_out_without_racks() {
-    let (plan, dropped) = plan_explained(&built_in("qualify", &[]), &flat(6), 1).unwrap();
+    let plan = plan(&built_in("qualify", &[]), &flat(6), 1).unwrap();
     assert_eq!(
         stage_names(&plan),
         ["idle rtt", "inside racks", "mesh", "incast"]
     );
-    assert_eq!(plan.dropped_tests, ["cross-rack", "rack pairs", "ramp"]);
-    assert!(dropped[0].reason.contains("--racks"));
-    let alone = plan_explained(&built_in("random-cross-rack", &[]), &flat(6), 1);
+    assert_eq!(dropped_names(&plan), ["cross-rack", "rack pairs", "ramp"]);
+    assert!(plan.dropped_tests[0].contains("--racks"));
+    let alone = super::plan(&built_in("random-cross-rack", &[]), &flat(6), 1);
     assert!(matches!(
         alone,
         Err(PlanError::NeedsTwoRacks { have: 0, .. })
@@ -89,16 +89,35 @@ fn the_time_budget_drops_optional_tests_last_first() {
     let total_ns = estimate(&full, None).duration_ns;
     assert!(total_ns < 120_000_000_000, "{total_ns}");
     let under = (total_ns / 1_000_000 - 1).to_string();
-    let (plan_under, dropped) = plan_explained(
+    let plan_under = plan(
         &built_in("qualify", &[&format!("time-budget={under}ms")]),
         &inventory,
         1,
     )
     .unwrap();
-    assert_eq!(plan_under.dropped_tests, ["mesh"]);
-    assert!(dropped[0].reason.contains("time budget"));
+    assert_eq!(dropped_names(&plan_under), ["mesh"]);
+    assert!(plan_under.dropped_tests[0].contains("time budget"));
     let least = plan(&built_in("qualify", &["time-budget=1s"]), &inventory, 1).unwrap();
-    assert_eq!(least.dropped_tests, ["rack pairs", "ramp", "mesh"]);
+    assert_eq!(dropped_names(&least), ["rack pairs", "ramp", "mesh"]);
+}
+
+fn dropped_names(plan: &Plan) -> Vec<&str> {
+    plan.dropped_tests
+        .iter()
+        .filter_map(|why| why.split(':').next())
+        .collect()
+}
+
+#[test]
+fn iperf3_gets_whole_seconds_and_time_between_rounds() {
+    let overrides = ["tool=iperf3", "duration=300ms", "warm-up=100ms", "gap=50ms"];
+    let plan = plan(&built_in("pair", &overrides), &flat(2), 1).unwrap();
+    let stage = &plan.stages[0];
+    assert_eq!(
+        (stage.duration_ns, stage.warm_up_ns),
+        (1_000_000_000, 1_000_000_000)
+    );
+    assert_eq!(stage.gap_ns, TOOL_GAP_NS);
 }
 
 #[test]

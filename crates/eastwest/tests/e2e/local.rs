@@ -1,8 +1,6 @@
 //! The binary on loopback: no privilege needed.
 
-mod common;
-
-use common::{Finished, eastwest, text, wait_for};
+use crate::common::{Finished, eastwest, text, wait_for};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -84,7 +82,7 @@ fn every_ordered_pair_of_a_mesh_is_measured_once() {
 
 #[test]
 fn iperf3_fills_the_same_rows() {
-    if !common::can_run_labs() {
+    if !crate::common::can_run_labs() {
         return;
     }
     let runs = tempfile::tempdir().unwrap();
@@ -94,7 +92,7 @@ fn iperf3_fills_the_same_rows() {
     assert_eq!(finished.json["stages"][0]["missing"], 0);
     assert!(finished.json["stages"][0]["retransmits"].is_u64());
     assert!(
-        common::processes_with(&["iperf3", "127.0.0.2"]).is_empty(),
+        crate::common::processes_with(&["iperf3", "127.0.0.2"]).is_empty(),
         "servers were left behind"
     );
 }

@@ -1,8 +1,6 @@
 //! The numbers against the lab's known truth.
 
-mod common;
-
-use common::{TestLab, can_run_labs, word};
+use crate::common::{TestLab, can_run_labs, word};
 
 /// Payload of a 200 Mb/s link with MTU 1500, as Linux queueing disciplines count frames.
 const TRUTH_BITS_PER_SEC: f64 = 200e6 * 1448.0 / 1514.0;

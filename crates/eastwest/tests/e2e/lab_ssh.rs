@@ -1,8 +1,6 @@
 //! Real sshd in lab hosts: what a run leaves behind, however it ends. Nothing.
 
-mod common;
-
-use common::{Finished, TestLab, can_run_labs, processes_with, text, wait_for};
+use crate::common::{Finished, TestLab, can_run_labs, processes_with, text, wait_for};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;

@@ -1,8 +1,6 @@
 //! A dead host costs its own cells only.
 
-mod common;
-
-use common::{Finished, TestLab, can_run_labs, processes_with, wait_for};
+use crate::common::{Finished, TestLab, can_run_labs, processes_with, wait_for};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -92,7 +90,7 @@ fn agents(lab: &TestLab) -> Vec<u32> {
         .into_iter()
         .filter(|pid| {
             let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            common::text(&environment)
+            crate::common::text(&environment)
                 .split('\0')
                 .any(|variable| variable == of_lab)
         })
@@ -106,7 +104,7 @@ fn agents_of(lab: &TestLab, host: &str) -> Vec<u32> {
         .args(["readlink", "/proc/self/ns/net"])
         .output()
         .unwrap();
-    let there = PathBuf::from(common::text(&there.stdout).trim());
+    let there = PathBuf::from(crate::common::text(&there.stdout).trim());
     agents(lab)
         .into_iter()
         .filter(|pid| namespace(&pid.to_string()) == Some(there.clone()))

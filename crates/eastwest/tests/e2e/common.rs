@@ -1,22 +1,22 @@
 //! What the end-to-end tests share: the built binary, labs that end with their test, and what a run left behind.
-#![allow(dead_code, reason = "every test file uses its own part")]
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The binary under test.
-pub fn eastwest() -> Command {
+pub(crate) fn eastwest() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eastwest"));
     command.env_remove("EASTWEST_RUNS").stdin(Stdio::null());
     command
 }
 
 /// Whether labs can be built here; prints why not. In CI a test that cannot run is a failure.
-pub fn can_run_labs() -> bool {
+pub(crate) fn can_run_labs() -> bool {
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|m| {
         use std::os::unix::fs::MetadataExt;
         m.uid() == 0
@@ -47,16 +47,21 @@ fn has_tool(name: &str) -> bool {
         .any(|dir| Path::new(dir).join(name).exists())
 }
 
+/// One lab at a time: labs share the machine's cores, and a test's figures must not depend on another test.
+static ONE_LAB: Mutex<()> = Mutex::new(());
+
 /// A lab that goes down with the test.
-pub struct TestLab {
-    pub name: String,
-    pub dir: PathBuf,
-    pub work: TempDir,
+pub(crate) struct TestLab {
+    pub(crate) name: String,
+    pub(crate) dir: PathBuf,
+    pub(crate) work: TempDir,
+    _only: MutexGuard<'static, ()>,
 }
 
 impl TestLab {
     /// `yaml` without a name: it gets one of its own.
-    pub fn up(yaml: &str) -> Self {
+    pub(crate) fn up(yaml: &str) -> Self {
+        let only = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("t{}-{number}", std::process::id());
@@ -74,24 +79,29 @@ impl TestLab {
             dir.join("ssh_config").exists() || !yaml.contains("sshd"),
             "no ssh_config"
         );
-        Self { name, dir, work }
+        Self {
+            name,
+            dir,
+            work,
+            _only: only,
+        }
     }
 
     /// A command on a host of the lab.
-    pub fn exec(&self, host: &str) -> Command {
+    pub(crate) fn exec(&self, host: &str) -> Command {
         let mut command = eastwest();
         command.args(["lab", "exec", "--lab", &self.name, host, "--"]);
         command
     }
 
     /// `eastwest run SCENARIO` over this lab by the lab launcher, result as JSON.
-    pub fn run(&self, scenario: &str, args: &[&str]) -> Finished {
+    pub(crate) fn run(&self, scenario: &str, args: &[&str]) -> Finished {
         let mut command = self.run_command(scenario);
         command.args(args);
         Finished::of(command.output().unwrap())
     }
 
-    pub fn run_command(&self, scenario: &str) -> Command {
+    pub(crate) fn run_command(&self, scenario: &str) -> Command {
         let mut command = eastwest();
         command
             .args([
@@ -103,7 +113,7 @@ impl TestLab {
     }
 
     /// `eastwest run SCENARIO` on the lab's controller host, by ssh.
-    pub fn ssh_run_command(&self, scenario: &str, remote_dir: &Path) -> Command {
+    pub(crate) fn ssh_run_command(&self, scenario: &str, remote_dir: &Path) -> Command {
         let mut command = self.exec("controller");
         command
             .arg(env!("CARGO_BIN_EXE_eastwest"))
@@ -124,11 +134,11 @@ impl TestLab {
         command
     }
 
-    pub fn runs_dir(&self) -> PathBuf {
+    pub(crate) fn runs_dir(&self) -> PathBuf {
         self.work.path().join("runs")
     }
 
-    pub fn fault(&self, target: &str, fault: &str) {
+    pub(crate) fn fault(&self, target: &str, fault: &str) {
         let done = eastwest()
             .args(["lab", "fault", "--lab", &self.name, target, fault])
             .output()
@@ -153,14 +163,14 @@ impl Drop for TestLab {
 }
 
 /// A run that ended, with its JSON.
-pub struct Finished {
-    pub code: i32,
-    pub json: Value,
-    pub stderr: String,
+pub(crate) struct Finished {
+    pub(crate) code: i32,
+    pub(crate) json: Value,
+    pub(crate) stderr: String,
 }
 
 impl Finished {
-    pub fn of(output: Output) -> Self {
+    pub(crate) fn of(output: Output) -> Self {
         let stderr = text(&output.stderr);
         let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| {
             panic!("stdout is no JSON: {e}\n{}\n{stderr}", text(&output.stdout))
@@ -173,7 +183,7 @@ impl Finished {
     }
 
     /// The verdict's findings as (cause, sentence).
-    pub fn findings(&self) -> Vec<(String, String)> {
+    pub(crate) fn findings(&self) -> Vec<(String, String)> {
         let findings = self.json["verdict"]["findings"]
             .as_array()
             .cloned()
@@ -183,26 +193,18 @@ impl Finished {
             .map(|f| (word(&f["cause"]), word(&f["sentence"])))
             .collect()
     }
-
-    pub fn stage(&self, name: &str) -> &Value {
-        let stages = self.json["stages"].as_array().unwrap();
-        stages
-            .iter()
-            .find(|s| s["name"] == name)
-            .unwrap_or_else(|| panic!("no stage {name}"))
-    }
 }
 
-pub fn word(value: &Value) -> String {
+pub(crate) fn word(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Waits until `done`, at most `limit`.
-pub fn wait_for(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
+pub(crate) fn wait_for(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
     let end = Instant::now() + limit;
     while !done() {
         assert!(Instant::now() < end, "{what}: not within {limit:?}");
@@ -211,7 +213,7 @@ pub fn wait_for(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
 }
 
 /// Process ids whose command line holds all the words.
-pub fn processes_with(words: &[&str]) -> Vec<u32> {
+pub(crate) fn processes_with(words: &[&str]) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {

@@ -1,0 +1,77 @@
+"""Wall time, start skew and the controller's own cost."""
+
+from common import CouldNotRun, Table, machine, main, met, note, setting
+
+MESH_HOSTS = 16
+
+
+def measure(work):
+    print(machine())
+    mesh(work)
+    many_hosts(work)
+
+
+def mesh(work):
+    table = Table(f"Isolated mesh of {MESH_HOSTS} hosts (2 racks x 8, 50 Mb/s each, 1:1)", "what", "measured", "bar", "")
+    note("mesh")
+    with work.lab(2, MESH_HOSTS // 2, 50) as lab:
+        finished = lab.run("mesh", "--set", "expect.oversubscription=1")
+    stage = finished.stage("mesh")
+    test = finished.json["run"]["scenario"]["tests"][0]
+    cells = finished.json["cells"]
+    once = sum(cell["samples"] == 1 and cell["bits_per_sec"] is not None for cell in cells)
+    pairs = MESH_HOSTS * (MESH_HOSTS - 1)
+    is_whole = once == pairs == len({(cell["src"], cell["dst"]) for cell in cells})
+    table.add("ordered pairs measured exactly once", once, pairs, met(is_whole))
+    planned = MESH_HOSTS - 1
+    table.add("rounds, repeats of missing flows included", stage["rounds"], planned, met(stage["rounds"] == planned))
+    # The bar knows no repeats.
+    bar_s = planned * (test["duration_ns"] / 1e9 + 0.3) + 5
+    table.add("wall time", f"{finished.wall_s:.1f} s", f"{bar_s:.1f} s", met(finished.wall_s <= bar_s))
+    add_skew(table, stage)
+    table.show()
+    if not is_whole:
+        work.keep(finished)
+
+
+def add_skew(table, stage):
+    if stage["start_skew_ns"] is None:
+        raise CouldNotRun("the run has no start skew")
+    middle, p99, most = (f"{ns / 1e6:.3f} ms" for ns in stage["start_skew_ns"])
+    table.add(f"start skew of {stage['flows']} flows, median", middle, "-", "")
+    table.add("start skew, 99th percentile", p99, "1 ms", met(stage["start_skew_ns"][1] <= 1_000_000))
+    table.add("start skew, greatest", most, "-", "")
+
+
+def many_hosts(work):
+    racks = setting("BENCH_RACKS", 4)
+    hosts = setting("BENCH_HOSTS_PER_RACK", 16)
+    budget_s = setting("BENCH_BUDGET_S", 60)
+    nic = setting("BENCH_NIC_MBIT", 20)
+    title = f"qualify, {racks} racks x {hosts} hosts ({nic} Mb/s each, 4:1), time budget {budget_s} s"
+    table = Table(title, "what", "measured", "bar", "")
+    note(f"qualify of {racks * hosts} hosts")
+    with work.lab(racks, hosts, nic, 4) as lab:
+        finished = lab.run("qualify", "--time-budget", f"{budget_s}s")
+    result = finished.json
+    missing = sum(stage["missing"] for stage in result["stages"])
+    flows = sum(stage["flows"] for stage in result["stages"])
+    outcome = result["run"]["outcome"]
+    table.add("outcome", outcome, "complete", met(outcome == "complete"))
+    table.add("stages run", ", ".join(stage["name"] for stage in result["stages"]), "-", "")
+    table.add("flows without a figure", f"{missing} of {flows}", "0", met(missing == 0))
+    table.add("wall time", f"{finished.wall_s:.1f} s", "stated", "")
+    table.add("controller's peak memory", f"{result['run']['controller_peak_bytes'] / 2**20:.1f} MiB", "stated", "")
+    table.add("controller's CPU time", f"{result['run']['controller_cpu_ns'] / 1e9:.2f} s", "stated", "")
+    skews = [stage["start_skew_ns"][1] for stage in result["stages"] if stage["start_skew_ns"]]
+    table.add("start skew, 99th percentile, worst stage", f"{max(skews, default=0) / 1e6:.3f} ms", "-", "")
+    table.add("accused hosts (none is slow)", len(finished.accused()), "0", met(not finished.accused()))
+    table.show()
+    print(f"  verdict: {result['verdict']['sentence']}")
+    for warning in result["warnings"]:
+        print(f"  warning: {warning}")
+    if missing or finished.accused():
+        work.keep(finished)
+
+
+main(measure)
