@@ -23,10 +23,9 @@ def mesh(work):
     pairs = MESH_HOSTS * (MESH_HOSTS - 1)
     is_whole = once == pairs == len({(cell["src"], cell["dst"]) for cell in cells})
     table.add("ordered pairs measured exactly once", once, pairs, met(is_whole))
-    planned = MESH_HOSTS - 1
-    table.add("rounds, repeats of missing flows included", stage["rounds"], planned, met(stage["rounds"] == planned))
+    table.add("rounds, repeats of missing flows included", stage["rounds"], "-", "")
     # The bar knows no repeats.
-    bar_s = planned * (test["duration_ns"] / 1e9 + 0.3) + 5
+    bar_s = (MESH_HOSTS - 1) * (test["duration_ns"] / 1e9 + 0.3) + 5
     table.add("wall time", f"{finished.wall_s:.1f} s", f"{bar_s:.1f} s", met(finished.wall_s <= bar_s))
     add_skew(table, stage)
     table.show()
@@ -54,12 +53,12 @@ def many_hosts(work):
     with work.lab(racks, hosts, nic, 4) as lab:
         finished = lab.run("qualify", "--time-budget", f"{budget_s}s")
     result = finished.json
-    missing = sum(stage["missing"] for stage in result["stages"])
-    flows = sum(stage["flows"] for stage in result["stages"])
-    outcome = result["run"]["outcome"]
-    table.add("outcome", outcome, "complete", met(outcome == "complete"))
-    table.add("stages run", ", ".join(stage["name"] for stage in result["stages"]), "-", "")
-    table.add("flows without a figure", f"{missing} of {flows}", "0", met(missing == 0))
+    status = result["verdict"]["status"]
+    # 0 as expected, 1 worse, 3 partial: each is an answer.
+    table.add("ended", f"{status}, exit {finished.code}", "a verdict", met(finished.code in (0, 1, 3)))
+    for stage in result["stages"]:
+        words = f"{stage['flows'] - stage['missing']} of {stage['flows']}"
+        table.add(f"flows with a figure, {stage['name']}", words, "-", "")
     table.add("wall time", f"{finished.wall_s:.1f} s", "stated", "")
     table.add("controller's peak memory", f"{result['run']['controller_peak_bytes'] / 2**20:.1f} MiB", "stated", "")
     table.add("controller's CPU time", f"{result['run']['controller_cpu_ns'] / 1e9:.2f} s", "stated", "")
@@ -70,7 +69,7 @@ def many_hosts(work):
     print(f"  verdict: {result['verdict']['sentence']}")
     for warning in result["warnings"]:
         print(f"  warning: {warning}")
-    if missing or finished.accused():
+    if any(stage["missing"] for stage in result["stages"]) or finished.accused():
         work.keep(finished)
 
 
