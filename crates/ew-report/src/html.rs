@@ -3,6 +3,7 @@
 //! The template escapes every value; the two strings that go in as they are, the charts and the matrix' data, are
 //! escaped where they are made ([`chart`], [`matrix`]).
 
+mod accused;
 mod chart;
 mod matrix;
 mod view;

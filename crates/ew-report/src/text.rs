@@ -4,8 +4,8 @@ use crate::TextStyle;
 use crate::table::{table, wrap};
 use crate::words::{
     MISSING, cause, count, duration, estimated_rate, fine_percent, host_name, host_state, knee,
-    one_line, or_missing, outcome, percent, plural, quantity, rack_name, rack_of, rate, ratio_with_interval,
-    severity, status, utc,
+    one_line, or_missing, outcome, percent, plural, quantity, rack_name, rack_of, rate,
+    ratio_with_interval, severity, status, utc,
 };
 use ew_model::Analysis;
 use ew_model::analysis::{Cell, HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
@@ -343,7 +343,8 @@ fn repeat(analysis: &Analysis) -> String {
     let mut words = vec![quoted(name)];
     words.extend(arguments.iter().map(|word| quoted(word)));
     let has_seed = |word: &String| word == "--seed" || word.starts_with("--seed=");
-    if !arguments.iter().any(has_seed) {
+    // `demo` has a seed of its own and takes none.
+    if arguments.iter().any(|word| word == "run") && !arguments.iter().any(has_seed) {
         words.push(format!("--seed {}", run.seed));
     }
     words.join(" ")

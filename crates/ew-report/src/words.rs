@@ -1,7 +1,7 @@
 //! How numbers, names and states are worded, the same in every view.
 
 use ew_model::analysis::{Estimate, HostState};
-use ew_model::finding::{Cause, Quantity, Severity, Subject, VerdictStatus};
+use ew_model::finding::{Cause, Quantity, Severity, VerdictStatus};
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use ew_model::{Analysis, HostId, Inventory, Outcome, RackId};
 
@@ -186,24 +186,6 @@ pub(crate) fn rack_of(inventory: &Inventory, id: HostId) -> String {
         inventory.hosts.get(id.index()).and_then(|h| h.rack),
         |rack| rack_name(inventory, rack),
     )
-}
-
-/// A finding's subject: `host3`, `host1 to host2`, `rack1 to rack2`, `the run`.
-pub(crate) fn subject(inventory: &Inventory, subject: Subject) -> String {
-    match subject {
-        Subject::Host { host } => host_name(inventory, host),
-        Subject::Pair { src, dst } => format!(
-            "{} to {}",
-            host_name(inventory, src),
-            host_name(inventory, dst)
-        ),
-        Subject::RackPair { from, to } => format!(
-            "{} to {}",
-            rack_name(inventory, from),
-            rack_name(inventory, to)
-        ),
-        Subject::Run => "the run".into(),
-    }
 }
 
 /// One line without control characters and without characters that reorder text, so that a host name or another

@@ -1,6 +1,6 @@
 //! Line charts as inline SVG: throughput over time, and the ramp of senders with its knee.
 
-use crate::words::{rack_name, rate};
+use crate::words::{knee, rack_name, rate};
 use ew_model::Analysis;
 use ew_model::analysis::{RackPairAnalysis, StageAnalysis, TimePoint};
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
@@ -71,14 +71,14 @@ pub(super) fn ramp(analysis: &Analysis, pair: &RackPairAnalysis) -> Option<Strin
             &format!("uplink {}", format_bits_per_sec(uplink)),
         );
     }
-    if let Some(knee) = pair.knee_senders {
-        let x = axes.x(knee);
+    if let Some(senders) = pair.knee_senders {
+        let x = axes.x(senders);
         line(&mut svg, "knee", (x, TOP), (x, HEIGHT - BOTTOM));
         text(
             &mut svg,
             (x + 5.0, HEIGHT - BOTTOM - 6.0),
             "start",
-            &format!("knee {knee:.1}"),
+            &format!("full with {}", knee(senders)),
         );
     }
     let points: Vec<(f64, f64)> = pair
@@ -110,8 +110,8 @@ pub(super) fn ramp_summary(analysis: &Analysis, pair: &RackPairAnalysis) -> Stri
             .collect::<Vec<_>>()
             .join(", ")
     );
-    if let Some(knee) = pair.knee_senders {
-        let _ = write!(summary, "; full at {knee:.1} senders");
+    if let Some(senders) = pair.knee_senders {
+        let _ = write!(summary, "; full with {}", knee(senders));
     }
     summary
 }

@@ -20,6 +20,26 @@
   // Printing shows all findings.
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => { d.open = true; }));
 
+  // A link to a finding opens it.
+  function openTarget() {
+    const target = location.hash.length > 1 && byId(location.hash.slice(1));
+    if (target && target.tagName === "DETAILS") target.open = true;
+  }
+  addEventListener("hashchange", openTarget);
+  openTarget();
+
+  // A table that goes on to the right says so.
+  document.querySelectorAll(".scroll").forEach((box) => {
+    const hint = document.createElement("p");
+    hint.className = "sideways";
+    hint.setAttribute("aria-hidden", "true");
+    hint.textContent = "More columns to the right \u2192";
+    box.after(hint);
+    const look = () => box.classList.toggle("more", box.scrollWidth - box.clientWidth - box.scrollLeft > 4);
+    box.addEventListener("scroll", look, { passive: true });
+    new ResizeObserver(look).observe(box);
+  });
+
   // Tables: a button in each sortable heading.
   const collator = new Intl.Collator("en", { numeric: true });
   document.querySelectorAll("table.sortable").forEach((table) => {
@@ -53,12 +73,21 @@
     const n = data.hosts.length;
     const decoded = decode(data, n);
     const cells = byId("cells"), overlay = byId("cursor"), map = byId("map"), out = byId("cell"), tip = byId("tip");
-    const state = { mode: "relative", order: "rack", perm: [], x: -1, y: -1, size: 1, left: 0, top: 0, labels: false, zoom: 1 };
+    const state = { mode: "relative", order: "rack", perm: [], x: -1, y: -1, size: 1, left: 0, top: 0, labels: false, zoom: 1, band: 0 };
     const range = positiveRange(decoded.rate);
+    const slowest = slowestPair();
     // No expectation anywhere: only the rate can be shown.
     if (!decoded.ratio.some((r) => r === r)) {
       state.mode = "absolute";
       document.querySelectorAll("input[name=mode]").forEach((i) => { i.checked = i.value === "absolute"; i.disabled = i.value === "relative"; });
+    }
+
+    // Against its expectation where there is one; no pair when nothing was measured.
+    function slowestPair() {
+      let least = Infinity, found = null;
+      const values = decoded.ratio.some((r) => r === r) ? decoded.ratio : decoded.rate;
+      values.forEach((v, k) => { if (v < least) { least = v; found = [Math.floor(k / n), k % n]; } });
+      return found;
     }
 
     function sort() {
@@ -80,13 +109,14 @@
       const ctx = cells.getContext("2d");
       ctx.font = "12px " + getComputedStyle(document.body).fontFamily;
       const widest = Math.min(132, Math.max(...data.hosts.map((h) => ctx.measureText(h).width)));
-      const withLabels = Math.floor((room - widest - 10) / n);
+      const withLabels = Math.floor((room - widest - 10 - (data.racks.length ? 16 : 0)) / n);
       const fitted = Math.max(n > 400 ? 2 : 3, Math.min(64, withLabels >= 13 ? withLabels : Math.floor((room - 21) / n)));
       // Browsers draw canvases of up to 16384 pixels a side.
       const most = Math.max(1, Math.min(64, Math.floor(16000 / n)));
       state.size = Math.max(1, Math.min(most, Math.round(fitted * state.zoom)));
       state.labels = state.size >= 13;
-      const margin = state.labels ? Math.ceil(widest) + 10 : 20;
+      state.band = state.labels && data.racks.length ? 16 : 0;
+      const margin = (state.labels ? Math.ceil(widest) + 10 : 20) + state.band;
       state.left = margin;
       state.top = margin;
       for (const canvas of [cells, overlay]) {
@@ -107,6 +137,7 @@
         const base = state.perm[r] * n;
         for (let c = 0; c < n; c++) {
           const k = base + state.perm[c], o = (r * n + c) * 4;
+          if (r === c) { image.data.set([...colors.self, 255], o); continue; }
           if (!decoded.planned[k]) continue;
           const v = state.mode === "absolute" ? position(decoded.rate[k], range) : relativePosition(decoded.ratio[k]);
           let rgb;
@@ -177,18 +208,21 @@
         state.perm.forEach((h, i) => {
           const mid = (i + 0.5) * s;
           ctx.textAlign = "right";
-          ctx.fillText(fit(ctx, data.hosts[h], state.left - 10), state.left - 6, state.top + mid);
+          ctx.fillText(fit(ctx, data.hosts[h], state.left - state.band - 10), state.left - 6, state.top + mid);
           ctx.save(); ctx.translate(state.left + mid, state.top - 6); ctx.rotate(-Math.PI / 2);
-          ctx.textAlign = "left"; ctx.fillText(fit(ctx, data.hosts[h], state.top - 10), 0, 0); ctx.restore();
+          ctx.textAlign = "left"; ctx.fillText(fit(ctx, data.hosts[h], state.top - state.band - 10), 0, 0); ctx.restore();
         });
-      } else if (state.order === "rack" && data.racks.length) {
+      }
+      if (state.order === "rack" && data.racks.length) {
+        ctx.font = "11px " + family;
+        const out = state.labels ? state.left - 8 : 11;
         for (const band of bands()) {
           const mid = (band.from + band.to) / 2 * s, room = (band.to - band.from) * s - 2;
           const name = fit(ctx, band.rack < 0 ? "no rack" : data.racks[band.rack], room);
           if (name.length < 2) continue;
           ctx.textAlign = "center";
-          ctx.fillText(name, state.left + mid, state.top - 11);
-          ctx.save(); ctx.translate(state.left - 11, state.top + mid); ctx.rotate(-Math.PI / 2); ctx.fillText(name, 0, 0); ctx.restore();
+          ctx.fillText(name, state.left + mid, state.top - out);
+          ctx.save(); ctx.translate(state.left - out, state.top + mid); ctx.rotate(-Math.PI / 2); ctx.fillText(name, 0, 0); ctx.restore();
         }
       }
     }
@@ -201,7 +235,10 @@
       ctx.putImageData(image, 0, 0);
       const marks = state.mode === "absolute"
         ? [0, 0.5, 1].map((p) => [p, rate(range[1] * p)])
-        : [[0.25, "25 %"], [0.7, "70 %"], [1, "100 %"], [1.5, "150 %"], [4, "400 %"]].map(([r, t]) => [relativePosition(r), t]);
+        : [[0.25, "25 %"], [0.5, "50 %"], [1, "100 %"], [2, "200 %"], [4, "400 %"]].map(([r, t]) => [relativePosition(r), t]);
+      const limit = byId("limit");
+      limit.hidden = byId("limit-note").hidden = state.mode === "absolute";
+      limit.style.left = relativePosition(0.95) * 100 + "%";
       ticks.replaceChildren(...marks.map(([p, text]) => {
         const tick = document.createElement("span");
         tick.textContent = text;
@@ -236,6 +273,7 @@
         dt.textContent = name; dd.textContent = value;
         list.append(dt, dd);
       };
+      if (slowest && slowest[0] === src && slowest[1] === dst) row("Note", "slowest pair");
       if (src === dst) { row("Rate", "a host is not measured against itself"); }
       else if (!decoded.planned[k]) { row("Rate", "not planned in this run"); }
       else {
@@ -280,7 +318,13 @@
       if (y < map.scrollTop || y + s > map.scrollTop + map.clientHeight) map.scrollTop = y - map.clientHeight / 2;
     });
     document.querySelectorAll("input[name=mode]").forEach((input) => input.addEventListener("change", () => { state.mode = input.value; draw(); }));
-    byId("order").addEventListener("change", (e) => { state.order = e.target.value; state.x = state.y = -1; sort(); draw(); });
+    byId("order").addEventListener("change", (e) => { 
+      const chosen = state.x < 0 ? null : [state.perm[state.y], state.perm[state.x]];
+      state.order = e.target.value;
+      sort();
+      if (chosen) { state.y = state.perm.indexOf(chosen[0]); state.x = state.perm.indexOf(chosen[1]); }
+      draw();
+    });
     function zoom(larger) {
       const before = state.size;
       for (let tries = 0; tries < 4 && state.size === before; tries++) { state.zoom *= larger ? 1.5 : 1 / 1.5; layout(); }
@@ -292,6 +336,7 @@
     let width = 0;
     new ResizeObserver(() => { if (map.clientWidth !== width) { width = map.clientWidth; layout(); draw(); } }).observe(map);
     sort();
+    if (slowest) choose(state.perm.indexOf(slowest[1]), state.perm.indexOf(slowest[0]));
     redraws.push(() => { if (width) draw(); });
   }
 
@@ -360,8 +405,8 @@
       ? ramp([[0.82, 0.15, 65], [0.68, 0.17, 48], middle, [0.62, 0.13, 245], [0.8, 0.1, 235]])
       : ramp([[0.42, 0.13, 38], [0.66, 0.16, 50], middle, [0.62, 0.13, 245], [0.38, 0.12, 255]]);
     return darkTheme
-      ? { rate, ratio, card: [25, 29, 33], hatch: [154, 165, 174], soft: [154, 165, 174], ink: [230, 233, 235] }
-      : { rate, ratio, card: [255, 255, 255], hatch: [140, 150, 158], soft: [92, 102, 112], ink: [27, 32, 38] };
+      ? { rate, ratio, card: [25, 29, 33], hatch: [154, 165, 174], soft: [154, 165, 174], ink: [230, 233, 235], self: [74, 82, 90] }
+      : { rate, ratio, card: [255, 255, 255], hatch: [140, 150, 158], soft: [92, 102, 112], ink: [27, 32, 38], self: [186, 192, 197] };
   }
   function ramp(stops) {
     const lab = stops.map(([l, c, h]) => [l, c * Math.cos(h * Math.PI / 180), c * Math.sin(h * Math.PI / 180)]);

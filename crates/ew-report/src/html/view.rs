@@ -1,17 +1,17 @@
 //! What the page's template shows: every number already in words.
 
+use super::accused::{Accused, Mark};
 use super::{chart, matrix};
-use crate::text::{fact_list, oversubscription, stage_table};
+use crate::text::{fact_list, oversubscription, payload_ceiling, stage_notes, stage_table};
 use crate::words::{
-    MISSING, cause, count, duration, estimated_rate, host_name, host_state, one_line, or_missing,
-    percent, plural, quantity, rack_name, rack_of, rate, rate_with_interval, severity, status,
-    subject, utc,
+    MISSING, capitalised, cause, code_spans, count, duration, estimated_rate, full_sentence,
+    host_name, host_state, knee, one_line, or_missing, percent, plural, quantity, rack_name,
+    rack_of, rate, rate_with_interval, severity, status, utc,
 };
 use ew_model::Analysis;
-use ew_model::RackId;
-use ew_model::analysis::{HostAnalysis, HostState, RackPairAnalysis};
-use ew_model::finding::{Finding, Severity, VerdictStatus};
-use ew_model::units::format_duration_ns;
+use ew_model::analysis::{HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
+use ew_model::finding::{Finding, Severity, Subject, VerdictStatus};
+use ew_model::{HostId, RackId};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 const RAMPS_SHOWN: usize = 12;
 /// From this many racks on, the ratios are shown as a grid, too.
 const RACKS_FOR_GRID: usize = 4;
-/// Findings that are open at first.
+/// This many findings are all open at first; of more than that only the faults among the first ones.
 const FINDINGS_OPEN: usize = 3;
 
 #[derive(Serialize)]
@@ -58,11 +58,12 @@ struct Tile {
 
 #[derive(Serialize)]
 struct FindingView {
+    anchor: String,
     open: bool,
     class: &'static str,
     severity: &'static str,
     sentence: String,
-    subject: String,
+    subject: Vec<Link>,
     cause: &'static str,
     measured: Option<String>,
     expected: Option<String>,
@@ -71,8 +72,17 @@ struct FindingView {
     hint: String,
 }
 
+/// Words that lead to a place in the page, where there is one.
+#[derive(Serialize)]
+struct Link {
+    text: String,
+    to: Option<String>,
+}
+
 #[derive(Serialize)]
 struct RackPairView {
+    anchor: String,
+    mark: Option<Mark>,
     from: String,
     to: String,
     inside: String,
@@ -115,10 +125,13 @@ struct MatrixView {
     stage: String,
     pairs: String,
     missing: usize,
+    whole: bool,
 }
 
 #[derive(Serialize)]
 struct HostView {
+    anchor: String,
+    marks: Vec<Mark>,
     name: String,
     rack: String,
     up: bool,
@@ -148,19 +161,20 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
     let verdict = &analysis.verdict;
     let scale = host_scale(analysis);
     let (stage_header, stages) = stage_table(analysis);
-    let expected = expected_host_rate(analysis);
+    let expected = payload_ceiling(analysis);
+    let accused = Accused::new(analysis);
     let ramps = ramps(analysis);
     Ok(Page {
         title: format!(
             "{}: {}",
             one_line(&analysis.run.scenario.name),
-            status(verdict.status)
+            status(analysis)
         ),
         style: include_str!("report.css"),
         script: include_str!("report.js"),
-        status: status(verdict.status),
+        status: status(analysis),
         status_class: status_class(verdict.status),
-        sentence: one_line(&verdict.sentence),
+        sentence: rich(&capitalised(analysis.inventory(), &verdict.sentence)),
         subtitle: subtitle(analysis),
         tiles: tiles(analysis),
         findings: verdict
@@ -172,7 +186,7 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         rack_pairs: analysis
             .rack_pairs
             .iter()
-            .map(|p| rack_pair(analysis, p))
+            .map(|p| rack_pair(analysis, p, accused.rack_pair(p)))
             .collect(),
         rack_grid: rack_grid(analysis),
         ramps_left_out: ramps.len().saturating_sub(RAMPS_SHOWN),
@@ -181,7 +195,7 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         hosts: analysis
             .hosts
             .iter()
-            .map(|h| host(analysis, h, scale))
+            .map(|h| host(analysis, h, scale, accused.host(h.host)))
             .collect(),
         host_scale: expected
             .zip(scale)
@@ -189,24 +203,42 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         stage_header,
         stages,
         stage_notes: stage_notes(analysis),
-        timelines: analysis
-            .stages
-            .iter()
-            .filter_map(|stage| {
-                Some(ChartView {
-                    title: one_line(&stage.name),
-                    note: format!(
-                        "{}, {}",
-                        plural(stage.rounds as usize, "round"),
-                        one_line(&stage.workload)
-                    ),
-                    svg: chart::timeline(stage)?,
-                })
-            })
-            .collect(),
+        timelines: analysis.stages.iter().filter_map(timeline).collect(),
         facts: fact_list(analysis),
-        warnings: analysis.warnings.iter().map(|w| one_line(w)).collect(),
+        warnings: analysis
+            .warnings
+            .iter()
+            .map(|w| rich(&one_line(w)))
+            .collect(),
         version: one_line(&analysis.run.version),
+    })
+}
+
+/// Text as HTML in which nothing is markup but code between backquotes, and ranges stay on one line.
+fn rich(text: &str) -> String {
+    code_spans(text)
+        .into_iter()
+        .map(|(is_code, piece)| match is_code {
+            true => format!("<code>{}</code>", chart::escaped(piece)),
+            false => chart::escaped(&unbroken(piece)),
+        })
+        .collect()
+}
+
+/// A line may break after an en dash; a word joiner (U+2060) forbids it.
+fn unbroken(text: &str) -> String {
+    text.replace('\u{2013}', "\u{2013}\u{2060}")
+}
+
+fn timeline(stage: &StageAnalysis) -> Option<ChartView> {
+    Some(ChartView {
+        title: one_line(&stage.name),
+        note: format!(
+            "{}, {}",
+            plural(stage.rounds as usize, "round"),
+            one_line(&stage.workload)
+        ),
+        svg: chart::timeline(stage)?,
     })
 }
 
@@ -281,9 +313,16 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
         });
     }
     tiles.push(Tile {
-        name: "Host rate",
-        value: rate(analysis.basis.nic_bits_per_sec),
-        note: one_line(&analysis.basis.nic_source),
+        name: "Payload ceiling",
+        value: rate(payload_ceiling(analysis)),
+        note: match analysis.basis.nic_bits_per_sec {
+            Some(line_rate) => format!(
+                "of {} line rate taken for a healthy host ({})",
+                rate(Some(line_rate)),
+                one_line(&analysis.basis.nic_source)
+            ),
+            None => one_line(&analysis.basis.nic_source),
+        },
     });
     tiles.push(Tile {
         name: "Took",
@@ -294,37 +333,94 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
 }
 
 fn finding(analysis: &Analysis, index: usize, finding: &Finding) -> FindingView {
+    let inventory = analysis.inventory();
+    let is_short = analysis.verdict.findings.len() <= FINDINGS_OPEN;
+    let figure = |q| unbroken(&quantity(q, finding.cause));
     FindingView {
-        open: index < FINDINGS_OPEN && finding.severity == Severity::Fault,
-        class: match finding.severity {
-            Severity::Fault => "bad",
-            Severity::Notice => "part",
-            Severity::Info => "open",
-        },
+        anchor: format!("finding-{}", index + 1),
+        open: is_short || (index < FINDINGS_OPEN && finding.severity == Severity::Fault),
+        class: severity_class(finding.severity),
         severity: severity(finding.severity),
-        sentence: one_line(&finding.sentence),
-        subject: subject(analysis.inventory(), finding.subject),
+        sentence: rich(&full_sentence(inventory, &finding.sentence)),
+        subject: subject_links(analysis, finding.subject),
         cause: cause(finding.cause),
-        measured: finding
-            .measured
-            .as_ref()
-            .map(|q| quantity(q, finding.cause)),
-        expected: finding
-            .expected
-            .as_ref()
-            .map(|q| quantity(q, finding.cause)),
+        measured: finding.measured.as_ref().map(figure),
+        expected: finding.expected.as_ref().map(figure),
         confidence: percent(Some(finding.confidence)),
         evidence: finding
             .evidence
             .iter()
-            .map(|e| (one_line(&e.text), one_line(&e.source)))
+            .map(|e| {
+                (
+                    rich(&capitalised(inventory, &e.text)),
+                    one_line(&e.source).replace('`', ""),
+                )
+            })
             .collect(),
-        hint: one_line(&finding.hint),
+        hint: rich(&full_sentence(inventory, &finding.hint)),
     }
 }
 
-fn rack_pair(analysis: &Analysis, pair: &RackPairAnalysis) -> RackPairView {
+pub(super) fn severity_class(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Fault => "bad",
+        Severity::Notice => "part",
+        Severity::Info => "open",
+    }
+}
+
+/// The subject in words, each name leading to its row where the page has one.
+fn subject_links(analysis: &Analysis, subject: Subject) -> Vec<Link> {
+    let inventory = analysis.inventory();
+    let host = |id: HostId| Link {
+        text: host_name(inventory, id),
+        to: analysis
+            .hosts
+            .iter()
+            .any(|h| h.host == id)
+            .then(|| host_anchor(id)),
+    };
+    match subject {
+        Subject::Host { host: id } => vec![host(id)],
+        Subject::Pair { src, dst } => vec![
+            host(src),
+            Link {
+                text: " to ".into(),
+                to: None,
+            },
+            host(dst),
+        ],
+        Subject::RackPair { from, to } => vec![Link {
+            text: format!(
+                "{} to {}",
+                rack_name(inventory, from),
+                rack_name(inventory, to)
+            ),
+            to: analysis
+                .rack_pairs
+                .iter()
+                .any(|p| (p.from, p.to) == (from, to))
+                .then(|| rack_anchor(from, to)),
+        }],
+        Subject::Run => vec![Link {
+            text: "the run".into(),
+            to: None,
+        }],
+    }
+}
+
+fn host_anchor(host: HostId) -> String {
+    format!("host-{}", host.0)
+}
+
+fn rack_anchor(from: RackId, to: RackId) -> String {
+    format!("rack-{}-{}", from.0, to.0)
+}
+
+fn rack_pair(analysis: &Analysis, pair: &RackPairAnalysis, mark: Option<Mark>) -> RackPairView {
     RackPairView {
+        anchor: rack_anchor(pair.from, pair.to),
+        mark,
         from: rack_name(analysis.inventory(), pair.from),
         to: rack_name(analysis.inventory(), pair.to),
         inside: rate_with_interval(pair.inside_bits_per_sec),
@@ -332,7 +428,7 @@ fn rack_pair(analysis: &Analysis, pair: &RackPairAnalysis) -> RackPairView {
         ratio: oversubscription(pair),
         ratio_sort: pair.oversubscription.map_or(0.0, |e| finite(e.value)),
         uplink: rate(pair.uplink_bits_per_sec),
-        knee: or_missing(pair.knee_senders, |k| format!("{k:.1} senders")),
+        knee: or_missing(pair.knee_senders, knee),
     }
 }
 
@@ -412,8 +508,8 @@ fn ramp(analysis: &Analysis, pair: &RackPairAnalysis) -> Option<ChartView> {
             rack_name(analysis.inventory(), pair.to)
         ),
         note: match pair.knee_senders {
-            Some(knee) => format!("full at {knee:.1} senders"),
-            None => "no knee found".into(),
+            Some(senders) => format!("full with {}", knee(senders)),
+            None => "not filled".into(),
         },
         svg: chart::ramp(analysis, pair)?,
     })
@@ -423,6 +519,7 @@ fn matrix_view(analysis: &Analysis) -> Result<Option<MatrixView>, serde_json::Er
     if analysis.cells.is_empty() {
         return Ok(None);
     }
+    let hosts = analysis.inventory().hosts.len();
     Ok(Some(MatrixView {
         data: matrix::data(analysis)?,
         stage: analysis
@@ -435,12 +532,20 @@ fn matrix_view(analysis: &Analysis) -> Result<Option<MatrixView>, serde_json::Er
             .iter()
             .filter(|c| c.bits_per_sec.is_none())
             .count(),
+        whole: analysis.cells.len() >= hosts * hosts.saturating_sub(1),
     }))
 }
 
-fn host(analysis: &Analysis, host: &HostAnalysis, scale: Option<f64>) -> HostView {
+fn host(
+    analysis: &Analysis,
+    host: &HostAnalysis,
+    scale: Option<f64>,
+    marks: Vec<Mark>,
+) -> HostView {
     let inventory = analysis.inventory();
     HostView {
+        anchor: host_anchor(host.host),
+        marks,
         name: host_name(inventory, host.host),
         rack: rack_of(inventory, host.host),
         up: host.state == HostState::Alive,
@@ -491,37 +596,9 @@ fn host_scale(analysis: &Analysis) -> Option<f64> {
         .flat_map(|h| [h.tx_bits_per_sec, h.rx_bits_per_sec])
         .flatten()
         .map(|e| e.value)
-        .chain(expected_host_rate(analysis))
+        .chain(payload_ceiling(analysis))
         .filter(|v| v.is_finite() && *v > 0.0)
         .reduce(f64::max)
-}
-
-fn expected_host_rate(analysis: &Analysis) -> Option<f64> {
-    let expected = analysis.basis.nic_bits_per_sec? * analysis.basis.efficiency;
-    (expected.is_finite() && expected > 0.0).then_some(expected)
-}
-
-fn stage_notes(analysis: &Analysis) -> Vec<String> {
-    let mut notes = Vec::new();
-    for stage in &analysis.stages {
-        if let Some((least, median, greatest)) = stage.rtt_ns {
-            notes.push(format!(
-                "{}: round trips from {} to {}, median {}.",
-                one_line(&stage.name),
-                format_duration_ns(least),
-                format_duration_ns(greatest),
-                format_duration_ns(median)
-            ));
-        }
-        if let Some(collisions) = stage.random_collisions {
-            notes.push(format!(
-                "{}: stock iperf3 would have refused {} because the drawn server port was taken.",
-                one_line(&stage.name),
-                plural(collisions as usize, "draw")
-            ));
-        }
-    }
-    notes
 }
 
 fn finite(value: f64) -> f64 {

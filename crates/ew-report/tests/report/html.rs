@@ -29,7 +29,7 @@ fn every_part_is_there() {
         "id=\"hosts\"",
         "id=\"stages\"",
         "id=\"run\"",
-        "4.00:1 (3.96-4.04)",
+        "4.00:1 (3.96–4.04)",
         "95.6 Mb&#x2f;s",
         "r2h03",
         "class=\"chart\"",
@@ -40,6 +40,33 @@ fn every_part_is_there() {
     ] {
         assert!(page.contains(part), "no {part}");
     }
+}
+
+#[test]
+fn findings_and_rows_lead_to_each_other() {
+    let page = page(&common::demo());
+    for id in ["finding-1", "finding-3", "rack-0-1", "rack-1-0", "host-6"] {
+        assert!(page.contains(&format!("id=\"{id}\"")), "no {id}");
+        assert!(
+            page.contains(&format!("href=\"#{id}\"")),
+            "nothing leads to {id}"
+        );
+    }
+    assert_eq!(page.matches("<details").count(), 3);
+    assert_eq!(page.matches("\" open>").count(), 3);
+}
+
+#[test]
+fn backquotes_are_code_and_sentences_are_whole() {
+    let mut analysis = common::demo();
+    analysis.verdict.findings[2].hint = "look at `ethtool -S <eth0>`".into();
+    analysis.verdict.findings[2].evidence[0].text = "lone flows in `mesh`".into();
+    let page = page(&analysis);
+    assert!(page.contains("Look at <code>ethtool -S &lt;eth0&gt;</code>.</p>"));
+    assert!(page.contains("<li>Lone flows in <code>mesh</code> "));
+    assert!(
+        page.contains("r2h03 receives at 95.7 Mb/s from everybody, half of what its peers do.<")
+    );
 }
 
 #[test]

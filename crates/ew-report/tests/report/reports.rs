@@ -4,6 +4,7 @@ use crate::common;
 use ew_model::Analysis;
 use ew_model::analysis::HostState;
 use ew_model::inventory::HostId;
+use ew_model::scenario::Expect;
 use ew_report::{Format, TextStyle, render};
 use proptest::prelude::*;
 
@@ -51,6 +52,38 @@ fn markdown_demo() {
 #[test]
 fn markdown_failed() {
     insta::assert_snapshot!(report(&common::failed(), Format::Markdown, 100));
+}
+
+#[test]
+fn without_a_statement_nothing_is_worse_than_expected() {
+    let mut analysis = common::demo();
+    analysis.run.scenario.expect = Expect::default();
+    for format in [Format::Text, Format::Markdown, Format::Html] {
+        let text = report(&analysis, format, 100);
+        assert!(text.contains("Fault found"), "{format:?}");
+        assert!(!text.contains("Worse than expected"), "{format:?}");
+    }
+}
+
+#[test]
+fn the_command_to_repeat_has_the_seed_and_no_path() {
+    let mut analysis = common::demo();
+    analysis.run.seed = 77;
+    analysis.run.command[0] = "/home/me/bin/eastwest".into();
+    analysis.run.command.push("it's".into());
+    let text = report(&analysis, Format::Text, 400);
+    let command =
+        r"eastwest run qualify --hosts 'r[1-2]h[01-04]' --racks '@rack[1-2]' 'it'\''s' --seed 77";
+    assert!(text.contains(command), "{text}");
+    analysis.run.command.push("--seed=77".into());
+    let text = report(&analysis, Format::Text, 400);
+    assert!(
+        text.contains(
+            r"'it'\''s' --seed=77
+"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
