@@ -60,8 +60,9 @@ def many_hosts(work):
         words = f"{stage['flows'] - stage['missing']} of {stage['flows']}"
         table.add(f"flows with a figure, {stage['name']}", words, "-", "")
     table.add("wall time", f"{finished.wall_s:.1f} s", "stated", "")
-    table.add("controller's peak memory", f"{result['run']['controller_peak_bytes'] / 2**20:.1f} MiB", "stated", "")
-    table.add("controller's CPU time", f"{result['run']['controller_cpu_ns'] / 1e9:.2f} s", "stated", "")
+    peak_bytes, cpu_ns = (result["run"][key] for key in ("controller_peak_bytes", "controller_cpu_ns"))
+    table.add("controller's peak memory", "-" if peak_bytes is None else f"{peak_bytes / 2**20:.1f} MiB", "stated", "")
+    table.add("controller's CPU time", "-" if cpu_ns is None else f"{cpu_ns / 1e9:.2f} s", "stated", "")
     skews = [stage["start_skew_ns"][1] for stage in result["stages"] if stage["start_skew_ns"]]
     table.add("start skew, 99th percentile, worst stage", f"{max(skews, default=0) / 1e6:.3f} ms", "-", "")
     table.add("accused hosts (none is slow)", len(finished.accused()), "0", met(not finished.accused()))

@@ -93,7 +93,7 @@ impl Agent {
             match inbox.recv_timeout(self.time_to_wait()) {
                 Ok(input) => self.on_input(input),
                 Err(RecvTimeoutError::Timeout) => {
-                    self.session.handle_timeout(clock::monotonic_ns())
+                    self.session.handle_timeout(clock::monotonic_ns());
                 }
                 Err(RecvTimeoutError::Disconnected) => self.lose("the agent's threads ended"),
             }

@@ -115,14 +115,6 @@ pub fn exec(name: &str, host: &str, command_line: &[std::ffi::OsString]) -> Resu
         .unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
 }
 
-/// Applies a fault to a running lab.
-///
-/// # Errors
-/// [`LabError::NotUp`], [`LabError::Fault`].
-pub fn fault(name: &str, fault: &Fault) -> Result<(), LabError> {
-    Lab::attach(name)?.apply_fault(fault)
-}
-
 /// The labs of this user that are up, in order.
 ///
 /// # Errors

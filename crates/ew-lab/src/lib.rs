@@ -20,5 +20,5 @@ mod yaml;
 pub use error::LabError;
 pub use fault::{Fault, FaultKind};
 pub use keeper::{KeeperCommand, keeper_main_if_requested};
-pub use lab::{Lab, LabHost, LabStatus, down, exec, fault, names, status, up};
+pub use lab::{Lab, LabHost, LabStatus, down, exec, names, status, up};
 pub use spec::{CONTROLLER, HostSpec, LabSpec, Queue, RackSpec};

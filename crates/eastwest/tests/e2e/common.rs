@@ -98,7 +98,7 @@ impl TestLab {
     pub(crate) fn run(&self, scenario: &str, args: &[&str]) -> Finished {
         let mut command = self.run_command(scenario);
         command.args(args);
-        Finished::of(command.output().unwrap())
+        Finished::of(&command.output().unwrap())
     }
 
     pub(crate) fn run_command(&self, scenario: &str) -> Command {
@@ -170,7 +170,7 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    pub(crate) fn of(output: Output) -> Self {
+    pub(crate) fn of(output: &Output) -> Self {
         let stderr = text(&output.stderr);
         let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| {
             panic!("stdout is no JSON: {e}\n{}\n{stderr}", text(&output.stdout))

@@ -19,7 +19,7 @@ fn an_agent_killed_in_mid_mesh_is_named_and_its_cells_are_repaired_when_it_retur
     let victim = agents_of(&lab, "r1h2");
     assert_eq!(victim.len(), 1, "one agent on r1h2");
     kill("-KILL", victim[0]);
-    let finished = Finished::of(child.wait_with_output().unwrap());
+    let finished = Finished::of(&child.wait_with_output().unwrap());
     // The lab launcher can start it again at once, so that the repair rounds fill the holes.
     let cells = finished.json["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 30);
@@ -45,7 +45,7 @@ fn a_link_down_in_mid_mesh_costs_its_own_cells_only() {
     let child = start(&lab);
     wait_for_rounds(&lab.runs_dir(), 1);
     lab.fault("r2h1", "link-down");
-    let finished = Finished::of(child.wait_with_output().unwrap());
+    let finished = Finished::of(&child.wait_with_output().unwrap());
     assert_eq!(finished.code, 3, "{}", finished.stderr);
     for cell in finished.json["cells"].as_array().unwrap() {
         let touches = cell["src"] == 3 || cell["dst"] == 3;

@@ -97,7 +97,7 @@ fn after_its_end() {
         return;
     }
     let run = SshRun::new();
-    let finished = Finished::of(run.command("300ms").output().unwrap());
+    let finished = Finished::of(&run.command("300ms").output().unwrap());
     assert_eq!(
         finished.code, 0,
         "{}\n{}",
@@ -153,7 +153,7 @@ fn after_a_cut_link_and_the_rest_goes_on() {
     wait_for("the cut host's agent to end", CLEAN_WITHIN, || {
         run.agents().len() <= 3
     });
-    let finished = Finished::of(child.wait_with_output().unwrap());
+    let finished = Finished::of(&child.wait_with_output().unwrap());
     assert_eq!(finished.code, 3, "{}", finished.stderr);
     assert!(
         finished
@@ -176,7 +176,7 @@ fn after_an_ssh_session_is_killed() {
     let sessions = processes_with(&["ssh -F", &config, " r2h2 "]);
     assert_eq!(sessions.len(), 1, "one ssh client for r2h2");
     kill("-KILL", sessions[0]);
-    let finished = Finished::of(child.wait_with_output().unwrap());
+    let finished = Finished::of(&child.wait_with_output().unwrap());
     let cells = finished.json["cells"].as_array().unwrap();
     assert!(
         cells
@@ -207,7 +207,7 @@ fn a_dead_host_is_named_in_sshs_own_words_and_the_others_go_on() {
             "--launch-timeout",
             "15s",
         ]);
-        Finished::of(command.args(extra).output().unwrap())
+        Finished::of(&command.args(extra).output().unwrap())
     };
     let finished = base(&[]);
     assert_eq!(finished.code, 3, "{}", finished.stderr);

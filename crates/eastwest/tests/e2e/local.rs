@@ -32,7 +32,7 @@ fn local(scenario: &str, hosts: &str, runs: &TempDir) -> Command {
 #[test]
 fn a_pair_is_measured_and_can_be_reported_again() {
     let runs = tempfile::tempdir().unwrap();
-    let finished = Finished::of(local("pair", "n[1-2]", &runs).output().unwrap());
+    let finished = Finished::of(&local("pair", "n[1-2]", &runs).output().unwrap());
     assert_eq!(finished.code, 0, "{}", finished.stderr);
     let rate = finished.json["stages"][0]["aggregate_bits_per_sec"]["value"]
         .as_f64()
@@ -69,7 +69,7 @@ fn a_pair_is_measured_and_can_be_reported_again() {
 #[test]
 fn every_ordered_pair_of_a_mesh_is_measured_once() {
     let runs = tempfile::tempdir().unwrap();
-    let finished = Finished::of(local("mesh", "n[1-5]", &runs).output().unwrap());
+    let finished = Finished::of(&local("mesh", "n[1-5]", &runs).output().unwrap());
     assert_eq!(finished.code, 0, "{}", finished.stderr);
     let cells = finished.json["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 20);
@@ -87,7 +87,7 @@ fn iperf3_fills_the_same_rows() {
     }
     let runs = tempfile::tempdir().unwrap();
     let mut command = local("pair", "n[1-4]", &runs);
-    let finished = Finished::of(command.args(["--tool", "iperf3"]).output().unwrap());
+    let finished = Finished::of(&command.args(["--tool", "iperf3"]).output().unwrap());
     assert_eq!(finished.code, 0, "{}\n{}", finished.stderr, finished.json);
     assert_eq!(finished.json["stages"][0]["missing"], 0);
     assert!(finished.json["stages"][0]["retransmits"].is_u64());
@@ -201,7 +201,7 @@ fn an_interrupted_run_keeps_what_was_measured() {
         .status()
         .unwrap();
     assert!(kill.success());
-    let finished = Finished::of(child.wait_with_output().unwrap());
+    let finished = Finished::of(&child.wait_with_output().unwrap());
     assert_eq!(finished.code, 130);
     let measured = finished.json["cells"].as_array().unwrap();
     assert!(measured.iter().any(|c| c["bits_per_sec"].is_f64()));

@@ -235,7 +235,7 @@
       ctx.putImageData(image, 0, 0);
       const marks = state.mode === "absolute"
         ? [0, 0.5, 1].map((p) => [p, rate(range[1] * p)])
-        : [[0.25, "25 %"], [0.5, "50 %"], [1, "100 %"], [2, "200 %"], [4, "400 %"]].map(([r, t]) => [relativePosition(r), t]);
+        : [[0.25, "25"], [0.5, "50"], [1, "100 %"], [2, "200"], [4, "400"]].map(([r, t]) => [relativePosition(r), t]);
       const limit = byId("limit");
       limit.hidden = byId("limit-note").hidden = state.mode === "absolute";
       limit.style.left = relativePosition(0.95) * 100 + "%";
@@ -334,9 +334,15 @@
     byId("larger").addEventListener("click", () => zoom(true));
     byId("smaller").addEventListener("click", () => zoom(false));
     let width = 0;
-    new ResizeObserver(() => { if (map.clientWidth !== width) { width = map.clientWidth; layout(); draw(); } }).observe(map);
+    new ResizeObserver(() => {
+      if (map.clientWidth === width) return;
+      const first = width === 0;
+      width = map.clientWidth;
+      layout();
+      draw();
+      if (first && slowest) choose(state.perm.indexOf(slowest[1]), state.perm.indexOf(slowest[0]));
+    }).observe(map);
     sort();
-    if (slowest) choose(state.perm.indexOf(slowest[1]), state.perm.indexOf(slowest[0]));
     redraws.push(() => { if (width) draw(); });
   }
 
