@@ -217,6 +217,12 @@ pub(crate) fn knee(senders: f64) -> String {
     }
 }
 
+/// The same where there is room to say of whom: a knee counts hosts that reach their peers' rate, and a slow sender
+/// fills less.
+pub(crate) fn healthy_knee(senders: f64) -> String {
+    knee(senders).replace("sender", "healthy sender")
+}
+
 /// Text with a capital at its start, unless it begins with a name or with something that is not a plain word.
 pub(crate) fn capitalised(inventory: &Inventory, text: &str) -> String {
     let text = one_line(text);

@@ -201,12 +201,12 @@ fn evidence_of(inventory: &Inventory, pair: &PairResult) -> Vec<Evidence> {
         found.push(evidence(
             if knee < FULL_WITH_ONE {
                 format!(
-                    "one sender alone fills the uplink with {}",
+                    "one healthy sender alone fills the uplink, which carries {}",
                     format_bits_per_sec(uplink)
                 )
             } else {
                 format!(
-                    "the ramp fills at {knee:.1} senders with {}",
+                    "the ramp fills at {knee:.1} healthy senders, with {}",
                     format_bits_per_sec(uplink)
                 )
             },

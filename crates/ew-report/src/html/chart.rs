@@ -1,6 +1,6 @@
 //! Line charts as inline SVG: throughput over time, and the ramp of senders with its knee.
 
-use crate::words::{knee, rack_name, rate};
+use crate::words::{healthy_knee, rack_name, rate};
 use ew_model::Analysis;
 use ew_model::analysis::{RackPairAnalysis, StageAnalysis, TimePoint};
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
@@ -78,7 +78,7 @@ pub(super) fn ramp(analysis: &Analysis, pair: &RackPairAnalysis) -> Option<Strin
             &mut svg,
             (x + 5.0, HEIGHT - BOTTOM - 6.0),
             "start",
-            &format!("full with {}", knee(senders)),
+            &format!("full with {}", healthy_knee(senders)),
         );
     }
     let points: Vec<(f64, f64)> = pair
@@ -111,7 +111,7 @@ pub(super) fn ramp_summary(analysis: &Analysis, pair: &RackPairAnalysis) -> Stri
             .join(", ")
     );
     if let Some(senders) = pair.knee_senders {
-        let _ = write!(summary, "; full with {}", knee(senders));
+        let _ = write!(summary, "; full with {}", healthy_knee(senders));
     }
     summary
 }

@@ -5,8 +5,8 @@ use super::{chart, matrix};
 use crate::text::{fact_list, oversubscription, payload_ceiling, stage_notes, stage_table};
 use crate::words::{
     MISSING, capitalised, cause, code_spans, count, duration, estimated_rate, full_sentence,
-    host_name, host_state, knee, one_line, or_missing, percent, plural, quantity, rack_name,
-    rack_of, rate, rate_with_interval, severity, status, utc,
+    healthy_knee, host_name, host_state, knee, one_line, or_missing, percent, plural, quantity,
+    rack_name, rack_of, rate, rate_with_interval, severity, status, utc,
 };
 use ew_model::Analysis;
 use ew_model::analysis::{HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
@@ -317,9 +317,8 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
         value: rate(payload_ceiling(analysis)),
         note: match analysis.basis.nic_bits_per_sec {
             Some(line_rate) => format!(
-                "of {} line rate taken for a healthy host ({})",
-                rate(Some(line_rate)),
-                one_line(&analysis.basis.nic_source)
+                "of {} line rate taken for a healthy host",
+                rate(Some(line_rate))
             ),
             None => one_line(&analysis.basis.nic_source),
         },
@@ -508,7 +507,7 @@ fn ramp(analysis: &Analysis, pair: &RackPairAnalysis) -> Option<ChartView> {
             rack_name(analysis.inventory(), pair.to)
         ),
         note: match pair.knee_senders {
-            Some(senders) => format!("full with {}", knee(senders)),
+            Some(senders) => format!("full with {}", healthy_knee(senders)),
             None => "not filled".into(),
         },
         svg: chart::ramp(analysis, pair)?,
