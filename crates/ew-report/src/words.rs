@@ -223,11 +223,12 @@ pub(crate) fn healthy_knee(senders: f64) -> String {
     knee(senders).replace("sender", "healthy sender")
 }
 
-/// Text with a capital at its start, unless it begins with a name or with something that is not a plain word.
+/// Text with a capital at its start, unless it begins with a name or with something that is not a plain word; a word
+/// with a colon is the name of a program that speaks (`ssh: ...`).
 pub(crate) fn capitalised(inventory: &Inventory, text: &str) -> String {
     let text = one_line(text);
     let first = text.split(' ').next().unwrap_or("");
-    let word = first.trim_end_matches([',', ':', ';', '.']);
+    let word = first.trim_end_matches([',', ';', '.']);
     let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
     let is_name = inventory.hosts.iter().any(|h| h.name == word)
         || inventory.racks.iter().any(|r| r.name == word);
@@ -353,6 +354,7 @@ mod tests {
         assert_eq!(sentence("look at it"), "Look at it.");
         assert_eq!(sentence("r2h3 is slow!"), "r2h3 is slow!");
         assert_eq!(sentence("north is slow"), "north is slow.");
+        assert_eq!(sentence("ssh: refused"), "ssh: refused.");
         assert_eq!(sentence("`mesh` is slow."), "`mesh` is slow.");
         assert_eq!(sentence(""), "");
     }

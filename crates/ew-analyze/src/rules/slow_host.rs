@@ -100,7 +100,7 @@ pub(super) fn side_evidence(case: &Case<'_>, host: HostId) -> Vec<Evidence> {
             .collect();
         found.push(evidence(
             format!(
-                "peers: median {} over {}",
+                "peers do {} in the median of {}",
                 format_bits_per_sec(typical.value),
                 count(typical.samples as usize, "lone flow")
             ),

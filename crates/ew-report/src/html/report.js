@@ -54,7 +54,7 @@
         const up = head.getAttribute("aria-sort") !== "ascending";
         heads.forEach((h) => h.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", up ? "ascending" : "descending");
-        const value = (row) => { const c = row.cells[column]; return c.dataset.v === undefined ? c.textContent : Number(c.dataset.v); };
+        const value = (row) => { const c = row.cells[column]; return c.dataset.v === undefined ? (c.firstChild || c).textContent : Number(c.dataset.v); };
         const rows = [...table.tBodies[0].rows];
         rows.sort((a, b) => {
           const x = value(a), y = value(b);
