@@ -46,7 +46,7 @@ def many_hosts(work):
     racks = setting("BENCH_RACKS", 4)
     hosts = setting("BENCH_HOSTS_PER_RACK", 16)
     budget_s = setting("BENCH_BUDGET_S", 60)
-    nic = setting("BENCH_NIC_MBIT", 20)
+    nic = setting("BENCH_MANY_NIC_MBIT", 20)
     title = f"qualify, {racks} racks x {hosts} hosts ({nic} Mb/s each, 4:1), time budget {budget_s} s"
     table = Table(title, "what", "measured", "bar", "")
     note(f"qualify of {racks * hosts} hosts")

@@ -1,8 +1,8 @@
 //! Plan, launch, drive, collect, analyse, tear down. Emits one stream of [`ew_model::RunEvent`]s that the recorder
 //! and every live view consume; prints nothing itself.
 //!
-//! [`run`] is the main flow. Below it, one task per agent ([`member`]) owns a link and its session; [`members`] is the
-//! only place where their happenings meet; [`stage`] drives one stage over them.
+//! [`run`] is the main flow. Below it, one task per agent (`member`) owns a link and its session; `members` is the
+//! only place where their happenings meet; `stage` drives one stage over them.
 
 mod doctor;
 mod journal;

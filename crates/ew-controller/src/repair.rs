@@ -1,10 +1,10 @@
-//! After a mesh: what is missing is tried once more between the hosts that are up, those that came back included.
+//! After a stage: what is missing is tried once more between the hosts that are up, those that came back included.
 
 use crate::journal::Journal;
 use crate::members::{Happening, Members};
 use ew_model::event::RunEvent;
 use ew_model::inventory::HostId;
-use ew_model::plan::{End, FlowId, Round, Stage};
+use ew_model::plan::{End, Flow, FlowId, Round, RoundIndex, Stage};
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::scenario::Pattern;
 use ew_plan::schedule::UplinkLimits;
@@ -13,11 +13,6 @@ use std::collections::BTreeSet;
 
 /// A host is launched at most this often in a run.
 const MAX_LAUNCHES: u32 = 3;
-
-/// Whether a lone flow measures the same as in its round: only where nobody shares anything by design.
-pub(crate) fn is_repairable(stage: &Stage) -> bool {
-    matches!(stage.pattern, Pattern::Mesh { .. })
-}
 
 /// Tries to bring lost hosts back, and waits until each is up or has failed again.
 pub(crate) async fn revive(members: &mut Members, journal: &mut Journal<'_>) -> bool {
@@ -48,25 +43,166 @@ pub(crate) async fn revive(members: &mut Members, journal: &mut Journal<'_>) -> 
     true
 }
 
-/// Rounds for the cells without a figure whose ends are both up.
+/// Rounds for what has no figure though both ends are up. Flow ids count from `first_flow`.
+///
+/// A mesh's flow measures the same with whoever else runs, so its missing pairs are packed anew. Elsewhere a flow's figure
+/// depends on the others, so incomplete rounds are repeated whole; at most a quarter of the stage, because what fails
+/// more often than that will not be mended by trying again.
 pub(crate) fn rounds(
+    stage: &Stage,
     records: &[FlowRecord],
     alive: &[HostId],
-    opened_by: End,
     first_flow: FlowId,
     limits: Option<UplinkLimits<'_>>,
 ) -> Vec<Round> {
-    let measured: BTreeSet<(HostId, HostId)> = records
+    let both_up = |src: HostId, dst: HostId| alive.contains(&src) && alive.contains(&dst);
+    let missing = records
+        .iter()
+        .filter(|record| record.outcome != FlowOutcome::Measured)
+        .filter(|record| both_up(record.src, record.dst));
+    if matches!(stage.pattern, Pattern::Mesh { .. }) {
+        let pairs: Vec<(HostId, HostId)> = missing.map(|record| (record.src, record.dst)).collect();
+        return ew_plan::repair_rounds(&pairs, opened_by(stage), first_flow, limits);
+    }
+    let incomplete: BTreeSet<RoundIndex> = missing.map(|record| record.round).collect();
+    let most = (stage.rounds.len() / 4).max(1);
+    let mut ids = (first_flow.0..).map(FlowId);
+    incomplete
+        .into_iter()
+        .take(most)
+        .filter_map(|RoundIndex(number)| stage.rounds.get(number as usize))
+        .map(|round| Round {
+            flows: round
+                .flows
+                .iter()
+                .filter(|flow| both_up(flow.src, flow.dst))
+                .zip(&mut ids)
+                .map(|(flow, id)| Flow { id, ..flow.clone() })
+                .collect(),
+            ..round.clone()
+        })
+        .collect()
+}
+
+fn opened_by(stage: &Stage) -> End {
+    let first = stage.rounds.iter().flat_map(|round| &round.flows).next();
+    first.map_or(End::Src, |flow| flow.opened_by)
+}
+
+/// Whether every planned figure is there, repairs counted.
+pub(crate) fn all_measured(records: &[FlowRecord]) -> bool {
+    let figure = |record: &FlowRecord| (record.src, record.dst, record.sample);
+    let measured: BTreeSet<_> = records
         .iter()
         .filter(|record| record.outcome == FlowOutcome::Measured)
-        .map(|record| (record.src, record.dst))
+        .map(figure)
         .collect();
-    let missing: BTreeSet<(HostId, HostId)> = records
+    records
         .iter()
-        .map(|record| (record.src, record.dst))
-        .filter(|pair| !measured.contains(pair))
-        .filter(|(src, dst)| alive.contains(src) && alive.contains(dst))
-        .collect();
-    let missing: Vec<_> = missing.into_iter().collect();
-    ew_plan::repair_rounds(&missing, opened_by, first_flow, limits)
+        .all(|record| measured.contains(&figure(record)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::plan::StageIndex;
+    use ew_model::scenario::{MeshMode, Tool, Workload, WorkloadKind};
+
+    fn stage(pattern: Pattern) -> Stage {
+        let flow = |id: u32, src: u32, dst: u32| Flow {
+            id: FlowId(id),
+            src: HostId(src),
+            dst: HostId(dst),
+            opened_by: End::Src,
+            lane: None,
+        };
+        let round = |id: u32| Round {
+            sample: id,
+            senders_per_rack: None,
+            flows: vec![flow(2 * id, 0, 1), flow(2 * id + 1, 1, 2)],
+        };
+        Stage {
+            name: "test".into(),
+            pattern,
+            workload: Workload {
+                kind: WorkloadKind::TcpStream,
+                streams: 1,
+                message_bytes: 1,
+                tool: Tool::Engine,
+            },
+            duration_ns: 1,
+            warm_up_ns: 1,
+            gap_ns: 1,
+            rounds: (0..8).map(round).collect(),
+        }
+    }
+
+    fn records(stage: &Stage, missing: &[u32]) -> Vec<FlowRecord> {
+        let mut records = Vec::new();
+        for (number, round) in stage.rounds.iter().enumerate() {
+            for flow in &round.flows {
+                let outcome = if missing.contains(&flow.id.0) {
+                    FlowOutcome::Missing {
+                        reason: "test".into(),
+                    }
+                } else {
+                    FlowOutcome::Measured
+                };
+                records.push(FlowRecord {
+                    stage: StageIndex(0),
+                    round: RoundIndex(number as u32),
+                    flow: flow.id,
+                    sample: round.sample,
+                    src: flow.src,
+                    dst: flow.dst,
+                    outcome,
+                    sender: None,
+                    receiver: None,
+                });
+            }
+        }
+        records
+    }
+
+    const ALIVE: [HostId; 3] = [HostId(0), HostId(1), HostId(2)];
+
+    #[test]
+    fn an_incomplete_round_is_repeated_whole_with_new_numbers() {
+        let stage = stage(Pattern::Permutation);
+        let records = records(&stage, &[5]);
+        assert!(!all_measured(&records));
+        let rounds = rounds(&stage, &records, &ALIVE, FlowId(100), None);
+        assert_eq!(rounds.len(), 1);
+        assert_eq!(rounds[0].sample, 2);
+        let ids: Vec<u32> = rounds[0].flows.iter().map(|flow| flow.id.0).collect();
+        assert_eq!(ids, [100, 101]);
+    }
+
+    #[test]
+    fn what_always_fails_is_not_tried_for_ever_and_the_dead_are_left_alone() {
+        let stage = stage(Pattern::Permutation);
+        let all: Vec<u32> = (0..16).collect();
+        let records = records(&stage, &all);
+        assert_eq!(rounds(&stage, &records, &ALIVE, FlowId(16), None).len(), 2);
+        assert_eq!(
+            rounds(&stage, &records, &ALIVE[..1], FlowId(16), None).len(),
+            0
+        );
+    }
+
+    #[test]
+    fn a_mesh_repeats_its_missing_pairs_only() {
+        let stage = stage(Pattern::Mesh {
+            mode: MeshMode::Isolated,
+            max_rounds: None,
+        });
+        let records = records(&stage, &[3]);
+        let rounds = rounds(&stage, &records, &ALIVE, FlowId(16), None);
+        assert_eq!(rounds.len(), 1);
+        assert_eq!(rounds[0].flows.len(), 1);
+        assert_eq!(
+            (rounds[0].flows[0].src, rounds[0].flows[0].dst),
+            (HostId(1), HostId(2))
+        );
+    }
 }

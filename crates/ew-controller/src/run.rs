@@ -10,8 +10,8 @@ use ew_fleet::Launcher;
 use ew_model::analysis::Analysis;
 use ew_model::event::RunEvent;
 use ew_model::inventory::Inventory;
-use ew_model::plan::{End, FlowId, Plan, Round, Stage, StageIndex};
-use ew_model::record::{FlowOutcome, FlowRecord};
+use ew_model::plan::{FlowId, Plan, Round, Stage, StageIndex};
+use ew_model::record::FlowRecord;
 use ew_model::run::{Outcome, RunManifest};
 use ew_model::scenario::{MeshMode, Pattern, Scenario};
 use ew_plan::schedule::UplinkLimits;
@@ -225,7 +225,7 @@ async fn drive(
             return Outcome::Interrupted;
         }
         journal.emit(RunEvent::StageFinished { stage: index });
-        all_measured &= every_cell_measured(&records);
+        all_measured &= repair::all_measured(&records);
     }
     all_measured &= members.down().is_empty();
     if all_measured {
@@ -247,10 +247,7 @@ struct Driver<'a, 'j> {
 impl Driver<'_, '_> {
     async fn run_stage(&mut self, next_flow: &mut FlowId) -> (BatchEnd, Vec<FlowRecord>) {
         let (end, mut records) = self.run_rounds(&self.stage.rounds, 0).await;
-        if end == BatchEnd::Interrupted || !repair::is_repairable(self.stage) {
-            return (end, records);
-        }
-        if every_cell_measured(&records) {
+        if end == BatchEnd::Interrupted || repair::all_measured(&records) {
             return (end, records);
         }
         if !repair::revive(self.members, self.journal).await {
@@ -283,20 +280,8 @@ impl Driver<'_, '_> {
             inventory,
             oversubscription: ew_plan::plan::assumed_oversubscription(&self.job.scenario.expect),
         });
-        let opened_by = self
-            .stage
-            .rounds
-            .iter()
-            .flat_map(|round| &round.flows)
-            .next();
-        let opened_by = opened_by.map_or(End::Src, |flow| flow.opened_by);
-        repair::rounds(
-            records,
-            &self.members.alive(),
-            opened_by,
-            first_flow,
-            limits,
-        )
+        let alive = self.members.alive();
+        repair::rounds(self.stage, records, &alive, first_flow, limits)
     }
 
     async fn run_rounds(
@@ -322,18 +307,6 @@ impl Driver<'_, '_> {
         let end = run.run().await;
         (end, run.records)
     }
-}
-
-/// Whether every (pair, sample) has a figure, repairs counted.
-fn every_cell_measured(records: &[FlowRecord]) -> bool {
-    let measured: std::collections::BTreeSet<_> = records
-        .iter()
-        .filter(|record| record.outcome == FlowOutcome::Measured)
-        .map(|record| (record.src, record.dst))
-        .collect();
-    records
-        .iter()
-        .all(|record| measured.contains(&(record.src, record.dst)))
 }
 
 fn finish(journal: Journal<'_>, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {

@@ -18,6 +18,8 @@ const FIRST_ATTEMPT_NS: u64 = 40_000_000;
 const LONGEST_ATTEMPT_NS: u64 = 10_000_000_000;
 /// How often a wait looks whether it was cut short.
 const SLICE: Duration = Duration::from_millis(50);
+/// A shorter try says nothing about the peer.
+const TOO_SHORT_NS: u64 = 20_000_000;
 const EINPROGRESS: i32 = 115;
 
 /// A connection to be opened.
@@ -60,6 +62,13 @@ impl Opening<'_> {
     fn describe(&self, error: Option<io::Error>, tried_ns: u64) -> String {
         if self.cancel.is_raised() {
             return format!("connect {}: aborted", self.peer);
+        }
+        if tried_ns < TOO_SHORT_NS {
+            return format!(
+                "connect {}: this host came to it only {:.0} ms before the end of the time for it; is it too busy?",
+                self.peer,
+                tried_ns as f64 / 1e6
+            );
         }
         let message = match error {
             Some(error) if error.kind() != io::ErrorKind::TimedOut => error.to_string(),
