@@ -3,8 +3,8 @@
 use super::{Case, evidence};
 use crate::observations::StageView;
 use crate::words::{count, list, plain};
-use ew_model::HostId;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::{HostId, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -19,6 +19,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     if missing == 0 {
         return Vec::new();
     }
+    let interrupted = run.manifest.outcome == Outcome::Interrupted;
     let planned: u32 = observations.stages.iter().map(|stage| stage.planned).sum();
     let is_gone = |host: &HostId| run.lost.contains_key(host) || run.failed.contains_key(host);
     let mut explained: BTreeMap<HostId, usize> = BTreeMap::new();
@@ -44,16 +45,31 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         severity: Severity::Notice,
         subject: Subject::Run,
         cause: Cause::CellsMissing,
-        sentence: format!(
-            "{} of {planned} could not be measured: {}",
-            count(missing, "flow"),
-            list(&names)
-        ),
+        sentence: if interrupted {
+            format!(
+                "the run was interrupted: {} of {planned} were not measured",
+                count(missing, "flow")
+            )
+        } else {
+            format!(
+                "{} of {planned} could not be measured: {}",
+                count(missing, "flow"),
+                list(&names)
+            )
+        },
         measured: Some(plain(missing as f64, "count")),
         expected: Some(plain(0.0, "count")),
         confidence: 0.99,
-        evidence: observations.stages.iter().filter_map(stage_evidence).collect(),
-        hint: "the reasons are in the rows; run again when they are dealt with, the other figures stand".into(),
+        evidence: observations
+            .stages
+            .iter()
+            .filter_map(stage_evidence)
+            .collect(),
+        hint: if interrupted {
+            "what was measured stands; run it to the end for the rest".into()
+        } else {
+            "the reasons are in the rows; run again when they are dealt with, the other figures stand".into()
+        },
     }]
 }
 
