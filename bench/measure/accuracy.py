@@ -27,7 +27,7 @@ def one_flow_alone(work):
         *("direction", "median", "95 % interval", "samples", "error", "bar", ""),
     )
     with work.lab(1, 2, 200) as lab:
-        finished = lab.run("pair", "--set", "duration=2s", "--set", "samples=8")
+        finished = lab.run(HERE / "alone.yaml")
     for direction in ("forward", "reverse"):
         rate = finished.stage(direction)["flow_bits_per_sec"]
         if rate is None:
