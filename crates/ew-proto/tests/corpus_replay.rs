@@ -40,18 +40,8 @@ fn generated_inputs_are_in_step_with_the_messages() {
         let committed = fs::read(&path).unwrap_or_default();
         assert!(
             committed == seed.bytes,
-            "{} is stale: run `cargo test -p ew-proto --test corpus_replay -- --ignored` and commit the result",
+            "{} is stale: run `cargo run -p ew-proto --example make_corpus` and commit the result",
             path.display()
         );
-    }
-}
-
-#[test]
-#[ignore = "writes the generated part of the corpus"]
-fn regenerate() {
-    for seed in seeds::all() {
-        let folder = corpus().join(seed.target);
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(&seed.name), &seed.bytes).unwrap();
     }
 }

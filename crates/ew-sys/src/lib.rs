@@ -1,5 +1,8 @@
 //! The only unsafe code: socket options, tcp_info, ethtool, namespaces, process control.
-#![allow(unsafe_code)]
+#![expect(
+    unsafe_code,
+    reason = "this crate is where it lives; every block says why it is sound"
+)]
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod clock;
