@@ -123,6 +123,7 @@ pub async fn doctor(
             inventory.hosts.len(),
         );
     }
+    check_clocks(&mut report, inventory, &members);
     check_alike(&mut report, inventory, &facts);
     if !interrupted {
         check_data_ports(&mut report, inventory, &mut members).await;
@@ -150,6 +151,23 @@ fn facts(members: &Members) -> BTreeMap<HostId, HostFacts> {
         State::Launching | State::Down { .. } => None,
     };
     members.alive().into_iter().filter_map(facts_of).collect()
+}
+
+fn check_clocks(report: &mut DoctorReport, inventory: &Inventory, members: &Members) {
+    for id in members.alive() {
+        if let Some(State::Up {
+            facts,
+            wall_clock_off_ns,
+            ..
+        }) = members.get(id).map(|m| &m.state)
+        {
+            report.add(
+                inventory.name(id),
+                "clock",
+                check_clock(facts, *wall_clock_off_ns),
+            );
+        }
+    }
 }
 
 fn check_launch(
@@ -189,7 +207,7 @@ fn check_host(report: &mut DoctorReport, name: &str, facts: &HostFacts, hosts: u
         "open files",
         check_open_files(facts.open_files_limit, hosts),
     );
-    report.add(name, "clock", check_clock(facts));
+    report.add(name, "tools", check_tools(facts));
 }
 
 fn check_kernel(release: &str) -> Verdict {
@@ -232,12 +250,24 @@ fn check_open_files(limit: Option<u64>, hosts: usize) -> Verdict {
     }
 }
 
-fn check_clock(facts: &HostFacts) -> Verdict {
-    let off_ns = facts.realtime_ns.abs_diff(clock::realtime_ns());
+/// A tool is needed only where it is asked for.
+fn check_tools(facts: &HostFacts) -> Verdict {
+    let versions: Vec<&str> = facts
+        .tools
+        .iter()
+        .map(|(_, version)| version.as_str())
+        .collect();
+    Verdict::Ok(if versions.is_empty() {
+        "none of the external tools (only `--tool` needs them)".into()
+    } else {
+        versions.join(", ")
+    })
+}
+
+fn check_clock(facts: &HostFacts, off_ns: u64) -> Verdict {
     let remedy =
         "start chrony or systemd-timesyncd; measurements use their own clock estimate, logs do not";
-    // The facts were read a moment ago, at launch; only an offset far above that moment means anything.
-    if off_ns > MAX_WALL_CLOCK_NS + 60_000_000_000 {
+    if off_ns > MAX_WALL_CLOCK_NS {
         let found = format!(
             "wall clock differs by {}",
             units::format_duration_ns(off_ns)

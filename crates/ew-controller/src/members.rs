@@ -41,6 +41,8 @@ pub(crate) enum State {
     Up {
         facts: Box<HostFacts>,
         data_port: u16,
+        /// The host's wall clock against ours, when it became ready.
+        wall_clock_off_ns: u64,
     },
     Down {
         message: String,
@@ -53,6 +55,8 @@ pub(crate) struct Member {
     pub(crate) state: State,
     pub(crate) clock: Option<ClockEstimate>,
     pub(crate) launches: u32,
+    /// It has been up at least once, so it is part of the plan.
+    pub(crate) was_up: bool,
     commands: Option<mpsc::Sender<Command>>,
 }
 
@@ -120,11 +124,14 @@ impl Members {
             places: Arc::clone(&self.places),
             happenings: self.sender.clone(),
         };
-        let launches = self.members.get(&id).map_or(0, |member| member.launches) + 1;
+        let before = self.members.get(&id);
+        let launches = before.map_or(0, |member| member.launches) + 1;
+        let was_up = before.is_some_and(|member| member.was_up);
         let member = Member {
             state: State::Launching,
             clock: None,
             launches,
+            was_up,
             commands: Some(commands),
         };
         self.members.insert(id, member);
@@ -225,10 +232,14 @@ impl Members {
         match happening {
             Happening::Agent(id, ControllerEvent::Ready { facts, data_port }) => {
                 let state = State::Up {
+                    wall_clock_off_ns: clock::realtime_ns().abs_diff(facts.realtime_ns),
                     facts: Box::new(facts.clone()),
                     data_port: *data_port,
                 };
                 self.set_state(*id, state);
+                if let Some(member) = self.members.get_mut(id) {
+                    member.was_up = true;
+                }
             }
             Happening::Agent(id, ControllerEvent::Synced(estimate)) => {
                 if let Some(member) = self.members.get_mut(id) {

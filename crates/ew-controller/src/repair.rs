@@ -22,7 +22,7 @@ pub(crate) async fn revive(members: &mut Members, journal: &mut Journal<'_>) -> 
         .filter(|id| {
             members
                 .get(*id)
-                .is_some_and(|member| member.launches < MAX_LAUNCHES)
+                .is_some_and(|member| member.was_up && member.launches < MAX_LAUNCHES)
         })
         .collect();
     for id in &tries {

@@ -132,7 +132,11 @@ pub async fn run(
     };
     members.tear_down(TEAR_DOWN_LIMIT).await;
 
-    manifest.outcome = *driven.as_ref().unwrap_or(&Outcome::Failed);
+    manifest.outcome = match &driven {
+        Ok(outcome) => *outcome,
+        Err(RunError::Interrupted) => Outcome::Interrupted,
+        Err(_) => Outcome::Failed,
+    };
     manifest.plan_hash = ew_store::plan_hash(&plan);
     journal.emit(RunEvent::RunFinished {
         outcome: manifest.outcome,
