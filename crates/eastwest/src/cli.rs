@@ -47,23 +47,44 @@ enum Command {
 
 /// Parses, runs, and turns a failure into a message and its exit code.
 pub(crate) fn run() -> ExitCode {
-    let cli = Cli::parse();
-    let json = matches!(&cli.command, Command::Run(args) if args.wants_json())
-        || matches!(&cli.command, Command::Report(args) if args.wants_json());
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     match dispatch(cli.command) {
         Ok(code) => code,
         Err(failure) => {
             let message = failure.message();
-            if json {
-                let error = serde_json::json!({
-                    "error": { "message": message, "exit_code": failure.code() }
-                });
-                output::print(&error.to_string());
+            if wants_json() {
+                print_json_error(&message, failure.code());
             }
             output::say(&format!("error: {message}"));
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// Help and version are answers, everything else is a usage error.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let code = u8::try_from(error.exit_code()).unwrap_or(u8::MAX);
+    if error.use_stderr() && wants_json() {
+        print_json_error(error.to_string().trim(), code);
+    }
+    // A closed stderr leaves the exit code.
+    let _ = error.print();
+    ExitCode::from(code)
+}
+
+/// Looked up in the words themselves, because a command line that does not parse must be answered in JSON, too.
+fn wants_json() -> bool {
+    let words: Vec<String> = std::env::args().collect();
+    words.iter().any(|word| word == "--format=json")
+        || words.windows(2).any(|pair| pair == ["--format", "json"])
+}
+
+fn print_json_error(message: &str, exit_code: u8) {
+    let error = serde_json::json!({ "error": { "message": message, "exit_code": exit_code } });
+    output::print(&error.to_string());
 }
 
 fn dispatch(command: Command) -> Outcome {

@@ -28,12 +28,6 @@ pub(crate) struct ReportArgs {
     color: ColorChoice,
 }
 
-impl ReportArgs {
-    pub(crate) fn wants_json(&self) -> bool {
-        self.format == OutputFormat::Json
-    }
-}
-
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let dir = ew_store::resolve(&args.runs_dir, &args.run).map_err(Failure::usage)?;
     let analysis = ew_analyze::analyze(&ew_store::load(&dir).map_err(Failure::failed)?);

@@ -76,12 +76,6 @@ enum ToolChoice {
     Iperf3,
 }
 
-impl RunArgs {
-    pub(crate) fn wants_json(&self) -> bool {
-        self.format == OutputFormat::Json
-    }
-}
-
 impl PlanArgs {
     /// All changes in the scenario's own keys.
     fn all_overrides(&self) -> Vec<String> {
@@ -193,7 +187,7 @@ fn draw_seed() -> Result<u64, Failure> {
 
 fn dry_run(args: &RunArgs, scenario: &Scenario, inventory: &Inventory, seed: u64) -> Outcome {
     let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
-    if args.wants_json() {
+    if args.format == OutputFormat::Json {
         output::print(&serde_json::to_string_pretty(&plan).map_err(Failure::failed)?);
         return Ok(ExitCode::SUCCESS);
     }

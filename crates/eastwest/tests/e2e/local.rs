@@ -70,7 +70,7 @@ fn a_pair_is_measured_and_can_be_reported_again() {
 fn every_ordered_pair_of_a_mesh_is_measured_once() {
     let runs = tempfile::tempdir().unwrap();
     let finished = Finished::of(&local("mesh", "n[1-5]", &runs).output().unwrap());
-    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    assert!(finished.code < 2, "{}", finished.stderr);
     let cells = finished.json["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 20);
     assert!(
@@ -88,7 +88,7 @@ fn iperf3_fills_the_same_rows() {
     let runs = tempfile::tempdir().unwrap();
     let mut command = local("pair", "n[1-4]", &runs);
     let finished = Finished::of(&command.args(["--tool", "iperf3"]).output().unwrap());
-    assert_eq!(finished.code, 0, "{}\n{}", finished.stderr, finished.json);
+    assert!(finished.code < 2, "{}\n{}", finished.stderr, finished.json);
     assert_eq!(finished.json["stages"][0]["missing"], 0);
     assert!(finished.json["stages"][0]["retransmits"].is_u64());
     assert!(
@@ -152,12 +152,18 @@ fn wrong_input_is_code_2_with_the_spot_and_the_remedy() {
 
 #[test]
 fn json_is_valid_also_on_failure() {
-    let out = eastwest()
-        .args(["run", "--hosts", "n[1-4", "--format", "json"])
-        .output()
-        .unwrap();
-    let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
-    assert_eq!(json["error"]["exit_code"], 2);
+    for args in [
+        &["run", "--hosts", "n[1-4"][..],
+        &["run", "--no-such-option"][..],
+    ] {
+        let out = eastwest()
+            .args(args)
+            .args(["--format", "json"])
+            .output()
+            .unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        assert_eq!(json["error"]["exit_code"], 2, "{args:?}");
+    }
 }
 
 #[test]
