@@ -1,8 +1,34 @@
 //! The one place that prints: data to stdout, progress and errors to stderr.
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use ew_report::{Format, TextStyle};
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+/// How a result is shown.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// How to show the result
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: OutputFormat,
+    /// Colours
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(crate) color: ColorChoice,
+}
+
+/// Where run directories are.
+#[derive(Debug, Args)]
+pub(crate) struct RunsDirArg {
+    /// Where run directories are
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        default_value = "runs",
+        env = "EASTWEST_RUNS"
+    )]
+    pub(crate) runs_dir: PathBuf,
+}
 
 /// `--format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,11 +5,10 @@ use crate::commands::run::{block_on, conclude, load_scenario, watch};
 use crate::exit::{Failure, Outcome};
 use crate::fleet::lab_launcher;
 use crate::hosts::lab_inventory;
-use crate::output::{self, ColorChoice, OutputFormat};
+use crate::output::{self, RunsDirArg, ShowArgs};
 use clap::Args;
 use ew_controller::{Job, LaunchOptions};
 use ew_lab::{KeeperCommand, Lab, LabSpec};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,20 +27,13 @@ const SEED: u64 = 1;
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Where the run directory goes
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "runs",
-        env = "EASTWEST_RUNS"
-    )]
-    runs_dir: PathBuf,
+    #[command(flatten)]
+    runs: RunsDirArg,
     /// Print the lab's description, to start from, and stop
     #[arg(long)]
     show_lab: bool,
-    /// Colours
-    #[arg(long, value_enum, default_value = "auto")]
-    color: ColorChoice,
+    #[command(flatten)]
+    show: ShowArgs,
 }
 
 pub(crate) fn run(args: &DemoArgs) -> Outcome {
@@ -71,11 +63,11 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
                 launch_limit: Duration::from_secs(20),
                 require_all: true,
             },
-            runs_dir: args.runs_dir.clone(),
+            runs_dir: args.runs.runs_dir.clone(),
             command: std::env::args().collect(),
         };
-        let finished = watch(&job, false, args.color).await?;
-        report::show(&finished.analysis, OutputFormat::Text, args.color)?;
+        let finished = watch(&job, false, args.show.color).await?;
+        report::show(&finished.analysis, &args.show)?;
         Ok(finished)
     })?;
     drop(lab);

@@ -1,7 +1,7 @@
 //! `eastwest report`: an old run again, analysed anew.
 
 use crate::exit::{Failure, Outcome};
-use crate::output::{self, ColorChoice, OutputFormat};
+use crate::output::{self, RunsDirArg, ShowArgs};
 use clap::Args;
 use ew_model::Analysis;
 use std::path::{Path, PathBuf};
@@ -12,37 +12,23 @@ pub(crate) struct ReportArgs {
     /// A run's directory, its id or the beginning of it, or `latest`
     #[arg(default_value = "latest")]
     run: String,
-    /// How to show it
-    #[arg(long, value_enum, default_value = "text")]
-    format: OutputFormat,
-    /// Where runs are
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "runs",
-        env = "EASTWEST_RUNS"
-    )]
-    runs_dir: PathBuf,
-    /// Colours in text
-    #[arg(long, value_enum, default_value = "auto")]
-    color: ColorChoice,
+    #[command(flatten)]
+    runs: RunsDirArg,
+    #[command(flatten)]
+    show: ShowArgs,
 }
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
-    let dir = ew_store::resolve(&args.runs_dir, &args.run).map_err(Failure::usage)?;
+    let dir = ew_store::resolve(&args.runs.runs_dir, &args.run).map_err(Failure::usage)?;
     let analysis = ew_analyze::analyze(&ew_store::load(&dir).map_err(Failure::failed)?);
-    show(&analysis, args.format, args.color)?;
+    show(&analysis, &args.show)?;
     Ok(ExitCode::from(analysis.verdict.status.exit_code()))
 }
 
 /// Prints an analysis.
-pub(crate) fn show(
-    analysis: &Analysis,
-    format: OutputFormat,
-    color: ColorChoice,
-) -> Result<(), Failure> {
-    let style = output::text_style(color);
-    let text = ew_report::render(analysis, format.report_format(), &style);
+pub(crate) fn show(analysis: &Analysis, args: &ShowArgs) -> Result<(), Failure> {
+    let style = output::text_style(args.color);
+    let text = ew_report::render(analysis, args.format.report_format(), &style);
     output::print(&text.map_err(Failure::failed)?);
     Ok(())
 }

@@ -4,7 +4,7 @@ use crate::commands::{report, scenario};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetArgs;
 use crate::hosts::HostArgs;
-use crate::output::{self, ColorChoice, OutputFormat};
+use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use ew_controller::{Finished, Job, RunError};
@@ -13,7 +13,7 @@ use ew_plan::estimate::estimate_stage;
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -31,23 +31,13 @@ pub(crate) struct RunArgs {
     /// Print stages, rounds, flows, expected duration and bytes, and stop
     #[arg(long)]
     dry_run: bool,
-    /// How to show the result
-    #[arg(long, value_enum, default_value = "text")]
-    format: OutputFormat,
-    /// Where run directories go
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "runs",
-        env = "EASTWEST_RUNS"
-    )]
-    runs_dir: PathBuf,
+    #[command(flatten)]
+    runs: RunsDirArg,
+    #[command(flatten)]
+    show: ShowArgs,
     /// No progress on stderr
     #[arg(short, long)]
     quiet: bool,
-    /// Colours
-    #[arg(long, value_enum, default_value = "auto")]
-    color: ColorChoice,
 }
 
 #[derive(Debug, Args)]
@@ -114,11 +104,11 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
             seed,
             launcher,
             options: args.fleet.options(),
-            runs_dir: args.runs_dir.clone(),
+            runs_dir: args.runs.runs_dir.clone(),
             command: std::env::args().collect(),
         };
-        let finished = watch(&job, args.quiet, args.color).await?;
-        report::show(&finished.analysis, args.format, args.color)?;
+        let finished = watch(&job, args.quiet, args.show.color).await?;
+        report::show(&finished.analysis, &args.show)?;
         conclude(&finished)
     })
 }
@@ -187,7 +177,7 @@ fn draw_seed() -> Result<u64, Failure> {
 
 fn dry_run(args: &RunArgs, scenario: &Scenario, inventory: &Inventory, seed: u64) -> Outcome {
     let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
-    if args.format == OutputFormat::Json {
+    if args.show.format == OutputFormat::Json {
         output::print(&serde_json::to_string_pretty(&plan).map_err(Failure::failed)?);
         return Ok(ExitCode::SUCCESS);
     }
@@ -197,7 +187,7 @@ fn dry_run(args: &RunArgs, scenario: &Scenario, inventory: &Inventory, seed: u64
         .iter()
         .map(|stage| estimate_stage(stage, nic).bytes)
         .collect();
-    let style = output::text_style(args.color);
+    let style = output::text_style(args.show.color);
     output::print(&ew_report::dry_run(&plan, inventory, &bytes, &style));
     if nic.is_none() {
         output::say("bytes are unknown without a line rate; state it with --set expect.nic=10G");

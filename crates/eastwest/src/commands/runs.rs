@@ -2,26 +2,18 @@
 
 use crate::commands::report;
 use crate::exit::{Failure, Outcome};
-use crate::output::{self, ColorChoice, OutputFormat};
+use crate::output::{self, RunsDirArg, ShowArgs};
 use clap::{Args, Subcommand};
 use ew_model::units;
 use ew_store::PruneRule;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
     #[command(subcommand)]
     command: RunsCommand,
-    /// Where runs are
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        default_value = "runs",
-        env = "EASTWEST_RUNS"
-    )]
-    runs_dir: PathBuf,
+    #[command(flatten)]
+    runs: RunsDirArg,
 }
 
 #[derive(Debug, Subcommand)]
@@ -33,6 +25,8 @@ enum RunsCommand {
         /// A run's id or the beginning of it, or `latest`
         #[arg(default_value = "latest")]
         run: String,
+        #[command(flatten)]
+        show: ShowArgs,
     },
     /// Remove old runs
     Prune {
@@ -48,14 +42,10 @@ enum RunsCommand {
 pub(crate) fn run(args: &RunsArgs) -> Outcome {
     match &args.command {
         RunsCommand::List => list(args),
-        RunsCommand::Show { run } => {
-            let dir = ew_store::resolve(&args.runs_dir, run).map_err(Failure::usage)?;
+        RunsCommand::Show { run, show } => {
+            let dir = ew_store::resolve(&args.runs.runs_dir, run).map_err(Failure::usage)?;
             let run = ew_store::load(&dir).map_err(Failure::failed)?;
-            report::show(
-                &ew_analyze::analyze(&run),
-                OutputFormat::Text,
-                ColorChoice::Auto,
-            )?;
+            report::show(&ew_analyze::analyze(&run), show)?;
             Ok(ExitCode::SUCCESS)
         }
         RunsCommand::Prune { keep, older_than } => {
@@ -64,7 +54,7 @@ pub(crate) fn run(args: &RunsArgs) -> Outcome {
                 started_before_unix_ns: older_than
                     .map(|age_ns| ew_sys::clock::realtime_ns().saturating_sub(age_ns)),
             };
-            for removed in ew_store::prune(&args.runs_dir, &rule).map_err(Failure::failed)? {
+            for removed in ew_store::prune(&args.runs.runs_dir, &rule).map_err(Failure::failed)? {
                 output::print(&format!("removed {}", removed.display()));
             }
             Ok(ExitCode::SUCCESS)
@@ -73,9 +63,9 @@ pub(crate) fn run(args: &RunsArgs) -> Outcome {
 }
 
 fn list(args: &RunsArgs) -> Outcome {
-    let listing = ew_store::list(&args.runs_dir).map_err(Failure::failed)?;
+    let listing = ew_store::list(&args.runs.runs_dir).map_err(Failure::failed)?;
     if listing.runs.is_empty() {
-        output::say(&format!("no runs in {}", args.runs_dir.display()));
+        output::say(&format!("no runs in {}", args.runs.runs_dir.display()));
     }
     for run in listing.runs {
         let outcome = match (run.outcome, run.being_written) {

@@ -227,3 +227,12 @@ pub(crate) fn processes_with(words: &[&str]) -> Vec<u32> {
     }
     found
 }
+
+/// Sends a signal by its name, for example `-KILL`, to a process the test started.
+pub(crate) fn kill(signal: &str, pid: u32) {
+    let done = Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status()
+        .unwrap();
+    assert!(done.success(), "kill {signal} {pid}");
+}

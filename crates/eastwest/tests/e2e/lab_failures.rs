@@ -1,8 +1,8 @@
 //! A dead host costs its own cells only.
 
-use crate::common::{Finished, TestLab, can_run_labs, processes_with, wait_for};
+use crate::common::{Finished, TestLab, can_run_labs, kill, processes_with, wait_for};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 const MESH: &str = "racks: 2\nhosts-per-rack: 3\nnic: 100M\noversubscription: 1\n";
@@ -109,14 +109,4 @@ fn agents_of(lab: &TestLab, host: &str) -> Vec<u32> {
         .into_iter()
         .filter(|pid| namespace(&pid.to_string()) == Some(there.clone()))
         .collect()
-}
-
-fn kill(signal: &str, pid: u32) {
-    assert!(
-        Command::new("kill")
-            .args([signal, &pid.to_string()])
-            .status()
-            .unwrap()
-            .success()
-    );
 }

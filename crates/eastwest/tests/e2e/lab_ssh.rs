@@ -1,6 +1,6 @@
 //! Real sshd in lab hosts: what a run leaves behind, however it ends. Nothing.
 
-use crate::common::{Finished, TestLab, can_run_labs, processes_with, text, wait_for};
+use crate::common::{Finished, TestLab, can_run_labs, kill, processes_with, text, wait_for};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -232,16 +232,6 @@ fn controller_pid(run: &SshRun) -> u32 {
         !text(&line).contains("\0exec\0")
     };
     *found.iter().find(own).expect("the controller runs")
-}
-
-fn kill(signal: &str, pid: u32) {
-    assert!(
-        Command::new("kill")
-            .args([signal, &pid.to_string()])
-            .status()
-            .unwrap()
-            .success()
-    );
 }
 
 #[test]

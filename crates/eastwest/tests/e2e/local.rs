@@ -1,6 +1,6 @@
 //! The binary on loopback: no privilege needed.
 
-use crate::common::{Finished, eastwest, text, wait_for};
+use crate::common::{Finished, eastwest, kill, text, wait_for};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -202,11 +202,7 @@ fn an_interrupted_run_keeps_what_was_measured() {
     wait_for("a finished round", Duration::from_secs(20), || {
         events().is_some_and(|e| e.contains("round-finished"))
     });
-    let kill = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(kill.success());
+    kill("-INT", child.id());
     let finished = Finished::of(&child.wait_with_output().unwrap());
     assert_eq!(finished.code, 130);
     let measured = finished.json["cells"].as_array().unwrap();
