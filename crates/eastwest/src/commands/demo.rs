@@ -46,7 +46,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         name: format!("demo-{}", std::process::id()),
         ..spec
     };
-    output::say("building a lab: two racks of four hosts at 200 Mb/s, 4:1 uplinks, one slow host");
+    output::say("building a lab: two racks of four hosts at 100 Mb/s, 4:1 uplinks, one slow host");
     let lab = Arc::new(Lab::up(&spec, &KeeperCommand::current_exe()).map_err(Failure::failed)?);
     let finished = block_on(async {
         let overrides: Vec<String> = OVERRIDES.iter().map(ToString::to_string).collect();
