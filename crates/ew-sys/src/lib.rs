@@ -12,3 +12,4 @@ pub mod net;
 pub mod process;
 pub mod socket;
 pub mod thread;
+pub mod transfer;

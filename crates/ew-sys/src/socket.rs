@@ -22,6 +22,8 @@ pub struct TcpReading {
     pub since_last_ack_ms: u32,
     /// `tcpi_last_data_recv`: time since the peer's last payload, ms.
     pub since_last_data_ms: u32,
+    /// `tcpi_snd_wnd`: what the peer's window allows to be in flight, bytes. `None` on kernels before 5.4.
+    pub send_window_bytes: Option<u32>,
 }
 
 /// A socket and what to wait for on it.
@@ -120,7 +122,7 @@ fn poll_entry(interest: &Interest<'_>) -> libc::pollfd {
     }
 }
 
-/// `struct tcp_info` of include/uapi/linux/tcp.h up to `tcpi_bytes_retrans`. The C library's own copy ends far
+/// `struct tcp_info` of include/uapi/linux/tcp.h up to `tcpi_snd_wnd`. The C library's own copy ends far
 /// earlier; what an older kernel does not fill stays zero and is told by the returned length.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
@@ -175,6 +177,10 @@ struct RawTcpInfo {
     delivered_ce: u32,
     bytes_sent: u64,
     bytes_retrans: u64,
+    dsack_dups: u32,
+    reord_seen: u32,
+    rcv_ooopack: u32,
+    snd_wnd: u32,
 }
 
 /// The field when the returned length covers it.
@@ -209,6 +215,7 @@ impl RawTcpInfo {
             unanswered_timeouts: self.retransmits,
             since_last_ack_ms: self.last_ack_recv,
             since_last_data_ms: self.last_data_recv,
+            send_window_bytes: field_within!(self, length, snd_wnd, u32),
         }
     }
 }
@@ -228,6 +235,7 @@ mod tests {
         assert_eq!(offset_of!(RawTcpInfo, min_rtt), 148);
         assert_eq!(offset_of!(RawTcpInfo, delivery_rate), 160);
         assert_eq!(offset_of!(RawTcpInfo, bytes_retrans), 208);
+        assert_eq!(offset_of!(RawTcpInfo, snd_wnd), 228);
     }
 
     #[test]

@@ -1,5 +1,8 @@
 //! How the kernel schedules the calling thread.
 
+use std::io;
+use std::mem::size_of;
+
 /// Wakes the calling thread as exactly as the kernel can: by default it may delay timers by 50 us to save power
 /// (PR_SET_TIMERSLACK, prctl(2)).
 pub fn use_exact_timers() {
@@ -33,9 +36,73 @@ fn set_policy(policy: libc::c_int, priority: libc::c_int) {
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
 }
 
+/// Lets the calling thread, and threads it starts later, run on one CPU only (sched_setaffinity(2)).
+///
+/// # Errors
+/// The system's, for example when there is no such CPU or the process may not use it.
+pub fn run_on_cpu(cpu: usize) -> io::Result<()> {
+    // SAFETY: cpu_set_t is plain integers: all zeroes are the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: `cpu` is within the set, as checked.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: 0 is the calling thread; the set outlives the call and the length is its own.
+    let status =
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// CPU time a thread has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// In user mode, ns.
+    pub user_ns: u64,
+    /// In the kernel on behalf of the thread, ns. Softirq work is not in it.
+    pub system_ns: u64,
+}
+
+/// CPU time of the calling thread so far (RUSAGE_THREAD, getrusage(2)).
+#[must_use]
+pub fn cpu_times() -> CpuTimes {
+    // SAFETY: rusage is plain integers: all zeroes are a valid value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `usage` is a valid rusage to write to, and RUSAGE_THREAD exists since Linux 2.6.26.
+    unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    CpuTimes {
+        user_ns: timeval_ns(usage.ru_utime),
+        system_ns: timeval_ns(usage.ru_stime),
+    }
+}
+
+fn timeval_ns(time: libc::timeval) -> u64 {
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpu_time_grows_with_work() {
+        let before = cpu_times();
+        let mut sum = 0_u64;
+        while cpu_times() == before {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_is_refused() {
+        assert!(run_on_cpu(1_000_000).is_err());
+        std::thread::spawn(|| assert!(run_on_cpu(1023).is_err()))
+            .join()
+            .unwrap();
+    }
 
     #[test]
     fn timers_become_exact() {
