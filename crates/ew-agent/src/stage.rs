@@ -125,6 +125,7 @@ fn all_failed(
         flow: order.flow,
         sender: None,
         receiver: None,
+        standing: None,
         error: Some(reason.to_owned()),
     };
     RoundReport {

@@ -14,6 +14,7 @@ mod orders;
 mod repair;
 mod resolve;
 mod run;
+mod silence;
 mod stage;
 
 pub use doctor::{Check, CheckState, DoctorReport, doctor};

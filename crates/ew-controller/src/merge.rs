@@ -1,5 +1,6 @@
 //! Joins what both ends say of a flow into one record. Pure.
 
+use crate::silence;
 use ew_model::inventory::HostId;
 use ew_model::plan::{Flow, RoundIndex, StageIndex};
 use ew_model::record::{FlowOutcome, FlowRecord};
@@ -37,16 +38,14 @@ impl Reports {
         why_silent: &dyn Fn(HostId) -> String,
     ) -> FlowRecord {
         let reports = self.by_flow.remove(&flow.id.0).unwrap_or_default();
-        let mut reasons: Vec<String> = reports
-            .iter()
-            .filter_map(|(host, report)| {
-                Some(format!("{}: {}", names(*host), report.error.as_ref()?))
-            })
-            .collect();
+        let of = |end: HostId| Some(&reports.iter().find(|(host, _)| *host == end)?.1);
+        let mut reasons = Vec::new();
         for end in [flow.src, flow.dst] {
-            if !reports.iter().any(|(host, _)| *host == end) {
-                reasons.push(format!("{}: {}", names(end), why_silent(end)));
-            }
+            let error = of(end).map_or_else(|| Some(why_silent(end)), |r| r.error.clone());
+            reasons.extend(error.map(|error| format!("{}: {error}", names(end))));
+        }
+        if let (true, Some(src), Some(dst)) = (reasons.is_empty(), of(flow.src), of(flow.dst)) {
+            reasons = silences(flow, src, dst, names);
         }
         let sender = reports.iter().find_map(|(_, report)| report.sender.clone());
         let receiver = reports
@@ -76,11 +75,30 @@ impl Reports {
     }
 }
 
+/// Why a flow that both ends counted has no figure all the same.
+fn silences(
+    flow: &Flow,
+    sender: &FlowReport,
+    receiver: &FlowReport,
+    names: &dyn Fn(HostId) -> String,
+) -> Vec<String> {
+    if silence::is_starved(sender, receiver) {
+        return Vec::new();
+    }
+    let (src, dst) = (names(flow.src), names(flow.dst));
+    let told = [
+        silence::at_sender(sender).map(|told| format!("{src}: send to {dst}: {told}")),
+        silence::at_receiver(receiver).map(|told| format!("{dst}: receive from {src}: {told}")),
+    ];
+    told.into_iter().flatten().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use ew_model::plan::{End, FlowId};
     use ew_model::record::EndRecord;
+    use ew_proto::message::Standing;
 
     fn flow() -> Flow {
         Flow {
@@ -104,6 +122,7 @@ mod tests {
             flow: FlowId(7),
             sender: end(sender),
             receiver: end(receiver),
+            standing: None,
             error: error.map(Into::into),
         }
     }
@@ -140,6 +159,31 @@ mod tests {
             (1, report(false, false, None)),
         ]);
         assert_eq!(record.outcome, FlowOutcome::Measured);
+    }
+
+    #[test]
+    fn a_silent_flow_is_missing_unless_it_is_only_starved() {
+        let end = |sends: bool, others_silent_ms| FlowReport {
+            standing: Some(Standing {
+                silent_ms: 1500,
+                unanswered_timeouts: u8::from(sends),
+                link_up: true,
+                others_silent_ms,
+                ..Standing::default()
+            }),
+            ..report(sends, !sends, None)
+        };
+        let alone = record(vec![(0, end(true, None)), (1, end(false, None))]);
+        let reason = "h0: send to h1: the peer was silent for the window's last 1500 ms; \
+                      h1: receive from h0: no data came in the window's last 1500 ms";
+        let missing = FlowOutcome::Missing {
+            reason: reason.into(),
+        };
+        assert_eq!(alone.outcome, missing);
+        assert_eq!(alone.bits_per_sec(), None);
+        let among_others = record(vec![(0, end(true, None)), (1, end(false, Some(4)))]);
+        assert_eq!(among_others.outcome, FlowOutcome::Measured);
+        assert_eq!(among_others.bits_per_sec(), Some(8e6));
     }
 
     #[test]

@@ -3,17 +3,11 @@
 use crate::stream::Stream;
 use crate::window::{FlowWindow, Reading};
 use ew_model::record::{EndRecord, Interval, LatencySummary, StreamRecord};
-use ew_proto::message::{FlowOrder, FlowReport, Role};
+use ew_proto::message::{FlowOrder, FlowReport, Role, Standing};
 use ew_proto::round::RoundSpec;
 use ew_sys::socket::TcpReading;
 use hdrhistogram::Histogram;
 use std::sync::Arc;
-
-/// A silence at the window's end is a dead peer or path when it is this long and TCP's retransmissions are unanswered.
-const SHORTEST_OUTAGE_MS: u64 = 500;
-/// Without unanswered retransmissions the other end may only be short of CPU, which is a low figure and not a
-/// missing one; but not for this long.
-const SHORTEST_SILENCE_MS: u64 = 1000;
 
 /// The report of a flow without a figure.
 pub(crate) fn failed(order: &FlowOrder, error: String) -> FlowReport {
@@ -21,8 +15,29 @@ pub(crate) fn failed(order: &FlowOrder, error: String) -> FlowReport {
         flow: order.flow,
         sender: None,
         receiver: None,
+        standing: None,
         error: Some(error),
     }
+}
+
+/// How every flow stood at the window's end, in the order of the flows.
+pub(crate) fn standings(
+    orders: &[FlowOrder],
+    windows: &[FlowWindow],
+    link_up: bool,
+) -> Vec<Option<Standing>> {
+    let flows = orders.iter().zip(windows);
+    let ends: Vec<_> = flows
+        .map(|(o, w)| (o.role, w.last.tcp.as_slice()))
+        .collect();
+    let arrivals: Vec<_> = ends
+        .iter()
+        .map(|(role, tcp)| since_data_ms(*role, tcp))
+        .collect();
+    ends.iter()
+        .zip(least_of_others(&arrivals))
+        .map(|((role, tcp), others_ms)| standing(*role, tcp, others_ms, link_up))
+        .collect()
 }
 
 /// The report of a flow that ran through the window, or why it has no figure.
@@ -31,8 +46,9 @@ pub(crate) fn measured(
     order: &FlowOrder,
     streams: &[Arc<Stream>],
     window: &FlowWindow,
+    standing: Option<Standing>,
 ) -> FlowReport {
-    if let Some(error) = first_silence(spec, order, window) {
+    if let Some(error) = standstill(order, window) {
         return failed(order, error);
     }
     let end = end_record(spec, order, streams, window);
@@ -44,6 +60,7 @@ pub(crate) fn measured(
         flow: order.flow,
         sender,
         receiver,
+        standing,
         error: None,
     }
 }
@@ -59,38 +76,33 @@ pub(crate) fn first_error(spec: &RoundSpec, streams: &[Arc<Stream>]) -> Option<S
     Some(name_stream(index, streams.len(), failure.error))
 }
 
-/// Says so when data did not move, or stopped moving.
-fn first_silence(spec: &RoundSpec, order: &FlowOrder, window: &FlowWindow) -> Option<String> {
+/// Says so when data did not move.
+fn standstill(order: &FlowOrder, window: &FlowWindow) -> Option<String> {
     let peer = order.peer.ip();
-    if moved_bytes(order.role, window) == 0 {
-        return Some(match order.role {
-            Role::Send => format!("send to {peer}: no data moved in the window"),
-            Role::Receive => format!("receive from {peer}: no data came in the window"),
-        });
-    }
-    let tcp = &window.last.tcp;
-    tcp.iter().enumerate().find_map(|(index, reading)| {
-        let reading = reading.as_ref()?;
-        let silent_ms = silent_ms(order.role, reading);
-        let limit_ms = silence_limit_ms(spec.window_ns, reading.unanswered_timeouts);
-        let told = (u64::from(silent_ms) > limit_ms).then(|| match order.role {
-            Role::Send => {
-                format!("send to {peer}: the peer was silent for the window's last {silent_ms} ms")
-            }
-            Role::Receive => {
-                format!("receive from {peer}: no data came in the window's last {silent_ms} ms")
-            }
-        })?;
-        Some(name_stream(index, tcp.len(), told))
+    (moved_bytes(order.role, window) == 0).then(|| match order.role {
+        Role::Send => format!("send to {peer}: no data moved in the window"),
+        Role::Receive => format!("receive from {peer}: no data came in the window"),
     })
 }
 
-fn silence_limit_ms(window_ns: u64, unanswered_timeouts: u8) -> u64 {
-    let window_ms = window_ns / 1_000_000;
-    match unanswered_timeouts {
-        0 => (window_ms / 2).max(SHORTEST_SILENCE_MS),
-        _ => (window_ms / 3).max(SHORTEST_OUTAGE_MS),
-    }
+/// `None` when no socket could be read.
+fn standing(
+    role: Role,
+    tcp: &[Option<TcpReading>],
+    others_silent_ms: Option<u32>,
+    link_up: bool,
+) -> Option<Standing> {
+    let readings = (0..)
+        .zip(tcp)
+        .filter_map(|(n, tcp)| Some((n, tcp.as_ref()?)));
+    let (stream, reading) = readings.max_by_key(|(_, reading)| silent_ms(role, reading))?;
+    Some(Standing {
+        stream,
+        silent_ms: silent_ms(role, reading),
+        unanswered_timeouts: reading.unanswered_timeouts,
+        others_silent_ms,
+        link_up,
+    })
 }
 
 fn silent_ms(role: Role, reading: &TcpReading) -> u32 {
@@ -98,6 +110,27 @@ fn silent_ms(role: Role, reading: &TcpReading) -> u32 {
         Role::Send => reading.since_last_ack_ms,
         Role::Receive => reading.since_last_data_ms,
     }
+}
+
+/// Since any stream of the flow brought this host data, ms.
+fn since_data_ms(role: Role, tcp: &[Option<TcpReading>]) -> Option<u32> {
+    let arrivals = tcp
+        .iter()
+        .flatten()
+        .map(|reading| reading.since_last_data_ms);
+    arrivals.min().filter(|_| role == Role::Receive)
+}
+
+/// For each place the least value of all other places.
+fn least_of_others(values: &[Option<u32>]) -> Vec<Option<u32>> {
+    let mut ranked: Vec<(u32, usize)> = (values.iter().enumerate())
+        .filter_map(|(at, value)| Some(((*value)?, at)))
+        .collect();
+    ranked.sort_unstable();
+    let least_without = |at| ranked.iter().find(|(_, owner)| *owner != at);
+    (0..values.len())
+        .map(|at| least_without(at).map(|(value, _)| *value))
+        .collect()
 }
 
 /// A sender's own count also holds what only went into the send buffer: what the peer acknowledged is better here.
@@ -238,6 +271,8 @@ fn name_stream(index: usize, count: usize, text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ew_model::plan::FlowId;
+    use std::net::SocketAddr;
 
     #[test]
     fn intervals_are_the_differences_of_readings() {
@@ -254,13 +289,64 @@ mod tests {
         assert_eq!(intervals(&[]), []);
     }
 
+    fn order(role: Role) -> FlowOrder {
+        FlowOrder {
+            flow: FlowId(0),
+            role,
+            opens: true,
+            peer: SocketAddr::from(([127, 0, 0, 1], 9)),
+            server_port: 0,
+        }
+    }
+
+    /// A flow whose streams last heard data this long ago, and acknowledgements 1 ms later.
+    fn window(since_data_ms: &[u32]) -> FlowWindow {
+        let reading = |ms: &u32| TcpReading {
+            unanswered_timeouts: 2,
+            since_last_ack_ms: ms - 1,
+            since_last_data_ms: *ms,
+            ..TcpReading::default()
+        };
+        let mut window = FlowWindow::default();
+        window.last.tcp = since_data_ms.iter().map(|ms| Some(reading(ms))).collect();
+        window
+    }
+
     #[test]
-    fn a_silence_counts_sooner_when_retransmissions_are_unanswered() {
-        let second_ns = 1_000_000_000;
-        assert_eq!(silence_limit_ms(second_ns, 0), 1000);
-        assert_eq!(silence_limit_ms(second_ns, 1), 500);
-        assert_eq!(silence_limit_ms(12 * second_ns, 0), 6000);
-        assert_eq!(silence_limit_ms(12 * second_ns, 3), 4000);
+    fn a_flow_stands_as_its_most_silent_stream_beside_what_others_received() {
+        let roles = [Role::Receive, Role::Send, Role::Receive, Role::Receive];
+        let orders = roles.map(order);
+        let mut windows = [&[800, 900][..], &[3], &[70], &[40, 600]].map(window);
+        windows[1].last.tcp.push(None);
+        let told: Vec<_> = standings(&orders, &windows, true)
+            .into_iter()
+            .map(|s| s.map(|s| (s.stream, s.silent_ms, s.others_silent_ms)))
+            .collect();
+        let expected = [
+            Some((1, 900, Some(40))),
+            Some((0, 2, Some(40))),
+            Some((0, 70, Some(40))),
+            Some((1, 600, Some(70))),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_host_with_one_receiving_flow_knows_of_no_others() {
+        let orders = [Role::Receive, Role::Send].map(order);
+        let windows = [&[800][..], &[5]].map(window);
+        let standings = standings(&orders, &windows, false);
+        let receiver = Standing {
+            stream: 0,
+            silent_ms: 800,
+            unanswered_timeouts: 2,
+            others_silent_ms: None,
+            link_up: false,
+        };
+        assert_eq!(standings[0], Some(receiver));
+        assert_eq!(standings[1].unwrap().others_silent_ms, Some(800));
+        let gone = super::standings(&orders[..1], &[FlowWindow::default()], true);
+        assert_eq!(gone, [None]);
     }
 
     #[test]

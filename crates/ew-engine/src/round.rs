@@ -163,12 +163,15 @@ impl Round {
         failures: Vec<Option<String>>,
     ) -> Vec<FlowReport> {
         let orders = self.spec.flows.iter().zip(failures).enumerate();
+        let link_up = ew_sys::net::link_is_up(self.host.address).unwrap_or(false);
+        let standings = report::standings(&self.spec.flows, windows.unwrap_or_default(), link_up);
         orders
             .map(|(index, (order, failure))| match (failure, windows) {
                 (Some(error), _) => report::failed(order, error),
                 (None, None) => report::failed(order, format!("flow with {}: aborted", order.peer)),
                 (None, Some(windows)) => {
-                    report::measured(&self.spec, order, &self.flows[index], &windows[index])
+                    let (streams, window) = (&self.flows[index], &windows[index]);
+                    report::measured(&self.spec, order, streams, window, standings[index])
                 }
             })
             .collect()

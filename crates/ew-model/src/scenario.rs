@@ -1,5 +1,6 @@
 //! What the user wants to know: tests, each a pattern plus a workload, and what to hold the result against.
 
+use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 
 /// A scenario, fully defaulted: what a YAML file or a built-in name becomes.
@@ -80,6 +81,9 @@ pub enum Pattern {
     Incast {
         /// N; `None` for all other hosts.
         senders: Option<u32>,
+        /// Upper bound on N where `senders` is `None`. `None` for no bound.
+        #[serde(default)]
+        max_senders: Option<u32>,
     },
     /// One sender to N receivers; the senders take turns, one per rack.
     Outcast {
@@ -149,39 +153,6 @@ pub enum Direction {
     Both,
 }
 
-/// What a flow carries and who drives it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Workload {
-    /// The traffic.
-    pub kind: WorkloadKind,
-    /// Parallel connections per flow.
-    pub streams: u32,
-    /// Bytes per send (tcp-stream), or per request and response (tcp-rr).
-    pub message_bytes: u64,
-    /// Our engine, or a tool people trust.
-    pub tool: Tool,
-}
-
-/// The traffic of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WorkloadKind {
-    /// Bulk TCP.
-    TcpStream,
-    /// TCP request/response, one outstanding per stream: round-trip times.
-    TcpRr,
-}
-
-/// What moves the bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tool {
-    /// eastwest's own engine.
-    Engine,
-    /// The stock iperf3 installed on the hosts.
-    Iperf3,
-}
-
 impl Pattern {
     /// The word used in scenario files and reports.
     #[must_use]
@@ -194,28 +165,6 @@ impl Pattern {
             Self::Incast { .. } => "incast",
             Self::Outcast { .. } => "outcast",
             Self::Bisection => "bisection",
-        }
-    }
-}
-
-impl WorkloadKind {
-    /// The word used in scenario files and reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::TcpStream => "tcp-stream",
-            Self::TcpRr => "tcp-rr",
-        }
-    }
-}
-
-impl Tool {
-    /// The word used in scenario files and reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Engine => "engine",
-            Self::Iperf3 => "iperf3",
         }
     }
 }

@@ -198,8 +198,27 @@ pub struct FlowReport {
     pub sender: Option<EndRecord>,
     /// The receiver's counts, when this end knows them.
     pub receiver: Option<EndRecord>,
+    /// How this end stood at the window's end. `None` for a tool, whose sockets are its own, and beside an error.
+    pub standing: Option<Standing>,
     /// Why there is no figure: in words, with the system's or the tool's own message.
     pub error: Option<String>,
+}
+
+/// How one end of a flow stood at the window's end: facts, from which the controller judges whether a silent flow is
+/// dead or only starved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The stream that had not heard its peer for longest, from 0.
+    pub stream: u16,
+    /// Since that stream last heard its peer, ms: a sender acknowledgements, a receiver data (`tcpi_last_ack_recv`,
+    /// `tcpi_last_data_recv` of include/uapi/linux/tcp.h).
+    pub silent_ms: u32,
+    /// Retransmission timeouts in a row that its peer has not answered (`tcpi_retransmits`).
+    pub unanswered_timeouts: u8,
+    /// Since another flow of the round last brought this host data, ms. `None` when no other flow does.
+    pub others_silent_ms: Option<u32>,
+    /// Whether the interface that owns the host's data address is up and has a carrier; false also when unknown.
+    pub link_up: bool,
 }
 
 impl std::fmt::Debug for RunToken {

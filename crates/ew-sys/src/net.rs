@@ -29,6 +29,9 @@ pub struct Interface {
     pub facts: InterfaceFacts,
     /// Whether it is the loopback interface.
     pub loopback: bool,
+    /// Whether it is up and sees a carrier, at this moment (`IFF_UP` and `IFF_LOWER_UP`, netdevice(7)).
+    /// `facts.up` asks for `IFF_RUNNING`, which the kernel may clear up to a second later.
+    pub carrier: bool,
 }
 
 /// All interfaces of the calling thread's network namespace, in kernel order.
@@ -42,6 +45,18 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
         describe(socket.as_raw_fd(), interface);
     }
     Ok(interfaces)
+}
+
+/// Whether the interface that owns an address is up and sees a carrier. False when no interface owns it.
+///
+/// # Errors
+/// The system's, when the interfaces cannot be listed.
+pub fn link_is_up(address: IpAddr) -> io::Result<bool> {
+    let interfaces = names_and_addresses()?;
+    // All of 127.0.0.0/8 is the loopback interface's, which lists one address of it.
+    let owns =
+        |i: &Interface| i.facts.addresses.contains(&address) || i.loopback && address.is_loopback();
+    Ok(interfaces.iter().any(|i| owns(i) && i.carrier))
 }
 
 /// A socket to send ioctls through: any will do.
@@ -87,6 +102,8 @@ fn add_node(found: &mut Vec<Interface>, node: &libc::ifaddrs) {
     interface.loopback = flags & libc::IFF_LOOPBACK as u32 != 0;
     let wanted = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
     interface.facts.up = flags & wanted == wanted;
+    let wanted = (libc::IFF_UP | libc::IFF_LOWER_UP) as u32;
+    interface.carrier = flags & wanted == wanted;
     // SAFETY: the address is null or points at a sockaddr of its own family.
     if let Some(address) = unsafe { ip_of(node.ifa_addr) } {
         interface.facts.addresses.push(address);
@@ -308,6 +325,12 @@ mod tests {
         );
         assert!(loopback.facts.mtu_bytes.is_some_and(|mtu| mtu >= 1280));
         assert_eq!(loopback.facts.speed_bits_per_sec, None);
+    }
+
+    #[test]
+    fn a_link_is_up_only_where_an_interface_owns_the_address() {
+        assert!(link_is_up(Ipv4Addr::new(127, 3, 2, 1).into()).unwrap());
+        assert!(!link_is_up(Ipv4Addr::new(192, 0, 2, 1).into()).unwrap());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 const OPTION_TIMESTAMPS: u8 = 1;
 
 /// One reading of a connection's `TCP_INFO`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpReading {
     /// The fields that are recorded.
     pub info: TcpInfo,

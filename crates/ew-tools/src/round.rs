@@ -220,6 +220,7 @@ fn report(order: &FlowOrder, result: EndResult) -> FlowReport {
         flow: order.flow,
         sender,
         receiver,
+        standing: None,
         error,
     }
 }

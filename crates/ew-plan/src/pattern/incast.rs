@@ -1,5 +1,5 @@
 //! N senders to one receiver. The receivers take turns, one drawn per rack and kept over the samples; which N of more
-//! hosts send is drawn anew.
+//! hosts send is drawn anew, spread over the racks.
 
 use super::{Draft, Impossible, Relation, Site, fan};
 use crate::schedule::draw::Draw;
@@ -7,8 +7,11 @@ use crate::schedule::draw::Draw;
 pub(super) fn drafts(
     site: &Site<'_>,
     senders: Option<u32>,
+    max_senders: Option<u32>,
     draw: &mut Draw,
 ) -> Result<Vec<Draft>, Impossible> {
+    let others = u32::try_from(site.inventory.hosts.len() - 1).unwrap_or(u32::MAX);
+    let senders = senders.or_else(|| max_senders.map(|most| most.min(others)));
     fan(site, senders, draw, |receiver, sender| {
         Relation::new(sender, receiver)
     })
@@ -20,12 +23,19 @@ mod tests {
     use crate::pattern::{Impossible, drafts};
     use crate::schedule::draw::Draw;
     use ew_model::Pattern;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn incast(senders: Option<u32>, max_senders: Option<u32>) -> Pattern {
+        Pattern::Incast {
+            senders,
+            max_senders,
+        }
+    }
 
     #[test]
     fn receivers_take_turns_one_per_rack() {
         let inventory = inventory(&[3, 4]);
-        let drafts = laid_out(&Pattern::Incast { senders: None }, &site(&inventory, 2), 9);
+        let drafts = laid_out(&incast(None, None), &site(&inventory, 2), 9);
         assert_eq!(drafts.len(), 4);
         for draft in &drafts {
             let servers: BTreeSet<_> = draft.relations.iter().map(|r| r.server).collect();
@@ -42,14 +52,10 @@ mod tests {
     #[test]
     fn n_is_held_and_checked() {
         let inventory = flat(5);
-        let few = laid_out(
-            &Pattern::Incast { senders: Some(3) },
-            &site(&inventory, 1),
-            9,
-        );
+        let few = laid_out(&incast(Some(3), None), &site(&inventory, 1), 9);
         assert_eq!((few.len(), few[0].relations.len()), (1, 3));
-        let pattern = Pattern::Incast { senders: Some(5) };
-        let error = drafts(&pattern, &site(&inventory, 1), &mut Draw::new(0, ""));
+        let five = incast(Some(5), None);
+        let error = drafts(&five, &site(&inventory, 1), &mut Draw::new(0, ""));
         assert_eq!(
             error,
             Err(Impossible::TooManyPartners {
@@ -57,5 +63,33 @@ mod tests {
                 others: 4
             })
         );
+    }
+
+    #[test]
+    fn n_is_bounded_and_spread_over_the_racks() {
+        let inventory = inventory(&[20, 20, 4, 20]);
+        let bounded = laid_out(&incast(None, Some(16)), &site(&inventory, 3), 9);
+        for draft in &bounded {
+            let mut per_rack = BTreeMap::new();
+            for relation in &draft.relations {
+                *per_rack
+                    .entry(inventory.rack_of(relation.client))
+                    .or_insert(0) += 1;
+            }
+            let counts: Vec<u32> = per_rack.into_values().collect();
+            assert_eq!(counts.iter().sum::<u32>(), 16);
+            assert!(
+                counts.iter().all(|count| (3..=5).contains(count)),
+                "{counts:?}"
+            );
+        }
+        let senders = |draft: &crate::pattern::Draft| -> BTreeSet<_> {
+            draft.relations.iter().map(|r| r.client).collect()
+        };
+        assert_ne!(senders(&bounded[0]), senders(&bounded[4]), "drawn anew");
+        let few = laid_out(&incast(None, Some(16)), &site(&flat(5), 1), 9);
+        assert_eq!(few[0].relations.len(), 4, "a bound is no demand");
+        let all = laid_out(&incast(Some(63), Some(16)), &site(&inventory, 1), 9);
+        assert_eq!(all[0].relations.len(), 63, "a stated number goes first");
     }
 }

@@ -10,8 +10,9 @@ mod pair;
 mod permutation;
 
 use crate::schedule::draw::Draw;
-use ew_model::inventory::{HostId, Inventory};
+use ew_model::inventory::{HostId, Inventory, RackId};
 use ew_model::scenario::Pattern;
+use std::collections::BTreeMap;
 
 /// One client that opens connections to one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,10 @@ pub(crate) fn drafts(
             scope,
         } => cross_rack::drafts(site, *pick, *senders, *scope, draw),
         Pattern::Mesh { mode, max_rounds } => Ok(mesh::drafts(site, *mode, *max_rounds, draw)),
-        Pattern::Incast { senders } => incast::drafts(site, *senders, draw),
+        Pattern::Incast {
+            senders,
+            max_senders,
+        } => incast::drafts(site, *senders, *max_senders, draw),
         Pattern::Outcast { receivers } => outcast::drafts(site, *receivers, draw),
         Pattern::Bisection => Ok(bisection::drafts(site, draw)),
     }
@@ -133,7 +137,7 @@ fn one_per_rack(inventory: &Inventory, draw: &mut Draw) -> Vec<HostId> {
         .collect()
 }
 
-/// Rounds of one host against `count` (or all) others drawn anew, for each host of [`one_per_rack`] and each sample.
+/// Rounds of one host against `count` (or all) others, drawn anew and spread over the racks, for each host of [`one_per_rack`] and each sample.
 fn fan(
     site: &Site<'_>,
     count: Option<u32>,
@@ -150,21 +154,36 @@ fn fan(
     let mut drafts = Vec::new();
     for sample in 0..site.samples {
         for hub in &hubs {
-            let mut partners: Vec<HostId> =
-                site.inventory.host_ids().filter(|id| id != hub).collect();
-            draw.shuffle(&mut partners);
-            partners.truncate(wanted);
-            let relations = partners.into_iter().map(|p| relation(*hub, p)).collect();
+            let others = site.inventory.host_ids().filter(|id| id != hub).collect();
+            let partners = spread(site.inventory, others, draw)
+                .into_iter()
+                .take(wanted);
+            let relations = partners.map(|p| relation(*hub, p)).collect();
             drafts.push(Draft::new(sample, relations));
         }
     }
     Ok(drafts)
 }
 
+/// The hosts in a drawn order in which the racks take turns, so that any first part of them is spread over the racks.
+fn spread(inventory: &Inventory, mut hosts: Vec<HostId>, draw: &mut Draw) -> Vec<HostId> {
+    draw.shuffle(&mut hosts);
+    let mut seen: BTreeMap<Option<RackId>, usize> = BTreeMap::new();
+    let mut turns = Vec::with_capacity(hosts.len());
+    for id in hosts {
+        let turn = seen.entry(inventory.rack_of(id)).or_default();
+        *turn += 1;
+        turns.push((*turn, id));
+    }
+    // Stable: inside a turn the order stays as drawn.
+    turns.sort_by_key(|(turn, _)| *turn);
+    turns.into_iter().map(|(_, id)| id).collect()
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use ew_model::inventory::{Host, Rack, RackId};
+    use ew_model::inventory::{Host, Rack};
     use std::collections::BTreeSet;
 
     /// An inventory with racks of these sizes; hosts are numbered rack by rack.

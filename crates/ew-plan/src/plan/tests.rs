@@ -101,6 +101,20 @@ fn the_time_budget_drops_optional_tests_last_first() {
     assert_eq!(dropped_names(&least), ["rack pairs", "ramp", "mesh"]);
 }
 
+#[test]
+fn qualify_of_many_hosts_bounds_its_incast_and_keeps_a_small_budget() {
+    let inventory = inventory(&[16, 16, 16, 16]);
+    let fan_in = |overrides: &[&str]| {
+        let plan = plan(&built_in("qualify", overrides), &inventory, 1).unwrap();
+        let budget_ns = built_in("qualify", overrides).time_budget_ns.unwrap();
+        assert!(estimate(&plan, None).duration_ns <= budget_ns);
+        let stage = plan.stages.iter().find(|s| s.name == "incast").unwrap();
+        stage.rounds.iter().map(|r| r.flows.len()).max().unwrap()
+    };
+    assert_eq!(fan_in(&["time-budget=60s"]), 16);
+    assert_eq!(fan_in(&["incast.senders=all"]), 63);
+}
+
 fn dropped_names(plan: &Plan) -> Vec<&str> {
     plan.dropped_tests
         .iter()

@@ -21,7 +21,7 @@ const MAX_PARTNERS: u32 = 1_000_000;
 
 /// Options that `--set` may name, as (option, pattern, way from the pattern to the option). The last step is the
 /// option itself; a step before it applies only where the scenario already took that way.
-pub(super) const OPTIONS: [(&str, &str, &[&str]); 9] = [
+pub(super) const OPTIONS: [(&str, &str, &[&str]); 10] = [
     ("pick", "cross-rack", &["pick"]),
     ("senders", "cross-rack", &["senders"]),
     ("scope", "cross-rack", &["scope"]),
@@ -34,6 +34,7 @@ pub(super) const OPTIONS: [(&str, &str, &[&str]); 9] = [
         &["mode", "loaded", "shifts-at-once"],
     ),
     ("senders", "incast", &["senders"]),
+    ("max-senders", "incast", &["max-senders"]),
     ("receivers", "outcast", &["receivers"]),
 ];
 
@@ -43,12 +44,16 @@ pub(super) fn read(node: &Node) -> Result<Pattern, ScenarioError> {
     match word {
         "cross-rack" => cross_rack(options),
         "mesh" => mesh(options),
-        "incast" => Ok(Pattern::Incast {
-            senders: partners(options, "`incast`", "senders")?,
-        }),
-        "outcast" => Ok(Pattern::Outcast {
-            receivers: partners(options, "`outcast`", "receivers")?,
-        }),
+        "incast" => incast(options),
+        "outcast" => {
+            if let Some(options) = options {
+                only_known(options, "`outcast`", &["receivers"])?;
+            }
+            let receivers = options.and_then(|o| o.get("receivers"));
+            Ok(Pattern::Outcast {
+                receivers: receivers.map_or(Ok(None), |n| partners(n, "receivers"))?,
+            })
+        }
         plain => {
             if let Some(options) = options {
                 only_known(options, &format!("`{plain}`, which has no options"), &[])?;
@@ -148,17 +153,26 @@ fn mode(node: &Node) -> Result<MeshMode, ScenarioError> {
     })
 }
 
-/// `all` (the default) or a number.
-fn partners(options: Option<&Node>, inside: &str, key: &str) -> Result<Option<u32>, ScenarioError> {
-    let Some(options) = options else {
-        return Ok(None);
-    };
-    only_known(options, inside, &[key])?;
-    match options.get(key) {
-        None => Ok(None),
-        Some(node) if node.text() == Some("all") => Ok(None),
-        Some(node) => count(node, key, 1..=MAX_PARTNERS).map(Some),
+/// What `senders` states goes before `max-senders`, so that `--set senders=all` lifts a file's bound.
+fn incast(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
+    if let Some(options) = options {
+        only_known(options, "`incast`", &["senders", "max-senders"])?;
     }
+    let option = |key| options.and_then(|o| o.get(key));
+    let partners = |key| option(key).map_or(Ok(None), |n| partners(n, key));
+    let (senders, max_senders) = (partners("senders")?, partners("max-senders")?);
+    Ok(Pattern::Incast {
+        senders,
+        max_senders: max_senders.filter(|_| option("senders").is_none()),
+    })
+}
+
+/// `None` for `all`, or a number.
+fn partners(node: &Node, key: &str) -> Result<Option<u32>, ScenarioError> {
+    if node.text() == Some("all") {
+        return Ok(None);
+    }
+    count(node, key, 1..=MAX_PARTNERS).map(Some)
 }
 
 fn word_or_error<'a>(

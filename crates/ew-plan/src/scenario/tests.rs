@@ -115,6 +115,26 @@ fn overrides_apply_to_all_or_one() {
 }
 
 #[test]
+fn a_stated_number_of_senders_lifts_the_bound() {
+    let incast = |overrides: &[&str]| {
+        let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+        let text = "name: a\ntests: [{name: in, pattern: {incast: {max-senders: 16}}}]\n";
+        parse(text, "my.yaml", &overrides).unwrap().tests[0]
+            .pattern
+            .clone()
+    };
+    let expected = |senders, max_senders| Pattern::Incast {
+        senders,
+        max_senders,
+    };
+    assert_eq!(incast(&[]), expected(None, Some(16)));
+    assert_eq!(incast(&["max-senders=32"]), expected(None, Some(32)));
+    assert_eq!(incast(&["max-senders=all"]), expected(None, None));
+    assert_eq!(incast(&["in.senders=all"]), expected(None, None));
+    assert_eq!(incast(&["senders=40"]), expected(Some(40), None));
+}
+
+#[test]
 fn bad_overrides_say_what_is_known() {
     let text = |o: &str| with(&[o]).unwrap_err().to_string();
     assert!(

@@ -3,7 +3,7 @@
 use super::{AGENT_SCENES, BUILD, CONTROLLER_SCENES};
 use crate::frame::{MAX_FRAME_BYTES, encode};
 use crate::message::{
-    FlowOrder, FlowReport, Role, RoundOrder, RoundReport, RunToken, StageOrder, ToAgent,
+    FlowOrder, FlowReport, Role, RoundOrder, RoundReport, RunToken, StageOrder, Standing, ToAgent,
     ToController, Welcome,
 };
 use crate::preamble::{MAX_BANNER_BYTES, preamble};
@@ -76,6 +76,7 @@ pub fn report(order: &StageOrder, index: usize) -> RoundReport {
                 flow: f.flow,
                 sender: Some(end.clone()),
                 receiver: None,
+                standing: Some(Standing::default()),
                 error: None,
             })
             .collect(),
