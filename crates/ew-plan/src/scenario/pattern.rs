@@ -21,7 +21,7 @@ const MAX_PARTNERS: u32 = 1_000_000;
 
 /// Options that `--set` may name, as (option, pattern, way from the pattern to the option). The last step is the
 /// option itself; a step before it applies only where the scenario already took that way.
-pub(super) const OPTIONS: [(&str, &str, &[&str]); 10] = [
+pub(super) const OPTIONS: [(&str, &str, &[&str]); 9] = [
     ("pick", "cross-rack", &["pick"]),
     ("senders", "cross-rack", &["senders"]),
     ("scope", "cross-rack", &["scope"]),
@@ -34,7 +34,6 @@ pub(super) const OPTIONS: [(&str, &str, &[&str]); 10] = [
         &["mode", "loaded", "shifts-at-once"],
     ),
     ("senders", "incast", &["senders"]),
-    ("max-senders", "incast", &["max-senders"]),
     ("receivers", "outcast", &["receivers"]),
 ];
 
@@ -153,17 +152,21 @@ fn mode(node: &Node) -> Result<MeshMode, ScenarioError> {
     })
 }
 
-/// What `senders` states goes before `max-senders`, so that `--set senders=all` lifts a file's bound.
 fn incast(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
     if let Some(options) = options {
-        only_known(options, "`incast`", &["senders", "max-senders"])?;
+        only_known(options, "`incast`", &["senders"])?;
     }
-    let option = |key| options.and_then(|o| o.get(key));
-    let partners = |key| option(key).map_or(Ok(None), |n| partners(n, key));
-    let (senders, max_senders) = (partners("senders")?, partners("max-senders")?);
+    let senders = options.and_then(|o| o.get("senders"));
+    let (senders, max_senders) = match senders.map(|node| (node, word(node))) {
+        None => (None, None),
+        Some((_, Some(("at-most", Some(most))))) => {
+            (None, Some(count(most, "at-most", 1..=MAX_PARTNERS)?))
+        }
+        Some((node, _)) => (partners(node, "senders")?, None),
+    };
     Ok(Pattern::Incast {
         senders,
-        max_senders: max_senders.filter(|_| option("senders").is_none()),
+        max_senders,
     })
 }
 
