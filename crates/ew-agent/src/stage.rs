@@ -3,7 +3,7 @@
 use crate::inbox::Input;
 use ew_engine::{Engine, RoundSpec};
 use ew_model::plan::{RoundIndex, StageIndex};
-use ew_model::scenario::Tool;
+use ew_model::workload::Tool;
 use ew_proto::message::{FlowOrder, FlowReport, RoundOrder, RoundReport, StageOrder};
 use ew_sys::clock;
 use std::collections::BTreeSet;

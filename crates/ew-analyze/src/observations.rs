@@ -3,7 +3,7 @@
 use ew_model::plan::{End, Flow, FlowId, RoundIndex, Stage, StageIndex};
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::run::Run;
-use ew_model::scenario::WorkloadKind;
+use ew_model::workload::WorkloadKind;
 use ew_model::{HostId, Inventory};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -165,16 +165,21 @@ impl<'a> RoundView<'a> {
 
 /// Whether a row carries a figure of its stage's kind.
 fn is_measured(record: &FlowRecord, kind: WorkloadKind) -> bool {
-    match kind {
-        WorkloadKind::TcpStream => record.bits_per_sec().is_some(),
-        WorkloadKind::TcpRr => record.outcome == FlowOutcome::Measured && latency(record).is_some(),
+    if kind.is_bulk() {
+        return record.bits_per_sec().is_some();
     }
+    record.outcome == FlowOutcome::Measured && latency(record).is_some()
 }
 
-/// The median round trip of a tcp-rr row, ns.
+/// The median time of a row's transactions, ns.
 pub(crate) fn latency(record: &FlowRecord) -> Option<u64> {
-    let summary = record.sender.as_ref()?.latency?;
-    (summary.count > 0).then_some(summary.p50_ns)
+    record
+        .sender
+        .as_ref()?
+        .latency
+        .as_ref()?
+        .times
+        .quantile(0.5)
 }
 
 fn is_known(record: &FlowRecord, inventory: &Inventory) -> bool {

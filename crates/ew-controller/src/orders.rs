@@ -2,7 +2,7 @@
 
 use ew_model::inventory::HostId;
 use ew_model::plan::{Flow, Round, RoundIndex, Stage, StageIndex};
-use ew_model::scenario::Tool;
+use ew_model::workload::Tool;
 use ew_proto::message::{FlowOrder, Role, RoundOrder, StageOrder};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -141,7 +141,8 @@ impl ToolPorts {
 mod tests {
     use super::*;
     use ew_model::plan::{End, FlowId};
-    use ew_model::scenario::{Pattern, Workload, WorkloadKind};
+    use ew_model::scenario::Pattern;
+    use ew_model::workload::{Workload, WorkloadKind};
 
     fn stage(tool: Tool) -> Stage {
         let flow = |id, src, dst, opened_by| Flow {
@@ -155,10 +156,8 @@ mod tests {
             name: "test".into(),
             pattern: Pattern::Pair,
             workload: Workload {
-                kind: WorkloadKind::TcpStream,
-                streams: 1,
-                message_bytes: 131_072,
                 tool,
+                ..Workload::of(WorkloadKind::TcpStream)
             },
             duration_ns: 1_000,
             warm_up_ns: 100,

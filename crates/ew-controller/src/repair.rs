@@ -106,7 +106,8 @@ pub(crate) fn all_measured(records: &[FlowRecord]) -> bool {
 mod tests {
     use super::*;
     use ew_model::plan::StageIndex;
-    use ew_model::scenario::{MeshMode, Tool, Workload, WorkloadKind};
+    use ew_model::scenario::MeshMode;
+    use ew_model::workload::{Workload, WorkloadKind};
 
     fn stage(pattern: Pattern) -> Stage {
         let flow = |id: u32, src: u32, dst: u32| Flow {
@@ -125,10 +126,8 @@ mod tests {
             name: "test".into(),
             pattern,
             workload: Workload {
-                kind: WorkloadKind::TcpStream,
-                streams: 1,
                 message_bytes: 1,
-                tool: Tool::Engine,
+                ..Workload::of(WorkloadKind::TcpStream)
             },
             duration_ns: 1,
             warm_up_ns: 1,

@@ -2,7 +2,8 @@
 
 use crate::stream::Stream;
 use crate::window::{FlowWindow, Reading};
-use ew_model::record::{EndRecord, Interval, LatencySummary, StreamRecord};
+use ew_model::latency::{self as model, Latency};
+use ew_model::record::{EndRecord, Interval, StreamRecord};
 use ew_proto::message::{FlowOrder, FlowReport, Role, Standing};
 use ew_proto::round::RoundSpec;
 use ew_sys::socket::TcpReading;
@@ -166,6 +167,7 @@ fn end_record(
         streams: stream_records(streams, window),
         intervals: intervals(&window.readings),
         latency: latency(streams),
+        ..EndRecord::default()
     }
 }
 
@@ -239,26 +241,29 @@ fn intervals(readings: &[Reading]) -> Vec<Interval> {
 }
 
 /// Histograms of the streams merged; `None` when there was no transaction.
-fn latency(streams: &[Arc<Stream>]) -> Option<LatencySummary> {
-    let mut merged: Option<Histogram<u64>> = None;
+fn latency(streams: &[Arc<Stream>]) -> Option<Latency> {
+    let mut times = model::Histogram::default();
     for histogram in streams.iter().filter_map(|s| s.take_latency()) {
-        match &mut merged {
-            None => merged = Some(histogram),
-            // All have the same bounds, so nothing can fall outside.
-            Some(sum) => {
-                let _ = sum.add(&histogram);
-            }
-        }
+        times.merge(&to_model(&histogram));
     }
-    let histogram = merged.filter(|h| !h.is_empty())?;
-    Some(LatencySummary {
-        count: histogram.len(),
-        min_ns: histogram.min(),
-        mean_ns: histogram.mean().round() as u64,
-        p50_ns: histogram.value_at_quantile(0.5),
-        p99_ns: histogram.value_at_quantile(0.99),
-        max_ns: histogram.max(),
+    (times.count() > 0).then_some(Latency {
+        times,
+        uncorrected: None,
     })
+}
+
+fn to_model(histogram: &Histogram<u64>) -> model::Histogram {
+    let buckets: Vec<_> = histogram
+        .iter_recorded()
+        .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+        .collect();
+    let sum_ns = histogram.mean() * histogram.len() as f64;
+    model::Histogram {
+        buckets,
+        sum_ns: sum_ns as u64,
+        min_ns: histogram.min(),
+        max_ns: histogram.max(),
+    }
 }
 
 fn name_stream(index: usize, count: usize, text: String) -> String {

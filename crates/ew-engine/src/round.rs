@@ -135,7 +135,8 @@ impl Round {
         let prepared = prepare(&self.spec.workload);
         let sources = std::mem::take(&mut self.sources);
         for (stream, source) in self.flows.iter().flatten().zip(sources) {
-            match prepared.driver(stream.role) {
+            let driver = prepared.as_ref().map_err(Clone::clone);
+            match driver.and_then(|prepared| prepared.driver(stream.role)) {
                 Ok(driver) => spawn(stream, &self.shared, source, driver),
                 Err(error) => stream.fail(error),
             }

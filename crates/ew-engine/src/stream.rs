@@ -215,6 +215,7 @@ fn run(stream: &Stream, shared: &RoundShared, source: Source, mut driver: Box<dy
         socket: &socket,
         lane: &stream.lane,
         stopping: &shared.stopping,
+        start_ns: shared.start_ns,
         window_ns: shared.window_ns.clone(),
     };
     let ended = driver.run(&mut link);

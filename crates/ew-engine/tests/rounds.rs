@@ -7,7 +7,7 @@ mod common;
 use common::{LOCALHOST, data_address, engine, order, round, start, wait, with_flows, workload};
 use ew_engine::{Engine, EngineConfig, EngineError, RoundSpec};
 use ew_model::record::EndRecord;
-use ew_model::scenario::{Workload, WorkloadKind};
+use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::{FlowReport, Role};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::time::Duration;
@@ -71,7 +71,7 @@ fn both_directions_and_two_flows_at_once_report_in_order() {
 fn requests_are_answered_and_timed() {
     let (sender, receiver) = measure(LOCALHOST, workload(WorkloadKind::TcpRr, 2, 64), true);
     let (sender, receiver) = (sender_end(&sender), receiver_end(&receiver));
-    let latency = sender.latency.unwrap();
+    let latency = sender.latency.as_ref().unwrap().times.summary().unwrap();
     assert!(latency.count > 0);
     assert!(latency.min_ns <= latency.p50_ns && latency.p50_ns <= latency.p99_ns);
     assert!(latency.min_ns <= latency.mean_ns && latency.mean_ns <= latency.max_ns);

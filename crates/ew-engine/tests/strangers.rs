@@ -8,7 +8,7 @@ use common::{
     LOCALHOST, TOKEN, data_address, engine, order, round, start, wait, with_flows, workload,
 };
 use ew_engine::{Engine, EngineConfig};
-use ew_model::scenario::WorkloadKind;
+use ew_model::workload::WorkloadKind;
 use ew_proto::message::{Role, RunToken};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

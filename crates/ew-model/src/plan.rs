@@ -1,7 +1,8 @@
 //! Scenario x inventory x seed, fully spelled out: stages of rounds of flows. Data, no behaviour.
 
 use crate::inventory::HostId;
-use crate::scenario::{Expect, Pattern, Workload};
+use crate::scenario::{Expect, Pattern};
+use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 
 /// Number of a flow, unique in its plan.

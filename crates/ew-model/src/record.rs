@@ -1,6 +1,7 @@
 //! What was measured: one record per flow and round.
 
 use crate::inventory::HostId;
+use crate::latency::{Histogram, Latency};
 use crate::plan::{FlowId, RoundIndex, StageIndex};
 use serde::{Deserialize, Serialize};
 
@@ -53,8 +54,24 @@ pub struct EndRecord {
     pub streams: Vec<StreamRecord>,
     /// Payload bytes per 100 ms (or the tool's own) interval inside the window.
     pub intervals: Vec<Interval>,
-    /// Round-trip times (tcp-rr only).
-    pub latency: Option<LatencySummary>,
+    /// Transactions completed inside the window, at the requesting end.
+    #[serde(default)]
+    pub transactions: Option<u64>,
+    /// Times of transactions, at the requesting end.
+    #[serde(default)]
+    pub latency: Option<Latency>,
+    /// Times of connecting, at the requesting end (tcp-crr).
+    #[serde(default)]
+    pub connect_latency: Option<Histogram>,
+    /// Loss and order, at the receiving end (udp-stream).
+    #[serde(default)]
+    pub datagrams: Option<DatagramCounts>,
+    /// What it cost this host. `None` where the host's counters could not be read.
+    #[serde(default)]
+    pub cpu: Option<CpuUse>,
+    /// Ascending, each once.
+    #[serde(default)]
+    pub remarks: Vec<Remark>,
 }
 
 /// One stream's counts at one end.
@@ -117,21 +134,64 @@ pub struct TcpInfo {
     pub timestamps: bool,
 }
 
-/// Round-trip times of the transactions inside the window.
+/// What the receiving end of a bulk UDP flow saw inside the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LatencySummary {
-    /// Number of transactions.
-    pub count: u64,
-    /// Least.
-    pub min_ns: u64,
-    /// Arithmetic mean.
-    pub mean_ns: u64,
-    /// Median.
-    pub p50_ns: u64,
-    /// 99th percentile.
-    pub p99_ns: u64,
-    /// Greatest.
-    pub max_ns: u64,
+pub struct DatagramCounts {
+    /// Datagrams that came, duplicates not counted.
+    pub received: u64,
+    /// Sequence numbers that never came.
+    pub lost: u64,
+    /// Datagrams that came after one with a greater sequence number.
+    pub reordered: u64,
+    /// Datagrams that came again.
+    pub duplicates: u64,
+    /// Interarrival jitter at the window's end (RFC 3550, section 6.4.1), the mean over the streams.
+    pub jitter_ns: u64,
+}
+
+/// What moving the bytes cost a host in one window: of the whole host, so the same in all records of a host and round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuUse {
+    /// User and system time of the threads that drove the host's streams.
+    pub engine_ns: u64,
+    /// Time all CPUs were busy, whoever used them: everything but idle and waiting for disks. Counted in ticks.
+    pub busy_ns: u64,
+    /// Part of `busy_ns` in softirq, where the kernel handles packets.
+    pub softirq_ns: u64,
+    /// Time a hypervisor gave to others.
+    pub steal_ns: u64,
+    /// CPUs of the host.
+    pub cpus: u32,
+    /// Payload that all the host's streams sent and received in the window: service demand is time over this.
+    pub moved_bytes: u64,
+    /// Transactions that all the host's streams completed in the window.
+    pub transactions: u64,
+}
+
+/// What a reader must know about how a figure came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Remark {
+    /// The sender's application did not touch the bytes (sendfile).
+    SenderDidNotTouchBytes,
+    /// The receiver's application did not see the bytes (discarded in the kernel).
+    ReceiverDidNotSeeBytes,
+    /// The kernel copied although zero-copy sending was asked for.
+    ZerocopySendCopied,
+    /// Received bytes were copied although mapping them was asked for.
+    MappedReceiveCopied,
+    /// A zero-copy mode is not there on this host; ordinary copying was used.
+    ZerocopyUnavailable,
+    /// The kernel paced the sender (`SO_MAX_PACING_RATE`).
+    PacedByKernel,
+    /// The engine paced the sender.
+    PacedByEngine,
+    /// UDP went through the kernel in trains (GSO, GRO).
+    Segmented,
+    /// A part of the sockets' settings was refused, and the host's own was used.
+    SettingRefused,
+    /// Multipath TCP was asked for, and plain TCP was used.
+    MptcpUnavailable,
 }
 
 impl FlowRecord {

@@ -1,7 +1,6 @@
 //! What a plan will cost, known beforehand.
 
 use ew_model::plan::{Plan, Stage};
-use ew_model::scenario::WorkloadKind;
 use std::collections::BTreeSet;
 
 /// Per stage: clock exchanges, sending the rounds ahead, the common start's lead, and collecting the reports.
@@ -61,7 +60,7 @@ pub(crate) fn planned_ns(stage: &Stage) -> u64 {
 
 /// No more can move than all senders' NICs send, or all receivers' take.
 fn most_bytes(stage: &Stage, nic_bits_per_sec: f64) -> Option<u64> {
-    if stage.workload.kind == WorkloadKind::TcpRr {
+    if !stage.workload.kind.is_bulk() {
         return None;
     }
     let busy = |round: &ew_model::Round| {

@@ -5,8 +5,9 @@ use crate::pattern::{Draft, Impossible, Relation, Site, drafts, most_relations};
 use crate::schedule::draw::Draw;
 use ew_model::Inventory;
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage};
-use ew_model::scenario::{Direction, Pattern, Scenario, Test, Tool};
+use ew_model::scenario::{Direction, Pattern, Scenario, Test};
 use ew_model::units::format_duration_ns;
+use ew_model::workload::Tool;
 use thiserror::Error;
 
 /// Flows that a plan may have; more would not fit a controller's memory with their records.

@@ -7,7 +7,7 @@ use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::record::EndRecord;
-use ew_model::scenario::Workload;
+use ew_model::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
 

@@ -2,7 +2,7 @@
 
 use crate::message::FlowOrder;
 use ew_model::plan::{RoundIndex, StageIndex};
-use ew_model::scenario::Workload;
+use ew_model::workload::Workload;
 
 /// One round of one host. All times are this host's CLOCK_MONOTONIC, in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]

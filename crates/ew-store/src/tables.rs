@@ -5,7 +5,8 @@ use crate::error::StoreError;
 use crate::events::EventReader;
 use crate::table::{Column, ColumnDescription, TableWriter};
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
-use ew_model::record::{EndRecord, Interval, LatencySummary};
+use ew_model::latency::LatencySummary;
+use ew_model::record::{EndRecord, Interval};
 use ew_model::{
     FlowOutcome, FlowRecord, HostId, Inventory, Plan, RecordedEvent, RunEvent, RunManifest, Stage,
     TcpInfo,
@@ -521,14 +522,10 @@ fn receiver(row: &FlowRow) -> Option<&EndRecord> {
     row.record.receiver.as_ref()
 }
 
-fn latency(row: &FlowRow) -> Option<&LatencySummary> {
-    let of = |end: Option<&EndRecord>| end.and_then(|e| e.latency.as_ref()).is_some();
-    let end = if of(sender(row)) {
-        sender(row)
-    } else {
-        receiver(row)
-    };
-    end?.latency.as_ref()
+/// At the end that asked; a tool may know it at the other.
+fn latency(row: &FlowRow) -> Option<LatencySummary> {
+    let of = |end: Option<&EndRecord>| end?.latency.as_ref()?.times.summary();
+    of(sender(row)).or_else(|| of(receiver(row)))
 }
 
 fn tcp(row: &FlowRow) -> impl Iterator<Item = &TcpInfo> {

@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails says so this way")]
 
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters, InterfaceFacts};
+use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::End;
-use ew_model::record::{EndRecord, Interval, LatencySummary, StreamRecord};
-use ew_model::scenario::{Expect, Scenario, Tool, Workload, WorkloadKind};
+use ew_model::record::{EndRecord, Interval, StreamRecord};
+use ew_model::scenario::{Expect, Scenario};
+use ew_model::workload::{Workload, WorkloadKind};
 use ew_model::*;
 use ew_store::{
     EVENTS_FILE, FORMAT_VERSION, MANIFEST_FILE, PruneRule, RunWriter, StoreError, describe_tables,
@@ -456,9 +458,9 @@ fn measured() -> FlowRecord {
             bytes: 25_000_100,
             window_ns: 2_000_000_001,
             streams: vec![stream(200, 7), stream(250, 10)],
-            latency: Some(LatencySummary {
-                p99_ns: 400,
-                ..LatencySummary::default()
+            latency: Some(Latency {
+                times: Histogram::of(400, 3),
+                uncorrected: None,
             }),
             ..EndRecord::default()
         }),
@@ -545,10 +547,8 @@ fn plan() -> Plan {
             name: "inside".into(),
             pattern: Pattern::Permutation,
             workload: Workload {
-                kind: WorkloadKind::TcpStream,
                 streams: 2,
-                message_bytes: 131_072,
-                tool: Tool::Engine,
+                ..Workload::of(WorkloadKind::TcpStream)
             },
             duration_ns: 2_000_000_000,
             warm_up_ns: 0,

@@ -3,7 +3,7 @@
 use crate::process::{End, Finished};
 use crate::tool::{BothEnds, ExternalTool};
 use ew_model::record::{EndRecord, Interval, StreamRecord, TcpInfo};
-use ew_model::scenario::{Workload, WorkloadKind};
+use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
 use ew_proto::round::RoundSpec;
 use serde::Deserialize;
@@ -302,7 +302,7 @@ fn end_record(sum: &Sum, streams: Vec<StreamRecord>, intervals: Vec<Interval>) -
         start_skew_ns: 0,
         streams,
         intervals,
-        latency: None,
+        ..EndRecord::default()
     }
 }
 
@@ -314,7 +314,7 @@ fn nanoseconds(seconds: f64) -> u64 {
 mod tests {
     use super::*;
     use ew_model::plan::{FlowId, RoundIndex, StageIndex};
-    use ew_model::scenario::Tool;
+    use ew_model::workload::Tool;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
@@ -461,10 +461,10 @@ mod tests {
             stage: StageIndex(0),
             round: RoundIndex(0),
             workload: Workload {
-                kind: WorkloadKind::TcpStream,
                 streams: 4,
                 message_bytes: 128 * 1024,
                 tool: Tool::Iperf3,
+                ..Workload::of(WorkloadKind::TcpStream)
             },
             connect_at_ns: 0,
             start_ns: 100,

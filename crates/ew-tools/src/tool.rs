@@ -3,7 +3,7 @@
 use crate::iperf3::Iperf3;
 use crate::process::Finished;
 use ew_model::record::EndRecord;
-use ew_model::scenario::{Tool, Workload};
+use ew_model::workload::{Tool, Workload};
 use ew_proto::message::FlowOrder;
 use ew_proto::round::RoundSpec;
 use std::net::IpAddr;

@@ -7,7 +7,7 @@
 )]
 
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
-use ew_model::scenario::{Tool, Workload, WorkloadKind};
+use ew_model::workload::{Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, FlowReport, Role};
 use ew_sys::clock::monotonic_ns;
 use ew_tools::{RoundSpec, discover, run_round};
@@ -118,10 +118,10 @@ fn spec(flows: Vec<FlowOrder>) -> RoundSpec {
         stage: StageIndex(0),
         round: RoundIndex(0),
         workload: Workload {
-            kind: WorkloadKind::TcpStream,
             streams: 2,
             message_bytes: 64 * 1024,
             tool: Tool::Iperf3,
+            ..Workload::of(WorkloadKind::TcpStream)
         },
         connect_at_ns: now_ns,
         start_ns: now_ns + SECOND_NS / 2,

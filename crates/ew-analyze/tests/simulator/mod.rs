@@ -2,12 +2,11 @@
 //! truth, so the analysis can be held against it. It shares no code with the expectation under test.
 
 use ew_model::facts::{HostFacts, InterfaceFacts};
+use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::{Flow, RoundIndex, Stage, StageIndex};
-use ew_model::record::{
-    EndRecord, FlowOutcome, FlowRecord, Interval, LatencySummary, StreamRecord, TcpInfo,
-};
+use ew_model::record::{EndRecord, FlowOutcome, FlowRecord, Interval, StreamRecord, TcpInfo};
 use ew_model::run::{Outcome, Run, RunManifest};
-use ew_model::scenario::WorkloadKind;
+use ew_model::workload::WorkloadKind;
 use ew_model::{Host, HostId, Inventory, Plan, Rack, RackId};
 use std::collections::BTreeMap;
 
@@ -45,6 +44,8 @@ pub(crate) struct Truth {
     pub(crate) noise: f64,
     /// Probability of a flow that is off by up to 20 % for no reason.
     pub(crate) hiccups: f64,
+    /// Probability of a round in which every flow loses 10 to 50 %, as on a machine that is short of CPU.
+    pub(crate) disturbances: f64,
     /// From this moment on (stage, round) the host is dead.
     pub(crate) dies: Option<(HostId, usize, usize)>,
     pub(crate) link_speeds: BTreeMap<HostId, f64>,
@@ -77,6 +78,7 @@ impl Truth {
             pair: BTreeMap::new(),
             noise: 0.02,
             hiccups: 0.01,
+            disturbances: 0.0,
             dies: None,
             link_speeds: BTreeMap::new(),
             inventory: Inventory { hosts, racks },
@@ -163,10 +165,14 @@ impl Truth {
             .filter(|f| !self.is_dead(f.src, s, r) && !self.is_dead(f.dst, s, r))
             .collect();
         let mut rates = self.shares(&alive, dice).into_iter();
+        let disturbance = self.disturbance(dice);
         let mut record = |flow: &Flow, dice: &mut Dice| {
             let dead = self.is_dead(flow.src, s, r) || self.is_dead(flow.dst, s, r);
             let rate = if dead { None } else { rates.next() };
             let mut noise = 1.0 + self.noise * dice.bell();
+            if let Some(level) = disturbance {
+                noise *= (level * (1.0 + 0.05 * dice.bell())).min(1.0);
+            }
             if dice.unit() < self.hiccups {
                 noise *= 0.8 + 0.4 * dice.unit();
             }
@@ -190,6 +196,13 @@ impl Truth {
             }
         };
         round.flows.iter().map(|flow| record(flow, dice)).collect()
+    }
+
+    /// What a disturbed round leaves of every flow. `None` for a steady round, without a throw of the dice when there
+    /// are no disturbances, so that seeds keep their meaning.
+    fn disturbance(&self, dice: &mut Dice) -> Option<f64> {
+        let is_disturbed = self.disturbances > 0.0 && dice.unit() < self.disturbances;
+        is_disturbed.then(|| 0.5 + 0.4 * dice.unit())
     }
 
     /// The resources on a flow's way with their capacities.
@@ -283,13 +296,13 @@ fn ends(stage: &Stage, rate: f64, dice: &mut Dice) -> (EndRecord, EndRecord) {
             retransmits: Some(3),
             ..StreamRecord::default()
         }],
-        latency: is_rr.then_some(LatencySummary {
-            count: 100,
-            p50_ns: rtt,
-            ..LatencySummary::default()
+        latency: is_rr.then(|| Latency {
+            times: Histogram::of(rtt, 100),
+            uncorrected: None,
         }),
         bytes,
         window_ns: stage.duration_ns,
+        ..EndRecord::default()
     };
     (sender, receiver)
 }

@@ -5,14 +5,17 @@ mod tcp_stream;
 
 use crate::connect::is_timeout;
 use crate::lane::Lane;
-use ew_model::scenario::{Workload, WorkloadKind};
+use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::Role;
-use ew_sys::clock::monotonic_ns;
+use ew_sys::clock::{monotonic_ns, sleep_until_ns};
 use hdrhistogram::Histogram;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Within this time after the start all senders make their first send, and none loads the network.
+const FIRST_SENDS_NS: u64 = 2_000_000;
 
 /// What a round's streams share, made before any of them starts.
 pub(crate) trait Prepared {
@@ -37,6 +40,8 @@ pub(crate) struct Link<'a> {
     pub(crate) socket: &'a TcpStream,
     pub(crate) lane: &'a Lane,
     pub(crate) stopping: &'a AtomicBool,
+    /// When senders begin, CLOCK_MONOTONIC.
+    pub(crate) start_ns: u64,
     /// CLOCK_MONOTONIC.
     pub(crate) window_ns: Range<u64>,
 }
@@ -50,10 +55,11 @@ pub(crate) struct Broken {
 }
 
 /// The registration of workloads.
-pub(crate) fn prepare(workload: &Workload) -> Box<dyn Prepared> {
+pub(crate) fn prepare(workload: &Workload) -> Result<Box<dyn Prepared>, String> {
     match workload.kind {
-        WorkloadKind::TcpStream => Box::new(tcp_stream::TcpStreams::new(workload)),
-        WorkloadKind::TcpRr => Box::new(tcp_rr::TcpRequests::new(workload)),
+        WorkloadKind::TcpStream => Ok(Box::new(tcp_stream::TcpStreams::new(workload))),
+        WorkloadKind::TcpRr => Ok(Box::new(tcp_rr::TcpRequests::new(workload))),
+        other => Err(format!("the engine has no {} yet", other.name())),
     }
 }
 
@@ -70,6 +76,13 @@ impl Link<'_> {
     /// From the first send on, a sender is scheduled like everybody else.
     fn settle(&self) {
         ew_sys::thread::schedule_ordinarily();
+    }
+
+    /// Holds a bulk sender's load until all senders have begun. On hosts that share CPUs (a lab) the kernel handles the
+    /// first one's packets before it lets the next one send its first byte.
+    fn await_others(&self) {
+        let warm_up_ns = self.window_ns.start.saturating_sub(self.start_ns);
+        sleep_until_ns(self.start_ns + FIRST_SENDS_NS.min(warm_up_ns / 2));
     }
 
     /// One send; 0 when nothing could be sent for a while.

@@ -2,7 +2,7 @@
 
 use super::{Broken, Driver, Link, Prepared};
 use crate::buffer::PageBuffer;
-use ew_model::scenario::Workload;
+use ew_model::workload::Workload;
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
 use hdrhistogram::Histogram;

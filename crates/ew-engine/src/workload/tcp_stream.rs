@@ -2,7 +2,7 @@
 
 use super::{Broken, Driver, Link, Prepared};
 use crate::buffer::PageBuffer;
-use ew_model::scenario::Workload;
+use ew_model::workload::Workload;
 use ew_proto::message::Role;
 use std::sync::Arc;
 
@@ -55,6 +55,7 @@ impl Driver for Sender {
         let sent = link.send(&content[..content.len().min(FIRST_SEND_BYTES)])?;
         link.lane.add_sent(sent as u64);
         link.settle();
+        link.await_others();
         while !link.stops() {
             let sent = link.send(self.content.as_slice())?;
             link.lane.add_sent(sent as u64);

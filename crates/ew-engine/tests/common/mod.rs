@@ -2,7 +2,7 @@
 
 use ew_engine::{Engine, EngineConfig, RoundSpec};
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
-use ew_model::scenario::{Tool, Workload, WorkloadKind};
+use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, FlowReport, Role, RunToken};
 use ew_sys::clock::monotonic_ns;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -24,10 +24,9 @@ pub(crate) fn engine(address: IpAddr) -> Engine {
 
 pub(crate) fn workload(kind: WorkloadKind, streams: u32, message_bytes: u64) -> Workload {
     Workload {
-        kind,
         streams,
         message_bytes,
-        tool: Tool::Engine,
+        ..Workload::of(kind)
     }
 }
 

@@ -4,8 +4,9 @@ use super::ScenarioFile;
 use super::error::{Place, ScenarioError};
 use super::pattern;
 use super::tree::{Content, Node};
-use ew_model::scenario::{Direction, Expect, Scenario, Test, Tool, Workload, WorkloadKind};
+use ew_model::scenario::{Direction, Expect, Scenario, Test};
 use ew_model::units::{self, UnitError, format_bytes, format_duration_ns};
+use ew_model::workload::{Tool, Workload, WorkloadKind};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
@@ -286,10 +287,10 @@ impl<'a> Settings<'a> {
             }
         };
         let workload = Workload {
-            kind,
             streams: self.count("streams", 1..=1024)?.unwrap_or(1),
             message_bytes: self.message_bytes(kind)?,
             tool,
+            ..Workload::of(kind)
         };
         self.check_tool(&workload)?;
         Ok(workload)
@@ -303,13 +304,12 @@ impl<'a> Settings<'a> {
             .and_then(Node::text)
             == Some("tcp-rr");
         let node = match kind {
-            WorkloadKind::TcpStream => self.find("message-size"),
-            WorkloadKind::TcpRr if default_is_for_rr => self.find("message-size"),
-            WorkloadKind::TcpRr => self.test.get("message-size"),
+            _ if kind.is_bulk() || default_is_for_rr => self.find("message-size"),
+            _ => self.test.get("message-size"),
         };
         let (default, most) = match kind {
             WorkloadKind::TcpStream => (DEFAULT_STREAM_BYTES, 64 * MIB),
-            WorkloadKind::TcpRr => (DEFAULT_RR_BYTES, MIB),
+            _ => (DEFAULT_RR_BYTES, MIB),
         };
         let Some(bytes) = quantity(node, "message-size", units::parse_bytes)? else {
             return Ok(default);

@@ -1,7 +1,6 @@
 use super::*;
-use ew_model::scenario::{
-    Direction, MeshMode, Pattern, Pick, RackScope, Senders, Tool, WorkloadKind,
-};
+use ew_model::scenario::{Direction, MeshMode, Pattern, Pick, RackScope, Senders};
+use ew_model::workload::{Tool, WorkloadKind};
 
 const FILE: &str = "\
 name: my-check
@@ -118,7 +117,7 @@ fn overrides_apply_to_all_or_one() {
 fn a_stated_number_of_senders_lifts_the_bound() {
     let incast = |overrides: &[&str]| {
         let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
-        let text = "name: a\ntests: [{name: in, pattern: {incast: {max-senders: 16}}}]\n";
+        let text = "name: a\ntests: [{name: in, pattern: {incast: {senders: {at-most: 16}}}}]\n";
         parse(text, "my.yaml", &overrides).unwrap().tests[0]
             .pattern
             .clone()
@@ -128,8 +127,6 @@ fn a_stated_number_of_senders_lifts_the_bound() {
         max_senders,
     };
     assert_eq!(incast(&[]), expected(None, Some(16)));
-    assert_eq!(incast(&["max-senders=32"]), expected(None, Some(32)));
-    assert_eq!(incast(&["max-senders=all"]), expected(None, None));
     assert_eq!(incast(&["in.senders=all"]), expected(None, None));
     assert_eq!(incast(&["senders=40"]), expected(Some(40), None));
 }

@@ -11,7 +11,7 @@ use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::record::{EndRecord, StreamRecord};
-use ew_model::scenario::{Tool, Workload, WorkloadKind};
+use ew_model::workload::{Workload, WorkloadKind};
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -43,12 +43,7 @@ pub fn welcome() -> Welcome {
 pub fn stage_order(stage: u32, rounds: u32, flows: u32) -> StageOrder {
     StageOrder {
         stage: StageIndex(stage),
-        workload: Workload {
-            kind: WorkloadKind::TcpStream,
-            streams: 1,
-            message_bytes: 131_072,
-            tool: Tool::Engine,
-        },
+        workload: Workload::of(WorkloadKind::TcpStream),
         warm_up_ns: 1_000_000,
         duration_ns: 2_000_000,
         gap_ns: 3_000_000,

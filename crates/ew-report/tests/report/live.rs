@@ -7,7 +7,8 @@ use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, RoundIndex, Stage, StageIndex};
 use ew_model::record::{EndRecord, FlowOutcome, FlowRecord};
 use ew_model::run::Outcome;
-use ew_model::scenario::{Expect, MeshMode, Pattern, Tool, Workload, WorkloadKind};
+use ew_model::scenario::{Expect, MeshMode, Pattern};
+use ew_model::workload::{Workload, WorkloadKind};
 use ew_report::{TextStyle, dry_run, live::Live};
 use std::io::{self, Write};
 use std::path::Path;
@@ -261,12 +262,7 @@ fn plan() -> Plan {
     let stage = |name: &str, pattern, flows: Vec<Flow>, rounds: usize| Stage {
         name: name.into(),
         pattern,
-        workload: Workload {
-            kind: WorkloadKind::TcpStream,
-            streams: 1,
-            message_bytes: 131_072,
-            tool: Tool::Engine,
-        },
+        workload: Workload::of(WorkloadKind::TcpStream),
         duration_ns: SECOND,
         warm_up_ns: SECOND / 2,
         gap_ns: SECOND / 4,

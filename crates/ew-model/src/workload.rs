@@ -1,0 +1,248 @@
+//! What a flow carries: the traffic, how fast, through which socket, and who drives it.
+
+use serde::{Deserialize, Serialize};
+
+/// What a flow carries and who drives it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Workload {
+    /// The traffic.
+    pub kind: WorkloadKind,
+    /// Parallel connections per flow.
+    pub streams: u32,
+    /// Threads that share a host's streams of a round. `None`: one per stream, up to the host's cores.
+    pub threads: Option<u32>,
+    /// Bytes per send (tcp-stream), per datagram (udp-stream), per request (tcp-rr, udp-rr, tcp-crr) or per echo (ping).
+    pub message_bytes: u64,
+    /// Bytes per response where there are responses. `None`: as many as the request has.
+    pub response_bytes: Option<u64>,
+    /// Requests a stream keeps in flight (tcp-rr, udp-rr).
+    pub outstanding: u32,
+    /// How fast, at most.
+    pub pace: Pace,
+    /// When a stream is done before the window ends. `None`: never.
+    pub limit: Option<Limit>,
+    /// Settings of every socket.
+    pub socket: SocketSettings,
+    /// How senders hand bytes to the kernel.
+    pub send_mode: SendMode,
+    /// How receivers take bytes from the kernel.
+    pub receive_mode: ReceiveMode,
+    /// Whether UDP datagrams go to and come from the kernel in trains (GSO and GRO).
+    pub segmentation: bool,
+    /// Which CPUs the streams' threads may use.
+    pub placement: Placement,
+    /// Our engine, or a tool people trust.
+    pub tool: Tool,
+}
+
+/// The traffic of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkloadKind {
+    /// Bulk TCP.
+    TcpStream,
+    /// Bulk UDP: loss, order, jitter.
+    UdpStream,
+    /// TCP request and response on a standing connection: round-trip times.
+    TcpRr,
+    /// UDP request and response.
+    UdpRr,
+    /// TCP connect, request, response and close: a connection for every transaction.
+    TcpCrr,
+    /// ICMP echo; the receiving host's kernel answers.
+    Ping,
+}
+
+/// How fast a flow goes, at most. Nothing given: as fast as it can; request and response then is a closed loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Pace {
+    /// Payload of one stream, bulk workloads.
+    pub stream_bits_per_sec: Option<f64>,
+    /// Payload of a flow over all its streams, bulk workloads.
+    pub flow_bits_per_sec: Option<f64>,
+    /// Requests of a flow over all its streams, sent at their times whether or not answers came (open loop).
+    pub requests_per_sec: Option<f64>,
+}
+
+/// When a stream is done. What counts is what was sent inside the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// After this much payload.
+    Bytes(u64),
+    /// After so many sends, datagrams or transactions.
+    Messages(u64),
+}
+
+/// Settings of a flow's sockets, at both ends. `None`: as the host has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SocketSettings {
+    /// `TCP_NODELAY`: small messages leave at once (Nagle's algorithm off).
+    pub nodelay: bool,
+    /// `SO_SNDBUF` as asked for; the kernel doubles it for its own bookkeeping (socket(7)).
+    pub send_buffer_bytes: Option<u32>,
+    /// `SO_RCVBUF` as asked for.
+    pub receive_buffer_bytes: Option<u32>,
+    /// `TCP_CONGESTION`, such as `cubic` or `bbr`.
+    pub congestion: Option<String>,
+    /// `TCP_MAXSEG`.
+    pub mss_bytes: Option<u32>,
+    /// Differentiated services code point, 0 to 63 (RFC 2474).
+    pub dscp: Option<u8>,
+    /// Multipath TCP (RFC 8684) where both kernels have it.
+    pub mptcp: bool,
+    /// `SO_BINDTODEVICE`.
+    pub device: Option<String>,
+}
+
+/// How senders hand bytes to the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SendMode {
+    /// send(2): the kernel copies from the application's buffer.
+    #[default]
+    Copy,
+    /// sendfile(2) from a file in memory: the application does not touch the bytes.
+    Sendfile,
+    /// `MSG_ZEROCOPY`: the kernel sends from the application's pages where it can, and copies where it cannot.
+    Zerocopy,
+}
+
+/// How receivers take bytes from the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceiveMode {
+    /// recv(2): the kernel copies into the application's buffer.
+    #[default]
+    Copy,
+    /// `MSG_TRUNC`: the kernel drops the bytes; the application never sees them (tcp(7)).
+    Discard,
+    /// `TCP_ZEROCOPY_RECEIVE`: the kernel maps received pages where it can; the application sees them there.
+    Mmap,
+}
+
+/// Which CPUs the streams' threads may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// As the kernel schedules them.
+    #[default]
+    Free,
+    /// These, one thread after the other, from the front again when there are more threads.
+    Cpus(Vec<u32>),
+    /// Those of the NUMA node that the network interface is attached to.
+    NearNic,
+    /// The CPU that handles the stream's received packets (`SO_INCOMING_CPU`).
+    NearReceiveQueue,
+}
+
+/// What moves the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tool {
+    /// eastwest's own engine.
+    Engine,
+    /// The stock iperf3 installed on the hosts.
+    Iperf3,
+}
+
+impl Workload {
+    /// The engine with one stream and the field's usual message size: 128 KiB for bulk TCP, what fits an Ethernet frame for
+    /// bulk UDP, 64 bytes for requests, 56 for echoes.
+    #[must_use]
+    pub fn of(kind: WorkloadKind) -> Self {
+        Self {
+            kind,
+            streams: 1,
+            threads: None,
+            message_bytes: match kind {
+                WorkloadKind::TcpStream => 128 * 1024,
+                WorkloadKind::UdpStream => 1448,
+                WorkloadKind::TcpRr | WorkloadKind::UdpRr | WorkloadKind::TcpCrr => 64,
+                WorkloadKind::Ping => 56,
+            },
+            response_bytes: None,
+            outstanding: 1,
+            pace: Pace::default(),
+            limit: None,
+            socket: SocketSettings::default(),
+            send_mode: SendMode::default(),
+            receive_mode: ReceiveMode::default(),
+            segmentation: true,
+            placement: Placement::default(),
+            tool: Tool::Engine,
+        }
+    }
+
+    /// Bytes per response.
+    #[must_use]
+    pub fn answer_bytes(&self) -> u64 {
+        self.response_bytes.unwrap_or(self.message_bytes)
+    }
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Self::of(WorkloadKind::TcpStream)
+    }
+}
+
+impl Default for SocketSettings {
+    fn default() -> Self {
+        Self {
+            nodelay: true,
+            send_buffer_bytes: None,
+            receive_buffer_bytes: None,
+            congestion: None,
+            mss_bytes: None,
+            dscp: None,
+            mptcp: false,
+            device: None,
+        }
+    }
+}
+
+impl WorkloadKind {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::TcpStream,
+        Self::UdpStream,
+        Self::TcpRr,
+        Self::UdpRr,
+        Self::TcpCrr,
+        Self::Ping,
+    ];
+
+    /// The word used in scenario files and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TcpStream => "tcp-stream",
+            Self::UdpStream => "udp-stream",
+            Self::TcpRr => "tcp-rr",
+            Self::UdpRr => "udp-rr",
+            Self::TcpCrr => "tcp-crr",
+            Self::Ping => "ping",
+        }
+    }
+
+    /// Whether its figure is a rate; otherwise it is a time per transaction.
+    #[must_use]
+    pub fn is_bulk(self) -> bool {
+        matches!(self, Self::TcpStream | Self::UdpStream)
+    }
+}
+
+impl Tool {
+    /// The word used in scenario files and reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Iperf3 => "iperf3",
+        }
+    }
+}
