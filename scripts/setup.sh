@@ -24,6 +24,11 @@ needs=(
     ssh:openssh-client
     nodeset:clustershell
     ps:procps
+    unshare:util-linux
+    mount:mount
+    busybox:busybox
+    tcsh:tcsh
+    fish:fish
     cc:gcc
 )
 

@@ -1,29 +1,28 @@
-//! The few shell commands at the far end of an ssh connection that receive the binary and start it.
+//! The few shell commands at the far end of an ssh connection that receive the binary and start it: `bootstrap.sh`.
 //!
 //! One connection does it all. The script greets (with `uname`, so that a binary is never sent to another kind of machine),
-//! reads exactly the binary's length from standard input into a private directory, checks the length, says that it is ready
-//! and starts `eastwest agent --remove-self`, which removes file and directory at once. Whatever ends the script before that removes
-//! them too. Reading ahead is harmless: nothing is sent after the binary until the script has said that it is ready.
+//! reads exactly the binary's length from standard input into a private directory, says every second how much has arrived, checks the
+//! length, tries whether the binary runs, says that it is ready and starts `eastwest agent --remove-self`, which removes file and
+//! directory at once. Whatever ends the script before that removes them too, also a copy that stalls because the link was cut.
+//! Reading ahead is harmless: nothing is sent after the binary until the script has said that it is ready.
 //!
 //! The user's login shell sees only `exec sh -c '...'`. So that csh and fish pass the script on as it is, it has no single quote,
-//! backslash, exclamation mark or line break.
+//! backslash or line break, and an exclamation mark only before a blank, where csh does not take it for a piece of its history.
 
 use crate::error::LaunchError;
 
-/// Begins the line that says on what kind of machine the script runs.
-pub(crate) const GREETING: &str = "eastwest-bootstrap-on ";
-/// The line that says that the binary is whole and is being started.
-pub(crate) const READY: &str = "eastwest-bootstrap-ready";
-/// Begins the line that says which step failed, and in which directory.
-pub(crate) const FAILED: &str = "eastwest-bootstrap-failed ";
-
+/// Begins every line that the script means for us.
+const SAY: &str = "eastwest-bootstrap";
+/// Seconds without a byte after which the script gives the copy up. It looks once a second, so it is over within the next one: a host is
+/// promised to be clean 5 s after a cut.
+const STALL_SECONDS: u64 = 3;
 /// Where the binary lies when the user does not say: `$TMPDIR` of the host, or `/tmp`.
 const DEFAULT_DIRECTORY: &str = "${TMPDIR:-/tmp}";
 
 /// The command for the remote login shell.
 ///
-/// `directory` is absolute, relative to the home directory, or begins with `~/`; the copy must be over within `copy_seconds`
-/// where the host has timeout(1), so that a link cut in mid-copy leaves nothing either.
+/// `directory` is absolute, relative to the home directory, or begins with `~/`; the copy must be over within `copy_seconds`, and
+/// never stand still for more than 4 s.
 ///
 /// # Errors
 /// [`LaunchError::BadRemoteDir`] for a directory with characters that a shell may take for something else.
@@ -33,26 +32,62 @@ pub fn remote_command(
     copy_seconds: u64,
 ) -> Result<String, LaunchError> {
     let parent = shell_directory(directory)?;
-    let script = [
-        "umask 077; d=;".to_owned(),
-        r#"clean() { [ -z "$d" ] || rm -rf "$d"; };"#.to_owned(),
-        format!(r#"p="{parent}"; fail() {{ echo "{FAILED}$1 $p"; exit 1; }};"#),
-        r#"trap clean EXIT; trap "exit 1" HUP INT TERM PIPE;"#.to_owned(),
-        r#"d=$(mktemp -d "$p/eastwest.XXXXXX") || { d=; fail directory; };"#.to_owned(),
-        format!(r#"echo "{GREETING}$(uname -s) $(uname -m)";"#),
-        format!("limit=; timeout 1 true 2>/dev/null && limit=\"timeout {copy_seconds}\";"),
-        format!(r#"f="$d/eastwest"; $limit head -c {size_bytes} > "$f" || fail copy;"#),
-        format!(r#"[ $(wc -c < "$f") -eq {size_bytes} ] || fail copy;"#),
-        r#"chmod 700 "$f"; [ -x "$f" ] || fail execute;"#.to_owned(),
-        format!(r#"echo {READY}; "$f" agent --remove-self; s=$?;"#),
-        format!(r#"[ $s -ne 126 ] || echo "{CANNOT_EXECUTE}" >&2; exit $s"#),
-    ]
-    .join(" ");
-    Ok(format!("exec sh -c '{script}'"))
+    let script = one_line(include_str!("bootstrap.sh"));
+    Ok(format!(
+        r#"exec sh -c 'parent="{parent}"; size={size_bytes}; limit={copy_seconds}; stall={STALL_SECONDS}; say={SAY}; {script}'"#
+    ))
 }
 
-/// For shells whose `test -x` does not see a noexec mount: said after the kernel's refusal.
-const CANNOT_EXECUTE: &str = "the host does not run the binary in $d (mounted noexec?): choose another directory with --remote-dir";
+/// The script without its comments, indentation and line breaks.
+fn one_line(script: &str) -> String {
+    let commands = script.lines().map(str::trim);
+    let commands: Vec<_> = commands
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    commands.join(" ")
+}
+
+/// What the script says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// First of all: the kind of machine.
+    Greeting(Greeting),
+    /// How much of the binary is there.
+    Arrived { bytes: u64 },
+    /// The binary is whole and is being started.
+    Ready,
+    /// It ends.
+    Failed(Failure),
+}
+
+/// What failed, by the script's own word for it, and in which directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) word: String,
+    pub(crate) directory: String,
+}
+
+impl Line {
+    /// The script's line at the end of a line of output; before it may be a prompt without a line break.
+    pub(crate) fn find(text: &str) -> Option<Self> {
+        let (_, said) = text.split_once(SAY)?;
+        let said = said.trim();
+        let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
+        match word {
+            "-on" => Some(Self::Greeting(Greeting::parse(rest))),
+            "-arrived" => rest.parse().ok().map(|bytes| Self::Arrived { bytes }),
+            "-ready" => Some(Self::Ready),
+            "-failed" => {
+                let (word, directory) = rest.split_once(' ').unwrap_or((rest, ""));
+                Some(Self::Failed(Failure {
+                    word: word.to_owned(),
+                    directory: directory.to_owned(),
+                }))
+            }
+            _ => None,
+        }
+    }
+}
 
 /// What the greeting line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +97,7 @@ pub(crate) struct Greeting {
 }
 
 impl Greeting {
-    /// From the line's rest after [`GREETING`]; missing words are empty.
+    /// From what follows the greeting's first word; missing words are empty.
     pub(crate) fn parse(rest: &str) -> Self {
         let mut words = rest.split_whitespace().map(str::to_owned);
         Self {
@@ -127,13 +162,39 @@ mod tests {
         assert!(!Greeting::parse("").runs("x86_64"));
     }
 
+    #[test]
+    fn lines_are_told_from_noise() {
+        let greeting = Line::find("prompt> eastwest-bootstrap-on Linux x86_64\n");
+        assert_eq!(
+            greeting,
+            Some(Line::Greeting(Greeting::parse("Linux x86_64")))
+        );
+        let arrived = Line::find("eastwest-bootstrap-arrived 4096\n");
+        assert_eq!(arrived, Some(Line::Arrived { bytes: 4096 }));
+        assert_eq!(
+            Line::find("eastwest-bootstrap-ready\r\n"),
+            Some(Line::Ready)
+        );
+        let Some(Line::Failed(failure)) = Line::find("eastwest-bootstrap-failed copy /a b\n")
+        else {
+            panic!("no failure");
+        };
+        assert_eq!((&*failure.word, &*failure.directory), ("copy", "/a b"));
+        // What a login shell that repeats its command says.
+        let command = remote_command(None, 1, 60).unwrap();
+        for noise in ["", "eastwest-bootstrap-arrived soon", &command] {
+            assert_eq!(Line::find(noise), None);
+        }
+    }
+
     proptest! {
         #[test]
         fn no_login_shell_can_misread_the_script(directory in ".{0,40}") {
             if let Ok(command) = remote_command(Some(&directory), 1, 60) {
                 let script = command.strip_prefix("exec sh -c '").unwrap();
                 let script = script.strip_suffix('\'').unwrap();
-                prop_assert!(!script.contains(['\'', '\\', '!', '\n', '\r', '\0']));
+                prop_assert!(!script.contains(['\'', '\\', '\n', '\r', '\0']));
+                prop_assert!(script.split('!').skip(1).all(|rest| rest.starts_with(' ')));
                 let home = directory.starts_with('~');
                 prop_assert!(home || script.contains(&directory));
             }

@@ -1,5 +1,7 @@
 //! What can go wrong between here and a host, in words a person can act on.
 
+use ew_model::units::format_bytes;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -96,15 +98,32 @@ pub enum LaunchError {
         /// head's own.
         words: String,
     },
+    /// The binary was on its way, and nothing more came.
+    #[error(
+        "{host}: stalled while {step}, then nothing more came for seconds{}; look for loss or a cut on the path to the host, for an MTU that \
+         does not fit (`ping -M do -s 1472 {host}`) and at the disk there, and run again",
+        said(words)
+    )]
+    CopyStalled {
+        /// The host's name.
+        host: String,
+        /// How far the copy was.
+        step: Step,
+        /// What the other side had said by then; may be empty.
+        words: String,
+    },
     /// The directory does not allow programs to run.
     #[error(
-        "{host}: {directory} does not allow programs to run (mounted noexec?); choose another directory with --remote-dir, for example --remote-dir '~'"
+        "{host}: {directory} does not allow programs to run (mounted noexec?){}; choose another directory with --remote-dir, for example --remote-dir '~'",
+        said(words)
     )]
     NotExecutable {
         /// The host's name.
         host: String,
         /// The directory.
         directory: String,
+        /// The remote shell's own; may be empty.
+        words: String,
     },
     /// The host is another kind of machine than the binary is built for.
     #[error(
@@ -121,14 +140,18 @@ pub enum LaunchError {
         built_for: String,
     },
     /// It took too long.
-    #[error("{host}: no agent within {} s (stopped while {step}){}", waited.as_secs_f32(), said(words))]
+    #[error(
+        "{host}: no agent within {:.1} s (stopped while {step}){}; give a slow host more time with --launch-timeout",
+        waited.as_secs_f32(),
+        said(words)
+    )]
     TooLate {
         /// The host's name.
         host: String,
-        /// The deadline.
+        /// How long it was waited.
         waited: Duration,
         /// What was being done.
-        step: &'static str,
+        step: Step,
         /// What the other side had said by then; may be empty.
         words: String,
     },
@@ -144,6 +167,38 @@ pub enum LaunchError {
         /// The end of what came.
         words: String,
     },
+}
+
+/// What was being done on the way to an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The other side has not greeted yet.
+    Connecting,
+    /// The binary is on its way.
+    Copying {
+        /// What the host has said it has.
+        arrived_bytes: u64,
+        /// The whole binary.
+        size_bytes: u64,
+    },
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Connecting => write!(f, "connecting"),
+            Self::Copying {
+                arrived_bytes,
+                size_bytes,
+            } => {
+                let (arrived, size) = (format_bytes(arrived_bytes), format_bytes(size_bytes));
+                write!(
+                    f,
+                    "copying the binary, of which {arrived} of {size} had arrived"
+                )
+            }
+        }
+    }
 }
 
 /// A host that could not be proved clean.

@@ -18,7 +18,7 @@ mod ssh;
 mod tail;
 
 pub use entered::Entered;
-pub use error::{LaunchError, Unclean};
+pub use error::{LaunchError, Step, Unclean};
 pub use launcher::{AgentCommand, Launcher, Payload};
 pub use link::{Link, LinkGuard, LinkReader, LinkWriter, launch, launch_all};
 pub use local::Local;

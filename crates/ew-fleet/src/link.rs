@@ -1,14 +1,14 @@
 //! Starting an agent's process, handing the binary over, and ending it.
 
-use crate::bootstrap::{FAILED, GREETING, Greeting, READY};
-use crate::error::{LaunchError, Unclean, ssh_hint};
+use crate::bootstrap::{Failure, Greeting, Line};
+use crate::error::{LaunchError, Step, Unclean, ssh_hint};
 use crate::launcher::{AgentCommand, Launcher, Payload};
 use crate::tail::Tail;
 use ew_model::Host;
 use ew_sys::process::{Signal, die_with_parent, kill_group, new_process_group};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Semaphore, mpsc};
@@ -22,6 +22,9 @@ pub type LinkWriter = ChildStdin;
 
 /// How much may come before our own lines: what login scripts print.
 const NOISE_LIMIT_BYTES: u64 = 64 * 1024;
+/// How long a host may be silent while it receives the binary. It says every second how much has arrived, and gives a copy that stalls up
+/// by itself before this, in words that say more: silence this long is a link that was cut.
+const COPY_SILENCE: Duration = Duration::from_secs(5);
 /// How long a process that has closed its output may take to be gone, and its last words to be read.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -211,8 +214,15 @@ impl Drop for LinkGuard {
 /// A process that is not a link yet.
 struct Starting {
     link: Link,
-    noise: Tail,
-    step: &'static str,
+    noise: Noise,
+    step: Step,
+    began: Instant,
+}
+
+/// What the far side says that is not ours: what login scripts print.
+struct Noise {
+    tail: Tail,
+    left_bytes: u64,
 }
 
 /// Why the far side did not get as far as the agent.
@@ -220,7 +230,9 @@ enum Stop {
     /// Its output ended.
     Ended,
     /// It said which step failed, and where.
-    Failed { step: String, directory: String },
+    Failed(Failure),
+    /// It fell silent while it received the binary.
+    Silence,
     /// It is another kind of machine.
     Machine(Greeting, &'static str),
     /// It says too much.
@@ -268,30 +280,40 @@ impl Starting {
                 writer,
                 guard,
             },
-            noise: Tail::default(),
-            step: "connecting",
+            noise: Noise {
+                tail: Tail::default(),
+                left_bytes: NOISE_LIMIT_BYTES,
+            },
+            step: Step::Connecting,
+            began: Instant::now(),
         })
     }
 
     async fn hand_over(&mut self, payload: &Payload) -> Result<(), Stop> {
-        let Link { reader, writer, .. } = &mut self.link;
-        let greeting = Greeting::parse(&await_line(reader, &self.noise, GREETING).await?);
+        let greeting = self.await_greeting().await?;
         if let Some(built_for) = payload.architecture()
             && !greeting.runs(built_for)
         {
             return Err(Stop::Machine(greeting, built_for));
         }
-        self.step = "copying the binary";
+        let Link { reader, writer, .. } = &mut self.link;
         let copy = async {
-            if writer.write_all(payload.bytes()).await.is_ok() {
-                self.step = "starting the agent";
-            }
             // The far side has the last word, also after a broken pipe.
-            std::future::pending::<()>().await;
+            let _ = writer.write_all(payload.bytes()).await;
+            std::future::pending().await
         };
+        let size_bytes = payload.bytes().len() as u64;
         tokio::select! {
-            ready = await_line(reader, &self.noise, READY) => ready.map(|_| ()),
-            () = copy => Err(Stop::Ended),
+            arrived = await_arrival(reader, &mut self.noise, size_bytes, &mut self.step) => arrived,
+            never = copy => never,
+        }
+    }
+
+    async fn await_greeting(&mut self) -> Result<Greeting, Stop> {
+        loop {
+            if let Line::Greeting(greeting) = hear(&mut self.link.reader, &mut self.noise).await? {
+                return Ok(greeting);
+            }
         }
     }
 
@@ -308,10 +330,15 @@ impl Starting {
         guard.kill();
         guard.drain_stderr().await;
         let host = guard.host.clone();
-        let words = said(&guard.tail, &self.noise);
+        let words = said(&guard.tail, &self.noise.tail);
+        let step = self.step;
         match stop {
             Stop::Ended => ended_early(host, status.ok().and_then(Result::ok), words),
-            Stop::Failed { step, directory } => failed_step(&step, host, directory, words),
+            Stop::Failed(failure) => {
+                let waited = self.began.elapsed();
+                failed_step(failure, host, words, step, waited)
+            }
+            Stop::Silence => LaunchError::CopyStalled { host, step, words },
             Stop::Machine(greeting, built_for) => LaunchError::Architecture {
                 host,
                 system: greeting.system,
@@ -321,7 +348,7 @@ impl Starting {
             Stop::Noise => LaunchError::TooNoisy {
                 host,
                 limit_bytes: NOISE_LIMIT_BYTES,
-                words: self.noise.words(),
+                words: self.noise.tail.words(),
             },
         }
     }
@@ -332,33 +359,49 @@ impl Starting {
             host: self.link.guard.host.clone(),
             waited,
             step: self.step,
-            words: said(&self.link.guard.tail, &self.noise),
+            words: said(&self.link.guard.tail, &self.noise.tail),
         }
     }
 }
 
-/// Reads lines until one holds `marker`, and returns what follows it. Other lines are what login scripts print.
-async fn await_line(reader: &mut LinkReader, noise: &Tail, marker: &str) -> Result<String, Stop> {
-    let mut left_bytes = NOISE_LIMIT_BYTES;
+/// Hears the host out until the binary is there and is being started; `step` says how far it is.
+async fn await_arrival(
+    reader: &mut LinkReader,
+    noise: &mut Noise,
+    size_bytes: u64,
+    step: &mut Step,
+) -> Result<(), Stop> {
+    let mut arrived_bytes = 0;
+    loop {
+        *step = Step::Copying {
+            arrived_bytes,
+            size_bytes,
+        };
+        match timeout(COPY_SILENCE, hear(reader, noise)).await {
+            Ok(Ok(Line::Arrived { bytes })) => arrived_bytes = bytes,
+            Ok(Ok(Line::Ready)) => return Ok(()),
+            Ok(Ok(Line::Greeting(_) | Line::Failed(_))) => {}
+            Ok(Err(stop)) => return Err(stop),
+            Err(_) => return Err(Stop::Silence),
+        }
+    }
+}
+
+/// Reads lines until one is the script's; a failure that it tells is an error.
+async fn hear(reader: &mut LinkReader, noise: &mut Noise) -> Result<Line, Stop> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        let length = reader.take(left_bytes).read_until(b'\n', &mut line).await;
+        let mut limited = reader.take(noise.left_bytes);
+        let length = limited.read_until(b'\n', &mut line).await;
         let length = length.map_err(|_| Stop::Ended)? as u64;
-        let text = String::from_utf8_lossy(&line);
-        if let Some((_, rest)) = text.split_once(marker) {
-            return Ok(rest.to_owned());
+        match Line::find(&String::from_utf8_lossy(&line)) {
+            Some(Line::Failed(failure)) => return Err(Stop::Failed(failure)),
+            Some(said) => return Ok(said),
+            None => noise.tail.push(&line),
         }
-        if let Some((_, failure)) = text.split_once(FAILED) {
-            let (step, directory) = failure.trim().split_once(' ').unwrap_or((failure, ""));
-            return Err(Stop::Failed {
-                step: step.to_owned(),
-                directory: directory.to_owned(),
-            });
-        }
-        noise.push(&line);
-        left_bytes -= length;
-        match (length, left_bytes) {
+        noise.left_bytes -= length;
+        match (length, noise.left_bytes) {
             (_, 0) => return Err(Stop::Noise),
             (0, _) => return Err(Stop::Ended),
             _ => {}
@@ -375,14 +418,32 @@ fn said(errors: &Tail, output: &Tail) -> String {
     }
 }
 
-fn failed_step(step: &str, host: String, directory: String, words: String) -> LaunchError {
-    match step {
+fn failed_step(
+    failure: Failure,
+    host: String,
+    words: String,
+    step: Step,
+    waited: Duration,
+) -> LaunchError {
+    let Failure { word, directory } = failure;
+    match word.as_str() {
+        "stalled" => LaunchError::CopyStalled { host, step, words },
+        "slow" => LaunchError::TooLate {
+            host,
+            waited,
+            step,
+            words,
+        },
         "directory" => LaunchError::NoDirectory {
             host,
             directory,
             words,
         },
-        "execute" => LaunchError::NotExecutable { host, directory },
+        "execute" => LaunchError::NotExecutable {
+            host,
+            directory,
+            words,
+        },
         _ => LaunchError::CopyIncomplete {
             host,
             directory,

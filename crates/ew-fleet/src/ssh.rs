@@ -37,7 +37,8 @@ pub struct SshOptions {
     pub remote_dir: Option<String>,
     /// ssh's `ConnectTimeout`, rounded up to whole seconds.
     pub connect_timeout: Duration,
-    /// How long the copy may take on the far side before it removes itself, rounded up to whole seconds.
+    /// How long the copy may take on the far side before it removes itself, rounded up to whole seconds. A copy that does not move at
+    /// all does so after 4 s.
     pub copy_timeout: Duration,
     /// Further arguments for the client, before the host.
     pub extra: Vec<String>,
@@ -166,7 +167,7 @@ mod tests {
         assert!(arguments.contains(&"BatchMode=yes"));
         let end = &arguments[arguments.len() - 4..];
         assert_eq!(end[..3], ["-v", "--", "node1"]);
-        assert!(end[3].contains("p=\"/scratch\"") && end[3].contains("head -c 77"));
+        assert!(end[3].contains("parent=\"/scratch\"; size=77; limit=60;"));
     }
 
     #[test]

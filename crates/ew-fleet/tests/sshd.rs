@@ -13,9 +13,12 @@ use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
-use support::{PATIENCE, SPEAKS, converse, entries, eventually, host, payload, runs, written_pid};
+use support::{
+    CLEAN_WITHIN, PATIENCE, SPEAKS, arrived_bytes, converse, entries, eventually, host, installed,
+    mount_namespace, path_of, payload, processes_of, runs, within, written_pid,
+};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
@@ -89,23 +92,45 @@ fn a_controller_that_dies_leaves_neither_file_nor_process() {
 #[tokio::test]
 async fn a_copy_cut_by_the_clients_death_leaves_nothing() {
     let Some(sshd) = Sshd::start("") else { return };
-    let agent = sshd.ssh(SPEAKS).agent_command(&host("target")).unwrap();
-    let (mut command, payload) = (agent.command, agent.payload.unwrap());
-    let mut client = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let half = &payload.bytes()[..payload.bytes().len() / 2];
-    let mut input = client.stdin.take().unwrap();
-    input.write_all(half).unwrap();
-    eventually("the copy has begun", || arrived_bytes(&sshd.remote()) > 0).await;
+    let (mut client, _input) = sshd.half_a_copy().await;
     client.kill().unwrap();
     client.wait().unwrap();
-    eventually("the partial file is gone", || {
-        entries(&sshd.remote()).is_empty()
-    })
-    .await;
+    within(CLEAN_WITHIN, "all is gone", || sshd.holds_nothing()).await;
+}
+
+#[tokio::test]
+async fn a_copy_that_nobody_ends_nor_goes_on_with_leaves_nothing() {
+    let Some(sshd) = Sshd::start("") else { return };
+    let (client, _input) = sshd.half_a_copy().await;
+    within(CLEAN_WITHIN, "all is gone", || sshd.holds_nothing()).await;
+    let out = client.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(said.contains("-failed stalled"), "{said}");
+}
+
+#[tokio::test]
+async fn login_shells_of_other_kinds_hand_the_script_on() {
+    for shell in ["tcsh", "fish"] {
+        if !installed(shell) {
+            continue;
+        }
+        let Some(sshd) = Sshd::start_with_login_shell(&path_of(shell).unwrap()) else {
+            return;
+        };
+        let seen = sshd.run("echo $SHELL");
+        assert!(seen.contains(shell), "the login shell is {seen}");
+        let mut link = launch(&sshd.ssh(SPEAKS), &host("target"), PATIENCE)
+            .await
+            .unwrap_or_else(|error| panic!("{shell}: {error}"));
+        converse(&mut link).await;
+        assert!(entries(&sshd.remote()).is_empty(), "{shell}");
+        drop(link.writer);
+        link.guard.finish(PATIENCE).await.unwrap();
+        // What ends a copy early has to work through them as well.
+        let (mut client, _input) = sshd.half_a_copy().await;
+        within(CLEAN_WITHIN, "all is gone", || sshd.holds_nothing()).await;
+        client.wait().unwrap();
+    }
 }
 
 #[tokio::test]
@@ -155,7 +180,36 @@ struct Sshd {
 impl Sshd {
     /// `None`, with the reason printed, where there is no sshd.
     fn start(more_configuration: &str) -> Option<Self> {
-        let (Some(program), Some(keygen)) = (find("sshd"), find("ssh-keygen")) else {
+        Self::start_as(more_configuration, Command::new)
+    }
+
+    /// A server that sees a user database of its own, in which our login shell is this one. `None`, with the reason printed, where we
+    /// are not root or there is no sshd.
+    fn start_with_login_shell(shell: &Path) -> Option<Self> {
+        if mount_namespace() != Some("unshare --mount") {
+            assert!(std::env::var_os("CI").is_none(), "CI must be root");
+            println!("skipped: another login shell needs root");
+            return None;
+        }
+        let passwd = tempfile::NamedTempFile::new().unwrap();
+        let users = fs::read_to_string("/etc/passwd").unwrap();
+        fs::write(&passwd, with_roots_shell(&users, shell)).unwrap();
+        Self::start_as("", |program| {
+            let mut command = Command::new("unshare");
+            let mounting = "mount --bind \"$0\" /etc/passwd && exec \"$@\"";
+            command
+                .args(["--mount", "sh", "-c", mounting])
+                .arg(passwd.path())
+                .arg(program);
+            command
+        })
+    }
+
+    fn start_as(
+        more_configuration: &str,
+        command: impl FnOnce(PathBuf) -> Command,
+    ) -> Option<Self> {
+        let (Some(program), Some(keygen)) = (path_of("sshd"), path_of("ssh-keygen")) else {
             assert!(
                 std::env::var_os("CI").is_none(),
                 "CI must have sshd and ssh-keygen"
@@ -176,7 +230,7 @@ impl Sshd {
         let configuration = server_configuration(directory.path(), port, more_configuration);
         let file = directory.path().join("sshd_config");
         fs::write(&file, configuration).unwrap();
-        let server = Command::new(program)
+        let server = command(program)
             .args(["-D", "-e", "-f"])
             .arg(&file)
             .stdin(Stdio::null())
@@ -190,6 +244,32 @@ impl Sshd {
         };
         sshd.await_listening();
         Some(sshd)
+    }
+
+    /// Half of the binary is on the host, the client waits for more.
+    async fn half_a_copy(&self) -> (Child, ChildStdin) {
+        let agent = self.ssh(SPEAKS).agent_command(&host("target")).unwrap();
+        let (mut command, payload) = (agent.command, agent.payload.unwrap());
+        let mut client = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let half = &payload.bytes()[..payload.bytes().len() / 2];
+        let mut input = client.stdin.take().unwrap();
+        input.write_all(half).unwrap();
+        eventually("the copy has begun", || arrived_bytes(&self.remote()) > 0).await;
+        (client, input)
+    }
+
+    /// What a command says that the login shell runs.
+    fn run(&self, command: &str) -> String {
+        let agent = self.ssh(SPEAKS).agent_command(&host("target")).unwrap();
+        let arguments: Vec<_> = agent.command.get_args().collect();
+        let (_bootstrap, before) = arguments.split_last().unwrap();
+        let mut ssh = Command::new(agent.command.get_program());
+        let out = ssh.args(before).arg(command).output().unwrap();
+        String::from_utf8(out.stdout).unwrap()
     }
 
     fn await_listening(&self) {
@@ -239,6 +319,10 @@ impl Sshd {
         format!("echo $$ > {}\necho hello\ncat\nexit 0\n", pid.display())
     }
 
+    fn holds_nothing(&self) -> bool {
+        entries(&self.remote()).is_empty() && processes_of(&self.remote()).is_empty()
+    }
+
     async fn is_clean(&self, agent: u32) {
         eventually("the agent is gone", || !runs(agent)).await;
         eventually("the file is gone", || entries(&self.remote()).is_empty()).await;
@@ -280,11 +364,13 @@ fn make_key(keygen: &Path, path: &Path) {
     assert!(made.unwrap().success());
 }
 
-fn find(program: &str) -> Option<PathBuf> {
-    ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/sbin", "/bin"]
-        .iter()
-        .map(|directory| Path::new(directory).join(program))
-        .find(|path| path.is_file())
+/// A user database with another shell for root.
+fn with_roots_shell(users: &str, shell: &Path) -> String {
+    let line = |user: &str| match (user.strip_prefix("root:"), user.rsplit_once(':')) {
+        (Some(_), Some((rest, _))) => format!("{rest}:{}\n", shell.display()),
+        _ => format!("{user}\n"),
+    };
+    users.lines().map(line).collect()
 }
 
 fn free_port() -> u16 {
@@ -296,12 +382,6 @@ fn parent(pid: u32) -> u32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let after_name = stat.rsplit(") ").next().unwrap();
     after_name.split(' ').nth(1).unwrap().parse().unwrap()
-}
-
-fn arrived_bytes(remote: &Path) -> u64 {
-    let size =
-        |directory: &PathBuf| fs::metadata(directory.join("eastwest")).map_or(0, |m| m.len());
-    entries(remote).iter().map(size).sum()
 }
 
 fn runtime() -> tokio::runtime::Runtime {

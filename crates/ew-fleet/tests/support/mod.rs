@@ -4,11 +4,15 @@ use ew_fleet::{Link, Payload};
 use ew_model::Host;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 /// Longer than anything may take; nothing is measured against it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// From a cut to a clean host.
+pub(crate) const CLEAN_WITHIN: Duration = Duration::from_secs(6);
 
 /// Removes itself as the agent does, says hello, and repeats what it hears until its input ends.
 pub(crate) const SPEAKS: &str = r#"[ "$*" = "agent --remove-self" ] || exit 9
@@ -18,10 +22,12 @@ cat
 exit 0
 "#;
 
-/// A script in place of the binary, padded so that it does not fit any pipe's buffer.
+/// A script in place of the binary, padded so that it does not fit any pipe's buffer. Like the binary it can be tried without harm.
 pub(crate) fn payload(script: &str) -> Payload {
     let padding = "x".repeat(500_000);
-    Payload::new(format!("#!/bin/sh\n{script}\n#{padding}\n").into_bytes())
+    Payload::new(
+        format!("#!/bin/sh\n[ \"$1\" = agent ] || exit 0\n{script}\n#{padding}\n").into_bytes(),
+    )
 }
 
 pub(crate) fn host(name: &str) -> Host {
@@ -54,10 +60,15 @@ pub(crate) fn entries(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Waits until a condition holds; fails when it does not within `PATIENCE`.
-pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) async fn eventually(what: &str, holds: impl FnMut() -> bool) {
+    within(PATIENCE, what, holds).await;
+}
+
+/// Waits until a condition holds; fails when it does not within `limit`.
+pub(crate) async fn within(limit: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < PATIENCE, "not in time: {what}");
+        assert!(began.elapsed() < limit, "not in time: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -73,4 +84,71 @@ pub(crate) async fn written_pid(path: &Path) -> u32 {
     let read = || fs::read_to_string(path).ok()?.trim().parse().ok();
     eventually("a pid is written", || read().is_some()).await;
     read().unwrap()
+}
+
+/// How much of the binary is in the remote directory.
+pub(crate) fn arrived_bytes(remote: &Path) -> u64 {
+    let size =
+        |directory: &PathBuf| fs::metadata(directory.join("eastwest")).map_or(0, |m| m.len());
+    entries(remote).iter().map(size).sum()
+}
+
+/// The processes that name a directory in their command line or hold a file in it open, also a removed one.
+pub(crate) fn processes_of(remote: &Path) -> Vec<u32> {
+    let pids = entries(Path::new("/proc"))
+        .into_iter()
+        .filter_map(|path| path.file_name()?.to_str()?.parse().ok());
+    pids.filter(|pid| belongs_to(*pid, remote)).collect()
+}
+
+fn belongs_to(pid: u32, remote: &Path) -> bool {
+    let remote = remote.to_str().unwrap();
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut open_files = fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    String::from_utf8_lossy(&line).contains(remote)
+        || open_files.any(|file| file.to_string_lossy().starts_with(remote))
+}
+
+/// Whether a program is installed; where scripts/setup.sh has run it must be.
+pub(crate) fn installed(program: &str) -> bool {
+    let found = path_of(program).is_some();
+    if !found {
+        assert!(std::env::var_os("CI").is_none(), "CI must have {program}");
+        println!("skipped: no {program} here");
+    }
+    found
+}
+
+/// Where a program is; sbin is not on every user's path.
+pub(crate) fn path_of(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .map(|directory| directory.join(program))
+        .find(|path| path.is_file())
+}
+
+/// How a mount namespace of one's own is entered here: as root, or through a user namespace. `None`, with the reason printed, where
+/// neither works.
+pub(crate) fn mount_namespace() -> Option<&'static str> {
+    let works = |command: &&str| {
+        let mut words = command.split(' ');
+        let mut command = Command::new(words.next()?);
+        let done = command
+            .args(words)
+            .arg("true")
+            .stderr(Stdio::null())
+            .status();
+        done.ok().filter(ExitStatus::success)
+    };
+    let mut ways = ["unshare --mount", "unshare --mount --map-root-user"].into_iter();
+    let way = ways.find(|way| works(way).is_some());
+    if way.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "CI must allow mounts");
+        println!("skipped: no mount namespace of one's own is allowed here");
+    }
+    way
 }

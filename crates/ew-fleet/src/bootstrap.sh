@@ -1,0 +1,60 @@
+# Runs on a host, at the far end of an ssh connection: receives the binary on standard input and starts it. bootstrap.rs makes one line
+# of this file, without the comments, and sets before it:
+#
+#   parent  where the private directory is made
+#   size    bytes of the binary
+#   limit   seconds the copy may take
+#   stall   seconds without a byte after which the copy is given up
+#   say     begins every line meant for the launcher
+#
+# POSIX sh, and mktemp and `head -c`, which every Linux has. So that any login shell hands the line on as it is, every command ends with `;` or
+# `&`, and outside these comments stands no single quote, no backslash, and no exclamation mark but before a blank (where csh lets it be).
+
+umask 077; d=; copy=; watch=;
+
+# Whatever ends the script ends what it started, and removes the directory.
+clean() {
+    trap "" HUP INT TERM PIPE;
+    [ -z "$copy$watch" ] || { kill $copy $watch; wait $copy $watch; } 2>/dev/null;
+    [ -z "$d" ] || rm -rf "$d";
+};
+trap clean EXIT; trap "exit 1" HUP INT TERM PIPE;
+
+tell() { echo "$say-failed $1 $parent"; };
+fail() { tell $1; exit 1; };
+d=$(mktemp -d "$parent/eastwest.XXXXXX") || { d=; fail directory; };
+f="$d/eastwest";
+echo "$say-on $(uname -s) $(uname -m)";
+
+# Shells give what runs in the background an empty standard input, hence the detour.
+exec 3<&0;
+head -c $size <&3 > "$f" & copy=$! ;
+
+# A link that is cut without a word gives neither end of file nor error: only a file that does not grow shows it. What has arrived is said
+# every second, so that the launcher notices the same. Once all has arrived it is the disk that takes its time.
+give_up() { tell $1; kill $$; exit; };
+watch_copy() {
+    arrived=; unchanged=0; seconds=0;
+    while sleep 1 >/dev/null; do
+        # Without the shell that started this, nobody else cleans up.
+        kill -0 $$ || { kill $copy; rm -rf "$d"; exit; };
+        seconds=$((seconds+1)); unchanged=$((unchanged+1));
+        now=$(wc -c < "$f"); [ "$now" = "$arrived" ] || unchanged=0; arrived=$now;
+        echo $say-arrived $arrived;
+        [ $unchanged -lt $stall ] || [ $arrived -eq $size ] || give_up stalled;
+        [ $seconds -lt $limit ] || give_up slow;
+    done;
+};
+watch_copy 3<&- </dev/null 2>/dev/null & watch=$! ;
+
+wait $copy; status=$?; copy=;
+# Gone before anything else is said or started: it can neither speak in between nor end what it should not.
+{ kill $watch; wait $watch; } 2>/dev/null; watch=;
+exec 3<&-;
+[ $status -eq 0 ] && [ $(wc -c < "$f") -eq $size ] || fail copy;
+
+# Not every `test -x` sees a noexec mount: only trying shows it.
+chmod 700 "$f"; "$f" --version </dev/null >/dev/null;
+case $? in 126|127) fail execute;; esac;
+
+echo $say-ready; "$f" agent --remove-self; exit $?
