@@ -63,9 +63,44 @@ fn a_link_down_in_mid_mesh_costs_its_own_cells_only() {
     assert!(agents(&lab).is_empty(), "agents were left behind");
 }
 
+/// Other flows go on bringing the receiver data, as they do beside a flow that is only starved.
+#[test]
+fn a_senders_link_down_in_mid_incast_is_missing_and_not_taken_for_starved() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = TestLab::up("racks: 1\nhosts-per-rack: 5\nnic: 20M\n");
+    let args = ["--seed", "1", "--set", "duration=5s", "--set", "samples=2"];
+    let child = start_run(&lab, "incast", &args);
+    wait_for_rounds(&lab.runs_dir(), 1);
+    // A second into the second window.
+    std::thread::sleep(Duration::from_millis(1500));
+    lab.fault("r1h2", "link-down");
+    let finished = Finished::of(&child.wait_with_output().unwrap());
+    assert_eq!(finished.code, 3, "{}", finished.stderr);
+    let events = events(&lab.runs_dir()).unwrap();
+    let second = events
+        .lines()
+        .filter(|line| line.contains("round-finished"))
+        .nth(1);
+    let round: serde_json::Value = serde_json::from_str(second.unwrap()).unwrap();
+    let records = round["event"]["data"]["records"].as_array().unwrap();
+    assert_eq!(records.len(), 4);
+    for record in records {
+        assert_ne!(record["dst"], 1, "with this seed r1h2 sends");
+        let is_missing = record["outcome"]["missing"].is_object();
+        assert_eq!(is_missing, record["src"] == 1, "{record}");
+    }
+    assert!(agents(&lab).is_empty(), "agents were left behind");
+}
+
 fn start(lab: &TestLab) -> Child {
-    lab.run_command("mesh")
-        .args(MESH_ARGS)
+    start_run(lab, "mesh", &MESH_ARGS)
+}
+
+fn start_run(lab: &TestLab, scenario: &str, args: &[&str]) -> Child {
+    lab.run_command(scenario)
+        .args(args)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
