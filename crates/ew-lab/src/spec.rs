@@ -83,6 +83,21 @@ impl LabSpec {
         yaml::parse(text, file_name)
     }
 
+    /// The same lab under another name, so that one file can be up twice.
+    ///
+    /// # Errors
+    /// [`LabError::Spec`] when the name cannot be one.
+    pub fn renamed(self, name: &str) -> Result<Self, LabError> {
+        check_name(name, "lab").map_err(|problem| LabError::Spec {
+            place: "--lab".into(),
+            problem,
+        })?;
+        Ok(Self {
+            name: name.into(),
+            ..self
+        })
+    }
+
     /// Racks `r1`.. of equal hosts.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {
-    /// The lab's name, when more than one is up
+    /// The lab's name: given with `up`, it replaces the file's; else needed when more than one is up
     #[arg(long, global = true, value_name = "NAME")]
     lab: Option<String>,
     #[command(subcommand)]
@@ -51,7 +51,7 @@ enum LabCommand {
 
 pub(crate) fn run(args: &LabArgs) -> Outcome {
     match &args.command {
-        LabCommand::Up { file } => up(file),
+        LabCommand::Up { file } => up(file, args.lab.as_deref()),
         LabCommand::Down => {
             ew_lab::down(&name(args)?).map_err(Failure::failed)?;
             Ok(ExitCode::SUCCESS)
@@ -77,11 +77,15 @@ pub(crate) fn run(args: &LabArgs) -> Outcome {
     }
 }
 
-fn up(file: &PathBuf) -> Outcome {
+fn up(file: &PathBuf, name: Option<&str>) -> Outcome {
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read the lab file `{}`", file.display()))
         .map_err(Failure::usage)?;
     let spec = LabSpec::parse(&text, &file.display().to_string()).map_err(Failure::usage)?;
+    let spec = match name {
+        Some(name) => spec.renamed(name).map_err(Failure::usage)?,
+        None => spec,
+    };
     let status = ew_lab::up(&spec, &KeeperCommand::current_exe()).map_err(Failure::failed)?;
     print(&status);
     output::say("try: eastwest run --fleet lab");
