@@ -5,6 +5,7 @@
 //! side found slow is put into the expectation, its partners' cells are thereby explained, and the rest is judged
 //! again. A median polish over what remains gives the effects that reports show.
 
+use crate::disturbance::LEAST_FLOWS;
 use crate::solo::Solo;
 use crate::stats::{mad, median, median_estimate, modified_z, quantile};
 use crate::two_way::{TwoWay, median_polish};
@@ -23,7 +24,7 @@ const SPREAD_FLOOR: f64 = 0.01;
 /// A side needs observations with this many different partners before it is told from its partner.
 const LEAST_PARTNERS: usize = 2;
 /// Share of a side's cells that may be slowed by partners without hiding a healthy side.
-const UPPER: f64 = 0.75;
+pub(crate) const UPPER: f64 = 0.75;
 /// Above this many hosts, several slow sides are taken in one pass.
 const MANY_HOSTS: usize = 64;
 /// Effects (logarithms) this close are alike.
@@ -71,6 +72,8 @@ pub(crate) struct HostFit {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CellRates {
     pub(crate) rates: Vec<f64>,
+    /// How many of them ran in company large enough to show that their round was not slow as a whole.
+    pub(crate) in_company: usize,
     /// The least share the path left in any of them. `None` when no path limits.
     pub(crate) path_bits_per_sec: Option<f64>,
 }
@@ -158,6 +161,7 @@ fn cells(solos: &[Solo]) -> BTreeMap<(HostId, HostId), CellRates> {
     for solo in solos {
         let cell = cells.entry((solo.src, solo.dst)).or_default();
         cell.rates.push(solo.bits_per_sec);
+        cell.in_company += usize::from(solo.company >= LEAST_FLOWS);
         cell.path_bits_per_sec = match (cell.path_bits_per_sec, solo.path_bits_per_sec) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),

@@ -6,6 +6,7 @@
 mod basis;
 mod capacity;
 mod cells;
+mod disturbance;
 mod expected;
 mod hosts;
 mod observations;
@@ -22,12 +23,13 @@ mod verdict;
 mod words;
 
 use ew_model::{Analysis, Run};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Analyses a run. Never fails: a run without figures gives the status
 /// [`NotDetermined`](ew_model::finding::VerdictStatus::NotDetermined).
 ///
-/// The order of work: what a healthy host does (`basis`), hosts by their lone flows inside racks (`capacity`), paths
-/// between racks with the hosts as found (`oversubscription`), hosts again with the flows across racks that no path
+/// The order of work: what a healthy host does (`basis`), hosts by their lone flows inside racks (`solo`, less the rounds
+/// that were slow as a whole: `disturbance`) with what each can do (`capacity`), paths between racks with the hosts as found (`oversubscription`), hosts again with the flows across racks that no path
 /// slows, paths again; then the views (`stages`, `hosts`, `cells`) and the rules.
 #[must_use]
 pub fn analyze(run: &Run) -> Analysis {
@@ -60,16 +62,18 @@ pub fn analyze(run: &Run) -> Analysis {
             .map(|pair| pair.analysis)
             .collect(),
         basis: reference.basis,
-        warnings: warnings(run),
+        warnings: warnings(&observations, &network.disturbed),
     }
 }
 
-/// Hosts and paths as found, and the lone flows they rest on.
+/// Hosts and paths as found, and the lone flows the hosts rest on.
 #[derive(Debug)]
 struct Network {
     fit: capacity::HostFit,
     rack_pairs: oversubscription::RackPairs,
     solos: Vec<solo::Solo>,
+    /// Stage and round of lone flows that were set aside.
+    disturbed: BTreeSet<(usize, usize)>,
 }
 
 fn fit_network(
@@ -78,30 +82,47 @@ fn fit_network(
 ) -> Network {
     let hosts = observations.inventory().hosts.len();
     let inside = solo::host_limited(observations, None, 0.0);
-    let first = capacity::fit(hosts, &inside);
+    let first = capacity::fit(hosts, &disturbance::sift(inside.clone()).steady);
     let pairs = oversubscription::rack_pairs(observations, &first, &inside, reference);
     let typical = first
         .typical
         .map(|t| t.value)
         .or(reference.goodput_bits_per_sec);
     let needed = 0.95 * typical.unwrap_or(f64::INFINITY);
-    let solos = solo::host_limited(observations, Some(&pairs.paths), needed);
-    let fit = capacity::fit(hosts, &solos);
+    let sifted = disturbance::sift(solo::host_limited(observations, Some(&pairs.paths), needed));
+    let fit = capacity::fit(hosts, &sifted.steady);
     let rack_pairs = oversubscription::rack_pairs(observations, &fit, &inside, reference);
     Network {
         fit,
         rack_pairs,
-        solos,
+        solos: sifted.steady,
+        disturbed: sifted.disturbed,
     }
 }
 
-fn warnings(run: &Run) -> Vec<String> {
+fn warnings(
+    observations: &observations::Observations<'_>,
+    disturbed: &BTreeSet<(usize, usize)>,
+) -> Vec<String> {
+    let run = observations.run;
     let mut warnings = run.warnings.clone();
     for (host, reason) in &run.unclean {
         warnings.push(format!("{host} could not be proved clean: {reason}"));
     }
     for test in &run.plan.dropped_tests {
         warnings.push(format!("left out: {test}"));
+    }
+    let mut by_stage: BTreeMap<usize, usize> = BTreeMap::new();
+    for (stage, _) in disturbed {
+        *by_stage.entry(*stage).or_default() += 1;
+    }
+    for (stage, rounds) in by_stage {
+        let view = &observations.stages[stage];
+        warnings.push(format!(
+            "`{}`: {rounds} of {} slow as a whole, and not held against any host or pair",
+            view.stage.name,
+            words::count(view.rounds.len(), "round"),
+        ));
     }
     warnings
 }

@@ -3,6 +3,7 @@
 
 use crate::observations::{Observations, RoundView};
 use crate::paths::Paths;
+use ew_model::record::FlowRecord;
 use ew_model::{HostId, Inventory, RackId};
 use std::collections::BTreeMap;
 
@@ -13,6 +14,10 @@ pub(crate) struct Solo {
     pub(crate) dst: HostId,
     /// Index of the stage.
     pub(crate) stage: usize,
+    /// Index of the round among the stage's rounds that have rows.
+    pub(crate) round: usize,
+    /// Number of such flows in that round, this one included.
+    pub(crate) company: usize,
     pub(crate) bits_per_sec: f64,
     /// What the path between the racks leaves this flow. `None` when no path limits it.
     pub(crate) path_bits_per_sec: Option<f64>,
@@ -26,42 +31,50 @@ pub(crate) fn host_limited(
     needed_bits_per_sec: f64,
 ) -> Vec<Solo> {
     let inventory = observations.inventory();
+    let stages = observations.stages.iter().enumerate();
     let mut solos = Vec::new();
-    for (index, stage) in observations
-        .stages
-        .iter()
-        .enumerate()
-        .filter(|(_, s)| s.is_bulk())
-    {
-        for round in &stage.rounds {
+    for (stage, view) in stages.filter(|(_, stage)| stage.is_bulk()) {
+        for (at, round) in view.rounds.iter().enumerate() {
             let crowd = paths.map(|paths| Crowd::new(inventory, round, paths));
-            for ((row, rate), solo) in round.rates().zip(&round.solo) {
-                if !solo {
-                    continue;
-                }
-                let share = if inventory.crosses_racks(row.src, row.dst) {
-                    crowd
-                        .as_ref()
-                        .map_or(Share::Unknown, |c| c.share(inventory, row.src, row.dst))
-                } else {
-                    Share::Unlimited
-                };
-                let path_bits_per_sec = match share {
-                    Share::Unlimited => None,
-                    Share::Limited(share) if share >= needed_bits_per_sec => Some(share),
-                    Share::Limited(_) | Share::Unknown => continue,
-                };
-                solos.push(Solo {
-                    src: row.src,
-                    dst: row.dst,
-                    stage: index,
-                    bits_per_sec: rate,
-                    path_bits_per_sec,
-                });
-            }
+            let lone = lone_flows(inventory, round, crowd.as_ref(), needed_bits_per_sec);
+            solos.extend(lone.iter().map(|(row, rate, path)| Solo {
+                src: row.src,
+                dst: row.dst,
+                stage,
+                round: at,
+                company: lone.len(),
+                bits_per_sec: *rate,
+                path_bits_per_sec: *path,
+            }));
         }
     }
     solos
+}
+
+/// A round's lone flows, each with its rate and with what a path leaves it where one limits.
+fn lone_flows<'a>(
+    inventory: &Inventory,
+    round: &RoundView<'a>,
+    crowd: Option<&Crowd<'_>>,
+    needed_bits_per_sec: f64,
+) -> Vec<(&'a FlowRecord, f64, Option<f64>)> {
+    let flows = round.rates().zip(&round.solo).filter(|(_, solo)| **solo);
+    flows
+        .filter_map(|((row, rate), _)| {
+            let share = if inventory.crosses_racks(row.src, row.dst) {
+                crowd.map_or(Share::Unknown, |c| c.share(inventory, row.src, row.dst))
+            } else {
+                Share::Unlimited
+            };
+            match share {
+                Share::Unlimited => Some((row, rate, None)),
+                Share::Limited(path) if path >= needed_bits_per_sec => {
+                    Some((row, rate, Some(path)))
+                }
+                Share::Limited(_) | Share::Unknown => None,
+            }
+        })
+        .collect()
 }
 
 /// What the paths leave a flow across racks.
