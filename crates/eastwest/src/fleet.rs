@@ -101,6 +101,7 @@ impl FleetArgs {
             ssh_config: self.ssh_config.clone(),
             user: self.ssh_user.clone(),
             remote_dir: self.remote_dir.clone(),
+            copy_timeout: self.launch_timeout,
             ..SshOptions::default()
         };
         Ok(Arc::new(

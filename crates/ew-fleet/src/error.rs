@@ -100,7 +100,7 @@ pub enum LaunchError {
     },
     /// The binary was on its way, and nothing more came.
     #[error(
-        "{host}: stalled while {step}, then nothing more came for seconds{}; look for loss or a cut on the path to the host, for an MTU that \
+        "{host}: stalled while {step}, then nothing more came{}; look for loss or a cut on the path to the host, for an MTU that \
          does not fit (`ping -M do -s 1472 {host}`) and at the disk there, and run again",
         said(words)
     )]

@@ -7,6 +7,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const LAB: &str = "racks: 2\nhosts-per-rack: 2\nnic: 200M\noversubscription: 1\nsshd: true\n";
+/// Goes on when one host is lost.
+const LARGER_LAB: &str =
+    "racks: 2\nhosts-per-rack: 3\nnic: 200M\noversubscription: 1\nsshd: true\n";
 /// From the end of a run, however it came, to clean hosts.
 const CLEAN_WITHIN: Duration = Duration::from_secs(5);
 
@@ -17,8 +20,12 @@ struct SshRun {
 
 impl SshRun {
     fn new() -> Self {
+        Self::of(LAB)
+    }
+
+    fn of(lab: &str) -> Self {
         Self {
-            lab: TestLab::up(LAB),
+            lab: TestLab::up(lab),
             remote: tempfile::tempdir().unwrap(),
         }
     }
@@ -32,18 +39,45 @@ impl SshRun {
     }
 
     fn start(&self) -> Child {
-        let child = self
-            .command("3s")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = spawn(&mut self.command("3s"));
         wait_for("agents on all hosts", Duration::from_secs(30), || {
             self.agents().len() == 4
         });
         // Into the middle of a round.
         std::thread::sleep(Duration::from_secs(2));
         child
+    }
+
+    /// Into the middle of the copy to r1h2 of a larger lab: its NIC takes minutes for the binary. The other hosts are up.
+    fn start_with_a_slow_copy(&self) -> Child {
+        self.lab.fault("r1h2", "nic=4M");
+        let child = spawn(self.command("300ms").args(["--launch-timeout", "60s"]));
+        wait_for("all other agents", Duration::from_secs(50), || {
+            self.agents().len() == 5
+        });
+        assert_eq!(self.files(), 1, "the slow host's directory");
+        assert!(self.bootstraps().len() > 5, "the slow host's shells");
+        child
+    }
+
+    /// The shells that start agents, and what else there is while a copy is on its way.
+    fn bootstraps(&self) -> Vec<u32> {
+        let size_bytes = std::fs::metadata(env!("CARGO_BIN_EXE_eastwest"))
+            .unwrap()
+            .len();
+        let remote = self.remote.path().display().to_string();
+        // The ssh clients and login shells have the same words behind their own.
+        let is_shell = |pid: &u32| {
+            std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"sh\n")
+        };
+        let mut found = processes_with(&["sh -c parent=", &remote]);
+        found.retain(is_shell);
+        found.extend(processes_with(&[&format!("head -c {size_bytes}")]));
+        found
+    }
+
+    fn files(&self) -> usize {
+        std::fs::read_dir(self.remote.path()).unwrap().count()
     }
 
     fn agents(&self) -> Vec<u32> {
@@ -83,9 +117,8 @@ impl SshRun {
     }
 
     fn assert_clean(&self) {
-        let files = || std::fs::read_dir(self.remote.path()).unwrap().count();
         wait_for("clean hosts", CLEAN_WITHIN, || {
-            self.agents().is_empty() && files() == 0
+            self.agents().is_empty() && self.bootstraps().is_empty() && self.files() == 0
         });
         assert_eq!(self.listening(), "", "listening ports");
     }
@@ -144,6 +177,43 @@ fn after_a_sigkill_of_the_controller() {
 }
 
 #[test]
+fn after_a_sigkill_of_the_controller_in_mid_copy() {
+    if !can_run_labs() {
+        return;
+    }
+    let run = SshRun::of(LARGER_LAB);
+    let mut child = run.start_with_a_slow_copy();
+    kill("-KILL", controller_pid(&run));
+    child.wait().unwrap();
+    run.assert_clean();
+}
+
+#[test]
+fn after_a_link_cut_in_mid_copy_and_the_rest_goes_on() {
+    if !can_run_labs() {
+        return;
+    }
+    let run = SshRun::of(LARGER_LAB);
+    let child = run.start_with_a_slow_copy();
+    run.lab.fault("r1h2", "link-down");
+    wait_for("the cut host to be clean", CLEAN_WITHIN, || {
+        // Each agent has a shell above it.
+        run.bootstraps().len() <= run.agents().len() && run.files() == 0
+    });
+    let finished = Finished::of(&child.wait_with_output().unwrap());
+    assert_eq!(finished.code, 3, "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("r1h2: stalled while copying"),
+        "{}",
+        finished.stderr
+    );
+    let said = finished.findings().iter().any(|(_, s)| s.contains("r1h2"));
+    assert!(said, "{:?}", finished.findings());
+    run.lab.fault("r1h2", "link-up");
+    run.assert_clean();
+}
+
+#[test]
 fn after_a_cut_link_and_the_rest_goes_on() {
     if !can_run_labs() {
         return;
@@ -194,8 +264,7 @@ fn a_dead_host_is_named_in_sshs_own_words_and_the_others_go_on() {
     if !can_run_labs() {
         return;
     }
-    let lab =
-        TestLab::up("racks: 2\nhosts-per-rack: 3\nnic: 200M\noversubscription: 1\nsshd: true\n");
+    let lab = TestLab::up(LARGER_LAB);
     let remote = tempfile::tempdir().unwrap();
     lab.fault("r1h3", "link-down");
     let base = |extra: &[&str]| {
@@ -220,6 +289,14 @@ fn a_dead_host_is_named_in_sshs_own_words_and_the_others_go_on() {
         finished.stderr
     );
     assert_eq!(base(&["--require-all"]).code, 4);
+}
+
+fn spawn(command: &mut Command) -> Child {
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 /// The run's own process, below `lab exec`.
