@@ -66,6 +66,7 @@ fn slow_hosts(disturbances: f64) -> Vec<Kind> {
     for ratio in [1.0, 4.0] {
         for cause in [Cause::SlowHost, Cause::SlowSender, Cause::SlowReceiver] {
             let mut truth = cluster(&[4, 4], ratio, disturbances);
+            truth.unsteadiness = 0.1;
             let host = truth.host("r2h3");
             if cause != Cause::SlowReceiver {
                 truth.tx[host.index()] = GOODPUT / 2.0;

@@ -46,6 +46,8 @@ pub(crate) struct Truth {
     pub(crate) hiccups: f64,
     /// Probability of a round in which every flow loses 10 to 50 %, as on a machine that is short of CPU.
     pub(crate) disturbances: f64,
+    /// How much less than its limit a flow with a slow end gets, one sigma: a shaper in the way of TCP is unsteady.
+    pub(crate) unsteadiness: f64,
     /// From this moment on (stage, round) the host is dead.
     pub(crate) dies: Option<(HostId, usize, usize)>,
     pub(crate) link_speeds: BTreeMap<HostId, f64>,
@@ -79,6 +81,7 @@ impl Truth {
             noise: 0.02,
             hiccups: 0.01,
             disturbances: 0.0,
+            unsteadiness: 0.0,
             dies: None,
             link_speeds: BTreeMap::new(),
             inventory: Inventory { hosts, racks },
@@ -173,6 +176,9 @@ impl Truth {
             if let Some(level) = disturbance {
                 noise *= (level * (1.0 + 0.05 * dice.bell())).min(1.0);
             }
+            if self.unsteadiness > 0.0 && self.has_slow_end(flow) {
+                noise *= 1.0 - (self.unsteadiness * dice.bell().abs()).min(0.5);
+            }
             if dice.unit() < self.hiccups {
                 noise *= 0.8 + 0.4 * dice.unit();
             }
@@ -203,6 +209,10 @@ impl Truth {
     fn disturbance(&self, dice: &mut Dice) -> Option<f64> {
         let is_disturbed = self.disturbances > 0.0 && dice.unit() < self.disturbances;
         is_disturbed.then(|| 0.5 + 0.4 * dice.unit())
+    }
+
+    fn has_slow_end(&self, flow: &Flow) -> bool {
+        self.tx[flow.src.index()].min(self.rx[flow.dst.index()]) < GOODPUT
     }
 
     /// The resources on a flow's way with their capacities.
