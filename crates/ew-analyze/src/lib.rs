@@ -119,7 +119,7 @@ fn warnings(
     for (stage, rounds) in by_stage {
         let view = &observations.stages[stage];
         warnings.push(format!(
-            "`{}`: {rounds} of {} slow as a whole, and not held against any host or pair",
+            "`{}` was slow as a whole in {rounds} of {}; that is held against no host or pair",
             view.stage.name,
             words::count(view.rounds.len(), "round"),
         ));
