@@ -9,6 +9,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ew-proto", &["ew-model"]),
     ("ew-sys", &["ew-model"]),
     ("ew-engine", &["ew-model", "ew-proto", "ew-sys"]),
+    ("ew-iperf3", &["ew-model", "ew-sys"]),
     ("ew-tools", &["ew-model", "ew-proto", "ew-sys"]),
     ("ew-telemetry", &["ew-model", "ew-sys"]),
     (

@@ -1,0 +1,312 @@
+//! A client: starts a test with an iperf3 server, ours or another.
+
+use crate::auth::ClientAuth;
+use crate::control::{ANSWER_NS, Control, Heard};
+use crate::error::Error;
+use crate::goal::Goal;
+use crate::net::Route;
+use crate::report::{Connected, Event, Head, Observer, Role};
+use crate::running::{Bounds, Ending, Running};
+use crate::stream::Stream;
+use crate::wire::cookie::Cookie;
+use crate::wire::datagram::{GREETING, is_reply};
+use crate::wire::frame::MAX_SERVER_RESULTS_BYTES;
+use crate::wire::params::{
+    DEFAULT_UDP_BLOCK_BYTES, Direction, End, MAX_UDP_BLOCK_BYTES, Params, Protocol,
+};
+use crate::wire::results::Results;
+use crate::wire::state::State;
+use ew_sys::clock::{monotonic_ns, realtime_ns};
+use ew_sys::thread::run_on_cpu;
+use socket2::{SockRef, Socket};
+use std::io::{self, Read};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// A server that is busy with somebody else's setup may take its time before the test starts.
+const SETUP_NS: u64 = 60 * SECOND_NS;
+/// The server works out its results after the end; many streams of a slow host take a while.
+const RESULTS_NS: u64 = 30 * SECOND_NS;
+/// When a greeting of a UDP stream is sent, after the first: it may be lost, and iperf3's servers answer one only.
+const GREETINGS_AFTER: [Duration; 4] = [
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+    Duration::from_secs(16),
+];
+/// Datagrams of a sender that was faster than its reply, per stream and wait.
+const EARLY_DATAGRAMS: usize = 64;
+
+/// A test to be done.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// The server as the user wrote it.
+    pub host: String,
+    /// The way to it.
+    pub route: Route,
+    /// The test. A `block_bytes` of 0 takes the protocol's default.
+    pub params: Params,
+    /// Between reports, ms; 0 is never.
+    pub interval_ms: u64,
+    /// CPU of this end's threads.
+    pub cpu: Option<usize>,
+    /// How long a receiver may hear nothing, ms.
+    pub idle_timeout_ms: u64,
+    /// Who asks.
+    pub auth: Option<ClientAuth>,
+}
+
+/// Does a test from beginning to end. What happens is told to the observer, also the error, last.
+///
+/// # Errors
+/// When there is no server, it refuses, goes away, or `stop` is raised.
+pub fn run_client(
+    options: &ClientOptions,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<(), Error> {
+    let result = connect_and_run(options, stop, observer);
+    if let Err(error) = &result {
+        observer.observe(&Event::Failed(error.to_string()));
+    }
+    result
+}
+
+fn connect_and_run(
+    options: &ClientOptions,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<(), Error> {
+    observer.observe(&Event::Connecting {
+        host: options.host.clone(),
+        port: options.route.server.port(),
+    });
+    if let Some(cpu) = options.cpu {
+        run_on_cpu(cpu).map_err(Error::option("the CPU affinity"))?;
+    }
+    let cookie = Cookie::draw()?;
+    let control = Control::new(options.route.control()?, stop)?;
+    control.send_cookie(&cookie)?;
+    let mut client = Client {
+        options,
+        params: complete(options, &control)?,
+        control,
+        cookie,
+        observer,
+    };
+    client.run()
+}
+
+/// The test with what can only be known now.
+fn complete(options: &ClientOptions, control: &Control<'_>) -> Result<Params, Error> {
+    let mut params = options.params.clone();
+    if params.block_bytes == 0 {
+        params.block_bytes = match params.protocol {
+            Protocol::Tcp => crate::wire::params::DEFAULT_TCP_BLOCK_BYTES,
+            Protocol::Udp => match control_mss_bytes(control) as usize {
+                mss @ 1..=MAX_UDP_BLOCK_BYTES => mss,
+                _ => DEFAULT_UDP_BLOCK_BYTES,
+            },
+        };
+    }
+    if let Some(auth) = &options.auth {
+        params.auth_token = auth.token(realtime_ns() / SECOND_NS)?;
+    }
+    Ok(params)
+}
+
+fn control_mss_bytes(control: &Control<'_>) -> u32 {
+    SockRef::from(control.stream()).tcp_mss().unwrap_or(0)
+}
+
+struct Client<'run> {
+    options: &'run ClientOptions,
+    params: Params,
+    control: Control<'run>,
+    cookie: Cookie,
+    observer: &'run mut dyn Observer,
+}
+
+impl Client<'_> {
+    fn run(&mut self) -> Result<(), Error> {
+        self.expect(State::ParamExchange)?;
+        self.control.send_json(&self.params.to_json())?;
+        self.expect(State::CreateStreams)?;
+        let goal = Goal::new(self.params.end).map_err(Error::Init)?;
+        let mut running = Running::new(self.params.clone(), goal, self.options.cpu);
+        running.streams = self.create_streams()?;
+        self.expect(State::TestStart)?;
+        self.observer
+            .observe(&Event::Started(self.head(&running.streams)?));
+        self.expect(State::TestRunning)?;
+        let ending = running.run(&self.control, self.bounds(), self.observer);
+        running.last_interval(self.bounds(), self.observer);
+        let result = match ending {
+            Ok(ending) => self.end(ending, &mut running),
+            Err(error) => Err(error),
+        };
+        if result.is_err() {
+            running.stop();
+            self.observe_end(&running, None);
+        }
+        result
+    }
+
+    fn bounds(&self) -> Bounds {
+        let lasts_ns = match self.params.end {
+            End::Time(0) | End::Bytes(_) | End::Blocks(_) => None,
+            End::Time(seconds) => Some(u64::from(seconds + self.params.omit_s) * SECOND_NS),
+        };
+        Bounds {
+            interval_ns: self.options.interval_ms * 1_000_000,
+            lasts_ns,
+            idle_ns: self.options.idle_timeout_ms * 1_000_000,
+            ends_at_goal: true,
+        }
+    }
+
+    /// Waits for the one state that may come now. Everything else is the end.
+    fn expect(&self, wanted: State) -> Result<(), Error> {
+        let wait_ns = match wanted {
+            State::ExchangeResults | State::DisplayResults => RESULTS_NS,
+            _ => SETUP_NS,
+        };
+        match self.control.hear(monotonic_ns() + wait_ns, None)? {
+            Heard::State(state) if state == wanted => Ok(()),
+            Heard::State(state) => Err(self.bad_news(state)),
+            Heard::Stopped => Err(self.interrupted()),
+            Heard::Nothing | Heard::Other => Err(Error::Silent("go on")),
+        }
+    }
+
+    fn bad_news(&self, state: State) -> Error {
+        match state {
+            State::AccessDenied => Error::Busy,
+            State::ServerTerminate => Error::ServerTerminated,
+            State::ServerError => match self.control.read_refusal() {
+                Ok(refusal) => Error::Refused(refusal),
+                Err(error) => error,
+            },
+            other => Error::Unexpected(other.to_wire()),
+        }
+    }
+
+    fn interrupted(&self) -> Error {
+        // Best effort: the server notices the closed connection as well.
+        let _ = self.control.send_state(State::ClientTerminate);
+        Error::Interrupted("the client has terminated")
+    }
+
+    fn create_streams(&self) -> Result<Vec<Stream>, Error> {
+        let count = self.params.streams;
+        let (senders, receivers) = match self.params.direction {
+            Direction::Forward => (count, 0),
+            Direction::Reverse => (0, count),
+            Direction::Both => (count, count),
+        };
+        let mut streams = Vec::with_capacity(senders + receivers);
+        for place in 0..senders + receivers {
+            let socket = self.options.route.stream(&self.params, place)?;
+            match self.params.protocol {
+                Protocol::Tcp => introduce(&socket, &self.cookie)?,
+                Protocol::Udp => greet(&socket)?,
+            }
+            streams.push(Stream::new(place, place < senders, socket));
+        }
+        Ok(streams)
+    }
+
+    fn head(&self, streams: &[Stream]) -> Result<Head, Error> {
+        let connected = streams.iter().map(Connected::of).collect::<Result<_, _>>();
+        let first = streams.first().map(|stream| &stream.socket);
+        Ok(Head {
+            role: Role::Client,
+            params: self.params.clone(),
+            host: self.options.host.clone(),
+            port: self.options.route.server.port(),
+            cookie: self.cookie.to_string(),
+            started_unix_ms: realtime_ns() / 1_000_000,
+            control_mss_bytes: control_mss_bytes(&self.control),
+            send_buffer_bytes: first.and_then(|s| s.send_buffer_size().ok()).unwrap_or(0),
+            receive_buffer_bytes: first.and_then(|s| s.recv_buffer_size().ok()).unwrap_or(0),
+            streams: connected.map_err(Error::StreamConnect)?,
+        })
+    }
+
+    fn end(&mut self, ending: Ending, running: &mut Running) -> Result<(), Error> {
+        match ending {
+            Ending::Reached => {}
+            Ending::State(state) => return Err(self.bad_news(state)),
+            Ending::Interrupted => return Err(self.interrupted()),
+            Ending::Idle => {
+                let _ = self.control.send_state(State::ClientTerminate);
+                return Err(Error::Silent("send data"));
+            }
+        }
+        self.control.send_state(State::TestEnd)?;
+        // Receivers still drain, so that a server that is stuck in sending hears us.
+        self.expect(State::ExchangeResults)?;
+        running.stop();
+        if let Some(meter) = running.meter() {
+            let ours = meter.results(&running.streams, running.cpu());
+            self.control.send_json(&ours.to_json())?;
+        }
+        let theirs = Results::parse(&self.control.read_json(MAX_SERVER_RESULTS_BYTES)?)?;
+        for stream in &running.streams {
+            if theirs.streams.iter().all(|result| result.id != stream.id) {
+                return Err(Error::StreamId(stream.id));
+            }
+        }
+        self.expect(State::DisplayResults)?;
+        self.observe_end(running, Some(theirs));
+        self.control.send_state(State::IperfDone)?;
+        self.control.close_gently(SECOND_NS);
+        Ok(())
+    }
+
+    fn observe_end(&mut self, running: &Running, theirs: Option<Results>) {
+        if let Some(meter) = running.meter() {
+            let ended = meter.ended(&running.streams, running.cpu(), theirs);
+            self.observer.observe(&Event::Ended(Box::new(ended)));
+        }
+    }
+}
+
+/// A TCP stream says whose it is.
+fn introduce(socket: &Socket, cookie: &Cookie) -> Result<(), Error> {
+    let timeout = Some(Duration::from_nanos(ANSWER_NS));
+    socket
+        .set_write_timeout(timeout)
+        .map_err(Error::StreamConnect)?;
+    let mut left = &cookie.as_bytes()[..];
+    while !left.is_empty() {
+        let sent = socket.send(left).map_err(Error::StreamConnect)?;
+        left = &left[sent..];
+    }
+    Ok(())
+}
+
+/// A UDP stream makes itself known and waits for the answer.
+fn greet(socket: &Socket) -> Result<(), Error> {
+    for patience in GREETINGS_AFTER {
+        socket.send(&GREETING).map_err(Error::StreamConnect)?;
+        socket
+            .set_read_timeout(Some(patience))
+            .map_err(Error::StreamConnect)?;
+        let mut answer = [0; 64];
+        for _ in 0..EARLY_DATAGRAMS {
+            match (&*socket).read(&mut answer) {
+                Ok(count) if is_reply(&answer[..count]) => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(Error::StreamConnect(error)),
+            }
+        }
+    }
+    let silent = io::Error::new(
+        io::ErrorKind::TimedOut,
+        "no answer from the server; is UDP let through to its port?",
+    );
+    Err(Error::StreamConnect(silent))
+}

@@ -1,0 +1,341 @@
+//! A server: many clients at once, on one port, TCP and UDP.
+//!
+//! One thread accepts. A TCP connection says whose it is by the 37 bytes it begins with: those of a known client are a
+//! stream of it, others are a new client. A UDP stream says nothing of the kind, so clients of one address set up their
+//! UDP streams one after another, and a greeting from an address whose turn it is not is not answered: what a server
+//! sends by UDP goes only to an address that holds a control connection open, and ends with it.
+
+mod registry;
+mod session;
+
+use crate::auth::ServerAuth;
+use crate::error::Error;
+use crate::net;
+use crate::report::Observer;
+use crate::wire::cookie::{COOKIE_BYTES, Cookie};
+use crate::wire::datagram::GREETING_BYTES;
+use crate::wire::state::State;
+use ew_sys::clock::monotonic_ns;
+use ew_sys::socket::{Interest, wait_ready};
+use registry::{Delivery, Registry};
+use socket2::Socket;
+use std::io::{self, Read};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Scope;
+use std::time::Duration;
+
+/// A connection must say whose it is within this time.
+const COOKIE_NS: u64 = 10_000_000_000;
+/// Connections that have not said it yet.
+const MAX_PENDING: usize = 256;
+/// A stop is noticed within this time.
+const STOP: Duration = Duration::from_millis(100);
+/// Greetings taken in one go.
+const MAX_GREETINGS: usize = 64;
+
+/// What strangers may ask of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Clients at once; others are told that the server is busy.
+    pub sessions: usize,
+    /// Streams of all clients at once.
+    pub streams: usize,
+    /// Longest test, with the omitted time, seconds.
+    pub duration_s: u64,
+    /// Sum of the rates a client may ask for, bits per second. A client that names no rate is refused then.
+    pub bits_per_sec: Option<u64>,
+    /// How long a client that should send may be silent, ms.
+    pub idle_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            sessions: 64,
+            streams: 512,
+            duration_s: 86_400 + 600,
+            bits_per_sec: None,
+            idle_ms: 120_000,
+        }
+    }
+}
+
+/// Makes an observer for each client.
+pub trait Watcher: Send + Sync {
+    /// A client has come; the number counts them from 1.
+    fn session(&self, number: u64) -> Box<dyn Observer>;
+}
+
+/// How a server serves.
+#[derive(Default)]
+pub struct ServerOptions {
+    /// What strangers may ask for.
+    pub limits: Limits,
+    /// `[::]` takes no IPv4.
+    pub only_v6: bool,
+    /// Lets only its users in.
+    pub auth: Option<ServerAuth>,
+    /// Between reports, ms; 0 is never.
+    pub interval_ms: u64,
+    /// CPU of the threads, when the client names none.
+    pub cpu: Option<usize>,
+    /// Ends after one client.
+    pub one_off: bool,
+    /// Clients that ask for the server's output get it as JSON.
+    pub json_output: bool,
+    /// Shows what happens.
+    pub watcher: Option<Box<dyn Watcher>>,
+}
+
+/// A server that has its port.
+pub struct Server {
+    listener: Socket,
+    door: UdpSocket,
+    address: SocketAddr,
+    options: ServerOptions,
+    registry: Registry,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Takes the port for TCP and UDP. Port 0 lets the kernel choose. Sockets belong to the caller's network namespace.
+    ///
+    /// # Errors
+    /// When the port is taken, or may not be used.
+    pub fn bind(address: SocketAddr, options: ServerOptions) -> Result<Self, Error> {
+        let listener = net::listen(address, options.only_v6)?;
+        let bound = listener.local_addr().map_err(Error::Init)?;
+        let address = bound.as_socket().unwrap_or(address);
+        Ok(Self {
+            door: net::udp_door(address, options.only_v6)?,
+            listener,
+            address,
+            registry: Registry::new(options.limits),
+            options,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stop` is raised, or one client is through when it is to be one only. Clients that are being served
+    /// then are told that the server has terminated.
+    ///
+    /// # Errors
+    /// When the sockets fail for good.
+    pub fn run(&self, stop: &AtomicBool) -> Result<(), Error> {
+        std::thread::scope(|scope| {
+            let mut reception = Reception {
+                server: self,
+                stop,
+                pending: Vec::new(),
+                accepted: 0,
+                sessions: 0,
+            };
+            reception.serve(scope)
+        })
+    }
+}
+
+/// The accepting thread.
+struct Reception<'run> {
+    server: &'run Server,
+    stop: &'run AtomicBool,
+    pending: Vec<Pending>,
+    accepted: u64,
+    sessions: u64,
+}
+
+/// A connection that has not said whose it is.
+struct Pending {
+    socket: Socket,
+    order: u64,
+    cookie: [u8; COOKIE_BYTES],
+    filled: usize,
+    deadline_ns: u64,
+}
+
+/// What has become of a pending connection.
+enum Progress {
+    Waits,
+    Gone,
+    Knows(Cookie),
+}
+
+impl<'run> Reception<'run> {
+    fn serve<'scope>(&mut self, scope: &'scope Scope<'scope, 'run>) -> Result<(), Error> {
+        while !self.stop.load(Ordering::Relaxed) && !self.is_through() {
+            let ready = self.wait()?;
+            if ready.first() == Some(&true) {
+                self.accept()?;
+            }
+            if ready.get(1) == Some(&true) {
+                self.hear_greetings();
+            }
+            self.read_cookies(scope);
+        }
+        Ok(())
+    }
+
+    /// One client was to be served, and it was.
+    fn is_through(&self) -> bool {
+        self.server.options.one_off && self.sessions > 0 && self.server.registry.is_empty()
+    }
+
+    fn wait(&self) -> Result<Vec<bool>, Error> {
+        let read = |fd| Interest { fd, write: false };
+        let mut interests = vec![
+            read(self.server.listener.as_fd()),
+            read(self.server.door.as_fd()),
+        ];
+        interests.extend(self.pending.iter().map(|p| read(p.socket.as_fd())));
+        wait_ready(&interests, STOP).map_err(Error::Init)
+    }
+
+    fn accept(&mut self) -> Result<(), Error> {
+        loop {
+            match self.server.listener.accept() {
+                Ok((socket, _)) => self.take_in(socket),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // A client that gave up, or no descriptors left: neither is the end of the server.
+                Err(error) if is_passing(&error) => {
+                    std::thread::sleep(Duration::from_millis(1));
+                    return Ok(());
+                }
+                Err(error) => {
+                    let address = self.server.address;
+                    return Err(Error::Listen { address, error });
+                }
+            }
+        }
+    }
+
+    fn take_in(&mut self, socket: Socket) {
+        // The oldest has had its time.
+        if self.pending.len() >= MAX_PENDING {
+            self.pending.remove(0);
+        }
+        if socket.set_nonblocking(true).is_err() {
+            return;
+        }
+        self.accepted += 1;
+        self.pending.push(Pending {
+            socket,
+            order: self.accepted,
+            cookie: [0; COOKIE_BYTES],
+            filled: 0,
+            deadline_ns: monotonic_ns() + COOKIE_NS,
+        });
+    }
+
+    fn read_cookies<'scope>(&mut self, scope: &'scope Scope<'scope, 'run>) {
+        for mut pending in std::mem::take(&mut self.pending) {
+            match pending.read() {
+                Progress::Waits => self.pending.push(pending),
+                Progress::Gone => {}
+                Progress::Knows(cookie) => self.admit(scope, pending, cookie),
+            }
+        }
+    }
+
+    fn admit<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, 'run>,
+        pending: Pending,
+        cookie: Cookie,
+    ) {
+        let Pending { socket, order, .. } = pending;
+        let socket = match self.server.registry.deliver(&cookie, order, socket) {
+            Delivery::Taken => return,
+            Delivery::Refused(socket) => return refuse(&socket),
+            Delivery::Stranger(socket) => socket,
+        };
+        let one_off_is_taken = self.server.options.one_off && self.sessions > 0;
+        let Some(seat) = self
+            .server
+            .registry
+            .enter(cookie)
+            .filter(|_| !one_off_is_taken)
+        else {
+            return refuse(&socket);
+        };
+        self.sessions += 1;
+        let (server, stop, number) = (self.server, self.stop, self.sessions);
+        let name = format!("iperf3-{number}");
+        let thread = std::thread::Builder::new().name(name);
+        // Without a thread the client sees its connection closed.
+        let _ = thread.spawn_scoped(scope, move || {
+            session::serve(server, seat, socket, number, stop);
+        });
+    }
+
+    fn hear_greetings(&self) {
+        for _ in 0..MAX_GREETINGS {
+            if !hear_greeting(&self.server.door, &self.server.registry) {
+                return;
+            }
+        }
+    }
+}
+
+/// Takes a datagram from a socket that does not wait, and hands it to whose turn it is. False when there is none.
+fn hear_greeting(socket: &UdpSocket, registry: &Registry) -> bool {
+    let mut datagram = [0; GREETING_BYTES + 1];
+    match socket.recv_from(&mut datagram) {
+        Ok((GREETING_BYTES, peer)) => {
+            let [a, b, c, d, _] = datagram;
+            registry.greet(net::canonical(peer), [a, b, c, d]);
+            true
+        }
+        // Neither too much nor too little is a greeting.
+        Ok(_) => true,
+        // Errors of earlier answers (ICMP) are told here, too.
+        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+    }
+}
+
+impl Pending {
+    fn read(&mut self) -> Progress {
+        while self.filled < COOKIE_BYTES {
+            match (&self.socket).read(&mut self.cookie[self.filled..]) {
+                Ok(0) => return Progress::Gone,
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if monotonic_ns() < self.deadline_ns {
+                        return Progress::Waits;
+                    }
+                    return Progress::Gone;
+                }
+                Err(_) => return Progress::Gone,
+            }
+        }
+        Progress::Knows(Cookie::from_wire(self.cookie))
+    }
+}
+
+/// Tells a client that there is no place, without waiting for it.
+fn refuse(socket: &Socket) {
+    let _ = socket.send(&[State::AccessDenied.to_wire()]);
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted
+    ) || matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+}

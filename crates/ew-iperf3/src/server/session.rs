@@ -1,0 +1,443 @@
+//! One client's test, seen from the server.
+
+use super::registry::{Arrival, Seat, Turn};
+use super::{Server, hear_greeting};
+use crate::control::{ANSWER_NS, Control, Heard};
+use crate::error::Error;
+use crate::goal::Goal;
+use crate::meter::Meter;
+use crate::net;
+use crate::report::text::{TextReport, TextStyle};
+use crate::report::{Connected, Event, Head, Observer, Report, Role, Silent, json};
+use crate::running::{Bounds, Ending, Running};
+use crate::stream::Stream;
+use crate::wire::datagram::reply_to;
+use crate::wire::frame::{MAX_CLIENT_RESULTS_BYTES, MAX_PARAMS_BYTES};
+use crate::wire::params::{Direction, End, Params, Protocol};
+use crate::wire::refusal::Refusal;
+use crate::wire::results::{Results, ServerOutput};
+use crate::wire::state::State;
+use ew_sys::clock::{monotonic_ns, realtime_ns, sleep_until_ns};
+use socket2::{SockRef, Socket};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// All streams of a client must be there within this time.
+const STREAMS_NS: u64 = 30 * SECOND_NS;
+/// Between two looks at the control connection while streams are awaited.
+const LOOK: Duration = Duration::from_millis(20);
+/// A client that sets its own end may take this much longer (iperf3 gives 30 s and 10 s).
+const GRACE_S: u64 = 40;
+/// What the client has sent and we have not read yet is taken for this long after its end.
+const TAIL_NS: u64 = 200_000_000;
+/// The same when the client has said how much it sends.
+const KNOWN_TAIL_NS: u64 = 500_000_000;
+/// Nothing within this time is the end of what is coming.
+const TAIL_PAUSE: Duration = Duration::from_millis(2);
+/// A client that was refused is told so after this time, whatever was wrong (CVE-2024-26306).
+const REFUSAL_AFTER_NS: u64 = 200_000_000;
+/// What a client gets of the server's output at most.
+const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+
+/// Serves one client from its cookie to its end.
+pub(super) fn serve(server: &Server, seat: Seat, socket: Socket, number: u64, stop: &AtomicBool) {
+    let watcher = server.options.watcher.as_ref();
+    let observer = watcher.map_or_else(|| Box::new(Silent) as _, |w| w.session(number));
+    let mut observer = Fork {
+        observer,
+        kept: None,
+    };
+    let result = Control::new(socket.into(), stop).and_then(|control| {
+        let mut session = Session {
+            server,
+            seat: &seat,
+            observer: &mut observer,
+            peer: peer_of(&control)?,
+            control,
+        };
+        let result = session.run();
+        if let Err(error) = &result {
+            session.say_why(error);
+        }
+        session.control.close_gently(SECOND_NS / 2);
+        result
+    });
+    if let Err(error) = result {
+        let error = match error {
+            Error::ControlClosed => Error::ClientGone,
+            other => other,
+        };
+        observer.observe(&Event::Failed(error.to_string()));
+    }
+}
+
+fn peer_of(control: &Control<'_>) -> Result<SocketAddr, Error> {
+    let peer = control.stream().peer_addr().map_err(Error::Control)?;
+    Ok(net::canonical(peer))
+}
+
+/// Tells the server's watcher, and keeps what the client wants to have.
+struct Fork {
+    observer: Box<dyn Observer>,
+    kept: Option<Kept>,
+}
+
+enum Kept {
+    Text(Box<TextReport>, String),
+    Json(Box<Report>),
+}
+
+impl Observer for Fork {
+    fn observe(&mut self, event: &Event) {
+        self.observer.observe(event);
+        match &mut self.kept {
+            Some(Kept::Text(report, text)) if text.len() < MAX_OUTPUT_BYTES => {
+                text.push_str(&report.lines(event));
+            }
+            Some(Kept::Json(report)) => report.observe(event),
+            _ => {}
+        }
+    }
+}
+
+impl Fork {
+    fn take_output(&mut self) -> Option<ServerOutput> {
+        Some(match self.kept.take()? {
+            Kept::Text(_, text) => ServerOutput::Text(text),
+            Kept::Json(report) => ServerOutput::Json(json::value(&report)),
+        })
+    }
+}
+
+struct Session<'run> {
+    server: &'run Server,
+    seat: &'run Seat,
+    observer: &'run mut Fork,
+    control: Control<'run>,
+    peer: SocketAddr,
+}
+
+impl<'run> Session<'run> {
+    fn run(&mut self) -> Result<(), Error> {
+        self.control.send_state(State::ParamExchange)?;
+        let received_ns = monotonic_ns();
+        let params = self.read_params(received_ns)?;
+        self.keep_output(&params);
+        self.observer.observe(&Event::Accepted { peer: self.peer });
+        let streams = self.create_streams(&params)?;
+        let cpu = params.server_cpu.or(self.server.options.cpu);
+        let mut running = Running::new(params.clone(), goal(&params)?, cpu);
+        running.streams = streams;
+        self.control.send_state(State::TestStart)?;
+        self.observer
+            .observe(&Event::Started(self.head(&params, &running.streams)?));
+        self.control.send_state(State::TestRunning)?;
+        let bounds = self.bounds(&params);
+        let ending = running.run(&self.control, bounds, self.observer);
+        if matches!(ending, Ok(Ending::State(State::TestEnd))) {
+            await_tail(&running);
+        }
+        running.last_interval(bounds, self.observer);
+        running.stop();
+        let result = self.end(ending?, &running);
+        if result.is_err() {
+            self.observe_end(&running, None);
+        }
+        result
+    }
+
+    /// What the client wants, when it may have it.
+    fn read_params(&mut self, received_ns: u64) -> Result<Params, Error> {
+        let text = self.control.read_json(MAX_PARAMS_BYTES)?;
+        let params = Params::parse(&text).map_err(Error::Refused)?;
+        self.authenticate(&params, received_ns)?;
+        let limits = &self.server.options.limits;
+        if let Some(limit) = limits.bits_per_sec {
+            let wanted = params.bits_per_sec.saturating_mul(count(&params) as u64);
+            if wanted == 0 || wanted > limit {
+                return Err(Error::Refused(Refusal::TOTAL_RATE));
+            }
+        }
+        if let End::Time(seconds) = params.end
+            && u64::from(seconds + params.omit_s) > limits.duration_s
+        {
+            return Err(Error::Refused(Refusal::DURATION));
+        }
+        if !self.seat.reserve_streams(count(&params)) {
+            return Err(Error::Refused(Refusal::STREAMS));
+        }
+        Ok(params)
+    }
+
+    fn authenticate(&mut self, params: &Params, received_ns: u64) -> Result<(), Error> {
+        let Some(auth) = &self.server.options.auth else {
+            return Ok(());
+        };
+        let identity = auth.check(&params.auth_token, realtime_ns() / SECOND_NS)?;
+        let believed = identity.believed;
+        self.observer.observe(&Event::Authenticated {
+            user: identity.user,
+            believed,
+        });
+        if believed {
+            return Ok(());
+        }
+        sleep_until_ns(received_ns + REFUSAL_AFTER_NS);
+        Err(Error::Refused(Refusal::AUTHORIZATION))
+    }
+
+    fn keep_output(&mut self, params: &Params) {
+        if !params.get_server_output {
+            return;
+        }
+        self.observer.kept = Some(if self.server.options.json_output {
+            Kept::Json(Box::default())
+        } else {
+            let style = TextStyle::default();
+            Kept::Text(Box::new(TextReport::new(style)), String::new())
+        });
+    }
+
+    fn create_streams(&mut self, params: &Params) -> Result<Vec<Stream>, Error> {
+        let sockets = match params.protocol {
+            Protocol::Tcp => self.collect_tcp(params)?,
+            Protocol::Udp => self.collect_udp(params)?,
+        };
+        let receives = match params.direction {
+            Direction::Forward | Direction::Both => params.streams,
+            Direction::Reverse => 0,
+        };
+        let placed = sockets.into_iter().enumerate();
+        Ok(placed
+            .map(|(place, socket)| Stream::new(place, place >= receives, socket))
+            .collect())
+    }
+
+    /// TCP streams in the order in which they were accepted, whichever said first whose it is.
+    fn collect_tcp(&mut self, params: &Params) -> Result<Vec<Socket>, Error> {
+        let wanted = count(params);
+        self.seat.await_streams(wanted);
+        self.control.send_state(State::CreateStreams)?;
+        let deadline_ns = monotonic_ns() + STREAMS_NS;
+        let mut arrived = BTreeMap::new();
+        while arrived.len() < wanted {
+            if let Arrival::Tcp(order, socket) = self.next_arrival(deadline_ns)? {
+                arrived.insert(order, socket);
+            }
+        }
+        for socket in arrived.values() {
+            self.prepare(socket, params)?;
+        }
+        Ok(arrived.into_values().collect())
+    }
+
+    /// UDP streams, one greeting after another. Each is answered from the port it was sent to.
+    fn collect_udp(&mut self, params: &Params) -> Result<Vec<Socket>, Error> {
+        let turn = self.await_turn()?;
+        self.control.send_state(State::CreateStreams)?;
+        let deadline_ns = monotonic_ns() + STREAMS_NS;
+        let mut streams: BTreeMap<SocketAddr, usize> = BTreeMap::new();
+        let mut sockets: Vec<Socket> = Vec::new();
+        while sockets.len() < count(params) {
+            let Arrival::Greeting(peer, greeting) = self.next_arrival(deadline_ns)? else {
+                continue;
+            };
+            // A greeting may come twice: its answer was late.
+            let place = match streams.get(&peer) {
+                Some(place) => *place,
+                None => {
+                    sockets.push(self.udp_stream(peer, params)?);
+                    streams.insert(peer, sockets.len() - 1);
+                    sockets.len() - 1
+                }
+            };
+            // No answer is as good as a lost one.
+            let _ = sockets[place].send(&reply_to(greeting));
+        }
+        drop(turn);
+        Ok(sockets)
+    }
+
+    fn udp_stream(&mut self, peer: SocketAddr, params: &Params) -> Result<Socket, Error> {
+        let local = self.control.stream().local_addr().map_err(Error::Control)?;
+        let socket = net::udp_pair(local, peer).map_err(Error::StreamConnect)?;
+        // Between bind and connect it may have taken what others sent to the door.
+        while hear_greeting(&socket, self.seat.registry()) {}
+        let socket = Socket::from(socket);
+        self.prepare(&socket, params)?;
+        Ok(socket)
+    }
+
+    /// Clients behind one address set up their UDP streams one after another: greetings do not say whose they are.
+    fn await_turn(&self) -> Result<Turn<'run>, Error> {
+        let turn = self.seat.queue_for_turn(self.peer.ip());
+        let deadline_ns = monotonic_ns() + STREAMS_NS;
+        while !turn.has_come() {
+            self.look_at_control(deadline_ns)?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(turn)
+    }
+
+    fn next_arrival(&self, deadline_ns: u64) -> Result<Arrival, Error> {
+        loop {
+            if let Some(arrival) = self.seat.next_arrival(LOOK) {
+                return Ok(arrival);
+            }
+            self.look_at_control(deadline_ns)?;
+        }
+    }
+
+    /// Whether the client is still there and there is time.
+    fn look_at_control(&self, deadline_ns: u64) -> Result<(), Error> {
+        match self.control.hear(0, None)? {
+            Heard::Nothing | Heard::Other => {}
+            Heard::Stopped => return Err(stopped()),
+            Heard::State(State::ClientTerminate) => return Err(Error::ClientTerminated),
+            Heard::State(other) => return Err(Error::Unexpected(other.to_wire())),
+        }
+        if monotonic_ns() >= deadline_ns {
+            return Err(Error::Silent("open its streams"));
+        }
+        Ok(())
+    }
+
+    /// As the client wants it; an algorithm that this host does not have is no reason to refuse, as with iperf3.
+    fn prepare(&mut self, socket: &Socket, params: &Params) -> Result<(), Error> {
+        let missing = !params.congestion.is_empty()
+            && socket
+                .set_tcp_congestion(params.congestion.as_bytes())
+                .is_err();
+        if params.protocol == Protocol::Tcp && missing {
+            let algorithm = &params.congestion;
+            let text = format!("no congestion control algorithm \"{algorithm}\" here");
+            self.observer.observe(&Event::Warning(text));
+            let without = Params {
+                congestion: String::new(),
+                ..params.clone()
+            };
+            return net::prepare(socket, &without, self.peer.ip());
+        }
+        net::prepare(socket, params, self.peer.ip())
+    }
+
+    fn bounds(&self, params: &Params) -> Bounds {
+        let limits = &self.server.options.limits;
+        let announced_s = match params.end {
+            End::Time(0) | End::Bytes(_) | End::Blocks(_) => limits.duration_s,
+            End::Time(seconds) => u64::from(seconds + params.omit_s) + GRACE_S,
+        };
+        Bounds {
+            interval_ns: self.server.options.interval_ms * 1_000_000,
+            lasts_ns: Some(announced_s.min(limits.duration_s + GRACE_S) * SECOND_NS),
+            idle_ns: limits.idle_ms * 1_000_000,
+            ends_at_goal: false,
+        }
+    }
+
+    fn head(&self, params: &Params, streams: &[Stream]) -> Result<Head, Error> {
+        let connected = streams.iter().map(Connected::of).collect::<Result<_, _>>();
+        let first = streams.first().map(|stream| &stream.socket);
+        Ok(Head {
+            role: Role::Server,
+            params: params.clone(),
+            host: self.peer.ip().to_string(),
+            port: self.peer.port(),
+            cookie: self.seat.cookie().to_string(),
+            started_unix_ms: realtime_ns() / 1_000_000,
+            control_mss_bytes: SockRef::from(self.control.stream()).tcp_mss().unwrap_or(0),
+            send_buffer_bytes: first.and_then(|s| s.send_buffer_size().ok()).unwrap_or(0),
+            receive_buffer_bytes: first.and_then(|s| s.recv_buffer_size().ok()).unwrap_or(0),
+            streams: connected.map_err(Error::StreamConnect)?,
+        })
+    }
+
+    fn end(&mut self, ending: Ending, running: &Running) -> Result<(), Error> {
+        match ending {
+            Ending::State(State::TestEnd) => {}
+            Ending::State(State::ClientTerminate) => return Err(Error::ClientTerminated),
+            Ending::State(other) => return Err(Error::Unexpected(other.to_wire())),
+            Ending::Interrupted => return Err(stopped()),
+            Ending::Reached => return Err(Error::Refused(Refusal::EXPIRED)),
+            Ending::Idle => return Err(Error::Refused(Refusal::NO_DATA)),
+        }
+        self.control.send_state(State::ExchangeResults)?;
+        let theirs = Results::parse(&self.control.read_json(MAX_CLIENT_RESULTS_BYTES)?)?;
+        self.observe_end(running, Some(theirs));
+        if let Some(meter) = running.meter() {
+            let mut ours = meter.results(&running.streams, running.cpu());
+            ours.server_output = self.observer.take_output();
+            self.control.send_json(&ours.to_json())?;
+        }
+        self.control.send_state(State::DisplayResults)?;
+        // The client may as well just close.
+        let _ = self.control.hear(monotonic_ns() + ANSWER_NS, None);
+        Ok(())
+    }
+
+    fn observe_end(&mut self, running: &Running, theirs: Option<Results>) {
+        if let Some(meter) = running.meter() {
+            let ended = meter.ended(&running.streams, running.cpu(), theirs);
+            self.observer.observe(&Event::Ended(Box::new(ended)));
+        }
+    }
+
+    fn say_why(&self, error: &Error) {
+        // A client that does not listen any more needs no reason.
+        let _ = match (error, error.as_refusal()) {
+            (Error::Interrupted(_), _) => self.control.send_state(State::ServerTerminate),
+            (_, Some(refusal)) => self.control.send_refusal(refusal),
+            (_, None) => Ok(()),
+        };
+    }
+}
+
+fn stopped() -> Error {
+    Error::Interrupted("the server has terminated")
+}
+
+/// Streams in both directions.
+fn count(params: &Params) -> usize {
+    match params.direction {
+        Direction::Both => 2 * params.streams,
+        Direction::Forward | Direction::Reverse => params.streams,
+    }
+}
+
+/// How much the client will send: not to end the test, which is the client's to do, but to know when all has come.
+fn goal(params: &Params) -> Result<Goal, Error> {
+    let is_counted = params.protocol == Protocol::Tcp && params.direction == Direction::Forward;
+    let goal = match params.end {
+        End::Bytes(bytes) if is_counted => Goal::new(End::Bytes(bytes)),
+        // Blocks of a stream of bytes arrive in pieces of any size.
+        End::Blocks(blocks) if is_counted => {
+            Goal::new(End::Bytes(blocks.saturating_mul(params.block_bytes as u64)))
+        }
+        _ => Goal::none(),
+    };
+    goal.map_err(Error::Init)
+}
+
+/// The client's end overtakes what it has sent: takes what is still coming, all of it when its amount is known.
+fn await_tail(running: &Running) {
+    let goal = &running.work.goal;
+    let patience_ns = if goal.has_limit() {
+        KNOWN_TAIL_NS
+    } else {
+        TAIL_NS
+    };
+    let deadline_ns = monotonic_ns() + patience_ns;
+    let mut before = Meter::received_bytes(&running.streams);
+    while goal.reached_ns().is_none() && monotonic_ns() < deadline_ns {
+        let unread = running.has_unread();
+        std::thread::sleep(TAIL_PAUSE);
+        let now = Meter::received_bytes(&running.streams);
+        if now == before && !unread && !goal.has_limit() {
+            return;
+        }
+        before = now;
+    }
+}
