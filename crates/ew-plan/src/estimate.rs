@@ -1,6 +1,7 @@
 //! What a plan will cost, known beforehand.
 
 use ew_model::plan::{Plan, Stage};
+use ew_model::workload::{Limit, Workload};
 use std::collections::BTreeSet;
 
 /// Per stage: clock exchanges, sending the rounds ahead, the common start's lead, and collecting the reports.
@@ -15,8 +16,9 @@ pub struct Estimate {
     pub flows: u64,
     /// Rounds.
     pub rounds: u64,
-    /// Payload bytes at most: every busy NIC at line rate through warm-ups and windows. `None` when the line rate is
-    /// not known, and for tcp-rr stages, whose bytes depend on round-trip times; a plan's total leaves those out.
+    /// Payload bytes at most, both directions: what stated rates and limits allow, for bulk workloads no more than every
+    /// busy NIC at line rate, through warm-ups and windows. `None` when neither is known, as with requests as fast as answers
+    /// come; a plan's total leaves those out.
     pub bytes: Option<u64>,
 }
 
@@ -45,7 +47,7 @@ pub fn estimate_stage(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Estimate 
         duration_ns: planned_ns(stage).saturating_add(STAGE_OVERHEAD_NS),
         flows: stage.rounds.iter().map(|r| r.flows.len() as u64).sum(),
         rounds: stage.rounds.len() as u64,
-        bytes: nic_bits_per_sec.and_then(|rate| most_bytes(stage, rate)),
+        bytes: most_bytes(stage, nic_bits_per_sec),
     }
 }
 
@@ -58,19 +60,47 @@ pub(crate) fn planned_ns(stage: &Stage) -> u64 {
         .saturating_mul(stage.rounds.len() as u64)
 }
 
-/// No more can move than all senders' NICs send, or all receivers' take.
-fn most_bytes(stage: &Stage, nic_bits_per_sec: f64) -> Option<u64> {
-    if !stage.workload.kind.is_bulk() {
-        return None;
-    }
+/// The least of what bounds a stage's bytes.
+fn most_bytes(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Option<u64> {
+    let workload = &stage.workload;
+    let seconds = (stage.warm_up_ns as f64 + stage.duration_ns as f64) / 1e9;
+    let flows: usize = stage.rounds.iter().map(|r| r.flows.len()).sum();
+    let (flows, streams) = (flows as f64, f64::from(workload.streams));
+    let pace = &workload.pace;
+    let by_rate = |bits_per_sec: f64| flows * seconds * bits_per_sec / 8.0;
+    let nic = nic_bits_per_sec.filter(|_| workload.kind.is_bulk());
+    let bounds = [
+        nic.map(|rate| busy_nics(stage) * seconds * rate / 8.0),
+        pace.stream_bits_per_sec.map(|rate| by_rate(rate * streams)),
+        pace.flow_bits_per_sec.map(by_rate),
+        pace.requests_per_sec
+            .map(|rate| flows * seconds * rate * transaction_bytes(workload)),
+        workload.limit.map(|limit| match limit {
+            Limit::Bytes(bytes) => flows * streams * bytes as f64,
+            Limit::Messages(count) => flows * streams * count as f64 * transaction_bytes(workload),
+        }),
+    ];
+    let least = bounds.into_iter().flatten().min_by(f64::total_cmp)?;
+    Some(least as u64)
+}
+
+/// No more can move than all senders' NICs send, or all receivers' take; summed over rounds.
+fn busy_nics(stage: &Stage) -> f64 {
     let busy = |round: &ew_model::Round| {
         let senders: BTreeSet<_> = round.flows.iter().map(|f| f.src).collect();
         let receivers: BTreeSet<_> = round.flows.iter().map(|f| f.dst).collect();
         senders.len().min(receivers.len()) as f64
     };
-    let busy: f64 = stage.rounds.iter().map(busy).sum();
-    let seconds = (stage.warm_up_ns as f64 + stage.duration_ns as f64) / 1e9;
-    Some((busy * seconds * nic_bits_per_sec / 8.0) as u64)
+    stage.rounds.iter().map(busy).sum()
+}
+
+/// A message, with its answer where there are answers.
+fn transaction_bytes(workload: &Workload) -> f64 {
+    let answer = match workload.kind.is_bulk() {
+        true => 0,
+        false => workload.answer_bytes(),
+    };
+    workload.message_bytes as f64 + answer as f64
 }
 
 #[cfg(test)]
@@ -99,5 +129,39 @@ mod tests {
         let plan = plan(&scenario, &inventory(&[4]), 1).unwrap();
         assert_eq!(estimate(&plan, None).bytes, None);
         assert_eq!(estimate(&plan, Some(1e9)).bytes, None);
+    }
+
+    #[test]
+    fn stated_rates_and_limits_bound_the_bytes() {
+        let bytes = |settings: &str, nic| {
+            let text = format!(
+                "name: a\ndefaults: {{duration: 2s, warm-up: 0, samples: 1}}\ntests: [{{pattern: pair, {settings}}}]\n"
+            );
+            let scenario = scenario::parse(&text, "a.yaml", &[]).unwrap();
+            let plan = plan(&scenario, &inventory(&[2]), 1).unwrap();
+            estimate(&plan, nic).bytes
+        };
+        let udp = "workload: udp-stream, streams: 4, rate: 100M";
+        assert_eq!(bytes(udp, None), Some(100_000_000));
+        assert_eq!(bytes(udp, Some(1e8)), Some(25_000_000), "the NIC is slower");
+        assert_eq!(
+            bytes("total-rate: 100M, streams: 4", None),
+            Some(25_000_000)
+        );
+        assert_eq!(
+            bytes("limit-bytes: 1M, streams: 4", Some(1e9)),
+            Some(4 << 20)
+        );
+        let open = "workload: udp-rr, request-rate: 1k, response-size: 936, streams: 8";
+        assert_eq!(bytes(open, Some(1e9)), Some(2_000_000));
+        assert_eq!(bytes("workload: udp-rr", Some(1e9)), None);
+        assert_eq!(
+            bytes("workload: ping, interval: 10ms", None),
+            Some(200 * 112)
+        );
+        assert_eq!(
+            bytes("workload: ping, limit-messages: 5", None),
+            Some(5 * 112)
+        );
     }
 }

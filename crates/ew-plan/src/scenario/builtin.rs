@@ -20,7 +20,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 11] = files![
+const FILES: [(&str, &str); 14] = files![
     "qualify",
     "pair",
     "permutation",
@@ -32,6 +32,9 @@ const FILES: [(&str, &str); 11] = files![
     "outcast",
     "bisection",
     "rtt",
+    "latency",
+    "udp",
+    "connections",
 ];
 
 /// The YAML text of a built-in, comments included. `None` when there is none of that name.

@@ -16,6 +16,8 @@ mod overrides;
 mod pattern;
 mod read;
 mod tree;
+mod values;
+mod workload;
 
 pub use builtin::{Builtin, DEFAULT_BUILTIN, builtin, builtins};
 pub use error::{Choices, Place, ScenarioError};
@@ -34,8 +36,8 @@ pub struct ScenarioFile {
 
 /// Reads a scenario from YAML text, applies `overrides` (`key=value` or `TEST.key=value`, in order) and checks it.
 ///
-/// `file_name` is only used in messages. A bare key applies to every test; `streams`, `message-size` and `tool` leave
-/// tcp-rr tests alone as long as there are tcp-stream tests, because they are about bulk data.
+/// `file_name` is only used in messages. A bare key applies to every test whose workload has it; `streams`, `message-size`,
+/// `tool` and a bulk `workload` leave tests of requests alone as long as there are bulk tests, because they are about bulk data.
 ///
 /// # Errors
 /// [`ScenarioError`] with the place, what was expected and the nearest known word.

@@ -3,13 +3,15 @@
 
 use super::error::{Place, ScenarioError, did_you_mean, nearest};
 use super::pattern::{self, OPTIONS};
-use super::read::{EXPECT_KEYS, SETTING_KEYS, test_name, workload_word};
+use super::read::{EXPECT_KEYS, setting_keys, test_name};
 use super::tree::{Content, Node};
+use super::workload::{kind_before_checks, kind_by_name, takes};
+use ew_model::workload::WorkloadKind;
 
 /// Keys of the scenario itself that can be set.
 const ROOT_KEYS: [&str; 4] = ["name", "description", "time-budget", "racks"];
 
-/// Settings about bulk data: a bare one leaves tcp-rr tests alone when there are others.
+/// Settings about bulk data: a bare one leaves tests of requests alone when there are others.
 const BULK_KEYS: [&str; 3] = ["streams", "message-size", "tool"];
 
 /// Applies all overrides in order.
@@ -47,33 +49,48 @@ fn apply_one(root: &mut Node, text: &str) -> Result<(), ScenarioError> {
 }
 
 fn set_in_all(root: &mut Node, key: &str, value: &Node, text: &str) -> Result<(), ScenarioError> {
-    let is_setting = SETTING_KEYS.contains(&key);
-    if !is_setting && !is_option(key) {
-        return Err(unknown(text, key));
-    }
-    let rr: Vec<bool> = tests(root)
-        .iter()
-        .map(|test| workload_word(root, test) == "tcp-rr")
-        .collect();
-    let spare_rr = BULK_KEYS.contains(&key) && rr.iter().any(|is_rr| !is_rr);
-    let mut used = false;
-    for (test, is_rr) in tests_mut(root).iter_mut().zip(rr) {
-        if is_setting {
-            if !(spare_rr && is_rr) {
+    if setting_keys().contains(&key) {
+        let meant = meant_tests(root, key, value);
+        for (test, is_meant) in tests_mut(root).iter_mut().zip(meant) {
+            if is_meant {
                 test.set(key, value.clone());
             }
-            used = true;
-        } else {
-            used |= set_option(test, key, value);
         }
+        return Ok(());
+    }
+    if !is_option(key) {
+        return Err(unknown(text, key));
+    }
+    let mut used = false;
+    for test in tests_mut(root) {
+        used |= set_option(test, key, value);
     }
     if used {
-        Ok(())
+        return Ok(());
+    }
+    let message = format!("no test here has the option `{key}`");
+    Err(problem(text, &message))
+}
+
+/// Which tests a bare setting is meant for: those whose workload has it, bulk ones when it is about bulk data. When that
+/// leaves none it is for all, and the reader says what is wrong with it.
+fn meant_tests(root: &Node, key: &str, value: &Node) -> Vec<bool> {
+    let kinds = tests(root)
+        .iter()
+        .map(|test| kind_before_checks(root, test));
+    let kinds: Vec<WorkloadKind> = kinds.collect();
+    let is_bulk_workload = || {
+        let kind = value.text().and_then(kind_by_name);
+        key == "workload" && kind.is_some_and(WorkloadKind::is_bulk)
+    };
+    let is_about_bulk = BULK_KEYS.contains(&key) || is_bulk_workload();
+    let spare_requests = is_about_bulk && kinds.iter().any(|kind| kind.is_bulk());
+    let is_meant = |kind: &WorkloadKind| takes(*kind, key) && (kind.is_bulk() || !spare_requests);
+    let meant: Vec<bool> = kinds.iter().map(is_meant).collect();
+    if meant.contains(&true) {
+        meant
     } else {
-        Err(problem(
-            text,
-            &format!("no test here has the option `{key}`"),
-        ))
+        vec![true; meant.len()]
     }
 }
 
@@ -84,7 +101,7 @@ fn set_in_one(
     value: Node,
     text: &str,
 ) -> Result<(), ScenarioError> {
-    let is_setting = SETTING_KEYS.contains(&key);
+    let is_setting = setting_keys().contains(&key);
     if !is_setting && !is_option(key) && key != "pattern" {
         return Err(unknown(text, key));
     }
@@ -174,7 +191,7 @@ fn is_option(key: &str) -> bool {
 fn unknown(text: &str, key: &str) -> ScenarioError {
     let inside = "--set";
     let expects: Vec<String> = EXPECT_KEYS.iter().map(|k| format!("expect.{k}")).collect();
-    let mut known: Vec<&str> = SETTING_KEYS.to_vec();
+    let mut known: Vec<&str> = setting_keys();
     known.extend(ROOT_KEYS);
     known.extend(expects.iter().map(String::as_str));
     for (option, _, _) in OPTIONS {

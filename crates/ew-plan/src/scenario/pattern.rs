@@ -1,8 +1,8 @@
 //! `pattern: mesh` or `pattern: {mesh: {mode: loaded}}`: a bare word with defaults, or one word with options.
 
 use super::error::ScenarioError;
-use super::read::{choice, count, only_known};
 use super::tree::Node;
+use super::values::{choice, count, only_known};
 use ew_model::scenario::{MeshMode, Pattern, Pick, RackScope, Senders};
 
 const WORDS: [&str; 7] = [

@@ -1,12 +1,13 @@
 //! The tree understood: every key known, every value in bounds.
 
 use super::ScenarioFile;
-use super::error::{Place, ScenarioError};
+use super::error::ScenarioError;
 use super::pattern;
 use super::tree::{Content, Node};
+use super::values::{choice, count, duration, only_known, quantity, required, text, text_or_empty};
+use super::workload;
 use ew_model::scenario::{Direction, Expect, Scenario, Test};
-use ew_model::units::{self, UnitError, format_bytes, format_duration_ns};
-use ew_model::workload::{Tool, Workload, WorkloadKind};
+use ew_model::units;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
@@ -24,16 +25,12 @@ pub(super) const ROOT_KEYS: [&str; 7] = [
 /// Keys below `expect`.
 pub(super) const EXPECT_KEYS: [&str; 3] = ["oversubscription", "nic", "rtt"];
 
-/// Keys that a test and `defaults` share.
-pub(super) const SETTING_KEYS: [&str; 10] = [
+/// Keys that a test and `defaults` share, without those of the workload.
+const COURSE_KEYS: [&str; 6] = [
     "duration",
     "warm-up",
     "gap",
     "samples",
-    "streams",
-    "message-size",
-    "workload",
-    "tool",
     "direction",
     "optional",
 ];
@@ -41,18 +38,12 @@ pub(super) const SETTING_KEYS: [&str; 10] = [
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 const HOUR: u64 = 3600 * SECOND;
-const MIB: u64 = 1 << 20;
 
 const DEFAULT_DURATION_NS: u64 = 2 * SECOND;
 const DEFAULT_WARM_UP_NS: u64 = 300 * MS;
 const DEFAULT_GAP_NS: u64 = 200 * MS;
 /// Six samples are the least that give a 95 % interval of a median.
 const DEFAULT_SAMPLES: u32 = 6;
-const DEFAULT_STREAM_BYTES: u64 = 128 * 1024;
-const DEFAULT_RR_BYTES: u64 = 64;
-/// iperf3 refuses more parallel streams (MAX_STREAMS) and longer writes over TCP (MAX_BLOCKSIZE) than these.
-const IPERF3_MAX_STREAMS: u32 = 128;
-const IPERF3_MAX_BYTES: u64 = MIB;
 const MAX_TESTS: usize = 100;
 
 /// Reads the whole file.
@@ -71,12 +62,9 @@ pub(super) fn scenario_file(root: &Node) -> Result<ScenarioFile, ScenarioError> 
     })
 }
 
-/// The word a test's workload has, before anything is checked: overrides need it.
-pub(super) fn workload_word<'a>(root: &'a Node, test: &'a Node) -> &'a str {
-    let own = test.get("workload");
-    own.or_else(|| root.get("defaults")?.get("workload"))
-        .and_then(Node::text)
-        .unwrap_or("tcp-stream")
+/// Keys that a test and `defaults` share.
+pub(super) fn setting_keys() -> Vec<&'static str> {
+    COURSE_KEYS.into_iter().chain(workload::keys()).collect()
 }
 
 /// The name a test goes by: its own, or its pattern's word.
@@ -163,13 +151,14 @@ fn tests(root: &Node) -> Result<Vec<Test>, ScenarioError> {
     if items.is_empty() || items.len() > MAX_TESTS {
         return bad(format!("the list has {} tests", items.len()));
     }
-    if let Some(defaults) = root.get("defaults") {
-        only_known(defaults, "`defaults`", &SETTING_KEYS)?;
+    let defaults = root.get("defaults");
+    if let Some(defaults) = defaults {
+        only_known(defaults, "`defaults`", &setting_keys())?;
     }
     let mut names = BTreeSet::new();
     let mut tests = Vec::with_capacity(items.len());
     for item in items {
-        let test = test(item, root.get("defaults"))?;
+        let test = test(item, defaults)?;
         if !names.insert(test.name.clone()) {
             return Err(ScenarioError::value(
                 item.place.clone(),
@@ -180,13 +169,16 @@ fn tests(root: &Node) -> Result<Vec<Test>, ScenarioError> {
         }
         tests.push(test);
     }
+    if let Some(defaults) = defaults {
+        workload::check_defaults(defaults, &tests)?;
+    }
     Ok(tests)
 }
 
 fn test(node: &Node, defaults: Option<&Node>) -> Result<Test, ScenarioError> {
     let known: Vec<&str> = ["name", "pattern"]
         .into_iter()
-        .chain(SETTING_KEYS)
+        .chain(setting_keys())
         .collect();
     only_known(node, "a test", &known)?;
     let pattern_node = required(node, "the test", "pattern", "`pattern: mesh`")?;
@@ -198,7 +190,7 @@ fn test(node: &Node, defaults: Option<&Node>) -> Result<Test, ScenarioError> {
     Ok(Test {
         name: own_name(node)?.unwrap_or_else(|| pattern.name().into()),
         pattern,
-        workload: settings.workload()?,
+        workload: workload::read(&settings)?,
         direction: settings.direction()?,
         duration_ns: settings
             .duration("duration", 10 * MS..=24 * HOUR)?
@@ -233,13 +225,13 @@ fn own_name(node: &Node) -> Result<Option<String>, ScenarioError> {
 }
 
 /// A test's own keys, with `defaults` behind them.
-struct Settings<'a> {
-    test: &'a Node,
-    defaults: Option<&'a Node>,
+pub(super) struct Settings<'a> {
+    pub(super) test: &'a Node,
+    pub(super) defaults: Option<&'a Node>,
 }
 
 impl<'a> Settings<'a> {
-    fn find(&self, key: &str) -> Option<&'a Node> {
+    pub(super) fn find(&self, key: &str) -> Option<&'a Node> {
         self.test
             .get(key)
             .or_else(|| self.defaults.and_then(|d| d.get(key)))
@@ -273,212 +265,4 @@ impl<'a> Settings<'a> {
         const ALL: [Direction; 3] = [Direction::Forward, Direction::Reverse, Direction::Both];
         Ok(ALL[choice(node, "direction", &["forward", "reverse", "both"])?])
     }
-
-    fn workload(&self) -> Result<Workload, ScenarioError> {
-        let kind = match self.find("workload") {
-            None => WorkloadKind::TcpStream,
-            Some(node) => [WorkloadKind::TcpStream, WorkloadKind::TcpRr]
-                [choice(node, "workload", &["tcp-stream", "tcp-rr"])?],
-        };
-        let tool = match self.find("tool") {
-            None => Tool::Engine,
-            Some(node) => {
-                [Tool::Engine, Tool::Iperf3][choice(node, "tool", &["engine", "iperf3"])?]
-            }
-        };
-        let workload = Workload {
-            streams: self.count("streams", 1..=1024)?.unwrap_or(1),
-            message_bytes: self.message_bytes(kind)?,
-            tool,
-            ..Workload::of(kind)
-        };
-        self.check_tool(&workload)?;
-        Ok(workload)
-    }
-
-    /// A default meant for bulk data is not one for requests: tcp-rr takes the test's own size, or 64 bytes.
-    fn message_bytes(&self, kind: WorkloadKind) -> Result<u64, ScenarioError> {
-        let default_is_for_rr = self
-            .defaults
-            .and_then(|d| d.get("workload"))
-            .and_then(Node::text)
-            == Some("tcp-rr");
-        let node = match kind {
-            _ if kind.is_bulk() || default_is_for_rr => self.find("message-size"),
-            _ => self.test.get("message-size"),
-        };
-        let (default, most) = match kind {
-            WorkloadKind::TcpStream => (DEFAULT_STREAM_BYTES, 64 * MIB),
-            _ => (DEFAULT_RR_BYTES, MIB),
-        };
-        let Some(bytes) = quantity(node, "message-size", units::parse_bytes)? else {
-            return Ok(default);
-        };
-        match node {
-            Some(node) if bytes > most => Err(ScenarioError::value(
-                node.place.clone(),
-                "message-size",
-                format!("{} is too much for {}", format_bytes(bytes), kind.name()),
-                format!("1 B to {}", format_bytes(most)),
-            )),
-            _ => Ok(bytes),
-        }
-    }
-
-    fn check_tool(&self, workload: &Workload) -> Result<(), ScenarioError> {
-        if workload.tool == Tool::Engine {
-            return Ok(());
-        }
-        let place = |key| {
-            self.find(key)
-                .map_or(self.test.place.clone(), |n| n.place.clone())
-        };
-        if workload.kind == WorkloadKind::TcpRr {
-            return Err(ScenarioError::value(
-                place("tool"),
-                "tool",
-                "iperf3 has no request/response test",
-                "`tool: engine` for `workload: tcp-rr`",
-            ));
-        }
-        if workload.streams > IPERF3_MAX_STREAMS {
-            return Err(ScenarioError::value(
-                place("streams"),
-                "streams",
-                format!("iperf3 does not run {} streams", workload.streams),
-                format!("1 to {IPERF3_MAX_STREAMS} with `tool: iperf3`"),
-            ));
-        }
-        if workload.message_bytes > IPERF3_MAX_BYTES {
-            return Err(ScenarioError::value(
-                place("message-size"),
-                "message-size",
-                format!(
-                    "iperf3 does not write {} at once",
-                    format_bytes(workload.message_bytes)
-                ),
-                format!(
-                    "at most {} with `tool: iperf3`",
-                    format_bytes(IPERF3_MAX_BYTES)
-                ),
-            ));
-        }
-        Ok(())
-    }
-}
-
-/// Refuses anything but a mapping of the known keys.
-pub(super) fn only_known(node: &Node, inside: &str, known: &[&str]) -> Result<(), ScenarioError> {
-    let Some(entries) = node.entries() else {
-        return Err(ScenarioError::value(
-            node.place.clone(),
-            inside,
-            format!("{} is not a mapping", node.kind()),
-            format!("`key: value` lines; known keys: {}", known.join(", ")),
-        ));
-    };
-    match entries.iter().find(|e| !known.contains(&e.key.as_str())) {
-        None => Ok(()),
-        Some(entry) => Err(ScenarioError::unknown_key(
-            entry.key_place.clone(),
-            &entry.key,
-            inside,
-            known,
-        )),
-    }
-}
-
-/// The index of a word in its choices.
-pub(super) fn choice(node: &Node, what: &str, known: &[&str]) -> Result<usize, ScenarioError> {
-    let word = text(node, what)?;
-    known
-        .iter()
-        .position(|k| *k == word)
-        .ok_or_else(|| ScenarioError::unknown_word(node.place.clone(), word, what, known))
-}
-
-/// A whole number in bounds.
-pub(super) fn count(
-    node: &Node,
-    key: &str,
-    bounds: RangeInclusive<u32>,
-) -> Result<u32, ScenarioError> {
-    let word = text(node, key)?;
-    match word.parse::<u32>() {
-        Ok(value) if bounds.contains(&value) => Ok(value),
-        _ => Err(ScenarioError::value(
-            node.place.clone(),
-            key,
-            format!("`{word}` does not fit"),
-            format!("a whole number from {} to {}", bounds.start(), bounds.end()),
-        )),
-    }
-}
-
-/// A scalar's text.
-pub(super) fn text<'a>(node: &'a Node, key: &str) -> Result<&'a str, ScenarioError> {
-    node.text().ok_or_else(|| {
-        let problem = format!("{} is not a single value", node.kind());
-        ScenarioError::value(node.place.clone(), key, problem, "one word or number")
-    })
-}
-
-fn text_or_empty(root: &Node, key: &str) -> Result<String, ScenarioError> {
-    match root.get(key) {
-        None => Ok(String::new()),
-        Some(node) if matches!(node.content, Content::Nothing) => Ok(String::new()),
-        Some(node) => Ok(text(node, key)?.trim().into()),
-    }
-}
-
-fn required<'a>(
-    node: &'a Node,
-    inside: &str,
-    key: &str,
-    example: &str,
-) -> Result<&'a Node, ScenarioError> {
-    node.get(key).ok_or_else(|| ScenarioError::Missing {
-        place: node.place.clone(),
-        inside: inside.into(),
-        key: key.into(),
-        example: example.into(),
-    })
-}
-
-fn duration(
-    node: Option<&Node>,
-    key: &str,
-    bounds: RangeInclusive<u64>,
-) -> Result<Option<u64>, ScenarioError> {
-    let ns = quantity(node, key, units::parse_duration_ns)?;
-    match (ns, node) {
-        (Some(ns), Some(node)) if !bounds.contains(&ns) => Err(ScenarioError::value(
-            node.place.clone(),
-            key,
-            format!("{} does not fit", format_duration_ns(ns)),
-            format!(
-                "{} to {}",
-                format_duration_ns(*bounds.start()),
-                format_duration_ns(*bounds.end())
-            ),
-        )),
-        _ => Ok(ns),
-    }
-}
-
-fn quantity<T>(
-    node: Option<&Node>,
-    key: &str,
-    parse: impl Fn(&str) -> Result<T, UnitError>,
-) -> Result<Option<T>, ScenarioError> {
-    let Some(node) = node else { return Ok(None) };
-    let word = text(node, key)?;
-    parse(word)
-        .map(Some)
-        .map_err(|error| unit_error(node.place.clone(), key, &error))
-}
-
-fn unit_error(place: Place, key: &str, error: &UnitError) -> ScenarioError {
-    let problem = format!("`{}` is not a {}", error.input, error.what);
-    ScenarioError::value(place, key, problem, format!("one like {}", error.example))
 }

@@ -114,6 +114,33 @@ fn overrides_apply_to_all_or_one() {
 }
 
 #[test]
+fn overrides_reach_those_who_have_the_setting() {
+    let s = with(&[
+        "workload=udp-stream",
+        "segmentation=off",
+        "dscp=ef",
+        "outstanding=4",
+    ])
+    .unwrap();
+    let kinds: Vec<WorkloadKind> = s.tests.iter().map(|t| t.workload.kind).collect();
+    assert_eq!(kinds[..4], [WorkloadKind::UdpStream; 4]);
+    assert_eq!(kinds[4], WorkloadKind::TcpRr, "requests are spared");
+    assert!(!s.tests[0].workload.segmentation);
+    assert_eq!(s.tests[0].workload.message_bytes, 1448);
+    assert!(s.tests.iter().all(|t| t.workload.socket.dscp == Some(46)));
+    assert_eq!(s.tests[4].workload.outstanding, 4);
+    let s = with(&["workload=ping"]).unwrap();
+    assert!(
+        s.tests
+            .iter()
+            .all(|t| t.workload.kind == WorkloadKind::Ping)
+    );
+    let nobody = with(&["interval=1s"]).unwrap_err().to_string();
+    let expected = "--set interval=1s: interval: tcp-stream has no such setting";
+    assert!(nobody.starts_with(expected), "{nobody}");
+}
+
+#[test]
 fn a_stated_number_of_senders_lifts_the_bound() {
     let incast = |overrides: &[&str]| {
         let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
@@ -183,7 +210,7 @@ fn errors_point_at_the_spot() {
     let list = message("- a\n");
     assert!(list.contains("a list is not a mapping"), "{list}");
     let rr = message("name: a\ntests: [{pattern: mesh, workload: tcp-rr, tool: iperf3}]\n");
-    assert!(rr.contains("no request/response"), "{rr}");
+    assert!(rr.contains("iperf3 has no tcp-rr"), "{rr}");
     let empty = message("");
     assert!(empty.contains("my.yaml"), "{empty}");
 }
