@@ -73,7 +73,7 @@ fn spec(order: &StageOrder, round: &RoundOrder, stage_start_ns: u64) -> RoundSpe
     RoundSpec {
         stage: order.stage,
         round: round.round,
-        workload: order.workload.clone(),
+        workload: (*order.workload).clone(),
         connect_at_ns: start_ns.saturating_sub(order.gap_ns - drain_ns(order.gap_ns)),
         start_ns,
         window_start_ns: start_ns + order.warm_up_ns,

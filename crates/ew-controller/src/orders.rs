@@ -69,7 +69,7 @@ impl Batch<'_> {
     ) {
         let order = orders.entry(host).or_insert_with(|| StageOrder {
             stage: self.index,
-            workload: self.stage.workload.clone(),
+            workload: Box::new(self.stage.workload.clone()),
             warm_up_ns: self.stage.warm_up_ns,
             duration_ns: self.stage.duration_ns,
             gap_ns: self.stage.gap_ns,

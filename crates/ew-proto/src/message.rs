@@ -71,7 +71,7 @@ pub struct StageOrder {
     /// Which.
     pub stage: StageIndex,
     /// What flows carry, and by which tool.
-    pub workload: Workload,
+    pub workload: Box<Workload>,
     /// From the common start to the window.
     pub warm_up_ns: u64,
     /// Window length.

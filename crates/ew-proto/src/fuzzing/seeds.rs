@@ -43,7 +43,7 @@ pub fn welcome() -> Welcome {
 pub fn stage_order(stage: u32, rounds: u32, flows: u32) -> StageOrder {
     StageOrder {
         stage: StageIndex(stage),
-        workload: Workload::of(WorkloadKind::TcpStream),
+        workload: Box::new(Workload::of(WorkloadKind::TcpStream)),
         warm_up_ns: 1_000_000,
         duration_ns: 2_000_000,
         gap_ns: 3_000_000,
