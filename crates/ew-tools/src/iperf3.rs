@@ -1,26 +1,19 @@
 //! The stock iperf3, 3.9 and later (<https://software.es.net/iperf/>).
 
+mod output;
+
 use crate::process::{End, Finished};
 use crate::tool::{BothEnds, ExternalTool};
-use ew_model::record::{EndRecord, Interval, StreamRecord, TcpInfo};
-use ew_model::workload::{Workload, WorkloadKind};
+use ew_model::workload::{Limit, Pace, SendMode, SocketSettings, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
 use ew_proto::round::RoundSpec;
-use serde::Deserialize;
+use output::Output;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
-/// iperf3's own bounds: MAX_STREAMS, MAX_TCP_BLOCKSIZE.
-const MAX_STREAMS: u32 = 128;
-const MAX_MESSAGE_BYTES: u64 = 1024 * 1024;
 const CONNECT_TIMEOUT_MS: &str = "2000";
 const SECOND_NS: u64 = 1_000_000_000;
-/// Headers of IP and TCP without options, and the length of TCP's timestamps option with padding (RFC 7323).
-const IPV4_TCP_HEADERS_BYTES: u32 = 40;
-const IPV6_TCP_HEADERS_BYTES: u32 = 60;
-const TIMESTAMPS_BYTES: u32 = 12;
-
 pub(crate) struct Iperf3;
 
 impl ExternalTool for Iperf3 {
@@ -30,25 +23,6 @@ impl ExternalTool for Iperf3 {
 
     fn install_hint(&self) -> &'static str {
         "apt install iperf3 (Debian, Ubuntu) or dnf install iperf3 (Fedora, RHEL)"
-    }
-
-    fn refusal(&self, workload: &Workload) -> Option<String> {
-        if workload.kind != WorkloadKind::TcpStream {
-            let kind = workload.kind.name();
-            return Some(format!(
-                "iperf3 cannot carry {kind}: leave out --tool for this test"
-            ));
-        }
-        if !(1..=MAX_STREAMS).contains(&workload.streams) {
-            let streams = workload.streams;
-            return Some(format!(
-                "iperf3 has 1 to {MAX_STREAMS} streams per flow, not {streams}"
-            ));
-        }
-        (!(1..=MAX_MESSAGE_BYTES).contains(&workload.message_bytes)).then(|| {
-            let bytes = workload.message_bytes;
-            format!("iperf3's messages are 1 to {MAX_MESSAGE_BYTES} bytes long, not {bytes}")
-        })
     }
 
     fn server(&self, program: &Path, address: IpAddr, port: u16) -> Command {
@@ -70,10 +44,9 @@ impl ExternalTool for Iperf3 {
         command.args(["-c", &order.peer.ip().to_string()]);
         command.args(["-p", &order.peer.port().to_string()]);
         command.args(["-B", &address.to_string()]);
-        command.args(["-t", &window_seconds(spec).to_string()]);
-        command.args(["-O", &warm_up_seconds(spec).to_string()]);
-        command.args(["-P", &spec.workload.streams.to_string()]);
-        command.args(["-l", &spec.workload.message_bytes.to_string()]);
+        command.args(length_arguments(spec));
+        command.args(traffic_arguments(&spec.workload));
+        command.args(socket_arguments(&spec.workload));
         if order.role == Role::Receive {
             command.arg("-R");
         }
@@ -114,6 +87,79 @@ impl ExternalTool for Iperf3 {
     }
 }
 
+/// It ends by time or by an amount. Its amounts are those of all streams, and without warm-up: what it omits could be all.
+fn length_arguments(spec: &RoundSpec) -> Vec<String> {
+    let streams = u64::from(spec.workload.streams);
+    let of_all = |amount: u64| amount.saturating_mul(streams).to_string();
+    match spec.workload.limit {
+        Some(Limit::Bytes(bytes)) => vec!["-n".into(), of_all(bytes)],
+        Some(Limit::Messages(messages)) => vec!["-k".into(), of_all(messages)],
+        None => vec![
+            "-t".into(),
+            window_seconds(spec).to_string(),
+            "-O".into(),
+            warm_up_seconds(spec).to_string(),
+        ],
+    }
+}
+
+fn traffic_arguments(workload: &Workload) -> Vec<String> {
+    let mut arguments = vec![
+        "-P".into(),
+        workload.streams.to_string(),
+        "-l".into(),
+        workload.message_bytes.to_string(),
+    ];
+    let rate = stream_bits_per_sec(&workload.pace, workload.streams);
+    if workload.kind == WorkloadKind::UdpStream {
+        arguments.push("-u".into());
+    }
+    if workload.kind == WorkloadKind::UdpStream || rate.is_some() {
+        // 0 is as fast as it goes; left to itself iperf3 sends UDP at 1 Mb/s.
+        let rate = rate.map_or(0, |rate| rate.round() as u64);
+        arguments.extend(["-b".into(), rate.to_string()]);
+    }
+    if workload.send_mode == SendMode::Sendfile {
+        arguments.push("-Z".into());
+    }
+    arguments
+}
+
+/// It has rates per stream only.
+fn stream_bits_per_sec(pace: &Pace, streams: u32) -> Option<f64> {
+    let share = pace.flow_bits_per_sec.map(|rate| rate / f64::from(streams));
+    let rates = [pace.stream_bits_per_sec, share].into_iter().flatten();
+    rates.min_by(f64::total_cmp)
+}
+
+fn socket_arguments(workload: &Workload) -> Vec<String> {
+    let SocketSettings {
+        nodelay,
+        send_buffer_bytes,
+        congestion,
+        mss_bytes,
+        dscp,
+        ..
+    } = &workload.socket;
+    let options = [
+        ("-w", send_buffer_bytes.map(|bytes| bytes.to_string())),
+        ("-C", congestion.clone()),
+        ("-M", mss_bytes.map(|bytes| bytes.to_string())),
+        // The code point is the upper six bits of the traffic class (RFC 2474, section 3).
+        ("-S", dscp.map(|dscp| (u32::from(dscp) << 2).to_string())),
+    ];
+    let given = options
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let mut arguments: Vec<String> = given
+        .flat_map(|(name, value)| [name.into(), value])
+        .collect();
+    if *nodelay && workload.kind == WorkloadKind::TcpStream {
+        arguments.push("-N".into());
+    }
+    arguments
+}
+
 /// Whole seconds are all it takes.
 fn window_seconds(spec: &RoundSpec) -> u64 {
     spec.window_ns.div_ceil(SECOND_NS).max(1)
@@ -132,184 +178,6 @@ fn last_line(text: &str) -> &str {
         .unwrap_or("")
 }
 
-/// What is used of `iperf3 -J`.
-#[derive(Deserialize)]
-struct Output {
-    #[serde(default)]
-    start: Start,
-    #[serde(default)]
-    intervals: Vec<IntervalBlock>,
-    #[serde(default)]
-    end: EndBlock,
-    error: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-struct Start {
-    #[serde(default)]
-    connected: Vec<Connected>,
-    tcp_mss_default: Option<u32>,
-}
-
-#[derive(Deserialize)]
-struct Connected {
-    socket: i64,
-    local_port: u16,
-    remote_port: u16,
-}
-
-#[derive(Deserialize)]
-struct IntervalBlock {
-    #[serde(default)]
-    streams: Vec<StreamInterval>,
-    sum: Option<Sum>,
-}
-
-#[derive(Deserialize)]
-struct StreamInterval {
-    socket: i64,
-    snd_cwnd: Option<u32>,
-    rtt: Option<u32>,
-    rttvar: Option<u32>,
-    pmtu: Option<u32>,
-}
-
-#[derive(Deserialize)]
-struct Sum {
-    start: f64,
-    end: f64,
-    bytes: u64,
-    #[serde(default)]
-    omitted: bool,
-}
-
-#[derive(Default, Deserialize)]
-struct EndBlock {
-    #[serde(default)]
-    streams: Vec<StreamEnds>,
-    sum_sent: Option<Sum>,
-    sum_received: Option<Sum>,
-}
-
-#[derive(Deserialize)]
-struct StreamEnds {
-    sender: StreamEnd,
-    receiver: StreamEnd,
-}
-
-#[derive(Deserialize)]
-struct StreamEnd {
-    socket: i64,
-    bytes: u64,
-    retransmits: Option<i64>,
-    min_rtt: Option<u32>,
-    mean_rtt: Option<u32>,
-}
-
-impl Output {
-    /// The client's own end has the intervals; the other end's figures came over iperf3's control connection.
-    fn into_ends(self, order: &FlowOrder) -> Result<BothEnds, String> {
-        let sent = self.end.sum_sent.as_ref();
-        let received = self.end.sum_received.as_ref();
-        let (Some(sent), Some(received)) = (sent, received) else {
-            return Err("iperf3: the result has no totals".to_owned());
-        };
-        if received.bytes == 0 {
-            return Err(format!(
-                "iperf3: no data moved between this host and {}",
-                order.peer
-            ));
-        }
-        let intervals = self.intervals();
-        let (sender_intervals, receiver_intervals) = match order.role {
-            Role::Send => (intervals, Vec::new()),
-            Role::Receive => (Vec::new(), intervals),
-        };
-        let sends = order.role == Role::Send;
-        let ends = self.end.streams.iter();
-        let sender_streams = ends.clone().map(|s| self.stream(&s.sender, sends, order));
-        let receiver_streams = ends.map(|s| StreamRecord {
-            tcp_info: None,
-            retransmits: None,
-            ..self.stream(&s.receiver, !sends, order)
-        });
-        Ok(BothEnds {
-            sender: end_record(sent, sender_streams.collect(), sender_intervals),
-            receiver: end_record(received, receiver_streams.collect(), receiver_intervals),
-        })
-    }
-
-    fn intervals(&self) -> Vec<Interval> {
-        let sums = self.intervals.iter().filter_map(|i| i.sum.as_ref());
-        sums.filter(|sum| !sum.omitted)
-            .map(|sum| Interval {
-                offset_ns: nanoseconds(sum.start),
-                length_ns: nanoseconds(sum.end - sum.start),
-                bytes: sum.bytes,
-            })
-            .collect()
-    }
-
-    /// One stream at the client's own end, or with the ports swapped at the other end.
-    fn stream(&self, end: &StreamEnd, own: bool, order: &FlowOrder) -> StreamRecord {
-        let connected = self.start.connected.iter();
-        let ports = connected.clone().find(|c| c.socket == end.socket);
-        let (local_port, peer_port) = ports.map_or((0, 0), |c| (c.local_port, c.remote_port));
-        StreamRecord {
-            bytes: end.bytes,
-            local_port: if own { local_port } else { peer_port },
-            peer_port: if own { peer_port } else { local_port },
-            tcp_info: if own {
-                self.tcp_info(end, order.peer.ip())
-            } else {
-                None
-            },
-            retransmits: end.retransmits.and_then(|r| u64::try_from(r).ok()),
-        }
-    }
-
-    /// As much of `TCP_INFO` as iperf3 tells of a sender: from the last interval and the end. The MSS is that of its control
-    /// connection, and is taken for both directions, as the two ends agree on it.
-    fn tcp_info(&self, end: &StreamEnd, peer: IpAddr) -> Option<TcpInfo> {
-        let last = self.intervals.last()?;
-        let last = last.streams.iter().find(|s| s.socket == end.socket)?;
-        let mss = self.start.tcp_mss_default.filter(|mss| *mss > 0)?;
-        let path_mtu_bytes = last.pmtu?;
-        let headers = match peer {
-            IpAddr::V4(_) => IPV4_TCP_HEADERS_BYTES,
-            IpAddr::V6(_) => IPV6_TCP_HEADERS_BYTES,
-        };
-        Some(TcpInfo {
-            total_retransmits: u32::try_from(end.retransmits?).ok()?,
-            rtt_us: end.mean_rtt.filter(|rtt| *rtt > 0).or(last.rtt)?,
-            rtt_variation_us: last.rttvar?,
-            min_rtt_us: end.min_rtt.filter(|rtt| *rtt > 0),
-            congestion_window_segments: last.snd_cwnd? / mss,
-            send_mss_bytes: mss,
-            receive_mss_bytes: mss,
-            path_mtu_bytes,
-            timestamps: path_mtu_bytes.checked_sub(headers + TIMESTAMPS_BYTES) == Some(mss),
-            ..TcpInfo::default()
-        })
-    }
-}
-
-fn end_record(sum: &Sum, streams: Vec<StreamRecord>, intervals: Vec<Interval>) -> EndRecord {
-    EndRecord {
-        bytes: sum.bytes,
-        // "seconds" of older versions is the sender's at both ends.
-        window_ns: nanoseconds(sum.end - sum.start),
-        start_skew_ns: 0,
-        streams,
-        intervals,
-        ..EndRecord::default()
-    }
-}
-
-fn nanoseconds(seconds: f64) -> u64 {
-    (seconds.max(0.0) * SECOND_NS as f64).round() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -319,52 +187,7 @@ mod tests {
     use std::process::ExitStatus;
 
     const FORWARD: &str = include_str!("../tests/data/iperf3-forward.json");
-    const REVERSE: &str = include_str!("../tests/data/iperf3-reverse.json");
-    const THREE_STREAMS: &str = include_str!("../tests/data/iperf3-three-streams.json");
     const REFUSED: &str = include_str!("../tests/data/iperf3-refused.json");
-
-    #[test]
-    fn a_forward_test_fills_both_ends() {
-        let ends = parse(Role::Send, FORWARD).unwrap();
-        assert_eq!(ends.sender.bytes, 12_451_840);
-        assert_eq!(ends.sender.window_ns, 1_999_114_000);
-        assert_eq!(ends.receiver.bytes, 12_451_840);
-        assert_eq!(ends.receiver.window_ns, 2_001_272_000);
-        // The omitted second is not among the intervals.
-        assert_eq!(ends.sender.intervals.len(), 2);
-        assert!(ends.receiver.intervals.is_empty());
-        let stream = &ends.sender.streams[0];
-        assert_eq!((stream.retransmits, stream.peer_port), (Some(0), 5391));
-        assert_eq!(stream.tcp_info.unwrap().rtt_us, 135);
-        assert_eq!(stream.tcp_info.unwrap().min_rtt_us, Some(84));
-        let other = &ends.receiver.streams[0];
-        assert_eq!(
-            (other.local_port, other.peer_port),
-            (5391, stream.local_port)
-        );
-        assert_eq!((other.retransmits, other.tcp_info), (None, None));
-    }
-
-    #[test]
-    fn a_reverse_test_has_the_receivers_intervals() {
-        let ends = parse(Role::Receive, REVERSE).unwrap();
-        assert_eq!(ends.receiver.window_ns, 2_000_022_000);
-        assert_eq!(ends.receiver.intervals.len(), 2);
-        assert!(ends.sender.intervals.is_empty());
-        // iperf3 prints zeroes for the rtt that the client cannot know.
-        assert_eq!(ends.sender.streams[0].tcp_info, None);
-        assert_eq!(ends.sender.streams[0].retransmits, Some(0));
-        assert_eq!(ends.sender.streams[0].local_port, 5391);
-    }
-
-    #[test]
-    fn streams_add_up() {
-        let ends = parse(Role::Send, THREE_STREAMS).unwrap();
-        for end in [&ends.sender, &ends.receiver] {
-            assert_eq!(end.streams.len(), 3);
-            assert_eq!(end.bytes, end.streams.iter().map(|s| s.bytes).sum::<u64>());
-        }
-    }
 
     #[test]
     fn errors_are_its_own_words() {
@@ -393,27 +216,46 @@ mod tests {
 
     #[test]
     fn the_client_is_called_as_the_flow_says() {
-        let address = IpAddr::from([198, 18, 0, 1]);
-        let command = Iperf3.client(Path::new("iperf3"), address, &spec(), &order(Role::Receive));
-        let arguments: Vec<_> = command.get_args().map(|a| a.to_string_lossy()).collect();
         assert_eq!(
-            arguments.join(" "),
+            called(|_| ()),
             "-J --connect-timeout 2000 -c 198.18.0.2 -p 5001 -B 198.18.0.1 -t 2 -O 1 -P 4 -l 131072 -R"
         );
     }
 
     #[test]
-    fn what_it_cannot_do_is_refused() {
-        let workload = spec().workload;
-        assert_eq!(Iperf3.refusal(&workload), None);
-        let changed = |change: fn(&mut Workload)| {
-            let mut other = workload.clone();
-            change(&mut other);
-            Iperf3.refusal(&other)
-        };
-        assert!(changed(|w| w.kind = WorkloadKind::TcpRr).is_some());
-        assert!(changed(|w| w.streams = 129).is_some());
-        assert!(changed(|w| w.message_bytes = 2 * MAX_MESSAGE_BYTES).is_some());
+    fn knobs_are_passed_on() {
+        let bulk = called(|w| {
+            w.limit = Some(Limit::Bytes(1000));
+            w.pace.flow_bits_per_sec = Some(2e9);
+            w.pace.stream_bits_per_sec = Some(1e9);
+            w.send_mode = SendMode::Sendfile;
+            w.socket = SocketSettings {
+                nodelay: true,
+                send_buffer_bytes: Some(4096),
+                receive_buffer_bytes: Some(4096),
+                congestion: Some("bbr".into()),
+                mss_bytes: Some(1400),
+                dscp: Some(46),
+                ..SocketSettings::default()
+            };
+        });
+        let expected = "-n 4000 -P 4 -l 131072 -b 500000000 -Z -w 4096 -C bbr -M 1400 -S 184 -N -R";
+        assert!(bulk.ends_with(expected), "{bulk}");
+        let udp = called(|w| {
+            w.kind = WorkloadKind::UdpStream;
+            w.message_bytes = 1448;
+            w.limit = Some(Limit::Messages(10));
+        });
+        assert!(udp.ends_with("-k 40 -P 4 -l 1448 -u -b 0 -R"), "{udp}");
+    }
+
+    fn called(change: fn(&mut Workload)) -> String {
+        let mut spec = spec();
+        change(&mut spec.workload);
+        let address = IpAddr::from([198, 18, 0, 1]);
+        let command = Iperf3.client(Path::new("iperf3"), address, &spec, &order(Role::Receive));
+        let arguments: Vec<_> = command.get_args().map(|a| a.to_string_lossy()).collect();
+        arguments.join(" ")
     }
 
     #[test]
@@ -464,6 +306,10 @@ mod tests {
                 streams: 4,
                 message_bytes: 128 * 1024,
                 tool: Tool::Iperf3,
+                socket: SocketSettings {
+                    nodelay: false,
+                    ..SocketSettings::default()
+                },
                 ..Workload::of(WorkloadKind::TcpStream)
             },
             connect_at_ns: 0,

@@ -83,8 +83,9 @@ pub fn run_round(
 impl ToolRound {
     fn run(&self) -> Vec<FlowReport> {
         let tool = self.tool;
-        if let Some(reason) = tool.refusal(&self.spec.workload) {
-            return self.all_failed(&reason);
+        if let Some(refusal) = self.spec.workload.refusal() {
+            let (key, problem, expected) = (refusal.key, refusal.problem, refusal.expected);
+            return self.all_failed(&format!("{key}: {problem}; expected {expected}"));
         }
         let Some(program) = find_program(tool.program()) else {
             return self.all_failed(&format!(
@@ -142,18 +143,26 @@ impl ToolRound {
         self.wait_until(self.spec.start_ns)?;
         let finished = self.finish(command, CLIENT_GRACE_NS)?;
         if finished.end == End::TimedOut {
-            return Err(format!(
-                "{}: no result from {} {} s after the planned end",
-                self.tool.program(),
-                order.peer,
-                CLIENT_GRACE_NS / 1_000_000_000
-            ));
+            return Err(self.no_result(order));
         }
         let mut ends = self.tool.parse(order, &finished)?;
         let skew_ns = finished.started_ns.wrapping_sub(self.spec.start_ns) as i64;
         ends.sender.start_skew_ns = skew_ns;
         ends.receiver.start_skew_ns = skew_ns;
         Ok(Some(ends))
+    }
+
+    fn no_result(&self, order: &FlowOrder) -> String {
+        let remedy = match self.spec.workload.limit {
+            Some(_) => "; if only the limit was not reached by then, raise `duration` or lower it",
+            None => "",
+        };
+        format!(
+            "{}: no result from {} {} s after the planned end{remedy}",
+            self.tool.program(),
+            order.peer,
+            CLIENT_GRACE_NS / 1_000_000_000
+        )
     }
 
     fn finish(&self, command: Command, grace_ns: u64) -> Result<Finished, String> {

@@ -3,7 +3,7 @@
 use crate::iperf3::Iperf3;
 use crate::process::Finished;
 use ew_model::record::EndRecord;
-use ew_model::workload::{Tool, Workload};
+use ew_model::workload::Tool;
 use ew_proto::message::FlowOrder;
 use ew_proto::round::RoundSpec;
 use std::net::IpAddr;
@@ -17,9 +17,6 @@ pub(crate) trait ExternalTool: Sync {
 
     /// What to type where it is missing.
     fn install_hint(&self) -> &'static str;
-
-    /// Why it cannot carry a workload.
-    fn refusal(&self, workload: &Workload) -> Option<String>;
 
     /// A server for one client.
     fn server(&self, program: &Path, address: IpAddr, port: u16) -> Command;

@@ -7,7 +7,7 @@
 )]
 
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
-use ew_model::workload::{Tool, Workload, WorkloadKind};
+use ew_model::workload::{Limit, SendMode, Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, FlowReport, Role};
 use ew_sys::clock::monotonic_ns;
 use ew_tools::{RoundSpec, discover, run_round};
@@ -47,6 +47,65 @@ fn a_flow_each_way() {
             (None, None, None)
         );
     }
+}
+
+#[test]
+fn knobs_and_datagrams() {
+    if !iperf3_is_there() {
+        return;
+    }
+    let ports = [free_port(), free_port()];
+    let servers = ports.map(|port| order(port, Role::Receive, false)).to_vec();
+    let clients = vec![
+        order(ports[0], Role::Send, true),
+        order(ports[1], Role::Receive, true),
+    ];
+    let udp = |flows| {
+        let mut spec = spec(flows);
+        spec.workload.kind = WorkloadKind::UdpStream;
+        spec.workload.message_bytes = 1000;
+        spec.workload.segmentation = false;
+        spec.workload.pace.flow_bits_per_sec = Some(16e6);
+        spec.workload.socket.dscp = Some(46);
+        spec
+    };
+    let _served = start(udp(servers), &Arc::default());
+    for report in wait(&start(udp(clients), &Arc::default())) {
+        assert_eq!(report.error, None);
+        let receiver = report.receiver.unwrap();
+        let counts = receiver.datagrams.unwrap();
+        assert!(counts.received > 0);
+        // Two streams of 1000 datagrams a second: no more was sent.
+        assert!(counts.received + counts.lost < 3000, "{counts:?}");
+        assert_eq!(report.sender.unwrap().datagrams, None);
+    }
+}
+
+#[test]
+fn a_limit_ends_a_test_before_its_time() {
+    if !iperf3_is_there() {
+        return;
+    }
+    let port = free_port();
+    let limited = |flows| {
+        let mut spec = spec(flows);
+        spec.window_ns = 20 * SECOND_NS;
+        spec.workload.limit = Some(Limit::Bytes(1 << 20));
+        spec.workload.send_mode = SendMode::Sendfile;
+        spec
+    };
+    let servers = vec![order(port, Role::Receive, false)];
+    let _served = start(limited(servers), &Arc::default());
+    let clients = vec![order(port, Role::Send, true)];
+    let report = wait(&start(limited(clients), &Arc::default())).remove(0);
+    assert_eq!(report.error, None);
+    let sender = report.sender.unwrap();
+    assert!(
+        (2 << 20..4 << 20).contains(&sender.bytes),
+        "{}",
+        sender.bytes
+    );
+    assert!(sender.window_ns < 20 * SECOND_NS);
 }
 
 #[test]
