@@ -36,5 +36,5 @@ test:
 	INSTA_UPDATE=no cargo test --workspace
 
 bench: release
-	scripts/setup.sh --optional
+	scripts/setup.sh --optional --bench
 	set -e; for script in bench/*.sh; do echo "== $$script"; EASTWEST="$(abspath $(BINARY))" bash "$$script"; done

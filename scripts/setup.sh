@@ -3,17 +3,22 @@
 #
 #   scripts/setup.sh             fails when something is missing and cannot be installed
 #   scripts/setup.sh --optional  says so and goes on: tests that need it skip themselves and say why
+#   scripts/setup.sh --bench     the load generators that `make bench` measures against, too; for netperf the archive's non-free
+#                                part (multiverse on Ubuntu) is added to the archive's existing entry
 set -euo pipefail
 
 optional=no
-case "${1:-}" in
-    "") ;;
-    --optional) optional=yes ;;
-    *)
-        echo "usage: scripts/setup.sh [--optional]" >&2
-        exit 2
-        ;;
-esac
+bench=no
+for word in "$@"; do
+    case "$word" in
+        --optional) optional=yes ;;
+        --bench) bench=yes ;;
+        *)
+            echo "usage: scripts/setup.sh [--optional] [--bench]" >&2
+            exit 2
+            ;;
+    esac
+done
 
 # A command, and the package that brings it.
 needs=(
@@ -30,6 +35,13 @@ needs=(
     tcsh:tcsh
     fish:fish
     cc:gcc
+)
+[ "$bench" = no ] || needs+=(
+    netperf:netperf
+    nuttcp:nuttcp
+    sockperf:sockperf
+    qperf:qperf
+    iperf:iperf
 )
 
 missing_packages() {
@@ -63,6 +75,17 @@ forbid_service_starts() {
     fi
 }
 
+# netperf's licence keeps it out of the archive's main part.
+offer_netperf() {
+    local part=non-free file
+    grep -q '^ID=ubuntu' /etc/os-release && part=multiverse
+    for file in /etc/apt/sources.list.d/{debian,ubuntu}.sources; do
+        [ ! -e "$file" ] || sed -i -E "/^Components:/{/ $part( |\$)/! s/\$/ $part/}" "$file"
+    done
+    [ ! -e /etc/apt/sources.list ] \
+        || sed -i -E "/^deb .*(debian|ubuntu).* main( |\$)/{/ $part( |\$)/! s/\$/ $part/}" /etc/apt/sources.list
+}
+
 mapfile -t packages < <(missing_packages)
 if [ "${#packages[@]}" -eq 0 ]; then
     echo "setup: everything is here"
@@ -78,6 +101,7 @@ command -v apt-get >/dev/null \
 echo "setup: installing ${packages[*]}"
 export DEBIAN_FRONTEND=noninteractive
 forbid_service_starts
+case " ${packages[*]} " in *" netperf "*) offer_netperf ;; esac
 apt-get update -q || echo "setup: package lists are not fresh; trying with those at hand" >&2
 "${install[@]}" || give_up "apt-get could not install ${packages[*]}; its reasons are above."
 mapfile -t packages < <(missing_packages)

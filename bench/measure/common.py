@@ -19,6 +19,8 @@ EFFICIENCY = 1448 / 1514
 # A run that takes longer than this hangs.
 RUN_LIMIT_S = 300
 
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
 # Findings that accuse a host or a pair of hosts; an uplink is not a host's fault.
 ACCUSING = {"slow-sender", "slow-receiver", "slow-host", "slow-pair", "link-speed"}
 
@@ -29,14 +31,21 @@ class CouldNotRun(Exception):
 
 def main(measure):
     """Runs `measure(work)`; ends with 1 when something could not run, never because a bar was missed."""
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    for number in STOP_SIGNALS:
+        signal.signal(number, stop)
     try:
         require()
         with Work() as work:
             measure(work)
     except CouldNotRun as reason:
         sys.exit(f"could not run: {reason}")
+
+
+def stop(number, _):
+    """Unwinds, so that everything made is removed, which a second signal must not stop."""
+    for other in STOP_SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def require():
@@ -121,12 +130,12 @@ class Lab:
         return run(self.work, scenario, "--fleet", "lab", "--lab", self.name, *args)
 
 
-def run(work, scenario, *args):
-    """`eastwest run`, with its result as JSON."""
+def run(work, scenario, *args, pair=None):
+    """`eastwest run`, with its result as JSON; started from a pair's control namespace when there is one."""
     runs = work.dir / "runs"
     command = ["run", str(scenario), *args, "--format", "json", "--quiet", "--runs-dir", str(runs)]
     begin = time.monotonic()
-    done = call(command, RUN_LIMIT_S)
+    done = call(command, RUN_LIMIT_S, pair)
     wall_s = time.monotonic() - begin
     try:
         result = json.loads(done.stdout)
@@ -137,10 +146,12 @@ def run(work, scenario, *args):
     return Finished(result, done.returncode, wall_s, runs / run_id)
 
 
-def call(args, limit_s):
+def call(args, limit_s, pair=None):
+    command = [binary(), *args] if pair is None else pair.command(pair.control, [binary(), *args])
+    environment = None if pair is None else pair.environment()
     try:
         return subprocess.run(
-            [binary(), *args], capture_output=True, text=True, timeout=limit_s, stdin=subprocess.DEVNULL
+            command, capture_output=True, text=True, timeout=limit_s, stdin=subprocess.DEVNULL, env=environment
         )
     except subprocess.TimeoutExpired:
         raise CouldNotRun(f"eastwest {' '.join(args)}: not within {limit_s} s") from None
@@ -160,6 +171,12 @@ class Finished:
             if stage["name"] == name:
                 return stage
         raise CouldNotRun(f"the run has no stage `{name}`")
+
+    def records(self):
+        """Every flow of every round as both ends saw it."""
+        lines = (self.dir / "events.jsonl").read_text().splitlines()
+        events = (json.loads(line)["event"] for line in lines)
+        return [r for event in events if event["type"] == "round-finished" for r in event["data"]["records"]]
 
     def rack_name(self, number):
         return self.json["run"]["inventory"]["racks"][number]["name"]

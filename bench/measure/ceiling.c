@@ -1,0 +1,164 @@
+// What this machine's kernel gives a program that does nothing but the system calls: no counters, no options, no events. Nothing can be
+// much faster between the same two hosts in the same way, so a tool's distance to it is what the tool itself costs.
+//
+//   ceiling serve PORT
+//   ceiling load MODE ADDRESS PORT SECONDS BYTES
+//
+// MODE: copy (send, recv), discard (send, recv with MSG_TRUNC), echo (ping-pong over TCP), udp-echo (the same over UDP),
+// connect (a connection for every ping-pong). Prints payload bits per second as the receiver counted, or transactions per second.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <err.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_BYTES = 1 << 20 };
+static char buffer[MAX_BYTES];
+
+struct request { char mode; uint32_t bytes; };
+struct count { uint64_t bytes, ns; };
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct sockaddr_in name(const char *address, int port) {
+    struct sockaddr_in it = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+    if (inet_pton(AF_INET, address, &it.sin_addr) != 1) errx(1, "%s: not an address", address);
+    return it;
+}
+
+static int open_socket(int type) {
+    int one = 1, fd = socket(AF_INET, type, 0);
+    if (fd < 0) err(1, "socket");
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (type == SOCK_STREAM) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return fd;
+}
+
+static int listen_at(int type, int port) {
+    int fd = open_socket(type);
+    struct sockaddr_in at = name("0.0.0.0", port);
+    if (bind(fd, (struct sockaddr *)&at, sizeof at)) err(1, "bind %d", port);
+    if (type == SOCK_STREAM && listen(fd, 1024)) err(1, "listen %d", port);
+    return fd;
+}
+
+static int connect_to(int type, const char *address, int port) {
+    int fd = open_socket(type);
+    struct sockaddr_in to = name(address, port);
+    if (connect(fd, (struct sockaddr *)&to, sizeof to)) err(1, "connect %s:%d", address, port);
+    return fd;
+}
+
+static int read_all(int fd, void *into, size_t bytes) { return recv(fd, into, bytes, MSG_WAITALL) == (ssize_t)bytes; }
+
+// One connection's receiving end.
+static void answer(int fd) {
+    struct request request;
+    if (!read_all(fd, &request, sizeof request) || request.bytes > MAX_BYTES) return;
+    if (request.mode == 'e') {
+        while (read_all(fd, buffer, request.bytes) && send(fd, buffer, request.bytes, MSG_NOSIGNAL) > 0) {}
+        return;
+    }
+    struct count count = { 0, 0 };
+    uint64_t begin = now_ns();
+    for (ssize_t n; (n = recv(fd, buffer, request.bytes, request.mode == 'd' ? MSG_TRUNC : 0)) > 0;) count.bytes += (uint64_t)n;
+    count.ns = now_ns() - begin;
+    send(fd, &count, sizeof count, MSG_NOSIGNAL);
+}
+
+static void serve_udp(int port) {
+    struct sockaddr_in from;
+    for (int fd = listen_at(SOCK_DGRAM, port);;) {
+        socklen_t length = sizeof from;
+        ssize_t n = recvfrom(fd, buffer, sizeof buffer, 0, (struct sockaddr *)&from, &length);
+        if (n >= 0) sendto(fd, buffer, (size_t)n, 0, (struct sockaddr *)&from, length);
+    }
+}
+
+// Connections of one ping-pong each, of as many bytes as come at once.
+static void serve_connects(int port) {
+    for (int listener = listen_at(SOCK_STREAM, port);;) {
+        int fd = accept(listener, NULL, NULL);
+        if (fd < 0) continue;
+        ssize_t n = recv(fd, buffer, sizeof buffer, 0);
+        if (n > 0) send(fd, buffer, (size_t)n, MSG_NOSIGNAL);
+        close(fd);
+    }
+}
+
+static void serve(int port) {
+    signal(SIGCHLD, SIG_IGN);
+    if (fork() == 0) serve_udp(port);
+    if (fork() == 0) serve_connects(port + 1);
+    for (int listener = listen_at(SOCK_STREAM, port);;) {
+        int fd = accept(listener, NULL, NULL);
+        if (fd < 0) continue;
+        if (fork() == 0) { answer(fd); exit(0); }
+        close(fd);
+    }
+}
+
+static double stream(int fd, size_t bytes, uint64_t end_ns) {
+    while (now_ns() < end_ns) if (send(fd, buffer, bytes, 0) < 0) err(1, "send");
+    shutdown(fd, SHUT_WR);
+    struct count count;
+    if (!read_all(fd, &count, sizeof count)) errx(1, "no count");
+    return (double)count.bytes * 8e9 / (double)count.ns;
+}
+
+static uint64_t ping_pongs(int fd, size_t bytes, uint64_t end_ns) {
+    uint64_t done = 0;
+    for (; now_ns() < end_ns; done++) {
+        if (send(fd, buffer, bytes, 0) < 0) err(1, "send");
+        if (!read_all(fd, buffer, bytes)) errx(1, "no answer");
+    }
+    return done;
+}
+
+static uint64_t connects(const char *address, int port, size_t bytes, uint64_t end_ns) {
+    uint64_t done = 0;
+    for (; now_ns() < end_ns; done++) {
+        int fd = connect_to(SOCK_STREAM, address, port);
+        if (send(fd, buffer, bytes, 0) < 0) err(1, "send");
+        if (!read_all(fd, buffer, bytes)) errx(1, "no answer");
+        close(fd);
+    }
+    return done;
+}
+
+static double load(const char *mode, const char *address, int port, double seconds, size_t bytes) {
+    uint64_t begin = now_ns(), end_ns = begin + (uint64_t)(seconds * 1e9);
+    struct request request = { mode[0], (uint32_t)bytes };
+    uint64_t done;
+    if (!strcmp(mode, "connect")) {
+        done = connects(address, port + 1, bytes, end_ns);
+    } else if (!strcmp(mode, "udp-echo")) {
+        done = ping_pongs(connect_to(SOCK_DGRAM, address, port), bytes, end_ns);
+    } else {
+        int fd = connect_to(SOCK_STREAM, address, port);
+        if (send(fd, &request, sizeof request, 0) < 0) err(1, "send");
+        if (mode[0] != 'e') return stream(fd, bytes, end_ns);
+        done = ping_pongs(fd, bytes, end_ns);
+    }
+    return (double)done * 1e9 / (double)(now_ns() - begin);
+}
+
+int main(int argc, char **argv) {
+    if (argc == 3 && !strcmp(argv[1], "serve")) serve(atoi(argv[2]));
+    if (argc != 7 || strcmp(argv[1], "load")) errx(2, "usage: ceiling serve PORT | ceiling load MODE ADDRESS PORT SECONDS BYTES");
+    size_t bytes = (size_t)atol(argv[6]);
+    if (bytes == 0 || bytes > MAX_BYTES) errx(2, "%s: bytes are 1 to %d", argv[6], MAX_BYTES);
+    printf("%.1f\n", load(argv[2], argv[3], atoi(argv[4]), atof(argv[5]), bytes));
+}
