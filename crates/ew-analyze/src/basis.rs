@@ -91,7 +91,7 @@ fn typical_goodput(observations: &Observations<'_>) -> Option<f64> {
     let inventory = observations.inventory();
     let mut inside: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
     let mut anywhere: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
-    for round in observations.bulk().flat_map(|stage| &stage.rounds) {
+    for round in observations.judged().flat_map(|stage| &stage.rounds) {
         for ((row, rate), solo) in round.rates().zip(&round.solo) {
             if !solo {
                 continue;
@@ -116,7 +116,7 @@ fn typical_goodput(observations: &Observations<'_>) -> Option<f64> {
 /// in an incast only the receivers are full.
 fn busiest_host(observations: &Observations<'_>) -> Option<f64> {
     let mut sums: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
-    for round in observations.bulk().flat_map(|stage| &stage.rounds) {
+    for round in observations.judged().flat_map(|stage| &stage.rounds) {
         let mut sent: BTreeMap<HostId, f64> = BTreeMap::new();
         let mut received: BTreeMap<HostId, f64> = BTreeMap::new();
         for (row, rate) in round.rates() {
@@ -173,7 +173,7 @@ fn efficiency(observations: &Observations<'_>) -> (f64, String) {
 
 fn seen_timestamps(observations: &Observations<'_>) -> Option<bool> {
     let seen = observations
-        .bulk()
+        .judged()
         .flat_map(|stage| stage.measured())
         .filter_map(|row| row.sender.as_ref())
         .flat_map(|end| &end.streams)

@@ -18,8 +18,8 @@ struct Gathered {
     missing: Option<String>,
 }
 
-/// The cells and the name of the stage they come from: the mesh, else the stage without shared hosts that covers
-/// most pairs, else the one that covers most pairs.
+/// The cells and the name of the stage they come from: of the judged stages, else of all with rates, the mesh, else the
+/// stage without shared hosts that covers most pairs, else the one that covers most pairs.
 pub(crate) fn cells(
     observations: &Observations<'_>,
     expected: &Expected,
@@ -85,6 +85,7 @@ fn chosen<'o, 'a>(observations: &'o Observations<'a>) -> Option<(usize, &'o Stag
         .max_by_key(|(index, stage)| {
             let is_mesh = matches!(stage.stage.pattern, Pattern::Mesh { .. });
             (
+                stage.judged,
                 is_mesh,
                 is_single(stage),
                 pair_count(stage),

@@ -4,6 +4,7 @@ use crate::Network;
 use crate::basis::Reference;
 use crate::observations::{Observations, RoundView};
 use crate::stats::median;
+use ew_model::Workload;
 use ew_plan::expectation::{Bottleneck, Capacities, Share, max_min};
 use std::collections::BTreeMap;
 
@@ -41,7 +42,7 @@ impl Expected {
         Self { healthy, explained }
     }
 
-    /// The shares of a round's flows among healthy hosts.
+    /// The shares of a round's flows among healthy hosts, none above its pace. `None` for stages that are held against nothing.
     pub(crate) fn of_round(&self, stage: usize, round: usize) -> Option<&[Share]> {
         Some(self.healthy.as_ref()?.get(stage)?.get(round)?.as_slice())
     }
@@ -73,12 +74,36 @@ fn shares(observations: &Observations<'_>, capacities: &Capacities) -> Vec<Vec<V
         .stages
         .iter()
         .map(|stage| {
-            let rounds = stage.rounds.iter().filter(|_| stage.is_bulk());
+            let pace = flow_pace(&stage.stage.workload);
+            let rounds = stage
+                .rounds
+                .iter()
+                .filter(|_| stage.judged || pace.is_some());
             rounds
-                .map(|round| max_min(&round.flows, inventory, capacities))
+                .map(|round| {
+                    let mut shares = max_min(&round.flows, inventory, capacities);
+                    for share in &mut shares {
+                        share.bits_per_sec = share.bits_per_sec.min(pace.unwrap_or(f64::INFINITY));
+                    }
+                    shares
+                })
                 .collect()
         })
         .collect()
+}
+
+/// What a flow is paced to, payload; nothing more can be expected of it. `None` where it is not paced, and where it is
+/// done before the window ends.
+fn flow_pace(workload: &Workload) -> Option<f64> {
+    if !workload.kind.is_bulk() || workload.limit.is_some() {
+        return None;
+    }
+    let streams = f64::from(workload.streams.max(1));
+    let of_streams = workload.pace.stream_bits_per_sec.map(|pace| pace * streams);
+    [of_streams, workload.pace.flow_bits_per_sec]
+        .into_iter()
+        .flatten()
+        .reduce(f64::min)
 }
 
 fn explained(observations: &Observations<'_>, capacities: &Capacities) -> Vec<Option<f64>> {
@@ -93,7 +118,7 @@ fn explained(observations: &Observations<'_>, capacities: &Capacities) -> Vec<Op
         .stages
         .iter()
         .map(|stage| {
-            let rounds = stage.rounds.iter().filter(|_| stage.is_bulk());
+            let rounds = stage.rounds.iter().filter(|_| stage.judged);
             median(&rounds.filter_map(of_round).collect::<Vec<_>>())
         })
         .collect()

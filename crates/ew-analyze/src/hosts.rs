@@ -2,11 +2,11 @@
 
 use crate::basis::data_interface;
 use crate::capacity::{HostFit, Side};
-use crate::observations::{Observations, latency};
-use crate::stats::median;
+use crate::observations::{Observations, times};
 use ew_model::HostId;
 use ew_model::analysis::{HostAnalysis, HostState};
 use ew_model::facts::{CpuCounters, HostSample};
+use ew_model::latency::Histogram;
 use ew_model::run::Run;
 use std::collections::BTreeMap;
 
@@ -27,10 +27,7 @@ pub(crate) fn hosts(observations: &Observations<'_>, fit: &HostFit) -> Vec<HostA
         rx_effect: fit.effect(Side::Rx(host)),
         interface: data_interface(run, host).cloned(),
         kernel: run.facts.get(&host).map(|facts| facts.kernel.clone()),
-        idle_rtt_ns: round_trips
-            .get(&host)
-            .and_then(|ns| median(ns))
-            .map(|ns| ns as u64),
+        idle_rtt_ns: round_trips.get(&host).and_then(|times| times.quantile(0.5)),
         retransmits: retransmits.get(&host).copied(),
         clock_error_ns: run.clock_error_ns.get(&host).copied(),
         strangers: run.strangers.get(&host).copied().unwrap_or(0),
@@ -56,16 +53,14 @@ fn state(run: &Run, host: HostId) -> HostState {
     }
 }
 
-/// Median round trips of a host's probes, either way.
-fn round_trips(observations: &Observations<'_>) -> BTreeMap<HostId, Vec<f64>> {
-    let mut by_host: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
-    for row in observations
-        .round_trips()
-        .flat_map(|stage| stage.measured())
-    {
-        if let Some(ns) = latency(row) {
-            by_host.entry(row.src).or_default().push(ns as f64);
-            by_host.entry(row.dst).or_default().push(ns as f64);
+/// Times of a host's probes, either way.
+fn round_trips(observations: &Observations<'_>) -> BTreeMap<HostId, Histogram> {
+    let mut by_host: BTreeMap<HostId, Histogram> = BTreeMap::new();
+    let stages = observations.idle_round_trips();
+    for row in stages.flat_map(|stage| stage.measured()) {
+        if let Some(times) = times(row) {
+            by_host.entry(row.src).or_default().merge(times);
+            by_host.entry(row.dst).or_default().merge(times);
         }
     }
     by_host

@@ -6,14 +6,18 @@
 mod basis;
 mod capacity;
 mod cells;
+mod cpu;
+mod datagrams;
 mod disturbance;
 mod expected;
 mod hosts;
+mod latency;
 mod observations;
 mod oversubscription;
 mod paths;
 mod ramp;
 mod rules;
+mod settings;
 mod solo;
 mod stages;
 pub mod stats;
@@ -45,6 +49,7 @@ pub fn analyze(run: &Run) -> Analysis {
         reference: &reference,
         network: &network,
         expected: &expected,
+        stages: &stages,
         hosts: &hosts,
     };
     let verdict = verdict::verdict(&case);

@@ -1,9 +1,12 @@
 //! A run's rows put in order: per stage and round, measured flows apart from missing ones, repairs counted.
 
+use crate::stats::median_estimate;
+use ew_model::analysis::Estimate;
+use ew_model::latency::Histogram;
 use ew_model::plan::{End, Flow, FlowId, RoundIndex, Stage, StageIndex};
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::run::Run;
-use ew_model::workload::WorkloadKind;
+use ew_model::workload::{Pace, ReceiveMode, SendMode, Workload, WorkloadKind};
 use ew_model::{HostId, Inventory};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,6 +27,8 @@ pub(crate) struct StageView<'a> {
     pub(crate) planned: u32,
     /// Planned flows without a figure, after repairs.
     pub(crate) missing: Vec<MissingFlow>,
+    /// Whether its rates say what hosts and paths can do.
+    pub(crate) judged: bool,
 }
 
 /// One round's measured flows; `flows`, `records` and `solo` run in parallel.
@@ -59,11 +64,13 @@ impl<'a> Observations<'a> {
         {
             by_stage.entry(record.stage).or_default().push(record);
         }
+        let mode = judged_mode(&run.plan.stages);
         let stages = (0u32..)
             .zip(&run.plan.stages)
             .map(|(index, stage)| {
                 let records = by_stage.remove(&StageIndex(index)).unwrap_or_default();
-                StageView::new(stage, &records)
+                let judged = is_network_limited(&stage.workload) && mode == Some(mode_of(stage));
+                StageView::new(stage, &records, judged)
             })
             .collect();
         Self { run, stages }
@@ -73,14 +80,14 @@ impl<'a> Observations<'a> {
         &self.run.manifest.inventory
     }
 
-    /// Stages that carry bulk traffic, the ones with rates.
-    pub(crate) fn bulk(&self) -> impl Iterator<Item = &StageView<'a>> {
-        self.stages.iter().filter(|stage| stage.is_bulk())
+    /// Stages whose rates say what hosts and paths can do.
+    pub(crate) fn judged(&self) -> impl Iterator<Item = &StageView<'a>> {
+        self.stages.iter().filter(|stage| stage.judged)
     }
 
-    /// Stages that measure round trips.
-    pub(crate) fn round_trips(&self) -> impl Iterator<Item = &StageView<'a>> {
-        self.stages.iter().filter(|stage| !stage.is_bulk())
+    /// Stages that measure round trips while nothing else runs.
+    pub(crate) fn idle_round_trips(&self) -> impl Iterator<Item = &StageView<'a>> {
+        self.stages.iter().filter(|stage| stage.probes_idle())
     }
 
     /// Whether anything at all was measured.
@@ -93,7 +100,7 @@ impl<'a> Observations<'a> {
 }
 
 impl<'a> StageView<'a> {
-    fn new(stage: &'a Stage, records: &[&'a FlowRecord]) -> Self {
+    fn new(stage: &'a Stage, records: &[&'a FlowRecord], judged: bool) -> Self {
         let mut by_round: BTreeMap<RoundIndex, Vec<&'a FlowRecord>> = BTreeMap::new();
         for record in records {
             by_round.entry(record.round).or_default().push(record);
@@ -106,11 +113,47 @@ impl<'a> StageView<'a> {
                 .collect(),
             planned: stage.rounds.iter().map(|r| r.flows.len() as u32).sum(),
             missing: missing_flows(stage, records),
+            judged,
         }
     }
 
+    /// Whether its flows have rates.
     pub(crate) fn is_bulk(&self) -> bool {
-        self.stage.workload.kind == WorkloadKind::TcpStream
+        self.stage.workload.kind.is_bulk()
+    }
+
+    /// Whether its times are round trips: a connection made for every transaction takes several.
+    pub(crate) fn has_round_trips(&self) -> bool {
+        !self.is_bulk() && self.stage.workload.kind != WorkloadKind::TcpCrr
+    }
+
+    /// Whether it asks one question at a time, so that no answer waits behind another of the same flow.
+    fn probes_idle(&self) -> bool {
+        let workload = &self.stage.workload;
+        let one_at_a_time = workload.streams == 1 && workload.outstanding == 1;
+        self.has_round_trips() && one_at_a_time && workload.pace == Pace::default()
+    }
+
+    /// A figure of the flows summed per round, median over rounds. A ramp's rounds differ by design, so only its last
+    /// step counts; a round with missing flows would look small, so it counts only when there is no whole one.
+    pub(crate) fn sum_over_flows(
+        &self,
+        figure: impl Fn(&FlowRecord) -> Option<f64>,
+    ) -> Option<Estimate> {
+        let most = self
+            .rounds
+            .iter()
+            .filter_map(|round| round.senders_per_rack)
+            .max();
+        let sums = |whole_only: bool| -> Vec<f64> {
+            self.rounds
+                .iter()
+                .filter(|round| round.senders_per_rack == most && !round.records.is_empty())
+                .filter(|round| round.whole || !whole_only)
+                .map(|round| round.records.iter().filter_map(|row| figure(row)).sum())
+                .collect()
+        };
+        median_estimate(&sums(true)).or_else(|| median_estimate(&sums(false)))
     }
 
     /// Every measured row.
@@ -168,18 +211,37 @@ fn is_measured(record: &FlowRecord, kind: WorkloadKind) -> bool {
     if kind.is_bulk() {
         return record.bits_per_sec().is_some();
     }
-    record.outcome == FlowOutcome::Measured && latency(record).is_some()
+    record.outcome == FlowOutcome::Measured && times(record).is_some()
 }
 
-/// The median time of a row's transactions, ns.
-pub(crate) fn latency(record: &FlowRecord) -> Option<u64> {
-    record
-        .sender
-        .as_ref()?
-        .latency
-        .as_ref()?
-        .times
-        .quantile(0.5)
+/// The times of a row's transactions, where there were any.
+pub(crate) fn times(record: &FlowRecord) -> Option<&Histogram> {
+    let times = &record.sender.as_ref()?.latency.as_ref()?.times;
+    (times.count() > 0).then_some(times)
+}
+
+/// The way to the bytes that the judged stages of a run share, so that like is compared with like: ordinary copying where
+/// a stage does that, else the first stage's.
+fn judged_mode(stages: &[Stage]) -> Option<(SendMode, ReceiveMode)> {
+    let mut modes = stages
+        .iter()
+        .filter(|stage| is_network_limited(&stage.workload))
+        .map(mode_of);
+    let first = modes.next()?;
+    let copying = (SendMode::Copy, ReceiveMode::Copy);
+    let is_there = first == copying || modes.any(|mode| mode == copying);
+    Some(if is_there { copying } else { first })
+}
+
+fn mode_of(stage: &Stage) -> (SendMode, ReceiveMode) {
+    (stage.workload.send_mode, stage.workload.receive_mode)
+}
+
+/// Whether nothing but hosts and network limits its flows: TCP that fills what it finds, to the end of the window.
+fn is_network_limited(workload: &Workload) -> bool {
+    workload.kind == WorkloadKind::TcpStream
+        && workload.pace == Pace::default()
+        && workload.limit.is_none()
 }
 
 fn is_known(record: &FlowRecord, inventory: &Inventory) -> bool {

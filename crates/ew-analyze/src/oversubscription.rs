@@ -169,7 +169,7 @@ fn stage_sums(
 ) -> Vec<StageSums> {
     let inventory = observations.inventory();
     let mut all = Vec::new();
-    for stage in observations.bulk() {
+    for stage in observations.judged() {
         let Some(kind) = stage_kind(stage) else {
             continue;
         };
@@ -267,7 +267,7 @@ fn expected(
 fn alone(observations: &Observations<'_>) -> Alone {
     let inventory = observations.inventory();
     let mut rates: BTreeMap<(HostId, HostId), Vec<f64>> = BTreeMap::new();
-    for round in observations.bulk().flat_map(|stage| &stage.rounds) {
+    for round in observations.judged().flat_map(|stage| &stage.rounds) {
         let mut out: BTreeMap<RackId, u32> = BTreeMap::new();
         let mut into: BTreeMap<RackId, u32> = BTreeMap::new();
         for (from, to) in round

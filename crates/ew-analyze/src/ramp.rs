@@ -29,7 +29,7 @@ pub(crate) fn points(
     sums: impl Fn(&RoundView<'_>) -> RoundSums,
 ) -> BTreeMap<(RackId, RackId), Vec<RampPoint>> {
     let mut by_senders: BTreeMap<(RackId, RackId), BTreeMap<u32, RampPoint>> = BTreeMap::new();
-    for round in observations.bulk().flat_map(|stage| &stage.rounds) {
+    for round in observations.judged().flat_map(|stage| &stage.rounds) {
         let Some(senders) = round.senders_per_rack.filter(|_| round.whole) else {
             continue;
         };

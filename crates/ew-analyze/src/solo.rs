@@ -33,7 +33,7 @@ pub(crate) fn host_limited(
     let inventory = observations.inventory();
     let stages = observations.stages.iter().enumerate();
     let mut solos = Vec::new();
-    for (stage, view) in stages.filter(|(_, stage)| stage.is_bulk()) {
+    for (stage, view) in stages.filter(|(_, stage)| stage.judged) {
         for (at, round) in view.rounds.iter().enumerate() {
             let crowd = paths.map(|paths| Crowd::new(inventory, round, paths));
             let lone = lone_flows(inventory, round, crowd.as_ref(), needed_bits_per_sec);

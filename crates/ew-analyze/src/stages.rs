@@ -1,11 +1,13 @@
 //! One stage's totals.
 
 use crate::expected::Expected;
-use crate::observations::{Observations, StageView, latency};
+use crate::observations::{Observations, StageView};
 use crate::stats::{median, median_estimate, quantile};
 use crate::timeline::timeline;
+use crate::{cpu, datagrams, latency, settings};
 use ew_model::HostId;
-use ew_model::analysis::{Estimate, StageAnalysis};
+use ew_model::analysis::{Estimate, Label, PairAnalysis, StageAnalysis};
+use ew_model::record::{FlowRecord, Remark};
 use ew_model::scenario::{Pattern, Pick};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,10 +32,15 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
             .collect(),
         false => Vec::new(),
     };
+    let pairs = pairs(stage);
     StageAnalysis {
         name: stage.stage.name.clone(),
         pattern: stage.stage.pattern.name().into(),
         workload: format!("{} ({})", workload.kind.name(), workload.tool.name()),
+        kind: workload.kind,
+        settings: settings::in_words(workload),
+        judged: stage.judged,
+        labels: labels(stage),
         rounds: stage.rounds.len() as u32,
         flows: stage.planned,
         missing: stage.missing.len() as u32,
@@ -43,7 +50,12 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
         fastest_bits_per_sec: rates.iter().copied().max_by(f64::total_cmp),
         of_expected: of_expected(index, stage, expected),
         retransmits: retransmits(stage),
-        rtt_ns: round_trips(stage),
+        rtt_ns: round_trips(stage, &pairs),
+        latency: latency::latency(stage),
+        datagrams: datagrams::datagrams(stage),
+        pairs,
+        sender_cpu: cpu::of_senders(stage),
+        receiver_cpu: cpu::of_receivers(stage),
         start_skew_ns: start_skew(stage),
         timeline: if stage.is_bulk() {
             timeline(stage)
@@ -54,33 +66,65 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
     }
 }
 
-/// Sum per round, median over rounds. A ramp's rounds differ by design, so only its last step counts; a round with
-/// missing flows would look slow, so it counts only when there is no whole one.
 fn aggregate(stage: &StageView<'_>) -> Option<Estimate> {
-    if !stage.is_bulk() {
-        return None;
+    stage
+        .is_bulk()
+        .then(|| stage.sum_over_flows(FlowRecord::bits_per_sec))?
+}
+
+/// Every remark that an end of a flow made, and how many flows carry it.
+fn labels(stage: &StageView<'_>) -> Vec<Label> {
+    let mut flows: BTreeMap<Remark, u32> = BTreeMap::new();
+    let mut of_flows = 0;
+    for row in stage.measured() {
+        of_flows += 1;
+        let ends = [&row.sender, &row.receiver].into_iter().flatten();
+        let remarks: BTreeSet<Remark> = ends.flat_map(|end| &end.remarks).copied().collect();
+        for remark in remarks {
+            *flows.entry(remark).or_default() += 1;
+        }
     }
-    let most = stage
-        .rounds
-        .iter()
-        .filter_map(|round| round.senders_per_rack)
-        .max();
-    let sums = |whole_only: bool| -> Vec<f64> {
-        stage
-            .rounds
-            .iter()
-            .filter(|round| round.senders_per_rack == most && !round.records.is_empty())
-            .filter(|round| round.whole || !whole_only)
-            .map(|round| round.rates().map(|(_, rate)| rate).sum())
-            .collect()
+    let label = |(remark, flows)| Label {
+        remark,
+        flows,
+        of_flows,
     };
-    median_estimate(&sums(true)).or_else(|| median_estimate(&sums(false)))
+    flows.into_iter().map(label).collect()
+}
+
+/// What each ordered pair did over all rounds, where that is not told by the matrix of rates.
+fn pairs(stage: &StageView<'_>) -> Vec<PairAnalysis> {
+    let mut times = latency::by_pair(stage);
+    let mut rows: BTreeMap<(HostId, HostId), Vec<&FlowRecord>> = BTreeMap::new();
+    for row in stage.measured() {
+        rows.entry((row.src, row.dst)).or_default().push(row);
+    }
+    let over = |rows: &[&FlowRecord], figure: fn(&FlowRecord) -> Option<f64>| {
+        median(
+            &rows
+                .iter()
+                .filter_map(|row| figure(row))
+                .collect::<Vec<_>>(),
+        )
+    };
+    let is_bulk = stage.is_bulk();
+    let pairs = rows.iter().map(|((src, dst), rows)| PairAnalysis {
+        src: *src,
+        dst: *dst,
+        samples: rows.len() as u32,
+        bits_per_sec: over(rows, FlowRecord::bits_per_sec).filter(|_| is_bulk),
+        transactions_per_sec: over(rows, latency::transactions_per_sec).filter(|_| !is_bulk),
+        times: times
+            .remove(&(*src, *dst))
+            .and_then(|times| latency::figures(&times)),
+        datagrams: datagrams::sum(rows),
+    });
+    pairs
+        .filter(|pair| pair.times.is_some() || pair.datagrams.is_some())
+        .collect()
 }
 
 fn of_expected(index: usize, stage: &StageView<'_>, expected: &Expected) -> Option<f64> {
-    if !stage.is_bulk() {
-        return None;
-    }
     let ratios: Vec<f64> = stage
         .rounds
         .iter()
@@ -99,14 +143,14 @@ fn retransmits(stage: &StageView<'_>) -> Option<u64> {
 }
 
 /// Least, median and greatest over ordered pairs of the pair's median round trip.
-fn round_trips(stage: &StageView<'_>) -> Option<(u64, u64, u64)> {
-    let mut pairs: BTreeMap<(HostId, HostId), Vec<f64>> = BTreeMap::new();
-    for row in stage.measured() {
-        if let Some(ns) = latency(row) {
-            pairs.entry((row.src, row.dst)).or_default().push(ns as f64);
-        }
+fn round_trips(stage: &StageView<'_>, pairs: &[PairAnalysis]) -> Option<(u64, u64, u64)> {
+    if !stage.has_round_trips() {
+        return None;
     }
-    let medians: Vec<f64> = pairs.values().filter_map(|values| median(values)).collect();
+    let medians: Vec<f64> = pairs
+        .iter()
+        .filter_map(|pair| Some(pair.times?.p50_ns as f64))
+        .collect();
     let least = medians.iter().copied().min_by(f64::total_cmp)?;
     let greatest = medians.iter().copied().max_by(f64::total_cmp)?;
     Some((least as u64, median(&medians)? as u64, greatest as u64))

@@ -3,7 +3,9 @@
 use crate::facts::InterfaceFacts;
 use crate::finding::Verdict;
 use crate::inventory::{HostId, Inventory, RackId};
+use crate::record::Remark;
 use crate::run::RunManifest;
+use crate::workload::WorkloadKind;
 use serde::{Deserialize, Serialize};
 
 /// Everything a report may show. Derived from one run and nothing else.
@@ -64,6 +66,15 @@ pub struct StageAnalysis {
     pub pattern: String,
     /// Workload word and tool, for example "tcp-stream (engine)".
     pub workload: String,
+    /// The traffic.
+    pub kind: WorkloadKind,
+    /// What was set otherwise than by default, in words: "16 streams", "sendfile", "at most 1.00 Gb/s a flow".
+    pub settings: Vec<String>,
+    /// Whether its rates were held against what hosts and paths can do. Not so when something else limited them (pace, limit)
+    /// or when they cannot be compared with the other stages' (UDP, another way to the bytes).
+    pub judged: bool,
+    /// What a reader must know about how the figures came about; ascending, each remark once.
+    pub labels: Vec<Label>,
     /// Rounds that ran.
     pub rounds: u32,
     /// Flows planned over all rounds.
@@ -82,14 +93,149 @@ pub struct StageAnalysis {
     pub of_expected: Option<f64>,
     /// Retransmitted segments, all flows.
     pub retransmits: Option<u64>,
-    /// Round-trip time medians (tcp-rr stages): least, median, greatest over pairs.
+    /// Round-trip time medians (tcp-rr, udp-rr, ping): least, median, greatest over pairs.
     pub rtt_ns: Option<(u64, u64, u64)>,
+    /// Times of transactions. `None` for bulk stages.
+    pub latency: Option<LatencyAnalysis>,
+    /// Loss and order (udp-stream).
+    pub datagrams: Option<DatagramAnalysis>,
+    /// Ordered pairs of a stage with transactions or datagrams, by (src, dst).
+    pub pairs: Vec<PairAnalysis>,
+    /// What it cost the hosts that sent (or asked). `None` where no host reported its counters.
+    pub sender_cpu: Option<CpuAnalysis>,
+    /// What it cost the hosts that received (or answered).
+    pub receiver_cpu: Option<CpuAnalysis>,
     /// Achieved minus planned start over flows: median and 99th percentile of the absolute value, and the greatest.
     pub start_skew_ns: Option<(u64, u64, u64)>,
     /// Sum over flows, per interval, time from the first round's window.
     pub timeline: Vec<TimePoint>,
     /// For `pick: random`: draws that the stock iperf3 would have refused because the drawn server port was taken.
     pub random_collisions: Option<u32>,
+}
+
+/// A remark and how many of a stage's flows, counted over rounds, carry it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Label {
+    /// What a reader must know.
+    pub remark: Remark,
+    /// Measured flows with it, at either end.
+    pub flows: u32,
+    /// Measured flows of the stage.
+    pub of_flows: u32,
+}
+
+/// The transactions of a stage: distributions merged over streams, flows, hosts and rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyAnalysis {
+    /// Transactions a second, sum over flows, median over rounds.
+    pub transactions_per_sec: Option<Estimate>,
+    /// From when a request was due to its answer.
+    pub times: LatencyFigures,
+    /// Open loop only: from when it was really sent.
+    pub uncorrected: Option<LatencyFigures>,
+    /// Times of connecting (tcp-crr).
+    pub connect: Option<LatencyFigures>,
+    /// `times` as a curve.
+    pub spectrum: Vec<SpectrumPoint>,
+    /// `uncorrected` as a curve; empty in a closed loop.
+    pub uncorrected_spectrum: Vec<SpectrumPoint>,
+}
+
+/// A distribution in a few figures. A percentile is `None` when too few times are behind it: when not even the greatest of
+/// them is above the true percentile with 95 % confidence (1 - share^count < 0.95; 299 times for p99, 29,956 for p99.99).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatencyFigures {
+    /// Number of transactions.
+    pub count: u64,
+    /// Least.
+    pub min_ns: u64,
+    /// Arithmetic mean.
+    pub mean_ns: u64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile.
+    pub p999_ns: Option<u64>,
+    /// 99.99th percentile.
+    pub p9999_ns: Option<u64>,
+    /// Greatest.
+    pub max_ns: u64,
+}
+
+/// One point of a percentile spectrum.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpectrumPoint {
+    /// Share of the transactions that take longer than `time_ns`, 0 to 1.
+    pub share_above: f64,
+    /// A time.
+    pub time_ns: u64,
+}
+
+/// The datagrams of a stage, over all flows and rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DatagramAnalysis {
+    /// Received datagrams a second, sum over flows, median over rounds.
+    pub received_per_sec: Option<Estimate>,
+    /// Datagrams that came, duplicates not counted.
+    pub received: u64,
+    /// Sequence numbers that never came.
+    pub lost: u64,
+    /// Lost over lost and received, 0 to 1. `None` when there were neither.
+    pub loss: Option<f64>,
+    /// The greatest loss of a flow in a round.
+    pub worst_loss: Option<f64>,
+    /// Datagrams that came after one with a greater sequence number.
+    pub reordered: u64,
+    /// Datagrams that came again.
+    pub duplicates: u64,
+    /// Interarrival jitter (RFC 3550, section 6.4.1), median over flows and rounds.
+    pub jitter_ns: u64,
+    /// The greatest of them.
+    pub worst_jitter_ns: u64,
+}
+
+/// One ordered pair in a stage with transactions or datagrams, over all rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairAnalysis {
+    /// Sender of the data, or of the requests.
+    pub src: HostId,
+    /// Receiver.
+    pub dst: HostId,
+    /// Measured rounds.
+    pub samples: u32,
+    /// Median rate, bulk only.
+    pub bits_per_sec: Option<f64>,
+    /// Transactions a second, median over rounds.
+    pub transactions_per_sec: Option<f64>,
+    /// Times of its transactions.
+    pub times: Option<LatencyFigures>,
+    /// Its datagrams.
+    pub datagrams: Option<DatagramAnalysis>,
+}
+
+/// CPU of the hosts at one end of a stage, summed over hosts and rounds, each host counted once a round.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuAnalysis {
+    /// Different hosts.
+    pub hosts: u32,
+    /// CPUs' worth of time that the engine's threads used on a host, in the mean: 1.0 is one CPU all the time.
+    pub engine_cpus: f64,
+    /// The same of everything that ran on a host.
+    pub busy_cpus: f64,
+    /// Busy time over the time of all CPUs, 0 to 1.
+    pub busy_share: f64,
+    /// Time in softirq over the time of all CPUs.
+    pub softirq_share: f64,
+    /// Time a hypervisor gave to others over the time of all CPUs.
+    pub steal_share: f64,
+    /// Service demand as netperf defines it: whole-host CPU microseconds per KiB that a host sent and received. `None` when nothing moved,
+    /// and for stages of transactions.
+    pub micros_per_kib: Option<f64>,
+    /// The same per transaction. `None` for bulk stages.
+    pub micros_per_transaction: Option<f64>,
 }
 
 /// One point of a stage's throughput over time.

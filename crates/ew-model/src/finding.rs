@@ -93,6 +93,8 @@ pub enum Cause {
     CellsMissing,
     /// Idle round trips are longer than the peers' or than stated.
     Latency,
+    /// Datagrams are lost.
+    Loss,
     /// Below expectation, and the evidence does not say why.
     NotDetermined,
 }

@@ -140,6 +140,7 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::HostMissing => "host missing",
         Cause::CellsMissing => "pairs missing",
         Cause::Latency => "latency",
+        Cause::Loss => "loss",
         Cause::NotDetermined => "cause not determined",
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::EVENTS_FILE;
 use crate::error::{StoreError, io_error};
+use crate::upgrade::upgraded;
 use ew_model::RecordedEvent;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -103,6 +104,9 @@ impl EventReader {
                 Ok(event) => return Ok(Some(event)),
                 Err(source) => source,
             };
+            if let Some(event) = upgraded(&self.line) {
+                return Ok(Some(event));
+            }
             if let Some(kind) = unknown_kind(&self.line, &source) {
                 *self.unknown.entry(kind).or_default() += 1;
                 continue;

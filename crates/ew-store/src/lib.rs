@@ -18,6 +18,7 @@ mod id;
 mod runs;
 mod table;
 mod tables;
+mod upgrade;
 mod writer;
 
 pub use error::StoreError;
@@ -28,8 +29,9 @@ pub use table::ColumnDescription;
 pub use tables::{TableDescription, describe_tables};
 pub use writer::{RunWriter, write_file, write_findings};
 
-/// Layout version of the run directories this crate writes. It reads this and all older ones.
-pub const FORMAT_VERSION: u32 = 1;
+/// Layout version of the run directories this crate writes. It reads this and all older ones. Version 2 keeps whole
+/// distributions of times where 1 kept a few percentiles.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The manifest's file name.
 pub const MANIFEST_FILE: &str = "run.json";

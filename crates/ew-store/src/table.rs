@@ -1,8 +1,8 @@
-//! A small writer of flat Parquet tables: a table is a list of columns, a column is a name and a function of a row.
+//! A small writer of Parquet tables: a table is a list of columns, a column is a name and a function of a row that gives a value or a list.
 
 use crate::draft::Draft;
 use crate::error::StoreError;
-use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType};
+use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as PhysicalType};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::KeyValue;
@@ -14,6 +14,11 @@ use std::sync::Arc;
 
 /// Rows held back until they are written as one row group: bounds memory, and is large enough to compress well.
 const ROW_GROUP_ROWS: usize = 64 * 1024;
+/// Values of lists held back at most; a row without lists weighs 1.
+const ROW_GROUP_WEIGHT: usize = 1024 * 1024;
+/// The levels of a list column (Parquet format, "Nested Types", lists in three levels): the definition level is 0 for a null list, 1 for an
+/// empty one, 2 for an element; the repetition level is 0 where a new list begins.
+const ELEMENT_DEFINED: i16 = 2;
 
 /// One column of rows of type `R`. Plain functions become columns without nulls, `maybe_` ones columns with.
 pub(crate) struct Column<R> {
@@ -26,6 +31,7 @@ enum Values<R> {
     Int(fn(&R) -> i64),
     MaybeInt(fn(&R) -> Option<i64>),
     MaybeFloat(fn(&R) -> Option<f64>),
+    MaybeInts(fn(&R) -> Option<Vec<i64>>),
     Text(fn(&R) -> String),
     MaybeText(fn(&R) -> Option<String>),
 }
@@ -35,7 +41,7 @@ enum Values<R> {
 pub struct ColumnDescription {
     /// Its name in the file.
     pub name: &'static str,
-    /// `int64`, `double` or `string`.
+    /// `int64`, `double`, `string` or `list<int64>`.
     pub kind: &'static str,
     /// Whether it has nulls: a null was not measured, or does not apply to the row.
     pub nullable: bool,
@@ -83,6 +89,19 @@ impl<R> Column<R> {
         }
     }
 
+    pub(crate) const fn maybe_ints(
+        name: &'static str,
+        about: &'static str,
+        values: fn(&R) -> Option<Vec<i64>>,
+    ) -> Self {
+        let values = Values::MaybeInts(values);
+        Self {
+            name,
+            about,
+            values,
+        }
+    }
+
     pub(crate) const fn text(
         name: &'static str,
         about: &'static str,
@@ -114,6 +133,7 @@ impl<R> Column<R> {
         ColumnDescription {
             name: self.name,
             kind: match physical {
+                PhysicalType::INT64 if self.values.is_list() => "list<int64>",
                 PhysicalType::INT64 => "int64",
                 PhysicalType::DOUBLE => "double",
                 _ => "string",
@@ -124,6 +144,9 @@ impl<R> Column<R> {
     }
 
     fn field(&self) -> ParquetResult<TypePtr> {
+        if self.values.is_list() {
+            return list_field(self.name);
+        }
         let (physical, nullable) = self.values.shape();
         let text = physical == PhysicalType::BYTE_ARRAY;
         let repetition = match nullable {
@@ -142,11 +165,15 @@ impl<R> Values<R> {
     fn shape(&self) -> (PhysicalType, bool) {
         match self {
             Self::Int(_) => (PhysicalType::INT64, false),
-            Self::MaybeInt(_) => (PhysicalType::INT64, true),
+            Self::MaybeInt(_) | Self::MaybeInts(_) => (PhysicalType::INT64, true),
             Self::MaybeFloat(_) => (PhysicalType::DOUBLE, true),
             Self::Text(_) => (PhysicalType::BYTE_ARRAY, false),
             Self::MaybeText(_) => (PhysicalType::BYTE_ARRAY, true),
         }
+    }
+
+    fn is_list(&self) -> bool {
+        matches!(self, Self::MaybeInts(_))
     }
 
     fn write(&self, rows: &[R], output: &mut SerializedColumnWriter<'_>) -> ParquetResult<()> {
@@ -154,6 +181,7 @@ impl<R> Values<R> {
         match self {
             Self::Int(value) => all::<Int64Type>(output, rows.iter().map(value)),
             Self::MaybeInt(value) => some::<Int64Type>(output, rows.iter().map(value)),
+            Self::MaybeInts(value) => lists(output, rows.iter().map(value)),
             Self::MaybeFloat(value) => some::<DoubleType>(output, rows.iter().map(value)),
             Self::Text(value) => all::<ByteArrayType>(output, rows.iter().map(|r| bytes(value(r)))),
             Self::MaybeText(value) => {
@@ -169,6 +197,7 @@ pub(crate) struct TableWriter<R: 'static> {
     columns: &'static [Column<R>],
     output: SerializedFileWriter<Draft>,
     rows: Vec<R>,
+    weight: usize,
 }
 
 impl<R> TableWriter<R> {
@@ -184,12 +213,19 @@ impl<R> TableWriter<R> {
             columns,
             output,
             rows: Vec::new(),
+            weight: 0,
         })
     }
 
     pub(crate) fn push(&mut self, row: R) -> Result<(), StoreError> {
+        self.push_weighing(row, 1)
+    }
+
+    /// A row that holds many values: fewer of its kind are held back.
+    pub(crate) fn push_weighing(&mut self, row: R, weight: usize) -> Result<(), StoreError> {
         self.rows.push(row);
-        if self.rows.len() >= ROW_GROUP_ROWS {
+        self.weight = self.weight.saturating_add(weight);
+        if self.rows.len() >= ROW_GROUP_ROWS || self.weight >= ROW_GROUP_WEIGHT {
             self.write_group()?;
         }
         Ok(())
@@ -206,6 +242,7 @@ impl<R> TableWriter<R> {
     fn write_group(&mut self) -> Result<(), StoreError> {
         let written = write_group(&mut self.output, self.columns, &self.rows);
         self.rows.clear();
+        self.weight = 0;
         written.map_err(table_error(&self.path))
     }
 }
@@ -275,6 +312,50 @@ fn some<T: DataType>(
     Ok(())
 }
 
+fn lists(
+    output: &mut SerializedColumnWriter<'_>,
+    lists: impl Iterator<Item = Option<Vec<i64>>>,
+) -> ParquetResult<()> {
+    let mut elements = Vec::new();
+    let mut defined = Vec::new();
+    let mut repeated = Vec::new();
+    for list in lists {
+        let is_list = i16::from(list.is_some());
+        let list = list.unwrap_or_default();
+        if list.is_empty() {
+            defined.push(is_list);
+            repeated.push(0);
+        }
+        for (at, element) in list.into_iter().enumerate() {
+            elements.push(element);
+            defined.push(ELEMENT_DEFINED);
+            repeated.push(i16::from(at > 0));
+        }
+    }
+    output
+        .typed::<Int64Type>()
+        .write_batch(&elements, Some(&defined), Some(&repeated))?;
+    Ok(())
+}
+
+/// `optional group NAME (LIST) { repeated group list { required int64 element } }`.
+fn list_field(name: &str) -> ParquetResult<TypePtr> {
+    let element = Type::primitive_type_builder("element", PhysicalType::INT64)
+        .with_repetition(Repetition::REQUIRED)
+        .build()?;
+    let list = Type::group_type_builder("list")
+        .with_repetition(Repetition::REPEATED)
+        .with_fields(vec![Arc::new(element)])
+        .build()?;
+    let field = Type::group_type_builder(name)
+        .with_repetition(Repetition::OPTIONAL)
+        .with_logical_type(Some(LogicalType::List))
+        .with_converted_type(ConvertedType::LIST)
+        .with_fields(vec![Arc::new(list)])
+        .build()?;
+    Ok(Arc::new(field))
+}
+
 fn table_error(path: &Path) -> impl FnOnce(ParquetError) -> StoreError {
     let path = path.to_path_buf();
     move |source| StoreError::Table { path, source }
@@ -315,6 +396,53 @@ mod tests {
             count += 1;
         }
         assert_eq!(count, rows as i64);
+    }
+
+    #[test]
+    fn lists_are_read_back_with_their_nulls() {
+        const LISTS: &[Column<u64>] = &[Column::maybe_ints("up_to", "null for 0", |n| {
+            (*n > 0).then(|| (1..*n as i64).collect())
+        })];
+        let room = tempfile::TempDir::new().unwrap();
+        let path = room.path().join("lists.parquet");
+        let mut table = TableWriter::create(&path, LISTS, &[]).unwrap();
+        for number in [0, 1, 4, 0, 2] {
+            table.push(number).unwrap();
+        }
+        table.finish().unwrap();
+        let reader = SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap();
+        let read: Vec<Option<Vec<i64>>> = reader
+            .get_row_iter(None)
+            .unwrap()
+            .map(|row| {
+                let row = row.unwrap();
+                let list = row.get_list(0).ok()?;
+                Some(
+                    list.elements()
+                        .iter()
+                        .map(|e| match e {
+                            parquet::record::Field::Long(value) => *value,
+                            other => panic!("{other}"),
+                        })
+                        .collect(),
+                )
+            })
+            .collect();
+        let expected = [None, Some(vec![]), Some(vec![1, 2, 3]), None, Some(vec![1])];
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn heavy_rows_are_written_earlier() {
+        let room = tempfile::TempDir::new().unwrap();
+        let path = room.path().join("numbers.parquet");
+        let mut table = TableWriter::create(&path, COLUMNS, &[]).unwrap();
+        for number in 0..4 {
+            table.push_weighing(number, ROW_GROUP_WEIGHT / 2).unwrap();
+        }
+        table.finish().unwrap();
+        let reader = SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap();
+        assert_eq!(reader.num_row_groups(), 2);
     }
 
     #[test]

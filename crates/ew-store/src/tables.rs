@@ -1,16 +1,15 @@
 //! The Parquet tables of a run, made from its events.
 
+mod flows;
+
 use crate::FORMAT_VERSION;
 use crate::error::StoreError;
 use crate::events::EventReader;
 use crate::table::{Column, ColumnDescription, TableWriter};
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
-use ew_model::latency::LatencySummary;
-use ew_model::record::{EndRecord, Interval};
-use ew_model::{
-    FlowOutcome, FlowRecord, HostId, Inventory, Plan, RecordedEvent, RunEvent, RunManifest, Stage,
-    TcpInfo,
-};
+use ew_model::record::Interval;
+use ew_model::{FlowRecord, HostId, Inventory, Plan, RecordedEvent, RunEvent, RunManifest, Stage};
+use flows::{FLOWS, FlowRow, Place, Planned, StageWords};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +35,7 @@ pub fn describe_tables() -> Vec<TableDescription> {
         TableDescription {
             file: FLOWS_FILE,
             about: "One row per flow and round, missing ones included.",
-            columns: describe(FLOWS),
+            columns: describe(&FLOWS),
         },
         TableDescription {
             file: INTERVALS_FILE,
@@ -77,28 +76,6 @@ struct Tables {
     hosts: TableWriter<HostRow>,
 }
 
-/// What a stage's rows repeat.
-struct StageWords {
-    name: String,
-    pattern: &'static str,
-    workload: &'static str,
-    tool: &'static str,
-}
-
-struct Place {
-    host: String,
-    rack: Option<String>,
-}
-
-struct FlowRow {
-    at_ns: u64,
-    stage: Option<Arc<StageWords>>,
-    senders_per_rack: Option<u32>,
-    src: Place,
-    dst: Place,
-    record: FlowRecord,
-}
-
 struct IntervalRow {
     stage: u32,
     round: u32,
@@ -131,7 +108,7 @@ impl Tables {
             stages: Vec::new(),
             senders: BTreeMap::new(),
             clock_offset_ns: BTreeMap::new(),
-            flows: TableWriter::create(&directory.join(FLOWS_FILE), FLOWS, &facts)?,
+            flows: TableWriter::create(&directory.join(FLOWS_FILE), &FLOWS, &facts)?,
             intervals: TableWriter::create(&directory.join(INTERVALS_FILE), INTERVALS, &facts)?,
             hosts: TableWriter::create(&directory.join(HOSTS_FILE), HOSTS, &facts)?,
         })
@@ -194,14 +171,15 @@ impl Tables {
                 interval: *interval,
             })?;
         }
-        self.flows.push(FlowRow {
-            at_ns,
+        let planned = Planned {
             stage: self.stages.get(stage as usize).cloned(),
             senders_per_rack: self.senders.get(&(stage, round)).copied(),
             src: self.place(record.src),
             dst: self.place(record.dst),
-            record: without_intervals(record),
-        })
+        };
+        let row = FlowRow::new(at_ns, planned, record);
+        let weight = row.weight();
+        self.flows.push_weighing(row, weight)
     }
 
     fn take_sample(
@@ -237,178 +215,6 @@ impl Tables {
         }
     }
 }
-
-/// Intervals have their own table; rows wait in memory without them.
-fn without_intervals(mut record: FlowRecord) -> FlowRecord {
-    for end in [&mut record.sender, &mut record.receiver]
-        .into_iter()
-        .flatten()
-    {
-        end.intervals = Vec::new();
-    }
-    record
-}
-
-const FLOWS: &[Column<FlowRow>] = &[
-    Column::int("stage", "index of the stage in the plan", |r| {
-        r.record.stage.0.into()
-    }),
-    Column::maybe_text("stage_name", "the stage's name", |r| {
-        r.stage.as_ref().map(|s| s.name.clone())
-    }),
-    Column::maybe_text("pattern", "the stage's pattern", |r| {
-        r.stage.as_ref().map(|s| s.pattern.to_owned())
-    }),
-    Column::maybe_text("workload", "what the flow carries", |r| {
-        r.stage.as_ref().map(|s| s.workload.to_owned())
-    }),
-    Column::maybe_text("tool", "what moves the bytes: engine, iperf3", |r| {
-        r.stage.as_ref().map(|s| s.tool.to_owned())
-    }),
-    Column::int(
-        "round",
-        "index of the round in its stage; repair rounds continue the count",
-        |r| r.record.round.0.into(),
-    ),
-    Column::int("sample", "repetition of the round, from 0", |r| {
-        r.record.sample.into()
-    }),
-    Column::maybe_int("senders_per_rack", "senders per rack in a ramp", |r| {
-        r.senders_per_rack.map(i64::from)
-    }),
-    Column::int("flow", "number of the flow in the plan", |r| {
-        r.record.flow.0.into()
-    }),
-    Column::int(
-        "finished_at_ns",
-        "when the round's reports were in, since the run began, controller's clock",
-        |r| int(r.at_ns),
-    ),
-    Column::text("src", "sending host", |r| r.src.host.clone()),
-    Column::maybe_text("src_rack", "its rack", |r| r.src.rack.clone()),
-    Column::text("dst", "receiving host", |r| r.dst.host.clone()),
-    Column::maybe_text("dst_rack", "its rack", |r| r.dst.rack.clone()),
-    Column::text("outcome", "measured or missing", |r| {
-        match r.record.outcome {
-            FlowOutcome::Measured => "measured".to_owned(),
-            FlowOutcome::Missing { .. } => "missing".to_owned(),
-        }
-    }),
-    Column::maybe_text("missing_reason", "why there is no figure", |r| {
-        match &r.record.outcome {
-            FlowOutcome::Measured => None,
-            FlowOutcome::Missing { reason } => Some(reason.clone()),
-        }
-    }),
-    Column::maybe_float(
-        "bits_per_sec",
-        "payload rate: the receiver's bytes over its window",
-        |r| r.record.bits_per_sec(),
-    ),
-    Column::maybe_int("tx_bytes", "payload sent inside the sender's window", |r| {
-        sender(r).map(|e| int(e.bytes))
-    }),
-    Column::maybe_int(
-        "rx_bytes",
-        "payload received inside the receiver's window",
-        |r| receiver(r).map(|e| int(e.bytes)),
-    ),
-    Column::maybe_int("tx_window_ns", "the sender's window as achieved", |r| {
-        sender(r).map(|e| int(e.window_ns))
-    }),
-    Column::maybe_int("rx_window_ns", "the receiver's window as achieved", |r| {
-        receiver(r).map(|e| int(e.window_ns))
-    }),
-    Column::maybe_int(
-        "tx_start_skew_ns",
-        "achieved minus planned time of the first send",
-        |r| sender(r).map(|e| e.start_skew_ns),
-    ),
-    Column::maybe_int(
-        "rx_start_skew_ns",
-        "achieved minus planned time of the window's first read",
-        |r| receiver(r).map(|e| e.start_skew_ns),
-    ),
-    Column::maybe_int(
-        "streams",
-        "parallel connections that reported at the sender, else at the receiver",
-        |r| {
-            sender(r)
-                .or(receiver(r))
-                .map(|e| int(e.streams.len() as u64))
-        },
-    ),
-    Column::maybe_int(
-        "retransmits",
-        "segments sent again inside the window, all streams",
-        |r| r.record.retransmits().map(int),
-    ),
-    Column::maybe_int(
-        "rtt_us",
-        "TCP_INFO at the sender, window's end: greatest smoothed round trip over streams",
-        |r| tcp(r).map(|i| i.rtt_us.into()).max(),
-    ),
-    Column::maybe_int(
-        "min_rtt_us",
-        "TCP_INFO at the sender: least round trip over streams",
-        |r| tcp(r).filter_map(|i| i.min_rtt_us).min().map(i64::from),
-    ),
-    Column::maybe_int(
-        "delivery_rate_bytes_per_sec",
-        "TCP_INFO at the sender: sum over streams",
-        |r| sum(r, |i| i.delivery_rate_bytes_per_sec),
-    ),
-    Column::maybe_int(
-        "busy_us",
-        "TCP_INFO at the sender: time with data in flight since the connection began, sum over streams",
-        |r| sum(r, |i| i.busy_us),
-    ),
-    Column::maybe_int(
-        "receive_window_limited_us",
-        "part of busy_us limited by the receiver's window",
-        |r| sum(r, |i| i.receive_window_limited_us),
-    ),
-    Column::maybe_int(
-        "send_buffer_limited_us",
-        "part of busy_us limited by the send buffer",
-        |r| sum(r, |i| i.send_buffer_limited_us),
-    ),
-    Column::maybe_int(
-        "congestion_window_segments",
-        "TCP_INFO at the sender: sum over streams",
-        |r| sum(r, |i| Some(i.congestion_window_segments.into())),
-    ),
-    Column::maybe_int(
-        "send_mss_bytes",
-        "TCP_INFO at the sender: least over streams",
-        |r| tcp(r).map(|i| i.send_mss_bytes.into()).min(),
-    ),
-    Column::maybe_int(
-        "path_mtu_bytes",
-        "TCP_INFO at the sender: least over streams",
-        |r| tcp(r).map(|i| i.path_mtu_bytes.into()).min(),
-    ),
-    Column::maybe_int(
-        "latency_count",
-        "transactions inside the window (tcp-rr)",
-        |r| latency(r).map(|l| int(l.count)),
-    ),
-    Column::maybe_int("latency_min_ns", "least round trip", |r| {
-        latency(r).map(|l| int(l.min_ns))
-    }),
-    Column::maybe_int("latency_mean_ns", "mean round trip", |r| {
-        latency(r).map(|l| int(l.mean_ns))
-    }),
-    Column::maybe_int("latency_p50_ns", "median round trip", |r| {
-        latency(r).map(|l| int(l.p50_ns))
-    }),
-    Column::maybe_int("latency_p99_ns", "99th percentile of round trips", |r| {
-        latency(r).map(|l| int(l.p99_ns))
-    }),
-    Column::maybe_int("latency_max_ns", "greatest round trip", |r| {
-        latency(r).map(|l| int(l.max_ns))
-    }),
-];
 
 const INTERVALS: &[Column<IntervalRow>] = &[
     Column::int("stage", "index of the stage in the plan", |r| {
@@ -512,32 +318,6 @@ const HOSTS: &[Column<HostRow>] = &[
 /// Parquet readers differ in their support for unsigned numbers; none of ours reaches 2^63.
 fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-fn sender(row: &FlowRow) -> Option<&EndRecord> {
-    row.record.sender.as_ref()
-}
-
-fn receiver(row: &FlowRow) -> Option<&EndRecord> {
-    row.record.receiver.as_ref()
-}
-
-/// At the end that asked; a tool may know it at the other.
-fn latency(row: &FlowRow) -> Option<LatencySummary> {
-    let of = |end: Option<&EndRecord>| end?.latency.as_ref()?.times.summary();
-    of(sender(row)).or_else(|| of(receiver(row)))
-}
-
-fn tcp(row: &FlowRow) -> impl Iterator<Item = &TcpInfo> {
-    let streams = sender(row).map_or(&[][..], |end| &end.streams);
-    streams.iter().filter_map(|stream| stream.tcp_info.as_ref())
-}
-
-/// Sum over streams; `None` when no stream, or not every one, has the field.
-fn sum(row: &FlowRow, field: fn(&TcpInfo) -> Option<u64>) -> Option<i64> {
-    let mut fields = tcp(row).map(field).peekable();
-    fields.peek()?;
-    fields.sum::<Option<u64>>().map(int)
 }
 
 fn cpu(row: &HostRow) -> Option<&CpuCounters> {

@@ -5,7 +5,7 @@
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters, InterfaceFacts};
 use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::End;
-use ew_model::record::{EndRecord, Interval, StreamRecord};
+use ew_model::record::{CpuUse, DatagramCounts, EndRecord, Interval, Remark, StreamRecord};
 use ew_model::scenario::{Expect, Scenario};
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_model::*;
@@ -164,7 +164,9 @@ fn tables_are_parquet_with_nulls_for_what_is_missing() {
     assert_eq!(flows[0]["rtt_us"], Field::Long(250));
     assert_eq!(flows[0]["min_rtt_us"], Field::Null);
     assert_eq!(flows[0]["busy_us"], Field::Long(17));
-    assert_eq!(flows[0]["latency_p99_ns"], Field::Long(400));
+    check_workload_columns(&flows[0]);
+    assert_eq!(flows[1]["latency_bucket_ns"], Field::Null);
+    assert_eq!(flows[1]["tx_remarks"], Field::Null);
     assert_eq!(flows[1]["outcome"], Field::Str("missing".into()));
     assert_eq!(flows[1]["missing_reason"], Field::Str("b was lost".into()));
     assert_eq!(flows[1]["bits_per_sec"], Field::Null);
@@ -181,6 +183,45 @@ fn tables_are_parquet_with_nulls_for_what_is_missing() {
     assert_eq!(hosts[0]["clock_offset_ns"], Field::Long(-40));
     assert_eq!(hosts[1]["name"], Field::Str("eth0".into()));
     assert_eq!(hosts[1]["tx_drops"], Field::Long(2));
+}
+
+fn check_workload_columns(row: &BTreeMap<String, Field>) {
+    let long = |name: &str| match &row[name] {
+        Field::Long(value) => *value,
+        other => panic!("{name}: {other}"),
+    };
+    let longs = |name: &str| match &row[name] {
+        Field::ListInternal(list) => list.elements().to_vec(),
+        other => panic!("{name}: {other}"),
+    };
+    assert_eq!((long("transactions"), long("latency_count")), (4, 4));
+    assert_eq!((long("latency_p50_ns"), long("latency_p90_ns")), (400, 900));
+    assert_eq!(
+        (long("latency_p9999_ns"), long("latency_mean_ns")),
+        (900, 525)
+    );
+    assert_eq!(longs("latency_bucket_ns"), [400, 900].map(Field::Long));
+    assert_eq!(longs("latency_bucket_count"), [3, 1].map(Field::Long));
+    assert_eq!(
+        (long("uncorrected_p999_ns"), long("connect_max_ns")),
+        (390, 70)
+    );
+    assert_eq!(
+        (long("datagrams_lost"), long("datagrams_received")),
+        (10, 90)
+    );
+    assert_eq!(
+        (long("datagrams_reordered"), long("datagrams_duplicate")),
+        (3, 2)
+    );
+    assert_eq!(
+        (long("jitter_ns"), long("tx_cpu_busy_ns"), long("tx_cpus")),
+        (55, 800, 2)
+    );
+    assert_eq!(row["rx_cpu_busy_ns"], Field::Null);
+    let remarks = "sender-did-not-touch-bytes,paced-by-kernel";
+    assert_eq!(row["tx_remarks"], Field::Str(remarks.into()));
+    assert_eq!(row["rx_remarks"], Field::Str(String::new()));
 }
 
 #[test]
@@ -458,20 +499,43 @@ fn measured() -> FlowRecord {
             bytes: 25_000_100,
             window_ns: 2_000_000_001,
             streams: vec![stream(200, 7), stream(250, 10)],
+            transactions: Some(4),
             latency: Some(Latency {
-                times: Histogram::of(400, 3),
-                uncorrected: None,
+                times: times(&[(400, 3), (900, 1)]),
+                uncorrected: Some(times(&[(390, 4)])),
             }),
+            connect_latency: Some(times(&[(70, 4)])),
+            cpu: Some(CpuUse {
+                busy_ns: 800,
+                cpus: 2,
+                ..CpuUse::default()
+            }),
+            remarks: vec![Remark::SenderDidNotTouchBytes, Remark::PacedByKernel],
             ..EndRecord::default()
         }),
         receiver: Some(EndRecord {
             bytes: 25_000_000,
             window_ns: 2_000_000_000,
             intervals: vec![interval(0), interval(1_000_000_000)],
+            datagrams: Some(DatagramCounts {
+                received: 90,
+                lost: 10,
+                reordered: 3,
+                duplicates: 2,
+                jitter_ns: 55,
+            }),
             ..EndRecord::default()
         }),
         ..missing()
     }
+}
+
+fn times(buckets: &[(u64, u64)]) -> Histogram {
+    let mut times = Histogram::default();
+    for (time_ns, count) in buckets {
+        times.merge(&Histogram::of(*time_ns, *count));
+    }
+    times
 }
 
 fn missing() -> FlowRecord {

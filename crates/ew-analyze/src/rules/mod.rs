@@ -4,6 +4,7 @@ mod cells_missing;
 mod host_missing;
 mod latency;
 mod link_speed;
+mod loss;
 mod mtu;
 mod not_determined;
 mod slow_host;
@@ -15,7 +16,7 @@ use crate::Network;
 use crate::basis::Reference;
 use crate::expected::Expected;
 use crate::observations::Observations;
-use ew_model::analysis::HostAnalysis;
+use ew_model::analysis::{HostAnalysis, StageAnalysis};
 use ew_model::finding::{Evidence, Finding};
 
 /// Everything a rule may look at.
@@ -25,6 +26,8 @@ pub(crate) struct Case<'a> {
     pub(crate) reference: &'a Reference,
     pub(crate) network: &'a Network,
     pub(crate) expected: &'a Expected,
+    /// In the order of the observations' stages.
+    pub(crate) stages: &'a [StageAnalysis],
     pub(crate) hosts: &'a [HostAnalysis],
 }
 
@@ -39,6 +42,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         slow_pair::find(case),
         mtu::find(case),
         latency::find(case),
+        loss::find(case),
         cells_missing::find(case),
     ]
     .concat();

@@ -6,7 +6,6 @@ use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::{Flow, RoundIndex, Stage, StageIndex};
 use ew_model::record::{EndRecord, FlowOutcome, FlowRecord, Interval, StreamRecord, TcpInfo};
 use ew_model::run::{Outcome, Run, RunManifest};
-use ew_model::workload::WorkloadKind;
 use ew_model::{Host, HostId, Inventory, Plan, Rack, RackId};
 use std::collections::BTreeMap;
 
@@ -279,7 +278,7 @@ impl Truth {
 fn ends(stage: &Stage, rate: f64, dice: &mut Dice) -> (EndRecord, EndRecord) {
     let bytes = (rate * stage.duration_ns as f64 / 8e9) as u64;
     let rtt = 50_000 + (100_000.0 * dice.unit()) as u64;
-    let is_rr = stage.workload.kind == WorkloadKind::TcpRr;
+    let answers = !stage.workload.kind.is_bulk();
     let parts = (stage.duration_ns / 100_000_000).max(1);
     let receiver = EndRecord {
         bytes,
@@ -306,7 +305,7 @@ fn ends(stage: &Stage, rate: f64, dice: &mut Dice) -> (EndRecord, EndRecord) {
             retransmits: Some(3),
             ..StreamRecord::default()
         }],
-        latency: is_rr.then(|| Latency {
+        latency: answers.then(|| Latency {
             times: Histogram::of(rtt, 100),
             uncorrected: None,
         }),

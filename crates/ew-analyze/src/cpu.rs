@@ -1,0 +1,66 @@
+//! What a stage cost its hosts, and netperf's service demand.
+
+use crate::observations::StageView;
+use ew_model::HostId;
+use ew_model::analysis::CpuAnalysis;
+use ew_model::plan::RoundIndex;
+use ew_model::record::{CpuUse, EndRecord, FlowRecord};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One end of a row and its host.
+type Ends = fn(&FlowRecord) -> (HostId, Option<&EndRecord>);
+
+/// What a host used in one window, and how long that was.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    used: CpuUse,
+    window_ns: u64,
+}
+
+/// The hosts that sent data or asked. `None` when none of them reported.
+pub(crate) fn of_senders(stage: &StageView<'_>) -> Option<CpuAnalysis> {
+    of_ends(stage, |row| (row.src, row.sender.as_ref()))
+}
+
+/// The hosts that received data or answered.
+pub(crate) fn of_receivers(stage: &StageView<'_>) -> Option<CpuAnalysis> {
+    of_ends(stage, |row| (row.dst, row.receiver.as_ref()))
+}
+
+/// Every record of a host and round repeats the host's figures: they are taken once.
+fn of_ends(stage: &StageView<'_>, ends: Ends) -> Option<CpuAnalysis> {
+    let mut windows: BTreeMap<(RoundIndex, HostId), Window> = BTreeMap::new();
+    for row in stage.measured() {
+        let (host, end) = ends(row);
+        let known = end.and_then(|end| {
+            let window_ns = end.window_ns;
+            end.cpu.map(|used| Window { used, window_ns })
+        });
+        if let Some(window) = known.filter(|w| w.window_ns > 0 && w.used.cpus > 0) {
+            windows.insert((row.round, host), window);
+        }
+    }
+    let hosts: BTreeSet<HostId> = windows.keys().map(|(_, host)| *host).collect();
+    let windows: Vec<Window> = windows.into_values().collect();
+    (!windows.is_empty()).then(|| cpu(&windows, hosts.len() as u32, stage.is_bulk()))
+}
+
+fn cpu(windows: &[Window], hosts: u32, is_bulk: bool) -> CpuAnalysis {
+    let sum = |part: fn(&Window) -> f64| windows.iter().map(part).sum::<f64>();
+    let time_ns = sum(|w| w.window_ns as f64);
+    let all_cpus_ns = sum(|w| w.window_ns as f64 * f64::from(w.used.cpus));
+    let busy_ns = sum(|w| w.used.busy_ns as f64);
+    let kib = sum(|w| w.used.moved_bytes as f64) / 1024.0;
+    let transactions = sum(|w| w.used.transactions as f64);
+    let demand = |amount: f64| (amount > 0.0).then(|| busy_ns / 1000.0 / amount);
+    CpuAnalysis {
+        hosts,
+        engine_cpus: sum(|w| w.used.engine_ns as f64) / time_ns,
+        busy_cpus: busy_ns / time_ns,
+        busy_share: busy_ns / all_cpus_ns,
+        softirq_share: sum(|w| w.used.softirq_ns as f64) / all_cpus_ns,
+        steal_share: sum(|w| w.used.steal_ns as f64) / all_cpus_ns,
+        micros_per_kib: demand(kib).filter(|_| is_bulk),
+        micros_per_transaction: demand(transactions).filter(|_| !is_bulk),
+    }
+}

@@ -1,0 +1,59 @@
+//! Loss, order and jitter of bulk UDP.
+
+use crate::observations::StageView;
+use crate::stats::{median, median_estimate};
+use ew_model::analysis::DatagramAnalysis;
+use ew_model::record::{DatagramCounts, FlowRecord};
+
+/// A stage's datagrams. `None` when no receiver counted any.
+pub(crate) fn datagrams(stage: &StageView<'_>) -> Option<DatagramAnalysis> {
+    let rows: Vec<&FlowRecord> = stage.measured().collect();
+    Some(DatagramAnalysis {
+        received_per_sec: stage.sum_over_flows(received_per_sec),
+        ..sum(&rows)?
+    })
+}
+
+/// The datagrams of some rows, with the rate as the median of theirs.
+pub(crate) fn sum(rows: &[&FlowRecord]) -> Option<DatagramAnalysis> {
+    let all: Vec<DatagramCounts> = rows.iter().filter_map(|row| counts(row)).collect();
+    let total = |part: fn(&DatagramCounts) -> u64| {
+        all.iter()
+            .fold(0_u64, |sum, counts| sum.saturating_add(part(counts)))
+    };
+    let jitters: Vec<f64> = all.iter().map(|counts| counts.jitter_ns as f64).collect();
+    let rates: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| received_per_sec(row))
+        .collect();
+    let (received, lost) = (total(|c| c.received), total(|c| c.lost));
+    Some(DatagramAnalysis {
+        received_per_sec: median_estimate(&rates),
+        received,
+        lost,
+        loss: loss(received, lost),
+        worst_loss: all
+            .iter()
+            .filter_map(|counts| loss(counts.received, counts.lost))
+            .max_by(f64::total_cmp),
+        reordered: total(|c| c.reordered),
+        duplicates: total(|c| c.duplicates),
+        jitter_ns: median(&jitters)? as u64,
+        worst_jitter_ns: all.iter().map(|counts| counts.jitter_ns).max()?,
+    })
+}
+
+fn counts(row: &FlowRecord) -> Option<DatagramCounts> {
+    row.receiver.as_ref()?.datagrams
+}
+
+fn received_per_sec(row: &FlowRecord) -> Option<f64> {
+    let end = row.receiver.as_ref().filter(|end| end.window_ns > 0)?;
+    Some(end.datagrams?.received as f64 * 1e9 / end.window_ns as f64)
+}
+
+/// What never came over all that was sent.
+fn loss(received: u64, lost: u64) -> Option<f64> {
+    let sent = received.saturating_add(lost);
+    (sent > 0).then(|| lost as f64 / sent as f64)
+}

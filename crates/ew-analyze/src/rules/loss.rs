@@ -1,0 +1,91 @@
+//! Bulk UDP that loses datagrams.
+
+use super::{Case, evidence};
+use crate::words::{count, plain};
+use ew_model::Inventory;
+use ew_model::analysis::{DatagramAnalysis, StageAnalysis};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::workload::Pace;
+
+/// Below this share a loss is told by the report's tables and is no finding.
+const SUBSTANTIAL: f64 = 0.01;
+
+/// One finding per stage with a substantial loss.
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    case.stages
+        .iter()
+        .zip(&case.observations.stages)
+        .filter_map(|(stage, view)| {
+            let datagrams = stage.datagrams?;
+            let loss = datagrams.loss.filter(|loss| *loss >= SUBSTANTIAL)?;
+            let is_paced = view.stage.workload.pace != Pace::default();
+            let evidence = evidence_of(case.observations.inventory(), stage, &datagrams);
+            Some(finding(&stage.name, loss, is_paced, evidence))
+        })
+        .collect()
+}
+
+/// Senders without a pace send what they can, and the surplus is lost by design: then the loss is only worth knowing.
+fn finding(stage: &str, loss: f64, is_paced: bool, evidence: Vec<Evidence>) -> Finding {
+    let (severity, why, hint) = if is_paced {
+        (
+            Severity::Notice,
+            "",
+            "look at `nstat -az UdpRcvbufErrors` (the receiver was too slow) and at discards of the NIC and of the switch \
+             ports; a lower rate tells a full path from a faulty one",
+        )
+    } else {
+        (
+            Severity::Info,
+            ", sent as fast as the senders could",
+            "set a rate below the path's: what is lost then is the network's doing, not surplus",
+        )
+    };
+    Finding {
+        severity,
+        subject: Subject::Run,
+        cause: Cause::Loss,
+        sentence: format!("`{stage}` lost {:.1} % of its datagrams{why}", 100.0 * loss),
+        measured: Some(plain(loss, "ratio")),
+        expected: Some(plain(0.0, "ratio")),
+        confidence: 0.95,
+        evidence,
+        hint: hint.into(),
+    }
+}
+
+fn evidence_of(
+    inventory: &Inventory,
+    stage: &StageAnalysis,
+    datagrams: &DatagramAnalysis,
+) -> Vec<Evidence> {
+    let name = &stage.name;
+    let source = || format!("flows.parquet: stage `{name}`, datagrams_lost");
+    let sent = datagrams.received.saturating_add(datagrams.lost);
+    let mut found = vec![evidence(
+        format!(
+            "{} of {} never came",
+            datagrams.lost,
+            count(sent as usize, "datagram")
+        ),
+        source(),
+    )];
+    let worst = stage
+        .pairs
+        .iter()
+        .filter_map(|pair| Some((pair.datagrams?.loss?, pair)))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    if let Some((loss, pair)) = worst.filter(|_| stage.pairs.len() > 1) {
+        found.push(evidence(
+            format!(
+                "most of {} from {} to {}: {:.1} %",
+                count(stage.pairs.len(), "pair"),
+                inventory.name(pair.src),
+                inventory.name(pair.dst),
+                100.0 * loss
+            ),
+            source(),
+        ));
+    }
+    found
+}
