@@ -12,10 +12,11 @@
 
 umask 077; d=; copy=; watch=;
 
-# Whatever ends the script ends what it started, and removes the directory.
+# Whatever ends the script ends what it started, and removes the directory. A milder signal than KILL is lost on a child that has not yet
+# put aside our own traps.
 clean() {
     trap "" HUP INT TERM PIPE;
-    [ -z "$copy$watch" ] || { kill $copy $watch; wait $copy $watch; } 2>/dev/null;
+    [ -z "$copy$watch" ] || { kill -KILL $copy $watch; wait $copy $watch; } 2>/dev/null;
     [ -z "$d" ] || rm -rf "$d";
 };
 trap clean EXIT; trap "exit 1" HUP INT TERM PIPE;
@@ -37,7 +38,7 @@ watch_copy() {
     arrived=; unchanged=0; seconds=0;
     while sleep 1 >/dev/null; do
         # Without the shell that started this, nobody else cleans up.
-        kill -0 $$ || { kill $copy; rm -rf "$d"; exit; };
+        kill -0 $$ || { kill -KILL $copy; rm -rf "$d"; exit; };
         seconds=$((seconds+1)); unchanged=$((unchanged+1));
         now=$(wc -c < "$f"); [ "$now" = "$arrived" ] || unchanged=0; arrived=$now;
         echo $say-arrived $arrived;
@@ -49,7 +50,7 @@ watch_copy 3<&- </dev/null 2>/dev/null & watch=$! ;
 
 wait $copy; status=$?; copy=;
 # Gone before anything else is said or started: it can neither speak in between nor end what it should not.
-{ kill $watch; wait $watch; } 2>/dev/null; watch=;
+{ kill -KILL $watch; wait $watch; } 2>/dev/null; watch=;
 exec 3<&-;
 [ $status -eq 0 ] && [ $(wc -c < "$f") -eq $size ] || fail copy;
 

@@ -362,6 +362,27 @@ async fn many_hosts_are_launched_and_each_is_answered_for() {
 }
 
 #[tokio::test]
+async fn copies_that_are_over_at_once_hang_in_no_shell() {
+    for shell in POSIX_SHELLS {
+        let Some(room) = Room::of(shell, "exec sh -c \"$command\"") else {
+            continue;
+        };
+        let hosts = vec![host("a"); 64];
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(64);
+        launch_all(
+            Arc::new(room.ssh(payload(SPEAKS))),
+            &hosts,
+            PATIENCE,
+            sender,
+        )
+        .await;
+        while let Some((_, link)) = receiver.recv().await {
+            link.unwrap_or_else(|error| panic!("{shell}: {error}"));
+        }
+    }
+}
+
+#[tokio::test]
 async fn local_agents_start_where_the_closure_puts_them() {
     let room = Room::new("");
     let script = "#!/bin/sh\n[ \"$1\" = agent ] && echo \"hello\"; echo \"$PLACE\"; cat\n";
