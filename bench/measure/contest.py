@@ -12,10 +12,13 @@ READ_SHARE = 0.55
 class Contest:
     """Every contender's figures, one dictionary a turn. One that could not run has a reason instead and no further turns."""
 
-    def __init__(self, title, contenders, is_bulk=False):
+    def __init__(self, title, contenders, is_bulk=False, is_fresh=False):
         self.title = title
         self.contenders = contenders
+        # Whether costs are read in mid-transfer.
         self.is_bulk = is_bulk
+        # Whether every turn needs hosts that nobody has used.
+        self.is_fresh = is_fresh
         self.results = {contender.name: [] for contender in contenders}
         self.missing = {}
 
@@ -40,6 +43,8 @@ class Contest:
             note(f"{contender.name}: {reason}")
 
     def figures_of(self, contender, pair, seconds):
+        if self.is_fresh:
+            pair.renew()
         if not self.is_bulk:
             return contender.run(pair, seconds)
         with Watch(pair, seconds * SETTLE_SHARE, seconds * READ_SHARE) as watch:

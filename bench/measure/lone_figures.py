@@ -108,7 +108,8 @@ def pacing(bench):
             continue
         seconds = rates_by_second(record["receiver"])
         worst = max(seconds, key=lambda rate: abs(rate / asked - 1)) / asked - 1
-        table.add(*(GBPS.text(rate) for rate in (asked, min(seconds), max(seconds))), f"{worst:+.2%}", ", ".join(record["sender"].get("remarks", [])))
+        rates = (GBPS.text(rate) for rate in (asked, min(seconds), max(seconds)))
+        table.add(*rates, f"{worst:+.2%}", ", ".join(record["sender"].get("remarks", [])))
         bench.judgement.hold(title, f"{worst:+.2%}", "within 1 %", abs(worst) <= PACE_ERROR)
         note(title)
     table.show()

@@ -49,10 +49,16 @@ class Pair:
             # Something must live there for /proc to show the namespace's counters.
             self.start(address, "keeper", ["sleep", "infinity"])
 
+    def renew(self):
+        """The same hosts as if nothing had happened: without connections that wait to be forgotten (TIME_WAIT), which keep ports."""
+        self.remove()
+        self.build()
+
     def remove(self):
         remove([self.namespace(NEAR), self.namespace(FAR), self.control])
         for process in self.processes.values():
             process.wait()
+        self.processes.clear()
 
     def start(self, address, name, words):
         """Starts what runs until the pair is removed. Does nothing while it runs."""

@@ -31,9 +31,9 @@ class Bench:
         self.file = work.dir / "sendfile"
         self.file.write_bytes(os.urandom(1 << 20) * (FILE_BYTES >> 20))
 
-    def contest(self, title, ours, peers, ceiling, figures, is_bulk=False):
+    def contest(self, title, ours, peers, ceiling, figures, **ways):
         everyone = [*ours, *peers, *([ceiling] if ceiling else [])]
-        contest = Contest(title, everyone, is_bulk)
+        contest = Contest(title, everyone, **ways)
         contest.hold(self.pair, self.repeats, self.seconds)
         contest.show(figures)
         return contest
@@ -114,7 +114,7 @@ def tcp_two_streams(bench):
     peers = bench.peers
     rivals = peers.iperf3(" -P 2", "-P", "2", "-l", "128K", read=received)
     two = {"streams": 2, "threads": 2, "receive": "discard", "message_size": "1MiB"}
-    ours = [bench.ours.contender("2 streams, copy, discard", **two), bench.ours.contender("2 streams, sendfile, discard", send="sendfile", **two)]
+    ours = [bench.ours.contender(f"2 streams, {send}, discard", send=send, **two) for send in ("copy", "sendfile")]
     ceiling = peers.ceiling("discard", 1 << 20, clients=2)
     title = "tcp-stream, 2 streams on 2 threads, discard"
     contest = bench.contest(title, ours, rivals, ceiling, BULK_FIGURES, is_bulk=True)
@@ -156,7 +156,7 @@ def tcp_crr(bench):
     one = bench.ours.contender("tcp-crr", workload="tcp-crr", message_size=size)
     many = bench.ours.contender("tcp-crr, 32 streams", workload="tcp-crr", message_size=size, streams=32, threads=2)
     ceiling = peers.ceiling("connect", MESSAGE_BYTES)
-    contest = bench.contest(f"tcp-crr, {size} bytes each way", [one, many], [netperf], ceiling, REQUEST_FIGURES)
+    contest = bench.contest(f"tcp-crr, {size} bytes each way", [one, many], [netperf], ceiling, REQUEST_FIGURES, is_fresh=True)
     bench.rate("tcp-crr, 1 stream", contest, [one], [netperf], PER_SECOND, 1.0, ceiling)
     bench.rate("tcp-crr, 32 streams, 2 threads", contest, [many], [netperf], PER_SECOND, 2.3, ceiling)
 
