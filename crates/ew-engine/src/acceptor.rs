@@ -4,17 +4,16 @@
 //! and when too many connections are undecided, the one that has been silent longest goes first.
 
 use crate::hello::{ACK, HELLO_BYTES, Hello, StreamKey, may_become_hello};
-use crate::registry::Registry;
+use crate::registry::{Registry, Seat};
 use ew_proto::message::{Role, RunToken};
 use ew_sys::clock::monotonic_ns;
-use ew_sys::socket::{Interest, wait_ready};
+use ew_sys::epoll::{Epoll, Ready, Watch};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// Time from accept to a complete hello that somebody waits for.
@@ -22,19 +21,38 @@ pub(crate) const HELLO_DEADLINE_NS: u64 = 2_000_000_000;
 /// Bound on undecided connections.
 const MAX_PENDING: usize = 4096;
 /// How long to leave the listener alone when the process has no file descriptor left.
-const OUT_OF_DESCRIPTORS_PAUSE_NS: u64 = 50_000_000;
+const OUT_OF_DESCRIPTORS_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Tokens of the epoll set; pending connections have greater ones.
+const LISTENER: u64 = 0;
+const WAKE: u64 = 1;
+const FIRST_PENDING: u64 = 2;
+const EVENTS: usize = 256;
 
 /// The acceptor's thread: everything it owns.
 #[derive(Debug)]
 pub(crate) struct Acceptor {
-    pub(crate) listener: TcpListener,
+    listener: TcpListener,
     /// Readable when a round was registered or the engine ends.
-    pub(crate) wake: UnixStream,
-    pub(crate) registry: Arc<Registry>,
+    wake: UnixStream,
+    epoll: Epoll,
+    shared: Arc<AcceptorShared>,
+    /// Undecided connections by the order they came in, which is also that of their deadlines.
+    pending: BTreeMap<u64, Pending>,
+    /// Those of them with an honest hello, for which no round waits yet.
+    early: BTreeSet<u64>,
+    next: u64,
+    is_listening: bool,
+}
+
+/// What the engine and its acceptor share.
+#[derive(Debug)]
+pub(crate) struct AcceptorShared {
+    pub(crate) registry: Registry,
     pub(crate) token: RunToken,
-    pub(crate) strangers: Arc<AtomicU64>,
-    pub(crate) ended: Arc<AtomicBool>,
+    pub(crate) strangers: AtomicU64,
+    pub(crate) ended: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -43,97 +61,156 @@ struct Pending {
     deadline_ns: u64,
     wire: [u8; HELLO_BYTES],
     filled: usize,
-    /// A complete and honest hello, for which no round waits yet.
+    /// Whether the epoll set watches it.
+    is_watched: bool,
+    /// A complete and honest hello.
     wants: Option<(StreamKey, Role)>,
 }
 
 enum Verdict {
     Keep,
     /// A round waits for it.
-    HandOver(Sender<TcpStream>),
+    HandOver(Seat),
     /// A probe that was answered.
     Settled,
     Stranger,
 }
 
 impl Acceptor {
+    /// Watches the listener and the waker.
+    pub(crate) fn new(
+        listener: TcpListener,
+        wake: UnixStream,
+        shared: Arc<AcceptorShared>,
+    ) -> io::Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.add(&listener, Watch::Readable, LISTENER)?;
+        epoll.add(&wake, Watch::Readable, WAKE)?;
+        Ok(Self {
+            listener,
+            wake,
+            epoll,
+            shared,
+            pending: BTreeMap::new(),
+            early: BTreeSet::new(),
+            next: FIRST_PENDING,
+            is_listening: true,
+        })
+    }
+
     /// Runs until `ended` is set and the waker written to.
     pub(crate) fn run(&mut self) {
-        let mut pending: Vec<Pending> = Vec::new();
-        let mut listen_again_ns = 0;
-        while !self.ended.load(Ordering::Acquire) {
-            let now_ns = monotonic_ns();
-            let ready = self.wait(&pending, now_ns, now_ns >= listen_again_ns);
-            self.drain_wakes();
-            self.advance(&mut pending, &ready);
-            if let Err(error) = self.accept_all(&mut pending)
-                && out_of_descriptors(&error)
-            {
-                self.evict_silent(&mut pending);
-                listen_again_ns = monotonic_ns() + OUT_OF_DESCRIPTORS_PAUSE_NS;
+        let mut ready = Ready::with_room(EVENTS);
+        while !self.shared.ended.load(Ordering::Acquire) {
+            if self.epoll.wait(&mut ready, self.patience()).is_err() {
+                // Only a shortage of memory: do not spin on it.
+                std::thread::sleep(OUT_OF_DESCRIPTORS_PAUSE);
             }
+            self.listen_again();
+            let mut must_accept = false;
+            for token in ready.tokens() {
+                match token {
+                    LISTENER => must_accept = true,
+                    WAKE => self.wake_up(),
+                    pending => self.decide(pending),
+                }
+            }
+            if must_accept {
+                self.accept_all();
+            }
+            self.expire();
         }
     }
 
-    /// One flag per pending connection.
-    fn wait(&self, pending: &[Pending], now_ns: u64, listen: bool) -> Vec<bool> {
-        let mut interests = vec![readable(&self.wake)];
-        interests.extend(
-            pending
-                .iter()
-                .filter(|p| p.wants.is_none())
-                .map(|p| readable(&p.socket)),
-        );
-        if listen {
-            interests.push(readable(&self.listener));
+    fn patience(&self) -> Duration {
+        if !self.is_listening {
+            return OUT_OF_DESCRIPTORS_PAUSE;
         }
-        let mut timeout = earliest_timeout(pending, now_ns);
-        if !listen {
-            timeout = timeout.min(Duration::from_nanos(OUT_OF_DESCRIPTORS_PAUSE_NS));
-        }
-        let Ok(ready) = wait_ready(&interests, timeout) else {
-            // Only a shortage of memory or descriptors: do not spin on it.
-            std::thread::sleep(Duration::from_nanos(OUT_OF_DESCRIPTORS_PAUSE_NS));
-            return vec![true; pending.len()];
-        };
-        let mut readiness = ready.into_iter().skip(1);
-        pending
-            .iter()
-            .map(|p| p.wants.is_none() && readiness.next().unwrap_or(false))
-            .collect()
+        let earliest = self.pending.first_key_value();
+        earliest.map_or(LONGEST_WAIT, |(_, pending)| {
+            let left_ns = pending.deadline_ns.saturating_sub(monotonic_ns());
+            Duration::from_nanos(left_ns).min(LONGEST_WAIT)
+        })
     }
 
-    fn drain_wakes(&mut self) {
+    /// Rounds may wait now for connections that came before them.
+    fn wake_up(&mut self) {
         let mut sink = [0; 256];
         while matches!(self.wake.read(&mut sink), Ok(count) if count == sink.len()) {}
+        for token in self.early.clone() {
+            self.decide(token);
+        }
     }
 
-    fn advance(&self, pending: &mut Vec<Pending>, ready: &[bool]) {
-        let now_ns = monotonic_ns();
-        let mut readiness = ready.iter().copied();
-        let mut kept = Vec::with_capacity(pending.len());
-        for mut connection in pending.drain(..) {
-            let is_ready = readiness.next().unwrap_or(false);
-            match self.judge(&mut connection, is_ready, now_ns) {
-                Verdict::Keep => kept.push(connection),
-                Verdict::HandOver(seat) => {
-                    connection.acknowledge();
-                    // When the round has just ended nobody takes it, and it closes here.
-                    let _ = seat.send(connection.socket);
+    fn accept_all(&mut self) {
+        loop {
+            let socket = match self.listener.accept() {
+                Ok((socket, _)) => socket,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => {
+                    if out_of_descriptors(&error) {
+                        self.evict_silent();
+                        self.pause_listening();
+                    }
+                    return;
                 }
-                Verdict::Settled => {}
-                Verdict::Stranger => self.count_stranger(),
+            };
+            if self.pending.len() >= MAX_PENDING {
+                self.evict_silent();
+            }
+            if self.pending.len() < MAX_PENDING && socket.set_nonblocking(true).is_ok() {
+                self.pending.insert(self.next, Pending::new(socket));
+                self.next += 1;
+                // The hello mostly comes right behind the connection.
+                self.decide(self.next - 1);
+            } else {
+                self.count_stranger();
             }
         }
-        *pending = kept;
     }
 
-    fn judge(&self, connection: &mut Pending, is_ready: bool, now_ns: u64) -> Verdict {
-        if is_ready && connection.wants.is_none() {
+    /// For want of descriptors.
+    fn pause_listening(&mut self) {
+        if self.is_listening && self.epoll.remove(&self.listener).is_ok() {
+            self.is_listening = false;
+        }
+    }
+
+    fn listen_again(&mut self) {
+        if !self.is_listening {
+            let watched = self.epoll.add(&self.listener, Watch::Readable, LISTENER);
+            self.is_listening = watched.is_ok();
+        }
+    }
+
+    /// Reads what came and acts on it.
+    fn decide(&mut self, token: u64) {
+        let Some(mut connection) = self.pending.remove(&token) else {
+            return;
+        };
+        self.early.remove(&token);
+        match self.judge(&mut connection) {
+            Verdict::Keep => self.keep(token, connection),
+            Verdict::HandOver(seat) => {
+                connection.acknowledge();
+                if connection.is_watched {
+                    // It lives on elsewhere; if it stays in the set, that is only noise.
+                    let _ = self.epoll.remove(&connection.socket);
+                }
+                seat.hand_over(connection.socket);
+            }
+            Verdict::Settled => {}
+            Verdict::Stranger => self.count_stranger(),
+        }
+    }
+
+    fn judge(&self, connection: &mut Pending) -> Verdict {
+        if connection.wants.is_none() {
             match connection.read_hello() {
                 Err(()) => return Verdict::Stranger,
-                Ok(false) => {}
-                Ok(true) => match Hello::decode(&connection.wire, &self.token) {
+                Ok(false) => return Verdict::Keep,
+                Ok(true) => match Hello::decode(&connection.wire, &self.shared.token) {
                     None => return Verdict::Stranger,
                     Some(Hello::Probe) => {
                         connection.acknowledge();
@@ -143,47 +220,55 @@ impl Acceptor {
                 },
             }
         }
-        if let Some((key, role)) = connection.wants
-            && let Some(seat) = self.registry.claim(key, role)
-        {
-            return Verdict::HandOver(seat);
-        }
-        if now_ns >= connection.deadline_ns {
-            return Verdict::Stranger;
-        }
-        Verdict::Keep
+        let seat = connection
+            .wants
+            .and_then(|(key, role)| self.shared.registry.claim(key, role));
+        seat.map_or(Verdict::Keep, Verdict::HandOver)
     }
 
-    fn accept_all(&self, pending: &mut Vec<Pending>) -> io::Result<()> {
-        loop {
-            let socket = match self.listener.accept() {
-                Ok((socket, _)) => socket,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-                Err(error) => return Err(error),
-            };
-            if pending.len() >= MAX_PENDING {
-                self.evict_silent(pending);
+    fn keep(&mut self, token: u64, mut connection: Pending) {
+        if connection.wants.is_some() {
+            // Nothing more is to come: what does come would be told again and again.
+            if connection.is_watched && self.epoll.remove(&connection.socket).is_ok() {
+                connection.is_watched = false;
             }
-            if pending.len() < MAX_PENDING && socket.set_nonblocking(true).is_ok() {
-                pending.push(Pending::new(socket));
-            } else {
-                self.count_stranger();
+            self.early.insert(token);
+        } else if !connection.is_watched {
+            let watched = self.epoll.add(&connection.socket, Watch::Readable, token);
+            if watched.is_err() {
+                return self.count_stranger();
             }
+            connection.is_watched = true;
+        }
+        self.pending.insert(token, connection);
+    }
+
+    /// Turns those away whose time is over.
+    fn expire(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let now_ns = monotonic_ns();
+        while let Some(first) = self.pending.first_entry()
+            && first.get().deadline_ns <= now_ns
+        {
+            let (token, _) = first.remove_entry();
+            self.early.remove(&token);
+            self.count_stranger();
         }
     }
 
     /// Closes the connection that has been without a hello longest.
-    fn evict_silent(&self, pending: &mut Vec<Pending>) {
-        // Connections are kept in the order they came.
-        if let Some(index) = pending.iter().position(|p| p.wants.is_none()) {
-            pending.remove(index);
+    fn evict_silent(&mut self) {
+        let silent = self.pending.iter().find(|(_, p)| p.wants.is_none());
+        if let Some(token) = silent.map(|(token, _)| *token) {
+            self.pending.remove(&token);
             self.count_stranger();
         }
     }
 
     fn count_stranger(&self) {
-        self.strangers.fetch_add(1, Ordering::Relaxed);
+        self.shared.strangers.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -194,6 +279,7 @@ impl Pending {
             deadline_ns: monotonic_ns() + HELLO_DEADLINE_NS,
             wire: [0; HELLO_BYTES],
             filled: 0,
+            is_watched: false,
             wants: None,
         }
     }
@@ -219,20 +305,6 @@ impl Pending {
         // The send buffer of a fresh connection holds one byte; if the peer is gone, the stream's thread sees it.
         let _ = self.socket.write(&[ACK]);
     }
-}
-
-fn readable(socket: &impl AsFd) -> Interest<'_> {
-    Interest {
-        fd: socket.as_fd(),
-        write: false,
-    }
-}
-
-fn earliest_timeout(pending: &[Pending], now_ns: u64) -> Duration {
-    let earliest = pending.iter().map(|p| p.deadline_ns).min();
-    earliest.map_or(LONGEST_WAIT, |deadline| {
-        Duration::from_nanos(deadline.saturating_sub(now_ns)).min(LONGEST_WAIT)
-    })
 }
 
 fn out_of_descriptors(error: &io::Error) -> bool {

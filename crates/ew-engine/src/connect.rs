@@ -1,13 +1,16 @@
-//! The opening end of a connection.
+//! The opening ends of connections: one thread opens thousands at the same time.
 
 use crate::clock_wait::Cancel;
 use crate::hello::{ACK, HELLO_BYTES};
+use crate::settings::Settings;
 use ew_sys::clock::monotonic_ns;
-use ew_sys::socket::{Interest, choose_port_at_connect, wait_ready};
-use socket2::{Domain, Protocol, Socket, Type};
+use ew_sys::epoll::{Epoll, Ready, Watch};
+use ew_sys::socket::choose_port_at_connect;
+use socket2::Socket;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Pause after a refused or failed attempt.
@@ -16,57 +19,122 @@ const RETRY_PAUSE_NS: u64 = 10_000_000;
 /// with a long round trip still gets its time.
 const FIRST_ATTEMPT_NS: u64 = 40_000_000;
 const LONGEST_ATTEMPT_NS: u64 = 10_000_000_000;
-/// How often a wait looks whether it was cut short.
+/// Attempts at the same time: less than the backlog of a listener, so that one peer can take them all.
+const AT_ONCE: usize = 1024;
+/// How often the wait looks whether it was cut short.
 const SLICE: Duration = Duration::from_millis(50);
 /// A shorter try says nothing about the peer.
 const TOO_SHORT_NS: u64 = 20_000_000;
 const EINPROGRESS: i32 = 115;
+const ECONNREFUSED: i32 = 111;
+const EVENTS: usize = 256;
 
 /// A connection to be opened.
-#[derive(Debug)]
-pub(crate) struct Opening<'a> {
-    /// This end's address.
-    pub(crate) source: IpAddr,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opening {
     pub(crate) peer: SocketAddr,
     pub(crate) hello: [u8; HELLO_BYTES],
+}
+
+/// What all connections have in common.
+#[derive(Debug)]
+pub(crate) struct Opener<'a> {
+    /// This end's address.
+    pub(crate) source: IpAddr,
+    /// Of every socket.
+    pub(crate) settings: &'a Settings,
     /// When to give up.
     pub(crate) deadline_ns: u64,
     pub(crate) cancel: &'a Cancel,
 }
 
-impl Opening<'_> {
-    /// Connects, says hello and waits for the answer; tries again until the deadline. The error is in words, with the
-    /// peer and the system's message.
-    pub(crate) fn run(&self) -> Result<TcpStream, String> {
-        let mut attempt_ns = FIRST_ATTEMPT_NS;
-        let begun_ns = monotonic_ns();
-        let mut told: Option<io::Error> = None;
-        loop {
-            let attempt_end_ns = (monotonic_ns() + attempt_ns).min(self.deadline_ns);
-            match self.attempt(attempt_end_ns) {
-                Ok(socket) => return Ok(socket),
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    attempt_ns = (attempt_ns * 2).min(LONGEST_ATTEMPT_NS);
-                    // It says less than what the peer's system said before.
-                    told.get_or_insert(error);
+/// How far a connection is.
+#[derive(Debug)]
+enum Phase {
+    /// To be tried, or tried again.
+    Idle,
+    /// Waiting for the peer's kernel.
+    Connecting(TcpStream),
+    /// Waiting for the peer's answer to the hello.
+    Acknowledging(TcpStream),
+    /// Told.
+    Over,
+}
+
+#[derive(Debug)]
+struct Progress {
+    phase: Phase,
+    /// When the phase ends by itself.
+    until_ns: u64,
+    begun_ns: u64,
+    attempt_ns: u64,
+    /// What to say when time is over.
+    told: Option<io::Error>,
+}
+
+/// The work of one [`Opener::run`].
+struct Work<'a, Tell: FnMut(usize, Result<TcpStream, String>)> {
+    opener: &'a Opener<'a>,
+    openings: &'a [Opening],
+    progress: Vec<Progress>,
+    epoll: Epoll,
+    /// Ends of phases, earliest first; those that were moved since are passed over.
+    timers: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Openings from here on were not begun yet.
+    next: usize,
+    under_way: usize,
+    over: usize,
+    tell: Tell,
+}
+
+impl Opener<'_> {
+    /// Connects, says hello and waits for the answer; tries again until the deadline. Every opening is told once, in any
+    /// order. An error is in words, with the peer and the system's message. Sockets are non-blocking.
+    pub(crate) fn run(
+        &self,
+        openings: &[Opening],
+        mut tell: impl FnMut(usize, Result<TcpStream, String>),
+    ) {
+        let epoll = match Epoll::new() {
+            Ok(epoll) => epoll,
+            Err(error) => {
+                for (index, opening) in openings.iter().enumerate() {
+                    tell(index, Err(format!("connect {}: {error}", opening.peer)));
                 }
-                Err(error) => told = Some(error),
+                return;
             }
-            let next_ns = monotonic_ns() + RETRY_PAUSE_NS;
-            if next_ns >= self.deadline_ns || self.cancel.sleep_until(next_ns).is_err() {
-                return Err(self.describe(told, monotonic_ns() - begun_ns));
-            }
-        }
+        };
+        let mut work = Work {
+            opener: self,
+            openings,
+            progress: openings.iter().map(|_| Progress::new()).collect(),
+            epoll,
+            timers: BinaryHeap::new(),
+            next: 0,
+            under_way: 0,
+            over: 0,
+            tell,
+        };
+        work.run();
     }
 
-    fn describe(&self, error: Option<io::Error>, tried_ns: u64) -> String {
+    fn begin(&self, peer: SocketAddr) -> io::Result<TcpStream> {
+        let socket = self.settings.tcp_socket(peer)?;
+        // Without it only the number of local ports shrinks.
+        let _ = choose_port_at_connect(&socket);
+        socket.bind(&SocketAddr::new(self.source, 0).into())?;
+        socket.set_nonblocking(true)?;
+        connect(&socket, peer)?;
+        Ok(socket.into())
+    }
+
+    fn describe(&self, peer: SocketAddr, error: Option<io::Error>, tried_ns: u64) -> String {
         if self.cancel.is_raised() {
-            return format!("connect {}: aborted", self.peer);
+            return format!("connect {peer}: aborted");
         }
         if tried_ns < TOO_SHORT_NS {
             return format!(
-                "connect {}: this host came to it only {:.0} ms before the end of the time for it; is it too busy?",
-                self.peer,
+                "connect {peer}: this host came to it only {:.0} ms before the end of the time for it; is it too busy?",
                 tried_ns as f64 / 1e6
             );
         }
@@ -77,75 +145,197 @@ impl Opening<'_> {
                 tried_ns as f64 / 1e9
             ),
         };
-        format!("connect {}: {message}", self.peer)
-    }
-
-    fn attempt(&self, connected_by_ns: u64) -> io::Result<TcpStream> {
-        let socket = self.begin()?;
-        self.wait_connected(&socket, connected_by_ns)?;
-        let mut stream = TcpStream::from(socket);
-        // Where nobody listens on a port of the ephemeral range, TCP can connect a socket to itself.
-        if stream.local_addr()? == self.peer {
-            return Err(io::Error::from_raw_os_error(111));
-        }
-        stream.set_nonblocking(false)?;
-        stream.set_nodelay(true)?;
-        stream.write_all(&self.hello)?;
-        self.wait_acknowledged(&mut stream)?;
-        Ok(stream)
-    }
-
-    fn begin(&self) -> io::Result<Socket> {
-        let domain = Domain::for_address(self.peer);
-        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
-        // Without it only the number of local ports shrinks.
-        let _ = choose_port_at_connect(&socket);
-        socket.bind(&SocketAddr::new(self.source, 0).into())?;
-        socket.set_nonblocking(true)?;
-        match socket.connect(&self.peer.into()) {
-            Err(error) if error.raw_os_error() != Some(EINPROGRESS) => Err(error),
-            _ => Ok(socket),
-        }
-    }
-
-    fn wait_connected(&self, socket: &Socket, deadline_ns: u64) -> io::Result<()> {
-        loop {
-            let now_ns = monotonic_ns();
-            if now_ns >= deadline_ns || self.cancel.is_raised() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            let left = Duration::from_nanos(deadline_ns - now_ns);
-            let interest = Interest {
-                fd: socket.as_fd(),
-                write: true,
-            };
-            if wait_ready(&[interest], left.min(SLICE))? == [true] {
-                return socket.take_error()?.map_or(Ok(()), Err);
-            }
-        }
-    }
-
-    fn wait_acknowledged(&self, stream: &mut TcpStream) -> io::Result<()> {
-        stream.set_read_timeout(Some(SLICE))?;
-        let mut answer = [0];
-        while !self.cancel.is_raised() && monotonic_ns() < self.deadline_ns {
-            match stream.read(&mut answer) {
-                Ok(1) if answer == [ACK] => return Ok(()),
-                Ok(1) => return Err(io::Error::other("another program answers at this port")),
-                Ok(_) => {
-                    return Err(io::Error::other(
-                        "the peer does not wait for this connection",
-                    ));
-                }
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::ErrorKind::TimedOut.into())
+        format!("connect {peer}: {message}")
     }
 }
 
-/// Whether a blocking call only came back because its time was over or a signal came.
+impl<Tell: FnMut(usize, Result<TcpStream, String>)> Work<'_, Tell> {
+    fn run(&mut self) {
+        let mut ready = Ready::with_room(EVENTS);
+        while self.over < self.openings.len() {
+            let now_ns = monotonic_ns();
+            if now_ns >= self.opener.deadline_ns || self.opener.cancel.is_raised() {
+                return self.give_up(now_ns);
+            }
+            while self.under_way < AT_ONCE && self.next < self.openings.len() {
+                self.under_way += 1;
+                self.next += 1;
+                self.attempt(self.next - 1);
+            }
+            self.end_phases(monotonic_ns());
+            if self.epoll.wait(&mut ready, self.patience()).is_err() {
+                // Only a shortage of memory: do not spin on it.
+                std::thread::sleep(SLICE);
+            }
+            let changed: Vec<u64> = ready.tokens().collect();
+            for index in changed {
+                self.advance(index as usize);
+            }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        let now_ns = monotonic_ns();
+        let earliest_ns = self.timers.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
+        let until_ns = earliest_ns.min(self.opener.deadline_ns);
+        Duration::from_nanos(until_ns.saturating_sub(now_ns)).min(SLICE)
+    }
+
+    fn attempt(&mut self, index: usize) {
+        let now_ns = monotonic_ns();
+        let opening = &self.openings[index];
+        let progress = &mut self.progress[index];
+        if progress.begun_ns == 0 {
+            progress.begun_ns = now_ns;
+        }
+        let begun = self.opener.begin(opening.peer).and_then(|socket| {
+            self.epoll.add(&socket, Watch::Changes, index as u64)?;
+            Ok(socket)
+        });
+        match begun {
+            Ok(socket) => {
+                let until_ns = now_ns + progress.attempt_ns;
+                self.enter(index, Phase::Connecting(socket), until_ns);
+            }
+            Err(error) => self.try_later(index, error),
+        }
+    }
+
+    /// The socket has changed.
+    fn advance(&mut self, index: usize) {
+        match std::mem::replace(&mut self.progress[index].phase, Phase::Over) {
+            Phase::Connecting(socket) => self.connected(index, socket),
+            Phase::Acknowledging(socket) => self.answered(index, socket),
+            unchanged => self.progress[index].phase = unchanged,
+        }
+    }
+
+    fn connected(&mut self, index: usize, mut socket: TcpStream) {
+        let opening = &self.openings[index];
+        let outcome = match socket.take_error() {
+            Ok(Some(error)) | Err(error) => Err(error),
+            // Where nobody listens on a port of the ephemeral range, TCP can connect a socket to itself.
+            Ok(None) if socket.local_addr().is_ok_and(|near| near == opening.peer) => {
+                Err(io::Error::from_raw_os_error(ECONNREFUSED))
+            }
+            Ok(None) if socket.peer_addr().is_err() => {
+                self.progress[index].phase = Phase::Connecting(socket);
+                return;
+            }
+            // The send buffer of a fresh connection holds a hello.
+            Ok(None) => socket.write_all(&opening.hello),
+        };
+        match outcome {
+            Ok(()) => {
+                self.enter(index, Phase::Acknowledging(socket), self.opener.deadline_ns);
+            }
+            Err(error) => self.try_later(index, error),
+        }
+    }
+
+    fn answered(&mut self, index: usize, mut socket: TcpStream) {
+        let mut answer = [0];
+        let error = match socket.read(&mut answer) {
+            Ok(1) if answer == [ACK] => {
+                // It lives on elsewhere; if it stays in the set, that is only noise.
+                let _ = self.epoll.remove(&socket);
+                return self.finish(index, Ok(socket));
+            }
+            Ok(1) => io::Error::other("another program answers at this port"),
+            Ok(_) => io::Error::other("the peer does not wait for this connection"),
+            Err(error) if is_timeout(&error) => {
+                self.progress[index].phase = Phase::Acknowledging(socket);
+                return;
+            }
+            Err(error) => error,
+        };
+        self.try_later(index, error);
+    }
+
+    /// Ends the phases whose time is over.
+    fn end_phases(&mut self, now_ns: u64) {
+        while let Some(Reverse((at_ns, index))) = self.timers.peek().copied()
+            && at_ns <= now_ns
+        {
+            self.timers.pop();
+            if self.progress[index].until_ns != at_ns {
+                continue;
+            }
+            match std::mem::replace(&mut self.progress[index].phase, Phase::Over) {
+                Phase::Idle => self.attempt(index),
+                Phase::Connecting(_) => {
+                    let progress = &mut self.progress[index];
+                    progress.attempt_ns = (progress.attempt_ns * 2).min(LONGEST_ATTEMPT_NS);
+                    self.try_later(index, io::ErrorKind::TimedOut.into());
+                }
+                unchanged => self.progress[index].phase = unchanged,
+            }
+        }
+    }
+
+    fn try_later(&mut self, index: usize, error: io::Error) {
+        let progress = &mut self.progress[index];
+        if error.kind() == io::ErrorKind::TimedOut {
+            // It says less than what the peer's system said before.
+            progress.told.get_or_insert(error);
+        } else {
+            progress.told = Some(error);
+        }
+        self.enter(index, Phase::Idle, monotonic_ns() + RETRY_PAUSE_NS);
+    }
+
+    fn enter(&mut self, index: usize, phase: Phase, until_ns: u64) {
+        let progress = &mut self.progress[index];
+        progress.phase = phase;
+        progress.until_ns = until_ns;
+        self.timers.push(Reverse((until_ns, index)));
+    }
+
+    fn finish(&mut self, index: usize, outcome: Result<TcpStream, String>) {
+        self.progress[index].phase = Phase::Over;
+        self.over += 1;
+        self.under_way -= 1;
+        (self.tell)(index, outcome);
+    }
+
+    fn give_up(&mut self, now_ns: u64) {
+        for index in 0..self.openings.len() {
+            let progress = &mut self.progress[index];
+            if matches!(progress.phase, Phase::Over) {
+                continue;
+            }
+            progress.phase = Phase::Over;
+            let tried_ns = match progress.begun_ns {
+                0 => 0,
+                begun_ns => now_ns - begun_ns,
+            };
+            let (told, peer) = (progress.told.take(), self.openings[index].peer);
+            (self.tell)(index, Err(self.opener.describe(peer, told, tried_ns)));
+        }
+        self.over = self.openings.len();
+    }
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            phase: Phase::Idle,
+            until_ns: 0,
+            begun_ns: 0,
+            attempt_ns: FIRST_ATTEMPT_NS,
+            told: None,
+        }
+    }
+}
+
+fn connect(socket: &Socket, peer: SocketAddr) -> io::Result<()> {
+    match socket.connect(&peer.into()) {
+        Err(error) if error.raw_os_error() != Some(EINPROGRESS) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a call only came back because it would block, its time was over or a signal came.
 pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,7 +1,7 @@
 //! The engine: a data listener and the rounds that run.
 
 use crate::Done;
-use crate::acceptor::Acceptor;
+use crate::acceptor::{Acceptor, AcceptorShared};
 use crate::clock_wait::Cancel;
 use crate::error::EngineError;
 use crate::port_check;
@@ -52,8 +52,6 @@ pub struct Totals {
 pub struct Engine {
     host: Arc<RoundHost>,
     port: u16,
-    strangers: Arc<AtomicU64>,
-    ended: Arc<AtomicBool>,
     acceptor: Option<JoinHandle<()>>,
     rounds: Mutex<Vec<Weak<Cancel>>>,
 }
@@ -67,17 +65,14 @@ impl Engine {
         let listener = bind_first_free(config.address, config.ports)?;
         let port = listener.local_addr().map_err(EngineError::Sockets)?.port();
         let (waker, wake) = wake_pair().map_err(EngineError::Sockets)?;
-        let registry = Arc::new(Registry::new(waker));
-        let strangers = Arc::<AtomicU64>::default();
-        let ended = Arc::<AtomicBool>::default();
-        let mut acceptor = Acceptor {
-            listener,
-            wake,
-            registry: Arc::clone(&registry),
+        let shared = Arc::new(AcceptorShared {
+            registry: Registry::new(waker),
             token: config.token,
-            strangers: Arc::clone(&strangers),
-            ended: Arc::clone(&ended),
-        };
+            strangers: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+        });
+        let acceptor = Acceptor::new(listener, wake, Arc::clone(&shared));
+        let mut acceptor = acceptor.map_err(EngineError::Sockets)?;
         let thread = std::thread::Builder::new()
             .name("acceptor".to_owned())
             .stack_size(ACCEPTOR_STACK_BYTES)
@@ -90,12 +85,10 @@ impl Engine {
             host: Arc::new(RoundHost {
                 address: config.address,
                 token: config.token,
-                registry,
+                acceptor: shared,
                 ledger: Arc::default(),
             }),
             port,
-            strangers,
-            ended,
             acceptor: Some(thread),
             rounds: Mutex::default(),
         })
@@ -114,7 +107,7 @@ impl Engine {
         Totals {
             tx_bytes,
             rx_bytes,
-            strangers: self.strangers.load(Ordering::Relaxed),
+            strangers: self.host.acceptor.strangers.load(Ordering::Relaxed),
         }
     }
 
@@ -147,7 +140,7 @@ impl Engine {
     }
 
     /// Asks whether peers' data ports can be reached and belong to the run. One entry per peer: `None` is reachable,
-    /// else why not. Blocks for at most `timeout` per 16 peers.
+    /// else why not. Blocks for at most `timeout`.
     #[must_use]
     pub fn check_ports(&self, peers: &[SocketAddr], timeout: Duration) -> Vec<Option<String>> {
         port_check::check_ports(self.host.address, &self.host.token, peers, timeout)
@@ -163,8 +156,8 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.abort();
-        self.ended.store(true, Ordering::Release);
-        self.host.registry.wake();
+        self.host.acceptor.ended.store(true, Ordering::Release);
+        self.host.acceptor.registry.wake();
         if let Some(thread) = self.acceptor.take() {
             // A panic of the thread has been printed already.
             let _ = thread.join();

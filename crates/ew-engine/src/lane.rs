@@ -10,20 +10,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Lane {
     sent_bytes: AtomicU64,
     received_bytes: AtomicU64,
+    transactions: AtomicU64,
     first_send_ns: AtomicU64,
+    done_ns: AtomicU64,
 }
 
 impl Lane {
-    /// Must be called by the stream's own thread only: a load and a store, not a locked addition.
+    /// Must be called by the stream's own thread only, as all that count.
     pub(crate) fn add_sent(&self, bytes: u64) {
-        let sum = self.sent_bytes.load(Ordering::Relaxed) + bytes;
-        self.sent_bytes.store(sum, Ordering::Relaxed);
+        add(&self.sent_bytes, bytes);
     }
 
-    /// As [`Self::add_sent`].
     pub(crate) fn add_received(&self, bytes: u64) {
-        let sum = self.received_bytes.load(Ordering::Relaxed) + bytes;
-        self.received_bytes.store(sum, Ordering::Relaxed);
+        add(&self.received_bytes, bytes);
+    }
+
+    pub(crate) fn add_transactions(&self, count: u64) {
+        add(&self.transactions, count);
+    }
+
+    /// The stream has moved all it was to move.
+    pub(crate) fn note_done(&self, now_ns: u64) {
+        self.done_ns.store(now_ns, Ordering::Relaxed);
     }
 
     pub(crate) fn note_first_send(&self, now_ns: u64) {
@@ -38,10 +46,24 @@ impl Lane {
         self.received_bytes.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn transactions(&self) -> u64 {
+        self.transactions.load(Ordering::Relaxed)
+    }
+
+    /// `None` as long as there is more to move.
+    pub(crate) fn done_ns(&self) -> Option<u64> {
+        Some(self.done_ns.load(Ordering::Relaxed)).filter(|ns| *ns > 0)
+    }
+
     /// `None` before the first send.
     pub(crate) fn first_send_ns(&self) -> Option<u64> {
         Some(self.first_send_ns.load(Ordering::Relaxed)).filter(|ns| *ns > 0)
     }
+}
+
+/// With one writer a load and a store do, which are cheaper than a locked addition.
+fn add(counter: &AtomicU64, count: u64) {
+    counter.store(counter.load(Ordering::Relaxed) + count, Ordering::Relaxed);
 }
 
 /// All bytes since the engine's start: of running streams and of those that are over.

@@ -1,14 +1,17 @@
 //! Workloads on OS threads: connects flows, moves bytes, counts them inside the window.
 //!
 //! One [`Engine`] per agent. It owns the data listener, which hands connections that present the run's token to the
-//! round that waits for them, and runs rounds: one supervisor thread per round, one thread per stream. A stream's thread
-//! only moves bytes and increments its own counters; the supervisor reads them at the window's edges. A workload is one
-//! file below `workload/` and one line in `workload::driver`.
+//! round that waits for them, and runs rounds: one supervisor thread per round, one thread that opens connections, and a
+//! few that drive the streams. A stream is a state machine that only moves bytes and increments its own counters; the
+//! supervisor reads them at the window's edges. A workload is one file below `workload/`, whose first lines say how to
+//! add one.
 
 mod acceptor;
+mod arrivals;
 mod buffer;
 mod clock_wait;
 mod connect;
+mod drive;
 mod engine;
 mod error;
 mod hello;
@@ -17,8 +20,11 @@ mod port_check;
 mod registry;
 mod report;
 mod round;
+mod settings;
 mod stream;
+mod tally;
 mod window;
+mod worker;
 mod workload;
 
 pub use engine::{Engine, EngineConfig, Totals};

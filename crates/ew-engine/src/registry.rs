@@ -1,12 +1,13 @@
 //! Which connections the rounds wait for.
 
+use crate::arrivals::Arrival;
 use crate::hello::StreamKey;
 use ew_proto::message::Role;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 
 /// Rounds write here what they wait for; the acceptor takes from it.
@@ -17,11 +18,24 @@ pub(crate) struct Registry {
     waker: UnixStream,
 }
 
+/// Where a connection belongs.
 #[derive(Debug)]
-struct Seat {
+pub(crate) struct Seat {
     /// The opener's part in the stream.
-    opener: Role,
-    hand_over: Sender<TcpStream>,
+    pub(crate) opener: Role,
+    /// The stream's place on its thread.
+    pub(crate) place: usize,
+    pub(crate) thread: Sender<Arrival>,
+}
+
+impl Seat {
+    /// When the round has just ended nobody takes the connection, and it closes here.
+    pub(crate) fn hand_over(self, connection: TcpStream) {
+        let _ = self.thread.send(Arrival {
+            place: self.place,
+            connection: Ok(connection),
+        });
+    }
 }
 
 impl Registry {
@@ -32,11 +46,9 @@ impl Registry {
         }
     }
 
-    /// Waits for a stream whose opener has the given role. The connection comes through the receiver.
-    pub(crate) fn expect(&self, key: StreamKey, opener: Role) -> Receiver<TcpStream> {
-        let (hand_over, receiver) = channel();
-        self.lock().insert(key, Seat { opener, hand_over });
-        receiver
+    /// Waits for a stream's connection.
+    pub(crate) fn expect(&self, key: StreamKey, seat: Seat) {
+        self.lock().insert(key, seat);
     }
 
     /// No longer waits for a stream.
@@ -44,13 +56,13 @@ impl Registry {
         self.lock().remove(&key);
     }
 
-    /// Whether somebody waits for this stream with this opener.
-    pub(crate) fn claim(&self, key: StreamKey, opener: Role) -> Option<Sender<TcpStream>> {
+    /// The seat of this stream with this opener, if somebody waits for it.
+    pub(crate) fn claim(&self, key: StreamKey, opener: Role) -> Option<Seat> {
         let mut seats = self.lock();
         if seats.get(&key)?.opener != opener {
             return None;
         }
-        seats.remove(&key).map(|seat| seat.hand_over)
+        seats.remove(&key)
     }
 
     /// Makes the acceptor look again.

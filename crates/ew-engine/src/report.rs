@@ -1,14 +1,26 @@
 //! From counter readings to a flow's report.
 
+use crate::round::RoundShared;
 use crate::stream::Stream;
+use crate::tally::{self, Tally};
 use crate::window::{FlowWindow, Reading};
-use ew_model::latency::{self as model, Latency};
-use ew_model::record::{EndRecord, Interval, StreamRecord};
+use ew_model::latency::Latency;
+use ew_model::record::{EndRecord, Interval, Remark, StreamRecord};
 use ew_proto::message::{FlowOrder, FlowReport, Role, Standing};
 use ew_proto::round::RoundSpec;
 use ew_sys::socket::TcpReading;
-use hdrhistogram::Histogram;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// What is known of one flow of a round.
+pub(crate) struct Flow<'a> {
+    pub(crate) order: &'a FlowOrder,
+    pub(crate) streams: &'a [Arc<Stream>],
+    pub(crate) window: &'a FlowWindow,
+    /// Of the threads that drove its streams.
+    pub(crate) tallies: Vec<&'a Tally>,
+    pub(crate) standing: Option<Standing>,
+}
 
 /// The report of a flow without a figure.
 pub(crate) fn failed(order: &FlowOrder, error: String) -> FlowReport {
@@ -42,17 +54,14 @@ pub(crate) fn standings(
 }
 
 /// The report of a flow that ran through the window, or why it has no figure.
-pub(crate) fn measured(
-    spec: &RoundSpec,
-    order: &FlowOrder,
-    streams: &[Arc<Stream>],
-    window: &FlowWindow,
-    standing: Option<Standing>,
-) -> FlowReport {
-    if let Some(error) = standstill(order, window) {
+pub(crate) fn measured(spec: &RoundSpec, shared: &RoundShared, flow: &Flow<'_>) -> FlowReport {
+    let order = flow.order;
+    if shared.prepared.counts(order.role)
+        && let Some(error) = standstill(order, flow.window)
+    {
         return failed(order, error);
     }
-    let end = end_record(spec, order, streams, window);
+    let end = end_record(spec, flow);
     let (sender, receiver) = match order.role {
         Role::Send => (Some(end), None),
         Role::Receive => (None, Some(end)),
@@ -61,7 +70,8 @@ pub(crate) fn measured(
         flow: order.flow,
         sender,
         receiver,
-        standing,
+        // A flow that has done its work is silent for good reason.
+        standing: flow.standing.filter(|_| !flow.window.is_done),
         error: None,
     }
 }
@@ -154,21 +164,32 @@ fn counted_bytes(window: &FlowWindow) -> u64 {
     }
 }
 
-fn end_record(
-    spec: &RoundSpec,
-    order: &FlowOrder,
-    streams: &[Arc<Stream>],
-    window: &FlowWindow,
-) -> EndRecord {
+fn end_record(spec: &RoundSpec, flow: &Flow<'_>) -> EndRecord {
+    let window = flow.window;
+    let times = tally::merged(flow.tallies.iter().map(|t| &t.times));
+    let transactions = window.last.transactions - window.first.transactions;
     EndRecord {
         bytes: counted_bytes(window),
         window_ns: elapsed_ns(&window.readings),
-        start_skew_ns: start_skew_ns(spec, order.role, streams, window),
-        streams: stream_records(streams, window),
+        start_skew_ns: start_skew_ns(spec, flow),
+        streams: stream_records(flow.streams, window),
         intervals: intervals(&window.readings),
-        latency: latency(streams),
-        ..EndRecord::default()
+        transactions: (transactions > 0).then_some(transactions),
+        latency: times.map(|times| Latency {
+            times,
+            uncorrected: tally::merged(flow.tallies.iter().map(|t| &t.uncorrected)),
+        }),
+        connect_latency: tally::merged(flow.tallies.iter().map(|t| &t.connect_times)),
+        datagrams: tally::datagrams(flow.tallies.iter().copied()),
+        cpu: None,
+        remarks: remarks(flow.streams),
     }
+}
+
+/// Ascending, each once.
+fn remarks(streams: &[Arc<Stream>]) -> Vec<Remark> {
+    let all: BTreeSet<_> = streams.iter().flat_map(|s| s.remarks()).collect();
+    all.into_iter().collect()
 }
 
 fn elapsed_ns(readings: &[Reading]) -> u64 {
@@ -179,22 +200,14 @@ fn elapsed_ns(readings: &[Reading]) -> u64 {
 }
 
 /// A sender's skew is its last stream's.
-fn start_skew_ns(
-    spec: &RoundSpec,
-    role: Role,
-    streams: &[Arc<Stream>],
-    window: &FlowWindow,
-) -> i64 {
-    match role {
-        Role::Send => streams
-            .iter()
+fn start_skew_ns(spec: &RoundSpec, flow: &Flow<'_>) -> i64 {
+    match flow.order.role {
+        Role::Send => (flow.streams.iter())
             .filter_map(|s| s.lane.first_send_ns())
             .map(|at_ns| difference_ns(at_ns, spec.start_ns))
             .max()
             .unwrap_or(0),
-        Role::Receive => window
-            .readings
-            .first()
+        Role::Receive => (flow.window.readings.first())
             .map_or(0, |first| difference_ns(first.now_ns, spec.window_start_ns)),
     }
 }
@@ -238,32 +251,6 @@ fn intervals(readings: &[Reading]) -> Vec<Interval> {
             bytes: pair[1].bytes - pair[0].bytes,
         })
         .collect()
-}
-
-/// Histograms of the streams merged; `None` when there was no transaction.
-fn latency(streams: &[Arc<Stream>]) -> Option<Latency> {
-    let mut times = model::Histogram::default();
-    for histogram in streams.iter().filter_map(|s| s.take_latency()) {
-        times.merge(&to_model(&histogram));
-    }
-    (times.count() > 0).then_some(Latency {
-        times,
-        uncorrected: None,
-    })
-}
-
-fn to_model(histogram: &Histogram<u64>) -> model::Histogram {
-    let buckets: Vec<_> = histogram
-        .iter_recorded()
-        .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
-        .collect();
-    let sum_ns = histogram.mean() * histogram.len() as f64;
-    model::Histogram {
-        buckets,
-        sum_ns: sum_ns as u64,
-        min_ns: histogram.min(),
-        max_ns: histogram.max(),
-    }
 }
 
 fn name_stream(index: usize, count: usize, text: String) -> String {

@@ -1,54 +1,24 @@
-//! One stream of a flow: its thread, and what the round's supervisor sees of it.
+//! One stream of a flow as its round sees it: counters, socket, failure. Its driver is elsewhere.
 
-use crate::clock_wait::Cancel;
-use crate::connect::Opening;
-use crate::hello::{Hello, StreamKey};
+use crate::hello::StreamKey;
 use crate::lane::Lane;
-use crate::workload::{Driver, Link};
-use ew_proto::message::{Role, RunToken};
+use crate::round::RoundShared;
+use ew_model::record::Remark;
+use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
-use hdrhistogram::Histogram;
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::collections::BTreeSet;
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// Blocking calls come back at least this often to see whether they shall stop.
-const CALL_TIMEOUT: Duration = Duration::from_millis(100);
-/// Deep enough for a driver and an error message; there may be many threads.
-const STACK_BYTES: usize = 128 * 1024;
-
-/// What a round and all its streams share.
-#[derive(Debug)]
-pub(crate) struct RoundShared {
-    pub(crate) address: IpAddr,
-    pub(crate) token: RunToken,
-    /// When senders begin.
-    pub(crate) start_ns: u64,
-    pub(crate) window_ns: Range<u64>,
-    /// The round is given up.
-    pub(crate) cancel: Arc<Cancel>,
-    /// The window is over.
-    pub(crate) stopping: AtomicBool,
-    /// Stream threads that still run.
-    pub(crate) running: AtomicUsize,
-}
-
-impl RoundShared {
-    /// A connection that needs a second try may come late, as long as half of the warm-up is left to it: its lateness
-    /// is in its start skew.
-    fn connect_by_ns(&self) -> u64 {
-        self.start_ns + self.window_ns.start.saturating_sub(self.start_ns) / 2
-    }
-}
 
 /// One stream as the supervisor sees it.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) key: StreamKey,
+    /// Index of its flow in the round.
+    pub(crate) flow: usize,
     pub(crate) role: Role,
+    /// Whether this end opens the connection.
+    pub(crate) opens: bool,
     pub(crate) peer: SocketAddr,
     pub(crate) lane: Arc<Lane>,
     state: Mutex<State>,
@@ -56,10 +26,12 @@ pub(crate) struct Stream {
 
 #[derive(Debug, Default)]
 struct State {
-    socket: Option<Arc<TcpStream>>,
+    connection: Option<Arc<TcpStream>>,
     ports: Ports,
     failure: Option<Failure>,
-    latency: Option<Histogram<u64>>,
+    remarks: BTreeSet<Remark>,
+    /// No connection may begin to be used any more.
+    is_over: bool,
 }
 
 /// How a stream ended before it was stopped.
@@ -78,20 +50,19 @@ pub(crate) struct Ports {
     pub(crate) peer: u16,
 }
 
-/// Where a stream's connection comes from.
-#[derive(Debug)]
-pub(crate) enum Source {
-    /// This end opens it.
-    Open,
-    /// The peer opens it and the acceptor hands it over.
-    Accept(Receiver<TcpStream>),
-}
-
 impl Stream {
-    pub(crate) fn new(key: StreamKey, role: Role, peer: SocketAddr) -> Self {
+    pub(crate) fn new(
+        key: StreamKey,
+        flow: usize,
+        role: Role,
+        opens: bool,
+        peer: SocketAddr,
+    ) -> Self {
         Self {
             key,
+            flow,
             role,
+            opens,
             peer,
             lane: Arc::default(),
             state: Mutex::default(),
@@ -107,183 +78,81 @@ impl Stream {
     }
 
     /// `None` until it is connected.
-    pub(crate) fn socket(&self) -> Option<Arc<TcpStream>> {
-        self.lock().socket.clone()
+    pub(crate) fn connection(&self) -> Option<Arc<TcpStream>> {
+        self.lock().connection.clone()
     }
 
     pub(crate) fn ports(&self) -> Ports {
         self.lock().ports
     }
 
-    /// Why it broke, and when.
+    /// For workloads whose data goes over sockets of their own: where it goes.
+    #[expect(dead_code, reason = "for the UDP workloads, which come next")]
+    pub(crate) fn set_ports(&self, ports: Ports) {
+        self.lock().ports = ports;
+    }
+
     pub(crate) fn failure(&self) -> Option<Failure> {
         self.lock().failure.clone()
     }
 
-    /// Once its thread is over.
-    pub(crate) fn take_latency(&self) -> Option<Histogram<u64>> {
-        self.lock().latency.take()
-    }
-
-    /// Keeps the first error: it is the cause of later ones.
+    /// The first failure counts.
     pub(crate) fn fail(&self, error: String) {
         let at_ns = monotonic_ns();
         self.lock().failure.get_or_insert(Failure { at_ns, error });
     }
 
-    /// Wakes a thread that is blocked in a call. What is unsent is dropped when the socket closes, so that it does not
-    /// load the network in the next round.
+    pub(crate) fn remark(&self, remark: Remark) {
+        self.lock().remarks.insert(remark);
+    }
+
+    pub(crate) fn remarks(&self) -> BTreeSet<Remark> {
+        self.lock().remarks.clone()
+    }
+
+    /// Ends the connection, and one that comes later, and so wakes whoever waits for it.
     pub(crate) fn shut_down(&self) {
-        if let Some(socket) = self.socket() {
-            let _ = socket2::SockRef::from(&*socket).set_linger(Some(Duration::ZERO));
-            let _ = socket.shutdown(Shutdown::Both);
+        let mut state = self.lock();
+        state.is_over = true;
+        if let Some(connection) = &state.connection {
+            // It may be closed already.
+            let _ = connection.shutdown(Shutdown::Both);
         }
     }
 
-    /// Lets go of the socket, so that it closes with its thread.
+    /// Lets go of the connection, so that it closes with its driver.
     pub(crate) fn release(&self) {
-        self.lock().socket = None;
+        self.lock().connection = None;
     }
 
-    fn publish(&self, socket: TcpStream) -> Arc<TcpStream> {
-        let socket = Arc::new(socket);
+    /// Shows the connection to the supervisor.
+    pub(crate) fn publish(&self, connection: TcpStream) -> Arc<TcpStream> {
+        let connection = Arc::new(connection);
         let mut state = self.lock();
+        if state.is_over {
+            let _ = connection.shutdown(Shutdown::Both);
+        }
         state.ports = Ports {
-            local: socket.local_addr().map_or(0, |a| a.port()),
-            peer: socket.peer_addr().map_or(0, |a| a.port()),
+            local: connection.local_addr().map_or(0, |a| a.port()),
+            peer: connection.peer_addr().map_or(0, |a| a.port()),
         };
-        state.socket = Some(Arc::clone(&socket));
-        socket
+        state.connection = Some(Arc::clone(&connection));
+        connection
+    }
+
+    /// Why the connection did not come in time.
+    pub(crate) fn missed(&self, shared: &RoundShared) -> String {
+        let (verb, peer) = match self.opens {
+            true => ("connect", self.peer.to_string()),
+            false => ("accept from", self.peer.ip().to_string()),
+        };
+        if shared.cancel.is_raised() {
+            return format!("{verb} {peer}: aborted");
+        }
+        format!("{verb} {peer}: no connection came before the round's start")
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Starts the stream's thread. A failure to start it is the stream's error.
-pub(crate) fn spawn(
-    stream: &Arc<Stream>,
-    shared: &Arc<RoundShared>,
-    source: Source,
-    driver: Box<dyn Driver>,
-) {
-    shared.running.fetch_add(1, Ordering::AcqRel);
-    let task = (Arc::clone(stream), Arc::clone(shared));
-    let spawned = std::thread::Builder::new()
-        .name("stream".to_owned())
-        .stack_size(STACK_BYTES)
-        .spawn(move || {
-            let (stream, shared) = task;
-            let _leaving = Leaving(&shared);
-            run(&stream, &shared, source, driver);
-        });
-    if let Err(error) = spawned {
-        shared.running.fetch_sub(1, Ordering::AcqRel);
-        stream.fail(format!(
-            "cannot start a thread for a stream: {error}; raise the limit of processes (ulimit -u)"
-        ));
-    }
-}
-
-/// Counts a stream's thread out, however it ends.
-struct Leaving<'a>(&'a RoundShared);
-
-impl Drop for Leaving<'_> {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-fn run(stream: &Stream, shared: &RoundShared, source: Source, mut driver: Box<dyn Driver>) {
-    let connected = match source {
-        Source::Open => open(stream, shared),
-        Source::Accept(receiver) => accept(stream, shared, &receiver),
-    };
-    let socket = match connected.and_then(|socket| make_ready(stream, socket)) {
-        Ok(socket) => stream.publish(socket),
-        Err(error) => return stream.fail(error),
-    };
-    ew_sys::thread::use_exact_timers();
-    if stream.role == Role::Send {
-        ew_sys::thread::schedule_first();
-    }
-    if shared.cancel.sleep_until(shared.start_ns).is_err() {
-        return;
-    }
-    let mut link = Link {
-        socket: &socket,
-        lane: &stream.lane,
-        stopping: &shared.stopping,
-        start_ns: shared.start_ns,
-        window_ns: shared.window_ns.clone(),
-    };
-    let ended = driver.run(&mut link);
-    stream.lock().latency = driver.take_latency();
-    match ended {
-        // Also the peer's end of the round, or our own shutdown.
-        _ if shared.stopping.load(Ordering::Acquire) => {}
-        Ok(()) => {}
-        Err(broken) => stream.fail(format!(
-            "{} {}: {}",
-            broken.action, stream.peer, broken.error
-        )),
-    }
-}
-
-fn open(stream: &Stream, shared: &RoundShared) -> Result<TcpStream, String> {
-    let hello = Hello::Stream {
-        key: stream.key,
-        role: stream.role,
-    };
-    Opening {
-        source: shared.address,
-        peer: stream.peer,
-        hello: hello.encode(&shared.token),
-        deadline_ns: shared.connect_by_ns(),
-        cancel: &shared.cancel,
-    }
-    .run()
-}
-
-/// Waits a little beyond the start: the opener's clock may be later than ours.
-fn accept(
-    stream: &Stream,
-    shared: &RoundShared,
-    receiver: &Receiver<TcpStream>,
-) -> Result<TcpStream, String> {
-    let from = stream.peer.ip();
-    let deadline_ns = shared.window_ns.start.max(shared.start_ns);
-    loop {
-        let now_ns = monotonic_ns();
-        if shared.cancel.is_raised() {
-            return Err(format!("accept from {from}: aborted"));
-        }
-        if now_ns >= deadline_ns {
-            return Err(format!(
-                "accept from {from}: no connection came before the round's start"
-            ));
-        }
-        let left = Duration::from_nanos(deadline_ns - now_ns);
-        match receiver.recv_timeout(left.min(CALL_TIMEOUT)) {
-            Ok(socket) => return Ok(socket),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(format!("accept from {from}: the engine ended"));
-            }
-        }
-    }
-}
-
-fn make_ready(stream: &Stream, socket: TcpStream) -> Result<TcpStream, String> {
-    let set = || {
-        socket.set_nonblocking(false)?;
-        socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(CALL_TIMEOUT))?;
-        socket.set_write_timeout(Some(CALL_TIMEOUT))
-    };
-    match set() {
-        Ok(()) => Ok(socket),
-        Err(error) => Err(format!("connection with {}: {error}", stream.peer)),
     }
 }

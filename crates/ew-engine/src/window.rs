@@ -1,6 +1,7 @@
 //! Reading the counters at the window's edges and in between.
 
-use crate::clock_wait::{Cancel, Cancelled};
+use crate::clock_wait::Cancelled;
+use crate::round::RoundShared;
 use crate::stream::Stream;
 use ew_proto::round::RoundSpec;
 use ew_sys::clock::monotonic_ns;
@@ -14,12 +15,15 @@ pub(crate) struct FlowWindow {
     /// The flow's bytes and the time of their reading: first edge, intervals, last edge.
     pub(crate) readings: Vec<Reading>,
     pub(crate) last: Edge,
+    /// All its streams did all they were to do.
+    pub(crate) is_done: bool,
 }
 
 /// All streams at one edge of the window.
 #[derive(Debug, Default)]
 pub(crate) struct Edge {
     pub(crate) stream_bytes: Vec<u64>,
+    pub(crate) transactions: u64,
     /// `None` where the socket is gone.
     pub(crate) tcp: Vec<Option<TcpReading>>,
 }
@@ -34,13 +38,15 @@ pub(crate) struct Reading {
 /// Sleeps through the window and reads. One entry per flow.
 pub(crate) fn observe(
     spec: &RoundSpec,
+    shared: &RoundShared,
     flows: &[Vec<Arc<Stream>>],
-    cancel: &Cancel,
 ) -> Result<Vec<FlowWindow>, Cancelled> {
+    let cancel = &shared.cancel;
+    let has_tcp = shared.prepared.data_is_on_the_connection();
     let mut windows = with_room(spec, flows);
     cancel.sleep_until(spec.window_start_ns)?;
     read_counters(flows, &mut windows, |w| &mut w.first);
-    read_tcp(flows, &mut windows, |w| &mut w.first);
+    read_tcp(has_tcp, flows, &mut windows, |w| &mut w.first);
     for at_ns in interval_times(spec) {
         cancel.sleep_until(at_ns)?;
         for (streams, window) in flows.iter().zip(&mut windows) {
@@ -51,22 +57,39 @@ pub(crate) fn observe(
     }
     cancel.sleep_until(spec.window_end_ns())?;
     read_counters(flows, &mut windows, |w| &mut w.last);
-    read_tcp(flows, &mut windows, |w| &mut w.last);
+    read_tcp(has_tcp, flows, &mut windows, |w| &mut w.last);
     for (streams, window) in flows.iter().zip(&mut windows) {
         end_with_streams(spec, streams, window);
     }
     Ok(windows)
 }
 
-/// When this host read so late that the peer had stopped already, the counts belong to the time until then.
+/// When this host read so late that the peer had stopped already, the counts belong to the time until then; and so they do
+/// when all streams had done their work before the end.
 fn end_with_streams(spec: &RoundSpec, streams: &[Arc<Stream>], window: &mut FlowWindow) {
     let failures = streams.iter().filter_map(|s| s.failure());
     let after_window = failures
         .map(|f| f.at_ns)
         .filter(|at| *at >= spec.window_end_ns());
-    if let (Some(stopped_ns), Some(last)) = (after_window.min(), window.readings.last_mut()) {
-        last.now_ns = last.now_ns.min(stopped_ns);
+    let done: Option<Vec<_>> = streams.iter().map(|s| s.lane.done_ns()).collect();
+    let done_ns = done.and_then(|at| at.into_iter().max());
+    window.is_done = done_ns.is_some();
+    let Some(last) = window.readings.last_mut() else {
+        return;
+    };
+    for ended_ns in after_window.min().into_iter().chain(done_ns) {
+        last.now_ns = last.now_ns.min(ended_ns);
     }
+    let end_ns = last.now_ns;
+    // Nothing moved after the end.
+    window.readings.dedup_by(|later, earlier| {
+        let is_after = earlier.now_ns >= end_ns;
+        if is_after {
+            earlier.now_ns = end_ns;
+            earlier.bytes = later.bytes;
+        }
+        is_after
+    });
 }
 
 /// The times strictly inside the window.
@@ -84,12 +107,14 @@ fn with_room(spec: &RoundSpec, flows: &[Vec<Arc<Stream>>]) -> Vec<FlowWindow> {
     for streams in flows {
         let edge = || Edge {
             stream_bytes: Vec::with_capacity(streams.len()),
+            transactions: 0,
             tcp: Vec::with_capacity(streams.len()),
         };
         windows.push(FlowWindow {
             first: edge(),
             readings: Vec::with_capacity(intervals + 2),
             last: edge(),
+            is_done: false,
         });
     }
     windows
@@ -102,14 +127,18 @@ fn read_counters(
 ) {
     for (streams, window) in flows.iter().zip(windows) {
         let now_ns = monotonic_ns();
-        let counts = &mut edge(window).stream_bytes;
-        counts.extend(streams.iter().map(|s| s.counted_bytes()));
-        let bytes = counts.iter().sum();
+        let edge = edge(window);
+        let counts = streams.iter().map(|s| s.counted_bytes());
+        edge.stream_bytes.extend(counts);
+        edge.transactions = streams.iter().map(|s| s.lane.transactions()).sum();
+        let bytes = edge.stream_bytes.iter().sum();
         window.readings.push(Reading { now_ns, bytes });
     }
 }
 
+/// Where the data does not go over the connections, theirs says nothing.
 fn read_tcp(
+    has_tcp: bool,
     flows: &[Vec<Arc<Stream>>],
     windows: &mut [FlowWindow],
     edge: impl Fn(&mut FlowWindow) -> &mut Edge,
@@ -119,7 +148,8 @@ fn read_tcp(
         tcp.extend(
             streams
                 .iter()
-                .map(|s| s.socket().and_then(|socket| tcp_info(&*socket).ok())),
+                .map(|s| s.connection().filter(|_| has_tcp))
+                .map(|connection| tcp_info(&*connection?).ok()),
         );
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod disk;
+pub mod epoll;
 pub mod namespace;
 pub mod net;
 pub mod process;

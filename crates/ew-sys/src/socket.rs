@@ -81,6 +81,28 @@ pub fn choose_port_at_connect(socket: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a connection is multipath TCP and has not fallen back to plain TCP: only then the kernel answers `MPTCP_INFO`
+/// (include/uapi/linux/mptcp.h).
+#[must_use]
+pub fn is_multipath(socket: &impl AsFd) -> bool {
+    const SOL_MPTCP: libc::c_int = 284;
+    const MPTCP_INFO: libc::c_int = 1;
+    // As long as the struct is on any kernel; its content is not looked at.
+    let mut info = [0_u64; 32];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: `info` is plain integers and `length` is its size; the kernel writes at most that much.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            SOL_MPTCP,
+            MPTCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    status == 0
+}
+
 /// Waits until a socket is ready, has failed or was closed by its peer, or the time is over. One flag per
 /// interest; all are false after the time or a signal.
 ///
@@ -126,7 +148,7 @@ fn poll_entry(interest: &Interest<'_>) -> libc::pollfd {
 /// earlier; what an older kernel does not fill stays zero and is told by the returned length.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-struct RawTcpInfo {
+pub(crate) struct RawTcpInfo {
     state: u8,
     ca_state: u8,
     retransmits: u8,
@@ -190,8 +212,36 @@ macro_rules! field_within {
     };
 }
 
+/// Counters of a connection since its birth.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TcpCounts {
+    pub(crate) acked_bytes: Option<u64>,
+    pub(crate) received_bytes: Option<u64>,
+    pub(crate) data_segments_out: Option<u32>,
+}
+
 impl RawTcpInfo {
-    fn decode(&self, length: usize) -> TcpReading {
+    /// From a netlink attribute, which may be shorter or longer than the structure known here.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        let mut raw = Self::default();
+        let length = bytes.len().min(size_of::<Self>());
+        // SAFETY: `raw` is plain integers, for which every bit pattern is a value, and `length` fits both.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut raw).cast::<u8>(), length);
+        }
+        raw
+    }
+
+    /// What the returned length covers.
+    pub(crate) fn counts(&self, length: usize) -> TcpCounts {
+        TcpCounts {
+            acked_bytes: field_within!(self, length, bytes_acked, u64),
+            received_bytes: field_within!(self, length, bytes_received, u64),
+            data_segments_out: field_within!(self, length, data_segs_out, u32),
+        }
+    }
+
+    pub(crate) fn decode(&self, length: usize) -> TcpReading {
         TcpReading {
             info: TcpInfo {
                 total_retransmits: self.total_retrans,
@@ -273,6 +323,12 @@ mod tests {
     #[test]
     fn a_udp_socket_is_refused() {
         assert!(tcp_info(&UdpSocket::bind("127.0.0.1:0").unwrap()).is_err());
+    }
+
+    #[test]
+    fn plain_tcp_is_not_multipath() {
+        let (near, far) = connected_pair();
+        assert!(!is_multipath(&near) && !is_multipath(&far));
     }
 
     #[test]

@@ -1,49 +1,128 @@
-//! What streams do. One file per workload, and one line in [`prepare`].
+//! What streams do.
+//!
+//! # To add a workload
+//! One file here, and one line in [`prepare`].
+//!
+//! * [`Prepared`] is what a round's streams share. It makes one [`Machine`] per stream once the stream's connection is up.
+//! * [`Machine`] is one stream: [`Machine::start`] at the round's start, then [`Machine::step`] again and again. A step makes
+//!   a few system calls, counts in [`Io::lane`] and [`Io::tally`], and says what it waits for. The same machine runs under two
+//!   drivers: alone on a thread, where its calls block, so that a step simply comes again; and beside thousands of others
+//!   on an edge-triggered epoll set, where a step must go on until its socket would block, or say [`Wait::Again`].
+//!   A machine that waits for a time and a socket at once says no to [`Prepared::may_block`].
+//! * Every stream begins with a TCP connection that was authenticated by its hello. Where the data goes over something else,
+//!   the two ends tell each other their ports over that connection: [`Machine::offer`] opens the stream's own socket (UDP
+//!   socket, listener) and says its port and cookie, [`Machine::accept_offer`] gets the peer's and connects. Both ends
+//!   must do so. [`Machine::socket`] then is the new socket, and [`Io::adopt`] makes later ones fit the driver.
+//!   The connection stays open, so that the supervisor sees that the peer lives, and is shut down at the end.
+//! * A workload without a peer's stream (ICMP echo) says no to [`Prepared::connects`] and makes its machines in
+//!   [`Prepared::alone`]; those of the receiving end are [`Wait::Done`] at once.
+//! * What is counted beside bytes and transactions goes into [`Tally`]: while running through [`Io::tally`], at the end in
+//!   [`Machine::finish`].
 
+mod pacer;
+mod tcp;
 mod tcp_rr;
 mod tcp_stream;
 
-use crate::connect::is_timeout;
 use crate::lane::Lane;
+use crate::round::RoundShared;
+use crate::stream::Stream;
+use crate::tally::Tally;
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::Role;
-use ew_sys::clock::{monotonic_ns, sleep_until_ns};
-use hdrhistogram::Histogram;
-use std::io::{self, Read, Write};
+use ew_sys::clock::monotonic_ns;
+use ew_sys::epoll::{Epoll, Watch};
+use socket2::SockRef;
+use std::io;
 use std::net::TcpStream;
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
 
-/// Within this time after the start all senders make their first send, and none loads the network.
-const FIRST_SENDS_NS: u64 = 2_000_000;
+/// Length of an [`Offer`] on the wire.
+pub(crate) const OFFER_BYTES: usize = 16;
+/// Blocking calls come back at least this often to see whether they shall stop.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What a round's streams share, made before any of them starts.
-pub(crate) trait Prepared {
-    /// One stream's driver, with all the memory it will need. The error is in words.
-    fn driver(&self, role: Role) -> Result<Box<dyn Driver>, String>;
-}
+pub(crate) trait Prepared: Send + Sync {
+    /// A connected stream's machine, with all the memory it will need. The error is in words.
+    fn machine(
+        &self,
+        seat: &Seat<'_>,
+        connection: Arc<TcpStream>,
+    ) -> Result<Box<dyn Machine>, String>;
 
-/// Moves one stream's bytes on the stream's own thread.
-pub(crate) trait Driver: Send {
-    /// Runs from the round's start until the link stops.
-    fn run(&mut self, link: &mut Link<'_>) -> Result<(), Broken>;
+    /// Bytes of [`Io::buffer`] that a stream with this role needs; the streams of a thread share one buffer.
+    fn buffer_bytes(&self, role: Role) -> usize;
 
-    /// Round-trip times inside the window, where the workload has them. Asked once, after the run, however it ended.
-    fn take_latency(&mut self) -> Option<Histogram<u64>> {
-        None
+    /// Whether a machine that has a thread for itself may block in its calls.
+    fn may_block(&self) -> bool {
+        true
+    }
+
+    /// Whether the two ends connect at all.
+    fn connects(&self) -> bool {
+        true
+    }
+
+    /// A stream's machine where the ends do not connect.
+    fn alone(&self, _seat: &Seat<'_>) -> Result<Box<dyn Machine>, String> {
+        Err("this workload needs a connection".to_owned())
+    }
+
+    /// Whether this end counts payload, so that none is a failure.
+    fn counts(&self, _role: Role) -> bool {
+        true
+    }
+
+    /// Whether the connection's `TCP_INFO` is the data's.
+    fn data_is_on_the_connection(&self) -> bool {
+        true
     }
 }
 
-/// A connected stream.
-#[derive(Debug)]
-pub(crate) struct Link<'a> {
-    pub(crate) socket: &'a TcpStream,
-    pub(crate) lane: &'a Lane,
-    pub(crate) stopping: &'a AtomicBool,
-    /// When senders begin, CLOCK_MONOTONIC.
-    pub(crate) start_ns: u64,
+/// Moves one stream's bytes.
+pub(crate) trait Machine: Send {
+    /// Opens a socket of its own for the data and says where it is. `None`: the data goes over the connection.
+    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Option<Offer>, String> {
+        Ok(None)
+    }
+
+    /// Learns the peer's offer, when it made one itself.
+    fn accept_offer(&mut self, _seat: &Seat<'_>, _peer: Offer) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What the driver watches from the start on. `None`: nothing yet.
+    fn socket(&self) -> Option<BorrowedFd<'_>>;
+
+    /// The round's start. Senders send a little at once ([`Io::note_start`] first); bulk senders then wait until
+    /// [`Io::load_from_ns`], so that all begin together.
+    fn start(&mut self, _io: &mut Io<'_>) -> Result<(), Broken> {
+        Ok(())
+    }
+
+    /// Goes on.
+    fn step(&mut self, io: &mut Io<'_>) -> Result<Wait, Broken>;
+
+    /// The end, however it came about: adds to the tally what was not added while running.
+    fn finish(&mut self, _tally: &mut Tally) {}
+}
+
+/// What a machine waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Nothing: it could go on, but others may come first.
+    Again,
+    /// A change of its sockets.
+    Socket,
     /// CLOCK_MONOTONIC.
-    pub(crate) window_ns: Range<u64>,
+    Until(u64),
+    /// Whichever comes first. Only where it may not block.
+    SocketOrUntil(u64),
+    /// The end of the round: it has done its work.
+    Done,
 }
 
 /// How a stream ended before it was stopped.
@@ -54,84 +133,111 @@ pub(crate) struct Broken {
     pub(crate) error: io::Error,
 }
 
+/// Where the data of a stream goes, when it does not go over the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) port: u16,
+    /// What datagrams or connections must begin with to belong to the stream.
+    pub(crate) cookie: u64,
+}
+
+/// A stream and its surroundings, when its machine is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Seat<'a> {
+    pub(crate) shared: &'a RoundShared,
+    pub(crate) stream: &'a Stream,
+}
+
+/// What a machine works with.
+pub(crate) struct Io<'a> {
+    pub(crate) shared: &'a RoundShared,
+    pub(crate) lane: &'a Lane,
+    /// Shared by the thread's streams: what is in it is gone with the next step.
+    pub(crate) buffer: &'a mut [u8],
+    /// Of the thread's streams of one flow.
+    pub(crate) tally: &'a mut Tally,
+    pub(crate) poll: Poll<'a>,
+}
+
+/// How a stream is driven.
+#[derive(Clone, Copy)]
+pub(crate) enum Poll<'a> {
+    /// Calls block.
+    Blocking,
+    /// Changes are told under this token.
+    Watched(&'a Epoll, u64),
+}
+
 /// The registration of workloads.
-pub(crate) fn prepare(workload: &Workload) -> Result<Box<dyn Prepared>, String> {
+pub(crate) fn prepare(workload: &Workload) -> Result<Arc<dyn Prepared>, String> {
     match workload.kind {
-        WorkloadKind::TcpStream => Ok(Box::new(tcp_stream::TcpStreams::new(workload))),
-        WorkloadKind::TcpRr => Ok(Box::new(tcp_rr::TcpRequests::new(workload))),
+        WorkloadKind::TcpStream => Ok(Arc::new(tcp_stream::TcpStreams::new(workload)?)),
+        WorkloadKind::TcpRr => Ok(Arc::new(tcp_rr::TcpRequests::new(workload))),
         other => Err(format!("the engine has no {} yet", other.name())),
     }
 }
 
-impl Link<'_> {
-    pub(crate) fn stops(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
-    }
-
-    /// Notes the start: a sender calls it right before its first send, and [`Link::settle`] right after.
-    fn start(&self) {
+impl Io<'_> {
+    /// Notes the start: a sender calls it right before its first send.
+    pub(crate) fn note_start(&self) {
         self.lane.note_first_send(monotonic_ns());
     }
 
-    /// From the first send on, a sender is scheduled like everybody else.
-    fn settle(&self) {
-        ew_sys::thread::schedule_ordinarily();
+    /// Whether calls block.
+    pub(crate) fn blocks(&self) -> bool {
+        matches!(self.poll, Poll::Blocking)
     }
 
-    /// Holds a bulk sender's load until all senders have begun. On hosts that share CPUs (a lab) the kernel handles the
-    /// first one's packets before it lets the next one send its first byte.
-    fn await_others(&self) {
-        let warm_up_ns = self.window_ns.start.saturating_sub(self.start_ns);
-        sleep_until_ns(self.start_ns + FIRST_SENDS_NS.min(warm_up_ns / 2));
+    /// Whether a time lies in the window.
+    pub(crate) fn in_window(&self, at_ns: u64) -> bool {
+        (self.shared.window_ns.start..=self.shared.window_ns.end).contains(&at_ns)
     }
 
-    /// One send; 0 when nothing could be sent for a while.
-    fn send(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
-        match self.socket.write(bytes) {
-            Ok(count) => Ok(count),
-            Err(error) if is_timeout(&error) => Ok(0),
-            Err(error) => Err(Broken {
-                action: "send to",
-                error,
-            }),
+    /// Makes a socket fit the driver.
+    pub(crate) fn adopt(&self, socket: &impl AsFd) -> io::Result<()> {
+        let handle = SockRef::from(socket);
+        match self.poll {
+            Poll::Blocking => {
+                handle.set_nonblocking(false)?;
+                handle.set_read_timeout(Some(CALL_TIMEOUT))?;
+                handle.set_write_timeout(Some(CALL_TIMEOUT))
+            }
+            Poll::Watched(epoll, token) => {
+                handle.set_nonblocking(true)?;
+                epoll.add(socket, Watch::Changes, token)
+            }
         }
     }
+}
 
-    /// One receive; 0 when nothing came for a while. The peer's end of stream is an error.
-    fn receive(&mut self, into: &mut [u8]) -> Result<usize, Broken> {
-        let error = match self.socket.read(into) {
-            Ok(0) => io::Error::other("the peer closed the connection"),
-            Ok(count) => return Ok(count),
-            Err(error) if is_timeout(&error) => return Ok(0),
-            Err(error) => error,
+impl Offer {
+    /// Big endian: port 2, zero 6, cookie 8.
+    pub(crate) fn encode(self) -> [u8; OFFER_BYTES] {
+        let mut wire = [0; OFFER_BYTES];
+        wire[..2].copy_from_slice(&self.port.to_be_bytes());
+        wire[8..].copy_from_slice(&self.cookie.to_be_bytes());
+        wire
+    }
+
+    pub(crate) fn decode(wire: &[u8; OFFER_BYTES]) -> Self {
+        let [p0, p1, .., c0, c1, c2, c3, c4, c5, c6, c7] = *wire;
+        Self {
+            port: u16::from_be_bytes([p0, p1]),
+            cookie: u64::from_be_bytes([c0, c1, c2, c3, c4, c5, c6, c7]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offer_is_understood() {
+        let offer = Offer {
+            port: 0x1234,
+            cookie: 0x0102_0304_0506_0708,
         };
-        Err(Broken {
-            action: "receive from",
-            error,
-        })
-    }
-
-    /// Sends everything. False when the link stops first.
-    fn send_all(&mut self, bytes: &[u8]) -> Result<bool, Broken> {
-        let mut sent = 0;
-        while sent < bytes.len() {
-            if self.stops() {
-                return Ok(false);
-            }
-            sent += self.send(&bytes[sent..])?;
-        }
-        Ok(true)
-    }
-
-    /// Fills the buffer. False when the link stops first.
-    fn receive_all(&mut self, into: &mut [u8]) -> Result<bool, Broken> {
-        let mut received = 0;
-        while received < into.len() {
-            if self.stops() {
-                return Ok(false);
-            }
-            received += self.receive(&mut into[received..])?;
-        }
-        Ok(true)
+        assert_eq!(Offer::decode(&offer.encode()), offer);
     }
 }

@@ -1,0 +1,76 @@
+//! The two ways to drive streams: one that has a thread for itself, and many that share one.
+
+pub(crate) mod blocking;
+pub(crate) mod polled;
+
+use crate::arrivals::Member;
+use crate::buffer::PageBuffer;
+use crate::round::RoundShared;
+use crate::stream::Stream;
+use crate::tally::Tally;
+use crate::workload::{Broken, Io, Poll};
+
+/// What the streams of a thread share.
+pub(crate) struct Scratch {
+    pub(crate) buffer: PageBuffer,
+    /// One per flow that has streams here, by the flow's index in the round.
+    pub(crate) tallies: Vec<(usize, Tally)>,
+}
+
+impl Scratch {
+    /// For the streams of one thread.
+    pub(crate) fn new<'a>(shared: &RoundShared, streams: impl Iterator<Item = &'a Stream>) -> Self {
+        let mut flows = Vec::new();
+        let mut buffer_bytes = 0;
+        for stream in streams {
+            flows.push(stream.flow);
+            buffer_bytes = buffer_bytes.max(shared.prepared.buffer_bytes(stream.role));
+        }
+        flows.sort_unstable();
+        flows.dedup();
+        Self {
+            buffer: PageBuffer::faulted_in(buffer_bytes),
+            tallies: flows
+                .into_iter()
+                .map(|flow| (flow, Tally::default()))
+                .collect(),
+        }
+    }
+
+    /// Where the flow's tally is.
+    fn place_of(&self, flow: usize) -> usize {
+        self.tallies.partition_point(|(other, _)| *other < flow)
+    }
+
+    fn io<'a>(
+        &'a mut self,
+        shared: &'a RoundShared,
+        stream: &'a Stream,
+        tally: usize,
+        poll: Poll<'a>,
+    ) -> Io<'a> {
+        Io {
+            shared,
+            lane: &stream.lane,
+            buffer: self.buffer.as_mut_slice(),
+            tally: &mut self.tallies[tally].1,
+            poll,
+        }
+    }
+
+    /// The machine's last words.
+    fn finish(&mut self, mut member: Member) {
+        let place = self.place_of(member.stream.flow);
+        member.machine.finish(&mut self.tallies[place].1);
+    }
+}
+
+/// Notes why a stream ended. Once the round stops it is the peer's end of the round, or our own shutdown.
+fn note_end(shared: &RoundShared, stream: &Stream, broken: &Broken) {
+    if !shared.is_stopping() {
+        stream.fail(format!(
+            "{} {}: {}",
+            broken.action, stream.peer, broken.error
+        ));
+    }
+}

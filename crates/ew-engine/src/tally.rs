@@ -1,0 +1,138 @@
+//! What is counted beside bytes: times, kept by one thread for one flow.
+
+use ew_model::latency::Histogram as ModelHistogram;
+use ew_model::record::DatagramCounts;
+use hdrhistogram::Histogram;
+
+/// The longest time told apart; longer ones count as this, but for the greatest and the sum.
+const LONGEST_NS: u64 = 60_000_000_000;
+/// Buckets are at most 1/128 of their times wide.
+const SIGNIFICANT_DIGITS: u8 = 2;
+
+/// Times in buckets. 30 KiB, made when the first time is recorded or by [`Times::make_room`].
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    buckets: Option<Histogram<u64>>,
+    sum_ns: u64,
+    least_ns: u64,
+    greatest_ns: u64,
+}
+
+/// One thread's counts of one flow.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// From when a request was due to its answer.
+    pub(crate) times: Times,
+    /// Open loop: from when it was really sent.
+    pub(crate) uncorrected: Times,
+    /// Of connecting.
+    pub(crate) connect_times: Times,
+    /// One per receiving stream of datagrams, inside the window.
+    pub(crate) datagrams: Vec<DatagramCounts>,
+}
+
+impl Times {
+    /// Allocates now, so that recording does not.
+    pub(crate) fn make_room(&mut self) {
+        if self.buckets.is_none() {
+            // The bounds are constants that it accepts.
+            self.buckets = Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS).ok();
+        }
+    }
+
+    pub(crate) fn record(&mut self, time_ns: u64) {
+        self.make_room();
+        if let Some(buckets) = &mut self.buckets {
+            if buckets.is_empty() {
+                self.least_ns = u64::MAX;
+            }
+            buckets.saturating_record(time_ns);
+            self.sum_ns = self.sum_ns.saturating_add(time_ns);
+            self.least_ns = self.least_ns.min(time_ns);
+            self.greatest_ns = self.greatest_ns.max(time_ns);
+        }
+    }
+
+    /// `None` when there was no time.
+    pub(crate) fn to_model(&self) -> Option<ModelHistogram> {
+        let buckets = self.buckets.as_ref().filter(|b| !b.is_empty())?;
+        let recorded = buckets.iter_recorded();
+        Some(ModelHistogram {
+            buckets: recorded
+                .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+                .collect(),
+            sum_ns: self.sum_ns,
+            min_ns: self.least_ns,
+            max_ns: self.greatest_ns,
+        })
+    }
+}
+
+/// Merges the times of several threads; `None` when there are none.
+pub(crate) fn merged<'a>(times: impl Iterator<Item = &'a Times>) -> Option<ModelHistogram> {
+    let mut sum = ModelHistogram::default();
+    for histogram in times.filter_map(Times::to_model) {
+        sum.merge(&histogram);
+    }
+    (sum.count() > 0).then_some(sum)
+}
+
+/// Sums the streams' counts; the jitter is their mean. `None` when no stream counts datagrams.
+pub(crate) fn datagrams<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Option<DatagramCounts> {
+    let mut sum = DatagramCounts::default();
+    let mut streams = 0;
+    for counts in tallies.flat_map(|tally| &tally.datagrams) {
+        sum.received += counts.received;
+        sum.lost += counts.lost;
+        sum.reordered += counts.reordered;
+        sum.duplicates += counts.duplicates;
+        sum.jitter_ns += counts.jitter_ns;
+        streams += 1;
+    }
+    sum.jitter_ns = sum.jitter_ns.checked_div(streams)?;
+    Some(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_time_is_at_most_one_percent_off(time_ns in 1..LONGEST_NS) {
+            let mut times = Times::default();
+            times.record(time_ns);
+            // Beside a greater one, so that the greatest does not correct the bucket's bound.
+            times.record(LONGEST_NS);
+            let told = times.to_model().unwrap().quantile(0.5).unwrap();
+            prop_assert!(told >= time_ns && told - time_ns <= time_ns / 100);
+        }
+    }
+
+    #[test]
+    fn least_greatest_and_sum_are_exact() {
+        let mut times = [Times::default(), Times::default(), Times::default()];
+        times[0].record(123_457);
+        times[1].record(2 * LONGEST_NS);
+        let sum = merged(times.iter()).unwrap();
+        assert_eq!((sum.min_ns, sum.max_ns), (123_457, 2 * LONGEST_NS));
+        assert_eq!((sum.count(), sum.sum_ns), (2, 2 * LONGEST_NS + 123_457));
+        assert_eq!(merged(times[2..].iter()), None);
+    }
+
+    #[test]
+    fn jitter_is_the_mean_of_the_streams() {
+        let counts = |received, jitter_ns| DatagramCounts {
+            received,
+            jitter_ns,
+            ..DatagramCounts::default()
+        };
+        let tally = Tally {
+            datagrams: vec![counts(5, 10), counts(6, 20)],
+            ..Tally::default()
+        };
+        assert_eq!(datagrams([&tally].into_iter()), Some(counts(11, 15)));
+        assert_eq!(datagrams([&Tally::default()].into_iter()), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! Sending at a rate: every byte has its time.
+
+/// A stall is made up for by sending faster, if it was not longer than this.
+const MOST_DEBT_NS: u64 = 100_000_000;
+/// Sends are so short that this many go out in a second, so that the rate holds over short times, too.
+const SENDS_PER_SEC: f64 = 1000.0;
+/// A send's least length, unless messages are shorter: what fits one segment of an Ethernet frame.
+const LEAST_BYTES: usize = 1448;
+
+/// Keeps one stream at its rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pacer {
+    bytes_per_ns: f64,
+    /// When `sent_bytes` was 0.
+    origin_ns: u64,
+    sent_bytes: u64,
+    most_bytes: usize,
+}
+
+impl Pacer {
+    /// From the time on, with messages of at most this length.
+    pub(super) fn new(bits_per_sec: f64, origin_ns: u64, message_bytes: usize) -> Self {
+        let bytes_per_sec = bits_per_sec / 8.0;
+        let per_send = (bytes_per_sec / SENDS_PER_SEC) as usize;
+        Self {
+            bytes_per_ns: bytes_per_sec / 1e9,
+            origin_ns,
+            sent_bytes: 0,
+            most_bytes: per_send.max(LEAST_BYTES).min(message_bytes),
+        }
+    }
+
+    /// The next send's greatest length.
+    pub(super) fn most_bytes(&self) -> usize {
+        self.most_bytes
+    }
+
+    /// When the next send is due. What was missed longer ago than can be made up for is let go.
+    pub(super) fn due_ns(&mut self, now_ns: u64) -> u64 {
+        let due_ns = self.origin_ns + (self.sent_bytes as f64 / self.bytes_per_ns) as u64;
+        let debt_ns = now_ns.saturating_sub(due_ns);
+        if debt_ns > MOST_DEBT_NS {
+            self.origin_ns += debt_ns - MOST_DEBT_NS;
+        }
+        due_ns
+    }
+
+    pub(super) fn add_sent(&mut self, bytes: usize) {
+        self.sent_bytes += bytes as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Bytes sent in each of some seconds by somebody who is late by up to `late_ns` each time.
+    fn seconds(bits_per_sec: f64, late_ns: impl Fn(u64) -> u64) -> Vec<f64> {
+        let mut pacer = Pacer::new(bits_per_sec, 5, 128 * 1024);
+        let (mut now_ns, mut sent, mut turn) = (5, [0.0; 3], 0);
+        while now_ns < 5 + 3_000_000_000 {
+            let due_ns = pacer.due_ns(now_ns);
+            if due_ns <= now_ns {
+                let second = (now_ns - 5) / 1_000_000_000;
+                sent[second as usize] += pacer.most_bytes() as f64;
+                pacer.add_sent(pacer.most_bytes());
+                now_ns += 1000;
+            } else {
+                turn += 1;
+                now_ns = due_ns + late_ns(turn);
+            }
+        }
+        sent.to_vec()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn every_second_has_its_bytes(megabits in 50.0..10_000.0_f64, late_us in 0..400_u64) {
+            for sent in seconds(megabits * 1e6, |turn| turn % 3 * late_us * 1000) {
+                let share = sent * 8.0 / (megabits * 1e6);
+                prop_assert!((0.99..1.01).contains(&share), "{share}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_stall_is_not_made_up_for() {
+        let mut pacer = Pacer::new(8e9, 0, 1000);
+        let now_ns = 5_000_000_000;
+        assert_eq!(pacer.due_ns(now_ns), 0);
+        let mut burst = 0;
+        while pacer.due_ns(now_ns) <= now_ns {
+            pacer.add_sent(1000);
+            burst += 1000;
+        }
+        assert_eq!(burst / 1_000_000, MOST_DEBT_NS / 1_000_000);
+    }
+
+    #[test]
+    fn sends_are_short_at_low_rates_and_never_longer_than_messages() {
+        assert_eq!(Pacer::new(1e6, 0, 128 * 1024).most_bytes(), LEAST_BYTES);
+        assert_eq!(Pacer::new(1e12, 0, 128 * 1024).most_bytes(), 128 * 1024);
+        assert_eq!(Pacer::new(1e6, 0, 100).most_bytes(), 100);
+    }
+}

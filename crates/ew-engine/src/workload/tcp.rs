@@ -1,0 +1,42 @@
+//! What TCP workloads share: calls whose "would block" is an answer and not an error.
+
+use super::Broken;
+use crate::connect::is_timeout;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+
+/// One send; 0 when nothing could be sent for now.
+pub(super) fn send(mut socket: &TcpStream, bytes: &[u8]) -> Result<usize, Broken> {
+    sent(socket.write(bytes))
+}
+
+/// One receive; 0 when nothing came for now. The peer's end of stream is an error.
+pub(super) fn receive(mut socket: &TcpStream, into: &mut [u8]) -> Result<usize, Broken> {
+    received(socket.read(into))
+}
+
+/// The outcome of a call that sends.
+pub(super) fn sent(outcome: io::Result<usize>) -> Result<usize, Broken> {
+    match outcome {
+        Ok(count) => Ok(count),
+        Err(error) if is_timeout(&error) => Ok(0),
+        Err(error) => Err(Broken {
+            action: "send to",
+            error,
+        }),
+    }
+}
+
+/// The outcome of a call that receives.
+pub(super) fn received(outcome: io::Result<usize>) -> Result<usize, Broken> {
+    let error = match outcome {
+        Ok(0) => io::Error::other("the peer closed the connection"),
+        Ok(count) => return Ok(count),
+        Err(error) if is_timeout(&error) => return Ok(0),
+        Err(error) => error,
+    };
+    Err(Broken {
+        action: "receive from",
+        error,
+    })
+}
