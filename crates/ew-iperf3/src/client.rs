@@ -132,7 +132,12 @@ impl Client<'_> {
     fn run(&mut self) -> Result<(), Error> {
         self.expect(State::ParamExchange)?;
         self.control.send_json(&self.params.to_json())?;
-        self.expect(State::CreateStreams)?;
+        self.expect(State::CreateStreams)
+            .map_err(|error| match error {
+                // Versions before 3.15 just close.
+                Error::ControlClosed if self.options.auth.is_some() => Error::Unauthorized,
+                other => other,
+            })?;
         let goal = Goal::new(self.params.end).map_err(Error::Init)?;
         let mut running = Running::new(self.params.clone(), goal, self.options.cpu);
         running.streams = self.create_streams()?;
@@ -218,7 +223,9 @@ impl Client<'_> {
     }
 
     fn head(&self, streams: &[Stream]) -> Result<Head, Error> {
-        let connected = streams.iter().map(Connected::of).collect::<Result<_, _>>();
+        let server = self.options.route.server;
+        let connected = streams.iter().map(|stream| Connected::of(stream, server));
+        let connected = connected.collect::<Result<_, _>>();
         let first = streams.first().map(|stream| &stream.socket);
         Ok(Head {
             role: Role::Client,

@@ -44,6 +44,12 @@ pub enum Error {
     /// The peer has gone.
     #[error("control socket has closed unexpectedly")]
     ControlClosed,
+    /// The peer has gone as soon as it knew who asks.
+    #[error(
+        "control socket has closed unexpectedly: the server may not accept this user and password, or wants them padded \
+         the other way (--use-pkcs1-padding for servers before 3.17)"
+    )]
+    Unauthorized,
     /// The control connection does not work.
     #[error("unable to use the control connection: {0}")]
     Control(#[source] io::Error),

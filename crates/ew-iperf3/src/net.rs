@@ -132,12 +132,12 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// A socket's two addresses.
-pub(crate) fn ends(socket: &Socket) -> io::Result<(SocketAddr, SocketAddr)> {
-    let unnamed = || io::Error::from(io::ErrorKind::AddrNotAvailable);
-    let local = socket.local_addr()?.as_socket().ok_or_else(unnamed)?;
-    let peer = socket.peer_addr()?.as_socket().ok_or_else(unnamed)?;
-    Ok((canonical(local), canonical(peer)))
+/// A socket's two addresses. Of one whose peer has gone already, the peer's is known otherwise.
+pub(crate) fn ends(socket: &Socket, known: SocketAddr) -> io::Result<(SocketAddr, SocketAddr)> {
+    let local = socket.local_addr()?.as_socket();
+    let local = local.ok_or_else(|| io::Error::from(io::ErrorKind::AddrNotAvailable))?;
+    let peer = socket.peer_addr().ok().and_then(|peer| peer.as_socket());
+    Ok((canonical(local), canonical(peer.unwrap_or(known))))
 }
 
 fn bound(address: SocketAddr, kind: Type, only_v6: bool) -> io::Result<Socket> {

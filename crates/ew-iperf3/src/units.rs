@@ -48,6 +48,24 @@ pub fn parse_rate(text: &str) -> Result<Rate, BadNumber> {
     })
 }
 
+/// A type of service from 0 to 255: decimal, octal behind `0`, hexadecimal behind `0x`.
+///
+/// # Errors
+/// When it is none of that.
+pub fn parse_tos(text: &str) -> Result<u8, BadNumber> {
+    prefixed(text).ok_or_else(|| BadNumber(text.to_owned()))
+}
+
+/// A DSCP from 0 to 63, as a number like a type of service or by its name (RFC 2474, 2597, 3246, 5865, 8622).
+///
+/// # Errors
+/// When it is neither.
+pub fn parse_dscp(text: &str) -> Result<u8, BadNumber> {
+    let named = named_dscp(&text.to_ascii_lowercase());
+    let found = named.or_else(|| prefixed(text)).filter(|dscp| *dscp < 64);
+    found.ok_or_else(|| BadNumber(text.to_owned()))
+}
+
 /// Bytes with a unit that fits: `1.25 GByte`, always in 1024s.
 #[must_use]
 pub fn bytes(bytes: f64) -> String {
@@ -83,6 +101,29 @@ fn scaled(text: &str, base: f64) -> Result<u64, BadNumber> {
         return Err(bad());
     }
     Ok(number as u64)
+}
+
+fn prefixed(text: &str) -> Option<u8> {
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return u8::from_str_radix(digits, 16).ok();
+    }
+    match text.strip_prefix('0') {
+        Some(digits) if !digits.is_empty() => u8::from_str_radix(digits, 8).ok(),
+        _ => text.parse().ok(),
+    }
+}
+
+fn named_dscp(name: &str) -> Option<u8> {
+    match (name, name.get(..2), name.get(2..).map(str::as_bytes)) {
+        ("ef", ..) => Some(46),
+        ("va", ..) => Some(44),
+        ("le", ..) => Some(1),
+        (_, Some("cs"), Some([class @ b'0'..=b'7'])) => Some((class - b'0') << 3),
+        (_, Some("af"), Some([class @ b'1'..=b'4', drop @ b'1'..=b'3'])) => {
+            Some(((class - b'0') << 3) | ((drop - b'0') << 1))
+        }
+        _ => None,
+    }
 }
 
 fn adaptive(number: f64, base: f64, unit: &str) -> String {
@@ -144,6 +185,21 @@ mod tests {
             assert_eq!(parse_size(text), Err(BadNumber(text.into())), "{text}");
         }
         assert!(parse_rate("10M/").is_err() && parse_rate("10M/x").is_err());
+    }
+
+    #[test]
+    fn types_of_service_come_with_c_prefixes_and_dscps_with_names() {
+        assert_eq!(
+            ["52", "064", "0x34"].map(parse_tos),
+            [Ok(52), Ok(52), Ok(52)]
+        );
+        assert_eq!(parse_tos("0"), Ok(0));
+        assert!(parse_tos("256").is_err() && parse_tos("08").is_err());
+        let dscps = ["cs1", "AF41", "ef", "46", "0x2e"].map(parse_dscp);
+        assert_eq!(dscps, [Ok(8), Ok(34), Ok(46), Ok(46), Ok(46)]);
+        assert!(
+            parse_dscp("af44").is_err() && parse_dscp("64").is_err() && parse_dscp("").is_err()
+        );
     }
 
     #[test]

@@ -106,8 +106,8 @@ pub struct Connected {
 }
 
 impl Connected {
-    pub(crate) fn of(stream: &Stream) -> io::Result<Self> {
-        let (local, remote) = ends(&stream.socket)?;
+    pub(crate) fn of(stream: &Stream, peer: SocketAddr) -> io::Result<Self> {
+        let (local, remote) = ends(&stream.socket, peer)?;
         Ok(Self {
             shown: stream.shown,
             sends: stream.sends,

@@ -89,6 +89,14 @@ pub struct ServerOptions {
     pub watcher: Option<Box<dyn Watcher>>,
 }
 
+impl std::fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerOptions")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A server that has its port.
 pub struct Server {
     listener: Socket,

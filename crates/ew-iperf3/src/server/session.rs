@@ -339,7 +339,10 @@ impl<'run> Session<'run> {
     }
 
     fn head(&self, params: &Params, streams: &[Stream]) -> Result<Head, Error> {
-        let connected = streams.iter().map(Connected::of).collect::<Result<_, _>>();
+        let connected = streams
+            .iter()
+            .map(|stream| Connected::of(stream, self.peer));
+        let connected = connected.collect::<Result<_, _>>();
         let first = streams.first().map(|stream| &stream.socket);
         Ok(Head {
             role: Role::Server,

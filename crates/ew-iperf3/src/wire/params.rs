@@ -198,6 +198,38 @@ impl Params {
         })
     }
 
+    /// What a client had better not ask for, in words for its user. A block of 0 bytes stands for the default.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let blocks = match self.protocol {
+            Protocol::Tcp => 1..=MAX_BLOCK_BYTES,
+            Protocol::Udp => MIN_UDP_BLOCK_BYTES..=MAX_UDP_BLOCK_BYTES,
+        };
+        let (least, most) = (blocks.start(), blocks.end());
+        if self.block_bytes > 0 && !blocks.contains(&self.block_bytes) {
+            return Some(format!("block size must be from {least} to {most} bytes"));
+        }
+        if !(1..=MAX_STREAMS).contains(&self.streams) {
+            return Some(format!("parallel streams must be from 1 to {MAX_STREAMS}"));
+        }
+        if self.window_bytes > MAX_WINDOW_BYTES {
+            return Some(format!(
+                "socket buffers may be {MAX_WINDOW_BYTES} bytes at most"
+            ));
+        }
+        if self.mss_bytes > MAX_MSS_BYTES {
+            return Some(format!("the TCP MSS may be {MAX_MSS_BYTES} bytes at most"));
+        }
+        if self.omit_s > MAX_OMIT_S {
+            return Some(format!("at most {MAX_OMIT_S} seconds can be omitted"));
+        }
+        if self.burst > MAX_BURST {
+            return Some(format!("a burst may be {MAX_BURST} blocks at most"));
+        }
+        let is_too_long = matches!(self.end, End::Time(seconds) if seconds > MAX_TIME_S);
+        is_too_long.then(|| format!("a test may last {MAX_TIME_S} seconds at most"))
+    }
+
     /// The text to send. What is not set is left out, because its presence alone means something to iperf3.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -427,6 +459,22 @@ mod tests {
         for (text, code) in cases {
             assert_eq!(parsed(text).map(|_| ()), Err(code), "{text}");
         }
+    }
+
+    #[test]
+    fn a_client_is_told_what_no_server_takes() {
+        assert_eq!(Params::default().problem(), None);
+        let default_block = Params {
+            block_bytes: 0,
+            ..Params::default()
+        };
+        assert_eq!(default_block.problem(), None);
+        let datagram = Params {
+            protocol: Protocol::Udp,
+            ..Params::default()
+        };
+        let problem = datagram.problem().unwrap_or_default();
+        assert_eq!(problem, "block size must be from 16 to 65507 bytes");
     }
 
     proptest! {

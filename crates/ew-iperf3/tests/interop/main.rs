@@ -8,5 +8,8 @@
 )]
 
 mod asking;
+mod authentication;
 mod common;
+mod hostile;
+mod options;
 mod serving;
