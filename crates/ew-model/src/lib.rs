@@ -14,6 +14,7 @@ pub mod plan;
 pub mod record;
 pub mod run;
 pub mod scenario;
+pub mod telemetry;
 pub mod tools;
 pub mod units;
 pub mod workload;

@@ -8,9 +8,13 @@
 pub mod clock;
 pub mod disk;
 pub mod epoll;
+pub mod ethtool;
 pub mod namespace;
 pub mod net;
+pub mod netlink;
 pub mod process;
+pub mod qdisc;
+pub mod sock_diag;
 pub mod socket;
 pub mod thread;
 pub mod transfer;

@@ -15,7 +15,7 @@ const CONSTANT_SPEED_DRIVERS: [&str; 8] = [
     "veth", "tun", "bridge", "dummy", "ifb", "macvlan", "vxlan", "netkit",
 ];
 
-const SIOCETHTOOL: u64 = 0x8946;
+pub(crate) const SIOCETHTOOL: u64 = 0x8946;
 const ETHTOOL_GSET: u32 = 0x01;
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
@@ -60,7 +60,7 @@ pub fn link_is_up(address: IpAddr) -> io::Result<bool> {
 }
 
 /// A socket to send ioctls through: any will do.
-fn control_socket() -> io::Result<UdpSocket> {
+pub(crate) fn control_socket() -> io::Result<UdpSocket> {
     UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
         .or_else(|_| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)))
 }
@@ -221,7 +221,7 @@ fn ethtool<T: EthtoolBlock>(socket: RawFd, name: &str, block: &mut T) -> Option<
     (status >= 0).then_some(())
 }
 
-fn named_request(name: &str) -> Option<libc::ifreq> {
+pub(crate) fn named_request(name: &str) -> Option<libc::ifreq> {
     // SAFETY: ifreq is integers, arrays and a pointer: all zeroes are a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {
