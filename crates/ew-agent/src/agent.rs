@@ -125,6 +125,10 @@ impl Agent {
             }
             Input::LinkClosed => self.lose("the control link closed"),
             Input::RoundDone(report) => self.on_round_done(report),
+            Input::FlowProgress(progress) => {
+                // What comes too late for its round is of no use to anybody.
+                let _ = self.session.flow_progress(progress);
+            }
             Input::Sample(sample) => self.hold_sample(sample),
             Input::PortsChecked(errors) => {
                 let said = self.session.ports_checked(errors);

@@ -1,7 +1,7 @@
 //! What the agent's loop can be woken by.
 
 use ew_model::facts::HostSample;
-use ew_proto::message::RoundReport;
+use ew_proto::message::{FlowProgress, RoundReport};
 
 /// One thing that happened, in order of arrival.
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub(crate) enum Input {
     LinkClosed,
     /// A round of the running stage is over.
     RoundDone(RoundReport),
+    /// How a followed flow goes.
+    FlowProgress(FlowProgress),
     /// Raw host counters.
     Sample(HostSample),
     /// Answer to a port check.

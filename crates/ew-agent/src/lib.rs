@@ -1,9 +1,10 @@
 //! eastwest on one host: runs flows, reads counters, holds no opinion, and never outlives its controller.
 //!
 //! Plain threads around one inbox: `link` reads and writes the control link, `stage` walks through a stage's
-//! rounds, `sampler` reads raw host counters; `agent` is the loop that owns the session and decides.
+//! rounds, `follow` tells how followed flows go, `sampler` reads raw host counters; `agent` is the loop that owns the session and decides.
 
 mod agent;
+mod follow;
 mod inbox;
 mod link;
 mod sampler;

@@ -1,5 +1,6 @@
-//! Walks through a stage's rounds on the agent's own clock, with nothing said on the control link.
+//! Walks through a stage's rounds on the agent's own clock, with nothing said on the control link unless flows are followed.
 
+use crate::follow;
 use crate::inbox::Input;
 use ew_engine::{Engine, RoundSpec};
 use ew_model::plan::{RoundIndex, StageIndex};
@@ -63,6 +64,10 @@ fn walk(order: &StageOrder, start_ns: u64, host: &Host, cancelled: &Arc<AtomicBo
         let spec = spec(order, round, start_ns);
         if !sleep_unless_cancelled(spec.connect_at_ns.saturating_sub(HAND_OVER_NS), cancelled) {
             return;
+        }
+        if !round.followed.is_empty() {
+            let followed = round.followed.clone();
+            follow::spawn(spec.clone(), followed, host.clone(), Arc::clone(cancelled));
         }
         run_round(order.workload.tool, spec, host, cancelled);
     }
@@ -135,7 +140,8 @@ fn all_failed(
     }
 }
 
-fn sleep_unless_cancelled(until_ns: u64, cancelled: &AtomicBool) -> bool {
+/// False when it was cancelled meanwhile.
+pub(crate) fn sleep_unless_cancelled(until_ns: u64, cancelled: &AtomicBool) -> bool {
     loop {
         if cancelled.load(Ordering::Relaxed) {
             return false;

@@ -5,6 +5,7 @@
 //! only place where their happenings meet; `stage` drives one stage over them.
 
 mod doctor;
+mod follow;
 mod journal;
 mod launch;
 mod member;

@@ -1,5 +1,6 @@
 //! Turns a stage of the plan into one order per host. Pure.
 
+use crate::follow::tellers;
 use ew_model::inventory::HostId;
 use ew_model::plan::{Flow, Round, RoundIndex, Stage, StageIndex};
 use ew_model::workload::Tool;
@@ -17,6 +18,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) first_round: u32,
     /// First and last port for tool servers.
     pub(crate) tool_ports: (u16, u16),
+    /// Whether agents tell how flows go while rounds go on.
+    pub(crate) follow: bool,
 }
 
 impl Batch<'_> {
@@ -56,8 +59,28 @@ impl Batch<'_> {
                 self.add(&mut orders, position, flow.src, sender);
                 self.add(&mut orders, position, flow.dst, receiver);
             }
+            if self.follow {
+                self.ask_to_tell(&mut orders, position, round);
+            }
         }
         orders
+    }
+
+    fn ask_to_tell(
+        &self,
+        orders: &mut BTreeMap<HostId, StageOrder>,
+        position: usize,
+        round: &Round,
+    ) {
+        let index = self.round_index(position);
+        for (host, mut flows) in tellers(self.stage, round) {
+            let rounds = orders.get_mut(&host).and_then(|o| o.rounds.last_mut());
+            if let Some(ordered) = rounds.filter(|r| r.round == index) {
+                // Not of those whose other end is down.
+                flows.retain(|id| ordered.flows.iter().any(|f| f.flow == *id));
+                ordered.followed = flows;
+            }
+        }
     }
 
     fn add(
@@ -82,6 +105,7 @@ impl Batch<'_> {
                 round,
                 offset_ns: self.offset_ns(position),
                 flows: vec![flow],
+                followed: Vec::new(),
             }),
         }
     }
@@ -193,6 +217,7 @@ mod tests {
             rounds: &stage.rounds,
             first_round: 0,
             tool_ports: (5201, 5300),
+            follow: true,
         }
         .orders(&listeners())
     }
@@ -218,6 +243,28 @@ mod tests {
         assert_eq!((reverse.role, reverse.opens), (Role::Send, false));
         let client = &orders[&HostId(0)].rounds[0].flows[1];
         assert_eq!((client.role, client.opens), (Role::Receive, true));
+    }
+
+    #[test]
+    fn followed_flows_are_the_tellers_own() {
+        let mut stage = stage(Tool::Engine);
+        stage.duration_ns = 2_000_000_000;
+        let batch = |follow| Batch {
+            index: StageIndex(0),
+            stage: &stage,
+            rounds: &stage.rounds,
+            first_round: 0,
+            tool_ports: (5201, 5300),
+            follow,
+        };
+        let followed = |follow, host| {
+            let orders = batch(follow).orders(&listeners());
+            orders[&HostId(host)].rounds[0].followed.clone()
+        };
+        // Flow 2 goes to a host that is down.
+        assert_eq!(followed(true, 0), [FlowId(1)]);
+        assert_eq!(followed(true, 1), [FlowId(0)]);
+        assert_eq!(followed(false, 0), []);
     }
 
     #[test]

@@ -40,6 +40,9 @@ pub struct Job {
     pub runs_dir: PathBuf,
     /// The command line, for the record.
     pub command: Vec<String>,
+    /// Whether somebody watches single flows: agents then tell every second how they go, in rounds of few flows and long
+    /// windows.
+    pub follow_flows: bool,
 }
 
 impl std::fmt::Debug for Job {
@@ -299,6 +302,7 @@ impl Driver<'_, '_> {
             rounds,
             first_round,
             tool_ports: self.job.options.tool_ports,
+            follow: self.job.follow_flows,
         };
         let mut run = BatchRun {
             inventory: &self.job.inventory,

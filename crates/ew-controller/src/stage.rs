@@ -10,7 +10,7 @@ use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::RoundIndex;
 use ew_model::record::FlowRecord;
 use ew_proto::controller_session::ControllerEvent;
-use ew_proto::message::{RoundReport, StageOrder};
+use ew_proto::message::{FlowProgress, RoundReport, StageOrder};
 use ew_sys::clock;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -284,6 +284,10 @@ impl BatchRun<'_, '_> {
                 self.journal.emit(RunEvent::HostSampled { host, sample });
                 None
             }
+            Happening::Agent(_, ControllerEvent::FlowProgress(progress)) => {
+                self.show_flow(&progress);
+                None
+            }
             Happening::Agent(host, ControllerEvent::Fault { message }) => {
                 let name = self.inventory.name(host);
                 self.journal.warn(format!("{name}: {message}"));
@@ -302,6 +306,24 @@ impl BatchRun<'_, '_> {
         alive
             .filter_map(|id| Some((id, self.members.data_address(id)?)))
             .collect()
+    }
+
+    fn show_flow(&mut self, progress: &FlowProgress) {
+        let position = progress.round.0.checked_sub(self.batch.first_round);
+        let round = position.and_then(|at| self.batch.rounds.get(at as usize));
+        let flow = round.and_then(|r| r.flows.iter().find(|f| f.id == progress.flow));
+        if let Some(flow) = flow {
+            self.journal.emit(RunEvent::FlowProgress {
+                stage: progress.stage,
+                flow: flow.id,
+                src: flow.src,
+                dst: flow.dst,
+                offset_ns: progress.offset_ns,
+                length_ns: progress.length_ns,
+                bytes: progress.bytes,
+                transactions: progress.transactions,
+            });
+        }
     }
 
     fn show_progress(&mut self, rates: &mut Rates, host: HostId, rx_bytes: u64, start_ns: u64) {

@@ -2,7 +2,7 @@
 
 use crate::facts::{HostFacts, HostSample};
 use crate::inventory::{HostId, Inventory};
-use crate::plan::{Plan, RoundIndex, StageIndex};
+use crate::plan::{FlowId, Plan, RoundIndex, StageIndex};
 use crate::record::FlowRecord;
 use crate::run::Outcome;
 use serde::{Deserialize, Serialize};
@@ -101,6 +101,26 @@ pub enum RunEvent {
         /// Estimated time left.
         left_ns: u64,
     },
+    /// How a followed flow went for a part of its window, told while the round goes on. Not recorded: the round's records
+    /// have the figures.
+    FlowProgress {
+        /// Which stage.
+        stage: StageIndex,
+        /// Which flow.
+        flow: FlowId,
+        /// Sender of the data, or of the requests.
+        src: HostId,
+        /// Receiver of the data, or who answers.
+        dst: HostId,
+        /// Start of the part, from the window's start.
+        offset_ns: u64,
+        /// Its length.
+        length_ns: u64,
+        /// Payload bytes; of answers where there are requests.
+        bytes: u64,
+        /// Transactions, where there are requests.
+        transactions: Option<u64>,
+    },
     /// A host stopped answering after it had been up.
     HostLost {
         /// Which.
@@ -133,6 +153,6 @@ impl RunEvent {
     /// Whether the event only feeds live views and is not written to the run.
     #[must_use]
     pub fn is_live_only(&self) -> bool {
-        matches!(self, Self::Progress { .. })
+        matches!(self, Self::Progress { .. } | Self::FlowProgress { .. })
     }
 }

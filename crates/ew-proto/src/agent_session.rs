@@ -8,7 +8,7 @@
 
 use crate::frame::FrameDecoder;
 use crate::liveness::Liveness;
-use crate::message::{RoundReport, StageOrder, ToAgent, ToController, Welcome};
+use crate::message::{FlowProgress, RoundReport, StageOrder, ToAgent, ToController, Welcome};
 use crate::outbox::{CommandError, MAX_WAITING_EVENTS, Outbox};
 use crate::preamble::preamble;
 use crate::stage::{ActiveStage, StagePhase};
@@ -238,6 +238,18 @@ impl AgentSession {
         self.active("report", stage, StagePhase::Running)?
             .strike(round);
         Ok(())
+    }
+
+    /// How a followed flow goes.
+    ///
+    /// # Errors
+    /// [`CommandError::StageOver`] when the stage is not running (aborted meanwhile), [`CommandError::Contradiction`] when the
+    /// round is reported or the flow is not its own.
+    pub fn flow_progress(&mut self, progress: FlowProgress) -> Result<(), CommandError> {
+        self.active("flow_progress", progress.stage, StagePhase::Running)?
+            .check_progress(&progress)
+            .map_err(CommandError::Contradiction)?;
+        self.outbox.send(&ToController::FlowProgress(progress))
     }
 
     /// All rounds are reported. `strangers`: connections the data port refused since the agent's start.

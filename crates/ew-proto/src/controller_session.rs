@@ -12,7 +12,7 @@
 use crate::clock::{ClockEstimate, ClockEstimator, EXCHANGES, Exchange};
 use crate::frame::FrameDecoder;
 use crate::liveness::Liveness;
-use crate::message::{RoundReport, StageOrder, ToAgent, ToController, Welcome};
+use crate::message::{FlowProgress, RoundReport, StageOrder, ToAgent, ToController, Welcome};
 use crate::outbox::{CommandError, MAX_WAITING_EVENTS, Outbox};
 use crate::preamble::PreambleScanner;
 use crate::stage::{ActiveStage, StagePhase};
@@ -80,6 +80,8 @@ pub enum ControllerEvent {
         /// Payload bytes received.
         rx_bytes: u64,
     },
+    /// How a followed flow goes.
+    FlowProgress(FlowProgress),
     /// Raw host counters.
     Sample(HostSample),
     /// The answer to [`ControllerSession::check_ports`], in its order.
@@ -494,6 +496,7 @@ impl ControllerSession {
             ToController::StageRefused { stage, reason } => self.refused(stage, &reason),
             ToController::RoundReport(report) => self.reported(report),
             ToController::StageDone { stage, strangers } => self.done(stage, strangers),
+            ToController::FlowProgress(progress) => self.progressed(progress),
             unexpected => {
                 self.unexpected(&unexpected);
                 return;
@@ -521,6 +524,7 @@ impl ControllerSession {
             | ToController::StageRefused { stage, .. }
             | ToController::StageDone { stage, .. }
                 if stage == aborted.active.stage => {}
+            ToController::FlowProgress(progress) if progress.stage == aborted.active.stage => {}
             unexpected => self.unexpected(&unexpected),
         }
     }
@@ -559,6 +563,15 @@ impl ControllerSession {
         active.check_report(&report)?;
         active.strike(report.round);
         self.event(ControllerEvent::RoundReport(printable_report(report)));
+        Ok(())
+    }
+
+    fn progressed(&mut self, progress: FlowProgress) -> Result<(), String> {
+        let Some(active) = &self.stage else {
+            return Err("progress was told while no stage is at hand".into());
+        };
+        active.check_progress(&progress)?;
+        self.event(ControllerEvent::FlowProgress(progress));
         Ok(())
     }
 

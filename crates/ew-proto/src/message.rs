@@ -91,6 +91,9 @@ pub struct RoundOrder {
     pub offset_ns: u64,
     /// This agent's ends of flows.
     pub flows: Vec<FlowOrder>,
+    /// Flows of which this agent tells every second of the window how they go ([`FlowProgress`]): those that it can tell
+    /// apart by the engine's totals. Empty unless somebody watches.
+    pub followed: Vec<FlowId>,
 }
 
 /// One end of one flow.
@@ -176,6 +179,27 @@ pub enum ToController {
     },
     /// Everything is stopped; the agent exits now.
     Farewell,
+    /// How a followed flow goes.
+    FlowProgress(FlowProgress),
+}
+
+/// How a flow went for a part of its window, told while the round goes on. For who watches; the round's report has the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowProgress {
+    /// Which stage.
+    pub stage: StageIndex,
+    /// Which round.
+    pub round: RoundIndex,
+    /// Which flow.
+    pub flow: FlowId,
+    /// Start of the part, from the window's start.
+    pub offset_ns: u64,
+    /// Its length.
+    pub length_ns: u64,
+    /// Payload bytes in it; of requests' answers where there are requests.
+    pub bytes: u64,
+    /// Transactions in it, where there are requests.
+    pub transactions: Option<u64>,
 }
 
 /// An agent's part of a round.

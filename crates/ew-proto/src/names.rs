@@ -31,6 +31,7 @@ impl ToController {
             Self::PortsChecked { .. } => "a port check's answer",
             Self::Fault { .. } => "a fault",
             Self::Farewell => "a farewell",
+            Self::FlowProgress(_) => "how a flow goes",
         }
     }
 }

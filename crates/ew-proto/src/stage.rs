@@ -1,6 +1,6 @@
 //! The one stage at hand, as both sides keep it.
 
-use crate::message::{RoundReport, StageOrder};
+use crate::message::{FlowProgress, RoundReport, StageOrder};
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use std::collections::BTreeMap;
 
@@ -67,6 +67,19 @@ impl ActiveStage {
         Ok(())
     }
 
+    /// `Err` says in words how what is told of a flow contradicts the order.
+    pub(crate) fn check_progress(&self, progress: &FlowProgress) -> Result<(), String> {
+        let round = self.unreported.get(&progress.round);
+        let is_running = progress.stage == self.stage && self.phase == StagePhase::Running;
+        if is_running && round.is_some_and(|flows| flows.contains(&progress.flow)) {
+            return Ok(());
+        }
+        Err(format!(
+            "progress was told of flow {} in round {} of stage {}, which does not run",
+            progress.flow.0, progress.round.0, progress.stage.0
+        ))
+    }
+
     /// Strikes a reported round off.
     pub(crate) fn strike(&mut self, round: RoundIndex) {
         self.unreported.remove(&round);
@@ -93,7 +106,7 @@ impl ActiveStage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fuzzing::seeds::{report, stage_order};
+    use crate::fuzzing::seeds::{progress, report, stage_order};
 
     #[test]
     fn each_ordered_round_is_reported_once() {
@@ -130,6 +143,22 @@ mod tests {
         let mut foreign = report(&order, 0);
         foreign.flows[0].flow = FlowId(999);
         assert!(running().check_report(&foreign).is_err());
+    }
+
+    #[test]
+    fn progress_is_of_rounds_that_run() {
+        let order = stage_order(3, 2, 2);
+        let mut active = ActiveStage::new(&order).unwrap();
+        assert!(active.check_progress(&progress(&order)).is_err(), "not yet");
+        active.phase = StagePhase::Running;
+        active.check_progress(&progress(&order)).unwrap();
+        let foreign = FlowProgress {
+            flow: FlowId(3),
+            ..progress(&order)
+        };
+        assert!(active.check_progress(&foreign).is_err(), "another round's");
+        active.strike(RoundIndex(0));
+        assert!(active.check_progress(&progress(&order)).is_err(), "over");
     }
 
     #[test]

@@ -16,8 +16,8 @@ use tally::Tally;
 /// Shows a run's events as they happen, usually on stderr.
 ///
 /// On a terminal: launch progress, one bar per stage, the rate now, hosts alive and the time left. Elsewhere:
-/// lines with the time since the start, at most one per stage and 10 s besides starts, ends and failures. Quiet:
-/// only what went wrong. Errors of the writer are ignored: a closed stderr must not end a run.
+/// lines with the time since the start, at most one per stage and 10 s besides starts, ends and failures; where agents tell
+/// how single flows go, one line for each they tell. Quiet: only what went wrong. Errors of the writer are ignored: a closed stderr must not end a run.
 pub struct Live<W: Write> {
     tally: Tally,
     view: View<W>,
@@ -29,10 +29,10 @@ enum View<W: Write> {
 }
 
 impl<W: Write + Send + 'static> Live<W> {
-    /// A view that writes to `out`. `is_terminal` says whether bars can be drawn there, `color` whether to colour
+    /// A view that writes to `out`. `bars` says whether bars can be drawn there and are wanted, `color` whether to colour
     /// (nothing is said by colour alone), `quiet` shows only failures, losses and warnings.
-    pub fn new(out: W, is_terminal: bool, color: bool, quiet: bool) -> Self {
-        let view = if is_terminal && !quiet {
+    pub fn new(out: W, bars: bool, color: bool, quiet: bool) -> Self {
+        let view = if bars && !quiet {
             View::Bars(Bars::new(out, color))
         } else {
             View::Lines(Lines::new(out, quiet))

@@ -1,12 +1,15 @@
 //! What a run would do, before it does it.
 
+mod knobs;
+
 use crate::TextStyle;
 use crate::table::{table, wrap};
 use crate::words::{MISSING, one_line, or_missing, plural};
 use ew_model::units::{format_bytes, format_duration_ns};
 use ew_model::{Inventory, Plan, Stage};
 
-/// The plan as a table: stages, rounds, flows, expected duration ([`Stage::planned_ns`]) and bytes.
+/// The plan as a table: stages, rounds, flows, expected duration ([`Stage::planned_ns`]) and bytes; below it the workloads'
+/// settings that are not the usual ones, in words.
 ///
 /// `stage_bytes` holds the payload the caller expects each stage to move, in stage order; `None` or a missing entry
 /// is shown as "-", and then the total is a lower bound and says so. Nothing is decided here.
@@ -31,6 +34,9 @@ pub fn dry_run(
         .collect();
     rows.push(total(plan, stage_bytes));
     out.push_str(&table(&header, &rows, 3, width));
+    for (names, words) in settings(plan) {
+        out.push_str(&wrap(&words, width, &format!("{names}: ")));
+    }
     for test in &plan.dropped_tests {
         out.push_str(&wrap(&one_line(test), width, "left out: "));
     }
@@ -49,6 +55,23 @@ fn headline(plan: &Plan, inventory: &Inventory) -> String {
         plan.seed,
         format_duration_ns(planned_ns(plan)),
     )
+}
+
+/// Names of stages and what is set for them; neighbours with the same are told together.
+fn settings(plan: &Plan) -> Vec<(String, String)> {
+    let mut told: Vec<(String, String)> = Vec::new();
+    for stage in &plan.stages {
+        let (name, words) = (one_line(&stage.name), knobs::in_words(&stage.workload));
+        match told.last_mut() {
+            Some((names, same)) if *same == words => {
+                names.push_str(", ");
+                names.push_str(&name);
+            }
+            _ => told.push((name, words)),
+        }
+    }
+    told.retain(|(_, words)| !words.is_empty());
+    told
 }
 
 fn row(stage: &Stage, bytes: Option<u64>) -> Vec<String> {

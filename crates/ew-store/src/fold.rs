@@ -120,6 +120,7 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
         RunEvent::StageStarted { .. }
         | RunEvent::StageFinished { .. }
         | RunEvent::Progress { .. }
+        | RunEvent::FlowProgress { .. }
         | RunEvent::Interrupted => {}
     }
 }

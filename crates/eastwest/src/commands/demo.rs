@@ -1,7 +1,7 @@
 //! `eastwest demo`: a small cluster with two things wrong, and the main job finding both.
 
 use crate::commands::report;
-use crate::commands::run::{block_on, conclude, load_scenario, watch};
+use crate::commands::run::{LiveArgs, block_on, conclude, load_scenario, watch};
 use crate::exit::{Failure, Outcome};
 use crate::fleet::lab_launcher;
 use crate::hosts::lab_inventory;
@@ -65,8 +65,9 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
             },
             runs_dir: args.runs.runs_dir.clone(),
             command: std::env::args().collect(),
+            follow_flows: LiveArgs::USUAL.follows_flows(),
         };
-        let finished = watch(&job, false, args.show.color).await?;
+        let finished = watch(&job, LiveArgs::USUAL, args.show.color).await?;
         report::show(&finished.analysis, &args.show)?;
         Ok(finished)
     })?;

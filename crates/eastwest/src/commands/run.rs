@@ -6,9 +6,10 @@ use crate::fleet::FleetArgs;
 use crate::hosts::HostArgs;
 use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
 use anyhow::Context;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use ew_controller::{Finished, Job, RunError};
-use ew_model::{Inventory, Scenario};
+use ew_model::{Inventory, Scenario, WorkloadKind};
 use ew_plan::estimate::estimate_stage;
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
@@ -35,9 +36,45 @@ pub(crate) struct RunArgs {
     runs: RunsDirArg,
     #[command(flatten)]
     show: ShowArgs,
+    #[command(flatten)]
+    live: LiveArgs,
+}
+
+/// What is told on stderr while a run goes on.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct LiveArgs {
+    /// Progress on stderr
+    #[arg(long, value_enum, default_value = "auto", value_name = "HOW")]
+    live: LiveChoice,
     /// No progress on stderr
     #[arg(short, long)]
     quiet: bool,
+}
+
+/// `--live`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LiveChoice {
+    /// Bars on a terminal, lines elsewhere
+    Auto,
+    /// Lines: for up to 4 flows at once in windows of 2 s or more, one per flow and second
+    Lines,
+}
+
+impl LiveArgs {
+    /// As on a command line that does not say.
+    pub(crate) const USUAL: Self = Self {
+        live: LiveChoice::Auto,
+        quiet: false,
+    };
+
+    fn draws_bars(self) -> bool {
+        self.live == LiveChoice::Auto && !self.quiet && std::io::stderr().is_terminal()
+    }
+
+    /// Lines have room for single flows.
+    pub(crate) fn follows_flows(self) -> bool {
+        !self.draws_bars() && !self.quiet
+    }
 }
 
 #[derive(Debug, Args)]
@@ -46,6 +83,15 @@ pub(crate) struct PlanArgs {
     /// Change the scenario: `key=value` for all tests, `TEST.key=value` for one; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
+    /// What flows carry, short for --set workload=WORKLOAD
+    #[arg(long, value_name = "WORKLOAD", value_parser = PossibleValuesParser::new(WorkloadKind::ALL.map(WorkloadKind::name)))]
+    workload: Option<String>,
+    /// Parallel connections per flow, short for --set streams=N
+    #[arg(long, value_name = "N")]
+    streams: Option<String>,
+    /// Length of each measurement, short for --set duration=TIME
+    #[arg(long, value_name = "TIME")]
+    duration: Option<String>,
     /// What moves the bytes
     #[arg(long, value_enum)]
     tool: Option<ToolChoice>,
@@ -67,22 +113,24 @@ enum ToolChoice {
 }
 
 impl PlanArgs {
-    /// All changes in the scenario's own keys.
+    /// All changes in the scenario's own keys: the workload first, because what else is set depends on it, and `--set` last,
+    /// because it is the more exact.
     fn all_overrides(&self) -> Vec<String> {
         let tool = self.tool.map(|tool| match tool {
-            ToolChoice::Engine => "tool=engine".to_owned(),
-            ToolChoice::Iperf3 => "tool=iperf3".to_owned(),
+            ToolChoice::Engine => "engine".to_owned(),
+            ToolChoice::Iperf3 => "iperf3".to_owned(),
         });
-        let budget = self
-            .time_budget
-            .as_ref()
-            .map(|time| format!("time-budget={time}"));
-        self.overrides
-            .iter()
-            .cloned()
-            .chain(tool)
-            .chain(budget)
-            .collect()
+        let short = [
+            ("workload", &self.workload),
+            ("streams", &self.streams),
+            ("duration", &self.duration),
+            ("tool", &tool),
+            ("time-budget", &self.time_budget),
+        ];
+        let given = short
+            .into_iter()
+            .filter_map(|(key, value)| Some(format!("{key}={}", value.as_ref()?)));
+        given.chain(self.overrides.iter().cloned()).collect()
     }
 }
 
@@ -106,22 +154,22 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
             options: args.fleet.options(),
             runs_dir: args.runs.runs_dir.clone(),
             command: std::env::args().collect(),
+            follow_flows: args.live.follows_flows(),
         };
-        let finished = watch(&job, args.quiet, args.show.color).await?;
+        let finished = watch(&job, args.live, args.show.color).await?;
         report::show(&finished.analysis, &args.show)?;
         conclude(&finished)
     })
 }
 
 /// Runs a job with the live view on stderr, and writes the HTML report beside the data.
-pub(crate) async fn watch(job: &Job, quiet: bool, color: ColorChoice) -> Result<Finished, Failure> {
-    let is_terminal = std::io::stderr().is_terminal();
-    let mut live = Live::new(
-        std::io::stderr(),
-        is_terminal,
-        color.enabled(is_terminal),
-        quiet,
-    );
+pub(crate) async fn watch(
+    job: &Job,
+    args: LiveArgs,
+    color: ColorChoice,
+) -> Result<Finished, Failure> {
+    let color = color.enabled(std::io::stderr().is_terminal());
+    let mut live = Live::new(std::io::stderr(), args.draws_bars(), color, args.quiet);
     let finished = ew_controller::run(job, &mut |at_ns, event| live.handle(at_ns, event)).await;
     live.finish();
     let finished = finished.map_err(|error| match error {
@@ -189,7 +237,7 @@ fn dry_run(args: &RunArgs, scenario: &Scenario, inventory: &Inventory, seed: u64
         .collect();
     let style = output::text_style(args.show.color);
     output::print(&ew_report::dry_run(&plan, inventory, &bytes, &style));
-    if nic.is_none() {
+    if nic.is_none() && bytes.contains(&None) {
         output::say("bytes are unknown without a line rate; state it with --set expect.nic=10G");
     }
     Ok(ExitCode::SUCCESS)

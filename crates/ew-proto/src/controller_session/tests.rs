@@ -1,6 +1,6 @@
 use super::*;
 use crate::frame::encode;
-use crate::fuzzing::seeds::{report, stage_order, welcome};
+use crate::fuzzing::seeds::{progress, report, stage_order, welcome};
 use crate::preamble::preamble;
 
 const S: u64 = 1_000_000_000;
@@ -90,6 +90,23 @@ fn no_agent_is_lost_with_what_the_host_said() {
     session.handle_bytes(b"exec format error\n", 1);
     session.handle_eof(2);
     assert!(lost_reason(&mut session).contains("exec format error"));
+}
+
+#[test]
+fn progress_is_passed_on_while_its_round_runs() {
+    let (mut session, order) = running();
+    let told = progress(&order);
+    say(&mut session, &ToController::FlowProgress(told), 5);
+    assert_eq!(events(&mut session), [ControllerEvent::FlowProgress(told)]);
+    say(
+        &mut session,
+        &ToController::RoundReport(report(&order, 0)),
+        6,
+    );
+    events(&mut session);
+    say(&mut session, &ToController::FlowProgress(told), 7);
+    let reason = lost_reason(&mut session);
+    assert!(reason.contains("which does not run"), "{reason}");
 }
 
 #[test]

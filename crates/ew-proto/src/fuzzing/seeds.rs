@@ -3,8 +3,8 @@
 use super::{AGENT_SCENES, BUILD, CONTROLLER_SCENES};
 use crate::frame::{MAX_FRAME_BYTES, encode};
 use crate::message::{
-    FlowOrder, FlowReport, Role, RoundOrder, RoundReport, RunToken, StageOrder, Standing, ToAgent,
-    ToController, Welcome,
+    FlowOrder, FlowProgress, FlowReport, Role, RoundOrder, RoundReport, RunToken, StageOrder,
+    Standing, ToAgent, ToController, Welcome,
 };
 use crate::preamble::{MAX_BANNER_BYTES, preamble};
 use ew_model::facts::{HostFacts, HostSample};
@@ -78,6 +78,22 @@ pub fn report(order: &StageOrder, index: usize) -> RoundReport {
     }
 }
 
+/// The first second of the order's first flow.
+#[must_use]
+pub fn progress(order: &StageOrder) -> FlowProgress {
+    let round = order.rounds.first();
+    let flow = round.and_then(|r| r.flows.first());
+    FlowProgress {
+        stage: order.stage,
+        round: round.map_or(RoundIndex(0), |r| r.round),
+        flow: flow.map_or(FlowId(0), |f| f.flow),
+        offset_ns: 0,
+        length_ns: 1_000_000_000,
+        bytes: 1_000_000,
+        transactions: None,
+    }
+}
+
 /// Every input of the committed corpus.
 #[must_use]
 pub fn all() -> Vec<Seed> {
@@ -109,6 +125,7 @@ fn round_order(round: u32, flows: u32) -> RoundOrder {
         round: RoundIndex(round),
         offset_ns: u64::from(round) * 6_000_000,
         flows: (0..flows).map(flow).collect(),
+        followed: Vec::new(),
     }
 }
 
@@ -154,6 +171,7 @@ fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
         agent_ns: 7,
     };
     let checked = ToController::PortsChecked { errors: vec![None] };
+    let progress = ToController::FlowProgress(progress(&order));
     let fault = ToController::Fault {
         message: "\u{1b}[31mred".into(),
     };
@@ -168,6 +186,7 @@ fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("done", frame(&done)),
         ("alive", frame(&alive)),
+        ("flow-progress", frame(&progress)),
         (
             "sample",
             frame(&ToController::Sample(HostSample::default())),

@@ -3,7 +3,7 @@
 use super::tally::Tally;
 use crate::words::{one_line, outcome, plural, rate};
 use ew_model::RunEvent;
-use ew_model::units::format_duration_ns;
+use ew_model::units::{format_bytes, format_duration_ns};
 use std::io::Write;
 
 /// The least time between two progress lines.
@@ -84,6 +84,11 @@ impl<W: Write> Lines<W> {
                 self.last_progress_ns = at_ns;
                 Some(progress(*bits_per_sec, *hosts_alive, *left_ns))
             }
+            RunEvent::FlowProgress { .. } => {
+                // It says what a line of progress would say.
+                self.last_progress_ns = at_ns;
+                flow_progress(event, tally)
+            }
             RunEvent::RunFinished { outcome: how, .. } => {
                 Some(format!("run ended: {}", outcome(*how)))
             }
@@ -112,6 +117,36 @@ pub(super) fn progress(bits_per_sec: f64, hosts_alive: u32, left_ns: u64) -> Str
         plural(hosts_alive as usize, "host"),
         whole_seconds(left_ns)
     )
+}
+
+/// `a -> b   1.00-2.00 s  1.09 GiB  9.41 Gb/s`, or with transactions `48211 transactions/s` at the end.
+fn flow_progress(event: &RunEvent, tally: &Tally) -> Option<String> {
+    let RunEvent::FlowProgress {
+        src,
+        dst,
+        offset_ns,
+        length_ns,
+        bytes,
+        transactions,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let per_second = |count: u64| count as f64 / seconds(*length_ns).max(1e-9);
+    let speed = match transactions {
+        Some(count) => format!("{:.0} transactions/s", per_second(*count)),
+        None => rate(Some(per_second(*bytes) * 8.0)),
+    };
+    Some(format!(
+        "{} -> {} {:>6.2}-{:.2} s {:>10}  {speed}",
+        tally.host(*src),
+        tally.host(*dst),
+        seconds(*offset_ns),
+        seconds(offset_ns + length_ns),
+        format_bytes(*bytes),
+    ))
 }
 
 /// What the user must see even when quiet.

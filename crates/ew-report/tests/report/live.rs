@@ -92,6 +92,32 @@ fn progress_does_not_flood() {
 }
 
 #[test]
+fn followed_flows_have_a_line_each_second() {
+    let out = Shared::default();
+    let mut live = Live::new(out.clone(), false, false, false);
+    let inventory = common::inventory(2, 2);
+    let began = RunEvent::RunStarted {
+        inventory,
+        plan: plan(),
+    };
+    live.handle(0, &began);
+    let progress = |part: u64, bytes, transactions| RunEvent::FlowProgress {
+        stage: StageIndex(0),
+        flow: FlowId(0),
+        src: HostId(0),
+        dst: HostId(2),
+        offset_ns: part * SECOND,
+        length_ns: SECOND / 2,
+        bytes,
+        transactions,
+    };
+    live.handle(SECOND, &progress(0, 588_125_000, None));
+    live.handle(2 * SECOND, &progress(11, 640_000, Some(10_000)));
+    live.finish();
+    insta::assert_snapshot!(out.text());
+}
+
+#[test]
 fn a_closed_writer_does_not_end_the_run() {
     struct Closed;
     impl Write for Closed {
