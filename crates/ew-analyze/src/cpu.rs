@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One end of a row and its host.
 type Ends = fn(&FlowRecord) -> (HostId, Option<&EndRecord>);
 
+/// By round and host.
+type Windows = BTreeMap<(RoundIndex, HostId), Window>;
+
 /// What a host used in one window, and how long that was.
 #[derive(Clone, Copy, Debug)]
 struct Window {
@@ -17,19 +20,25 @@ struct Window {
     window_ns: u64,
 }
 
-/// The hosts that sent data or asked. `None` when none of them reported.
-pub(crate) fn of_senders(stage: &StageView<'_>) -> Option<CpuAnalysis> {
-    of_ends(stage, |row| (row.src, row.sender.as_ref()))
-}
-
-/// The hosts that received data or answered.
-pub(crate) fn of_receivers(stage: &StageView<'_>) -> Option<CpuAnalysis> {
-    of_ends(stage, |row| (row.dst, row.receiver.as_ref()))
+/// A stage's hosts that sent data or asked, and those that received or answered; `None` where none of them reported.
+/// Where every host was both in every round, both are the same: a host's time cannot be divided.
+pub(crate) fn of_ends(stage: &StageView<'_>) -> (Option<CpuAnalysis>, Option<CpuAnalysis>) {
+    let senders = windows(stage, |row| (row.src, row.sender.as_ref()));
+    let receivers = windows(stage, |row| (row.dst, row.receiver.as_ref()));
+    let of = |windows: &Windows| {
+        let hosts: BTreeSet<HostId> = windows.keys().map(|(_, host)| *host).collect();
+        let windows: Vec<Window> = windows.values().copied().collect();
+        (!windows.is_empty()).then(|| cpu(&windows, hosts.len() as u32, stage.is_bulk()))
+    };
+    match senders.keys().eq(receivers.keys()) {
+        true => (of(&senders), of(&senders)),
+        false => (of(&senders), of(&receivers)),
+    }
 }
 
 /// Every record of a host and round repeats the host's figures: they are taken once.
-fn of_ends(stage: &StageView<'_>, ends: Ends) -> Option<CpuAnalysis> {
-    let mut windows: BTreeMap<(RoundIndex, HostId), Window> = BTreeMap::new();
+fn windows(stage: &StageView<'_>, ends: Ends) -> Windows {
+    let mut windows = Windows::new();
     for row in stage.measured() {
         let (host, end) = ends(row);
         let known = end.and_then(|end| {
@@ -40,9 +49,7 @@ fn of_ends(stage: &StageView<'_>, ends: Ends) -> Option<CpuAnalysis> {
             windows.insert((row.round, host), window);
         }
     }
-    let hosts: BTreeSet<HostId> = windows.keys().map(|(_, host)| *host).collect();
-    let windows: Vec<Window> = windows.into_values().collect();
-    (!windows.is_empty()).then(|| cpu(&windows, hosts.len() as u32, stage.is_bulk()))
+    windows
 }
 
 fn cpu(windows: &[Window], hosts: u32, is_bulk: bool) -> CpuAnalysis {

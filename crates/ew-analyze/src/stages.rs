@@ -33,6 +33,7 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
         false => Vec::new(),
     };
     let pairs = pairs(stage);
+    let (sender_cpu, receiver_cpu) = cpu::of_ends(stage);
     StageAnalysis {
         name: stage.stage.name.clone(),
         pattern: stage.stage.pattern.name().into(),
@@ -54,8 +55,8 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
         latency: latency::latency(stage),
         datagrams: datagrams::datagrams(stage),
         pairs,
-        sender_cpu: cpu::of_senders(stage),
-        receiver_cpu: cpu::of_receivers(stage),
+        sender_cpu,
+        receiver_cpu,
         start_skew_ns: start_skew(stage),
         timeline: if stage.is_bulk() {
             timeline(stage)

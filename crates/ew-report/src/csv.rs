@@ -1,46 +1,144 @@
-//! The pair matrix as CSV: one header line, one row per ordered pair, by sender and receiver.
+//! Ordered pairs as CSV: one header line, one row per pair of the stage that the matrix comes from, by sender and receiver; then
+//! one row per pair of every other stage with transactions or datagrams, where these are more than a probe of round trips.
 //!
 //! Quoting as RFC 4180 section 2, rules 5 to 7; lines end with a bare newline, which every reader takes and which
-//! keeps the last column clean for awk and cut. Rates are bits per second in full, not rounded to a prefix. What
-//! was not measured is "-", with the reason in the last column, so that no reader can take it for a 0.
+//! keeps the last column clean for awk and cut. Rates are bits per second and times ns, in full, not rounded to a prefix. What
+//! was not measured is "-", with the reason in the column `missing`, so that no reader can take it for a 0.
 
-use crate::words::{MISSING, host_name, or_missing, rack_of};
-use ew_model::Analysis;
-use ew_model::analysis::Cell;
+use crate::figures::has_details;
+use crate::words::{MISSING, host_name, one_line, or_missing, rack_of};
+use ew_model::analysis::{Cell, PairAnalysis, StageAnalysis};
+use ew_model::{Analysis, HostId};
+use std::collections::BTreeMap;
 
-const HEADER: &str = "src,dst,src_rack,dst_rack,bits_per_sec,expected_bits_per_sec,ratio,samples,retransmits,rtt_us,missing\n";
+/// The first eleven are the matrix; further ones are added at the end.
+const HEADER: &str = "src,dst,src_rack,dst_rack,bits_per_sec,expected_bits_per_sec,ratio,samples,retransmits,rtt_us,missing,\
+    stage,workload,transactions_per_sec,latency_count,latency_min_ns,latency_mean_ns,latency_p50_ns,latency_p90_ns,\
+    latency_p99_ns,latency_p999_ns,latency_p9999_ns,latency_max_ns,datagrams_received,datagrams_lost,datagrams_reordered,\
+    datagrams_duplicate,jitter_ns,remarks\n";
 
 pub(crate) fn render(analysis: &Analysis) -> String {
     let mut text = String::from(HEADER);
+    let matrix_stage = analysis
+        .stages
+        .iter()
+        .find(|stage| Some(&stage.name) == analysis.cells_stage.as_ref());
+    let matrix_pairs: BTreeMap<(HostId, HostId), &PairAnalysis> = matrix_stage
+        .iter()
+        .flat_map(|stage| &stage.pairs)
+        .map(|pair| ((pair.src, pair.dst), pair))
+        .collect();
     for cell in &analysis.cells {
-        text.push_str(&row(analysis, cell).map(|f| quoted(&f)).join(","));
-        text.push('\n');
+        let pair = matrix_pairs.get(&(cell.src, cell.dst)).copied();
+        push_row(&mut text, cell_fields(analysis, cell), matrix_stage, pair);
+    }
+    let is_matrix = |stage| matrix_stage.is_some_and(|matrix| std::ptr::eq(matrix, stage));
+    for stage in analysis.stages.iter().filter(|_| has_details(analysis)) {
+        if is_matrix(stage) {
+            continue;
+        }
+        for pair in &stage.pairs {
+            let fields = pair_fields(analysis, pair);
+            push_row(&mut text, fields, Some(stage), Some(pair));
+        }
     }
     text
 }
 
-fn row(analysis: &Analysis, cell: &Cell) -> [String; 11] {
-    let inventory = analysis.inventory();
+fn push_row(
+    text: &mut String,
+    mut fields: Vec<String>,
+    stage: Option<&StageAnalysis>,
+    pair: Option<&PairAnalysis>,
+) {
+    fields.extend(stage_fields(stage));
+    fields.extend(figure_fields(pair));
+    fields.push(stage.map_or_else(String::new, remarks));
+    let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
+    text.push_str(&fields.join(","));
+    text.push('\n');
+}
+
+fn cell_fields(analysis: &Analysis, cell: &Cell) -> Vec<String> {
     let ratio = cell
         .bits_per_sec
         .zip(cell.expected_bits_per_sec)
         .filter(|(_, expected)| *expected > 0.0)
         .map(|(measured, expected)| measured / expected);
-    [
-        host_name(inventory, cell.src),
-        host_name(inventory, cell.dst),
-        rack_of(inventory, cell.src),
-        rack_of(inventory, cell.dst),
+    let mut fields = hosts(analysis, cell.src, cell.dst);
+    fields.extend([
         whole(cell.bits_per_sec),
         whole(cell.expected_bits_per_sec),
         or_missing(ratio, |r| format!("{r:.4}")),
         cell.samples.to_string(),
         or_missing(cell.retransmits, |r| r.to_string()),
         or_missing(cell.rtt_us, |r| r.to_string()),
-        cell.missing
-            .as_deref()
-            .map_or_else(String::new, crate::words::one_line),
+        cell.missing.as_deref().map_or_else(String::new, one_line),
+    ]);
+    fields
+}
+
+fn pair_fields(analysis: &Analysis, pair: &PairAnalysis) -> Vec<String> {
+    let none = || MISSING.to_owned();
+    let mut fields = hosts(analysis, pair.src, pair.dst);
+    let samples = pair.samples.to_string();
+    fields.extend([whole(pair.bits_per_sec), none(), none(), samples]);
+    fields.extend([none(), none(), String::new()]);
+    fields
+}
+
+fn hosts(analysis: &Analysis, src: HostId, dst: HostId) -> Vec<String> {
+    let inventory = analysis.inventory();
+    vec![
+        host_name(inventory, src),
+        host_name(inventory, dst),
+        rack_of(inventory, src),
+        rack_of(inventory, dst),
     ]
+}
+
+fn stage_fields(stage: Option<&StageAnalysis>) -> [String; 2] {
+    [
+        or_missing(stage, |stage| one_line(&stage.name)),
+        or_missing(stage, |stage| one_line(&stage.workload)),
+    ]
+}
+
+fn figure_fields(pair: Option<&PairAnalysis>) -> Vec<String> {
+    let times = pair.and_then(|pair| pair.times);
+    let datagrams = pair.and_then(|pair| pair.datagrams);
+    let number = |value: Option<u64>| or_missing(value, |v| v.to_string());
+    let mut fields = vec![or_missing(
+        pair.and_then(|pair| pair.transactions_per_sec),
+        |rate| format!("{rate:.1}"),
+    )];
+    let numbers = [
+        times.map(|t| t.count),
+        times.map(|t| t.min_ns),
+        times.map(|t| t.mean_ns),
+        times.map(|t| t.p50_ns),
+        times.and_then(|t| t.p90_ns),
+        times.and_then(|t| t.p99_ns),
+        times.and_then(|t| t.p999_ns),
+        times.and_then(|t| t.p9999_ns),
+        times.map(|t| t.max_ns),
+        datagrams.map(|d| d.received),
+        datagrams.map(|d| d.lost),
+        datagrams.map(|d| d.reordered),
+        datagrams.map(|d| d.duplicates),
+        datagrams.map(|d| d.jitter_ns),
+    ];
+    fields.extend(numbers.map(number));
+    fields
+}
+
+/// The stage's remarks in the words of the JSON report, separated by blanks.
+fn remarks(stage: &StageAnalysis) -> String {
+    let words = stage.labels.iter().filter_map(|label| {
+        let word = serde_json::to_value(label.remark).ok()?;
+        Some(word.as_str()?.to_owned())
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn whole(bits_per_sec: Option<f64>) -> String {

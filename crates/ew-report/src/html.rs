@@ -6,6 +6,7 @@
 mod accused;
 mod chart;
 mod matrix;
+mod spectrum;
 mod view;
 
 use crate::ReportError;

@@ -5,7 +5,9 @@
 //! shown as "-", never as 0. Host names and the words of other programs are untrusted: control characters never
 //! reach a terminal, and nothing unescaped reaches HTML, Markdown or CSV.
 
+mod compact;
 mod csv;
+mod figures;
 mod html;
 mod json;
 pub mod live;

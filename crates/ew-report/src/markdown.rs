@@ -1,5 +1,6 @@
 //! The report for a pull request or a ticket: verdict, findings, rack table, stages.
 
+use crate::figures;
 use crate::text::{
     absences, alike, fact_list, host_table, missing_by_reason, notable, rack_table, stage_notes,
     stage_table,
@@ -24,12 +25,11 @@ pub(crate) fn render(analysis: &Analysis) -> String {
     section(&mut out, "Rack to rack", &header, &rows, 2);
     let (header, rows) = stage_table(analysis);
     section(&mut out, "Stages", &header, &rows, 1);
-    let notes = stage_notes(analysis);
-    if !notes.is_empty() {
-        out.push('\n');
-    }
-    for note in notes {
-        out.push_str(&format!("- {}\n", escaped(&note)));
+    notes(&mut out, &stage_notes(analysis));
+    for table in figures::tables(analysis) {
+        let (header, rows) = (&table.header, &table.rows);
+        section(&mut out, table.title, header, rows, table.left);
+        notes(&mut out, &table.notes);
     }
     let listed = notable(analysis);
     let (header, rows) = host_table(analysis, &listed);
@@ -119,6 +119,15 @@ fn section(out: &mut String, title: &str, header: &[&str], rows: &[Vec<String>],
     for row in rows {
         let cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+}
+
+fn notes(out: &mut String, notes: &[String]) {
+    if !notes.is_empty() {
+        out.push('\n');
+    }
+    for note in notes {
+        out.push_str(&format!("- {}\n", escaped(note)));
     }
 }
 

@@ -1,6 +1,8 @@
 //! The report for the terminal: verdict first, then findings, then the tables they rest on.
 
 use crate::TextStyle;
+use crate::compact::{self, is_compact};
+use crate::figures::{self, Figures, mode_notes, stage_name};
 use crate::table::{table, wrap};
 use crate::words::{
     MISSING, cause, count, duration, estimated_rate, fine_percent, host_name, host_state, knee,
@@ -42,9 +44,14 @@ pub(crate) fn render(analysis: &Analysis, style: &TextStyle) -> String {
     let width = style.width.max(40);
     let ink = Ink { color: style.color };
     let mut out = verdict(analysis, width, ink);
+    if is_compact(analysis) {
+        out.push_str(&compact(analysis, width, ink));
+        return out;
+    }
     out.push_str(&findings(analysis, width, ink));
     out.push_str(&rack_pairs(analysis, width, ink));
     out.push_str(&stages(analysis, width, ink));
+    out.push_str(&figure_tables(&figures::tables(analysis), width, ink));
     out.push_str(&hosts(analysis, width, ink));
     out.push_str(&missing_cells(analysis, width, ink));
     out.push_str(&facts(analysis, width, ink));
@@ -173,31 +180,28 @@ pub(crate) fn oversubscription(pair: &RackPairAnalysis) -> String {
 
 /// The stage table's header and rows, for all views. Columns that would be empty all the way down are left out.
 pub(crate) fn stage_table(analysis: &Analysis) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let has_round_trips = analysis.stages.iter().any(|s| s.rtt_ns.is_some());
-    let has_missing = analysis.stages.iter().any(|s| s.missing > 0);
+    let stages = &analysis.stages;
+    let has_missing = stages.iter().any(|s| s.missing > 0);
     let shown = |name: &&'static str| match *name {
-        "rtt" => has_round_trips,
         "missing" => has_missing,
-        _ => true,
+        name => stages
+            .iter()
+            .any(|stage| stage_value(stage, name) != MISSING),
     };
-    let header = STAGE_COLUMNS.into_iter().filter(shown).collect();
-    let rows = analysis
-        .stages
-        .iter()
-        .map(|stage| {
-            STAGE_COLUMNS
-                .into_iter()
-                .filter(shown)
-                .map(|column| stage_value(stage, column))
-                .collect()
-        })
-        .collect();
+    let header: Vec<&'static str> = STAGE_COLUMNS.into_iter().filter(shown).collect();
+    let row = |stage: &StageAnalysis| {
+        header
+            .iter()
+            .map(|column| stage_value(stage, column))
+            .collect()
+    };
+    let rows = stages.iter().map(row).collect();
     (header, rows)
 }
 
 /// What the stage table's figures do not say by themselves, for all views.
 pub(crate) fn stage_notes(analysis: &Analysis) -> Vec<String> {
-    let mut notes = Vec::new();
+    let mut notes = mode_notes(analysis);
     for stage in &analysis.stages {
         if let Some((least, median, greatest)) = stage.rtt_ns {
             notes.push(format!(
@@ -521,20 +525,53 @@ fn stages(analysis: &Analysis, width: usize, ink: Ink) -> String {
     }
     let (header, rows) = stage_table(analysis);
     let mut out = section("Stages", &header, &rows, 1, width, ink);
-    let notes = stage_notes(analysis);
-    if !notes.is_empty() {
-        out.truncate(out.trim_end().len() + 1);
-        for note in notes {
-            out.push_str(&wrap(&note, width, "  "));
-        }
-        out.push('\n');
+    push_notes(&mut out, &stage_notes(analysis), width);
+    out
+}
+
+/// Two hosts' own test: findings where there are any, the result, and what must be said of it.
+fn compact(analysis: &Analysis, width: usize, ink: Ink) -> String {
+    let mut out = String::new();
+    if !analysis.verdict.findings.is_empty() {
+        out.push_str(&findings(analysis, width, ink));
+    }
+    out.push_str(&figure_tables(&compact::results(analysis), width, ink));
+    let mut notes = mode_notes(analysis);
+    notes.extend(compact::cpu_notes(analysis));
+    push_notes(&mut out, &notes, width);
+    out.push_str(&wrap(&compact::facts(analysis), width, "  "));
+    for warning in &analysis.warnings {
+        out.push_str(&wrap(&one_line(warning), width, "  warning: "));
     }
     out
 }
 
+fn figure_tables(tables: &[Figures], width: usize, ink: Ink) -> String {
+    let mut out = String::new();
+    for table in tables {
+        let (header, rows) = (&table.header, &table.rows);
+        out.push_str(&section(table.title, header, rows, table.left, width, ink));
+        push_notes(&mut out, &table.notes, width);
+    }
+    out
+}
+
+/// Lines right below a table.
+fn push_notes(out: &mut String, notes: &[String], width: usize) {
+    if notes.is_empty() {
+        return;
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    for note in notes {
+        out.push_str(&wrap(note, width, "  "));
+    }
+    out.push('\n');
+}
+
 fn stage_value(stage: &StageAnalysis, column: &str) -> String {
     match column {
-        "stage" => one_line(&stage.name),
+        "stage" => stage_name(stage),
         "of expected" => fine_percent(stage.of_expected),
         "aggregate" => estimated_rate(stage.aggregate_bits_per_sec),
         "per flow" => estimated_rate(stage.flow_bits_per_sec),

@@ -2,6 +2,7 @@
 
 use ew_model::analysis::{Estimate, HostState};
 use ew_model::finding::{Cause, Quantity, Severity, VerdictStatus};
+use ew_model::record::Remark;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use ew_model::{Analysis, HostId, Inventory, Outcome, RackId};
 
@@ -74,6 +75,9 @@ pub(crate) fn quantity(quantity: &Quantity, cause: Cause) -> String {
         "ratio" if cause == Cause::Uplink => {
             with_interval(value, low, high, |v| format!("{v:.2}:1"))
         }
+        "ratio" if cause == Cause::Loss => {
+            with_interval(value, low, high, |v| format!("{:.1} %", 100.0 * v))
+        }
         "ratio" => with_interval(value, low, high, |v| format!("{v:.2}")),
         "ns" => with_interval(value, low, high, |v| format_duration_ns(v.max(0.0) as u64)),
         "bytes" => with_interval(value, low, high, |v| format_bytes(v.max(0.0) as u64)),
@@ -142,6 +146,28 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::Latency => "latency",
         Cause::Loss => "loss",
         Cause::NotDetermined => "cause not determined",
+    }
+}
+
+/// What a reader must know about a figure, in words.
+pub(crate) fn remark(remark: Remark) -> &'static str {
+    match remark {
+        Remark::SenderDidNotTouchBytes => {
+            "the sending application did not touch the bytes (sendfile)"
+        }
+        Remark::ReceiverDidNotSeeBytes => {
+            "the receiving application did not see the bytes (the kernel dropped them)"
+        }
+        Remark::ZerocopySendCopied => "zero-copy sending fell back to copying",
+        Remark::MappedReceiveCopied => "mapped receiving fell back to copying",
+        Remark::ZerocopyUnavailable => {
+            "a zero-copy mode is not there on a host, so ordinary copying was used"
+        }
+        Remark::PacedByKernel => "paced by the kernel (SO_MAX_PACING_RATE)",
+        Remark::PacedByEngine => "paced by the engine",
+        Remark::Segmented => "datagrams in trains (GSO, GRO)",
+        Remark::SettingRefused => "a socket setting was refused, so the host's own was used",
+        Remark::MptcpUnavailable => "Multipath TCP is not there, so plain TCP was used",
     }
 }
 

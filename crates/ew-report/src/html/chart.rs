@@ -6,12 +6,12 @@ use ew_model::analysis::{RackPairAnalysis, StageAnalysis, TimePoint};
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 use std::fmt::Write;
 
-const WIDTH: f64 = 400.0;
-const HEIGHT: f64 = 190.0;
-const LEFT: f64 = 66.0;
-const RIGHT: f64 = 12.0;
-const TOP: f64 = 14.0;
-const BOTTOM: f64 = 34.0;
+pub(super) const WIDTH: f64 = 400.0;
+pub(super) const HEIGHT: f64 = 190.0;
+pub(super) const LEFT: f64 = 66.0;
+pub(super) const RIGHT: f64 = 12.0;
+pub(super) const TOP: f64 = 14.0;
+pub(super) const BOTTOM: f64 = 34.0;
 /// More points than this are not visible; neighbours are then joined, keeping least and greatest.
 const POINTS_SHOWN: usize = 480;
 
@@ -186,14 +186,14 @@ impl Axes {
     }
 }
 
-fn open(summary: &str) -> String {
+pub(super) fn open(summary: &str) -> String {
     format!(
         "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
         escaped(summary)
     )
 }
 
-fn line(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
+pub(super) fn line(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
     let _ = write!(
         svg,
         "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
@@ -201,7 +201,7 @@ fn line(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-fn text(svg: &mut String, at: (f64, f64), anchor: &str, words: &str) {
+pub(super) fn text(svg: &mut String, at: (f64, f64), anchor: &str, words: &str) {
     let _ = write!(
         svg,
         "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",

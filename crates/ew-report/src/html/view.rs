@@ -1,7 +1,8 @@
 //! What the page's template shows: every number already in words.
 
 use super::accused::{Accused, Mark};
-use super::{chart, matrix};
+use super::{chart, matrix, spectrum};
+use crate::figures::{Figures, tables};
 use crate::text::{fact_list, oversubscription, payload_ceiling, stage_notes, stage_table};
 use crate::words::{
     MISSING, capitalised, cause, code_spans, count, duration, estimated_rate, full_sentence,
@@ -43,6 +44,8 @@ pub(super) struct Page {
     stage_header: Vec<&'static str>,
     stages: Vec<Vec<String>>,
     stage_notes: Vec<String>,
+    figures: Vec<FiguresView>,
+    spectra: Vec<ChartView>,
     timelines: Vec<ChartView>,
     facts: Vec<(&'static str, String)>,
     warnings: Vec<String>,
@@ -117,6 +120,22 @@ struct ChartView {
     title: String,
     note: String,
     svg: String,
+}
+
+/// A table of words and numbers.
+#[derive(Serialize)]
+struct FiguresView {
+    title: &'static str,
+    header: Vec<Figure>,
+    rows: Vec<Vec<Figure>>,
+    notes: Vec<String>,
+}
+
+/// A cell and whether it is a number.
+#[derive(Serialize)]
+struct Figure {
+    text: String,
+    number: bool,
 }
 
 #[derive(Serialize)]
@@ -203,6 +222,8 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         stage_header,
         stages,
         stage_notes: stage_notes(analysis),
+        figures: tables(analysis).into_iter().map(figures_view).collect(),
+        spectra: analysis.stages.iter().filter_map(latency_chart).collect(),
         timelines: analysis.stages.iter().filter_map(timeline).collect(),
         facts: fact_list(analysis),
         warnings: analysis
@@ -240,6 +261,41 @@ fn timeline(stage: &StageAnalysis) -> Option<ChartView> {
         ),
         svg: chart::timeline(stage)?,
     })
+}
+
+fn latency_chart(stage: &StageAnalysis) -> Option<ChartView> {
+    let latency = stage.latency.as_ref()?;
+    let solid = match latency.uncorrected {
+        Some(_) => ", from when a request was due; dashed: from when it was sent",
+        None => "",
+    };
+    Some(ChartView {
+        title: one_line(&stage.name),
+        note: format!("{} transactions{solid}", latency.times.count),
+        svg: spectrum::spectrum(stage)?,
+    })
+}
+
+fn figures_view(figures: Figures) -> FiguresView {
+    let cells = |texts: Vec<String>| -> Vec<Figure> {
+        let cell = |(at, text)| Figure {
+            text,
+            number: at >= figures.left,
+        };
+        texts.into_iter().enumerate().map(cell).collect()
+    };
+    FiguresView {
+        title: figures.title,
+        header: cells(
+            figures
+                .header
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect(),
+        ),
+        rows: figures.rows.into_iter().map(cells).collect(),
+        notes: figures.notes,
+    }
 }
 
 fn status_class(status: VerdictStatus) -> &'static str {

@@ -1,5 +1,6 @@
 //! Synthetic analyses: a demo-like pair of racks, a failed run, missing hosts, and a full mesh of any size.
 
+use crate::workloads;
 use ew_model::analysis::{
     Analysis, Basis, Cell, Estimate, HostAnalysis, HostState, RackPairAnalysis, StageAnalysis,
     TimePoint,
@@ -11,6 +12,7 @@ use ew_model::finding::{
 use ew_model::inventory::{Host, HostId, Inventory, Rack, RackId};
 use ew_model::run::{Outcome, RunManifest};
 use ew_model::scenario::{Expect, Scenario};
+use ew_model::workload::WorkloadKind;
 
 pub(crate) const LINE: f64 = 200e6;
 pub(crate) const PAYLOAD: f64 = LINE * 1448.0 / 1514.0;
@@ -201,7 +203,7 @@ fn rack_pairs(racks: u32, per_rack: u32, ratio: f64) -> Vec<RackPairAnalysis> {
     pairs
 }
 
-fn host(host: HostId, slow: Option<HostId>) -> HostAnalysis {
+pub(crate) fn host(host: HostId, slow: Option<HostId>) -> HostAnalysis {
     let rx = if Some(host) == slow { 0.5 } else { 1.0 };
     HostAnalysis {
         host,
@@ -260,6 +262,8 @@ fn stages(hosts: u32, racks: u32, ratio: f64) -> Vec<StageAnalysis> {
     idle.flow_bits_per_sec = None;
     idle.of_expected = None;
     idle.retransmits = None;
+    idle.judged = false;
+    idle.latency = Some(workloads::latency(20_000, 1.0));
     idle.rtt_ns = Some((48_000, 63_000, 121_000));
     idle.timeline.clear();
     vec![
@@ -284,7 +288,7 @@ fn stages(hosts: u32, racks: u32, ratio: f64) -> Vec<StageAnalysis> {
     ]
 }
 
-fn stage(
+pub(crate) fn stage(
     name: &str,
     pattern: &str,
     workload: &str,
@@ -297,6 +301,18 @@ fn stage(
         name: name.into(),
         pattern: pattern.into(),
         workload: workload.into(),
+        kind: match workload.starts_with("tcp-rr") {
+            true => WorkloadKind::TcpRr,
+            false => WorkloadKind::TcpStream,
+        },
+        settings: Vec::new(),
+        judged: true,
+        labels: Vec::new(),
+        latency: None,
+        datagrams: None,
+        pairs: Vec::new(),
+        sender_cpu: None,
+        receiver_cpu: None,
         rounds,
         flows: rounds * hosts,
         missing: 0,
@@ -321,7 +337,7 @@ fn stage(
     }
 }
 
-fn basis() -> Basis {
+pub(crate) fn basis() -> Basis {
     Basis {
         nic_bits_per_sec: Some(LINE),
         nic_source: "stated".into(),
@@ -348,7 +364,7 @@ fn exact(value: f64, unit: &str) -> Option<Quantity> {
     })
 }
 
-fn verdict(ratio: f64, slow: Option<HostId>, inventory: &Inventory) -> Verdict {
+pub(crate) fn verdict(ratio: f64, slow: Option<HostId>, inventory: &Inventory) -> Verdict {
     let mut findings = Vec::new();
     if ratio > 1.0 {
         for (from, to) in [(0, 1), (1, 0)] {
@@ -426,7 +442,7 @@ fn slow_finding(slow: HostId, inventory: &Inventory) -> Finding {
     }
 }
 
-fn manifest(inventory: Inventory) -> RunManifest {
+pub(crate) fn manifest(inventory: Inventory) -> RunManifest {
     RunManifest {
         format_version: 1,
         id: "20261121T210000Z-qualify-7f3a".into(),

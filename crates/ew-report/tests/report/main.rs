@@ -8,3 +8,5 @@ mod html;
 mod live;
 #[cfg(test)]
 mod reports;
+#[cfg(test)]
+mod workloads;
