@@ -227,6 +227,11 @@ impl<'text> Claim<'text> {
     }
 }
 
+/// Name and password of a token's plain text.
+pub(crate) fn read_claim(text: &str) -> Option<(&str, &str)> {
+    Claim::parse(text).map(|claim| (claim.user, claim.password))
+}
+
 /// Whether a line of the list says `user,sha256("{user}password")` in hexadecimal digits.
 fn is_user(users: &str, user: &str, password: &str) -> bool {
     let mut wanted = String::new();

@@ -143,7 +143,7 @@ impl Client<'_> {
         running.streams = self.create_streams()?;
         self.expect(State::TestStart)?;
         self.observer
-            .observe(&Event::Started(self.head(&running.streams)?));
+            .observe(&Event::Started(Box::new(self.head(&running.streams)?)));
         self.expect(State::TestRunning)?;
         let ending = running.run(&self.control, self.bounds(), self.observer);
         running.last_interval(self.bounds(), self.observer);

@@ -7,6 +7,7 @@ pub mod auth;
 mod client;
 mod control;
 mod error;
+pub mod fuzzing;
 mod goal;
 mod meter;
 mod net;

@@ -24,7 +24,7 @@ const SENDERS_END_NS: u64 = 5_000_000;
 const SHORT_INTERVAL: f64 = 0.1;
 
 /// What ended it.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending {
     /// The time is over, or all is sent.
     Reached,

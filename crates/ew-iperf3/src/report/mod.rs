@@ -42,7 +42,7 @@ pub enum Event {
         believed: bool,
     },
     /// All streams are connected.
-    Started(Head),
+    Started(Box<Head>),
     /// An interval is over.
     Interval(Interval),
     /// The test is over.
@@ -303,7 +303,7 @@ impl Observer for Report {
         match event {
             Event::Connecting { host, port } => self.connecting = Some((host.clone(), *port)),
             Event::Accepted { peer } => self.accepted = Some(*peer),
-            Event::Started(head) => self.head = Some(head.clone()),
+            Event::Started(head) => self.head = Some((**head).clone()),
             Event::Interval(interval) => {
                 let streams = interval.streams.len().max(1);
                 if self.intervals.len() < MAX_KEPT_STREAM_INTERVALS / streams {

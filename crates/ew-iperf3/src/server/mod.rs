@@ -285,7 +285,7 @@ impl<'run> Reception<'run> {
         let thread = std::thread::Builder::new().name(name);
         // Without a thread the client sees its connection closed.
         let _ = thread.spawn_scoped(scope, move || {
-            session::serve(server, seat, socket, number, stop);
+            session::serve(server, &seat, socket, number, stop);
         });
     }
 

@@ -7,7 +7,7 @@ use crate::wire::params::MAX_STREAMS;
 use socket2::Socket;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -176,10 +176,7 @@ impl Seat {
 
     /// What has arrived, or `None` after a while.
     pub(super) fn next_arrival(&self, wait: Duration) -> Option<Arrival> {
-        match self.inbox.recv_timeout(wait) {
-            Ok(arrival) => Some(arrival),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.inbox.recv_timeout(wait).ok()
     }
 }
 

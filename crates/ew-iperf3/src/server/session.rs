@@ -43,7 +43,7 @@ const REFUSAL_AFTER_NS: u64 = 200_000_000;
 const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Serves one client from its cookie to its end.
-pub(super) fn serve(server: &Server, seat: Seat, socket: Socket, number: u64, stop: &AtomicBool) {
+pub(super) fn serve(server: &Server, seat: &Seat, socket: Socket, number: u64, stop: &AtomicBool) {
     let watcher = server.options.watcher.as_ref();
     let observer = watcher.map_or_else(|| Box::new(Silent) as _, |w| w.session(number));
     let mut observer = Fork {
@@ -53,7 +53,7 @@ pub(super) fn serve(server: &Server, seat: Seat, socket: Socket, number: u64, st
     let result = Control::new(socket.into(), stop).and_then(|control| {
         let mut session = Session {
             server,
-            seat: &seat,
+            seat,
             observer: &mut observer,
             peer: peer_of(&control)?,
             control,
@@ -132,8 +132,9 @@ impl<'run> Session<'run> {
         let mut running = Running::new(params.clone(), goal(&params)?, cpu);
         running.streams = streams;
         self.control.send_state(State::TestStart)?;
-        self.observer
-            .observe(&Event::Started(self.head(&params, &running.streams)?));
+        self.observer.observe(&Event::Started(Box::new(
+            self.head(&params, &running.streams)?,
+        )));
         self.control.send_state(State::TestRunning)?;
         let bounds = self.bounds(&params);
         let ending = running.run(&self.control, bounds, self.observer);

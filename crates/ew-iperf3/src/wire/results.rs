@@ -134,14 +134,14 @@ impl Results {
             }
             None => {}
         }
-        let streams = self.streams.iter().map(StreamResult::to_value);
+        let streams = self.streams.iter().map(StreamResult::as_value);
         map.insert("streams".into(), streams.collect());
         Value::Object(map).to_string()
     }
 }
 
 impl StreamResult {
-    fn to_value(&self) -> Value {
+    fn as_value(&self) -> Value {
         let retransmits = self.retransmits.map_or(json!(-1), |count| json!(count));
         json!({
             "id": self.id,

@@ -71,7 +71,7 @@ impl Secrets {
     fn ask(&self, server: SocketAddr, password: &str, padding: Padding) -> Report {
         let mut options = options(server, short());
         options.auth = Some(self.client(password, padding));
-        our_client_with(options)
+        our_client_with(&options)
     }
 }
 

@@ -193,7 +193,7 @@ pub(crate) fn their_client_with(
 
 /// Our client's report.
 pub(crate) fn our_client(server: SocketAddr, params: Params) -> Report {
-    our_client_with(options(server, params))
+    our_client_with(&options(server, params))
 }
 
 pub(crate) fn options(server: SocketAddr, params: Params) -> ClientOptions {
@@ -214,9 +214,9 @@ pub(crate) fn options(server: SocketAddr, params: Params) -> ClientOptions {
     }
 }
 
-pub(crate) fn our_client_with(options: ClientOptions) -> Report {
+pub(crate) fn our_client_with(options: &ClientOptions) -> Report {
     let mut report = Report::default();
-    let result = run_client(&options, &AtomicBool::new(false), &mut report);
+    let result = run_client(options, &AtomicBool::new(false), &mut report);
     assert_eq!(result.is_err(), report.error.is_some());
     report
 }

@@ -28,7 +28,7 @@ fn our_flags_are_understood() {
     let with = |change: &dyn Fn(&mut Params)| {
         let mut params = short();
         change(&mut params);
-        let report = our_client_with(options(server.address(), params.clone()));
+        let report = our_client_with(&options(server.address(), params.clone()));
         assert_eq!(report.error, None, "{params:?}");
         report
     };
@@ -64,7 +64,7 @@ fn our_clients_own_side() {
     with_ports.route.stream_port = 17_100;
     with_ports.route.bind = Some(Ipv4Addr::LOCALHOST.into());
     with_ports.cpu = Some(0);
-    let report = our_client_with(with_ports);
+    let report = our_client_with(&with_ports);
     assert_eq!(report.error, None);
     let ports: Vec<u16> = report
         .head
@@ -76,7 +76,7 @@ fn our_clients_own_side() {
     assert_eq!(ports, [17_100, 17_101]);
     let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, server.address().port()));
     if has_ipv6() {
-        let report = our_client_with(options(v6, Params { tos: 16, ..short() }));
+        let report = our_client_with(&options(v6, Params { tos: 16, ..short() }));
         assert_eq!(report.error, None);
     }
 }
@@ -162,7 +162,7 @@ fn what_is_omitted_does_not_count() {
         direction: Direction::Both,
         ..short()
     };
-    let report = our_client_with(options(theirs.address(), params));
+    let report = our_client_with(&options(theirs.address(), params));
     assert_eq!(report.error, None);
     for total in report.ended.unwrap().streams {
         for figures in [total.sender.unwrap(), total.receiver.unwrap()] {
@@ -218,7 +218,7 @@ fn our_document_has_all_of_their_fields() {
                 direction,
                 ..short()
             };
-            let ours = our_client_with(options(theirs.address(), params));
+            let ours = our_client_with(&options(theirs.address(), params));
             assert_eq!(ours.error, None);
             let ours = json::value(&ours);
             let mut lacking = Vec::new();

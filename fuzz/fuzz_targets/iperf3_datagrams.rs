@@ -1,0 +1,7 @@
+//! See `ew_iperf3::fuzzing::datagrams`.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| ew_iperf3::fuzzing::datagrams(data));
