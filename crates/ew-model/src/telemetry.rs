@@ -417,11 +417,13 @@ pub struct UdpSocket {
     pub drops: Option<u32>,
 }
 
-/// One process.
+/// One process. Those that use no CPU are read less often than the host is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessCounters {
     /// Its number.
     pub pid: u32,
+    /// Monotonic clock when this was read.
+    pub read_ns: u64,
     /// When it began, in ticks since boot: tells it from a later process of the same number.
     pub start_ticks: u64,
     /// `comm`, at most 15 bytes.

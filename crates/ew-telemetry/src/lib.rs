@@ -3,11 +3,25 @@
 //! Readers of files take the root of the tree, `/` on a real host, so that tests read recorded trees. Nothing here
 //! computes a rate, and what is absent is `None` or left out, never 0.
 
+mod cgroup;
+mod cpu;
+mod disks;
 mod facts;
+mod file;
+mod host;
+mod interrupts;
 mod limits;
+mod memory;
 mod net_dev;
+mod network;
+mod owners;
+mod pressure;
 mod proc_stat;
+mod processes;
+mod protocols;
 mod sample;
+mod sockets;
 
 pub use facts::{facts, free_bytes_beside_executable};
+pub use host::HostReader;
 pub use sample::sample;

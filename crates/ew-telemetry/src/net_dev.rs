@@ -1,31 +1,40 @@
 //! `/proc/net/dev`, see proc(5).
 
+use crate::file::{FileBuffer, read_net};
 use ew_model::facts::InterfaceCounters;
 use std::path::Path;
 
 /// The counters of all interfaces except loopback, in the kernel's order, for the network namespace of the calling
 /// thread. Empty when the file cannot be read.
 pub(crate) fn interface_counters(root: &Path) -> Vec<InterfaceCounters> {
-    // /proc/net is that of the process' first thread, which may be in another namespace.
-    let candidates = ["proc/thread-self/net/dev", "proc/self/net/dev"];
-    let text = candidates
-        .iter()
-        .find_map(|path| std::fs::read_to_string(root.join(path)).ok());
-    let text = text.unwrap_or_default();
-    let interfaces = text.lines().filter_map(interface_line);
+    let mut buffer = FileBuffer::default();
+    let text = read_net(&mut buffer, root, "dev").unwrap_or_default();
+    let interfaces = device_lines(text).map(|line| line.counters);
     interfaces.filter(|i| i.name != "lo").collect()
+}
+
+/// All lines, loopback too.
+pub(crate) fn device_lines(text: &str) -> impl Iterator<Item = DeviceLine> {
+    text.lines().filter_map(interface_line)
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceLine {
+    pub(crate) counters: InterfaceCounters,
+    pub(crate) rx_fifo_errors: u64,
 }
 
 /// `eth0: bytes packets errs drop fifo frame compressed multicast`, then the same eight for sending. A name may hold a
 /// colon itself, and no space need follow the last one.
-fn interface_line(line: &str) -> Option<InterfaceCounters> {
+fn interface_line(line: &str) -> Option<DeviceLine> {
     let (name, numbers) = line.rsplit_once(':')?;
     let mut counters = [0; 12];
     let mut words = numbers.split_whitespace();
     for counter in &mut counters {
         *counter = words.next()?.parse().ok()?;
     }
-    Some(InterfaceCounters {
+    let interface = InterfaceCounters {
         name: name.trim().to_owned(),
         rx_bytes: counters[0],
         rx_packets: counters[1],
@@ -35,6 +44,10 @@ fn interface_line(line: &str) -> Option<InterfaceCounters> {
         tx_packets: counters[9],
         tx_errors: counters[10],
         tx_drops: counters[11],
+    };
+    Some(DeviceLine {
+        counters: interface,
+        rx_fifo_errors: counters[4],
     })
 }
 
@@ -45,7 +58,9 @@ mod tests {
     #[test]
     fn both_directions_of_a_line() {
         let line = "  eth0:100 2 3 4 5 6 7 8 900 10 11 12 13 14 15 16";
-        let counters = interface_line(line).unwrap();
+        let line = interface_line(line).unwrap();
+        assert_eq!(line.rx_fifo_errors, 5);
+        let counters = line.counters;
         assert_eq!(counters.name, "eth0");
         assert_eq!((counters.rx_bytes, counters.rx_drops), (100, 4));
         assert_eq!((counters.tx_bytes, counters.tx_packets), (900, 10));
