@@ -102,7 +102,7 @@ pub fn forbid_fragments(socket: &impl AsFd) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)
 }
 
-fn set_option<T: Copy>(
+pub(crate) fn set_option<T: Copy>(
     socket: &impl AsFd,
     level: libc::c_int,
     name: libc::c_int,
