@@ -12,8 +12,8 @@ TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 # A transfer runs once the interface carries more than this a second; preparations and control traffic carry less.
 RUNNING_BYTES = 20e6
 LOOK_EVERY_S = 0.05
-# What eastwest calls the threads that move bytes.
-ENGINE_THREADS = ("stream", "round")
+# How the names of eastwest's threads that move bytes begin. Those that open, sample and supervise have others.
+ENGINE_THREADS = "stream"
 
 
 class Snapshot:
@@ -27,12 +27,14 @@ class Snapshot:
         self.bytes = carried(pair)
 
     def since(self, before):
-        """What changed: a dictionary of the figures of the time in between."""
+        """What changed: a dictionary of the figures of the time in between. None when the transfer did not last until now."""
+        if not {pid for pid, _ in before.threads} <= {pid for pid, _ in self.threads}:
+            return None
         ends = spent(self.threads, before.threads)
         return {
             "wall_ns": self.at_ns - before.at_ns,
             "cpu_ns": sum(ns for _, ns in ends),
-            "engine_ns": sum(ns for name, ns in ends if name in ENGINE_THREADS),
+            "engine_ns": sum(ns for name, ns in ends if name.startswith(ENGINE_THREADS)),
             "control_ns": sum(ns for _, ns in spent(self.control, before.control)),
             "busy_ns": self.busy_ns - before.busy_ns,
             "bytes": self.bytes - before.bytes,
