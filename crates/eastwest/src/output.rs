@@ -25,7 +25,8 @@ pub(crate) struct RunsDirArg {
         global = true,
         value_name = "DIR",
         default_value = "runs",
-        env = "EASTWEST_RUNS"
+        env = "EASTWEST_RUNS",
+        hide_env_values = true
     )]
     pub(crate) runs_dir: PathBuf,
 }

@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use ew_controller::{Finished, Job, RunError};
-use ew_model::{Inventory, Scenario, WorkloadKind};
+use ew_model::{Inventory, Scenario, Stage, WorkloadKind};
 use ew_plan::estimate::estimate_stage;
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
@@ -237,7 +237,9 @@ fn dry_run(args: &RunArgs, scenario: &Scenario, inventory: &Inventory, seed: u64
         .collect();
     let style = output::text_style(args.show.color);
     output::print(&ew_report::dry_run(&plan, inventory, &bytes, &style));
-    if nic.is_none() && bytes.contains(&None) {
+    let is_unknown =
+        |(stage, bytes): (&Stage, &Option<u64>)| stage.workload.kind.is_bulk() && bytes.is_none();
+    if plan.stages.iter().zip(&bytes).any(is_unknown) {
         output::say("bytes are unknown without a line rate; state it with --set expect.nic=10G");
     }
     Ok(ExitCode::SUCCESS)

@@ -4,6 +4,7 @@ use crate::common;
 use ew_model::event::RunEvent;
 use ew_model::facts::HostFacts;
 use ew_model::inventory::HostId;
+use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, RoundIndex, Stage, StageIndex};
 use ew_model::record::{EndRecord, FlowOutcome, FlowRecord};
 use ew_model::run::Outcome;
@@ -115,6 +116,32 @@ fn followed_flows_have_a_line_each_second() {
     live.handle(2 * SECOND, &progress(11, 640_000, Some(10_000)));
     live.finish();
     insta::assert_snapshot!(out.text());
+}
+
+#[test]
+fn requests_end_with_their_time() {
+    let out = Shared::default();
+    let mut live = Live::new(out.clone(), false, false, false);
+    let (stage, round) = (StageIndex(0), RoundIndex(0));
+    let mut answered = record(0, Some(5e6));
+    answered.sender = Some(EndRecord {
+        latency: Some(Latency {
+            times: Histogram::of(48_200, 100),
+            uncorrected: None,
+        }),
+        ..EndRecord::default()
+    });
+    let records = vec![answered, record(1, None)];
+    let over = RunEvent::RoundFinished {
+        stage,
+        round,
+        records,
+    };
+    live.handle(SECOND, &over);
+    live.handle(SECOND, &RunEvent::StageFinished { stage });
+    live.finish();
+    let expected = "1 round, median 48.2 µs, 1 of 2 missing";
+    assert!(out.text().contains(expected), "{}", out.text());
 }
 
 #[test]
