@@ -12,6 +12,7 @@ TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 # A transfer runs once the interface carries more than this a second; preparations and control traffic carry less.
 RUNNING_BYTES = 20e6
 LOOK_EVERY_S = 0.05
+WORK_NS = 30_000_000
 # How the names of eastwest's threads that move bytes begin. Those that open, sample and supervise have others.
 ENGINE_THREADS = "stream"
 
@@ -26,9 +27,13 @@ class Snapshot:
         self.busy_ns = busy_ns()
         self.bytes = carried(pair)
 
+    def workers(self):
+        """Processes that did something worth a reading; a shell's last `sleep` may end at any time."""
+        return {pid for (pid, _), (_, ns) in self.threads.items() if ns > WORK_NS}
+
     def since(self, before):
         """What changed: a dictionary of the figures of the time in between. None when the transfer did not last until now."""
-        if not {pid for pid, _ in before.threads} <= {pid for pid, _ in self.threads}:
+        if not before.workers() <= self.workers():
             return None
         ends = spent(self.threads, before.threads)
         return {
