@@ -137,9 +137,27 @@ impl Acceptor {
     fn wake_up(&mut self) {
         let mut sink = [0; 256];
         while matches!(self.wake.read(&mut sink), Ok(count) if count == sink.len()) {}
+        self.renew_listener();
         for token in self.early.clone() {
             self.decide(token);
         }
+    }
+
+    /// Puts a listener with other settings in the place of the old one, when a round wants it. Where that fails, the old one
+    /// goes on, and the connections show that they are not as wanted.
+    fn renew_listener(&mut self) {
+        let Some(wanted) = self.shared.registry.new_listener() else {
+            return;
+        };
+        if let Ok(renewed) = wanted.listen_beside(&self.listener)
+            && self.epoll.add(&renewed, Watch::Readable, LISTENER).is_ok()
+        {
+            // What came through the old one must not be lost with it.
+            self.accept_all();
+            self.listener = renewed;
+            self.is_listening = true;
+        }
+        self.shared.registry.set_listener(wanted);
     }
 
     fn accept_all(&mut self) {

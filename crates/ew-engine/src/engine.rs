@@ -7,6 +7,7 @@ use crate::error::EngineError;
 use crate::port_check;
 use crate::registry::Registry;
 use crate::round::{Round, RoundHost};
+use crate::settings::BACKLOG;
 use ew_proto::message::RunToken;
 use ew_proto::round::RoundSpec;
 use socket2::{Domain, Protocol, Socket, Type};
@@ -18,7 +19,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const BACKLOG: i32 = 4096;
 /// Room for what the caller does in its `done`.
 const SUPERVISOR_STACK_BYTES: usize = 512 * 1024;
 const ACCEPTOR_STACK_BYTES: usize = 256 * 1024;

@@ -2,20 +2,34 @@
 
 use crate::arrivals::Arrival;
 use crate::hello::StreamKey;
+use crate::settings::ListenerSettings;
 use ew_proto::message::Role;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::Sender;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A round begins without its listener rather than to be late.
+const LISTENER_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Rounds write here what they wait for; the acceptor takes from it.
 #[derive(Debug)]
 pub(crate) struct Registry {
     seats: Mutex<BTreeMap<StreamKey, Seat>>,
+    listener: Mutex<ListenerState>,
+    listener_changed: Condvar,
     /// Wakes the acceptor: connections may have come before their round.
     waker: UnixStream,
+}
+
+#[derive(Debug, Default)]
+struct ListenerState {
+    wanted: ListenerSettings,
+    /// What the acceptor has, or has tried to have.
+    current: ListenerSettings,
 }
 
 /// Where a connection belongs.
@@ -42,6 +56,8 @@ impl Registry {
     pub(crate) fn new(waker: UnixStream) -> Self {
         Self {
             seats: Mutex::default(),
+            listener: Mutex::default(),
+            listener_changed: Condvar::new(),
             waker,
         }
     }
@@ -49,6 +65,34 @@ impl Registry {
     /// Waits for a stream's connection.
     pub(crate) fn expect(&self, key: StreamKey, seat: Seat) {
         self.lock().insert(key, seat);
+    }
+
+    /// The round that registers needs a listener with these settings. Whether it must wait for it.
+    pub(crate) fn want_listener(&self, settings: ListenerSettings) -> bool {
+        let mut state = self.listener();
+        state.wanted = settings;
+        state.current != settings
+    }
+
+    /// Until the acceptor has seen what is wanted; it needs microseconds.
+    pub(crate) fn wait_for_listener(&self) {
+        let differs = |state: &mut ListenerState| state.current != state.wanted;
+        let waited =
+            self.listener_changed
+                .wait_timeout_while(self.listener(), LISTENER_PATIENCE, differs);
+        drop(waited);
+    }
+
+    /// What the listener shall have, when that is something new.
+    pub(crate) fn new_listener(&self) -> Option<ListenerSettings> {
+        let state = self.listener();
+        (state.wanted != state.current).then_some(state.wanted)
+    }
+
+    /// The acceptor has done what it could.
+    pub(crate) fn set_listener(&self, settings: ListenerSettings) {
+        self.listener().current = settings;
+        self.listener_changed.notify_all();
     }
 
     /// No longer waits for a stream.
@@ -71,7 +115,11 @@ impl Registry {
         let _ = (&self.waker).write(&[0]);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<StreamKey, Seat>> {
+    fn listener(&self) -> MutexGuard<'_, ListenerState> {
+        self.listener.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamKey, Seat>> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,7 +5,7 @@ use crate::stream::Stream;
 use crate::tally::{self, Tally};
 use crate::window::{FlowWindow, Reading};
 use ew_model::latency::Latency;
-use ew_model::record::{EndRecord, Interval, Remark, StreamRecord};
+use ew_model::record::{CpuUse, EndRecord, Interval, Remark, StreamRecord};
 use ew_proto::message::{FlowOrder, FlowReport, Role, Standing};
 use ew_proto::round::RoundSpec;
 use ew_sys::socket::TcpReading;
@@ -17,6 +17,8 @@ pub(crate) struct Flow<'a> {
     pub(crate) order: &'a FlowOrder,
     pub(crate) streams: &'a [Arc<Stream>],
     pub(crate) window: &'a FlowWindow,
+    /// The whole host's.
+    pub(crate) cpu: Option<CpuUse>,
     /// Of the threads that drove its streams.
     pub(crate) tallies: Vec<&'a Tally>,
     pub(crate) standing: Option<Standing>,
@@ -181,7 +183,7 @@ fn end_record(spec: &RoundSpec, flow: &Flow<'_>) -> EndRecord {
         }),
         connect_latency: tally::merged(flow.tallies.iter().map(|t| &t.connect_times)),
         datagrams: tally::datagrams(flow.tallies.iter().copied()),
-        cpu: None,
+        cpu: flow.cpu,
         remarks: remarks(flow.streams),
     }
 }

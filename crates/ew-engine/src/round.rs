@@ -13,7 +13,7 @@ use crate::report;
 use crate::settings::Settings;
 use crate::stream::Stream;
 use crate::tally::Tally;
-use crate::window::{FlowWindow, observe};
+use crate::window::{Observed, observe};
 use crate::worker::{Worker, start_thread};
 use crate::workload::{self, Prepared, Seat};
 use ew_model::workload::Workload;
@@ -24,7 +24,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Streams go on for this long after the window: the peer's window may end a little later, and a peer short of CPU reads its
 /// counters late, which is harmless while data still flows.
@@ -33,7 +33,11 @@ const AFTER_WINDOW_NS: u64 = 20_000_000;
 const STOP_PATIENCE_NS: u64 = 150_000_000;
 const STOP_POLL_NS: u64 = 500_000;
 const MAX_STREAMS: usize = 16_384;
+/// Requests a stream keeps in flight.
+const MAX_OUTSTANDING: u32 = 65_536;
 const MAX_MESSAGE_BYTES: u64 = 64 * 1024 * 1024;
+/// Open files beside the streams'.
+const SPARE_DESCRIPTORS: u64 = 100;
 const LEAST_INTERVAL_NS: u64 = 1_000_000;
 /// Within this time after the start all senders make their first send, and none loads the network.
 const FIRST_SENDS_NS: u64 = 2_000_000;
@@ -59,12 +63,14 @@ pub(crate) struct RoundShared {
     pub(crate) window_ns: Range<u64>,
     /// The round is given up.
     pub(crate) cancel: Arc<Cancel>,
+    /// The counters at the window's first edge have been read: limited streams begin to count.
+    pub(crate) window_open: AtomicBool,
     /// The window is over.
     pub(crate) stopping: AtomicBool,
     /// Threads that still run.
     pub(crate) running: AtomicUsize,
-    /// The kernel's numbers of the threads that drive streams.
-    pub(crate) threads: Mutex<Vec<i32>>,
+    /// CPU time of the threads that drive streams.
+    pub(crate) threads: Mutex<ThreadTimes>,
     /// By flow, from threads that have ended.
     pub(crate) tallies: Mutex<Vec<(usize, Tally)>>,
 }
@@ -82,6 +88,14 @@ pub(crate) struct Round {
     openings: Vec<OwnOpening>,
 }
 
+/// Where the threads' CPU time is to be read.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadTimes {
+    /// The kernel's numbers.
+    running: Vec<i32>,
+    ended_ns: u64,
+}
+
 /// A connection to open, and who waits for it.
 struct OwnOpening {
     opening: Opening,
@@ -93,6 +107,11 @@ impl RoundShared {
     /// Whether machines shall stop.
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Whether what is moved from now on counts.
+    pub(crate) fn is_window_open(&self) -> bool {
+        self.window_open.load(Ordering::Acquire)
     }
 
     /// Whether the round is stopped or given up.
@@ -114,9 +133,31 @@ impl RoundShared {
         }
     }
 
-    pub(crate) fn note_thread(&self, id: i32) {
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.push(id);
+    /// The calling thread drives streams from now on.
+    pub(crate) fn enter_thread(&self) {
+        self.times().running.push(ew_sys::thread::current_id());
+    }
+
+    /// The calling thread has driven its streams.
+    pub(crate) fn leave_thread(&self) {
+        let own = ew_sys::thread::current_id();
+        let mut times = self.times();
+        times.running.retain(|id| *id != own);
+        times.ended_ns += ew_sys::thread::cpu_ns_of(own).unwrap_or(0);
+    }
+
+    /// CPU time of all threads that drive or drove streams.
+    pub(crate) fn engine_cpu_ns(&self) -> u64 {
+        let times = self.times();
+        let running = times.running.iter();
+        let running_ns: u64 = running
+            .filter_map(|id| ew_sys::thread::cpu_ns_of(*id))
+            .sum();
+        running_ns + times.ended_ns
+    }
+
+    fn times(&self) -> MutexGuard<'_, ThreadTimes> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A connection that needs a second try may come late, as long as half of the warm-up is left to it: its lateness
@@ -143,6 +184,7 @@ impl Round {
             start_ns: spec.start_ns,
             window_ns: spec.window_start_ns..spec.window_end_ns(),
             cancel,
+            window_open: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             running: AtomicUsize::new(0),
             threads: Mutex::default(),
@@ -158,17 +200,17 @@ impl Round {
         };
         round.make_streams();
         round.seat_streams();
-        round.host.acceptor.registry.wake();
+        round.prepare_listener();
         Ok(round)
     }
 
     /// The supervisor's thread. Everything is bounded by the window's end plus the two waits above.
     pub(crate) fn run(mut self, done: Done) {
         ew_sys::thread::use_exact_timers();
-        let windows = self.move_data();
+        let observed = self.move_data();
         let errors = |streams: &Vec<_>| report::first_error(&self.spec, streams);
         let failures: Vec<_> = self.flows.iter().map(errors).collect();
-        if windows.is_some() {
+        if observed.is_some() {
             // Cut short or not, the figures are taken.
             let _ = self
                 .shared
@@ -176,7 +218,7 @@ impl Round {
                 .sleep_until(self.spec.window_end_ns() + AFTER_WINDOW_NS);
         }
         self.stop();
-        let reports = self.reports(windows.as_deref(), failures);
+        let reports = self.reports(observed.as_ref(), failures);
         self.release();
         drop(self);
         done(reports);
@@ -202,18 +244,35 @@ impl Round {
     fn seat_streams(&mut self) {
         let streams: Vec<_> = self.flows.iter().flatten().cloned().collect();
         let count = thread_count(self.spec.workload.threads, streams.len());
-        for first in 0..count {
+        for number in 0..count {
             let (thread, arrivals) = channel();
-            let own: Vec<_> = streams.iter().skip(first).step_by(count).cloned().collect();
+            let own: Vec<_> = streams
+                .iter()
+                .skip(number)
+                .step_by(count)
+                .cloned()
+                .collect();
             for (place, stream) in own.iter().enumerate() {
                 self.expect(stream, place, thread.clone());
             }
             self.workers.push(Worker {
                 shared: Arc::clone(&self.shared),
+                number,
                 streams: own,
                 arrivals,
             });
         }
+    }
+
+    /// What is accepted from now on comes through a listener with this round's settings.
+    fn prepare_listener(&self) {
+        let registry = &self.host.acceptor.registry;
+        let accepts = self.spec.flows.iter().any(|order| !order.opens);
+        if accepts && registry.want_listener(self.shared.settings.listener()) {
+            registry.wake();
+            registry.wait_for_listener();
+        }
+        registry.wake();
     }
 
     fn expect(&mut self, stream: &Stream, place: usize, thread: Sender<Arrival>) {
@@ -245,7 +304,7 @@ impl Round {
     }
 
     /// `None` when the round was cut short.
-    fn move_data(&mut self) -> Option<Vec<FlowWindow>> {
+    fn move_data(&mut self) -> Option<Observed> {
         self.shared
             .cancel
             .sleep_until(self.spec.connect_at_ns)
@@ -287,23 +346,25 @@ impl Round {
 
     fn reports(
         &self,
-        windows: Option<&[FlowWindow]>,
+        observed: Option<&Observed>,
         failures: Vec<Option<String>>,
     ) -> Vec<FlowReport> {
         let orders = self.spec.flows.iter().zip(failures).enumerate();
         let tallies = self.shared.tallies.lock();
         let tallies = tallies.unwrap_or_else(PoisonError::into_inner);
         let link_up = ew_sys::net::link_is_up(self.host.address).unwrap_or(false);
-        let standings = report::standings(&self.spec.flows, windows.unwrap_or_default(), link_up);
+        let windows = observed.map_or(&[][..], |observed| &observed.flows);
+        let standings = report::standings(&self.spec.flows, windows, link_up);
         orders
-            .map(|(index, (order, failure))| match (failure, windows) {
+            .map(|(index, (order, failure))| match (failure, observed) {
                 (Some(error), _) => report::failed(order, error),
                 (None, None) => report::failed(order, format!("flow with {}: aborted", order.peer)),
-                (None, Some(windows)) => {
+                (None, Some(observed)) => {
                     let flow = report::Flow {
                         order,
                         streams: &self.flows[index],
-                        window: &windows[index],
+                        window: &observed.flows[index],
+                        cpu: observed.cpu,
                         tallies: tallies
                             .iter()
                             .filter(|(f, _)| *f == index)
@@ -370,6 +431,7 @@ fn opposite(role: Role) -> Role {
 
 fn check(spec: &RoundSpec) -> Result<(), EngineError> {
     let refuse = |problem: String| Err(EngineError::Round(problem));
+    check_workload(&spec.workload).map_err(EngineError::Round)?;
     let workload = &spec.workload;
     if workload.streams == 0 || spec.flows.len() * workload.streams as usize > MAX_STREAMS {
         return refuse(format!(
@@ -378,12 +440,7 @@ fn check(spec: &RoundSpec) -> Result<(), EngineError> {
             workload.streams
         ));
     }
-    if !(1..=MAX_MESSAGE_BYTES).contains(&workload.message_bytes) {
-        return refuse(format!(
-            "message size {} bytes; 1 to {MAX_MESSAGE_BYTES} are possible",
-            workload.message_bytes
-        ));
-    }
+    check_descriptors(spec.flows.len() * workload.streams as usize)?;
     let in_order = spec.connect_at_ns <= spec.start_ns && spec.start_ns <= spec.window_start_ns;
     if !in_order || spec.window_ns == 0 {
         return refuse("its connect, start and window times are not in order".to_owned());
@@ -395,6 +452,40 @@ fn check(spec: &RoundSpec) -> Result<(), EngineError> {
         ));
     }
     check_unique(&spec.flows)
+}
+
+fn check_workload(workload: &Workload) -> Result<(), String> {
+    for bytes in [workload.message_bytes, workload.answer_bytes()] {
+        if !(1..=MAX_MESSAGE_BYTES).contains(&bytes) {
+            return Err(format!(
+                "message size {bytes} bytes; 1 to {MAX_MESSAGE_BYTES} are possible"
+            ));
+        }
+    }
+    if !(1..=MAX_OUTSTANDING).contains(&workload.outstanding) {
+        return Err(format!(
+            "{} outstanding requests; 1 to {MAX_OUTSTANDING} are possible",
+            workload.outstanding
+        ));
+    }
+    if let Some(rate) = workload.pace.requests_per_sec
+        && !(rate.is_finite() && rate > 0.0)
+    {
+        return Err(format!("{rate} requests per second are not possible"));
+    }
+    Ok(())
+}
+
+/// Every stream has a socket, and some workloads one more; the process needs a few for itself.
+fn check_descriptors(streams: usize) -> Result<(), EngineError> {
+    let limit = ew_sys::process::raise_open_files_limit();
+    let needed = streams as u64 + SPARE_DESCRIPTORS;
+    if limit != 0 && limit < needed {
+        return Err(EngineError::Round(format!(
+            "{streams} streams on this host need {needed} open files, and its limit is {limit}; raise it with `ulimit -n {needed}` for the user that runs the agent"
+        )));
+    }
+    Ok(())
 }
 
 fn check_unique(flows: &[FlowOrder]) -> Result<(), EngineError> {

@@ -8,9 +8,11 @@ use ew_model::record::Remark;
 use ew_model::workload::SocketSettings;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 
+/// Connections that wait for the acceptor; the kernel cuts it to net.core.somaxconn.
+pub(crate) const BACKLOG: i32 = 4096;
 const ENOENT: i32 = 2;
 const EPERM: i32 = 1;
 const ENODEV: i32 = 19;
@@ -104,6 +106,20 @@ impl Settings {
 }
 
 impl ListenerSettings {
+    /// A listener at the same port. Both must allow it for the moment (SO_REUSEPORT, socket(7)).
+    pub(crate) fn listen_beside(self, old: &TcpListener) -> io::Result<TcpListener> {
+        let address = old.local_addr()?;
+        let socket = tcp_socket(address.ip(), self.mptcp)?;
+        self.apply(&socket);
+        socket.set_reuse_address(true)?;
+        socket.set_reuse_port(true)?;
+        SockRef::from(old).set_reuse_port(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket.into())
+    }
+
     /// Refusals are seen on the connections.
     pub(crate) fn apply(self, socket: &Socket) {
         if let Some(bytes) = self.receive_buffer_bytes {

@@ -1,12 +1,24 @@
 //! Reading the counters at the window's edges and in between.
 
 use crate::clock_wait::Cancelled;
+use crate::cpu::CpuReading;
 use crate::round::RoundShared;
 use crate::stream::Stream;
+use ew_model::record::CpuUse;
 use ew_proto::round::RoundSpec;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::socket::{TcpReading, tcp_info};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What was read in a window.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    /// One entry per flow.
+    pub(crate) flows: Vec<FlowWindow>,
+    /// `None` where the host's counters cannot be read.
+    pub(crate) cpu: Option<CpuUse>,
+}
 
 /// What was read of one flow.
 #[derive(Debug, Default)]
@@ -35,17 +47,19 @@ pub(crate) struct Reading {
     pub(crate) bytes: u64,
 }
 
-/// Sleeps through the window and reads. One entry per flow.
+/// Sleeps through the window and reads.
 pub(crate) fn observe(
     spec: &RoundSpec,
     shared: &RoundShared,
     flows: &[Vec<Arc<Stream>>],
-) -> Result<Vec<FlowWindow>, Cancelled> {
+) -> Result<Observed, Cancelled> {
     let cancel = &shared.cancel;
     let has_tcp = shared.prepared.data_is_on_the_connection();
     let mut windows = with_room(spec, flows);
     cancel.sleep_until(spec.window_start_ns)?;
     read_counters(flows, &mut windows, |w| &mut w.first);
+    shared.window_open.store(true, Ordering::Release);
+    let cpu_at_first = CpuReading::take(shared, flows);
     read_tcp(has_tcp, flows, &mut windows, |w| &mut w.first);
     for at_ns in interval_times(spec) {
         cancel.sleep_until(at_ns)?;
@@ -57,11 +71,16 @@ pub(crate) fn observe(
     }
     cancel.sleep_until(spec.window_end_ns())?;
     read_counters(flows, &mut windows, |w| &mut w.last);
+    let cpu_at_last = CpuReading::take(shared, flows);
     read_tcp(has_tcp, flows, &mut windows, |w| &mut w.last);
     for (streams, window) in flows.iter().zip(&mut windows) {
         end_with_streams(spec, streams, window);
     }
-    Ok(windows)
+    let edges = cpu_at_first.zip(cpu_at_last);
+    Ok(Observed {
+        flows: windows,
+        cpu: edges.map(|(first, last)| last.since(&first)),
+    })
 }
 
 /// When this host read so late that the peer had stopped already, the counts belong to the time until then; and so they do

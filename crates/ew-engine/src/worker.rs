@@ -2,6 +2,7 @@
 
 use crate::arrivals::{Arrival, Arrivals};
 use crate::drive::{Scratch, blocking, polled};
+use crate::placement;
 use crate::round::RoundShared;
 use crate::stream::Stream;
 use std::sync::atomic::Ordering;
@@ -14,6 +15,8 @@ const STACK_BYTES: usize = 128 * 1024;
 /// One thread of a round before it runs.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<RoundShared>,
+    /// From 0.
+    pub(crate) number: usize,
     pub(crate) streams: Vec<Arc<Stream>>,
     pub(crate) arrivals: Receiver<Arrival>,
 }
@@ -25,23 +28,26 @@ impl Worker {
         let shared = Arc::clone(&self.shared);
         let started = start_thread("streams", &shared, move || self.run());
         if let Err(error) = started {
-            for stream in streams {
-                stream.fail(error.clone());
-            }
+            fail_all(&streams, &error);
         }
     }
 
     fn run(self) {
         let Self {
             shared,
+            number,
             streams,
             arrivals,
         } = self;
         ew_sys::thread::use_exact_timers();
-        shared.note_thread(ew_sys::thread::current_id());
+        if let Err(error) = placement::place(&shared, number, &streams) {
+            return fail_all(&streams, &error);
+        }
+        shared.enter_thread();
         let mut scratch = Scratch::new(&shared, streams.iter().map(|s| &**s));
         let mut arrivals = Arrivals::new(streams, arrivals);
         drive(&shared, &mut arrivals, &mut scratch);
+        shared.leave_thread();
         let mut tallies = shared
             .tallies
             .lock()
@@ -64,6 +70,7 @@ fn drive(shared: &RoundShared, arrivals: &mut Arrivals, scratch: &mut Scratch) {
     {
         return;
     }
+    placement::follow_queue(shared, &members);
     if is_alone {
         if let Some(member) = members.pop() {
             blocking::drive(shared, member, scratch);
@@ -71,12 +78,15 @@ fn drive(shared: &RoundShared, arrivals: &mut Arrivals, scratch: &mut Scratch) {
         return;
     }
     if let Err(error) = polled::drive(shared, arrivals, members, scratch) {
-        for stream in &arrivals.streams {
-            stream.fail(format!(
-                "cannot watch the connection with {}: {error}; raise the limit of open files (ulimit -n)",
-                stream.peer
-            ));
-        }
+        let limit = "raise the limit of open files (ulimit -n)";
+        let why = format!("cannot watch a thread's connections: {error}; {limit}");
+        fail_all(&arrivals.streams, &why);
+    }
+}
+
+fn fail_all(streams: &[Arc<Stream>], error: &str) {
+    for stream in streams {
+        stream.fail(error.to_owned());
     }
 }
 

@@ -19,3 +19,4 @@ pub mod sock_diag;
 pub mod socket;
 pub mod thread;
 pub mod transfer;
+pub mod zerocopy;

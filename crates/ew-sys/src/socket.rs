@@ -81,6 +81,24 @@ pub fn choose_port_at_connect(socket: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
+/// The CPU that last handled a packet of this socket (`SO_INCOMING_CPU`, socket(7)). `None` before the first.
+#[must_use]
+pub fn incoming_cpu(socket: &impl AsFd) -> Option<usize> {
+    let mut cpu: libc::c_int = -1;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: `cpu` is a valid c_int to write to, and `length` is its size.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_INCOMING_CPU,
+            (&raw mut cpu).cast(),
+            &raw mut length,
+        )
+    };
+    usize::try_from(cpu).ok().filter(|_| status == 0)
+}
+
 /// Whether a connection is multipath TCP and has not fallen back to plain TCP: only then the kernel answers `MPTCP_INFO`
 /// (include/uapi/linux/mptcp.h).
 #[must_use]
@@ -323,6 +341,14 @@ mod tests {
     #[test]
     fn a_udp_socket_is_refused() {
         assert!(tcp_info(&UdpSocket::bind("127.0.0.1:0").unwrap()).is_err());
+    }
+
+    #[test]
+    fn a_packet_was_handled_somewhere() {
+        let (mut near, mut far) = connected_pair();
+        near.write_all(b"x").unwrap();
+        far.read_exact(&mut [0]).unwrap();
+        assert!(incoming_cpu(&far).is_some());
     }
 
     #[test]

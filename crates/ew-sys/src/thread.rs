@@ -36,18 +36,28 @@ fn set_policy(policy: libc::c_int, priority: libc::c_int) {
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
 }
 
-/// Lets the calling thread, and threads it starts later, run on one CPU only (sched_setaffinity(2)).
+/// Lets the calling thread, and threads it starts later, run on one CPU only.
 ///
 /// # Errors
-/// The system's, for example when there is no such CPU or the process may not use it.
+/// As [`run_on_cpus`].
 pub fn run_on_cpu(cpu: usize) -> io::Result<()> {
+    run_on_cpus(&[cpu])
+}
+
+/// Lets the calling thread, and threads it starts later, run on some CPUs only (sched_setaffinity(2)).
+///
+/// # Errors
+/// The system's, for example when there are no such CPUs or the process may not use them.
+pub fn run_on_cpus(cpus: &[usize]) -> io::Result<()> {
     // SAFETY: cpu_set_t is plain integers: all zeroes are the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    if cpu >= libc::CPU_SETSIZE as usize {
-        return Err(io::ErrorKind::InvalidInput.into());
+    for cpu in cpus {
+        if *cpu >= libc::CPU_SETSIZE as usize {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // SAFETY: `cpu` is within the set, as checked.
+        unsafe { libc::CPU_SET(*cpu, &mut set) };
     }
-    // SAFETY: `cpu` is within the set, as checked.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
     // SAFETY: 0 is the calling thread; the set outlives the call and the length is its own.
     let status =
         unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) };

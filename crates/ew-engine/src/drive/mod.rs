@@ -51,6 +51,7 @@ impl Scratch {
     ) -> Io<'a> {
         Io {
             shared,
+            stream,
             lane: &stream.lane,
             buffer: self.buffer.as_mut_slice(),
             tally: &mut self.tallies[tally].1,
@@ -61,7 +62,8 @@ impl Scratch {
     /// The machine's last words.
     fn finish(&mut self, mut member: Member) {
         let place = self.place_of(member.stream.flow);
-        member.machine.finish(&mut self.tallies[place].1);
+        let tally = &mut self.tallies[place].1;
+        member.machine.finish(&member.stream, tally);
     }
 }
 

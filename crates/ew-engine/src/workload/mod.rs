@@ -23,6 +23,7 @@ mod pacer;
 mod tcp;
 mod tcp_rr;
 mod tcp_stream;
+mod transfer;
 
 use crate::lane::Lane;
 use crate::round::RoundShared;
@@ -106,8 +107,8 @@ pub(crate) trait Machine: Send {
     /// Goes on.
     fn step(&mut self, io: &mut Io<'_>) -> Result<Wait, Broken>;
 
-    /// The end, however it came about: adds to the tally what was not added while running.
-    fn finish(&mut self, _tally: &mut Tally) {}
+    /// The end, however it came about: adds to the tally and to the stream's remarks what was not added while running.
+    fn finish(&mut self, _stream: &Stream, _tally: &mut Tally) {}
 }
 
 /// What a machine waits for.
@@ -151,6 +152,8 @@ pub(crate) struct Seat<'a> {
 /// What a machine works with.
 pub(crate) struct Io<'a> {
     pub(crate) shared: &'a RoundShared,
+    pub(crate) stream: &'a Stream,
+    /// The stream's.
     pub(crate) lane: &'a Lane,
     /// Shared by the thread's streams: what is in it is gone with the next step.
     pub(crate) buffer: &'a mut [u8],

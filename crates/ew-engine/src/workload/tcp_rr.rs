@@ -216,7 +216,7 @@ impl Requester {
                 schedule.sent += 1;
             }
             if let Some(left) = &mut self.left
-                && now_ns >= io.shared.window_ns.start
+                && io.shared.is_window_open()
             {
                 *left -= 1;
             }

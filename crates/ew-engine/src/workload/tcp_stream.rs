@@ -1,14 +1,15 @@
 //! Bulk TCP: one end sends as fast as it can or may, the other receives.
 //!
-//! With a limit nothing but the first small send happens before the window, so that what both ends count in the window is
-//! exactly the limit.
+//! With a limit nothing but the first small send happens before the window, and that is not counted: what both ends count in
+//! the window is exactly the limit.
 
 use super::pacer::Pacer;
-use super::tcp::{receive, send};
+use super::transfer::{Content, Inlet, Outlet};
 use super::{Broken, Io, Machine, Prepared, Seat, Wait};
-use crate::buffer::PageBuffer;
-use crate::round::RoundShared;
-use ew_model::workload::{Limit, Pace, Workload};
+use crate::stream::Stream;
+use crate::tally::Tally;
+use ew_model::record::Remark;
+use ew_model::workload::{Limit, Pace, ReceiveMode, SendMode, Workload};
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
 use std::net::TcpStream;
@@ -19,12 +20,14 @@ const LEAST_RECEIVE_BYTES: usize = 256 * 1024;
 const MOST_RECEIVE_BYTES: usize = 1024 * 1024;
 /// The first send is small, so that senders that share a CPU start within microseconds of each other.
 const FIRST_SEND_BYTES: usize = 1024;
-/// Limited senders begin this much after the window does, so that the receiver has read its counters.
-const AFTER_WINDOW_START_NS: u64 = 2_000_000;
+/// How often limited streams look whether the window's first counters have been read.
+const WINDOW_POLL_NS: u64 = 100_000;
 
 pub(super) struct TcpStreams {
     /// Read-only, so that all senders share one that stays in the cache.
-    content: Arc<PageBuffer>,
+    content: Content,
+    send_mode: SendMode,
+    receive_mode: ReceiveMode,
     stream_bits_per_sec: Option<f64>,
     /// Payload of a stream after its first send.
     limit_bytes: Option<u64>,
@@ -32,7 +35,8 @@ pub(super) struct TcpStreams {
 
 struct Sender {
     socket: Arc<TcpStream>,
-    content: Arc<PageBuffer>,
+    content: Content,
+    outlet: Outlet,
     load_from_ns: u64,
     is_loading: bool,
     pacer: Option<Pacer>,
@@ -41,6 +45,9 @@ struct Sender {
 
 struct Receiver {
     socket: Arc<TcpStream>,
+    inlet: Inlet,
+    /// Of the first send, which does not count where there is a limit.
+    uncounted_bytes: usize,
     left_bytes: Option<u64>,
 }
 
@@ -48,7 +55,9 @@ impl TcpStreams {
     pub(super) fn new(workload: &Workload) -> Result<Self, String> {
         let message_bytes = workload.message_bytes;
         Ok(Self {
-            content: Arc::new(PageBuffer::incompressible(message_bytes as usize)),
+            content: Content::new(message_bytes as usize, workload.send_mode)?,
+            send_mode: workload.send_mode,
+            receive_mode: workload.receive_mode,
             stream_bits_per_sec: stream_rate(&workload.pace, workload.streams)?,
             limit_bytes: workload.limit.map(|limit| match limit {
                 Limit::Bytes(bytes) => bytes,
@@ -58,23 +67,25 @@ impl TcpStreams {
     }
 
     fn first_send_bytes(&self) -> usize {
-        self.content.as_slice().len().min(FIRST_SEND_BYTES)
+        self.content.len().min(FIRST_SEND_BYTES)
     }
 
-    fn sender(&self, shared: &RoundShared, socket: Arc<TcpStream>) -> Sender {
+    fn sender(&self, seat: &Seat<'_>, socket: Arc<TcpStream>) -> Sender {
         let load_from_ns = match self.limit_bytes {
-            Some(_) => shared.window_ns.start + AFTER_WINDOW_START_NS,
-            None => shared.load_from_ns(),
+            Some(_) => seat.shared.window_ns.start,
+            None => seat.shared.load_from_ns(),
         };
-        let message_bytes = self.content.as_slice().len();
+        let pacer = self.stream_bits_per_sec.map(|rate| {
+            seat.stream.remark(Remark::PacedByEngine);
+            Pacer::new(rate, load_from_ns, self.content.len())
+        });
         Sender {
+            outlet: Outlet::new(self.send_mode, &self.content, &socket, seat.stream),
             socket,
-            content: Arc::clone(&self.content),
+            content: self.content.clone(),
             load_from_ns,
             is_loading: false,
-            pacer: self
-                .stream_bits_per_sec
-                .map(|rate| Pacer::new(rate, load_from_ns, message_bytes)),
+            pacer,
             left_bytes: self.limit_bytes,
         }
     }
@@ -100,20 +111,21 @@ impl Prepared for TcpStreams {
         connection: Arc<TcpStream>,
     ) -> Result<Box<dyn Machine>, String> {
         Ok(match seat.stream.role {
-            Role::Send => Box::new(self.sender(seat.shared, connection)),
+            Role::Send => Box::new(self.sender(seat, connection)),
             Role::Receive => Box::new(Receiver {
+                inlet: Inlet::new(self.receive_mode, &connection, seat.stream),
                 socket: connection,
-                left_bytes: self
-                    .limit_bytes
-                    .map(|bytes| bytes.saturating_add(self.first_send_bytes() as u64)),
+                uncounted_bytes: self.limit_bytes.map_or(0, |_| self.first_send_bytes()),
+                left_bytes: self.limit_bytes,
             }),
         })
     }
 
     fn buffer_bytes(&self, role: Role) -> usize {
-        let message_bytes = self.content.as_slice().len();
+        let message_bytes = self.content.len();
         match role {
             Role::Send => 0,
+            Role::Receive if self.receive_mode == ReceiveMode::Discard => 0,
             Role::Receive => message_bytes.clamp(LEAST_RECEIVE_BYTES, MOST_RECEIVE_BYTES),
         }
     }
@@ -125,13 +137,12 @@ impl Machine for Sender {
     }
 
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
-        let content = self.content.as_slice();
         io.note_start();
-        let sent = send(
-            &self.socket,
-            &content[..content.len().min(FIRST_SEND_BYTES)],
-        )?;
-        io.lane.add_sent(sent as u64);
+        let count = self.content.len().min(FIRST_SEND_BYTES);
+        let sent = self.outlet.send(io, &self.socket, &self.content, count)?;
+        if self.left_bytes.is_none() {
+            io.lane.add_sent(sent as u64);
+        }
         Ok(())
     }
 
@@ -140,8 +151,11 @@ impl Machine for Sender {
             self.is_loading = true;
             return Ok(Wait::Until(self.load_from_ns));
         }
-        let mut count = self.content.as_slice().len();
+        let mut count = self.content.len();
         if let Some(left) = self.left_bytes {
+            if !io.shared.is_window_open() {
+                return Ok(Wait::Until(monotonic_ns() + WINDOW_POLL_NS));
+            }
             if left == 0 {
                 io.lane.note_done(monotonic_ns());
                 return Ok(Wait::Done);
@@ -156,7 +170,7 @@ impl Machine for Sender {
             }
             count = count.min(pacer.most_bytes());
         }
-        let sent = send(&self.socket, &self.content.as_slice()[..count])?;
+        let sent = self.outlet.send(io, &self.socket, &self.content, count)?;
         self.count(io, sent);
         Ok(if sent < count {
             Wait::Socket
@@ -184,7 +198,13 @@ impl Machine for Receiver {
     }
 
     fn step(&mut self, io: &mut Io<'_>) -> Result<Wait, Broken> {
-        let received = receive(&self.socket, io.buffer)?;
+        if self.left_bytes.is_some() && !io.shared.is_window_open() {
+            return Ok(Wait::Until(monotonic_ns() + WINDOW_POLL_NS));
+        }
+        let (mut received, may_have_more) = self.inlet.receive(io, &self.socket)?;
+        let uncounted = received.min(self.uncounted_bytes);
+        self.uncounted_bytes -= uncounted;
+        received -= uncounted;
         io.lane.add_received(received as u64);
         if let Some(left) = &mut self.left_bytes {
             *left = left.saturating_sub(received as u64);
@@ -193,10 +213,14 @@ impl Machine for Receiver {
                 return Ok(Wait::Done);
             }
         }
-        Ok(match received < io.buffer.len() {
-            true => Wait::Socket,
-            false => Wait::Again,
+        Ok(match may_have_more {
+            true => Wait::Again,
+            false => Wait::Socket,
         })
+    }
+
+    fn finish(&mut self, stream: &Stream, _tally: &mut Tally) {
+        self.inlet.finish(stream);
     }
 }
 
