@@ -54,6 +54,8 @@ const KEYS: [(&str, Kinds); 25] = [
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const MAX_STREAMS: u32 = 10_000;
+/// More would only measure the queues on the way.
+const MAX_OUTSTANDING: u32 = 65_536;
 /// 65,535 less the headers of IPv4 and of UDP or ICMP (RFC 791, 768, 792).
 const MAX_DATAGRAM_BYTES: u64 = 65_507;
 const MAX_LIMIT: u64 = 1 << 60;
@@ -180,7 +182,7 @@ impl<'a> Reader<'a> {
                 .message_size("message-size")?
                 .unwrap_or(usual.message_bytes),
             response_bytes: self.message_size("response-size")?,
-            outstanding: self.count("outstanding", 1..=1024)?.unwrap_or(1),
+            outstanding: self.count("outstanding", 1..=MAX_OUTSTANDING)?.unwrap_or(1),
             pace: self.pace()?,
             limit: self.limit()?,
             socket: self.socket()?,
