@@ -225,6 +225,22 @@ fn check_workload_columns(row: &BTreeMap<String, Field>) {
 }
 
 #[test]
+fn every_column_is_in_the_reference() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/run-directory.md");
+    let reference = fs::read_to_string(path).unwrap();
+    for table in describe_tables() {
+        for column in table.columns {
+            let name = format!("`{}`", column.name);
+            let row = |line: &&str| line.starts_with("| `") && line.contains(&name);
+            let rows: Vec<&str> = reference.lines().filter(row).collect();
+            let kind = format!("| {} |", column.kind);
+            let is_there = rows.iter().any(|line| line.contains(&kind));
+            assert!(is_there, "{}: {name} {}", table.file, column.kind);
+        }
+    }
+}
+
+#[test]
 fn a_run_without_events_has_empty_tables() {
     let room = TempDir::new().unwrap();
     let path = write_run(room.path(), &[]);

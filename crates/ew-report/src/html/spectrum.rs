@@ -95,24 +95,22 @@ impl Scale {
             line(svg, "grid", (LEFT, y), (WIDTH - RIGHT, y));
             text(svg, (LEFT - 7.0, y + 4.0), "end", &round_time(time_ns));
         }
-        for nines in 0..=self.decades.floor() as i32 {
+        let nines = self.decades.floor() as i32;
+        // Five labels fit beside each other.
+        let step = usize::try_from(nines / 5 + 1).unwrap_or(1);
+        for nines in (0..=nines).step_by(step) {
             let share_above = 10_f64.powi(-nines);
             let decimals = usize::try_from(nines - 2).unwrap_or(0);
             let label = format!("{:.decimals$} %", 100.0 * (1.0 - share_above));
             let x = self.x(share_above);
             line(svg, "grid", (x, TOP), (x, HEIGHT - BOTTOM));
             let anchor = if nines == 0 { "start" } else { "middle" };
-            text(
-                svg,
-                (x.min(WIDTH - RIGHT - 12.0), HEIGHT - 17.0),
-                anchor,
-                &label,
-            );
+            text(svg, (x, HEIGHT - 17.0), anchor, &label);
         }
         text(svg, (WIDTH - RIGHT, HEIGHT - 2.0), "end", "of transactions");
     }
 
-    /// 1, 2 and 5 times powers of ten, or only powers of ten where those are too many.
+    /// 1, 2 and 5 times powers of ten; fewer where those are too many.
     fn ticks(&self) -> Vec<u64> {
         let of = |factors: &[u64]| -> Vec<u64> {
             (0..19_u32)
@@ -120,8 +118,10 @@ impl Scale {
                 .filter(|time| (self.low..=self.high).contains(&(*time as f64).log10()))
                 .collect()
         };
-        let fine = of(&[1, 2, 5]);
-        if fine.len() <= LABELS { fine } else { of(&[1]) }
+        let fitting = [of(&[1, 2, 5]), of(&[1, 3])]
+            .into_iter()
+            .find(|ticks| ticks.len() <= LABELS);
+        fitting.unwrap_or_else(|| of(&[1]))
     }
 }
 

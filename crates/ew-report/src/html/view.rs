@@ -286,15 +286,19 @@ fn figures_view(figures: Figures) -> FiguresView {
     };
     FiguresView {
         title: figures.title,
-        header: cells(
-            figures
-                .header
-                .iter()
-                .map(|name| (*name).to_owned())
-                .collect(),
-        ),
+        header: cells(figures.header.into_iter().map(headed).collect()),
         rows: figures.rows.into_iter().map(cells).collect(),
         notes: figures.notes,
+    }
+}
+
+/// A column's name with a capital, but for percentiles.
+fn headed(name: &str) -> String {
+    match name.split_at_checked(1) {
+        Some((first, rest)) if !rest.starts_with(|c: char| c.is_ascii_digit()) => {
+            format!("{}{rest}", first.to_ascii_uppercase())
+        }
+        _ => name.to_owned(),
     }
 }
 
@@ -368,7 +372,31 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
             ),
         });
     }
+    tiles.push(latency_tile(analysis).unwrap_or_else(|| ceiling_tile(analysis)));
     tiles.push(Tile {
+        name: "Took",
+        value: duration(took),
+        note: plural(analysis.stages.len(), "stage"),
+    });
+    tiles
+}
+
+/// For runs without a rate that could be held against a ceiling.
+fn latency_tile(analysis: &Analysis) -> Option<Tile> {
+    if analysis.stages.iter().any(|stage| stage.kind.is_bulk()) {
+        return None;
+    }
+    let first = analysis.stages.first()?;
+    let times = first.latency.as_ref()?.times;
+    Some(Tile {
+        name: "Median time",
+        value: duration(Some(times.p50_ns)),
+        note: format!("p99 {}, {}", duration(times.p99_ns), one_line(&first.name)),
+    })
+}
+
+fn ceiling_tile(analysis: &Analysis) -> Tile {
+    Tile {
         name: "Payload ceiling",
         value: rate(payload_ceiling(analysis)),
         note: match analysis.basis.nic_bits_per_sec {
@@ -378,13 +406,7 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
             ),
             None => one_line(&analysis.basis.nic_source),
         },
-    });
-    tiles.push(Tile {
-        name: "Took",
-        value: duration(took),
-        note: plural(analysis.stages.len(), "stage"),
-    });
-    tiles
+    }
 }
 
 fn finding(analysis: &Analysis, index: usize, finding: &Finding) -> FindingView {

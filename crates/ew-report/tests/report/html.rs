@@ -112,6 +112,7 @@ fn hostile_names_stay_text() {
     for stage in &mut analysis.stages {
         stage.name = evil.into();
         stage.workload = evil.into();
+        stage.settings = vec![evil.into()];
     }
     let page = page(&analysis);
     keep("report-hostile.html", &page);
@@ -156,7 +157,12 @@ fn nothing_is_loaded() {
 
 #[test]
 fn elements_are_balanced_and_ids_unique() {
-    for analysis in [common::demo(), common::failed(), common::missing()] {
+    for analysis in [
+        common::demo(),
+        common::failed(),
+        common::missing(),
+        crate::workloads::mixed(),
+    ] {
         let page = page(&analysis);
         balanced(&page);
         let mut ids: Vec<&str> = page
