@@ -35,6 +35,9 @@ enum Command {
     Runs(commands::runs::RunsArgs),
     /// An emulated cluster in network namespaces on this machine
     Lab(commands::lab::LabArgs),
+    /// Test with any iperf3, or serve any number of them
+    #[command(disable_version_flag = true)]
+    Iperf3(Box<commands::iperf3::Iperf3Args>),
     /// Print a shell's completion script
     Completions(commands::completions::CompletionsArgs),
     /// Print the manual page
@@ -69,6 +72,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(u8::MAX);
     if error.use_stderr() && wants_json() {
         print_json_error(error.to_string().trim(), code);
+    } else if error.use_stderr() && commands::iperf3::wants_json(&words()) {
+        let message = error.to_string();
+        let message = message.trim().trim_start_matches("error: ");
+        output::print(&commands::iperf3::error_document(message));
     }
     // A closed stderr leaves the exit code.
     let _ = error.print();
@@ -77,9 +84,13 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 /// Looked up in the words themselves, because a command line that does not parse must be answered in JSON, too.
 fn wants_json() -> bool {
-    let words: Vec<String> = std::env::args().collect();
+    let words = words();
     words.iter().any(|word| word == "--format=json")
         || words.windows(2).any(|pair| pair == ["--format", "json"])
+}
+
+fn words() -> Vec<String> {
+    std::env::args().collect()
 }
 
 fn print_json_error(message: &str, exit_code: u8) {
@@ -97,6 +108,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Report(args) => commands::report::run(&args),
         Command::Runs(args) => commands::runs::run(&args),
         Command::Lab(args) => commands::lab::run(&args),
+        Command::Iperf3(args) => commands::iperf3::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Man => commands::completions::man(),
         Command::Agent(args) => commands::agent::run(&args),

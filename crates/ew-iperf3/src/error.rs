@@ -13,7 +13,7 @@ use thiserror::Error;
 pub enum Error {
     /// Nobody listens there, or the way is barred.
     #[error("unable to connect to server: {0}")]
-    Connect(#[source] io::Error),
+    Connect(io::Error),
     /// The port is taken or may not be used.
     #[error("unable to start listener for connections on {address}: {error}")]
     Listen {
@@ -52,7 +52,7 @@ pub enum Error {
     Unauthorized,
     /// The control connection does not work.
     #[error("unable to use the control connection: {0}")]
-    Control(#[source] io::Error),
+    Control(io::Error),
     /// The peer keeps the connection and says nothing.
     #[error("the peer did not {0} in time")]
     Silent(&'static str),
@@ -85,7 +85,7 @@ pub enum Error {
     Interrupted(&'static str),
     /// A stream could not be made.
     #[error("unable to connect stream: {0}")]
-    StreamConnect(#[source] io::Error),
+    StreamConnect(io::Error),
     /// A stream broke.
     #[error("unable to {verb} stream: {error}")]
     Stream {
@@ -99,7 +99,7 @@ pub enum Error {
     StreamId(u32),
     /// Memory, threads or random bytes are short.
     #[error("test initialization failed: {0}")]
-    Init(#[source] io::Error),
+    Init(io::Error),
     /// Keys or users.
     #[error(transparent)]
     Auth(#[from] AuthError),

@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "ew-agent",
         &[
             "ew-engine",
+            "ew-iperf3",
             "ew-model",
             "ew-proto",
             "ew-sys",
@@ -40,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ew-analyze", &["ew-model", "ew-plan"]),
     ("ew-report", &["ew-analyze", "ew-model"]),
     ("ew-lab", &["ew-model", "ew-sys"]),
+    ("ew-top", &["ew-model"]),
 ];
 
 const BINARY: &str = "eastwest";

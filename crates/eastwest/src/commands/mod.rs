@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod hosts;
+pub(crate) mod iperf3;
 pub(crate) mod lab;
 pub(crate) mod report;
 pub(crate) mod run;

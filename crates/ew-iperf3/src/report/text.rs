@@ -202,7 +202,7 @@ impl TextReport {
         };
         let mut text = String::new();
         // With several streams the last interval has drawn the line.
-        if head.params.streams == 1 || head.role == Role::Server {
+        if head.params.streams == 1 {
             put(&mut text, format_args!("{SEPARATOR}"));
         }
         put(&mut text, format_args!("{}", self.columns(true)));

@@ -1,94 +1,192 @@
-//! UDP: a header in front of each datagram, and the receiver's account of what came.
+//! UDP: a header in front of each datagram, and the receiver's account of what came. Many with one system call where
+//! nothing is lost by it: when there is no rate to keep, and for what has queued up.
 
 use super::pace::Pace;
 use super::payload::payload;
 use super::{Mover, is_passing};
 use crate::wire::datagram::{Arrivals, Header, LONG_HEADER_BYTES};
-use crate::wire::params::MAX_UDP_BLOCK_BYTES;
 use ew_sys::clock::monotonic_ns;
+use ew_sys::datagram::{MOST_AT_ONCE, Received, receive_many, send_many};
 use ew_sys::transfer::receive_head;
 use std::io;
 use std::sync::atomic::Ordering;
 
+/// Datagrams of one system call take this much at most.
+const BATCH_BYTES: usize = 256 * 1024;
+
 /// Sends until stopped, or until the goal grants nothing more.
 pub(super) fn send(mover: &Mover) -> io::Result<()> {
     let params = &mover.work.params;
-    let mut datagram = payload(params.block_bytes, params.repeating_payload);
+    let block_bytes = params.block_bytes;
+    // Datagrams that are due one by one go one by one.
+    let batch = match params.bits_per_sec {
+        0 => batch_of(block_bytes),
+        _ => 1,
+    };
+    let mut sender = Sender {
+        mover,
+        slots: payload(block_bytes * batch, params.repeating_payload),
+        sequence: 0,
+        sent_bytes: 0,
+    };
     let mut pace = Pace::new(params.bits_per_sec, params.burst);
-    let (mut sequence, mut total) = (0, 0);
     while pace.wait(|| mover.stopped(true)) {
         // A datagram goes as a whole or not at all, also the last one.
-        if mover.work.goal.reserve(params.block_bytes) == 0 {
+        let grants = (0..batch).take_while(|_| mover.work.goal.reserve(block_bytes) > 0);
+        let granted = grants.count();
+        if granted == 0 || !sender.send_all(granted)? {
             return Ok(());
         }
-        sequence += 1;
-        if !send_one(mover, &mut datagram, sequence)? {
-            return Ok(());
-        }
-        total += datagram.len() as u64;
-        mover.counters.packets.store(sequence, Ordering::Relaxed);
-        mover.counters.bytes.store(total, Ordering::Relaxed);
-        pace.note(datagram.len());
-        mover.work.goal.note_sent(datagram.len());
+        pace.note(granted * block_bytes);
     }
     Ok(())
-}
-
-/// Sends a datagram, again while the kernel has no room for it. False when stopped before.
-fn send_one(mover: &Mover, datagram: &mut [u8], sequence: u64) -> io::Result<bool> {
-    while !mover.stopped(true) {
-        let sent_us = monotonic_ns() / 1000;
-        let header = Header { sent_us, sequence };
-        header.write(mover.work.params.wide_counters, datagram);
-        match mover.socket.send(datagram) {
-            Ok(_) => return Ok(true),
-            Err(error) if is_passing(&error) || is_full(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(false)
 }
 
 /// Receives until stopped. With `skip_rx_copy` only the header is copied.
 pub(super) fn receive(mover: &Mover) -> io::Result<()> {
-    let params = &mover.work.params;
-    let wide = params.wide_counters;
-    let copied_bytes = if params.skip_rx_copy {
-        LONG_HEADER_BYTES
-    } else {
-        MAX_UDP_BLOCK_BYTES
-    };
-    let mut head = vec![0; copied_bytes];
-    let mut arrivals = Arrivals::default();
-    let mut total = 0;
+    if mover.work.params.skip_rx_copy {
+        return receive_heads(mover);
+    }
+    let slot_bytes = mover.work.params.block_bytes.max(LONG_HEADER_BYTES);
+    let batch = batch_of(slot_bytes);
+    let mut slots = vec![0; slot_bytes * batch];
+    let mut received = [Received::default(); MOST_AT_ONCE];
+    let mut account = Account::default();
     while !mover.stopped(false) {
-        let length = match receive_head(&*mover.socket, &mut head) {
-            Ok(length) => length,
+        let count = match receive_many(
+            &*mover.socket,
+            &mut slots,
+            slot_bytes,
+            &mut received[..batch],
+        ) {
+            Ok(count) => count,
             Err(error) if is_passing(&error) => continue,
             Err(error) => return Err(error),
         };
-        // The length may exceed the buffer's (CVE-2025-54351). Too short for a header: a greeting sent twice.
-        let Some(header) = Header::read(wide, &head[..length.min(head.len())]) else {
-            continue;
-        };
-        arrivals.note(header, monotonic_ns() / 1000);
-        total += length as u64;
-        publish(mover, &arrivals, total);
-        mover.work.goal.note_received(length);
+        let now_us = monotonic_ns() / 1000;
+        for (slot, came) in slots.chunks_exact(slot_bytes).zip(&received[..count]) {
+            account.note(
+                mover,
+                &slot[..came.bytes.min(slot_bytes)],
+                came.bytes,
+                now_us,
+            );
+        }
+        account.publish(mover);
     }
     Ok(())
 }
 
-fn publish(mover: &Mover, arrivals: &Arrivals, total_bytes: u64) {
-    let counters = &mover.counters;
-    let jitter_bits = arrivals.jitter_s.to_bits();
-    counters.bytes.store(total_bytes, Ordering::Relaxed);
-    counters.packets.store(arrivals.packets, Ordering::Relaxed);
-    counters.lost.store(arrivals.lost, Ordering::Relaxed);
-    counters
-        .out_of_order
-        .store(arrivals.out_of_order, Ordering::Relaxed);
-    counters.jitter_s_bits.store(jitter_bits, Ordering::Relaxed);
+fn receive_heads(mover: &Mover) -> io::Result<()> {
+    let mut head = [0; LONG_HEADER_BYTES];
+    let mut account = Account::default();
+    while !mover.stopped(false) {
+        match receive_head(&*mover.socket, &mut head) {
+            // The length may exceed the buffer's (CVE-2025-54351).
+            Ok(length) => {
+                let copied = &head[..length.min(head.len())];
+                account.note(mover, copied, length, monotonic_ns() / 1000);
+                account.publish(mover);
+            }
+            Err(error) if is_passing(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn batch_of(slot_bytes: usize) -> usize {
+    (BATCH_BYTES / slot_bytes.max(1)).clamp(1, MOST_AT_ONCE)
+}
+
+struct Sender<'run> {
+    mover: &'run Mover,
+    slots: Vec<u8>,
+    sequence: u64,
+    sent_bytes: u64,
+}
+
+impl Sender<'_> {
+    /// Sends so many datagrams, again while the kernel has no room for them. False when stopped before.
+    fn send_all(&mut self, count: usize) -> io::Result<bool> {
+        let params = &self.mover.work.params;
+        let block_bytes = params.block_bytes;
+        let sent_us = monotonic_ns() / 1000;
+        for (slot, place) in self.slots.chunks_exact_mut(block_bytes).zip(1..=count) {
+            let sequence = self.sequence + place as u64;
+            let header = Header { sent_us, sequence };
+            header.write(params.wide_counters, slot);
+        }
+        let mut done = 0;
+        while done < count {
+            if self.mover.stopped(true) {
+                return Ok(false);
+            }
+            let rest = &self.slots[done * block_bytes..];
+            let sent = if count == 1 {
+                self.mover.socket.send(rest).map(|_| 1)
+            } else {
+                send_many(
+                    &*self.mover.socket,
+                    rest,
+                    block_bytes,
+                    block_bytes,
+                    count - done,
+                )
+            };
+            match sent {
+                Ok(sent) => {
+                    done += sent;
+                    self.note(sent);
+                }
+                Err(error) if is_passing(&error) || is_full(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    fn note(&mut self, sent: usize) {
+        let block_bytes = self.mover.work.params.block_bytes;
+        self.sequence += sent as u64;
+        self.sent_bytes += (sent * block_bytes) as u64;
+        let counters = &self.mover.counters;
+        counters.packets.store(self.sequence, Ordering::Relaxed);
+        counters.bytes.store(self.sent_bytes, Ordering::Relaxed);
+        for _ in 0..sent {
+            self.mover.work.goal.note_sent(block_bytes);
+        }
+    }
+}
+
+/// What a receiver has counted.
+#[derive(Default)]
+struct Account {
+    arrivals: Arrivals,
+    total_bytes: u64,
+}
+
+impl Account {
+    fn note(&mut self, mover: &Mover, copied: &[u8], length: usize, now_us: u64) {
+        // Too short for a header: a greeting that was sent twice.
+        if let Some(header) = Header::read(mover.work.params.wide_counters, copied) {
+            self.arrivals.note(header, now_us);
+            self.total_bytes += length as u64;
+            mover.work.goal.note_received(length);
+        }
+    }
+
+    fn publish(&self, mover: &Mover) {
+        let (arrivals, counters) = (&self.arrivals, &mover.counters);
+        let jitter_bits = arrivals.jitter_s.to_bits();
+        counters.bytes.store(self.total_bytes, Ordering::Relaxed);
+        counters.packets.store(arrivals.packets, Ordering::Relaxed);
+        counters.lost.store(arrivals.lost, Ordering::Relaxed);
+        counters
+            .out_of_order
+            .store(arrivals.out_of_order, Ordering::Relaxed);
+        counters.jitter_s_bits.store(jitter_bits, Ordering::Relaxed);
+    }
 }
 
 /// ENOBUFS: the device's queue is full. iperf3 loses the datagram; we send it later.

@@ -45,6 +45,8 @@ fn our_flags_are_understood() {
     with(&|p| (p.protocol, p.wide_counters) = (Protocol::Udp, true));
     with(&|p| (p.protocol, p.dont_fragment, p.block_bytes) = (Protocol::Udp, true, 1000));
     with(&|p| (p.direction, p.zerocopy) = (Direction::Reverse, true));
+    with(&|p| (p.protocol, p.bits_per_sec) = (Protocol::Udp, 0));
+    with(&|p| (p.protocol, p.skip_rx_copy) = (Protocol::Udp, true));
     let report = with(&|p| p.mss_bytes = 1000);
     assert_eq!(report.head.unwrap().params.mss_bytes, 1000);
     let report = with(&|p| p.get_server_output = true);
@@ -115,6 +117,7 @@ fn their_flags_are_understood() {
         "--get-server-output",
         "-u -l 16 -b 1M",
         "-u -w 100K",
+        "-u -R -b 0",
     ];
     for flag in flags {
         let arguments = format!("-l 10000 -b 80M -k 50 {flag}");

@@ -1,0 +1,138 @@
+//! `eastwest iperf3`: a client and a server that talk to anybody's iperf3.
+
+mod flags;
+mod show;
+
+use crate::exit::{Failure, Outcome};
+use crate::output;
+use ew_iperf3::report::{Report, json};
+use ew_iperf3::{Server, run_client};
+pub(crate) use flags::Iperf3Args;
+use flags::Role;
+use show::{Console, Shown, ShownServer};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(crate) fn run(args: &Iperf3Args) -> Outcome {
+    let stop = raise_on_signal()?;
+    let outcome = match args.role() {
+        Role::Server => serve(args, &stop),
+        Role::Client(host) => ask(args, host, &stop),
+    };
+    match outcome {
+        // The document, which has the error in it, is the answer.
+        Err(Told::InJson(failure)) => Ok(ExitCode::from(failure.code())),
+        Err(Told::NotYet(failure)) if args.json => {
+            output::print(&error_document(&failure.message()));
+            Ok(ExitCode::from(failure.code()))
+        }
+        Err(Told::NotYet(failure)) => Err(failure),
+        Ok(()) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// For a command line that does not parse: whether it asks for iperf3's JSON.
+pub(crate) fn wants_json(words: &[String]) -> bool {
+    let is_json = |word: &String| {
+        word == "--json" || (word.starts_with('-') && !word.starts_with("--") && word.contains('J'))
+    };
+    words.get(1).is_some_and(|word| word == "iperf3") && words.iter().any(is_json)
+}
+
+/// iperf3's document of a test that never began.
+pub(crate) fn error_document(message: &str) -> String {
+    json::document(&Report {
+        error: Some(message.to_owned()),
+        ..Report::default()
+    })
+}
+
+/// A failure, and whether it has been shown.
+enum Told {
+    NotYet(Failure),
+    InJson(Failure),
+}
+
+impl From<Failure> for Told {
+    fn from(failure: Failure) -> Self {
+        Self::NotYet(failure)
+    }
+}
+
+fn ask(args: &Iperf3Args, host: &str, stop: &AtomicBool) -> Result<(), Told> {
+    let options = args.client_options(host)?;
+    let console = Arc::new(Console::open(args)?);
+    let mut shown = Shown::new(Arc::clone(&console), args, 0);
+    let result = run_client(&options, stop, &mut shown);
+    drop(shown);
+    result.map_err(|error| {
+        let failure = if stop.load(Ordering::Relaxed) {
+            Failure::Interrupted
+        } else {
+            Failure::failed(error)
+        };
+        if args.json {
+            Told::InJson(failure)
+        } else {
+            Told::NotYet(failure)
+        }
+    })
+}
+
+fn serve(args: &Iperf3Args, stop: &AtomicBool) -> Result<(), Told> {
+    let console = Arc::new(Console::open(args)?);
+    let mut options = args.server_options()?;
+    options.watcher = Some(Box::new(ShownServer::new(Arc::clone(&console), args)));
+    let server = Server::bind(args.listen_address(), options);
+    // A host without IPv6 serves IPv4.
+    let server = match (server, args.fallback_address()) {
+        (Err(_), Some(address)) => {
+            let mut options = args.server_options()?;
+            options.watcher = Some(Box::new(ShownServer::new(Arc::clone(&console), args)));
+            Server::bind(address, options)
+        }
+        (server, _) => server,
+    };
+    let server = server.map_err(Failure::failed)?;
+    console.listening(server.local_addr().port());
+    server.run(stop).map_err(Failure::failed)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Told::InJson(Failure::Interrupted));
+    }
+    Ok(())
+}
+
+/// The flag is raised by the first of Ctrl-C, SIGTERM and SIGHUP; the second ends the process.
+fn raise_on_signal() -> Result<Arc<AtomicBool>, Failure> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::failed)?;
+    let entered = runtime.enter();
+    let mut signals = [
+        signal(SignalKind::interrupt()).map_err(Failure::failed)?,
+        signal(SignalKind::terminate()).map_err(Failure::failed)?,
+        signal(SignalKind::hangup()).map_err(Failure::failed)?,
+    ];
+    drop(entered);
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            let [interrupt, terminate, hangup] = &mut signals;
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                    _ = hangup.recv() => {}
+                }
+                if flag.swap(true, Ordering::Relaxed) {
+                    std::process::exit(Failure::Interrupted.code().into());
+                }
+            }
+        });
+    });
+    Ok(stop)
+}

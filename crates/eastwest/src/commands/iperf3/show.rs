@@ -1,0 +1,164 @@
+//! What a test has to tell, on the terminal or in a file.
+
+use super::flags::Iperf3Args;
+use crate::exit::Failure;
+use anyhow::Context;
+use ew_iperf3::report::text::{TextReport, TextStyle, listening};
+use ew_iperf3::report::{Event, Observer, Report, json};
+use ew_iperf3::server::Watcher;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where lines go: whole, however many tests run at once.
+#[derive(Debug)]
+pub(super) struct Console {
+    file: Option<Mutex<File>>,
+    json: bool,
+    port: AtomicU16,
+    /// Tests in progress.
+    active: AtomicU64,
+    /// Tests that have begun.
+    begun: AtomicU64,
+}
+
+impl Console {
+    pub(super) fn open(args: &Iperf3Args) -> Result<Self, Failure> {
+        let file = match &args.logfile {
+            None => None,
+            Some(path) => {
+                let file = OpenOptions::new().create(true).append(true).open(path);
+                let file =
+                    file.with_context(|| format!("unable to open log file {}", path.display()));
+                Some(Mutex::new(file.map_err(Failure::usage)?))
+            }
+        };
+        Ok(Self {
+            file,
+            json: args.json,
+            port: AtomicU16::new(0),
+            active: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
+        })
+    }
+
+    /// A server has its port.
+    pub(super) fn listening(&self, port: u16) {
+        self.port.store(port, Ordering::Relaxed);
+        self.banner();
+    }
+
+    /// Between tests, not while one runs.
+    fn banner(&self) {
+        let port = self.port.load(Ordering::Relaxed);
+        let idle = self.active.load(Ordering::Relaxed) == 0;
+        if !self.json && port > 0 && idle {
+            let next = self.begun.load(Ordering::Relaxed) + 1;
+            self.print(&listening(port, next));
+        }
+    }
+
+    fn print(&self, text: &str) {
+        // A reader that has gone away, or a full disk, does not end the test.
+        let _ = match &self.file {
+            Some(file) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                file.write_all(text.as_bytes()).and_then(|()| file.flush())
+            }
+            None => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(text.as_bytes()).and_then(|()| out.flush())
+            }
+        };
+    }
+}
+
+/// Shows one test: line by line, or as one document at its end.
+#[derive(Debug)]
+pub(super) struct Shown {
+    console: Arc<Console>,
+    text: TextReport,
+    report: Report,
+    json: bool,
+    /// Of a server's client, from 1; 0 for a client of our own.
+    number: u64,
+}
+
+impl Shown {
+    pub(super) fn new(console: Arc<Console>, args: &Iperf3Args, number: u64) -> Self {
+        Self::with_style(console, args.text_style(), args.json, number)
+    }
+
+    fn with_style(console: Arc<Console>, style: TextStyle, json: bool, number: u64) -> Self {
+        console.active.fetch_add(1, Ordering::Relaxed);
+        console.begun.fetch_add(1, Ordering::Relaxed);
+        Self {
+            console,
+            text: TextReport::new(style),
+            report: Report::default(),
+            json,
+            number,
+        }
+    }
+}
+
+impl Observer for Shown {
+    fn observe(&mut self, event: &Event) {
+        if self.json {
+            self.report.observe(event);
+            return;
+        }
+        // A client's failure is told once, by whoever runs it.
+        if self.number == 0 && matches!(event, Event::Failed(_)) {
+            return;
+        }
+        let lines = self.text.lines(event);
+        // Lines of tests that run at the same time say which they belong to.
+        if self.console.active.load(Ordering::Relaxed) > 1 {
+            let number = self.number;
+            let marked = lines.lines().map(|line| format!("#{number} {line}\n"));
+            self.console.print(&marked.collect::<String>());
+        } else {
+            self.console.print(&lines);
+        }
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.console.active.fetch_sub(1, Ordering::Relaxed);
+        if self.json {
+            self.console
+                .print(&format!("{}\n", json::document(&self.report)));
+        } else if self.number > 0 {
+            self.console.banner();
+        }
+    }
+}
+
+/// Shows every client of a server.
+#[derive(Debug)]
+pub(super) struct ShownServer {
+    console: Arc<Console>,
+    style: TextStyle,
+    json: bool,
+}
+
+impl ShownServer {
+    pub(super) fn new(console: Arc<Console>, args: &Iperf3Args) -> Self {
+        Self {
+            console,
+            style: args.text_style(),
+            json: args.json,
+        }
+    }
+}
+
+impl Watcher for ShownServer {
+    fn session(&self, number: u64) -> Box<dyn Observer> {
+        let console = Arc::clone(&self.console);
+        let style = self.style.clone();
+        Box::new(Shown::with_style(console, style, self.json, number))
+    }
+}
