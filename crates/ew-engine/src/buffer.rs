@@ -22,14 +22,6 @@ impl PageBuffer {
         buffer
     }
 
-    /// For receiving into.
-    pub(crate) fn faulted_in(length: usize) -> Self {
-        let mut buffer = Self::allocate(length);
-        // Fresh zeroed memory has no pages behind it until it is written to.
-        buffer.as_mut_slice().fill(1);
-        buffer
-    }
-
     pub(crate) fn as_slice(&self) -> &[u8] {
         &self.memory[self.start..self.start + self.length]
     }
@@ -67,7 +59,6 @@ mod tests {
             let buffer = PageBuffer::incompressible(length);
             assert_eq!(buffer.as_slice().len(), length);
             assert_eq!(buffer.as_slice().as_ptr() as usize % PAGE_BYTES, 0);
-            assert_eq!(PageBuffer::faulted_in(length).as_slice().len(), length);
         }
     }
 

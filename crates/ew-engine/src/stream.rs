@@ -87,7 +87,6 @@ impl Stream {
     }
 
     /// For workloads whose data goes over sockets of their own: where it goes.
-    #[expect(dead_code, reason = "for the UDP workloads, which come next")]
     pub(crate) fn set_ports(&self, ports: Ports) {
         self.lock().ports = ports;
     }

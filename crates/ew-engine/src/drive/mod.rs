@@ -29,7 +29,8 @@ impl Scratch {
         flows.sort_unstable();
         flows.dedup();
         Self {
-            buffer: PageBuffer::faulted_in(buffer_bytes),
+            // Some send what is in it.
+            buffer: PageBuffer::incompressible(buffer_bytes),
             tallies: flows
                 .into_iter()
                 .map(|flow| (flow, Tally::default()))

@@ -19,11 +19,17 @@
 //! * What is counted beside bytes and transactions goes into [`Tally`]: while running through [`Io::tally`], at the end in
 //!   [`Machine::finish`].
 
+mod cookie;
 mod pacer;
+mod requests;
+mod sequence;
 mod tcp;
 mod tcp_rr;
 mod tcp_stream;
 mod transfer;
+mod udp;
+mod udp_rr;
+mod udp_stream;
 
 use crate::lane::Lane;
 use crate::round::RoundShared;
@@ -176,6 +182,8 @@ pub(crate) fn prepare(workload: &Workload) -> Result<Arc<dyn Prepared>, String> 
     match workload.kind {
         WorkloadKind::TcpStream => Ok(Arc::new(tcp_stream::TcpStreams::new(workload)?)),
         WorkloadKind::TcpRr => Ok(Arc::new(tcp_rr::TcpRequests::new(workload))),
+        WorkloadKind::UdpStream => Ok(Arc::new(udp_stream::UdpStreams::new(workload)?)),
+        WorkloadKind::UdpRr => Ok(Arc::new(udp_rr::UdpRequests::new(workload)?)),
         other => Err(format!("the engine has no {} yet", other.name())),
     }
 }

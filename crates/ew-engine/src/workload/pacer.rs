@@ -1,5 +1,7 @@
 //! Sending at a rate: every byte has its time.
 
+use ew_model::workload::Pace;
+
 /// A stall is made up for by sending faster, if it was not longer than this.
 const MOST_DEBT_NS: u64 = 100_000_000;
 /// Sends are so short that this many go out in a second, so that the rate holds over short times, too.
@@ -47,6 +49,19 @@ impl Pacer {
 
     pub(super) fn add_sent(&mut self, bytes: usize) {
         self.sent_bytes += bytes as u64;
+    }
+}
+
+/// The lower of a stream's own rate and its part of the flow's.
+pub(super) fn stream_rate(pace: &Pace, streams: u32) -> Result<Option<f64>, String> {
+    let of_flow = pace.flow_bits_per_sec.map(|rate| rate / f64::from(streams));
+    let rates = [pace.stream_bits_per_sec, of_flow];
+    let rate = rates.into_iter().flatten().reduce(f64::min);
+    match rate {
+        Some(rate) if !(rate.is_finite() && rate >= 1.0) => {
+            Err(format!("a stream cannot go at {rate} b/s"))
+        }
+        _ => Ok(rate),
     }
 }
 
@@ -103,5 +118,22 @@ mod tests {
         assert_eq!(Pacer::new(1e6, 0, 128 * 1024).most_bytes(), LEAST_BYTES);
         assert_eq!(Pacer::new(1e12, 0, 128 * 1024).most_bytes(), 128 * 1024);
         assert_eq!(Pacer::new(1e6, 0, 100).most_bytes(), 100);
+    }
+
+    #[test]
+    fn the_lower_rate_holds() {
+        let rate = |stream_bits_per_sec, flow_bits_per_sec| {
+            let pace = Pace {
+                stream_bits_per_sec,
+                flow_bits_per_sec,
+                requests_per_sec: None,
+            };
+            stream_rate(&pace, 4)
+        };
+        assert_eq!(rate(None, None), Ok(None));
+        assert_eq!(rate(Some(100.0), Some(800.0)), Ok(Some(100.0)));
+        assert_eq!(rate(Some(300.0), Some(800.0)), Ok(Some(200.0)));
+        assert!(rate(Some(0.0), None).is_err());
+        assert!(rate(None, Some(f64::NAN)).is_err());
     }
 }

@@ -4,10 +4,11 @@
 //! loop every request has a time at which it is sent whether or not answers came; its latency counts from that time, so
 //! that a stall of the network counts for all requests that fell into it.
 
+use super::requests::{Asking, Schedule, record};
 use super::tcp::{receive, send};
 use super::{Broken, Io, Machine, Prepared, Seat, Wait};
 use crate::buffer::PageBuffer;
-use ew_model::workload::{Limit, Workload};
+use ew_model::workload::Workload;
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
 use std::collections::VecDeque;
@@ -19,16 +20,9 @@ const LEAST_RECEIVE_BYTES: usize = 64 * 1024;
 const MOST_RECEIVE_BYTES: usize = 1024 * 1024;
 /// Several small messages leave in one send of at most this length.
 const TRAIN_BYTES: usize = 64 * 1024;
-/// Open loop: requests in flight on a stream; more are sent when answers came, and count from their times all the same.
-const MOST_IN_FLIGHT: usize = 1024;
 
 pub(super) struct TcpRequests {
-    request_bytes: usize,
-    response_bytes: usize,
-    outstanding: usize,
-    /// Time between the requests of a stream, ns.
-    open_loop_gap_ns: Option<f64>,
-    limit: Option<u64>,
+    asking: Asking,
     /// Read-only, and as long as the longest send.
     content: Arc<PageBuffer>,
 }
@@ -36,25 +30,16 @@ pub(super) struct TcpRequests {
 struct Requester {
     socket: Arc<TcpStream>,
     content: Arc<PageBuffer>,
-    request_bytes: usize,
-    response_bytes: usize,
+    asking: Asking,
     /// What is still to be sent of requests that were begun.
     unsent_bytes: usize,
     /// What has come of the next answer.
     received_bytes: usize,
     /// When the requests in flight were sent, oldest first.
     sent_ns: VecDeque<u64>,
-    most_in_flight: usize,
     schedule: Option<Schedule>,
-    left: Option<u64>,
-}
-
-/// The times of an open loop's requests.
-struct Schedule {
-    first_ns: u64,
-    gap_ns: f64,
-    sent: u64,
     answered: u64,
+    left: Option<u64>,
 }
 
 struct Responder {
@@ -69,46 +54,27 @@ struct Responder {
 
 impl TcpRequests {
     pub(super) fn new(workload: &Workload) -> Self {
-        let request_bytes = workload.message_bytes as usize;
-        let response_bytes = workload.answer_bytes() as usize;
-        let content_bytes = TRAIN_BYTES.max(request_bytes).max(response_bytes);
-        let rate = workload.pace.requests_per_sec;
+        let asking = Asking::new(workload);
+        let content_bytes = TRAIN_BYTES
+            .max(asking.request_bytes)
+            .max(asking.response_bytes);
         Self {
-            request_bytes,
-            response_bytes,
-            outstanding: workload.outstanding.max(1) as usize,
-            open_loop_gap_ns: rate.map(|rate| 1e9 * f64::from(workload.streams) / rate),
-            limit: workload.limit.map(|limit| match limit {
-                Limit::Bytes(bytes) => bytes.div_ceil(request_bytes as u64),
-                Limit::Messages(messages) => messages,
-            }),
+            asking,
             content: Arc::new(PageBuffer::incompressible(content_bytes)),
         }
     }
 
     fn requester(&self, seat: &Seat<'_>, socket: Arc<TcpStream>) -> Requester {
-        let most_in_flight = match self.open_loop_gap_ns {
-            Some(_) => MOST_IN_FLIGHT,
-            None => self.outstanding,
-        };
-        // The streams of a flow take turns.
-        let share = f64::from(seat.stream.key.stream) / f64::from(seat.shared.workload.streams);
         Requester {
             socket,
             content: Arc::clone(&self.content),
-            request_bytes: self.request_bytes,
-            response_bytes: self.response_bytes,
+            asking: self.asking,
             unsent_bytes: 0,
             received_bytes: 0,
-            sent_ns: VecDeque::with_capacity(most_in_flight),
-            most_in_flight,
-            schedule: self.open_loop_gap_ns.map(|gap_ns| Schedule {
-                first_ns: seat.shared.start_ns + (gap_ns * share) as u64,
-                gap_ns,
-                sent: 0,
-                answered: 0,
-            }),
-            left: self.limit,
+            sent_ns: VecDeque::with_capacity(self.asking.most_in_flight),
+            schedule: self.asking.schedule(seat),
+            answered: 0,
+            left: self.asking.limit,
         }
     }
 }
@@ -124,8 +90,8 @@ impl Prepared for TcpRequests {
             Role::Receive => Box::new(Responder {
                 socket: connection,
                 content: Arc::clone(&self.content),
-                request_bytes: self.request_bytes,
-                response_bytes: self.response_bytes,
+                request_bytes: self.asking.request_bytes,
+                response_bytes: self.asking.response_bytes,
                 received_bytes: 0,
                 owed_bytes: 0,
             }),
@@ -134,15 +100,15 @@ impl Prepared for TcpRequests {
 
     fn buffer_bytes(&self, role: Role) -> usize {
         let message_bytes = match role {
-            Role::Send => self.response_bytes,
-            Role::Receive => self.request_bytes,
+            Role::Send => self.asking.response_bytes,
+            Role::Receive => self.asking.request_bytes,
         };
         message_bytes.clamp(LEAST_RECEIVE_BYTES, MOST_RECEIVE_BYTES)
     }
 
     /// With several requests in flight both ends could wait for each other to receive.
     fn may_block(&self) -> bool {
-        self.outstanding == 1 && self.open_loop_gap_ns.is_none()
+        self.asking.most_in_flight == 1
     }
 }
 
@@ -152,10 +118,7 @@ impl Machine for Requester {
     }
 
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
-        io.tally.times.make_room();
-        if self.schedule.is_some() {
-            io.tally.uncorrected.make_room();
-        }
+        self.asking.make_room(io);
         io.note_start();
         self.ask(io, monotonic_ns())
     }
@@ -183,9 +146,7 @@ impl Machine for Requester {
             return Ok(Wait::Again);
         }
         Ok(match &self.schedule {
-            Some(schedule) if self.sent_ns.len() < self.most_in_flight && self.left != Some(0) => {
-                Wait::SocketOrUntil(schedule.due_ns(schedule.sent))
-            }
+            Some(schedule) if self.may_ask() => Wait::SocketOrUntil(schedule.due_ns(self.asked())),
             _ => Wait::Socket,
         })
     }
@@ -208,12 +169,10 @@ impl Requester {
     }
 
     fn begin_requests(&mut self, io: &Io<'_>, now_ns: u64) {
-        while self.sent_ns.len() < self.most_in_flight && self.left != Some(0) {
-            if let Some(schedule) = &mut self.schedule {
-                if schedule.due_ns(schedule.sent) > now_ns {
-                    return;
-                }
-                schedule.sent += 1;
+        while self.may_ask() {
+            let is_due = |schedule: &Schedule| schedule.due_ns(self.asked()) <= now_ns;
+            if !self.schedule.as_ref().is_none_or(is_due) {
+                return;
             }
             if let Some(left) = &mut self.left
                 && io.shared.is_window_open()
@@ -221,44 +180,34 @@ impl Requester {
                 *left -= 1;
             }
             self.sent_ns.push_back(now_ns);
-            self.unsent_bytes += self.request_bytes;
+            self.unsent_bytes += self.asking.request_bytes;
         }
+    }
+
+    fn may_ask(&self) -> bool {
+        self.sent_ns.len() < self.asking.most_in_flight && self.left != Some(0)
+    }
+
+    /// Requests asked so far: answers come in order.
+    fn asked(&self) -> u64 {
+        self.answered + self.sent_ns.len() as u64
     }
 
     fn take(&mut self, io: &mut Io<'_>, received: usize, now_ns: u64) {
         io.lane.add_received(received as u64);
         self.received_bytes += received;
-        while self.received_bytes >= self.response_bytes {
+        while self.received_bytes >= self.asking.response_bytes {
             let Some(sent_ns) = self.sent_ns.pop_front() else {
                 // More than was asked for: it belongs to nothing.
                 self.received_bytes = 0;
                 return;
             };
-            self.received_bytes -= self.response_bytes;
-            self.record(io, sent_ns, now_ns);
+            self.received_bytes -= self.asking.response_bytes;
+            let schedule = self.schedule.as_ref();
+            let due_ns = schedule.map(|schedule| schedule.due_ns(self.answered));
+            self.answered += 1;
+            record(io, due_ns, sent_ns, now_ns);
         }
-    }
-
-    fn record(&mut self, io: &mut Io<'_>, sent_ns: u64, now_ns: u64) {
-        io.lane.add_transactions(1);
-        let mut due_ns = sent_ns;
-        if let Some(schedule) = &mut self.schedule {
-            due_ns = schedule.due_ns(schedule.answered);
-            schedule.answered += 1;
-        }
-        if !io.in_window(now_ns) {
-            return;
-        }
-        io.tally.times.record(now_ns.saturating_sub(due_ns));
-        if self.schedule.is_some() {
-            io.tally.uncorrected.record(now_ns.saturating_sub(sent_ns));
-        }
-    }
-}
-
-impl Schedule {
-    fn due_ns(&self, request: u64) -> u64 {
-        self.first_ns + (request as f64 * self.gap_ns) as u64
     }
 }
 

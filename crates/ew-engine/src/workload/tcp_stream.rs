@@ -3,13 +3,13 @@
 //! With a limit nothing but the first small send happens before the window, and that is not counted: what both ends count in
 //! the window is exactly the limit.
 
-use super::pacer::Pacer;
+use super::pacer::{Pacer, stream_rate};
 use super::transfer::{Content, Inlet, Outlet};
 use super::{Broken, Io, Machine, Prepared, Seat, Wait};
 use crate::stream::Stream;
 use crate::tally::Tally;
 use ew_model::record::Remark;
-use ew_model::workload::{Limit, Pace, ReceiveMode, SendMode, Workload};
+use ew_model::workload::{Limit, ReceiveMode, SendMode, Workload};
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
 use std::net::TcpStream;
@@ -88,19 +88,6 @@ impl TcpStreams {
             pacer,
             left_bytes: self.limit_bytes,
         }
-    }
-}
-
-/// The lower of a stream's own rate and its part of the flow's.
-fn stream_rate(pace: &Pace, streams: u32) -> Result<Option<f64>, String> {
-    let of_flow = pace.flow_bits_per_sec.map(|rate| rate / f64::from(streams));
-    let rates = [pace.stream_bits_per_sec, of_flow];
-    let rate = rates.into_iter().flatten().reduce(f64::min);
-    match rate {
-        Some(rate) if !(rate.is_finite() && rate >= 1.0) => {
-            Err(format!("a stream cannot go at {rate} b/s"))
-        }
-        _ => Ok(rate),
     }
 }
 
@@ -221,27 +208,5 @@ impl Machine for Receiver {
 
     fn finish(&mut self, stream: &Stream, _tally: &mut Tally) {
         self.inlet.finish(stream);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lower_rate_holds() {
-        let rate = |stream_bits_per_sec, flow_bits_per_sec| {
-            let pace = Pace {
-                stream_bits_per_sec,
-                flow_bits_per_sec,
-                requests_per_sec: None,
-            };
-            stream_rate(&pace, 4)
-        };
-        assert_eq!(rate(None, None), Ok(None));
-        assert_eq!(rate(Some(100.0), Some(800.0)), Ok(Some(100.0)));
-        assert_eq!(rate(Some(300.0), Some(800.0)), Ok(Some(200.0)));
-        assert!(rate(Some(0.0), None).is_err());
-        assert!(rate(None, Some(f64::NAN)).is_err());
     }
 }

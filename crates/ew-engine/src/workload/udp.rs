@@ -1,0 +1,235 @@
+//! What UDP workloads share: a stream's own socket and what its datagrams begin with.
+//!
+//! Both ends open a socket and tell each other its port and a secret cookie over the stream's authenticated connection; then
+//! each socket is connected to the other. A datagram counts only when it bears the cookie of the end it comes to. So nobody
+//! else's datagram is counted or answered, and answers go to an address that has proved itself.
+
+use super::{Broken, Io, Offer, Seat, cookie};
+use crate::connect::is_timeout;
+use crate::stream::Ports;
+use ew_model::record::Remark;
+use ew_sys::datagram::{MOST_BYTES, Received, receive_many, send_many};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use std::io;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Cookie and number.
+pub(super) const HEADER_BYTES: usize = 16;
+/// A blocking receive comes back this soon to see whether the round is over.
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
+/// How long to leave a socket alone that cannot send for another reason than its own buffer.
+pub(super) const PAUSE_NS: u64 = 1_000_000;
+/// Errors that came with earlier datagrams, taken before a receive is left for later.
+const STALE_ERRORS: usize = 8;
+const ECONNREFUSED: i32 = 111;
+const ENOBUFS: i32 = 105;
+
+/// A stream's own socket.
+pub(super) struct Channel {
+    socket: UdpSocket,
+    /// Datagrams to this end bear it.
+    cookie: u64,
+    /// Datagrams to the peer bear it.
+    peer_cookie: u64,
+    /// Its end is the peer's end.
+    connection: Arc<TcpStream>,
+}
+
+/// What became of a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// So many datagrams, or calls' worth of bytes, at least one.
+    Some(usize),
+    /// None: the send buffer is full, and the socket tells when it is not.
+    Full,
+    /// None, for a reason that nobody tells the end of: to be tried again in a while.
+    Later,
+}
+
+/// Refuses datagrams that cannot hold the header or do not fit into an IP packet.
+pub(super) fn check_bytes(what: &str, bytes: u64, least: usize) -> Result<usize, String> {
+    let fits = usize::try_from(bytes).ok();
+    fits.filter(|b| (least..=MOST_BYTES).contains(b))
+        .ok_or_else(|| {
+            format!("{what} of {bytes} bytes; over UDP {least} to {MOST_BYTES} are possible")
+        })
+}
+
+impl Channel {
+    /// Opens the socket at a port of the kernel's choice.
+    pub(super) fn open(seat: &Seat<'_>, connection: Arc<TcpStream>) -> Result<Self, String> {
+        let peer = seat.stream.peer.ip();
+        let cookie = cookie::fresh()?;
+        let socket = bind(seat).map_err(|error| format!("UDP socket for {peer}: {error}"))?;
+        Ok(Self {
+            socket,
+            cookie,
+            peer_cookie: 0,
+            connection,
+        })
+    }
+
+    /// What the peer must know.
+    pub(super) fn offer(&self) -> Result<Option<Offer>, String> {
+        let address = self.socket.local_addr();
+        let address = address.map_err(|error| format!("UDP socket: {error}"))?;
+        Ok(Some(Offer {
+            port: address.port(),
+            cookie: self.cookie,
+        }))
+    }
+
+    /// Takes datagrams of this peer only from now on.
+    pub(super) fn connect(&mut self, seat: &Seat<'_>, offer: Offer) -> Result<(), String> {
+        let mut peer = seat.stream.peer;
+        peer.set_port(offer.port);
+        let connected = self.socket.connect(peer);
+        connected.map_err(|error| format!("UDP to {peer}: {error}"))?;
+        self.peer_cookie = offer.cookie;
+        seat.stream.set_ports(Ports {
+            local: self.socket.local_addr().map_or(0, |a| a.port()),
+            peer: offer.port,
+        });
+        Ok(())
+    }
+
+    /// After the driver's [`Io::adopt`].
+    pub(super) fn start(&self, io: &Io<'_>) -> Result<(), Broken> {
+        if !io.blocks() {
+            return Ok(());
+        }
+        let set = self.socket.set_read_timeout(Some(RECEIVE_TIMEOUT));
+        set.map_err(|error| Broken {
+            action: "prepare the UDP socket to",
+            error,
+        })
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(super) fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
+    /// Writes what a datagram to the peer begins with. Shorter ones stay as they are.
+    pub(super) fn write_header(&self, datagram: &mut [u8], number: u64) {
+        if let Some(header) = datagram.first_chunk_mut::<HEADER_BYTES>() {
+            header[..8].copy_from_slice(&self.peer_cookie.to_be_bytes());
+            header[8..].copy_from_slice(&number.to_be_bytes());
+        }
+    }
+
+    /// The number of a datagram that is for this stream.
+    pub(super) fn read_header(&self, datagram: &[u8]) -> Option<u64> {
+        let (cookie, rest) = datagram.split_first_chunk::<8>()?;
+        let number = rest.first_chunk::<8>()?;
+        (u64::from_be_bytes(*cookie) == self.cookie).then(|| u64::from_be_bytes(*number))
+    }
+
+    /// Sends the first `bytes` of each of the first `count` slots of `slot_bytes`.
+    pub(super) fn send(
+        &self,
+        slots: &[u8],
+        slot_bytes: usize,
+        bytes: usize,
+        count: usize,
+    ) -> Result<Sent, Broken> {
+        let outcome = match count {
+            1 => self.socket.send(&slots[..bytes]).map(|_| 1),
+            _ => send_many(&self.socket, slots, slot_bytes, bytes, count),
+        };
+        self.sent(outcome)
+    }
+
+    /// The outcome of a call that sends.
+    pub(super) fn sent(&self, outcome: io::Result<usize>) -> Result<Sent, Broken> {
+        let error = match outcome {
+            Ok(count) => return Ok(Sent::Some(count)),
+            Err(error) => error,
+        };
+        match error.raw_os_error() {
+            // It tells of an earlier datagram: the peer may not be ready, and may be gone.
+            Some(ECONNREFUSED) => self.check_peer().map(|()| Sent::Later),
+            Some(ENOBUFS) => Ok(Sent::Later),
+            _ if is_timeout(&error) => Ok(Sent::Full),
+            _ => Err(Broken {
+                action: "send to",
+                error,
+            }),
+        }
+    }
+
+    /// Receives into slots; 0 when nothing came for now.
+    pub(super) fn receive(
+        &self,
+        slots: &mut [u8],
+        slot_bytes: usize,
+        received: &mut [Received],
+    ) -> Result<usize, Broken> {
+        for _ in 0..STALE_ERRORS {
+            let outcome = match received {
+                [one] => self.socket.recv(&mut slots[..slot_bytes]).map(|bytes| {
+                    let segment_bytes = bytes;
+                    *one = Received {
+                        bytes,
+                        segment_bytes,
+                    };
+                    1
+                }),
+                _ => receive_many(&self.socket, slots, slot_bytes, received),
+            };
+            let error = match outcome {
+                Ok(count) => return Ok(count),
+                Err(error) => error,
+            };
+            if !is_timeout(&error) && error.raw_os_error() != Some(ECONNREFUSED) {
+                let action = "receive from";
+                return Err(Broken { action, error });
+            }
+            self.check_peer()?;
+            if is_timeout(&error) {
+                return Ok(0);
+            }
+        }
+        Ok(0)
+    }
+
+    /// An end of the connection is the peer's end: its silence then is none of the network's.
+    pub(super) fn check_peer(&self) -> Result<(), Broken> {
+        match self.connection.peek(&mut [0]) {
+            Ok(0) => Err(Broken {
+                action: "hear from",
+                error: io::Error::other("the peer closed the connection"),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn bind(seat: &Seat<'_>) -> io::Result<UdpSocket> {
+    let (own, peer) = (seat.shared.address, seat.stream.peer.ip());
+    let domain = Domain::for_address(SocketAddr::new(own, 0));
+    let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
+    let settings = &seat.shared.settings;
+    settings.apply_to_any(&SockRef::from(&socket), peer)?;
+    let asked = &settings.0;
+    if let Some(bytes) = asked.receive_buffer_bytes {
+        // What became of it is compared below.
+        let _ = socket.set_recv_buffer_size(bytes as usize);
+    }
+    // The kernel doubles what it grants (socket(7)).
+    let is_less =
+        |asked: Option<u32>, got: usize| asked.is_some_and(|bytes| got < bytes as usize * 2);
+    if is_less(asked.send_buffer_bytes, socket.send_buffer_size()?)
+        || is_less(asked.receive_buffer_bytes, socket.recv_buffer_size()?)
+    {
+        seat.stream.remark(Remark::SettingRefused);
+    }
+    socket.bind(&SocketAddr::new(own, 0).into())?;
+    Ok(socket.into())
+}

@@ -1,0 +1,543 @@
+//! UDP request and response: the sending end asks, the receiving end answers each request once.
+//!
+//! Closed and open loop are those of [`super::tcp_rr`]. Nothing is sent again: a request that has no answer after four times
+//! the longest time so far is lost, and the next one takes its place; its answer counts no more, should it come after
+//! all. Requests and answers begin with cookie and number, big endian, 8 bytes each.
+
+use super::requests::{Asking, Schedule, record};
+use super::sequence::Jitter;
+use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
+use super::{Broken, Io, Machine, Offer, Prepared, Seat, Wait};
+use crate::stream::Stream;
+use crate::tally::Tally;
+use ew_model::record::DatagramCounts;
+use ew_model::workload::Workload;
+use ew_proto::message::Role;
+use ew_sys::clock::monotonic_ns;
+use ew_sys::datagram::{MOST_AT_ONCE, Received};
+use std::net::TcpStream;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+/// Datagrams of one call are at most this much together, but for one.
+const BATCH_BYTES: usize = 256 * 1024;
+/// A request is not lost before this time.
+const LEAST_PATIENCE_NS: u64 = 100_000_000;
+/// A request is lost after this time, and before the first answer nobody knows better.
+const MOST_PATIENCE_NS: u64 = 1_000_000_000;
+/// How often requests are looked through for lost ones.
+const LOSS_CHECK_NS: u64 = 20_000_000;
+/// A request's number is a running number and its slot.
+const SLOT_BITS: u32 = 16;
+
+pub(super) struct UdpRequests {
+    asking: Asking,
+    /// Datagrams of one call.
+    batch: usize,
+}
+
+struct Requester {
+    channel: Channel,
+    asking: Asking,
+    in_flight: InFlight,
+    schedule: Option<Schedule>,
+    asked: u64,
+    left: Option<u64>,
+    received: Vec<Received>,
+    loss_check_ns: u64,
+    window_ns: Range<u64>,
+    counts: DatagramCounts,
+    /// Of the round trips.
+    jitter: Jitter,
+}
+
+/// Requests without an answer so far.
+struct InFlight {
+    slots: Vec<Request>,
+    free: Vec<u16>,
+    longest_ns: Option<u64>,
+    greatest_answered: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Request {
+    /// 0: none is in flight here.
+    number: u64,
+    due_ns: u64,
+    sent_ns: u64,
+}
+
+struct Responder {
+    channel: Channel,
+    asking: Asking,
+    received: Vec<Received>,
+    /// Numbers of requests still to be answered.
+    owed: Vec<u64>,
+}
+
+impl UdpRequests {
+    pub(super) fn new(workload: &Workload) -> Result<Self, String> {
+        let request_bytes = check_bytes("requests", workload.message_bytes, HEADER_BYTES)?;
+        let response_bytes = check_bytes("responses", workload.answer_bytes(), HEADER_BYTES)?;
+        if response_bytes > request_bytes {
+            return Err(format!(
+                "responses of {response_bytes} bytes to requests of {request_bytes}: over UDP a responder never sends more than it received; make requests as long as responses"
+            ));
+        }
+        let asking = Asking::new(workload);
+        let fits = (BATCH_BYTES / request_bytes).clamp(1, MOST_AT_ONCE);
+        Ok(Self {
+            asking,
+            batch: fits.min(asking.most_in_flight),
+        })
+    }
+
+    fn requester(&self, seat: &Seat<'_>, channel: Channel) -> Requester {
+        Requester {
+            channel,
+            asking: self.asking,
+            in_flight: InFlight::with_room(self.asking.most_in_flight),
+            schedule: self.asking.schedule(seat),
+            asked: 0,
+            left: self.asking.limit,
+            received: vec![Received::default(); self.batch],
+            loss_check_ns: 0,
+            window_ns: seat.shared.window_ns.clone(),
+            counts: DatagramCounts::default(),
+            jitter: Jitter::default(),
+        }
+    }
+}
+
+impl Prepared for UdpRequests {
+    fn machine(
+        &self,
+        seat: &Seat<'_>,
+        connection: Arc<TcpStream>,
+    ) -> Result<Box<dyn Machine>, String> {
+        let channel = Channel::open(seat, connection)?;
+        Ok(match seat.stream.role {
+            Role::Send => Box::new(self.requester(seat, channel)),
+            Role::Receive => Box::new(Responder {
+                channel,
+                asking: self.asking,
+                received: vec![Received::default(); self.batch],
+                owed: Vec::with_capacity(self.batch),
+            }),
+        })
+    }
+
+    fn buffer_bytes(&self, _role: Role) -> usize {
+        self.batch * self.asking.request_bytes
+    }
+
+    /// In an open loop a request may be due while answers are waited for.
+    fn may_block(&self) -> bool {
+        !self.asking.is_open_loop()
+    }
+
+    fn data_is_on_the_connection(&self) -> bool {
+        false
+    }
+}
+
+impl Machine for Requester {
+    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Option<Offer>, String> {
+        self.channel.offer()
+    }
+
+    fn accept_offer(&mut self, seat: &Seat<'_>, peer: Offer) -> Result<(), String> {
+        self.channel.connect(seat, peer)
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.channel.fd())
+    }
+
+    fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
+        self.asking.make_room(io);
+        self.channel.start(io)?;
+        io.note_start();
+        self.ask(io, monotonic_ns()).map(|_| ())
+    }
+
+    fn step(&mut self, io: &mut Io<'_>) -> Result<Wait, Broken> {
+        let mut came = 0;
+        if !self.in_flight.is_empty() {
+            let slot_bytes = self.asking.request_bytes;
+            came = self
+                .channel
+                .receive(io.buffer, slot_bytes, &mut self.received)?;
+        }
+        let now_ns = monotonic_ns();
+        self.take(io, came, now_ns);
+        self.give_up_lost(now_ns);
+        if self.left == Some(0) && self.in_flight.is_empty() {
+            io.lane.note_done(now_ns);
+            return Ok(Wait::Done);
+        }
+        let sent = self.ask(io, now_ns)?;
+        if came == self.received.len() || (io.blocks() && sent != Some(Sent::Later)) {
+            return Ok(Wait::Again);
+        }
+        Ok(self.wait(io, sent, now_ns))
+    }
+
+    fn finish(&mut self, _stream: &Stream, tally: &mut Tally) {
+        let patience_ns = self.in_flight.patience_ns();
+        let lost_before_ns = monotonic_ns().saturating_sub(patience_ns);
+        self.count_lost(lost_before_ns);
+        self.counts.jitter_ns = self.jitter.ns();
+        tally.datagrams.push(self.counts);
+    }
+}
+
+impl Requester {
+    /// Counts the answers. What answers no request in flight came too late, or twice.
+    fn take(&mut self, io: &mut Io<'_>, came: usize, now_ns: u64) {
+        for at in 0..came {
+            let slot = at * self.asking.request_bytes;
+            let bytes = self.received[at].bytes;
+            let answer = &io.buffer[slot..slot + bytes];
+            let number = self.channel.read_header(answer);
+            let Some((request, is_late)) =
+                number.and_then(|number| self.in_flight.answered(number, now_ns))
+            else {
+                continue;
+            };
+            io.lane.add_received(bytes as u64);
+            let due_ns = self.schedule.as_ref().map(|_| request.due_ns);
+            record(io, due_ns, request.sent_ns, now_ns);
+            if self.window_ns.contains(&now_ns) {
+                self.counts.received += 1;
+                self.counts.reordered += u64::from(is_late);
+                self.jitter.note(request.sent_ns, now_ns);
+            }
+        }
+    }
+
+    /// Sends all requests that may be sent. `None` when there were none.
+    fn ask(&mut self, io: &mut Io<'_>, now_ns: u64) -> Result<Option<Sent>, Broken> {
+        let bytes = self.asking.request_bytes;
+        let mut last = None;
+        loop {
+            let count = self.may_ask(now_ns);
+            if count == 0 {
+                return Ok(last);
+            }
+            let slots = io.buffer.chunks_exact_mut(bytes).take(count);
+            for (place, datagram) in slots.enumerate() {
+                let number = self.in_flight.number(self.asked, place);
+                self.channel.write_header(datagram, number);
+            }
+            last = Some(self.channel.send(io.buffer, bytes, bytes, count)?);
+            match last {
+                Some(Sent::Some(sent)) => self.note_asked(io, sent, now_ns),
+                _ => return Ok(last),
+            }
+        }
+    }
+
+    /// How many requests may be sent by one call.
+    fn may_ask(&self, now_ns: u64) -> usize {
+        let mut most = self.in_flight.free.len().min(self.received.len());
+        if let Some(left) = self.left {
+            most = most.min(usize::try_from(left).unwrap_or(usize::MAX));
+        }
+        match &self.schedule {
+            None => most,
+            Some(schedule) => (0..most)
+                .take_while(|place| schedule.due_ns(self.asked + *place as u64) <= now_ns)
+                .count(),
+        }
+    }
+
+    fn note_asked(&mut self, io: &Io<'_>, sent: usize, now_ns: u64) {
+        for _ in 0..sent {
+            let schedule = self.schedule.as_ref();
+            let due_ns = schedule.map_or(now_ns, |schedule| schedule.due_ns(self.asked));
+            self.in_flight.sent(self.asked, due_ns, now_ns);
+            self.asked += 1;
+        }
+        io.lane.add_sent((sent * self.asking.request_bytes) as u64);
+        if let Some(left) = &mut self.left
+            && io.shared.is_window_open()
+        {
+            *left -= sent as u64;
+        }
+    }
+
+    fn give_up_lost(&mut self, now_ns: u64) {
+        if now_ns < self.loss_check_ns {
+            return;
+        }
+        self.loss_check_ns = now_ns + LOSS_CHECK_NS;
+        self.count_lost(now_ns.saturating_sub(self.in_flight.patience_ns()));
+    }
+
+    /// Those sent before the time are lost. Those of the window count.
+    fn count_lost(&mut self, sent_before_ns: u64) {
+        let (window_ns, counts) = (&self.window_ns, &mut self.counts);
+        self.in_flight.give_up(sent_before_ns, |request| {
+            counts.lost += u64::from(window_ns.contains(&request.sent_ns));
+        });
+    }
+
+    /// Where calls do not block, and where nothing can be sent.
+    fn wait(&self, io: &Io<'_>, sent: Option<Sent>, now_ns: u64) -> Wait {
+        if sent == Some(Sent::Later) {
+            let again_ns = now_ns + PAUSE_NS;
+            return match io.blocks() {
+                true => Wait::Until(again_ns),
+                false => Wait::SocketOrUntil(again_ns),
+            };
+        }
+        let has_room = !self.in_flight.free.is_empty() && self.left != Some(0);
+        Wait::SocketOrUntil(match &self.schedule {
+            Some(schedule) if has_room && sent != Some(Sent::Full) => {
+                schedule.due_ns(self.asked).min(self.loss_check_ns)
+            }
+            _ => self.loss_check_ns,
+        })
+    }
+}
+
+impl InFlight {
+    fn with_room(count: usize) -> Self {
+        let count = count.min(1 << SLOT_BITS);
+        Self {
+            slots: vec![Request::default(); count],
+            free: (0..count).rev().map(|slot| slot as u16).collect(),
+            longest_ns: None,
+            greatest_answered: 0,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.free.len() == self.slots.len()
+    }
+
+    /// The number of the request that will be sent as the `place`th from now, when `asked` were sent so far. There is a
+    /// free slot for it.
+    fn number(&self, asked: u64, place: usize) -> u64 {
+        let slot = self.free.iter().rev().nth(place).copied().unwrap_or(0);
+        (asked + place as u64 + 1) << SLOT_BITS | u64::from(slot)
+    }
+
+    fn sent(&mut self, asked: u64, due_ns: u64, sent_ns: u64) {
+        let number = self.number(asked, 0);
+        let Some(slot) = self.free.pop() else {
+            return;
+        };
+        self.slots[usize::from(slot)] = Request {
+            number,
+            due_ns,
+            sent_ns,
+        };
+    }
+
+    /// The request that this number answers, and whether a later one was answered before.
+    fn answered(&mut self, number: u64, now_ns: u64) -> Option<(Request, bool)> {
+        let request = self.take(number)?;
+        let time_ns = now_ns.saturating_sub(request.sent_ns);
+        self.longest_ns = self.longest_ns.max(Some(time_ns));
+        let is_late = number < self.greatest_answered;
+        self.greatest_answered = self.greatest_answered.max(number);
+        Some((request, is_late))
+    }
+
+    /// Gives up those that were sent before the time.
+    fn give_up(&mut self, sent_before_ns: u64, mut tell: impl FnMut(Request)) {
+        if self.is_empty() {
+            return;
+        }
+        for (slot, request) in (0..).zip(&mut self.slots) {
+            if request.number != 0 && request.sent_ns < sent_before_ns {
+                tell(std::mem::take(request));
+                self.free.push(slot);
+            }
+        }
+    }
+
+    /// How long an answer is waited for.
+    fn patience_ns(&self) -> u64 {
+        let longest_ns = self.longest_ns.map(|ns| ns.saturating_mul(4));
+        longest_ns.map_or(MOST_PATIENCE_NS, |ns| {
+            ns.clamp(LEAST_PATIENCE_NS, MOST_PATIENCE_NS)
+        })
+    }
+
+    fn take(&mut self, number: u64) -> Option<Request> {
+        let slot = slot_of(number);
+        let request = self.slots.get_mut(slot)?;
+        if number == 0 || request.number != number {
+            return None;
+        }
+        self.free.push(slot as u16);
+        Some(std::mem::take(request))
+    }
+}
+
+fn slot_of(number: u64) -> usize {
+    (number & ((1 << SLOT_BITS) - 1)) as usize
+}
+
+impl Machine for Responder {
+    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Option<Offer>, String> {
+        self.channel.offer()
+    }
+
+    fn accept_offer(&mut self, seat: &Seat<'_>, peer: Offer) -> Result<(), String> {
+        self.channel.connect(seat, peer)
+    }
+
+    fn socket(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.channel.fd())
+    }
+
+    fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
+        self.channel.start(io)
+    }
+
+    fn step(&mut self, io: &mut Io<'_>) -> Result<Wait, Broken> {
+        let mut may_have_more = true;
+        if self.owed.is_empty() {
+            let slot_bytes = self.asking.request_bytes;
+            let came = self
+                .channel
+                .receive(io.buffer, slot_bytes, &mut self.received)?;
+            may_have_more = came == self.received.len();
+            self.take(io, came);
+        }
+        Ok(match self.answer(io)? {
+            Some(Sent::Full) => Wait::Socket,
+            Some(Sent::Later) => Wait::Until(monotonic_ns() + PAUSE_NS),
+            _ if may_have_more => Wait::Again,
+            _ => Wait::Socket,
+        })
+    }
+}
+
+impl Responder {
+    /// Only whole requests are answered, so that no answer is longer than what it answers.
+    fn take(&mut self, io: &Io<'_>, came: usize) {
+        let slots = io.buffer.chunks_exact(self.asking.request_bytes);
+        let mut payload = 0;
+        for (slot, received) in slots.zip(&self.received[..came]) {
+            let request = &slot[..received.bytes];
+            if request.len() < slot.len() {
+                continue;
+            }
+            if let Some(number) = self.channel.read_header(request) {
+                payload += request.len();
+                self.owed.push(number);
+            }
+        }
+        io.lane.add_received(payload as u64);
+    }
+
+    /// Answers what is owed. `None` when nothing was.
+    fn answer(&mut self, io: &mut Io<'_>) -> Result<Option<Sent>, Broken> {
+        let bytes = self.asking.response_bytes;
+        let mut last = None;
+        while !self.owed.is_empty() {
+            let slots = io.buffer.chunks_exact_mut(bytes);
+            for (number, datagram) in self.owed.iter().zip(slots) {
+                self.channel.write_header(datagram, *number);
+            }
+            let count = self.owed.len();
+            last = Some(self.channel.send(io.buffer, bytes, bytes, count)?);
+            match last {
+                Some(Sent::Some(sent)) => {
+                    io.lane.add_sent((sent * bytes) as u64);
+                    self.owed.drain(..sent);
+                }
+                _ => return Ok(last),
+            }
+        }
+        Ok(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends so many, one a nanosecond from 10 ns on; their numbers.
+    fn sent(in_flight: &mut InFlight, count: u64) -> Vec<u64> {
+        let send = |asked| {
+            let number = in_flight.number(asked, 0);
+            in_flight.sent(asked, 5, 10 + asked);
+            number
+        };
+        (0..count).map(send).collect()
+    }
+
+    fn given_up(in_flight: &mut InFlight, sent_before_ns: u64) -> Vec<u64> {
+        let mut sent_ns = Vec::new();
+        in_flight.give_up(sent_before_ns, |request| sent_ns.push(request.sent_ns));
+        sent_ns
+    }
+
+    #[test]
+    fn answers_find_their_requests_once() {
+        let mut in_flight = InFlight::with_room(3);
+        let numbers = sent(&mut in_flight, 3);
+        assert!(in_flight.free.is_empty() && !in_flight.is_empty());
+        let (second, is_late) = in_flight.answered(numbers[1], 30).unwrap();
+        assert_eq!((second.due_ns, second.sent_ns, is_late), (5, 11, false));
+        assert_eq!(in_flight.answered(numbers[1], 31), None);
+        let (first, is_late) = in_flight.answered(numbers[0], 31).unwrap();
+        assert_eq!((first.sent_ns, is_late), (10, true));
+        assert_eq!(in_flight.longest_ns, Some(21));
+        for stranger in [0, 1, numbers[2] + 7, u64::MAX] {
+            assert_eq!(in_flight.answered(stranger, 40), None);
+        }
+    }
+
+    #[test]
+    fn a_lost_request_makes_room_and_its_answer_counts_no_more() {
+        let mut in_flight = InFlight::with_room(2);
+        let numbers = sent(&mut in_flight, 2);
+        assert_eq!(given_up(&mut in_flight, 10), []);
+        assert_eq!(given_up(&mut in_flight, 11), [10]);
+        in_flight.sent(2, 5, 30);
+        assert_eq!(in_flight.answered(numbers[0], 40), None);
+        assert_eq!(given_up(&mut in_flight, 100).len(), 2);
+        assert!(in_flight.is_empty());
+    }
+
+    #[test]
+    fn numbers_said_ahead_are_those_that_are_sent() {
+        let mut in_flight = InFlight::with_room(4);
+        let ahead: Vec<_> = (0..3).map(|place| in_flight.number(0, place)).collect();
+        assert_eq!(sent(&mut in_flight, 3), ahead);
+    }
+
+    #[test]
+    fn patience_follows_the_answers() {
+        let mut in_flight = InFlight::with_room(1);
+        assert_eq!(in_flight.patience_ns(), MOST_PATIENCE_NS);
+        in_flight.longest_ns = Some(1000);
+        assert_eq!(in_flight.patience_ns(), LEAST_PATIENCE_NS);
+        in_flight.longest_ns = Some(LEAST_PATIENCE_NS);
+        assert_eq!(in_flight.patience_ns(), 4 * LEAST_PATIENCE_NS);
+        in_flight.longest_ns = Some(u64::MAX);
+        assert_eq!(in_flight.patience_ns(), MOST_PATIENCE_NS);
+    }
+
+    #[test]
+    fn a_responder_never_sends_more_than_it_received() {
+        let workload = |message_bytes, response_bytes| Workload {
+            message_bytes,
+            response_bytes,
+            ..Workload::of(ew_model::workload::WorkloadKind::UdpRr)
+        };
+        assert!(UdpRequests::new(&workload(64, None)).is_ok());
+        assert!(UdpRequests::new(&workload(1400, Some(16))).is_ok());
+        for (request, response) in [(64, Some(65)), (15, None), (64, Some(15)), (65_508, None)] {
+            assert!(UdpRequests::new(&workload(request, response)).is_err());
+        }
+    }
+}
