@@ -352,6 +352,8 @@ pub struct CgroupReading {
 /// Sockets of one network namespace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SocketsReading {
+    /// Monotonic clock when the list was read.
+    pub read_ns: u64,
     /// TCP sockets that live, listeners too; without those in TIME_WAIT and SYN_RECV, which carry nothing.
     pub tcp: Vec<TcpSocket>,
     /// TCP sockets that died since the reading before, with their last counters.
@@ -430,6 +432,8 @@ pub struct ProcessCounters {
     pub name: String,
     /// Threads.
     pub threads: u32,
+    /// Memory it has resident, in pages.
+    pub resident_pages: u64,
     /// CPU time in user mode.
     pub user_ticks: u64,
     /// CPU time in the kernel on its behalf.

@@ -19,6 +19,7 @@ const USER_TICKS: usize = 11;
 const SYSTEM_TICKS: usize = 12;
 const THREADS: usize = 17;
 const START_TICKS: usize = 19;
+const RESIDENT_PAGES: usize = 21;
 
 /// Reads processes again and again; remembers which are quiet.
 #[derive(Debug, Default)]
@@ -105,7 +106,7 @@ fn stat(pid: u32, text: &str) -> Option<(ProcessCounters, bool)> {
     let numbers: Vec<u64> = text
         .get(end + 1..)?
         .split_whitespace()
-        .take(START_TICKS + 1)
+        .take(RESIDENT_PAGES + 1)
         // The state is a letter and some priorities are negative; none of them is kept.
         .map(|word| word.parse().unwrap_or(0))
         .collect();
@@ -114,6 +115,7 @@ fn stat(pid: u32, text: &str) -> Option<(ProcessCounters, bool)> {
         start_ticks: *numbers.get(START_TICKS)?,
         name: text.get(start + 1..end)?.to_owned(),
         threads: numbers[THREADS] as u32,
+        resident_pages: numbers.get(RESIDENT_PAGES).copied().unwrap_or(0),
         user_ticks: numbers[USER_TICKS],
         system_ticks: numbers[SYSTEM_TICKS],
         ..ProcessCounters::default()
@@ -141,6 +143,7 @@ mod tests {
         let odd = &all[1];
         assert_eq!((odd.pid, odd.name.as_str()), (4711, "a) (b"));
         assert_eq!((odd.user_ticks, odd.system_ticks), (300, 40));
+        assert_eq!(odd.resident_pages, 200);
         assert_eq!((odd.threads, odd.start_ticks), (8, 123_456));
         assert_eq!(
             (odd.read_bytes, odd.written_bytes),

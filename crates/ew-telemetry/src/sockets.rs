@@ -7,6 +7,7 @@
 
 use crate::owners::SocketOwners;
 use ew_model::telemetry::{SocketsReading, TcpSocket};
+use ew_sys::clock::monotonic_ns;
 use ew_sys::sock_diag::{SocketLister, TcpDeaths};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -36,9 +37,10 @@ impl SocketReader {
     /// Lists what lives and what died since the last call. Adds to `unseen` what could not be read.
     pub(crate) fn read(&mut self, root: &Path, unseen: &mut Vec<String>) -> SocketsReading {
         let mut reading = SocketsReading::default();
-        // Deaths first: what dies between the two is told next time, and is in this list still.
-        self.read_deaths(&mut reading, unseen);
+        reading.read_ns = monotonic_ns();
         self.list(&mut reading, unseen);
+        // What died meanwhile is in both; the death tells more.
+        self.read_deaths(&mut reading, unseen);
         let tcp_inodes = reading.tcp.iter().map(|socket| socket.inode);
         let udp_inodes = reading.udp.iter().map(|socket| socket.inode);
         let living: BTreeSet<u32> = tcp_inodes.chain(udp_inodes).filter(|i| *i != 0).collect();

@@ -1,0 +1,205 @@
+//! Interfaces, queueing disciplines and protocols between two readings.
+
+use crate::counted::{rate, rate_or_zero, wrapping_rate};
+use crate::view::{InterfaceView, ProtocolView, QdiscView};
+use ew_model::facts::InterfaceCounters;
+use ew_model::telemetry::{HostReading, InterfaceReading, ProtocolCounters, QdiscCounters};
+use std::time::Duration;
+
+/// Interfaces, in kernel order.
+pub(crate) fn interface_views(
+    before: &HostReading,
+    now: &HostReading,
+    time: Duration,
+) -> Vec<InterfaceView> {
+    let pairs = now.interfaces.iter().filter_map(|interface| {
+        let name = &interface.counters.name;
+        let was = before
+            .interfaces
+            .iter()
+            .find(|i| i.counters.name == *name)?;
+        Some(interface_view(was, interface, time))
+    });
+    pairs.collect()
+}
+
+fn interface_view(
+    before: &InterfaceReading,
+    now: &InterfaceReading,
+    time: Duration,
+) -> InterfaceView {
+    let per_second = |of: fn(&InterfaceCounters) -> u64| {
+        rate_or_zero(of(&now.counters), of(&before.counters), time)
+    };
+    let (rx, tx) = (
+        per_second(|c| c.rx_bytes) * 8.0,
+        per_second(|c| c.tx_bytes) * 8.0,
+    );
+    let link = &now.link;
+    let used = if link.duplex.as_deref() == Some("half") {
+        rx + tx
+    } else {
+        rx.max(tx)
+    };
+    InterfaceView {
+        name: now.counters.name.clone(),
+        rx_bits_per_sec: rx,
+        tx_bits_per_sec: tx,
+        rx_packets_per_sec: per_second(|c| c.rx_packets),
+        tx_packets_per_sec: per_second(|c| c.tx_packets),
+        rx_losses_per_sec: per_second(|c| c.rx_drops) + per_second(|c| c.rx_errors),
+        tx_losses_per_sec: per_second(|c| c.tx_drops) + per_second(|c| c.tx_errors),
+        speed_bits_per_sec: link.speed_bits_per_sec,
+        utilisation: link.speed_bits_per_sec.map(|speed| used / speed),
+        duplex: link.duplex.clone(),
+        mtu_bytes: link.mtu_bytes,
+        driver: link.driver.clone(),
+        carrier: link.carrier,
+        loopback: link.loopback,
+        driver_counters: driver_counters(before, now, time),
+    }
+}
+
+fn driver_counters(
+    before: &InterfaceReading,
+    now: &InterfaceReading,
+    time: Duration,
+) -> Vec<(String, f64)> {
+    let pairs = now.driver_counters.iter().zip(&before.driver_counters);
+    pairs
+        .filter(|((name, now), (was, before))| name == was && now > before)
+        .map(|((name, now), (_, before))| (name.clone(), rate_or_zero(*now, *before, time)))
+        .collect()
+}
+
+/// Queueing disciplines that held packets at either reading, dropped some or met their limit.
+pub(crate) fn qdisc_views(
+    before: &HostReading,
+    now: &HostReading,
+    time: Duration,
+) -> Vec<QdiscView> {
+    let pairs = now.qdiscs.iter().filter_map(|qdisc| {
+        let same = |q: &&QdiscCounters| {
+            (&q.interface, q.handle, &q.kind, q.root)
+                == (&qdisc.interface, qdisc.handle, &qdisc.kind, qdisc.root)
+        };
+        let was = before.qdiscs.iter().find(same)?;
+        Some(QdiscView {
+            interface: qdisc.interface.clone(),
+            kind: qdisc.kind.clone(),
+            backlog_bytes: qdisc.backlog_bytes,
+            standing: qdisc.backlog_packets > 0 && was.backlog_packets > 0,
+            drops_per_sec: wrapping_rate(qdisc.drops, was.drops, time),
+            overlimits_per_sec: wrapping_rate(qdisc.overlimits, was.overlimits, time),
+        })
+    });
+    let tells = |q: &QdiscView| {
+        q.standing || q.backlog_bytes > 0 || q.drops_per_sec > 0.0 || q.overlimits_per_sec > 0.0
+    };
+    pairs.filter(tells).collect()
+}
+
+/// TCP and UDP as a whole.
+pub(crate) fn protocol_view(
+    before: &HostReading,
+    now: &HostReading,
+    time: Duration,
+) -> ProtocolView {
+    let per_second = |of: fn(&ProtocolCounters) -> Option<u64>| {
+        rate(of(&now.protocols), of(&before.protocols), time)
+    };
+    let out = per_second(|p| p.tcp_out_segments);
+    let again = per_second(|p| p.tcp_retransmitted_segments);
+    let share = |(out, again): (f64, f64)| (out + again > 0.0).then(|| again / (out + again));
+    ProtocolView {
+        connections: now.protocols.tcp_established,
+        opens_per_sec: per_second(|p| Some(p.tcp_active_opens? + p.tcp_passive_opens?)),
+        segments_out_per_sec: out,
+        retransmits_per_sec: again,
+        retransmit_share: out.zip(again).and_then(share),
+        listen_drops_per_sec: per_second(|p| p.listen_drops),
+        receive_drops_per_sec: per_second(|p| {
+            Some(p.tcp_backlog_drops? + p.tcp_receive_queue_drops.unwrap_or(0))
+        }),
+        udp_in_per_sec: per_second(|p| p.udp_in_datagrams),
+        udp_out_per_sec: per_second(|p| p.udp_out_datagrams),
+        udp_buffer_errors_per_sec: per_second(|p| {
+            Some(p.udp_receive_buffer_errors? + p.udp_send_buffer_errors.unwrap_or(0))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::telemetry::InterfaceLink;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn interface(rx_bytes: u64, tx_bytes: u64, duplex: &str) -> InterfaceReading {
+        InterfaceReading {
+            counters: InterfaceCounters {
+                name: "eth0".into(),
+                rx_bytes,
+                tx_bytes,
+                ..InterfaceCounters::default()
+            },
+            link: InterfaceLink {
+                speed_bits_per_sec: Some(1e9),
+                duplex: Some(duplex.into()),
+                ..InterfaceLink::default()
+            },
+            driver_counters: vec![("rx_missed".into(), rx_bytes), ("rx_err".into(), 5)],
+            ..InterfaceReading::default()
+        }
+    }
+
+    #[test]
+    fn directions_share_a_half_duplex_link_only() {
+        let view = |duplex| {
+            let before = interface(0, 0, duplex);
+            interface_view(&before, &interface(50_000_000, 25_000_000, duplex), SECOND)
+        };
+        assert_eq!(view("full").utilisation, Some(0.4));
+        assert_eq!(view("half").utilisation, Some(0.6));
+        assert_eq!(
+            view("full").driver_counters,
+            [("rx_missed".to_owned(), 50e6)]
+        );
+    }
+
+    #[test]
+    fn a_queue_stands_when_it_was_not_empty_twice() {
+        let qdisc = |backlog_packets, drops| HostReading {
+            qdiscs: vec![QdiscCounters {
+                interface: "eth0".into(),
+                kind: "tbf".into(),
+                backlog_packets,
+                drops,
+                ..QdiscCounters::default()
+            }],
+            ..HostReading::default()
+        };
+        let views = |a: &HostReading, b: &HostReading| qdisc_views(a, b, SECOND);
+        assert!(views(&qdisc(3, 0), &qdisc(1, 0))[0].standing);
+        assert!(!views(&qdisc(0, 0), &qdisc(0, 7))[0].standing);
+        assert!(views(&qdisc(0, 7), &qdisc(0, 7)).is_empty());
+    }
+
+    #[test]
+    fn retransmissions_are_a_share_of_all_that_is_sent() {
+        let reading = |out, again| HostReading {
+            protocols: ProtocolCounters {
+                tcp_out_segments: Some(out),
+                tcp_retransmitted_segments: Some(again),
+                ..ProtocolCounters::default()
+            },
+            ..HostReading::default()
+        };
+        let view = protocol_view(&reading(0, 0), &reading(900, 100), SECOND);
+        assert_eq!(view.retransmit_share, Some(0.1));
+        assert_eq!(view.udp_in_per_sec, None);
+        let idle = protocol_view(&reading(5, 5), &reading(5, 5), SECOND);
+        assert_eq!(idle.retransmit_share, None);
+    }
+}
