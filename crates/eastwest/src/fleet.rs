@@ -59,6 +59,9 @@ pub(crate) struct FleetArgs {
     /// Ports for servers of external tools
     #[arg(long, value_name = "FIRST-LAST", default_value = "5001-5399", value_parser = parse_ports)]
     tool_ports: (u16, u16),
+    /// Every host also serves stock iperf3 clients at this port while the run lasts, without authentication
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    offer_iperf3: Option<u16>,
 }
 
 impl FleetArgs {
@@ -90,6 +93,7 @@ impl FleetArgs {
             data_ports: self.data_ports,
             tool_ports: self.tool_ports,
             sample_interval_ns: SAMPLE_INTERVAL_NS,
+            offer_iperf3_port: self.offer_iperf3,
             launch_limit: self.launch_timeout,
             require_all: self.require_all,
         }

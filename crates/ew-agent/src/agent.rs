@@ -2,6 +2,7 @@
 
 use crate::inbox::Input;
 use crate::link::{self, Writer};
+use crate::offer;
 use crate::sampler;
 use crate::stage::{Host, RunningStage};
 use ew_engine::{Engine, EngineConfig};
@@ -163,6 +164,13 @@ impl Agent {
                 return;
             }
         };
+        if let Some(port) = welcome.offer_iperf3_port
+            && let Err(problem) = offer::start(welcome.address, port)
+        {
+            let said = self.session.fault(problem);
+            self.said(said);
+            return;
+        }
         let mut facts = ew_telemetry::facts(Path::new("/"), Some(welcome.address));
         facts.work_dir_free_bytes = self.work_dir_free_bytes;
         facts.tools = ew_tools::discover();

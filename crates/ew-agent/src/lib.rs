@@ -7,6 +7,7 @@ mod agent;
 mod follow;
 mod inbox;
 mod link;
+mod offer;
 mod sampler;
 mod stage;
 

@@ -26,6 +26,8 @@ pub struct LaunchOptions {
     pub tool_ports: (u16, u16),
     /// Time between raw host samples.
     pub sample_interval_ns: u64,
+    /// Where every agent serves stock iperf3 clients during the run. `None`: nowhere.
+    pub offer_iperf3_port: Option<u16>,
     /// From starting the launcher to the agent's readiness.
     pub launch_limit: Duration,
     /// Refuse to run when a host does not come up.

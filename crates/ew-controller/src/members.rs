@@ -116,6 +116,7 @@ impl Members {
                 token: self.token,
                 data_ports: self.options.data_ports,
                 sample_interval_ns: self.options.sample_interval_ns,
+                offer_iperf3_port: self.options.offer_iperf3_port,
             },
             host,
             launcher: Arc::clone(&self.launcher),

@@ -63,6 +63,8 @@ pub struct Welcome {
     pub data_ports: (u16, u16),
     /// Time between raw host samples.
     pub sample_interval_ns: u64,
+    /// Serve stock iperf3 clients at this port during the run. `None`: do not.
+    pub offer_iperf3_port: Option<u16>,
 }
 
 /// The rounds of one stage that concern one agent.

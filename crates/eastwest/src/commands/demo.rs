@@ -60,6 +60,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
                 data_ports: (5401, 5499),
                 tool_ports: (5001, 5399),
                 sample_interval_ns: 1_000_000_000,
+                offer_iperf3_port: None,
                 launch_limit: Duration::from_secs(20),
                 require_all: true,
             },

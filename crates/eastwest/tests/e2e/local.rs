@@ -228,3 +228,25 @@ fn the_binary_is_one_static_file() {
         "{said}"
     );
 }
+
+#[test]
+fn stock_iperf3_clients_are_served_during_a_run() {
+    let runs = tempfile::tempdir().unwrap();
+    let mut run = local("pair", "n[1-2]", &runs)
+        .args(["--set", "duration=2s", "--offer-iperf3", "5411"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let ask = || {
+        let client = Command::new("iperf3")
+            .args(["-c", "127.0.0.2", "-p", "5411", "-n", "1M", "-J"])
+            .output()
+            .unwrap();
+        client.status.success()
+    };
+    wait_for("an answer to a stock client", Duration::from_secs(10), ask);
+    let code = run.wait().unwrap().code();
+    assert!(matches!(code, Some(0 | 1)), "{code:?}");
+    assert!(!ask(), "nobody serves after the run");
+}

@@ -35,6 +35,7 @@ pub fn welcome() -> Welcome {
         token: RunToken([7; 16]),
         data_ports: (5201, 5299),
         sample_interval_ns: 1_000_000_000,
+        offer_iperf3_port: None,
     }
 }
 
