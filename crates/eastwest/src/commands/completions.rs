@@ -28,3 +28,38 @@ pub(crate) fn man() -> Outcome {
     output::print(&String::from_utf8_lossy(&page));
     Ok(ExitCode::SUCCESS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_of_run() {
+        let mut cli = Cli::command().term_width(100);
+        cli.build();
+        let run = cli.find_subcommand_mut("run").unwrap();
+        insta::assert_snapshot!(run.render_long_help());
+    }
+
+    #[test]
+    fn every_shell_is_told_the_workloads() {
+        for shell in Shell::value_variants() {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "eastwest", &mut script);
+            let script = String::from_utf8(script).unwrap();
+            for word in ["--workload", "--streams", "--live"] {
+                // fish and elvish write options without their dashes.
+                let bare = word.trim_start_matches('-');
+                assert!(script.contains(bare), "{shell}: no {word}");
+            }
+            let knows_values = !matches!(shell, Shell::Elvish | Shell::PowerShell);
+            assert!(script.contains("udp-stream") || !knows_values, "{shell}");
+        }
+    }
+}
