@@ -1,5 +1,6 @@
 //! What a stage cost its hosts, and netperf's service demand.
 
+use crate::latency;
 use crate::observations::StageView;
 use ew_model::HostId;
 use ew_model::analysis::CpuAnalysis;
@@ -18,13 +19,16 @@ type Windows = BTreeMap<(RoundIndex, HostId), Window>;
 struct Window {
     used: CpuUse,
     window_ns: u64,
+    transactions: u64,
 }
 
 /// A stage's hosts that sent data or asked, and those that received or answered; `None` where none of them reported.
 /// Where every host was both in every round, both are the same: a host's time cannot be divided.
 pub(crate) fn of_ends(stage: &StageView<'_>) -> (Option<CpuAnalysis>, Option<CpuAnalysis>) {
-    let senders = windows(stage, |row| (row.src, row.sender.as_ref()));
-    let receivers = windows(stage, |row| (row.dst, row.receiver.as_ref()));
+    let transactions = transactions(stage);
+    let windows = |ends: Ends| windows(stage, ends, &transactions);
+    let senders = windows(|row| (row.src, row.sender.as_ref()));
+    let receivers = windows(|row| (row.dst, row.receiver.as_ref()));
     let of = |windows: &Windows| {
         let hosts: BTreeSet<HostId> = windows.keys().map(|(_, host)| *host).collect();
         let windows: Vec<Window> = windows.values().copied().collect();
@@ -37,13 +41,21 @@ pub(crate) fn of_ends(stage: &StageView<'_>) -> (Option<CpuAnalysis>, Option<Cpu
 }
 
 /// Every record of a host and round repeats the host's figures: they are taken once.
-fn windows(stage: &StageView<'_>, ends: Ends) -> Windows {
+fn windows(
+    stage: &StageView<'_>,
+    ends: Ends,
+    transactions: &BTreeMap<(RoundIndex, HostId), u64>,
+) -> Windows {
     let mut windows = Windows::new();
     for row in stage.measured() {
         let (host, end) = ends(row);
         let known = end.and_then(|end| {
-            let window_ns = end.window_ns;
-            end.cpu.map(|used| Window { used, window_ns })
+            let known = transactions.get(&(row.round, host)).copied();
+            end.cpu.map(|used| Window {
+                used,
+                window_ns: end.window_ns,
+                transactions: known.unwrap_or(0).max(used.transactions),
+            })
         });
         if let Some(window) = known.filter(|w| w.window_ns > 0 && w.used.cpus > 0) {
             windows.insert((row.round, host), window);
@@ -52,13 +64,26 @@ fn windows(stage: &StageView<'_>, ends: Ends) -> Windows {
     windows
 }
 
+/// Transactions that a host asked for or answered. Only the asking end counts them, and they cost both.
+fn transactions(stage: &StageView<'_>) -> BTreeMap<(RoundIndex, HostId), u64> {
+    let mut transactions: BTreeMap<(RoundIndex, HostId), u64> = BTreeMap::new();
+    for row in stage.measured().filter(|_| !stage.is_bulk()) {
+        let count = latency::transactions(row).unwrap_or(0);
+        for host in [row.src, row.dst] {
+            let sum = transactions.entry((row.round, host)).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    transactions
+}
+
 fn cpu(windows: &[Window], hosts: u32, is_bulk: bool) -> CpuAnalysis {
     let sum = |part: fn(&Window) -> f64| windows.iter().map(part).sum::<f64>();
     let time_ns = sum(|w| w.window_ns as f64);
     let all_cpus_ns = sum(|w| w.window_ns as f64 * f64::from(w.used.cpus));
     let busy_ns = sum(|w| w.used.busy_ns as f64);
     let kib = sum(|w| w.used.moved_bytes as f64) / 1024.0;
-    let transactions = sum(|w| w.used.transactions as f64);
+    let transactions = sum(|w| w.transactions as f64);
     let demand = |amount: f64| (amount > 0.0).then(|| busy_ns / 1000.0 / amount);
     CpuAnalysis {
         hosts,

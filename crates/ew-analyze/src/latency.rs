@@ -67,12 +67,17 @@ pub(crate) fn by_pair(stage: &StageView<'_>) -> BTreeMap<(HostId, HostId), Histo
     pairs
 }
 
-/// A row's transactions a second, from the asking end's own window.
+/// A row's transactions inside the window.
+pub(crate) fn transactions(row: &FlowRecord) -> Option<u64> {
+    let end = row.sender.as_ref()?;
+    let counted = || end.latency.as_ref().map(|latency| latency.times.count());
+    end.transactions.or_else(counted)
+}
+
+/// The same a second, from the asking end's own window.
 pub(crate) fn transactions_per_sec(row: &FlowRecord) -> Option<f64> {
     let end = row.sender.as_ref().filter(|end| end.window_ns > 0)?;
-    let counted = || end.latency.as_ref().map(|latency| latency.times.count());
-    let transactions = end.transactions.or_else(counted)?;
-    Some(transactions as f64 * 1e9 / end.window_ns as f64)
+    Some(transactions(row)? as f64 * 1e9 / end.window_ns as f64)
 }
 
 /// With a smaller count than this allows, the greatest time seen is below the true percentile in more than 5 % of all

@@ -203,16 +203,13 @@ fn told_figures(stages: &[StageAnalysis]) -> String {
     told.join("; ")
 }
 
-/// "did 24310 transactions a second, median 41.2 µs, p99 63.0 µs", "carried 950 Mb/s, 0.10 % of datagrams lost".
+/// "did 24310 transactions a second, median 41.2 µs", "carried 950 Mb/s, 0.10 % of datagrams lost".
 fn did(stage: &StageAnalysis) -> Option<String> {
     if let Some(latency) = &stage.latency {
         let rate = latency.transactions_per_sec?.value;
-        let p99 = latency.times.p99_ns.map_or(String::new(), |ns| {
-            format!(", p99 {}", format_duration_ns(ns))
-        });
         let median = format_duration_ns(latency.times.p50_ns);
         return Some(format!(
-            "did {rate:.0} transactions a second, median {median}{p99}"
+            "did {rate:.0} transactions a second, median {median}"
         ));
     }
     let rate = format_bits_per_sec(stage.aggregate_bits_per_sec?.value);

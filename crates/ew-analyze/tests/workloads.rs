@@ -204,9 +204,32 @@ fn a_host_is_charged_once_a_round() {
     assert!((cpu.busy_share - 0.125).abs() < 1e-9);
     assert!((cpu.softirq_share - 0.05).abs() < 1e-9);
     assert_eq!(cpu.micros_per_kib, None);
-    // Half a second of CPU for 20,000 transactions.
+    // Half a second of CPU for 20,000 transactions: each host asks for half of them and answers the others.
     assert!((cpu.micros_per_transaction.unwrap() - 25.0).abs() < 1e-9);
     assert_eq!(stage(&analysis).receiver_cpu, None);
+    let answering = self::analysis(&[Told {
+        name: "rr",
+        workload: Workload::of(WorkloadKind::TcpRr),
+        rounds: 1,
+        ends: answered,
+    }]);
+    let cpu = stage(&answering).receiver_cpu.unwrap();
+    assert_eq!(cpu.micros_per_transaction, Some(5.0));
+}
+
+/// The answering end knows its CPU, and the asking end alone how many transactions there were.
+fn answered(round: u32, src: HostId) -> (EndRecord, EndRecord) {
+    let (sender, mut receiver) = answers(round, src);
+    receiver.cpu = Some(CpuUse {
+        busy_ns: SECOND / 10,
+        cpus: 1,
+        ..CpuUse::default()
+    });
+    let sender = EndRecord {
+        cpu: None,
+        ..sender
+    };
+    (sender, receiver)
 }
 
 fn losing(_round: u32, src: HostId) -> (EndRecord, EndRecord) {

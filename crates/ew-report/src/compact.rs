@@ -1,6 +1,8 @@
 //! Two hosts' own test: one table, as users of netperf, iperf3 and sockperf expect.
 
-use crate::figures::{Figures, amount, latency, loss, micros, service_demand, stage_name};
+use crate::figures::{
+    Figures, amount, cpu_ends, latency, loss, micros, service_demand, stage_name,
+};
 use crate::words::{
     MISSING, estimated_rate, fine_percent, host_name, one_line, or_missing, percent,
 };
@@ -25,22 +27,24 @@ pub(crate) fn results(analysis: &Analysis) -> Vec<Figures> {
 
 /// CPU of transactions, a line a stage: their table has no room for it.
 pub(crate) fn cpu_notes(analysis: &Analysis) -> Vec<String> {
-    let end = |cpu: Option<CpuAnalysis>, does: &str| {
-        cpu.map(|cpu| {
-            let share = percent(Some(cpu.busy_share));
-            format!("{does} host's CPUs {share} busy, {}", service_demand(&cpu))
-        })
-    };
     let note = |stage: &StageAnalysis| {
-        let ends = [
-            end(stage.sender_cpu, "asking"),
-            end(stage.receiver_cpu, "answering"),
-        ];
-        let ends: Vec<String> = ends.into_iter().flatten().collect();
+        let ends: Vec<String> = cpu_ends(stage)
+            .into_iter()
+            .map(|(end, cpu)| format!("{end} {}", cpu_words(cpu)))
+            .collect();
         let is_told = stage.latency.is_some() && !ends.is_empty();
-        is_told.then(|| format!("{}: {}.", one_line(&stage.name), ends.join("; ")))
+        is_told.then(|| format!("{}, CPU: {}.", one_line(&stage.name), ends.join("; ")))
     };
     analysis.stages.iter().filter_map(note).collect()
+}
+
+/// "12 % busy, 28.4 µs/tr".
+fn cpu_words(cpu: &CpuAnalysis) -> String {
+    let share = percent(Some(cpu.busy_share));
+    match service_demand(cpu) {
+        demand if demand == MISSING => format!("{share} busy"),
+        demand => format!("{share} busy, {demand}"),
+    }
 }
 
 /// One line that leads to everything else.

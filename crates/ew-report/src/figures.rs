@@ -233,7 +233,7 @@ pub(crate) fn cpu(analysis: &Analysis) -> Figures {
         title: "CPU",
         header: vec![
             "stage",
-            "host",
+            "end",
             "engine CPUs",
             "busy CPUs",
             "of all",
@@ -252,13 +252,17 @@ pub(crate) fn cpu(analysis: &Analysis) -> Figures {
 }
 
 /// Both ends, or one where every host was both.
-fn cpu_ends(stage: &StageAnalysis) -> Vec<(&'static str, &CpuAnalysis)> {
+pub(crate) fn cpu_ends(stage: &StageAnalysis) -> Vec<(&'static str, &CpuAnalysis)> {
     let (sends, receives) = match stage.kind.is_bulk() {
         true => ("sender", "receiver"),
-        false => ("asking", "answering"),
+        false => ("asking host", "answering host"),
     };
     if stage.sender_cpu == stage.receiver_cpu {
-        return stage.sender_cpu.iter().map(|cpu| ("each", cpu)).collect();
+        return stage
+            .sender_cpu
+            .iter()
+            .map(|cpu| ("each host", cpu))
+            .collect();
     }
     let sender = stage.sender_cpu.iter().map(|cpu| (sends, cpu));
     sender

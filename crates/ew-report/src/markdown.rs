@@ -32,8 +32,8 @@ pub(crate) fn render(analysis: &Analysis) -> String {
         notes(&mut out, &table.notes);
     }
     let listed = notable(analysis);
-    let (header, rows) = host_table(analysis, &listed);
-    section(&mut out, "Hosts", &header, &rows, 3);
+    let (header, rows, words) = host_table(analysis, &listed);
+    section(&mut out, "Hosts", &header, &rows, words);
     if let Some(line) = alike(analysis, listed.len()) {
         out.push_str(&format!("\n{line}\n"));
     }

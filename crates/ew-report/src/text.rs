@@ -37,6 +37,20 @@ const STAGE_COLUMNS: [&str; 10] = [
     "retrans",
     "skew p99",
 ];
+/// The host table's columns.
+const HOST_COLUMNS: [&str; 9] = [
+    "host",
+    "rack",
+    "state",
+    "send",
+    "receive",
+    "send vs peers",
+    "recv vs peers",
+    "idle rtt",
+    "retrans",
+];
+/// Those of them that are words.
+const HOST_WORDS: [&str; 3] = ["host", "rack", "state"];
 /// A host whose rate is off its peers' by more than this is listed among many.
 const NOTABLE_EFFECT: f64 = 0.05;
 
@@ -68,37 +82,44 @@ pub(crate) fn notable(analysis: &Analysis) -> Vec<&HostAnalysis> {
         .collect()
 }
 
-/// The host table's header and rows, for text and Markdown.
+/// The host table's header, rows and number of columns that are words, for text and Markdown. Columns that would be empty
+/// all the way down are left out.
 pub(crate) fn host_table(
     analysis: &Analysis,
     hosts: &[&HostAnalysis],
-) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let header = vec![
-        "host",
-        "rack",
-        "state",
-        "send",
-        "receive",
-        "send vs peers",
-        "recv vs peers",
-        "idle rtt",
-        "retrans",
-    ];
-    let rows = hosts
+) -> (Vec<&'static str>, Vec<Vec<String>>, usize) {
+    let inventory = analysis.inventory();
+    let value = |h: &HostAnalysis, column: &str| match column {
+        "host" => host_name(inventory, h.host),
+        "rack" => rack_of(inventory, h.host),
+        "state" => state_word(&h.state).into(),
+        "send" => estimated_rate(h.tx_bits_per_sec),
+        "receive" => estimated_rate(h.rx_bits_per_sec),
+        "send vs peers" => percent(h.tx_effect),
+        "recv vs peers" => percent(h.rx_effect),
+        "idle rtt" => duration(h.idle_rtt_ns),
+        "retrans" => count(h.retransmits),
+        _ => MISSING.into(),
+    };
+    let (header, rows) = filled_table(&HOST_COLUMNS, hosts, |host, column| value(host, column));
+    let words = header
         .iter()
-        .map(|h| {
-            vec![
-                host_name(analysis.inventory(), h.host),
-                rack_of(analysis.inventory(), h.host),
-                state_word(&h.state).into(),
-                estimated_rate(h.tx_bits_per_sec),
-                estimated_rate(h.rx_bits_per_sec),
-                percent(h.tx_effect),
-                percent(h.rx_effect),
-                duration(h.idle_rtt_ns),
-                count(h.retransmits),
-            ]
-        })
+        .filter(|name| HOST_WORDS.contains(name))
+        .count();
+    (header, rows, words)
+}
+
+/// A table of the columns that have a value in some row.
+fn filled_table<T>(
+    columns: &[&'static str],
+    items: &[T],
+    value: impl Fn(&T, &str) -> String,
+) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let is_filled = |column: &&str| items.iter().any(|item| value(item, column) != MISSING);
+    let header: Vec<&'static str> = columns.iter().copied().filter(is_filled).collect();
+    let rows = items
+        .iter()
+        .map(|item| header.iter().map(|column| value(item, column)).collect())
         .collect();
     (header, rows)
 }
@@ -180,23 +201,15 @@ pub(crate) fn oversubscription(pair: &RackPairAnalysis) -> String {
 
 /// The stage table's header and rows, for all views. Columns that would be empty all the way down are left out.
 pub(crate) fn stage_table(analysis: &Analysis) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let stages = &analysis.stages;
-    let has_missing = stages.iter().any(|s| s.missing > 0);
-    let shown = |name: &&'static str| match *name {
-        "missing" => has_missing,
-        name => stages
-            .iter()
-            .any(|stage| stage_value(stage, name) != MISSING),
-    };
-    let header: Vec<&'static str> = STAGE_COLUMNS.into_iter().filter(shown).collect();
-    let row = |stage: &StageAnalysis| {
-        header
-            .iter()
-            .map(|column| stage_value(stage, column))
-            .collect()
-    };
-    let rows = stages.iter().map(row).collect();
-    (header, rows)
+    let has_missing = analysis.stages.iter().any(|s| s.missing > 0);
+    filled_table(
+        &STAGE_COLUMNS,
+        &analysis.stages,
+        |stage, column| match column {
+            "missing" if !has_missing => MISSING.into(),
+            column => stage_value(stage, column),
+        },
+    )
 }
 
 /// What the stage table's figures do not say by themselves, for all views.
@@ -591,8 +604,8 @@ fn hosts(analysis: &Analysis, width: usize, ink: Ink) -> String {
     if listed.is_empty() {
         out.push_str(&format!("{}\n", ink.bold("Hosts")));
     } else {
-        let (header, rows) = host_table(analysis, &listed);
-        out.push_str(&section("Hosts", &header, &rows, 3, width, ink));
+        let (header, rows, words) = host_table(analysis, &listed);
+        out.push_str(&section("Hosts", &header, &rows, words, width, ink));
         out.truncate(out.trim_end().len() + 1);
     }
     if let Some(line) = alike(analysis, listed.len()) {

@@ -3,13 +3,17 @@
 use super::{Case, evidence};
 use crate::observations::StageView;
 use crate::words::{count, plain};
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::analysis::StageAnalysis;
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
 use ew_model::scenario::{MeshMode, Pattern, Pick};
 
 /// Share of the explained expectation below which a stage of lone flows asks for an answer.
 const BELOW: f64 = 0.85;
 /// The same where flows meet by design: TCP alone stays well below max-min there.
 const BELOW_SHARED: f64 = 0.65;
+
+/// Share of all CPUs' time above which hosts have none to spare.
+const BUSY: f64 = 0.9;
 
 pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     if found.iter().any(|finding| finding.cause == Cause::SlowPair) {
@@ -19,18 +23,27 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
         .observations
         .stages
         .iter()
+        .zip(case.stages)
         .zip(&case.expected.explained);
     stages
-        .filter_map(|(stage, share)| finding(stage, (*share)?))
+        .filter_map(|((stage, analysis), share)| finding(stage, analysis, (*share)?))
         .collect()
 }
 
-fn finding(stage: &StageView<'_>, share: f64) -> Option<Finding> {
+fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Option<Finding> {
     if share >= limit(&stage.stage.pattern) {
         return None;
     }
     let name = &stage.stage.name;
     let percent = 100.0 * share;
+    let mut rests_on = vec![evidence(
+        format!(
+            "median over {} of measured over max-min expectation",
+            count(stage.rounds.len(), "round")
+        ),
+        format!("flows.parquet: stage `{name}`"),
+    )];
+    rests_on.extend(busy_hosts(analysis));
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Run,
@@ -41,17 +54,31 @@ fn finding(stage: &StageView<'_>, share: f64) -> Option<Finding> {
         measured: Some(plain(share, "ratio")),
         expected: Some(plain(1.0, "ratio")),
         confidence: 0.5,
-        evidence: vec![evidence(
-            format!(
-                "median over {} of measured over max-min expectation",
-                count(stage.rounds.len(), "round")
-            ),
-            format!("flows.parquet: stage `{name}`"),
-        )],
+        evidence: rests_on,
         hint: "give the racks if there are any (--racks), look at CPU use and retransmits of the hosts in the report, \
                and repeat with more streams"
             .into(),
     })
+}
+
+/// Hosts without CPU to spare may be the limit themselves.
+fn busy_hosts(analysis: &StageAnalysis) -> Option<Evidence> {
+    let name = &analysis.name;
+    let busiest = [
+        ("sending", analysis.sender_cpu),
+        ("receiving", analysis.receiver_cpu),
+    ]
+    .into_iter()
+    .filter_map(|(end, cpu)| Some((end, cpu?.busy_share)))
+    .max_by(|a, b| a.1.total_cmp(&b.1));
+    let (end, share) = busiest.filter(|(_, share)| *share >= BUSY)?;
+    Some(evidence(
+        format!(
+            "the {end} hosts' CPUs were {:.0} % busy: they, and not the network, may be the limit",
+            100.0 * share
+        ),
+        format!("flows.parquet: stage `{name}`, tx_cpu_busy_ns and rx_cpu_busy_ns"),
+    ))
 }
 
 fn limit(pattern: &Pattern) -> f64 {

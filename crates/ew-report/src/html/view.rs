@@ -39,6 +39,7 @@ pub(super) struct Page {
     ramps: Vec<ChartView>,
     ramps_left_out: usize,
     matrix: Option<MatrixView>,
+    has_racks: bool,
     hosts: Vec<HostView>,
     host_scale: Option<String>,
     stage_header: Vec<&'static str>,
@@ -211,6 +212,7 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         ramps_left_out: ramps.len().saturating_sub(RAMPS_SHOWN),
         ramps: ramps.into_iter().take(RAMPS_SHOWN).collect(),
         matrix: matrix_view(analysis)?,
+        has_racks: !analysis.inventory().racks.is_empty(),
         hosts: analysis
             .hosts
             .iter()
