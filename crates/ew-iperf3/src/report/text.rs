@@ -60,7 +60,7 @@ impl TextReport {
             Event::Warning(text) => format!("warning: {text}\n"),
             Event::Failed(text) => format!("iperf3: error - {text}\n"),
         };
-        self.titled(text)
+        printable(&self.titled(text))
     }
 
     fn titled(&self, text: String) -> String {
@@ -68,6 +68,7 @@ impl TextReport {
         if title.is_empty() {
             return text;
         }
+        let title = title.replace('\n', " ");
         text.lines()
             .map(|line| format!("{title}:  {line}\n"))
             .collect()
@@ -286,6 +287,18 @@ impl TextReport {
     }
 }
 
+/// Some of it is the peer's: title, output, names. None of that may move a terminal's cursor.
+fn printable(text: &str) -> String {
+    let shown = |c: char| {
+        if c.is_control() && !matches!(c, '\n' | '\t') {
+            '\u{fffd}'
+        } else {
+            c
+        }
+    };
+    text.chars().map(shown).collect()
+}
+
 /// A sender does not know what was lost.
 fn as_sent(figures: &Figures) -> Figures {
     Figures {
@@ -391,6 +404,13 @@ mod tests {
     fn percentages_have_two_digits() {
         let shown: Vec<String> = [0.0, 0.0123, 1.26, 12.3, 100.0].map(two_digits).into();
         assert_eq!(shown, ["0", "0.012", "1.3", "12", "100"]);
+    }
+
+    #[test]
+    fn a_peers_words_cannot_move_the_cursor() {
+        let mut report = TextReport::new(TextStyle::default());
+        let lines = report.lines(&Event::Warning("a\x1b[2Jb\r".into()));
+        assert_eq!(lines, "warning: a\u{fffd}[2Jb\u{fffd}\n");
     }
 
     #[test]

@@ -175,6 +175,36 @@ fn what_is_omitted_does_not_count() {
 }
 
 #[test]
+fn an_amount_counts_from_the_end_of_the_omitted_time() {
+    if !iperf3_is_there() {
+        return;
+    }
+    let server = TheirServer::start(&[]);
+    let params = Params {
+        end: End::Bytes(100_000),
+        omit_s: 1,
+        bits_per_sec: 8_000_000,
+        ..short()
+    };
+    let report = our_client_with(&options(server.address(), params));
+    assert_eq!(report.error, None);
+    assert_eq!(
+        report.ended.unwrap().streams[0].sender.unwrap().bytes,
+        100_000
+    );
+    let server = OurServer::start();
+    let told = their_client(server.address, "-O 1 -n 100000 -b 8M -l 10000");
+    assert!(told.success, "{}", told.text);
+    let end = &told.json["end"];
+    let sent = end["sum_sent"]["bytes"].as_u64().unwrap();
+    let received = end["sum_received"]["bytes"].as_u64().unwrap();
+    assert!(
+        sent >= 100_000 && received.abs_diff(sent) <= 20_000,
+        "{end}"
+    );
+}
+
+#[test]
 fn several_of_their_clients_at_once() {
     if !iperf3_is_there() {
         return;

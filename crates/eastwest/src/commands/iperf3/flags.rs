@@ -1,7 +1,7 @@
 //! iperf3's flags, and what they mean.
 
 use crate::exit::Failure;
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use ew_controller::AddressFamily;
 use ew_iperf3::auth::{ClientAuth, DEFAULT_SKEW_S, Padding, ServerAuth};
@@ -13,6 +13,7 @@ use ew_iperf3::{ClientOptions, Limits, Route};
 use ew_model::Inventory;
 use ew_model::inventory::Host;
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -389,9 +390,11 @@ impl Iperf3Args {
         };
         let known = BTreeMap::new();
         let found = ew_controller::resolve(&mut inventory, &known, family, None);
-        runtime.block_on(found).map_err(Failure::usage)?;
+        let hint = "(check the spelling, DNS and /etc/hosts, or give an address)";
+        let nowhere = || Failure::usage(anyhow!("no address for {name} {hint}"));
+        runtime.block_on(found).map_err(|_| nowhere())?;
         let address = inventory.hosts.first().and_then(|host| host.address);
-        address.ok_or_else(|| Failure::usage(anyhow!("no address for {name}")))
+        address.ok_or_else(nowhere)
     }
 }
 
@@ -453,8 +456,11 @@ impl ClientFlags {
 }
 
 fn ask_password() -> anyhow::Result<String> {
-    let terminal = console::Term::stderr();
     let hint = "no password: set IPERF3_PASSWORD, or run on a terminal";
+    if !std::io::stdin().is_terminal() {
+        bail!(hint);
+    }
+    let terminal = console::Term::stderr();
     terminal.write_str("Password: ").context(hint)?;
     terminal.read_secure_line().context(hint)
 }
