@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
 mod common;
+#[path = "common/pair.rs"]
+mod pair;
 
 use common::{LOCALHOST, data_address, engine, order, round, start, wait, with_flows, workload};
 use ew_engine::{Engine, RoundSpec};
@@ -10,7 +12,8 @@ use ew_model::record::{EndRecord, Remark};
 use ew_model::workload::{
     Limit, Placement, ReceiveMode, SendMode, SocketSettings, Workload, WorkloadKind,
 };
-use ew_proto::message::{FlowReport, Role};
+use ew_proto::message::Role;
+use pair::Pair;
 use std::net::{IpAddr, Ipv6Addr, TcpListener};
 use std::time::Duration;
 
@@ -371,49 +374,4 @@ fn delay_start(spec: &mut RoundSpec, by_ms: i64) {
     let by_ns = by_ms * 1_000_000;
     spec.start_ns = spec.start_ns.saturating_add_signed(by_ns);
     spec.window_start_ns = spec.window_start_ns.saturating_add_signed(by_ns);
-}
-
-/// Two engines and flow 5 from the first to the second.
-struct Pair {
-    near: Engine,
-    far: Engine,
-    address: IpAddr,
-}
-
-impl Pair {
-    fn new(address: IpAddr) -> Self {
-        Self {
-            near: engine(address),
-            far: engine(address),
-            address,
-        }
-    }
-
-    /// What both ends measured.
-    fn measure(&self, spec: &RoundSpec) -> (EndRecord, EndRecord) {
-        let (sender, receiver) = self.run(spec);
-        assert_eq!((&sender.error, &receiver.error), (&None, &None));
-        (sender.sender.unwrap(), receiver.receiver.unwrap())
-    }
-
-    /// What the sender says went wrong.
-    fn fail(&self, spec: &RoundSpec) -> String {
-        self.run(spec).0.error.unwrap()
-    }
-
-    fn strangers(&self) -> u64 {
-        self.near.totals().strangers + self.far.totals().strangers
-    }
-
-    fn run(&self, spec: &RoundSpec) -> (FlowReport, FlowReport) {
-        let (near_port, far_port) = (
-            data_address(&self.near, self.address),
-            data_address(&self.far, self.address),
-        );
-        let receive = vec![order(5, Role::Receive, false, near_port)];
-        let send = vec![order(5, Role::Send, true, far_port)];
-        let far_reports = start(&self.far, with_flows(spec, receive));
-        let near_reports = start(&self.near, with_flows(spec, send));
-        (wait(&near_reports).remove(0), wait(&far_reports).remove(0))
-    }
 }

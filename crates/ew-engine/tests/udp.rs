@@ -1,0 +1,492 @@
+//! Datagrams between two engines over loopback, and between an engine and a peer made by hand.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
+
+mod common;
+#[path = "common/pair.rs"]
+mod pair;
+
+use common::{
+    LOCALHOST, TOKEN, data_address, engine, order, round, start, wait, with_flows, workload,
+};
+use ew_engine::{Engine, RoundSpec};
+use ew_model::record::{DatagramCounts, EndRecord, Remark};
+use ew_model::workload::{Limit, Workload, WorkloadKind};
+use ew_proto::message::{FlowReport, Role};
+use ew_sys::datagram::{receive_trains, segment_sends};
+use pair::Pair;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+const STREAM: WorkloadKind = WorkloadKind::UdpStream;
+const RR: WorkloadKind = WorkloadKind::UdpRr;
+const BYTES: u64 = 1448;
+const ACK: u8 = 0xa5;
+
+fn of(kind: WorkloadKind, change: impl FnOnce(&mut Workload)) -> Workload {
+    let mut workload = Workload::of(kind);
+    change(&mut workload);
+    workload
+}
+
+fn ends(workload: Workload) -> (EndRecord, EndRecord) {
+    Pair::new(LOCALHOST).measure(&round(workload))
+}
+
+fn has_trains() -> bool {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    segment_sends(&socket, 1000).is_ok() && receive_trains(&socket).is_ok()
+}
+
+fn addresses() -> Vec<IpAddr> {
+    let ipv6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
+    match TcpListener::bind((ipv6, 0)) {
+        Ok(_) => vec![LOCALHOST, ipv6],
+        Err(_) => {
+            println!("IPv6 skipped: this host has no IPv6 loopback address");
+            vec![LOCALHOST]
+        }
+    }
+}
+
+fn rate(end: &EndRecord) -> f64 {
+    end.bytes as f64 * 8e9 / end.window_ns as f64
+}
+
+#[test]
+fn a_paced_flow_has_the_same_figures_at_both_ends() {
+    for address in addresses() {
+        for streams in [1, 3] {
+            let workload = of(STREAM, |w| {
+                w.streams = streams;
+                w.pace.flow_bits_per_sec = Some(40e6);
+            });
+            let (sender, receiver) = Pair::new(address).measure(&round(workload));
+            // 300 ms on a machine that does other things.
+            for end in [&sender, &receiver] {
+                assert!((0.85..1.15).contains(&(rate(end) / 40e6)), "{}", rate(end));
+                assert!(end.streams.iter().all(|s| s.bytes > 0 && s.local_port > 0));
+                assert!(end.streams.iter().all(|s| s.tcp_info.is_none()));
+            }
+            let datagrams = receiver.datagrams.unwrap();
+            assert!(datagrams.received.abs_diff(receiver.bytes / BYTES) < 200);
+            assert_eq!((datagrams.duplicates, datagrams.reordered), (0, 0));
+            assert_eq!(sender.datagrams, None);
+            assert_eq!(sender.remarks, [Remark::PacedByEngine]);
+            assert_eq!(sender.streams[0].local_port, receiver.streams[0].peer_port);
+        }
+    }
+}
+
+#[test]
+fn as_fast_as_it_goes_with_and_without_trains() {
+    for address in addresses() {
+        for (segmentation, streams) in [(true, 1), (true, 3), (false, 1), (false, 3)] {
+            let workload = of(STREAM, |w| {
+                w.segmentation = segmentation;
+                w.streams = streams;
+            });
+            let (sender, receiver) = Pair::new(address).measure(&round(workload));
+            let remarks = match segmentation && has_trains() {
+                true => vec![Remark::Segmented],
+                false => vec![],
+            };
+            assert_eq!(sender.remarks, remarks);
+            assert_eq!(receiver.remarks, remarks);
+            assert!(sender.bytes > 0 && receiver.bytes > 0);
+            assert!(sender.streams.iter().all(|s| s.bytes > 0));
+            assert!(receiver.datagrams.unwrap().received > 0);
+        }
+    }
+}
+
+#[test]
+fn what_is_dropped_is_counted_exactly() {
+    for segmentation in [true, false] {
+        let (sender, receiver) = ends(of(STREAM, |w| {
+            w.segmentation = segmentation;
+            w.limit = Some(Limit::Messages(20_000));
+            // The least the kernel has: a train or two.
+            w.socket.receive_buffer_bytes = Some(1);
+        }));
+        assert_eq!(sender.bytes, 20_000 * BYTES);
+        let datagrams = receiver.datagrams.unwrap();
+        assert_eq!(datagrams.received + datagrams.lost, 20_000);
+        assert_eq!(receiver.bytes, datagrams.received * BYTES);
+        assert_eq!((datagrams.duplicates, datagrams.reordered), (0, 0));
+    }
+}
+
+#[test]
+fn a_limit_ends_both_ends_windows() {
+    for (limit, datagrams) in [
+        (Limit::Messages(100), 100),
+        (Limit::Bytes(50 * BYTES + 1), 51),
+    ] {
+        let spec = round(of(STREAM, |w| {
+            w.limit = Some(limit);
+            w.streams = 2;
+            w.pace.stream_bits_per_sec = Some(50e6);
+        }));
+        let (sender, receiver) = Pair::new(LOCALHOST).measure(&spec);
+        assert_eq!(sender.bytes, 2 * datagrams * BYTES);
+        let counts = receiver.datagrams.unwrap();
+        assert_eq!(counts.received + counts.lost, 2 * datagrams);
+        assert!(sender.window_ns < spec.window_ns);
+        assert!(receiver.window_ns < spec.window_ns);
+    }
+}
+
+#[test]
+fn large_and_small_datagrams() {
+    for message_bytes in [24, 40_000, 65_507] {
+        let (_, receiver) = ends(of(STREAM, |w| {
+            w.message_bytes = message_bytes;
+            w.pace.flow_bits_per_sec = Some(100e6);
+        }));
+        assert_eq!(receiver.bytes % message_bytes, 0);
+        assert!(receiver.datagrams.unwrap().received > 0);
+    }
+}
+
+#[test]
+fn requests_are_answered_and_timed() {
+    for address in addresses() {
+        for (outstanding, streams) in [(1, 1), (32, 1), (4, 3)] {
+            let workload = of(RR, |w| {
+                w.outstanding = outstanding;
+                w.streams = streams;
+                w.response_bytes = Some(40);
+            });
+            let (sender, receiver) = Pair::new(address).measure(&round(workload));
+            let transactions = sender.transactions.unwrap();
+            let latency = sender.latency.unwrap().times.summary().unwrap();
+            assert!(latency.min_ns <= latency.p50_ns && latency.p50_ns <= latency.max_ns);
+            let counts = sender.datagrams.unwrap();
+            for count in [latency.count, counts.received] {
+                assert!(count.abs_diff(transactions) < 5000);
+            }
+            assert!(sender.bytes > 0 && receiver.bytes > 0 && transactions > 0);
+            assert_eq!((receiver.latency, receiver.datagrams), (None, None));
+        }
+    }
+}
+
+#[test]
+fn an_open_loop_keeps_its_schedule() {
+    let (sender, _) = ends(of(RR, |w| {
+        w.streams = 3;
+        w.pace.requests_per_sec = Some(1000.0);
+    }));
+    let per_sec = sender.transactions.unwrap() as f64 * 1e9 / sender.window_ns as f64;
+    assert!((0.8..1.2).contains(&(per_sec / 1000.0)), "{per_sec}");
+    let latency = sender.latency.unwrap();
+    let uncorrected = latency.uncorrected.unwrap();
+    assert_eq!(latency.times.count(), uncorrected.count());
+    assert!(latency.times.sum_ns >= uncorrected.sum_ns);
+}
+
+#[test]
+fn requests_have_a_limit_too() {
+    let spec = round(of(RR, |w| w.limit = Some(Limit::Messages(50))));
+    let pair = Pair::new(LOCALHOST);
+    let (sender, _) = pair.measure(&spec);
+    // One may be under way when the window begins.
+    assert!((50..=51).contains(&sender.transactions.unwrap()));
+    assert!(sender.window_ns < spec.window_ns);
+    assert_eq!(pair.strangers(), 0);
+}
+
+#[test]
+fn many_streams_share_two_threads() {
+    for kind in [STREAM, RR] {
+        let mut many = workload(kind, 300, 200);
+        many.threads = Some(2);
+        if kind == STREAM {
+            many.pace.flow_bits_per_sec = Some(30e6);
+        }
+        let mut spec = round(many);
+        // Debug builds on a busy machine need their time.
+        spec.start_ns += 1_000_000_000;
+        spec.window_start_ns += 1_000_000_000;
+        spec.window_ns = 1_000_000_000;
+        let (sender, receiver) = Pair::new(LOCALHOST).measure(&spec);
+        for end in [&sender, &receiver] {
+            assert_eq!(end.streams.len(), 300);
+            assert!(end.streams.iter().all(|s| s.bytes > 0));
+        }
+    }
+}
+
+#[test]
+fn sizes_that_do_not_go_are_refused() {
+    let engine = engine(LOCALHOST);
+    let refused = |workload| {
+        let outcome = engine.run_round(round(workload), Box::new(|_| {}));
+        outcome.unwrap_err().to_string()
+    };
+    assert!(refused(of(STREAM, |w| w.message_bytes = 23)).contains("24 to 65507"));
+    assert!(refused(of(RR, |w| w.message_bytes = 65_508)).contains("16 to 65507"));
+    let amplified = refused(of(RR, |w| w.response_bytes = Some(65)));
+    assert!(amplified.contains("never sends more than it received"));
+}
+
+#[test]
+fn a_device_that_is_not_there_is_an_error() {
+    let spec = round(of(STREAM, |w| w.socket.device = Some("nonesuch0".into())));
+    assert!(Pair::new(LOCALHOST).fail(&spec).contains("nonesuch0"));
+}
+
+#[test]
+fn only_the_peers_datagrams_with_the_cookie_count() {
+    let (engine, workload) = (engine(LOCALHOST), Workload::of(STREAM));
+    let spec = round(workload);
+    let reports = start_end(&engine, &spec, Role::Receive, false, "127.0.0.1:9");
+    let peer = Peer::connect(&engine, Role::Send);
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sleep_into_window(&spec, 20);
+    for number in 0..10 {
+        let good = peer.datagram(number, 100);
+        stranger.send_to(&good, peer.engines_address).unwrap();
+        if number % 5 != 3 {
+            peer.socket.send(&good).unwrap();
+        }
+        let mut bad = good.clone();
+        bad[7] ^= 1;
+        peer.socket.send(&bad).unwrap();
+        for cut in [0, 7, 15, 23] {
+            peer.socket.send(&good[..cut]).unwrap();
+        }
+    }
+    peer.socket.send(&peer.datagram(4, 100)).unwrap();
+    let end = wait(&reports).remove(0).receiver.unwrap();
+    let expected = DatagramCounts {
+        received: 8,
+        lost: 2,
+        reordered: 0,
+        duplicates: 1,
+        jitter_ns: 0,
+    };
+    // The last of the lost ones is followed by one that came.
+    let counts = end.datagrams.unwrap();
+    assert_eq!(
+        DatagramCounts {
+            jitter_ns: 0,
+            ..counts
+        },
+        expected
+    );
+    assert_eq!(end.bytes, 800);
+}
+
+#[test]
+fn a_silent_sender_is_told() {
+    let engine = engine(LOCALHOST);
+    let spec = round(Workload::of(STREAM));
+    let reports = start_end(&engine, &spec, Role::Receive, false, "127.0.0.1:9");
+    let _peer = Peer::connect(&engine, Role::Send);
+    assert_eq!(
+        wait(&reports)[0].error.as_deref(),
+        Some("receive from 127.0.0.1: no data came in the window")
+    );
+}
+
+#[test]
+fn a_responder_answers_its_peer_once_and_nobody_else() {
+    let engine = engine(LOCALHOST);
+    let spec = round(of(RR, |w| {
+        w.message_bytes = 100;
+        w.response_bytes = Some(60);
+        w.outstanding = 4;
+    }));
+    let reports = start_end(&engine, &spec, Role::Receive, false, "127.0.0.1:9");
+    let peer = Peer::connect(&engine, Role::Send);
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sleep_into_window(&spec, 20);
+    let mut got = [0; 200];
+    for number in 0..10 {
+        let good = peer.datagram(number, 100);
+        stranger.send_to(&good, peer.engines_address).unwrap();
+        let mut bad = good.clone();
+        bad[0] ^= 1;
+        peer.socket.send(&bad).unwrap();
+        peer.socket.send(&good[..99]).unwrap();
+        peer.socket.send(&good).unwrap();
+        assert_eq!(peer.socket.recv(&mut got).unwrap(), 60);
+        assert_eq!(got[..8], peer.cookie.to_be_bytes());
+        assert_eq!(got[8..16], number.to_be_bytes());
+    }
+    for socket in [&peer.socket, &stranger] {
+        socket.set_nonblocking(true).unwrap();
+        assert!(socket.recv(&mut got).is_err());
+    }
+    let end = wait(&reports).remove(0).receiver.unwrap();
+    assert_eq!(end.bytes, 1000);
+}
+
+#[test]
+fn a_port_that_is_closed_for_a_while_ends_nothing() {
+    for streams in [1, 2] {
+        let engine = engine(LOCALHOST);
+        let spec = round(of(STREAM, |w| {
+            w.streams = streams;
+            w.threads = Some(1);
+            w.pace.stream_bits_per_sec = Some(10e6);
+        }));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let reports = start_end(&engine, &spec, Role::Send, true, &address);
+        let peers: Vec<_> = (0..streams).map(|_| Peer::accept(&listener)).collect();
+        let ports: Vec<_> = peers.iter().map(|p| p.own_port).collect();
+        let connections: Vec<_> = peers
+            .into_iter()
+            .map(|p| (p.connection, p.cookie))
+            .collect();
+        // All ports are closed now.
+        sleep_into_window(&spec, 50);
+        for (port, (_, cookie)) in ports.iter().zip(&connections) {
+            let socket = UdpSocket::bind(("127.0.0.1", *port)).unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_secs(5)))
+                .unwrap();
+            let mut got = [0; 2000];
+            assert_eq!(socket.recv(&mut got).unwrap(), 1448);
+            assert_eq!(got[..8], cookie.to_be_bytes());
+        }
+        let report = wait(&reports).remove(0);
+        assert_eq!(report.error, None);
+        assert!(report.sender.unwrap().bytes > 0);
+    }
+}
+
+#[test]
+fn a_peer_that_is_gone_ends_its_stream() {
+    let engine = engine(LOCALHOST);
+    let spec = RoundSpec {
+        window_ns: 3_000_000_000,
+        ..round(of(STREAM, |w| w.pace.stream_bits_per_sec = Some(10e6)))
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let reports = start_end(&engine, &spec, Role::Send, true, &address);
+    drop(Peer::accept(&listener));
+    let error = wait(&reports).remove(0).error.unwrap();
+    assert!(error.contains("the peer closed the connection"), "{error}");
+}
+
+#[test]
+fn requests_without_answers_are_lost_and_others_take_their_place() {
+    let engine = engine(LOCALHOST);
+    let spec = RoundSpec {
+        window_ns: 800_000_000,
+        ..round(of(RR, |w| w.outstanding = 4))
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let reports = start_end(&engine, &spec, Role::Send, true, &address);
+    let peer = Peer::accept(&listener);
+    let (mut got, mut seen, mut dropped) = ([0; 200], 0, 0);
+    while let Ok(count) = peer.socket.recv(&mut got) {
+        assert_eq!(count, 64);
+        seen += 1;
+        // A few at most, as each of them costs its place 100 ms.
+        if seen % 1000 == 200 {
+            dropped += 1;
+            continue;
+        }
+        let number = u64::from_be_bytes(got[8..16].try_into().unwrap());
+        let answer = peer.datagram(number, 64);
+        if peer.socket.send(&answer).is_err() {
+            break;
+        }
+    }
+    let end = wait(&reports).remove(0).sender.unwrap();
+    let counts = end.datagrams.unwrap();
+    assert!(counts.lost <= dropped, "{counts:?} {dropped}");
+    assert!(counts.lost > 0 || dropped == 0, "{counts:?} {dropped}");
+    assert!(counts.received > 0 && end.transactions.unwrap() > 0);
+}
+
+fn start_end(
+    engine: &Engine,
+    spec: &RoundSpec,
+    role: Role,
+    opens: bool,
+    peer: &str,
+) -> Receiver<Vec<FlowReport>> {
+    let order = order(7, role, opens, peer.parse().unwrap());
+    start(engine, with_flows(spec, vec![order]))
+}
+
+fn sleep_into_window(spec: &RoundSpec, by_ms: u64) {
+    ew_sys::clock::sleep_until_ns(spec.window_start_ns + by_ms * 1_000_000);
+}
+
+/// The other end of flow 7's stream, made by hand.
+struct Peer {
+    connection: TcpStream,
+    socket: UdpSocket,
+    own_port: u16,
+    /// The engine's datagrams bear it.
+    cookie: u64,
+    engines_address: SocketAddr,
+    engines_cookie: u64,
+}
+
+impl Peer {
+    fn connect(engine: &Engine, role: Role) -> Self {
+        let mut connection = TcpStream::connect(data_address(engine, LOCALHOST)).unwrap();
+        let mut hello = b"ewdata\x00\x01".to_vec();
+        hello.extend_from_slice(&TOKEN.0);
+        for number in [1_u32, 2, 7] {
+            hello.extend_from_slice(&number.to_be_bytes());
+        }
+        hello.extend_from_slice(&[0, 0, if role == Role::Send { 1 } else { 2 }, 0]);
+        connection.write_all(&hello).unwrap();
+        let mut ack = [0];
+        connection.read_exact(&mut ack).unwrap();
+        assert_eq!(ack, [ACK]);
+        Self::exchange(connection)
+    }
+
+    fn accept(listener: &TcpListener) -> Self {
+        let (mut connection, _) = listener.accept().unwrap();
+        connection.read_exact(&mut [0; 40]).unwrap();
+        connection.write_all(&[ACK]).unwrap();
+        Self::exchange(connection)
+    }
+
+    fn exchange(mut connection: TcpStream) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (own_port, cookie) = (socket.local_addr().unwrap().port(), 0x0123_4567_89ab_cdef);
+        let mut offer = [0; 16];
+        offer[..2].copy_from_slice(&own_port.to_be_bytes());
+        offer[8..].copy_from_slice(&u64::to_be_bytes(cookie));
+        connection.write_all(&offer).unwrap();
+        connection.read_exact(&mut offer).unwrap();
+        let engines_port = u16::from_be_bytes([offer[0], offer[1]]);
+        let engines_address = SocketAddr::new(LOCALHOST, engines_port);
+        socket.connect(engines_address).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(2)))
+            .unwrap();
+        Self {
+            connection,
+            socket,
+            own_port,
+            cookie,
+            engines_address,
+            engines_cookie: u64::from_be_bytes(offer[8..].try_into().unwrap()),
+        }
+    }
+
+    /// A datagram for the engine.
+    fn datagram(&self, number: u64, bytes: usize) -> Vec<u8> {
+        let mut datagram = vec![7; bytes];
+        datagram[..8].copy_from_slice(&self.engines_cookie.to_be_bytes());
+        datagram[8..16].copy_from_slice(&number.to_be_bytes());
+        datagram
+    }
+}
