@@ -89,7 +89,8 @@ fn cpu(windows: &[Window], hosts: u32, is_bulk: bool) -> CpuAnalysis {
         hosts,
         engine_cpus: sum(|w| w.used.engine_ns as f64) / time_ns,
         busy_cpus: busy_ns / time_ns,
-        busy_share: busy_ns / all_cpus_ns,
+        // Ticks of 10 ms overshoot a short window.
+        busy_share: (busy_ns / all_cpus_ns).min(1.0),
         softirq_share: sum(|w| w.used.softirq_ns as f64) / all_cpus_ns,
         steal_share: sum(|w| w.used.steal_ns as f64) / all_cpus_ns,
         micros_per_kib: demand(kib).filter(|_| is_bulk),

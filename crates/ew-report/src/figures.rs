@@ -280,34 +280,46 @@ pub(crate) fn service_demand(cpu: &CpuAnalysis) -> String {
 }
 
 /// What a reader must know of how each stage's figures came about: what was set, who paced, which bytes no application
-/// saw, what fell back.
+/// saw, what fell back. Stages of which the same is to be said share a line.
 pub(crate) fn mode_notes(analysis: &Analysis) -> Vec<String> {
-    let note = |stage: &StageAnalysis| {
-        let labels = stage.labels.iter().map(|label| {
-            let words = remark(label.remark);
-            match label.flows == label.of_flows {
-                true => words.to_owned(),
-                false => format!("{words} ({} of {} flows)", label.flows, label.of_flows),
-            }
-        });
-        let settings = stage.settings.iter().map(|setting| one_line(setting));
-        let parts: Vec<String> = settings.chain(labels).collect();
-        (!parts.is_empty()).then(|| format!("{}: {}.", one_line(&stage.name), parts.join("; ")))
-    };
-    analysis.stages.iter().filter_map(note).collect()
+    let mut notes: Vec<(String, Vec<String>)> = Vec::new();
+    for stage in &analysis.stages {
+        let Some(words) = mode_words(stage) else {
+            continue;
+        };
+        let name = one_line(&stage.name);
+        match notes.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, names)) => names.push(name),
+            None => notes.push((words, vec![name])),
+        }
+    }
+    let line = |(words, names): (String, Vec<String>)| format!("{}: {words}.", names.join(", "));
+    notes.into_iter().map(line).collect()
+}
+
+fn mode_words(stage: &StageAnalysis) -> Option<String> {
+    let labels = stage.labels.iter().map(|label| {
+        let words = remark(label.remark);
+        match label.flows == label.of_flows {
+            true => words.to_owned(),
+            false => format!("{words} ({} of {} flows)", label.flows, label.of_flows),
+        }
+    });
+    let settings = stage.settings.iter().map(|setting| one_line(setting));
+    let parts: Vec<String> = settings.chain(labels).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// The stage's name, with a mark where an application did not see the bytes that the figures count.
 pub(crate) fn stage_name(stage: &StageAnalysis) -> String {
     let has = |remark| stage.labels.iter().any(|label| label.remark == remark);
-    let untouched = has(Remark::SenderDidNotTouchBytes);
-    let unseen = has(Remark::ReceiverDidNotSeeBytes);
     let name = one_line(&stage.name);
-    match (untouched, unseen) {
-        (false, false) => name,
-        (true, false) => format!("{name} (bytes untouched)"),
-        (false, true) => format!("{name} (bytes unseen)"),
-        (true, true) => format!("{name} (bytes untouched, unseen)"),
+    if has(Remark::ReceiverDidNotSeeBytes) {
+        format!("{name} (bytes unseen)")
+    } else if has(Remark::SenderDidNotTouchBytes) {
+        format!("{name} (bytes untouched)")
+    } else {
+        name
     }
 }
 
@@ -355,6 +367,7 @@ fn three_digits(value: f64) -> String {
 /// A share as per cent in which one of ten thousand shows.
 fn fine_share(share: Option<f64>) -> String {
     match share {
+        Some(0.0) => "0 %".into(),
         Some(share) if share > 0.0 && share < 0.01 => format!("{:.3} %", 100.0 * share),
         share => fine_percent(share),
     }

@@ -267,7 +267,7 @@ fn every_view_says_which_bytes_no_application_saw() {
         for words in [
             "did not see the bytes",
             "did not touch the bytes",
-            "untouched, unseen",
+            "(bytes unseen)",
         ] {
             assert!(text.contains(words), "{format:?}: {words}\n{text}");
         }
