@@ -1,8 +1,8 @@
 //! How fast the engine goes on this machine: two engines, one flow, one line of figures.
 //!
 //! `speed KIND STREAMS [THREADS] [key=value ...]` runs both ends on 127.0.0.1. Keys: `message`, `response`, `outstanding`,
-//! `seconds`, `send` (copy, sendfile, zerocopy), `receive` (copy, discard, mmap), `rate` (bits per second of the
-//! flow), `requests` (per second), `cpus` (comma-separated, sender's), `peer-cpus`, `address`, and `role` with `port` and
+//! `seconds`, `segmentation` (off), `send` (copy, sendfile, zerocopy), `receive` (copy, discard, mmap), `rate` (bits per second of the
+//! flow), `requests` (per second), `connect` (ms that connecting may take), `cpus` (comma-separated, sender's), `peer-cpus`, `address`, and `role` with `port` and
 //! `peer` to run the two ends in different namespaces.
 
 #![expect(
@@ -23,6 +23,13 @@ use std::sync::mpsc::{Receiver, channel};
 
 const SECOND: u64 = 1_000_000_000;
 
+/// How long things take.
+#[derive(Clone, Copy)]
+struct Seconds {
+    window: u64,
+    connect_ms: u64,
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let (plain, keyed): (Vec<_>, Vec<_>) = arguments.iter().partition(|a| !a.contains('='));
@@ -31,13 +38,17 @@ fn main() {
     let workload = workload(&plain, &keys);
     let address: IpAddr = keys.get("address").unwrap_or(&"127.0.0.1").parse().unwrap();
     let seconds: u64 = keys.get("seconds").map_or(3, |s| s.parse().unwrap());
+    let seconds = Seconds {
+        window: seconds,
+        connect_ms: keys.get("connect").map_or(1900, |ms| ms.parse().unwrap()),
+    };
     match keys.get("role") {
         None => both(&workload, &keys, address, seconds),
         Some(role) => one(&workload, &keys, address, seconds, *role == "send"),
     }
 }
 
-fn both(workload: &Workload, keys: &BTreeMap<&str, &str>, address: IpAddr, seconds: u64) {
+fn both(workload: &Workload, keys: &BTreeMap<&str, &str>, address: IpAddr, seconds: Seconds) {
     let (near, far) = (engine(address, 0), engine(address, 0));
     let mut spec = round(workload.clone(), seconds);
     let far_order = order(Role::Receive, SocketAddr::new(address, near.port()));
@@ -54,12 +65,12 @@ fn both(workload: &Workload, keys: &BTreeMap<&str, &str>, address: IpAddr, secon
     print_end(workload, "receiver", &far_reports.recv().unwrap());
 }
 
-/// Both ends begin at the same even second of the wall clock.
+/// Both ends begin to connect at the same full four seconds of the wall clock.
 fn one(
     workload: &Workload,
     keys: &BTreeMap<&str, &str>,
     address: IpAddr,
-    seconds: u64,
+    seconds: Seconds,
     sends: bool,
 ) {
     let port = keys["port"].parse().unwrap();
@@ -67,7 +78,7 @@ fn one(
     let peer = SocketAddr::new(keys["peer"].parse().unwrap(), port);
     let role = if sends { Role::Send } else { Role::Receive };
     let now_ns = realtime_ns();
-    let start_ns = (now_ns / (2 * SECOND) + 1) * 2 * SECOND;
+    let start_ns = (now_ns / (4 * SECOND) + 1) * 4 * SECOND;
     let mut spec = round(workload.clone(), seconds);
     let shift_ns = monotonic_ns() + (start_ns - now_ns) - spec.connect_at_ns;
     spec.connect_at_ns += shift_ns;
@@ -90,6 +101,7 @@ fn workload(plain: &[&String], keys: &BTreeMap<&str, &str>) -> Workload {
             "response" => workload.response_bytes = Some(value.parse().unwrap()),
             "outstanding" => workload.outstanding = value.parse().unwrap(),
             "rate" => workload.pace.flow_bits_per_sec = Some(value.parse().unwrap()),
+            "segmentation" => workload.segmentation = *value != "off",
             "requests" => workload.pace.requests_per_sec = Some(value.parse().unwrap()),
             "cpus" => workload.placement = placement(value),
             "send" => {
@@ -125,16 +137,16 @@ fn engine(address: IpAddr, port: u16) -> Engine {
     .unwrap()
 }
 
-fn round(workload: Workload, seconds: u64) -> RoundSpec {
-    let now_ns = monotonic_ns();
+fn round(workload: Workload, seconds: Seconds) -> RoundSpec {
+    let start_ns = monotonic_ns() + SECOND * 2;
     RoundSpec {
         stage: StageIndex(0),
         round: RoundIndex(0),
         workload,
-        connect_at_ns: now_ns + SECOND / 20,
-        start_ns: now_ns + SECOND * 2,
-        window_start_ns: now_ns + SECOND * 5 / 2,
-        window_ns: seconds * SECOND,
+        connect_at_ns: start_ns - seconds.connect_ms * 1_000_000,
+        start_ns,
+        window_start_ns: start_ns + SECOND / 2,
+        window_ns: seconds.window * SECOND,
         interval_ns: SECOND,
         flows: Vec::new(),
     }
@@ -190,6 +202,9 @@ fn print_details(name: &str, end: &EndRecord) {
         "{name}: Gb/s by second: {}",
         rates.collect::<Vec<_>>().join(" ")
     );
+    if let Some(datagrams) = &end.datagrams {
+        println!("{name}: {datagrams:?}");
+    }
     if let Some(latency) = &end.latency {
         println!("{name}: {:?}", latency.times.summary());
         if let Some(uncorrected) = &latency.uncorrected {

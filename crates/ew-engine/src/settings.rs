@@ -182,3 +182,89 @@ fn is_marked(socket: &Socket, connection: &TcpStream, dscp: u8) -> bool {
     };
     byte.is_ok_and(|byte| byte >> 2 == u32::from(dscp))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn everything() -> Settings {
+        Settings(SocketSettings {
+            nodelay: false,
+            send_buffer_bytes: Some(40_000),
+            receive_buffer_bytes: Some(50_000),
+            congestion: Some("reno".to_owned()),
+            mss_bytes: Some(1000),
+            dscp: Some(46),
+            mptcp: false,
+            device: None,
+        })
+    }
+
+    /// A connection whose ends were made as the opener and the acceptor make them.
+    fn connected(address: IpAddr, settings: &Settings) -> Option<(TcpStream, TcpStream)> {
+        let Ok(plain) = TcpListener::bind((address, 0)) else {
+            println!("skipped: this host has no address {address}");
+            return None;
+        };
+        let listener = settings.listener().listen_beside(&plain).unwrap();
+        drop(plain);
+        let peer = listener.local_addr().unwrap();
+        let near = settings.tcp_socket(peer).unwrap();
+        near.connect(&peer.into()).unwrap();
+        listener.set_nonblocking(false).unwrap();
+        let far = listener.accept().unwrap().0;
+        settings.apply(&far, address).unwrap();
+        Some((near.into(), far))
+    }
+
+    #[test]
+    fn both_ends_have_every_setting() {
+        for address in ["127.0.0.1", "::1"] {
+            let address: IpAddr = address.parse().unwrap();
+            let Some(ends) = connected(address, &everything()) else {
+                continue;
+            };
+            for end in [&ends.0, &ends.1] {
+                let socket = SockRef::from(end);
+                assert!(!socket.tcp_nodelay().unwrap());
+                assert_eq!(socket.send_buffer_size().unwrap(), 80_000);
+                assert_eq!(socket.recv_buffer_size().unwrap(), 100_000);
+                assert!(socket.tcp_congestion().unwrap().starts_with(b"reno"));
+                assert!(socket.tcp_mss().unwrap() <= 1000);
+                let byte = match address {
+                    IpAddr::V4(_) => socket.tos_v4(),
+                    IpAddr::V6(_) => socket.tclass_v6(),
+                };
+                assert_eq!(byte.unwrap(), 46 << 2);
+                assert_eq!(everything().remarks(end), []);
+            }
+        }
+    }
+
+    #[test]
+    fn a_setting_that_is_not_there_is_remarked() {
+        let (near, _far) = connected("127.0.0.1".parse().unwrap(), &Settings::default()).unwrap();
+        let lacking = |change: fn(&mut SocketSettings)| {
+            let mut settings = Settings::default();
+            change(&mut settings.0);
+            settings.remarks(&near)
+        };
+        assert_eq!(lacking(|_| ()), []);
+        let refused = [Remark::SettingRefused];
+        assert_eq!(lacking(|s| s.send_buffer_bytes = Some(1 << 30)), refused);
+        assert_eq!(lacking(|s| s.receive_buffer_bytes = Some(1 << 30)), refused);
+        assert_eq!(lacking(|s| s.mss_bytes = Some(100)), refused);
+        assert_eq!(lacking(|s| s.dscp = Some(3)), refused);
+        assert_eq!(lacking(|s| s.mptcp = true), [Remark::MptcpUnavailable]);
+    }
+
+    #[test]
+    fn a_socket_can_be_bound_to_a_device() {
+        let mut settings = Settings::default();
+        settings.0.device = Some("lo".to_owned());
+        match settings.tcp_socket(SocketAddr::from(([127, 0, 0, 1], 9))) {
+            Ok(socket) => assert_eq!(socket.device().unwrap().unwrap(), b"lo"),
+            Err(error) => println!("skipped: {error}"),
+        }
+    }
+}
