@@ -70,12 +70,12 @@ pub(crate) fn run() -> ExitCode {
 /// Help and version are answers, everything else is a usage error.
 fn refuse(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(u8::MAX);
-    if error.use_stderr() && wants_json() {
-        print_json_error(error.to_string().trim(), code);
-    } else if error.use_stderr() && commands::iperf3::wants_json(&words()) {
+    if error.use_stderr() && commands::iperf3::wants_json(&words()) {
         let message = error.to_string();
         let message = message.trim().trim_start_matches("error: ");
         output::print(&commands::iperf3::error_document(message));
+    } else if error.use_stderr() && wants_json() {
+        print_json_error(error.to_string().trim(), code);
     }
     // A closed stderr leaves the exit code.
     let _ = error.print();
