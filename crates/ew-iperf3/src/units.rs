@@ -10,6 +10,17 @@ use thiserror::Error;
 #[error("\"{0}\" is not a number with an optional K, M, G or T behind it")]
 pub struct BadNumber(String);
 
+/// A type of service or a DSCP that is none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BadTos {
+    /// Not in a byte.
+    #[error("\"{0}\" is not a number from 0 to 255 (decimal, 0octal or 0xhexadecimal)")]
+    Tos(String),
+    /// Not in six bits, and no name.
+    #[error("\"{0}\" is neither a number from 0 to 63 nor a name such as cs1, af41 or ef")]
+    Dscp(String),
+}
+
 /// Letters of `-f`.
 pub const FORMATS: &str = "kmgtKMGT";
 
@@ -52,18 +63,18 @@ pub fn parse_rate(text: &str) -> Result<Rate, BadNumber> {
 ///
 /// # Errors
 /// When it is none of that.
-pub fn parse_tos(text: &str) -> Result<u8, BadNumber> {
-    prefixed(text).ok_or_else(|| BadNumber(text.to_owned()))
+pub fn parse_tos(text: &str) -> Result<u8, BadTos> {
+    prefixed(text).ok_or_else(|| BadTos::Tos(text.to_owned()))
 }
 
 /// A DSCP from 0 to 63, as a number like a type of service or by its name (RFC 2474, 2597, 3246, 5865, 8622).
 ///
 /// # Errors
 /// When it is neither.
-pub fn parse_dscp(text: &str) -> Result<u8, BadNumber> {
+pub fn parse_dscp(text: &str) -> Result<u8, BadTos> {
     let named = named_dscp(&text.to_ascii_lowercase());
     let found = named.or_else(|| prefixed(text)).filter(|dscp| *dscp < 64);
-    found.ok_or_else(|| BadNumber(text.to_owned()))
+    found.ok_or_else(|| BadTos::Dscp(text.to_owned()))
 }
 
 /// Bytes with a unit that fits: `1.25 GByte`, always in 1024s.
