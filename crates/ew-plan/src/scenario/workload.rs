@@ -20,7 +20,7 @@ const BULK: Kinds = &[TcpStream, UdpStream];
 const TCP: Kinds = &[TcpStream, TcpRr, TcpCrr];
 const BUFFERED: Kinds = &[TcpStream, UdpStream, TcpRr, UdpRr, TcpCrr];
 const REQUESTS: Kinds = &[TcpRr, UdpRr, TcpCrr];
-const STANDING_REQUESTS: Kinds = &[TcpRr, UdpRr];
+const IN_FLIGHT: Kinds = &[TcpRr, UdpRr, Ping];
 
 /// Every key and the workloads that have it.
 const KEYS: [(&str, Kinds); 25] = [
@@ -30,7 +30,7 @@ const KEYS: [(&str, Kinds); 25] = [
     ("threads", ALL),
     ("message-size", ALL),
     ("response-size", REQUESTS),
-    ("outstanding", STANDING_REQUESTS),
+    ("outstanding", IN_FLIGHT),
     ("rate", BULK),
     ("total-rate", BULK),
     ("request-rate", REQUESTS),
@@ -58,6 +58,9 @@ const MAX_STREAMS: u32 = 10_000;
 const MAX_OUTSTANDING: u32 = 65_536;
 /// 65,535 less the headers of IPv4 and of UDP or ICMP (RFC 791, 768, 792).
 const MAX_DATAGRAM_BYTES: u64 = 65_507;
+/// Whose it is and its number; in a stream also when it was sent.
+const MIN_DATAGRAM_BYTES: u64 = 16;
+const MIN_STREAM_DATAGRAM_BYTES: u64 = 24;
 const MAX_LIMIT: u64 = 1 << 60;
 /// TCP_MIN_MSS and MAX_TCP_WINDOW of Linux (include/net/tcp.h), which bound `TCP_MAXSEG`.
 const MSS_BYTES: RangeInclusive<u32> = 88..=32_767;
@@ -256,7 +259,7 @@ impl<'a> Reader<'a> {
         });
         let default = default.filter(|_| takes(self.kind, key));
         let node = self.settings.test.get(key).or_else(|| default?.get(key));
-        let bounds = 1..=most_message_bytes(self.kind);
+        let bounds = message_bytes(self.kind);
         node.map(|node| size(node, key, bounds)).transpose()
     }
 
@@ -306,7 +309,6 @@ impl<'a> Reader<'a> {
 
     /// What is right by itself and wrong together.
     fn check(&self, workload: &Workload) -> Result<(), ScenarioError> {
-        let both = |a, b| self.find(a).is_some() && self.find(b).is_some();
         let refuse = |key, problem: &str, expected: &str| {
             let node = self.find(key).unwrap_or(self.settings.test);
             Err(ScenarioError::value(
@@ -316,13 +318,18 @@ impl<'a> Reader<'a> {
                 expected,
             ))
         };
-        if both("limit-bytes", "limit-messages") {
+        if self
+            .find("limit-bytes")
+            .and(self.find("limit-messages"))
+            .is_some()
+        {
             let problem = "there is a limit of messages, too";
             return refuse("limit-bytes", problem, "one of the two");
         }
-        if both("outstanding", "request-rate") {
+        if workload.pace.requests_per_sec.is_some() && self.find("outstanding").is_some() {
             let problem = "at a set rate requests leave at their times, whatever is outstanding";
-            let expected = "`outstanding` (closed loop) or `request-rate` (open loop)";
+            let expected =
+                "`outstanding` (closed loop), or `request-rate` or `interval` (open loop)";
             return refuse("outstanding", problem, expected);
         }
         let (mptcp, copies) = (workload.socket.mptcp, "with `mptcp: on` the kernel copies");
@@ -343,11 +350,12 @@ fn have_messages_alike(a: WorkloadKind, b: WorkloadKind) -> bool {
     a == b || (REQUESTS.contains(&a) && REQUESTS.contains(&b))
 }
 
-fn most_message_bytes(kind: WorkloadKind) -> u64 {
+fn message_bytes(kind: WorkloadKind) -> RangeInclusive<u64> {
     match kind {
-        TcpStream => 64 * MIB,
-        TcpRr | TcpCrr => MIB,
-        UdpStream | UdpRr | Ping => MAX_DATAGRAM_BYTES,
+        TcpStream => 1..=64 * MIB,
+        TcpRr | TcpCrr => 1..=MIB,
+        UdpStream => MIN_STREAM_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES,
+        UdpRr | Ping => MIN_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES,
     }
 }
 
@@ -528,7 +536,10 @@ mod tests {
             "response-size: 1K",
             "response-size: tcp-stream has no such setting; expected it beside workload tcp-rr, udp-rr or tcp-crr",
         );
-        refused("workload: tcp-crr, outstanding: 4", "tcp-rr or udp-rr");
+        refused(
+            "workload: tcp-crr, outstanding: 4",
+            "tcp-rr, udp-rr or ping",
+        );
         refused(
             "workload: udp-rr, send: zerocopy",
             "beside workload tcp-stream",
@@ -546,7 +557,17 @@ mod tests {
         refused("limit-bytes: 1G, limit-messages: 5", "one of the two");
         refused(
             "workload: tcp-rr, outstanding: 4, request-rate: 1k",
-            "(closed loop) or `request-rate` (open loop)",
+            "(closed loop), or `request-rate` or `interval` (open loop)",
+        );
+        refused(
+            "workload: ping, outstanding: 4, interval: 1s",
+            "whatever is outstanding",
+        );
+        assert_eq!(
+            workload("workload: ping, outstanding: 4")
+                .unwrap()
+                .outstanding,
+            4
         );
         refused("mptcp: on, send: zerocopy", "the kernel copies");
         refused("mptcp: on, receive: mmap", "the kernel copies");
@@ -559,7 +580,7 @@ mod tests {
     fn bounds_are_told() {
         refused(
             "workload: udp-stream, message-size: 65508",
-            "message-size: 65508 B does not fit; expected 1 B to 65507 B",
+            "message-size: 65508 B does not fit; expected 24 B to 65507 B",
         );
         refused("streams: 10001", "from 1 to 10000");
         refused("mss: 80", "from 88 to 32767");

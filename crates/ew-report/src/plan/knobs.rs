@@ -37,7 +37,7 @@ fn sizes(workload: &Workload) -> Vec<String> {
     }
     if workload.outstanding > 1 {
         parts.push(format!(
-            "{} requests outstanding a stream",
+            "{} {message} outstanding a stream",
             workload.outstanding
         ));
     }
