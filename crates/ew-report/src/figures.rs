@@ -180,7 +180,7 @@ fn datagrams(analysis: &Analysis) -> Figures {
     let row = |stage: &StageAnalysis| {
         let d = stage.datagrams?;
         Some(vec![
-            one_line(&stage.name),
+            stage_name(stage),
             rate(stage.aggregate_bits_per_sec.map(|e| e.value)),
             or_missing(d.received_per_sec, |e| amount(e.value)),
             loss(&d),
@@ -218,7 +218,7 @@ pub(crate) fn cpu(analysis: &Analysis) -> Figures {
     for stage in &analysis.stages {
         for (end, cpu) in cpu_ends(stage) {
             rows.push(vec![
-                one_line(&stage.name),
+                stage_name(stage),
                 end.into(),
                 format!("{:.2}", cpu.engine_cpus),
                 format!("{:.2}", cpu.busy_cpus),

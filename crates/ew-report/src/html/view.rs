@@ -2,7 +2,7 @@
 
 use super::accused::{Accused, Mark};
 use super::{chart, matrix, spectrum};
-use crate::figures::{Figures, tables};
+use crate::figures::{Figures, stage_name, tables};
 use crate::text::{fact_list, oversubscription, payload_ceiling, stage_notes, stage_table};
 use crate::words::{
     MISSING, capitalised, cause, code_spans, count, duration, estimated_rate, full_sentence,
@@ -255,7 +255,7 @@ fn unbroken(text: &str) -> String {
 
 fn timeline(stage: &StageAnalysis) -> Option<ChartView> {
     Some(ChartView {
-        title: one_line(&stage.name),
+        title: stage_name(stage),
         note: format!(
             "{}, {}",
             plural(stage.rounds as usize, "round"),
