@@ -95,6 +95,11 @@ impl TextReport {
             );
             put(&mut text, line);
         }
+        if head.params.skip_rx_copy {
+            text.push_str(
+                "Receivers do not copy (--skip-rx-copy): the application does not see the bytes\n",
+            );
+        }
         if self.style.verbose {
             put(&mut text, format_args!("{}", test_line(head)));
         }

@@ -190,7 +190,7 @@ impl<'run> Reception<'run> {
                 self.accept()?;
             }
             if ready.get(1) == Some(&true) {
-                self.hear_greetings();
+                hear_greetings(&self.server.door, &self.server.registry);
             }
             self.read_cookies(scope);
         }
@@ -288,17 +288,18 @@ impl<'run> Reception<'run> {
             session::serve(server, &seat, socket, number, stop);
         });
     }
+}
 
-    fn hear_greetings(&self) {
-        for _ in 0..MAX_GREETINGS {
-            if !hear_greeting(&self.server.door, &self.server.registry) {
-                return;
-            }
+/// Takes what there is from a socket that does not wait, and hands it to whose turn it is.
+fn hear_greetings(socket: &UdpSocket, registry: &Registry) {
+    for _ in 0..MAX_GREETINGS {
+        if !hear_greeting(socket, registry) {
+            return;
         }
     }
 }
 
-/// Takes a datagram from a socket that does not wait, and hands it to whose turn it is. False when there is none.
+/// One datagram. False when there is none.
 fn hear_greeting(socket: &UdpSocket, registry: &Registry) -> bool {
     let mut datagram = [0; GREETING_BYTES + 1];
     match socket.recv_from(&mut datagram) {

@@ -1,7 +1,7 @@
 //! One client's test, seen from the server.
 
 use super::registry::{Arrival, Seat, Turn};
-use super::{Server, hear_greeting};
+use super::{Server, hear_greetings};
 use crate::control::{ANSWER_NS, Control, Heard};
 use crate::error::Error;
 use crate::goal::Goal;
@@ -25,8 +25,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// All streams of a client must be there within this time.
-const STREAMS_NS: u64 = 30 * SECOND_NS;
+/// A client's next stream must come within this time: iperf3 opens them one after another, however far away it is.
+const NEXT_STREAM_NS: u64 = 10 * SECOND_NS;
+/// All of them must be there within this time.
+const ALL_STREAMS_NS: u64 = 120 * SECOND_NS;
+/// A client waits this long for others of its address.
+const TURN_NS: u64 = 60 * SECOND_NS;
 /// Between two looks at the control connection while streams are awaited.
 const LOOK: Duration = Duration::from_millis(20);
 /// A client that sets its own end may take this much longer (iperf3 gives 30 s and 10 s).
@@ -222,10 +226,10 @@ impl<'run> Session<'run> {
         let wanted = count(params);
         self.seat.await_streams(wanted);
         self.control.send_state(State::CreateStreams)?;
-        let deadline_ns = monotonic_ns() + STREAMS_NS;
+        let last_ns = monotonic_ns() + ALL_STREAMS_NS;
         let mut arrived = BTreeMap::new();
         while arrived.len() < wanted {
-            if let Arrival::Tcp(order, socket) = self.next_arrival(deadline_ns)? {
+            if let Arrival::Tcp(order, socket) = self.next_arrival(last_ns)? {
                 arrived.insert(order, socket);
             }
         }
@@ -239,11 +243,11 @@ impl<'run> Session<'run> {
     fn collect_udp(&mut self, params: &Params) -> Result<Vec<Socket>, Error> {
         let turn = self.await_turn()?;
         self.control.send_state(State::CreateStreams)?;
-        let deadline_ns = monotonic_ns() + STREAMS_NS;
+        let last_ns = monotonic_ns() + ALL_STREAMS_NS;
         let mut streams: BTreeMap<SocketAddr, usize> = BTreeMap::new();
         let mut sockets: Vec<Socket> = Vec::new();
         while sockets.len() < count(params) {
-            let Arrival::Greeting(peer, greeting) = self.next_arrival(deadline_ns)? else {
+            let Arrival::Greeting(peer, greeting) = self.next_arrival(last_ns)? else {
                 continue;
             };
             // A greeting may come twice: its answer was late.
@@ -266,7 +270,7 @@ impl<'run> Session<'run> {
         let local = self.control.stream().local_addr().map_err(Error::Control)?;
         let socket = net::udp_pair(local, peer).map_err(Error::StreamConnect)?;
         // Between bind and connect it may have taken what others sent to the door.
-        while hear_greeting(&socket, self.seat.registry()) {}
+        hear_greetings(&socket, self.seat.registry());
         let socket = Socket::from(socket);
         self.prepare(&socket, params)?;
         Ok(socket)
@@ -275,7 +279,7 @@ impl<'run> Session<'run> {
     /// Clients behind one address set up their UDP streams one after another: greetings do not say whose they are.
     fn await_turn(&self) -> Result<Turn<'run>, Error> {
         let turn = self.seat.queue_for_turn(self.peer.ip());
-        let deadline_ns = monotonic_ns() + STREAMS_NS;
+        let deadline_ns = monotonic_ns() + TURN_NS;
         while !turn.has_come() {
             self.look_at_control(deadline_ns)?;
             std::thread::sleep(Duration::from_millis(1));
@@ -283,7 +287,8 @@ impl<'run> Session<'run> {
         Ok(turn)
     }
 
-    fn next_arrival(&self, deadline_ns: u64) -> Result<Arrival, Error> {
+    fn next_arrival(&self, last_ns: u64) -> Result<Arrival, Error> {
+        let deadline_ns = last_ns.min(monotonic_ns() + NEXT_STREAM_NS);
         loop {
             if let Some(arrival) = self.seat.next_arrival(LOOK) {
                 return Ok(arrival);
