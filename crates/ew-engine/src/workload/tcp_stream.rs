@@ -159,10 +159,10 @@ impl Machine for Sender {
         }
         let sent = self.outlet.send(io, &self.socket, &self.content, count)?;
         self.count(io, sent);
-        Ok(if sent < count {
-            Wait::Socket
-        } else {
-            Wait::Again
+        // A short send is no sign of a full socket in every mode: only a send of nothing is.
+        Ok(match sent {
+            0 => Wait::Socket,
+            _ => Wait::Again,
         })
     }
 }
