@@ -6,6 +6,7 @@
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod clock;
+pub mod connection;
 pub mod datagram;
 pub mod disk;
 pub mod epoll;

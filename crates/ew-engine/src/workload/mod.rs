@@ -21,9 +21,11 @@
 
 mod cookie;
 mod pacer;
+mod ping;
 mod requests;
 mod sequence;
 mod tcp;
+mod tcp_crr;
 mod tcp_rr;
 mod tcp_stream;
 mod transfer;
@@ -184,7 +186,8 @@ pub(crate) fn prepare(workload: &Workload) -> Result<Arc<dyn Prepared>, String> 
         WorkloadKind::TcpRr => Ok(Arc::new(tcp_rr::TcpRequests::new(workload))),
         WorkloadKind::UdpStream => Ok(Arc::new(udp_stream::UdpStreams::new(workload)?)),
         WorkloadKind::UdpRr => Ok(Arc::new(udp_rr::UdpRequests::new(workload)?)),
-        other => Err(format!("the engine has no {} yet", other.name())),
+        WorkloadKind::TcpCrr => Ok(Arc::new(tcp_crr::TcpConnections::new(workload))),
+        WorkloadKind::Ping => Ok(Arc::new(ping::Pings::new(workload)?)),
     }
 }
 
