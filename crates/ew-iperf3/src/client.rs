@@ -140,8 +140,9 @@ impl Client<'_> {
             })?;
         let goal = Goal::new(self.params.end).map_err(Error::Init)?;
         let mut running = Running::new(self.params.clone(), goal, self.options.cpu);
-        running.streams = self.create_streams()?;
+        let streams = self.create_streams()?;
         self.expect(State::TestStart)?;
+        running.prepare(streams)?;
         self.observer
             .observe(&Event::Started(Box::new(self.head(&running.streams)?)));
         self.expect(State::TestRunning)?;

@@ -14,12 +14,14 @@ use ew_sys::socket::{Interest, wait_ready};
 use ew_sys::thread::{CpuTimes, cpu_times};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Senders that are not stuck end within this time of being told so.
 const SENDERS_END_NS: u64 = 5_000_000;
+/// Threads are ready within this time, or start late.
+const READY: Duration = Duration::from_secs(10);
 /// A last interval shorter than this share of the others is left out when nothing was moved in it.
 const SHORT_INTERVAL: f64 = 0.1;
 
@@ -62,19 +64,29 @@ impl Running {
     pub(crate) fn new(params: Params, goal: Goal, cpu: Option<usize>) -> Self {
         Self {
             streams: Vec::new(),
-            work: Work {
-                params: Arc::new(params),
-                goal: Arc::new(goal),
-                stop_senders: Arc::new(AtomicBool::new(false)),
-                stop_receivers: Arc::new(AtomicBool::new(false)),
-                cpu,
-            },
+            work: Work::new(params, goal, cpu),
             meter: None,
             leader_cpu: cpu_times(),
         }
     }
 
-    /// Starts the streams and watches them until something ends it.
+    /// Takes the streams, and gets their threads ready.
+    pub(crate) fn prepare(&mut self, streams: Vec<Stream>) -> Result<(), Error> {
+        self.streams = streams;
+        for stream in &mut self.streams {
+            stream.start(&self.work).map_err(Error::Init)?;
+        }
+        let lost = || {
+            self.streams
+                .iter()
+                .filter(|stream| stream.is_over())
+                .count()
+        };
+        self.work.gate.await_ready(self.streams.len(), READY, lost);
+        Ok(())
+    }
+
+    /// Lets the streams go and watches them until something ends it.
     pub(crate) fn run(
         &mut self,
         control: &Control<'_>,
@@ -89,9 +101,7 @@ impl Running {
         if !omits {
             self.work.goal.arm();
         }
-        for stream in &mut self.streams {
-            stream.start(&self.work).map_err(Error::Init)?;
-        }
+        self.work.gate.open();
         let mut watch = Watch {
             streams: &self.streams,
             goal: &self.work.goal,
@@ -129,6 +139,7 @@ impl Running {
     pub(crate) fn stop(&mut self) {
         self.work.stop_senders.store(true, Ordering::Relaxed);
         self.work.stop_receivers.store(true, Ordering::Relaxed);
+        self.work.gate.open();
         for stream in &self.streams {
             // Wakes a thread that waits for its socket.
             let _ = stream.socket.shutdown(std::net::Shutdown::Both);

@@ -134,7 +134,7 @@ impl<'run> Session<'run> {
         let streams = self.create_streams(&params)?;
         let cpu = params.server_cpu.or(self.server.options.cpu);
         let mut running = Running::new(params.clone(), goal(&params)?, cpu);
-        running.streams = streams;
+        running.prepare(streams)?;
         self.control.send_state(State::TestStart)?;
         self.observer.observe(&Event::Started(Box::new(
             self.head(&params, &running.streams)?,

@@ -1,5 +1,6 @@
 //! The streams of a test: one thread each, moving bytes and counting them, nothing else.
 
+mod gate;
 mod pace;
 mod payload;
 mod tcp;
@@ -8,6 +9,8 @@ mod udp;
 use crate::goal::Goal;
 use crate::wire::params::{Params, Protocol};
 use ew_sys::thread::{cpu_times, run_on_cpu, use_exact_timers};
+pub(crate) use gate::Gate;
+use payload::payload;
 use socket2::Socket;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,6 +68,24 @@ pub(crate) struct Work {
     pub(crate) stop_receivers: Arc<AtomicBool>,
     /// CPU of the threads.
     pub(crate) cpu: Option<usize>,
+    /// Where the threads wait until all are ready.
+    pub(crate) gate: Arc<Gate>,
+    /// One block of what senders send.
+    content: Arc<Vec<u8>>,
+}
+
+impl Work {
+    pub(crate) fn new(params: Params, goal: Goal, cpu: Option<usize>) -> Self {
+        Self {
+            content: Arc::new(payload(params.block_bytes, params.repeating_payload)),
+            params: Arc::new(params),
+            goal: Arc::new(goal),
+            stop_senders: Arc::default(),
+            stop_receivers: Arc::default(),
+            cpu,
+            gate: Arc::default(),
+        }
+    }
 }
 
 /// A connected stream and, once started, its thread.
@@ -95,7 +116,7 @@ impl Stream {
         }
     }
 
-    /// Starts to move bytes.
+    /// Starts the thread, which moves bytes as soon as the gate opens.
     pub(crate) fn start(&mut self, work: &Work) -> io::Result<()> {
         self.socket.set_nonblocking(false)?;
         self.socket.set_read_timeout(Some(WAIT))?;

@@ -1,7 +1,6 @@
 //! TCP: plain send and recv of large blocks, sendfile, or receiving without a copy.
 
 use super::pace::Pace;
-use super::payload::payload;
 use super::{Mover, is_passing};
 use ew_sys::transfer::{memory_file, receive_discarding, send_file};
 use std::io::{self, Read};
@@ -10,9 +9,9 @@ use std::sync::atomic::Ordering;
 /// Sends until stopped, or until the goal grants nothing more.
 pub(super) fn send(mover: &Mover) -> io::Result<()> {
     let params = &mover.work.params;
-    let block = payload(params.block_bytes, params.repeating_payload);
+    let block = &mover.work.content;
     if params.zerocopy {
-        let file = memory_file(&block)?;
+        let file = memory_file(block)?;
         send_blocks(mover, |from, count| {
             send_file(&*mover.socket, &file, from, count)
         })
@@ -40,6 +39,7 @@ fn send_blocks(
     mut send_part: impl FnMut(usize, usize) -> io::Result<usize>,
 ) -> io::Result<()> {
     let params = &mover.work.params;
+    mover.work.gate.pass();
     let mut pace = Pace::new(params.bits_per_sec, params.burst);
     let mut total = 0;
     while pace.wait(|| mover.stopped(true)) {
@@ -69,6 +69,7 @@ fn receive_blocks(
     mover: &Mover,
     mut receive_some: impl FnMut() -> io::Result<usize>,
 ) -> io::Result<()> {
+    mover.work.gate.pass();
     let mut total = 0;
     while !mover.stopped(false) {
         match receive_some() {

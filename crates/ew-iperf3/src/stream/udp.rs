@@ -2,7 +2,6 @@
 //! nothing is lost by it: when there is no rate to keep, and for what has queued up.
 
 use super::pace::Pace;
-use super::payload::payload;
 use super::{Mover, is_passing};
 use crate::wire::datagram::{Arrivals, Header, LONG_HEADER_BYTES};
 use ew_sys::clock::monotonic_ns;
@@ -25,10 +24,11 @@ pub(super) fn send(mover: &Mover) -> io::Result<()> {
     };
     let mut sender = Sender {
         mover,
-        slots: payload(block_bytes * batch, params.repeating_payload),
+        slots: mover.work.content.repeat(batch),
         sequence: 0,
         sent_bytes: 0,
     };
+    mover.work.gate.pass();
     let mut pace = Pace::new(params.bits_per_sec, params.burst);
     while pace.wait(|| mover.stopped(true)) {
         // A datagram goes as a whole or not at all, also the last one.
@@ -52,6 +52,7 @@ pub(super) fn receive(mover: &Mover) -> io::Result<()> {
     let mut slots = vec![0; slot_bytes * batch];
     let mut received = [Received::default(); MOST_AT_ONCE];
     let mut account = Account::default();
+    mover.work.gate.pass();
     while !mover.stopped(false) {
         let count = match receive_many(
             &*mover.socket,
@@ -80,6 +81,7 @@ pub(super) fn receive(mover: &Mover) -> io::Result<()> {
 fn receive_heads(mover: &Mover) -> io::Result<()> {
     let mut head = [0; LONG_HEADER_BYTES];
     let mut account = Account::default();
+    mover.work.gate.pass();
     while !mover.stopped(false) {
         match receive_head(&*mover.socket, &mut head) {
             // The length may exceed the buffer's (CVE-2025-54351).
