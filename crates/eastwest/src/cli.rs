@@ -33,6 +33,8 @@ enum Command {
     Report(commands::report::ReportArgs),
     /// List, show or prune runs
     Runs(commands::runs::RunsArgs),
+    /// This host, now: what limits it, and who does it
+    Top(commands::top::TopArgs),
     /// An emulated cluster in network namespaces on this machine
     Lab(commands::lab::LabArgs),
     /// Test with any iperf3, or serve any number of them
@@ -85,7 +87,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
 /// Looked up in the words themselves, because a command line that does not parse must be answered in JSON, too.
 fn wants_json() -> bool {
     let words = words();
-    words.iter().any(|word| word == "--format=json")
+    words
+        .iter()
+        .any(|word| word == "--format=json" || word == "--json")
         || words.windows(2).any(|pair| pair == ["--format", "json"])
 }
 
@@ -107,6 +111,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Runs(args) => commands::runs::run(&args),
+        Command::Top(args) => commands::top::run(&args),
         Command::Lab(args) => commands::lab::run(&args),
         Command::Iperf3(args) => commands::iperf3::run(&args),
         Command::Completions(args) => commands::completions::run(&args),

@@ -45,6 +45,27 @@ pub struct HostReading {
     pub unseen: Vec<String>,
 }
 
+/// What an agent reads beside CPU times and interfaces, so that a cause can be found after the run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CauseCounters {
+    /// Packet processing: (CPU number, its counters).
+    pub softnet: Vec<(u32, SoftnetCounters)>,
+    /// Queueing disciplines that count.
+    pub qdiscs: Vec<QdiscCounters>,
+    /// The drivers' own counters of loss, pauses and errors that are not 0: (interface, name, count).
+    pub driver_counters: Vec<(String, String, u64)>,
+    /// TCP, IP and UDP as a whole.
+    pub protocols: ProtocolCounters,
+    /// Memory and swap.
+    pub memory: MemoryReading,
+    /// Whole disks.
+    pub disks: Vec<DiskCounters>,
+    /// Pressure stall information of the whole host.
+    pub pressure: Pressure,
+    /// The agent's own control group.
+    pub cgroup: CgroupReading,
+}
+
 /// What one reading cost the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadingCost {
@@ -193,6 +214,8 @@ pub struct QdiscCounters {
     pub handle: u32,
     /// Whether it is the interface's outermost one.
     pub root: bool,
+    /// What it lets pass, headers included. `None` when it is no plain shaper (tbf).
+    pub rate_bytes_per_sec: Option<u64>,
     /// Bytes sent.
     pub bytes: u64,
     /// Packets dropped.

@@ -12,9 +12,13 @@ const TC_H_ROOT: u32 = u32::MAX;
 const MESSAGE_BYTES: usize = 20;
 
 const ATTRIBUTE_KIND: u16 = 1;
+const ATTRIBUTE_OPTIONS: u16 = 2;
 const ATTRIBUTE_STATS2: u16 = 7;
 const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
+const TBF_PARAMETERS: u16 = 1;
+/// Set when the rate does not fit 32 bits.
+const TBF_RATE64: u16 = 4;
 
 /// Lists queueing disciplines.
 #[derive(Debug)]
@@ -61,6 +65,7 @@ fn qdisc(body: &[u8], name_of: impl Fn(u32) -> Option<String>) -> Option<QdiscCo
                 let text = CStr::from_bytes_until_nul(value).ok()?;
                 qdisc.kind = text.to_string_lossy().into_owned();
             }
+            ATTRIBUTE_OPTIONS if qdisc.kind == "tbf" => qdisc.rate_bytes_per_sec = tbf_rate(value),
             ATTRIBUTE_STATS2 => add_counters(&mut qdisc, value)?,
             _ => {}
         }
@@ -70,6 +75,15 @@ fn qdisc(body: &[u8], name_of: impl Fn(u32) -> Option<String>) -> Option<QdiscCo
     }
     qdisc.interface = name_of(u32_at(body, 4)?)?;
     Some(qdisc)
+}
+
+/// `struct tc_tbf_qopt` begins with a `struct tc_ratespec`, whose last field is the rate.
+fn tbf_rate(nested: &[u8]) -> Option<u64> {
+    let find = |wanted| attributes(nested).find(|(kind, _)| *kind == wanted);
+    match find(TBF_RATE64) {
+        Some((_, value)) => u64_at(value, 0),
+        None => u32_at(find(TBF_PARAMETERS)?.1, 8).map(u64::from),
+    }
 }
 
 /// `struct gnet_stats_basic` and `struct gnet_stats_queue`.
@@ -128,6 +142,10 @@ mod tests {
         body[4..8].copy_from_slice(&2_u32.to_ne_bytes());
         body[12..16].copy_from_slice(&TC_H_ROOT.to_ne_bytes());
         body.extend(attribute(ATTRIBUTE_KIND, format!("{kind}\0").as_bytes()));
+        let mut parameters = [0; 36];
+        parameters[8..12].copy_from_slice(&12_500_000_u32.to_ne_bytes());
+        let options = attribute(TBF_PARAMETERS, &parameters);
+        body.extend(attribute(ATTRIBUTE_OPTIONS, &options));
         body.extend(attribute(ATTRIBUTE_STATS2, &stats));
         body
     }
@@ -141,11 +159,20 @@ mod tests {
             ("eth0", "tbf")
         );
         assert!(qdisc.root);
+        assert_eq!(qdisc.rate_bytes_per_sec, Some(12_500_000));
         assert_eq!(
             (qdisc.bytes, qdisc.drops, qdisc.overlimits),
             (123_456, 9, 77)
         );
         assert_eq!((qdisc.backlog_packets, qdisc.backlog_bytes), (3, 4542));
+    }
+
+    #[test]
+    fn a_great_rate_takes_its_own_attribute() {
+        let small = attribute(TBF_PARAMETERS, &[0xff; 36]);
+        let great = attribute(TBF_RATE64, &12_500_000_000_u64.to_ne_bytes());
+        assert_eq!(tbf_rate(&[small, great].concat()), Some(12_500_000_000));
+        assert_eq!(tbf_rate(&[]), None);
     }
 
     #[test]

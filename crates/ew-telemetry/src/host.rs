@@ -60,13 +60,11 @@ impl HostReader {
         let protocols = protocols::protocols(root, buffer);
         let cpus = cpu::cpus(root, buffer, &self.numa_nodes);
         let processes = self.processes.read(root, buffer);
-        if processes
-            .iter()
-            .any(|p| p.pid == 1 && p.written_bytes.is_none())
-        {
-            unseen.push(
-                "disk traffic of other users' processes (needs root or CAP_SYS_PTRACE)".into(),
-            );
+        let refused = self.processes.refused();
+        if refused > 0 {
+            unseen.push(format!(
+                "the disk traffic of {refused} processes (needs root or CAP_SYS_PTRACE)"
+            ));
         }
         HostReading {
             realtime_ns: clock::realtime_ns(),

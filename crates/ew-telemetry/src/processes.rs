@@ -31,6 +31,7 @@ pub(crate) struct ProcessReader {
 #[derive(Clone, Debug)]
 struct Known {
     counters: ProcessCounters,
+    is_kernels: bool,
     quiet_readings: u32,
 }
 
@@ -52,6 +53,12 @@ impl ProcessReader {
             .values()
             .map(|known| known.counters.clone())
             .collect()
+    }
+
+    /// How many processes' disk traffic this user may not see.
+    pub(crate) fn refused(&self) -> usize {
+        let refused = |k: &&Known| !k.is_kernels && k.counters.written_bytes.is_none();
+        self.known.values().filter(refused).count()
     }
 
     fn may_wait(&self, known: &Known) -> bool {
@@ -82,6 +89,7 @@ fn process(root: &Path, buffer: &mut FileBuffer, pid: u32, before: Option<Known>
         let quiet_readings = quiet.quiet_readings.saturating_add(1);
         return Some(Known {
             counters,
+            is_kernels,
             quiet_readings,
         });
     }
@@ -93,6 +101,7 @@ fn process(root: &Path, buffer: &mut FileBuffer, pid: u32, before: Option<Known>
     }
     Some(Known {
         counters,
+        is_kernels,
         quiet_readings: 0,
     })
 }

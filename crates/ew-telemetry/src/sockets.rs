@@ -36,8 +36,10 @@ impl SocketReader {
 
     /// Lists what lives and what died since the last call. Adds to `unseen` what could not be read.
     pub(crate) fn read(&mut self, root: &Path, unseen: &mut Vec<String>) -> SocketsReading {
-        let mut reading = SocketsReading::default();
-        reading.read_ns = monotonic_ns();
+        let mut reading = SocketsReading {
+            read_ns: monotonic_ns(),
+            ..SocketsReading::default()
+        };
         self.list(&mut reading, unseen);
         // What died meanwhile is in both; the death tells more.
         self.read_deaths(&mut reading, unseen);

@@ -18,9 +18,19 @@ pub(crate) fn interface_views(
             .interfaces
             .iter()
             .find(|i| i.counters.name == *name)?;
-        Some(interface_view(was, interface, time))
+        Some(InterfaceView {
+            shaped_bits_per_sec: shaper_rate(now, name),
+            ..interface_view(was, interface, time)
+        })
     });
     pairs.collect()
+}
+
+/// The outermost shaper is the one that counts.
+fn shaper_rate(now: &HostReading, interface: &str) -> Option<f64> {
+    let mut qdiscs = now.qdiscs.iter();
+    let root = qdiscs.find(|q| q.root && q.interface == interface)?;
+    root.rate_bytes_per_sec.map(|rate| rate as f64 * 8.0)
 }
 
 fn interface_view(
@@ -57,6 +67,7 @@ fn interface_view(
         carrier: link.carrier,
         loopback: link.loopback,
         driver_counters: driver_counters(before, now, time),
+        ..InterfaceView::default()
     }
 }
 

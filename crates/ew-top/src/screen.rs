@@ -60,15 +60,16 @@ impl Screen {
 
     /// Takes a newer view, unless it is paused.
     pub fn update(&mut self, view: View) {
-        if !self.paused {
+        if !self.paused || self.view.is_none() {
             self.view = Some(view);
         }
     }
 
     /// Takes a key.
     pub fn press(&mut self, key: KeyEvent) -> Wish {
-        if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return Wish::Quit;
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            let is_interrupt = key.code == KeyCode::Char('c');
+            return if is_interrupt { Wish::Quit } else { Wish::Stay };
         }
         if self.typing {
             self.type_filter(key.code);

@@ -46,7 +46,8 @@ struct Met {
 pub(crate) fn verdict(view: &View) -> HostVerdict {
     let mut met = Vec::new();
     met.extend(view.interfaces.iter().filter_map(|i| full_link(view, i)));
-    met.extend(standing_queue(view));
+    let shaped = view.interfaces.iter().find_map(|i| full_shaper(view, i));
+    met.extend(shaped.or_else(|| standing_queue(view)));
     met.extend(loss(view));
     met.extend(quota(view));
     met.extend(
@@ -134,7 +135,25 @@ fn full_link(view: &View, interface: &InterfaceView) -> Option<Met> {
     })
 }
 
-/// A shaper, or a queue that overflows: the way to tell that a link whose speed the kernel does not know is full.
+/// A shaper makes a slower link of a faster one, for sending.
+fn full_shaper(view: &View, interface: &InterfaceView) -> Option<Met> {
+    let rate = interface.shaped_bits_per_sec?;
+    let utilisation = interface.tx_bits_per_sec / rate;
+    (utilisation >= LINK_FULL).then(|| Met {
+        limit: Limit::Network,
+        severity: utilisation / LINK_FULL,
+        what: format!(
+            "{} sends at {} of the {} that its shaper (tbf) lets pass",
+            interface.name,
+            percent(utilisation),
+            format_bits_per_sec(rate)
+        ),
+        who: mover(view, true, interface),
+        evidence: queue_words(view, &interface.name),
+    })
+}
+
+/// A queue that never empties: the way to tell that a link whose speed the kernel does not know is full.
 fn standing_queue(view: &View) -> Option<Met> {
     let full = |q: &&crate::view::QdiscView| {
         q.standing && (q.overlimits_per_sec > 0.0 || q.drops_per_sec > 0.0)
@@ -619,6 +638,20 @@ mod tests {
             standing: false,
             ..qdisc
         }];
+        assert_eq!(verdict(&view).limit, Limit::None);
+    }
+
+    #[test]
+    fn a_shaper_is_a_slower_link() {
+        let mut view = at_ease();
+        view.interfaces = vec![link(99e6, None)];
+        view.interfaces[0].shaped_bits_per_sec = Some(100e6);
+        let full = verdict(&view).sentence;
+        assert!(
+            full.contains("sends at 99 % of the 100 Mb/s that its shaper"),
+            "{full}"
+        );
+        view.interfaces[0].shaped_bits_per_sec = Some(200e6);
         assert_eq!(verdict(&view).limit, Limit::None);
     }
 

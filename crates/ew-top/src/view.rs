@@ -148,6 +148,8 @@ pub struct InterfaceView {
     pub tx_losses_per_sec: f64,
     /// Link speed. `None` when unknown.
     pub speed_bits_per_sec: Option<f64>,
+    /// What a plain shaper (tbf) lets it send. `None` without one.
+    pub shaped_bits_per_sec: Option<f64>,
     /// The fuller direction over the link speed; both together when the link is half duplex.
     pub utilisation: Option<f64>,
     /// `full` or `half`.

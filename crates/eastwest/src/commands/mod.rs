@@ -11,3 +11,4 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod scenario;
+pub(crate) mod top;

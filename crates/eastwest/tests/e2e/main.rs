@@ -11,3 +11,4 @@ mod lab_accuracy;
 mod lab_failures;
 mod lab_ssh;
 mod local;
+mod top;
