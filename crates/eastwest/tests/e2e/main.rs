@@ -12,3 +12,4 @@ mod lab_failures;
 mod lab_ssh;
 mod local;
 mod top;
+mod two_hosts;

@@ -1,0 +1,75 @@
+//! Two hosts without a scenario: workload and knobs from the command line, a line per flow and second.
+
+use crate::common::{eastwest, text};
+
+const TWO: [&str; 6] = ["run", "pair", "--fleet", "local", "--hosts", "n[1-2]"];
+
+#[test]
+fn a_flow_has_a_line_each_second() {
+    let runs = tempfile::tempdir().unwrap();
+    let out = eastwest()
+        .args(TWO)
+        .args(["--workload", "tcp-rr", "--streams", "4", "--duration", "2s"])
+        .args(["--set", "samples=1", "--live", "lines", "--runs-dir"])
+        .arg(runs.path())
+        .output()
+        .unwrap();
+    let stderr = text(&out.stderr);
+    let lines = |start: &str| {
+        let told = stderr.lines().filter(|line| line.contains(start));
+        told.filter(|line| line.ends_with(" transactions/s"))
+            .count()
+    };
+    // A busy machine may lose a part, or repeat a round.
+    assert!(lines("n1 -> n2 ") > 0, "{stderr}");
+    assert!(lines("n2 -> n1 ") > 0, "{stderr}");
+}
+
+#[test]
+fn quiet_is_quiet() {
+    let runs = tempfile::tempdir().unwrap();
+    let out = eastwest()
+        .args(TWO)
+        .args(["--duration", "2s", "--set", "samples=1"])
+        .args(["--quiet", "--live", "lines", "--runs-dir"])
+        .arg(runs.path())
+        .output()
+        .unwrap();
+    let stderr = text(&out.stderr);
+    assert!(!stderr.contains(" -> "), "{stderr}");
+}
+
+#[test]
+fn a_dry_run_says_what_is_set() {
+    let out = eastwest()
+        .args(TWO)
+        .args(["--workload", "udp-stream", "--streams", "2", "--dry-run"])
+        .args(["--set", "rate=100M", "--set", "dscp=ef"])
+        .output()
+        .unwrap();
+    let stdout = text(&out.stdout);
+    assert!(stdout.contains("udp-stream x2 (engine)"), "{stdout}");
+    let words = "forward, reverse, both: at most 100 Mb/s a stream, dscp 46";
+    assert!(stdout.contains(words), "{stdout}");
+}
+
+#[test]
+fn what_does_not_go_together_is_code_2_with_the_remedy() {
+    let cases = [
+        (
+            ["--workload=tcp-crr", "--set=outstanding=4"],
+            "beside workload tcp-rr",
+        ),
+        (
+            ["--tool=iperf3", "--set=cpus=near-nic"],
+            "no `cpus` with `tool: iperf3`",
+        ),
+        (["--workload=udp-rr", "--set=send=zerocopy"], "tcp-stream"),
+    ];
+    for (args, expected) in cases {
+        let out = eastwest().args(TWO).args(args).output().unwrap();
+        let stderr = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains(expected), "{args:?}: {stderr}");
+    }
+}
