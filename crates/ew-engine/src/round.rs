@@ -243,7 +243,7 @@ impl Round {
     /// Deals the streams out to threads and says where their connections shall come.
     fn seat_streams(&mut self) {
         let streams: Vec<_> = self.flows.iter().flatten().cloned().collect();
-        let count = thread_count(self.spec.workload.threads, streams.len());
+        let count = thread_count(&self.shared, streams.len());
         for number in 0..count {
             let (thread, arrivals) = channel();
             let own: Vec<_> = streams
@@ -415,10 +415,14 @@ fn open(shared: &RoundShared, openings: &[OwnOpening]) {
     });
 }
 
-/// One thread per stream, up to the cores; or as many as asked for, none of them idle.
-fn thread_count(asked: Option<u32>, streams: usize) -> usize {
+/// As many as asked for, but none idle; else one per stream, up to the cores or to what the workload is faster with.
+fn thread_count(shared: &RoundShared, streams: usize) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let wanted = asked.map_or_else(cores, |threads| threads as usize);
+    let wanted = match shared.workload.threads {
+        Some(threads) => threads as usize,
+        None if streams <= shared.prepared.streams_with_own_threads() => streams,
+        None => cores(),
+    };
     wanted.clamp(1, streams.max(1))
 }
 

@@ -295,3 +295,35 @@ fn error_of(reports: &[FlowReport]) -> &str {
     assert_eq!(reports.len(), 1);
     reports[0].error.as_deref().unwrap()
 }
+
+#[test]
+fn a_late_peer_does_not_hold_up_the_others_of_its_thread() {
+    let (near, prompt, late) = (engine(LOCALHOST), engine(LOCALHOST), engine(LOCALHOST));
+    let mut spec = round(Workload {
+        threads: Some(1),
+        ..stream(1)
+    });
+    // Half of the warm-up is left for connections that come late.
+    spec.window_start_ns += 2_000_000_000;
+    let near_port = data_address(&near, LOCALHOST);
+    let flow = |flow, engine| order(flow, Role::Send, true, data_address(engine, LOCALHOST));
+    let receive = |flow| vec![order(flow, Role::Receive, false, near_port)];
+    let prompt_reports = start(&prompt, with_flows(&spec, receive(1)));
+    let near_reports = start(
+        &near,
+        with_flows(&spec, vec![flow(1, &prompt), flow(2, &late)]),
+    );
+    std::thread::sleep(Duration::from_millis(1200));
+    let late_reports = start(&late, with_flows(&spec, receive(2)));
+    let sent = wait(&near_reports);
+    for report in sent
+        .iter()
+        .chain(&wait(&prompt_reports))
+        .chain(&wait(&late_reports))
+    {
+        assert_eq!(report.error, None);
+    }
+    let skew_ns = |report: &FlowReport| report.sender.as_ref().unwrap().start_skew_ns;
+    assert!(skew_ns(&sent[0]) < 300_000_000, "{}", skew_ns(&sent[0]));
+    assert!(skew_ns(&sent[1]) > 300_000_000, "{}", skew_ns(&sent[1]));
+}

@@ -70,6 +70,11 @@ pub(crate) trait Prepared: Send + Sync {
         true
     }
 
+    /// Up to this many streams on a host go faster with a thread for each than on a thread per core.
+    fn streams_with_own_threads(&self) -> usize {
+        0
+    }
+
     /// Whether the two ends connect at all.
     fn connects(&self) -> bool {
         true

@@ -16,6 +16,8 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
+/// Beyond this the kernel's changes of threads cost more than what blocking calls save (docs/decisions/0012).
+const STREAMS_WITH_OWN_THREADS: usize = 64;
 const LEAST_RECEIVE_BYTES: usize = 256 * 1024;
 const MOST_RECEIVE_BYTES: usize = 1024 * 1024;
 /// The first send is small, so that senders that share a CPU start within microseconds of each other.
@@ -106,6 +108,10 @@ impl Prepared for TcpStreams {
                 left_bytes: self.limit_bytes,
             }),
         })
+    }
+
+    fn streams_with_own_threads(&self) -> usize {
+        STREAMS_WITH_OWN_THREADS
     }
 
     fn buffer_bytes(&self, role: Role) -> usize {
