@@ -82,16 +82,21 @@ fn sentence(case: &Case<'_>, status: VerdictStatus, findings: &[Finding]) -> Str
     }
 }
 
-/// The worst findings in their own words. The missing flows' own sentence is left out where a missing host says it.
+/// The worst findings in their own words. The missing flows' own sentence is left out where a missing host says it, and what
+/// was not determined where something was.
 fn worst(case: &Case<'_>, status: VerdictStatus, findings: &[Finding]) -> String {
     let host_missing = findings
         .iter()
         .any(|finding| finding.cause == Cause::HostMissing);
-    let told: Vec<&Finding> = findings
+    let mut told: Vec<&Finding> = findings
         .iter()
         .filter(|finding| finding.severity > Severity::Info)
         .filter(|finding| !(host_missing && finding.cause == Cause::CellsMissing))
         .collect();
+    let is_determined = |finding: &Finding| finding.cause != Cause::NotDetermined;
+    if told.iter().any(|finding| is_determined(finding)) {
+        told.retain(|finding| is_determined(finding));
+    }
     let all = clauses(case, &told);
     let shown = all.len().min(MOST_IN_SENTENCE);
     let mut parts: Vec<String> = all[..shown]
