@@ -2,6 +2,7 @@
 
 use crate::inbox::Input;
 use ew_sys::clock;
+use ew_telemetry::Sampler;
 use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::thread;
@@ -9,11 +10,11 @@ use std::thread;
 /// Samples every `interval_ns` until the inbox is gone.
 pub(crate) fn spawn(interval_ns: u64, inbox: Sender<Input>) {
     thread::spawn(move || {
+        let mut sampler = Sampler::new(Path::new("/"));
         let mut due_ns = clock::monotonic_ns();
         loop {
             let now_ns = clock::monotonic_ns();
-            let sample =
-                ew_telemetry::sample(Path::new("/"), now_ns, now_ns.saturating_sub(due_ns));
+            let sample = sampler.sample(now_ns, now_ns.saturating_sub(due_ns));
             if inbox.send(Input::Sample(sample)).is_err() {
                 return;
             }

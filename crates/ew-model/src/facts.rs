@@ -1,5 +1,6 @@
 //! What an agent says of its host, and raw host counters.
 
+use crate::telemetry::CauseCounters;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -58,6 +59,9 @@ pub struct HostSample {
     pub cpus: Vec<CpuCounters>,
     /// One per interface except loopback.
     pub interfaces: Vec<InterfaceCounters>,
+    /// What tells causes. `None` in runs of before it was read.
+    #[serde(default)]
+    pub causes: Option<Box<CauseCounters>>,
 }
 
 /// `/proc/stat` line of one CPU, in clock ticks (USER_HZ, 100 per second).
@@ -113,5 +117,17 @@ impl HostFacts {
         self.interfaces
             .iter()
             .find(|i| i.addresses.contains(&address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_older_runs_can_be_read() {
+        let old = r#"{"agent_ns": 5, "late_ns": 0, "cpus": [], "interfaces": []}"#;
+        let sample: HostSample = serde_json::from_str(old).unwrap();
+        assert_eq!((sample.agent_ns, sample.causes), (5, None));
     }
 }

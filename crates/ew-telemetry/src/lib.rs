@@ -24,4 +24,4 @@ mod sockets;
 
 pub use facts::{facts, free_bytes_beside_executable};
 pub use host::HostReader;
-pub use sample::sample;
+pub use sample::Sampler;

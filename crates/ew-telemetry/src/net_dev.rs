@@ -1,19 +1,8 @@
 //! `/proc/net/dev`, see proc(5).
 
-use crate::file::{FileBuffer, read_net};
 use ew_model::facts::InterfaceCounters;
-use std::path::Path;
 
-/// The counters of all interfaces except loopback, in the kernel's order, for the network namespace of the calling
-/// thread. Empty when the file cannot be read.
-pub(crate) fn interface_counters(root: &Path) -> Vec<InterfaceCounters> {
-    let mut buffer = FileBuffer::default();
-    let text = read_net(&mut buffer, root, "dev").unwrap_or_default();
-    let interfaces = device_lines(text).map(|line| line.counters);
-    interfaces.filter(|i| i.name != "lo").collect()
-}
-
-/// All lines, loopback too.
+/// All interfaces, loopback too, in the kernel's order.
 pub(crate) fn device_lines(text: &str) -> impl Iterator<Item = DeviceLine> {
     text.lines().filter_map(interface_line)
 }

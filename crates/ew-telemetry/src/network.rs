@@ -36,13 +36,14 @@ const TELLING: [&str; 12] = [
 pub(crate) struct NetworkReader {
     ethtool: Option<Ethtool>,
     qdiscs: Option<QdiscLister>,
+    tells_links: bool,
     links: BTreeMap<String, InterfaceLink>,
     drivers: BTreeMap<String, DriverNames>,
     readings: u32,
 }
 
 /// A driver's names, and the positions of those worth keeping.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct DriverNames {
     all: Vec<String>,
     kept: Vec<usize>,
@@ -52,8 +53,17 @@ impl NetworkReader {
     /// For the network namespace of the calling thread.
     pub(crate) fn new() -> Self {
         Self {
+            tells_links: true,
+            ..Self::of_counters()
+        }
+    }
+
+    /// The same without [`InterfaceReading::link`]: some drivers ask the device for it, which disturbs a measurement.
+    pub(crate) fn of_counters() -> Self {
+        Self {
             ethtool: Ethtool::open().ok(),
             qdiscs: QdiscLister::open().ok(),
+            tells_links: false,
             links: BTreeMap::new(),
             drivers: BTreeMap::new(),
             readings: 0,
@@ -66,12 +76,13 @@ impl NetworkReader {
         root: &Path,
         buffer: &mut FileBuffer,
     ) -> Vec<InterfaceReading> {
-        if self.readings.is_multiple_of(READINGS_PER_LINK) {
-            self.read_links();
+        if self.tells_links && self.readings.is_multiple_of(READINGS_PER_LINK) {
+            self.links = self.ethtool.as_ref().map(links).unwrap_or_default();
         }
         self.readings = self.readings.wrapping_add(1);
         let text = read_net(buffer, root, "dev").unwrap_or_default();
         let lines: Vec<DeviceLine> = device_lines(text).collect();
+        self.learn_drivers(&lines);
         let read = lines.into_iter().map(|line| self.interface(line));
         read.collect()
     }
@@ -94,6 +105,9 @@ impl NetworkReader {
 
     fn driver_counters(&self, interface: &str) -> Option<Vec<(String, u64)>> {
         let names = self.drivers.get(interface)?;
+        if names.kept.is_empty() {
+            return None;
+        }
         let values = self.ethtool.as_ref()?.statistics(interface, &names.all)?;
         let kept = names.kept.iter();
         Some(
@@ -102,10 +116,25 @@ impl NetworkReader {
         )
     }
 
-    fn read_links(&mut self) {
-        let Some(ethtool) = &self.ethtool else { return };
-        self.links.clear();
-        for interface in interfaces().unwrap_or_default() {
+    /// Asks new interfaces for the names of their counters.
+    fn learn_drivers(&mut self, lines: &[DeviceLine]) {
+        let is_there = |name: &String| lines.iter().any(|line| line.counters.name == *name);
+        self.drivers.retain(|name, _| is_there(name));
+        for name in lines.iter().map(|line| &line.counters.name) {
+            if !self.drivers.contains_key(name) {
+                let names = self.ethtool.as_ref().map(|e| e.statistic_names(name));
+                let names = driver_names(names.unwrap_or_default());
+                self.drivers.insert(name.clone(), names);
+            }
+        }
+    }
+}
+
+fn links(ethtool: &Ethtool) -> BTreeMap<String, InterfaceLink> {
+    let described = interfaces()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|interface| {
             let name = interface.facts.name;
             let link = InterfaceLink {
                 speed_bits_per_sec: interface.facts.speed_bits_per_sec,
@@ -120,14 +149,9 @@ impl NetworkReader {
                 queues: ethtool.queues(&name),
                 offloads_on: ethtool.features_on(&name).unwrap_or_default(),
             };
-            if !self.drivers.contains_key(&name) {
-                let names = driver_names(ethtool.statistic_names(&name));
-                self.drivers.insert(name.clone(), names);
-            }
-            self.links.insert(name, link);
-        }
-        self.drivers.retain(|name, _| self.links.contains_key(name));
-    }
+            (name, link)
+        });
+    described.collect()
 }
 
 fn driver_names(all: Vec<String>) -> DriverNames {

@@ -1,26 +1,86 @@
-//! Raw counters at one instant.
+//! Raw counters at one instant, as agents send them.
 
-use crate::net_dev::interface_counters;
-use crate::proc_stat::cpu_counters;
+use crate::file::FileBuffer;
+use crate::network::NetworkReader;
+use crate::{cgroup, cpu, disks, memory, pressure, protocols};
 use ew_model::facts::HostSample;
-use std::path::Path;
+use ew_model::telemetry::{CauseCounters, CpuReading, InterfaceReading, SoftnetCounters};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-/// Reads the host's counters below `root`. `now_ns` and `late_ns` are recorded as given: the caller's monotonic clock, and how
-/// far it was behind its schedule.
-#[must_use]
-pub fn sample(root: &Path, now_ns: u64, late_ns: u64) -> HostSample {
-    HostSample {
-        agent_ns: now_ns,
-        late_ns,
-        cpus: cpu_counters(root),
-        interfaces: interface_counters(root),
+/// Samples one host, for the network namespace of the thread that made it. Sockets and processes are not looked at: that
+/// is for [`crate::HostReader`], and costs too much beside a measurement.
+#[derive(Debug)]
+pub struct Sampler {
+    root: PathBuf,
+    buffer: FileBuffer,
+    network: NetworkReader,
+}
+
+impl Sampler {
+    /// `root` is `/` on a real host.
+    #[must_use]
+    pub fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            buffer: FileBuffer::default(),
+            network: NetworkReader::of_counters(),
+        }
     }
+
+    /// Reads the host's counters. `now_ns` and `late_ns` are recorded as given: the caller's monotonic clock, and how far it
+    /// was behind its schedule.
+    pub fn sample(&mut self, now_ns: u64, late_ns: u64) -> HostSample {
+        let (root, buffer) = (self.root.as_path(), &mut self.buffer);
+        let cpus = cpu::cpus(root, buffer, &BTreeMap::new());
+        let interfaces = self.network.interfaces(root, buffer);
+        let interfaces: Vec<InterfaceReading> = interfaces
+            .into_iter()
+            .filter(|interface| interface.counters.name != "lo")
+            .collect();
+        let causes = CauseCounters {
+            softnet: softnet(&cpus),
+            qdiscs: self.network.qdiscs(),
+            driver_counters: driver_counters(&interfaces),
+            protocols: protocols::protocols(root, buffer),
+            memory: memory::memory(root, buffer),
+            disks: disks::disks(root, buffer),
+            pressure: pressure::pressure(root, buffer),
+            cgroup: cgroup::cgroup(root, buffer),
+        };
+        HostSample {
+            agent_ns: now_ns,
+            late_ns,
+            cpus: cpus.into_iter().map(|cpu| cpu.times).collect(),
+            interfaces: interfaces.into_iter().map(|i| i.counters).collect(),
+            causes: Some(Box::new(causes)),
+        }
+    }
+}
+
+fn softnet(cpus: &[CpuReading]) -> Vec<(u32, SoftnetCounters)> {
+    let pairs = cpus.iter().map(|cpu| (cpu.times.cpu, cpu.softnet));
+    pairs
+        .filter_map(|(cpu, softnet)| Some((cpu, softnet?)))
+        .collect()
+}
+
+fn driver_counters(interfaces: &[InterfaceReading]) -> Vec<(String, String, u64)> {
+    let mut counters = Vec::new();
+    for interface in interfaces {
+        let moved = interface
+            .driver_counters
+            .iter()
+            .filter(|(_, count)| *count > 0);
+        let name = &interface.counters.name;
+        counters.extend(moved.map(|(counter, count)| (name.clone(), counter.clone(), *count)));
+    }
+    counters
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     /// A recorded tree.
     pub(crate) fn recorded(name: &str) -> PathBuf {
@@ -31,7 +91,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_recorded_host() {
-        let sample = sample(&recorded("host"), 5, 6);
+        let sample = Sampler::new(&recorded("host")).sample(5, 6);
         assert_eq!((sample.agent_ns, sample.late_ns), (5, 6));
         // CPU 2 is offline.
         let cpus: Vec<_> = sample.cpus.iter().map(|c| c.cpu).collect();
@@ -45,19 +105,37 @@ pub(crate) mod tests {
 
     #[test]
     fn the_threads_own_network_goes_first() {
-        let sample = sample(&recorded("thread"), 0, 0);
+        let sample = Sampler::new(&recorded("thread")).sample(0, 0);
         let names: Vec<_> = sample.interfaces.iter().map(|i| i.name.as_str()).collect();
         assert_eq!(names, ["inside0"]);
     }
 
     #[test]
     fn an_empty_tree_has_no_counters() {
-        let sample = sample(&recorded("nothing-here"), 0, 0);
+        let sample = Sampler::new(&recorded("nothing-here")).sample(0, 0);
         assert!(sample.cpus.is_empty() && sample.interfaces.is_empty());
+        let causes = sample.causes.unwrap();
+        assert!(causes.softnet.is_empty() && causes.disks.is_empty());
     }
 
     #[test]
     fn this_host_has_counters() {
-        assert!(!sample(Path::new("/"), 0, 0).cpus.is_empty());
+        let sample = Sampler::new(Path::new("/")).sample(0, 0);
+        let causes = sample.causes.unwrap();
+        assert!(!sample.cpus.is_empty() && !causes.softnet.is_empty());
+        assert!(causes.protocols.tcp_retransmitted_segments.is_some());
+    }
+
+    #[test]
+    fn a_sample_carries_what_tells_causes() {
+        let causes = Sampler::new(&recorded("linux-6.12"))
+            .sample(0, 0)
+            .causes
+            .unwrap();
+        assert_eq!(causes.softnet[1].0, 2);
+        assert_eq!(causes.protocols.listen_drops, Some(17));
+        assert_eq!(causes.cgroup.cpu_throttled_periods, Some(200));
+        assert!(causes.pressure.io.is_some() && causes.memory.total_bytes.is_some());
+        assert_eq!(causes.disks.len(), 2);
     }
 }

@@ -190,7 +190,10 @@ fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
         ("flow-progress", frame(&progress)),
         (
             "sample",
-            frame(&ToController::Sample(HostSample::default())),
+            frame(&ToController::Sample(HostSample {
+                causes: Some(Box::default()),
+                ..HostSample::default()
+            })),
         ),
         ("ports-checked", frame(&checked)),
         ("fault", frame(&fault)),
