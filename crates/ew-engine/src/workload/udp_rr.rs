@@ -4,6 +4,9 @@
 //! the longest time so far is lost, and the next one takes its place; its answer counts no more, should it come after
 //! all. Requests and answers begin with cookie and number, big endian, 8 bytes each.
 
+mod in_flight;
+
+use self::in_flight::InFlight;
 use super::requests::{Asking, Schedule, record};
 use super::sequence::Jitter;
 use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
@@ -22,14 +25,8 @@ use std::sync::Arc;
 
 /// Datagrams of one call are at most this much together, but for one.
 const BATCH_BYTES: usize = 256 * 1024;
-/// A request is not lost before this time.
-const LEAST_PATIENCE_NS: u64 = 100_000_000;
-/// A request is lost after this time, and before the first answer nobody knows better.
-const MOST_PATIENCE_NS: u64 = 1_000_000_000;
 /// How often requests are looked through for lost ones.
 const LOSS_CHECK_NS: u64 = 20_000_000;
-/// A request's number is a running number and its slot.
-const SLOT_BITS: u32 = 16;
 
 pub(super) struct UdpRequests {
     asking: Asking,
@@ -50,22 +47,6 @@ struct Requester {
     counts: DatagramCounts,
     /// Of the round trips.
     jitter: Jitter,
-}
-
-/// Requests without an answer so far.
-struct InFlight {
-    slots: Vec<Request>,
-    free: Vec<u16>,
-    longest_ns: Option<u64>,
-    greatest_answered: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Request {
-    /// 0: none is in flight here.
-    number: u64,
-    due_ns: u64,
-    sent_ns: u64,
 }
 
 struct Responder {
@@ -241,7 +222,7 @@ impl Requester {
 
     /// How many requests may be sent by one call.
     fn may_ask(&self, now_ns: u64) -> usize {
-        let mut most = self.in_flight.free.len().min(self.received.len());
+        let mut most = self.in_flight.room().min(self.received.len());
         if let Some(left) = self.left {
             most = most.min(usize::try_from(left).unwrap_or(usize::MAX));
         }
@@ -293,7 +274,7 @@ impl Requester {
                 false => Wait::SocketOrUntil(again_ns),
             };
         }
-        let has_room = !self.in_flight.free.is_empty() && self.left != Some(0);
+        let has_room = self.in_flight.room() > 0 && self.left != Some(0);
         Wait::SocketOrUntil(match &self.schedule {
             Some(schedule) if has_room && sent != Some(Sent::Full) => {
                 schedule.due_ns(self.asked).min(self.loss_check_ns)
@@ -301,86 +282,6 @@ impl Requester {
             _ => self.loss_check_ns,
         })
     }
-}
-
-impl InFlight {
-    fn with_room(count: usize) -> Self {
-        let count = count.min(1 << SLOT_BITS);
-        Self {
-            slots: vec![Request::default(); count],
-            free: (0..count).rev().map(|slot| slot as u16).collect(),
-            longest_ns: None,
-            greatest_answered: 0,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.free.len() == self.slots.len()
-    }
-
-    /// The number of the request that will be sent as the `place`th from now, when `asked` were sent so far. There is a
-    /// free slot for it.
-    fn number(&self, asked: u64, place: usize) -> u64 {
-        let slot = self.free.iter().rev().nth(place).copied().unwrap_or(0);
-        (asked + place as u64 + 1) << SLOT_BITS | u64::from(slot)
-    }
-
-    fn sent(&mut self, asked: u64, due_ns: u64, sent_ns: u64) {
-        let number = self.number(asked, 0);
-        let Some(slot) = self.free.pop() else {
-            return;
-        };
-        self.slots[usize::from(slot)] = Request {
-            number,
-            due_ns,
-            sent_ns,
-        };
-    }
-
-    /// The request that this number answers, and whether a later one was answered before.
-    fn answered(&mut self, number: u64, now_ns: u64) -> Option<(Request, bool)> {
-        let request = self.take(number)?;
-        let time_ns = now_ns.saturating_sub(request.sent_ns);
-        self.longest_ns = self.longest_ns.max(Some(time_ns));
-        let is_late = number < self.greatest_answered;
-        self.greatest_answered = self.greatest_answered.max(number);
-        Some((request, is_late))
-    }
-
-    /// Gives up those that were sent before the time.
-    fn give_up(&mut self, sent_before_ns: u64, mut tell: impl FnMut(Request)) {
-        if self.is_empty() {
-            return;
-        }
-        for (slot, request) in (0..).zip(&mut self.slots) {
-            if request.number != 0 && request.sent_ns < sent_before_ns {
-                tell(std::mem::take(request));
-                self.free.push(slot);
-            }
-        }
-    }
-
-    /// How long an answer is waited for.
-    fn patience_ns(&self) -> u64 {
-        let longest_ns = self.longest_ns.map(|ns| ns.saturating_mul(4));
-        longest_ns.map_or(MOST_PATIENCE_NS, |ns| {
-            ns.clamp(LEAST_PATIENCE_NS, MOST_PATIENCE_NS)
-        })
-    }
-
-    fn take(&mut self, number: u64) -> Option<Request> {
-        let slot = slot_of(number);
-        let request = self.slots.get_mut(slot)?;
-        if number == 0 || request.number != number {
-            return None;
-        }
-        self.free.push(slot as u16);
-        Some(std::mem::take(request))
-    }
-}
-
-fn slot_of(number: u64) -> usize {
-    (number & ((1 << SLOT_BITS) - 1)) as usize
 }
 
 impl Machine for Responder {
@@ -463,69 +364,6 @@ impl Responder {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Sends so many, one a nanosecond from 10 ns on; their numbers.
-    fn sent(in_flight: &mut InFlight, count: u64) -> Vec<u64> {
-        let send = |asked| {
-            let number = in_flight.number(asked, 0);
-            in_flight.sent(asked, 5, 10 + asked);
-            number
-        };
-        (0..count).map(send).collect()
-    }
-
-    fn given_up(in_flight: &mut InFlight, sent_before_ns: u64) -> Vec<u64> {
-        let mut sent_ns = Vec::new();
-        in_flight.give_up(sent_before_ns, |request| sent_ns.push(request.sent_ns));
-        sent_ns
-    }
-
-    #[test]
-    fn answers_find_their_requests_once() {
-        let mut in_flight = InFlight::with_room(3);
-        let numbers = sent(&mut in_flight, 3);
-        assert!(in_flight.free.is_empty() && !in_flight.is_empty());
-        let (second, is_late) = in_flight.answered(numbers[1], 30).unwrap();
-        assert_eq!((second.due_ns, second.sent_ns, is_late), (5, 11, false));
-        assert_eq!(in_flight.answered(numbers[1], 31), None);
-        let (first, is_late) = in_flight.answered(numbers[0], 31).unwrap();
-        assert_eq!((first.sent_ns, is_late), (10, true));
-        assert_eq!(in_flight.longest_ns, Some(21));
-        for stranger in [0, 1, numbers[2] + 7, u64::MAX] {
-            assert_eq!(in_flight.answered(stranger, 40), None);
-        }
-    }
-
-    #[test]
-    fn a_lost_request_makes_room_and_its_answer_counts_no_more() {
-        let mut in_flight = InFlight::with_room(2);
-        let numbers = sent(&mut in_flight, 2);
-        assert_eq!(given_up(&mut in_flight, 10), []);
-        assert_eq!(given_up(&mut in_flight, 11), [10]);
-        in_flight.sent(2, 5, 30);
-        assert_eq!(in_flight.answered(numbers[0], 40), None);
-        assert_eq!(given_up(&mut in_flight, 100).len(), 2);
-        assert!(in_flight.is_empty());
-    }
-
-    #[test]
-    fn numbers_said_ahead_are_those_that_are_sent() {
-        let mut in_flight = InFlight::with_room(4);
-        let ahead: Vec<_> = (0..3).map(|place| in_flight.number(0, place)).collect();
-        assert_eq!(sent(&mut in_flight, 3), ahead);
-    }
-
-    #[test]
-    fn patience_follows_the_answers() {
-        let mut in_flight = InFlight::with_room(1);
-        assert_eq!(in_flight.patience_ns(), MOST_PATIENCE_NS);
-        in_flight.longest_ns = Some(1000);
-        assert_eq!(in_flight.patience_ns(), LEAST_PATIENCE_NS);
-        in_flight.longest_ns = Some(LEAST_PATIENCE_NS);
-        assert_eq!(in_flight.patience_ns(), 4 * LEAST_PATIENCE_NS);
-        in_flight.longest_ns = Some(u64::MAX);
-        assert_eq!(in_flight.patience_ns(), MOST_PATIENCE_NS);
-    }
 
     #[test]
     fn a_responder_never_sends_more_than_it_received() {
