@@ -257,9 +257,10 @@ fn one_core(view: &View) -> Option<Met> {
         )
     } else {
         format!(
-            "cpu{} is {} busy while others are not",
+            "cpu{} is {} busy, all CPUs together {}",
             core.cpu,
-            percent(core.busy)
+            percent(core.busy),
+            percent(view.cpu.busy)
         )
     };
     let is_alone = |who: &Who| who.share.is_some_and(|s| s > 0.0);
