@@ -10,7 +10,8 @@ pub struct Workload {
     pub kind: WorkloadKind,
     /// Parallel connections per flow.
     pub streams: u32,
-    /// Threads that share a host's streams of a round. `None`: one per stream, up to the host's cores.
+    /// Threads that share a host's streams of a round. `None`: one per stream, up to the host's cores, and up to 64 for bulk
+    /// TCP, which is faster so.
     pub threads: Option<u32>,
     /// Bytes per send (tcp-stream), per datagram (udp-stream), per request (tcp-rr, udp-rr, tcp-crr) or per echo (ping).
     pub message_bytes: u64,

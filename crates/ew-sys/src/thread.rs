@@ -1,5 +1,6 @@
 //! How the kernel schedules the calling thread.
 
+use std::cell::Cell;
 use std::io;
 use std::mem::size_of;
 
@@ -17,15 +18,27 @@ pub fn prefer_scheduling() {
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
 }
 
+thread_local! {
+    /// The calling thread's policy before [`schedule_first`]; `None` when it holds.
+    static ORDINARY_POLICY: Cell<Option<libc::c_int>> = const { Cell::new(None) };
+}
+
 /// Schedules the calling thread before all ordinary ones when the process may ask for it (SCHED_FIFO, sched(7)): a
 /// thread that must act at one instant, and then calls [`schedule_ordinarily`] at once.
 pub fn schedule_first() {
-    set_policy(libc::SCHED_FIFO, 1);
+    // SAFETY: the call takes only an integer; 0 is the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    if policy >= 0 && policy != libc::SCHED_FIFO {
+        ORDINARY_POLICY.set(Some(policy));
+        set_policy(libc::SCHED_FIFO, 1);
+    }
 }
 
-/// Ends [`schedule_first`].
+/// Ends [`schedule_first`]: the thread is scheduled as it was before, which may be as a batch or idle one.
 pub fn schedule_ordinarily() {
-    set_policy(libc::SCHED_OTHER, 0);
+    if let Some(policy) = ORDINARY_POLICY.take() {
+        set_policy(policy, 0);
+    }
 }
 
 fn set_policy(policy: libc::c_int, priority: libc::c_int) {
@@ -154,6 +167,23 @@ mod tests {
         std::thread::spawn(|| assert!(run_on_cpu(1023).is_err()))
             .join()
             .unwrap();
+    }
+
+    #[test]
+    fn a_thread_is_scheduled_again_as_it_was() {
+        // SAFETY: the call takes only an integer; 0 is the calling thread.
+        let policy = || unsafe { libc::sched_getscheduler(0) };
+        std::thread::spawn(move || {
+            set_policy(libc::SCHED_BATCH, 0);
+            schedule_ordinarily();
+            assert_eq!(policy(), libc::SCHED_BATCH);
+            schedule_first();
+            schedule_first();
+            schedule_ordinarily();
+            assert_eq!(policy(), libc::SCHED_BATCH);
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]
