@@ -146,10 +146,11 @@ fn least_of_others(values: &[Option<u32>]) -> Vec<Option<u32>> {
         .collect()
 }
 
-/// A sender's own count also holds what only went into the send buffer: what the peer acknowledged is better here.
+/// A sender's own count also holds what only went into the send buffer: what the peer acknowledged is better here, but for
+/// a flow that has done its work, which may have been acknowledged before the first `TCP_INFO` was read.
 fn moved_bytes(role: Role, window: &FlowWindow) -> u64 {
     let counted = counted_bytes(window);
-    if role == Role::Receive {
+    if role == Role::Receive || window.is_done {
         return counted;
     }
     let edges = window.first.tcp.iter().zip(&window.last.tcp);

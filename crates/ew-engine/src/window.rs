@@ -58,9 +58,9 @@ pub(crate) fn observe(
     let mut windows = with_room(spec, flows);
     cancel.sleep_until(spec.window_start_ns)?;
     read_counters(flows, &mut windows, |w| &mut w.first);
+    shared.window_open.store(true, Ordering::Release);
     let cpu_at_first = CpuReading::take(shared, flows);
     read_tcp(has_tcp, flows, &mut windows, |w| &mut w.first);
-    shared.window_open.store(true, Ordering::Release);
     for at_ns in interval_times(spec) {
         cancel.sleep_until(at_ns)?;
         for (streams, window) in flows.iter().zip(&mut windows) {

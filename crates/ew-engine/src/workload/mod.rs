@@ -50,7 +50,7 @@ use std::time::Duration;
 
 /// Length of an [`Offer`] on the wire.
 pub(crate) const OFFER_BYTES: usize = 16;
-/// Blocking calls come back at least this often to see whether they shall stop.
+/// Waits that the round's end does not wake come back at least this often to see whether they shall stop.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What a round's streams share, made before any of them starts.
@@ -217,9 +217,12 @@ impl Io<'_> {
         let handle = SockRef::from(socket);
         match self.poll {
             Poll::Blocking => {
+                // The round's end wakes whoever waits for the connection; a time to wait would cost a timer per call.
+                let is_woken = self.shared.prepared.data_is_on_the_connection();
+                let timeout = Some(CALL_TIMEOUT).filter(|_| !is_woken);
                 handle.set_nonblocking(false)?;
-                handle.set_read_timeout(Some(CALL_TIMEOUT))?;
-                handle.set_write_timeout(Some(CALL_TIMEOUT))
+                handle.set_read_timeout(timeout)?;
+                handle.set_write_timeout(timeout)
             }
             Poll::Watched(epoll, token) => {
                 handle.set_nonblocking(true)?;
