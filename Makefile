@@ -33,7 +33,7 @@ check:
 test:
 	scripts/setup.sh --optional
 	cargo build --package eastwest
-	INSTA_UPDATE=no cargo test --workspace
+	INSTA_UPDATE=no cargo test --workspace --no-fail-fast
 
 bench: release
 	scripts/setup.sh --optional --bench
