@@ -16,7 +16,7 @@ use crate::tally::Tally;
 use crate::window::{Observed, observe};
 use crate::worker::{Worker, start_thread};
 use crate::workload::{self, Prepared, Seat};
-use ew_model::workload::Workload;
+use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, FlowReport, Role, RunToken};
 use ew_proto::round::RoundSpec;
 use ew_sys::clock::{monotonic_ns, sleep_until_ns};
@@ -444,7 +444,12 @@ fn check(spec: &RoundSpec) -> Result<(), EngineError> {
             workload.streams
         ));
     }
-    check_descriptors(spec.flows.len() * workload.streams as usize)?;
+    let per_stream = match workload.kind {
+        WorkloadKind::TcpStream | WorkloadKind::TcpRr | WorkloadKind::Ping => 1,
+        // The connection and a socket of their own.
+        WorkloadKind::UdpStream | WorkloadKind::UdpRr | WorkloadKind::TcpCrr => 2,
+    };
+    check_descriptors(spec.flows.len() * workload.streams as usize * per_stream)?;
     let in_order = spec.connect_at_ns <= spec.start_ns && spec.start_ns <= spec.window_start_ns;
     if !in_order || spec.window_ns == 0 {
         return refuse("its connect, start and window times are not in order".to_owned());
@@ -481,12 +486,12 @@ fn check_workload(workload: &Workload) -> Result<(), String> {
 }
 
 /// Every stream has a socket, and some workloads one more; the process needs a few for itself.
-fn check_descriptors(streams: usize) -> Result<(), EngineError> {
+fn check_descriptors(sockets: usize) -> Result<(), EngineError> {
     let limit = ew_sys::process::raise_open_files_limit();
-    let needed = streams as u64 + SPARE_DESCRIPTORS;
+    let needed = sockets as u64 + SPARE_DESCRIPTORS;
     if limit != 0 && limit < needed {
         return Err(EngineError::Round(format!(
-            "{streams} streams on this host need {needed} open files, and its limit is {limit}; raise it with `ulimit -n {needed}` for the user that runs the agent"
+            "{sockets} sockets for the streams of this host need {needed} open files, and its limit is {limit}; raise it with `ulimit -n {needed}` for the user that runs the agent"
         )));
     }
     Ok(())

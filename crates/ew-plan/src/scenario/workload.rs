@@ -177,14 +177,14 @@ impl<'a> Reader<'a> {
     fn workload(&self) -> Result<Workload, ScenarioError> {
         let usual = Workload::of(self.kind);
         let is_engine = self.tool == Tool::Engine;
+        let message_bytes = self.message_size("message-size")?;
+        let message_bytes = message_bytes.unwrap_or(usual.message_bytes);
         Ok(Workload {
             kind: self.kind,
             streams: self.count("streams", 1..=MAX_STREAMS)?.unwrap_or(1),
             threads: self.count("threads", 1..=1024)?,
-            message_bytes: self
-                .message_size("message-size")?
-                .unwrap_or(usual.message_bytes),
-            response_bytes: self.message_size("response-size")?,
+            message_bytes,
+            response_bytes: self.response_size(message_bytes)?,
             outstanding: self.count("outstanding", 1..=MAX_OUTSTANDING)?.unwrap_or(1),
             pace: self.pace()?,
             limit: self.limit()?,
@@ -261,6 +261,24 @@ impl<'a> Reader<'a> {
         let node = self.settings.test.get(key).or_else(|| default?.get(key));
         let bounds = message_bytes(self.kind);
         node.map(|node| size(node, key, bounds)).transpose()
+    }
+
+    /// Over UDP a responder never sends more than it received.
+    fn response_size(&self, request_bytes: u64) -> Result<Option<u64>, ScenarioError> {
+        let response_bytes = self.message_size("response-size")?;
+        match (response_bytes, self.find("response-size")) {
+            (Some(bytes), Some(node)) if self.kind == UdpRr && bytes > request_bytes => {
+                Err(ScenarioError::value(
+                    node.place.clone(),
+                    "response-size",
+                    format!(
+                        "{bytes} bytes to a request of {request_bytes}, but over UDP a responder never sends more than it received"
+                    ),
+                    format!("at most {request_bytes}, or a greater `message-size`"),
+                ))
+            }
+            _ => Ok(response_bytes),
+        }
     }
 
     fn buffer(&self, key: &str) -> Result<Option<u32>, ScenarioError> {
@@ -510,7 +528,7 @@ mod tests {
         };
         assert_eq!(workload(bulk), Ok(expected));
         let requests = workload(
-            "workload: udp-rr, response-size: 1400, request-rate: 5k, limit-messages: 1000000",
+            "workload: udp-rr, message-size: 1400, response-size: 1400, request-rate: 5k, limit-messages: 1000000",
         )
         .unwrap();
         assert_eq!(requests.answer_bytes(), 1400);
@@ -535,6 +553,10 @@ mod tests {
         refused(
             "response-size: 1K",
             "response-size: tcp-stream has no such setting; expected it beside workload tcp-rr, udp-rr or tcp-crr",
+        );
+        refused(
+            "workload: udp-rr, response-size: 65",
+            "never sends more than it received; expected at most 64",
         );
         refused(
             "workload: tcp-crr, outstanding: 4",
