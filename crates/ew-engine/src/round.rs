@@ -313,6 +313,10 @@ impl Round {
         self.start_threads();
         // After the other threads, which would inherit it.
         ew_sys::thread::prefer_scheduling();
+        self.shared
+            .cancel
+            .stay_awake_until(self.spec.start_ns)
+            .ok()?;
         observe(&self.spec, &self.shared, &self.flows).ok()
     }
 
