@@ -38,6 +38,7 @@ const MAX_OUTSTANDING: u32 = 65_536;
 const MAX_MESSAGE_BYTES: u64 = 64 * 1024 * 1024;
 /// Open files beside the streams'.
 const SPARE_DESCRIPTORS: u64 = 100;
+const AWAKE_STACK_BYTES: usize = 64 * 1024;
 const LEAST_INTERVAL_NS: u64 = 1_000_000;
 /// Within this time after the start all senders make their first send, and none loads the network.
 const FIRST_SENDS_NS: u64 = 2_000_000;
@@ -311,13 +312,22 @@ impl Round {
             .ok()?;
         self.host.ledger.open(self.lanes().into_iter());
         self.start_threads();
+        self.keep_awake();
         // After the other threads, which would inherit it.
         ew_sys::thread::prefer_scheduling();
-        self.shared
-            .cancel
-            .stay_awake_until(self.spec.start_ns)
-            .ok()?;
         observe(&self.spec, &self.shared, &self.flows).ok()
+    }
+
+    /// Keeps a CPU awake for the start with a thread that gives way to all others, and ends by itself. Without it the start
+    /// is less exact.
+    fn keep_awake(&self) {
+        let cancel = Arc::clone(&self.shared.cancel);
+        let start_ns = self.spec.start_ns;
+        let thread = std::thread::Builder::new().name("awake".to_owned());
+        let _ = thread.stack_size(AWAKE_STACK_BYTES).spawn(move || {
+            ew_sys::thread::give_way();
+            let _ = cancel.stay_awake_until(start_ns);
+        });
     }
 
     fn start_threads(&mut self) {

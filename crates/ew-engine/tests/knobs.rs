@@ -270,7 +270,8 @@ fn requests_and_responses_have_their_sizes() {
     }));
     let transactions = sender.transactions.unwrap();
     assert!(sender.bytes.abs_diff(transactions * 100) <= 200);
-    assert!(receiver.bytes.abs_diff(transactions * 100) <= 2000);
+    // The ends read their counters at slightly different times.
+    assert!(receiver.bytes.abs_diff(transactions * 100) <= 2000 + transactions * 100 / 10);
     let moved = sender.cpu.unwrap().moved_bytes;
     assert!(moved.abs_diff(transactions * 70_100) <= 140_200, "{moved}");
 }

@@ -41,6 +41,11 @@ pub fn schedule_ordinarily() {
     }
 }
 
+/// Lets all other threads run before the calling one (SCHED_IDLE, sched(7)).
+pub fn give_way() {
+    set_policy(libc::SCHED_IDLE, 0);
+}
+
 fn set_policy(policy: libc::c_int, priority: libc::c_int) {
     let parameters = libc::sched_param {
         sched_priority: priority,

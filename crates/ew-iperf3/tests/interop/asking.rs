@@ -1,6 +1,6 @@
 //! Our client, iperf3's server.
 
-use crate::common::{TheirServer, iperf3_is_there, our_client};
+use crate::common::{TheirServer, iperf3_is_there};
 use ew_iperf3::report::Report;
 use ew_iperf3::wire::params::{Direction, End, Params, Protocol};
 
@@ -38,7 +38,7 @@ fn a_test_by_time_has_intervals_and_agrees_with_itself() {
         streams: 2,
         ..Params::default()
     };
-    let report = our_client(server.address(), params);
+    let report = server.ask(&params);
     assert_eq!(report.error, None);
     let ended = report.ended.unwrap();
     let total: u64 = ended.streams.iter().map(|s| s.sender.unwrap().bytes).sum();
@@ -67,7 +67,7 @@ fn try_cell(
             bits_per_sec: BITS_PER_SEC / streams as u64,
             ..Params::default()
         };
-        let report = our_client(server.address(), params.clone());
+        let report = server.ask(&params);
         if check(&report, &params) {
             return;
         }

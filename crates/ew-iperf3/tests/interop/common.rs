@@ -145,6 +145,20 @@ impl TheirServer {
         wait_for("iperf3 to listen", || is_listening(self.port).then_some(()));
         localhost(self.port)
     }
+
+    /// Our client's report. Who comes while their server closes its listener between two clients is let in and sent away
+    /// again, so a test that did not begin is asked for anew.
+    pub(crate) fn ask(&self, params: &Params) -> Report {
+        for _ in 0..3 {
+            let report = our_client(self.address(), params.clone());
+            let error = report.error.as_deref();
+            let sent_away = error == Some("control socket has closed unexpectedly");
+            if !sent_away || report.head.is_some() {
+                return report;
+            }
+        }
+        our_client(self.address(), params.clone())
+    }
 }
 
 impl Drop for TheirServer {
