@@ -1,5 +1,7 @@
 //! Memory that streams send from and receive into.
 
+use ew_model::content::fill_incompressible;
+
 const PAGE_BYTES: usize = 4096;
 
 /// Page-aligned memory whose every page has been touched.
@@ -11,14 +13,10 @@ pub(crate) struct PageBuffer {
 }
 
 impl PageBuffer {
-    /// Content that does not compress, so that no link, tunnel or NIC that compresses looks faster than it is.
+    /// Content that does not compress.
     pub(crate) fn incompressible(length: usize) -> Self {
         let mut buffer = Self::allocate(length);
-        let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
-        for chunk in buffer.as_mut_slice().chunks_mut(8) {
-            state = next_random(state);
-            chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
-        }
+        fill_incompressible(buffer.as_mut_slice());
         buffer
     }
 
@@ -39,14 +37,6 @@ impl PageBuffer {
             length,
         }
     }
-}
-
-/// Marsaglia's xorshift64 (Journal of Statistical Software 8(14), 2003).
-fn next_random(mut state: u64) -> u64 {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    state
 }
 
 #[cfg(test)]

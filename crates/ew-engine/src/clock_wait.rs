@@ -38,19 +38,6 @@ impl Cancel {
         Ok(())
     }
 
-    /// The same, and keeps a CPU awake for the last part, so that other threads' timers for this time fire at once: an idle CPU
-    /// first leaves its sleep state, and a virtual one waits until its host runs it again, often for over a millisecond.
-    pub(crate) fn stay_awake_until(&self, deadline_ns: u64) -> Result<(), Cancelled> {
-        self.wait_coarsely(deadline_ns.saturating_sub(EXACT_PART_NS))?;
-        while monotonic_ns() < deadline_ns {
-            std::hint::spin_loop();
-        }
-        if self.is_raised() {
-            return Err(Cancelled);
-        }
-        Ok(())
-    }
-
     fn wait_coarsely(&self, deadline_ns: u64) -> Result<(), Cancelled> {
         let mut raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
         while !*raised {
@@ -85,17 +72,9 @@ mod tests {
     }
 
     #[test]
-    fn waking_keeps_the_time() {
-        let deadline_ns = monotonic_ns() + 5_000_000;
-        assert_eq!(Cancel::default().stay_awake_until(deadline_ns), Ok(()));
-        assert!(monotonic_ns() >= deadline_ns);
-    }
-
-    #[test]
     fn a_raised_cancel_ends_the_wait() {
         let cancel = Cancel::default();
         cancel.raise();
         assert_eq!(cancel.sleep_until(u64::MAX), Err(Cancelled));
-        assert_eq!(cancel.stay_awake_until(u64::MAX), Err(Cancelled));
     }
 }

@@ -38,6 +38,10 @@ const MAX_OUTSTANDING: u32 = 65_536;
 const MAX_MESSAGE_BYTES: u64 = 64 * 1024 * 1024;
 /// Open files beside the streams'.
 const SPARE_DESCRIPTORS: u64 = 100;
+/// How long before the start a CPU is kept awake, above the 17 ms that a virtual one was seen to need to wake, and how long it
+/// may nap meanwhile: shorter than what a hypervisor waits for before it takes the CPU away (KVM's halt_poll_ns, 200 us).
+const AWAKE_NS: u64 = 60_000_000;
+const AWAKE_NAP_NS: u64 = 100_000;
 const AWAKE_STACK_BYTES: usize = 64 * 1024;
 const LEAST_INTERVAL_NS: u64 = 1_000_000;
 /// Within this time after the start all senders make their first send, and none loads the network.
@@ -318,15 +322,22 @@ impl Round {
         observe(&self.spec, &self.shared, &self.flows).ok()
     }
 
-    /// Keeps a CPU awake for the start with a thread that gives way to all others, and ends by itself. Without it the start
-    /// is less exact.
+    /// Keeps a CPU awake for the last part before the start, so that timers for it fire at once: an idle CPU first leaves its
+    /// sleep state, and a virtual one waits until its host runs it again, often for over a millisecond. The thread gives way
+    /// to all others, holds no lock, and ends by itself; it naps rather than spins, since a container's CPU quota may not last
+    /// for that. Without it the start is less exact.
     fn keep_awake(&self) {
         let cancel = Arc::clone(&self.shared.cancel);
         let start_ns = self.spec.start_ns;
         let thread = std::thread::Builder::new().name("awake".to_owned());
         let _ = thread.stack_size(AWAKE_STACK_BYTES).spawn(move || {
-            ew_sys::thread::give_way();
-            let _ = cancel.stay_awake_until(start_ns);
+            let awake_ns = start_ns.saturating_sub(AWAKE_NS);
+            if cancel.sleep_until(awake_ns).is_ok() {
+                ew_sys::thread::give_way();
+                while monotonic_ns() < start_ns {
+                    sleep_until_ns(start_ns.min(monotonic_ns() + AWAKE_NAP_NS));
+                }
+            }
         });
     }
 

@@ -5,6 +5,7 @@
 //! no `skip_serializing_if`, no `untagged`, no `flatten`.
 
 pub mod analysis;
+pub mod content;
 pub mod event;
 pub mod facts;
 pub mod finding;

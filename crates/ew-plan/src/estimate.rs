@@ -152,7 +152,8 @@ mod tests {
             bytes("limit-bytes: 1M, streams: 4", Some(1e9)),
             Some(4 << 20)
         );
-        let open = "workload: udp-rr, request-rate: 1k, response-size: 936, streams: 8";
+        let open =
+            "workload: udp-rr, request-rate: 1k, message-size: 936, response-size: 64, streams: 8";
         assert_eq!(bytes(open, Some(1e9)), Some(2_000_000));
         assert_eq!(bytes("workload: udp-rr", Some(1e9)), None);
         assert_eq!(
