@@ -6,7 +6,7 @@
 use crate::facts::{CpuCounters, InterfaceCounters};
 use crate::record::TcpInfo;
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// One reading of a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,6 +64,40 @@ pub struct CauseCounters {
     pub pressure: Pressure,
     /// The agent's own control group.
     pub cgroup: CgroupReading,
+    /// Device interrupts that were ever raised: one per queue of a NIC or disk.
+    #[serde(default)]
+    pub interrupts: Vec<InterruptCounters>,
+    /// Who moves bytes on this host, the greatest first; the agent and its tools too.
+    #[serde(default)]
+    pub traffic: Vec<ProcessTraffic>,
+}
+
+/// What the sockets of one process carried since the agent's first reading, closed ones included.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessTraffic {
+    /// `None` for sockets whose owner cannot be seen.
+    pub pid: Option<u32>,
+    /// Its name (`/proc/PID/comm`). Empty when unknown.
+    pub command: String,
+    /// The agent itself, or a process that it started.
+    pub is_ours: bool,
+    /// Payload sent.
+    pub sent_bytes: u64,
+    /// Payload received.
+    pub received_bytes: u64,
+    /// With whom, the greatest first; only the first few.
+    pub peers: Vec<PeerTraffic>,
+}
+
+/// What one process exchanged with one remote host since the agent's first reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerTraffic {
+    /// The remote host.
+    pub address: IpAddr,
+    /// Payload sent to it.
+    pub sent_bytes: u64,
+    /// Payload received from it.
+    pub received_bytes: u64,
 }
 
 /// What one reading cost the host.

@@ -47,6 +47,8 @@ impl Sampler {
             disks: disks::disks(root, buffer),
             pressure: pressure::pressure(root, buffer),
             cgroup: cgroup::cgroup(root, buffer),
+            interrupts: Vec::new(),
+            traffic: Vec::new(),
         };
         HostSample {
             agent_ns: now_ns,
