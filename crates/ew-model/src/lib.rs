@@ -5,6 +5,7 @@
 //! no `skip_serializing_if`, no `untagged`, no `flatten`.
 
 pub mod analysis;
+pub mod ceiling;
 pub mod content;
 pub mod event;
 pub mod facts;
@@ -15,6 +16,7 @@ pub mod plan;
 pub mod record;
 pub mod run;
 pub mod scenario;
+pub mod sweep;
 pub mod telemetry;
 pub mod tools;
 pub mod units;
