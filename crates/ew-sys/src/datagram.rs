@@ -47,6 +47,15 @@ pub fn receive_trains(socket: &impl AsFd) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, on)
 }
 
+/// Asks for a receive buffer of so many bytes, as many as this user may have: a privileged one all of them, others at most
+/// `net.core.rmem_max` (socket(7)). What came of it is not told; the buffer never becomes smaller by this.
+pub fn enlarge_receive_buffer(socket: &impl AsFd, bytes: u32) {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    if set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes).is_err() {
+        let _ = set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes);
+    }
+}
+
 /// Sends the first `bytes` bytes of each of the first `count` slots of `slot_bytes` as a datagram to the socket's peer, at
 /// most [`MOST_AT_ONCE`]. Returns how many were sent.
 ///
@@ -84,15 +93,16 @@ pub fn send_many(
 }
 
 /// Receives one datagram or train into each slot of `slot_bytes`, as many as there are, as there is room for in `received`,
-/// and at most [`MOST_AT_ONCE`]. Waits for the first one only. Longer ones are cut. Returns how many came.
+/// and at most [`MOST_AT_ONCE`]. Waits for the first one only, or for none. Longer ones are cut. Returns how many came.
 ///
 /// # Errors
-/// The system's, when none came; `WouldBlock` after the socket's receive timeout.
+/// The system's, when none came; `WouldBlock` after the socket's receive timeout, or at once.
 pub fn receive_many(
     socket: &impl AsFd,
     slots: &mut [u8],
     slot_bytes: usize,
     received: &mut [Received],
+    waits: bool,
 ) -> io::Result<usize> {
     let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; MOST_AT_ONCE];
     let mut controls = [const { MaybeUninit::<Control>::uninit() }; MOST_AT_ONCE];
@@ -106,6 +116,10 @@ pub fn receive_many(
         message.write(header(part, control.0.as_mut_ptr().cast(), CONTROL_BYTES));
         room += 1;
     }
+    let flags = match waits {
+        true => libc::MSG_WAITFORONE,
+        false => libc::MSG_DONTWAIT,
+    };
     // SAFETY: the first `room` messages are written; each points to one written part, which points to a slot that is
     // borrowed for the call, and to control data of the stated length.
     let count = unsafe {
@@ -113,7 +127,7 @@ pub fn receive_many(
             socket.as_fd().as_raw_fd(),
             messages.as_mut_ptr().cast(),
             room,
-            libc::MSG_WAITFORONE,
+            flags,
             null_mut(),
         )
     };
@@ -184,7 +198,10 @@ mod tests {
         assert_eq!(send_many(&near, &slots, 10, 7, 3).unwrap(), 3);
         let mut got = [0; 48];
         let mut received = [Received::default(); 4];
-        assert_eq!(receive_many(&far, &mut got, 12, &mut received).unwrap(), 3);
+        assert_eq!(
+            receive_many(&far, &mut got, 12, &mut received, true).unwrap(),
+            3
+        );
         let each = Received {
             bytes: 7,
             segment_bytes: 7,
@@ -200,7 +217,10 @@ mod tests {
         assert_eq!(send_many(&near, &[1; 15], 10, 10, 9).unwrap(), 2);
         let mut received = [Received::default(); 2];
         let mut got = [0; 16];
-        assert_eq!(receive_many(&far, &mut got, 8, &mut received).unwrap(), 2);
+        assert_eq!(
+            receive_many(&far, &mut got, 8, &mut received, true).unwrap(),
+            2
+        );
         assert_eq!(received.map(|r| r.bytes), [8, 5]);
     }
 
@@ -209,9 +229,9 @@ mod tests {
         let (_near, far) = connected_pair();
         far.set_nonblocking(true).unwrap();
         let mut received = [Received::default(); 2];
-        let outcome = receive_many(&far, &mut [0; 16], 8, &mut received);
+        let outcome = receive_many(&far, &mut [0; 16], 8, &mut received, true);
         assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        let none = receive_many(&far, &mut [0; 4], 8, &mut received);
+        let none = receive_many(&far, &mut [0; 4], 8, &mut received, true);
         assert!(!none.is_ok_and(|count| count > 0));
     }
 
@@ -229,7 +249,7 @@ mod tests {
         while whole.len() < 250 {
             let mut got = [0; 2048];
             let mut received = [Received::default(); 2];
-            let came = receive_many(&far, &mut got, 1024, &mut received).unwrap();
+            let came = receive_many(&far, &mut got, 1024, &mut received, true).unwrap();
             for (slot, received) in got.chunks(1024).zip(&received).take(came) {
                 assert!(received.segment_bytes <= 100);
                 count += received.bytes.div_ceil(received.segment_bytes);

@@ -8,7 +8,7 @@ use super::{Broken, Io, Offer, Seat, cookie};
 use crate::connect::is_timeout;
 use crate::stream::Ports;
 use ew_model::record::Remark;
-use ew_sys::datagram::{MOST_BYTES, Received, receive_many, send_many};
+use ew_sys::datagram::{MOST_BYTES, Received, enlarge_receive_buffer, receive_many, send_many};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -18,6 +18,9 @@ use std::time::Duration;
 
 /// Cookie and number.
 pub(super) const HEADER_BYTES: usize = 16;
+/// Unless another size is asked for. The kernel's own default (`net.core.rmem_default`, 208 KiB) holds 90 full frames: a receiver that
+/// sleeps for a millisecond loses datagrams then, which says nothing of the network.
+const RECEIVE_BUFFER_BYTES: u32 = 4 * 1024 * 1024;
 /// A blocking receive comes back this soon to see whether the round is over.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
 /// How long to leave a socket alone that cannot send for another reason than its own buffer.
@@ -164,16 +167,17 @@ impl Channel {
         }
     }
 
-    /// Receives into slots; 0 when nothing came for now.
+    /// Receives into slots, and waits for the first datagram if it may; 0 when nothing came for now.
     pub(super) fn receive(
         &self,
         slots: &mut [u8],
         slot_bytes: usize,
         received: &mut [Received],
+        waits: bool,
     ) -> Result<usize, Broken> {
         for _ in 0..STALE_ERRORS {
             let outcome = match received {
-                [one] => self.socket.recv(&mut slots[..slot_bytes]).map(|bytes| {
+                [one] if waits => self.socket.recv(&mut slots[..slot_bytes]).map(|bytes| {
                     let segment_bytes = bytes;
                     *one = Received {
                         bytes,
@@ -181,7 +185,7 @@ impl Channel {
                     };
                     1
                 }),
-                _ => receive_many(&self.socket, slots, slot_bytes, received),
+                _ => receive_many(&self.socket, slots, slot_bytes, received, waits),
             };
             let error = match outcome {
                 Ok(count) => return Ok(count),
@@ -190,6 +194,9 @@ impl Channel {
             if !is_timeout(&error) && error.raw_os_error() != Some(ECONNREFUSED) {
                 let action = "receive from";
                 return Err(Broken { action, error });
+            }
+            if !waits && is_timeout(&error) {
+                return Ok(0);
             }
             self.check_peer()?;
             if is_timeout(&error) {
@@ -218,9 +225,10 @@ fn bind(seat: &Seat<'_>) -> io::Result<UdpSocket> {
     let settings = &seat.shared.settings;
     settings.apply_to_any(&SockRef::from(&socket), peer)?;
     let asked = &settings.0;
-    if let Some(bytes) = asked.receive_buffer_bytes {
+    match asked.receive_buffer_bytes {
         // What became of it is compared below.
-        let _ = socket.set_recv_buffer_size(bytes as usize);
+        Some(bytes) => drop(socket.set_recv_buffer_size(bytes as usize)),
+        None => enlarge_receive_buffer(&socket, RECEIVE_BUFFER_BYTES),
     }
     // The kernel doubles what it grants (socket(7)).
     let is_less =

@@ -149,7 +149,7 @@ impl Machine for Requester {
             let slot_bytes = self.asking.request_bytes;
             came = self
                 .channel
-                .receive(io.buffer, slot_bytes, &mut self.received)?;
+                .receive(io.buffer, slot_bytes, &mut self.received, true)?;
         }
         let now_ns = monotonic_ns();
         self.take(io, came, now_ns);
@@ -307,7 +307,7 @@ impl Machine for Responder {
             let slot_bytes = self.asking.request_bytes;
             let came = self
                 .channel
-                .receive(io.buffer, slot_bytes, &mut self.received)?;
+                .receive(io.buffer, slot_bytes, &mut self.received, true)?;
             may_have_more = came == self.received.len();
             self.take(io, came);
         }
