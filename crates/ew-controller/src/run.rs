@@ -120,6 +120,7 @@ pub async fn run(
     let recorder = RunWriter::create(&job.runs_dir, manifest.clone())?;
     let mut journal = Journal::new(recorder, listener);
     journal.emit(RunEvent::RunStarted {
+        id: manifest.id.clone(),
         inventory: job.inventory.clone(),
         plan: plan.clone(),
     });

@@ -23,6 +23,9 @@ pub enum RunEvent {
     /// The plan is made and the launch begins.
     RunStarted {
         /// Who takes part.
+        /// [`crate::run::RunManifest::id`]. Empty in runs of before it was told.
+        #[serde(default)]
+        id: String,
         inventory: Inventory,
         /// What will happen.
         plan: Plan,

@@ -449,6 +449,7 @@ fn events() -> Vec<RecordedEvent> {
     };
     let all = vec![
         RunEvent::RunStarted {
+            id: String::new(),
             inventory: inventory(),
             plan: plan(),
         },

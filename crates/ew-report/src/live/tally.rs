@@ -25,7 +25,9 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn take(&mut self, event: &RunEvent) {
         match event {
-            RunEvent::RunStarted { inventory, plan } => {
+            RunEvent::RunStarted {
+                inventory, plan, ..
+            } => {
                 self.inventory = inventory.clone();
                 self.plan = Some(plan.clone());
             }

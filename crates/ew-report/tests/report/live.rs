@@ -74,6 +74,7 @@ fn progress_does_not_flood() {
     live.handle(
         0,
         &RunEvent::RunStarted {
+            id: String::from("20261122T120000Z-demo-1a2b"),
             inventory: common::inventory(2, 2),
             plan: plan(),
         },
@@ -98,6 +99,7 @@ fn followed_flows_have_a_line_each_second() {
     let mut live = Live::new(out.clone(), false, false, false);
     let inventory = common::inventory(2, 2);
     let began = RunEvent::RunStarted {
+        id: String::from("20261122T120000Z-demo-1a2b"),
         inventory,
         plan: plan(),
     };
@@ -204,6 +206,7 @@ fn launch() -> Vec<(u64, RunEvent)> {
         (
             0,
             RunEvent::RunStarted {
+                id: String::from("20261122T120000Z-demo-1a2b"),
                 inventory: common::inventory(2, 2),
                 plan: plan(),
             },
