@@ -67,6 +67,7 @@ pub fn analyze(run: &Run) -> Analysis {
             .map(|pair| pair.analysis)
             .collect(),
         basis: reference.basis,
+        sweeps: Vec::new(),
         warnings: warnings(&observations, &network.disturbed),
     }
 }

@@ -65,6 +65,9 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
         },
         random_collisions: random_collisions(stage),
     }
+        auto: stage.stage.auto,
+        unsettled: Vec::new(),
+        sweep: stage.stage.sweep.clone(),
 }
 
 fn aggregate(stage: &StageView<'_>) -> Option<Estimate> {

@@ -79,6 +79,8 @@ fn analysis(stages: &[Told]) -> Analysis {
             duration_ns: SECOND,
             warm_up_ns: 0,
             gap_ns: 0,
+            auto: None,
+            sweep: None,
             rounds,
         });
     }

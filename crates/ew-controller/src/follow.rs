@@ -79,6 +79,8 @@ mod tests {
             duration_ns,
             warm_up_ns: 0,
             gap_ns: 0,
+            auto: None,
+            sweep: None,
             rounds: Vec::new(),
         };
         let tellers = tellers(&stage, &round);

@@ -186,6 +186,8 @@ mod tests {
             duration_ns: 1_000,
             warm_up_ns: 100,
             gap_ns: 10,
+            auto: None,
+            sweep: None,
             rounds: vec![Round {
                 sample: 0,
                 senders_per_rack: None,

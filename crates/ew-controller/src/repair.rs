@@ -132,6 +132,8 @@ mod tests {
             duration_ns: 1,
             warm_up_ns: 1,
             gap_ns: 1,
+            auto: None,
+            sweep: None,
             rounds: (0..8).map(round).collect(),
         }
     }

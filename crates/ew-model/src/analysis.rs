@@ -5,6 +5,8 @@ use crate::finding::Verdict;
 use crate::inventory::{HostId, Inventory, RackId};
 use crate::record::Remark;
 use crate::run::RunManifest;
+use crate::scenario::AutoSamples;
+use crate::sweep::SweepAnalysis;
 use crate::workload::WorkloadKind;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,9 @@ pub struct Analysis {
     pub basis: Basis,
     /// What the user should know of the run itself, in order of time.
     pub warnings: Vec<String>,
+    /// Sweeps over message sizes, in the plan's order.
+    #[serde(default)]
+    pub sweeps: Vec<SweepAnalysis>,
 }
 
 /// A median (or a ratio of medians) with its 95 % interval.
@@ -107,10 +112,38 @@ pub struct StageAnalysis {
     pub receiver_cpu: Option<CpuAnalysis>,
     /// Achieved minus planned start over flows: median and 99th percentile of the absolute value, and the greatest.
     pub start_skew_ns: Option<(u64, u64, u64)>,
+    /// Begin of the first window and end of the last one, since the first reading of any host's counters, on the controller's
+    /// clock. `None` in runs of before this was recorded.
+    #[serde(default)]
+    pub span_ns: Option<(u64, u64)>,
+    /// What was asked of `samples: auto`. `None`: the number of repetitions was given.
+    #[serde(default)]
+    pub auto: Option<AutoSamples>,
+    /// Figures whose intervals are wider than was asked, the widest first.
+    #[serde(default)]
+    pub unsettled: Vec<UnsettledFigure>,
+    /// The sweep ([`Analysis::sweeps`]) that this stage is one message size of.
+    #[serde(default)]
+    pub sweep: Option<String>,
     /// Sum over flows, per interval, time from the first round's window.
     pub timeline: Vec<TimePoint>,
     /// For `pick: random`: draws that the stock iperf3 would have refused because the drawn server port was taken.
     pub random_collisions: Option<u32>,
+}
+
+/// A flow's figure that has not settled: its rate in bits per second (bulk), else its median time in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnsettledFigure {
+    /// Sender of the data, or of the requests.
+    pub src: HostId,
+    /// Receiver.
+    pub dst: HostId,
+    /// In a ramp, how many sent at once.
+    pub senders_per_rack: Option<u32>,
+    /// Median over repetitions.
+    pub estimate: Estimate,
+    /// Width of its interval over the median. `None` below six repetitions.
+    pub width: Option<f64>,
 }
 
 /// A remark and how many of a stage's flows, counted over rounds, carry it.

@@ -1,7 +1,7 @@
 //! Scenario x inventory x seed, fully spelled out: stages of rounds of flows. Data, no behaviour.
 
 use crate::inventory::HostId;
-use crate::scenario::{Expect, Pattern};
+use crate::scenario::{AutoSamples, Expect, Pattern};
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +49,13 @@ pub struct Stage {
     pub gap_ns: u64,
     /// In order of execution.
     pub rounds: Vec<Round>,
+    /// Rounds run only until their figures have settled. `rounds` then holds the most that may run; all repetitions of a round
+    /// have the same flows.
+    #[serde(default)]
+    pub auto: Option<AutoSamples>,
+    /// The test that this stage is one message size of. `None`: the stage is a test by itself.
+    #[serde(default)]
+    pub sweep: Option<String>,
 }
 
 /// Flows that run at the same time, inside one common window.
@@ -97,7 +104,33 @@ impl Stage {
     /// Planned time of all rounds.
     #[must_use]
     pub fn planned_ns(&self) -> u64 {
-        self.round_period_ns() * self.rounds.len() as u64
+        let all_ns = self.round_period_ns() * self.rounds.len() as u64;
+        match self.auto.and_then(|auto| auto.budget_ns) {
+            // No repetition is ordered that would end after the budget.
+            Some(budget_ns) => all_ns.min(budget_ns.max(self.least_planned_ns())),
+            None => all_ns,
+        }
+    }
+
+    /// Planned time of the rounds that run in any case.
+    #[must_use]
+    pub fn least_planned_ns(&self) -> u64 {
+        self.round_period_ns() * self.least_rounds() as u64
+    }
+
+    /// How many of the first rounds run in any case.
+    #[must_use]
+    pub fn least_rounds(&self) -> usize {
+        match self.auto {
+            Some(auto) => self.rounds_per_sample() * auto.at_least.min(auto.at_most) as usize,
+            None => self.rounds.len(),
+        }
+    }
+
+    /// Rounds of one repetition.
+    #[must_use]
+    pub fn rounds_per_sample(&self) -> usize {
+        self.rounds.iter().filter(|r| r.sample == 0).count()
     }
 }
 

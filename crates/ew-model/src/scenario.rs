@@ -46,10 +46,32 @@ pub struct Test {
     pub warm_up_ns: u64,
     /// Pause between rounds, in which the next round's flows connect.
     pub gap_ns: u64,
-    /// How often each round is repeated (matchings are drawn anew); at least 6 give a 95 % interval.
+    /// How often each round is repeated (matchings are drawn anew); at least 6 give a 95 % interval. With `auto`, how often at
+    /// most.
     pub samples: u32,
+    /// Repeat only until the figures have settled. `None`: repeat `samples` times.
+    #[serde(default)]
+    pub auto: Option<AutoSamples>,
+    /// One stage for each of these sizes in place of the workload's own. Empty: no sweep.
+    #[serde(default)]
+    pub sizes: Vec<u64>,
     /// May be dropped when the time budget is short.
     pub optional: bool,
+}
+
+/// When a stage was repeated often enough (`samples: auto`). All repetitions have the flows of the first one, because only the
+/// same flow can settle.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AutoSamples {
+    /// Asked width of every figure's 95 % interval over its median: 0.05 is a width of 5 % from end to end, as netperf's
+    /// `-I 95,5` has it.
+    pub width: f64,
+    /// Repetitions before the figures are looked at. Fewer than six have no interval.
+    pub at_least: u32,
+    /// Repetitions after which the stage ends whether or not its figures have settled.
+    pub at_most: u32,
+    /// No repetition is ordered that would end later than this; the first `at_least` run in any case. `None`: no such bound.
+    pub budget_ns: Option<u64>,
 }
 
 /// Who talks to whom.

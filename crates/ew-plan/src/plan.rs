@@ -232,6 +232,8 @@ fn lay_out_test(
         gap_ns,
     } = Timing::of(test);
     Ok(Stage {
+        auto: test.auto,
+        sweep: None,
         name: test.name.clone(),
         pattern: test.pattern.clone(),
         workload: test.workload.clone(),

@@ -634,6 +634,8 @@ fn plan() -> Plan {
             duration_ns: 2_000_000_000,
             warm_up_ns: 0,
             gap_ns: 0,
+            auto: None,
+            sweep: None,
             rounds: vec![Round {
                 sample: 0,
                 senders_per_rack: None,

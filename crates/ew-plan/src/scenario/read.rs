@@ -204,6 +204,8 @@ fn test(node: &Node, defaults: Option<&Node>) -> Result<Test, ScenarioError> {
         samples: settings
             .count("samples", 1..=1000)?
             .unwrap_or(DEFAULT_SAMPLES),
+        auto: None,
+        sizes: Vec::new(),
         optional: settings.optional()?,
     })
 }

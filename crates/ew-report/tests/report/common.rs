@@ -60,6 +60,7 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         cells_stage: Some("mesh".into()),
         rack_pairs,
         basis: basis(),
+        sweeps: Vec::new(),
         warnings: vec![
             "r1h02: the clock is not disciplined (adjtimex); times of this host are its own".into(),
         ],
@@ -340,6 +341,9 @@ pub(crate) fn stage(
 pub(crate) fn basis() -> Basis {
     Basis {
         nic_bits_per_sec: Some(LINE),
+        auto: None,
+        unsettled: Vec::new(),
+        sweep: None,
         nic_source: "stated".into(),
         efficiency: 1448.0 / 1514.0,
         efficiency_source: "MTU 1500, IPv4, timestamps: 1448/1514".into(),

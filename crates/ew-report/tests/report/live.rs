@@ -322,6 +322,8 @@ fn plan() -> Plan {
         duration_ns: SECOND,
         warm_up_ns: SECOND / 2,
         gap_ns: SECOND / 4,
+        auto: None,
+        sweep: None,
         rounds: (0..rounds)
             .map(|i| Round {
                 sample: i as u32,

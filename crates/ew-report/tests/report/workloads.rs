@@ -136,6 +136,7 @@ fn of_two(sentence: &str, stages: Vec<StageAnalysis>) -> Analysis {
         rack_pairs: Vec::new(),
         basis: common::basis(),
         warnings: Vec::new(),
+        sweeps: Vec::new(),
         run,
     }
 }

@@ -1,0 +1,135 @@
+//! A sweep over message sizes after analysis: curves, what they amount to, and where they break.
+
+use crate::analysis::{Estimate, LatencyFigures};
+use crate::finding::Evidence;
+use crate::workload::WorkloadKind;
+use serde::{Deserialize, Serialize};
+
+/// One test with `sizes`: all its stages as one curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepAnalysis {
+    /// The test's name.
+    pub name: String,
+    /// Workload word and tool, for example "tcp-rr (engine)".
+    pub workload: String,
+    /// The traffic. Bulk: streaming, back to back. Otherwise ping-pong: a message goes, and one of the same size comes back.
+    pub kind: WorkloadKind,
+    /// Ascending by size, one per size.
+    pub points: Vec<SweepPoint>,
+    /// Where half of the full rate is reached. `None` when the curve does not tell.
+    pub half_performance: Option<HalfPerformance>,
+    /// From where on greater messages bring little more. `None` while the curve still rises at its end.
+    pub saturation: Option<Saturation>,
+    /// Where the curve breaks, ascending by size.
+    pub steps: Vec<SweepStep>,
+    /// What could not be said of the curve, and why, in words.
+    pub doubts: Vec<String>,
+}
+
+/// One message size; medians over flows and rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepPoint {
+    /// Payload of a message.
+    pub message_bytes: u64,
+    /// Payload of one flow in one direction, bits per second. Ping-pong: the size over half the round trip, as NetPIPE gives it.
+    pub bits_per_sec: Option<Estimate>,
+    /// One message, ns. Ping-pong: half the median round trip; streaming: the size over the rate.
+    pub message_ns: Option<f64>,
+    /// Round trips (ping-pong).
+    pub round_trip: Option<LatencyFigures>,
+    /// Flows without a figure.
+    pub missing: u32,
+}
+
+/// Hockney's r(n) = r_inf / (1 + n_half / n): the size at which half of the rate of endless messages is reached (Hockney and
+/// Jesshope, Parallel Computers 2, 1988).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HalfPerformance {
+    /// n1/2, bytes, read off the curve at half of `endless_bits_per_sec`.
+    pub bytes: f64,
+    /// r_inf: the rate of endless messages.
+    pub endless_bits_per_sec: f64,
+    /// The fitted line t(n) = t0 + n / r_inf. `None` when a line does not describe the times.
+    pub line: Option<TimeLine>,
+    /// What it rests on.
+    pub evidence: Vec<Evidence>,
+}
+
+/// Time of a message as a straight line over its size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimeLine {
+    /// t0: what a message costs however small it is, ns.
+    pub start_ns: f64,
+    /// Slope as a rate, bits per second.
+    pub bits_per_sec: f64,
+    /// Median distance of the times from the line, as a share of the time.
+    pub median_off: f64,
+}
+
+/// The least size from which on every greater one keeps at least [`Saturation::SHARE`] of the greatest rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Saturation {
+    /// The size.
+    pub message_bytes: u64,
+    /// The rate there.
+    pub bits_per_sec: f64,
+    /// The greatest rate of the curve.
+    pub greatest_bits_per_sec: f64,
+}
+
+impl Saturation {
+    /// Share of the greatest rate.
+    pub const SHARE: f64 = 0.9;
+}
+
+/// A place where the curve breaks, or sizes whose times are not their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepStep {
+    /// What it looks like.
+    pub kind: StepKind,
+    /// The last size before it, or the first of the sizes concerned.
+    pub from_bytes: u64,
+    /// The first size after it, or the last of the sizes concerned.
+    pub to_bytes: u64,
+    /// Time of a message after it over that before it, the sizes' own ratio taken out: 1.3 is 30 % more than size explains.
+    pub factor: f64,
+    /// Whether counters or settings say so; otherwise the name only fits the numbers.
+    pub certain: bool,
+    /// In one sentence.
+    pub sentence: String,
+    /// What it rests on.
+    pub evidence: Vec<Evidence>,
+}
+
+/// What a break looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepKind {
+    /// A message no longer fits one TCP segment, or one more is needed.
+    Segment,
+    /// A message no longer fits the first flight of a connection (RFC 6928: ten segments).
+    InitialWindow,
+    /// A message no longer fits a socket's buffer.
+    SocketBuffer,
+    /// The other side's acknowledgement waits for its timer, and the sender for the acknowledgement.
+    DelayedAck,
+    /// A segment was lost and sent again when its timer ran out.
+    RetransmissionTimeout,
+    /// No known boundary is there.
+    Unknown,
+}
+
+impl StepKind {
+    /// In words, as tables show it.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Segment => "segment (MSS)",
+            Self::InitialWindow => "initial window",
+            Self::SocketBuffer => "socket buffer",
+            Self::DelayedAck => "delayed acknowledgement",
+            Self::RetransmissionTimeout => "retransmission timeout",
+            Self::Unknown => "not determined",
+        }
+    }
+}
