@@ -1,6 +1,7 @@
 //! What an agent says of its host, and raw host counters.
 
-use crate::telemetry::CauseCounters;
+use crate::ceiling::Tunnel;
+use crate::telemetry::{CauseCounters, ReadingCost};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -46,6 +47,16 @@ pub struct InterfaceFacts {
     pub addresses: Vec<IpAddr>,
     /// Whether the link is up.
     pub up: bool,
+    /// The kernel's word for a virtual link (`IFLA_INFO_KIND`): `veth`, `vlan`, `vxlan`. `None` for ports of a NIC, and in
+    /// runs of before it was read.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// The interface below it, where that is in the same network namespace and has a name there.
+    #[serde(default)]
+    pub lower: Option<String>,
+    /// What it puts around every packet, when it is a tunnel that the kernel tells of.
+    #[serde(default)]
+    pub tunnel: Option<Tunnel>,
 }
 
 /// Raw host counters at one instant, as the kernel keeps them since boot.
@@ -121,6 +132,12 @@ impl HostFacts {
 }
 
 #[cfg(test)]
+
+    /// The interface of a name.
+    #[must_use]
+    pub fn interface(&self, name: &str) -> Option<&InterfaceFacts> {
+        self.interfaces.iter().find(|i| i.name == name)
+    }
 mod tests {
     use super::*;
 

@@ -221,6 +221,7 @@ pub(crate) fn host(host: HostId, slow: Option<HostId>) -> HostAnalysis {
             duplex: Some("full".into()),
             addresses: Vec::new(),
             up: true,
+            ..InterfaceFacts::default()
         }),
         kernel: Some("6.12.0".into()),
         idle_rtt_ns: Some(61_000 + u64::from(host.0) * 900),
