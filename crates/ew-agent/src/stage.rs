@@ -5,7 +5,7 @@ use crate::inbox::Input;
 use ew_engine::{Engine, RoundSpec};
 use ew_model::plan::{RoundIndex, StageIndex};
 use ew_model::workload::Tool;
-use ew_proto::message::{FlowOrder, FlowReport, RoundOrder, RoundReport, StageOrder};
+use ew_proto::message::{FlowOrder, FlowReport, Role, RoundOrder, RoundReport, StageOrder};
 use ew_sys::clock;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -95,10 +95,14 @@ fn drain_ns(gap_ns: u64) -> u64 {
 }
 
 fn run_round(tool: Tool, spec: RoundSpec, host: &Host, cancelled: &Arc<AtomicBool>) {
-    let (stage, round) = (spec.stage, spec.round);
+    let (stage, round, window_start_ns) = (spec.stage, spec.round, spec.window_start_ns);
     let flows = spec.flows.clone();
+    let orders = spec.flows.clone();
     let inbox = host.inbox.clone();
-    let done = Box::new(move |flows: Vec<FlowReport>| {
+    let done = Box::new(move |mut flows: Vec<FlowReport>| {
+        for flow in &mut flows {
+            say_when(flow, &orders, window_start_ns);
+        }
         // The loop may have ended the agent meanwhile.
         let _ = inbox.send(Input::RoundDone(RoundReport {
             stage,
@@ -117,6 +121,21 @@ fn run_round(tool: Tool, spec: RoundSpec, host: &Host, cancelled: &Arc<AtomicBoo
     if let Err(reason) = started {
         let report = all_failed(stage, round, &flows, &reason);
         let _ = host.inbox.send(Input::RoundDone(report));
+    }
+}
+
+/// Puts the window's begin into the end that this host is. A tool's client reports the other end too, whose clock is not this
+/// one.
+fn say_when(report: &mut FlowReport, orders: &[FlowOrder], window_start_ns: u64) {
+    let Some(order) = orders.iter().find(|order| order.flow == report.flow) else {
+        return;
+    };
+    let own = match order.role {
+        Role::Send => report.sender.as_mut(),
+        Role::Receive => report.receiver.as_mut(),
+    };
+    if let Some(end) = own {
+        end.window_start_ns = Some(window_start_ns);
     }
 }
 

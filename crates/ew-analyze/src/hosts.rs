@@ -35,6 +35,8 @@ pub(crate) fn hosts(observations: &Observations<'_>, fit: &HostFit) -> Vec<HostA
             .samples
             .get(&host)
             .and_then(|samples| busiest_cpu(samples)),
+        stages: Vec::new(),
+        series: Vec::new(),
     };
     observations.inventory().host_ids().map(analysis).collect()
 }

@@ -58,16 +58,17 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
         sender_cpu,
         receiver_cpu,
         start_skew_ns: start_skew(stage),
+        span_ns: None,
         timeline: if stage.is_bulk() {
             timeline(stage)
         } else {
             Vec::new()
         },
         random_collisions: random_collisions(stage),
-    }
         auto: stage.stage.auto,
         unsettled: Vec::new(),
         sweep: stage.stage.sweep.clone(),
+    }
 }
 
 fn aggregate(stage: &StageView<'_>) -> Option<Estimate> {

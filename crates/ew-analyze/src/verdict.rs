@@ -36,7 +36,16 @@ pub(crate) fn verdict(case: &Case<'_>) -> Verdict {
 fn rank(finding: &Finding) -> (Severity, u8) {
     let weight = match finding.cause {
         Cause::HostMissing => 10,
-        Cause::LinkSpeed => 9,
+        Cause::LinkSpeed
+        | Cause::ToolLimit
+        | Cause::CoreSaturated
+        | Cause::CpuQuota
+        | Cause::ForeignTraffic
+        | Cause::ReceiveWindow
+        | Cause::SendBuffer
+        | Cause::ReceiveDrops
+        | Cause::Disk
+        | Cause::LineRate => 9,
         Cause::SlowHost => 8,
         Cause::SlowReceiver | Cause::SlowSender => 7,
         Cause::Uplink => 6,

@@ -124,6 +124,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
         failed: BTreeMap::new(),
         lost: BTreeMap::new(),
         flows,
+        clock_offset_ns: BTreeMap::new(),
         clock_error_ns: BTreeMap::new(),
         samples: BTreeMap::new(),
         strangers: BTreeMap::new(),

@@ -186,6 +186,7 @@ fn end_record(spec: &RoundSpec, flow: &Flow<'_>) -> EndRecord {
         datagrams: tally::datagrams(flow.tallies.iter().copied()),
         cpu: flow.cpu,
         remarks: remarks(flow.streams),
+        ..EndRecord::default()
     }
 }
 

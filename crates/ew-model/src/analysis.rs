@@ -327,6 +327,110 @@ pub struct HostAnalysis {
     pub strangers: u64,
     /// Busiest CPU's busy share in the busiest second, 0 to 1.
     pub busiest_cpu: Option<f64>,
+    /// What its counters say of each stage it took part in, in order of the stages.
+    #[serde(default)]
+    pub stages: Vec<HostStageAnalysis>,
+    /// Its counters over the run, in order of time.
+    #[serde(default)]
+    pub series: Vec<HostPoint>,
+}
+
+/// One host in one stage: rates and shares over the windows of the rounds it took part in. `None` is not told by the host,
+/// or read too seldom for windows so short.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostStageAnalysis {
+    /// Index of the stage in [`Analysis::stages`].
+    pub stage: u32,
+    /// Rounds it took part in whose windows the readings cover.
+    pub rounds: u32,
+    /// The busiest CPU.
+    pub busiest_cpu: Option<CpuShare>,
+    /// Busy time over the time of all CPUs, 0 to 1.
+    pub busy_share: Option<f64>,
+    /// Time in which the agent's control group was held back by its CPU quota, over the windows' time. Counted for every CPU, so
+    /// it may exceed 1.
+    pub throttled_share: Option<f64>,
+    /// Bits the data interface sent, headers as the kernel counts them.
+    pub tx_bits_per_sec: Option<f64>,
+    /// Bits it received.
+    pub rx_bits_per_sec: Option<f64>,
+    /// What its link carries: its speed where that is known and believed, else what a healthy host does (as the kernel counts).
+    pub link_bits_per_sec: Option<f64>,
+    /// Payload of the host's flows, sent.
+    pub sent_bits_per_sec: Option<f64>,
+    /// Payload of the host's flows, received.
+    pub received_bits_per_sec: Option<f64>,
+    /// The busiest disk.
+    pub disk: Option<DiskShare>,
+    /// Segments that the host's flows sent again.
+    pub retransmits: Option<u64>,
+    /// TCP connections of the whole host, the most at any reading.
+    pub tcp_established: Option<u64>,
+    /// Packets the host received and dropped: at the interface, in the backlog, at sockets.
+    pub receive_drops: Option<u64>,
+}
+
+impl HostStageAnalysis {
+    /// Share of the link that sending took, 0 to 1.
+    #[must_use]
+    pub fn tx_link_share(&self) -> Option<f64> {
+        Some(self.tx_bits_per_sec? / self.link_bits_per_sec?)
+    }
+
+    /// Share of the link that receiving took, 0 to 1.
+    #[must_use]
+    pub fn rx_link_share(&self) -> Option<f64> {
+        Some(self.rx_bits_per_sec? / self.link_bits_per_sec?)
+    }
+}
+
+/// How one CPU spent its time, as shares of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuShare {
+    /// Its number.
+    pub cpu: u32,
+    /// Everything but idle and waiting for disks; stolen time too.
+    pub busy_share: f64,
+    /// Programs, nice ones too.
+    pub user_share: f64,
+    /// The kernel on behalf of programs.
+    pub system_share: f64,
+    /// Interrupts and softirq, where the kernel handles packets.
+    pub softirq_share: f64,
+    /// Given to others by a hypervisor.
+    pub steal_share: f64,
+}
+
+/// What one disk did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DiskShare {
+    /// For example `nvme0n1`.
+    pub name: String,
+    /// Time with at least one request in flight over all time, 0 to 1.
+    pub busy_share: f64,
+    /// Bytes read.
+    pub read_bytes_per_sec: f64,
+    /// Bytes written.
+    pub written_bytes_per_sec: f64,
+    /// Mean time of a request, waiting included. `None` when there was none.
+    pub await_ns: Option<u64>,
+}
+
+/// A host between two readings of its counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostPoint {
+    /// End of the span, on the axis of [`StageAnalysis::span_ns`].
+    pub t_ns: u64,
+    /// Busy share of the busiest CPU, 0 to 1.
+    pub busiest_cpu: Option<f64>,
+    /// Bits the data interface sent a second.
+    pub tx_bits_per_sec: Option<f64>,
+    /// Bits it received a second.
+    pub rx_bits_per_sec: Option<f64>,
+    /// Busy share of the busiest disk, 0 to 1.
+    pub disk_busy_share: Option<f64>,
+    /// TCP segments that the whole host sent again a second.
+    pub retransmits_per_sec: Option<f64>,
 }
 
 /// One ordered pair.

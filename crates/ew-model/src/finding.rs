@@ -83,7 +83,15 @@ pub enum Cause {
     SlowHost,
     /// Only this pair is slow: a member link, a hash collision, a path.
     SlowPair,
-    /// The link came up slower than its peers' or than stated.
+    /// What moves the bytes is the limit: a tool's only thread, or the engine's thread of a flow, used one CPU whole.
+    ToolLimit,
+    /// One CPU, or all of them, had no time left.
+    CoreSaturated,
+    /// The control group's CPU quota held the agent back.
+    CpuQuota,
+    /// The interface carries what its link can.
+    LineRate,
+    /// The link came up slower than its peers' or than stated, or at half duplex.
     LinkSpeed,
     /// The MTU differs from the peers'.
     Mtu,
@@ -93,10 +101,36 @@ pub enum Cause {
     CellsMissing,
     /// Idle round trips are longer than the peers' or than stated.
     Latency,
-    /// Datagrams are lost.
+    /// The receiver's window holds the senders back: its buffer is too small.
+    ReceiveWindow,
+    /// The send buffer is too small.
+    SendBuffer,
+    /// Packets are lost on the way.
     Loss,
+    /// The receiving host drops what reached it: in the ring, in the backlog, or at the socket.
+    ReceiveDrops,
+    /// A disk is the limit.
+    Disk,
+    /// Traffic that is not the run's takes a part of the link.
+    ForeignTraffic,
     /// Below expectation, and the evidence does not say why.
     NotDetermined,
+}
+
+/// What a cause does to the rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Symptom {
+    /// The host sends slower than its peers.
+    SlowSender,
+    /// The host receives slower than its peers.
+    SlowReceiver,
+    /// The host is slow both ways.
+    SlowHost,
+    /// Only this pair is slow.
+    SlowPair,
+    /// A stage stays below what hosts and paths allow.
+    SlowStage,
 }
 
 /// One conclusion.
@@ -106,8 +140,11 @@ pub struct Finding {
     pub severity: Severity,
     /// About what.
     pub subject: Subject,
-    /// Why.
+    /// Why, as far as the evidence carries.
     pub cause: Cause,
+    /// What it did to the rates, where the cause was found for something slow. `None` where the cause says it.
+    #[serde(default)]
+    pub symptom: Option<Symptom>,
     /// In words with numbers: "rack2 to rack1 is oversubscribed 4.0:1 (3.9-4.1)".
     pub sentence: String,
     /// The measured quantity. `None` for findings without one.
@@ -131,7 +168,7 @@ pub struct Quantity {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// `bits_per_sec`, `ratio`, `ns`, `bytes`, `count`.
+    /// `bits_per_sec`, `ratio`, `share`, `ns`, `bytes`, `count`.
     pub unit: String,
 }
 

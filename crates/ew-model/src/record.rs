@@ -48,6 +48,10 @@ pub struct EndRecord {
     pub bytes: u64,
     /// The window as this end achieved it, from the clock reads beside the counter reads.
     pub window_ns: u64,
+    /// When the window was to begin, agent's monotonic clock: what the host's counters are laid beside. `None` in runs of before
+    /// this was recorded.
+    #[serde(default)]
+    pub window_start_ns: Option<u64>,
     /// Achieved minus planned time of the first send (sender) or of the window's first read (receiver), ns.
     pub start_skew_ns: i64,
     /// One figure per stream, in stream order.

@@ -72,6 +72,8 @@ pub struct Run {
     pub lost: BTreeMap<HostId, String>,
     /// All rows, repair rounds included, in order of arrival. A repaired cell has its missing row and a measured one.
     pub flows: Vec<FlowRecord>,
+    /// Last estimate per host of its agent's monotonic clock minus the controller's.
+    pub clock_offset_ns: BTreeMap<HostId, i64>,
     /// Last clock error bound per host.
     pub clock_error_ns: BTreeMap<HostId, u64>,
     /// Raw host counters, in order of time.

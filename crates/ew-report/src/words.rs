@@ -79,6 +79,7 @@ pub(crate) fn quantity(quantity: &Quantity, cause: Cause) -> String {
             with_interval(value, low, high, |v| format!("{:.1} %", 100.0 * v))
         }
         "ratio" => with_interval(value, low, high, |v| format!("{v:.2}")),
+        "share" => with_interval(value, low, high, |v| format!("{:.1} %", 100.0 * v)),
         "ns" => with_interval(value, low, high, |v| format_duration_ns(v.max(0.0) as u64)),
         "bytes" => with_interval(value, low, high, |v| format_bytes(v.max(0.0) as u64)),
         "count" => with_interval(value, low, high, |v| format!("{v:.0}")),
@@ -139,12 +140,21 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::SlowReceiver => "slow receiver",
         Cause::SlowHost => "slow host",
         Cause::SlowPair => "slow pair",
+        Cause::ToolLimit => "tool",
+        Cause::CoreSaturated => "CPU",
+        Cause::CpuQuota => "CPU quota",
+        Cause::LineRate => "line rate",
         Cause::LinkSpeed => "link speed",
         Cause::Mtu => "MTU",
         Cause::HostMissing => "host missing",
         Cause::CellsMissing => "pairs missing",
         Cause::Latency => "latency",
+        Cause::ReceiveWindow => "receive window",
+        Cause::SendBuffer => "send buffer",
         Cause::Loss => "loss",
+        Cause::ReceiveDrops => "receive drops",
+        Cause::Disk => "disk",
+        Cause::ForeignTraffic => "other traffic",
         Cause::NotDetermined => "cause not determined",
     }
 }

@@ -72,6 +72,7 @@ fn empty(manifest: RunManifest) -> Run {
         failed: Default::default(),
         lost: Default::default(),
         flows: Vec::new(),
+        clock_offset_ns: Default::default(),
         clock_error_ns: Default::default(),
         samples: Default::default(),
         strangers: Default::default(),
@@ -91,7 +92,12 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
         RunEvent::HostFailed { host, message } => {
             run.failed.insert(host, message);
         }
-        RunEvent::ClockSynced { host, error_ns, .. } => {
+        RunEvent::ClockSynced {
+            host,
+            offset_ns,
+            error_ns,
+        } => {
+            run.clock_offset_ns.insert(host, offset_ns);
             run.clock_error_ns.insert(host, error_ns);
         }
         RunEvent::RoundFinished { records, .. } => run.flows.extend(records),
@@ -121,6 +127,7 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
         | RunEvent::StageFinished { .. }
         | RunEvent::Progress { .. }
         | RunEvent::FlowProgress { .. }
+        | RunEvent::HostRead { .. }
         | RunEvent::Interrupted => {}
     }
 }

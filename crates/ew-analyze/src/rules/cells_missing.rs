@@ -45,6 +45,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         severity: Severity::Notice,
         subject: Subject::Run,
         cause: Cause::CellsMissing,
+        symptom: None,
         sentence: if interrupted {
             format!(
                 "the run was interrupted: {} of {planned} were not measured",

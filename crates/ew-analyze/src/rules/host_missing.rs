@@ -56,6 +56,7 @@ fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, what: &str) -> Opt
             _ => Subject::Run,
         },
         cause: Cause::HostMissing,
+        symptom: None,
         sentence: format!("{names} {what}{said}{costs}"),
         measured: Some(plain(hosts.len() as f64, "count")),
         expected: Some(plain(0.0, "count")),

@@ -71,6 +71,7 @@ fn finding(
             _ => Subject::Run,
         },
         cause: Cause::Latency,
+        symptom: None,
         sentence: format!(
             "{names} {answers} {} when idle, longer than {against}",
             format_duration_ns(worst as u64)

@@ -69,6 +69,7 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
         severity: Severity::Fault,
         subject: Subject::Host { host },
         cause: Cause::LinkSpeed,
+        symptom: None,
         sentence: format!(
             "{name}'s link came up at {} where {} is {whose}{}",
             format_bits_per_sec(speed),

@@ -45,6 +45,7 @@ fn finding(stage: &str, loss: f64, is_paced: bool, evidence: Vec<Evidence>) -> F
         severity,
         subject: Subject::Run,
         cause: Cause::Loss,
+        symptom: None,
         sentence: format!("`{stage}` lost {:.1} % of its datagrams{why}", 100.0 * loss),
         measured: Some(plain(loss, "ratio")),
         expected: Some(plain(0.0, "ratio")),

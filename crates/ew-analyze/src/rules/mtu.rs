@@ -37,6 +37,7 @@ fn finding(case: &Case<'_>, mtu: u32, usual: u64, hosts: &[HostId]) -> Finding {
             _ => Subject::Run,
         },
         cause: Cause::Mtu,
+        symptom: None,
         sentence: format!("{names} {has} an MTU of {mtu} where {usual} is usual here"),
         measured: Some(plain(f64::from(mtu), "bytes")),
         expected: Some(plain(usual as f64, "bytes")),

@@ -48,6 +48,7 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
         severity: Severity::Notice,
         subject: Subject::Run,
         cause: Cause::NotDetermined,
+        symptom: None,
         sentence: format!(
             "`{name}` reached {percent:.0} % of what hosts and paths as measured allow; why was not determined"
         ),

@@ -38,6 +38,7 @@ fn finding(case: &Case<'_>, host: HostId, typical: &Estimate) -> Option<Finding>
         severity: Severity::Fault,
         subject: Subject::Host { host },
         cause,
+        symptom: None,
         sentence,
         measured: Some(quantity(&worse.rate, "bits_per_sec")),
         expected: Some(quantity(typical, "bits_per_sec")),

@@ -148,6 +148,7 @@ fn finding(case: &Case<'_>, pair: &SlowPair) -> Finding {
             dst: pair.dst,
         },
         cause: Cause::SlowPair,
+        symptom: None,
         sentence: format!(
             "{src} to {dst} is slow: {} where {} is expected; {but}{doubt}",
             format_bits_per_sec(pair.rate.value),
@@ -178,6 +179,7 @@ fn folded(case: &Case<'_>, slow: &[SlowPair]) -> Finding {
         severity: severity(is_sure),
         subject: Subject::Run,
         cause: Cause::SlowPair,
+        symptom: None,
         sentence: format!(
             "{} are slow although their hosts do better with other partners: {}; the slowest does {}",
             count(slow.len(), "pair"),
@@ -209,6 +211,7 @@ fn measure_again(case: &Case<'_>, open: &[SlowPair]) -> Option<Finding> {
         severity: Severity::Notice,
         subject,
         cause: Cause::NotDetermined,
+        symptom: None,
         sentence: format!(
             "{} {was_slow}{}; measured too seldom to determine whether {lasts}",
             names(case, open),

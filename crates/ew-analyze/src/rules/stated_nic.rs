@@ -77,6 +77,7 @@ fn finding(
         severity: Severity::Fault,
         subject,
         cause: Cause::SlowHost,
+        symptom: None,
         sentence: format!(
             "{who} below the stated NIC rate: {} of payload where {} gives {}",
             format_bits_per_sec(middle.value),

@@ -98,6 +98,7 @@ fn finding(case: &Case<'_>, group: &[Limited<'_>]) -> Finding {
         },
         subject,
         cause: Cause::Uplink,
+        symptom: None,
         sentence: sentence(&who, group, &estimate, &against),
         measured: Some(quantity(&estimate, "ratio")),
         expected: Some(plain(stated.unwrap_or(1.0), "ratio")),

@@ -126,6 +126,7 @@ impl Truth {
             failed: BTreeMap::new(),
             lost,
             flows,
+            clock_offset_ns: BTreeMap::new(),
             clock_error_ns: BTreeMap::new(),
             samples: BTreeMap::new(),
             strangers: BTreeMap::new(),

@@ -141,6 +141,7 @@ pub(crate) fn missing() -> Analysis {
             severity: Severity::Fault,
             subject: Subject::Host { host: HostId(1) },
             cause: Cause::HostMissing,
+            symptom: None,
             sentence: "r1h02 never came up: Permission denied (publickey).".into(),
             measured: None,
             expected: None,
@@ -219,7 +220,6 @@ pub(crate) fn host(host: HostId, slow: Option<HostId>) -> HostAnalysis {
             mtu_bytes: Some(1500),
             driver: Some("veth".into()),
             duplex: Some("full".into()),
-            addresses: Vec::new(),
             up: true,
             ..InterfaceFacts::default()
         }),
@@ -229,6 +229,8 @@ pub(crate) fn host(host: HostId, slow: Option<HostId>) -> HostAnalysis {
         clock_error_ns: Some(21_000),
         strangers: 0,
         busiest_cpu: Some(0.42),
+        stages: Vec::new(),
+        series: Vec::new(),
     }
 }
 
@@ -247,6 +249,8 @@ fn absent(host: HostId, state: HostState) -> HostAnalysis {
         clock_error_ns: None,
         strangers: 0,
         busiest_cpu: None,
+        stages: Vec::new(),
+        series: Vec::new(),
     }
 }
 
@@ -326,6 +330,7 @@ pub(crate) fn stage(
         retransmits: Some(u64::from(rounds) * 11),
         rtt_ns: None,
         start_skew_ns: Some((90_000, 310_000, 480_000)),
+        span_ns: None,
         timeline: (0..rounds)
             .flat_map(|round| {
                 (0..10).map(move |i| TimePoint {
@@ -336,15 +341,15 @@ pub(crate) fn stage(
             })
             .collect(),
         random_collisions: None,
+        auto: None,
+        unsettled: Vec::new(),
+        sweep: None,
     }
 }
 
 pub(crate) fn basis() -> Basis {
     Basis {
         nic_bits_per_sec: Some(LINE),
-        auto: None,
-        unsettled: Vec::new(),
-        sweep: None,
         nic_source: "stated".into(),
         efficiency: 1448.0 / 1514.0,
         efficiency_source: "MTU 1500, IPv4, timestamps: 1448/1514".into(),
@@ -408,6 +413,7 @@ fn uplink_finding(ratio: f64, from: RackId, to: RackId, inventory: &Inventory) -
         severity: Severity::Fault,
         subject: Subject::RackPair { from, to },
         cause: Cause::Uplink,
+        symptom: None,
         sentence: format!("{from_name} to {to_name} is oversubscribed {ratio:.1}:1"),
         measured: quantity(ratio, "ratio"),
         expected: exact(1.0, "ratio"),
@@ -431,6 +437,7 @@ fn slow_finding(slow: HostId, inventory: &Inventory) -> Finding {
         severity: Severity::Fault,
         subject: Subject::Host { host: slow },
         cause: Cause::SlowReceiver,
+        symptom: None,
         sentence: format!(
             "{} receives at 95.7 Mb/s from everybody, half of what its peers do",
             inventory.name(slow)
