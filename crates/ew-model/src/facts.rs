@@ -129,15 +129,15 @@ impl HostFacts {
             .iter()
             .find(|i| i.addresses.contains(&address))
     }
-}
-
-#[cfg(test)]
 
     /// The interface of a name.
     #[must_use]
     pub fn interface(&self, name: &str) -> Option<&InterfaceFacts> {
         self.interfaces.iter().find(|i| i.name == name)
     }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
