@@ -8,6 +8,7 @@ use ew_controller::LaunchOptions;
 use ew_fleet::{Entered, Launcher, Local, Payload, Ssh, SshOptions};
 use ew_lab::Lab;
 use ew_model::inventory::Host;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -94,6 +95,7 @@ impl FleetArgs {
             tool_ports: self.tool_ports,
             sample_interval_ns: SAMPLE_INTERVAL_NS,
             offer_iperf3_port: self.offer_iperf3,
+            watched: BTreeSet::new(),
             launch_limit: self.launch_timeout,
             require_all: self.require_all,
         }

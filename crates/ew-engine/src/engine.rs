@@ -30,7 +30,7 @@ const ADDRESS_IN_USE: i32 = 98;
 pub struct EngineConfig {
     /// The data listener's address, and the source of connections.
     pub address: IpAddr,
-    /// First and last port the listener may take; (0, 0) for any.
+    /// First and last port that the listener and streams' own sockets may take; (0, 0) for any.
     pub ports: (u16, u16),
     /// What connections must present.
     pub token: RunToken,
@@ -84,6 +84,7 @@ impl Engine {
         Ok(Self {
             host: Arc::new(RoundHost {
                 address: config.address,
+                ports: config.ports,
                 token: config.token,
                 acceptor: shared,
                 ledger: Arc::default(),

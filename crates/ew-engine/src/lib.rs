@@ -12,6 +12,7 @@ mod buffer;
 mod clock_wait;
 mod connect;
 mod cpu;
+mod data_ports;
 mod drive;
 mod engine;
 mod error;

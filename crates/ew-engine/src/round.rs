@@ -5,6 +5,7 @@ use crate::acceptor::AcceptorShared;
 use crate::arrivals::Arrival;
 use crate::clock_wait::Cancel;
 use crate::connect::{Opener, Opening};
+use crate::data_ports::DataPorts;
 use crate::error::EngineError;
 use crate::hello::{Hello, StreamKey};
 use crate::lane::{Lane, Ledger};
@@ -51,6 +52,7 @@ const FIRST_SENDS_NS: u64 = 2_000_000;
 #[derive(Debug)]
 pub(crate) struct RoundHost {
     pub(crate) address: IpAddr,
+    pub(crate) ports: (u16, u16),
     pub(crate) token: RunToken,
     pub(crate) acceptor: Arc<AcceptorShared>,
     pub(crate) ledger: Arc<Ledger>,
@@ -59,6 +61,7 @@ pub(crate) struct RoundHost {
 /// What a round and all its threads share.
 pub(crate) struct RoundShared {
     pub(crate) address: IpAddr,
+    pub(crate) ports: DataPorts,
     pub(crate) token: RunToken,
     pub(crate) workload: Workload,
     pub(crate) settings: Settings,
@@ -182,6 +185,7 @@ impl Round {
         check(&spec)?;
         let shared = Arc::new(RoundShared {
             address: host.address,
+            ports: DataPorts::new(host.ports),
             token: host.token,
             workload: spec.workload.clone(),
             settings: Settings(spec.workload.socket.clone()),

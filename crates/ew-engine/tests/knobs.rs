@@ -393,3 +393,23 @@ fn delay_start(spec: &mut RoundSpec, by_ms: i64) {
     spec.start_ns = spec.start_ns.saturating_add_signed(by_ns);
     spec.window_start_ns = spec.window_start_ns.saturating_add_signed(by_ns);
 }
+
+#[test]
+fn sockets_beside_the_listeners_take_data_ports_while_there_are_some() {
+    const PORTS: (u16, u16) = (5401, 5404);
+    let home = IpAddr::from([127, 0, 77, 1]);
+    let pair = Pair::with_ports(home, PORTS);
+    let measure = |kind, streams| {
+        let (_, receiver) = pair.measure(&round(of(kind, |w| w.streams = streams)));
+        let ports = receiver.streams.iter().map(|s| s.local_port);
+        let inside = ports.filter(|p| (PORTS.0..=PORTS.1).contains(p)).count();
+        (inside, receiver.remarks)
+    };
+    for kind in [WorkloadKind::UdpRr, WorkloadKind::TcpCrr] {
+        assert_eq!(measure(kind, 1), (1, vec![]), "{kind:?}");
+    }
+    // Both ends live at one address here: four ports are not enough for twelve sockets.
+    let (inside, remarks) = measure(WorkloadKind::UdpRr, 6);
+    assert!(inside <= 4);
+    assert!(remarks.contains(&Remark::PortOutsideRange));
+}

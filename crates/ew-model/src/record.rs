@@ -194,6 +194,8 @@ pub enum Remark {
     Segmented,
     /// A part of the sockets' settings was refused, and the host's own was used.
     SettingRefused,
+    /// No data port was free for a socket beside the listener's, so the kernel chose one outside their range.
+    PortOutsideRange,
     /// Multipath TCP was asked for, and plain TCP was used.
     MptcpUnavailable,
 }

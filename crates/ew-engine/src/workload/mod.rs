@@ -37,13 +37,14 @@ use crate::lane::Lane;
 use crate::round::RoundShared;
 use crate::stream::Stream;
 use crate::tally::Tally;
+use ew_model::record::Remark;
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::epoll::{Epoll, Watch};
 use socket2::SockRef;
 use std::io;
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -160,6 +161,17 @@ pub(crate) struct Offer {
 pub(crate) struct Seat<'a> {
     pub(crate) shared: &'a RoundShared,
     pub(crate) stream: &'a Stream,
+}
+
+impl Seat<'_> {
+    /// Binds a socket of the stream's own to a data port of this host, so that firewalls let it through.
+    fn bind(&self, bind: impl Fn(SocketAddr) -> io::Result<()>) -> io::Result<()> {
+        let is_in_range = self.shared.ports.bind(self.shared.address, bind)?;
+        if !is_in_range {
+            self.stream.remark(Remark::PortOutsideRange);
+        }
+        Ok(())
+    }
 }
 
 /// What a machine works with.

@@ -62,7 +62,7 @@ pub(super) fn check_bytes(what: &str, bytes: u64, least: usize) -> Result<usize,
 }
 
 impl Channel {
-    /// Opens the socket at a port of the kernel's choice.
+    /// Opens the socket.
     pub(super) fn open(seat: &Seat<'_>, connection: Arc<TcpStream>) -> Result<Self, String> {
         let peer = seat.stream.peer.ip();
         let cookie = cookie::fresh()?;
@@ -238,6 +238,6 @@ fn bind(seat: &Seat<'_>) -> io::Result<UdpSocket> {
     {
         seat.stream.remark(Remark::SettingRefused);
     }
-    socket.bind(&SocketAddr::new(own, 0).into())?;
+    seat.bind(|at| socket.bind(&at.into()))?;
     Ok(socket.into())
 }

@@ -14,9 +14,13 @@ pub(crate) const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const MILLISECOND: u64 = 1_000_000;
 
 pub(crate) fn engine(address: IpAddr) -> Engine {
+    engine_with_ports(address, (0, 0))
+}
+
+pub(crate) fn engine_with_ports(address: IpAddr, ports: (u16, u16)) -> Engine {
     Engine::start(EngineConfig {
         address,
-        ports: (0, 0),
+        ports,
         token: TOKEN,
     })
     .unwrap()

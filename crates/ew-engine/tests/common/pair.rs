@@ -1,6 +1,6 @@
 //! Two engines and one flow between them.
 
-use super::common::{data_address, engine, order, start, wait, with_flows};
+use super::common::{data_address, engine_with_ports, order, start, wait, with_flows};
 use ew_engine::{Engine, RoundSpec};
 use ew_model::record::EndRecord;
 use ew_proto::message::{FlowReport, Role};
@@ -15,9 +15,13 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) fn new(address: IpAddr) -> Self {
+        Self::with_ports(address, (0, 0))
+    }
+
+    pub(crate) fn with_ports(address: IpAddr, ports: (u16, u16)) -> Self {
         Self {
-            near: engine(address),
-            far: engine(address),
+            near: engine_with_ports(address, ports),
+            far: engine_with_ports(address, ports),
             address,
         }
     }

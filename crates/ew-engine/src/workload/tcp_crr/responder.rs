@@ -12,7 +12,7 @@ use ew_sys::connection::{accept_with_data, receive_now, send_before_more};
 use ew_sys::socket::{Interest, wait_ready};
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -239,7 +239,7 @@ fn listen(seat: &Seat<'_>) -> io::Result<(TcpListener, u16)> {
     settings.apply(&socket, peer)?;
     // Without it there is only more to do.
     let _ = accept_with_data(&socket, WITHOUT_DATA_SECONDS);
-    socket.bind(&SocketAddr::new(seat.shared.address, 0).into())?;
+    seat.bind(|at| socket.bind(&at.into()))?;
     socket.listen(BACKLOG)?;
     let listener = TcpListener::from(socket);
     let port = listener.local_addr()?.port();
