@@ -115,7 +115,7 @@ fn run_round(tool: Tool, spec: RoundSpec, host: &Host, cancelled: &Arc<AtomicBoo
             .engine
             .run_round(spec, done)
             .map_err(|error| error.to_string()),
-        Tool::Iperf3 => ew_tools::run_round(host.address, spec, Arc::clone(cancelled), done)
+        _ => ew_tools::run_round(host.address, spec, Arc::clone(cancelled), done)
             .map_err(|error| error.to_string()),
     };
     if let Err(reason) = started {

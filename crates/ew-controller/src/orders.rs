@@ -3,7 +3,7 @@
 use crate::follow::tellers;
 use ew_model::inventory::HostId;
 use ew_model::plan::{Flow, Round, RoundIndex, Stage, StageIndex};
-use ew_model::workload::Tool;
+use ew_model::tools::ServerPorts;
 use ew_proto::message::{FlowOrder, Role, RoundOrder, StageOrder};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -51,9 +51,10 @@ impl Batch<'_> {
                 else {
                     continue;
                 };
-                let port = match self.stage.workload.tool {
-                    Tool::Engine => 0,
-                    Tool::Iperf3 => ports.next(flow.server()),
+                let port = match self.stage.workload.server_ports() {
+                    ServerPorts::None => 0,
+                    ServerPorts::Range(count) => ports.next(flow.server(), count),
+                    ServerPorts::Fixed(port) => port,
                 };
                 let [sender, receiver] = both_ends(flow, src, dst, port);
                 self.add(&mut orders, position, flow.src, sender);
@@ -153,10 +154,12 @@ impl ToolPorts {
         }
     }
 
-    fn next(&mut self, server: HostId) -> u16 {
+    /// The first of so many in a row.
+    fn next(&mut self, server: HostId, count: u16) -> u16 {
         let taken = self.taken.entry(server).or_default();
-        let port = self.first.saturating_add(*taken % self.span);
-        *taken += 1;
+        let rows = (self.span / count.max(1)).max(1);
+        let port = self.first.saturating_add(*taken % rows * count);
+        *taken = taken.wrapping_add(1);
         port
     }
 }
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
     use ew_model::plan::{End, FlowId};
     use ew_model::scenario::Pattern;
-    use ew_model::workload::{Workload, WorkloadKind};
+    use ew_model::workload::{Tool, Workload, WorkloadKind};
 
     fn stage(tool: Tool) -> Stage {
         let flow = |id, src, dst, opened_by| Flow {

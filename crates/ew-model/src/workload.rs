@@ -146,8 +146,24 @@ pub enum Placement {
 pub enum Tool {
     /// eastwest's own engine.
     Engine,
-    /// The stock iperf3 installed on the hosts.
+    /// The stock iperf3 installed on the hosts, as all that follow.
     Iperf3,
+    /// iperf 2.
+    Iperf,
+    /// netperf with netserver.
+    Netperf,
+    /// lmbench's bw_tcp, lat_tcp, lat_udp and lat_connect.
+    Lmbench,
+    /// NetPIPE over TCP (NPtcp).
+    Netpipe,
+    /// nuttcp.
+    Nuttcp,
+    /// sockperf.
+    Sockperf,
+    /// qperf.
+    Qperf,
+    /// ping of iputils.
+    Ping,
 }
 
 impl Workload {
@@ -238,12 +254,34 @@ impl WorkloadKind {
 }
 
 impl Tool {
+    /// All of them, our own engine first.
+    pub const ALL: [Self; 10] = [
+        Self::Engine,
+        Self::Iperf3,
+        Self::Iperf,
+        Self::Netperf,
+        Self::Lmbench,
+        Self::Netpipe,
+        Self::Nuttcp,
+        Self::Sockperf,
+        Self::Qperf,
+        Self::Ping,
+    ];
+
     /// The word used in scenario files and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Engine => "engine",
             Self::Iperf3 => "iperf3",
+            Self::Iperf => "iperf",
+            Self::Netperf => "netperf",
+            Self::Lmbench => "lmbench",
+            Self::Netpipe => "netpipe",
+            Self::Nuttcp => "nuttcp",
+            Self::Sockperf => "sockperf",
+            Self::Qperf => "qperf",
+            Self::Ping => "ping",
         }
     }
 }

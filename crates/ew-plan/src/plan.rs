@@ -1,8 +1,9 @@
 //! Scenario x inventory x seed -> plan.
 
-use crate::estimate::{estimate_stage, planned_ns};
+use crate::estimate::estimate_stage;
 use crate::pattern::{Draft, Impossible, Relation, Site, drafts, most_relations};
 use crate::schedule::draw::Draw;
+use crate::sweep;
 use ew_model::Inventory;
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage};
 use ew_model::scenario::{Direction, Pattern, Scenario, Test};
@@ -167,24 +168,27 @@ fn lay_out(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layo
     let mut refused = None;
     let mut flows = 0;
     for (index, test) in scenario.tests.iter().enumerate() {
-        let error = match lay_out_test(scenario, test, inventory, seed, flows) {
-            Ok(stage) => {
-                flows += stage
-                    .rounds
-                    .iter()
-                    .map(|r| r.flows.len() as u64)
-                    .sum::<u64>();
-                layout.stages.push((index, stage));
-                continue;
+        let (tests, left_out) = sweep::tests_of(test, scenario.expect.nic_bits_per_sec);
+        let left_out = left_out.into_iter().map(|why| (index, why));
+        layout.dropped.extend(left_out);
+        for of_size in &tests {
+            let error = match lay_out_test(scenario, test, of_size, inventory, seed, flows) {
+                Ok(stage) => {
+                    flows += flows_of(&stage);
+                    layout.stages.push((index, stage));
+                    continue;
+                }
+                Err(error) => error,
+            };
+            if !may_be_dropped(&error, test) {
+                return Err(error);
             }
-            Err(error) => error,
-        };
-        if !may_be_dropped(&error, test) {
-            return Err(error);
+            let why = format!("{}: {error}", test.name);
+            layout.dropped.push((index, why));
+            refused = refused.or(Some(error));
+            // What one size does not fit, no size does.
+            break;
         }
-        let why = format!("{}: {error}", test.name);
-        layout.dropped.push((index, why));
-        refused = refused.or(Some(error));
     }
     match refused {
         Some(error) if layout.stages.is_empty() => Err(error),
@@ -204,21 +208,30 @@ fn may_be_dropped(error: &PlanError, test: &Test) -> bool {
     }
 }
 
+fn flows_of(stage: &Stage) -> u64 {
+    stage.rounds.iter().map(|r| r.flows.len() as u64).sum()
+}
+
+/// `of_size` is the test, or one of its sizes. All sizes draw alike.
 fn lay_out_test(
     scenario: &Scenario,
     test: &Test,
+    of_size: &Test,
     inventory: &Inventory,
     seed: u64,
     flows_before: u64,
 ) -> Result<Stage, PlanError> {
     let site = Site {
         inventory,
-        samples: test.samples,
+        samples: test.auto.map_or(test.samples, |_| 1),
         oversubscription: assumed_oversubscription(&scenario.expect),
     };
     let direction = effective_direction(test);
     let per_relation = if direction == Direction::Both { 2 } else { 1 };
-    let most = most_relations(&test.pattern, &site).saturating_mul(per_relation);
+    let repeats = test.samples / site.samples;
+    let most = most_relations(&test.pattern, &site)
+        .saturating_mul(per_relation)
+        .saturating_mul(repeats.into());
     let flows = flows_before.saturating_add(most);
     if flows > MAX_FLOWS {
         let test = test.name.clone();
@@ -230,17 +243,29 @@ fn lay_out_test(
         duration_ns,
         warm_up_ns,
         gap_ns,
-    } = Timing::of(test);
+    } = Timing::of(of_size);
     Ok(Stage {
         auto: test.auto,
-        sweep: None,
-        name: test.name.clone(),
+        sweep: (!test.sizes.is_empty()).then(|| test.name.clone()),
+        name: of_size.name.clone(),
         pattern: test.pattern.clone(),
-        workload: test.workload.clone(),
+        workload: of_size.workload.clone(),
         duration_ns,
         warm_up_ns,
         gap_ns,
-        rounds: drafts.iter().map(|draft| round(draft, direction)).collect(),
+        rounds: repeated(&drafts, repeats)
+            .map(|draft| round(&draft, direction))
+            .collect(),
+    })
+}
+
+/// The drafts so many times, counted as samples: only the same flows can settle.
+fn repeated(drafts: &[Draft], times: u32) -> impl Iterator<Item = Draft> {
+    (0..times).flat_map(move |time| {
+        drafts.iter().map(move |draft| Draft {
+            sample: draft.sample.max(time),
+            ..draft.clone()
+        })
     })
 }
 
@@ -261,7 +286,7 @@ impl Timing {
                 warm_up_ns: test.warm_up_ns,
                 gap_ns: test.gap_ns,
             },
-            Tool::Iperf3 => Self {
+            _ => Self {
                 duration_ns: whole_seconds(test.duration_ns),
                 warm_up_ns: whole_seconds(test.warm_up_ns),
                 gap_ns: test.gap_ns.max(TOOL_GAP_NS),
@@ -349,7 +374,7 @@ fn fit_time_budget(layout: &mut Layout, budget_ns: Option<u64>) {
         let why = format!(
             "{}: with it ({}) the run would take {}, above the time budget of {}; raise it with --time-budget",
             stage.name,
-            format_duration_ns(planned_ns(&stage)),
+            format_duration_ns(stage.planned_ns()),
             format_duration_ns(total_ns),
             format_duration_ns(budget_ns)
         );
@@ -367,7 +392,10 @@ fn number_flows(stages: &mut [Stage]) {
 }
 
 fn check_time(stages: &[Stage]) -> Result<(), PlanError> {
-    let total = stages.iter().map(planned_ns).fold(0, u64::saturating_add);
+    let total = stages
+        .iter()
+        .map(Stage::planned_ns)
+        .fold(0, u64::saturating_add);
     if total > MAX_PLANNED_NS {
         return Err(PlanError::TooLong { planned_ns: total });
     }

@@ -50,8 +50,8 @@ pub(crate) struct BothEnds {
 /// The registration of tools. `None` for the engine, which is no external tool.
 pub(crate) fn external(tool: Tool) -> Option<&'static dyn ExternalTool> {
     match tool {
-        Tool::Engine => None,
         Tool::Iperf3 => Some(&Iperf3),
+        _ => None,
     }
 }
 

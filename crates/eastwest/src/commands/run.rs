@@ -4,16 +4,18 @@ use crate::commands::{report, scenario};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetArgs;
 use crate::hosts::HostArgs;
+use crate::metrics::{self, Endpoint};
 use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use ew_controller::{Finished, Job, RunError};
-use ew_model::{Inventory, Scenario, Stage, WorkloadKind};
+use ew_model::{Inventory, Scenario, Stage, Tool, WorkloadKind};
 use ew_plan::estimate::estimate_stage;
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -38,6 +40,9 @@ pub(crate) struct RunArgs {
     show: ShowArgs,
     #[command(flatten)]
     live: LiveArgs,
+    /// Serve Prometheus metrics of the run at this address, to whoever may connect; for example 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
+    metrics: Option<SocketAddr>,
 }
 
 /// What is told on stderr while a run goes on.
@@ -92,9 +97,9 @@ pub(crate) struct PlanArgs {
     /// Length of each measurement, short for --set duration=TIME
     #[arg(long, value_name = "TIME")]
     duration: Option<String>,
-    /// What moves the bytes
-    #[arg(long, value_enum)]
-    tool: Option<ToolChoice>,
+    /// What moves the bytes: eastwest's own engine, or a tool installed on the hosts
+    #[arg(long, value_parser = PossibleValuesParser::new(Tool::ALL.map(Tool::name)))]
+    tool: Option<String>,
     /// Optional tests are left out while the estimate exceeds this
     #[arg(long, value_name = "TIME")]
     time_budget: Option<String>,
@@ -103,28 +108,15 @@ pub(crate) struct PlanArgs {
     seed: Option<u64>,
 }
 
-/// `--tool`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ToolChoice {
-    /// eastwest's own engine
-    Engine,
-    /// The stock iperf3 installed on the hosts
-    Iperf3,
-}
-
 impl PlanArgs {
     /// All changes in the scenario's own keys: the workload first, because what else is set depends on it, and `--set` last,
     /// because it is the more exact.
     fn all_overrides(&self) -> Vec<String> {
-        let tool = self.tool.map(|tool| match tool {
-            ToolChoice::Engine => "engine".to_owned(),
-            ToolChoice::Iperf3 => "iperf3".to_owned(),
-        });
         let short = [
             ("workload", &self.workload),
             ("streams", &self.streams),
             ("duration", &self.duration),
-            ("tool", &tool),
+            ("tool", &self.tool),
             ("time-budget", &self.time_budget),
         ];
         let given = short
@@ -144,6 +136,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         return dry_run(args, &scenario, &inventory, seed);
     }
     let launcher = args.fleet.launcher(lab)?;
+    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
     block_on(async {
         args.hosts.resolve(&mut inventory, &args.fleet).await?;
         let job = Job {
@@ -156,21 +149,36 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
             command: std::env::args().collect(),
             follow_flows: args.live.follows_flows(),
         };
-        let finished = watch(&job, args.live, args.show.color).await?;
+        let finished = watch(&job, args.live, args.show.color, endpoint).await?;
         report::show(&finished.analysis, &args.show)?;
         conclude(&finished)
     })
 }
 
-/// Runs a job with the live view on stderr, and writes the HTML report beside the data.
+/// Runs a job with the live view on stderr and its metrics at the endpoint, and writes the HTML report beside the data.
 pub(crate) async fn watch(
     job: &Job,
     args: LiveArgs,
     color: ColorChoice,
+    endpoint: Option<Endpoint>,
 ) -> Result<Finished, Failure> {
     let color = color.enabled(std::io::stderr().is_terminal());
+    let metrics = endpoint
+        .map(|endpoint| {
+            if !args.quiet {
+                output::say(&format!("metrics: {}", endpoint.url()));
+            }
+            endpoint.serve(&job.options.build)
+        })
+        .transpose()?;
     let mut live = Live::new(std::io::stderr(), args.draws_bars(), color, args.quiet);
-    let finished = ew_controller::run(job, &mut |at_ns, event| live.handle(at_ns, event)).await;
+    let finished = ew_controller::run(job, &mut |at_ns, event| {
+        live.handle(at_ns, event);
+        if let Some(metrics) = &metrics {
+            metrics.take(at_ns, event);
+        }
+    })
+    .await;
     live.finish();
     let finished = finished.map_err(|error| match error {
         RunError::Interrupted => Failure::Interrupted,

@@ -2,6 +2,7 @@
 
 use super::error::ScenarioError;
 use super::read::Settings;
+use super::sizes;
 use super::tree::Node;
 use super::values::{choice, count, duration, quantity, size, switch, text};
 use ew_model::scenario::Test;
@@ -93,19 +94,27 @@ pub(super) fn kind_by_name(name: &str) -> Option<WorkloadKind> {
     WorkloadKind::ALL.into_iter().find(|k| k.name() == name)
 }
 
-/// Reads a test's workload.
-pub(super) fn read(settings: &Settings<'_>) -> Result<Workload, ScenarioError> {
+/// Reads a test's workload and the sizes it is swept over. With sizes, the workload has the first that its tool carries.
+pub(super) fn read(settings: &Settings<'_>) -> Result<(Workload, Vec<u64>), ScenarioError> {
     let kind = word_of(settings, "workload", &WorkloadKind::ALL, WorkloadKind::name)?;
-    let tool = word_of(settings, "tool", &[Tool::Engine, Tool::Iperf3], Tool::name)?;
+    let tool = word_of(settings, "tool", &Tool::ALL, Tool::name)?;
     let reader = Reader {
         settings,
         kind: kind.unwrap_or(TcpStream),
         tool: tool.unwrap_or(Tool::Engine),
     };
     reader.refuse_foreign_keys()?;
-    let workload = reader.workload()?;
+    let mut workload = reader.workload()?;
+    let sizes = reader.sizes()?;
+    let of_size = |bytes: &u64| Workload {
+        message_bytes: *bytes,
+        ..workload.clone()
+    };
+    let mut swept = sizes.iter().map(of_size);
+    let carried = swept.find(|workload| workload.refusal().is_none());
+    workload = carried.or(sizes.first().map(of_size)).unwrap_or(workload);
     reader.check(&workload)?;
-    Ok(workload)
+    Ok((workload, sizes))
 }
 
 /// Refuses workload keys in `defaults` that no test's workload has.
@@ -263,6 +272,20 @@ impl<'a> Reader<'a> {
         node.map(|node| size(node, key, bounds)).transpose()
     }
 
+    fn sizes(&self) -> Result<Vec<u64>, ScenarioError> {
+        let node = self.settings.find("sizes");
+        let own_size = self.settings.test.get("message-size");
+        if let (Some(_), Some(size)) = (node, own_size) {
+            return Err(ScenarioError::value(
+                size.place.clone(),
+                "message-size",
+                "there are `sizes`, too",
+                "one of the two",
+            ));
+        }
+        sizes::read(node, message_bytes(self.kind))
+    }
+
     /// Over UDP a responder never sends more than it received.
     fn response_size(&self, request_bytes: u64) -> Result<Option<u64>, ScenarioError> {
         let response_bytes = self.message_size("response-size")?;
@@ -370,8 +393,8 @@ fn have_messages_alike(a: WorkloadKind, b: WorkloadKind) -> bool {
 
 fn message_bytes(kind: WorkloadKind) -> RangeInclusive<u64> {
     match kind {
-        TcpStream => 1..=64 * MIB,
-        TcpRr | TcpCrr => 1..=MIB,
+        TcpStream | TcpRr => 1..=64 * MIB,
+        TcpCrr => 1..=MIB,
         UdpStream => MIN_STREAM_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES,
         UdpRr | Ping => MIN_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES,
     }
