@@ -2,16 +2,18 @@
 
 use crate::observations::Observations;
 use crate::stats::{median, quantile};
-use ew_model::HostId;
 use ew_model::analysis::Basis;
+use ew_model::ceiling::{Encapsulation, Framing, LinkCounting, Transport};
 use ew_model::facts::InterfaceFacts;
 use ew_model::run::Run;
 use ew_model::units::format_bits_per_sec;
-use ew_plan::expectation::{LinkCounting, protocol_efficiency};
+use ew_model::{HostId, Workload, WorkloadKind};
 use std::collections::BTreeMap;
 
 /// A link speed is believed when flows inside racks reach this share of it.
 const PLAUSIBLE_SHARE: f64 = 0.7;
+/// The greatest IP packet; loopback's MTU is one byte more.
+const GREATEST_MTU_BYTES: u32 = 65_536;
 
 /// The reference and what was learnt on the way to it.
 #[derive(Clone, Debug)]
@@ -21,6 +23,28 @@ pub(crate) struct Reference {
     pub(crate) goodput_bits_per_sec: Option<f64>,
     /// Whether that was taken from the measured rates themselves.
     pub(crate) discovered: bool,
+    /// What the flows' packets look like on the link.
+    pub(crate) framing: Framing,
+}
+
+impl Reference {
+    /// Payload rate of a healthy host for a workload: datagrams have other headers than segments, and may be short.
+    /// `None` without a reference, and for workloads that have no rate.
+    pub(crate) fn ceiling_bits_per_sec(&self, workload: &Workload) -> Option<f64> {
+        let nic = self.basis.nic_bits_per_sec?;
+        let efficiency = match workload.kind {
+            WorkloadKind::TcpStream => self.basis.efficiency,
+            WorkloadKind::UdpStream => {
+                let datagrams = Framing {
+                    transport: Transport::Udp,
+                    ..self.framing.clone()
+                };
+                datagrams.message(workload.message_bytes).efficiency()
+            }
+            _ => return None,
+        };
+        Some(nic * efficiency)
+    }
 }
 
 /// The interface that carries a host's data address.
@@ -30,14 +54,14 @@ pub(crate) fn data_interface(run: &Run, host: HostId) -> Option<&InterfaceFacts>
 }
 
 /// The value most hosts share, the greater one of two equally frequent.
-pub(crate) fn most_common(values: impl Iterator<Item = u64>) -> Option<u64> {
-    let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
+pub(crate) fn most_common<T: Ord + Clone>(values: impl Iterator<Item = T>) -> Option<T> {
+    let mut counts: BTreeMap<T, u32> = BTreeMap::new();
     for value in values {
         *counts.entry(value).or_default() += 1;
     }
     counts
         .into_iter()
-        .max_by_key(|(value, count)| (*count, *value))
+        .max_by_key(|(value, count)| (*count, value.clone()))
         .map(|(value, _)| value)
 }
 
@@ -45,7 +69,9 @@ pub(crate) fn most_common(values: impl Iterator<Item = u64>) -> Option<u64> {
 /// else the median over hosts of what each did at its better times.
 pub(crate) fn reference(observations: &Observations<'_>) -> Reference {
     let run = observations.run;
-    let (efficiency, efficiency_source) = efficiency(observations);
+    let (framing, efficiency_source) = framing(observations);
+    // An MTU without room for payload is nonsense from a damaged file; it must not become a division by zero.
+    let efficiency = framing.efficiency().max(0.01);
     let seen = typical_goodput(observations);
     let (nic, source, discovered) = if let Some(stated) = run.plan.expect.nic_bits_per_sec {
         (Some(stated), "stated".to_owned(), false)
@@ -61,6 +87,7 @@ pub(crate) fn reference(observations: &Observations<'_>) -> Reference {
     Reference {
         goodput_bits_per_sec: nic.map(|nic| nic * efficiency),
         discovered,
+        framing,
         basis: Basis {
             nic_bits_per_sec: nic,
             nic_source: source,
@@ -75,7 +102,7 @@ fn plausible_link_speed(run: &Run, seen: Option<f64>, efficiency: f64) -> Option
         .manifest
         .inventory
         .host_ids()
-        .filter_map(|host| data_interface(run, host)?.speed_bits_per_sec)
+        .filter_map(|host| link_speed(run, host))
         .filter(|speed| *speed > 0.0)
         .map(|speed| speed.round() as u64);
     let speed = most_common(speeds)? as f64;
@@ -83,6 +110,12 @@ fn plausible_link_speed(run: &Run, seen: Option<f64>, efficiency: f64) -> Option
         Some(goodput) => (goodput >= PLAUSIBLE_SHARE * speed * efficiency).then_some(speed),
         None => Some(speed),
     }
+}
+
+/// Of the data interface, or of what is below a tunnel or a tag.
+fn link_speed(run: &Run, host: HostId) -> Option<f64> {
+    let mut way = way_down(run, host)?.into_iter();
+    way.find_map(|interface| interface.speed_bits_per_sec)
 }
 
 /// What a host does when nothing but hosts limits it: per host the upper quartile of its lone flows, inside racks
@@ -134,41 +167,70 @@ fn busiest_host(observations: &Observations<'_>) -> Option<f64> {
     quantile(&per_host, 0.9)
 }
 
-/// Payload over wire bytes, and how it came about in words.
-fn efficiency(observations: &Observations<'_>) -> (f64, String) {
+/// What packets look like on the link, and how that is known in words.
+fn framing(observations: &Observations<'_>) -> (Framing, String) {
     let run = observations.run;
     let hosts = || run.manifest.inventory.host_ids();
-    let mtu =
-        most_common(hosts().filter_map(|host| data_interface(run, host)?.mtu_bytes.map(u64::from)));
-    let ipv6 = run
-        .manifest
-        .inventory
-        .hosts
-        .iter()
-        .filter_map(|host| host.address)
-        .any(|address| address.is_ipv6());
+    let mtu = most_common(hosts().filter_map(|host| data_interface(run, host)?.mtu_bytes));
+    let addresses = run.manifest.inventory.hosts.iter();
     let timestamps = seen_timestamps(observations);
-    let drivers = hosts().filter_map(|host| data_interface(run, host)?.driver.as_deref());
-    let counting = counting(drivers);
-    let mtu_bytes = mtu.map_or(1500, |mtu| mtu.min(u64::from(u32::MAX)) as u32);
-    // An MTU without room for payload is nonsense from a damaged file; it must not become a division by zero.
-    let efficiency =
-        protocol_efficiency(mtu_bytes, ipv6, timestamps.unwrap_or(true), counting).max(0.01);
-    let assumed = |known: bool| if known { "" } else { " (assumed)" };
-    let words = format!(
-        "MTU {mtu_bytes}{}, IPv{}, {}timestamps{}, {}: {:.4}",
-        assumed(mtu.is_some()),
-        if ipv6 { 6 } else { 4 },
-        if timestamps.unwrap_or(true) {
-            ""
-        } else {
-            "no "
+    let around =
+        most_common(hosts().filter_map(|host| Some(Encapsulation::of(way_down(run, host)?))));
+    let around = around.unwrap_or_default();
+    let framing = Framing {
+        mtu_bytes: mtu.unwrap_or(1500).min(GREATEST_MTU_BYTES),
+        ipv6: addresses
+            .filter_map(|host| host.address)
+            .any(|address| address.is_ipv6()),
+        transport: Transport::Tcp {
+            timestamps: timestamps.unwrap_or(true),
         },
-        assumed(timestamps.is_some()),
-        counting_words(counting),
-        efficiency,
-    );
-    (efficiency, words)
+        tunnels: around.tunnels,
+        vlan_tags: around.vlan_tags,
+        counting: counting(
+            hosts().filter_map(|host| way_down(run, host)?.pop()?.driver.as_deref()),
+        ),
+    };
+    let words = framing_words(&framing, mtu.is_some(), timestamps.is_some());
+    (framing, words)
+}
+
+/// The data interface and those below it.
+fn way_down(run: &Run, host: HostId) -> Option<Vec<&InterfaceFacts>> {
+    let interface = data_interface(run, host)?;
+    Some(run.facts.get(&host)?.way_down(interface))
+}
+
+/// "MTU 1450, IPv4, timestamps, in vxlan, Ethernet with preamble and gap: 1398 of 1538 bytes".
+fn framing_words(framing: &Framing, mtu_is_known: bool, timestamps_are_known: bool) -> String {
+    let assumed = |known: bool| if known { "" } else { " (assumed)" };
+    let has_timestamps = framing.transport == Transport::Tcp { timestamps: true };
+    let mut parts = vec![
+        format!("MTU {}{}", framing.mtu_bytes, assumed(mtu_is_known)),
+        (if framing.ipv6 { "IPv6" } else { "IPv4" }).to_owned(),
+        format!(
+            "{}timestamps{}",
+            if has_timestamps { "" } else { "no " },
+            assumed(timestamps_are_known)
+        ),
+    ];
+    for tunnel in &framing.tunnels {
+        let outer = if tunnel.outer_ipv6 { " over IPv6" } else { "" };
+        parts.push(format!("in {}{outer}", tunnel.kind.name()));
+    }
+    match framing.vlan_tags {
+        0 => {}
+        1 => parts.push("a VLAN tag".into()),
+        tags => parts.push(format!("{tags} VLAN tags")),
+    }
+    let packet = framing.full_packet();
+    format!(
+        "{}, {}: {} of {} bytes",
+        parts.join(", "),
+        counting_words(framing.counting),
+        packet.payload_bytes,
+        packet.counted_bytes
+    )
 }
 
 fn seen_timestamps(observations: &Observations<'_>) -> Option<bool> {

@@ -2,9 +2,11 @@
 
 use crate::Network;
 use crate::basis::Reference;
+use crate::ceiling;
 use crate::observations::{Observations, RoundView};
 use crate::stats::median;
 use ew_model::Workload;
+use ew_model::analysis::StageCeiling;
 use ew_plan::expectation::{Bottleneck, Capacities, Share, max_min};
 use std::collections::BTreeMap;
 
@@ -13,6 +15,8 @@ use std::collections::BTreeMap;
 pub(crate) struct Expected {
     /// With every host healthy and the paths as measured. `None` when no reference is known.
     healthy: Option<Vec<Vec<Vec<Share>>>>,
+    /// Per stage, what the hosts' links alone would carry.
+    ceilings: Vec<Option<StageCeiling>>,
     /// Per stage, median over rounds of measured over expected with slow hosts counted with their own capacity:
     /// what stays below 1 is not explained by anything found.
     pub(crate) explained: Vec<Option<f64>>,
@@ -39,7 +43,16 @@ impl Expected {
             Some(capacities) => explained(observations, &capacities),
             None => vec![None; observations.stages.len()],
         };
-        Self { healthy, explained }
+        Self {
+            healthy,
+            explained,
+            ceilings: ceiling::ceilings(observations, reference),
+        }
+    }
+
+    /// A stage against what its hosts' links alone would carry.
+    pub(crate) fn ceiling(&self, stage: usize) -> Option<StageCeiling> {
+        *self.ceilings.get(stage)?
     }
 
     /// The shares of a round's flows among healthy hosts, none above its pace. `None` for stages that are held against nothing.

@@ -5,6 +5,7 @@
 
 mod basis;
 mod capacity;
+mod ceiling;
 mod cells;
 mod cpu;
 mod datagrams;
@@ -21,6 +22,7 @@ mod settings;
 mod solo;
 mod stages;
 pub mod stats;
+mod telemetry;
 mod timeline;
 pub mod two_way;
 mod verdict;
@@ -41,8 +43,10 @@ pub fn analyze(run: &Run) -> Analysis {
     let reference = basis::reference(&observations);
     let network = fit_network(&observations, &reference);
     let expected = expected::Expected::new(&observations, &reference, &network);
-    let hosts = hosts::hosts(&observations, &network.fit);
-    let stages = stages::stages(&observations, &expected);
+    let telemetry = telemetry::Telemetry::new(&observations);
+    let mut hosts = hosts::hosts(&observations, &network.fit);
+    telemetry::fill(&mut hosts, &observations, &telemetry, &reference);
+    let stages = stages::stages(&observations, &expected, &telemetry);
     let (cells_stage, cells) = cells::cells(&observations, &expected);
     let case = rules::Case {
         observations: &observations,

@@ -140,20 +140,22 @@ impl<'a> StageView<'a> {
         &self,
         figure: impl Fn(&FlowRecord) -> Option<f64>,
     ) -> Option<Estimate> {
-        let most = self
-            .rounds
-            .iter()
-            .filter_map(|round| round.senders_per_rack)
-            .max();
-        let sums = |whole_only: bool| -> Vec<f64> {
-            self.rounds
-                .iter()
-                .filter(|round| round.senders_per_rack == most && !round.records.is_empty())
-                .filter(|round| round.whole || !whole_only)
-                .map(|round| round.records.iter().filter_map(|row| figure(row)).sum())
-                .collect()
-        };
-        median_estimate(&sums(true)).or_else(|| median_estimate(&sums(false)))
+        let rounds = self.fullest_rounds().into_iter();
+        let sums: Vec<f64> = rounds
+            .map(|round| round.records.iter().filter_map(|row| figure(row)).sum())
+            .collect();
+        median_estimate(&sums)
+    }
+
+    /// The rounds that show what all flows do together: a ramp's last step, and whole rounds where there are any.
+    pub(crate) fn fullest_rounds(&self) -> Vec<&RoundView<'a>> {
+        let steps = self.rounds.iter().map(|round| round.senders_per_rack);
+        let most = steps.max().flatten();
+        let is_full =
+            |round: &&RoundView<'a>| round.senders_per_rack == most && !round.records.is_empty();
+        let full: Vec<_> = self.rounds.iter().filter(is_full).collect();
+        let whole: Vec<_> = full.iter().copied().filter(|round| round.whole).collect();
+        if whole.is_empty() { full } else { whole }
     }
 
     /// Every measured row.

@@ -3,6 +3,7 @@
 use crate::expected::Expected;
 use crate::observations::{Observations, StageView};
 use crate::stats::{median, median_estimate, quantile};
+use crate::telemetry::Telemetry;
 use crate::timeline::timeline;
 use crate::{cpu, datagrams, latency, settings};
 use ew_model::HostId;
@@ -12,12 +13,19 @@ use ew_model::scenario::{Pattern, Pick};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All stages of the plan, in order; one that did not run has its planned flows counted as missing.
-pub(crate) fn stages(observations: &Observations<'_>, expected: &Expected) -> Vec<StageAnalysis> {
+pub(crate) fn stages(
+    observations: &Observations<'_>,
+    expected: &Expected,
+    telemetry: &Telemetry<'_>,
+) -> Vec<StageAnalysis> {
     observations
         .stages
         .iter()
         .enumerate()
-        .map(|(index, stage)| stage_analysis(index, stage, expected))
+        .map(|(index, stage)| StageAnalysis {
+            span_ns: telemetry.span_ns(index),
+            ..stage_analysis(index, stage, expected)
+        })
         .collect()
 }
 
@@ -50,6 +58,7 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
         slowest_bits_per_sec: rates.iter().copied().min_by(f64::total_cmp),
         fastest_bits_per_sec: rates.iter().copied().max_by(f64::total_cmp),
         of_expected: of_expected(index, stage, expected),
+        ceiling: expected.ceiling(index),
         retransmits: retransmits(stage),
         rtt_ns: round_trips(stage, &pairs),
         latency: latency::latency(stage),

@@ -1,0 +1,256 @@
+//! A host's counters as figures: per stage, and over time.
+
+use super::cover::{IDLE, KINDS, in_cpu};
+use super::{Cover, Telemetry};
+use crate::basis::{Reference, data_interface};
+use crate::observations::{Observations, StageView};
+use crate::stats::median;
+use ew_model::HostId;
+use ew_model::analysis::{CpuShare, DiskShare, HostAnalysis, HostPoint, HostStageAnalysis};
+use ew_model::facts::{HostSample, InterfaceCounters};
+use ew_model::plan::RoundIndex;
+use ew_model::record::{EndRecord, FlowRecord};
+use ew_model::telemetry::DiskCounters;
+use std::collections::BTreeMap;
+
+/// Points a host's line may have, so that a report of a long run stays small.
+const MOST_POINTS: usize = 600;
+
+/// Puts what the counters say into the hosts' analyses.
+pub(crate) fn fill(
+    hosts: &mut [HostAnalysis],
+    observations: &Observations<'_>,
+    telemetry: &Telemetry<'_>,
+    reference: &Reference,
+) {
+    for analysis in hosts {
+        let link = link_bits_per_sec(observations, analysis.host, reference);
+        let host = Host {
+            host: analysis.host,
+            interface: data_interface(observations.run, analysis.host).map(|i| i.name.as_str()),
+            link_bits_per_sec: link,
+        };
+        let stages = observations.stages.iter().enumerate();
+        analysis.stages = stages
+            .filter_map(|(index, view)| host.in_stage(index, view, telemetry))
+            .collect();
+        analysis.series = host.series(telemetry);
+    }
+}
+
+/// What reached a host and was dropped there, by place.
+pub(crate) fn receive_drop_counts(
+    sample: &HostSample,
+    interface: Option<&str>,
+) -> Vec<(&'static str, u64)> {
+    let mut counts = Vec::new();
+    if let Some(counters) = interface_of(sample, interface) {
+        counts.push(("at the interface", counters.rx_drops));
+    }
+    if let Some(causes) = &sample.causes {
+        let backlog = causes
+            .softnet
+            .iter()
+            .map(|(_, counters)| u64::from(counters.dropped));
+        counts.push(("in the backlog (softnet)", backlog.sum()));
+        let protocols = &causes.protocols;
+        let tcp = [
+            protocols.tcp_receive_queue_drops,
+            protocols.tcp_backlog_drops,
+        ];
+        counts.push(("at TCP sockets", tcp.into_iter().flatten().sum()));
+        counts.push((
+            "at UDP sockets",
+            protocols.udp_receive_buffer_errors.unwrap_or(0),
+        ));
+    }
+    counts
+}
+
+/// The data interface's own speed when link speeds are what rates are held against, else what a healthy host does.
+fn link_bits_per_sec(
+    observations: &Observations<'_>,
+    host: HostId,
+    reference: &Reference,
+) -> Option<f64> {
+    let nic = reference.basis.nic_bits_per_sec;
+    let own = data_interface(observations.run, host)?.speed_bits_per_sec;
+    match own.filter(|speed| *speed > 0.0 && !reference.discovered) {
+        Some(own) => Some(nic.map_or(own, |nic| nic.min(own))),
+        None => nic,
+    }
+}
+
+/// A host and where to look.
+struct Host<'a> {
+    host: HostId,
+    interface: Option<&'a str>,
+    link_bits_per_sec: Option<f64>,
+}
+
+impl Host<'_> {
+    /// `None` for a stage that it took no part in.
+    fn in_stage(
+        &self,
+        index: usize,
+        view: &StageView<'_>,
+        telemetry: &Telemetry<'_>,
+    ) -> Option<HostStageAnalysis> {
+        let mine = |row: &&FlowRecord| row.src == self.host || row.dst == self.host;
+        let rows: Vec<&FlowRecord> = view.measured().filter(mine).collect();
+        let retransmits: Vec<u64> = rows
+            .iter()
+            .filter(|row| row.src == self.host)
+            .filter_map(|row| row.retransmits())
+            .collect();
+        let sent = rows.iter().filter(|row| row.src == self.host);
+        let received = rows.iter().filter(|row| row.dst == self.host);
+        let flows = HostStageAnalysis {
+            stage: index as u32,
+            link_bits_per_sec: self.link_bits_per_sec,
+            sent_bits_per_sec: goodput(sent.map(|row| (row.round, row.sender.as_ref()))),
+            received_bits_per_sec: goodput(received.map(|row| (row.round, row.receiver.as_ref()))),
+            retransmits: (!retransmits.is_empty()).then(|| retransmits.iter().sum()),
+            ..HostStageAnalysis::default()
+        };
+        let cover = telemetry.cover(self.host, |stage| stage == index);
+        (!rows.is_empty()).then(|| match cover {
+            Some(cover) => self.with_counters(flows, &cover),
+            None => flows,
+        })
+    }
+
+    fn with_counters(&self, flows: HostStageAnalysis, cover: &Cover<'_>) -> HostStageAnalysis {
+        let bits = |bytes: fn(&InterfaceCounters) -> u64| {
+            let per_second = cover.per_second(|s| interface_of(s, self.interface).map(bytes));
+            per_second.map(|bytes| 8.0 * bytes)
+        };
+        let throttled = cover.per_second(|s| s.causes.as_ref()?.cgroup.cpu_throttled_us);
+        let established = |s: &HostSample| s.causes.as_ref()?.protocols.tcp_established;
+        let drops = cover.grown(|s| {
+            let counts = receive_drop_counts(s, self.interface);
+            (!counts.is_empty()).then(|| counts.iter().map(|(_, count)| count).sum())
+        });
+        HostStageAnalysis {
+            rounds: cover.rounds,
+            busiest_cpu: busiest_cpu(cover),
+            busy_share: busy_share(cover),
+            throttled_share: throttled.map(|us_per_second| us_per_second / 1e6),
+            tx_bits_per_sec: bits(|i| i.tx_bytes),
+            rx_bits_per_sec: bits(|i| i.rx_bytes),
+            disk: busiest_disk(cover),
+            tcp_established: cover.readings().filter_map(established).max(),
+            receive_drops: drops.map(|count| count.round() as u64),
+            ..flows
+        }
+    }
+
+    /// One point per span between readings; spans are joined where there are too many.
+    fn series(&self, telemetry: &Telemetry<'_>) -> Vec<HostPoint> {
+        let samples = telemetry.samples(self.host);
+        let every = samples.len().div_ceil(MOST_POINTS).max(1);
+        let kept: Vec<&HostSample> = samples.iter().step_by(every).collect();
+        let pairs = kept.windows(2);
+        pairs
+            .filter_map(|pair| self.point(pair[0], pair[1], telemetry))
+            .collect()
+    }
+
+    fn point(
+        &self,
+        before: &HostSample,
+        after: &HostSample,
+        telemetry: &Telemetry<'_>,
+    ) -> Option<HostPoint> {
+        let cover = Cover::of_span(before, after)?;
+        let bits = |bytes: fn(&InterfaceCounters) -> u64| {
+            let per_second = cover.per_second(|s| interface_of(s, self.interface).map(bytes));
+            per_second.map(|bytes| 8.0 * bytes)
+        };
+        Some(HostPoint {
+            t_ns: telemetry.axis_ns(self.host, after.agent_ns),
+            busiest_cpu: busiest_cpu(&cover).map(|cpu| cpu.busy_share),
+            tx_bits_per_sec: bits(|i| i.tx_bytes),
+            rx_bits_per_sec: bits(|i| i.rx_bytes),
+            disk_busy_share: busiest_disk(&cover).map(|disk| disk.busy_share),
+            retransmits_per_sec: cover
+                .per_second(|s| s.causes.as_ref()?.protocols.tcp_retransmitted_segments),
+        })
+    }
+}
+
+fn interface_of<'s>(sample: &'s HostSample, name: Option<&str>) -> Option<&'s InterfaceCounters> {
+    sample
+        .interfaces
+        .iter()
+        .find(|i| Some(i.name.as_str()) == name)
+}
+
+/// Payload of a host's flows in one direction: summed per round, median over rounds.
+fn goodput<'r>(ends: impl Iterator<Item = (RoundIndex, Option<&'r EndRecord>)>) -> Option<f64> {
+    let mut rounds: BTreeMap<RoundIndex, f64> = BTreeMap::new();
+    for (round, end) in ends {
+        if let Some(end) = end.filter(|end| end.window_ns > 0) {
+            *rounds.entry(round).or_default() += end.bytes as f64 * 8e9 / end.window_ns as f64;
+        }
+    }
+    median(&rounds.into_values().collect::<Vec<_>>())
+}
+
+/// The CPU with the greatest busy share.
+fn busiest_cpu(cover: &Cover<'_>) -> Option<CpuShare> {
+    let mut cpus: BTreeMap<u32, [f64; KINDS]> = BTreeMap::new();
+    for ((cpu, kind), ticks) in cover.grown_by_key(None, in_cpu) {
+        cpus.entry(cpu).or_default()[kind] = ticks;
+    }
+    let share = |(cpu, ticks): (u32, [f64; KINDS])| {
+        let all: f64 = ticks.iter().sum();
+        let [user, system, softirq, steal, idle] = ticks.map(|kind| kind / all);
+        (all > 0.0).then_some(CpuShare {
+            cpu,
+            busy_share: 1.0 - idle,
+            user_share: user,
+            system_share: system,
+            softirq_share: softirq,
+            steal_share: steal,
+        })
+    };
+    cpus.into_iter()
+        .filter_map(share)
+        .max_by(|a, b| a.busy_share.total_cmp(&b.busy_share))
+}
+
+/// Of all CPUs.
+fn busy_share(cover: &Cover<'_>) -> Option<f64> {
+    let (mut busy, mut all) = (0.0, 0.0);
+    for ((_, kind), ticks) in cover.grown_by_key(None, in_cpu) {
+        all += ticks;
+        busy += if kind == IDLE { 0.0 } else { ticks };
+    }
+    (all > 0.0).then(|| busy / all)
+}
+
+/// The disk that was busy for the greatest part of the time.
+fn busiest_disk(cover: &Cover<'_>) -> Option<DiskShare> {
+    let grown = |counter: fn(&DiskCounters) -> u64| {
+        cover.grown_by_key(None, move |s| {
+            let disks = s.causes.iter().flat_map(|causes| &causes.disks);
+            disks
+                .map(|disk| (disk.name.as_str(), counter(disk)))
+                .collect()
+        })
+    };
+    let busy_ms = grown(|d| d.busy_ms);
+    let (name, busy_ms) = busy_ms.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let of = |counter| grown(counter).get(name).copied().unwrap_or(0.0);
+    let seconds = cover.ns() / 1e9;
+    let requests = of(|d| d.reads) + of(|d| d.writes);
+    let waited_ms = of(|d| d.read_ms) + of(|d| d.write_ms);
+    Some(DiskShare {
+        name: name.to_owned(),
+        busy_share: (busy_ms / 1000.0 / seconds).min(1.0),
+        read_bytes_per_sec: of(|d| d.read_bytes) / seconds,
+        written_bytes_per_sec: of(|d| d.written_bytes) / seconds,
+        await_ns: (requests >= 1.0).then(|| (waited_ms * 1e6 / requests) as u64),
+    })
+}

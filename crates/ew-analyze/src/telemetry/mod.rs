@@ -1,0 +1,143 @@
+//! The hosts' counters laid beside the rounds: which readings cover which windows, and what they say.
+
+mod cover;
+mod figures;
+
+pub(crate) use cover::Cover;
+pub(crate) use figures::{fill, receive_drop_counts};
+
+use crate::observations::Observations;
+use crate::stats::median;
+use ew_model::HostId;
+use ew_model::facts::HostSample;
+use ew_model::record::{EndRecord, FlowRecord};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A host's part in one round, on its agent's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Index of the stage.
+    pub(crate) stage: usize,
+    /// When traffic began: the warm-up is load too.
+    pub(crate) loaded_ns: u64,
+    /// When counting began.
+    pub(crate) start_ns: u64,
+    /// When both ended.
+    pub(crate) end_ns: u64,
+}
+
+/// All hosts' readings and windows.
+#[derive(Debug)]
+pub(crate) struct Telemetry<'a> {
+    hosts: BTreeMap<HostId, (&'a [HostSample], Vec<Window>)>,
+    /// Per stage, on the axis of reports.
+    spans_ns: Vec<Option<(u64, u64)>>,
+    /// Controller's clock at the axis' zero: the first reading of any host.
+    zero_ns: i64,
+    offsets_ns: &'a BTreeMap<HostId, i64>,
+}
+
+impl<'a> Telemetry<'a> {
+    pub(crate) fn new(observations: &Observations<'a>) -> Self {
+        let run = observations.run;
+        let mut telemetry = Self {
+            hosts: BTreeMap::new(),
+            spans_ns: vec![None; observations.stages.len()],
+            zero_ns: 0,
+            offsets_ns: &run.clock_offset_ns,
+        };
+        for host in observations.inventory().host_ids() {
+            let samples = run.samples.get(&host).map_or(&[][..], Vec::as_slice);
+            telemetry.hosts.insert(host, (samples, Vec::new()));
+        }
+        let first = |(host, (samples, _)): (&HostId, &(&[HostSample], Vec<Window>))| {
+            Some(telemetry.controller_ns(*host, samples.first()?.agent_ns))
+        };
+        telemetry.zero_ns = telemetry.hosts.iter().filter_map(first).min().unwrap_or(0);
+        for (index, view) in observations.stages.iter().enumerate() {
+            for round in &view.rounds {
+                let window = Window {
+                    stage: index,
+                    loaded_ns: view.stage.warm_up_ns,
+                    start_ns: 0,
+                    end_ns: view.stage.duration_ns,
+                };
+                telemetry.add_round(&round.records, window);
+            }
+        }
+        telemetry
+    }
+
+    /// The readings that cover a host's windows in the given stages. `None` without a reading beside them.
+    pub(crate) fn cover(
+        &self,
+        host: HostId,
+        is_asked: impl Fn(usize) -> bool,
+    ) -> Option<Cover<'a>> {
+        let (samples, windows) = self.hosts.get(&host)?;
+        let windows = windows.iter().filter(|window| is_asked(window.stage));
+        Cover::new(samples, windows)
+    }
+
+    /// Every reading of a host.
+    pub(crate) fn samples(&self, host: HostId) -> &'a [HostSample] {
+        self.hosts.get(&host).map_or(&[], |(samples, _)| samples)
+    }
+
+    /// First window's start and last one's end, on the axis of reports.
+    pub(crate) fn span_ns(&self, stage: usize) -> Option<(u64, u64)> {
+        *self.spans_ns.get(stage)?
+    }
+
+    /// An agent's time on the axis of reports.
+    pub(crate) fn axis_ns(&self, host: HostId, agent_ns: u64) -> u64 {
+        let since_zero = self.controller_ns(host, agent_ns) - self.zero_ns;
+        since_zero.max(0) as u64
+    }
+
+    /// Every host of a round has the same window on the controller's clock; one that did not say when (a tool's server) gets
+    /// it from those that did. `window` has durations where times will be.
+    fn add_round(&mut self, rows: &[&FlowRecord], window: Window) {
+        let told = told_starts(rows);
+        let on_controller: Vec<f64> = told
+            .iter()
+            .map(|(host, start_ns)| self.controller_ns(*host, *start_ns) as f64)
+            .collect();
+        let Some(common_ns) = median(&on_controller).map(|ns| ns as i64) else {
+            return;
+        };
+        let hosts: BTreeSet<HostId> = rows.iter().flat_map(|row| [row.src, row.dst]).collect();
+        for host in hosts {
+            let from_common = (common_ns + self.offset_ns(host)).max(0) as u64;
+            let start_ns = told.get(&host).copied().unwrap_or(from_common);
+            let known = self.hosts.entry(host).or_default();
+            known.1.push(Window {
+                loaded_ns: start_ns.saturating_sub(window.loaded_ns),
+                start_ns,
+                end_ns: start_ns.saturating_add(window.end_ns),
+                ..window
+            });
+        }
+        let start_ns = (common_ns - self.zero_ns).max(0) as u64;
+        let end_ns = start_ns.saturating_add(window.end_ns);
+        let span = self.spans_ns[window.stage].get_or_insert((start_ns, end_ns));
+        *span = (span.0.min(start_ns), span.1.max(end_ns));
+    }
+
+    fn controller_ns(&self, host: HostId, agent_ns: u64) -> i64 {
+        (agent_ns as i64).saturating_sub(self.offset_ns(host))
+    }
+
+    fn offset_ns(&self, host: HostId) -> i64 {
+        self.offsets_ns.get(&host).copied().unwrap_or(0)
+    }
+}
+
+/// When the hosts of a round say their windows began.
+fn told_starts(rows: &[&FlowRecord]) -> BTreeMap<HostId, u64> {
+    let said = |host: HostId, end: &Option<EndRecord>| Some((host, end.as_ref()?.window_start_ns?));
+    rows.iter()
+        .flat_map(|row| [said(row.src, &row.sender), said(row.dst, &row.receiver)])
+        .flatten()
+        .collect()
+}
