@@ -325,7 +325,7 @@ fn the_doctor_finds_a_closed_host() {
                 "--racks",
                 "@r[1-2]",
                 "--launch-timeout",
-                "15s",
+                "60s",
                 "--ssh-config",
             ])
             .arg(Path::new(&lab.dir).join("ssh_config"))

@@ -146,18 +146,23 @@ impl TheirServer {
         localhost(self.port)
     }
 
-    /// Our client's report. Who comes while their server closes its listener between two clients is let in and sent away
-    /// again, so a test that did not begin is asked for anew.
+    /// What our client says of a test with this server.
     pub(crate) fn ask(&self, params: &Params) -> Report {
+        self.ask_with(&options(self.address(), params.clone()))
+    }
+
+    /// Who comes while their server closes its listener between two clients is let in and sent away again, so a test
+    /// that did not begin is asked for anew. The options name the server's address or another of this host.
+    pub(crate) fn ask_with(&self, options: &ClientOptions) -> Report {
         for _ in 0..3 {
-            let report = our_client(self.address(), params.clone());
+            let report = our_client_with(options);
             let error = report.error.as_deref();
             let sent_away = error == Some("control socket has closed unexpectedly");
             if !sent_away || report.head.is_some() {
                 return report;
             }
         }
-        our_client(self.address(), params.clone())
+        our_client_with(options)
     }
 }
 

@@ -1,8 +1,6 @@
 //! Every flag, both ways, and JSON with iperf3's fields.
 
-use crate::common::{
-    OurServer, TheirServer, iperf3_is_there, options, our_client_with, their_client,
-};
+use crate::common::{OurServer, TheirServer, iperf3_is_there, options, their_client};
 use ew_iperf3::report::{Report, json};
 use ew_iperf3::server::ServerOptions;
 use ew_iperf3::wire::params::{Direction, End, Params, Protocol};
@@ -28,7 +26,7 @@ fn our_flags_are_understood() {
     let with = |change: &dyn Fn(&mut Params)| {
         let mut params = short();
         change(&mut params);
-        let report = our_client_with(&options(server.address(), params.clone()));
+        let report = server.ask(&params);
         assert_eq!(report.error, None, "{params:?}");
         report
     };
@@ -66,7 +64,7 @@ fn our_clients_own_side() {
     with_ports.route.stream_port = 17_100;
     with_ports.route.bind = Some(Ipv4Addr::LOCALHOST.into());
     with_ports.cpu = Some(0);
-    let report = our_client_with(&with_ports);
+    let report = server.ask_with(&with_ports);
     assert_eq!(report.error, None);
     let ports: Vec<u16> = report
         .head
@@ -78,7 +76,7 @@ fn our_clients_own_side() {
     assert_eq!(ports, [17_100, 17_101]);
     let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, server.address().port()));
     if has_ipv6() {
-        let report = our_client_with(&options(v6, Params { tos: 16, ..short() }));
+        let report = server.ask_with(&options(v6, Params { tos: 16, ..short() }));
         assert_eq!(report.error, None);
     }
 }
@@ -165,7 +163,7 @@ fn what_is_omitted_does_not_count() {
         direction: Direction::Both,
         ..short()
     };
-    let report = our_client_with(&options(theirs.address(), params));
+    let report = theirs.ask(&params);
     assert_eq!(report.error, None);
     for total in report.ended.unwrap().streams {
         for figures in [total.sender.unwrap(), total.receiver.unwrap()] {
@@ -186,7 +184,7 @@ fn an_amount_counts_from_the_end_of_the_omitted_time() {
         bits_per_sec: 8_000_000,
         ..short()
     };
-    let report = our_client_with(&options(server.address(), params));
+    let report = server.ask(&params);
     assert_eq!(report.error, None);
     assert_eq!(
         report.ended.unwrap().streams[0].sender.unwrap().bytes,
@@ -251,7 +249,7 @@ fn our_document_has_all_of_their_fields() {
                 direction,
                 ..short()
             };
-            let ours = our_client_with(&options(theirs.address(), params));
+            let ours = theirs.ask(&params);
             assert_eq!(ours.error, None);
             let ours = json::value(&ours);
             let mut lacking = Vec::new();
