@@ -76,6 +76,34 @@ pub struct EndRecord {
     /// Ascending, each once.
     #[serde(default)]
     pub remarks: Vec<Remark>,
+    /// What an external tool said beside its counts.
+    #[serde(default)]
+    pub told: Option<Told>,
+}
+
+/// What an external tool says in figures of its own, which are kept as it means them ([`crate::tools::Meaning`]). `None`: it
+/// does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Told {
+    /// Least time of a transaction.
+    pub min_ns: Option<u64>,
+    /// Arithmetic mean.
+    pub mean_ns: Option<u64>,
+    /// Median.
+    pub p50_ns: Option<u64>,
+    /// 90th percentile.
+    pub p90_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// Greatest.
+    pub max_ns: Option<u64>,
+    /// `SO_SNDBUF` of the sending (asking) end as the kernel has it.
+    pub send_buffer_bytes: Option<u64>,
+    /// `SO_RCVBUF` of the receiving (answering) end as the kernel has it.
+    pub receive_buffer_bytes: Option<u64>,
+    /// What the receiver asks for in one call.
+    pub receive_bytes: Option<u64>,
 }
 
 /// One stream's counts at one end.
