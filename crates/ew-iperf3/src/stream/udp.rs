@@ -59,6 +59,7 @@ pub(super) fn receive(mover: &Mover) -> io::Result<()> {
             &mut slots,
             slot_bytes,
             &mut received[..batch],
+            true,
         ) {
             Ok(count) => count,
             Err(error) if is_passing(&error) => continue,
