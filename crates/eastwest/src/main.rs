@@ -8,6 +8,7 @@ mod commands;
 mod exit;
 mod fleet;
 mod hosts;
+mod metrics;
 mod output;
 
 fn main() -> ExitCode {

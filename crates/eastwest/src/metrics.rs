@@ -1,0 +1,182 @@
+//! `--metrics`: a run's Prometheus metrics over HTTP, while the run lasts.
+//!
+//! Read-only: two pages, made from the run's events. Requests are bounded in size, time and number, so that nobody who may
+//! connect can hold up the run.
+
+use crate::exit::Failure;
+use anyhow::{Context, anyhow};
+use ew_model::RunEvent;
+use ew_report::prometheus::{CONTENT_TYPE, Exposition};
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONTENT_TYPE as CONTENT_TYPE_HEADER, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// Connections served at once; others wait in the kernel's queue.
+const MAX_CONNECTIONS: usize = 16;
+/// From a connection's acceptance to its end.
+const CONNECTION_LIMIT: Duration = Duration::from_secs(10);
+/// A request's head must be here by then.
+const HEAD_LIMIT: Duration = Duration::from_secs(3);
+/// A request's head; a scrape's takes a few hundred bytes.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+const MAX_HEADERS: usize = 64;
+/// After a failure to accept, which mostly means that there are no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+const FRONT_PAGE: &str = "<!doctype html><title>eastwest</title><p>A run of eastwest. \
+<a href=\"/metrics\">Metrics</a> for Prometheus.</p>\n";
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// Takes the words of `--metrics`.
+pub(crate) fn parse_address(text: &str) -> anyhow::Result<SocketAddr> {
+    text.parse().map_err(|_| {
+        anyhow!("`{text}` is not an address with a port; write 127.0.0.1:9464 or [::1]:9464")
+    })
+}
+
+/// An address that is ours, but that nobody serves yet.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+/// Serves until it is dropped.
+pub(crate) struct Serving {
+    exposition: Arc<Mutex<Exposition>>,
+    task: JoinHandle<()>,
+}
+
+impl Endpoint {
+    /// Takes the address, before anything else of a run is started.
+    pub(crate) fn bind(address: SocketAddr) -> Result<Self, Failure> {
+        let bind = || {
+            let listener = TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            let address = listener.local_addr()?;
+            std::io::Result::Ok(Self { listener, address })
+        };
+        bind()
+            .with_context(|| {
+                format!(
+                    "cannot serve metrics at {address}; give an address of this machine and a port that is free, \
+                     for example --metrics 127.0.0.1:0, which takes any"
+                )
+            })
+            .map_err(Failure::usage)
+    }
+
+    /// Where the metrics are.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/metrics", self.address)
+    }
+
+    /// Serves from now on, on the current runtime.
+    pub(crate) fn serve(self, version: &str) -> Result<Serving, Failure> {
+        let listener = tokio::net::TcpListener::from_std(self.listener).map_err(Failure::failed)?;
+        let began_unix_ns = ew_sys::clock::realtime_ns();
+        let exposition = Arc::new(Mutex::new(Exposition::new(version, began_unix_ns)));
+        let task = tokio::spawn(accept(listener, Arc::clone(&exposition)));
+        Ok(Serving { exposition, task })
+    }
+}
+
+impl Serving {
+    /// Takes one event; `at_ns` is the time since the run began.
+    pub(crate) fn take(&self, at_ns: u64, event: &RunEvent) {
+        lock(&self.exposition).take(at_ns, event);
+    }
+}
+
+impl Drop for Serving {
+    /// The connections go with the task that holds them.
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: tokio::net::TcpListener, exposition: Arc<Mutex<Exposition>>) {
+    let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        // Never closed, so there is always a permit in the end.
+        let Ok(permit) = Arc::clone(&free).acquire_owned().await else {
+            return;
+        };
+        while connections.try_join_next().is_some() {}
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let exposition = Arc::clone(&exposition);
+        connections.spawn(async move {
+            // Who is too slow, or speaks nonsense, is left alone.
+            let _ = tokio::time::timeout(CONNECTION_LIMIT, connection(stream, exposition)).await;
+            drop(permit);
+        });
+    }
+}
+
+/// One request, one answer: a scraper comes once in seconds, and a connection that stays open takes another's place.
+async fn connection(stream: TcpStream, exposition: Arc<Mutex<Exposition>>) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let answer = answer(&request, &exposition);
+        async { Ok::<_, Infallible>(answer) }
+    });
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_LIMIT)
+        .keep_alive(false)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_HEADERS)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    // A scraper that has gone away is no concern of the run's.
+    drop(served);
+}
+
+/// The answer to HEAD is that to GET; hyper leaves the body out.
+fn answer(request: &Request<Incoming>, exposition: &Mutex<Exposition>) -> Response<String> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut refused = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        refused.headers_mut().insert(ALLOW, allowed);
+        return refused;
+    }
+    match request.uri().path() {
+        "/metrics" => {
+            let metrics = lock(exposition).render();
+            page(
+                StatusCode::OK,
+                HeaderValue::from_static(CONTENT_TYPE),
+                metrics,
+            )
+        }
+        "/" => {
+            let html = HeaderValue::from_static("text/html; charset=utf-8");
+            page(StatusCode::OK, html, FRONT_PAGE)
+        }
+        _ => page(StatusCode::NOT_FOUND, TEXT, "only / and /metrics\n"),
+    }
+}
+
+fn page(status: StatusCode, kind: HeaderValue, body: impl Into<String>) -> Response<String> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE_HEADER, kind);
+    response
+}
+
+/// What was counted stays readable, whatever happened to another reader.
+fn lock(exposition: &Mutex<Exposition>) -> MutexGuard<'_, Exposition> {
+    exposition.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,73 @@
+//! A run as Prometheus metrics: what the events so far say, in the text exposition format, version 0.0.4
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+//!
+//! The number of series grows with the hosts and with nothing else: no series per pair, flow, interface, disk or core. Names
+//! and units follow <https://prometheus.io/docs/practices/naming/>: base units, counters end in `_total`. What was not read
+//! has no series; it is never 0. Agents hold their samples back while bytes are counted, so figures of hosts move when a
+//! round ends.
+
+mod busiest;
+mod families;
+mod host;
+mod page;
+mod run;
+
+use ew_model::{HostId, RunEvent};
+use host::HostSeries;
+use page::Page;
+use run::RunSeries;
+use std::collections::BTreeMap;
+
+/// The `Content-Type` of [`Exposition::render`].
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What a run's events so far amount to, ready to be scraped.
+#[derive(Debug)]
+pub struct Exposition {
+    run: RunSeries,
+    hosts: BTreeMap<HostId, HostSeries>,
+}
+
+impl Exposition {
+    /// Before the first event. `version` is eastwest's own, `began_unix_ns` the wall clock at the run's start.
+    #[must_use]
+    pub fn new(version: &str, began_unix_ns: u64) -> Self {
+        Self {
+            run: RunSeries::new(version, began_unix_ns),
+            hosts: BTreeMap::new(),
+        }
+    }
+
+    /// Takes one event; `at_ns` is the time since the run began.
+    pub fn take(&mut self, at_ns: u64, event: &RunEvent) {
+        self.run.take(event);
+        match event {
+            RunEvent::RunStarted { inventory, .. } => {
+                let series = |host| (host, HostSeries::new(inventory, host));
+                self.hosts = inventory.host_ids().map(series).collect();
+            }
+            RunEvent::RoundFinished { records, .. } => self.take_round(records),
+            _ => {
+                let subject = host::subject(event).and_then(|host| self.hosts.get_mut(&host));
+                if let Some(series) = subject {
+                    series.take(self.run.began_unix_ns + at_ns, event);
+                }
+            }
+        }
+    }
+
+    /// The whole page. Empty before the run's first event.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut page = Page::default();
+        run::render(&self.run, self.hosts.values(), &mut page);
+        families::render(&self.hosts, &mut page);
+        page.into_text()
+    }
+
+    fn take_round(&mut self, records: &[ew_model::FlowRecord]) {
+        for (id, series) in &mut self.hosts {
+            series.take_round(*id, records);
+        }
+    }
+}
