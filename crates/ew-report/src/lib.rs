@@ -1,6 +1,6 @@
 //! Terminal, HTML, JSON, CSV and Markdown views of an analysis, and the live view of a run.
 //!
-//! Reads [`Analysis`] for reports and `RunEvent` for the live view, and nothing else: no file, no Parquet, no
+//! Reads [`Analysis`] for reports and `RunEvent` for the live views, and nothing else: no file, no Parquet, no
 //! clock. It decides nothing; every number and every sentence was made by `ew-analyze`. What was not measured is
 //! shown as "-", never as 0. Host names and the words of other programs are untrusted: control characters never
 //! reach a terminal, and nothing unescaped reaches HTML, Markdown or CSV.
@@ -14,6 +14,7 @@ pub mod live;
 mod markdown;
 mod plan;
 mod table;
+pub mod prometheus;
 mod text;
 mod words;
 

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
             command: std::env::args().collect(),
             follow_flows: LiveArgs::USUAL.follows_flows(),
         };
-        let finished = watch(&job, LiveArgs::USUAL, args.show.color).await?;
+        let finished = watch(&job, LiveArgs::USUAL, args.show.color, None).await?;
         report::show(&finished.analysis, &args.show)?;
         Ok(finished)
     })?;
