@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LabError;
 
-const PERIOD_US: u64 = 20_000;
+const PERIOD_US: f64 = 20_000.0;
+/// The least the kernel grants in a period.
+const LEAST_QUOTA_US: f64 = 1000.0;
 
 enum Hierarchy {
     V1(PathBuf),
@@ -21,19 +23,22 @@ pub(crate) fn set_quota(lab: &str, host: &str, cores: f64) -> Result<(), LabErro
     let hierarchy = find_hierarchy().ok_or_else(|| {
         unsupported("a cpu-quota needs the cpu controller of control groups, which is not mounted")
     })?;
-    let quota_us = (cores * PERIOD_US as f64).round().max(1000.0) as u64;
+    let period_us = PERIOD_US.max(LEAST_QUOTA_US / cores).round();
+    let quota_us = (cores * period_us).round();
     let (root, files) = match &hierarchy {
         Hierarchy::V1(root) => (
             root,
             vec![
-                ("cpu.cfs_period_us", PERIOD_US.to_string()),
+                // Any quota fits the longest period, and the period the quota that follows.
+                ("cpu.cfs_quota_us", "-1".into()),
+                ("cpu.cfs_period_us", period_us.to_string()),
                 ("cpu.cfs_quota_us", quota_us.to_string()),
             ],
         ),
         Hierarchy::V2(root) => {
             // Fails harmlessly when the controller is enabled already; a lack of it shows below.
             let _ = fs::write(root.join("cgroup.subtree_control"), "+cpu");
-            (root, vec![("cpu.max", format!("{quota_us} {PERIOD_US}"))])
+            (root, vec![("cpu.max", format!("{quota_us} {period_us}"))])
         }
     };
     let group = root.join(group_name(lab, host));

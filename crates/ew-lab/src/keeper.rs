@@ -14,6 +14,7 @@ use ew_sys::namespace::{self, Entrance, Kind};
 use crate::control_group;
 use crate::error::{LabError, write_file};
 use crate::files;
+use crate::intruder;
 use crate::spec::{CONTROLLER, HostSpec, LabSpec};
 use crate::state::{self, Descriptors, Request, State};
 use crate::wiring::{self, Step};
@@ -32,6 +33,13 @@ pub struct KeeperCommand {
 }
 
 impl KeeperCommand {
+    /// A command that starts it.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        command
+    }
+
     /// The running program itself.
     #[must_use]
     pub fn current_exe() -> Self {
@@ -61,9 +69,10 @@ impl KeeperCommand {
     }
 }
 
-/// Becomes a lab's keeper, and never returns, when this process was started as one; otherwise does nothing.
-/// Call it first thing in `main`.
+/// Becomes a lab's keeper, or a process that a fault puts onto a host, and never returns, when this process was started as
+/// one; otherwise does nothing. Call it first thing in `main`.
 pub fn keeper_main_if_requested() {
+    intruder::main_if_requested();
     if let Some(dir) = std::env::var_os(VARIABLE) {
         std::process::exit(keep(Path::new(&dir)));
     }
@@ -88,9 +97,8 @@ pub(crate) fn start(
 ) -> Result<KeeperLine, LabError> {
     let log_path = dir.join("keeper.log");
     let log = fs::File::create(&log_path).map_err(LabError::io("create", &log_path))?;
-    let mut command = Command::new(&keeper.program);
+    let mut command = keeper.command();
     command
-        .args(&keeper.arguments)
         .env(VARIABLE, dir)
         .current_dir("/")
         .stdin(Stdio::piped())
@@ -279,7 +287,10 @@ impl Keeper {
             // What clusters run, whatever this machine prefers; BBR shares a queue unevenly.
             set_kernel("net/ipv4/tcp_congestion_control", "cubic", false)?;
             if let Some(bytes) = host.and_then(|host| host.receive_buffer_bytes) {
-                set_receive_buffer(bytes)?;
+                set_kernel(RECEIVE_BUFFER, &buffer_triple(bytes), true)?;
+            }
+            if let Some(bytes) = host.and_then(|host| host.send_buffer_bytes) {
+                set_kernel(SEND_BUFFER, &buffer_triple(bytes), true)?;
             }
             show_own_view(&dir.join("hosts"), notes);
             Ok(())
@@ -318,6 +329,8 @@ impl Keeper {
             let links = wiring::leaf_links(rack, index, &spine, &paths);
             self.batch(&leaf, "ip", &links)?;
             self.batch(&leaf, "tc", &wiring::leaf_rates(spec, rack))?;
+            self.batch(&leaf, "tc", &wiring::leaf_losses(rack))
+                .map_err(loss_refused)?;
             for host in &rack.hosts {
                 self.batch(&host.name, "ip", &wiring::host_links(host, index))?;
                 self.batch(&host.name, "tc", &wiring::send_rate(host))?;
@@ -391,6 +404,9 @@ impl Keeper {
             .stdout(Stdio::null())
             .stderr(Stdio::inherit());
         namespace::enter_before_exec(&mut command, entrance);
+        if host.cpu_hog_share.is_some() {
+            namespace::pin_before_exec(&mut command, intruder::hog_cpu(host));
+        }
         namespace::own_proc_before_exec(&mut command);
         command.spawn().map_err(|error| LabError::Unsupported {
             problem: format!(
@@ -427,13 +443,25 @@ pub(crate) fn leaf_place(rack: &str) -> String {
     format!("leaf:{rack}")
 }
 
-/// Limits TCP receive buffers in the caller's network namespace.
-pub(crate) fn receive_buffer_triple(bytes: u64) -> String {
+/// Limits of TCP buffers in one network namespace, below /proc/sys.
+pub(crate) const RECEIVE_BUFFER: &str = "net/ipv4/tcp_rmem";
+pub(crate) const SEND_BUFFER: &str = "net/ipv4/tcp_wmem";
+
+/// Least, first and greatest size of a TCP buffer.
+pub(crate) fn buffer_triple(bytes: u64) -> String {
     format!("{} {} {bytes}", bytes.min(4096), bytes.min(131_072))
 }
 
-fn set_receive_buffer(bytes: u64) -> Result<(), LabError> {
-    set_kernel("net/ipv4/tcp_rmem", &receive_buffer_triple(bytes), true)
+/// iproute2's words alone do not say what is missing.
+pub(crate) fn loss_refused(error: LabError) -> LabError {
+    match error {
+        LabError::Command { output, .. } => LabError::Unsupported {
+            problem: format!(
+                "a loss needs the kernel's sch_ingress and cls_bpf (on Red Hat in kernel-modules-extra): {output}"
+            ),
+        },
+        other => other,
+    }
 }
 
 fn new_namespaces() -> io::Result<Namespaces> {

@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::control_group;
 use crate::error::LabError;
 use crate::fault::Fault;
+use crate::intruder::{self, Intruder};
 use crate::keeper::{self, KeeperCommand, KeeperLine, leaf_place};
 use crate::spec::{CONTROLLER, LabSpec};
 use crate::state::{self, State};
@@ -31,6 +32,8 @@ pub struct Lab {
     dir: PathBuf,
     state: State,
     line: Option<KeeperLine>,
+    /// What intruders start as.
+    program: KeeperCommand,
 }
 
 /// A host of a lab.
@@ -147,11 +150,16 @@ impl Lab {
             Ok((line, state))
         });
         match built {
-            Ok((line, state)) => Ok(Self {
-                dir,
-                state,
-                line: Some(line),
-            }),
+            Ok((line, state)) => {
+                let lab = Self {
+                    dir,
+                    state,
+                    line: Some(line),
+                    program: keeper.clone(),
+                };
+                lab.start_all_intruders()?;
+                Ok(lab)
+            }
             Err(error) => {
                 state::remove(&dir, &spec.name);
                 Err(error)
@@ -169,6 +177,7 @@ impl Lab {
             dir,
             state,
             line: None,
+            program: KeeperCommand::current_exe(),
         })
     }
 
@@ -253,6 +262,10 @@ impl Lab {
             .env("CLUSTERSHELL_CFGDIR", &self.dir)
             .env("EASTWEST_LAB", self.name());
         namespace::enter_before_exec(command, entrance);
+        let found = self.state.current.find_host(host);
+        if let Some((_, spec)) = found.filter(|(_, spec)| spec.cpu_hog_share.is_some()) {
+            namespace::pin_before_exec(command, intruder::hog_cpu(spec));
+        }
         Ok(())
     }
 
@@ -279,6 +292,7 @@ impl Lab {
         if let Ok(rack) = changed.rack_mut(target) {
             let declared = declared.rack_mut(target).map_err(wrong)?;
             rack.uplink_bits_per_sec = declared.uplink_bits_per_sec;
+            rack.loss_share = declared.loss_share;
         } else {
             let host = changed.host_mut(target).map_err(wrong)?;
             *host = declared.host_mut(target).map_err(wrong)?.clone();
@@ -292,7 +306,7 @@ impl Lab {
         let spec = &self.state.current;
         let rack = spec.racks.iter().position(|rack| rack.name == target);
         let programmed = match rack {
-            Some(index) => self.program_rack(index),
+            Some(index) => self.program_rack(index, &before),
             None => self.program_host(target, &before),
         };
         if let Err(error) = programmed {
@@ -302,13 +316,19 @@ impl Lab {
         self.state.save(&self.dir)
     }
 
-    fn program_rack(&self, index: usize) -> Result<(), LabError> {
+    fn program_rack(&self, index: usize, before: &LabSpec) -> Result<(), LabError> {
         let spec = &self.state.current;
         let rack = &spec.racks[index];
         let uplink = wiring::uplink_rate(spec, rack, Step::Change);
         self.batch(&leaf_place(&rack.name), "tc", &uplink)?;
         let downlink = wiring::downlink_rate(spec, index, Step::Change);
-        self.batch("spine", "tc", &downlink)
+        self.batch("spine", "tc", &downlink)?;
+        if rack.loss_share != before.racks[index].loss_share {
+            let loss = wiring::uplink_loss(rack);
+            self.batch(&leaf_place(&rack.name), "tc", &loss)
+                .map_err(keeper::loss_refused)?;
+        }
+        Ok(())
     }
 
     fn program_host(&self, name: &str, before: &LabSpec) -> Result<(), LabError> {
@@ -326,33 +346,93 @@ impl Lab {
         if host.link_up != was.link_up {
             self.batch(&leaf, "ip", &wiring::leaf_port(host, index))?;
         }
+        if host.loss_share != was.loss_share {
+            self.batch(&leaf, "tc", &wiring::host_loss(host))
+                .map_err(keeper::loss_refused)?;
+        }
         if host.receive_buffer_bytes != was.receive_buffer_bytes {
-            self.set_receive_buffer(name, host.receive_buffer_bytes)?;
+            self.set_buffer(name, keeper::RECEIVE_BUFFER, host.receive_buffer_bytes)?;
+        }
+        if host.send_buffer_bytes != was.send_buffer_bytes {
+            self.set_buffer(name, keeper::SEND_BUFFER, host.send_buffer_bytes)?;
         }
         if host.cpu_quota_cores != was.cpu_quota_cores {
             self.set_cpu_quota(name, host.cpu_quota_cores)?;
         }
+        if intruder::of_host(host) != intruder::of_host(was) {
+            self.end_intruders(name);
+            self.start_intruders(name, &intruder::of_host(host))?;
+        }
         Ok(())
     }
 
+    fn start_all_intruders(&self) -> Result<(), LabError> {
+        for host in self.state.current.hosts() {
+            self.start_intruders(&host.name, &intruder::of_host(host))?;
+        }
+        Ok(())
+    }
+
+    fn start_intruders(&self, host: &str, intruders: &[Intruder]) -> Result<(), LabError> {
+        for intruder in intruders {
+            intruder::check(*intruder)?;
+            if matches!(intruder, Intruder::Neighbour { .. }) && !self.has_sink() {
+                self.start_intruder(CONTROLLER, Intruder::Sink)?;
+            }
+            self.start_intruder(host, *intruder)?;
+        }
+        Ok(())
+    }
+
+    fn has_sink(&self) -> bool {
+        let inside = self.processes().remove(CONTROLLER).unwrap_or_default();
+        inside.into_iter().any(intruder::is_intruder)
+    }
+
+    fn start_intruder(&self, host: &str, intruder: Intruder) -> Result<(), LabError> {
+        let mut command = self.program.command();
+        let keeper = (self.state.keeper_pid, self.state.keeper_start_ticks);
+        intruder::prepare(
+            &mut command,
+            intruder,
+            keeper,
+            &self.dir.join("intruders.log"),
+        )?;
+        self.enter_command(host, &mut command)?;
+        command
+            .spawn()
+            .map_err(LabError::io_named("start", "a process of a fault"))?;
+        Ok(())
+    }
+
+    fn end_intruders(&self, host: &str) {
+        let inside = self.processes().remove(host).unwrap_or_default();
+        for pid in inside.into_iter().filter(|pid| intruder::is_intruder(*pid)) {
+            if let Ok(handle) = ProcessHandle::open(pid) {
+                // One that ends by itself in this moment is as good.
+                let _ = handle.end(true);
+                let _ = handle.wait_ended(POLITE_END_LIMIT);
+                namespace::reap_child(pid);
+            }
+        }
+    }
+
     /// Holds for sockets opened from now on. Without a limit the machine's own values are restored.
-    fn set_receive_buffer(&self, host: &str, bytes: Option<u64>) -> Result<(), LabError> {
+    fn set_buffer(&self, host: &str, file: &str, bytes: Option<u64>) -> Result<(), LabError> {
+        let path = format!("/proc/sys/{file}");
         let triple = match bytes {
-            Some(bytes) => keeper::receive_buffer_triple(bytes),
-            None => fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem")
-                .map_err(LabError::io_named("read", "net.ipv4.tcp_rmem"))?,
+            Some(bytes) => keeper::buffer_triple(bytes),
+            None => fs::read_to_string(&path).map_err(LabError::io_named("read", &path))?,
         };
         let mut command = Command::new("/bin/sh");
-        command
-            .args(["-c", "echo \"$1\" > /proc/sys/net/ipv4/tcp_rmem", "sh"])
-            .arg(triple.trim());
+        command.args(["-c", "echo \"$1\" > \"$2\"", "sh", triple.trim(), &path]);
         self.enter_command(host, &mut command)?;
         let output = command.output().map_err(LabError::io_named("run", "sh"))?;
         if output.status.success() {
             return Ok(());
         }
         Err(LabError::Command {
-            command: format!("set net.ipv4.tcp_rmem on {host}"),
+            command: format!("set {path} on {host}"),
             output: String::from_utf8_lossy(&output.stderr).trim().into(),
         })
     }

@@ -10,6 +10,7 @@ mod control_group;
 mod error;
 mod fault;
 mod files;
+mod intruder;
 mod keeper;
 mod lab;
 mod spec;

@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use ew_model::units;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
@@ -15,6 +16,7 @@ const MAX_RACKS: usize = 250;
 const MAX_HOSTS_PER_RACK: usize = 240;
 pub(crate) const MIN_RATE_BITS_PER_SEC: u64 = 1_000_000;
 pub(crate) const MAX_RATE_BITS_PER_SEC: u64 = 400_000_000_000;
+const DEFAULT_MTU_BYTES: u32 = 1500;
 pub(crate) const DEFAULT_NIC_BITS_PER_SEC: u64 = 1_000_000_000;
 
 /// A lab, resolved: faults are already part of its numbers.
@@ -49,6 +51,9 @@ pub struct RackSpec {
     pub name: String,
     /// Rate of the link to the spine, each direction.
     pub uplink_bits_per_sec: u64,
+    /// Share of packets lost on that link, each direction, 0 to 1.
+    #[serde(default)]
+    pub loss_share: f64,
     /// The hosts, in order.
     pub hosts: Vec<HostSpec>,
 }
@@ -68,8 +73,24 @@ pub struct HostSpec {
     pub mtu_bytes: u32,
     /// Upper limit of a TCP receive buffer (`net.ipv4.tcp_rmem`); the kernel's own when absent.
     pub receive_buffer_bytes: Option<u64>,
+    /// Upper limit of a TCP send buffer (`net.ipv4.tcp_wmem`); the kernel's own when absent.
+    #[serde(default)]
+    pub send_buffer_bytes: Option<u64>,
     /// Share of one core that all its processes together may use; all when absent.
     pub cpu_quota_cores: Option<f64>,
+    /// Share of packets lost on its link, each direction, 0 to 1.
+    #[serde(default)]
+    pub loss_share: f64,
+    /// Rate at which a process of this host sends to the controller; no such process when absent.
+    #[serde(default)]
+    pub neighbour_bits_per_sec: Option<u64>,
+    /// Share of one CPU that a process takes first, while all others of the host run on that CPU; when absent, the host runs
+    /// on all CPUs.
+    #[serde(default)]
+    pub cpu_hog_share: Option<f64>,
+    /// Whether a process of this host writes to this machine's disk without pause.
+    #[serde(default)]
+    pub disk_writer: bool,
     /// Whether its cable is plugged in.
     pub link_up: bool,
 }
@@ -175,6 +196,7 @@ impl LabSpec {
         self.racks.push(RackSpec {
             name: name.into(),
             uplink_bits_per_sec,
+            loss_share: 0.0,
             hosts,
         });
         Ok(())
@@ -189,35 +211,19 @@ impl LabSpec {
     }
 
     pub(crate) fn apply(&mut self, fault: &Fault) -> Result<(), String> {
-        if let FaultKind::Uplink(rate) = fault.kind {
-            check_rate("uplink", rate)?;
-            self.rack_mut(&fault.target)?.uplink_bits_per_sec = rate;
-            return Ok(());
-        }
-        let host = self.host_mut(&fault.target)?;
+        let is_rack = self.racks.iter().any(|rack| rack.name == fault.target);
         match fault.kind {
-            FaultKind::Nic(rate) => {
-                check_rate("nic", rate)?;
-                (host.tx_bits_per_sec, host.rx_bits_per_sec) = (rate, rate);
+            FaultKind::Uplink(rate) => {
+                check_rate("uplink", rate)?;
+                self.rack_mut(&fault.target)?.uplink_bits_per_sec = rate;
+                Ok(())
             }
-            FaultKind::Tx(rate) => {
-                check_rate("tx", rate)?;
-                host.tx_bits_per_sec = rate;
+            FaultKind::Loss(share) if is_rack => {
+                self.rack_mut(&fault.target)?.loss_share = check_loss(share)?;
+                Ok(())
             }
-            FaultKind::Rx(rate) => {
-                check_rate("rx", rate)?;
-                host.rx_bits_per_sec = rate;
-            }
-            FaultKind::CpuQuota(cores) => host.cpu_quota_cores = Some(check_quota(cores)?),
-            FaultKind::ReceiveBuffer(bytes) => {
-                host.receive_buffer_bytes = Some(check_receive_buffer(bytes)?);
-            }
-            FaultKind::Mtu(bytes) => host.mtu_bytes = check_mtu(bytes)?,
-            FaultKind::LinkDown => host.link_up = false,
-            FaultKind::LinkUp => host.link_up = true,
-            FaultKind::Uplink(_) => {}
+            kind => self.host_mut(&fault.target)?.apply(kind),
         }
-        Ok(())
     }
 
     pub(crate) fn host_mut(&mut self, name: &str) -> Result<&mut HostSpec, String> {
@@ -263,15 +269,84 @@ impl RackSpec {
     }
 }
 
+impl HostSpec {
+    /// What is wrong with it beside its rates, in words as a lab file's: `mtu 1400`, `loss 2 %`.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<String> {
+        let bytes = units::format_bytes;
+        let percent = |share: f64| format!("{} %", (share * 1e4).round() / 1e2);
+        let troubles = [
+            (!self.link_up).then(|| "link down".into()),
+            (self.loss_share > 0.0).then(|| format!("loss {}", percent(self.loss_share))),
+            (self.mtu_bytes != DEFAULT_MTU_BYTES).then(|| format!("mtu {}", self.mtu_bytes)),
+            self.receive_buffer_bytes
+                .map(|b| format!("receive-buffer {}", bytes(b))),
+            self.send_buffer_bytes
+                .map(|b| format!("send-buffer {}", bytes(b))),
+            self.cpu_quota_cores
+                .map(|c| format!("cpu-quota {}", percent(c))),
+            self.cpu_hog_share
+                .map(|s| format!("cpu-hog {}", percent(s))),
+            self.neighbour_bits_per_sec
+                .map(|b| format!("neighbour {}", units::format_bits_per_sec(b as f64))),
+            self.disk_writer.then(|| "disk-writer".into()),
+        ];
+        troubles.into_iter().flatten().collect()
+    }
+
+    fn apply(&mut self, kind: FaultKind) -> Result<(), String> {
+        match kind {
+            FaultKind::Nic(rate) => {
+                check_rate("nic", rate)?;
+                (self.tx_bits_per_sec, self.rx_bits_per_sec) = (rate, rate);
+            }
+            FaultKind::Tx(rate) => {
+                check_rate("tx", rate)?;
+                self.tx_bits_per_sec = rate;
+            }
+            FaultKind::Rx(rate) => {
+                check_rate("rx", rate)?;
+                self.rx_bits_per_sec = rate;
+            }
+            FaultKind::CpuQuota(cores) => self.cpu_quota_cores = Some(check_quota(cores)?),
+            FaultKind::Loss(share) => self.loss_share = check_loss(share)?,
+            FaultKind::ReceiveBuffer(bytes) => {
+                self.receive_buffer_bytes = Some(check_buffer("receive", bytes)?);
+            }
+            FaultKind::SendBuffer(bytes) => {
+                self.send_buffer_bytes = Some(check_buffer("send", bytes)?);
+            }
+            FaultKind::Mtu(bytes) => self.mtu_bytes = check_mtu(bytes)?,
+            FaultKind::Neighbour(rate) => {
+                rate.map_or(Ok(()), |rate| check_rate("neighbour", rate))?;
+                self.neighbour_bits_per_sec = rate;
+            }
+            FaultKind::CpuHog(share) => {
+                self.cpu_hog_share = share.map(check_hog).transpose()?;
+            }
+            FaultKind::DiskWriter(writes) => self.disk_writer = writes,
+            FaultKind::LinkDown => self.link_up = false,
+            FaultKind::LinkUp => self.link_up = true,
+            FaultKind::Uplink(_) => return Err("`uplink` belongs to a rack".into()),
+        }
+        Ok(())
+    }
+}
+
 fn healthy_host(rack: &str, rack_number: u8, number: u8, nic_bits_per_sec: u64) -> HostSpec {
     HostSpec {
         name: format!("{rack}h{number}"),
         address: Ipv4Addr::new(198, 18, rack_number, number + 9),
         tx_bits_per_sec: nic_bits_per_sec,
         rx_bits_per_sec: nic_bits_per_sec,
-        mtu_bytes: 1500,
+        mtu_bytes: DEFAULT_MTU_BYTES,
         receive_buffer_bytes: None,
+        send_buffer_bytes: None,
         cpu_quota_cores: None,
+        loss_share: 0.0,
+        neighbour_bits_per_sec: None,
+        cpu_hog_share: None,
+        disk_writer: false,
         link_up: true,
     }
 }
@@ -311,11 +386,26 @@ fn check_quota(cores: f64) -> Result<f64, String> {
     Err("a cpu-quota is 1% (of one core) or more".into())
 }
 
-fn check_receive_buffer(bytes: u64) -> Result<u64, String> {
+fn check_buffer(which: &str, bytes: u64) -> Result<u64, String> {
     if (4096..=1 << 30).contains(&bytes) {
         return Ok(bytes);
     }
-    Err("a receive-buffer is 4K to 1G".into())
+    Err(format!("a {which}-buffer is 4K to 1G"))
+}
+
+fn check_loss(share: f64) -> Result<f64, String> {
+    if (0.0..=1.0).contains(&share) {
+        return Ok(share);
+    }
+    Err("a loss is 0% to 100% of packets".into())
+}
+
+/// The rest is left to all others of the host, which could not even be told to end without it.
+fn check_hog(share: f64) -> Result<f64, String> {
+    if (0.01..=0.99).contains(&share) {
+        return Ok(share);
+    }
+    Err("a cpu-hog takes 1% to 99% of a core".into())
 }
 
 fn check_mtu(bytes: u32) -> Result<u32, String> {

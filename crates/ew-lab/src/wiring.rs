@@ -115,6 +115,50 @@ pub(crate) fn leaf_rates(spec: &LabSpec, rack: &RackSpec) -> String {
     text
 }
 
+/// tc commands for a leaf: what is lost on its hosts' links and on its uplink, where anything is.
+pub(crate) fn leaf_losses(rack: &RackSpec) -> String {
+    let hosts = rack.hosts.iter().filter(|host| host.loss_share > 0.0);
+    let mut text: String = hosts.map(host_loss).collect();
+    if rack.loss_share > 0.0 {
+        text += &uplink_loss(rack);
+    }
+    text
+}
+
+/// tc commands for a leaf: what is lost between it and one host.
+pub(crate) fn host_loss(host: &HostSpec) -> String {
+    port_loss(&port(host), host.loss_share)
+}
+
+/// tc commands for a leaf: what is lost between it and the spine.
+pub(crate) fn uplink_loss(rack: &RackSpec) -> String {
+    port_loss("up", rack.loss_share)
+}
+
+/// Drops packets at random where they enter and leave a port, before any queue: the host's counters show nothing of it, as
+/// with a bad cable. The program (bpf(4)) compares a random number (SKF_AD_RANDOM) with the share; its answers are actions
+/// (TC_ACT_SHOT, TC_ACT_UNSPEC of linux/pkt_cls.h). What a stack hands over at once (GSO) is lost as a whole.
+fn port_loss(device: &str, share: f64) -> String {
+    const LOAD_WORD: u32 = 0x20;
+    const RANDOM: u32 = 0xffff_f000 + 56;
+    const JUMP_IF_NOT_LESS: u32 = 0x35;
+    const RETURN: u32 = 0x06;
+    const DROP: u32 = 2;
+    const GO_ON: u32 = u32::MAX;
+    let below = (share * f64::from(u32::MAX)).round() as u32;
+    let program = format!(
+        "4,{LOAD_WORD} 0 0 {RANDOM},{JUMP_IF_NOT_LESS} 1 0 {below},{RETURN} 0 0 {DROP},{RETURN} 0 0 {GO_ON}"
+    );
+    let mut text = format!("qdisc replace dev {device} clsact\n");
+    for way in ["ingress", "egress"] {
+        let _ = writeln!(
+            text,
+            "filter replace dev {device} {way} protocol all prio 1 handle 1 bpf da bytecode \"{program}\""
+        );
+    }
+    text
+}
+
 /// tc commands for a leaf: what one host receives.
 pub(crate) fn receive_rate(spec: &LabSpec, host: &HostSpec, step: Step) -> String {
     switch_port(spec, &port(host), host.rx_bits_per_sec, step)
@@ -212,7 +256,7 @@ fn segment_burst_bytes(bits_per_sec: u64) -> u64 {
 }
 
 /// Above this many hosts, several share a queue at a port.
-const MAX_CLASSES: usize = 32;
+const MAX_CLASSES: usize = 256;
 
 /// What a machine too busy to serve a queue for 10 ms does not lose.
 fn bucket_bytes(bits_per_sec: u64) -> u64 {

@@ -49,9 +49,14 @@ struct FaultEntry {
     tx: Field,
     rx: Field,
     uplink: Field,
+    loss: Field,
     cpu_quota: Field,
     receive_buffer: Field,
+    send_buffer: Field,
     mtu: Field,
+    neighbour: Field,
+    cpu_hog: Field,
+    disk_writer: Field,
     link: Field,
 }
 
@@ -176,14 +181,21 @@ fn add_fault(spec: &mut LabSpec, entry: &Spanned<FaultEntry>) -> Result<(), Loca
     let kinds = fault_kinds(fault)?;
     if kinds.is_empty() {
         let problem = format!(
-            "the fault on `{}` says nothing: add `nic: 100M`, `rx`, `tx`, `uplink`, `cpu-quota`, `receive-buffer`, `mtu` or `link: down`",
+            "the fault on `{}` says nothing: add `nic: 100M`, `rx`, `tx`, `uplink`, `loss`, `cpu-quota`, `receive-buffer`, `send-buffer`, `mtu`, \
+             `neighbour`, `cpu-hog`, `disk-writer` or `link: down`",
             target.value.0
         );
         return Err((entry.referenced, problem));
     }
     for (location, kind) in kinds {
-        if matches!(kind, FaultKind::Uplink(_)) != fault.rack.is_some() {
-            let problem = "`uplink` belongs to a `rack`, every other fault to a `host`";
+        let fits = match kind {
+            FaultKind::Uplink(_) => fault.rack.is_some(),
+            FaultKind::Loss(_) => true,
+            _ => fault.host.is_some(),
+        };
+        if !fits {
+            let problem =
+                "`uplink` belongs to a `rack`, `loss` to either, every other fault to a `host`";
             return Err((location, problem.into()));
         }
         let target = target.value.0.clone();
@@ -200,9 +212,14 @@ fn fault_kinds(fault: &FaultEntry) -> Result<Vec<(Location, FaultKind)>, Located
         ("tx", &fault.tx),
         ("rx", &fault.rx),
         ("uplink", &fault.uplink),
+        ("loss", &fault.loss),
         ("cpu-quota", &fault.cpu_quota),
         ("receive-buffer", &fault.receive_buffer),
+        ("send-buffer", &fault.send_buffer),
         ("mtu", &fault.mtu),
+        ("neighbour", &fault.neighbour),
+        ("cpu-hog", &fault.cpu_hog),
+        ("disk-writer", &fault.disk_writer),
     ];
     for (word, field) in fields {
         if let Some(field) = field {
@@ -269,6 +286,11 @@ impl Visitor<'_> for ScalarVisitor {
 
     fn visit_str<E>(self, text: &str) -> Result<Scalar, E> {
         Ok(Scalar(text.into()))
+    }
+
+    /// YAML takes `on` and `off` for these.
+    fn visit_bool<E>(self, is_on: bool) -> Result<Scalar, E> {
+        Ok(Scalar(if is_on { "on" } else { "off" }.into()))
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Scalar, E> {
@@ -338,6 +360,8 @@ faults:
   - {host: r1h1, cpu-quota: 20%}
   - {host: r2h1, receive-buffer: 64K}
   - {host: r2h2, mtu: 1400}
+  - {host: r1h3, loss: 2%, neighbour: 40M, cpu-hog: 98%, disk-writer: on, send-buffer: 16K}
+  - {rack: r2, loss: 1%}
 ";
 
     #[test]
@@ -355,6 +379,17 @@ faults:
         assert_eq!(host("r1h1").cpu_quota_cores, Some(0.2));
         assert_eq!(host("r2h1").receive_buffer_bytes, Some(65536));
         assert_eq!(host("r2h2").mtu_bytes, 1400);
+        assert_eq!(
+            host("r1h3").troubles(),
+            [
+                "loss 2 %",
+                "send-buffer 16.0 KiB",
+                "cpu-hog 98 %",
+                "neighbour 40.0 Mb/s",
+                "disk-writer"
+            ]
+        );
+        assert_eq!(spec.racks[1].loss_share, 0.01);
     }
 
     #[test]

@@ -443,3 +443,141 @@ fn addresses_follow_rack_and_number() {
         ("r2h2", Ipv4Addr::new(198, 18, 2, 11))
     );
 }
+
+#[test]
+fn packets_are_lost_on_a_link_and_on_an_uplink() {
+    let Ok(mut lab) = lab(&spec("loss")) else {
+        return;
+    };
+    for (target, source, to) in [("r1h1", "r1h2", "r1h1"), ("r2", "r1h2", "r2h1")] {
+        assert_eq!(lost_of_hundred(&lab, source, to), Some(0), "before");
+        match lab.apply_fault(&Fault::parse(target, "loss=50%").unwrap()) {
+            Err(error @ LabError::Unsupported { .. }) => return println!("skipped: {error}"),
+            other => other.unwrap(),
+        }
+        let Some(lost) = lost_of_hundred(&lab, source, to) else {
+            return println!("skipped: no ping that works here");
+        };
+        // Half of the requests, and half of the answers to the rest; by chance alone never this far off.
+        assert!((40..99).contains(&lost), "{target}: {lost} of 100");
+        lab.clear_faults(target).unwrap();
+        assert_eq!(lost_of_hundred(&lab, source, to), Some(0), "after");
+    }
+}
+
+/// `None` without a ping that may be used.
+fn lost_of_hundred(lab: &Lab, from: &str, to: &str) -> Option<u32> {
+    let mut command = Command::new("ping");
+    command.args(["-n", "-q", "-c", "100", "-i", "0.01", "-W", "1", to]);
+    lab.enter_command(from, &mut command).unwrap();
+    let output = command.output().ok()?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (_, rest) = said.split_once("transmitted, ")?;
+    let received = rest.split_whitespace().next()?.parse::<u32>().ok()?;
+    Some(100 - received)
+}
+
+#[test]
+fn small_send_buffers_are_in_place_and_go_again() {
+    let Ok(mut lab) = lab(&spec("wmem")) else {
+        return;
+    };
+    let limit = |lab: &Lab| {
+        let triple = text(&run(lab, "r1h1", "cat", &["/proc/sys/net/ipv4/tcp_wmem"]));
+        triple.split_whitespace().nth(2).map(str::to_owned)
+    };
+    let before = limit(&lab);
+    lab.apply_fault(&Fault::parse("r1h1", "send-buffer=16K").unwrap())
+        .unwrap();
+    assert_eq!(limit(&lab).as_deref(), Some("16384"));
+    lab.clear_faults("r1h1").unwrap();
+    assert_eq!(limit(&lab), before);
+}
+
+#[test]
+fn a_neighbour_sends_until_it_is_ended() {
+    let Ok(mut lab) = lab(&spec("neighbour")) else {
+        return;
+    };
+    let sent_bytes = |lab: &Lab| {
+        let table = text(&run(lab, "r1h1", "cat", &["/proc/net/dev"]));
+        let row = table.lines().find(|line| line.contains("eth0")).unwrap();
+        row.split_whitespace()
+            .nth(9)
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+    };
+    lab.apply_fault(&Fault::parse("r1h1", "neighbour=8M").unwrap())
+        .unwrap();
+    let begin = Instant::now();
+    while sent_bytes(&lab) < 1_000_000 {
+        assert!(
+            begin.elapsed() < Duration::from_secs(60),
+            "it does not send"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // What it sent in no time at all would not be a rate.
+    assert!(begin.elapsed() > Duration::from_millis(500));
+    let pids = lab.status().processes["r1h1"].clone();
+    assert_eq!(pids.len(), 1);
+    let name = fs::read_to_string(format!("/proc/{}/comm", pids[0])).unwrap();
+    assert_eq!(name.trim(), "lab-neighbour");
+    lab.apply_fault(&Fault::parse("r1h1", "neighbour=off").unwrap())
+        .unwrap();
+    assert!(!lab.status().processes.contains_key("r1h1"));
+}
+
+#[test]
+fn what_faults_start_ends_with_the_keeper() {
+    let mut spec = spec("intruders");
+    for fault in ["neighbour=2M", "disk-writer=on", "cpu-hog=5%"] {
+        let needs_root = fault.starts_with("cpu");
+        if needs_root && effective_user_id() != 0 {
+            continue;
+        }
+        spec = spec
+            .with_fault(&Fault::parse("r1h1", fault).unwrap())
+            .unwrap();
+    }
+    let Ok(mut lab) = lab(&spec) else { return };
+    lab.detach().unwrap();
+    let status = lab.status();
+    let expected = if effective_user_id() == 0 { 3 } else { 2 };
+    assert_eq!(status.processes["r1h1"].len(), expected);
+    assert_eq!(status.processes["controller"].len(), 1, "who receives");
+    let intruders: Vec<_> = status.processes.values().flatten().collect();
+    let handles: Vec<_> = intruders
+        .iter()
+        .map(|pid| ProcessHandle::open(**pid).unwrap())
+        .collect();
+    ProcessHandle::open(status.keeper_pid)
+        .unwrap()
+        .end(true)
+        .unwrap();
+    for handle in handles {
+        assert!(handle.wait_ended(Duration::from_secs(10)));
+    }
+    assert!(!ew_lab::names().unwrap().contains(&spec.name));
+}
+
+#[test]
+fn a_host_with_a_hog_runs_on_one_cpu() {
+    let Ok(mut lab) = lab(&spec("hog")) else {
+        return;
+    };
+    match lab.apply_fault(&Fault::parse("r1h1", "cpu-hog=2%").unwrap()) {
+        Err(error @ LabError::Unsupported { .. }) => return println!("skipped: {error}"),
+        other => other.unwrap(),
+    }
+    let allowed = |lab: &Lab| {
+        let status = text(&run(lab, "r1h1", "cat", &["/proc/self/status"]));
+        let line = status.lines().find(|l| l.starts_with("Cpus_allowed_list"));
+        line.unwrap().split_whitespace().nth(1).unwrap().to_owned()
+    };
+    assert!(allowed(&lab).parse::<u32>().is_ok(), "{}", allowed(&lab));
+    assert_eq!(lab.status().processes["r1h1"].len(), 1);
+    lab.clear_faults("r1h1").unwrap();
+    assert!(!lab.status().processes.contains_key("r1h1"));
+}

@@ -44,7 +44,7 @@ enum LabCommand {
     Fault {
         /// A host or a rack
         target: String,
-        /// For example `nic=100M`, `rx=50M`, `uplink=100M`, `link-down`, `link-up`; `clear` mends all
+        /// For example `nic=100M`, `rx=50M`, `uplink=100M`, `loss=2%`, `link-down`, `link-up`; `clear` mends all
         fault: String,
     },
 }
@@ -111,7 +111,11 @@ fn print(status: &LabStatus) {
     }
     for rack in &status.current.racks {
         let uplink = units::format_bits_per_sec(rack.uplink_bits_per_sec as f64);
-        output::print(&format!("{}: uplink {uplink}", rack.name));
+        let loss = match rack.loss_share {
+            0.0 => String::new(),
+            share => format!(", loss {:.1} %", 100.0 * share),
+        };
+        output::print(&format!("{}: uplink {uplink}{loss}", rack.name));
         for host in &rack.hosts {
             let rate = |rate: u64| units::format_bits_per_sec(rate as f64);
             output::print(&format!(
@@ -120,7 +124,10 @@ fn print(status: &LabStatus) {
                 host.address,
                 rate(host.tx_bits_per_sec),
                 rate(host.rx_bits_per_sec),
-                if host.link_up { "" } else { ", link down" },
+                host.troubles()
+                    .iter()
+                    .map(|trouble| format!(", {trouble}"))
+                    .collect::<String>(),
             ));
         }
     }

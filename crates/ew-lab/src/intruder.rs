@@ -1,0 +1,271 @@
+//! Processes that a fault puts onto a host to be in the way: one that sends, one that keeps a CPU busy, one that writes to disk.
+//!
+//! An intruder is the calling program started anew inside the host. It ends with the lab: it holds on to the keeper and ends
+//! when that does, however it ends.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ew_sys::namespace::{ProcessHandle, effective_user_id};
+use serde::{Deserialize, Serialize};
+
+use crate::error::LabError;
+use crate::spec::{HostSpec, LabSpec};
+use crate::state;
+
+const VARIABLE: &str = "EASTWEST_LAB_INTRUDER";
+
+/// The discard service (RFC 863), on the controller.
+const SINK_PORT: u16 = 9;
+const CONNECT_LIMIT: Duration = Duration::from_secs(2);
+
+/// How often the neighbour hands over what its rate allows.
+const SENDS_PER_SEC: u32 = 100;
+
+/// How long a hog takes and leaves the CPU in turn.
+const HOG_PERIOD: Duration = Duration::from_millis(10);
+
+/// What the writer writes between two calls for it to be on the disk, and the size of its file.
+const WRITE_BYTES: usize = 64 << 10;
+const WRITTEN_FILE_BYTES: u64 = 16 << 20;
+
+/// What an intruder does.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Intruder {
+    /// Sends to the controller over TCP at this rate, as far as the network lets it.
+    Neighbour { bits_per_sec: u64 },
+    /// Receives what neighbours send.
+    Sink,
+    /// Takes this share of one CPU, before every ordinary process.
+    CpuHog { cpu: usize, share: f64 },
+    /// Writes to a disk without pause, and waits for each write.
+    DiskWriter,
+}
+
+/// What is handed to the started process.
+#[derive(Serialize, Deserialize)]
+struct Order {
+    intruder: Intruder,
+    keeper_pid: u32,
+    keeper_start_ticks: u64,
+}
+
+/// Those that a host is to have.
+pub(crate) fn of_host(host: &HostSpec) -> Vec<Intruder> {
+    let neighbour = host
+        .neighbour_bits_per_sec
+        .map(|bits_per_sec| Intruder::Neighbour { bits_per_sec });
+    let hog = host.cpu_hog_share.map(|share| Intruder::CpuHog {
+        cpu: hog_cpu(host),
+        share,
+    });
+    let writer = host.disk_writer.then_some(Intruder::DiskWriter);
+    [neighbour, hog, writer].into_iter().flatten().collect()
+}
+
+/// The CPU that a host with a hog shares with it, by the host's number in its rack.
+pub(crate) fn hog_cpu(host: &HostSpec) -> usize {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    usize::from(host.address.octets()[3]) % cpus
+}
+
+/// Whether this machine can carry it.
+pub(crate) fn check(intruder: Intruder) -> Result<(), LabError> {
+    let unsupported = |problem: String| Err(LabError::Unsupported { problem });
+    match intruder {
+        Intruder::CpuHog { .. } if effective_user_id() != 0 => {
+            unsupported("a cpu-hog needs root".into())
+        }
+        Intruder::DiskWriter if is_in_memory(&std::env::temp_dir()) => unsupported(format!(
+            "a disk-writer needs a disk, and {} is in memory; let TMPDIR name a directory on a disk",
+            std::env::temp_dir().display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Makes `command`, which starts this program or one like it, an intruder of the lab with this keeper.
+pub(crate) fn prepare(
+    command: &mut Command,
+    intruder: Intruder,
+    keeper: (u32, u64),
+    log: &Path,
+) -> Result<(), LabError> {
+    use std::os::unix::process::CommandExt;
+    let order = Order {
+        intruder,
+        keeper_pid: keeper.0,
+        keeper_start_ticks: keeper.1,
+    };
+    let words = serde_json::to_string(&order).map_err(io::Error::other);
+    let log_file = fs::File::options().append(true).create(true).open(log);
+    command
+        .env(VARIABLE, words.map_err(LabError::io("write", log))?)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log_file.map_err(LabError::io("open", log))?)
+        .process_group(0);
+    Ok(())
+}
+
+/// Whether a process is an intruder. False for one that has just ended, or that is somebody else's.
+pub(crate) fn is_intruder(pid: u32) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment
+        .split(|byte| *byte == 0)
+        .any(|entry| entry.starts_with(VARIABLE.as_bytes()))
+}
+
+/// Becomes an intruder, and never returns, when this process was started as one.
+pub(crate) fn main_if_requested() {
+    let Some(words) = std::env::var_os(VARIABLE) else {
+        return;
+    };
+    let order: Result<Order, _> = serde_json::from_str(&words.to_string_lossy());
+    let ended = match order {
+        Ok(order) => live(&order),
+        Err(error) => Err(io::Error::other(error)),
+    };
+    if let Err(error) = ended {
+        // Standard error is the lab's log of intruders; when it is gone, so is the lab.
+        let _ = writeln!(io::stderr(), "{}: {error}", words.to_string_lossy());
+    }
+    std::process::exit(1);
+}
+
+fn live(order: &Order) -> io::Result<()> {
+    let _ = fs::write("/proc/self/comm", name(order.intruder));
+    end_with_keeper(order)?;
+    match order.intruder {
+        Intruder::Neighbour { bits_per_sec } => send_for_ever(bits_per_sec),
+        Intruder::Sink => receive_for_ever(),
+        Intruder::CpuHog { cpu, share } => keep_busy(cpu, share),
+        Intruder::DiskWriter => write_for_ever(),
+    }
+}
+
+/// As `ps` and the findings show it.
+fn name(intruder: Intruder) -> &'static str {
+    match intruder {
+        Intruder::Neighbour { .. } => "lab-neighbour",
+        Intruder::Sink => "lab-sink",
+        Intruder::CpuHog { .. } => "lab-cpu-hog",
+        Intruder::DiskWriter => "lab-disk-writer",
+    }
+}
+
+fn end_with_keeper(order: &Order) -> io::Result<()> {
+    let keeper = ProcessHandle::open(order.keeper_pid)?;
+    if state::start_ticks(order.keeper_pid) != Some(order.keeper_start_ticks) {
+        return Err(io::Error::other("the lab's keeper has ended"));
+    }
+    std::thread::Builder::new().spawn(move || {
+        while !keeper.wait_ended(Duration::from_secs(3600)) {}
+        std::process::exit(0);
+    })?;
+    Ok(())
+}
+
+/// A lost connection is made again; what could not be sent in its time is not made up for.
+fn send_for_ever(bits_per_sec: u64) -> io::Result<()> {
+    let block = vec![0x5a; (bits_per_sec / 8 / u64::from(SENDS_PER_SEC)).max(1) as usize];
+    loop {
+        if let Ok(mut stream) = connect_to_sink() {
+            while send_in_time(&mut stream, &block).is_ok() {}
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn connect_to_sink() -> io::Result<TcpStream> {
+    let sink = SocketAddr::from((LabSpec::controller_address(), SINK_PORT));
+    let stream = TcpStream::connect_timeout(&sink, CONNECT_LIMIT)?;
+    stream.set_write_timeout(Some(CONNECT_LIMIT))?;
+    Ok(stream)
+}
+
+fn send_in_time(stream: &mut TcpStream, block: &[u8]) -> io::Result<()> {
+    let next = Instant::now() + Duration::from_secs(1) / SENDS_PER_SEC;
+    stream.write_all(block)?;
+    std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    Ok(())
+}
+
+fn receive_for_ever() -> io::Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, SINK_PORT))?;
+    for stream in listener.incoming() {
+        let mut stream = stream?;
+        std::thread::Builder::new().spawn(move || {
+            let mut block = vec![0; 256 << 10];
+            while stream.read(&mut block).is_ok_and(|count| count > 0) {}
+        })?;
+    }
+    Ok(())
+}
+
+fn keep_busy(cpu: usize, share: f64) -> io::Result<()> {
+    ew_sys::thread::run_on_cpu(cpu)?;
+    ew_sys::thread::schedule_first();
+    loop {
+        let begin = Instant::now();
+        while begin.elapsed() < HOG_PERIOD.mul_f64(share) {}
+        std::thread::sleep(HOG_PERIOD.saturating_sub(begin.elapsed()));
+    }
+}
+
+/// The file has no name, so nothing is left of it.
+fn write_for_ever() -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let file = tempfile::tempfile()?;
+    let mut block = vec![0; WRITE_BYTES];
+    let mut turn = 0u64;
+    loop {
+        // A disk that finds nothing changed could take it easy.
+        block[..8].copy_from_slice(&turn.to_ne_bytes());
+        file.write_all_at(&block, turn * WRITE_BYTES as u64 % WRITTEN_FILE_BYTES)?;
+        file.sync_data()?;
+        turn += 1;
+    }
+}
+
+/// By the mount that holds it (proc_pid_mountinfo(5)): the one with the longest path.
+fn is_in_memory(dir: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let rows = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        Some((PathBuf::from(words.next()?), words.next()?))
+    });
+    rows.filter(|(path, _)| dir.starts_with(path))
+        .max_by_key(|(path, _)| path.as_os_str().len())
+        .is_some_and(|(_, kind)| matches!(kind, "tmpfs" | "ramfs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_no_disk() {
+        assert!(!is_in_memory(Path::new("/no/such/folder")) || is_in_memory(Path::new("/")));
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        if mounts.contains(" /dev/shm tmpfs ") {
+            assert!(is_in_memory(Path::new("/dev/shm/deep/inside")));
+        }
+    }
+
+    #[test]
+    fn names_fit_the_kernel() {
+        let all = [
+            Intruder::Neighbour { bits_per_sec: 1 },
+            Intruder::Sink,
+            Intruder::CpuHog { cpu: 0, share: 0.5 },
+            Intruder::DiskWriter,
+        ];
+        assert!(all.into_iter().all(|intruder| name(intruder).len() <= 15));
+    }
+}
