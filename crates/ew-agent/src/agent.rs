@@ -131,6 +131,10 @@ impl Agent {
                 let _ = self.session.flow_progress(progress);
             }
             Input::Sample(sample) => self.hold_sample(sample),
+            Input::Reading(reading) => {
+                // One that does not fit its frame is missed by who watches, and by nobody else.
+                let _ = self.session.reading(reading);
+            }
             Input::PortsChecked(errors) => {
                 let said = self.session.ports_checked(errors);
                 self.said(said);
@@ -181,10 +185,10 @@ impl Agent {
             address: welcome.address,
             inbox: self.sender.clone(),
         });
-        sampler::spawn(
-            welcome.sample_interval_ns.max(100_000_000),
-            self.sender.clone(),
-        );
+        sampler::spawn(welcome.sample_interval_ns, self.sender.clone());
+        if let Some(interval_ns) = welcome.watch_interval_ns {
+            sampler::spawn_watch(interval_ns, self.sender.clone());
+        }
     }
 
     fn on_stage(&mut self, order: StageOrder) {

@@ -1,6 +1,7 @@
 //! What the agent's loop can be woken by.
 
 use ew_model::facts::HostSample;
+use ew_model::telemetry::HostReading;
 use ew_proto::message::{FlowProgress, RoundReport};
 
 /// One thing that happened, in order of arrival.
@@ -16,6 +17,8 @@ pub(crate) enum Input {
     FlowProgress(FlowProgress),
     /// Raw host counters.
     Sample(HostSample),
+    /// All counters of this host.
+    Reading(Box<HostReading>),
     /// Answer to a port check.
     PortsChecked(Vec<Option<String>>),
 }

@@ -28,6 +28,8 @@ pub struct LaunchOptions {
     pub sample_interval_ns: u64,
     /// Where every agent serves stock iperf3 clients during the run. `None`: nowhere.
     pub offer_iperf3_port: Option<u16>,
+    /// Hosts that somebody watches: they tell everything about themselves once a second ([`RunEvent::HostRead`]).
+    pub watched: BTreeSet<HostId>,
     /// From starting the launcher to the agent's readiness.
     pub launch_limit: Duration,
     /// Refuse to run when a host does not come up.

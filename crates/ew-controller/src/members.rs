@@ -16,6 +16,9 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc};
 
+/// Time between whole readings of a watched host: what a person can follow.
+const WATCH_INTERVAL_NS: u64 = 1_000_000_000;
+
 /// One thing that happened to the fleet.
 #[derive(Debug)]
 pub(crate) enum Happening {
@@ -117,6 +120,11 @@ impl Members {
                 data_ports: self.options.data_ports,
                 sample_interval_ns: self.options.sample_interval_ns,
                 offer_iperf3_port: self.options.offer_iperf3_port,
+                watch_interval_ns: self
+                    .options
+                    .watched
+                    .contains(&id)
+                    .then_some(WATCH_INTERVAL_NS),
             },
             host,
             launcher: Arc::clone(&self.launcher),

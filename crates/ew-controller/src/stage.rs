@@ -284,6 +284,10 @@ impl BatchRun<'_, '_> {
                 self.journal.emit(RunEvent::HostSampled { host, sample });
                 None
             }
+            Happening::Agent(host, ControllerEvent::Reading(reading)) => {
+                self.journal.emit(RunEvent::HostRead { host, reading });
+                None
+            }
             Happening::Agent(_, ControllerEvent::FlowProgress(progress)) => {
                 self.show_flow(&progress);
                 None

@@ -5,6 +5,7 @@ use crate::inventory::{HostId, Inventory};
 use crate::plan::{FlowId, Plan, RoundIndex, StageIndex};
 use crate::record::FlowRecord;
 use crate::run::Outcome;
+use crate::telemetry::HostReading;
 use serde::{Deserialize, Serialize};
 
 /// An event with its times, one line of `events.jsonl`.
@@ -22,10 +23,10 @@ pub struct RecordedEvent {
 pub enum RunEvent {
     /// The plan is made and the launch begins.
     RunStarted {
-        /// Who takes part.
         /// [`crate::run::RunManifest::id`]. Empty in runs of before it was told.
         #[serde(default)]
         id: String,
+        /// Who takes part.
         inventory: Inventory,
         /// What will happen.
         plan: Plan,
@@ -124,6 +125,13 @@ pub enum RunEvent {
         /// Transactions, where there are requests.
         transactions: Option<u64>,
     },
+    /// Everything of the one host that somebody watches, about once a second. Not recorded: samples are.
+    HostRead {
+        /// Which.
+        host: HostId,
+        /// All its counters.
+        reading: Box<HostReading>,
+    },
     /// A host stopped answering after it had been up.
     HostLost {
         /// Which.
@@ -156,6 +164,9 @@ impl RunEvent {
     /// Whether the event only feeds live views and is not written to the run.
     #[must_use]
     pub fn is_live_only(&self) -> bool {
-        matches!(self, Self::Progress { .. } | Self::FlowProgress { .. })
+        matches!(
+            self,
+            Self::Progress { .. } | Self::FlowProgress { .. } | Self::HostRead { .. }
+        )
     }
 }

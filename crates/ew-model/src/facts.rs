@@ -66,6 +66,9 @@ pub struct HostSample {
     pub agent_ns: u64,
     /// How late the reading was against its schedule.
     pub late_ns: u64,
+    /// What the reading cost. `None` in runs of before it was measured.
+    #[serde(default)]
+    pub cost: Option<ReadingCost>,
     /// One per online CPU, in order.
     pub cpus: Vec<CpuCounters>,
     /// One per interface except loopback.

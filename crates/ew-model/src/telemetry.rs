@@ -64,12 +64,19 @@ pub struct CauseCounters {
     pub pressure: Pressure,
     /// The agent's own control group.
     pub cgroup: CgroupReading,
-    /// Device interrupts that were ever raised: one per queue of a NIC or disk.
+    /// Device interrupts, one per queue of a NIC or disk, counted from the agent's first reading; the busiest ones.
     #[serde(default)]
     pub interrupts: Vec<InterruptCounters>,
-    /// Who moves bytes on this host, the greatest first; the agent and its tools too.
+    /// Who moves bytes on this host, the greatest first; the agent and its tools too. Read less often than the rest where
+    /// there are many sockets; the last figures are repeated until then.
     #[serde(default)]
     pub traffic: Vec<ProcessTraffic>,
+    /// When [`CauseCounters::traffic`] was read, agent's monotonic clock. `None` when it was not.
+    #[serde(default)]
+    pub traffic_ns: Option<u64>,
+    /// What of the traffic could not be seen, and why, in words for a person.
+    #[serde(default)]
+    pub unseen: Vec<String>,
 }
 
 /// What the sockets of one process carried since the agent's first reading, closed ones included.

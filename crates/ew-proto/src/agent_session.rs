@@ -15,6 +15,7 @@ use crate::stage::{ActiveStage, StagePhase};
 use crate::text;
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::plan::StageIndex;
+use ew_model::telemetry::HostReading;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -276,6 +277,17 @@ impl AgentSession {
             self.require("sample", State::Ready)?;
         }
         self.outbox.send(&ToController::Sample(sample))
+    }
+
+    /// All counters of this host, for who watches it.
+    ///
+    /// # Errors
+    /// [`CommandError::OutOfOrder`] before [`AgentSession::ready`], [`CommandError::Frame`] when it is too large.
+    pub fn reading(&mut self, reading: Box<HostReading>) -> Result<(), CommandError> {
+        if self.state != State::Leaving {
+            self.require("reading", State::Ready)?;
+        }
+        self.outbox.send(&ToController::Reading(reading))
     }
 
     /// The answer to [`AgentEvent::CheckPorts`]: per peer, in its order, `None` or the error.

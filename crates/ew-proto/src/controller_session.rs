@@ -20,6 +20,7 @@ use crate::text;
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
 use ew_model::plan::StageIndex;
+use ew_model::telemetry::HostReading;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -84,6 +85,8 @@ pub enum ControllerEvent {
     FlowProgress(FlowProgress),
     /// Raw host counters.
     Sample(HostSample),
+    /// All counters of a watched host.
+    Reading(Box<HostReading>),
     /// The answer to [`ControllerSession::check_ports`], in its order.
     PortsChecked {
         /// `None` is reachable.
@@ -138,6 +141,8 @@ pub struct ControllerSession {
     stage: Option<ActiveStage>,
     aborted: Option<Aborted>,
     port_check: Option<usize>,
+    /// Whether the agent was asked for readings.
+    watched: bool,
     sync: Option<Sync>,
     next_sequence: u32,
     unanswered_heartbeats: u32,
@@ -175,6 +180,7 @@ impl ControllerSession {
             stage: None,
             aborted: None,
             port_check: None,
+            watched: false,
             sync: None,
             next_sequence: 0,
             unanswered_heartbeats: 0,
@@ -314,6 +320,7 @@ impl ControllerSession {
     /// [`CommandError::OutOfOrder`] unless just greeted.
     pub fn welcome(&mut self, welcome: Welcome) -> Result<(), CommandError> {
         self.require("welcome", self.state == State::Greeted)?;
+        self.watched = welcome.watch_interval_ns.is_some();
         self.outbox.send(&ToAgent::Welcome(welcome))?;
         self.state = State::Preparing;
         self.clocks_start_pending = true;
@@ -470,8 +477,11 @@ impl ControllerSession {
                 self.state_deadline_ns = None;
                 self.event(ControllerEvent::Ready { facts, data_port });
             }
-            ToController::Sample(sample) if matches!(self.state, State::Ready | State::Leaving) => {
-                self.event(ControllerEvent::Sample(sample));
+            ToController::Sample(sample) if self.may_sample() => {
+                self.event(ControllerEvent::Sample(printable_sample(sample)));
+            }
+            ToController::Reading(reading) if self.watched && self.may_sample() => {
+                self.event(ControllerEvent::Reading(printable_reading(reading)));
             }
             // What was on its way when the agent was asked to go.
             _ if self.state == State::Leaving => {}
@@ -484,6 +494,10 @@ impl ControllerSession {
             message if self.state == State::Ready => self.handle_stage_message(message),
             unexpected => self.unexpected(&unexpected),
         }
+    }
+
+    fn may_sample(&self) -> bool {
+        matches!(self.state, State::Ready | State::Leaving)
     }
 
     fn handle_stage_message(&mut self, message: ToController) {
@@ -724,6 +738,27 @@ impl ControllerSession {
             (State::Closed, _) => "the session is over",
         }
     }
+}
+
+/// Names of processes are whatever their authors like.
+fn printable_sample(mut sample: HostSample) -> HostSample {
+    if let Some(causes) = &mut sample.causes {
+        let commands = causes.traffic.iter_mut().map(|t| &mut t.command);
+        commands.for_each(text::make_printable);
+        causes.unseen.iter_mut().for_each(text::make_printable);
+    }
+    sample
+}
+
+fn printable_reading(mut reading: Box<HostReading>) -> Box<HostReading> {
+    let processes = reading.processes.iter_mut().map(|p| &mut p.name);
+    let interfaces = reading.interfaces.iter_mut().map(|i| &mut i.counters.name);
+    let disks = reading.disks.iter_mut().map(|d| &mut d.name);
+    let names = processes.chain(interfaces).chain(disks);
+    names
+        .chain(&mut reading.unseen)
+        .for_each(text::make_printable);
+    reading
 }
 
 fn printable_report(mut report: RoundReport) -> RoundReport {

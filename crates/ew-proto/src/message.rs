@@ -7,6 +7,7 @@ use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::record::EndRecord;
+use ew_model::telemetry::HostReading;
 use ew_model::workload::Workload;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
@@ -65,6 +66,9 @@ pub struct Welcome {
     pub sample_interval_ns: u64,
     /// Serve stock iperf3 clients at this port during the run. `None`: do not.
     pub offer_iperf3_port: Option<u16>,
+    /// Somebody watches this host: send whole readings ([`ToController::Reading`]) at this interval, also while a stage
+    /// runs. `None`: do not.
+    pub watch_interval_ns: Option<u64>,
 }
 
 /// The rounds of one stage that concern one agent.
@@ -183,6 +187,8 @@ pub enum ToController {
     Farewell,
     /// How a followed flow goes.
     FlowProgress(FlowProgress),
+    /// All counters of a watched host.
+    Reading(Box<HostReading>),
 }
 
 /// How a flow went for a part of its window, told while the round goes on. For who watches; the round's report has the figures.

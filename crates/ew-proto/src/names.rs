@@ -32,6 +32,7 @@ impl ToController {
             Self::Fault { .. } => "a fault",
             Self::Farewell => "a farewell",
             Self::FlowProgress(_) => "how a flow goes",
+            Self::Reading(_) => "a reading",
         }
     }
 }

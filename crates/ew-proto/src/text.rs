@@ -14,6 +14,11 @@ pub(crate) fn printable(text: &str) -> String {
     line
 }
 
+/// The same in place.
+pub(crate) fn make_printable(text: &mut String) {
+    *text = printable(text);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | `run.json` | the manifest ([`ew_model::RunManifest`]) | at the start with outcome `unfinished`, replaced at the end |
 //! | `events.jsonl` | one [`ew_model::RecordedEvent`] a line: the source of truth | while it happens |
-//! | `flows.parquet`, `intervals.parquet`, `hosts.parquet` | the same numbers as tables ([`describe_tables`]) | at the end |
+//! | `flows.parquet`, `intervals.parquet`, `hosts.parquet`, `counters.parquet`, `traffic.parquet` | the same numbers as tables ([`describe_tables`]) | at the end |
 //! | `findings.json`, reports | what was derived | after the analysis |
 //!
 //! A run that was cut short is read up to the cut. No file is ever half-written under its own name, except that the last line of

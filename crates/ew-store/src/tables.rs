@@ -1,13 +1,16 @@
 //! The Parquet tables of a run, made from its events.
 
+mod counters;
 mod flows;
 
 use crate::FORMAT_VERSION;
 use crate::error::StoreError;
 use crate::events::EventReader;
 use crate::table::{Column, ColumnDescription, TableWriter};
+use counters::{COUNTERS, CounterRow, Latest, Reading, TRAFFIC, TrafficRow};
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
 use ew_model::record::Interval;
+use ew_model::telemetry::{CauseCounters, ReadingCost};
 use ew_model::{FlowRecord, HostId, Inventory, Plan, RecordedEvent, RunEvent, RunManifest, Stage};
 use flows::{FLOWS, FlowRow, Place, Planned, StageWords};
 use std::collections::BTreeMap;
@@ -47,12 +50,24 @@ pub fn describe_tables() -> Vec<TableDescription> {
             about: "Raw kernel counters: per reading one row per CPU (kind cpu) and one per interface (kind interface); the other kind's columns are null.",
             columns: describe(HOSTS),
         },
+        TableDescription {
+            file: COUNTERS_FILE,
+            about: "What tells causes, raw: one row per counter at its first reading and whenever it changed.",
+            columns: describe(COUNTERS),
+        },
+        TableDescription {
+            file: TRAFFIC_FILE,
+            about: "Who moved bytes on a host: one row per process, and one per process and peer, whenever more was moved.",
+            columns: describe(TRAFFIC),
+        },
     ]
 }
 
 const FLOWS_FILE: &str = "flows.parquet";
 const INTERVALS_FILE: &str = "intervals.parquet";
 const HOSTS_FILE: &str = "hosts.parquet";
+const COUNTERS_FILE: &str = "counters.parquet";
+const TRAFFIC_FILE: &str = "traffic.parquet";
 
 /// Writes all tables of a run whose events are complete.
 pub(crate) fn write_tables(directory: &Path, manifest: &RunManifest) -> Result<(), StoreError> {
@@ -63,7 +78,9 @@ pub(crate) fn write_tables(directory: &Path, manifest: &RunManifest) -> Result<(
     }
     tables.flows.finish()?;
     tables.intervals.finish()?;
-    tables.hosts.finish()
+    tables.hosts.finish()?;
+    tables.counters.finish()?;
+    tables.traffic.finish()
 }
 
 struct Tables {
@@ -74,6 +91,9 @@ struct Tables {
     flows: TableWriter<FlowRow>,
     intervals: TableWriter<IntervalRow>,
     hosts: TableWriter<HostRow>,
+    latest: Latest,
+    counters: TableWriter<CounterRow>,
+    traffic: TableWriter<TrafficRow>,
 }
 
 struct IntervalRow {
@@ -88,6 +108,7 @@ struct HostRow {
     at_ns: u64,
     agent_ns: u64,
     late_ns: u64,
+    cost: Option<ReadingCost>,
     clock_offset_ns: Option<i64>,
     counters: Counters,
 }
@@ -111,6 +132,9 @@ impl Tables {
             flows: TableWriter::create(&directory.join(FLOWS_FILE), &FLOWS, &facts)?,
             intervals: TableWriter::create(&directory.join(INTERVALS_FILE), INTERVALS, &facts)?,
             hosts: TableWriter::create(&directory.join(HOSTS_FILE), HOSTS, &facts)?,
+            latest: Latest::default(),
+            counters: TableWriter::create(&directory.join(COUNTERS_FILE), COUNTERS, &facts)?,
+            traffic: TableWriter::create(&directory.join(TRAFFIC_FILE), TRAFFIC, &facts)?,
         })
     }
 
@@ -188,6 +212,9 @@ impl Tables {
         host: HostId,
         sample: HostSample,
     ) -> Result<(), StoreError> {
+        if let Some(causes) = &sample.causes {
+            self.take_causes(host, sample.agent_ns, causes)?;
+        }
         let cpus = sample.cpus.into_iter().map(Counters::Cpu);
         let interfaces = sample.interfaces.into_iter().map(Counters::Interface);
         for counters in cpus.chain(interfaces) {
@@ -196,9 +223,30 @@ impl Tables {
                 at_ns,
                 agent_ns: sample.agent_ns,
                 late_ns: sample.late_ns,
+                cost: sample.cost,
                 clock_offset_ns: self.clock_offset_ns.get(&host).copied(),
                 counters,
             })?;
+        }
+        Ok(())
+    }
+
+    fn take_causes(
+        &mut self,
+        host: HostId,
+        agent_ns: u64,
+        causes: &CauseCounters,
+    ) -> Result<(), StoreError> {
+        let reading = Reading {
+            host: self.place(host).host,
+            agent_ns,
+            clock_offset_ns: self.clock_offset_ns.get(&host).copied(),
+        };
+        for row in self.latest.changed_counters(host, &reading, causes) {
+            self.counters.push(row)?;
+        }
+        for row in self.latest.changed_traffic(host, &reading, causes) {
+            self.traffic.push(row)?;
         }
         Ok(())
     }
@@ -260,6 +308,14 @@ const HOSTS: &[Column<HostRow>] = &[
         "how late it was read against its schedule",
         |r| int(r.late_ns),
     ),
+    Column::maybe_int(
+        "read_cpu_ns",
+        "CPU time that the whole reading took; every row of a reading repeats it",
+        |r| r.cost.map(|cost| int(cost.cpu_ns)),
+    ),
+    Column::maybe_int("read_wall_ns", "time that the whole reading took", |r| {
+        r.cost.map(|cost| int(cost.wall_ns))
+    }),
     Column::maybe_int(
         "clock_offset_ns",
         "last estimate of the agent's clock minus the controller's",

@@ -7,6 +7,7 @@ use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::End;
 use ew_model::record::{CpuUse, DatagramCounts, EndRecord, Interval, Remark, StreamRecord};
 use ew_model::scenario::{Expect, Scenario};
+use ew_model::telemetry::{CauseCounters, ProcessTraffic, ReadingCost, SoftnetCounters};
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_model::*;
 use ew_store::{
@@ -183,6 +184,26 @@ fn tables_are_parquet_with_nulls_for_what_is_missing() {
     assert_eq!(hosts[0]["clock_offset_ns"], Field::Long(-40));
     assert_eq!(hosts[1]["name"], Field::Str("eth0".into()));
     assert_eq!(hosts[1]["tx_drops"], Field::Long(2));
+    assert_eq!(hosts[1]["read_cpu_ns"], Field::Long(300_000));
+    check_cause_tables(&path);
+}
+
+fn check_cause_tables(path: &Path) {
+    let counters = rows(&path.join("counters.parquet"));
+    let squeezed = counters
+        .iter()
+        .find(|row| row["counter"] == Field::Str("squeezed".into()));
+    let squeezed = squeezed.unwrap();
+    assert_eq!(squeezed["source"], Field::Str("softnet".into()));
+    assert_eq!(squeezed["name"], Field::Str("3".into()));
+    assert_eq!(squeezed["value"], Field::Long(0));
+    let traffic = rows(&path.join("traffic.parquet"));
+    assert_eq!(traffic.len(), 1);
+    assert_eq!(traffic[0]["pid"], Field::Long(4711));
+    assert_eq!(traffic[0]["command"], Field::Str("backup".into()));
+    assert_eq!(traffic[0]["peer"], Field::Null);
+    assert_eq!(traffic[0]["agent_ns"], Field::Long(45));
+    assert_eq!(traffic[0]["sent_bytes"], Field::Long(900));
 }
 
 fn check_workload_columns(row: &BTreeMap<String, Field>) {
@@ -596,6 +617,21 @@ fn sample() -> HostSample {
             tx_drops: 2,
             ..InterfaceCounters::default()
         }],
+        cost: Some(ReadingCost {
+            cpu_ns: 300_000,
+            wall_ns: 400_000,
+        }),
+        causes: Some(Box::new(CauseCounters {
+            softnet: vec![(3, SoftnetCounters::default())],
+            traffic: vec![ProcessTraffic {
+                pid: Some(4711),
+                command: "backup".into(),
+                sent_bytes: 900,
+                ..ProcessTraffic::default()
+            }],
+            traffic_ns: Some(45),
+            ..CauseCounters::default()
+        })),
         ..HostSample::default()
     }
 }

@@ -2,7 +2,42 @@
 
 use crate::file::FileBuffer;
 use ew_model::telemetry::InterruptCounters;
+use std::collections::BTreeMap;
 use std::path::Path;
+
+/// Interrupts told of one reading: a host has one per queue and device, hundreds in all, most of them idle.
+const MOST_TOLD: usize = 32;
+
+/// Counts interrupts from the first reading on.
+#[derive(Debug, Default)]
+pub(crate) struct InterruptReader {
+    first: Option<BTreeMap<u32, BTreeMap<u32, u64>>>,
+}
+
+impl InterruptReader {
+    /// The interrupts raised most since the first reading, the busiest first, with the CPUs they were raised on.
+    pub(crate) fn read(&mut self, root: &Path, buffer: &mut FileBuffer) -> Vec<InterruptCounters> {
+        let mut all = interrupts(root, buffer);
+        let first = self.first.get_or_insert_with(|| {
+            let counts = all.iter();
+            let counts = counts.map(|i| (i.interrupt, i.per_cpu.iter().copied().collect()));
+            counts.collect()
+        });
+        for interrupt in &mut all {
+            let before = first.get(&interrupt.interrupt);
+            for (cpu, count) in &mut interrupt.per_cpu {
+                let before = before.and_then(|counts| counts.get(cpu));
+                *count = count.saturating_sub(before.copied().unwrap_or(0));
+            }
+            interrupt.per_cpu.retain(|(_, count)| *count > 0);
+        }
+        let raised = |i: &InterruptCounters| i.per_cpu.iter().map(|(_, count)| count).sum::<u64>();
+        all.retain(|interrupt| raised(interrupt) > 0);
+        all.sort_by_key(|interrupt| std::cmp::Reverse(raised(interrupt)));
+        all.truncate(MOST_TOLD);
+        all
+    }
+}
 
 /// Device interrupts that were ever raised. Empty when the file cannot be read.
 pub(crate) fn interrupts(root: &Path, buffer: &mut FileBuffer) -> Vec<InterruptCounters> {
@@ -52,6 +87,27 @@ mod tests {
         assert_eq!(names, ["eth0-rx-0", "eth0-tx-0", "nvme0q1"]);
         assert_eq!(all[0].per_cpu, [(2, 8953)]);
         assert_eq!(all[1].per_cpu, [(0, 6957), (2, 1)]);
+    }
+
+    #[test]
+    fn busy_interrupts_count_from_the_first_reading() {
+        let root = tempfile::tempdir().unwrap();
+        let mut reader = InterruptReader::default();
+        let mut read = |counts: [u64; 4]| {
+            let [a, b, c, d] = counts;
+            let text =
+                format!("  CPU0 CPU1\n 38: {a} {b} PCI eth0-rx-0\n 39: {c} {d} PCI eth0-rx-1\n");
+            std::fs::create_dir_all(root.path().join("proc")).unwrap();
+            std::fs::write(root.path().join("proc/interrupts"), text).unwrap();
+            let read = reader.read(root.path(), &mut FileBuffer::default());
+            let named = read.into_iter().map(|i| (i.name, i.per_cpu));
+            named.collect::<Vec<_>>()
+        };
+        assert_eq!(read([100, 5, 7, 0]), []);
+        let (first, second) = ("eth0-rx-0".to_owned(), "eth0-rx-1".to_owned());
+        assert_eq!(read([101, 5, 7, 0]), [(first.clone(), vec![(0, 1)])]);
+        let busy = (second, vec![(0, 2), (1, 9)]);
+        assert_eq!(read([101, 5, 9, 9]), [busy, (first, vec![(0, 1)])]);
     }
 
     #[test]

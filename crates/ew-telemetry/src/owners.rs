@@ -55,6 +55,20 @@ impl SocketOwners {
         }
     }
 
+    /// Looks for the owners of `wanted` among this process' own files only.
+    pub(crate) fn look_at_own(&mut self, root: &Path, wanted: &BTreeSet<u32>) {
+        let is_known = |inode: &u32| self.known.contains_key(inode);
+        if wanted.iter().all(is_known) {
+            return;
+        }
+        let own = sockets_of(&root.join("proc/self/fd"), FILES_PER_READING);
+        if let Files::Seen { sockets, .. } = own {
+            let found = sockets.into_iter().filter(|inode| wanted.contains(inode));
+            self.known
+                .extend(found.map(|inode| (inode, std::process::id())));
+        }
+    }
+
     /// The process that holds a socket.
     pub(crate) fn of(&self, inode: u32) -> Option<u32> {
         self.known.get(&inode).copied()

@@ -15,6 +15,7 @@ const QUIET_READINGS: u32 = 3;
 const READINGS_PER_QUIET: u32 = 4;
 
 /// Fields of `stat` behind the name, counted from the state.
+const PARENT: usize = 1;
 const USER_TICKS: usize = 11;
 const SYSTEM_TICKS: usize = 12;
 const THREADS: usize = 17;
@@ -106,14 +107,33 @@ fn process(root: &Path, buffer: &mut FileBuffer, pid: u32, before: Option<Known>
     })
 }
 
-/// `7 (name with (brackets) ) S 1 ...`: the name ends at the last bracket. Flags tell the kernel's own threads
+/// A process' name and its parent. `None` when it ended.
+pub(crate) fn name_and_parent(
+    root: &Path,
+    buffer: &mut FileBuffer,
+    pid: u32,
+) -> Option<(String, u32)> {
+    let (name, rest) = split(buffer.read_once(root.join(format!("proc/{pid}/stat")))?)?;
+    let parent = rest.split_whitespace().nth(PARENT)?.parse().ok()?;
+    Some((name, parent))
+}
+
+/// `7 (name with (brackets) ) S 1 ...`: the name ends at the last bracket. Processes name themselves as they like, and a
+/// terminal would obey control characters.
+fn split(text: &str) -> Option<(String, &str)> {
+    let (start, end) = (text.find('(')?, text.rfind(')')?);
+    let name = text.get(start + 1..end)?;
+    let name = name.replace(char::is_control, "?");
+    Some((name, text.get(end + 1..)?))
+}
+
+/// Flags tell the kernel's own threads
 /// (`PF_KTHREAD`).
 fn stat(pid: u32, text: &str) -> Option<(ProcessCounters, bool)> {
     const FLAGS: usize = 6;
     const KERNEL_THREAD: u64 = 0x0020_0000;
-    let (start, end) = (text.find('(')?, text.rfind(')')?);
-    let numbers: Vec<u64> = text
-        .get(end + 1..)?
+    let (name, rest) = split(text)?;
+    let numbers: Vec<u64> = rest
         .split_whitespace()
         .take(RESIDENT_PAGES + 1)
         // The state is a letter and some priorities are negative; none of them is kept.
@@ -122,7 +142,7 @@ fn stat(pid: u32, text: &str) -> Option<(ProcessCounters, bool)> {
     let process = ProcessCounters {
         pid,
         start_ticks: *numbers.get(START_TICKS)?,
-        name: text.get(start + 1..end)?.to_owned(),
+        name,
         threads: numbers[THREADS] as u32,
         resident_pages: numbers.get(RESIDENT_PAGES).copied().unwrap_or(0),
         user_ticks: numbers[USER_TICKS],

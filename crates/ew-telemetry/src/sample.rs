@@ -1,20 +1,30 @@
 //! Raw counters at one instant, as agents send them.
 
 use crate::file::FileBuffer;
+use crate::interrupts::InterruptReader;
 use crate::network::NetworkReader;
+use crate::paced::Paced;
+use crate::traffic::{Traffic, TrafficReader};
 use crate::{cgroup, cpu, disks, memory, pressure, protocols};
 use ew_model::facts::HostSample;
-use ew_model::telemetry::{CauseCounters, CpuReading, InterfaceReading, SoftnetCounters};
+use ew_model::telemetry::{
+    CauseCounters, CpuReading, InterfaceReading, InterruptCounters, ReadingCost, SoftnetCounters,
+};
+use ew_sys::{clock, thread};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Samples one host, for the network namespace of the thread that made it. Sockets and processes are not looked at: that
-/// is for [`crate::HostReader`], and costs too much beside a measurement.
+/// Samples one host, for the network namespace of the thread that made it. Cheap enough to stay beside a measurement: links
+/// are not asked for, and sockets and interrupts are read as seldom as their number asks.
 #[derive(Debug)]
 pub struct Sampler {
     root: PathBuf,
     buffer: FileBuffer,
     network: NetworkReader,
+    traffic_reader: TrafficReader,
+    traffic: Paced<Traffic>,
+    interrupt_reader: InterruptReader,
+    interrupts: Paced<Vec<InterruptCounters>>,
 }
 
 impl Sampler {
@@ -25,12 +35,17 @@ impl Sampler {
             root: root.to_owned(),
             buffer: FileBuffer::default(),
             network: NetworkReader::of_counters(),
+            traffic_reader: TrafficReader::new(),
+            traffic: Paced::default(),
+            interrupt_reader: InterruptReader::default(),
+            interrupts: Paced::default(),
         }
     }
 
     /// Reads the host's counters. `now_ns` and `late_ns` are recorded as given: the caller's monotonic clock, and how far it
     /// was behind its schedule.
     pub fn sample(&mut self, now_ns: u64, late_ns: u64) -> HostSample {
+        let (began_ns, cpu_before_ns) = (clock::monotonic_ns(), cpu_ns());
         let (root, buffer) = (self.root.as_path(), &mut self.buffer);
         let cpus = cpu::cpus(root, buffer, &BTreeMap::new());
         let interfaces = self.network.interfaces(root, buffer);
@@ -38,26 +53,55 @@ impl Sampler {
             .into_iter()
             .filter(|interface| interface.counters.name != "lo")
             .collect();
-        let causes = CauseCounters {
-            softnet: softnet(&cpus),
-            qdiscs: self.network.qdiscs(),
-            driver_counters: driver_counters(&interfaces),
-            protocols: protocols::protocols(root, buffer),
-            memory: memory::memory(root, buffer),
-            disks: disks::disks(root, buffer),
-            pressure: pressure::pressure(root, buffer),
-            cgroup: cgroup::cgroup(root, buffer),
-            interrupts: Vec::new(),
-            traffic: Vec::new(),
-        };
+        let causes = self.causes(now_ns, &cpus, &interfaces);
         HostSample {
             agent_ns: now_ns,
             late_ns,
             cpus: cpus.into_iter().map(|cpu| cpu.times).collect(),
             interfaces: interfaces.into_iter().map(|i| i.counters).collect(),
             causes: Some(Box::new(causes)),
+            cost: Some(ReadingCost {
+                cpu_ns: cpu_ns().saturating_sub(cpu_before_ns),
+                wall_ns: clock::monotonic_ns() - began_ns,
+            }),
         }
     }
+
+    fn causes(
+        &mut self,
+        now_ns: u64,
+        cpus: &[CpuReading],
+        interfaces: &[InterfaceReading],
+    ) -> CauseCounters {
+        let (root, buffer) = (self.root.as_path(), &mut self.buffer);
+        let protocols = protocols::protocols(root, buffer);
+        let traffic = &mut self.traffic_reader;
+        let traffic = self.traffic.latest(now_ns, || traffic.read(root, buffer));
+        let interrupts = &mut self.interrupt_reader;
+        let interrupts = self
+            .interrupts
+            .latest(now_ns, || interrupts.read(root, buffer));
+        CauseCounters {
+            softnet: softnet(cpus),
+            qdiscs: self.network.qdiscs(),
+            driver_counters: driver_counters(interfaces),
+            protocols,
+            memory: memory::memory(root, buffer),
+            disks: disks::disks(root, buffer),
+            pressure: pressure::pressure(root, buffer),
+            cgroup: cgroup::cgroup(root, buffer),
+            interrupts,
+            traffic: traffic.processes,
+            traffic_ns: traffic.read_ns,
+            unseen: traffic.unseen,
+        }
+    }
+}
+
+/// CPU time of the calling thread.
+fn cpu_ns() -> u64 {
+    let times = thread::cpu_times();
+    times.user_ns + times.system_ns
 }
 
 fn softnet(cpus: &[CpuReading]) -> Vec<(u32, SoftnetCounters)> {

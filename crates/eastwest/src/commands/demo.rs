@@ -9,6 +9,7 @@ use crate::output::{self, RunsDirArg, ShowArgs};
 use clap::Args;
 use ew_controller::{Job, LaunchOptions};
 use ew_lab::{KeeperCommand, Lab, LabSpec};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +62,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
                 tool_ports: (5001, 5399),
                 sample_interval_ns: 1_000_000_000,
                 offer_iperf3_port: None,
+                watched: BTreeSet::new(),
                 launch_limit: Duration::from_secs(20),
                 require_all: true,
             },

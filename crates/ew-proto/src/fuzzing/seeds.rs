@@ -11,6 +11,7 @@ use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::record::{EndRecord, StreamRecord};
+use ew_model::telemetry::{HostReading, ProcessCounters};
 use ew_model::workload::{Workload, WorkloadKind};
 use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -36,6 +37,7 @@ pub fn welcome() -> Welcome {
         data_ports: (5201, 5299),
         sample_interval_ns: 1_000_000_000,
         offer_iperf3_port: None,
+        watch_interval_ns: Some(1_000_000_000),
     }
 }
 
@@ -194,6 +196,13 @@ fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
                 causes: Some(Box::default()),
                 ..HostSample::default()
             })),
+        ),
+        (
+            "reading",
+            frame(&ToController::Reading(Box::new(HostReading {
+                processes: vec![ProcessCounters::default()],
+                ..HostReading::default()
+            }))),
         ),
         ("ports-checked", frame(&checked)),
         ("fault", frame(&fault)),

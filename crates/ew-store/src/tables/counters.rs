@@ -1,0 +1,392 @@
+//! `counters.parquet` and `traffic.parquet`: what samples hold beside CPU times and interfaces.
+//!
+//! Long tables, because the sources have little in common; and only what changed, because most counters stand still:
+//! 100 hosts make a few MB in ten minutes so, not hundreds.
+
+use super::int;
+use crate::table::Column;
+use ew_model::HostId;
+use ew_model::telemetry::{CauseCounters, PeerTraffic, ProcessTraffic};
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// What `sample` says of which host, and when.
+#[derive(Clone, Debug)]
+pub(super) struct Reading {
+    pub(super) host: String,
+    pub(super) agent_ns: u64,
+    pub(super) clock_offset_ns: Option<i64>,
+}
+
+/// One counter that changed.
+pub(super) struct CounterRow {
+    reading: Reading,
+    counter: Counter,
+    value: i64,
+}
+
+/// Which counter of a host.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Counter {
+    source: &'static str,
+    name: Option<String>,
+    field: String,
+}
+
+/// What one process moved, in all or with one peer, when it changed.
+pub(super) struct TrafficRow {
+    reading: Reading,
+    mover: Mover,
+    command: String,
+    is_ours: bool,
+    bytes: (u64, u64),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Mover {
+    pid: Option<u32>,
+    peer: Option<String>,
+}
+
+/// The latest values of every host.
+#[derive(Debug, Default)]
+pub(super) struct Latest {
+    counters: BTreeMap<HostId, BTreeMap<Counter, i64>>,
+    traffic: BTreeMap<HostId, BTreeMap<Mover, (u64, u64)>>,
+}
+
+impl Latest {
+    /// The counters that are not as they were in the host's sample before.
+    pub(super) fn changed_counters(
+        &mut self,
+        host: HostId,
+        reading: &Reading,
+        causes: &CauseCounters,
+    ) -> Vec<CounterRow> {
+        let latest = self.counters.entry(host).or_default();
+        let mut rows = Vec::new();
+        for (counter, value) in counters(causes) {
+            if latest.get(&counter) == Some(&value) {
+                continue;
+            }
+            latest.insert(counter.clone(), value);
+            rows.push(CounterRow {
+                reading: reading.clone(),
+                counter,
+                value,
+            });
+        }
+        rows
+    }
+
+    /// The processes and peers with which more was moved than at the host's sample before.
+    pub(super) fn changed_traffic(
+        &mut self,
+        host: HostId,
+        reading: &Reading,
+        causes: &CauseCounters,
+    ) -> Vec<TrafficRow> {
+        let Some(agent_ns) = causes.traffic_ns else {
+            return Vec::new();
+        };
+        let latest = self.traffic.entry(host).or_default();
+        let mut rows = Vec::new();
+        for process in &causes.traffic {
+            for (mover, bytes) in movers(process) {
+                if latest.insert(mover.clone(), bytes) == Some(bytes) {
+                    continue;
+                }
+                rows.push(TrafficRow {
+                    reading: Reading {
+                        agent_ns,
+                        ..reading.clone()
+                    },
+                    mover,
+                    command: process.command.clone(),
+                    is_ours: process.is_ours,
+                    bytes,
+                });
+            }
+        }
+        rows
+    }
+}
+
+fn movers(process: &ProcessTraffic) -> impl Iterator<Item = (Mover, (u64, u64))> {
+    let pid = process.pid;
+    let whole = (process.sent_bytes, process.received_bytes);
+    let peer = move |peer: &PeerTraffic| {
+        let mover = Mover {
+            pid,
+            peer: Some(peer.address.to_string()),
+        };
+        (mover, (peer.sent_bytes, peer.received_bytes))
+    };
+    let whole = std::iter::once((Mover { pid, peer: None }, whole));
+    whole.chain(process.peers.iter().map(peer))
+}
+
+/// Every number that a sample holds, by the names of `events.jsonl`.
+fn counters(causes: &CauseCounters) -> Vec<(Counter, i64)> {
+    let mut found = Vec::new();
+    for (cpu, softnet) in &causes.softnet {
+        collect("softnet", Some(cpu.to_string()), softnet, &mut found);
+    }
+    for qdisc in &causes.qdiscs {
+        let name = format!(
+            "{} {} {:x}:",
+            qdisc.interface,
+            qdisc.kind,
+            qdisc.handle >> 16
+        );
+        collect("qdisc", Some(name), qdisc, &mut found);
+    }
+    for (interface, field, count) in &causes.driver_counters {
+        let counter = Counter {
+            source: "driver",
+            name: Some(interface.clone()),
+            field: field.clone(),
+        };
+        found.push((counter, int(*count)));
+    }
+    for disk in &causes.disks {
+        collect("disk", Some(disk.name.clone()), disk, &mut found);
+    }
+    for interrupt in &causes.interrupts {
+        for (cpu, count) in &interrupt.per_cpu {
+            let counter = Counter {
+                source: "interrupt",
+                name: Some(format!("{} {}", interrupt.interrupt, interrupt.name)),
+                field: format!("cpu{cpu}"),
+            };
+            found.push((counter, int(*count)));
+        }
+    }
+    collect("protocol", None, &causes.protocols, &mut found);
+    collect("memory", None, &causes.memory, &mut found);
+    collect("pressure", None, &causes.pressure, &mut found);
+    collect("cgroup", None, &causes.cgroup, &mut found);
+    found
+}
+
+/// The numbers among the fields of a struct, those of structs in it as `outer.inner`. Names and missing ones are left out.
+fn collect(
+    source: &'static str,
+    name: Option<String>,
+    of: &impl Serialize,
+    found: &mut Vec<(Counter, i64)>,
+) {
+    // A struct of numbers and texts has a JSON form.
+    if let Ok(value) = serde_json::to_value(of) {
+        let counter = Counter {
+            source,
+            name,
+            field: String::new(),
+        };
+        descend(&counter, &value, found);
+    }
+}
+
+fn descend(counter: &Counter, value: &Value, found: &mut Vec<(Counter, i64)>) {
+    match value {
+        Value::Object(fields) => {
+            for (field, value) in fields {
+                let dot = if counter.field.is_empty() { "" } else { "." };
+                let inner = Counter {
+                    field: format!("{}{dot}{field}", counter.field),
+                    ..counter.clone()
+                };
+                descend(&inner, value, found);
+            }
+        }
+        Value::Number(number) => {
+            found.extend(number.as_u64().map(|number| (counter.clone(), int(number))));
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) => {}
+    }
+}
+
+pub(super) const COUNTERS: &[Column<CounterRow>] = &[
+    Column::text("host", "which host", |r| r.reading.host.clone()),
+    Column::text(
+        "source",
+        "softnet, qdisc, driver, protocol, memory, disk, pressure, cgroup or interrupt",
+        |r| r.counter.source.to_owned(),
+    ),
+    Column::maybe_text(
+        "name",
+        "which CPU, interface, disk or interrupt; null for the whole host",
+        |r| r.counter.name.clone(),
+    ),
+    Column::text("counter", "which counter", |r| r.counter.field.clone()),
+    Column::int(
+        "agent_ns",
+        "when it was read, agent's monotonic clock",
+        |r| int(r.reading.agent_ns),
+    ),
+    Column::maybe_int(
+        "clock_offset_ns",
+        "last estimate of the agent's clock minus the controller's",
+        |r| r.reading.clock_offset_ns,
+    ),
+    Column::int("value", "its value from this reading on", |r| r.value),
+];
+
+pub(super) const TRAFFIC: &[Column<TrafficRow>] = &[
+    Column::text("host", "which host", |r| r.reading.host.clone()),
+    Column::int(
+        "agent_ns",
+        "when it was read, agent's monotonic clock",
+        |r| int(r.reading.agent_ns),
+    ),
+    Column::maybe_int(
+        "clock_offset_ns",
+        "last estimate of the agent's clock minus the controller's",
+        |r| r.reading.clock_offset_ns,
+    ),
+    Column::maybe_int(
+        "pid",
+        "the process; null for sockets whose owner cannot be seen",
+        |r| r.mover.pid.map(i64::from),
+    ),
+    Column::text("command", "its name; empty when unknown", |r| {
+        r.command.clone()
+    }),
+    Column::int(
+        "is_ours",
+        "1 for the agent and what it started, else 0",
+        |r| i64::from(r.is_ours),
+    ),
+    Column::maybe_text(
+        "peer",
+        "the remote host; null for all of them together",
+        |r| r.mover.peer.clone(),
+    ),
+    Column::int(
+        "sent_bytes",
+        "TCP payload sent since the agent's first reading",
+        |r| int(r.bytes.0),
+    ),
+    Column::int(
+        "received_bytes",
+        "TCP payload received since the agent's first reading",
+        |r| int(r.bytes.1),
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::telemetry::{
+        InterruptCounters, Pressure, QdiscCounters, SoftnetCounters, StallCounters,
+    };
+
+    fn reading() -> Reading {
+        Reading {
+            host: "h1".into(),
+            agent_ns: 5,
+            clock_offset_ns: None,
+        }
+    }
+
+    fn causes() -> CauseCounters {
+        let stalls = StallCounters {
+            some_us: 11,
+            full_us: None,
+        };
+        CauseCounters {
+            softnet: vec![(2, SoftnetCounters::default())],
+            qdiscs: vec![QdiscCounters {
+                interface: "eth0".into(),
+                kind: "tbf".into(),
+                handle: 0x8001_0000,
+                drops: 3,
+                ..QdiscCounters::default()
+            }],
+            driver_counters: vec![("eth0".into(), "rx_missed".into(), 7)],
+            pressure: Pressure {
+                cpu: Some(stalls),
+                ..Pressure::default()
+            },
+            interrupts: vec![InterruptCounters {
+                interrupt: 38,
+                name: "eth0-rx-0".into(),
+                per_cpu: vec![(1, 9)],
+            }],
+            ..CauseCounters::default()
+        }
+    }
+
+    fn lines(rows: &[CounterRow]) -> Vec<String> {
+        let line = |r: &CounterRow| {
+            let name = r.counter.name.clone().unwrap_or_else(|| "-".into());
+            let counter = &r.counter;
+            format!("{} {name} {} {}", counter.source, counter.field, r.value)
+        };
+        rows.iter().map(line).collect()
+    }
+
+    #[test]
+    fn every_number_is_there_once_and_again_when_it_changes() {
+        let (mut latest, mut causes) = (Latest::default(), causes());
+        let first = lines(&latest.changed_counters(HostId(0), &reading(), &causes));
+        for wanted in [
+            "softnet 2 squeezed 0",
+            "qdisc eth0 tbf 8001: drops 3",
+            "driver eth0 rx_missed 7",
+            "pressure - cpu.some_us 11",
+            "interrupt 38 eth0-rx-0 cpu1 9",
+        ] {
+            assert!(
+                first.iter().any(|line| line == wanted),
+                "{wanted}: {first:#?}"
+            );
+        }
+        assert!(
+            !first.iter().any(|line| line.contains("tcp_")),
+            "what was not read is not there: {first:#?}"
+        );
+        causes.qdiscs[0].drops = 4;
+        let second = lines(&latest.changed_counters(HostId(0), &reading(), &causes));
+        assert_eq!(second, ["qdisc eth0 tbf 8001: drops 4"]);
+        let other = latest.changed_counters(HostId(1), &reading(), &causes);
+        assert_eq!(other.len(), first.len(), "hosts are apart");
+    }
+
+    #[test]
+    fn traffic_is_there_when_it_moves() {
+        let mut latest = Latest::default();
+        let peer = |sent_bytes| PeerTraffic {
+            address: [192, 0, 2, 7].into(),
+            sent_bytes,
+            received_bytes: 0,
+        };
+        let process = |sent_bytes, peers| ProcessTraffic {
+            pid: Some(9),
+            sent_bytes,
+            peers,
+            ..ProcessTraffic::default()
+        };
+        let mut causes = CauseCounters {
+            traffic_ns: Some(77),
+            traffic: vec![process(10, vec![peer(10)])],
+            ..CauseCounters::default()
+        };
+        let mut rows = |causes: &CauseCounters| {
+            let rows = latest.changed_traffic(HostId(0), &reading(), causes);
+            let figures = rows.into_iter();
+            figures
+                .map(|r| (r.reading.agent_ns, r.mover.peer, r.bytes.0))
+                .collect::<Vec<_>>()
+        };
+        let address = Some("192.0.2.7".to_owned());
+        assert_eq!(rows(&causes), [(77, None, 10), (77, address, 10)]);
+        assert_eq!(rows(&causes), []);
+        causes.traffic[0].sent_bytes = 15;
+        assert_eq!(rows(&causes), [(77, None, 15)]);
+        causes.traffic_ns = None;
+        causes.traffic[0].sent_bytes = 16;
+        assert_eq!(rows(&causes), [], "not read");
+    }
+}

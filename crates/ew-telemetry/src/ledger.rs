@@ -1,0 +1,212 @@
+//! Who carried how much since the first reading, from sockets that count for themselves. Pure.
+//!
+//! A socket counts from its birth and tells its last counts when it dies. What it carried is its owner's as soon as the
+//! owner is known, also what it carried before.
+
+use ew_model::telemetry::{PeerTraffic, ProcessTraffic, TcpSocket};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// The kernel tells of a death a little after it: a socket may be in neither the list nor the deaths of so many readings.
+const MOST_MISSED_READINGS: u8 = 2;
+/// Processes and peers remembered of sockets that closed; what exceeds it counts for "unseen" and for the process alone.
+const MOST_PROCESSES: usize = 1024;
+const MOST_PEERS: usize = 256;
+/// Processes and peers told.
+const PROCESSES_TOLD: usize = 16;
+const PEERS_TOLD: usize = 8;
+
+/// The sockets of one network namespace.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    begun: bool,
+    living: BTreeMap<u64, Account>,
+    closed: BTreeMap<Option<u32>, Total>,
+}
+
+/// One socket that lives, or did a moment ago.
+#[derive(Clone, Debug)]
+struct Account {
+    remote: IpAddr,
+    inode: u32,
+    pid: Option<u32>,
+    /// Its counts when it was first seen, if that was at the first reading; else nothing.
+    base: Bytes,
+    now: Bytes,
+    missed_readings: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bytes {
+    sent: u64,
+    received: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Total {
+    bytes: Bytes,
+    peers: BTreeMap<IpAddr, Bytes>,
+}
+
+impl Ledger {
+    /// Takes the sockets that live and those that died since the last call; `accepted_by` names who listens on a port: a
+    /// connection that lived between two readings only was accepted by that process, or is nobody's any more.
+    pub(crate) fn take(
+        &mut self,
+        living: &[TcpSocket],
+        died: &[TcpSocket],
+        accepted_by: &dyn Fn(u16) -> Option<u32>,
+    ) {
+        for account in self.living.values_mut() {
+            account.missed_readings = account.missed_readings.saturating_add(1);
+        }
+        for socket in living.iter().filter(|socket| leaves_the_host(socket)) {
+            self.see(socket);
+        }
+        // A socket that died between the list and the deaths is in both.
+        for socket in died.iter().filter(|socket| leaves_the_host(socket)) {
+            self.see(socket);
+            self.close(socket.cookie, accepted_by(socket.local.port()));
+        }
+        let is_gone = |account: &Account| account.missed_readings > MOST_MISSED_READINGS;
+        let gone = self.living.iter().filter(|(_, account)| is_gone(account));
+        let gone: Vec<u64> = gone.map(|(cookie, _)| *cookie).collect();
+        for cookie in gone {
+            self.close(cookie, None);
+        }
+        self.begun = true;
+    }
+
+    /// Inodes of living sockets that carried at least so many bytes and whose owner is not known.
+    pub(crate) fn ownerless(&self, least_bytes: u64) -> impl Iterator<Item = u32> {
+        let wanted = move |account: &&Account| {
+            account.pid.is_none() && account.inode != 0 && account.carried().sum() >= least_bytes
+        };
+        self.living.values().filter(wanted).map(|a| a.inode)
+    }
+
+    /// Names owners by inode.
+    pub(crate) fn name_owners(&mut self, owner: &dyn Fn(u32) -> Option<u32>) {
+        for account in self.living.values_mut() {
+            account.pid = account.pid.or_else(|| owner(account.inode));
+        }
+    }
+
+    /// The greatest movers, without their names.
+    pub(crate) fn traffic(&self) -> Vec<ProcessTraffic> {
+        let mut totals = self.closed.clone();
+        for account in self.living.values() {
+            add(&mut totals, account.pid, account.remote, account.carried());
+        }
+        let mut moved: Vec<(Option<u32>, Total)> = totals.into_iter().collect();
+        moved.retain(|(_, total)| total.bytes.sum() > 0);
+        moved.sort_by_key(|(_, total)| std::cmp::Reverse(total.bytes.sum()));
+        moved.truncate(PROCESSES_TOLD);
+        moved
+            .into_iter()
+            .map(|(pid, total)| process_traffic(pid, &total))
+            .collect()
+    }
+
+    fn see(&mut self, socket: &TcpSocket) {
+        let now = Bytes {
+            sent: socket.acked_bytes.unwrap_or(0),
+            received: socket.received_bytes.unwrap_or(0),
+        };
+        let remote = socket.remote.ip();
+        if let Some(account) = self.living.get_mut(&socket.cookie) {
+            // A socket that was disconnected and connected again counts from 0, perhaps with another peer.
+            let is_same = account.remote == remote && now.covers(account.now);
+            if is_same {
+                account.now = now;
+                account.missed_readings = 0;
+                return;
+            }
+        }
+        let before = self.living.get(&socket.cookie).cloned();
+        if before.is_some() {
+            self.close(socket.cookie, None);
+        }
+        let account = Account {
+            remote,
+            inode: socket.inode,
+            pid: before.and_then(|account| account.pid),
+            base: if self.begun { Bytes::default() } else { now },
+            now,
+            missed_readings: 0,
+        };
+        self.living.insert(socket.cookie, account);
+    }
+
+    fn close(&mut self, cookie: u64, accepted_by: Option<u32>) {
+        if let Some(account) = self.living.remove(&cookie) {
+            let pid = account.pid.or(accepted_by);
+            let has_room = self.closed.len() < MOST_PROCESSES || self.closed.contains_key(&pid);
+            let pid = if has_room { pid } else { None };
+            add(&mut self.closed, pid, account.remote, account.carried());
+        }
+    }
+}
+
+impl Account {
+    fn carried(&self) -> Bytes {
+        Bytes {
+            sent: self.now.sent.saturating_sub(self.base.sent),
+            received: self.now.received.saturating_sub(self.base.received),
+        }
+    }
+}
+
+impl Bytes {
+    fn sum(self) -> u64 {
+        self.sent.saturating_add(self.received)
+    }
+
+    fn covers(self, before: Self) -> bool {
+        self.sent >= before.sent && self.received >= before.received
+    }
+
+    fn add(&mut self, other: Self) {
+        self.sent = self.sent.saturating_add(other.sent);
+        self.received = self.received.saturating_add(other.received);
+    }
+}
+
+/// Traffic of a host with itself meets no network.
+fn leaves_the_host(socket: &TcpSocket) -> bool {
+    let (local, remote) = (socket.local.ip(), socket.remote.ip());
+    socket.state != TcpSocket::LISTEN && !remote.is_loopback() && local != remote
+}
+
+fn add(totals: &mut BTreeMap<Option<u32>, Total>, pid: Option<u32>, peer: IpAddr, carried: Bytes) {
+    if carried.sum() == 0 {
+        return;
+    }
+    let total = totals.entry(pid).or_default();
+    total.bytes.add(carried);
+    if total.peers.len() < MOST_PEERS || total.peers.contains_key(&peer) {
+        total.peers.entry(peer).or_default().add(carried);
+    }
+}
+
+fn process_traffic(pid: Option<u32>, total: &Total) -> ProcessTraffic {
+    let mut peers: Vec<(&IpAddr, &Bytes)> = total.peers.iter().collect();
+    peers.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.sum()));
+    let told = peers.into_iter().take(PEERS_TOLD);
+    ProcessTraffic {
+        pid,
+        sent_bytes: total.bytes.sent,
+        received_bytes: total.bytes.received,
+        peers: told
+            .map(|(address, bytes)| PeerTraffic {
+                address: *address,
+                sent_bytes: bytes.sent,
+                received_bytes: bytes.received,
+            })
+            .collect(),
+        ..ProcessTraffic::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+use super::*;
+use ew_model::record::TcpInfo;
+
+const PEER: &str = "192.0.2.9:40000";
+
+fn socket(cookie: u64, sent: u64, received: u64) -> TcpSocket {
+    TcpSocket {
+        cookie,
+        local: "192.0.2.1:5000".parse().unwrap(),
+        remote: PEER.parse().unwrap(),
+        state: TcpSocket::ESTABLISHED,
+        inode: cookie as u32,
+        uid: 0,
+        pid: None,
+        receive_queue: 0,
+        send_queue: 0,
+        acked_bytes: Some(sent),
+        received_bytes: Some(received),
+        data_segments_out: None,
+        info: TcpInfo::default(),
+    }
+}
+
+fn to(peer: &str, cookie: u64, sent: u64) -> TcpSocket {
+    TcpSocket {
+        remote: peer.parse().unwrap(),
+        ..socket(cookie, sent, 0)
+    }
+}
+
+fn take(ledger: &mut Ledger, living: &[TcpSocket], died: &[TcpSocket]) {
+    ledger.take(living, died, &|_| None);
+}
+
+/// Process, sent, received, number of peers.
+fn told(ledger: &Ledger) -> Vec<(Option<u32>, u64, u64, usize)> {
+    let traffic = ledger.traffic();
+    let figures = traffic.iter();
+    figures
+        .map(|t| (t.pid, t.sent_bytes, t.received_bytes, t.peers.len()))
+        .collect()
+}
+
+#[test]
+fn what_was_carried_before_the_first_reading_does_not_count() {
+    let mut ledger = Ledger::default();
+    take(&mut ledger, &[socket(1, 1000, 10)], &[]);
+    assert_eq!(told(&ledger), []);
+    // One goes on, one is born.
+    take(&mut ledger, &[socket(1, 1500, 10), socket(2, 7, 0)], &[]);
+    ledger.name_owners(&|inode| Some(inode + 70));
+    assert_eq!(told(&ledger), [(Some(71), 500, 0, 1), (Some(72), 7, 0, 1)]);
+    // Closed ones keep what they carried in their last moments.
+    take(&mut ledger, &[], &[socket(1, 1600, 10)]);
+    assert_eq!(told(&ledger)[0], (Some(71), 600, 0, 1));
+}
+
+#[test]
+fn an_owner_found_late_has_carried_everything() {
+    let mut ledger = Ledger::default();
+    take(&mut ledger, &[], &[]);
+    take(&mut ledger, &[socket(1, 100_000, 0)], &[]);
+    assert_eq!(told(&ledger), [(None, 100_000, 0, 1)]);
+    assert_eq!(ledger.ownerless(100_001).count(), 0);
+    assert_eq!(ledger.ownerless(100_000).collect::<Vec<_>>(), [1]);
+    ledger.name_owners(&|_| Some(9));
+    assert_eq!(ledger.ownerless(0).count(), 0);
+    assert_eq!(told(&ledger), [(Some(9), 100_000, 0, 1)]);
+}
+
+#[test]
+fn a_short_life_is_its_listeners() {
+    let mut ledger = Ledger::default();
+    take(&mut ledger, &[], &[]);
+    ledger.take(&[], &[socket(1, 0, 999)], &|port| {
+        (port == 5000).then_some(44)
+    });
+    assert_eq!(told(&ledger), [(Some(44), 0, 999, 1)]);
+}
+
+#[test]
+fn a_death_counts_once_however_it_is_told() {
+    let mut ledger = Ledger::default();
+    take(&mut ledger, &[], &[]);
+    take(&mut ledger, &[socket(1, 10, 0)], &[]);
+    // In neither, then among the deaths.
+    take(&mut ledger, &[], &[]);
+    take(&mut ledger, &[], &[socket(1, 30, 0)]);
+    assert_eq!(told(&ledger), [(None, 30, 0, 1)]);
+    // In both.
+    take(&mut ledger, &[socket(2, 5, 0)], &[socket(2, 5, 0)]);
+    assert_eq!(told(&ledger), [(None, 35, 0, 1)]);
+    // Never told.
+    take(&mut ledger, &[socket(3, 4, 0)], &[]);
+    for _ in 0..5 {
+        take(&mut ledger, &[], &[]);
+    }
+    assert_eq!(told(&ledger), [(None, 39, 0, 1)]);
+    assert!(ledger.living.is_empty());
+}
+
+#[test]
+fn a_socket_used_again_counts_from_zero() {
+    let mut ledger = Ledger::default();
+    take(&mut ledger, &[], &[]);
+    take(&mut ledger, &[to(PEER, 1, 500)], &[]);
+    ledger.name_owners(&|_| Some(6));
+    take(&mut ledger, &[to("192.0.2.8:1", 1, 600)], &[]);
+    take(&mut ledger, &[to("192.0.2.8:1", 1, 50)], &[]);
+    assert_eq!(told(&ledger), [(Some(6), 1150, 0, 2)]);
+}
+
+#[test]
+fn only_what_leaves_the_host_counts() {
+    let mut ledger = Ledger::default();
+    take(&mut ledger, &[], &[]);
+    let own = to("192.0.2.1:80", 1, 50);
+    let looped = to("127.0.0.1:80", 2, 50);
+    let mut listener = socket(3, 50, 50);
+    listener.state = TcpSocket::LISTEN;
+    take(&mut ledger, &[own, looped, listener], &[]);
+    assert_eq!(told(&ledger), []);
+}
+
+#[test]
+fn peers_and_processes_are_bounded_and_the_greatest_are_told() {
+    let mut ledger = Ledger::default();
+    take(&mut ledger, &[], &[]);
+    let many: Vec<TcpSocket> = (0..MOST_PEERS as u64 + 20)
+        .map(|index| {
+            let peer = format!("198.51.{}.{}:9", index / 200, index % 200 + 1);
+            to(&peer, index, 1000 + index)
+        })
+        .collect();
+    take(&mut ledger, &many, &[]);
+    ledger.name_owners(&|_| Some(5));
+    take(&mut ledger, &[], &many);
+    assert_eq!(ledger.closed[&Some(5)].peers.len(), MOST_PEERS);
+    let sum: u64 = many.iter().filter_map(|s| s.acked_bytes).sum();
+    assert_eq!(told(&ledger), [(Some(5), sum, 0, PEERS_TOLD)]);
+    let peers = &ledger.traffic()[0].peers;
+    assert!(
+        peers
+            .windows(2)
+            .all(|two| two[0].sent_bytes >= two[1].sent_bytes)
+    );
+    for process in 0..MOST_PROCESSES as u64 + 20 {
+        ledger.take(&[], &[socket(10_000 + process, 1, 0)], &|_| {
+            Some(process as u32 + 100)
+        });
+    }
+    assert!(ledger.closed.len() <= MOST_PROCESSES + 1);
+    assert_eq!(ledger.traffic().len(), PROCESSES_TOLD);
+}

@@ -1,0 +1,51 @@
+//! Readings that cost more than the rest and are therefore repeated no more often than their cost allows.
+
+use ew_sys::clock::monotonic_ns;
+
+/// A reading may take one part in so many of the time of one core.
+const TIME_PER_COST: u64 = 200;
+/// Nothing that is paced changes so fast that it is worth reading more often, less a little for timers that are early.
+const LEAST_INTERVAL_NS: u64 = 950_000_000;
+
+/// The latest of such readings.
+#[derive(Debug, Default)]
+pub(crate) struct Paced<Reading> {
+    latest: Reading,
+    next_ns: u64,
+}
+
+impl<Reading: Clone> Paced<Reading> {
+    /// Reads again when it is time to, and gives the latest reading.
+    pub(crate) fn latest(&mut self, now_ns: u64, read: impl FnOnce() -> Reading) -> Reading {
+        if now_ns >= self.next_ns {
+            let began_ns = monotonic_ns();
+            self.latest = read();
+            // Time that passed, not CPU time: where the reader has to wait for a CPU, everybody else has to, too.
+            let cost_ns = monotonic_ns() - began_ns;
+            self.next_ns = now_ns + (cost_ns * TIME_PER_COST).max(LEAST_INTERVAL_NS);
+        }
+        self.latest.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_costs_much_is_read_seldom() {
+        let mut paced = Paced::default();
+        assert_eq!(paced.latest(5, || 1), 1);
+        assert_eq!(paced.latest(LEAST_INTERVAL_NS, || 2), 1, "too early");
+        let read = || {
+            std::thread::sleep(Duration::from_millis(20));
+            3
+        };
+        let at_ns = 5_000_000_000_000;
+        assert_eq!(paced.latest(at_ns, read), 3);
+        let due_ns = at_ns + 20_000_000 * TIME_PER_COST;
+        assert_eq!(paced.latest(due_ns - 1, || 4), 3);
+        assert_eq!(paced.latest(u64::MAX / 2, || 5), 5);
+    }
+}
