@@ -19,6 +19,7 @@ mod paths;
 mod ramp;
 mod rules;
 mod settings;
+pub mod settling;
 mod solo;
 mod stages;
 pub mod stats;

@@ -3,10 +3,10 @@
 use crate::stats::median_estimate;
 use ew_model::analysis::Estimate;
 use ew_model::latency::Histogram;
-use ew_model::plan::{End, Flow, FlowId, RoundIndex, Stage, StageIndex};
+use ew_model::plan::{End, Flow, FlowId, Round, RoundIndex, Stage, StageIndex};
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::run::Run;
-use ew_model::workload::{Pace, ReceiveMode, SendMode, Workload, WorkloadKind};
+use ew_model::workload::{Pace, ReceiveMode, SendMode, WorkloadKind};
 use ew_model::{HostId, Inventory};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,9 @@ pub(crate) struct StageView<'a> {
     pub(crate) stage: &'a Stage,
     /// Rounds with at least one row, repair rounds included, in order.
     pub(crate) rounds: Vec<RoundView<'a>>,
-    /// Flows planned over all rounds, without repairs.
+    /// Planned rounds that were to run: all, but for those that `samples: auto` did not need.
+    pub(crate) due: Vec<&'a Round>,
+    /// Flows planned over the rounds that were due, without repairs.
     pub(crate) planned: u32,
     /// Planned flows without a figure, after repairs.
     pub(crate) missing: Vec<MissingFlow>,
@@ -69,7 +71,7 @@ impl<'a> Observations<'a> {
             .zip(&run.plan.stages)
             .map(|(index, stage)| {
                 let records = by_stage.remove(&StageIndex(index)).unwrap_or_default();
-                let judged = is_network_limited(&stage.workload) && mode == Some(mode_of(stage));
+                let judged = is_network_limited(stage) && mode == Some(mode_of(stage));
                 StageView::new(stage, &records, judged)
             })
             .collect();
@@ -105,14 +107,22 @@ impl<'a> StageView<'a> {
         for record in records {
             by_round.entry(record.round).or_default().push(record);
         }
+        let least = stage.least_rounds() as u32;
+        let is_due = |index: u32| index < least || by_round.contains_key(&RoundIndex(index));
+        let rounds = (0..).zip(&stage.rounds);
+        let due: Vec<&Round> = rounds
+            .filter(|(index, _)| is_due(*index))
+            .map(|(_, round)| round)
+            .collect();
         Self {
             stage,
             rounds: by_round
                 .iter()
                 .map(|(index, rows)| RoundView::new(stage, *index, rows))
                 .collect(),
-            planned: stage.rounds.iter().map(|r| r.flows.len() as u32).sum(),
-            missing: missing_flows(stage, records),
+            planned: due.iter().map(|r| r.flows.len() as u32).sum(),
+            missing: missing_flows(stage, &due, records),
+            due,
             judged,
         }
     }
@@ -131,7 +141,9 @@ impl<'a> StageView<'a> {
     fn probes_idle(&self) -> bool {
         let workload = &self.stage.workload;
         let one_at_a_time = workload.streams == 1 && workload.outstanding == 1;
-        self.has_round_trips() && one_at_a_time && workload.pace == Pace::default()
+        // Great messages take longer to send than the network to answer.
+        let is_probe = self.stage.sweep.is_none();
+        is_probe && self.has_round_trips() && one_at_a_time && workload.pace == Pace::default()
     }
 
     /// A figure of the flows summed per round, median over rounds. A ramp's rounds differ by design, so only its last
@@ -227,7 +239,7 @@ pub(crate) fn times(record: &FlowRecord) -> Option<&Histogram> {
 fn judged_mode(stages: &[Stage]) -> Option<(SendMode, ReceiveMode)> {
     let mut modes = stages
         .iter()
-        .filter(|stage| is_network_limited(&stage.workload))
+        .filter(|stage| is_network_limited(stage))
         .map(mode_of);
     let first = modes.next()?;
     let copying = (SendMode::Copy, ReceiveMode::Copy);
@@ -239,9 +251,12 @@ fn mode_of(stage: &Stage) -> (SendMode, ReceiveMode) {
     (stage.workload.send_mode, stage.workload.receive_mode)
 }
 
-/// Whether nothing but hosts and network limits its flows: TCP that fills what it finds, to the end of the window.
-fn is_network_limited(workload: &Workload) -> bool {
-    workload.kind == WorkloadKind::TcpStream
+/// Whether nothing but hosts and network limits its flows: TCP that fills what it finds, to the end of the window. A sweep's
+/// messages are small by design.
+fn is_network_limited(stage: &Stage) -> bool {
+    let workload = &stage.workload;
+    stage.sweep.is_none()
+        && workload.kind == WorkloadKind::TcpStream
         && workload.pace == Pace::default()
         && workload.limit.is_none()
 }
@@ -265,7 +280,7 @@ fn planned_flow(by_id: &BTreeMap<FlowId, &Flow>, row: &FlowRecord) -> Flow {
 }
 
 /// Planned flows that have no measured row, neither of their own nor from a repair round.
-fn missing_flows(stage: &Stage, records: &[&FlowRecord]) -> Vec<MissingFlow> {
+fn missing_flows(stage: &Stage, due: &[&Round], records: &[&FlowRecord]) -> Vec<MissingFlow> {
     let planned_rounds = stage.rounds.len() as u32;
     let mut measured: BTreeSet<FlowId> = BTreeSet::new();
     let mut repaired: BTreeSet<(HostId, HostId, u32)> = BTreeSet::new();
@@ -281,7 +296,7 @@ fn missing_flows(stage: &Stage, records: &[&FlowRecord]) -> Vec<MissingFlow> {
         }
     }
     let mut missing = Vec::new();
-    for round in &stage.rounds {
+    for round in due {
         for flow in &round.flows {
             let is_repaired = repaired.contains(&(flow.src, flow.dst, round.sample));
             if !measured.contains(&flow.id) && !is_repaired {

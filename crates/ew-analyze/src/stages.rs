@@ -5,9 +5,9 @@ use crate::observations::{Observations, StageView};
 use crate::stats::{median, median_estimate, quantile};
 use crate::telemetry::Telemetry;
 use crate::timeline::timeline;
-use crate::{cpu, datagrams, latency, settings};
+use crate::{cpu, datagrams, latency, settings, settling};
 use ew_model::HostId;
-use ew_model::analysis::{Estimate, Label, PairAnalysis, StageAnalysis};
+use ew_model::analysis::{Estimate, Label, PairAnalysis, StageAnalysis, UnsettledFigure};
 use ew_model::record::{FlowRecord, Remark};
 use ew_model::scenario::{Pattern, Pick};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,9 +75,21 @@ fn stage_analysis(index: usize, stage: &StageView<'_>, expected: &Expected) -> S
         },
         random_collisions: random_collisions(stage),
         auto: stage.stage.auto,
-        unsettled: Vec::new(),
+        unsettled: unsettled(stage),
         sweep: stage.stage.sweep.clone(),
     }
+}
+
+/// Figures wider than was asked, the widest first.
+fn unsettled(stage: &StageView<'_>) -> Vec<UnsettledFigure> {
+    let records: Vec<&FlowRecord> = stage.measured().collect();
+    let mut figures: Vec<UnsettledFigure> = settling::unsettled(stage.stage, &records)
+        .into_iter()
+        .map(|unsettled| unsettled.figure)
+        .collect();
+    let width = |figure: &UnsettledFigure| figure.width.unwrap_or(f64::INFINITY);
+    figures.sort_by(|a, b| width(b).total_cmp(&width(a)));
+    figures
 }
 
 fn aggregate(stage: &StageView<'_>) -> Option<Estimate> {
@@ -192,7 +204,7 @@ fn random_collisions(stage: &StageView<'_>) -> Option<u32> {
         return None;
     };
     let mut collisions = 0;
-    for round in &stage.stage.rounds {
+    for round in &stage.due {
         let mut taken: BTreeSet<(HostId, u16)> = BTreeSet::new();
         for flow in &round.flows {
             if flow

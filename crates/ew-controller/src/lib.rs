@@ -13,6 +13,7 @@ mod members;
 mod merge;
 mod orders;
 mod repair;
+mod repeat;
 mod resolve;
 mod run;
 mod silence;

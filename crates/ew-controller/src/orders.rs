@@ -12,10 +12,8 @@ use std::net::SocketAddr;
 pub(crate) struct Batch<'a> {
     pub(crate) index: StageIndex,
     pub(crate) stage: &'a Stage,
-    /// The stage's own rounds, or repair rounds after them.
-    pub(crate) rounds: &'a [Round],
-    /// Number of the first of `rounds`.
-    pub(crate) first_round: u32,
+    /// Rounds of the stage's own, or repair rounds after them, with their numbers, ascending.
+    pub(crate) rounds: Vec<(RoundIndex, &'a Round)>,
     /// First and last port for tool servers.
     pub(crate) tool_ports: (u16, u16),
     /// Whether agents tell how flows go while rounds go on.
@@ -25,7 +23,15 @@ pub(crate) struct Batch<'a> {
 impl Batch<'_> {
     /// The number of a round by its position in the batch.
     pub(crate) fn round_index(&self, position: usize) -> RoundIndex {
-        RoundIndex(self.first_round + position as u32)
+        self.rounds[position].0
+    }
+
+    /// The position of a round in the batch. `None` when it is none of it.
+    pub(crate) fn position(&self, round: RoundIndex) -> Option<usize> {
+        let found = self
+            .rounds
+            .binary_search_by_key(&round, |(index, _)| *index);
+        found.ok()
     }
 
     /// Start of a round, from the batch's start; the gap before it is for connecting.
@@ -44,7 +50,7 @@ impl Batch<'_> {
         listeners: &BTreeMap<HostId, SocketAddr>,
     ) -> BTreeMap<HostId, StageOrder> {
         let mut orders = BTreeMap::new();
-        for (position, round) in self.rounds.iter().enumerate() {
+        for (position, (_, round)) in self.rounds.iter().enumerate() {
             let mut ports = ToolPorts::new(self.tool_ports, position);
             for flow in &round.flows {
                 let (Some(&src), Some(&dst)) = (listeners.get(&flow.src), listeners.get(&flow.dst))
@@ -219,8 +225,7 @@ mod tests {
         Batch {
             index: StageIndex(0),
             stage: &stage,
-            rounds: &stage.rounds,
-            first_round: 0,
+            rounds: (0..).map(RoundIndex).zip(&stage.rounds).collect(),
             tool_ports: (5201, 5300),
             follow: true,
         }
@@ -257,8 +262,7 @@ mod tests {
         let batch = |follow| Batch {
             index: StageIndex(0),
             stage: &stage,
-            rounds: &stage.rounds,
-            first_round: 0,
+            rounds: (0..).map(RoundIndex).zip(&stage.rounds).collect(),
             tool_ports: (5201, 5300),
             follow,
         };

@@ -5,12 +5,13 @@ use crate::launch::{LaunchOptions, bring_up, check_enough, plan_among};
 use crate::members::Members;
 use crate::orders::Batch;
 use crate::repair;
+use crate::repeat::Repeats;
 use crate::stage::{BatchEnd, BatchRun};
 use ew_fleet::Launcher;
 use ew_model::analysis::Analysis;
 use ew_model::event::RunEvent;
 use ew_model::inventory::Inventory;
-use ew_model::plan::{FlowId, Plan, Round, Stage, StageIndex};
+use ew_model::plan::{FlowId, Plan, Round, RoundIndex, Stage, StageIndex};
 use ew_model::record::FlowRecord;
 use ew_model::run::{Outcome, RunManifest};
 use ew_model::scenario::{MeshMode, Pattern, Scenario};
@@ -254,7 +255,7 @@ struct Driver<'a, 'j> {
 
 impl Driver<'_, '_> {
     async fn run_stage(&mut self, next_flow: &mut FlowId) -> (BatchEnd, Vec<FlowRecord>) {
-        let (end, mut records) = self.run_rounds(&self.stage.rounds, 0).await;
+        let (end, mut records) = self.run_until_settled().await;
         if end == BatchEnd::Interrupted || repair::all_measured(&records) {
             return (end, records);
         }
@@ -270,9 +271,31 @@ impl Driver<'_, '_> {
             return (end, records);
         }
         let first_round = self.stage.rounds.len() as u32;
-        let (end, repaired) = self.run_rounds(&rounds, first_round).await;
+        let rounds = (first_round..).map(RoundIndex).zip(&rounds).collect();
+        let (end, repaired) = self.run_rounds(rounds).await;
         records.extend(repaired);
         (end, records)
+    }
+
+    /// The stage's own rounds, repeated as often as it asks.
+    async fn run_until_settled(&mut self) -> (BatchEnd, Vec<FlowRecord>) {
+        let stage = self.stage;
+        let mut repeats = Repeats::new(stage, clock::monotonic_ns());
+        let mut records = Vec::new();
+        loop {
+            let alive = self.members.alive();
+            let numbers = repeats.next(&records, &alive, clock::monotonic_ns());
+            if numbers.is_empty() {
+                return (BatchEnd::Done, records);
+            }
+            let numbered = |number: RoundIndex| (number, &stage.rounds[number.0 as usize]);
+            let rounds = numbers.into_iter().map(numbered).collect();
+            let (end, more) = self.run_rounds(rounds).await;
+            records.extend(more);
+            if end == BatchEnd::Interrupted {
+                return (end, records);
+            }
+        }
     }
 
     fn repair_rounds(&self, records: &[FlowRecord], first_flow: FlowId) -> Vec<Round> {
@@ -294,14 +317,12 @@ impl Driver<'_, '_> {
 
     async fn run_rounds(
         &mut self,
-        rounds: &[Round],
-        first_round: u32,
+        rounds: Vec<(RoundIndex, &Round)>,
     ) -> (BatchEnd, Vec<FlowRecord>) {
         let batch = Batch {
             index: self.index,
             stage: self.stage,
             rounds,
-            first_round,
             tool_ports: self.job.options.tool_ports,
             follow: self.job.follow_flows,
         };

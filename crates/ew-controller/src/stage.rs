@@ -7,7 +7,6 @@ use crate::merge::{Place, Reports};
 use crate::orders::Batch;
 use ew_model::event::RunEvent;
 use ew_model::inventory::{HostId, Inventory};
-use ew_model::plan::RoundIndex;
 use ew_model::record::FlowRecord;
 use ew_proto::controller_session::ControllerEvent;
 use ew_proto::message::{FlowProgress, RoundReport, StageOrder};
@@ -159,7 +158,7 @@ impl BatchRun<'_, '_> {
             let deadline_ns = self.deadline_ns(rounds, start_ns);
             match self.members.next(deadline_ns).await {
                 Happening::Agent(host, ControllerEvent::RoundReport(report)) => {
-                    rounds.take(host, report);
+                    rounds.take(self.batch, host, report);
                 }
                 Happening::Agent(host, ControllerEvent::StageDone { strangers, .. }) => {
                     self.on_stage_done(rounds, host, strangers);
@@ -246,7 +245,7 @@ impl BatchRun<'_, '_> {
         mut round: OpenRound,
         given_up: &BTreeMap<HostId, String>,
     ) -> Vec<FlowRecord> {
-        let planned = &self.batch.rounds[position];
+        let (_, planned) = self.batch.rounds[position];
         let place = Place {
             stage: self.batch.index,
             round: self.batch.round_index(position),
@@ -313,8 +312,8 @@ impl BatchRun<'_, '_> {
     }
 
     fn show_flow(&mut self, progress: &FlowProgress) {
-        let position = progress.round.0.checked_sub(self.batch.first_round);
-        let round = position.and_then(|at| self.batch.rounds.get(at as usize));
+        let position = self.batch.position(progress.round);
+        let round = position.map(|at| self.batch.rounds[at].1);
         let flow = round.and_then(|r| r.flows.iter().find(|f| f.id == progress.flow));
         if let Some(flow) = flow {
             self.journal.emit(RunEvent::FlowProgress {
@@ -351,7 +350,6 @@ struct OpenRounds {
     hosts: BTreeSet<HostId>,
     done: BTreeSet<HostId>,
     given_up: BTreeMap<HostId, String>,
-    first_round: u32,
 }
 
 #[derive(Default)]
@@ -367,8 +365,9 @@ impl OpenRounds {
             .collect();
         for (host, order) in orders {
             for round in &order.rounds {
-                let position = (round.round.0 - batch.first_round) as usize;
-                open.entry(position).or_default().waiting.insert(*host);
+                if let Some(position) = batch.position(round.round) {
+                    open.entry(position).or_default().waiting.insert(*host);
+                }
             }
         }
         Self {
@@ -376,7 +375,6 @@ impl OpenRounds {
             hosts: orders.keys().copied().collect(),
             done: BTreeSet::new(),
             given_up: BTreeMap::new(),
-            first_round: batch.first_round,
         }
     }
 
@@ -386,12 +384,11 @@ impl OpenRounds {
         self.hosts.iter().copied().filter(|id| !over(id)).collect()
     }
 
-    fn take(&mut self, host: HostId, report: RoundReport) {
-        let RoundIndex(number) = report.round;
-        let Some(position) = number.checked_sub(self.first_round) else {
+    fn take(&mut self, batch: &Batch<'_>, host: HostId, report: RoundReport) {
+        let Some(position) = batch.position(report.round) else {
             return;
         };
-        if let Some(round) = self.open.get_mut(&(position as usize))
+        if let Some(round) = self.open.get_mut(&position)
             && round.waiting.remove(&host)
         {
             for flow in report.flows {

@@ -101,10 +101,12 @@ impl Stage {
         self.warm_up_ns + self.duration_ns + self.gap_ns
     }
 
-    /// Planned time of all rounds.
+    /// Planned time of all rounds; the most it may take where rounds run until they settle.
     #[must_use]
     pub fn planned_ns(&self) -> u64 {
-        let all_ns = self.round_period_ns() * self.rounds.len() as u64;
+        let all_ns = self
+            .round_period_ns()
+            .saturating_mul(self.rounds.len() as u64);
         match self.auto.and_then(|auto| auto.budget_ns) {
             // No repetition is ordered that would end after the budget.
             Some(budget_ns) => all_ns.min(budget_ns.max(self.least_planned_ns())),
@@ -115,7 +117,8 @@ impl Stage {
     /// Planned time of the rounds that run in any case.
     #[must_use]
     pub fn least_planned_ns(&self) -> u64 {
-        self.round_period_ns() * self.least_rounds() as u64
+        self.round_period_ns()
+            .saturating_mul(self.least_rounds() as u64)
     }
 
     /// How many of the first rounds run in any case.

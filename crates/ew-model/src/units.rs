@@ -125,6 +125,17 @@ pub fn format_bytes(bytes: u64) -> String {
     }
 }
 
+/// `64 KiB`, `65539 B`: to the byte, with a prefix only where it hides none.
+#[must_use]
+pub fn format_whole_bytes(bytes: u64) -> String {
+    const PREFIXES: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let fits = |(unit, _): &&(u64, &str)| bytes > 0 && bytes.is_multiple_of(*unit);
+    match PREFIXES.iter().find(fits) {
+        Some((unit, prefix)) => format!("{} {prefix}", bytes / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
 /// `1.50 s`, `230 µs`, `2 min 5 s`.
 #[must_use]
 pub fn format_duration_ns(ns: u64) -> String {

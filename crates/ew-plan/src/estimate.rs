@@ -10,8 +10,10 @@ pub const STAGE_OVERHEAD_NS: u64 = 1_000_000_000;
 /// What a plan, or one of its stages, will cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Time without launch and teardown.
+    /// Time without launch and teardown; the most it may take where rounds run until their figures settle.
     pub duration_ns: u64,
+    /// The same when everything settles at the first look.
+    pub least_duration_ns: u64,
     /// Flows over all rounds.
     pub flows: u64,
     /// Rounds.
@@ -29,6 +31,7 @@ pub fn estimate(plan: &Plan, nic_bits_per_sec: Option<f64>) -> Estimate {
         let one = estimate_stage(stage, nic_bits_per_sec);
         Estimate {
             duration_ns: sum.duration_ns.saturating_add(one.duration_ns),
+            least_duration_ns: sum.least_duration_ns.saturating_add(one.least_duration_ns),
             flows: sum.flows.saturating_add(one.flows),
             rounds: sum.rounds.saturating_add(one.rounds),
             bytes: match (sum.bytes, one.bytes) {
@@ -44,20 +47,12 @@ pub fn estimate(plan: &Plan, nic_bits_per_sec: Option<f64>) -> Estimate {
 #[must_use]
 pub fn estimate_stage(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Estimate {
     Estimate {
-        duration_ns: planned_ns(stage).saturating_add(STAGE_OVERHEAD_NS),
+        duration_ns: stage.planned_ns().saturating_add(STAGE_OVERHEAD_NS),
+        least_duration_ns: stage.least_planned_ns().saturating_add(STAGE_OVERHEAD_NS),
         flows: stage.rounds.iter().map(|r| r.flows.len() as u64).sum(),
         rounds: stage.rounds.len() as u64,
         bytes: most_bytes(stage, nic_bits_per_sec),
     }
-}
-
-/// Like [`Stage::planned_ns`], for stages that are not yet known to be in bounds.
-pub(crate) fn planned_ns(stage: &Stage) -> u64 {
-    stage
-        .warm_up_ns
-        .saturating_add(stage.duration_ns)
-        .saturating_add(stage.gap_ns)
-        .saturating_mul(stage.rounds.len() as u64)
 }
 
 /// The least of what bounds a stage's bytes.

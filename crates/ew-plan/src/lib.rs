@@ -8,6 +8,7 @@ mod pattern;
 pub mod plan;
 pub mod scenario;
 pub mod schedule;
+mod sweep;
 
 pub use estimate::{Estimate, estimate};
 pub use plan::{PlanError, plan};

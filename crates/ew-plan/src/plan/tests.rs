@@ -196,3 +196,49 @@ fn repairs_go_on_counting() {
     let plan = plan(&one_test("pattern: mesh"), &flat(4), 1).unwrap();
     assert_eq!(next_flow_id(&plan), FlowId(12));
 }
+
+#[test]
+fn what_must_settle_is_drawn_once_and_repeated() {
+    let inventory = flat(6);
+    let text = "name: t\ndefaults: {duration: 1s, warm-up: 0, gap: 1s}\ntests: [{pattern: permutation, direction: both, \
+                samples: {auto: {at-least: 6, at-most: 10, budget: 15s}}}]\n";
+    let scenario = scenario::parse(text, "t", &[]).unwrap();
+    let plan = plan(&scenario, &inventory, 3).unwrap();
+    let stage = &plan.stages[0];
+    assert_eq!(stage.rounds.len(), 10);
+    assert_eq!((stage.rounds_per_sample(), stage.least_rounds()), (1, 6));
+    let relations = |round: &Round| {
+        let flows = round.flows.iter();
+        flows.map(|f| (f.src, f.dst)).collect::<Vec<_>>()
+    };
+    let first = relations(&stage.rounds[0]);
+    assert!(stage.rounds.iter().all(|round| relations(round) == first));
+    assert!((0..).zip(&stage.rounds).all(|(n, round)| round.sample == n));
+    let bounds = estimate(&plan, None);
+    let overhead = estimate::STAGE_OVERHEAD_NS;
+    assert_eq!(bounds.least_duration_ns - overhead, 12_000_000_000);
+    assert_eq!(bounds.duration_ns - overhead, 15_000_000_000, "the budget");
+}
+
+#[test]
+fn a_sweep_is_a_stage_for_each_size() {
+    let inventory = flat(6);
+    let text = "name: t\ndefaults: {samples: 2}\ntests: [{name: s, pattern: permutation, sizes: '1-8'}, {pattern: pair}]\n";
+    let scenario = scenario::parse(text, "t", &[]).unwrap();
+    let plan = plan(&scenario, &inventory, 3).unwrap();
+    assert_eq!(
+        stage_names(&plan),
+        ["s 1 B", "s 2 B", "s 4 B", "s 8 B", "pair"]
+    );
+    let sweeps: Vec<Option<&str>> = plan.stages.iter().map(|s| s.sweep.as_deref()).collect();
+    assert_eq!(sweeps, [Some("s"), Some("s"), Some("s"), Some("s"), None]);
+    let relations = |stage: &Stage| {
+        let flows = stage.rounds.iter().flat_map(|round| &round.flows);
+        flows.map(|f| (f.src, f.dst)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        relations(&plan.stages[0]),
+        relations(&plan.stages[3]),
+        "all sizes draw alike"
+    );
+}

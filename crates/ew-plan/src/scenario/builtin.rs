@@ -20,7 +20,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 14] = files![
+const FILES: [(&str, &str); 15] = files![
     "qualify",
     "pair",
     "permutation",
@@ -35,6 +35,7 @@ const FILES: [(&str, &str); 14] = files![
     "latency",
     "udp",
     "connections",
+    "sweep",
 ];
 
 /// The YAML text of a built-in, comments included. `None` when there is none of that name.

@@ -15,6 +15,8 @@ mod error;
 mod overrides;
 mod pattern;
 mod read;
+mod repeat;
+mod sizes;
 mod tree;
 mod values;
 mod workload;

@@ -4,7 +4,7 @@
 use super::error::{Place, ScenarioError, did_you_mean, nearest};
 use super::pattern::{self, OPTIONS};
 use super::read::{EXPECT_KEYS, setting_keys, test_name};
-use super::tree::{Content, Node};
+use super::tree::{Content, Node, value_of};
 use super::workload::{kind_before_checks, kind_by_name, takes};
 use ew_model::workload::WorkloadKind;
 
@@ -24,7 +24,7 @@ fn apply_one(root: &mut Node, text: &str) -> Result<(), ScenarioError> {
         return Err(problem(text, "not of the form `key=value`"));
     };
     let (key, value) = (key.trim(), value.trim());
-    let value = Node::scalar(value, Place::Override(text.into()));
+    let value = value_of(value, &Place::Override(text.into()))?;
     if let Some(field) = key.strip_prefix("expect.") {
         if !EXPECT_KEYS.contains(&field) {
             return Err(unknown(text, key));

@@ -3,8 +3,9 @@
 use super::ScenarioFile;
 use super::error::ScenarioError;
 use super::pattern;
+use super::repeat;
 use super::tree::{Content, Node};
-use super::values::{choice, count, duration, only_known, quantity, required, text, text_or_empty};
+use super::values::{choice, duration, only_known, quantity, required, text, text_or_empty};
 use super::workload;
 use ew_model::scenario::{Direction, Expect, Scenario, Test};
 use ew_model::units;
@@ -26,11 +27,12 @@ pub(super) const ROOT_KEYS: [&str; 7] = [
 pub(super) const EXPECT_KEYS: [&str; 3] = ["oversubscription", "nic", "rtt"];
 
 /// Keys that a test and `defaults` share, without those of the workload.
-const COURSE_KEYS: [&str; 6] = [
+const COURSE_KEYS: [&str; 7] = [
     "duration",
     "warm-up",
     "gap",
     "samples",
+    "sizes",
     "direction",
     "optional",
 ];
@@ -42,8 +44,6 @@ const HOUR: u64 = 3600 * SECOND;
 const DEFAULT_DURATION_NS: u64 = 2 * SECOND;
 const DEFAULT_WARM_UP_NS: u64 = 300 * MS;
 const DEFAULT_GAP_NS: u64 = 200 * MS;
-/// Six samples are the least that give a 95 % interval of a median.
-const DEFAULT_SAMPLES: u32 = 6;
 const MAX_TESTS: usize = 100;
 
 /// Reads the whole file.
@@ -187,10 +187,12 @@ fn test(node: &Node, defaults: Option<&Node>) -> Result<Test, ScenarioError> {
         test: node,
         defaults,
     };
+    let (workload, sizes) = workload::read(&settings)?;
+    let (samples, auto) = repeat::read(settings.find("samples"))?;
     Ok(Test {
         name: own_name(node)?.unwrap_or_else(|| pattern.name().into()),
         pattern,
-        workload: workload::read(&settings)?,
+        workload,
         direction: settings.direction()?,
         duration_ns: settings
             .duration("duration", 10 * MS..=24 * HOUR)?
@@ -201,11 +203,9 @@ fn test(node: &Node, defaults: Option<&Node>) -> Result<Test, ScenarioError> {
         gap_ns: settings
             .duration("gap", 10 * MS..=HOUR)?
             .unwrap_or(DEFAULT_GAP_NS),
-        samples: settings
-            .count("samples", 1..=1000)?
-            .unwrap_or(DEFAULT_SAMPLES),
-        auto: None,
-        sizes: Vec::new(),
+        samples,
+        auto,
+        sizes,
         optional: settings.optional()?,
     })
 }
@@ -245,12 +245,6 @@ impl<'a> Settings<'a> {
         bounds: RangeInclusive<u64>,
     ) -> Result<Option<u64>, ScenarioError> {
         duration(self.find(key), key, bounds)
-    }
-
-    fn count(&self, key: &str, bounds: RangeInclusive<u32>) -> Result<Option<u32>, ScenarioError> {
-        self.find(key)
-            .map(|node| count(node, key, bounds))
-            .transpose()
     }
 
     fn optional(&self) -> Result<bool, ScenarioError> {

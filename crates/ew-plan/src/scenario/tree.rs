@@ -44,6 +44,22 @@ pub(super) fn read(text: &str, file_name: &str) -> Result<Node, ScenarioError> {
     Ok(located(raw, file_name))
 }
 
+/// The value of an override: text, or YAML where it begins as a list or a mapping does. All of it is at `place`.
+pub(super) fn value_of(text: &str, place: &Place) -> Result<Node, ScenarioError> {
+    if !text.starts_with(['[', '{']) {
+        return Ok(Node::scalar(text, place.clone()));
+    }
+    let mut node = read(text, "").map_err(|error| match error {
+        ScenarioError::Yaml { message, .. } => ScenarioError::Yaml {
+            place: place.clone(),
+            message,
+        },
+        other => other,
+    })?;
+    node.move_to(place);
+    Ok(node)
+}
+
 impl Node {
     pub(super) fn scalar(text: &str, place: Place) -> Self {
         Self {
@@ -56,6 +72,18 @@ impl Node {
         Self {
             content: Content::Mapping(entries),
             place,
+        }
+    }
+
+    fn move_to(&mut self, place: &Place) {
+        self.place = place.clone();
+        match &mut self.content {
+            Content::Nothing | Content::Scalar(_) => (),
+            Content::Sequence(items) => items.iter_mut().for_each(|item| item.move_to(place)),
+            Content::Mapping(entries) => entries.iter_mut().for_each(|entry| {
+                entry.key_place = place.clone();
+                entry.value.move_to(place);
+            }),
         }
     }
 

@@ -1,0 +1,229 @@
+//! Which rounds of a stage to order next: all at once, or with `samples: auto` some more until every figure has settled or a
+//! bound is reached.
+//!
+//! A round is repeated whole: were a flow that has settled left out, the others would find the network emptier than before.
+
+use ew_analyze::settling;
+use ew_model::inventory::HostId;
+use ew_model::plan::{RoundIndex, Stage};
+use ew_model::record::FlowRecord;
+use std::collections::BTreeSet;
+
+/// Further repetitions are ordered in batches of at least this part of those that were run: each batch costs a common start, and
+/// every look at the figures is one more chance to stop by luck.
+const BATCH_PART: u32 = 4;
+
+/// A stage's repetitions.
+pub(crate) struct Repeats<'a> {
+    stage: &'a Stage,
+    started_ns: u64,
+    /// Repetitions that were ordered.
+    ordered: u32,
+}
+
+impl<'a> Repeats<'a> {
+    /// Of a stage that starts now.
+    pub(crate) fn new(stage: &'a Stage, started_ns: u64) -> Self {
+        Self {
+            stage,
+            started_ns,
+            ordered: 0,
+        }
+    }
+
+    /// The rounds to order now, by their numbers; none when the stage is over. `alive` are the hosts that could take part.
+    pub(crate) fn next(
+        &mut self,
+        records: &[FlowRecord],
+        alive: &[HostId],
+        now_ns: u64,
+    ) -> Vec<RoundIndex> {
+        if self.ordered == 0 {
+            let rounds = self.stage.least_rounds();
+            self.ordered = self.least_samples();
+            return (0..rounds as u32).map(RoundIndex).collect();
+        }
+        let places = self.unsettled_places(records, alive);
+        let samples = self.affordable(places.len(), now_ns);
+        let per_sample = self.stage.rounds_per_sample() as u32;
+        let first = self.ordered;
+        self.ordered += samples;
+        (first..first + samples)
+            .flat_map(|sample| {
+                let number = move |place: &usize| RoundIndex(sample * per_sample + *place as u32);
+                places.iter().map(number)
+            })
+            .collect()
+    }
+
+    fn least_samples(&self) -> u32 {
+        let auto = self.stage.auto;
+        auto.map_or(u32::MAX, |auto| auto.at_least.min(auto.at_most))
+    }
+
+    /// Positions, in a repetition, of rounds with a figure that can still settle.
+    fn unsettled_places(&self, records: &[FlowRecord], alive: &[HostId]) -> BTreeSet<usize> {
+        let records: Vec<&FlowRecord> = records.iter().collect();
+        settling::unsettled(self.stage, &records)
+            .into_iter()
+            .filter(|u| alive.contains(&u.figure.src) && alive.contains(&u.figure.dst))
+            .map(|u| u.round)
+            .collect()
+    }
+
+    /// How many repetitions of so many rounds the bounds allow.
+    fn affordable(&self, rounds: usize, now_ns: u64) -> u32 {
+        let Some(auto) = self.stage.auto.filter(|_| rounds > 0) else {
+            return 0;
+        };
+        let wanted = (self.ordered / BATCH_PART).max(1);
+        let left = auto.at_most.saturating_sub(self.ordered);
+        let in_time = auto.budget_ns.map_or(u64::MAX, |budget_ns| {
+            let left_ns = budget_ns.saturating_sub(now_ns.saturating_sub(self.started_ns));
+            left_ns / (rounds as u64 * self.stage.round_period_ns()).max(1)
+        });
+        wanted
+            .min(left)
+            .min(u32::try_from(in_time).unwrap_or(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::plan::{End, Flow, FlowId, Round, StageIndex};
+    use ew_model::record::{EndRecord, FlowOutcome};
+    use ew_model::scenario::{AutoSamples, Pattern};
+    use ew_model::workload::{Workload, WorkloadKind};
+
+    const SECOND: u64 = 1_000_000_000;
+    const BOTH: [HostId; 2] = [HostId(0), HostId(1)];
+
+    /// Two rounds of one second a repetition.
+    fn stage(at_most: u32, budget_ns: Option<u64>) -> Stage {
+        let round = |number: u32| Round {
+            sample: number / 2,
+            senders_per_rack: None,
+            flows: vec![Flow {
+                id: FlowId(number),
+                src: HostId(0),
+                dst: HostId(1),
+                opened_by: End::Src,
+                lane: None,
+            }],
+        };
+        Stage {
+            name: "t".into(),
+            pattern: Pattern::Pair,
+            workload: Workload::of(WorkloadKind::TcpStream),
+            duration_ns: SECOND,
+            warm_up_ns: 0,
+            gap_ns: 0,
+            auto: Some(AutoSamples {
+                width: 0.05,
+                at_least: 6,
+                at_most,
+                budget_ns,
+            }),
+            sweep: None,
+            rounds: (0..2 * at_most).map(round).collect(),
+        }
+    }
+
+    fn measure(
+        stage: &Stage,
+        rounds: &[RoundIndex],
+        bytes: impl Fn(u32) -> u64,
+    ) -> Vec<FlowRecord> {
+        let record = |round: &RoundIndex| {
+            let planned = &stage.rounds[round.0 as usize];
+            FlowRecord {
+                stage: StageIndex(0),
+                round: *round,
+                flow: planned.flows[0].id,
+                sample: planned.sample,
+                src: HostId(0),
+                dst: HostId(1),
+                outcome: FlowOutcome::Measured,
+                sender: None,
+                receiver: Some(EndRecord {
+                    bytes: bytes(round.0),
+                    window_ns: SECOND,
+                    ..EndRecord::default()
+                }),
+            }
+        };
+        rounds.iter().map(record).collect()
+    }
+
+    /// The second round of every repetition is noisy for ever.
+    fn noisy_bytes(round: u32) -> u64 {
+        u64::from(1000 + (round % 2) * 200 * (round / 2 % 3))
+    }
+
+    /// Numbers of all rounds that were ordered, batch by batch, when each takes `round_ns`.
+    fn batches(
+        stage: &Stage,
+        bytes: fn(u32) -> u64,
+        alive: &[HostId],
+        round_ns: u64,
+    ) -> Vec<Vec<u32>> {
+        let mut repeats = Repeats::new(stage, 0);
+        let (mut records, mut now_ns, mut batches) = (Vec::new(), 0, Vec::new());
+        loop {
+            let rounds = repeats.next(&records, alive, now_ns);
+            if rounds.is_empty() {
+                return batches;
+            }
+            now_ns += round_ns * rounds.len() as u64;
+            records.extend(measure(stage, &rounds, bytes));
+            batches.push(rounds.iter().map(|round| round.0).collect());
+        }
+    }
+
+    #[test]
+    fn a_given_number_of_samples_is_one_batch() {
+        let mut stage = stage(3, None);
+        stage.auto = None;
+        assert_eq!(
+            batches(&stage, noisy_bytes, &BOTH, SECOND),
+            [[0, 1, 2, 3, 4, 5]]
+        );
+    }
+
+    #[test]
+    fn steady_figures_settle_at_the_first_look() {
+        let stage = stage(30, None);
+        let ran = batches(&stage, |_| 1000, &BOTH, SECOND);
+        assert_eq!((ran.len(), ran[0].len()), (1, 12));
+    }
+
+    #[test]
+    fn only_rounds_with_unsettled_figures_run_again_until_the_bound() {
+        let stage = stage(10, None);
+        let ran = batches(&stage, noisy_bytes, &BOTH, SECOND);
+        assert_eq!(ran[0].len(), 12);
+        let later: Vec<u32> = ran[1..].concat();
+        assert_eq!(
+            later,
+            [13, 15, 17, 19],
+            "the noisy one of repetitions 6 to 9"
+        );
+    }
+
+    #[test]
+    fn the_budget_ends_a_stage_but_never_the_first_repetitions() {
+        let stage = stage(30, Some(15 * SECOND));
+        let ran = batches(&stage, noisy_bytes, &BOTH, SECOND);
+        assert_eq!(ran.concat().len(), 15);
+        let slow = batches(&stage, noisy_bytes, &BOTH, 10 * SECOND);
+        assert_eq!(slow.concat().len(), 12);
+    }
+
+    #[test]
+    fn nobody_waits_for_the_figures_of_a_host_that_is_gone() {
+        let stage = stage(30, None);
+        let ran = batches(&stage, noisy_bytes, &BOTH[..1], SECOND);
+        assert_eq!(ran.len(), 1);
+    }
+}
