@@ -31,19 +31,17 @@ pub(crate) fn has_details(analysis: &Analysis) -> bool {
     !(is_judged && analysis.stages.iter().all(is_plain))
 }
 
-/// The tables that such readers came for.
+/// The tables beside the stages': what such readers came for, and what every stage cost its hosts.
 pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
-    if !has_details(analysis) {
-        return Vec::new();
-    }
-    let tables = [
-        latency(analysis),
-        latency_by_pair(analysis),
-        datagrams(analysis),
-        cpu(analysis),
-    ];
-    let has_rows = |table: &Figures| !table.rows.is_empty();
-    tables.into_iter().filter(has_rows).collect()
+    let details = has_details(analysis).then(|| {
+        [
+            latency(analysis),
+            latency_by_pair(analysis),
+            datagrams(analysis),
+        ]
+    });
+    let tables = details.into_iter().flatten().chain([cpu(analysis)]);
+    tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
 /// Times of all transactions of each stage.

@@ -5,7 +5,12 @@
 
 mod accused;
 mod chart;
+mod findings;
+mod hosts;
 mod matrix;
+mod pack;
+mod panels;
+mod places;
 mod spectrum;
 mod view;
 

@@ -8,6 +8,7 @@
 mod compact;
 mod csv;
 mod figures;
+mod host_figures;
 mod html;
 mod json;
 pub mod live;

@@ -1,6 +1,7 @@
 //! The report for a pull request or a ticket: verdict, findings, rack table, stages.
 
-use crate::figures;
+use crate::figures::{self, Figures};
+use crate::host_figures;
 use crate::text::{
     absences, alike, fact_list, host_table, missing_by_reason, notable, rack_table, stage_notes,
     stage_table,
@@ -27,9 +28,7 @@ pub(crate) fn render(analysis: &Analysis) -> String {
     section(&mut out, "Stages", &header, &rows, 1);
     notes(&mut out, &stage_notes(analysis));
     for table in figures::tables(analysis) {
-        let (header, rows) = (&table.header, &table.rows);
-        section(&mut out, table.title, header, rows, table.left);
-        notes(&mut out, &table.notes);
+        figure_table(&mut out, &table);
     }
     let listed = notable(analysis);
     let (header, rows, words) = host_table(analysis, &listed);
@@ -37,6 +36,10 @@ pub(crate) fn render(analysis: &Analysis) -> String {
     if let Some(line) = alike(analysis, listed.len()) {
         out.push_str(&format!("\n{line}\n"));
     }
+    if let Some(line) = host_figures::nearest_words(analysis) {
+        out.push_str(&format!("\n{}\n", escaped(&line)));
+    }
+    figure_table(&mut out, &host_figures::near_limits(analysis));
     list(&mut out, "Hosts not there to the end", &absences(analysis));
     list(
         &mut out,
@@ -120,6 +123,11 @@ fn section(out: &mut String, title: &str, header: &[&str], rows: &[Vec<String>],
         let cells: Vec<String> = row.iter().map(|cell| escaped(cell)).collect();
         out.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
+}
+
+fn figure_table(out: &mut String, table: &Figures) {
+    section(out, table.title, &table.header, &table.rows, table.left);
+    notes(out, &table.notes);
 }
 
 fn notes(out: &mut String, notes: &[String]) {

@@ -3,6 +3,7 @@
 use crate::TextStyle;
 use crate::compact::{self, is_compact};
 use crate::figures::{self, Figures, mode_notes, stage_name};
+use crate::host_figures;
 use crate::table::{table, wrap};
 use crate::words::{
     MISSING, cause, count, duration, estimated_rate, fine_percent, host_name, host_state, knee,
@@ -631,7 +632,14 @@ fn missing_cells(analysis: &Analysis, width: usize, ink: Ink) -> String {
     out
 }
 
+    if let Some(line) = host_figures::nearest_words(analysis) {
+        out.push_str(&wrap(&line, width, ""));
+    }
 fn facts(analysis: &Analysis, width: usize, ink: Ink) -> String {
+    let near = host_figures::near_limits(analysis);
+    if !near.rows.is_empty() {
+        out.push_str(&figure_tables(&[near], width, ink));
+    }
     let mut out = format!("{}\n", ink.bold("Run"));
     for (name, value) in fact_list(analysis) {
         out.push_str(&wrap(&value, width, &format!("  {name:<18} ")));

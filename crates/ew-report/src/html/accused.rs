@@ -1,6 +1,6 @@
 //! Which rows of the tables a finding accuses.
 
-use super::view::severity_class;
+use super::findings::severity_class;
 use crate::words::cause;
 use ew_model::analysis::RackPairAnalysis;
 use ew_model::finding::{Cause, Finding, Severity, Subject};

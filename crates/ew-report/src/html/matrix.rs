@@ -6,6 +6,7 @@
 //! the logarithm: over six decades the error stays below 0.02 %). Which cells there are is a list of distances
 //! in row order, in LEB128, so that a sampled mesh costs by its cells and not by N squared.
 
+use super::pack::{base64, leb128, script_json};
 use crate::words::{host_name, one_line, rack_name};
 use ew_model::Analysis;
 use ew_model::analysis::Cell;
@@ -19,7 +20,7 @@ const TEXTS: usize = 254;
 /// Codes of the logarithmic scale.
 const CODES: f64 = 65_533.0;
 
-/// JSON for a `<script type="application/json">`; `<`, `>` and `&` are escaped, so that nothing in it ends the element.
+/// The document for the page's script.
 pub(super) fn data(analysis: &Analysis) -> Result<String, serde_json::Error> {
     let inventory = analysis.inventory();
     let n = inventory.hosts.len();
@@ -48,11 +49,7 @@ pub(super) fn data(analysis: &Analysis) -> Result<String, serde_json::Error> {
         rtt_us: numbers(|c| c.rtt_us.map(f64::from)),
         missing: texts(&cells),
     };
-    let json = serde_json::to_string(&document)?;
-    Ok(json
-        .replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026"))
+    script_json(&document)
 }
 
 #[derive(Serialize)]
@@ -104,14 +101,6 @@ fn distances(cells: &BTreeMap<u64, &Cell>) -> Vec<u8> {
         before = *position;
     }
     bytes
-}
-
-fn leb128(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push((value as u8 & 0x7f) | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }
 
 fn plane(cells: &BTreeMap<u64, &Cell>, of: fn(&Cell) -> Option<f64>) -> Plane {
@@ -207,24 +196,6 @@ fn texts(cells: &BTreeMap<u64, &Cell>) -> Texts {
     }
 }
 
-/// RFC 4648 section 4.
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |i: usize| u32::from(chunk.get(i).copied().unwrap_or(0));
-        let group = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for i in 0..4 {
-            if i <= chunk.len() {
-                text.push(char::from(ALPHABET[(group >> (18 - 6 * i) & 63) as usize]));
-            } else {
-                text.push('=');
-            }
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,28 +227,5 @@ mod tests {
         let plane = dictionary_plane(&[None, Some(0.0), Some(3.0)]).unwrap();
         assert_eq!(plane.dict, Some(vec![0.0, 3.0]));
         assert_eq!(plane.data, base64(&[255, 0, 1]));
-    }
-
-    #[test]
-    fn base64_as_in_rfc_4648_section_10() {
-        let vectors = [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("foobar", "Zm9vYmFy"),
-        ];
-        for (plain, coded) in vectors {
-            assert_eq!(base64(plain.as_bytes()), coded);
-        }
-    }
-
-    #[test]
-    fn leb128_as_in_dwarf() {
-        let mut bytes = Vec::new();
-        leb128(&mut bytes, 2);
-        leb128(&mut bytes, 624_485);
-        assert_eq!(bytes, [2, 0xe5, 0x8e, 0x26]);
     }
 }

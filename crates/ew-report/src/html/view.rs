@@ -1,17 +1,18 @@
 //! What the page's template shows: every number already in words.
 
 use super::accused::{Accused, Mark};
-use super::{chart, matrix, spectrum};
+use super::findings::{self, FindingView};
+use super::hosts::{self, HostsView};
+use super::{chart, matrix, panels, spectrum};
 use crate::figures::{Figures, stage_name, tables};
 use crate::text::{fact_list, oversubscription, payload_ceiling, stage_notes, stage_table};
 use crate::words::{
-    MISSING, capitalised, cause, code_spans, count, duration, estimated_rate, full_sentence,
-    healthy_knee, host_name, host_state, knee, one_line, or_missing, percent, plural, quantity,
-    rack_name, rack_of, rate, rate_with_interval, severity, status, utc,
+    MISSING, capitalised, code_spans, duration, healthy_knee, knee, one_line, or_missing, plural,
+    rack_name, rate, rate_with_interval, status, utc,
 };
 use ew_model::Analysis;
-use ew_model::analysis::{HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
-use ew_model::finding::{Finding, Severity, Subject, VerdictStatus};
+use ew_model::analysis::{HostState, RackPairAnalysis, StageAnalysis};
+use ew_model::finding::VerdictStatus;
 use ew_model::{HostId, RackId};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -20,8 +21,14 @@ use std::collections::BTreeMap;
 const RAMPS_SHOWN: usize = 12;
 /// From this many racks on, the ratios are shown as a grid, too.
 const RACKS_FOR_GRID: usize = 4;
-/// This many findings are all open at first; of more than that only the faults among the first ones.
-const FINDINGS_OPEN: usize = 3;
+
+/// One scope, strict.
+const SCRIPT: &str = concat!(
+    "(function () {\n\"use strict\";\n",
+    include_str!("report.js"),
+    include_str!("panel.js"),
+    "})();"
+);
 
 #[derive(Serialize)]
 pub(super) struct Page {
@@ -40,8 +47,8 @@ pub(super) struct Page {
     ramps_left_out: usize,
     matrix: Option<MatrixView>,
     has_racks: bool,
-    hosts: Vec<HostView>,
-    host_scale: Option<String>,
+    hosts: HostsView,
+    panels: Option<String>,
     stage_header: Vec<&'static str>,
     stages: Vec<Vec<String>>,
     stage_notes: Vec<String>,
@@ -58,29 +65,6 @@ struct Tile {
     name: &'static str,
     value: String,
     note: String,
-}
-
-#[derive(Serialize)]
-struct FindingView {
-    anchor: String,
-    open: bool,
-    class: &'static str,
-    severity: &'static str,
-    sentence: String,
-    subject: Vec<Link>,
-    cause: &'static str,
-    measured: Option<String>,
-    expected: Option<String>,
-    confidence: String,
-    evidence: Vec<(String, String)>,
-    hint: String,
-}
-
-/// Words that lead to a place in the page, where there is one.
-#[derive(Serialize)]
-struct Link {
-    text: String,
-    to: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -148,40 +132,9 @@ struct MatrixView {
     whole: bool,
 }
 
-#[derive(Serialize)]
-struct HostView {
-    anchor: String,
-    marks: Vec<Mark>,
-    name: String,
-    rack: String,
-    up: bool,
-    state: String,
-    tx: Bar,
-    rx: Bar,
-    link: String,
-    idle_rtt: String,
-    idle_rtt_sort: i64,
-    retransmits: String,
-    retransmits_sort: i64,
-    cpu: String,
-    cpu_sort: f64,
-}
-
-#[derive(Serialize)]
-struct Bar {
-    text: String,
-    interval: String,
-    effect: Option<String>,
-    low: bool,
-    width: Option<String>,
-    sort: f64,
-}
-
 pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
     let verdict = &analysis.verdict;
-    let scale = host_scale(analysis);
     let (stage_header, stages) = stage_table(analysis);
-    let expected = payload_ceiling(analysis);
     let accused = Accused::new(analysis);
     let ramps = ramps(analysis);
     Ok(Page {
@@ -191,18 +144,13 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
             status(analysis)
         ),
         style: include_str!("report.css"),
-        script: include_str!("report.js"),
+        script: SCRIPT,
         status: status(analysis),
         status_class: status_class(verdict.status),
         sentence: rich(&capitalised(analysis.inventory(), &verdict.sentence)),
         subtitle: subtitle(analysis),
         tiles: tiles(analysis),
-        findings: verdict
-            .findings
-            .iter()
-            .enumerate()
-            .map(|(i, f)| finding(analysis, i, f))
-            .collect(),
+        findings: findings::views(analysis),
         rack_pairs: analysis
             .rack_pairs
             .iter()
@@ -213,14 +161,8 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         ramps: ramps.into_iter().take(RAMPS_SHOWN).collect(),
         matrix: matrix_view(analysis)?,
         has_racks: !analysis.inventory().racks.is_empty(),
-        hosts: analysis
-            .hosts
-            .iter()
-            .map(|h| host(analysis, h, scale, accused.host(h.host)))
-            .collect(),
-        host_scale: expected
-            .zip(scale)
-            .map(|(expected, scale)| format!("{:.2}", expected / scale * 100.0)),
+        hosts: hosts::view(analysis, &accused),
+        panels: panels::data(analysis, &accused)?,
         stage_header,
         stages,
         stage_notes: stage_notes(analysis),
@@ -238,7 +180,7 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
 }
 
 /// Text as HTML in which nothing is markup but code between backquotes, and ranges stay on one line.
-fn rich(text: &str) -> String {
+pub(super) fn rich(text: &str) -> String {
     code_spans(text)
         .into_iter()
         .map(|(is_code, piece)| match is_code {
@@ -249,7 +191,7 @@ fn rich(text: &str) -> String {
 }
 
 /// A line may break after an en dash; a word joiner (U+2060) forbids it.
-fn unbroken(text: &str) -> String {
+pub(super) fn unbroken(text: &str) -> String {
     text.replace('\u{2013}', "\u{2013}\u{2060}")
 }
 
@@ -411,88 +353,15 @@ fn ceiling_tile(analysis: &Analysis) -> Tile {
     }
 }
 
-fn finding(analysis: &Analysis, index: usize, finding: &Finding) -> FindingView {
-    let inventory = analysis.inventory();
-    let is_short = analysis.verdict.findings.len() <= FINDINGS_OPEN;
-    let figure = |q| unbroken(&quantity(q, finding.cause));
-    FindingView {
-        anchor: format!("finding-{}", index + 1),
-        open: is_short || (index < FINDINGS_OPEN && finding.severity == Severity::Fault),
-        class: severity_class(finding.severity),
-        severity: severity(finding.severity),
-        sentence: rich(&full_sentence(inventory, &finding.sentence)),
-        subject: subject_links(analysis, finding.subject),
-        cause: cause(finding.cause),
-        measured: finding.measured.as_ref().map(figure),
-        expected: finding.expected.as_ref().map(figure),
-        confidence: percent(Some(finding.confidence)),
-        evidence: finding
-            .evidence
-            .iter()
-            .map(|e| {
-                (
-                    rich(&capitalised(inventory, &e.text)),
-                    one_line(&e.source).replace('`', ""),
-                )
-            })
-            .collect(),
-        hint: rich(&full_sentence(inventory, &finding.hint)),
-    }
-}
-
-pub(super) fn severity_class(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Fault => "bad",
-        Severity::Notice => "part",
-        Severity::Info => "open",
-    }
-}
-
-/// The subject in words, each name leading to its row where the page has one.
-fn subject_links(analysis: &Analysis, subject: Subject) -> Vec<Link> {
-    let inventory = analysis.inventory();
-    let host = |id: HostId| Link {
-        text: host_name(inventory, id),
-        to: analysis
-            .hosts
-            .iter()
-            .any(|h| h.host == id)
-            .then(|| host_anchor(id)),
-    };
-    match subject {
-        Subject::Host { host: id } => vec![host(id)],
-        Subject::Pair { src, dst } => vec![
-            host(src),
-            Link {
-                text: " to ".into(),
-                to: None,
-            },
-            host(dst),
-        ],
-        Subject::RackPair { from, to } => vec![Link {
-            text: format!(
-                "{} to {}",
-                rack_name(inventory, from),
-                rack_name(inventory, to)
-            ),
-            to: analysis
-                .rack_pairs
-                .iter()
-                .any(|p| (p.from, p.to) == (from, to))
-                .then(|| rack_anchor(from, to)),
-        }],
-        Subject::Run => vec![Link {
-            text: "the run".into(),
-            to: None,
-        }],
-    }
-}
-
-fn host_anchor(host: HostId) -> String {
+pub(super) fn host_anchor(host: HostId) -> String {
     format!("host-{}", host.0)
 }
 
-fn rack_anchor(from: RackId, to: RackId) -> String {
+pub(super) fn stage_anchor(stage: usize) -> String {
+    format!("stage-{stage}")
+}
+
+pub(super) fn rack_anchor(from: RackId, to: RackId) -> String {
     format!("rack-{}-{}", from.0, to.0)
 }
 
@@ -613,71 +482,6 @@ fn matrix_view(analysis: &Analysis) -> Result<Option<MatrixView>, serde_json::Er
             .count(),
         whole: analysis.cells.len() >= hosts * hosts.saturating_sub(1),
     }))
-}
-
-fn host(
-    analysis: &Analysis,
-    host: &HostAnalysis,
-    scale: Option<f64>,
-    marks: Vec<Mark>,
-) -> HostView {
-    let inventory = analysis.inventory();
-    HostView {
-        anchor: host_anchor(host.host),
-        marks,
-        name: host_name(inventory, host.host),
-        rack: rack_of(inventory, host.host),
-        up: host.state == HostState::Alive,
-        state: host_state(&host.state),
-        tx: bar(host.tx_bits_per_sec, host.tx_effect, scale),
-        rx: bar(host.rx_bits_per_sec, host.rx_effect, scale),
-        link: or_missing(host.interface.as_ref(), |i| {
-            let mut parts = vec![one_line(&i.name)];
-            parts.extend(i.speed_bits_per_sec.map(|s| rate(Some(s))));
-            parts.extend(i.mtu_bytes.map(|m| format!("MTU {m}")));
-            parts.extend(i.driver.as_deref().map(one_line));
-            parts.join(", ")
-        }),
-        idle_rtt: duration(host.idle_rtt_ns),
-        idle_rtt_sort: host.idle_rtt_ns.map_or(-1, |ns| ns as i64),
-        retransmits: count(host.retransmits),
-        retransmits_sort: host.retransmits.map_or(-1, |r| r as i64),
-        cpu: percent(host.busiest_cpu),
-        cpu_sort: host.busiest_cpu.map_or(-1.0, finite),
-    }
-}
-
-fn bar(
-    estimate: Option<ew_model::analysis::Estimate>,
-    effect: Option<f64>,
-    scale: Option<f64>,
-) -> Bar {
-    let value = estimate.map(|e| e.value).filter(|v| v.is_finite());
-    Bar {
-        text: estimated_rate(estimate),
-        interval: rate_with_interval(estimate),
-        effect: effect
-            .filter(|e| (e - 1.0).abs() > 0.05)
-            .map(|e| format!("{} of peers", percent(Some(e)))),
-        low: effect.is_some_and(|e| e < 0.95),
-        width: value
-            .zip(scale)
-            .map(|(v, s)| format!("{:.2}", (v / s * 100.0).clamp(0.0, 100.0))),
-        sort: value.unwrap_or(-1.0),
-    }
-}
-
-/// The full length of a bar: the expectation or the fastest host, whichever is more.
-fn host_scale(analysis: &Analysis) -> Option<f64> {
-    analysis
-        .hosts
-        .iter()
-        .flat_map(|h| [h.tx_bits_per_sec, h.rx_bits_per_sec])
-        .flatten()
-        .map(|e| e.value)
-        .chain(payload_ceiling(analysis))
-        .filter(|v| v.is_finite() && *v > 0.0)
-        .reduce(f64::max)
 }
 
 fn finite(value: f64) -> f64 {

@@ -1,0 +1,259 @@
+//! What the hosts' counters say of each stage, as words for all views: a host's stages, and the hosts that were near a limit.
+
+use crate::figures::{Figures, stage_name};
+use crate::words::{MISSING, count, host_name, one_line, or_missing, percent, plural, rate};
+use ew_model::Analysis;
+use ew_model::analysis::{CpuShare, DiskShare, HostAnalysis, HostStageAnalysis};
+use ew_model::units::{format_bytes, format_duration_ns};
+
+/// A CPU or a disk that is busy for more than this share of the time is told.
+const BUSY: f64 = 0.8;
+/// A quota that holds back for more than this share of the time is told.
+const HELD_BACK: f64 = 0.01;
+/// Packets dropped in a stage; fewer are chance.
+const DROPS: f64 = 100.0;
+/// A disk that is busy for less is not told.
+const DISK_TOLD: f64 = 0.01;
+/// Up to this many hosts are listed.
+const HOSTS_LISTED: usize = 12;
+/// Parts of a CPU's time below this are not told.
+const PART_TOLD: f64 = 0.1;
+
+type Column = (&'static str, fn(&HostStageAnalysis) -> String);
+
+/// The figures, what matters first.
+const COLUMNS: [Column; 11] = [
+    ("sends", |s| rate(s.sent_bits_per_sec)),
+    ("receives", |s| rate(s.received_bits_per_sec)),
+    ("NIC out", |s| of_link(s.tx_bits_per_sec, s.tx_link_share())),
+    ("NIC in", |s| of_link(s.rx_bits_per_sec, s.rx_link_share())),
+    ("busiest CPU", |s| {
+        or_missing(s.busiest_cpu.as_ref(), cpu_words)
+    }),
+    ("all CPUs", |s| percent(s.busy_share)),
+    ("held back", |s| {
+        percent(s.throttled_share.filter(|share| *share > 0.0))
+    }),
+    ("busiest disk", |s| or_missing(working(s), disk_words)),
+    ("retransmits", |s| count(s.retransmits)),
+    ("drops", |s| {
+        count(s.receive_drops.filter(|drops| *drops > 0))
+    }),
+    ("connections", |s| count(s.tcp_established)),
+];
+
+/// A row of figures for each stage of a host. Columns that would be empty all the way down are left out.
+pub(crate) fn stage_table(
+    analysis: &Analysis,
+    host: &HostAnalysis,
+) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let is_filled = |(_, value): &&Column| host.stages.iter().any(|s| value(s) != MISSING);
+    let shown: Vec<&Column> = COLUMNS.iter().filter(is_filled).collect();
+    let mut header = vec!["stage"];
+    header.extend(shown.iter().map(|(name, _)| *name));
+    let row = |stage: &HostStageAnalysis| {
+        let mut row = vec![name_of_stage(analysis, stage)];
+        row.extend(shown.iter().map(|(_, value)| value(stage)));
+        row
+    };
+    (header, host.stages.iter().map(row).collect())
+}
+
+/// The hosts that were near a limit of their own, each in the stage in which it was nearest. No rows when none was.
+pub(crate) fn near_limits(analysis: &Analysis) -> Figures {
+    const TOLD: [Column; 6] = [
+        ("busiest CPU", |s| {
+            or_missing(s.busiest_cpu.as_ref(), cpu_words)
+        }),
+        ("NIC", |s| percent(link_share(s))),
+        ("held back", |s| {
+            percent(s.throttled_share.filter(|share| *share >= HELD_BACK))
+        }),
+        ("busiest disk", |s| or_missing(working(s), disk_words)),
+        ("retrans", |s| count(s.retransmits)),
+        ("drops", |s| {
+            count(s.receive_drops.filter(|drops| *drops > 0))
+        }),
+    ];
+    let near = hosts_near_limits(analysis);
+    let is_filled = |(_, value): &&Column| near.iter().any(|(_, s)| value(s) != MISSING);
+    let shown: Vec<&Column> = TOLD.iter().filter(is_filled).collect();
+    let row = |(host, stage): &(&HostAnalysis, &HostStageAnalysis)| {
+        let mut row = vec![
+            host_name(analysis.inventory(), host.host),
+            name_of_stage(analysis, stage),
+        ];
+        row.extend(shown.iter().map(|(_, value)| value(stage)));
+        row
+    };
+    let mut header = vec!["host", "in stage"];
+    header.extend(shown.iter().map(|(name, _)| *name));
+    let more = near.len().saturating_sub(HOSTS_LISTED);
+    let note = format!(
+        "{}; the HTML report has them all.",
+        plural(more, "more host")
+    );
+    Figures {
+        title: "Hosts near a limit of their own",
+        header,
+        rows: near.iter().take(HOSTS_LISTED).map(row).collect(),
+        left: 2,
+        notes: (more > 0).then_some(note).into_iter().collect(),
+    }
+}
+
+/// How near the hosts came to a limit: the busiest CPU and NIC over a stage. `None` without counters.
+pub(crate) fn nearest_words(analysis: &Analysis) -> Option<String> {
+    let cpu = greatest(analysis, |s| Some(s.busiest_cpu?.busy_share));
+    let nic = greatest(analysis, link_share);
+    let place = |(share, host, stage): Nearest<'_>, of: &str| {
+        let stage = name_of_stage(analysis, stage);
+        let host = host_name(analysis.inventory(), host.host);
+        format!("{}{of} ({host}, {stage})", percent(Some(share)))
+    };
+    // Whose reading it was says nothing where all read the same.
+    let shared = |(share, _, stage): Nearest<'_>| {
+        let stage = name_of_stage(analysis, stage);
+        format!("{} (this machine's, {stage})", percent(Some(share)))
+    };
+    let cpu = cpu.map(|most| match is_shared(analysis) {
+        true => format!("CPU {}", shared(most)),
+        false => format!("CPU {}", place(most, "")),
+    });
+    let nic = nic.map(|most| format!("NIC {}", place(most, " of its link")));
+    let parts: Vec<String> = cpu.into_iter().chain(nic).collect();
+    (!parts.is_empty()).then(|| format!("Busiest over a stage: {}.", parts.join(", ")))
+}
+
+/// In a lab all hosts share the machine's CPUs and disks, and each of them shows the same ones.
+pub(crate) fn is_shared(analysis: &Analysis) -> bool {
+    analysis.run.fleet == "lab"
+}
+
+/// Greater of sending and receiving, as a share of the link.
+pub(crate) fn link_share(stage: &HostStageAnalysis) -> Option<f64> {
+    let shares = [stage.tx_link_share(), stage.rx_link_share()];
+    shares
+        .into_iter()
+        .flatten()
+        .filter(|s| s.is_finite())
+        .reduce(f64::max)
+}
+
+/// `cpu3 97 %: softirq 62 %, system 30 %`.
+fn cpu_words(cpu: &CpuShare) -> String {
+    let head = format!("cpu{} {}", cpu.cpu, percent(Some(cpu.busy_share)));
+    match cpu_parts(cpu) {
+        parts if parts.is_empty() => head,
+        parts => format!("{head}: {parts}"),
+    }
+}
+
+/// The two greatest parts of a CPU's time: `softirq 62 %, system 30 %`. Empty when it did little.
+pub(crate) fn cpu_parts(cpu: &CpuShare) -> String {
+    let mut parts = [
+        ("user", cpu.user_share),
+        ("system", cpu.system_share),
+        ("softirq", cpu.softirq_share),
+        ("steal", cpu.steal_share),
+    ];
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let told = parts
+        .iter()
+        .filter(|(_, share)| *share >= PART_TOLD)
+        .take(2);
+    let told: Vec<String> = told
+        .map(|(name, share)| format!("{name} {}", percent(Some(*share))))
+        .collect();
+    told.join(", ")
+}
+
+/// `sda 97 %, writes 88.0 MiB/s, 12.1 ms`.
+fn disk_words(disk: &DiskShare) -> String {
+    let mut words = format!(
+        "{} {}",
+        one_line(&disk.name),
+        percent(Some(disk.busy_share))
+    );
+    let sides = [
+        ("reads", disk.read_bytes_per_sec),
+        ("writes", disk.written_bytes_per_sec),
+    ];
+    for (side, bytes) in sides.into_iter().filter(|(_, bytes)| *bytes >= 1.0) {
+        words.push_str(&format!(", {side} {}/s", format_bytes(bytes as u64)));
+    }
+    if let Some(ns) = disk.await_ns {
+        words.push_str(&format!(", {}", format_duration_ns(ns)));
+    }
+    words
+}
+
+/// The busiest disk, where it did something.
+fn working(stage: &HostStageAnalysis) -> Option<&DiskShare> {
+    stage
+        .disk
+        .as_ref()
+        .filter(|disk| disk.busy_share >= DISK_TOLD)
+}
+
+/// `191 Mb/s, 96 %` of the link.
+fn of_link(bits_per_sec: Option<f64>, share: Option<f64>) -> String {
+    match share.filter(|share| share.is_finite()) {
+        Some(share) => format!("{}, {}", rate(bits_per_sec), percent(Some(share))),
+        None => rate(bits_per_sec),
+    }
+}
+
+/// A host's stage by its name in the run.
+pub(crate) fn name_of_stage(analysis: &Analysis, stage: &HostStageAnalysis) -> String {
+    let known = analysis.stages.get(stage.stage as usize);
+    known.map_or_else(|| format!("stage {}", stage.stage), stage_name)
+}
+
+/// Hosts with their worst stage, worst first.
+fn hosts_near_limits(analysis: &Analysis) -> Vec<(&HostAnalysis, &HostStageAnalysis)> {
+    let shared = is_shared(analysis);
+    let strain = |stage: &HostStageAnalysis| strain(stage, shared);
+    let mut near: Vec<(&HostAnalysis, &HostStageAnalysis)> = Vec::new();
+    for host in &analysis.hosts {
+        let worst = host
+            .stages
+            .iter()
+            .max_by(|a, b| strain(a).total_cmp(&strain(b)));
+        near.extend(
+            worst
+                .filter(|stage| strain(stage) >= 1.0)
+                .map(|stage| (host, stage)),
+        );
+    }
+    near.sort_by(|(_, a), (_, b)| strain(b).total_cmp(&strain(a)));
+    near
+}
+
+/// How far a host was beyond what goes untold; from 1 on it is told.
+fn strain(stage: &HostStageAnalysis, shared: bool) -> f64 {
+    let cpu = stage.busiest_cpu.map(|cpu| cpu.busy_share / BUSY);
+    let disk = stage.disk.as_ref().map(|disk| disk.busy_share / BUSY);
+    let own = [cpu, disk].into_iter().filter(|_| !shared);
+    let held_back = stage.throttled_share.map(|share| share / HELD_BACK);
+    let drops = stage.receive_drops.map(|drops| drops as f64 / DROPS);
+    let all = own.chain([held_back, drops]).flatten();
+    all.filter(|v| v.is_finite()).fold(0.0, f64::max)
+}
+
+/// A figure, and the host and stage that had it.
+type Nearest<'a> = (f64, &'a HostAnalysis, &'a HostStageAnalysis);
+
+/// The greatest of a figure over hosts and stages.
+fn greatest(
+    analysis: &Analysis,
+    of: impl Fn(&HostStageAnalysis) -> Option<f64>,
+) -> Option<Nearest<'_>> {
+    let stages = analysis
+        .hosts
+        .iter()
+        .flat_map(|h| h.stages.iter().map(move |s| (h, s)));
+    stages
+        .filter_map(|(host, stage)| Some((of(stage).filter(|v| v.is_finite())?, host, stage)))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+}

@@ -1,0 +1,208 @@
+//! The table of hosts: a row each, with the worst of what its counters say.
+
+use super::accused::{Accused, Mark};
+use super::panels::{has_panel, link_words};
+use super::view::host_anchor;
+use crate::host_figures::{cpu_parts, link_share, name_of_stage};
+use crate::text::payload_ceiling;
+use crate::words::{
+    MISSING, count, duration, estimated_rate, host_name, host_state, one_line, percent, rack_of,
+    rate_with_interval,
+};
+use ew_model::Analysis;
+use ew_model::analysis::{Estimate, HostAnalysis, HostStageAnalysis, HostState};
+use serde::Serialize;
+
+/// A disk that is busy for less all the time needs no column.
+const DISK_TOLD: f64 = 0.1;
+
+/// The table, and what its bars are drawn by.
+#[derive(Serialize)]
+pub(super) struct HostsView {
+    rows: Vec<HostView>,
+    /// Where on the bars the payload ceiling is, per cent.
+    mark: Option<String>,
+    has_nic: bool,
+    has_disk: bool,
+}
+
+#[derive(Serialize)]
+struct HostView {
+    anchor: String,
+    id: u32,
+    has_panel: bool,
+    marks: Vec<Mark>,
+    name: String,
+    rack: String,
+    up: bool,
+    state: String,
+    tx: Bar,
+    rx: Bar,
+    /// NIC, CPU and disk, where the table has these columns.
+    most: Vec<Most>,
+    link: String,
+    idle_rtt: String,
+    idle_rtt_sort: i64,
+    retransmits: String,
+    retransmits_sort: i64,
+}
+
+#[derive(Serialize)]
+struct Bar {
+    text: String,
+    interval: String,
+    effect: Option<String>,
+    low: bool,
+    width: Option<String>,
+    sort: f64,
+}
+
+/// The greatest of a share over stages.
+#[derive(Serialize)]
+struct Most {
+    text: String,
+    note: String,
+    sort: f64,
+}
+
+/// All hosts, in inventory order.
+pub(super) fn view(analysis: &Analysis, accused: &Accused<'_>) -> HostsView {
+    let scale = scale(analysis);
+    let ceiling = payload_ceiling(analysis);
+    let stages = || analysis.hosts.iter().flat_map(|host| &host.stages);
+    let has_nic = stages().any(|stage| link_share(stage).is_some());
+    let has_disk = stages().any(|stage| disk_share(stage) >= Some(DISK_TOLD));
+    let row = |h: &HostAnalysis| {
+        let most = mosts(analysis, h, has_nic, has_disk);
+        host(analysis, h, scale, accused.host(h.host), most)
+    };
+    HostsView {
+        rows: analysis.hosts.iter().map(row).collect(),
+        mark: ceiling
+            .zip(scale)
+            .map(|(ceiling, scale)| format!("{:.2}", ceiling / scale * 100.0)),
+        has_nic,
+        has_disk,
+    }
+}
+
+fn host(
+    analysis: &Analysis,
+    host: &HostAnalysis,
+    scale: Option<f64>,
+    marks: Vec<Mark>,
+    most: Vec<Most>,
+) -> HostView {
+    let inventory = analysis.inventory();
+    HostView {
+        anchor: host_anchor(host.host),
+        id: host.host.0,
+        has_panel: has_panel(host),
+        marks,
+        name: host_name(inventory, host.host),
+        rack: rack_of(inventory, host.host),
+        up: host.state == HostState::Alive,
+        state: host_state(&host.state),
+        tx: bar(host.tx_bits_per_sec, host.tx_effect, scale),
+        rx: bar(host.rx_bits_per_sec, host.rx_effect, scale),
+        most,
+        link: link_words(host),
+        idle_rtt: duration(host.idle_rtt_ns),
+        idle_rtt_sort: host.idle_rtt_ns.map_or(-1, |ns| ns as i64),
+        retransmits: count(host.retransmits),
+        retransmits_sort: host.retransmits.map_or(-1, |r| r as i64),
+    }
+}
+
+/// NIC, CPU and disk, where the table has these columns.
+fn mosts(analysis: &Analysis, host: &HostAnalysis, has_nic: bool, has_disk: bool) -> Vec<Most> {
+    let nic = has_nic.then(|| most(analysis, host, link_share, direction));
+    let disk = has_disk.then(|| most(analysis, host, disk_share, disk_name));
+    let all = [nic, Some(busiest_cpu(analysis, host)), disk];
+    all.into_iter().flatten().collect()
+}
+
+/// Over a stage where that is known, else over the busiest second.
+fn busiest_cpu(analysis: &Analysis, host: &HostAnalysis) -> Most {
+    let share = |stage: &HostStageAnalysis| stage.busiest_cpu.map(|cpu| cpu.busy_share);
+    let parts = |stage: &HostStageAnalysis| {
+        let cpu = stage.busiest_cpu.as_ref();
+        cpu.map_or_else(String::new, cpu_parts)
+    };
+    let over_a_stage = most(analysis, host, share, parts);
+    match over_a_stage.text == MISSING {
+        false => over_a_stage,
+        true => Most {
+            text: percent(host.busiest_cpu),
+            note: String::new(),
+            sort: host.busiest_cpu.map_or(-1.0, finite),
+        },
+    }
+}
+
+fn most(
+    analysis: &Analysis,
+    host: &HostAnalysis,
+    share: impl Fn(&HostStageAnalysis) -> Option<f64>,
+    note: impl Fn(&HostStageAnalysis) -> String,
+) -> Most {
+    let known = host.stages.iter().filter_map(|s| Some((share(s)?, s)));
+    let most = known.max_by(|a, b| a.0.total_cmp(&b.0));
+    let words = |stage: &HostStageAnalysis| {
+        let parts = [note(stage), name_of_stage(analysis, stage)];
+        let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+        parts.join(", ")
+    };
+    Most {
+        text: percent(most.map(|(share, _)| share)),
+        note: most.map_or_else(String::new, |(_, stage)| words(stage)),
+        sort: most.map_or(-1.0, |(share, _)| finite(share)),
+    }
+}
+
+fn direction(stage: &HostStageAnalysis) -> String {
+    let is_out = stage.tx_link_share() >= stage.rx_link_share();
+    if is_out { "out" } else { "in" }.into()
+}
+
+fn disk_name(stage: &HostStageAnalysis) -> String {
+    let name = stage.disk.as_ref().map(|disk| one_line(&disk.name));
+    name.unwrap_or_default()
+}
+
+fn disk_share(stage: &HostStageAnalysis) -> Option<f64> {
+    stage.disk.as_ref().map(|disk| disk.busy_share)
+}
+
+fn bar(estimate: Option<Estimate>, effect: Option<f64>, scale: Option<f64>) -> Bar {
+    let value = estimate.map(|e| e.value).filter(|v| v.is_finite());
+    Bar {
+        text: estimated_rate(estimate),
+        interval: rate_with_interval(estimate),
+        effect: effect
+            .filter(|e| (e - 1.0).abs() > 0.05)
+            .map(|e| format!("{} of peers", percent(Some(e)))),
+        low: effect.is_some_and(|e| e < 0.95),
+        width: value
+            .zip(scale)
+            .map(|(v, s)| format!("{:.2}", (v / s * 100.0).clamp(0.0, 100.0))),
+        sort: value.unwrap_or(-1.0),
+    }
+}
+
+/// The full length of a bar: the expectation or the fastest host, whichever is more.
+fn scale(analysis: &Analysis) -> Option<f64> {
+    analysis
+        .hosts
+        .iter()
+        .flat_map(|h| [h.tx_bits_per_sec, h.rx_bits_per_sec])
+        .flatten()
+        .map(|e| e.value)
+        .chain(payload_ceiling(analysis))
+        .filter(|v| v.is_finite() && *v > 0.0)
+        .reduce(f64::max)
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { -1.0 }
+}

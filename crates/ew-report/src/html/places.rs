@@ -1,0 +1,143 @@
+//! Where in the page a piece of evidence can be seen: the panel of a host, a stage, a pair's cell, two racks' row.
+//!
+//! An evidence's `source` names a file and what to look at in it (docs/reference/findings.md): stages stand between backquotes,
+//! hosts and racks by their names. What it names and the page shows becomes a link.
+
+use super::view::{host_anchor, rack_anchor, stage_anchor};
+use crate::words::{host_name, one_line, rack_name};
+use ew_model::analysis::RackPairAnalysis;
+use ew_model::finding::Subject;
+use ew_model::{Analysis, HostId, RackId};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Links of one piece of evidence; more would be a list of everything.
+const MOST_LINKS: usize = 4;
+
+/// A link to a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Place {
+    text: String,
+    /// The element that shows it without a script.
+    to: String,
+    /// The host whose panel shows it.
+    host: Option<u32>,
+    /// The stage to point out in the panel.
+    stage: Option<usize>,
+    /// The cell that shows it: sender and receiver.
+    pair: Option<(u32, u32)>,
+}
+
+/// What can be named, found once for all findings.
+pub(super) struct Places<'a> {
+    analysis: &'a Analysis,
+    hosts: BTreeMap<&'a str, HostId>,
+    racks: BTreeMap<&'a str, RackId>,
+    cells: BTreeSet<(HostId, HostId)>,
+}
+
+/// What a source names, in its order.
+#[derive(Debug, Default)]
+struct Named {
+    stages: Vec<usize>,
+    hosts: Vec<HostId>,
+    racks: Vec<RackId>,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(analysis: &'a Analysis) -> Self {
+        let inventory = analysis.inventory();
+        let hosts = inventory.host_ids().zip(&inventory.hosts);
+        let racks = inventory.rack_ids().zip(&inventory.racks);
+        Self {
+            analysis,
+            hosts: hosts.map(|(id, host)| (host.name.as_str(), id)).collect(),
+            racks: racks.map(|(id, rack)| (rack.name.as_str(), id)).collect(),
+            cells: analysis.cells.iter().map(|c| (c.src, c.dst)).collect(),
+        }
+    }
+
+    /// The places of evidence with this source, of a finding about this subject.
+    pub(super) fn of(&self, subject: Subject, source: &str) -> Vec<Place> {
+        let mut named = self.named(source);
+        if let (Subject::Host { host }, true) = (subject, named.hosts.is_empty()) {
+            named.hosts.push(host);
+        }
+        let mut places = Vec::new();
+        match named.hosts[..] {
+            [src, dst] if self.cells.contains(&(src, dst)) => places.push(self.pair(src, dst)),
+            _ => {}
+        }
+        let stage = named.stages.first().filter(|_| named.stages.len() == 1);
+        places.extend(named.hosts.iter().map(|h| self.host(*h, stage.copied())));
+        if let [from, to] = named.racks[..] {
+            places.extend(self.rack_pair(from, to));
+        }
+        places.extend(named.stages.iter().map(|stage| self.stage(*stage)));
+        places.truncate(MOST_LINKS);
+        places
+    }
+
+    fn named(&self, source: &str) -> Named {
+        let mut named = Named::default();
+        for (at, piece) in source.split('`').enumerate() {
+            let is_quoted = at % 2 == 1;
+            if is_quoted {
+                let stages = &self.analysis.stages;
+                let stage = stages.iter().position(|stage| stage.name == piece);
+                named.stages.extend(stage);
+                continue;
+            }
+            for word in piece.split_whitespace() {
+                let name = word.trim_end_matches([',', ';', ':']);
+                named.hosts.extend(self.hosts.get(name));
+                named.racks.extend(self.racks.get(name));
+            }
+        }
+        named
+    }
+
+    fn host(&self, host: HostId, stage: Option<usize>) -> Place {
+        Place {
+            text: format!("{} over time", host_name(self.analysis.inventory(), host)),
+            to: host_anchor(host),
+            host: Some(host.0),
+            stage,
+            pair: None,
+        }
+    }
+
+    fn pair(&self, src: HostId, dst: HostId) -> Place {
+        let inventory = self.analysis.inventory();
+        let (from, to) = (host_name(inventory, src), host_name(inventory, dst));
+        Place {
+            pair: Some((src.0, dst.0)),
+            ..plain(format!("{from} to {to} in the map"), "pairs".into())
+        }
+    }
+
+    fn rack_pair(&self, from: RackId, to: RackId) -> Option<Place> {
+        let inventory = self.analysis.inventory();
+        let is_it = |pair: &&RackPairAnalysis| (pair.from, pair.to) == (from, to);
+        self.analysis.rack_pairs.iter().find(is_it)?;
+        let (from_name, to_name) = (rack_name(inventory, from), rack_name(inventory, to));
+        let text = format!("{from_name} to {to_name}");
+        Some(plain(text, rack_anchor(from, to)))
+    }
+
+    fn stage(&self, stage: usize) -> Place {
+        let name = self.analysis.stages.get(stage).map(|s| one_line(&s.name));
+        let text = format!("stage {}", name.unwrap_or_default());
+        plain(text, stage_anchor(stage))
+    }
+}
+
+fn plain(text: String, to: String) -> Place {
+    Place {
+        text,
+        to,
+        host: None,
+        stage: None,
+        pair: None,
+    }
+}
