@@ -439,6 +439,12 @@ pub struct Cell {
     /// Sender.
     pub src: HostId,
     /// Receiver.
+    /// The part of it in interrupts and softirq.
+    #[serde(default)]
+    pub softirq_share: Option<f64>,
+    /// The part of it that a hypervisor gave to others.
+    #[serde(default)]
+    pub steal_share: Option<f64>,
     pub dst: HostId,
     /// Median over samples; `None` is missing, shown as "-".
     pub bits_per_sec: Option<f64>,

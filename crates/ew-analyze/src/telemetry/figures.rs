@@ -167,9 +167,12 @@ impl Host<'_> {
             let per_second = cover.per_second(|s| interface_of(s, self.interface).map(bytes));
             per_second.map(|bytes| 8.0 * bytes)
         };
+        let cpu = busiest_cpu(&cover);
         Some(HostPoint {
             t_ns: telemetry.axis_ns(self.host, after.agent_ns),
-            busiest_cpu: busiest_cpu(&cover).map(|cpu| cpu.busy_share),
+            busiest_cpu: cpu.map(|cpu| cpu.busy_share),
+            softirq_share: cpu.map(|cpu| cpu.softirq_share),
+            steal_share: cpu.map(|cpu| cpu.steal_share),
             tx_bits_per_sec: bits(|i| i.tx_bytes),
             rx_bits_per_sec: bits(|i| i.rx_bytes),
             disk_busy_share: busiest_disk(&cover).map(|disk| disk.busy_share),
