@@ -32,6 +32,7 @@ needs=(
     unshare:util-linux
     mount:mount
     busybox:busybox
+    prometheus:prometheus
     tcsh:tcsh
     fish:fish
     cc:gcc

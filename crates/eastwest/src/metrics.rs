@@ -4,7 +4,7 @@
 //! connect can hold up the run.
 
 use crate::exit::Failure;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use ew_model::RunEvent;
 use ew_report::prometheus::{CONTENT_TYPE, Exposition};
 use hyper::body::Incoming;
@@ -65,14 +65,12 @@ impl Endpoint {
             let address = listener.local_addr()?;
             std::io::Result::Ok(Self { listener, address })
         };
-        bind()
-            .with_context(|| {
-                format!(
-                    "cannot serve metrics at {address}; give an address of this machine and a port that is free, \
-                     for example --metrics 127.0.0.1:0, which takes any"
-                )
-            })
-            .map_err(Failure::usage)
+        bind().map_err(|error| {
+            Failure::usage(anyhow!(
+                "cannot serve metrics at {address}: {error}; give an address of this machine and a port that is free \
+                 (--metrics 127.0.0.1:0 takes any that is)"
+            ))
+        })
     }
 
     /// Where the metrics are.

@@ -41,7 +41,7 @@ pub(crate) fn can_run_labs() -> bool {
     false
 }
 
-fn has_tool(name: &str) -> bool {
+pub(crate) fn has_tool(name: &str) -> bool {
     ["/usr/bin", "/usr/sbin", "/bin", "/sbin", "/usr/local/bin"]
         .iter()
         .any(|dir| Path::new(dir).join(name).exists())

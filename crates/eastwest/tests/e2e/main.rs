@@ -11,5 +11,6 @@ mod lab_accuracy;
 mod lab_failures;
 mod lab_ssh;
 mod local;
+mod metrics;
 mod top;
 mod two_hosts;

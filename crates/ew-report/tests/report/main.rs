@@ -7,6 +7,8 @@ mod html;
 #[cfg(test)]
 mod live;
 #[cfg(test)]
+mod prometheus;
+#[cfg(test)]
 mod reports;
 #[cfg(test)]
 mod workloads;
