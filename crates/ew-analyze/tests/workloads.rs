@@ -150,6 +150,7 @@ fn answers(round: u32, _src: HostId) -> (EndRecord, EndRecord) {
         }),
         cpu: Some(CpuUse {
             engine_ns: SECOND / 4,
+            engine_wait_ns: None,
             busy_ns: SECOND / 2,
             softirq_ns: SECOND / 5,
             steal_ns: 0,
@@ -224,6 +225,7 @@ fn a_host_is_charged_once_a_round() {
 fn answered(round: u32, src: HostId) -> (EndRecord, EndRecord) {
     let (sender, mut receiver) = answers(round, src);
     receiver.cpu = Some(CpuUse {
+        engine_wait_ns: None,
         busy_ns: SECOND / 10,
         cpus: 1,
         ..CpuUse::default()

@@ -12,6 +12,7 @@ const TICK_NS: u64 = 10_000_000;
 #[derive(Debug)]
 pub(crate) struct CpuReading {
     engine_ns: u64,
+    engine_wait_ns: Option<u64>,
     host: HostTicks,
     moved_bytes: u64,
     transactions: u64,
@@ -33,6 +34,7 @@ impl CpuReading {
         let lanes = || flows.iter().flatten().map(|stream| &stream.lane);
         Some(Self {
             engine_ns: shared.engine_cpu_ns(),
+            engine_wait_ns: shared.engine_wait_ns(),
             host,
             moved_bytes: lanes().map(|l| l.sent_bytes() + l.received_bytes()).sum(),
             transactions: lanes().map(|l| l.transactions()).sum(),
@@ -45,6 +47,11 @@ impl CpuReading {
             |of: fn(&HostTicks) -> u64| of(&self.host).saturating_sub(of(&earlier.host)) * TICK_NS;
         CpuUse {
             engine_ns: self.engine_ns.saturating_sub(earlier.engine_ns),
+            // A thread that ended in between took its time with it.
+            engine_wait_ns: self
+                .engine_wait_ns
+                .zip(earlier.engine_wait_ns)
+                .and_then(|(now, then)| now.checked_sub(then)),
             busy_ns: ticks(|host| host.busy),
             softirq_ns: ticks(|host| host.softirq),
             steal_ns: ticks(|host| host.steal),
@@ -91,6 +98,7 @@ mod tests {
     fn idle_waiting_and_stolen_time_is_not_busy() {
         let reading = |text, engine_ns| CpuReading {
             engine_ns,
+            engine_wait_ns: Some(engine_ns * 4),
             host: HostTicks::parse(text).unwrap(),
             moved_bytes: engine_ns * 2,
             transactions: engine_ns * 3,
@@ -98,6 +106,7 @@ mod tests {
         let used = reading(AFTER, 30).since(&reading(BEFORE, 10));
         let expected = CpuUse {
             engine_ns: 20,
+            engine_wait_ns: Some(80),
             busy_ns: (5 + 1 + 3) * TICK_NS,
             softirq_ns: 3 * TICK_NS,
             steal_ns: 2 * TICK_NS,

@@ -164,6 +164,12 @@ impl RoundShared {
         running_ns + times.ended_ns
     }
 
+    /// Time the threads that drive streams waited for a CPU. `None` where the kernel does not count it.
+    pub(crate) fn engine_wait_ns(&self) -> Option<u64> {
+        let running = self.times().running.clone();
+        running.into_iter().map(run_queue_ns).sum()
+    }
+
     fn times(&self) -> MutexGuard<'_, ThreadTimes> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -173,6 +179,13 @@ impl RoundShared {
     fn connect_by_ns(&self) -> u64 {
         self.start_ns + self.window_ns.start.saturating_sub(self.start_ns) / 2
     }
+}
+
+/// Time a thread of this process has been ready to run and waited: the second number of its `schedstat`
+/// (Documentation/scheduler/sched-stats.rst).
+fn run_queue_ns(thread: i32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+    text.split_whitespace().nth(1)?.parse().ok()
 }
 
 impl Round {

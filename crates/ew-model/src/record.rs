@@ -186,6 +186,10 @@ pub struct DatagramCounts {
 pub struct CpuUse {
     /// User and system time of the threads that drove the host's streams.
     pub engine_ns: u64,
+    /// Time those threads could have run and waited for a CPU (`/proc/PID/task/TID/schedstat`). `None` where the kernel does not
+    /// tell.
+    #[serde(default)]
+    pub engine_wait_ns: Option<u64>,
     /// Time all CPUs were busy, whoever used them: everything but idle and waiting for disks. Counted in ticks.
     pub busy_ns: u64,
     /// Part of `busy_ns` in softirq, where the kernel handles packets.

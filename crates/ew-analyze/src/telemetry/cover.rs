@@ -1,5 +1,5 @@
 //! Readings beside windows. Counters only grow, so what happened in a window is what they grew by in the spans between
-//! readings, each taken with the part of it that lies under load.
+//! readings that lie under load.
 
 use super::Window;
 use ew_model::facts::{CpuCounters, HostSample};
@@ -25,22 +25,19 @@ struct Span<'a> {
 }
 
 impl<'a> Cover<'a> {
-    /// Spans wholly under load when there are any: then nothing idle is mixed in. Else all that lie in a window by half, each
-    /// with its part.
-    pub(super) fn new<'w>(
-        samples: &'a [HostSample],
-        windows: impl Iterator<Item = &'w Window>,
-    ) -> Option<Self> {
-        let mut spans = Vec::new();
-        let mut rounds = 0;
-        for window in windows {
-            let known = spans.len();
-            spans.extend(spans_in(samples, window));
-            rounds += u32::from(spans.len() > known);
-        }
+    /// Spans wholly under load when there are any: then nothing idle is mixed in. Else all that are under load by half. Rates
+    /// are those of the whole spans, so that short gaps between rounds are in them.
+    pub(super) fn new(samples: &'a [HostSample], windows: &[&Window]) -> Option<Self> {
+        let pairs = samples.windows(2);
+        let spans: Vec<Span<'_>> = pairs
+            .filter_map(|pair| Span::under_load(&pair[0], &pair[1], windows))
+            .collect();
+        let (first, last) = (spans.first()?.before.agent_ns, spans.last()?.after.agent_ns);
+        let inside = |w: &&&Window| w.loaded_ns < last && w.end_ns > first;
+        let rounds = windows.iter().filter(inside).count() as u32;
         let whole: Vec<Span<'_>> = spans.iter().filter(|s| s.part >= WHOLE).copied().collect();
         let spans = if whole.is_empty() { spans } else { whole };
-        (!spans.is_empty()).then_some(Self { spans, rounds })
+        Some(Self { spans, rounds })
     }
 
     /// Between two readings, whatever went on. `None` when no time passed.
@@ -58,7 +55,7 @@ impl<'a> Cover<'a> {
 
     /// Time covered.
     pub(crate) fn ns(&self) -> f64 {
-        self.spans.iter().map(|s| s.part * s.ns()).sum()
+        self.spans.iter().map(Span::ns).sum()
     }
 
     /// First reading's and last reading's time, agent's clock.
@@ -78,7 +75,7 @@ impl<'a> Cover<'a> {
         let mut sum = None;
         for span in &self.spans {
             if let (Some(before), Some(after)) = (counter(span.before), counter(span.after)) {
-                *sum.get_or_insert(0.0) += span.part * after.saturating_sub(before) as f64;
+                *sum.get_or_insert(0.0) += after.saturating_sub(before) as f64;
             }
         }
         sum
@@ -105,7 +102,7 @@ impl<'a> Cover<'a> {
             for (key, after) in counters(span.after) {
                 if let Some(before) = before.get(&key).copied().or(newborn) {
                     let grown = after.saturating_sub(before) as f64;
-                    *sums.entry(key).or_insert(0.0) += span.part * grown;
+                    *sums.entry(key).or_insert(0.0) += grown;
                 }
             }
         }
@@ -113,33 +110,31 @@ impl<'a> Cover<'a> {
     }
 }
 
-impl Span<'_> {
+impl<'a> Span<'a> {
+    /// `None` for a span that is idle by more than half. `windows` are in order of time and do not overlap.
+    fn under_load(
+        before: &'a HostSample,
+        after: &'a HostSample,
+        windows: &[&Window],
+    ) -> Option<Self> {
+        let (from_ns, to_ns) = (before.agent_ns, after.agent_ns);
+        let first = windows.partition_point(|window| window.end_ns <= from_ns);
+        let inside = windows[first..].iter().take_while(|w| w.loaded_ns < to_ns);
+        let loaded_ns: u64 = inside
+            .map(|w| w.end_ns.min(to_ns).saturating_sub(w.loaded_ns.max(from_ns)))
+            .sum();
+        let part = loaded_ns as f64 / to_ns.saturating_sub(from_ns).max(1) as f64;
+        let span = Self {
+            before,
+            after,
+            part,
+        };
+        (part >= 0.5).then_some(span)
+    }
+
     fn ns(&self) -> f64 {
         self.after.agent_ns.saturating_sub(self.before.agent_ns) as f64
     }
-}
-
-/// Spans that lie in a window by half at least.
-fn spans_in<'a>(samples: &'a [HostSample], window: &Window) -> impl Iterator<Item = Span<'a>> {
-    let (from_ns, to_ns) = (window.loaded_ns, window.end_ns);
-    let first = samples.partition_point(|sample| sample.agent_ns <= from_ns);
-    let pairs = samples[first.saturating_sub(1)..].windows(2);
-    pairs
-        .take_while(move |pair| pair[0].agent_ns < to_ns)
-        .filter_map(move |pair| {
-            let (before, after) = (&pair[0], &pair[1]);
-            let length_ns = after.agent_ns.checked_sub(before.agent_ns)?;
-            let in_window = after
-                .agent_ns
-                .min(to_ns)
-                .saturating_sub(before.agent_ns.max(from_ns));
-            let part = in_window as f64 / length_ns.max(1) as f64;
-            (part >= 0.5).then_some(Span {
-                before,
-                after,
-                part,
-            })
-        })
 }
 
 /// A CPU's time by what it did.

@@ -65,6 +65,9 @@ impl<'a> Telemetry<'a> {
                 telemetry.add_round(&round.records, window);
             }
         }
+        for (_, windows) in telemetry.hosts.values_mut() {
+            windows.sort_by_key(|window| window.loaded_ns);
+        }
         telemetry
     }
 
@@ -75,8 +78,8 @@ impl<'a> Telemetry<'a> {
         is_asked: impl Fn(usize) -> bool,
     ) -> Option<Cover<'a>> {
         let (samples, windows) = self.hosts.get(&host)?;
-        let windows = windows.iter().filter(|window| is_asked(window.stage));
-        Cover::new(samples, windows)
+        let windows: Vec<&Window> = windows.iter().filter(|w| is_asked(w.stage)).collect();
+        Cover::new(samples, &windows)
     }
 
     /// Every reading of a host.

@@ -186,6 +186,16 @@ fn rates() -> Vec<Column<FlowRow>> {
             receiver(r).map(|e| int(e.window_ns))
         }),
         Column::maybe_int(
+            "tx_window_start_ns",
+            "when the sender's window was to begin, its agent's monotonic clock",
+            |r| sender(r).and_then(|e| e.window_start_ns).map(int),
+        ),
+        Column::maybe_int(
+            "rx_window_start_ns",
+            "when the receiver's window was to begin, its agent's monotonic clock",
+            |r| receiver(r).and_then(|e| e.window_start_ns).map(int),
+        ),
+        Column::maybe_int(
             "tx_start_skew_ns",
             "achieved minus planned time of the first send",
             |r| sender(r).map(|e| e.start_skew_ns),
@@ -385,6 +395,11 @@ macro_rules! host_cpu {
                 concat!($prefix, "_cpu_engine_ns"),
                 "CPU time of the threads that drove the host's streams",
                 |r| used(r).map(|c| int(c.engine_ns)),
+            ),
+            Column::maybe_int(
+                concat!($prefix, "_cpu_engine_wait_ns"),
+                "time those threads could have run and waited for a CPU",
+                |r| used(r).and_then(|c| c.engine_wait_ns).map(int),
             ),
             Column::maybe_int(
                 concat!($prefix, "_cpu_busy_ns"),
