@@ -171,9 +171,10 @@ impl Arrivals {
         let connection = stream.publish(connection);
         let seat = shared.seat(stream);
         let mut machine = shared.prepared.machine(&seat, Arc::clone(&connection))?;
-        let Some(offer) = machine.offer(&seat)? else {
+        let Some(own) = machine.own_socket() else {
             return Ok(Some(machine));
         };
+        let offer = own.offer(&seat)?;
         // The send buffer of a fresh connection holds it.
         (&*connection).write_all(&offer.encode()).map_err(broken)?;
         self.greeting.push(Greeting {
@@ -195,7 +196,10 @@ impl Arrivals {
                     continue;
                 }
                 Ok(None) => continue,
-                Ok(Some(offer)) => greeting.machine.accept_offer(&shared.seat(&stream), offer),
+                Ok(Some(offer)) => {
+                    let own = greeting.machine.own_socket();
+                    own.map_or(Ok(()), |own| own.accept_offer(&shared.seat(&stream), offer))
+                }
                 Err(error) => Err(format!("receive from {}: {error}", stream.peer)),
             };
             self.settle(greeting.place);

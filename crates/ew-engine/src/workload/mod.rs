@@ -10,9 +10,8 @@
 //!   on an edge-triggered epoll set, where a step must go on until its socket would block, or say [`Wait::Again`].
 //!   A machine that waits for a time and a socket at once says no to [`Prepared::may_block`].
 //! * Every stream begins with a TCP connection that was authenticated by its hello. Where the data goes over something else,
-//!   the two ends tell each other their ports over that connection: [`Machine::offer`] opens the stream's own socket (UDP
-//!   socket, listener) and says its port and cookie, [`Machine::accept_offer`] gets the peer's and connects. Both ends
-//!   must do so. [`Machine::socket`] then is the new socket, and [`Io::adopt`] makes later ones fit the driver.
+//!   the two ends tell each other their ports over that connection: both have a [`Machine::own_socket`] (UDP socket, listener),
+//!   which says its port and cookie, gets the peer's and connects. [`Machine::socket`] then is the new socket, and [`Io::adopt`] makes later ones fit the driver.
 //!   The connection stays open, so that the supervisor sees that the peer lives, and is shut down at the end.
 //! * A workload without a peer's stream (ICMP echo) says no to [`Prepared::connects`] and makes its machines in
 //!   [`Prepared::alone`]; those of the receiving end are [`Wait::Done`] at once.
@@ -99,14 +98,9 @@ pub(crate) trait Prepared: Send + Sync {
 
 /// Moves one stream's bytes.
 pub(crate) trait Machine: Send {
-    /// Opens a socket of its own for the data and says where it is. `None`: the data goes over the connection.
-    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Option<Offer>, String> {
-        Ok(None)
-    }
-
-    /// Learns the peer's offer, when it made one itself.
-    fn accept_offer(&mut self, _seat: &Seat<'_>, _peer: Offer) -> Result<(), String> {
-        Ok(())
+    /// The stream's own socket. `None`: the data goes over the connection.
+    fn own_socket(&mut self) -> Option<&mut dyn OwnSocket> {
+        None
     }
 
     /// What the driver watches from the start on. `None`: nothing yet.
@@ -123,6 +117,15 @@ pub(crate) trait Machine: Send {
 
     /// The end, however it came about: adds to the tally and to the stream's remarks what was not added while running.
     fn finish(&mut self, _stream: &Stream, _tally: &mut Tally) {}
+}
+
+/// A stream's socket for the data beside its connection, over which the two ends tell each other where theirs are.
+pub(crate) trait OwnSocket {
+    /// Where the peer finds it, open from now on.
+    fn offer(&mut self, seat: &Seat<'_>) -> Result<Offer, String>;
+
+    /// Learns where the peer's is.
+    fn accept_offer(&mut self, seat: &Seat<'_>, peer: Offer) -> Result<(), String>;
 }
 
 /// What a machine waits for.

@@ -4,7 +4,7 @@
 //! each socket is connected to the other. A datagram counts only when it bears the cookie of the end it comes to. So nobody
 //! else's datagram is counted or answered, and answers go to an address that has proved itself.
 
-use super::{Broken, Io, Offer, Seat, cookie};
+use super::{Broken, Io, Offer, OwnSocket, Seat, cookie};
 use crate::connect::is_timeout;
 use crate::stream::Ports;
 use ew_model::record::Remark;
@@ -61,6 +61,31 @@ pub(super) fn check_bytes(what: &str, bytes: u64, least: usize) -> Result<usize,
         })
 }
 
+impl OwnSocket for Channel {
+    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Offer, String> {
+        let address = self.socket.local_addr();
+        let address = address.map_err(|error| format!("UDP socket: {error}"))?;
+        Ok(Offer {
+            port: address.port(),
+            cookie: self.cookie,
+        })
+    }
+
+    /// Takes datagrams of this peer only from now on.
+    fn accept_offer(&mut self, seat: &Seat<'_>, offer: Offer) -> Result<(), String> {
+        let mut peer = seat.stream.peer;
+        peer.set_port(offer.port);
+        let connected = self.socket.connect(peer);
+        connected.map_err(|error| format!("UDP to {peer}: {error}"))?;
+        self.peer_cookie = offer.cookie;
+        seat.stream.set_ports(Ports {
+            local: self.socket.local_addr().map_or(0, |a| a.port()),
+            peer: offer.port,
+        });
+        Ok(())
+    }
+}
+
 impl Channel {
     /// Opens the socket.
     pub(super) fn open(seat: &Seat<'_>, connection: Arc<TcpStream>) -> Result<Self, String> {
@@ -73,30 +98,6 @@ impl Channel {
             peer_cookie: 0,
             connection,
         })
-    }
-
-    /// What the peer must know.
-    pub(super) fn offer(&self) -> Result<Option<Offer>, String> {
-        let address = self.socket.local_addr();
-        let address = address.map_err(|error| format!("UDP socket: {error}"))?;
-        Ok(Some(Offer {
-            port: address.port(),
-            cookie: self.cookie,
-        }))
-    }
-
-    /// Takes datagrams of this peer only from now on.
-    pub(super) fn connect(&mut self, seat: &Seat<'_>, offer: Offer) -> Result<(), String> {
-        let mut peer = seat.stream.peer;
-        peer.set_port(offer.port);
-        let connected = self.socket.connect(peer);
-        connected.map_err(|error| format!("UDP to {peer}: {error}"))?;
-        self.peer_cookie = offer.cookie;
-        seat.stream.set_ports(Ports {
-            local: self.socket.local_addr().map_or(0, |a| a.port()),
-            peer: offer.port,
-        });
-        Ok(())
     }
 
     /// After the driver's [`Io::adopt`].

@@ -10,7 +10,7 @@ use self::in_flight::InFlight;
 use super::requests::{Asking, Schedule, record};
 use super::sequence::Jitter;
 use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
-use super::{Broken, Io, Machine, Offer, Prepared, Seat, Wait};
+use super::{Broken, Io, Machine, OwnSocket, Prepared, Seat, Wait};
 use crate::stream::Stream;
 use crate::tally::Tally;
 use ew_model::record::DatagramCounts;
@@ -124,12 +124,8 @@ impl Prepared for UdpRequests {
 }
 
 impl Machine for Requester {
-    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Option<Offer>, String> {
-        self.channel.offer()
-    }
-
-    fn accept_offer(&mut self, seat: &Seat<'_>, peer: Offer) -> Result<(), String> {
-        self.channel.connect(seat, peer)
+    fn own_socket(&mut self) -> Option<&mut dyn OwnSocket> {
+        Some(&mut self.channel)
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {
@@ -285,12 +281,8 @@ impl Requester {
 }
 
 impl Machine for Responder {
-    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Option<Offer>, String> {
-        self.channel.offer()
-    }
-
-    fn accept_offer(&mut self, seat: &Seat<'_>, peer: Offer) -> Result<(), String> {
-        self.channel.connect(seat, peer)
+    fn own_socket(&mut self) -> Option<&mut dyn OwnSocket> {
+        Some(&mut self.channel)
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

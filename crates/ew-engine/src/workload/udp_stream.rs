@@ -7,7 +7,7 @@
 use super::pacer::{Pacer, stream_rate};
 use super::sequence::{Jitter, Phase, Sequence};
 use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
-use super::{Broken, Io, Machine, Offer, Prepared, Seat, Wait};
+use super::{Broken, Io, Machine, OwnSocket, Prepared, Seat, Wait};
 use crate::stream::Stream;
 use crate::tally::Tally;
 use ew_model::record::{DatagramCounts, Remark};
@@ -192,12 +192,8 @@ impl Prepared for UdpStreams {
 }
 
 impl Machine for Sender {
-    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Option<Offer>, String> {
-        self.channel.offer()
-    }
-
-    fn accept_offer(&mut self, seat: &Seat<'_>, peer: Offer) -> Result<(), String> {
-        self.channel.connect(seat, peer)
+    fn own_socket(&mut self) -> Option<&mut dyn OwnSocket> {
+        Some(&mut self.channel)
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {
@@ -313,12 +309,8 @@ fn is_refusal(error: &io::Error) -> bool {
 }
 
 impl Machine for Receiver {
-    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Option<Offer>, String> {
-        self.channel.offer()
-    }
-
-    fn accept_offer(&mut self, seat: &Seat<'_>, peer: Offer) -> Result<(), String> {
-        self.channel.connect(seat, peer)
+    fn own_socket(&mut self) -> Option<&mut dyn OwnSocket> {
+        Some(&mut self.channel)
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

@@ -2,7 +2,7 @@
 
 use super::super::requests::{Asking, Schedule, record};
 use super::super::tcp::{receive, send};
-use super::super::{Broken, Io, Machine, Offer, Seat, Wait};
+use super::super::{Broken, Io, Machine, Offer, OwnSocket, Seat, Wait};
 use super::prefix;
 use crate::buffer::PageBuffer;
 use crate::connect::is_timeout;
@@ -100,10 +100,10 @@ impl Requester {
     }
 }
 
-impl Machine for Requester {
+impl OwnSocket for Requester {
     /// It listens nowhere, and only wants to be told.
-    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Option<Offer>, String> {
-        Ok(Some(Offer { port: 0, cookie: 0 }))
+    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Offer, String> {
+        Ok(Offer { port: 0, cookie: 0 })
     }
 
     fn accept_offer(&mut self, seat: &Seat<'_>, peer: Offer) -> Result<(), String> {
@@ -120,6 +120,12 @@ impl Machine for Requester {
         let socket = self.route.socket();
         self.socket = Some(socket.map_err(|e| format!("connect {}: {e}", self.route.peer))?);
         Ok(())
+    }
+}
+
+impl Machine for Requester {
+    fn own_socket(&mut self) -> Option<&mut dyn OwnSocket> {
+        Some(self)
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {

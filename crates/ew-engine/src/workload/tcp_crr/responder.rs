@@ -1,7 +1,7 @@
 //! The answering end: a listener, and the few connections whose requests have not come yet.
 
 use super::super::requests::Asking;
-use super::super::{Broken, CALL_TIMEOUT, Io, Machine, Offer, Seat, Wait};
+use super::super::{Broken, CALL_TIMEOUT, Io, Machine, Offer, OwnSocket, Seat, Wait};
 use super::prefix;
 use crate::buffer::PageBuffer;
 use crate::connect::is_timeout;
@@ -76,8 +76,8 @@ impl Responder {
     }
 }
 
-impl Machine for Responder {
-    fn offer(&mut self, seat: &Seat<'_>) -> Result<Option<Offer>, String> {
+impl OwnSocket for Responder {
+    fn offer(&mut self, seat: &Seat<'_>) -> Result<Offer, String> {
         let address = seat.shared.address;
         let opened = listen(seat);
         let (listener, port) =
@@ -88,7 +88,18 @@ impl Machine for Responder {
             peer: 0,
         });
         let cookie = self.cookie;
-        Ok(Some(Offer { port, cookie }))
+        Ok(Offer { port, cookie })
+    }
+
+    /// Requesters come from anywhere.
+    fn accept_offer(&mut self, _seat: &Seat<'_>, _peer: Offer) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl Machine for Responder {
+    fn own_socket(&mut self) -> Option<&mut dyn OwnSocket> {
+        Some(self)
     }
 
     fn socket(&self) -> Option<BorrowedFd<'_>> {
