@@ -96,6 +96,10 @@ pub struct StageAnalysis {
     pub fastest_bits_per_sec: Option<f64>,
     /// Median of measured over expected, per flow. `None` without an expectation.
     pub of_expected: Option<f64>,
+    /// What the hosts' links alone would have carried. `None` for stages without rates, without a line rate to count from, and
+    /// in analyses of before it was computed.
+    #[serde(default)]
+    pub ceiling: Option<StageCeiling>,
     /// Retransmitted segments, all flows.
     pub retransmits: Option<u64>,
     /// Round-trip time medians (tcp-rr, udp-rr, ping): least, median, greatest over pairs.
@@ -129,6 +133,18 @@ pub struct StageAnalysis {
     pub timeline: Vec<TimePoint>,
     /// For `pick: random`: draws that the stock iperf3 would have refused because the drawn server port was taken.
     pub random_collisions: Option<u32>,
+}
+
+/// A stage against the payload ceiling of its hosts' links, with nothing else limiting: line rate ([`Basis`]) times payload
+/// over wire bytes for what the stage's flows carry, shared max-min among the flows that ran together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageCeiling {
+    /// Of one host's link.
+    pub link_bits_per_sec: f64,
+    /// Sum over the flows of a round, median over rounds.
+    pub aggregate_bits_per_sec: f64,
+    /// Measured over that, median over rounds: 1.0 is the ceiling.
+    pub reached: f64,
 }
 
 /// A flow's figure that has not settled: its rate in bits per second (bulk), else its median time in ns.

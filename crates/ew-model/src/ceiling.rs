@@ -3,6 +3,7 @@
 //! Every header is a [`Layer`] with its size and its source. All that uses a protocol's efficiency, from the expectation of a
 //! run to `eastwest limit`, takes it from here.
 
+use crate::facts::InterfaceFacts;
 use serde::{Deserialize, Serialize};
 
 /// Preamble 7 and start frame delimiter 1 (IEEE 802.3, clause 3.2.1 and 3.2.2).
@@ -72,7 +73,7 @@ pub enum LinkCounting {
 }
 
 /// One encapsulation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Tunnel {
     /// Which.
     pub kind: TunnelKind,
@@ -84,7 +85,7 @@ pub struct Tunnel {
 }
 
 /// A kind of encapsulation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TunnelKind {
     /// Ethernet in UDP (RFC 7348).
@@ -103,6 +104,15 @@ pub enum TunnelKind {
     Ipsec,
     /// Some bytes.
     Other,
+}
+
+/// What interfaces put around a flow's packets on their way down to a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Encapsulation {
+    /// The innermost first.
+    pub tunnels: Vec<Tunnel>,
+    /// VLAN tags outside of all tunnels.
+    pub vlan_tags: u32,
 }
 
 /// One part of what passes a link for a packet.
@@ -153,6 +163,28 @@ impl LinkCounting {
     }
 }
 
+impl Encapsulation {
+    /// From an interface and those below it, the highest first. A tag inside a tunnel is part of what the tunnel carries.
+    #[must_use]
+    pub fn of<'a>(way_down: impl IntoIterator<Item = &'a InterfaceFacts>) -> Self {
+        let mut all = Self::default();
+        for interface in way_down {
+            if interface.kind.as_deref() == Some("vlan") {
+                all.vlan_tags += 1;
+            }
+            let Some(tunnel) = interface.tunnel else {
+                continue;
+            };
+            let tags = std::mem::take(&mut all.vlan_tags);
+            all.tunnels.push(Tunnel {
+                extra_bytes: tunnel.extra_bytes + tags * VLAN_TAG_BYTES,
+                ..tunnel
+            });
+        }
+        all
+    }
+}
+
 impl Framing {
     /// TCP over IPv4 with timestamps, nothing around it, on a wire: 1448 of 1538 bytes at MTU 1500.
     #[must_use]
@@ -188,6 +220,17 @@ impl Framing {
         f64::from(packet.payload_bytes) / f64::from(packet.counted_bytes)
     }
 
+    /// The least frame of the link: 64 bytes, whatever the flow's packets carry.
+    #[must_use]
+    pub fn least_packet(&self) -> Packet {
+        let least = Self {
+            transport: Transport::Udp,
+            counting: self.counting,
+            ..Self::plain(self.mtu_bytes)
+        };
+        least.packet(0)
+    }
+
     /// A packet with this payload.
     #[must_use]
     pub fn packet(&self, payload_bytes: u32) -> Packet {
@@ -220,7 +263,7 @@ impl Framing {
             // An MTU without room for payload is no reason to divide by zero.
             let full = full.max(1);
             cost.add(message_bytes / full, &self.full_packet());
-            if message_bytes % full > 0 {
+            if !message_bytes.is_multiple_of(full) {
                 cost.add(1, &self.packet((message_bytes % full) as u32));
             }
         } else {
@@ -244,7 +287,7 @@ impl Framing {
             self.packet((carried as u32 + fragment).saturating_sub(header))
         };
         cost.add(split / per_fragment, &of(per_fragment));
-        if split % per_fragment > 0 {
+        if !split.is_multiple_of(per_fragment) {
             cost.add(1, &of(split % per_fragment));
         }
     }
@@ -272,15 +315,23 @@ impl Framing {
             ..layer
         };
         let tags = VLAN_TAG_BYTES * self.vlan_tags;
-        let frame =
-            ETHERNET_BYTES + tags + bytes_of(&front) + payload_bytes + bytes_of(&back) + CHECK_BYTES;
+        let frame = ETHERNET_BYTES
+            + tags
+            + bytes_of(&front)
+            + payload_bytes
+            + bytes_of(&back)
+            + CHECK_BYTES;
         let padding = LEAST_FRAME_BYTES.saturating_sub(frame);
         let mut layers = vec![
             seen(layer("preamble, start delimiter", PREAMBLE_BYTES, STANDARD)),
             layer("Ethernet header", ETHERNET_BYTES, STANDARD),
         ];
         if tags > 0 {
-            let name = if self.vlan_tags == 1 { "VLAN tag" } else { "VLAN tags" };
+            let name = if self.vlan_tags == 1 {
+                "VLAN tag"
+            } else {
+                "VLAN tags"
+            };
             layers.push(seen(layer(name, tags, "IEEE 802.1Q")));
         }
         layers.extend(front);
@@ -350,14 +401,22 @@ impl Tunnel {
         match self.kind {
             TunnelKind::Vxlan => vec![outer, udp, layer("VXLAN header", 8, "RFC 7348, section 5")],
             TunnelKind::Geneve => {
-                vec![outer, udp, layer("Geneve header", 8, "RFC 8926, section 3.1")]
+                vec![
+                    outer,
+                    udp,
+                    layer("Geneve header", 8, "RFC 8926, section 3.1"),
+                ]
             }
             TunnelKind::Gre | TunnelKind::Gretap => {
                 vec![outer, layer("GRE header", 4, "RFC 2784, section 2.1")]
             }
             TunnelKind::Ipip => vec![outer],
             TunnelKind::Wireguard => {
-                vec![outer, udp, layer("WireGuard header", 16, "WireGuard, section 5.4.6")]
+                vec![
+                    outer,
+                    udp,
+                    layer("WireGuard header", 16, "WireGuard, section 5.4.6"),
+                ]
             }
             TunnelKind::Ipsec => vec![
                 outer,
@@ -390,7 +449,11 @@ impl Tunnel {
         if self.kind == TunnelKind::Ipsec {
             let source = "RFC 4303, sections 2.5 and 2.6";
             trailers.push(layer("pad length, next header", 2, source));
-            trailers.push(layer("integrity check", ESP_CHECK_BYTES, "RFC 4106, section 6"));
+            trailers.push(layer(
+                "integrity check",
+                ESP_CHECK_BYTES,
+                "RFC 4106, section 6",
+            ));
         } else {
             let source = "RFC 8439, section 2.8";
             trailers.push(layer("authentication tag", WIREGUARD_TAG_BYTES, source));
@@ -597,6 +660,25 @@ mod tests {
     }
 
     #[test]
+    fn tags_inside_a_tunnel_are_carried_by_it() {
+        let vlan = InterfaceFacts {
+            kind: Some("vlan".into()),
+            ..InterfaceFacts::default()
+        };
+        let vxlan = InterfaceFacts {
+            kind: Some("vxlan".into()),
+            tunnel: Some(Tunnel::of(TunnelKind::Vxlan)),
+            ..InterfaceFacts::default()
+        };
+        let port = InterfaceFacts::default();
+        let way = Encapsulation::of([&vlan, &vxlan, &vlan, &port]);
+        assert_eq!(way.vlan_tags, 1);
+        assert_eq!(way.tunnels.len(), 1);
+        assert_eq!(way.tunnels[0].carried_bytes(100), 154);
+        assert_eq!(Encapsulation::of([&port]), Encapsulation::default());
+    }
+
+    #[test]
     fn small_frames_are_padded_and_their_rate_is_the_known_one() {
         let framing = Framing {
             transport: Transport::Udp,
@@ -604,7 +686,11 @@ mod tests {
         };
         let packet = framing.packet(1);
         assert_eq!((packet.frame_bytes, packet.counted_bytes), (64, 84));
-        assert_eq!((packet.per_sec(10e9) / 1e4).round(), 1488.0, "14.88 million");
+        assert_eq!(
+            (packet.per_sec(10e9) / 1e4).round(),
+            1488.0,
+            "14.88 million"
+        );
         assert_eq!(framing.packet(18).counted_bytes, 84);
         assert_eq!(framing.packet(19).counted_bytes, 85);
     }
@@ -616,7 +702,10 @@ mod tests {
         assert_eq!(cost.packets, 3);
         assert_eq!(cost.counted_bytes, 2 * 1538 + (3000 - 2 * 1448) + 90);
         assert_eq!(tcp.message(64).counted_bytes, 64 + 90);
-        assert!(Framing::plain(10).message(5).packets > 0, "nonsense ends, too");
+        assert!(
+            Framing::plain(10).message(5).packets > 0,
+            "nonsense ends, too"
+        );
     }
 
     /// RFC 791: fragments carry multiples of 8 bytes; the UDP header is in the first.

@@ -135,14 +135,46 @@ impl HostFacts {
 
     /// The interface of a name.
     #[must_use]
-    pub fn interface(&self, name: &str) -> Option<&InterfaceFacts> {
-        self.interfaces.iter().find(|i| i.name == name)
+    pub fn way_down<'a>(&'a self, interface: &'a InterfaceFacts) -> Vec<&'a InterfaceFacts> {
+        /// More than anybody stacks; links that lie about each other must not hang us.
+        const MOST_LINKS: usize = 8;
+        let below = |upper: &&'a InterfaceFacts| {
+            let name = upper.lower.as_ref()?;
+            self.interfaces.iter().find(|i| i.name == *name)
+        };
+        let way = std::iter::successors(Some(interface), below);
+        way.take(MOST_LINKS).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_way_down_ends() {
+        let named = |name: &str, lower: Option<&str>| InterfaceFacts {
+            name: name.into(),
+            lower: lower.map(str::to_owned),
+            ..InterfaceFacts::default()
+        };
+        let facts = HostFacts {
+            interfaces: vec![
+                named("vx0", Some("vlan7")),
+                named("eth0", None),
+                named("vlan7", Some("eth0")),
+                named("a", Some("a")),
+            ],
+            ..HostFacts::default()
+        };
+        let names = |at: usize| -> Vec<&str> {
+            let way = facts.way_down(&facts.interfaces[at]);
+            way.iter().map(|i| i.name.as_str()).collect()
+        };
+        assert_eq!(names(0), ["vx0", "vlan7", "eth0"]);
+        assert_eq!(names(1), ["eth0"]);
+        assert!(names(3).len() <= 8);
+    }
 
     #[test]
     fn samples_of_older_runs_can_be_read() {

@@ -12,6 +12,7 @@ pub mod facts;
 pub mod finding;
 pub mod inventory;
 pub mod latency;
+pub mod limit;
 pub mod plan;
 pub mod record;
 pub mod run;

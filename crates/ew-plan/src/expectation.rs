@@ -1,5 +1,5 @@
-//! What each flow of a round should get: max-min fair shares of the capacities, and how much of a link's capacity is
-//! payload.
+//! What each flow of a round should get: max-min fair shares of the capacities. How much of them is payload is told by
+//! `ew_model::ceiling`.
 
 use ew_model::inventory::{HostId, Inventory, RackId};
 use ew_model::plan::Flow;
@@ -245,51 +245,6 @@ impl PartialEq for Level {
 
 impl Eq for Level {}
 
-/// Which bytes of a frame a link's rate counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkCounting {
-    /// The frame with its 14-byte Ethernet header, without check sequence, preamble and gap: how Linux queueing
-    /// disciplines count (`qdisc_pkt_len`, which is `skb->len` at the device), and so tbf and the lab.
-    EthernetHeader,
-    /// All that passes the wire: header 14, check sequence 4, preamble and start delimiter 8, least gap 12 bytes
-    /// (IEEE 802.3, clauses 3 and 4): a physical port's line rate.
-    OnTheWire,
-}
-
-impl LinkCounting {
-    /// Bytes that are counted beside the IP packet.
-    #[must_use]
-    pub fn overhead_bytes(self) -> u32 {
-        match self {
-            Self::EthernetHeader => 14,
-            Self::OnTheWire => 14 + 4 + 8 + 12,
-        }
-    }
-}
-
-/// TCP payload over counted bytes, for full segments: 1448/1514 or 1448/1538 at MTU 1500 over IPv4 with timestamps.
-///
-/// Headers: IPv4 20 bytes (RFC 791) or IPv6 40 (RFC 8200), TCP 20 (RFC 9293), timestamps option 10 bytes padded to 12
-/// (RFC 7323, appendix A). Acknowledgements in the other direction are not counted. 0 when the MTU holds no payload.
-#[must_use]
-pub fn protocol_efficiency(
-    mtu_bytes: u32,
-    ipv6: bool,
-    timestamps: bool,
-    link: LinkCounting,
-) -> f64 {
-    let payload = payload_bytes(mtu_bytes, ipv6, timestamps);
-    f64::from(payload) / (f64::from(mtu_bytes) + f64::from(link.overhead_bytes()))
-}
-
-/// TCP payload of a full segment, for example 1448 at MTU 1500 over IPv4 with timestamps.
-#[must_use]
-pub fn payload_bytes(mtu_bytes: u32, ipv6: bool, timestamps: bool) -> u32 {
-    let ip = if ipv6 { 40 } else { 20 };
-    let options = if timestamps { 12 } else { 0 };
-    mtu_bytes.saturating_sub(ip + 20 + options)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -407,27 +362,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn efficiencies_are_the_known_ones() {
-        let of = |mtu, v6, ts, link| protocol_efficiency(mtu, v6, ts, link);
-        assert_eq!(
-            of(1500, false, true, LinkCounting::EthernetHeader),
-            1448.0 / 1514.0
-        );
-        assert_eq!(
-            of(1500, false, true, LinkCounting::OnTheWire),
-            1448.0 / 1538.0
-        );
-        assert_eq!(
-            of(1500, true, true, LinkCounting::OnTheWire),
-            1428.0 / 1538.0
-        );
-        assert_eq!(
-            of(9000, false, false, LinkCounting::OnTheWire),
-            8960.0 / 9038.0
-        );
-        assert_eq!(of(40, false, true, LinkCounting::OnTheWire), 0.0);
     }
 }

@@ -68,10 +68,15 @@ pub(crate) fn facts(analysis: &Analysis) -> String {
 type Column = (&'static str, fn(&StageAnalysis) -> String, bool);
 
 fn rates(analysis: &Analysis) -> Figures {
-    const COLUMNS: [Column; 11] = [
+    const COLUMNS: [Column; 12] = [
         ("stage", stage_name, true),
         ("rate", |s| estimated_rate(s.aggregate_bits_per_sec), true),
         ("of expected", |s| fine_percent(s.of_expected), false),
+        (
+            "of ceiling",
+            |s| fine_percent(s.ceiling.map(|ceiling| ceiling.reached)),
+            false,
+        ),
         (
             "retrans",
             |s| or_missing(s.retransmits, |n| n.to_string()),

@@ -26,9 +26,10 @@ const RACK_PAIRS_LISTED: usize = 40;
 /// Up to this many reasons for missing pairs are listed.
 const REASONS_LISTED: usize = 10;
 /// The stage table's columns, what matters first.
-const STAGE_COLUMNS: [&str; 10] = [
+const STAGE_COLUMNS: [&str; 11] = [
     "stage",
     "of expected",
+    "of ceiling",
     "aggregate",
     "per flow",
     "rtt",
@@ -234,6 +235,7 @@ pub(crate) fn stage_notes(analysis: &Analysis) -> Vec<String> {
             ));
         }
     }
+    notes.extend(ceiling_note(analysis));
     let has_more = |s: &StageAnalysis| s.of_expected.is_some_and(|share| share > 1.0005);
     if analysis.stages.iter().any(has_more) {
         notes.push(
@@ -249,6 +251,20 @@ pub(crate) fn stage_notes(analysis: &Analysis) -> Vec<String> {
         );
     }
     notes
+}
+
+/// What the column "of ceiling" is held against. `None` where no stage has it.
+pub(crate) fn ceiling_note(analysis: &Analysis) -> Option<String> {
+    analysis.stages.iter().find_map(|stage| stage.ceiling)?;
+    let basis = &analysis.basis;
+    let doubt = match basis.nic_source.starts_with("discovered") {
+        true => "; found from these very rates, so state `expect.nic` to hold them against more",
+        false => "",
+    };
+    Some(format!(
+        "Of ceiling: over what the hosts' links alone would carry as payload, by {}{doubt}.",
+        healthy_host(analysis)
+    ))
 }
 
 /// The run's facts as name and value, for all views.
@@ -587,6 +603,7 @@ fn stage_value(stage: &StageAnalysis, column: &str) -> String {
     match column {
         "stage" => stage_name(stage),
         "of expected" => fine_percent(stage.of_expected),
+        "of ceiling" => fine_percent(stage.ceiling.map(|ceiling| ceiling.reached)),
         "aggregate" => estimated_rate(stage.aggregate_bits_per_sec),
         "per flow" => estimated_rate(stage.flow_bits_per_sec),
         "rtt" => duration(stage.rtt_ns.map(|(_, median, _)| median)),

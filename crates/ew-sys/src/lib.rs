@@ -11,6 +11,7 @@ pub mod datagram;
 pub mod disk;
 pub mod epoll;
 pub mod ethtool;
+mod link;
 pub mod namespace;
 pub mod net;
 pub mod netlink;

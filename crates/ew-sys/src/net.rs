@@ -1,8 +1,9 @@
-//! Interfaces: addresses, MTU, link speed, driver.
+//! Interfaces: addresses, MTU, link speed, driver, what virtual ones are made of.
 //!
-//! Read with getifaddrs and ioctls, which answer for the network namespace of the calling thread. /sys would show the
+//! Read with getifaddrs, ioctls and netlink, which answer for the network namespace of the calling thread. /sys would show the
 //! namespace it was mounted in.
 
+use crate::link;
 use ew_model::facts::InterfaceFacts;
 use std::ffi::CStr;
 use std::io;
@@ -41,8 +42,15 @@ pub struct Interface {
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let socket = control_socket()?;
     let mut interfaces = names_and_addresses()?;
+    // Kernels of sandboxes may not tell; then nothing is known of kinds.
+    let links = link::links().unwrap_or_default();
     for interface in &mut interfaces {
         describe(socket.as_raw_fd(), interface);
+        if let Some(link) = links.get(&interface.facts.name) {
+            interface.facts.kind.clone_from(&link.kind);
+            interface.facts.lower.clone_from(&link.lower);
+            interface.facts.tunnel = link.tunnel;
+        }
     }
     Ok(interfaces)
 }

@@ -2,8 +2,8 @@
 
 use crate::workloads;
 use ew_model::analysis::{
-    Analysis, Basis, Cell, Estimate, HostAnalysis, HostState, RackPairAnalysis, StageAnalysis,
-    TimePoint,
+    Analysis, Basis, Cell, CpuShare, DiskShare, Estimate, HostAnalysis, HostPoint,
+    HostStageAnalysis, HostState, RackPairAnalysis, StageAnalysis, StageCeiling, TimePoint,
 };
 use ew_model::facts::InterfaceFacts;
 use ew_model::finding::{
@@ -327,6 +327,11 @@ pub(crate) fn stage(
         slowest_bits_per_sec: Some(flow * 0.5),
         fastest_bits_per_sec: Some(flow * 1.02),
         of_expected: Some(0.996),
+        ceiling: (sum > 0.0).then(|| StageCeiling {
+            link_bits_per_sec: PAYLOAD,
+            aggregate_bits_per_sec: f64::from(hosts) * PAYLOAD,
+            reached: flow / PAYLOAD,
+        }),
         retransmits: Some(u64::from(rounds) * 11),
         rtt_ns: None,
         start_skew_ns: Some((90_000, 310_000, 480_000)),

@@ -95,6 +95,7 @@ fn stage(name: &str, pattern: &str, kind: WorkloadKind, bits_per_sec: f64) -> St
     stage.kind = kind;
     stage.judged = false;
     stage.of_expected = None;
+    stage.ceiling = None;
     if !kind.is_bulk() {
         stage.aggregate_bits_per_sec = None;
         stage.flow_bits_per_sec = None;
