@@ -11,13 +11,24 @@ const VERSION_PATIENCE_NS: u64 = 2_000_000_000;
 /// Where tools are when PATH is that of a non-interactive login.
 const USUAL_FOLDERS: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/opt/bin"];
 
-/// The tools found, with the first line of what they say of their version.
+/// Where Debian puts lmbench: in a folder for each architecture below it.
+const LMBENCH_FOLDER: &str = "/usr/lib/lmbench/bin";
+
+/// The tools found with all their programs, by the words of scenario files, each with what it says of its version; those
+/// that say nothing with their package's.
 #[must_use]
 pub fn discover() -> Vec<(String, String)> {
     all()
         .filter_map(|tool| {
-            let version = version_line(&find_program(tool.program())?)?;
-            Some((tool.program().to_owned(), version))
+            let programs = tool.tool().programs().iter();
+            let paths: Option<Vec<PathBuf>> = programs.map(|name| find_program(name)).collect();
+            let program = paths?.into_iter().next()?;
+            let told = match tool.version_argument() {
+                Some(argument) => said_by(&program, &[argument]),
+                None => package_version(&program),
+            };
+            let version = told.unwrap_or_else(|| "version not told".to_owned());
+            Some((tool.tool().name().to_owned(), version))
         })
         .collect()
 }
@@ -27,9 +38,15 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(USUAL_FOLDERS.iter().map(PathBuf::from))
+        .chain(lmbench_folders())
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(name))
         .find(|candidate| is_executable(candidate))
+}
+
+fn lmbench_folders() -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(LMBENCH_FOLDER).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path())
 }
 
 fn is_executable(path: &Path) -> bool {
@@ -37,13 +54,31 @@ fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-fn version_line(program: &Path) -> Option<String> {
+/// `package 1.2-3`, from the system's package manager.
+fn package_version(program: &Path) -> Option<String> {
+    let path = program.to_str()?;
+    let by_dpkg = || {
+        let owner = said_by(&find_program("dpkg-query")?, &["-S", path])?;
+        let (package, _) = owner.split_once(':')?;
+        let format = "${Package} ${Version}\n";
+        said_by(&find_program("dpkg-query")?, &["-W", "-f", format, package])
+    };
+    let by_rpm = || said_by(&find_program("rpm")?, &["-qf", path]);
+    by_dpkg().or_else(by_rpm)
+}
+
+/// The first line that has words; some write it to standard error.
+fn said_by(program: &Path, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new(program);
-    command.arg("--version");
+    command.args(arguments);
     let deadline_ns = monotonic_ns() + VERSION_PATIENCE_NS;
     let finished = run_to_end(command, deadline_ns, &Cancel::default()).ok()?;
-    let line = finished.stdout.lines().next()?.trim();
-    (!line.is_empty()).then(|| line.to_owned())
+    let mut lines = finished
+        .stdout
+        .lines()
+        .chain(finished.stderr.lines())
+        .map(str::trim);
+    lines.find(|line| !line.is_empty()).map(str::to_owned)
 }
 
 #[cfg(test)]

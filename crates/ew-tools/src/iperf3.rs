@@ -3,13 +3,11 @@
 mod output;
 
 use crate::process::{End, Finished};
-use crate::tool::{BothEnds, ExternalTool};
-use ew_model::workload::{Limit, Pace, SendMode, SocketSettings, Workload, WorkloadKind};
+use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, window_seconds};
+use ew_model::workload::{Limit, Pace, SendMode, SocketSettings, Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
 use ew_proto::round::RoundSpec;
 use output::Output;
-use std::net::IpAddr;
-use std::path::Path;
 use std::process::Command;
 
 const CONNECT_TIMEOUT_MS: &str = "2000";
@@ -17,33 +15,32 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub(crate) struct Iperf3;
 
 impl ExternalTool for Iperf3 {
-    fn program(&self) -> &'static str {
-        "iperf3"
+    fn tool(&self) -> Tool {
+        Tool::Iperf3
     }
 
-    fn install_hint(&self) -> &'static str {
-        "apt install iperf3 (Debian, Ubuntu) or dnf install iperf3 (Fedora, RHEL)"
+    fn version_argument(&self) -> Option<&'static str> {
+        Some("--version")
     }
 
-    fn server(&self, program: &Path, address: IpAddr, port: u16) -> Command {
-        let mut command = Command::new(program);
+    fn server(&self, site: &Site<'_>, port: u16) -> Command {
+        let mut command = Command::new(site.program);
         command.args(["-s", "-1", "--forceflush"]);
-        command.args(["-p", &port.to_string(), "-B", &address.to_string()]);
+        command.args(["-p", &port.to_string(), "-B", &site.address.to_string()]);
         command
     }
 
-    fn client(
-        &self,
-        program: &Path,
-        address: IpAddr,
-        spec: &RoundSpec,
-        order: &FlowOrder,
-    ) -> Command {
-        let mut command = Command::new(program);
+    fn server_life(&self) -> ServerLife {
+        ServerLife::OneClient
+    }
+
+    fn client(&self, site: &Site<'_>, order: &FlowOrder) -> Command {
+        let spec = site.spec;
+        let mut command = Command::new(site.program);
         command.args(["-J", "--connect-timeout", CONNECT_TIMEOUT_MS]);
         command.args(["-c", &order.peer.ip().to_string()]);
         command.args(["-p", &order.peer.port().to_string()]);
-        command.args(["-B", &address.to_string()]);
+        command.args(["-B", &site.address.to_string()]);
         command.args(length_arguments(spec));
         command.args(traffic_arguments(&spec.workload));
         command.args(socket_arguments(&spec.workload));
@@ -51,6 +48,11 @@ impl ExternalTool for Iperf3 {
             command.arg("-R");
         }
         command
+    }
+
+    /// It leaves the warm-up out itself (-O).
+    fn client_start_ns(&self, spec: &RoundSpec) -> u64 {
+        spec.start_ns
     }
 
     fn client_runtime_ns(&self, spec: &RoundSpec) -> u64 {
@@ -72,7 +74,12 @@ impl ExternalTool for Iperf3 {
         }
     }
 
-    fn parse(&self, order: &FlowOrder, finished: &Finished) -> Result<BothEnds, String> {
+    fn parse(
+        &self,
+        _spec: &RoundSpec,
+        order: &FlowOrder,
+        finished: &Finished,
+    ) -> Result<BothEnds, String> {
         let output: Output = serde_json::from_str(&finished.stdout).map_err(|error| {
             let said = last_line(&finished.stderr);
             format!(
@@ -160,11 +167,6 @@ fn socket_arguments(workload: &Workload) -> Vec<String> {
     arguments
 }
 
-/// Whole seconds are all it takes.
-fn window_seconds(spec: &RoundSpec) -> u64 {
-    spec.window_ns.div_ceil(SECOND_NS).max(1)
-}
-
 fn warm_up_seconds(spec: &RoundSpec) -> u64 {
     let warm_up_ns = spec.window_start_ns.saturating_sub(spec.start_ns);
     warm_up_ns.div_ceil(SECOND_NS)
@@ -182,8 +184,9 @@ fn last_line(text: &str) -> &str {
 mod tests {
     use super::*;
     use ew_model::plan::{FlowId, RoundIndex, StageIndex};
-    use ew_model::workload::Tool;
+    use std::net::IpAddr;
     use std::os::unix::process::ExitStatusExt;
+    use std::path::Path;
     use std::process::ExitStatus;
 
     const FORWARD: &str = include_str!("../tests/data/iperf3-forward.json");
@@ -253,7 +256,12 @@ mod tests {
         let mut spec = spec();
         change(&mut spec.workload);
         let address = IpAddr::from([198, 18, 0, 1]);
-        let command = Iperf3.client(Path::new("iperf3"), address, &spec, &order(Role::Receive));
+        let site = Site {
+            program: Path::new("iperf3"),
+            address,
+            spec: &spec,
+        };
+        let command = Iperf3.client(&site, &order(Role::Receive));
         let arguments: Vec<_> = command.get_args().map(|a| a.to_string_lossy()).collect();
         arguments.join(" ")
     }
@@ -276,7 +284,7 @@ mod tests {
     }
 
     fn parse(role: Role, json: &str) -> Result<BothEnds, String> {
-        Iperf3.parse(&order(role), &finished(json))
+        Iperf3.parse(&spec(), &order(role), &finished(json))
     }
 
     fn finished(stdout: &str) -> Finished {

@@ -1,12 +1,22 @@
 //! External tools as workloads: start the server, run the client, parse its machine-readable output.
 //!
 //! [`run_round`] mirrors the engine's. A further tool is one file that implements `ExternalTool` and one line in
-//! `external`.
+//! `external`; what it can carry, its ports and what its figures mean is in `ew_model::tools`.
 
 mod discover;
+mod figures;
+mod idle;
+mod iperf;
 mod iperf3;
+mod lmbench;
+mod netperf;
+mod netpipe;
+mod nuttcp;
+mod ping;
 mod process;
+mod qperf;
 mod round;
+mod sockperf;
 mod tool;
 
 pub use discover::discover;

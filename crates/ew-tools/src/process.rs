@@ -1,7 +1,7 @@
 //! Running a tool's process to its end, which comes in any case.
 
 use ew_sys::clock::{monotonic_ns, sleep_until_ns};
-use ew_sys::process::die_with_parent;
+use ew_sys::process::{Signal, die_with_parent, kill_group, new_process_group};
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -36,10 +36,17 @@ pub(crate) enum End {
     TimedOut,
     /// Killed because the round was aborted.
     Cancelled,
+    /// Killed because it was no longer needed.
+    Dismissed,
 }
 
-/// Kills and reaps the process when dropped, so that no path leaks it.
+/// Kills the process with its group and reaps it when dropped, so that no path leaks it.
 struct Reaped(Child);
+
+/// Runs the program of a command and then waits for the end of its input, upon which it kills its whole group, itself
+/// included. A program that goes into the background or has children leaves nothing behind so, however we end: input
+/// ends with the process that holds it.
+const KEEPER: &str = r#""$@" </dev/null & read -r _; kill -KILL 0"#;
 
 /// Starts the command and waits for its end, killing it at the deadline or when cancelled. The process also dies with
 /// the calling thread.
@@ -51,17 +58,63 @@ pub(crate) fn run_to_end(
     deadline_ns: u64,
     cancel: &Cancel,
 ) -> io::Result<Finished> {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::null());
     die_with_parent(&mut command);
+    watch(command, deadline_ns, cancel, &mut || false)
+}
+
+/// The same, until it is needed no more.
+///
+/// # Errors
+/// As [`run_to_end`].
+pub(crate) fn run_until(
+    mut command: Command,
+    deadline_ns: u64,
+    cancel: &Cancel,
+    is_needless: &mut dyn FnMut() -> bool,
+) -> io::Result<Finished> {
+    command.stdin(Stdio::null());
+    die_with_parent(&mut command);
+    watch(command, deadline_ns, cancel, is_needless)
+}
+
+/// The same for a program that goes into the background or has children. It never ends by itself.
+///
+/// # Errors
+/// As [`run_to_end`].
+pub(crate) fn run_kept_until(
+    command: &Command,
+    deadline_ns: u64,
+    cancel: &Cancel,
+    is_needless: &mut dyn FnMut() -> bool,
+) -> io::Result<Finished> {
+    let mut keeper = Command::new("/bin/sh");
+    keeper.args(["-c", KEEPER, "keeper"]);
+    keeper.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        keeper.env(name, value.unwrap_or_default());
+    }
+    keeper.stdin(Stdio::piped());
+    watch(keeper, deadline_ns, cancel, is_needless)
+}
+
+fn watch(
+    mut command: Command,
+    deadline_ns: u64,
+    cancel: &Cancel,
+    is_needless: &mut dyn FnMut() -> bool,
+) -> io::Result<Finished> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    new_process_group(&mut command);
     let mut child = Reaped(command.spawn()?);
     let started_ns = monotonic_ns();
+    // Held until it is over: its end ends a keeper.
+    let input = child.0.stdin.take();
     let stdout = collect(child.0.stdout.take())?;
     let stderr = collect(child.0.stderr.take())?;
-    let end = wait(&mut child.0, deadline_ns, cancel)?;
+    let end = wait(&mut child.0, deadline_ns, cancel, is_needless)?;
     drop(child);
+    drop(input);
     Ok(Finished {
         stdout: text_of(stdout),
         stderr: text_of(stderr),
@@ -70,7 +123,12 @@ pub(crate) fn run_to_end(
     })
 }
 
-fn wait(child: &mut Child, deadline_ns: u64, cancel: &Cancel) -> io::Result<End> {
+fn wait(
+    child: &mut Child,
+    deadline_ns: u64,
+    cancel: &Cancel,
+    is_needless: &mut dyn FnMut() -> bool,
+) -> io::Result<End> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(End::Exited(status));
@@ -81,6 +139,9 @@ fn wait(child: &mut Child, deadline_ns: u64, cancel: &Cancel) -> io::Result<End>
         let now_ns = monotonic_ns();
         if now_ns >= deadline_ns {
             return Ok(End::TimedOut);
+        }
+        if is_needless() {
+            return Ok(End::Dismissed);
         }
         sleep_until_ns(deadline_ns.min(now_ns + POLL_NS));
     }
@@ -110,7 +171,8 @@ fn text_of(reader: JoinHandle<Vec<u8>>) -> String {
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        // Both fail only when it is over and reaped already.
+        // All fail only when it is over. The group goes first: a child that is reaped may have left children.
+        let _ = kill_group(self.0.id(), Signal::Kill);
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -153,6 +215,27 @@ mod tests {
         let soon_ns = monotonic_ns() + 50_000_000;
         let finished = run_to_end(shell("exec sleep 1000"), soon_ns, &Cancel::default()).unwrap();
         assert_eq!(finished.end, End::TimedOut);
+    }
+
+    #[test]
+    fn what_went_into_the_background_ends_with_its_keeper() {
+        let far_ns = monotonic_ns() + 60_000_000_000;
+        let marker = format!("1000.{}", std::process::id());
+        let command = shell(&format!("sleep {marker} & exit 0"));
+        let is_running = || {
+            let ps = std::process::Command::new("ps")
+                .args(["-eo", "args"])
+                .output()
+                .unwrap();
+            String::from_utf8_lossy(&ps.stdout).contains(&format!("sleep {marker}"))
+        };
+        let mut seen = false;
+        let finished = run_kept_until(&command, far_ns, &Cancel::default(), &mut || {
+            seen = is_running();
+            seen
+        });
+        assert_eq!(finished.unwrap().end, End::Dismissed);
+        assert!(seen && !is_running());
     }
 
     #[test]

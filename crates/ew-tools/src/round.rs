@@ -1,15 +1,16 @@
 //! One round driven by a tool: servers at the accepting ends, clients at the opening ends.
 
 use crate::discover::find_program;
-use crate::process::{Cancel, End, Finished, run_to_end};
-use crate::tool::{BothEnds, ExternalTool, external};
+use crate::idle;
+use crate::process::{Cancel, End, Finished, run_kept_until, run_to_end, run_until};
+use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, external, install_hint};
 use ew_proto::message::{FlowOrder, FlowReport};
 use ew_proto::round::RoundSpec;
 use ew_sys::clock::{monotonic_ns, sleep_until_ns};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::IpAddr;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// What a round calls with its reports, once.
@@ -21,6 +22,8 @@ const CLIENT_GRACE_NS: u64 = 3_000_000_000;
 const SERVER_GRACE_NS: u64 = 4_000_000_000;
 /// How often a wait for the start looks whether the round was aborted.
 const SLICE_NS: u64 = 50_000_000;
+/// How long a client that finds no server tries again.
+const READY_PATIENCE_NS: u64 = 2_000_000_000;
 const SUPERVISOR_STACK_BYTES: usize = 512 * 1024;
 const FLOW_STACK_BYTES: usize = 256 * 1024;
 const MAX_FLOWS: usize = 256;
@@ -82,35 +85,27 @@ pub fn run_round(
 
 impl ToolRound {
     fn run(&self) -> Vec<FlowReport> {
-        let tool = self.tool;
         if let Some(refusal) = self.spec.workload.refusal() {
             let (key, problem, expected) = (refusal.key, refusal.problem, refusal.expected);
             return self.all_failed(&format!("{key}: {problem}; expected {expected}"));
         }
-        let Some(program) = find_program(tool.program()) else {
-            return self.all_failed(&format!(
-                "{} is not installed on this host: {}, or leave out --tool",
-                tool.program(),
-                tool.install_hint()
-            ));
-        };
-        self.run_flows(&program)
+        self.run_flows()
     }
 
     /// A thread per server and per client: a process dies with the thread that started it.
-    fn run_flows(&self, program: &Path) -> Vec<FlowReport> {
+    fn run_flows(&self) -> Vec<FlowReport> {
         let orders = &self.spec.flows;
-        // Clients that drew the same port share a server, and all but one will hear that it is busy.
-        let accepting = orders.iter().filter(|o| !o.opens);
+        // Clients that drew the same port share a server; where it takes one, all others will hear that it is busy.
+        let accepting = orders.iter().filter(|o| !o.opens && o.server_port != 0);
         let ports: BTreeSet<u16> = accepting.map(|o| o.server_port).collect();
         std::thread::scope(|scope| {
             let servers: BTreeMap<u16, _> = ports
                 .into_iter()
-                .map(|port| (port, spawn(scope, move || self.serve(program, port))))
+                .map(|port| (port, spawn(scope, move || self.serve(port))))
                 .collect();
             let clients: Vec<_> = orders
                 .iter()
-                .map(|o| o.opens.then(|| spawn(scope, move || self.ask(program, o))))
+                .map(|o| o.opens.then(|| spawn(scope, move || self.ask(o))))
                 .collect();
             let clients: Vec<_> = clients.into_iter().map(|c| c.map(result_of)).collect();
             let served: BTreeMap<u16, _> = servers
@@ -127,29 +122,79 @@ impl ToolRound {
         })
     }
 
-    fn serve(&self, program: &Path, port: u16) -> EndResult {
+    fn serve(&self, port: u16) -> EndResult {
+        let program = self.program(self.tool.server_program(&self.spec.workload))?;
         self.wait_until(self.spec.connect_at_ns)?;
-        let command = self.tool.server(program, self.address, port);
-        let finished = self.finish(command, SERVER_GRACE_NS)?;
+        let command = self.tool.server(&self.site(&program), port);
+        let deadline_ns = self.planned_end_ns() + SERVER_GRACE_NS;
+        let (kind, window_end_ns) = (self.spec.workload.kind, self.spec.window_end_ns());
+        let mut watch = idle::Watch::new(port, kind, window_end_ns, self.planned_end_ns());
+        let mut is_needless = || watch.is_over();
+        let finished = match self.tool.server_life() {
+            ServerLife::OneClient => run_to_end(command, deadline_ns, &self.cancel),
+            ServerLife::Ended => run_until(command, deadline_ns, &self.cancel, &mut is_needless),
+            ServerLife::EndedWithChildren => {
+                run_kept_until(&command, deadline_ns, &self.cancel, &mut is_needless)
+            }
+        };
+        let finished = self.unless_cancelled(finished)?;
         match self.tool.server_error(port, &finished) {
             Some(error) => Err(error),
             None => Ok(None),
         }
     }
 
-    fn ask(&self, program: &Path, order: &FlowOrder) -> EndResult {
-        let mut command = self.tool.client(program, self.address, &self.spec, order);
-        command.env("LC_ALL", "C");
-        self.wait_until(self.spec.start_ns)?;
-        let finished = self.finish(command, CLIENT_GRACE_NS)?;
+    fn ask(&self, order: &FlowOrder) -> EndResult {
+        let program = self.program(self.tool.client_program(&self.spec.workload))?;
+        let planned_ns = self.tool.client_start_ns(&self.spec);
+        self.wait_until(planned_ns)?;
+        let finished = self.ask_until_served(&program, order)?;
         if finished.end == End::TimedOut {
             return Err(self.no_result(order));
         }
-        let mut ends = self.tool.parse(order, &finished)?;
-        let skew_ns = finished.started_ns.wrapping_sub(self.spec.start_ns) as i64;
+        let mut ends = self.tool.parse(&self.spec, order, &finished)?;
+        let skew_ns = finished.started_ns.wrapping_sub(planned_ns) as i64;
         ends.sender.start_skew_ns = skew_ns;
         ends.receiver.start_skew_ns = skew_ns;
         Ok(Some(ends))
+    }
+
+    /// On a busy host a server may need longer than the gap until it listens.
+    fn ask_until_served(&self, program: &Path, order: &FlowOrder) -> Result<Finished, String> {
+        let deadline_ns = self.planned_end_ns() + CLIENT_GRACE_NS;
+        let patience_ns = monotonic_ns() + READY_PATIENCE_NS;
+        loop {
+            let mut command = self.tool.client(&self.site(program), order);
+            command.env("LC_ALL", "C");
+            let finished = run_to_end(command, deadline_ns, &self.cancel);
+            let finished = self.unless_cancelled(finished)?;
+            if !is_refused(&finished) || monotonic_ns() >= patience_ns {
+                return Ok(finished);
+            }
+            self.wait_until(monotonic_ns() + SLICE_NS)?;
+        }
+    }
+
+    fn program(&self, name: &str) -> Result<PathBuf, String> {
+        find_program(name).ok_or_else(|| {
+            format!(
+                "{name} is not installed on this host: {}, or leave out --tool",
+                install_hint(self.tool.tool())
+            )
+        })
+    }
+
+    fn site<'a>(&'a self, program: &'a Path) -> Site<'a> {
+        Site {
+            program,
+            address: self.address,
+            spec: &self.spec,
+        }
+    }
+
+    fn planned_end_ns(&self) -> u64 {
+        let start_ns = self.tool.client_start_ns(&self.spec);
+        start_ns.saturating_add(self.tool.client_runtime_ns(&self.spec))
     }
 
     fn no_result(&self, order: &FlowOrder) -> String {
@@ -159,16 +204,15 @@ impl ToolRound {
         };
         format!(
             "{}: no result from {} {} s after the planned end{remedy}",
-            self.tool.program(),
+            self.name(),
             order.peer,
             CLIENT_GRACE_NS / 1_000_000_000
         )
     }
 
-    fn finish(&self, command: Command, grace_ns: u64) -> Result<Finished, String> {
-        let planned_end_ns = self.spec.start_ns + self.tool.client_runtime_ns(&self.spec);
-        let finished = run_to_end(command, planned_end_ns + grace_ns, &self.cancel)
-            .map_err(|error| format!("{}: cannot be started: {error}", self.tool.program()))?;
+    fn unless_cancelled(&self, finished: io::Result<Finished>) -> Result<Finished, String> {
+        let finished =
+            finished.map_err(|error| format!("{}: cannot be started: {error}", self.name()))?;
         if finished.end == End::Cancelled {
             return Err(self.aborted());
         }
@@ -189,13 +233,25 @@ impl ToolRound {
     }
 
     fn aborted(&self) -> String {
-        format!("{}: aborted", self.tool.program())
+        format!("{}: aborted", self.name())
+    }
+
+    fn name(&self) -> &'static str {
+        self.tool.tool().name()
     }
 
     fn all_failed(&self, reason: &str) -> Vec<FlowReport> {
         let orders = self.spec.flows.iter();
         orders.map(|o| report(o, Err(reason.to_owned()))).collect()
     }
+}
+
+/// Whether a client ended because nothing listened yet.
+fn is_refused(finished: &Finished) -> bool {
+    let words = [&finished.stdout, &finished.stderr];
+    words
+        .iter()
+        .any(|text| text.to_ascii_lowercase().contains("connection refused"))
 }
 
 /// One flow's result at this end: figures where it opened, else nothing; or an error in words.

@@ -1,43 +1,102 @@
 //! What a tool must say to be driven.
 
+use crate::iperf::Iperf;
 use crate::iperf3::Iperf3;
-use crate::process::Finished;
+use crate::lmbench::Lmbench;
+use crate::netperf::Netperf;
+use crate::netpipe::Netpipe;
+use crate::nuttcp::Nuttcp;
+use crate::ping::Ping;
+use crate::process::{End, Finished};
+use crate::qperf::Qperf;
+use crate::sockperf::Sockperf;
 use ew_model::record::EndRecord;
-use ew_model::workload::Tool;
+use ew_model::tools::Distribution;
+use ew_model::workload::{Tool, Workload};
 use ew_proto::message::FlowOrder;
 use ew_proto::round::RoundSpec;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
-/// One external tool: how to start it and what its output says.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// One external tool: how to start it and what its output says. What it can carry and where its server listens is in
+/// `ew_model::tools`, because the planner asks, too.
 pub(crate) trait ExternalTool: Sync {
-    /// The program's name on PATH.
-    fn program(&self) -> &'static str;
+    /// Which one.
+    fn tool(&self) -> Tool;
 
-    /// What to type where it is missing.
-    fn install_hint(&self) -> &'static str;
+    /// What its program is asked to tell its version. `None`: it does not tell.
+    fn version_argument(&self) -> Option<&'static str>;
 
-    /// A server for one client.
-    fn server(&self, program: &Path, address: IpAddr, port: u16) -> Command;
+    /// The program of the opening end.
+    fn client_program(&self, _workload: &Workload) -> &'static str {
+        self.tool().programs()[0]
+    }
+
+    /// The program of the accepting end.
+    fn server_program(&self, workload: &Workload) -> &'static str {
+        self.client_program(workload)
+    }
+
+    /// A server.
+    fn server(&self, site: &Site<'_>, port: u16) -> Command;
+
+    /// How it ends.
+    fn server_life(&self) -> ServerLife;
 
     /// The client of one flow.
-    fn client(
-        &self,
-        program: &Path,
-        address: IpAddr,
-        spec: &RoundSpec,
-        order: &FlowOrder,
-    ) -> Command;
+    fn client(&self, site: &Site<'_>, order: &FlowOrder) -> Command;
 
-    /// How long the client runs when all goes well, warm-up included.
-    fn client_runtime_ns(&self, spec: &RoundSpec) -> u64;
+    /// When the client starts: with the window, unless the tool has a warm-up of its own.
+    fn client_start_ns(&self, spec: &RoundSpec) -> u64 {
+        spec.window_start_ns
+    }
+
+    /// How long the client runs when all goes well.
+    fn client_runtime_ns(&self, spec: &RoundSpec) -> u64 {
+        window_seconds(spec) * SECOND_NS
+    }
 
     /// Why a server that has ended, or was ended, did not serve.
-    fn server_error(&self, port: u16, finished: &Finished) -> Option<String>;
+    fn server_error(&self, port: u16, finished: &Finished) -> Option<String> {
+        let server = format!("{} server on port {port}", self.tool().name());
+        match (finished.end, self.server_life()) {
+            (End::Exited(status), ServerLife::OneClient) if status.success() => None,
+            (End::Exited(status), _) => Some(format!("{server}: {}", said(finished, &status))),
+            (_, ServerLife::OneClient) => Some(format!("{server}: no client came, or it stayed")),
+            (_, _) => None,
+        }
+    }
 
     /// What the client measured. The error is in words and names the tool.
-    fn parse(&self, order: &FlowOrder, finished: &Finished) -> Result<BothEnds, String>;
+    fn parse(
+        &self,
+        spec: &RoundSpec,
+        order: &FlowOrder,
+        finished: &Finished,
+    ) -> Result<BothEnds, String>;
+}
+
+/// What commands are made for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site<'a> {
+    pub(crate) program: &'a Path,
+    /// This host's.
+    pub(crate) address: IpAddr,
+    pub(crate) spec: &'a RoundSpec,
+}
+
+/// How a server ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerLife {
+    /// By itself, after one client.
+    OneClient,
+    /// It is ended when its clients are gone.
+    Ended,
+    /// The same, and it goes into the background or has children.
+    EndedWithChildren,
 }
 
 /// What a client knows of a flow.
@@ -50,12 +109,50 @@ pub(crate) struct BothEnds {
 /// The registration of tools. `None` for the engine, which is no external tool.
 pub(crate) fn external(tool: Tool) -> Option<&'static dyn ExternalTool> {
     match tool {
+        Tool::Engine => None,
         Tool::Iperf3 => Some(&Iperf3),
-        _ => None,
+        Tool::Iperf => Some(&Iperf),
+        Tool::Netperf => Some(&Netperf),
+        Tool::Lmbench => Some(&Lmbench),
+        Tool::Netpipe => Some(&Netpipe),
+        Tool::Nuttcp => Some(&Nuttcp),
+        Tool::Sockperf => Some(&Sockperf),
+        Tool::Qperf => Some(&Qperf),
+        Tool::Ping => Some(&Ping),
     }
 }
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static dyn ExternalTool> {
-    [Tool::Iperf3].into_iter().filter_map(external)
+    Tool::ALL.into_iter().filter_map(external)
+}
+
+/// What to type where it is missing.
+pub(crate) fn install_hint(tool: Tool) -> String {
+    let debian = tool.package(Distribution::Debian).map(|package| {
+        let part = package
+            .part
+            .map(|part| format!(", from {part} or multiverse"));
+        let part = part.unwrap_or_default();
+        format!("apt install {} (Debian, Ubuntu{part})", package.name)
+    });
+    let fedora = tool
+        .package(Distribution::Fedora)
+        .map(|package| format!("dnf install {} (Fedora, RHEL)", package.name));
+    let hints: Vec<String> = [debian, fedora].into_iter().flatten().collect();
+    hints.join(" or ")
+}
+
+/// Whole seconds are all that most take.
+pub(crate) fn window_seconds(spec: &RoundSpec) -> u64 {
+    spec.window_ns.div_ceil(SECOND_NS).max(1)
+}
+
+/// A process' last words, else how it ended.
+pub(crate) fn said(finished: &Finished, otherwise: &dyn std::fmt::Display) -> String {
+    let lines = finished.stderr.lines().chain(finished.stdout.lines());
+    match lines.map(str::trim).rfind(|line| !line.is_empty()) {
+        Some(line) => line.to_owned(),
+        None => otherwise.to_string(),
+    }
 }
