@@ -33,6 +33,8 @@ enum Command {
     Report(commands::report::ReportArgs),
     /// List, show or prune runs
     Runs(commands::runs::RunsArgs),
+    /// What a link can do at best: payload, packets, windows and buffers, step by step
+    Limit(commands::limit::LimitArgs),
     /// This host, now: what limits it, and who does it
     Top(commands::top::TopArgs),
     /// An emulated cluster in network namespaces on this machine
@@ -111,6 +113,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Runs(args) => commands::runs::run(&args),
+        Command::Limit(args) => commands::limit::run(&args),
         Command::Top(args) => commands::top::run(&args),
         Command::Lab(args) => commands::lab::run(&args),
         Command::Iperf3(args) => commands::iperf3::run(&args),

@@ -11,6 +11,7 @@ mod figures;
 mod host_figures;
 mod html;
 mod json;
+mod limit;
 pub mod live;
 mod markdown;
 mod plan;
@@ -20,6 +21,7 @@ mod text;
 mod words;
 
 pub use json::SCHEMA_VERSION;
+pub use limit::{limit_json, limit_text};
 pub use plan::dry_run;
 
 use ew_model::Analysis;

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod hosts;
 pub(crate) mod iperf3;
 pub(crate) mod lab;
+pub(crate) mod limit;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod runs;

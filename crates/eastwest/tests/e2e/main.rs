@@ -10,6 +10,7 @@ mod iperf3;
 mod lab_accuracy;
 mod lab_failures;
 mod lab_ssh;
+mod limit;
 mod local;
 mod metrics;
 mod top;
