@@ -28,6 +28,20 @@ pub struct HostFacts {
     pub work_dir_free_bytes: Option<u64>,
     /// Tools found on PATH with their version lines, for example ("iperf3", "iperf 3.12 ...").
     pub tools: Vec<(String, String)>,
+    /// The operating system. `None` when it does not tell, and in runs of before it was asked.
+    #[serde(default)]
+    pub os: Option<OsRelease>,
+}
+
+/// What `/etc/os-release` says (os-release(5)).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OsRelease {
+    /// `ID`, for example `debian`, `rocky`, `opensuse-leap`.
+    pub id: String,
+    /// `ID_LIKE`: what it is made of, the closest first.
+    pub id_like: Vec<String>,
+    /// `PRETTY_NAME`, for people.
+    pub name: String,
 }
 
 /// One network interface.
@@ -133,7 +147,7 @@ impl HostFacts {
             .find(|i| i.addresses.contains(&address))
     }
 
-    /// The interface of a name.
+    /// An interface and those below it, the highest first.
     #[must_use]
     pub fn way_down<'a>(&'a self, interface: &'a InterfaceFacts) -> Vec<&'a InterfaceFacts> {
         /// More than anybody stacks; links that lie about each other must not hang us.

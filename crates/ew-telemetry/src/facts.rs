@@ -2,7 +2,7 @@
 
 use crate::limits::open_files_limit;
 use crate::proc_stat::cpu_counters;
-use ew_model::facts::{HostFacts, InterfaceFacts};
+use ew_model::facts::{HostFacts, InterfaceFacts, OsRelease};
 use ew_sys::clock::{realtime_ns, synchronised};
 use ew_sys::disk::free_bytes;
 use ew_sys::net::interfaces;
@@ -44,8 +44,26 @@ fn facts_below(root: &Path) -> HostFacts {
         architecture: kernel_name("arch").unwrap_or_else(|_| std::env::consts::ARCH.to_owned()),
         cpus: cpu_counters(root).len() as u32,
         open_files_limit: open_files_limit(root),
+        os: os_release(root),
         ..HostFacts::default()
     }
+}
+
+/// os-release(5): the first of the two files that is there.
+fn os_release(root: &Path) -> Option<OsRelease> {
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+    let text = read("etc/os-release").or_else(|| read("usr/lib/os-release"))?;
+    let value = |key: &str| {
+        let mut lines = text.lines().filter_map(|line| line.split_once('='));
+        let (_, value) = lines.find(|(name, _)| *name == key)?;
+        Some(value.trim().trim_matches(['"', '\'']).to_owned())
+    };
+    let id_like = value("ID_LIKE").unwrap_or_default();
+    Some(OsRelease {
+        id: value("ID").unwrap_or_default(),
+        id_like: id_like.split_whitespace().map(str::to_owned).collect(),
+        name: value("PRETTY_NAME").unwrap_or_default(),
+    })
 }
 
 fn relevant_interfaces(address: Option<IpAddr>) -> Vec<InterfaceFacts> {
@@ -71,6 +89,12 @@ mod tests {
         assert_eq!(facts.architecture, "x86_64");
         assert_eq!(facts.cpus, 3);
         assert_eq!(facts.open_files_limit, Some(20_000));
+        let os = facts.os.unwrap();
+        assert_eq!(
+            (os.id.as_str(), os.name.as_str()),
+            ("rocky", "Rocky Linux 9.4")
+        );
+        assert_eq!(os.id_like, ["rhel", "centos", "fedora"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Which programs a tool consists of, and which package brings them.
 
+use crate::facts::OsRelease;
 use crate::workload::Tool;
 
 /// A family of distributions, which name packages alike.
@@ -9,9 +10,20 @@ pub enum Distribution {
     Debian,
     /// Ubuntu and what is made of it: Debian's packages, other archive parts.
     Ubuntu,
-    /// Fedora, and RHEL with its rebuilds (some packages come from EPEL there).
+    /// Fedora.
     Fedora,
+    /// RHEL and its rebuilds, which take some packages from EPEL.
+    Rhel,
+    /// SLES and openSUSE.
+    Suse,
+    /// Alpine.
+    Alpine,
+    /// Arch and what is made of it.
+    Arch,
 }
+
+/// EPEL as an archive part of [`Distribution::Rhel`].
+pub(super) const EPEL: &str = "epel";
 
 /// What a package manager is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,14 +52,17 @@ impl Tool {
         }
     }
 
-    /// The package that brings them. `None` for the engine, and where the distribution has none: netperf's and lmbench's
-    /// licences kept them out of Fedora's archive, and it has no NetPIPE over TCP.
+    /// The package that brings them. `None` for the engine, and where we know of none in the distribution's own archive:
+    /// netperf's and lmbench's licences kept them out of most, and Arch leaves the less common ones to its users (AUR).
     #[must_use]
     pub fn package(self, distribution: Distribution) -> Option<Package> {
         match distribution {
             Distribution::Debian => self.debian_package("non-free"),
             Distribution::Ubuntu => self.debian_package("multiverse"),
-            Distribution::Fedora => self.fedora_package(),
+            Distribution::Fedora => self.fedora_package(None),
+            Distribution::Rhel => self.fedora_package(Some(EPEL)),
+            Distribution::Suse => self.suse_package(),
+            Distribution::Alpine | Distribution::Arch => self.common_package(),
         }
     }
 
@@ -62,13 +77,55 @@ impl Tool {
         Some(Package { name, part })
     }
 
-    fn fedora_package(self) -> Option<Package> {
-        let name = match self {
+    /// `further` is where RHEL's rebuilds find what only Fedora itself has in its archive.
+    fn fedora_package(self, further: Option<&'static str>) -> Option<Package> {
+        let (name, part) = match self {
             Self::Engine | Self::Netperf | Self::Lmbench | Self::Netpipe => return None,
+            Self::Iperf | Self::Nuttcp => (self.name(), further),
+            Self::Ping => ("iputils", None),
+            _ => (self.name(), None),
+        };
+        Some(Package { name, part })
+    }
+
+    /// SUSE calls iperf3 iperf, and has no iperf 2.
+    fn suse_package(self) -> Option<Package> {
+        let name = match self {
+            Self::Iperf3 => "iperf",
+            Self::Qperf => "qperf",
             Self::Ping => "iputils",
-            _ => self.name(),
+            _ => return None,
         };
         Some(Package { name, part: None })
+    }
+
+    fn common_package(self) -> Option<Package> {
+        let name = match self {
+            Self::Iperf3 | Self::Iperf => self.name(),
+            Self::Ping => "iputils",
+            _ => return None,
+        };
+        Some(Package { name, part: None })
+    }
+}
+
+impl Distribution {
+    /// By its own word first, then by what it says it is made of. `None` for what we do not know.
+    #[must_use]
+    pub fn of(os: &OsRelease) -> Option<Self> {
+        let words = std::iter::once(&os.id).chain(&os.id_like);
+        words.map(String::as_str).find_map(|word| match word {
+            "debian" => Some(Self::Debian),
+            "ubuntu" => Some(Self::Ubuntu),
+            "fedora" => Some(Self::Fedora),
+            "rhel" | "centos" | "rocky" | "almalinux" | "ol" => Some(Self::Rhel),
+            "sles" | "suse" | "opensuse" | "opensuse-leap" | "opensuse-tumbleweed" => {
+                Some(Self::Suse)
+            }
+            "alpine" => Some(Self::Alpine),
+            "arch" => Some(Self::Arch),
+            _ => None,
+        })
     }
 }
 
@@ -95,5 +152,33 @@ mod tests {
             ("netperf", Some("multiverse"))
         );
         assert_eq!(Tool::Netperf.package(Distribution::Fedora), None);
+        let iperf = Tool::Iperf.package(Distribution::Rhel).unwrap();
+        assert_eq!((iperf.name, iperf.part), ("iperf", Some(EPEL)));
+    }
+
+    #[test]
+    fn a_distribution_is_known_by_itself_or_by_its_parents() {
+        let of = |id: &str, like: &[&str]| {
+            Distribution::of(&OsRelease {
+                id: id.into(),
+                id_like: like.iter().map(|word| (*word).to_owned()).collect(),
+                name: String::new(),
+            })
+        };
+        assert_eq!(of("debian", &[]), Some(Distribution::Debian));
+        assert_eq!(
+            of("linuxmint", &["ubuntu", "debian"]),
+            Some(Distribution::Ubuntu)
+        );
+        // Rocky is like Fedora, too, but takes packages from elsewhere.
+        assert_eq!(
+            of("rocky", &["rhel", "centos", "fedora"]),
+            Some(Distribution::Rhel)
+        );
+        assert_eq!(
+            of("opensuse-leap", &["suse", "opensuse"]),
+            Some(Distribution::Suse)
+        );
+        assert_eq!(of("nixos", &[]), None);
     }
 }

@@ -1,6 +1,7 @@
-//! Where a tool's server listens.
+//! How a tool takes part in a round: where its server listens, who opens, how much longer than the window it takes.
 
-use crate::workload::{Tool, Workload, WorkloadKind};
+use crate::plan::End;
+use crate::workload::{SendMode, Tool, Workload, WorkloadKind};
 
 /// The ports that a flow's server takes at the accepting end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,7 @@ pub enum ServerPorts {
     Fixed(u16),
 }
 
+const SECOND_NS: u64 = 1_000_000_000;
 /// lmbench's (bench.h): `TCP_XACT`, `TCP_DATA`, `TCP_CONNECT`.
 const LAT_TCP_PORT: u16 = 31234;
 const BW_TCP_PORT: u16 = 31236;
@@ -38,6 +40,46 @@ impl Workload {
             Tool::Iperf3 | Tool::Iperf | Tool::Netperf | Tool::Netpipe | Tool::Sockperf => {
                 ServerPorts::Range(1)
             }
+        }
+    }
+
+    /// The end that opens, whatever the direction of the test: a tool whose client only sends, or only receives, is started so
+    /// that data goes where it shall. `None` for one whose client does either.
+    #[must_use]
+    pub fn opener(&self) -> Option<End> {
+        let is_tcp_stream = self.kind == WorkloadKind::TcpStream;
+        match self.tool {
+            Tool::Engine => None,
+            _ if !self.kind.is_bulk() => Some(End::Src),
+            Tool::Lmbench => Some(End::Dst),
+            Tool::Sockperf | Tool::Netpipe => Some(End::Src),
+            Tool::Netperf if self.send_mode == SendMode::Sendfile => Some(End::Src),
+            Tool::Netperf | Tool::Iperf if !is_tcp_stream => Some(End::Src),
+            _ => None,
+        }
+    }
+
+    /// How long after the window its processes may still be at work: connecting late, finishing, exchanging results. 0 for the
+    /// engine, which ends with the window.
+    #[must_use]
+    pub fn overrun_ns(&self) -> u64 {
+        match self.tool {
+            Tool::Engine => 0,
+            // It measures until it is content, and waits a second or two besides.
+            Tool::Lmbench => 8 * SECOND_NS,
+            // It waits for its last datagrams.
+            Tool::Nuttcp if self.kind == WorkloadKind::UdpStream => 6 * SECOND_NS,
+            _ => 3 * SECOND_NS,
+        }
+    }
+
+    /// The least pause between rounds: servers must be up before, and one that cannot choose its port gone.
+    #[must_use]
+    pub fn least_gap_ns(&self) -> u64 {
+        match self.server_ports() {
+            ServerPorts::Fixed(_) => 4 * SECOND_NS,
+            _ if self.tool == Tool::Engine => 0,
+            _ => SECOND_NS,
         }
     }
 }
