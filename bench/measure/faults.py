@@ -1,0 +1,265 @@
+"""The fault suite: labs with one known fault each, drawn from a seed, against what `eastwest run` says of them.
+
+Prints a confusion matrix and holds it against the bars of issue 4. A seed gives the same lab, fault and plan every time. Seeds
+1 to 999 are for the printed table, those from 1000 on for whoever writes rules: a table of seeds that rules were tuned with
+proves nothing.
+"""
+
+import argparse
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from common import HERE, CouldNotRun, Table, machine, main, median, met, note, setting
+from fault_kinds import CLEAN, KINDS, TWO, Fault, Finding, Shape, draw_faults
+
+SHAPES = [(2, 3), (2, 4), (3, 3)]
+ALL_KINDS = [*KINDS, TWO]
+
+RIGHT_BAR = 0.95
+FALSE_ALARM_BAR = 0.02
+FIRST_TUNING_SEED = 1000
+
+# Findings that accuse nobody: what is worth knowing, and that flows could not be measured, which is counted beside.
+SILENT = "info"
+UNMEASURED = "cells-missing"
+
+# What keeps a disk busy takes nothing from the flows of this suite, so that its finding need not accuse; and hosts of a lab share
+# the machine's disks, so that it may be about any of them.
+DISK = "disk"
+
+
+@dataclass
+class Result:
+    """One run: what was wrong, what was said, and where the run is kept when that was wrong."""
+
+    seed: int
+    kind: str
+    faults: list[Fault]
+    said: str = ""
+    is_right: bool = False
+    findings: list[Finding] = field(default_factory=list)
+    sentence: str = ""
+    unmeasured: bool = False
+    kept: str = ""
+
+    def truth(self):
+        return ", ".join(f"{fault.target} {fault.size}" for fault in self.faults) or "nothing"
+
+
+def measure(work):
+    arguments = parse()
+    runs = plan_of(arguments)
+    print(machine())
+    cores = healthy_cores(work)
+    print(f"A host with a NIC of {nic_mbit()} Mb/s uses {100 * cores:.1f} % of a core here under full load, both ways")
+    results = []
+    for seed, kind in runs:
+        result = run_once(work, seed, kind, cores)
+        if result is not None:
+            results.append(result)
+    show_matrix(results)
+    show_wrong(results)
+    show_bars(results)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", metavar="A-B", help="runs with a fault, one a seed [1-100]")
+    parser.add_argument("--clean", metavar="A-B", help="runs without one, or `none` [as many as with]")
+    parser.add_argument("--only", metavar="KIND", help=f"one kind: {', '.join([*ALL_KINDS, CLEAN])}")
+    parser.add_argument("--tuning", action="store_true", help=f"seeds from {FIRST_TUNING_SEED} on, for work on rules")
+    return parser.parse_args()
+
+
+def plan_of(arguments):
+    """(seed, kind) of every run. The kind of a seed is drawn from the seed as all else is, unless one is asked for."""
+    first = FIRST_TUNING_SEED if arguments.tuning else 1
+    faulty = seeds(arguments.seeds or f"{first}-{first + 99}")
+    check_range(faulty, arguments.tuning)
+    if arguments.only:
+        if arguments.only not in [*ALL_KINDS, CLEAN]:
+            raise CouldNotRun(f"--only {arguments.only}: the kinds are {', '.join([*ALL_KINDS, CLEAN])}")
+        return [(seed, arguments.only) for seed in faulty]
+    clean = faulty if arguments.clean is None else [] if arguments.clean == "none" else seeds(arguments.clean)
+    check_range(clean, arguments.tuning)
+    # Every kind comes equally often, in an order that tells nothing.
+    kinds = [ALL_KINDS[seed % len(ALL_KINDS)] for seed in faulty]
+    return list(zip(faulty, kinds)) + [(seed, CLEAN) for seed in clean]
+
+
+def seeds(text):
+    first, _, last = text.partition("-")
+    if not first.isdigit() or not (last or first).isdigit():
+        raise CouldNotRun(f"`{text}` is not a range of seeds; write it like 1-100")
+    return list(range(int(first), int(last or first) + 1))
+
+
+def check_range(chosen, is_tuning):
+    if any((seed >= FIRST_TUNING_SEED) != is_tuning for seed in chosen):
+        raise CouldNotRun(f"seeds from {FIRST_TUNING_SEED} on are for --tuning, and only those are")
+
+
+def nic_mbit():
+    """All hosts together must stay well within what the cores of this machine carry."""
+    return setting("FAULTS_NIC_MBIT", 50)
+
+
+def healthy_cores(work):
+    """What the engine of a host without a fault uses while it sends and receives at its NIC's rate."""
+    with work.lab(2, 3, nic_mbit()) as lab:
+        finished = lab.run(HERE / "faults.yaml")
+    ends = [record["receiver"] for record in finished.records() if record["stage"] == 0 and record["receiver"]]
+    used = [end["cpu"]["engine_ns"] / end["window_ns"] for end in ends if end["cpu"]]
+    if not used:
+        raise CouldNotRun("this machine does not tell the CPU time of threads")
+    return median(used)
+
+
+def run_once(work, seed, kind, cores):
+    """One lab, one run, one judgement. `None` where this machine cannot make the fault."""
+    dice = random.Random(f"{kind}:{seed}")
+    shape = Shape(*dice.choice(SHAPES), nic_mbit(), cores)
+    result = Result(seed, kind, draw_faults(kind, dice, shape))
+    lab = work.lab(shape.racks, shape.hosts, shape.nic_mbit, 1, ", ".join(f.lab_line() for f in result.faults))
+    try:
+        with lab:
+            finished = lab.run(HERE / "faults.yaml", "--seed", str(dice.randint(1, 2**31)))
+    except CouldNotRun as reason:
+        if "cannot carry the lab" not in str(reason):
+            raise
+        note(f"skipped: {kind}, seed {seed}: {reason}")
+        return None
+    judge(result, finished)
+    if not result.is_right:
+        result.kept = work.keep(finished)
+    answer = "right" if result.is_right else f"WRONG, said {result.said}"
+    note(f"{kind}, seed {seed}, {shape.racks} x {shape.hosts}, {result.truth()}: {answer}; {finished.wall_s:.0f} s")
+    return result
+
+
+def judge(result, finished):
+    """Right is: every fault is named, with the cause first that is the cause, and nobody else is accused."""
+    result.sentence = finished.json["verdict"]["sentence"]
+    every = findings_of(finished)
+    result.unmeasured = any(finding.cause == UNMEASURED for finding in every)
+    result.findings = [f for f in every if tells(f, result.faults)]
+    left = list(result.findings)
+    missed, mistaken = [], []
+    for fault in result.faults:
+        about = [finding for finding in left if concerns(finding, fault)]
+        if not any(fault.is_named_by(finding) for finding in about):
+            missed.append(fault)
+        elif not fault.is_named_by(about[0]):
+            mistaken.append(about[0])
+        left = [finding for finding in left if finding not in about]
+    result.is_right = not (missed or mistaken or left)
+    result.said = said(result, missed, mistaken, left)
+
+
+def tells(finding, faults):
+    """Whether a finding accuses, or says what there is to say of a fault that takes nothing from the flows."""
+    if finding.cause == DISK:
+        return any(DISK in fault.causes for fault in faults)
+    return finding.severity != SILENT and finding.cause != UNMEASURED
+
+
+def concerns(finding, fault):
+    """Whether a finding is about what is broken: the host, its pairs, or a path of the rack."""
+    return finding.names(fault.target) or (finding.cause == DISK and DISK in fault.causes)
+
+
+def said(result, missed, mistaken, left):
+    """The column of the matrix."""
+    if result.is_right:
+        return result.kind
+    if not result.findings:
+        return "nothing"
+    if not missed and not mistaken:
+        return "right and others"
+    first = (mistaken or left or result.findings)[0]
+    return column_of(first.cause, first.symptom)
+
+
+def column_of(cause, symptom):
+    """The kind a cause stands for, else its own word."""
+    for kind, stands_for in COLUMNS.items():
+        if cause == stands_for:
+            return kind
+    return symptom if cause == "not-determined" and symptom else cause
+
+
+COLUMNS = {
+    "NIC both": "slow-host",
+    "NIC tx": "slow-sender",
+    "NIC rx": "slow-receiver",
+    "uplink": "uplink",
+    "CPU quota": "cpu-quota",
+    "CPU hog": "core-saturated",
+    "receive buffer": "receive-window",
+    "send buffer": "send-buffer",
+    "MTU": "mtu",
+    "neighbour": "foreign-traffic",
+    "disk writer": "disk",
+}
+
+
+def findings_of(finished):
+    return [finding_of(finished, raw) for raw in finished.json["verdict"]["findings"]]
+
+
+def finding_of(finished, raw):
+    subject = raw["subject"]
+    named = {"host": ["host"], "pair": ["src", "dst"]}.get(subject["type"], [])
+    places = [finished.host_name(subject[key]) for key in named]
+    if subject["type"] == "rack-pair":
+        places = [finished.rack_name(subject[key]) for key in ("from", "to")]
+    return Finding(raw["cause"], raw.get("symptom"), raw["severity"], subject["type"], tuple(places), raw["sentence"])
+
+
+def show_matrix(results):
+    counts = Counter((result.kind, result.said) for result in results)
+    rows = [kind for kind in [*ALL_KINDS, CLEAN] if any(result.kind == kind for result in results)]
+    others = sorted({result.said for result in results} - set(rows))
+    columns = [*rows, *others]
+    # Names as heads would make the table wider than a page.
+    table = Table("Truth in rows, what was said in columns; a dot is none", "", "truth", "runs", *map(str, range(1, len(columns) + 1)))
+    for number, kind in enumerate(rows, 1):
+        cells = [counts[kind, column] or "." for column in columns]
+        table.add(number, kind, sum(counts[kind, column] for column in columns), *cells)
+    table.show()
+    for number, column in enumerate(others, len(rows) + 1):
+        print(f"  {number}: {column}")
+
+
+def show_wrong(results):
+    wrong = [result for result in results if not result.is_right]
+    if not wrong:
+        return
+    print("\nWrong answers")
+    for result in wrong:
+        print(f"  {result.kind}, seed {result.seed}, truth {result.truth()}")
+        print(f"    said: {'; '.join(map(str, result.findings)) or 'nothing'}")
+        print(f"    {result.sentence}\n    kept in {result.kept}")
+
+
+def show_bars(results):
+    faulty = [result for result in results if result.kind != CLEAN]
+    clean = [result for result in results if result.kind == CLEAN]
+    table = Table("Bars", "what", "runs", "share", "bar", "")
+    if faulty:
+        right = sum(result.is_right for result in faulty)
+        share = right / len(faulty)
+        table.add("right subject and right cause", f"{right} of {len(faulty)}", f"{share:.0%}", "at least 95 %", met(share >= RIGHT_BAR))
+    unmeasured = sum(result.unmeasured for result in results)
+    if unmeasured:
+        print(f"\n{unmeasured} of {len(results)} runs could not measure every flow")
+    if clean:
+        alarms = sum(not result.is_right for result in clean)
+        share = alarms / len(clean)
+        table.add("false alarms without a fault", f"{alarms} of {len(clean)}", f"{share:.0%}", "at most 2 %", met(share <= FALSE_ALARM_BAR))
+    table.show()
+
+
+if __name__ == "__main__":
+    main(measure)
