@@ -20,6 +20,7 @@ mod ramp;
 mod rules;
 mod settings;
 pub mod settling;
+pub mod significance;
 mod solo;
 mod stages;
 pub mod stats;
