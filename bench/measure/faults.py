@@ -6,11 +6,13 @@ proves nothing.
 """
 
 import argparse
+import json
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
-from common import HERE, CouldNotRun, Table, machine, main, median, met, note, setting
+from common import HERE, CouldNotRun, Finished, Table, call, machine, main, median, met, note, setting
 from fault_kinds import CLEAN, KINDS, TWO, Fault, Finding, Shape, draw_faults
 
 SHAPES = [(2, 3), (2, 4), (3, 3)]
@@ -19,6 +21,9 @@ ALL_KINDS = [*KINDS, TWO]
 RIGHT_BAR = 0.95
 FALSE_ALARM_BAR = 0.02
 FIRST_TUNING_SEED = 1000
+
+# Lies beside the files of a kept run.
+TRUTH = "truth.json"
 
 # Findings that accuse nobody: what is worth knowing, and that flows could not be measured, which is counted beside.
 SILENT = "info"
@@ -43,24 +48,50 @@ class Result:
     unmeasured: bool = False
     kept: str = ""
 
+    def record(self):
+        """What judging again needs."""
+        faults = [{**asdict(fault), "causes": sorted(fault.causes)} for fault in self.faults]
+        return {"seed": self.seed, "kind": self.kind, "faults": faults}
+
     def truth(self):
         return ", ".join(f"{fault.target} {fault.size}" for fault in self.faults) or "nothing"
 
 
 def measure(work):
     arguments = parse()
+    results = judge_again(Path(arguments.again)) if arguments.again else run_all(work, arguments)
+    show_matrix(results)
+    show_wrong(results)
+    show_bars(results)
+
+
+def run_all(work, arguments):
     runs = plan_of(arguments)
     print(machine())
     cores = healthy_cores(work)
     print(f"A host with a NIC of {nic_mbit()} Mb/s uses {100 * cores:.1f} % of a core here under full load, both ways")
     results = []
     for seed, kind in runs:
-        result = run_once(work, seed, kind, cores)
+        result = run_once(work, seed, kind, cores, arguments.keep_all)
         if result is not None:
             results.append(result)
-    show_matrix(results)
-    show_wrong(results)
-    show_bars(results)
+    return results
+
+
+def judge_again(kept):
+    """What the binary of today says of runs that were kept."""
+    truths = sorted(kept.glob(f"*/{TRUTH}"))
+    if not truths:
+        raise CouldNotRun(f"--again {kept}: no kept runs of this suite are there")
+    results = []
+    for path in truths:
+        truth = json.loads(path.read_text())
+        faults = [Fault(**{**fault, "causes": frozenset(fault["causes"])}) for fault in truth["faults"]]
+        result = Result(truth["seed"], truth["kind"], faults, kept=path.parent)
+        report = call(["report", str(path.parent), "--format", "json"], 60)
+        judge(result, Finished(json.loads(report.stdout), report.returncode, 0, path.parent))
+        results.append(result)
+    return results
 
 
 def parse():
@@ -69,6 +100,8 @@ def parse():
     parser.add_argument("--clean", metavar="A-B", help="runs without one, or `none` [as many as with]")
     parser.add_argument("--only", metavar="KIND", help=f"one kind: {', '.join([*ALL_KINDS, CLEAN])}")
     parser.add_argument("--tuning", action="store_true", help=f"seeds from {FIRST_TUNING_SEED} on, for work on rules")
+    parser.add_argument("--keep-all", action="store_true", help="keep right runs, too")
+    parser.add_argument("--again", metavar="DIR", help="judge kept runs again instead: DIR is the directory that was named")
     return parser.parse_args()
 
 
@@ -116,7 +149,7 @@ def healthy_cores(work):
     return median(used)
 
 
-def run_once(work, seed, kind, cores):
+def run_once(work, seed, kind, cores, keep_all):
     """One lab, one run, one judgement. `None` where this machine cannot make the fault."""
     dice = random.Random(f"{kind}:{seed}")
     shape = Shape(*dice.choice(SHAPES), nic_mbit(), cores)
@@ -131,8 +164,9 @@ def run_once(work, seed, kind, cores):
         note(f"skipped: {kind}, seed {seed}: {reason}")
         return None
     judge(result, finished)
-    if not result.is_right:
+    if keep_all or not result.is_right:
         result.kept = work.keep(finished)
+        (result.kept / TRUTH).write_text(json.dumps(result.record()))
     answer = "right" if result.is_right else f"WRONG, said {result.said}"
     note(f"{kind}, seed {seed}, {shape.racks} x {shape.hosts}, {result.truth()}: {answer}; {finished.wall_s:.0f} s")
     return result
