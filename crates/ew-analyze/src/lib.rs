@@ -24,6 +24,7 @@ pub mod significance;
 mod solo;
 mod stages;
 pub mod stats;
+mod sweep;
 mod telemetry;
 mod timeline;
 pub mod two_way;
@@ -50,12 +51,15 @@ pub fn analyze(run: &Run) -> Analysis {
     telemetry::fill(&mut hosts, &observations, &telemetry, &reference);
     let stages = stages::stages(&observations, &expected, &telemetry);
     let (cells_stage, cells) = cells::cells(&observations, &expected);
+    let sweeps = sweep::sweeps(&observations);
+    let losses = losses::Losses::new(&observations, &network.fit);
     let case = rules::Case {
         observations: &observations,
         reference: &reference,
         network: &network,
         expected: &expected,
         stages: &stages,
+        sweeps: &sweeps,
         hosts: &hosts,
     };
     let verdict = verdict::verdict(&case);
@@ -73,7 +77,7 @@ pub fn analyze(run: &Run) -> Analysis {
             .map(|pair| pair.analysis)
             .collect(),
         basis: reference.basis,
-        sweeps: Vec::new(),
+        sweeps,
         warnings: warnings(&observations, &network.disturbed),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::basis::basis_words;
 use crate::rules::{Case, findings};
+use crate::sweep;
 use crate::words::{count, host_list};
 use ew_model::HostId;
 use ew_model::analysis::{Label, StageAnalysis};
@@ -175,7 +176,7 @@ fn clauses(case: &Case<'_>, told: &[&Finding]) -> Vec<Clause> {
 
 fn nothing_wrong(case: &Case<'_>) -> String {
     if case.observations.judged().next().is_none() {
-        return format!("nothing wrong found: {}", told_figures(case.stages));
+        return format!("nothing wrong found: {}", told_figures(case));
     }
     let hosts = case.hosts.len();
     let rate = case.network.fit.typical.map(|typical| {
@@ -208,10 +209,11 @@ fn nothing_wrong(case: &Case<'_>) -> String {
 }
 
 /// What the first stages did, where there is nothing to hold it against.
-fn told_figures(stages: &[StageAnalysis]) -> String {
-    let told: Vec<String> = stages
-        .iter()
+fn told_figures(case: &Case<'_>) -> String {
+    let alone = case.stages.iter().filter(|stage| stage.sweep.is_none());
+    let told: Vec<String> = alone
         .filter_map(|stage| Some(format!("`{}` {}", stage.name, did(stage)?)))
+        .chain(case.sweeps.iter().map(sweep::in_words))
         .take(MOST_IN_SENTENCE)
         .collect();
     told.join("; ")

@@ -62,11 +62,11 @@ pub struct TimeLine {
     pub start_ns: f64,
     /// Slope as a rate, bits per second.
     pub bits_per_sec: f64,
-    /// Median distance of the times from the line, as a share of the time.
-    pub median_off: f64,
+    /// Distance of the times from the line as a share of the time: three in four are nearer.
+    pub off: f64,
 }
 
-/// The least size from which on every greater one keeps at least [`Saturation::SHARE`] of the greatest rate.
+/// The least size from which on the rate keeps at least [`Saturation::SHARE`] of the greatest one, up to where that is reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saturation {
     /// The size.

@@ -3,6 +3,7 @@
 use crate::figures::{
     Figures, amount, cpu_ends, latency, loss, micros, service_demand, stage_name,
 };
+use crate::sweep::{self, lone_stages};
 use crate::words::{
     MISSING, estimated_rate, fine_percent, host_name, one_line, or_missing, percent,
 };
@@ -22,7 +23,9 @@ pub(crate) fn is_compact(analysis: &Analysis) -> bool {
 /// The result: rates in one table, times in another; a run of one workload has one of them.
 pub(crate) fn results(analysis: &Analysis) -> Vec<Figures> {
     let tables = [rates(analysis), latency(analysis)];
-    tables.into_iter().filter(|t| !t.rows.is_empty()).collect()
+    let sweeps = sweep::tables(analysis);
+    let filled = tables.into_iter().filter(|t| !t.rows.is_empty());
+    sweeps.into_iter().chain(filled).collect()
 }
 
 /// CPU of transactions, a line a stage: their table has no room for it.
@@ -35,7 +38,7 @@ pub(crate) fn cpu_notes(analysis: &Analysis) -> Vec<String> {
         let is_told = stage.latency.is_some() && !ends.is_empty();
         is_told.then(|| format!("{}, CPU: {}.", one_line(&stage.name), ends.join("; ")))
     };
-    analysis.stages.iter().filter_map(note).collect()
+    lone_stages(analysis).filter_map(note).collect()
 }
 
 /// "12 % busy, 28.4 µs/tr".
@@ -101,9 +104,7 @@ fn rates(analysis: &Analysis) -> Figures {
         ("µs/KiB send", |s| demand(s.sender_cpu), false),
         ("µs/KiB recv", |s| demand(s.receiver_cpu), false),
     ];
-    let stages: Vec<&StageAnalysis> = analysis
-        .stages
-        .iter()
+    let stages: Vec<&StageAnalysis> = lone_stages(analysis)
         .filter(|stage| stage.kind.is_bulk())
         .collect();
     let shown: Vec<Column> = COLUMNS

@@ -1,11 +1,14 @@
 //! Ordered pairs as CSV: one header line, one row per pair of the stage that the matrix comes from, by sender and receiver; then
 //! one row per pair of every other stage with transactions or datagrams, where these are more than a probe of round trips.
 //!
+//! A run of nothing but sweeps over message sizes has another table: one row per sweep and size.
+//!
 //! Quoting as RFC 4180 section 2, rules 5 to 7; lines end with a bare newline, which every reader takes and which
 //! keeps the last column clean for awk and cut. Rates are bits per second and times ns, in full, not rounded to a prefix. What
 //! was not measured is "-", with the reason in the column `missing`, so that no reader can take it for a 0.
 
 use crate::figures::has_details;
+use crate::sweep;
 use crate::words::{MISSING, host_name, one_line, or_missing, rack_of};
 use ew_model::analysis::{Cell, PairAnalysis, StageAnalysis};
 use ew_model::{Analysis, HostId};
@@ -18,6 +21,9 @@ const HEADER: &str = "src,dst,src_rack,dst_rack,bits_per_sec,expected_bits_per_s
     datagrams_duplicate,jitter_ns,remarks\n";
 
 pub(crate) fn render(analysis: &Analysis) -> String {
+    if sweep::is_all(analysis) {
+        return sweep::csv(analysis);
+    }
     let mut text = String::from(HEADER);
     let matrix_stage = analysis
         .stages

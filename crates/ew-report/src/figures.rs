@@ -1,5 +1,6 @@
 //! Latency, datagrams and CPU as tables, and what must be said of how figures came about; the same in every view.
 
+use crate::sweep::{self, lone_stages};
 use crate::words::{
     MISSING, fine_percent, host_name, one_line, or_missing, percent, plural, rate, remark,
 };
@@ -41,13 +42,14 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
         ]
     });
     let tables = details.into_iter().flatten().chain([cpu(analysis)]);
+    let tables = sweep::tables(analysis).into_iter().chain(tables);
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 
 /// Times of all transactions of each stage.
 pub(crate) fn latency(analysis: &Analysis) -> Figures {
     let mut rows = Vec::new();
-    for stage in &analysis.stages {
+    for stage in lone_stages(analysis) {
         let Some(latency) = &stage.latency else {
             continue;
         };
@@ -90,10 +92,7 @@ fn latency_notes(analysis: &Analysis, rows: &[Vec<String>]) -> Vec<String> {
     if percentiles.into_iter().any(|cell| cell == MISSING) {
         notes.push("A percentile is \"-\" where too few transactions are behind it.".into());
     }
-    let mut latencies = analysis
-        .stages
-        .iter()
-        .filter_map(|stage| stage.latency.as_ref());
+    let mut latencies = lone_stages(analysis).filter_map(|stage| stage.latency.as_ref());
     if latencies.any(|latency| latency.uncorrected.is_some()) {
         notes.push(
             "Open loop: times count from when a request was due; uncorrected ones from when it was really sent, as \
@@ -122,9 +121,7 @@ fn times_row(name: String, per_second: Option<Estimate>, times: &LatencyFigures)
 
 /// Times of each ordered pair, where a stage has more than one.
 fn latency_by_pair(analysis: &Analysis) -> Figures {
-    let mut pairs: Vec<(&StageAnalysis, &PairAnalysis, LatencyFigures)> = analysis
-        .stages
-        .iter()
+    let mut pairs: Vec<(&StageAnalysis, &PairAnalysis, LatencyFigures)> = lone_stages(analysis)
         .filter(|stage| stage.pairs.len() > 1)
         .flat_map(|stage| stage.pairs.iter().map(move |pair| (stage, pair)))
         .filter_map(|(stage, pair)| Some((stage, pair, pair.times?)))
@@ -204,7 +201,7 @@ fn datagrams(analysis: &Analysis) -> Figures {
             "jitter µs",
             "worst",
         ],
-        rows: analysis.stages.iter().filter_map(row).collect(),
+        rows: lone_stages(analysis).filter_map(row).collect(),
         left: 1,
         notes: Vec::new(),
     }
@@ -213,7 +210,7 @@ fn datagrams(analysis: &Analysis) -> Figures {
 /// What each stage cost its hosts.
 pub(crate) fn cpu(analysis: &Analysis) -> Figures {
     let mut rows = Vec::new();
-    for stage in &analysis.stages {
+    for stage in lone_stages(analysis) {
         for (end, cpu) in cpu_ends(stage) {
             rows.push(vec![
                 stage_name(stage),
@@ -281,7 +278,7 @@ pub(crate) fn service_demand(cpu: &CpuAnalysis) -> String {
 /// saw, what fell back. Stages of which the same is to be said share a line.
 pub(crate) fn mode_notes(analysis: &Analysis) -> Vec<String> {
     let mut notes: Vec<(String, Vec<String>)> = Vec::new();
-    for stage in &analysis.stages {
+    for stage in lone_stages(analysis) {
         let Some(words) = mode_words(stage) else {
             continue;
         };
@@ -296,6 +293,12 @@ pub(crate) fn mode_notes(analysis: &Analysis) -> Vec<String> {
 }
 
 fn mode_words(stage: &StageAnalysis) -> Option<String> {
+    let parts = mode_parts(stage);
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What was set and what must be known of one stage, each in words.
+pub(crate) fn mode_parts(stage: &StageAnalysis) -> Vec<String> {
     let labels = stage.labels.iter().map(|label| {
         let words = remark(label.remark);
         match label.flows == label.of_flows {
@@ -304,8 +307,7 @@ fn mode_words(stage: &StageAnalysis) -> Option<String> {
         }
     });
     let settings = stage.settings.iter().map(|setting| one_line(setting));
-    let parts: Vec<String> = settings.chain(labels).collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
+    settings.chain(labels).collect()
 }
 
 /// The stage's name, with a mark where an application did not see the bytes that the figures count.

@@ -12,6 +12,7 @@ mod pack;
 mod panels;
 mod places;
 mod spectrum;
+mod sweep_chart;
 mod view;
 
 use crate::ReportError;

@@ -5,10 +5,11 @@ mod knobs;
 use crate::TextStyle;
 use crate::table::{table, wrap};
 use crate::words::{MISSING, one_line, or_missing, plural};
-use ew_model::units::{format_bytes, format_duration_ns};
-use ew_model::{Inventory, Plan, Stage};
+use ew_model::units::{format_bytes, format_duration_ns, format_whole_bytes};
+use ew_model::{Inventory, Plan, Stage, Workload};
 
-/// The plan as a table: stages, rounds, flows, expected duration ([`Stage::planned_ns`]) and bytes; below it the workloads'
+/// The plan as a table: stages (all sizes of a sweep in one line), rounds, flows, expected duration ([`Stage::planned_ns`], with
+/// the least where rounds run until they settle) and bytes; below it the workloads'
 /// settings that are not the usual ones, in words.
 ///
 /// `stage_bytes` holds the payload the caller expects each stage to move, in stage order; `None` or a missing entry
@@ -26,21 +27,73 @@ pub fn dry_run(
     let header = [
         "stage", "pattern", "workload", "rounds", "flows", "at once", "duration", "bytes",
     ];
-    let mut rows: Vec<Vec<String>> = plan
-        .stages
-        .iter()
-        .enumerate()
-        .map(|(i, stage)| row(stage, stage_bytes.get(i).copied().flatten()))
-        .collect();
-    rows.push(total(plan, stage_bytes));
+    let lines = lines(plan, stage_bytes);
+    let mut rows: Vec<Vec<String>> = lines.iter().map(row).collect();
+    rows.push(total(plan, &lines));
     out.push_str(&table(&header, &rows, 3, width));
-    for (names, words) in settings(plan) {
+    for (names, words) in settings(&lines) {
         out.push_str(&wrap(&words, width, &format!("{names}: ")));
     }
     for test in &plan.dropped_tests {
         out.push_str(&wrap(&one_line(test), width, "left out: "));
     }
     out
+}
+
+/// What has a line of its own: a stage, or all sizes of a sweep.
+struct Line<'a> {
+    name: String,
+    /// The first one's.
+    stage: &'a Stage,
+    stages: Vec<&'a Stage>,
+    /// `None` when one of them is unknown.
+    bytes: Option<u64>,
+}
+
+impl Line<'_> {
+    fn sum(&self, of: impl Fn(&Stage) -> u64) -> u64 {
+        let add = |sum: u64, stage: &&Stage| sum.saturating_add(of(stage));
+        self.stages.iter().fold(0, add)
+    }
+
+    /// "30 s", or "5.00 s to 30 s" where rounds run until they settle.
+    fn duration(&self) -> String {
+        span(
+            self.sum(Stage::least_planned_ns),
+            self.sum(Stage::planned_ns),
+        )
+    }
+}
+
+fn lines<'a>(plan: &'a Plan, stage_bytes: &[Option<u64>]) -> Vec<Line<'a>> {
+    let mut lines: Vec<Line<'a>> = Vec::new();
+    for (at, stage) in plan.stages.iter().enumerate() {
+        let bytes = stage_bytes.get(at).copied().flatten();
+        match lines.last_mut() {
+            Some(line) if stage.sweep.is_some() && line.stage.sweep == stage.sweep => {
+                line.stages.push(stage);
+                line.bytes = line.bytes.zip(bytes).map(|(a, b)| a.saturating_add(b));
+            }
+            _ => lines.push(Line {
+                name: one_line(stage.sweep.as_ref().unwrap_or(&stage.name)),
+                stage,
+                stages: vec![stage],
+                bytes,
+            }),
+        }
+    }
+    lines
+}
+
+fn span(least_ns: u64, most_ns: u64) -> String {
+    match least_ns == most_ns {
+        true => format_duration_ns(most_ns),
+        false => format!(
+            "{} to {}",
+            format_duration_ns(least_ns),
+            format_duration_ns(most_ns)
+        ),
+    }
 }
 
 fn headline(plan: &Plan, inventory: &Inventory) -> String {
@@ -53,15 +106,15 @@ fn headline(plan: &Plan, inventory: &Inventory) -> String {
         one_line(&plan.scenario),
         plural(inventory.hosts.len(), "host"),
         plan.seed,
-        format_duration_ns(planned_ns(plan)),
+        planned(plan),
     )
 }
 
 /// Names of stages and what is set for them; neighbours with the same are told together.
-fn settings(plan: &Plan) -> Vec<(String, String)> {
+fn settings(lines: &[Line<'_>]) -> Vec<(String, String)> {
     let mut told: Vec<(String, String)> = Vec::new();
-    for stage in &plan.stages {
-        let (name, words) = (one_line(&stage.name), knobs::in_words(&stage.workload));
+    for line in lines {
+        let (name, words) = (line.name.clone(), line_words(line));
         match told.last_mut() {
             Some((names, same)) if *same == words => {
                 names.push_str(", ");
@@ -74,11 +127,47 @@ fn settings(plan: &Plan) -> Vec<(String, String)> {
     told
 }
 
-fn row(stage: &Stage, bytes: Option<u64>) -> Vec<String> {
-    let flows: usize = stage.rounds.iter().map(|r| r.flows.len()).sum();
+/// The workload's settings, a sweep's sizes, and how long rounds are repeated.
+fn line_words(line: &Line<'_>) -> String {
+    let workload = &line.stage.workload;
+    let mut words = match line.stage.sweep {
+        // Its own size is one of many.
+        Some(_) => knobs::in_words(&Workload {
+            message_bytes: Workload::of(workload.kind).message_bytes,
+            ..workload.clone()
+        }),
+        None => knobs::in_words(workload),
+    };
+    let mut add = |more: String| {
+        words = match words.is_empty() {
+            true => more,
+            false => format!("{words}, {more}"),
+        };
+    };
+    if let (Some(_), Some(last)) = (&line.stage.sweep, line.stages.last()) {
+        add(format!(
+            "{} from {} to {}",
+            plural(line.stages.len(), "message size"),
+            format_whole_bytes(workload.message_bytes),
+            format_whole_bytes(last.workload.message_bytes)
+        ));
+    }
+    if let Some(auto) = line.stage.auto {
+        add(format!(
+            "each round {} to {} times, until every figure's 95 % interval is within {} % of it",
+            auto.at_least,
+            auto.at_most,
+            100.0 * auto.width
+        ));
+    }
+    words
+}
+
+fn row(line: &Line<'_>) -> Vec<String> {
+    let stage = line.stage;
     let at_once = stage.rounds.iter().map(|r| r.flows.len()).max();
     vec![
-        one_line(&stage.name),
+        line.name.clone(),
         stage.pattern.name().into(),
         format!(
             "{} x{} ({})",
@@ -86,45 +175,43 @@ fn row(stage: &Stage, bytes: Option<u64>) -> Vec<String> {
             stage.workload.streams,
             stage.workload.tool.name()
         ),
-        stage.rounds.len().to_string(),
-        flows.to_string(),
+        line.sum(|stage| stage.rounds.len() as u64).to_string(),
+        line.sum(flows).to_string(),
         or_missing(at_once, |n| n.to_string()),
-        format_duration_ns(stage.planned_ns()),
-        or_missing(bytes, format_bytes),
+        line.duration(),
+        or_missing(line.bytes, format_bytes),
     ]
 }
 
-fn total(plan: &Plan, stage_bytes: &[Option<u64>]) -> Vec<String> {
-    let rounds: usize = plan.stages.iter().map(|s| s.rounds.len()).sum();
-    let flows: usize = plan
-        .stages
-        .iter()
-        .flat_map(|s| &s.rounds)
-        .map(|r| r.flows.len())
-        .sum();
-    let known: Vec<u64> = (0..plan.stages.len())
-        .filter_map(|i| stage_bytes.get(i).copied().flatten())
-        .collect();
+fn flows(stage: &Stage) -> u64 {
+    stage.rounds.iter().map(|r| r.flows.len() as u64).sum()
+}
+
+fn total(plan: &Plan, lines: &[Line<'_>]) -> Vec<String> {
+    let known: Vec<u64> = lines.iter().filter_map(|line| line.bytes).collect();
     let sum = known.iter().fold(0_u64, |sum, b| sum.saturating_add(*b));
     let bytes = match known.len() {
         0 => MISSING.to_owned(),
-        n if n == plan.stages.len() => format_bytes(sum),
+        n if n == lines.len() => format_bytes(sum),
         _ => format!("at least {}", format_bytes(sum)),
     };
+    let rounds: usize = plan.stages.iter().map(|s| s.rounds.len()).sum();
     vec![
         "total".into(),
         String::new(),
         String::new(),
         rounds.to_string(),
-        flows.to_string(),
+        plan.stages.iter().map(flows).sum::<u64>().to_string(),
         String::new(),
-        format_duration_ns(planned_ns(plan)),
+        planned(plan),
         bytes,
     ]
 }
 
-fn planned_ns(plan: &Plan) -> u64 {
-    plan.stages
-        .iter()
-        .fold(0, |sum, s| sum.saturating_add(s.planned_ns()))
+fn planned(plan: &Plan) -> String {
+    let sum = |of: fn(&Stage) -> u64| {
+        let add = |sum: u64, stage: &Stage| sum.saturating_add(of(stage));
+        plan.stages.iter().fold(0, add)
+    };
+    span(sum(Stage::least_planned_ns), sum(Stage::planned_ns))
 }

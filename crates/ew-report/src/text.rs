@@ -4,7 +4,9 @@ use crate::TextStyle;
 use crate::compact::{self, is_compact};
 use crate::figures::{self, Figures, mode_notes, stage_name};
 use crate::host_figures;
-use crate::table::{table, wrap};
+use crate::settling;
+use crate::sweep::lone_stages;
+use crate::table::{columns_that_fit, table, wrap};
 use crate::words::{
     MISSING, cause, count, duration, estimated_rate, fine_percent, host_name, host_state, knee,
     one_line, or_missing, outcome, percent, plural, quantity, rack_name, rack_of, rate,
@@ -203,21 +205,19 @@ pub(crate) fn oversubscription(pair: &RackPairAnalysis) -> String {
 
 /// The stage table's header and rows, for all views. Columns that would be empty all the way down are left out.
 pub(crate) fn stage_table(analysis: &Analysis) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let has_missing = analysis.stages.iter().any(|s| s.missing > 0);
-    filled_table(
-        &STAGE_COLUMNS,
-        &analysis.stages,
-        |stage, column| match column {
-            "missing" if !has_missing => MISSING.into(),
-            column => stage_value(stage, column),
-        },
-    )
+    let stages: Vec<&StageAnalysis> = lone_stages(analysis).collect();
+    let has_missing = stages.iter().any(|s| s.missing > 0);
+    filled_table(&STAGE_COLUMNS, &stages, |stage, column| match column {
+        "missing" if !has_missing => MISSING.into(),
+        column => stage_value(stage, column),
+    })
 }
 
 /// What the stage table's figures do not say by themselves, for all views.
 pub(crate) fn stage_notes(analysis: &Analysis) -> Vec<String> {
     let mut notes = mode_notes(analysis);
-    for stage in &analysis.stages {
+    notes.extend(settling::notes(analysis));
+    for stage in lone_stages(analysis) {
         if let Some((least, median, greatest)) = stage.rtt_ns {
             notes.push(format!(
                 "{}: round trips from {} to {} over pairs, median {}.",
@@ -567,6 +567,7 @@ fn compact(analysis: &Analysis, width: usize, ink: Ink) -> String {
     }
     out.push_str(&figure_tables(&compact::results(analysis), width, ink));
     let mut notes = mode_notes(analysis);
+    notes.extend(settling::notes(analysis));
     notes.extend(compact::cpu_notes(analysis));
     push_notes(&mut out, &notes, width);
     out.push_str(&wrap(&compact::facts(analysis), width, "  "));

@@ -15,9 +15,12 @@ mod uplink;
 use crate::Network;
 use crate::basis::Reference;
 use crate::expected::Expected;
+use crate::losses::Losses;
 use crate::observations::Observations;
+use crate::telemetry::Telemetry;
 use ew_model::analysis::{HostAnalysis, StageAnalysis};
-use ew_model::finding::{Evidence, Finding};
+use ew_model::finding::{Cause, Evidence, Finding, Subject};
+use ew_model::sweep::SweepAnalysis;
 
 /// Everything a rule may look at.
 #[derive(Debug)]
@@ -28,6 +31,7 @@ pub(crate) struct Case<'a> {
     pub(crate) expected: &'a Expected,
     /// In the order of the observations' stages.
     pub(crate) stages: &'a [StageAnalysis],
+    pub(crate) sweeps: &'a [SweepAnalysis],
     pub(crate) hosts: &'a [HostAnalysis],
 }
 

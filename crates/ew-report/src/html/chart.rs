@@ -264,7 +264,7 @@ fn thinned(points: &[TimePoint]) -> Vec<TimePoint> {
 }
 
 /// 1, 2 or 5 times a power of ten, so that about `count` steps cover the span.
-fn nice_step(span: f64, count: f64) -> f64 {
+pub(super) fn nice_step(span: f64, count: f64) -> f64 {
     if !(span.is_finite() && span > 0.0) {
         return 1.0;
     }
@@ -286,7 +286,7 @@ fn trimmed(value: f64) -> String {
 }
 
 /// An axis label without digits that say nothing: `200 Mb/s`, `1.5 Gb/s`.
-fn short_rate(bits_per_sec: f64) -> String {
+pub(super) fn short_rate(bits_per_sec: f64) -> String {
     let text = format_bits_per_sec(bits_per_sec);
     match text.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {

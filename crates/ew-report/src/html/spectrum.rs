@@ -135,7 +135,7 @@ fn curve(svg: &mut String, class: &str, scale: &Scale, points: &[SpectrumPoint])
 }
 
 /// `20 µs`: a tick has no digits that say nothing.
-fn round_time(time_ns: u64) -> String {
+pub(super) fn round_time(time_ns: u64) -> String {
     match time_ns {
         0..1_000 => format!("{time_ns} ns"),
         1_000..1_000_000 => format!("{} µs", time_ns / 1_000),

@@ -3,8 +3,9 @@
 use super::accused::{Accused, Mark};
 use super::findings::{self, FindingView};
 use super::hosts::{self, HostsView};
-use super::{chart, matrix, panels, spectrum};
+use super::{chart, matrix, panels, spectrum, sweep_chart};
 use crate::figures::{Figures, stage_name, tables};
+use crate::sweep::lone_stages;
 use crate::text::{fact_list, oversubscription, payload_ceiling, stage_notes, stage_table};
 use crate::words::{
     MISSING, capitalised, code_spans, duration, healthy_knee, knee, one_line, or_missing, plural,
@@ -13,6 +14,7 @@ use crate::words::{
 use ew_model::Analysis;
 use ew_model::analysis::{HostState, RackPairAnalysis, StageAnalysis};
 use ew_model::finding::VerdictStatus;
+use ew_model::sweep::SweepAnalysis;
 use ew_model::{HostId, RackId};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -53,6 +55,7 @@ pub(super) struct Page {
     stages: Vec<Vec<String>>,
     stage_notes: Vec<String>,
     figures: Vec<FiguresView>,
+    sweeps: Vec<ChartView>,
     spectra: Vec<ChartView>,
     timelines: Vec<ChartView>,
     facts: Vec<(&'static str, String)>,
@@ -167,8 +170,9 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         stages,
         stage_notes: stage_notes(analysis),
         figures: tables(analysis).into_iter().map(figures_view).collect(),
-        spectra: analysis.stages.iter().filter_map(latency_chart).collect(),
-        timelines: analysis.stages.iter().filter_map(timeline).collect(),
+        sweeps: analysis.sweeps.iter().flat_map(sweep_charts).collect(),
+        spectra: lone_stages(analysis).filter_map(latency_chart).collect(),
+        timelines: lone_stages(analysis).filter_map(timeline).collect(),
         facts: fact_list(analysis),
         warnings: analysis
             .warnings
@@ -205,6 +209,19 @@ fn timeline(stage: &StageAnalysis) -> Option<ChartView> {
         ),
         svg: chart::timeline(stage)?,
     })
+}
+
+fn sweep_charts(sweep: &SweepAnalysis) -> Vec<ChartView> {
+    let chart = |what, svg: Option<String>| {
+        Some(ChartView {
+            title: format!("{}, {what}", one_line(&sweep.name)),
+            note: plural(sweep.points.len(), "size"),
+            svg: svg?,
+        })
+    };
+    let rates = chart("rate", sweep_chart::rates(sweep));
+    let times = chart("time of a message", sweep_chart::times(sweep));
+    rates.into_iter().chain(times).collect()
 }
 
 fn latency_chart(stage: &StageAnalysis) -> Option<ChartView> {

@@ -1,0 +1,97 @@
+//! Sweeps over message sizes: the stages of a test with `sizes` as one curve, what it amounts to, and where it breaks.
+
+mod breaks;
+mod points;
+mod shape;
+
+use crate::observations::{Observations, StageView};
+use ew_model::finding::Evidence;
+use ew_model::sweep::SweepAnalysis;
+use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns, format_whole_bytes};
+use points::Measured;
+
+/// All sweeps, in the plan's order.
+pub(crate) fn sweeps(observations: &Observations<'_>) -> Vec<SweepAnalysis> {
+    let mut names: Vec<&str> = Vec::new();
+    for stage in &observations.stages {
+        names.extend(
+            stage
+                .stage
+                .sweep
+                .as_deref()
+                .filter(|name| !names.contains(name)),
+        );
+    }
+    let sweep = |name: &str| {
+        let mut stages: Vec<&StageView<'_>> = observations
+            .stages
+            .iter()
+            .filter(|stage| stage.stage.sweep.as_deref() == Some(name))
+            .collect();
+        stages.sort_by_key(|stage| stage.stage.workload.message_bytes);
+        sweep(name, &stages)
+    };
+    names.into_iter().filter_map(sweep).collect()
+}
+
+/// What a curve amounts to, for the sentence on top: "15.3 µs one way at 1 B, 9.41 Gb/s from 64 KiB on, half of it at 2.1 KiB".
+pub(crate) fn in_words(sweep: &SweepAnalysis) -> String {
+    let mut parts = Vec::new();
+    let first = sweep.points.iter().find(|point| point.message_ns.is_some());
+    if let Some((point, ns)) = first.and_then(|p| Some((p, p.message_ns?)))
+        && !sweep.kind.is_bulk()
+    {
+        let time = format_duration_ns(ns as u64);
+        let size = format_whole_bytes(point.message_bytes);
+        parts.push(format!("{time} one way at {size}"));
+    }
+    if let Some(saturation) = &sweep.saturation {
+        let rate = format_bits_per_sec(saturation.bits_per_sec);
+        let size = format_whole_bytes(saturation.message_bytes);
+        parts.push(format!("{rate} from {size} on"));
+    }
+    if let Some(half) = &sweep.half_performance {
+        let rate = format_bits_per_sec(half.endless_bits_per_sec);
+        let size = format_bytes(half.bytes as u64);
+        parts.push(format!("half of {rate} at {size}"));
+    }
+    match parts.is_empty() {
+        true => format!("`{}` has no curve", sweep.name),
+        false => format!("`{}` {}", sweep.name, parts.join(", ")),
+    }
+}
+
+/// `None` without stages.
+fn sweep(name: &str, stages: &[&StageView<'_>]) -> Option<SweepAnalysis> {
+    let workload = &stages.first()?.stage.workload;
+    let points = stages.iter().map(|stage| points::point(stage)).collect();
+    let curve: Vec<Measured> = stages
+        .iter()
+        .filter_map(|stage| points::measured(stage))
+        .collect();
+    let timers = breaks::timers(&curve, workload);
+    let clean = breaks::without(&curve, &timers);
+    let line = shape::line(&clean);
+    let (half_performance, half_doubt) = shape::half_performance(&clean, line);
+    let (saturation, end_doubt) = shape::saturation(&clean);
+    let mut steps = breaks::steps(&clean, workload);
+    steps.extend(timers);
+    steps.sort_by_key(|step| (step.from_bytes, step.to_bytes));
+    Some(SweepAnalysis {
+        name: name.to_owned(),
+        workload: format!("{} ({})", workload.kind.name(), workload.tool.name()),
+        kind: workload.kind,
+        points,
+        half_performance,
+        saturation,
+        steps,
+        doubts: half_doubt.into_iter().chain(end_doubt).collect(),
+    })
+}
+
+fn evidence(text: String, source: String) -> Evidence {
+    Evidence { text, source }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! The shape of a curve: a straight line of time over size, the size of half performance, saturation.
+
+use super::evidence;
+use super::points::{Measured, smoothed};
+use crate::stats::quantile;
+use ew_model::sweep::{HalfPerformance, Saturation, TimeLine};
+use ew_model::units::{format_bits_per_sec, format_duration_ns, format_whole_bytes};
+
+/// Fewest points for a line.
+const LEAST_FOR_LINE: usize = 5;
+/// A line describes times of which three in four are off it by at most this.
+const LINE_FITS: f64 = 0.15;
+/// Below this share of the greatest rate a curve is said to fall again.
+const FALLS_BELOW: f64 = 0.8;
+
+/// The line t(n) = t0 + n / r_inf with the least squares of relative distances, so that a millisecond is forgiven where
+/// messages take a second. `None` with too few points or a slope that is none.
+pub(super) fn line(curve: &[Measured]) -> Option<TimeLine> {
+    if curve.len() < LEAST_FOR_LINE {
+        return None;
+    }
+    // Weighted normal equations with weights 1 / t^2.
+    let mut sums = [0.0; 5];
+    for point in curve {
+        let (n, t) = (point.bytes as f64, point.message_ns);
+        let weight = 1.0 / (t * t);
+        for (sum, term) in sums.iter_mut().zip([1.0, n, n * n, t, n * t]) {
+            *sum += weight * term;
+        }
+    }
+    let [w, n, nn, t, nt] = sums;
+    let determinant = w * nn - n * n;
+    let slope_ns = (w * nt - n * t) / determinant;
+    let start_ns = (t - slope_ns * n) / w;
+    if !(slope_ns.is_finite() && slope_ns > 0.0 && start_ns > 0.0) {
+        return None;
+    }
+    let off =
+        |p: &Measured| (start_ns + slope_ns * p.bytes as f64 - p.message_ns).abs() / p.message_ns;
+    Some(TimeLine {
+        start_ns,
+        bits_per_sec: 8e9 / slope_ns,
+        off: quantile(&curve.iter().map(off).collect::<Vec<_>>(), 0.75)?,
+    })
+}
+
+/// Half performance, and what stands against it.
+pub(super) fn half_performance(
+    curve: &[Measured],
+    line: Option<TimeLine>,
+) -> (Option<HalfPerformance>, Option<String>) {
+    let Some((peak, _)) = peak(curve) else {
+        return (None, Some("nothing was measured".into()));
+    };
+    let line = line.filter(|line| line.off <= LINE_FITS);
+    // A line's own rate may lie above all that was seen; far above, it is no longer told by the curve.
+    let endless = line.map_or(peak, |line| line.bits_per_sec.clamp(peak, 1.25 * peak));
+    let Some(bytes) = crossing(curve, endless / 2.0) else {
+        let doubt = "even the least size has more than half of the greatest rate, so the size of half performance is less";
+        return (None, Some(doubt.into()));
+    };
+    let half = HalfPerformance {
+        bytes,
+        endless_bits_per_sec: endless,
+        line,
+        evidence: half_evidence(curve, peak, line),
+    };
+    (Some(half), None)
+}
+
+fn half_evidence(
+    curve: &[Measured],
+    peak: f64,
+    line: Option<TimeLine>,
+) -> Vec<ew_model::finding::Evidence> {
+    let sizes = format!(
+        "flows.parquet: {} sizes, `{}` to `{}`",
+        curve.len(),
+        curve.first().map_or("", |p| &p.stage),
+        curve.last().map_or("", |p| &p.stage)
+    );
+    let greatest = format!("the greatest rate is {}", format_bits_per_sec(peak));
+    let fitted = match line {
+        Some(line) => format!(
+            "the times lie on {} + size / {} within {:.1} % for three in four, which has its half at {}",
+            format_duration_ns(line.start_ns as u64),
+            format_bits_per_sec(line.bits_per_sec),
+            100.0 * line.off,
+            format_whole_bytes((line.start_ns * line.bits_per_sec / 8e9) as u64),
+        ),
+        None => "no straight line describes the times; the greatest rate stands for that of endless messages".into(),
+    };
+    vec![evidence(greatest, sizes.clone()), evidence(fitted, sizes)]
+}
+
+/// From where on greater messages bring little more, and what is to be said of the curve's end.
+pub(super) fn saturation(curve: &[Measured]) -> (Option<Saturation>, Option<String>) {
+    let (Some((peak, at)), Some(last)) = (peak(curve), curve.last()) else {
+        return (None, None);
+    };
+    let rates = rates(curve);
+    let enough = Saturation::SHARE * peak;
+    let short = rates[..at].iter().rposition(|rate| *rate < enough);
+    let first = short.map_or(0, |position| position + 1);
+    if curve[first].bytes > last.bytes / 2 {
+        let doubt = format!(
+            "the rate still rises at {}: greater messages would go faster, and what is said of endless ones is too low",
+            format_whole_bytes(last.bytes)
+        );
+        return (None, Some(doubt));
+    }
+    let saturation = Saturation {
+        message_bytes: curve[first].bytes,
+        bits_per_sec: rates[first],
+        greatest_bits_per_sec: peak,
+    };
+    let end = rates.last().copied().unwrap_or(peak);
+    let falls = (end < FALLS_BELOW * peak).then(|| {
+        format!(
+            "the rate falls again to {:.0} % of its greatest at {}",
+            100.0 * end / peak,
+            format_whole_bytes(last.bytes)
+        )
+    });
+    (Some(saturation), falls)
+}
+
+fn rates(curve: &[Measured]) -> Vec<f64> {
+    let rates: Vec<f64> = curve.iter().map(Measured::bits_per_sec).collect();
+    smoothed(&rates)
+}
+
+/// The greatest rate and its position.
+fn peak(curve: &[Measured]) -> Option<(f64, usize)> {
+    let rates = rates(curve).into_iter().zip(0..);
+    rates.max_by(|(a, _), (b, _)| a.total_cmp(b))
+}
+
+/// Where the curve first comes up to a rate, bytes; between two sizes the time is taken to grow evenly. `None` when the first size
+/// is above it already.
+fn crossing(curve: &[Measured], rate: f64) -> Option<f64> {
+    let rates = rates(curve);
+    let after = rates.iter().position(|r| *r >= rate)?;
+    let before = after.checked_sub(1)?;
+    let (from, to) = (curve[before].bytes as f64, curve[after].bytes as f64);
+    let (start_ns, end_ns) = (8e9 * from / rates[before], 8e9 * to / rates[after]);
+    let slope_ns = (end_ns - start_ns) / (to - from);
+    // 8e9 n / (start + slope (n - from)) = rate.
+    let bytes = (start_ns - slope_ns * from) / (8e9 / rate - slope_ns);
+    Some(if bytes.is_finite() {
+        bytes.clamp(from, to)
+    } else {
+        to
+    })
+}
