@@ -13,5 +13,6 @@ mod lab_ssh;
 mod limit;
 mod local;
 mod metrics;
+mod sweep;
 mod top;
 mod two_hosts;

@@ -104,7 +104,7 @@ pub(super) fn saturation(curve: &[Measured]) -> (Option<Saturation>, Option<Stri
     let first = short.map_or(0, |position| position + 1);
     if curve[first].bytes > last.bytes / 2 {
         let doubt = format!(
-            "the rate still rises at {}: greater messages would go faster, and what is said of endless ones is too low",
+            "the rate still rises at {}: greater messages may go faster, and what is said of endless ones is then too low",
             format_whole_bytes(last.bytes)
         );
         return (None, Some(doubt));
