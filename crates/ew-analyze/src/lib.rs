@@ -7,6 +7,7 @@ mod basis;
 mod capacity;
 mod ceiling;
 mod cells;
+pub mod compare;
 mod cpu;
 mod datagrams;
 mod disturbance;

@@ -161,6 +161,13 @@ impl<'a> StageView<'a> {
 
     /// The rounds that show what all flows do together: a ramp's last step, and whole rounds where there are any.
     pub(crate) fn fullest_rounds(&self) -> Vec<&RoundView<'a>> {
+        let full = self.last_step();
+        let whole: Vec<_> = full.iter().copied().filter(|round| round.whole).collect();
+        if whole.is_empty() { full } else { whole }
+    }
+
+    /// The rounds with figures: of a ramp those of its last step.
+    pub(crate) fn last_step(&self) -> Vec<&RoundView<'a>> {
         let steps = self.rounds.iter().map(|round| round.senders_per_rack);
         let most = steps.max().flatten();
         let is_full =
