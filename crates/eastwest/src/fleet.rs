@@ -16,8 +16,8 @@ use std::time::Duration;
 
 /// This very binary, also after its file was replaced or removed.
 const OWN_BINARY: &str = "/proc/self/exe";
-/// Time between raw host samples.
-const SAMPLE_INTERVAL_NS: u64 = 1_000_000_000;
+/// More often would measure the kernel's own ticks, and the reading.
+const SHORTEST_SAMPLE_INTERVAL_NS: u64 = 100_000_000;
 
 /// What starts agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -60,6 +60,9 @@ pub(crate) struct FleetArgs {
     /// Ports for servers of external tools
     #[arg(long, value_name = "FIRST-LAST", default_value = "5001-5399", value_parser = parse_ports)]
     tool_ports: (u16, u16),
+    /// Time between readings of every host's counters, at least 100ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_sample_interval)]
+    sample_interval: u64,
     /// Every host also serves stock iperf3 clients at this port while the run lasts, without authentication
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     offer_iperf3: Option<u16>,
@@ -93,7 +96,7 @@ impl FleetArgs {
             build: build(),
             data_ports: self.data_ports,
             tool_ports: self.tool_ports,
-            sample_interval_ns: SAMPLE_INTERVAL_NS,
+            sample_interval_ns: self.sample_interval,
             offer_iperf3_port: self.offer_iperf3,
             watched: BTreeSet::new(),
             launch_limit: self.launch_timeout,
@@ -163,4 +166,13 @@ fn parse_ports(text: &str) -> anyhow::Result<(u16, u16)> {
 
 fn parse_duration(text: &str) -> Result<Duration, ew_model::units::UnitError> {
     ew_model::units::parse_duration_ns(text).map(Duration::from_nanos)
+}
+
+fn parse_sample_interval(text: &str) -> anyhow::Result<u64> {
+    let interval_ns = ew_model::units::parse_duration_ns(text)?;
+    anyhow::ensure!(
+        interval_ns >= SHORTEST_SAMPLE_INTERVAL_NS,
+        "{text} is too short to measure anything; give at least 100ms"
+    );
+    Ok(interval_ns)
 }

@@ -7,9 +7,11 @@ mod cli;
 mod commands;
 mod exit;
 mod fleet;
+mod full_screen;
 mod hosts;
 mod metrics;
 mod output;
+mod watch;
 
 fn main() -> ExitCode {
     ew_lab::keeper_main_if_requested();

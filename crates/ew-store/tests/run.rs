@@ -46,7 +46,7 @@ fn what_is_recorded_is_read_back() {
         [("b".to_owned(), "not seen ending".to_owned())]
     );
     let leftovers = fs::read_dir(&path).unwrap().count();
-    assert_eq!(leftovers, 5, "manifest, events, three tables and no drafts");
+    assert_eq!(leftovers, 7, "manifest, events, five tables and no drafts");
 }
 
 #[test]

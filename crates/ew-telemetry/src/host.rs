@@ -1,12 +1,13 @@
 //! All readers together: one host, again and again.
 
+use crate::cost::Meter;
 use crate::file::FileBuffer;
 use crate::network::NetworkReader;
 use crate::processes::ProcessReader;
 use crate::sockets::SocketReader;
 use crate::{cgroup, cpu, disks, interrupts, memory, pressure, protocols};
-use ew_model::telemetry::{HostReading, ReadingCost};
-use ew_sys::{clock, thread};
+use ew_model::telemetry::HostReading;
+use ew_sys::clock;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -38,16 +39,11 @@ impl HostReader {
     /// One reading. `due_ns` is when it should begin, on the monotonic clock; how late it began is recorded.
     pub fn read(&mut self, due_ns: u64) -> HostReading {
         let monotonic_ns = clock::monotonic_ns();
-        let cpu_before = thread::cpu_times();
+        let meter = Meter::start();
         let mut reading = self.counters();
-        let cpu = thread::cpu_times();
         reading.monotonic_ns = monotonic_ns;
         reading.late_ns = monotonic_ns.saturating_sub(due_ns);
-        reading.cost = ReadingCost {
-            cpu_ns: (cpu.user_ns + cpu.system_ns)
-                .saturating_sub(cpu_before.user_ns + cpu_before.system_ns),
-            wall_ns: clock::monotonic_ns() - monotonic_ns,
-        };
+        reading.cost = meter.cost();
         reading
     }
 

@@ -1,5 +1,6 @@
 //! Raw counters at one instant, as agents send them.
 
+use crate::cost::Meter;
 use crate::file::FileBuffer;
 use crate::interrupts::InterruptReader;
 use crate::network::NetworkReader;
@@ -8,9 +9,8 @@ use crate::traffic::{Traffic, TrafficReader};
 use crate::{cgroup, cpu, disks, memory, pressure, protocols};
 use ew_model::facts::HostSample;
 use ew_model::telemetry::{
-    CauseCounters, CpuReading, InterfaceReading, InterruptCounters, ReadingCost, SoftnetCounters,
+    CauseCounters, CpuReading, InterfaceReading, InterruptCounters, SoftnetCounters,
 };
-use ew_sys::{clock, thread};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ impl Sampler {
     /// Reads the host's counters. `now_ns` and `late_ns` are recorded as given: the caller's monotonic clock, and how far it
     /// was behind its schedule.
     pub fn sample(&mut self, now_ns: u64, late_ns: u64) -> HostSample {
-        let (began_ns, cpu_before_ns) = (clock::monotonic_ns(), cpu_ns());
+        let meter = Meter::start();
         let (root, buffer) = (self.root.as_path(), &mut self.buffer);
         let cpus = cpu::cpus(root, buffer, &BTreeMap::new());
         let interfaces = self.network.interfaces(root, buffer);
@@ -60,10 +60,7 @@ impl Sampler {
             cpus: cpus.into_iter().map(|cpu| cpu.times).collect(),
             interfaces: interfaces.into_iter().map(|i| i.counters).collect(),
             causes: Some(Box::new(causes)),
-            cost: Some(ReadingCost {
-                cpu_ns: cpu_ns().saturating_sub(cpu_before_ns),
-                wall_ns: clock::monotonic_ns() - began_ns,
-            }),
+            cost: Some(meter.cost()),
         }
     }
 
@@ -96,12 +93,6 @@ impl Sampler {
             unseen: traffic.unseen,
         }
     }
-}
-
-/// CPU time of the calling thread.
-fn cpu_ns() -> u64 {
-    let times = thread::cpu_times();
-    times.user_ns + times.system_ns
 }
 
 fn softnet(cpus: &[CpuReading]) -> Vec<(u32, SoftnetCounters)> {

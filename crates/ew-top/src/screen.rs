@@ -39,6 +39,7 @@ pub enum Wish {
 #[derive(Debug, Default)]
 pub struct Screen {
     view: Option<View>,
+    headline: Option<String>,
     paused: bool,
     help: bool,
     shown: usize,
@@ -56,6 +57,11 @@ impl Screen {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Puts a line above everything else.
+    pub fn set_headline(&mut self, headline: String) {
+        self.headline = Some(headline);
     }
 
     /// Takes a newer view, unless it is paused.
@@ -97,8 +103,16 @@ impl Screen {
 
     /// Draws everything.
     pub fn draw(&mut self, frame: &mut Frame<'_>) {
+        let headline_height = u16::from(self.headline.is_some());
+        let [top, area] =
+            Layout::vertical([Constraint::Length(headline_height), Constraint::Min(0)])
+                .areas(frame.area());
+        frame.render_widget(
+            Line::from(self.headline.as_deref().unwrap_or_default()),
+            top,
+        );
         let Some(view) = &self.view else {
-            frame.render_widget("reading ...", frame.area());
+            frame.render_widget("reading ...", area);
             return;
         };
         let mut table = tables(view).swap_remove(self.shown);
@@ -113,7 +127,7 @@ impl Screen {
             Constraint::Min(3),
             Constraint::Length(1),
         ])
-        .areas(frame.area());
+        .areas(area);
         frame.render_widget(Paragraph::new(Text::from(facts)), top);
         self.draw_table(frame, &table, middle);
         frame.render_widget(Line::from(self.bottom_line()), bottom);

@@ -1,7 +1,7 @@
 //! `eastwest demo`: a small cluster with two things wrong, and the main job finding both.
 
 use crate::commands::report;
-use crate::commands::run::{LiveArgs, block_on, conclude, load_scenario, watch};
+use crate::commands::run::{LiveArgs, block_on, conclude, drive, load_scenario};
 use crate::exit::{Failure, Outcome};
 use crate::fleet::lab_launcher;
 use crate::hosts::lab_inventory;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
             command: std::env::args().collect(),
             follow_flows: LiveArgs::USUAL.follows_flows(),
         };
-        let finished = watch(&job, LiveArgs::USUAL, args.show.color, None).await?;
+        let finished = drive(&job, LiveArgs::USUAL, args.show.color, None).await?;
         report::show(&finished.analysis, &args.show)?;
         Ok(finished)
     })?;

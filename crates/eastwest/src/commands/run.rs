@@ -6,6 +6,7 @@ use crate::fleet::FleetArgs;
 use crate::hosts::HostArgs;
 use crate::metrics::{self, Endpoint};
 use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
+use crate::watch::{self, Log, Watch};
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
@@ -43,6 +44,9 @@ pub(crate) struct RunArgs {
     /// Serve Prometheus metrics of the run at this address, to whoever may connect; for example 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
     metrics: Option<SocketAddr>,
+    /// Show this host as `eastwest top` does while the run goes on: full screen on a terminal, else text every 5 s
+    #[arg(long, value_name = "HOST")]
+    watch: Option<String>,
 }
 
 /// What is told on stderr while a run goes on.
@@ -135,28 +139,34 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     if args.dry_run {
         return dry_run(args, &scenario, &inventory, seed);
     }
+    let watched = args.watch.as_deref();
+    let watched = watched
+        .map(|name| watch::find(&inventory, name))
+        .transpose()?;
     let launcher = args.fleet.launcher(lab)?;
     let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
     block_on(async {
         args.hosts.resolve(&mut inventory, &args.fleet).await?;
+        let mut options = args.fleet.options();
+        options.watched.extend(watched);
         let job = Job {
             scenario,
             inventory,
             seed,
             launcher,
-            options: args.fleet.options(),
+            options,
             runs_dir: args.runs.runs_dir.clone(),
             command: std::env::args().collect(),
             follow_flows: args.live.follows_flows(),
         };
-        let finished = watch(&job, args.live, args.show.color, endpoint).await?;
+        let finished = drive(&job, args.live, args.show.color, endpoint).await?;
         report::show(&finished.analysis, &args.show)?;
         conclude(&finished)
     })
 }
 
 /// Runs a job with the live view on stderr and its metrics at the endpoint, and writes the HTML report beside the data.
-pub(crate) async fn watch(
+pub(crate) async fn drive(
     job: &Job,
     args: LiveArgs,
     color: ColorChoice,
@@ -171,15 +181,28 @@ pub(crate) async fn watch(
             endpoint.serve(&job.options.build)
         })
         .transpose()?;
-    let mut live = Live::new(std::io::stderr(), args.draws_bars(), color, args.quiet);
+    let log = Log::default();
+    let mut watch = job.options.watched.first().map(|host| {
+        let name = job.inventory.name(*host).to_owned();
+        Watch::start(*host, name, log.clone(), args.draws_bars())
+    });
+    // Where a watched host is shown, there is no room for bars.
+    let draws_bars = args.draws_bars() && watch.is_none();
+    let mut live = Live::new(log, draws_bars, color, args.quiet);
     let finished = ew_controller::run(job, &mut |at_ns, event| {
         live.handle(at_ns, event);
+        if let Some(watch) = &mut watch {
+            watch.handle(at_ns, event);
+        }
         if let Some(metrics) = &metrics {
             metrics.take(at_ns, event);
         }
     })
     .await;
     live.finish();
+    if let Some(watch) = watch {
+        watch.finish();
+    }
     let finished = finished.map_err(|error| match error {
         RunError::Interrupted => Failure::Interrupted,
         RunError::Plan(_) => Failure::usage(error),

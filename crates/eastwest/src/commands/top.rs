@@ -1,23 +1,20 @@
 //! `eastwest top`: this host, now.
 
 use crate::exit::{Failure, Outcome};
+use crate::full_screen::{self, Left, News};
 use clap::Args;
 use ew_model::units;
 use ew_sys::clock;
 use ew_telemetry::HostReader;
-use ew_top::{Observer, Screen, View, Wish};
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ew_top::Observer;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
 
 /// Shorter intervals would measure the clock ticks of the kernel, and this program.
 const SHORTEST_INTERVAL_NS: u64 = 100_000_000;
-/// How long a key may wait for the screen.
-const KEY_WAIT: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
@@ -46,7 +43,7 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
     let views = spawn_reader(schedule);
     let full_screen = !args.once && !args.json && std::io::stdout().is_terminal();
     if full_screen {
-        return ratatui::run(|terminal| watch(terminal, &views)).map_err(Failure::failed);
+        return watch(&views);
     }
     print_all(&views, args.json)
 }
@@ -79,7 +76,7 @@ impl Schedule {
 }
 
 /// Reads on a thread of its own, so that keys and slow terminals make no reading late. Ends with the receiver.
-fn spawn_reader(schedule: Schedule) -> Receiver<View> {
+fn spawn_reader(schedule: Schedule) -> Receiver<News> {
     let (sender, receiver) = mpsc::sync_channel(4);
     std::thread::spawn(move || {
         ew_sys::thread::use_exact_timers();
@@ -93,7 +90,7 @@ fn spawn_reader(schedule: Schedule) -> Receiver<View> {
             due_ns = (due_ns + schedule.interval_ns).max(clock::monotonic_ns());
             clock::sleep_until_ns(due_ns);
             let view = observer.observe(reader.read(due_ns));
-            if view.is_some_and(|view| sender.send(view).is_err()) {
+            if view.is_some_and(|view| sender.send(News::View(Box::new(view))).is_err()) {
                 return;
             }
             left = left.map(|left| left - 1);
@@ -103,9 +100,13 @@ fn spawn_reader(schedule: Schedule) -> Receiver<View> {
 }
 
 /// Until the readings end or nobody reads on (`| head`).
-fn print_all(views: &Receiver<View>, json: bool) -> Outcome {
+fn print_all(news: &Receiver<News>, json: bool) -> Outcome {
     let mut out = std::io::stdout().lock();
-    for (index, view) in views.iter().enumerate() {
+    let views = news.iter().filter_map(|news| match news {
+        News::View(view) => Some(view),
+        News::Headline(_) => None,
+    });
+    for (index, view) in views.enumerate() {
         let gap = if index > 0 { "\n" } else { "" };
         let text = if json {
             format!(
@@ -126,30 +127,12 @@ fn print_all(views: &Receiver<View>, json: bool) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Until a key ends it or the readings do.
-fn watch(terminal: &mut DefaultTerminal, views: &Receiver<View>) -> std::io::Result<ExitCode> {
-    let mut screen = Screen::new();
-    terminal.draw(|frame| screen.draw(frame))?;
-    loop {
-        let mut changed = false;
-        match views.recv_timeout(KEY_WAIT) {
-            Ok(view) => {
-                screen.update(view);
-                changed = true;
-            }
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(ExitCode::SUCCESS),
-        }
-        while event::poll(Duration::ZERO)? {
-            changed = true;
-            match event::read()? {
-                Event::Key(key) if key.kind == KeyEventKind::Release => {}
-                Event::Key(key) if screen.press(key) == Wish::Quit => return Ok(ExitCode::SUCCESS),
-                _ => {}
-            }
-        }
-        if changed {
-            terminal.draw(|frame| screen.draw(frame))?;
-        }
+/// Until a key ends it, a signal, or the readings do.
+fn watch(views: &Receiver<News>) -> Outcome {
+    let ended = full_screen::listen_for_signals().map_err(Failure::failed)?;
+    let left = full_screen::show(std::io::stdout(), views, &ended).map_err(Failure::failed)?;
+    if left == Left::Interrupt && ended.load(Ordering::Relaxed) {
+        return Err(Failure::Interrupted);
     }
+    Ok(ExitCode::SUCCESS)
 }

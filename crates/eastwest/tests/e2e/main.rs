@@ -16,3 +16,4 @@ mod metrics;
 mod sweep;
 mod top;
 mod two_hosts;
+mod watch;
