@@ -40,6 +40,8 @@ pub(crate) enum OutputFormat {
     Json,
     /// One row per ordered pair.
     Csv,
+    /// What the hosts' counters say: one row per host and stage.
+    CsvHosts,
     /// For a pull request or a ticket.
     Md,
     /// One self-contained page.
@@ -63,6 +65,7 @@ impl OutputFormat {
             Self::Text => Format::Text,
             Self::Json => Format::Json,
             Self::Csv => Format::Csv,
+            Self::CsvHosts => Format::CsvHosts,
             Self::Md => Format::Markdown,
             Self::Html => Format::Html,
         }

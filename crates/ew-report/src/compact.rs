@@ -1,7 +1,7 @@
 //! Two hosts' own test: one table, as users of netperf, iperf3 and sockperf expect.
 
 use crate::figures::{
-    Figures, amount, cpu_ends, latency, loss, micros, service_demand, stage_name,
+    Figures, amount, cpu_ends, fine_digits, latency, loss, micros, service_demand, stage_name,
 };
 use crate::sweep::{self, lone_stages};
 use crate::words::{
@@ -129,5 +129,5 @@ fn busy(cpu: Option<CpuAnalysis>) -> String {
 
 fn demand(cpu: Option<CpuAnalysis>) -> String {
     let micros = cpu.and_then(|cpu| cpu.micros_per_kib);
-    or_missing(micros, |micros| format!("{micros:.3}"))
+    or_missing(micros, fine_digits)
 }

@@ -4,13 +4,13 @@
 //! A run of nothing but sweeps over message sizes has another table: one row per sweep and size.
 //!
 //! Quoting as RFC 4180 section 2, rules 5 to 7; lines end with a bare newline, which every reader takes and which
-//! keeps the last column clean for awk and cut. Rates are bits per second and times ns, in full, not rounded to a prefix. What
+//! keeps the last column clean for awk and cut. The CPU of both ends is the stage's, the same in all its rows. Rates are bits per second and times ns, in full, not rounded to a prefix. What
 //! was not measured is "-", with the reason in the column `missing`, so that no reader can take it for a 0.
 
 use crate::figures::has_details;
 use crate::sweep;
 use crate::words::{MISSING, host_name, one_line, or_missing, rack_of};
-use ew_model::analysis::{Cell, PairAnalysis, StageAnalysis};
+use ew_model::analysis::{Cell, CpuAnalysis, PairAnalysis, StageAnalysis};
 use ew_model::{Analysis, HostId};
 use std::collections::BTreeMap;
 
@@ -18,7 +18,10 @@ use std::collections::BTreeMap;
 const HEADER: &str = "src,dst,src_rack,dst_rack,bits_per_sec,expected_bits_per_sec,ratio,samples,retransmits,rtt_us,missing,\
     stage,workload,transactions_per_sec,latency_count,latency_min_ns,latency_mean_ns,latency_p50_ns,latency_p90_ns,\
     latency_p99_ns,latency_p999_ns,latency_p9999_ns,latency_max_ns,datagrams_received,datagrams_lost,datagrams_reordered,\
-    datagrams_duplicate,jitter_ns,remarks\n";
+    datagrams_duplicate,jitter_ns,remarks,\
+    senders_engine_cpus,senders_busy_share,senders_softirq_share,senders_steal_share,senders_us_per_kib,senders_us_per_transaction,\
+    receivers_engine_cpus,receivers_busy_share,receivers_softirq_share,receivers_steal_share,receivers_us_per_kib,\
+    receivers_us_per_transaction\n";
 
 pub(crate) fn render(analysis: &Analysis) -> String {
     if sweep::is_all(analysis) {
@@ -60,7 +63,14 @@ fn push_row(
     fields.extend(stage_fields(stage));
     fields.extend(figure_fields(pair));
     fields.push(stage.map_or_else(String::new, remarks));
-    let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
+    fields.extend(cpu_fields(stage.and_then(|stage| stage.sender_cpu)));
+    fields.extend(cpu_fields(stage.and_then(|stage| stage.receiver_cpu)));
+    push_line(text, fields.into_iter());
+}
+
+/// Adds a line of quoted fields.
+pub(crate) fn push_line(text: &mut String, fields: impl Iterator<Item = String>) {
+    let fields: Vec<String> = fields.map(|field| quoted(&field)).collect();
     text.push_str(&fields.join(","));
     text.push('\n');
 }
@@ -138,6 +148,22 @@ fn figure_fields(pair: Option<&PairAnalysis>) -> Vec<String> {
     fields
 }
 
+/// What the stage cost the hosts at one of its ends.
+fn cpu_fields(cpu: Option<CpuAnalysis>) -> [String; 6] {
+    let decimal = |of: fn(CpuAnalysis) -> Option<f64>| {
+        let value = cpu.and_then(of).filter(|v| v.is_finite());
+        or_missing(value, |v| format!("{v:.4}"))
+    };
+    [
+        decimal(|c| Some(c.engine_cpus)),
+        decimal(|c| Some(c.busy_share)),
+        decimal(|c| Some(c.softirq_share)),
+        decimal(|c| Some(c.steal_share)),
+        decimal(|c| c.micros_per_kib),
+        decimal(|c| c.micros_per_transaction),
+    ]
+}
+
 /// The stage's remarks in the words of the JSON report, separated by blanks.
 fn remarks(stage: &StageAnalysis) -> String {
     let words = stage.labels.iter().filter_map(|label| {
@@ -147,8 +173,9 @@ fn remarks(stage: &StageAnalysis) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn whole(bits_per_sec: Option<f64>) -> String {
-    match bits_per_sec.filter(|r| r.is_finite()) {
+/// A rate or an amount without decimals.
+pub(crate) fn whole(value: Option<f64>) -> String {
+    match value.filter(|r| r.is_finite()) {
         Some(rate) => format!("{rate:.0}"),
         None => MISSING.into(),
     }

@@ -268,7 +268,7 @@ pub(crate) fn cpu_ends(stage: &StageAnalysis) -> Vec<(&'static str, &CpuAnalysis
 /// CPU microseconds per KiB moved or per transaction.
 pub(crate) fn service_demand(cpu: &CpuAnalysis) -> String {
     match (cpu.micros_per_kib, cpu.micros_per_transaction) {
-        (Some(micros), _) => format!("{micros:.3} µs/KiB"),
+        (Some(micros), _) => format!("{} µs/KiB", fine_digits(micros)),
         (None, Some(micros)) => format!("{} µs/tr", three_digits(micros)),
         (None, None) => MISSING.into(),
     }
@@ -352,6 +352,14 @@ pub(crate) fn amount(value: f64) -> String {
         three_digits(value)
     } else {
         MISSING.into()
+    }
+}
+
+/// Three digits, and below one as many decimals as netperf gives.
+pub(crate) fn fine_digits(value: f64) -> String {
+    match value.abs() < 0.9995 {
+        true => format!("{value:.3}"),
+        false => three_digits(value),
     }
 }
 

@@ -9,9 +9,9 @@ use ew_model::units::{format_bytes, format_duration_ns};
 /// A CPU or a disk that is busy for more than this share of the time is told.
 const BUSY: f64 = 0.8;
 /// A quota that holds back for more than this share of the time is told.
-const HELD_BACK: f64 = 0.01;
+const HELD_BACK_TOLD: f64 = 0.01;
 /// Packets dropped in a stage; fewer are chance.
-const DROPS: f64 = 100.0;
+const DROPS_TOLD: f64 = 100.0;
 /// A disk that is busy for less is not told.
 const DISK_TOLD: f64 = 0.01;
 /// Up to this many hosts are listed.
@@ -19,76 +19,119 @@ const HOSTS_LISTED: usize = 12;
 /// Parts of a CPU's time below this are not told.
 const PART_TOLD: f64 = 0.1;
 
-type Column = (&'static str, fn(&HostStageAnalysis) -> String);
+/// A figure of a host in a stage.
+struct Column {
+    name: &'static str,
+    value: fn(&HostStageAnalysis) -> String,
+    /// Whether the value is worth a column: that nothing was dropped is not.
+    is_told: fn(&HostStageAnalysis) -> bool,
+}
 
 /// The figures, what matters first.
-const COLUMNS: [Column; 11] = [
-    ("sends", |s| rate(s.sent_bits_per_sec)),
-    ("receives", |s| rate(s.received_bits_per_sec)),
-    ("NIC out", |s| of_link(s.tx_bits_per_sec, s.tx_link_share())),
-    ("NIC in", |s| of_link(s.rx_bits_per_sec, s.rx_link_share())),
-    ("busiest CPU", |s| {
-        or_missing(s.busiest_cpu.as_ref(), cpu_words)
-    }),
-    ("all CPUs", |s| percent(s.busy_share)),
-    ("held back", |s| {
-        percent(s.throttled_share.filter(|share| *share > 0.0))
-    }),
-    ("busiest disk", |s| or_missing(working(s), disk_words)),
-    ("retransmits", |s| count(s.retransmits)),
-    ("drops", |s| {
-        count(s.receive_drops.filter(|drops| *drops > 0))
-    }),
-    ("connections", |s| count(s.tcp_established)),
+const COLUMNS: [Column; 12] = [
+    always("sends", |s| rate(s.sent_bits_per_sec)),
+    always("receives", |s| rate(s.received_bits_per_sec)),
+    always("NIC out", |s| of_link(s.tx_bits_per_sec, s.tx_link_share())),
+    always("NIC in", |s| of_link(s.rx_bits_per_sec, s.rx_link_share())),
+    BUSIEST_CPU,
+    always("all CPUs", |s| percent(s.busy_share)),
+    HELD_BACK,
+    BUSIEST_DISK,
+    RETRANSMITS,
+    DROPS,
+    always("connections", |s| count(s.tcp_established)),
+    always("rounds read", |s| s.rounds.to_string()),
 ];
 
-/// A row of figures for each stage of a host. Columns that would be empty all the way down are left out.
+/// The figures of hosts near a limit: their line has room for less.
+const LIMITS: [Column; 6] = [
+    BUSIEST_CPU,
+    always("NIC", |s| percent(link_share(s))),
+    HELD_BACK,
+    BUSIEST_DISK,
+    RETRANSMITS,
+    DROPS,
+];
+
+const BUSIEST_CPU: Column = always("busiest CPU", |s| {
+    or_missing(s.busiest_cpu.as_ref(), cpu_words)
+});
+const HELD_BACK: Column = Column {
+    name: "held back",
+    value: |s| percent(s.throttled_share),
+    is_told: |s| s.throttled_share >= Some(HELD_BACK_TOLD),
+};
+const BUSIEST_DISK: Column = Column {
+    name: "busiest disk",
+    value: |s| or_missing(s.disk.as_ref(), disk_words),
+    is_told: |s| {
+        s.disk
+            .as_ref()
+            .is_some_and(|disk| disk.busy_share >= DISK_TOLD)
+    },
+};
+const RETRANSMITS: Column = always("retransmits", |s| count(s.retransmits));
+const DROPS: Column = Column {
+    name: "drops",
+    value: |s| count(s.receive_drops),
+    is_told: |s| s.receive_drops > Some(0),
+};
+
+/// A figure that is told wherever it is known.
+const fn always(name: &'static str, value: fn(&HostStageAnalysis) -> String) -> Column {
+    Column {
+        name,
+        value,
+        is_told: |_| true,
+    }
+}
+
+/// A row of figures for each stage of a host. Columns that say nothing all the way down are left out.
 pub(crate) fn stage_table(
     analysis: &Analysis,
     host: &HostAnalysis,
 ) -> (Vec<&'static str>, Vec<Vec<String>>) {
-    let is_filled = |(_, value): &&Column| host.stages.iter().any(|s| value(s) != MISSING);
-    let shown: Vec<&Column> = COLUMNS.iter().filter(is_filled).collect();
-    let mut header = vec!["stage"];
-    header.extend(shown.iter().map(|(name, _)| *name));
-    let row = |stage: &HostStageAnalysis| {
-        let mut row = vec![name_of_stage(analysis, stage)];
-        row.extend(shown.iter().map(|(_, value)| value(stage)));
-        row
+    let rows: Vec<_> = host.stages.iter().map(|stage| (host, stage)).collect();
+    let words = |(_, stage): &Row<'_>| vec![name_of_stage(analysis, stage)];
+    columns_told(&COLUMNS, vec!["stage"], &rows, words)
+}
+
+/// A host in one of its stages.
+type Row<'a> = (&'a HostAnalysis, &'a HostStageAnalysis);
+
+/// Header and rows: words first, then the columns that say something in some row.
+fn columns_told(
+    columns: &[Column],
+    mut header: Vec<&'static str>,
+    rows: &[Row<'_>],
+    words: impl Fn(&Row<'_>) -> Vec<String>,
+) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let says = |column: &&Column| {
+        let mut stages = rows.iter().map(|(_, stage)| stage);
+        stages.any(|stage| (column.is_told)(stage) && (column.value)(stage) != MISSING)
     };
-    (header, host.stages.iter().map(row).collect())
+    let told: Vec<&Column> = columns.iter().filter(says).collect();
+    header.extend(told.iter().map(|column| column.name));
+    let cells = |row: &Row<'_>| {
+        let mut cells = words(row);
+        cells.extend(told.iter().map(|column| (column.value)(row.1)));
+        cells
+    };
+    (header, rows.iter().map(cells).collect())
 }
 
 /// The hosts that were near a limit of their own, each in the stage in which it was nearest. No rows when none was.
 pub(crate) fn near_limits(analysis: &Analysis) -> Figures {
-    const TOLD: [Column; 6] = [
-        ("busiest CPU", |s| {
-            or_missing(s.busiest_cpu.as_ref(), cpu_words)
-        }),
-        ("NIC", |s| percent(link_share(s))),
-        ("held back", |s| {
-            percent(s.throttled_share.filter(|share| *share >= HELD_BACK))
-        }),
-        ("busiest disk", |s| or_missing(working(s), disk_words)),
-        ("retrans", |s| count(s.retransmits)),
-        ("drops", |s| {
-            count(s.receive_drops.filter(|drops| *drops > 0))
-        }),
-    ];
     let near = hosts_near_limits(analysis);
-    let is_filled = |(_, value): &&Column| near.iter().any(|(_, s)| value(s) != MISSING);
-    let shown: Vec<&Column> = TOLD.iter().filter(is_filled).collect();
-    let row = |(host, stage): &(&HostAnalysis, &HostStageAnalysis)| {
-        let mut row = vec![
+    let shown = &near[..near.len().min(HOSTS_LISTED)];
+    let words = |(host, stage): &Row<'_>| {
+        vec![
             host_name(analysis.inventory(), host.host),
             name_of_stage(analysis, stage),
-        ];
-        row.extend(shown.iter().map(|(_, value)| value(stage)));
-        row
+        ]
     };
-    let mut header = vec!["host", "in stage"];
-    header.extend(shown.iter().map(|(name, _)| *name));
-    let more = near.len().saturating_sub(HOSTS_LISTED);
+    let (header, rows) = columns_told(&LIMITS, vec!["host", "in stage"], shown, words);
+    let more = near.len() - shown.len();
     let note = format!(
         "{}; the HTML report has them all.",
         plural(more, "more host")
@@ -96,7 +139,7 @@ pub(crate) fn near_limits(analysis: &Analysis) -> Figures {
     Figures {
         title: "Hosts near a limit of their own",
         header,
-        rows: near.iter().take(HOSTS_LISTED).map(row).collect(),
+        rows,
         left: 2,
         notes: (more > 0).then_some(note).into_iter().collect(),
     }
@@ -143,14 +186,14 @@ pub(crate) fn link_share(stage: &HostStageAnalysis) -> Option<f64> {
 /// `cpu3 97 %: softirq 62 %, system 30 %`.
 fn cpu_words(cpu: &CpuShare) -> String {
     let head = format!("cpu{} {}", cpu.cpu, percent(Some(cpu.busy_share)));
-    match cpu_parts(cpu) {
+    match cpu_parts(cpu, 2) {
         parts if parts.is_empty() => head,
         parts => format!("{head}: {parts}"),
     }
 }
 
-/// The two greatest parts of a CPU's time: `softirq 62 %, system 30 %`. Empty when it did little.
-pub(crate) fn cpu_parts(cpu: &CpuShare) -> String {
+/// The greatest parts of a CPU's time, at most so many: `softirq 62 %, system 30 %`. Empty when it did little.
+pub(crate) fn cpu_parts(cpu: &CpuShare, most: usize) -> String {
     let mut parts = [
         ("user", cpu.user_share),
         ("system", cpu.system_share),
@@ -161,39 +204,31 @@ pub(crate) fn cpu_parts(cpu: &CpuShare) -> String {
     let told = parts
         .iter()
         .filter(|(_, share)| *share >= PART_TOLD)
-        .take(2);
+        .take(most);
     let told: Vec<String> = told
         .map(|(name, share)| format!("{name} {}", percent(Some(*share))))
         .collect();
     told.join(", ")
 }
 
-/// `sda 97 %, writes 88.0 MiB/s, 12.1 ms`.
+/// `sda 97 %, writes 88.0 MiB/s`: the greater direction; where the disk is busy, what a request takes, too.
 fn disk_words(disk: &DiskShare) -> String {
     let mut words = format!(
         "{} {}",
         one_line(&disk.name),
         percent(Some(disk.busy_share))
     );
-    let sides = [
-        ("reads", disk.read_bytes_per_sec),
-        ("writes", disk.written_bytes_per_sec),
-    ];
-    for (side, bytes) in sides.into_iter().filter(|(_, bytes)| *bytes >= 1.0) {
+    let (side, bytes) = match disk.read_bytes_per_sec > disk.written_bytes_per_sec {
+        true => ("reads", disk.read_bytes_per_sec),
+        false => ("writes", disk.written_bytes_per_sec),
+    };
+    if bytes >= 1.0 {
         words.push_str(&format!(", {side} {}/s", format_bytes(bytes as u64)));
     }
-    if let Some(ns) = disk.await_ns {
-        words.push_str(&format!(", {}", format_duration_ns(ns)));
+    if let Some(ns) = disk.await_ns.filter(|_| disk.busy_share >= BUSY) {
+        words.push_str(&format!(", {} each", format_duration_ns(ns)));
     }
     words
-}
-
-/// The busiest disk, where it did something.
-fn working(stage: &HostStageAnalysis) -> Option<&DiskShare> {
-    stage
-        .disk
-        .as_ref()
-        .filter(|disk| disk.busy_share >= DISK_TOLD)
 }
 
 /// `191 Mb/s, 96 %` of the link.
@@ -211,10 +246,10 @@ pub(crate) fn name_of_stage(analysis: &Analysis, stage: &HostStageAnalysis) -> S
 }
 
 /// Hosts with their worst stage, worst first.
-fn hosts_near_limits(analysis: &Analysis) -> Vec<(&HostAnalysis, &HostStageAnalysis)> {
+fn hosts_near_limits(analysis: &Analysis) -> Vec<Row<'_>> {
     let shared = is_shared(analysis);
     let strain = |stage: &HostStageAnalysis| strain(stage, shared);
-    let mut near: Vec<(&HostAnalysis, &HostStageAnalysis)> = Vec::new();
+    let mut near: Vec<Row<'_>> = Vec::new();
     for host in &analysis.hosts {
         let worst = host
             .stages
@@ -235,8 +270,8 @@ fn strain(stage: &HostStageAnalysis, shared: bool) -> f64 {
     let cpu = stage.busiest_cpu.map(|cpu| cpu.busy_share / BUSY);
     let disk = stage.disk.as_ref().map(|disk| disk.busy_share / BUSY);
     let own = [cpu, disk].into_iter().filter(|_| !shared);
-    let held_back = stage.throttled_share.map(|share| share / HELD_BACK);
-    let drops = stage.receive_drops.map(|drops| drops as f64 / DROPS);
+    let held_back = stage.throttled_share.map(|share| share / HELD_BACK_TOLD);
+    let drops = stage.receive_drops.map(|drops| drops as f64 / DROPS_TOLD);
     let all = own.chain([held_back, drops]).flatten();
     all.filter(|v| v.is_finite()).fold(0.0, f64::max)
 }

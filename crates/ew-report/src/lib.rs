@@ -1,4 +1,4 @@
-//! Terminal, HTML, JSON, CSV and Markdown views of an analysis, and the live view of a run.
+//! Terminal, HTML, JSON, CSV and Markdown views of an analysis, the live view of a run, and a run as Prometheus metrics.
 //!
 //! Reads [`Analysis`] for reports and `RunEvent` for the live views, and nothing else: no file, no Parquet, no
 //! clock. It decides nothing; every number and every sentence was made by `ew-analyze`. What was not measured is
@@ -7,6 +7,7 @@
 
 mod compact;
 mod csv;
+mod csv_hosts;
 mod figures;
 mod host_figures;
 mod html;
@@ -19,7 +20,6 @@ pub mod prometheus;
 mod settling;
 mod sweep;
 mod table;
-pub mod prometheus;
 mod text;
 mod words;
 
@@ -40,6 +40,8 @@ pub enum Format {
     Json,
     /// The pair matrix: one row per ordered pair.
     Csv,
+    /// What the hosts' counters say: one row per host and stage.
+    CsvHosts,
     /// For a pull request or a ticket.
     Markdown,
     /// One file that needs no network.
@@ -59,7 +61,7 @@ pub struct TextStyle {
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// The word for the format is not known.
-    #[error("`{0}` is not a report format; write one of text, json, csv, md, html")]
+    #[error("`{0}` is not a report format; write one of text, json, csv, csv-hosts, md, html")]
     UnknownFormat(String),
     /// The analysis could not be written as JSON.
     #[error(
@@ -86,6 +88,7 @@ pub fn render(
         Format::Text => Ok(text::render(analysis, style)),
         Format::Json => json::render(analysis),
         Format::Csv => Ok(csv::render(analysis)),
+        Format::CsvHosts => Ok(csv_hosts::render(analysis)),
         Format::Markdown => Ok(markdown::render(analysis)),
         Format::Html => html::render(analysis),
     }
@@ -93,7 +96,7 @@ pub fn render(
 
 impl Format {
     /// The words of `--format`, in the order help shows them.
-    pub const WORDS: [&'static str; 5] = ["text", "json", "csv", "md", "html"];
+    pub const WORDS: [&'static str; 6] = ["text", "json", "csv", "csv-hosts", "md", "html"];
 
     /// The word of `--format`.
     #[must_use]
@@ -102,6 +105,7 @@ impl Format {
             Self::Text => "text",
             Self::Json => "json",
             Self::Csv => "csv",
+            Self::CsvHosts => "csv-hosts",
             Self::Markdown => "md",
             Self::Html => "html",
         }
@@ -116,6 +120,7 @@ impl Format {
             "text" => Ok(Self::Text),
             "json" => Ok(Self::Json),
             "csv" => Ok(Self::Csv),
+            "csv-hosts" => Ok(Self::CsvHosts),
             "md" | "markdown" => Ok(Self::Markdown),
             "html" => Ok(Self::Html),
             _ => Err(ReportError::UnknownFormat(words::one_line(word))),

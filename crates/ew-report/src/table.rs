@@ -32,6 +32,33 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>], left: usize, width: u
     text
 }
 
+/// How many of the first columns fit into `width` without a cell broken, at least `least`.
+pub(crate) fn columns_that_fit(
+    header: &[&str],
+    rows: &[Vec<String>],
+    width: usize,
+    least: usize,
+) -> usize {
+    let column = |at: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        let widths = cells.map(|cell| cell.chars().count());
+        // A blank stands beside each cell, and one between columns.
+        widths
+            .chain([header[at].chars().count()])
+            .max()
+            .unwrap_or(0)
+            + 2
+    };
+    let ends = (0..header.len()).scan(0, |end, at| {
+        *end += column(at);
+        Some(*end)
+    });
+    ends.take_while(|end| *end <= width + 2)
+        .count()
+        .max(least)
+        .min(header.len())
+}
+
 /// Breaks text into lines of at most `width` characters, at spaces where there are any. The first line begins with
 /// `first`, the others with as many spaces.
 pub(crate) fn wrap(text: &str, width: usize, first: &str) -> String {

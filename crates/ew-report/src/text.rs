@@ -27,6 +27,8 @@ const FINDINGS_LISTED: usize = 25;
 const RACK_PAIRS_LISTED: usize = 40;
 /// Up to this many reasons for missing pairs are listed.
 const REASONS_LISTED: usize = 10;
+/// The terminal shows this many columns of the stage table however narrow it is.
+const STAGE_COLUMNS_LEAST: usize = 5;
 /// The stage table's columns, what matters first.
 const STAGE_COLUMNS: [&str; 11] = [
     "stage",
@@ -553,9 +555,19 @@ fn stages(analysis: &Analysis, width: usize, ink: Ink) -> String {
     if analysis.stages.is_empty() {
         return format!("{}\n  none ran\n\n", ink.bold("Stages"));
     }
-    let (header, rows) = stage_table(analysis);
-    let mut out = section("Stages", &header, &rows, 1, width, ink);
-    push_notes(&mut out, &stage_notes(analysis), width);
+    let (header, mut rows) = stage_table(analysis);
+    let shown = columns_that_fit(&header, &rows, width, STAGE_COLUMNS_LEAST);
+    rows.iter_mut().for_each(|row| row.truncate(shown));
+    let mut out = match rows.is_empty() {
+        true => String::from("\n"),
+        false => section("Stages", &header[..shown], &rows, 1, width, ink),
+    };
+    let mut notes = stage_notes(analysis);
+    if shown < header.len() {
+        let left_out = header[shown..].join(", ");
+        notes.push(format!("Left out for want of room: {left_out}."));
+    }
+    push_notes(&mut out, &notes, width);
     out
 }
 
@@ -633,7 +645,14 @@ fn hosts(analysis: &Analysis, width: usize, ink: Ink) -> String {
     for line in absences(analysis) {
         out.push_str(&wrap(&line, width, "  "));
     }
+    if let Some(line) = host_figures::nearest_words(analysis) {
+        out.push_str(&wrap(&line, width, ""));
+    }
     out.push('\n');
+    let near = host_figures::near_limits(analysis);
+    if !near.rows.is_empty() {
+        out.push_str(&figure_tables(&[near], width, ink));
+    }
     out
 }
 
@@ -650,14 +669,7 @@ fn missing_cells(analysis: &Analysis, width: usize, ink: Ink) -> String {
     out
 }
 
-    if let Some(line) = host_figures::nearest_words(analysis) {
-        out.push_str(&wrap(&line, width, ""));
-    }
 fn facts(analysis: &Analysis, width: usize, ink: Ink) -> String {
-    let near = host_figures::near_limits(analysis);
-    if !near.rows.is_empty() {
-        out.push_str(&figure_tables(&[near], width, ink));
-    }
     let mut out = format!("{}\n", ink.bold("Run"));
     for (name, value) in fact_list(analysis) {
         out.push_str(&wrap(&value, width, &format!("  {name:<18} ")));

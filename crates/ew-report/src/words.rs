@@ -177,7 +177,9 @@ pub(crate) fn remark(remark: Remark) -> &'static str {
         Remark::PacedByEngine => "paced by the engine",
         Remark::Segmented => "datagrams in trains (GSO, GRO)",
         Remark::SettingRefused => "a socket setting was refused, so the host's own was used",
-        Remark::PortOutsideRange => "the data ports (--data-ports) ran out, so other ports were used",
+        Remark::PortOutsideRange => {
+            "the data ports (--data-ports) ran out, so other ports were used"
+        }
         Remark::MptcpUnavailable => "Multipath TCP is not there, so plain TCP was used",
     }
 }

@@ -127,7 +127,7 @@ fn busiest_cpu(analysis: &Analysis, host: &HostAnalysis) -> Most {
     let share = |stage: &HostStageAnalysis| stage.busiest_cpu.map(|cpu| cpu.busy_share);
     let parts = |stage: &HostStageAnalysis| {
         let cpu = stage.busiest_cpu.as_ref();
-        cpu.map_or_else(String::new, cpu_parts)
+        cpu.map_or_else(String::new, |cpu| cpu_parts(cpu, 1))
     };
     let over_a_stage = most(analysis, host, share, parts);
     match over_a_stage.text == MISSING {

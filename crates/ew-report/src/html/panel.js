@@ -24,9 +24,9 @@ function panels(data) {
   };
   const CHARTS = [
     { name: "NIC", lines: [["tx", "out", "line"], ["rx", "in", "second"]], unit: rate, link: true },
-    { name: "Busiest CPU", lines: [["cpu", "busy", "line"]], unit: percent, top: 1 },
-    { name: "Busiest disk", lines: [["disk", "busy", "line"]], unit: percent, top: 1 },
-    { name: "Retransmits", lines: [["retransmits", "", "line"]], unit: (v) => (v === v ? count(v) + " /s" : "-"), words: "segments a second, of the whole host" },
+    { name: "Busiest CPU", lines: [["cpu", "busy", "line"], ["softirq", "softirq", "second"], ["steal", "steal", "third"]], unit: percent, top: 1 },
+    { name: "Busiest disk", lines: [["disk", "busy", "line"]], unit: percent, top: 1, least: 0.01, idle: "no disk was busy" },
+    { name: "Retransmits", lines: [["retransmits", "", "line"]], unit: (v) => (v === v ? count(v) + " /s" : "-"), words: "segments a second, of the whole host", least: 1e-9, idle: "no segment was sent again" },
   ];
 
   function unpack(host) {
@@ -40,9 +40,11 @@ function panels(data) {
     }
     const plane = (p) => Array.from(bytes(p.data), (code) => (code === 255 ? NaN : code / 254 * p.top));
     const steps = t.slice(1).map((v, k) => v - t[k]).sort((a, b) => a - b);
-    return { t, step: steps[steps.length >> 1] || 1, cpu: plane(host.cpu), tx: plane(host.tx), rx: plane(host.rx), disk: plane(host.disk), retransmits: plane(host.retransmits) };
+    return { t, step: steps[steps.length >> 1] || 1, cpu: plane(host.cpu), softirq: plane(host.softirq), steal: plane(host.steal), tx: plane(host.tx), rx: plane(host.rx), disk: plane(host.disk), retransmits: plane(host.retransmits) };
   }
 
+  // -1 where nothing is known.
+  const greatest = (values) => values.reduce((most, v) => (v > most ? v : most), -1);
   // A reading tells of the time since the one before; after a pause of the time of one reading.
   const begin = (k) => Math.max(k ? state.series.t[k - 1] : 0, state.series.t[k] - 2.5 * state.series.step, 0);
   // The stage that took most of that time; none between stages.
@@ -81,7 +83,7 @@ function panels(data) {
     const parts = [];
     if (data.shared) parts.push("In a lab all hosts share one machine's CPUs and disks: each host shows the same ones.");
     if (host.joined > 1) parts.push("Each point stands for " + host.joined + " readings: shares at their greatest, rates in the mean.");
-    if (host.rows.length) parts.push("NIC figures count headers, and their percentage is of the link; retransmits in the table are of this run's flows, in the chart of the whole host. \u201c-\u201d is not told by the host, or the windows are too short for it.");
+    if (host.rows.length) parts.push("What it sends and receives is payload, the median over its rounds. NIC (headers included, and as a share of the link), CPU and disk are means over the rounds that lie between readings: \u201crounds read\u201d. Retransmits in the table are of this run's flows, in the chart of the whole host.");
     return parts.join(" ");
   }
 
@@ -93,7 +95,7 @@ function panels(data) {
       const row = element("tr", undefined, body, stage === state.stage ? "chosen" : "");
       cells.forEach((text, k) => {
         // A number keeps its unit beside it.
-        if (k) element("td", text.replace(/(\d) (?=\S)/g, "$1\u00a0"), row);
+        if (k) element("td", text.replace(/(\d) (?=\S)/g, "$1\u00a0"), row, text.length > 20 ? "wide" : "");
         else { const cell = element("th", undefined, row); cell.scope = "row"; element("span", stage + 1, cell, "number"); cell.append(text); }
       });
       row.addEventListener("pointerenter", () => light(stage));
@@ -113,10 +115,9 @@ function panels(data) {
     const spans = data.stages.map((x) => x.span).filter(Boolean);
     const from = Math.min(begin(0), ...spans.map((x) => x[0])), to = Math.max(s.t[s.t.length - 1], ...spans.map((x) => x[1]));
     for (const chart of CHARTS) {
-      const values = chart.lines.flatMap(([key]) => s[key]).filter((v) => v === v);
-      if (!values.length) continue;
-      const most = values.reduce((a, b) => Math.max(a, b), 0);
-      if (chart !== CHARTS[0] && chart !== CHARTS[1] && most < (chart.top ? 0.01 : 1e-9)) { none.push(chart.name === "Retransmits" ? "no segment was sent again" : "no disk was busy"); continue; }
+      const most = Math.max(...chart.lines.map(([key]) => greatest(s[key])));
+      if (most < 0) continue;
+      if (chart.idle && most < chart.least) { none.push(chart.idle); continue; }
       const box = element("figure", undefined, charts);
       shown.push(() => figure(box, chart, host, from, to, most));
     }
@@ -131,12 +132,14 @@ function panels(data) {
     const caption = element("figcaption", undefined, box), style = getComputedStyle(box);
     element("strong", chart.name, caption);
     if (chart.words) caption.append(" " + chart.words);
-    if (chart.lines.length > 1) for (const [, name, kind] of chart.lines) element("span", name, caption, "key-" + kind);
+    // What never was, as steal on a machine of its own, has no line.
+    const lines = chart.lines.filter(([key], k) => !k || greatest(state.series[key]) > (chart.top ? 0.005 : -1));
+    if (lines.length > 1) for (const [, name, kind] of lines) element("span", name, caption, "key-" + kind);
     const link = chart.link && host.link;
     if (link) element("span", "link " + rate(link), caption, "key-limit");
     // A link far above the traffic would press it flat: it is named in the caption then.
     const high = chart.top || (link && link < most * 4 ? Math.max(most, link) : most);
-    const width = Math.max(240, box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)), height = 132, left = 62, right = 8, top = 18, bottom = 20;
+    const width = Math.max(220, box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)), height = 132, left = 62, right = 8, top = 18, bottom = 20;
     const plot = svg("svg", { class: "chart", viewBox: "0 0 " + width + " " + height, role: "img", "aria-label": summary(chart) }, box);
     plot.style.maxWidth = "none";
     const step = niceStep(high, 3), ceiling = Math.ceil(high / step - 1e-9) * step;
@@ -152,7 +155,7 @@ function panels(data) {
     const every = niceStep(to - from, Math.max(2, Math.floor(width / 90)));
     for (let v = Math.ceil(from / every) * every; v <= to; v += every) svg("text", { x: x(v), y: height - 5, "text-anchor": x(v) > width - 30 ? "end" : "middle" }, plot, +v.toFixed(3) + " s");
     if (link && link <= ceiling * 1.001) svg("line", { class: "limit", x1: left, x2: width - right, y1: y(link), y2: y(link) }, plot);
-    chart.lines.forEach(([key, , kind], k) => {
+    lines.forEach(([key, , kind], k) => {
       const paths = steps(state.series[key], x, y);
       if (!k) svg("path", { class: "area", d: paths.map((p) => "M" + p[0][0] + " " + y(0) + "L" + p.join("L") + "L" + p[p.length - 1][0] + " " + y(0) + "Z").join("") }, plot);
       svg("path", { class: kind, d: paths.map((p) => "M" + p.join("L")).join("") }, plot);
@@ -191,9 +194,7 @@ function panels(data) {
   // In words what the chart shows, for who cannot see it.
   function summary(chart) {
     return chart.name + ": " + chart.lines.map(([key, name]) => {
-      const values = state.series[key];
-      let most = -1;
-      values.forEach((v, k) => { if (v === v && (most < 0 || v > values[most])) most = k; });
+      const values = state.series[key], most = values.indexOf(greatest(values));
       if (most < 0) return name + " not known";
       const stage = stageOf(most), sorted = values.filter((v) => v === v).sort((a, b) => a - b);
       return (name + " median " + chart.unit(sorted[sorted.length >> 1]) + ", at most " + chart.unit(values[most]) + " at " + state.series.t[most].toFixed(1) + " s" + (stage < 0 ? "" : " in " + data.stages[stage].name)).trim();

@@ -1,6 +1,6 @@
 //! The hosts' panels as compact data for the page's script: counters over time, and a row of figures for each stage.
 //!
-//! A point takes five bytes and its time: each figure is one byte on a linear scale from 0 to the host's greatest value (254;
+//! A point takes seven bytes and its time: each figure is one byte on a linear scale from 0 to the host's greatest value (254;
 //! 255 is "none"), which is finer than a chart can show, and times are distances in LEB128. The rows of figures are words, made
 //! where the text report makes them.
 
@@ -89,6 +89,8 @@ struct Panel {
     joined: usize,
     times: String,
     cpu: Plane,
+    softirq: Plane,
+    steal: Plane,
     tx: Plane,
     rx: Plane,
     disk: Plane,
@@ -121,6 +123,8 @@ fn panel(analysis: &Analysis, host: &HostAnalysis, marks: Vec<Mark>, most: usize
         joined,
         times: base64(&times(&points)),
         cpu: plane(|p| p.busiest_cpu),
+        softirq: plane(|p| p.softirq_share),
+        steal: plane(|p| p.steal_share),
         tx: plane(|p| p.tx_bits_per_sec),
         rx: plane(|p| p.rx_bits_per_sec),
         disk: plane(|p| p.disk_busy_share),
@@ -168,6 +172,8 @@ fn join(points: &[HostPoint]) -> HostPoint {
     HostPoint {
         t_ns: points.last().map_or(0, |point| point.t_ns),
         busiest_cpu: greatest(|p| p.busiest_cpu),
+        softirq_share: greatest(|p| p.softirq_share),
+        steal_share: greatest(|p| p.steal_share),
         tx_bits_per_sec: mean(|p| p.tx_bits_per_sec),
         rx_bits_per_sec: mean(|p| p.rx_bits_per_sec),
         disk_busy_share: greatest(|p| p.disk_busy_share),

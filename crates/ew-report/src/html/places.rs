@@ -3,6 +3,7 @@
 //! An evidence's `source` names a file and what to look at in it (docs/reference/findings.md): stages stand between backquotes,
 //! hosts and racks by their names. What it names and the page shows becomes a link.
 
+use super::panels::has_panel;
 use super::view::{host_anchor, rack_anchor, stage_anchor};
 use crate::words::{host_name, one_line, rack_name};
 use ew_model::analysis::RackPairAnalysis;
@@ -97,13 +98,17 @@ impl<'a> Places<'a> {
         named
     }
 
+    /// Its panel; its row where there is no panel.
     fn host(&self, host: HostId, stage: Option<usize>) -> Place {
+        let name = host_name(self.analysis.inventory(), host);
+        let known = self.analysis.hosts.get(host.index());
+        if !known.is_some_and(has_panel) {
+            return plain(name, host_anchor(host));
+        }
         Place {
-            text: format!("{} over time", host_name(self.analysis.inventory(), host)),
-            to: host_anchor(host),
             host: Some(host.0),
             stage,
-            pair: None,
+            ..plain(format!("{name} over time"), host_anchor(host))
         }
     }
 

@@ -229,8 +229,74 @@ pub(crate) fn host(host: HostId, slow: Option<HostId>) -> HostAnalysis {
         clock_error_ns: Some(21_000),
         strangers: 0,
         busiest_cpu: Some(0.42),
-        stages: Vec::new(),
-        series: Vec::new(),
+        stages: (1..4).map(|stage| host_stage(host, stage, rx)).collect(),
+        series: (1..=SECONDS)
+            .map(|second| host_point(host, second, rx))
+            .collect(),
+    }
+}
+
+/// Length of a run in readings.
+const SECONDS: u64 = 60;
+
+/// A quarter of the run for each stage.
+fn span(stage: u64) -> (u64, u64) {
+    let begin_ns = stage * SECONDS / 4 * 1_000_000_000 + 1_200_000_000;
+    (
+        begin_ns,
+        begin_ns + SECONDS / 4 * 1_000_000_000 - 2_000_000_000,
+    )
+}
+
+fn host_stage(host: HostId, stage: u32, rx: f64) -> HostStageAnalysis {
+    let busy_share = 0.3 + f64::from((host.0 + stage) % 7) * 0.02;
+    HostStageAnalysis {
+        stage,
+        rounds: 6,
+        busiest_cpu: Some(CpuShare {
+            cpu: host.0 % 4,
+            busy_share,
+            user_share: 0.02,
+            system_share: 0.12,
+            softirq_share: busy_share - 0.14,
+            steal_share: 0.0,
+        }),
+        busy_share: Some(0.11),
+        throttled_share: None,
+        tx_bits_per_sec: Some(LINE * 0.98),
+        rx_bits_per_sec: Some(LINE * 0.98 * rx),
+        link_bits_per_sec: Some(LINE),
+        sent_bits_per_sec: Some(PAYLOAD),
+        received_bits_per_sec: Some(PAYLOAD * rx),
+        disk: Some(DiskShare {
+            name: "vda".into(),
+            busy_share: 0.004,
+            read_bytes_per_sec: 0.0,
+            written_bytes_per_sec: 20_480.0,
+            await_ns: Some(700_000),
+        }),
+        retransmits: Some(u64::from(host.0)),
+        tcp_established: Some(14),
+        receive_drops: Some(0),
+    }
+}
+
+fn host_point(host: HostId, second: u64, rx: f64) -> HostPoint {
+    let in_stage = (1..4).any(|stage| {
+        let (from, to) = span(stage);
+        (from..to).contains(&(second * 1_000_000_000))
+    });
+    let level = if in_stage { 0.98 } else { 0.001 };
+    let wave = (second as f64 * 0.7 + f64::from(host.0)).sin();
+    HostPoint {
+        t_ns: second * 1_000_000_000 + 3_000_000,
+        busiest_cpu: Some(0.05 + level * (0.3 + 0.05 * wave)),
+        softirq_share: Some(level * (0.18 + 0.05 * wave)),
+        steal_share: Some(0.0),
+        tx_bits_per_sec: Some(LINE * level * (0.97 + 0.02 * wave)),
+        rx_bits_per_sec: Some(LINE * level * rx * (0.97 - 0.02 * wave)),
+        disk_busy_share: Some(0.002),
+        retransmits_per_sec: Some(if second % 9 == 0 { 3.0 } else { 0.0 }),
     }
 }
 
@@ -272,7 +338,7 @@ fn stages(hosts: u32, racks: u32, ratio: f64) -> Vec<StageAnalysis> {
     idle.latency = Some(workloads::latency(20_000, 1.0));
     idle.rtt_ns = Some((48_000, 63_000, 121_000));
     idle.timeline.clear();
-    vec![
+    let mut stages = vec![
         idle,
         stage(
             "inside racks",
@@ -291,7 +357,11 @@ fn stages(hosts: u32, racks: u32, ratio: f64) -> Vec<StageAnalysis> {
             hosts,
         ),
         stage("mesh", "mesh", "tcp-stream (engine)", hosts - 1, all, hosts),
-    ]
+    ];
+    for (index, stage) in (0..).zip(&mut stages) {
+        stage.span_ns = Some(span(index));
+    }
+    stages
 }
 
 pub(crate) fn stage(

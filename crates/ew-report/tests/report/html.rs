@@ -117,8 +117,9 @@ fn hostile_names_stay_text() {
     let page = page(&analysis);
     keep("report-hostile.html", &page);
     assert!(!page.contains("<script>alert") && !page.contains("<img"));
-    assert_eq!(page.matches("<script").count(), 2, "data and code");
-    assert_eq!(page.matches("</script>").count(), 2);
+    let scripts = "the matrix' data, the panels' data, and code";
+    assert_eq!(page.matches("<script").count(), 3, "{scripts}");
+    assert_eq!(page.matches("</script>").count(), 3, "{scripts}");
     balanced(&page);
 }
 

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod common;
 #[cfg(test)]
+mod hosts;
 mod html;
 #[cfg(test)]
 mod live;
@@ -10,5 +11,7 @@ mod live;
 mod prometheus;
 #[cfg(test)]
 mod reports;
+#[cfg(test)]
+mod sweeps;
 #[cfg(test)]
 mod workloads;
