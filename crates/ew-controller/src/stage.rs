@@ -21,7 +21,7 @@ const ACCEPT_LIMIT_NS: u64 = 5_000_000_000;
 const LEAD_NS: u64 = 150_000_000;
 /// Additional lead per host.
 const LEAD_PER_HOST_NS: u64 = 1_000_000;
-/// A round's reports may come this long after its window.
+/// A round's reports may come this long after its window, and after what a tool takes longer.
 const REPORT_LIMIT_NS: u64 = 3_000_000_000;
 /// Live rates at most this often.
 const PROGRESS_INTERVAL_NS: u64 = 1_000_000_000;
@@ -183,7 +183,7 @@ impl BatchRun<'_, '_> {
 
     /// Agents that report rounds but not the stage's end are told to drop it, so that the next stage finds them free.
     async fn settle(&mut self, rounds: &mut OpenRounds) -> BatchEnd {
-        let deadline_ns = clock::monotonic_ns() + REPORT_LIMIT_NS;
+        let deadline_ns = clock::monotonic_ns() + self.report_limit_ns();
         while !rounds.unfinished().is_empty() {
             match self.members.next(deadline_ns).await {
                 Happening::Agent(host, ControllerEvent::StageDone { strangers, .. }) => {
@@ -214,10 +214,14 @@ impl BatchRun<'_, '_> {
         }
     }
 
+    fn report_limit_ns(&self) -> u64 {
+        REPORT_LIMIT_NS + self.batch.stage.workload.overrun_ns()
+    }
+
     /// The first open round's last chance.
     fn deadline_ns(&self, rounds: &OpenRounds, start_ns: u64) -> u64 {
         let first = rounds.open.keys().next().copied().unwrap_or_default();
-        start_ns + self.batch.window_end_ns(first) + REPORT_LIMIT_NS
+        start_ns + self.batch.window_end_ns(first) + self.report_limit_ns()
     }
 
     /// Emits the rounds that are complete, in order; with `overdue`, also the first one whose time is up.

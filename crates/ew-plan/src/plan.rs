@@ -21,9 +21,6 @@ pub const MAX_PLANNED_NS: u64 = 30 * 86_400 * 1_000_000_000;
 /// clusters are rarely worse; a milder network only costs some rounds.
 pub const ASSUMED_OVERSUBSCRIPTION: f64 = 4.0;
 
-/// Least pause between rounds of an external tool.
-const TOOL_GAP_NS: u64 = 1_000_000_000;
-
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
@@ -254,7 +251,7 @@ fn lay_out_test(
         warm_up_ns,
         gap_ns,
         rounds: repeated(&drafts, repeats)
-            .map(|draft| round(&draft, direction))
+            .map(|draft| round(&draft, direction, of_size.workload.opener()))
             .collect(),
     })
 }
@@ -277,7 +274,7 @@ struct Timing {
 }
 
 impl Timing {
-    /// iperf3 knows whole seconds only, and needs time to start its servers and to exchange results.
+    /// Most tools know whole seconds only, and all need time to start their servers and to exchange results.
     fn of(test: &Test) -> Self {
         let whole_seconds = |ns: u64| ns.div_ceil(1_000_000_000) * 1_000_000_000;
         match test.workload.tool {
@@ -289,7 +286,7 @@ impl Timing {
             _ => Self {
                 duration_ns: whole_seconds(test.duration_ns),
                 warm_up_ns: whole_seconds(test.warm_up_ns),
-                gap_ns: test.gap_ns.max(TOOL_GAP_NS),
+                gap_ns: test.gap_ns.max(test.workload.least_gap_ns()),
             },
         }
     }
@@ -328,7 +325,7 @@ fn impossible(reason: Impossible, test: &Test) -> PlanError {
 }
 
 /// Flow numbers are given at the end, when it is known which tests stay.
-fn round(draft: &Draft, direction: Direction) -> Round {
+fn round(draft: &Draft, direction: Direction, opener: Option<End>) -> Round {
     let flows = draft.relations.iter().flat_map(|relation| {
         let forward = (direction != Direction::Reverse).then(|| flow(relation, End::Src));
         let reverse = (direction != Direction::Forward).then(|| flow(relation, End::Dst));
@@ -337,7 +334,12 @@ fn round(draft: &Draft, direction: Direction) -> Round {
     Round {
         sample: draft.sample,
         senders_per_rack: draft.senders_per_rack,
-        flows: flows.collect(),
+        flows: flows
+            .map(|flow| Flow {
+                opened_by: opener.unwrap_or(flow.opened_by),
+                ..flow
+            })
+            .collect(),
     }
 }
 

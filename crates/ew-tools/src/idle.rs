@@ -1,14 +1,13 @@
 //! Whether a server's clients are gone.
 
 use ew_model::telemetry::TcpSocket;
-use ew_model::workload::WorkloadKind;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::sock_diag::SocketLister;
 
 /// How often the sockets are looked at once the window is over.
 const LOOK_EVERY_NS: u64 = 100_000_000;
 /// How long a server whose clients come and go unseen outlasts their planned end.
-const LINGER_NS: u64 = 1_000_000_000;
+const LINGER_NS: u64 = 1_500_000_000;
 /// `TCP_ESTABLISHED` and `TCP_CLOSE_WAIT` (include/net/tcp_states.h): the server has not done its part yet.
 const HELD_STATES: [u8; 2] = [1, 8];
 
@@ -22,14 +21,11 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(port: u16, kind: WorkloadKind, window_end_ns: u64, end_ns: u64) -> Self {
-        let is_unseen = matches!(
-            kind,
-            WorkloadKind::UdpStream | WorkloadKind::UdpRr | WorkloadKind::TcpCrr
-        );
+    /// `unseen_until_ns` is the clients' planned end where they hold no connection to the port.
+    pub(crate) fn new(port: u16, window_end_ns: u64, unseen_until_ns: Option<u64>) -> Self {
         Self {
             port,
-            over_ns: is_unseen.then_some(end_ns + LINGER_NS),
+            over_ns: unseen_until_ns.map(|end_ns| end_ns + LINGER_NS),
             next_look_ns: window_end_ns,
         }
     }

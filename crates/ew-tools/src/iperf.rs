@@ -30,7 +30,7 @@ impl ExternalTool for Iperf {
             "-B",
             &site.address.to_string(),
         ]);
-        command.args(["-l", &workload.message_bytes.to_string()]);
+        command.args(["-y", "C", "-l", &workload.message_bytes.to_string()]);
         command.args(family_and_protocol(site));
         command.args(window(workload));
         command
@@ -38,6 +38,20 @@ impl ExternalTool for Iperf {
 
     fn server_life(&self) -> ServerLife {
         ServerLife::Ended
+    }
+
+    fn holds_connection(&self, kind: WorkloadKind) -> bool {
+        kind != WorkloadKind::UdpStream
+    }
+
+    /// Its servers' words about datagrams often do not come back to the client.
+    fn counts_at_server(&self, workload: &Workload) -> bool {
+        workload.kind == WorkloadKind::UdpStream
+    }
+
+    fn parse_server(&self, finished: &Finished) -> Result<EndRecord, String> {
+        received(&lines_of(finished))
+            .ok_or_else(|| format!("iperf: {}", said(finished, &"no datagram came")))
     }
 
     fn client(&self, site: &Site<'_>, order: &FlowOrder) -> Command {
@@ -62,25 +76,32 @@ impl ExternalTool for Iperf {
         if order.role == Role::Receive {
             command.arg("-R");
         }
+        if workload.kind == WorkloadKind::UdpStream {
+            // It does not wait for the server's words.
+            command.arg("--no-udp-fin");
+        }
         command
     }
 
     fn parse(
         &self,
-        spec: &RoundSpec,
+        _spec: &RoundSpec,
         order: &FlowOrder,
         finished: &Finished,
     ) -> Result<BothEnds, String> {
-        let lines: Vec<Line> = finished.stdout.lines().filter_map(Line::read).collect();
-        let ends = match spec.workload.kind {
-            WorkloadKind::UdpStream => udp_ends(&lines, order.role)?,
-            _ => sum(&lines),
-        };
+        let mut ends = sum(&lines_of(finished));
+        if order.role == Role::Receive {
+            std::mem::swap(&mut ends.sender.streams, &mut ends.receiver.streams);
+        }
         match ends.receiver.bytes {
             0 => Err(format!("iperf: {}", said(finished, &"no data moved"))),
             _ => Ok(ends),
         }
     }
+}
+
+fn lines_of(finished: &Finished) -> Vec<Line> {
+    finished.stdout.lines().filter_map(Line::read).collect()
 }
 
 fn family_and_protocol(site: &Site<'_>) -> Vec<&'static str> {
@@ -206,14 +227,15 @@ fn sum<'a>(lines: impl IntoIterator<Item = &'a Line>) -> BothEnds {
     ends
 }
 
-/// The server's lines come to the client when the test is over. A receiving client's own are all there are.
-fn udp_ends(lines: &[Line], role: Role) -> Result<BothEnds, String> {
-    let received = || lines.iter().filter(|line| line.datagrams.is_some());
-    if received().next().is_none() {
-        return Err("iperf: the server's count of what it received did not come back".into());
-    }
-    let counts: Vec<_> = received().filter_map(|line| line.datagrams).collect();
-    let receiver = EndRecord {
+/// What a server of datagrams counted. `None` without a stream.
+fn received(lines: &[Line]) -> Option<EndRecord> {
+    let counts: Vec<_> = lines.iter().filter_map(|line| line.datagrams).collect();
+    let mean_jitter_ns = counts
+        .iter()
+        .map(|(jitter, ..)| jitter)
+        .sum::<u64>()
+        .checked_div(counts.len() as u64)?;
+    Some(EndRecord {
         datagrams: Some(DatagramCounts {
             received: counts
                 .iter()
@@ -222,15 +244,10 @@ fn udp_ends(lines: &[Line], role: Role) -> Result<BothEnds, String> {
             lost: counts.iter().map(|(_, lost, ..)| lost).sum(),
             reordered: counts.iter().map(|(.., reordered)| reordered).sum(),
             duplicates: 0,
-            jitter_ns: counts.iter().map(|(jitter, ..)| jitter).sum::<u64>() / counts.len() as u64,
+            jitter_ns: mean_jitter_ns,
         }),
-        ..sum(received()).receiver
-    };
-    let sender = match role {
-        Role::Send => sum(lines.iter().filter(|line| line.datagrams.is_none())).sender,
-        Role::Receive => EndRecord::default(),
-    };
-    Ok(BothEnds { sender, receiver })
+        ..sum(lines).receiver
+    })
 }
 
 #[cfg(test)]
@@ -254,23 +271,15 @@ mod tests {
 
     #[test]
     fn datagrams_are_counted_where_they_arrive() {
-        let text = "19700101000000,127.0.0.1,41589,127.0.0.1,15221,1,0.0-1.0,6253800,50025497,0.000,0,-1,-0.000,0\n\
-                    19700101000000,127.0.0.1,15221,127.0.0.1,41589,1,0.0-1.0,6113800,48905621,0.002,100,4467,2.239,3\n";
-        let ends = udp_ends(&lines(text), Role::Send).unwrap();
-        assert_eq!(
-            (ends.sender.bytes, ends.receiver.bytes),
-            (6_253_800, 6_113_800)
-        );
-        let counts = ends.receiver.datagrams.unwrap();
+        let sent = "19700101000000,127.0.0.1,41589,127.0.0.1,15221,1,0.0-1.0,6253800,50025497,0.000,0,-1,-0.000,0\n";
+        assert_eq!(received(&lines(sent)), None);
+        let text = "19700101000000,127.0.0.1,41589,127.0.0.1,15221,1,0.0-1.0,6113800,48905621,0.002,100,4467,2.239,3\n";
+        let receiver = received(&lines(text)).unwrap();
+        assert_eq!(receiver.bytes, 6_113_800);
+        let counts = receiver.datagrams.unwrap();
         assert_eq!(
             (counts.received, counts.lost, counts.reordered),
             (4367, 100, 3)
-        );
-        let sent_only = &lines(text)[..1];
-        assert!(
-            udp_ends(sent_only, Role::Send)
-                .unwrap_err()
-                .contains("did not come back")
         );
     }
 }

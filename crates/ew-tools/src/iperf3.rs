@@ -3,7 +3,7 @@
 mod output;
 
 use crate::process::{End, Finished};
-use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, window_seconds};
+use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, warm_up_seconds, window_seconds};
 use ew_model::workload::{Limit, Pace, SendMode, SocketSettings, Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
 use ew_proto::round::RoundSpec;
@@ -165,11 +165,6 @@ fn socket_arguments(workload: &Workload) -> Vec<String> {
         arguments.push("-N".into());
     }
     arguments
-}
-
-fn warm_up_seconds(spec: &RoundSpec) -> u64 {
-    let warm_up_ns = spec.window_start_ns.saturating_sub(spec.start_ns);
-    warm_up_ns.div_ceil(SECOND_NS)
 }
 
 fn last_line(text: &str) -> &str {

@@ -14,6 +14,8 @@ const PARTS: u64 = 3;
 /// What bw_tcp moves between looks at the clock; left to itself 10 MB.
 const MOVED_AT_ONCE_BYTES: u64 = 1 << 20;
 
+const BESIDE_NS: u64 = 4_000_000_000;
+
 pub(crate) struct Lmbench;
 
 impl ExternalTool for Lmbench {
@@ -45,6 +47,10 @@ impl ExternalTool for Lmbench {
         ServerLife::EndedWithChildren
     }
 
+    fn holds_connection(&self, kind: WorkloadKind) -> bool {
+        !matches!(kind, WorkloadKind::UdpRr | WorkloadKind::TcpCrr)
+    }
+
     /// How long a measurement takes, and what a look at the clock and a loop cost, it would find out by itself in a minute and
     /// more; all three matter below a microsecond only.
     fn client(&self, site: &Site<'_>, order: &FlowOrder) -> Command {
@@ -66,9 +72,9 @@ impl ExternalTool for Lmbench {
         command
     }
 
-    /// On a busy host finding how often fits takes several times its part.
+    /// It waits a second or two beside its parts, and on a busy host finding how often fits takes several times its part.
     fn client_runtime_ns(&self, spec: &RoundSpec) -> u64 {
-        spec.window_ns.saturating_mul(2)
+        spec.window_ns.saturating_add(BESIDE_NS)
     }
 
     fn parse(

@@ -56,8 +56,10 @@ impl ExternalTool for Netperf {
             command.args(["-Y", &format!("{dscp},{dscp}")]);
         }
         if is_sendfile(workload) {
-            // Any file that is there and is greater than a message does.
-            command.arg("-F").arg(site.program);
+            // Any large file does. Ours is there even after it was removed.
+            command
+                .arg("-F")
+                .arg(format!("/proc/{}/exe", std::process::id()));
         }
         command.arg("--");
         command.args(size_arguments(workload, order.role));

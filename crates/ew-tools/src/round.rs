@@ -3,7 +3,8 @@
 use crate::discover::find_program;
 use crate::idle;
 use crate::process::{Cancel, End, Finished, run_kept_until, run_to_end, run_until};
-use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, external, install_hint};
+use crate::tool::{ExternalTool, ServerLife, Site, external, install_hint};
+use ew_model::record::EndRecord;
 use ew_proto::message::{FlowOrder, FlowReport};
 use ew_proto::round::RoundSpec;
 use ew_sys::clock::{monotonic_ns, sleep_until_ns};
@@ -16,14 +17,14 @@ use std::sync::atomic::Ordering;
 /// What a round calls with its reports, once.
 pub type Done = Box<dyn FnOnce(Vec<FlowReport>) + Send>;
 
-/// Time a client has beyond its planned run to connect and to exchange results.
-const CLIENT_GRACE_NS: u64 = 3_000_000_000;
 /// Servers outlast the clients.
-const SERVER_GRACE_NS: u64 = 4_000_000_000;
+const SERVER_GRACE_NS: u64 = 1_000_000_000;
 /// How often a wait for the start looks whether the round was aborted.
 const SLICE_NS: u64 = 50_000_000;
 /// How long a client that finds no server tries again.
 const READY_PATIENCE_NS: u64 = 2_000_000_000;
+/// What clients say then, in lower case; the latter is sockperf's over UDP.
+const NOT_READY: [&str; 2] = ["connection refused", "is the server down?"];
 const SUPERVISOR_STACK_BYTES: usize = 512 * 1024;
 const FLOW_STACK_BYTES: usize = 256 * 1024;
 const MAX_FLOWS: usize = 256;
@@ -116,7 +117,7 @@ impl ToolRound {
             flows
                 .map(|(o, asked)| {
                     let result = asked.or_else(|| served.get(&o.server_port).cloned());
-                    report(o, result.unwrap_or(Ok(None)))
+                    report(o, result.unwrap_or(Ok(EndRecords::default())))
                 })
                 .collect()
         })
@@ -126,9 +127,11 @@ impl ToolRound {
         let program = self.program(self.tool.server_program(&self.spec.workload))?;
         self.wait_until(self.spec.connect_at_ns)?;
         let command = self.tool.server(&self.site(&program), port);
-        let deadline_ns = self.planned_end_ns() + SERVER_GRACE_NS;
+        let deadline_ns = self.last_chance_ns() + SERVER_GRACE_NS;
         let (kind, window_end_ns) = (self.spec.workload.kind, self.spec.window_end_ns());
-        let mut watch = idle::Watch::new(port, kind, window_end_ns, self.planned_end_ns());
+        let end_ns = self.planned_end_ns();
+        let unseen_until_ns = (!self.tool.holds_connection(kind)).then_some(end_ns);
+        let mut watch = idle::Watch::new(port, window_end_ns, unseen_until_ns);
         let mut is_needless = || watch.is_over();
         let finished = match self.tool.server_life() {
             ServerLife::OneClient => run_to_end(command, deadline_ns, &self.cancel),
@@ -140,7 +143,14 @@ impl ToolRound {
         let finished = self.unless_cancelled(finished)?;
         match self.tool.server_error(port, &finished) {
             Some(error) => Err(error),
-            None => Ok(None),
+            None if self.counts_at_server() => {
+                let receiver = self.tool.parse_server(&finished)?;
+                Ok(EndRecords {
+                    sender: None,
+                    receiver: Some(receiver),
+                })
+            }
+            None => Ok(EndRecords::default()),
         }
     }
 
@@ -156,12 +166,19 @@ impl ToolRound {
         let skew_ns = finished.started_ns.wrapping_sub(planned_ns) as i64;
         ends.sender.start_skew_ns = skew_ns;
         ends.receiver.start_skew_ns = skew_ns;
-        Ok(Some(ends))
+        Ok(EndRecords {
+            sender: Some(ends.sender),
+            receiver: (!self.counts_at_server()).then_some(ends.receiver),
+        })
+    }
+
+    fn counts_at_server(&self) -> bool {
+        self.tool.counts_at_server(&self.spec.workload)
     }
 
     /// On a busy host a server may need longer than the gap until it listens.
     fn ask_until_served(&self, program: &Path, order: &FlowOrder) -> Result<Finished, String> {
-        let deadline_ns = self.planned_end_ns() + CLIENT_GRACE_NS;
+        let deadline_ns = self.last_chance_ns();
         let patience_ns = monotonic_ns() + READY_PATIENCE_NS;
         loop {
             let mut command = self.tool.client(&self.site(program), order);
@@ -192,6 +209,11 @@ impl ToolRound {
         }
     }
 
+    /// Beyond its planned run a client has time to connect and to exchange results.
+    fn last_chance_ns(&self) -> u64 {
+        self.planned_end_ns() + self.spec.workload.overrun_ns()
+    }
+
     fn planned_end_ns(&self) -> u64 {
         let start_ns = self.tool.client_start_ns(&self.spec);
         start_ns.saturating_add(self.tool.client_runtime_ns(&self.spec))
@@ -206,7 +228,7 @@ impl ToolRound {
             "{}: no result from {} {} s after the planned end{remedy}",
             self.name(),
             order.peer,
-            CLIENT_GRACE_NS / 1_000_000_000
+            self.spec.workload.overrun_ns() / 1_000_000_000
         )
     }
 
@@ -248,14 +270,19 @@ impl ToolRound {
 
 /// Whether a client ended because nothing listened yet.
 fn is_refused(finished: &Finished) -> bool {
-    let words = [&finished.stdout, &finished.stderr];
-    words
-        .iter()
-        .any(|text| text.to_ascii_lowercase().contains("connection refused"))
+    let text = format!("{}{}", finished.stdout, finished.stderr).to_ascii_lowercase();
+    NOT_READY.iter().any(|words| text.contains(words))
 }
 
-/// One flow's result at this end: figures where it opened, else nothing; or an error in words.
-type EndResult = Result<Option<BothEnds>, String>;
+/// What this end knows of a flow: as a rule everything where it opened, and nothing where it accepted.
+#[derive(Clone, Debug, Default)]
+struct EndRecords {
+    sender: Option<EndRecord>,
+    receiver: Option<EndRecord>,
+}
+
+/// Or an error in words.
+type EndResult = Result<EndRecords, String>;
 
 /// `None` when no thread could be started.
 type FlowThread<'scope> = Option<std::thread::ScopedJoinHandle<'scope, EndResult>>;
@@ -278,13 +305,12 @@ fn result_of(thread: FlowThread<'_>) -> EndResult {
 fn report(order: &FlowOrder, result: EndResult) -> FlowReport {
     let (ends, error) = match result {
         Ok(ends) => (ends, None),
-        Err(error) => (None, Some(error)),
+        Err(error) => (EndRecords::default(), Some(error)),
     };
-    let (sender, receiver) = ends.map(|e| (e.sender, e.receiver)).unzip();
     FlowReport {
         flow: order.flow,
-        sender,
-        receiver,
+        sender: ends.sender,
+        receiver: ends.receiver,
         standing: None,
         error,
     }

@@ -2,7 +2,9 @@
 
 use crate::figures::{bulk, micros_ns, number_after, seconds_ns, transactions};
 use crate::process::Finished;
-use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, said, window_seconds};
+use crate::tool::{
+    BothEnds, ExternalTool, ServerLife, Site, said, warm_up_seconds, window_seconds,
+};
 use ew_model::record::Told;
 use ew_model::workload::{Tool, Workload, WorkloadKind};
 use ew_proto::message::FlowOrder;
@@ -37,6 +39,10 @@ impl ExternalTool for Sockperf {
         ServerLife::Ended
     }
 
+    fn holds_connection(&self, kind: WorkloadKind) -> bool {
+        kind != WorkloadKind::UdpRr
+    }
+
     fn client(&self, site: &Site<'_>, order: &FlowOrder) -> Command {
         let workload = &site.spec.workload;
         let mut command = Command::new(site.program);
@@ -52,9 +58,18 @@ impl ExternalTool for Sockperf {
         ]);
         command.args(["--client_ip", &site.address.to_string()]);
         command.args(["-m", &workload.message_bytes.to_string()]);
-        command.args(["-t", &window_seconds(site.spec).to_string()]);
+        command.args(["-t", &runtime_seconds(site.spec).to_string()]);
         command.args(common_arguments(workload));
         command
+    }
+
+    /// It cuts off begin and end itself, most of a second.
+    fn client_start_ns(&self, spec: &RoundSpec) -> u64 {
+        spec.start_ns
+    }
+
+    fn client_runtime_ns(&self, spec: &RoundSpec) -> u64 {
+        runtime_seconds(spec) * 1_000_000_000
     }
 
     fn parse(
@@ -69,6 +84,10 @@ impl ExternalTool for Sockperf {
         };
         ends.ok_or_else(|| format!("sockperf: {}", said(finished, &"it told nothing")))
     }
+}
+
+fn runtime_seconds(spec: &RoundSpec) -> u64 {
+    warm_up_seconds(spec) + window_seconds(spec)
 }
 
 fn common_arguments(workload: &Workload) -> Vec<String> {

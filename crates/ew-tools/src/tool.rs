@@ -12,7 +12,7 @@ use crate::qperf::Qperf;
 use crate::sockperf::Sockperf;
 use ew_model::record::EndRecord;
 use ew_model::tools::Distribution;
-use ew_model::workload::{Tool, Workload};
+use ew_model::workload::{Tool, Workload, WorkloadKind};
 use ew_proto::message::FlowOrder;
 use ew_proto::round::RoundSpec;
 use std::net::IpAddr;
@@ -68,6 +68,21 @@ pub(crate) trait ExternalTool: Sync {
             (_, ServerLife::OneClient) => Some(format!("{server}: no client came, or it stayed")),
             (_, _) => None,
         }
+    }
+
+    /// Whether its clients hold a connection to the server's port as long as they need it.
+    fn holds_connection(&self, _kind: WorkloadKind) -> bool {
+        true
+    }
+
+    /// Whether what was received is told by the server alone.
+    fn counts_at_server(&self, _workload: &Workload) -> bool {
+        false
+    }
+
+    /// What a server that counts received.
+    fn parse_server(&self, _finished: &Finished) -> Result<EndRecord, String> {
+        Err(format!("{}: its server tells nothing", self.tool().name()))
     }
 
     /// What the client measured. The error is in words and names the tool.
@@ -148,11 +163,18 @@ pub(crate) fn window_seconds(spec: &RoundSpec) -> u64 {
     spec.window_ns.div_ceil(SECOND_NS).max(1)
 }
 
+/// The same of the warm-up.
+pub(crate) fn warm_up_seconds(spec: &RoundSpec) -> u64 {
+    let warm_up_ns = spec.window_start_ns.saturating_sub(spec.start_ns);
+    warm_up_ns.div_ceil(SECOND_NS)
+}
+
 /// A process' last words, else how it ended.
 pub(crate) fn said(finished: &Finished, otherwise: &dyn std::fmt::Display) -> String {
-    let lines = finished.stderr.lines().chain(finished.stdout.lines());
-    match lines.map(str::trim).rfind(|line| !line.is_empty()) {
-        Some(line) => line.to_owned(),
-        None => otherwise.to_string(),
-    }
+    let last = |text: &'_ str| {
+        let mut lines = text.lines().rev().map(str::trim);
+        lines.find(|line| !line.is_empty()).map(str::to_owned)
+    };
+    let words = last(&finished.stderr).or_else(|| last(&finished.stdout));
+    words.unwrap_or_else(|| otherwise.to_string())
 }

@@ -68,8 +68,8 @@ impl Workload {
             // It measures until it is content, and waits a second or two besides.
             Tool::Lmbench => 8 * SECOND_NS,
             // It waits for its last datagrams.
-            Tool::Nuttcp if self.kind == WorkloadKind::UdpStream => 6 * SECOND_NS,
-            _ => 3 * SECOND_NS,
+            Tool::Nuttcp if self.kind == WorkloadKind::UdpStream => 8 * SECOND_NS,
+            _ => 6 * SECOND_NS,
         }
     }
 
@@ -77,7 +77,7 @@ impl Workload {
     #[must_use]
     pub fn least_gap_ns(&self) -> u64 {
         match self.server_ports() {
-            ServerPorts::Fixed(_) => 4 * SECOND_NS,
+            ServerPorts::Fixed(_) => 6 * SECOND_NS,
             _ if self.tool == Tool::Engine => 0,
             _ => SECOND_NS,
         }
