@@ -14,6 +14,7 @@ mod disturbance;
 mod expected;
 mod hosts;
 mod latency;
+mod losses;
 mod observations;
 mod oversubscription;
 mod paths;
@@ -62,6 +63,8 @@ pub fn analyze(run: &Run) -> Analysis {
         stages: &stages,
         sweeps: &sweeps,
         hosts: &hosts,
+        telemetry: &telemetry,
+        losses: &losses,
     };
     let verdict = verdict::verdict(&case);
     Analysis {

@@ -1,6 +1,8 @@
-//! A link came up slower than its peers' or than stated.
+//! A link came up slower than its peers' or than stated, at half duplex, or is shaped to less.
 
+use super::peers::compared;
 use super::slow_host::{rate_quantity, side_evidence};
+use super::why::{Reason, Suspect};
 use super::{Case, evidence};
 use crate::basis::{data_interface, most_common};
 use crate::capacity::Side;
@@ -16,6 +18,75 @@ const EXPLAINED: f64 = 0.7;
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let hosts = case.observations.inventory().host_ids();
     hosts.filter_map(|host| finding(case, host)).collect()
+}
+
+/// What slows a link whose reported speed is that of its peers.
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+    half_duplex(case, suspect.host).or_else(|| shaped(case, suspect))
+}
+
+fn half_duplex(case: &Case<'_>, host: HostId) -> Option<Reason> {
+    let interface = data_interface(case.observations.run, host)?;
+    if interface.duplex.as_deref() != Some("half") {
+        return None;
+    }
+    let name = case.observations.inventory().name(host);
+    Some(Reason {
+        cause: Cause::LinkSpeed,
+        because: "its link came up at half duplex: it cannot send while it receives".into(),
+        evidence: vec![evidence(
+            format!("{} reports half duplex", interface.name),
+            format!("events.jsonl: host-up of {name}, interfaces"),
+        )],
+        hint: format!(
+            "set both ends to negotiate (`ethtool -s {} autoneg on`, and the switch port): half duplex is what one end \
+             falls back to when the other is fixed",
+            interface.name
+        ),
+        confidence: 0.95,
+    })
+}
+
+/// A queueing discipline of the host's own lets less pass than its peers'.
+fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+    let host = suspect.host;
+    let rate = compared(case, host, |host| Some(shaper(case, host)?.0))?;
+    let usual = rate.peers.or(case.reference.basis.nic_bits_per_sec)?;
+    let sends = case.network.fit.slow.get(&Side::Tx(host))?.rate.value;
+    let is_it =
+        rate.own < LOWER * usual && sends >= EXPLAINED * rate.own * case.reference.basis.efficiency;
+    if !suspect.tx || !is_it {
+        return None;
+    }
+    let (own, kind) = shaper(case, host)?;
+    let name = case.observations.inventory().name(host);
+    let interface = &data_interface(case.observations.run, host)?.name;
+    let own = format_bits_per_sec(own);
+    Some(Reason {
+        cause: Cause::LinkSpeed,
+        because: format!(
+            "what it sends through {interface} is shaped to {own} ({kind}), its peers' link lets {} pass",
+            format_bits_per_sec(usual)
+        ),
+        evidence: vec![evidence(
+            format!("{name}: root qdisc {kind} of {interface} has the rate {own}"),
+            format!("counters.parquet: host = {name}, source = qdisc, rate_bytes_per_sec"),
+        )],
+        hint: format!(
+            "`tc -s qdisc show dev {interface}` on {name} shows the shaper; remove it or set its rate to the link's if \
+             nobody wants it"
+        ),
+        confidence: 0.95,
+    })
+}
+
+/// What the data interface's outermost queueing discipline lets pass, bits per second, and its kind.
+fn shaper<'c>(case: &'c Case<'_>, host: HostId) -> Option<(f64, &'c str)> {
+    let interface = data_interface(case.observations.run, host)?;
+    let last = case.telemetry.samples(host).last()?.causes.as_ref()?;
+    let mut own = last.qdiscs.iter();
+    let root = own.find(|qdisc| qdisc.root && qdisc.interface == interface.name)?;
+    Some((root.rate_bytes_per_sec? as f64 * 8.0, &root.kind))
 }
 
 /// Whether the link speed alone accounts for a slow host, so that no other rule needs to name it.

@@ -1,16 +1,29 @@
-//! One file per cause. A rule looks at the whole case and returns findings; it knows nothing of other rules' findings.
+//! One file per cause. A rule looks at the whole case and returns findings; it knows nothing of other rules' findings. Rules for
+//! what makes a host slow also answer [`why`].
 
 mod cells_missing;
+mod core_saturated;
+mod cpu_quota;
+mod disk;
+mod foreign_traffic;
 mod host_missing;
 mod latency;
+mod line_rate;
 mod link_speed;
 mod loss;
 mod mtu;
 mod not_determined;
+mod path_loss;
+mod peers;
+mod receive_drops;
+mod receive_window;
+mod send_buffer;
 mod slow_host;
 mod slow_pair;
 mod stated_nic;
+mod tool_limit;
 mod uplink;
+mod why;
 
 use crate::Network;
 use crate::basis::Reference;
@@ -33,6 +46,8 @@ pub(crate) struct Case<'a> {
     pub(crate) stages: &'a [StageAnalysis],
     pub(crate) sweeps: &'a [SweepAnalysis],
     pub(crate) hosts: &'a [HostAnalysis],
+    pub(crate) telemetry: &'a Telemetry<'a>,
+    pub(crate) losses: &'a Losses,
 }
 
 /// All findings, in the order of the rules.
@@ -43,7 +58,10 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         slow_host::find(case),
         stated_nic::find(case),
         uplink::find(case),
+        path_loss::find(case),
         slow_pair::find(case),
+        foreign_traffic::find(case),
+        disk::find(case),
         mtu::find(case),
         latency::find(case),
         loss::find(case),
@@ -51,7 +69,22 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
     ]
     .concat();
     findings.extend(not_determined::find(case, &findings));
-    findings
+    findings.extend(line_rate::find(case, &findings));
+    told_once(findings)
+}
+
+/// An odd MTU that makes its host slow is told with the host.
+fn told_once(findings: Vec<Finding>) -> Vec<Finding> {
+    let explained = |subject: Subject| {
+        findings
+            .iter()
+            .any(|f| f.cause == Cause::Mtu && f.symptom.is_some() && f.subject == subject)
+    };
+    let again = |f: &Finding| f.cause == Cause::Mtu && f.symptom.is_none() && explained(f.subject);
+    let keep: Vec<bool> = findings.iter().map(|f| !again(f)).collect();
+    let kept = findings.into_iter().zip(keep);
+    kept.filter_map(|(finding, keep)| keep.then_some(finding))
+        .collect()
 }
 
 fn evidence(text: String, source: String) -> Evidence {

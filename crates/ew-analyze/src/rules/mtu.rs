@@ -1,23 +1,24 @@
 //! The MTU of a host's data interface differs from its peers'.
 
+use super::why::{Reason, Suspect};
 use super::{Case, evidence};
 use crate::basis::{data_interface, most_common};
 use crate::words::{host_list, plain};
 use ew_model::HostId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
 use std::collections::BTreeMap;
+
+const HINT: &str = "set the same MTU on all hosts (`ip link set dev IF mtu N`) and on the switch ports; a larger one than the path carries \
+                    loses packets silently";
 
 /// One finding per MTU that is not the usual one.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let run = case.observations.run;
-    let mtu_of = |host: HostId| data_interface(run, host)?.mtu_bytes;
-    let hosts = || run.manifest.inventory.host_ids();
-    let Some(usual) = most_common(hosts().filter_map(mtu_of).map(u64::from)) else {
+    let Some(usual) = usual(case) else {
         return Vec::new();
     };
     let mut others: BTreeMap<u32, Vec<HostId>> = BTreeMap::new();
-    for host in hosts() {
-        if let Some(mtu) = mtu_of(host).filter(|mtu| u64::from(*mtu) != usual) {
+    for host in case.observations.inventory().host_ids() {
+        if let Some(mtu) = mtu_of(case, host).filter(|mtu| u64::from(*mtu) != usual) {
             others.entry(mtu).or_default().push(host);
         }
     }
@@ -25,6 +26,36 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .into_iter()
         .map(|(mtu, hosts)| finding(case, mtu, usual, &hosts))
         .collect()
+}
+
+/// A slow host whose MTU is not its peers'.
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+    let usual = usual(case)?;
+    let mtu = mtu_of(case, suspect.host).filter(|mtu| u64::from(*mtu) != usual)?;
+    let name = case.observations.inventory().name(suspect.host);
+    Some(Reason {
+        cause: Cause::Mtu,
+        because: format!("its MTU is {mtu} where {usual} is usual here"),
+        evidence: vec![proof(name, mtu)],
+        hint: HINT.into(),
+        confidence: 0.8,
+    })
+}
+
+fn mtu_of(case: &Case<'_>, host: HostId) -> Option<u32> {
+    data_interface(case.observations.run, host)?.mtu_bytes
+}
+
+fn usual(case: &Case<'_>) -> Option<u64> {
+    let hosts = case.observations.inventory().host_ids();
+    most_common(hosts.filter_map(|host| mtu_of(case, host)).map(u64::from))
+}
+
+fn proof(names: &str, mtu: u32) -> Evidence {
+    evidence(
+        format!("the data interface of {names} reports MTU {mtu}"),
+        "events.jsonl: host-up, interfaces".into(),
+    )
 }
 
 fn finding(case: &Case<'_>, mtu: u32, usual: u64, hosts: &[HostId]) -> Finding {
@@ -42,12 +73,7 @@ fn finding(case: &Case<'_>, mtu: u32, usual: u64, hosts: &[HostId]) -> Finding {
         measured: Some(plain(f64::from(mtu), "bytes")),
         expected: Some(plain(usual as f64, "bytes")),
         confidence: 0.95,
-        evidence: vec![evidence(
-            format!("the data interface of {names} reports MTU {mtu}"),
-            "events.jsonl: host-up, interfaces".into(),
-        )],
-        hint: "set the same MTU on all hosts (`ip link set dev IF mtu N`) and on the switch ports; a larger one than \
-               the path carries loses packets silently"
-            .into(),
+        evidence: vec![proof(&names, mtu)],
+        hint: HINT.into(),
     }
 }

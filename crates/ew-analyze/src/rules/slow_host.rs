@@ -1,12 +1,13 @@
 //! A host sends or receives slower than its peers.
 
+use super::why::{self, Reason, Suspect};
 use super::{Case, evidence, link_speed};
 use crate::capacity::{Side, SlowSide};
 use crate::stats::{confidence, log_half_width};
 use crate::words::{count, plain, quantity};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
 use ew_model::units::format_bits_per_sec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,72 +19,105 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .inventory()
         .host_ids()
         .filter(|host| !link_speed::explains(case, *host))
-        .filter_map(|host| finding(case, host, &typical))
+        .flat_map(|host| findings(case, host, &typical))
         .collect()
 }
 
-fn finding(case: &Case<'_>, host: HostId, typical: &Estimate) -> Option<Finding> {
+/// One finding for a host, unless its sides are slow for different reasons.
+fn findings(case: &Case<'_>, host: HostId, typical: &Estimate) -> Vec<Finding> {
     let slow = &case.network.fit.slow;
     let tx = slow.get(&Side::Tx(host));
     let rx = slow.get(&Side::Rx(host));
+    let why = |tx: bool, rx: bool| why::explain(case, &Suspect { host, tx, rx });
+    let of_tx = tx.and_then(|_| why(true, false));
+    let of_rx = rx.and_then(|_| why(false, true));
+    let found = match (of_tx, of_rx) {
+        (Some(a), Some(b)) if a.cause != b.cause => vec![
+            finding(case, host, (tx, None), typical, Some(a)),
+            finding(case, host, (None, rx), typical, Some(b)),
+        ],
+        (a, b) => vec![finding(case, host, (tx, rx), typical, a.or(b))],
+    };
+    found.into_iter().flatten().collect()
+}
+
+/// `None` when neither side is slow.
+fn finding(
+    case: &Case<'_>,
+    host: HostId,
+    (tx, rx): (Option<&SlowSide>, Option<&SlowSide>),
+    typical: &Estimate,
+    why: Option<Reason>,
+) -> Option<Finding> {
     let worse = match (tx, rx) {
         (Some(tx), Some(rx)) if rx.rate.value < tx.rate.value => rx,
         (Some(one), _) | (None, Some(one)) => one,
         (None, None) => return None,
     };
     let name = case.observations.inventory().name(host);
-    let (cause, sentence) = words(name, tx, rx, typical)?;
+    let (symptom, alone) = kinds(tx.is_some(), rx.is_some());
     let effect = (worse.rate.value.max(1.0) / typical.value).ln();
+    let sure = confidence(effect, log_half_width(&worse.rate, 0.1));
+    let cause = why.as_ref().map_or(alone, |why| why.cause);
+    let mut rests_on = why.as_ref().map_or(Vec::new(), |why| why.evidence.clone());
+    rests_on.extend(side_evidence(case, host));
     Some(Finding {
         severity: Severity::Fault,
         subject: Subject::Host { host },
         cause,
-        symptom: None,
-        sentence,
+        symptom: Some(symptom),
+        sentence: words(name, (tx, rx), typical, why.as_ref()),
         measured: Some(quantity(&worse.rate, "bits_per_sec")),
         expected: Some(quantity(typical, "bits_per_sec")),
-        confidence: confidence(effect, log_half_width(&worse.rate, 0.1)),
-        evidence: side_evidence(case, host),
-        hint: hint(cause).into(),
+        confidence: why.as_ref().map_or(sure, |why| why.confidence.min(sure)),
+        evidence: rests_on,
+        hint: why.map_or_else(|| hint(cause).into(), |why| why.hint),
     })
+}
+
+/// What it does to the rates, and the cause where no deeper one is found.
+fn kinds(tx: bool, rx: bool) -> (Symptom, Cause) {
+    match (tx, rx) {
+        (true, false) => (Symptom::SlowSender, Cause::SlowSender),
+        (false, true) => (Symptom::SlowReceiver, Cause::SlowReceiver),
+        _ => (Symptom::SlowHost, Cause::SlowHost),
+    }
 }
 
 fn words(
     name: &str,
-    tx: Option<&SlowSide>,
-    rx: Option<&SlowSide>,
+    (tx, rx): (Option<&SlowSide>, Option<&SlowSide>),
     typical: &Estimate,
-) -> Option<(Cause, String)> {
+    why: Option<&Reason>,
+) -> String {
     let rate = |side: &SlowSide| format_bits_per_sec(side.rate.value);
+    let does = match (tx, rx) {
+        (Some(tx), Some(rx)) if rate(tx) == rate(rx) => format!("sends and receives {}", rate(tx)),
+        (Some(tx), Some(rx)) => format!("sends {} and receives {}", rate(tx), rate(rx)),
+        (Some(tx), None) => format!("sends {}", rate(tx)),
+        (None, Some(rx)) => format!("receives {}", rate(rx)),
+        (None, None) => String::new(),
+    };
     let peers = format!("where its peers do {}", format_bits_per_sec(typical.value));
-    Some(match (tx, rx) {
-        (Some(tx), Some(rx)) => {
-            let does = if rate(tx) == rate(rx) {
-                format!("it sends and receives {}", rate(tx))
-            } else {
-                format!("it sends {} and receives {}", rate(tx), rate(rx))
-            };
-            (
-                Cause::SlowHost,
-                format!("{name} is slow both ways: {does} {peers}"),
-            )
-        }
-        (Some(tx), None) => (
-            Cause::SlowSender,
+    if let Some(why) = why {
+        return format!("{name} {does} {peers}, because {}", why.because);
+    }
+    match (tx, rx) {
+        (Some(_), Some(_)) => format!("{name} is slow both ways: it {does} {peers}"),
+        (Some(tx), None) => {
             format!(
                 "{name} sends slowly: at {} {peers}; it receives as they do",
                 rate(tx)
-            ),
-        ),
-        (None, Some(rx)) => (
-            Cause::SlowReceiver,
+            )
+        }
+        (None, Some(rx)) => {
             format!(
                 "{name} receives slowly: at {} {peers}; it sends as they do",
                 rate(rx)
-            ),
-        ),
-        (None, None) => return None,
-    })
+            )
+        }
+        (None, None) => String::new(),
+    }
 }
 
 /// What the host's lone flows did, one piece per slow side, and the peers' figure.

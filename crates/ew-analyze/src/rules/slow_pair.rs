@@ -68,6 +68,7 @@ fn slow_pairs(case: &Case<'_>) -> Vec<SlowPair> {
     let mut slow: Vec<SlowPair> = fit
         .cells
         .iter()
+        .filter(|((src, dst), _)| !case.losses.touch(case.observations.inventory(), *src, *dst))
         .filter_map(|((src, dst), cell)| {
             let is_told_apart = has_others(Side::Tx(*src)) && has_others(Side::Rx(*dst));
             slow_pair(case, (*src, *dst), cell, is_told_apart)

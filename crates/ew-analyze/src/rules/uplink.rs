@@ -27,6 +27,13 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .pairs
         .iter()
         .filter(|pair| pair.analysis.limited == Some(true))
+        // What a path loses slows each flow by itself: that is no ratio.
+        .filter(|pair| {
+            !case
+                .losses
+                .racks
+                .contains_key(&(pair.analysis.from, pair.analysis.to))
+        })
         .filter_map(|pair| Some((pair, pair.analysis.oversubscription?)))
         .collect();
     limited.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));

@@ -58,11 +58,16 @@ impl<'a> Cover<'a> {
         self.spans.iter().map(Span::ns).sum()
     }
 
-    /// First reading's and last reading's time, agent's clock.
-    pub(crate) fn between_ns(&self) -> (u64, u64) {
-        let firsts = self.spans.iter().map(|s| s.before.agent_ns);
-        let lasts = self.spans.iter().map(|s| s.after.agent_ns);
-        (firsts.min().unwrap_or(0), lasts.max().unwrap_or(0))
+    /// The first and the last reading that have what is asked for. `None` when they are the same.
+    pub(crate) fn ends(
+        &self,
+        has: impl Fn(&'a HostSample) -> bool,
+    ) -> Option<(&'a HostSample, &'a HostSample)> {
+        let all = self.spans.iter().flat_map(|s| [s.before, s.after]);
+        let mut asked = all.filter(|sample| has(sample));
+        let first = asked.next()?;
+        let last = asked.last()?;
+        (first.agent_ns < last.agent_ns).then_some((first, last))
     }
 
     /// The readings at the ends of spans, later ones.

@@ -1,0 +1,237 @@
+//! Which hosts' links and which paths between racks lose packets, from what TCP had to send again.
+//!
+//! A full link loses packets too: that is how TCP finds its rate. So lost packets accuse a link only where nothing is full: a
+//! side's flows do not all run at one rate that they cannot exceed, and flows across do not share a sum.
+
+use crate::capacity::{HostFit, Side};
+use crate::observations::{Observations, RoundView};
+use crate::solo::rack_pair;
+use crate::stats::{median, quantile};
+use ew_model::record::FlowRecord;
+use ew_model::{HostId, Inventory, RackId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Share of segments sent again from which on a link is lossy ...
+const LOSSY: f64 = 0.005;
+/// ... and this many times what is usual between the run's pairs.
+const TIMES_USUAL: f64 = 4.0;
+/// A side needs this many partners before its losses are told from theirs.
+const LEAST_PARTNERS: usize = 2;
+/// A side that is full has its better intervals within this factor of each other.
+const PINNED: f64 = 1.15;
+/// Flows that keep this share of their rate when twice as many run are not limited by what they share.
+const KEPT: f64 = 0.75;
+
+/// Ordered pairs with their share of lost segments.
+type PairLoss = BTreeMap<(HostId, HostId), f64>;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    /// Share of segments sent again between usual pairs.
+    pub(crate) usual: f64,
+    /// Sides of hosts that lose, with the median share over partners.
+    pub(crate) sides: BTreeMap<Side, f64>,
+    /// Ordered racks whose path loses, with the median share over pairs.
+    pub(crate) racks: BTreeMap<(RackId, RackId), f64>,
+}
+
+impl Losses {
+    pub(crate) fn new(observations: &Observations<'_>, fit: &HostFit) -> Self {
+        let inventory = observations.inventory();
+        let pairs = pair_losses(observations);
+        let all: Vec<f64> = pairs.values().copied().collect();
+        // With half of all pairs lossy, as between two racks, the median is no measure of what is usual.
+        let usual = quantile(&all, 0.25).unwrap_or(0.0);
+        let least = LOSSY.max(TIMES_USUAL * usual);
+        let racks = lossy_racks(observations, &pairs, least);
+        let across = |src, dst| rack_pair(inventory, src, dst);
+        let is_explained =
+            |src, dst| across(src, dst).is_some_and(|pair| racks.contains_key(&pair));
+        let own: PairLoss = pairs
+            .into_iter()
+            .filter(|((src, dst), _)| !is_explained(*src, *dst))
+            .collect();
+        let mut sides = lossy_sides(&own, least);
+        sides.retain(|side, _| !(fit.slow.contains_key(side) && is_full(observations, *side)));
+        Self {
+            usual,
+            sides,
+            racks,
+        }
+    }
+
+    /// Whether losses account for a slow pair.
+    pub(crate) fn touch(&self, inventory: &Inventory, src: HostId, dst: HostId) -> bool {
+        let ends = [Side::Tx(src), Side::Rx(dst)];
+        ends.iter().any(|side| self.sides.contains_key(side))
+            || rack_pair(inventory, src, dst).is_some_and(|pair| self.racks.contains_key(&pair))
+    }
+}
+
+/// Segments sent again over segments sent, per flow. `None` where the kernel did not tell.
+pub(crate) fn loss_of(row: &FlowRecord) -> Option<f64> {
+    let (lost, sent) = segments(row)?;
+    Some(lost / sent)
+}
+
+/// Segments sent again, and all segments sent.
+fn segments(row: &FlowRecord) -> Option<(f64, f64)> {
+    let sender = row.sender.as_ref()?;
+    let mss = sender.streams.iter().filter_map(|s| s.tcp_info);
+    let mss = mss
+        .map(|info| info.send_mss_bytes)
+        .max()
+        .filter(|mss| *mss > 0)?;
+    let lost = row.retransmits()? as f64;
+    let sent = sender.bytes as f64 / f64::from(mss) + lost;
+    (sent > 0.0).then_some((lost, sent))
+}
+
+/// Of flows alone at both ends.
+fn pair_losses(observations: &Observations<'_>) -> PairLoss {
+    let mut sums: BTreeMap<(HostId, HostId), (f64, f64)> = BTreeMap::new();
+    for round in observations.judged().flat_map(|stage| &stage.rounds) {
+        for (row, _) in round
+            .records
+            .iter()
+            .zip(&round.solo)
+            .filter(|(_, solo)| **solo)
+        {
+            if let Some((lost, sent)) = segments(row) {
+                let sum = sums.entry((row.src, row.dst)).or_default();
+                *sum = (sum.0 + lost, sum.1 + sent);
+            }
+        }
+    }
+    let share = |(pair, (lost, sent)): ((HostId, HostId), (f64, f64))| (pair, lost / sent);
+    sums.into_iter().map(share).collect()
+}
+
+/// Sides whose flows lose to nearly every partner. Beside a side that explains a pair's losses, the pair says nothing of its
+/// other end.
+fn lossy_sides(pairs: &PairLoss, least: f64) -> BTreeMap<Side, f64> {
+    let mut found: BTreeMap<Side, f64> = BTreeMap::new();
+    loop {
+        let mut sides: BTreeMap<Side, Vec<f64>> = BTreeMap::new();
+        for ((src, dst), loss) in pairs {
+            let (tx, rx) = (Side::Tx(*src), Side::Rx(*dst));
+            if !found.contains_key(&tx) && !found.contains_key(&rx) {
+                sides.entry(tx).or_default().push(*loss);
+                sides.entry(rx).or_default().push(*loss);
+            }
+        }
+        let lossy = sides.into_iter().filter_map(|(side, losses)| {
+            let lower = quantile(&losses, 0.25)?;
+            let is_lossy = losses.len() >= LEAST_PARTNERS && lower >= least;
+            is_lossy.then_some((side, median(&losses)?))
+        });
+        let Some((worst, loss)) = lossy.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+            return found;
+        };
+        found.insert(worst, loss);
+    }
+}
+
+/// Whether a side's flows run at one rate that they do not exceed: what they lose then is the surplus over a full link.
+fn is_full(observations: &Observations<'_>, side: Side) -> bool {
+    let rounds = observations.judged().flat_map(|stage| &stage.rounds);
+    let lone = rounds.flat_map(|round| round.records.iter().zip(&round.solo));
+    let own = lone.filter(|(row, solo)| {
+        **solo
+            && match side {
+                Side::Tx(host) => row.src == host,
+                Side::Rx(host) => row.dst == host,
+            }
+    });
+    let ends = own.filter_map(|(row, _)| row.receiver.as_ref());
+    let rates: Vec<f64> = ends
+        .flat_map(|end| &end.intervals)
+        .filter(|interval| interval.length_ns > 0)
+        .map(|interval| interval.bytes as f64 * 8e9 / interval.length_ns as f64)
+        .collect();
+    match (quantile(&rates, 0.5), quantile(&rates, 0.9)) {
+        (Some(middle), Some(high)) => high <= PINNED * middle,
+        _ => true,
+    }
+}
+
+/// Ordered racks between which nearly every pair loses while neither rack's inside does, and whose flows do not share a sum.
+fn lossy_racks(
+    observations: &Observations<'_>,
+    pairs: &PairLoss,
+    least: f64,
+) -> BTreeMap<(RackId, RackId), f64> {
+    let inventory = observations.inventory();
+    let mut across: BTreeMap<(RackId, RackId), Vec<f64>> = BTreeMap::new();
+    let mut inside: BTreeMap<RackId, Vec<f64>> = BTreeMap::new();
+    for ((src, dst), loss) in pairs {
+        match (rack_pair(inventory, *src, *dst), inventory.rack_of(*src)) {
+            (Some(racks), _) => across.entry(racks).or_default().push(*loss),
+            (None, Some(rack)) => inside.entry(rack).or_default().push(*loss),
+            (None, None) => {}
+        }
+    }
+    let is_clean = |rack: RackId| {
+        let middle = inside.get(&rack).and_then(|losses| median(losses));
+        middle.is_some_and(|middle| middle < least)
+    };
+    let lossy = across.into_iter().filter_map(|((from, to), losses)| {
+        let lower = quantile(&losses, 0.25)?;
+        let loses = losses.len() >= LEAST_PARTNERS && lower >= least;
+        let is_path =
+            loses && is_clean(from) && is_clean(to) && keep_their_rate(observations, (from, to));
+        is_path.then_some(((from, to), median(&losses)?))
+    });
+    lossy.collect()
+}
+
+/// Whether flows between two racks keep their rate when more of them run. Also so where nothing shows that they do not: they
+/// run as fast as inside racks.
+fn keep_their_rate(observations: &Observations<'_>, racks: (RackId, RackId)) -> bool {
+    let inventory = observations.inventory();
+    let mut by_crowd: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    let mut inside = Vec::new();
+    for round in observations.judged().flat_map(|stage| &stage.rounds) {
+        let crowd = crowd_of(inventory, round, racks);
+        for ((row, rate), _) in round.rates().zip(&round.solo).filter(|(_, solo)| **solo) {
+            match rack_pair(inventory, row.src, row.dst) {
+                Some(pair) if pair == racks => by_crowd.entry(crowd).or_default().push(rate),
+                Some(_) => {}
+                None => inside.push(rate),
+            }
+        }
+    }
+    let (Some(few), Some(many)) = (by_crowd.first_key_value(), by_crowd.last_key_value()) else {
+        return false;
+    };
+    let (Some(alone), Some(together)) = (median(few.1), median(many.1)) else {
+        return false;
+    };
+    if *many.0 >= 2 * *few.0 {
+        return together >= KEPT * alone;
+    }
+    median(&inside).is_some_and(|usual| together >= 0.9 * usual)
+}
+
+/// Flows that leave the sending rack or enter the receiving one.
+fn crowd_of(inventory: &Inventory, round: &RoundView<'_>, (from, to): (RackId, RackId)) -> usize {
+    let across = |row: &&&FlowRecord| {
+        rack_pair(inventory, row.src, row.dst).is_some_and(|pair| pair.0 == from || pair.1 == to)
+    };
+    round.records.iter().filter(across).count()
+}
+
+/// Racks that are an end of every lossy path, when there are several paths.
+pub(crate) fn common_rack(paths: &BTreeMap<(RackId, RackId), f64>) -> Option<RackId> {
+    let mut common: Option<BTreeSet<RackId>> = None;
+    for (from, to) in paths.keys() {
+        let ends = BTreeSet::from([*from, *to]);
+        common = Some(match common {
+            Some(known) => known.intersection(&ends).copied().collect(),
+            None => ends,
+        });
+    }
+    let common = common?;
+    (common.len() == 1).then(|| common.first().copied())?
+}

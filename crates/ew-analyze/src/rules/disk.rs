@@ -1,0 +1,101 @@
+//! A disk of one host is busy all the time.
+
+use super::peers::{compared, is_judged, of_stages, percent};
+use super::why::{Reason, Suspect};
+use super::{Case, evidence};
+use crate::capacity::Side;
+use crate::words::plain;
+use ew_model::HostId;
+use ew_model::analysis::DiskShare;
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::units::{format_bytes, format_duration_ns};
+
+/// Share of the time with requests in flight from which on a disk is full.
+const FULL: f64 = 0.9;
+/// Its peers' is busy less by this.
+const BUSIER: f64 = 0.3;
+
+const HINT: &str = "look who writes (`iotop -o`, `pidstat -d 1`) and whether the disk is healthy (`smartctl -a`, RAID rebuilds); the \
+                    network is not what a job on this host waits for";
+
+/// The run's own bytes touch no disk, so a full one explains a slow host only by what it does to the rest of the host.
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+    let disk = full_disk(case, suspect.host)?;
+    Some(Reason {
+        cause: Cause::Disk,
+        because: format!(
+            "its disk {} is busy all the time ({})",
+            disk.name,
+            percent(disk.busy_share)
+        ),
+        evidence: vec![proof(case, suspect.host, &disk)],
+        hint: HINT.into(),
+        confidence: 0.5,
+    })
+}
+
+/// Full disks of hosts that move their bytes as their peers do.
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let slow = &case.network.fit.slow;
+    let is_slow = |host| slow.contains_key(&Side::Tx(host)) || slow.contains_key(&Side::Rx(host));
+    let hosts = case
+        .observations
+        .inventory()
+        .host_ids()
+        .filter(|host| !is_slow(*host));
+    hosts.filter_map(|host| finding(case, host)).collect()
+}
+
+fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
+    let disk = full_disk(case, host)?;
+    let name = case.observations.inventory().name(host);
+    let waits = disk.await_ns.map_or(String::new(), |ns| {
+        format!(", a request takes {}", format_duration_ns(ns))
+    });
+    Some(Finding {
+        severity: Severity::Notice,
+        subject: Subject::Host { host },
+        cause: Cause::Disk,
+        symptom: None,
+        sentence: format!(
+            "{name}'s disk {} is busy {} of the time{waits}: its network is not its limit",
+            disk.name,
+            percent(disk.busy_share),
+        ),
+        measured: Some(plain(disk.busy_share, "share")),
+        expected: None,
+        confidence: 0.8,
+        evidence: vec![proof(case, host, &disk)],
+        hint: HINT.into(),
+    })
+}
+
+/// The host's disk, where it is full and the peers' are not.
+fn full_disk(case: &Case<'_>, host: HostId) -> Option<DiskShare> {
+    let busy = |host| of_stages(case, host, |s| Some(s.disk.as_ref()?.busy_share));
+    let busy = compared(case, host, busy)?;
+    if busy.peers.is_none() || !busy.exceeds(FULL, BUSIER) {
+        return None;
+    }
+    let stages = case.hosts.get(host.index())?.stages.iter();
+    let judged = stages.filter(|stage| is_judged(case, stage.stage as usize));
+    let disks = judged.filter_map(|stage| stage.disk.clone());
+    disks.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share))
+}
+
+fn proof(case: &Case<'_>, host: HostId, disk: &DiskShare) -> Evidence {
+    let name = case.observations.inventory().name(host);
+    evidence(
+        format!(
+            "{name}: {} busy {}, reads {}/s, writes {}/s",
+            disk.name,
+            percent(disk.busy_share),
+            format_bytes(disk.read_bytes_per_sec as u64),
+            format_bytes(disk.written_bytes_per_sec as u64),
+        ),
+        format!(
+            "counters.parquet: host = {name}, source = disk, name = {}, busy_ms",
+            disk.name
+        ),
+    )
+}

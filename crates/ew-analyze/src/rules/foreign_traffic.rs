@@ -1,0 +1,273 @@
+//! Traffic that is not the run's takes a part of a host's link.
+
+use super::peers::{compared, is_judged, percent};
+use super::why::{Reason, Suspect};
+use super::{Case, evidence};
+use crate::basis::data_interface;
+use crate::capacity::Side;
+use crate::words::plain;
+use ew_model::HostId;
+use ew_model::facts::{HostSample, InterfaceCounters};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::telemetry::{CauseCounters, ProcessTraffic};
+use ew_model::units::format_bits_per_sec;
+
+/// Share of the link that a process must take to be the cause of something slow.
+const CAUSES: f64 = 0.05;
+/// Share that is worth knowing although nothing is slow.
+const WORTH_KNOWING: f64 = 0.1;
+/// Share without a visible owner: frames' headers and acknowledgements are estimated, so it must be plainer.
+const UNOWNED: f64 = 0.15;
+/// And this many times its peers'.
+const TIMES_PEERS: f64 = 2.0;
+/// Wire bytes of full segments over their payload (1514 over 1448, rounded up).
+const HEADERS: f64 = 1.06;
+/// Wire bytes of acknowledgements over the payload they acknowledge (66 bytes for every second segment, rounded up).
+const ACKNOWLEDGEMENTS: f64 = 0.03;
+
+/// Bytes in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Sent,
+    Received,
+}
+
+/// Who takes how much.
+struct Foreign {
+    /// Bits per second, payload; wire bits where nobody is seen to own them.
+    bits_per_sec: f64,
+    link_share: f64,
+    /// The process with the most of it. `None` where nobody is seen to own it.
+    process: Option<ProcessTraffic>,
+}
+
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+    let sent = suspect.tx.then_some(Direction::Sent);
+    let received = suspect.rx.then_some(Direction::Received);
+    let mut directions = sent.into_iter().chain(received);
+    directions.find_map(|direction| {
+        let foreign = found(case, suspect.host, direction, CAUSES)?;
+        let host = suspect.host;
+        Some(Reason {
+            cause: Cause::ForeignTraffic,
+            because: format!(
+                "{}{}",
+                words(&foreign, direction),
+                through(direction, &foreign)
+            ),
+            evidence: vec![proof(case, host, direction, &foreign)],
+            hint: hint(&foreign),
+            confidence: if foreign.process.is_some() { 0.9 } else { 0.7 },
+        })
+    })
+}
+
+/// Others' traffic on hosts that are not slow for it.
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let hosts = case.observations.inventory().host_ids();
+    let both = hosts.flat_map(|host| [(host, Direction::Sent), (host, Direction::Received)]);
+    both.filter_map(|(host, direction)| standing_apart(case, host, direction))
+        .collect()
+}
+
+fn standing_apart(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Finding> {
+    let side = match direction {
+        Direction::Sent => Side::Tx(host),
+        Direction::Received => Side::Rx(host),
+    };
+    if case.network.fit.slow.contains_key(&side) {
+        return None;
+    }
+    let foreign = found(case, host, direction, WORTH_KNOWING)?;
+    let name = case.observations.inventory().name(host);
+    Some(Finding {
+        severity: Severity::Notice,
+        subject: Subject::Host { host },
+        cause: Cause::ForeignTraffic,
+        symptom: None,
+        sentence: format!(
+            "on {name} {}{}",
+            words(&foreign, direction),
+            through(direction, &foreign)
+        ),
+        measured: Some(plain(foreign.link_share, "share")),
+        expected: Some(plain(0.0, "share")),
+        confidence: 0.8,
+        evidence: vec![proof(case, host, direction, &foreign)],
+        hint: hint(&foreign),
+    })
+}
+
+/// What stands out of others' traffic on a host.
+fn found(case: &Case<'_>, host: HostId, direction: Direction, least: f64) -> Option<Foreign> {
+    let foreign = foreign(case, host, direction)?;
+    let share = |host| Some(foreign_share(case, host, direction));
+    let least = match foreign.process {
+        Some(_) => least,
+        None => least.max(UNOWNED),
+    };
+    let stands_out = compared(case, host, share)?.stands_out(least, TIMES_PEERS);
+    stands_out.then_some(foreign)
+}
+
+fn foreign_share(case: &Case<'_>, host: HostId, direction: Direction) -> f64 {
+    foreign(case, host, direction).map_or(0.0, |foreign| foreign.link_share)
+}
+
+fn foreign(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Foreign> {
+    let cover = case.telemetry.cover(host, |stage| is_judged(case, stage))?;
+    let (first, last) = cover.ends(|sample| traffic(sample).is_some())?;
+    let (before, after) = (traffic(first)?, traffic(last)?);
+    let seconds = traffic_seconds(before, after)?;
+    let link = case
+        .hosts
+        .get(host.index())?
+        .stages
+        .first()?
+        .link_bits_per_sec?;
+    let with_rate = |bits_per_sec: f64, process| Foreign {
+        bits_per_sec,
+        link_share: bits_per_sec / link,
+        process,
+    };
+    let grown = |process: &ProcessTraffic| grown(before, process, direction);
+    let others = after.traffic.iter().filter(|process| !process.is_ours);
+    let others: Vec<(&ProcessTraffic, f64)> = others.map(|p| (p, grown(p))).collect();
+    let visible: f64 = others.iter().map(|(_, bytes)| bytes).sum();
+    let most = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let owned = most.map(|(most, _)| with_rate(visible * 8.0 / seconds, Some(most.clone())));
+    let unowned = || {
+        let bytes = unowned_bytes(case, host, direction, (first, last))?;
+        Some(with_rate(bytes * 8.0 / seconds, None))
+    };
+    match owned.filter(|owned| owned.link_share >= CAUSES) {
+        Some(owned) => Some(owned),
+        None => unowned(),
+    }
+}
+
+fn traffic(sample: &HostSample) -> Option<&CauseCounters> {
+    sample
+        .causes
+        .as_deref()
+        .filter(|causes| causes.traffic_ns.is_some())
+}
+
+fn traffic_seconds(before: &CauseCounters, after: &CauseCounters) -> Option<f64> {
+    let ns = after.traffic_ns?.checked_sub(before.traffic_ns?)?;
+    (ns > 0).then_some(ns as f64 / 1e9)
+}
+
+/// What a process moved since the earlier reading; it was not there yet when it is not in it.
+fn grown(before: &CauseCounters, process: &ProcessTraffic, direction: Direction) -> f64 {
+    let bytes = |process: &ProcessTraffic| match direction {
+        Direction::Sent => process.sent_bytes,
+        Direction::Received => process.received_bytes,
+    };
+    let mut known = before.traffic.iter();
+    let known = known.find(|p| (p.pid, &p.command) == (process.pid, &process.command));
+    bytes(process).saturating_sub(known.map_or(0, bytes)) as f64
+}
+
+/// Bytes of the data interface that the sockets seen cannot account for: UDP, other namespaces, closed sockets of others.
+fn unowned_bytes(
+    case: &Case<'_>,
+    host: HostId,
+    direction: Direction,
+    (first, last): (&HostSample, &HostSample),
+) -> Option<f64> {
+    let interface = &data_interface(case.observations.run, host)?.name;
+    let counters = |sample: &HostSample| -> Option<InterfaceCounters> {
+        sample
+            .interfaces
+            .iter()
+            .find(|i| i.name == *interface)
+            .cloned()
+    };
+    let (before, after) = (counters(first)?, counters(last)?);
+    let wire = match direction {
+        Direction::Sent => after.tx_bytes.saturating_sub(before.tx_bytes),
+        Direction::Received => after.rx_bytes.saturating_sub(before.rx_bytes),
+    };
+    let (earlier, later) = (traffic(first)?, traffic(last)?);
+    let payload = |direction| -> f64 {
+        later
+            .traffic
+            .iter()
+            .map(|process| grown(earlier, process, direction))
+            .sum()
+    };
+    let (same, other) = match direction {
+        Direction::Sent => (payload(Direction::Sent), payload(Direction::Received)),
+        Direction::Received => (payload(Direction::Received), payload(Direction::Sent)),
+    };
+    Some((wire as f64 - HEADERS * same - ACKNOWLEDGEMENTS * other).max(0.0))
+}
+
+/// "process rsync (pid 812) sends 58 Mb/s to 198.18.0.9".
+fn words(foreign: &Foreign, direction: Direction) -> String {
+    let rate = format_bits_per_sec(foreign.bits_per_sec);
+    let (does, who) = match direction {
+        Direction::Sent => ("sends", "to"),
+        Direction::Received => ("receives", "from"),
+    };
+    let Some(process) = &foreign.process else {
+        return format!("traffic that no visible socket owns {does} {rate}");
+    };
+    let pid = process
+        .pid
+        .map_or(String::new(), |pid| format!(" (pid {pid})"));
+    let peer = process
+        .peers
+        .first()
+        .map_or(String::new(), |peer| format!(" {who} {}", peer.address));
+    let name = match process.command.as_str() {
+        "" => "a process that cannot be seen".to_owned(),
+        command => format!("process {command}"),
+    };
+    format!("{name}{pid} {does} {rate}{peer}")
+}
+
+fn through(direction: Direction, foreign: &Foreign) -> String {
+    let way = match direction {
+        Direction::Sent => "through",
+        Direction::Received => "over",
+    };
+    format!(" {way} the same NIC, {} of it", percent(foreign.link_share))
+}
+
+fn proof(case: &Case<'_>, host: HostId, direction: Direction, foreign: &Foreign) -> Evidence {
+    let name = case.observations.inventory().name(host);
+    match &foreign.process {
+        Some(process) => evidence(
+            format!(
+                "{name}: {}, while the run's stages went on",
+                words(foreign, direction)
+            ),
+            format!(
+                "traffic.parquet: host = {name}, pid = {}",
+                process.pid.map_or("-".into(), |pid| pid.to_string())
+            ),
+        ),
+        None => evidence(
+            format!(
+                "{name}: the data interface carried {} more than all visible TCP sockets and their headers",
+                format_bits_per_sec(foreign.bits_per_sec)
+            ),
+            format!(
+                "hosts.parquet: host = {name}, kind = interface, against traffic.parquet: host = {name}"
+            ),
+        ),
+    }
+}
+
+fn hint(foreign: &Foreign) -> String {
+    match &foreign.process {
+        Some(_) => "stop it, move it, or limit it for the time of a measurement; or take its share as given and state the rest as \
+                    `expect.nic`"
+            .into(),
+        None => "look for UDP, other network namespaces (containers) and kernel traffic (NFS, Ceph, iSCSI) on the host: `eastwest \
+                 top` there, `ss -uapn`, `nfsstat`"
+            .into(),
+    }
+}

@@ -1,0 +1,57 @@
+//! Nothing is wrong, and the hosts' links are full: that is the limit of the run.
+
+use super::peers::{of_stages, percent};
+use super::{Case, evidence};
+use crate::words::{count, plain};
+use ew_model::HostId;
+use ew_model::analysis::HostStageAnalysis;
+use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::units::format_bits_per_sec;
+
+/// Share of the link on the wire from which on it is full.
+const FULL: f64 = 0.93;
+
+/// Only where the link's rate is known from elsewhere than the run itself, and nothing else limits it.
+pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Option<Finding> {
+    let link = case.reference.basis.nic_bits_per_sec?;
+    if case.reference.discovered || found.iter().any(|f| f.severity > Severity::Info) {
+        return None;
+    }
+    let shares: Vec<(HostId, f64)> = case
+        .observations
+        .inventory()
+        .host_ids()
+        .filter_map(|host| Some((host, of_stages(case, host, fuller_share)?)))
+        .collect();
+    let full: Vec<f64> = shares
+        .iter()
+        .map(|(_, share)| *share)
+        .filter(|s| *s >= FULL)
+        .collect();
+    let middle = crate::stats::median(&full).filter(|_| 2 * full.len() > shares.len())?;
+    let hosts = count(full.len(), "host");
+    let rate = format_bits_per_sec(link);
+    Some(Finding {
+        severity: Severity::Info,
+        subject: Subject::Run,
+        cause: Cause::LineRate,
+        symptom: None,
+        sentence: format!("{hosts} fill their links of {rate}: the NICs are the limit of this run"),
+        measured: Some(plain(middle, "share")),
+        expected: Some(plain(1.0, "share")),
+        confidence: 0.9,
+        evidence: vec![evidence(
+            format!(
+                "the fuller direction of {hosts} carries {} of {rate} on the wire in the median",
+                percent(middle)
+            ),
+            "hosts.parquet: kind = interface, rx_bytes and tx_bytes over the judged stages".into(),
+        )],
+        hint: "nothing to do: more needs faster NICs or more of them".into(),
+    })
+}
+
+fn fuller_share(stage: &HostStageAnalysis) -> Option<f64> {
+    let shares = [stage.tx_link_share(), stage.rx_link_share()];
+    shares.into_iter().flatten().max_by(f64::total_cmp)
+}

@@ -1,0 +1,136 @@
+//! A host's figures beside its peers': what stands out only against nothing stands out not at all.
+
+use super::Case;
+use crate::capacity::Side;
+use crate::stats::median;
+use ew_model::HostId;
+use ew_model::analysis::HostStageAnalysis;
+use ew_model::record::{EndRecord, FlowRecord};
+
+/// A host's figure and the median of its peers'.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compared {
+    pub(super) own: f64,
+    /// `None` where no other host has the figure.
+    pub(super) peers: Option<f64>,
+}
+
+impl Compared {
+    /// Whether it is at least `least`, and `times` its peers'. Without peers the first must do.
+    pub(super) fn stands_out(&self, least: f64, times: f64) -> bool {
+        self.own >= least && self.peers.is_none_or(|peers| self.own >= times * peers)
+    }
+
+    /// Whether it is at least `least`, and `more` than its peers'.
+    pub(super) fn exceeds(&self, least: f64, more: f64) -> bool {
+        self.own >= least && self.peers.is_none_or(|peers| self.own >= more + peers)
+    }
+
+    /// ", its peers' 3 %", or nothing.
+    pub(super) fn against(&self, words: impl Fn(f64) -> String) -> String {
+        self.peers.map_or(String::new(), |peers| {
+            format!(", its peers' {}", words(peers))
+        })
+    }
+}
+
+/// "37 %", "0.4 %".
+pub(super) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    match percent.abs() < 10.0 && percent != 0.0 {
+        true => format!("{percent:.1} %"),
+        false => format!("{percent:.0} %"),
+    }
+}
+
+/// Peers are the hosts that are slow on no side.
+fn is_peer(case: &Case<'_>, host: HostId) -> bool {
+    let slow = &case.network.fit.slow;
+    !slow.contains_key(&Side::Tx(host)) && !slow.contains_key(&Side::Rx(host))
+}
+
+/// A figure of a host and of its peers.
+pub(super) fn compared(
+    case: &Case<'_>,
+    host: HostId,
+    figure: impl Fn(HostId) -> Option<f64>,
+) -> Option<Compared> {
+    let peers = case.observations.inventory().host_ids();
+    let peers: Vec<f64> = peers
+        .filter(|peer| *peer != host && is_peer(case, *peer))
+        .filter_map(&figure)
+        .collect();
+    Some(Compared {
+        own: figure(host)?,
+        peers: median(&peers),
+    })
+}
+
+/// A figure of a host's counters: median over the judged stages.
+pub(super) fn of_stages(
+    case: &Case<'_>,
+    host: HostId,
+    figure: impl Fn(&HostStageAnalysis) -> Option<f64>,
+) -> Option<f64> {
+    let stages = &case.hosts.get(host.index())?.stages;
+    let judged = stages
+        .iter()
+        .filter(|stage| is_judged(case, stage.stage as usize));
+    median(&judged.filter_map(figure).collect::<Vec<_>>())
+}
+
+/// Whether a stage's rates are held against anything.
+pub(super) fn is_judged(case: &Case<'_>, stage: usize) -> bool {
+    case.observations
+        .stages
+        .get(stage)
+        .is_some_and(|view| view.judged)
+}
+
+/// A figure of the flows that are alone at both ends: those with the host on the given sides, median, against those that touch
+/// no slow host.
+pub(super) fn of_lone_flows(
+    case: &Case<'_>,
+    (host, tx, rx): (HostId, bool, bool),
+    figure: impl Fn(&FlowRecord) -> Option<f64>,
+) -> Option<Compared> {
+    let (mut own, mut peers) = (Vec::new(), Vec::new());
+    for row in lone_flows(case) {
+        let Some(value) = figure(row) else { continue };
+        if (tx && row.src == host) || (rx && row.dst == host) {
+            own.push(value);
+        } else if ![row.src, row.dst].contains(&host)
+            && is_peer(case, row.src)
+            && is_peer(case, row.dst)
+        {
+            peers.push(value);
+        }
+    }
+    Some(Compared {
+        own: median(&own)?,
+        peers: median(&peers),
+    })
+}
+
+/// Rows of judged stages whose flow was alone at both ends.
+pub(super) fn lone_flows<'c>(case: &'c Case<'_>) -> impl Iterator<Item = &'c FlowRecord> {
+    let rounds = case.observations.judged().flat_map(|stage| &stage.rounds);
+    rounds.flat_map(|round| {
+        let rows = round.records.iter().zip(&round.solo);
+        rows.filter(|(_, solo)| **solo).map(|(row, _)| *row)
+    })
+}
+
+/// A figure of a host's own ends of lone flows, median.
+pub(super) fn of_own_ends(
+    case: &Case<'_>,
+    host: HostId,
+    figure: impl Fn(&EndRecord) -> Option<f64>,
+) -> Option<f64> {
+    let own = lone_flows(case).flat_map(|row| {
+        let sent = row.sender.as_ref().filter(|_| row.src == host);
+        let received = row.receiver.as_ref().filter(|_| row.dst == host);
+        [sent, received].into_iter().flatten()
+    });
+    median(&own.filter_map(figure).collect::<Vec<_>>())
+}

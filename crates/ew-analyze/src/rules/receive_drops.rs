@@ -1,0 +1,82 @@
+//! The receiving host drops packets that reached it.
+
+use super::peers::{compared, is_judged, of_stages, percent};
+use super::why::{Reason, Suspect};
+use super::{Case, evidence};
+use crate::basis::data_interface;
+use crate::telemetry::receive_drop_counts;
+use crate::words::count;
+use ew_model::HostId;
+use ew_model::analysis::HostStageAnalysis;
+use ew_model::finding::Cause;
+
+/// Drops over received packets before they are a cause.
+const DROPPED: f64 = 0.0005;
+/// And this many times the peers'.
+const TIMES_PEERS: f64 = 5.0;
+/// Bits of a full segment's frame at the usual MTU.
+const FRAME_BITS: f64 = 1514.0 * 8.0;
+
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+    if !suspect.rx {
+        return None;
+    }
+    let host = suspect.host;
+    let share = compared(case, host, |host| {
+        of_stages(case, host, |s| drop_share(case, s))
+    })?;
+    if !share.stands_out(DROPPED, TIMES_PEERS) {
+        return None;
+    }
+    let (place, drops) = worst_place(case, host)?;
+    let name = case.observations.inventory().name(host);
+    Some(Reason {
+        cause: Cause::ReceiveDrops,
+        because: format!(
+            "it drops what reaches it: {} {place}, {} of what it receives",
+            count(drops as usize, "packet"),
+            percent(share.own)
+        ),
+        evidence: vec![evidence(
+            format!(
+                "{name}: {} dropped {place} while the judged stages ran; in all {} of what it received{}",
+                count(drops as usize, "packet"),
+                percent(share.own),
+                share.against(percent),
+            ),
+            format!(
+                "hosts.parquet: host = {name}, rx_drops; counters.parquet: host = {name}, source = softnet and protocol"
+            ),
+        )],
+        hint: hint(place).into(),
+        confidence: 0.85,
+    })
+}
+
+/// Drops in a stage over the packets that its received bits make, were they full.
+fn drop_share(case: &Case<'_>, stage: &HostStageAnalysis) -> Option<f64> {
+    let view = case.observations.stages.get(stage.stage as usize)?;
+    let seconds = f64::from(stage.rounds) * view.stage.duration_ns as f64 / 1e9;
+    let packets = stage.rx_bits_per_sec? * seconds / FRAME_BITS;
+    (packets > 0.0).then_some(stage.receive_drops? as f64 / packets)
+}
+
+/// Where most were dropped, and how many.
+fn worst_place(case: &Case<'_>, host: HostId) -> Option<(&'static str, u64)> {
+    let cover = case.telemetry.cover(host, |stage| is_judged(case, stage))?;
+    let interface = data_interface(case.observations.run, host).map(|i| i.name.as_str());
+    let drops = cover.grown_by_key(None, |sample| receive_drop_counts(sample, interface));
+    let worst = drops.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    Some((worst.0, worst.1.round() as u64))
+}
+
+fn hint(place: &str) -> &'static str {
+    if place.contains("interface") {
+        "enlarge the receive ring (`ethtool -G IF rx N`, `ethtool -g` tells the most), look at `ethtool -S` (rx_missed, \
+         rx_no_buffer) and spread the queues over CPUs"
+    } else if place.contains("backlog") {
+        "raise `net.core.netdev_max_backlog` and `net.core.netdev_budget`, and spread packets over CPUs (RPS, more queues)"
+    } else {
+        "raise `net.core.rmem_max` and `net.ipv4.tcp_rmem`, and look at why the program reads too slowly"
+    }
+}

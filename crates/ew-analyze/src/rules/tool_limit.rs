@@ -1,0 +1,121 @@
+//! What moves the bytes is the limit: a thread that uses one CPU whole, or a tool that has only one.
+
+use super::peers::{compared, lone_flows, of_stages, percent};
+use super::why::{Reason, Suspect};
+use super::{Case, evidence};
+use crate::stats::median;
+use ew_model::HostId;
+use ew_model::finding::{Cause, Evidence};
+use ew_model::workload::Tool;
+use std::collections::BTreeMap;
+
+/// Share of one CPU from which on a thread has no time left.
+const WHOLE: f64 = 0.95;
+/// Its peers' threads have this much left.
+const LESS: f64 = 0.1;
+/// From this version on iperf3 has a thread per stream.
+const IPERF3_WITH_THREADS: (u32, u32) = (3, 16);
+
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+    engine(case, suspect.host).or_else(|| single_threaded(case, suspect.host))
+}
+
+fn engine(case: &Case<'_>, host: HostId) -> Option<Reason> {
+    let used = compared(case, host, |host| cpus_per_stream(case, host))?;
+    if !used.exceeds(WHOLE, LESS) {
+        return None;
+    }
+    let name = case.observations.inventory().name(host);
+    Some(reason(
+        "the thread of a stream uses one CPU whole".into(),
+        evidence(
+            format!(
+                "{name}: the engine's threads used {} of a CPU each in the median{}",
+                percent(used.own),
+                used.against(percent)
+            ),
+            format!(
+                "flows.parquet: src or dst = {name}, tx_cpu_engine_ns and rx_cpu_engine_ns over the window, per stream"
+            ),
+        ),
+    ))
+}
+
+/// CPU time of the engine's threads over the window, per stream of the host, median over rounds.
+fn cpus_per_stream(case: &Case<'_>, host: HostId) -> Option<f64> {
+    let mut rounds: BTreeMap<_, (f64, usize)> = BTreeMap::new();
+    for row in lone_flows(case) {
+        let sent = row.sender.as_ref().filter(|_| row.src == host);
+        let received = row.receiver.as_ref().filter(|_| row.dst == host);
+        for end in [sent, received].into_iter().flatten() {
+            let Some(cpu) = end.cpu.filter(|_| end.window_ns > 0) else {
+                continue;
+            };
+            let known = rounds.entry((row.stage, row.round)).or_insert((0.0, 0));
+            // Every end of a host and round repeats the host's time.
+            known.0 = cpu.engine_ns as f64 / end.window_ns as f64;
+            known.1 += end.streams.len().max(1);
+        }
+    }
+    let shares = rounds
+        .into_values()
+        .map(|(cpus, streams)| cpus / streams as f64);
+    median(&shares.collect::<Vec<_>>())
+}
+
+fn single_threaded(case: &Case<'_>, host: HostId) -> Option<Reason> {
+    let mut judged = case.observations.judged();
+    if !judged.any(|stage| stage.stage.workload.tool == Tool::Iperf3) {
+        return None;
+    }
+    let tools = &case.observations.run.facts.get(&host)?.tools;
+    let (_, version) = tools.iter().find(|(name, _)| name == "iperf3")?;
+    if iperf3_version(version)? >= IPERF3_WITH_THREADS {
+        return None;
+    }
+    let busiest = |host| of_stages(case, host, |s| Some(s.busiest_cpu?.busy_share));
+    let busy = compared(case, host, busiest)?;
+    let name = case.observations.inventory().name(host);
+    busy.exceeds(WHOLE, LESS).then(|| {
+        reason(
+            format!("its {version} has one thread for all streams, and that fills a CPU"),
+            evidence(
+                format!("{name}: busiest CPU {} busy{}", percent(busy.own), busy.against(percent)),
+                format!("events.jsonl: host-up of {name}, tools; hosts.parquet: host = {name}, kind = cpu"),
+            ),
+        )
+    })
+}
+
+fn reason(because: String, proof: Evidence) -> Reason {
+    Reason {
+        cause: Cause::ToolLimit,
+        because,
+        evidence: vec![proof],
+        hint: "use more streams (`--set streams=4`), so that more CPUs share the work, or the engine instead of the tool (iperf3 has a \
+               thread per stream from 3.16 on)"
+            .into(),
+        confidence: 0.9,
+    }
+}
+
+/// The first two numbers of "iperf 3.12 (cJSON 1.7.15)".
+fn iperf3_version(line: &str) -> Option<(u32, u32)> {
+    let word = line
+        .split_whitespace()
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
+    let mut numbers = word.split(['.', '-', '+']);
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(iperf3_version("iperf 3.12 (cJSON 1.7.15)"), Some((3, 12)));
+        assert_eq!(iperf3_version("iperf 3.18+ (cJSON)"), Some((3, 18)));
+        assert_eq!(iperf3_version("iperf"), None);
+    }
+}

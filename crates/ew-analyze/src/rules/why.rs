@@ -1,0 +1,58 @@
+//! Why a host is slow: one question after the other, the first that its evidence answers.
+//!
+//! The order is that of decision 0014: what keeps the host itself from moving bytes, then its link, then who else is on it, then
+//! TCP's windows, then what is lost. A starved receiver also closes its window, a full link also loses packets: the
+//! later questions see the consequences of the earlier ones.
+
+use super::{
+    Case, core_saturated, cpu_quota, disk, foreign_traffic, link_speed, mtu, path_loss,
+    receive_drops, receive_window, send_buffer, tool_limit,
+};
+use ew_model::HostId;
+use ew_model::finding::{Cause, Evidence};
+
+/// A host that is slow on a side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Suspect {
+    pub(super) host: HostId,
+    /// Its sending side is slow.
+    pub(super) tx: bool,
+    /// Its receiving side is slow.
+    pub(super) rx: bool,
+}
+
+/// Why it is slow.
+#[derive(Clone, Debug)]
+pub(super) struct Reason {
+    pub(super) cause: Cause,
+    /// What stands behind "because" in a sentence.
+    pub(super) because: String,
+    pub(super) evidence: Vec<Evidence>,
+    /// What a person can do next.
+    pub(super) hint: String,
+    /// How sure the cause is: 0 to 1.
+    pub(super) confidence: f64,
+}
+
+type Question = fn(&Case<'_>, &Suspect) -> Option<Reason>;
+
+const QUESTIONS: [Question; 11] = [
+    tool_limit::explain,
+    cpu_quota::explain,
+    core_saturated::explain,
+    link_speed::explain,
+    mtu::explain,
+    foreign_traffic::explain,
+    receive_window::explain,
+    send_buffer::explain,
+    path_loss::explain,
+    receive_drops::explain,
+    disk::explain,
+];
+
+/// The first cause that is found. `None` is a legal answer: the host's counters do not say.
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+    QUESTIONS
+        .iter()
+        .find_map(|question| question(case, suspect))
+}
