@@ -22,13 +22,15 @@ enum Command {
     /// Build a small cluster on this machine, run the main job in it, and show the verdict
     Demo(commands::demo::DemoArgs),
     /// Run a scenario over a set of hosts
-    Run(commands::run::RunArgs),
+    Run(Box<commands::run::RunArgs>),
     /// List or show the built-in scenarios
     Scenario(commands::scenario::ScenarioArgs),
     /// Expand, fold or count a node set
     Hosts(commands::hosts::HostsArgs),
     /// Find what would stop a run, before it does
     Doctor(commands::doctor::DoctorArgs),
+    /// Which external tools are on which host, and how the missing ones get there
+    Tools(commands::tools::ToolsArgs),
     /// Show a run again, in any format
     Report(commands::report::ReportArgs),
     /// List, show or prune runs
@@ -111,6 +113,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Scenario(args) => commands::scenario::run(&args),
         Command::Hosts(args) => commands::hosts::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
+        Command::Tools(args) => commands::tools::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Runs(args) => commands::runs::run(&args),
         Command::Limit(args) => commands::limit::run(&args),

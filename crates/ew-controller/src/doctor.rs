@@ -3,6 +3,7 @@
 use crate::launch::LaunchOptions;
 use crate::member::Command;
 use crate::members::{Happening, Members, State};
+use crate::survey::wait_until_launched;
 use ew_fleet::Launcher;
 use ew_model::facts::{HostFacts, InterfaceFacts};
 use ew_model::inventory::{HostId, Inventory};
@@ -110,7 +111,7 @@ pub async fn doctor(
     for id in inventory.host_ids() {
         members.launch(id);
     }
-    let interrupted = wait_for_all(&mut members).await;
+    let interrupted = wait_until_launched(&mut members).await;
     for id in inventory.host_ids() {
         check_launch(&mut report, inventory, &members, id, launcher_name);
     }
@@ -134,15 +135,6 @@ pub async fn doctor(
         report.add(host, "clean end", Verdict::Failed(reason.clone(), remedy));
     }
     Ok(report)
-}
-
-async fn wait_for_all(members: &mut Members) -> bool {
-    while !members.launching().is_empty() {
-        if matches!(members.next(u64::MAX).await, Happening::Interrupt) {
-            return true;
-        }
-    }
-    false
 }
 
 fn facts(members: &Members) -> BTreeMap<HostId, HostFacts> {

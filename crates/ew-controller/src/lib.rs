@@ -18,8 +18,10 @@ mod resolve;
 mod run;
 mod silence;
 mod stage;
+mod survey;
 
 pub use doctor::{Check, CheckState, DoctorReport, doctor};
 pub use launch::{LaunchOptions, sub_inventory};
 pub use resolve::{AddressFamily, ResolveError, resolve};
 pub use run::{Finished, Job, RunError, run};
+pub use survey::{run_as_root_on, survey};

@@ -23,6 +23,13 @@ where
     pub fn new(name: &'static str, inner: L, enter: F) -> Self {
         Self { name, inner, enter }
     }
+
+    fn enter(&self, host: &Host, command: &mut Command) -> Result<(), LaunchError> {
+        (self.enter)(host, command).map_err(|source| LaunchError::Enter {
+            host: host.name.clone(),
+            source,
+        })
+    }
 }
 
 impl<L, F> Launcher for Entered<L, F>
@@ -40,11 +47,14 @@ where
 
     fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError> {
         let mut agent = self.inner.agent_command(host)?;
-        (self.enter)(host, &mut agent.command).map_err(|source| LaunchError::Enter {
-            host: host.name.clone(),
-            source,
-        })?;
+        self.enter(host, &mut agent.command)?;
         Ok(agent)
+    }
+
+    fn root_shell(&self, host: &Host) -> Result<Command, LaunchError> {
+        let mut shell = self.inner.root_shell(host)?;
+        self.enter(host, &mut shell)?;
+        Ok(shell)
     }
 }
 

@@ -19,7 +19,19 @@ pub trait Launcher: Send + Sync {
     /// # Errors
     /// [`LaunchError`] when the host cannot be launched by this launcher at all.
     fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError>;
+
+    /// A process that runs the POSIX shell commands which come on its standard input on one host, as root.
+    ///
+    /// # Errors
+    /// [`LaunchError`] when the host cannot be reached by this launcher at all.
+    fn root_shell(&self, host: &Host) -> Result<Command, LaunchError>;
 }
+
+/// The shell's arguments for [`Launcher::root_shell`]: root's own, or sudo's where sudo asks no question.
+pub(crate) const ROOT_SHELL: [&str; 2] = [
+    "-c",
+    "if [ \"$(id -u)\" = 0 ]; then exec sh -s; else exec sudo -n sh -s; fi",
+];
 
 /// A process to start, and what to hand over through its standard input first.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ mod error;
 mod launcher;
 mod link;
 mod local;
+mod root;
 mod ssh;
 mod tail;
 
@@ -22,4 +23,5 @@ pub use error::{LaunchError, Step, Unclean};
 pub use launcher::{AgentCommand, Launcher, Payload};
 pub use link::{Link, LinkGuard, LinkReader, LinkWriter, launch, launch_all};
 pub use local::Local;
+pub use root::{RootError, run_as_root};
 pub use ssh::{Ssh, SshOptions};

@@ -1,7 +1,7 @@
 //! Agents on this machine, one process per host of the inventory. Needs no privilege.
 
 use crate::error::LaunchError;
-use crate::launcher::{AgentCommand, Launcher};
+use crate::launcher::{AgentCommand, Launcher, ROOT_SHELL};
 use ew_model::Host;
 use std::path::PathBuf;
 use std::process::Command;
@@ -29,5 +29,11 @@ impl Launcher for Local {
             command,
             payload: None,
         })
+    }
+
+    fn root_shell(&self, _host: &Host) -> Result<Command, LaunchError> {
+        let mut shell = Command::new("sh");
+        shell.args(ROOT_SHELL);
+        Ok(shell)
     }
 }

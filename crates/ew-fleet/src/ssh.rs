@@ -2,7 +2,7 @@
 
 use crate::bootstrap::remote_command;
 use crate::error::LaunchError;
-use crate::launcher::{AgentCommand, Launcher, Payload};
+use crate::launcher::{AgentCommand, Launcher, Payload, ROOT_SHELL};
 use ew_model::Host;
 use std::path::PathBuf;
 use std::process::Command;
@@ -95,6 +95,26 @@ impl Launcher for Ssh {
     }
 
     fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError> {
+        let mut command = self.client(host)?;
+        command.arg(self.remote_command()?);
+        Ok(AgentCommand {
+            command,
+            payload: Some(self.payload.clone()),
+        })
+    }
+
+    /// In single quotes without anything that a login shell such as tcsh or fish would see.
+    fn root_shell(&self, host: &Host) -> Result<Command, LaunchError> {
+        let [option, script] = ROOT_SHELL;
+        let mut command = self.client(host)?;
+        command.arg(format!("exec sh {option} '{script}'"));
+        Ok(command)
+    }
+}
+
+impl Ssh {
+    /// The client, up to what is to be run on the host.
+    fn client(&self, host: &Host) -> Result<Command, LaunchError> {
         check_name(&host.name)?;
         let mut command = Command::new(&self.options.program);
         if let Some(config) = &self.options.ssh_config {
@@ -108,15 +128,8 @@ impl Launcher for Ssh {
         if let Some(user) = &self.options.user {
             command.arg("-l").arg(user);
         }
-        command
-            .args(&self.options.extra)
-            .arg("--")
-            .arg(&host.name)
-            .arg(self.remote_command()?);
-        Ok(AgentCommand {
-            command,
-            payload: Some(self.payload.clone()),
-        })
+        command.args(&self.options.extra).arg("--").arg(&host.name);
+        Ok(command)
     }
 }
 
@@ -168,6 +181,16 @@ mod tests {
         let end = &arguments[arguments.len() - 4..];
         assert_eq!(end[..3], ["-v", "--", "node1"]);
         assert!(end[3].contains("parent=\"/scratch\"; size=77; limit=60;"));
+    }
+
+    #[test]
+    fn a_root_shell_asks_no_question_and_means_the_same_to_every_login_shell() {
+        let ssh = Ssh::new(Payload::new(vec![0]), SshOptions::default()).unwrap();
+        let shell = ssh.root_shell(&host("node1")).unwrap();
+        let last = shell.get_args().last().unwrap().to_str().unwrap();
+        assert!(last.contains("sudo -n sh -s"));
+        let quoted = last.strip_prefix("exec sh -c '").unwrap();
+        assert!(!quoted.trim_end_matches('\'').contains(['\'', '!', '\n']));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub struct HostFacts {
     pub tools: Vec<(String, String)>,
     /// The operating system. `None` when it does not tell, and in runs of before it was asked.
     #[serde(default)]
-    pub os: Option<OsRelease>,
+    pub os: Option<Box<OsRelease>>,
 }
 
 /// What `/etc/os-release` says (os-release(5)).

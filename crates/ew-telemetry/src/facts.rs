@@ -50,7 +50,7 @@ fn facts_below(root: &Path) -> HostFacts {
 }
 
 /// os-release(5): the first of the two files that is there.
-fn os_release(root: &Path) -> Option<OsRelease> {
+fn os_release(root: &Path) -> Option<Box<OsRelease>> {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
     let text = read("etc/os-release").or_else(|| read("usr/lib/os-release"))?;
     let value = |key: &str| {
@@ -59,11 +59,11 @@ fn os_release(root: &Path) -> Option<OsRelease> {
         Some(value.trim().trim_matches(['"', '\'']).to_owned())
     };
     let id_like = value("ID_LIKE").unwrap_or_default();
-    Some(OsRelease {
+    Some(Box::new(OsRelease {
         id: value("ID").unwrap_or_default(),
         id_like: id_like.split_whitespace().map(str::to_owned).collect(),
         name: value("PRETTY_NAME").unwrap_or_default(),
-    })
+    }))
 }
 
 fn relevant_interfaces(address: Option<IpAddr>) -> Vec<InterfaceFacts> {

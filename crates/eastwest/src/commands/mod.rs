@@ -12,4 +12,5 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod scenario;
+pub(crate) mod tools;
 pub(crate) mod top;

@@ -4,6 +4,10 @@ use super::packages::{Distribution, EPEL};
 use crate::workload::Tool;
 use std::collections::BTreeSet;
 
+/// Debian's package starts a server for everybody, now and at every boot.
+const NO_NETSERVER: &str =
+    "if [ -e /etc/init.d/netperf ]; then service netperf stop; update-rc.d netperf disable; fi";
+
 /// How some tools are installed on one distribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
@@ -42,6 +46,9 @@ fn commands(distribution: Distribution, names: &str, parts: &BTreeSet<&str>) -> 
             commands.push(format!(
                 "DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends {names}"
             ));
+            if names.split(' ').any(|name| name == "netperf") {
+                commands.push(NO_NETSERVER.into());
+            }
         }
         Distribution::Fedora => commands.push(format!("dnf install -y {names}")),
         Distribution::Rhel => commands.push(format!("yum install -y {names}")),
@@ -77,7 +84,8 @@ mod tests {
         assert_eq!(plain.commands.len(), 2);
         assert!(plain.commands[1].ends_with(" iperf3 qperf"));
         let restricted = installation(Distribution::Debian, &[Tool::Netperf]);
-        assert_eq!(restricted.commands.len(), 3);
+        assert_eq!(restricted.commands.len(), 4);
+        assert!(restricted.commands[3].contains("netperf disable"));
         assert!(restricted.commands[0].contains("s/$/ non-free/"));
         let ubuntu = installation(Distribution::Ubuntu, &[Tool::Lmbench]);
         assert!(ubuntu.commands[0].contains("multiverse"));

@@ -1,0 +1,90 @@
+//! What hosts are and have, without a run; and what is done about it.
+
+use crate::launch::LaunchOptions;
+use crate::members::{Happening, Members, State};
+use ew_fleet::{Launcher, run_as_root};
+use ew_model::facts::HostFacts;
+use ew_model::inventory::{HostId, Inventory};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// The fleet has this long to end.
+const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
+
+/// Asks every host for its facts: an agent is launched there and taken down again. Hosts that did not answer are there with
+/// the reason.
+///
+/// # Errors
+/// When the controller itself cannot start; of the kind `Interrupted` when the user asked to stop.
+pub async fn survey(
+    inventory: &Inventory,
+    launcher: Arc<dyn Launcher>,
+    options: LaunchOptions,
+) -> std::io::Result<BTreeMap<HostId, Result<HostFacts, String>>> {
+    let mut members = Members::new(inventory, launcher, options)?;
+    for id in inventory.host_ids() {
+        members.launch(id);
+    }
+    let interrupted = wait_until_launched(&mut members).await;
+    let answer = |id: HostId| match members.get(id).map(|member| &member.state) {
+        Some(State::Up { facts, .. }) => Ok(facts.as_ref().clone()),
+        Some(State::Down { message }) => Err(message.clone()),
+        Some(State::Launching) | None => Err("not finished".to_owned()),
+    };
+    let answers = inventory.host_ids().map(|id| (id, answer(id))).collect();
+    members.tear_down(TEAR_DOWN_LIMIT).await;
+    if interrupted {
+        return Err(std::io::ErrorKind::Interrupted.into());
+    }
+    Ok(answers)
+}
+
+/// Waits until every host is up or has failed. Whether the user asked to stop.
+pub(crate) async fn wait_until_launched(members: &mut Members) -> bool {
+    while !members.launching().is_empty() {
+        if matches!(members.next(u64::MAX).await, Happening::Interrupt) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Runs each host's shell commands as root there, on many hosts at once. Failures are in words for the user.
+///
+/// # Errors
+/// Of the kind `Interrupted` when the user asked to stop; a package manager that was begun on a host goes on there.
+pub async fn run_as_root_on(
+    inventory: &Inventory,
+    launcher: Arc<dyn Launcher>,
+    commands: BTreeMap<HostId, Vec<String>>,
+    limit: Duration,
+) -> std::io::Result<BTreeMap<HostId, Result<(), String>>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let places = Arc::new(Semaphore::new(launcher.fan_out().max(1)));
+    let mut tasks = JoinSet::new();
+    for (id, commands) in commands {
+        let (host, launcher) = (inventory.host(id).clone(), Arc::clone(&launcher));
+        let places = Arc::clone(&places);
+        tasks.spawn(async move {
+            let _place = places.acquire_owned().await;
+            let done = run_as_root(launcher.as_ref(), &host, &commands, limit).await;
+            (id, done.map_err(|error| error.to_string()))
+        });
+    }
+    let mut results = BTreeMap::new();
+    loop {
+        tokio::select! {
+            done = tasks.join_next() => match done {
+                Some(done) => results.extend(done),
+                None => return Ok(results),
+            },
+            _ = interrupt.recv() => return Err(std::io::ErrorKind::Interrupted.into()),
+            _ = terminate.recv() => return Err(std::io::ErrorKind::Interrupted.into()),
+        }
+    }
+}
