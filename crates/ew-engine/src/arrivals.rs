@@ -158,12 +158,11 @@ impl Arrivals {
     ) -> Result<Option<Box<dyn Machine>>, String> {
         let stream = &self.streams[place];
         let broken = |error: io::Error| format!("connection with {}: {error}", stream.peer);
-        if !stream.opens {
-            shared
-                .settings
-                .apply(&connection, stream.peer.ip())
-                .map_err(broken)?;
-        }
+        // At the opening end once more: a route may bring a congestion control of its own (congctl of ip-route(8)).
+        shared
+            .settings
+            .apply(&connection, stream.peer.ip())
+            .map_err(broken)?;
         connection.set_nonblocking(true).map_err(broken)?;
         for remark in shared.settings.remarks(&connection) {
             stream.remark(remark);

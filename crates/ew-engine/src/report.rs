@@ -9,6 +9,7 @@ use ew_model::record::{CpuUse, EndRecord, Interval, Remark, StreamRecord};
 use ew_proto::message::{FlowOrder, FlowReport, Role, Standing};
 use ew_proto::round::RoundSpec;
 use ew_sys::socket::TcpReading;
+use socket2::SockRef;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -176,6 +177,7 @@ fn end_record(spec: &RoundSpec, flow: &Flow<'_>) -> EndRecord {
         window_ns: elapsed_ns(&window.readings),
         start_skew_ns: start_skew_ns(spec, flow),
         streams: stream_records(flow.streams, window),
+        congestion: congestion(flow),
         intervals: intervals(&window.readings),
         transactions: (transactions > 0).then_some(transactions),
         latency: times.map(|times| Latency {
@@ -188,6 +190,16 @@ fn end_record(spec: &RoundSpec, flow: &Flow<'_>) -> EndRecord {
         remarks: remarks(flow.streams),
         ..EndRecord::default()
     }
+}
+
+/// As the first stream's socket has it now.
+fn congestion(flow: &Flow<'_>) -> Option<String> {
+    // Where the data is not on the connections, theirs was not read.
+    flow.window.last.tcp.first()?.as_ref()?;
+    let connection = flow.streams.first()?.connection()?;
+    let name = SockRef::from(&*connection).tcp_congestion().ok()?;
+    let name = name.split(|byte| *byte == 0).next()?;
+    Some(String::from_utf8_lossy(name).into_owned())
 }
 
 /// Ascending, each once.

@@ -413,3 +413,13 @@ fn sockets_beside_the_listeners_take_data_ports_while_there_are_some() {
     assert!(inside <= 4);
     assert!(remarks.contains(&Remark::PortOutsideRange));
 }
+
+#[test]
+fn the_congestion_control_in_use_is_told() {
+    let (sender, receiver) = ends(of(STREAM, |w| w.socket.congestion = Some("reno".into())));
+    for end in [sender, receiver] {
+        assert_eq!(end.congestion.as_deref(), Some("reno"));
+    }
+    let (datagrams, _) = ends(of(WorkloadKind::UdpStream, |_| {}));
+    assert_eq!(datagrams.congestion, None);
+}

@@ -284,8 +284,6 @@ impl Keeper {
             set_kernel("net/ipv6/conf/default/disable_ipv6", "1", false)?;
             // What one run learnt about a path must not change the next.
             set_kernel("net/ipv4/tcp_no_metrics_save", "1", false)?;
-            // What clusters run, whatever this machine prefers; BBR shares a queue unevenly.
-            set_kernel("net/ipv4/tcp_congestion_control", "cubic", false)?;
             if let Some(bytes) = host.and_then(|host| host.receive_buffer_bytes) {
                 set_kernel(RECEIVE_BUFFER, &buffer_triple(bytes), true)?;
             }

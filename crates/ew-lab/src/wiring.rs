@@ -92,9 +92,20 @@ pub(crate) fn host_links(host: &HostSpec, index: usize) -> String {
     let address = host.address;
     format!(
         "link set dev lo up\naddress add {address}/32 dev eth0\n{}link set dev eth0 up\n\
-         route add {gateway} dev eth0 scope link src {address}\nroute add default via {gateway} src {address}\n",
-        host_device(host)
+         route add {gateway} dev eth0 scope link src {address}\nroute add default via {gateway} src {address}{}\n",
+        host_device(host),
+        congestion()
     )
+}
+
+/// What clusters run, whatever this machine prefers: BBR shares a queue unevenly, and paces by timers that many hosts on few
+/// CPUs cannot keep. A namespace's default may only be one that everybody is allowed, a route's may be any (ip-route(8)).
+fn congestion() -> &'static str {
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    match available {
+        Ok(names) if names.split_whitespace().any(|name| name == "cubic") => " congctl cubic",
+        _ => "",
+    }
 }
 
 /// Commands for a host: MTU, and the size of the bursts that its stack hands to its NIC.

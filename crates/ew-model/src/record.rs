@@ -56,6 +56,10 @@ pub struct EndRecord {
     pub start_skew_ns: i64,
     /// One figure per stream, in stream order.
     pub streams: Vec<StreamRecord>,
+    /// The kernel's congestion control of the first stream, for example `cubic`. `None` when the data is not on TCP connections
+    /// of the engine's.
+    #[serde(default)]
+    pub congestion: Option<String>,
     /// Payload bytes per 100 ms (or the tool's own) interval inside the window.
     pub intervals: Vec<Interval>,
     /// Transactions completed inside the window, at the requesting end.
