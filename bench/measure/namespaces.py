@@ -11,7 +11,10 @@ TOOLS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Reserved for benchmarks (RFC 2544); the machine's own namespace never gets a route to them from here.
 NEAR = "198.18.0.1"
 FAR = "198.18.0.2"
+NETWORK = "198.18.0.0/30"
 INTERFACE = "veth0"
+# Linux's own default.
+CONGESTION = "cubic"
 PREFIX = "eastwest-bench-"
 
 
@@ -46,6 +49,8 @@ class Pair:
             namespace = self.namespace(address)
             ip("-n", namespace, "address", "add", f"{address}/30", "dev", INTERFACE)
             ip("-n", namespace, "link", "set", INTERFACE, "up")
+            # The same for everybody, whatever the machine's default: BBR paces by timers, which hides what the tools cost.
+            ip("-n", namespace, "route", "replace", NETWORK, "dev", INTERFACE, "src", address, "congctl", CONGESTION)
             # Something must live there for /proc to show the namespace's counters.
             self.start(address, "keeper", ["sleep", "infinity"])
 

@@ -97,7 +97,10 @@ def tcp_less_copying(bench):
         peers.netperf("TCP_SENDFILE", "-m", "128K", "-M", "128K", options=("-F", str(bench.file))),
         *peers.iperf3(" -Z", "-Z", "-l", "128K", read=received),
     ]
-    delivering = [bench.ours.contender("sendfile, copy", send="sendfile"), bench.ours.contender("zerocopy, copy", send="zerocopy")]
+    delivering = [
+        bench.ours.contender("sendfile, copy, 512 KiB", send="sendfile", message_size="512KiB", nodelay="off"),
+        bench.ours.contender("zerocopy, copy", send="zerocopy"),
+    ]
     discarding = [
         bench.ours.contender("copy, discard, 1 MiB", receive="discard", message_size="1MiB"),
         bench.ours.contender("sendfile, discard, 1 MiB", send="sendfile", receive="discard", message_size="1MiB"),
