@@ -16,4 +16,5 @@ mod metrics;
 mod sweep;
 mod top;
 mod two_hosts;
+mod tools;
 mod watch;
