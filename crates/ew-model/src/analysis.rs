@@ -7,6 +7,7 @@ use crate::record::Remark;
 use crate::run::RunManifest;
 use crate::scenario::AutoSamples;
 use crate::sweep::SweepAnalysis;
+use crate::tools::ToolComparison;
 use crate::workload::WorkloadKind;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,9 @@ pub struct Analysis {
     /// Sweeps over message sizes, in the plan's order.
     #[serde(default)]
     pub sweeps: Vec<SweepAnalysis>,
+    /// External tools side by side with the engine, per kind of workload; empty in a run of the engine alone.
+    #[serde(default)]
+    pub tools: Vec<ToolComparison>,
 }
 
 /// A median (or a ratio of medians) with its 95 % interval.
@@ -439,6 +443,12 @@ pub struct HostPoint {
     pub t_ns: u64,
     /// Busy share of the busiest CPU, 0 to 1.
     pub busiest_cpu: Option<f64>,
+    /// The part of it in interrupts and softirq.
+    #[serde(default)]
+    pub softirq_share: Option<f64>,
+    /// The part of it that a hypervisor gave to others.
+    #[serde(default)]
+    pub steal_share: Option<f64>,
     /// Bits the data interface sent a second.
     pub tx_bits_per_sec: Option<f64>,
     /// Bits it received a second.
@@ -455,12 +465,6 @@ pub struct Cell {
     /// Sender.
     pub src: HostId,
     /// Receiver.
-    /// The part of it in interrupts and softirq.
-    #[serde(default)]
-    pub softirq_share: Option<f64>,
-    /// The part of it that a hypervisor gave to others.
-    #[serde(default)]
-    pub steal_share: Option<f64>,
     pub dst: HostId,
     /// Median over samples; `None` is missing, shown as "-".
     pub bits_per_sec: Option<f64>,
