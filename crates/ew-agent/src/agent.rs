@@ -6,11 +6,12 @@ use crate::offer;
 use crate::sampler;
 use crate::stage::{Host, RunningStage};
 use ew_engine::{Engine, EngineConfig};
-use ew_model::facts::HostSample;
+use ew_model::facts::{HostFacts, HostSample};
 use ew_model::plan::StageIndex;
 use ew_proto::message::{RoundReport, StageOrder, Welcome};
 use ew_proto::{AgentEvent, AgentSession, CommandError};
 use ew_sys::clock;
+use ew_telemetry::OwnConnections;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -54,6 +55,8 @@ pub fn run(options: &AgentOptions) -> Ending {
         // The launcher's trap removes what cannot be removed here.
         let _ = ew_sys::process::unlink_self();
     }
+    // Else it would be `exe`: launchers start the agent by a descriptor. Without /proc it stays so.
+    let _ = std::fs::write("/proc/self/comm", "eastwest");
     ew_sys::process::raise_open_files_limit();
     let (sender, inbox) = channel();
     link::spawn_reader(std::io::stdin(), sender.clone());
@@ -65,6 +68,7 @@ pub fn run(options: &AgentOptions) -> Ending {
         accepted: None,
         running: None,
         samples: VecDeque::new(),
+        own: OwnConnections::default(),
         work_dir_free_bytes,
         ending: None,
     };
@@ -79,6 +83,7 @@ struct Agent {
     accepted: Option<StageOrder>,
     running: Option<RunningStage>,
     samples: VecDeque<HostSample>,
+    own: OwnConnections,
     work_dir_free_bytes: Option<u64>,
     ending: Option<Ending>,
 }
@@ -123,6 +128,10 @@ impl Agent {
             Input::Bytes { bytes, read_ns } => {
                 self.update_totals();
                 self.session.handle_bytes(&bytes, read_ns);
+            }
+            Input::Facts(read) => {
+                let (welcome, facts) = *read;
+                self.on_facts(&welcome, facts);
             }
             Input::LinkClosed => self.lose("the control link closed"),
             Input::RoundDone(report) => self.on_round_done(report),
@@ -175,17 +184,37 @@ impl Agent {
             self.said(said);
             return;
         }
-        let mut facts = ew_telemetry::facts(Path::new("/"), Some(welcome.address));
-        facts.work_dir_free_bytes = self.work_dir_free_bytes;
-        facts.tools = ew_tools::discover();
-        let said = self.session.ready(facts, engine.port());
-        self.said(said);
+        self.own = OwnConnections::new(welcome.data_ports);
         self.host = Some(Host {
             engine,
             address: welcome.address,
             inbox: self.sender.clone(),
         });
-        sampler::spawn(welcome.sample_interval_ns, self.sender.clone());
+        self.read_facts(welcome.clone());
+    }
+
+    /// On a thread of its own: tools are asked for their versions, and meanwhile the controller wants to hear that the agent
+    /// lives.
+    fn read_facts(&self, welcome: Welcome) {
+        let (inbox, work_dir_free_bytes) = (self.sender.clone(), self.work_dir_free_bytes);
+        thread::spawn(move || {
+            let mut facts = ew_telemetry::facts(Path::new("/"), Some(welcome.address));
+            facts.work_dir_free_bytes = work_dir_free_bytes;
+            facts.tools = ew_tools::discover();
+            // The loop may have ended the agent meanwhile.
+            let _ = inbox.send(Input::Facts(Box::new((welcome, facts))));
+        });
+    }
+
+    fn on_facts(&mut self, welcome: &Welcome, facts: HostFacts) {
+        let Some(host) = &self.host else { return };
+        let said = self.session.ready(facts, host.engine.port());
+        self.said(said);
+        sampler::spawn(
+            welcome.sample_interval_ns,
+            self.own.clone(),
+            self.sender.clone(),
+        );
         if let Some(interval_ns) = welcome.watch_interval_ns {
             sampler::spawn_watch(interval_ns, self.sender.clone());
         }
@@ -197,6 +226,9 @@ impl Agent {
             let said = self.session.refuse(stage, "another stage is still running");
             self.said(said);
             return;
+        }
+        for flow in order.rounds.iter().flat_map(|round| &round.flows) {
+            self.own.expect(flow.peer, flow.server_port);
         }
         self.accepted = Some(order);
         let said = self.session.accept(stage);

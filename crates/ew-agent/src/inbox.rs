@@ -1,14 +1,16 @@
 //! What the agent's loop can be woken by.
 
-use ew_model::facts::HostSample;
+use ew_model::facts::{HostFacts, HostSample};
 use ew_model::telemetry::HostReading;
-use ew_proto::message::{FlowProgress, RoundReport};
+use ew_proto::message::{FlowProgress, RoundReport, Welcome};
 
 /// One thing that happened, in order of arrival.
 #[derive(Debug)]
 pub(crate) enum Input {
     /// Bytes from the controller, with the time they were read.
     Bytes { bytes: Vec<u8>, read_ns: u64 },
+    /// What there is to know of the host before anything runs, and the welcome that asked for it.
+    Facts(Box<(Welcome, HostFacts)>),
     /// The control link is gone, either way.
     LinkClosed,
     /// A round of the running stage is over.

@@ -3,7 +3,7 @@
 use crate::inbox::Input;
 use ew_model::telemetry::HostReading;
 use ew_sys::clock;
-use ew_telemetry::{HostReader, Sampler};
+use ew_telemetry::{HostReader, OwnConnections, Sampler};
 use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::thread;
@@ -14,9 +14,9 @@ const SHORTEST_INTERVAL_NS: u64 = 100_000_000;
 const MOST_SENT: usize = 4000;
 
 /// Samples every `interval_ns` until the inbox is gone.
-pub(crate) fn spawn(interval_ns: u64, inbox: Sender<Input>) {
+pub(crate) fn spawn(interval_ns: u64, own: OwnConnections, inbox: Sender<Input>) {
     thread::spawn(move || {
-        let mut sampler = Sampler::new(Path::new("/"));
+        let mut sampler = Sampler::new(Path::new("/"), own);
         on_schedule(interval_ns, |now_ns, due_ns| {
             let sample = sampler.sample(now_ns, now_ns.saturating_sub(due_ns));
             inbox.send(Input::Sample(sample)).is_ok()

@@ -5,7 +5,7 @@
 
 use ew_model::telemetry::{PeerTraffic, ProcessTraffic, TcpSocket};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The kernel tells of a death a little after it: a socket may be in neither the list nor the deaths of so many readings.
 const MOST_MISSED_READINGS: u8 = 2;
@@ -15,6 +15,9 @@ const MOST_PEERS: usize = 256;
 /// Processes and peers told.
 const PROCESSES_TOLD: usize = 16;
 const PEERS_TOLD: usize = 8;
+
+/// The likely owner of a connection between two addresses: local, remote.
+pub(crate) type Guess<'a> = &'a dyn Fn(SocketAddr, SocketAddr) -> Option<u32>;
 
 /// The sockets of one network namespace.
 #[derive(Debug, Default)]
@@ -27,7 +30,8 @@ pub(crate) struct Ledger {
 /// One socket that lives, or did a moment ago.
 #[derive(Clone, Debug)]
 struct Account {
-    remote: IpAddr,
+    local: SocketAddr,
+    remote: SocketAddr,
     inode: u32,
     pid: Option<u32>,
     /// Its counts when it was first seen, if that was at the first reading; else nothing.
@@ -49,30 +53,25 @@ struct Total {
 }
 
 impl Ledger {
-    /// Takes the sockets that live and those that died since the last call; `accepted_by` names who listens on a port: a
-    /// connection that lived between two readings only was accepted by that process, or is nobody's any more.
-    pub(crate) fn take(
-        &mut self,
-        living: &[TcpSocket],
-        died: &[TcpSocket],
-        accepted_by: &dyn Fn(u16) -> Option<u32>,
-    ) {
+    /// Takes the sockets that live and those that died since the last call. `guess` names the owner of a connection by its
+    /// ends when it closed before anybody could look who held it.
+    pub(crate) fn take(&mut self, living: &[TcpSocket], died: &[TcpSocket], guess: Guess<'_>) {
         for account in self.living.values_mut() {
             account.missed_readings = account.missed_readings.saturating_add(1);
         }
         for socket in living.iter().filter(|socket| leaves_the_host(socket)) {
-            self.see(socket);
+            self.see(socket, guess);
         }
         // A socket that died between the list and the deaths is in both.
         for socket in died.iter().filter(|socket| leaves_the_host(socket)) {
-            self.see(socket);
-            self.close(socket.cookie, accepted_by(socket.local.port()));
+            self.see(socket, guess);
+            self.close(socket.cookie, guess);
         }
         let is_gone = |account: &Account| account.missed_readings > MOST_MISSED_READINGS;
         let gone = self.living.iter().filter(|(_, account)| is_gone(account));
         let gone: Vec<u64> = gone.map(|(cookie, _)| *cookie).collect();
         for cookie in gone {
-            self.close(cookie, None);
+            self.close(cookie, guess);
         }
         self.begun = true;
     }
@@ -96,7 +95,8 @@ impl Ledger {
     pub(crate) fn traffic(&self) -> Vec<ProcessTraffic> {
         let mut totals = self.closed.clone();
         for account in self.living.values() {
-            add(&mut totals, account.pid, account.remote, account.carried());
+            let peer = account.remote.ip();
+            add(&mut totals, account.pid, peer, account.carried());
         }
         let mut moved: Vec<(Option<u32>, Total)> = totals.into_iter().collect();
         moved.retain(|(_, total)| total.bytes.sum() > 0);
@@ -108,15 +108,14 @@ impl Ledger {
             .collect()
     }
 
-    fn see(&mut self, socket: &TcpSocket) {
+    fn see(&mut self, socket: &TcpSocket, guess: Guess<'_>) {
         let now = Bytes {
             sent: socket.acked_bytes.unwrap_or(0),
             received: socket.received_bytes.unwrap_or(0),
         };
-        let remote = socket.remote.ip();
         if let Some(account) = self.living.get_mut(&socket.cookie) {
             // A socket that was disconnected and connected again counts from 0, perhaps with another peer.
-            let is_same = account.remote == remote && now.covers(account.now);
+            let is_same = account.remote == socket.remote && now.covers(account.now);
             if is_same {
                 account.now = now;
                 account.missed_readings = 0;
@@ -125,10 +124,11 @@ impl Ledger {
         }
         let before = self.living.get(&socket.cookie).cloned();
         if before.is_some() {
-            self.close(socket.cookie, None);
+            self.close(socket.cookie, guess);
         }
         let account = Account {
-            remote,
+            local: socket.local,
+            remote: socket.remote,
             inode: socket.inode,
             pid: before.and_then(|account| account.pid),
             base: if self.begun { Bytes::default() } else { now },
@@ -138,12 +138,17 @@ impl Ledger {
         self.living.insert(socket.cookie, account);
     }
 
-    fn close(&mut self, cookie: u64, accepted_by: Option<u32>) {
+    fn close(&mut self, cookie: u64, guess: Guess<'_>) {
         if let Some(account) = self.living.remove(&cookie) {
-            let pid = account.pid.or(accepted_by);
+            let pid = account.pid.or_else(|| guess(account.local, account.remote));
             let has_room = self.closed.len() < MOST_PROCESSES || self.closed.contains_key(&pid);
             let pid = if has_room { pid } else { None };
-            add(&mut self.closed, pid, account.remote, account.carried());
+            add(
+                &mut self.closed,
+                pid,
+                account.remote.ip(),
+                account.carried(),
+            );
         }
     }
 }

@@ -16,6 +16,7 @@ mod limits;
 mod memory;
 mod net_dev;
 mod network;
+mod own;
 mod owners;
 mod paced;
 mod pressure;
@@ -28,4 +29,5 @@ mod traffic;
 
 pub use facts::{facts, free_bytes_beside_executable};
 pub use host::HostReader;
+pub use own::OwnConnections;
 pub use sample::Sampler;

@@ -4,6 +4,7 @@ use crate::cost::Meter;
 use crate::file::FileBuffer;
 use crate::interrupts::InterruptReader;
 use crate::network::NetworkReader;
+use crate::own::OwnConnections;
 use crate::paced::Paced;
 use crate::traffic::{Traffic, TrafficReader};
 use crate::{cgroup, cpu, disks, memory, pressure, protocols};
@@ -28,14 +29,14 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// `root` is `/` on a real host.
+    /// `root` is `/` on a real host; `own` says which connections are the run's.
     #[must_use]
-    pub fn new(root: &Path) -> Self {
+    pub fn new(root: &Path, own: OwnConnections) -> Self {
         Self {
             root: root.to_owned(),
             buffer: FileBuffer::default(),
             network: NetworkReader::of_counters(),
-            traffic_reader: TrafficReader::new(),
+            traffic_reader: TrafficReader::new(own),
             traffic: Paced::default(),
             interrupt_reader: InterruptReader::default(),
             interrupts: Paced::default(),
@@ -126,9 +127,13 @@ pub(crate) mod tests {
             .join(name)
     }
 
+    fn sampler(root: impl AsRef<Path>) -> Sampler {
+        Sampler::new(root.as_ref(), OwnConnections::default())
+    }
+
     #[test]
     fn a_recorded_host() {
-        let sample = Sampler::new(&recorded("host")).sample(5, 6);
+        let sample = sampler(&recorded("host")).sample(5, 6);
         assert_eq!((sample.agent_ns, sample.late_ns), (5, 6));
         // CPU 2 is offline.
         let cpus: Vec<_> = sample.cpus.iter().map(|c| c.cpu).collect();
@@ -142,14 +147,14 @@ pub(crate) mod tests {
 
     #[test]
     fn the_threads_own_network_goes_first() {
-        let sample = Sampler::new(&recorded("thread")).sample(0, 0);
+        let sample = sampler(&recorded("thread")).sample(0, 0);
         let names: Vec<_> = sample.interfaces.iter().map(|i| i.name.as_str()).collect();
         assert_eq!(names, ["inside0"]);
     }
 
     #[test]
     fn an_empty_tree_has_no_counters() {
-        let sample = Sampler::new(&recorded("nothing-here")).sample(0, 0);
+        let sample = sampler(&recorded("nothing-here")).sample(0, 0);
         assert!(sample.cpus.is_empty() && sample.interfaces.is_empty());
         let causes = sample.causes.unwrap();
         assert!(causes.softnet.is_empty() && causes.disks.is_empty());
@@ -157,7 +162,7 @@ pub(crate) mod tests {
 
     #[test]
     fn this_host_has_counters() {
-        let sample = Sampler::new(Path::new("/")).sample(0, 0);
+        let sample = sampler(Path::new("/")).sample(0, 0);
         let causes = sample.causes.unwrap();
         assert!(!sample.cpus.is_empty() && !causes.softnet.is_empty());
         assert!(causes.protocols.tcp_retransmitted_segments.is_some());
@@ -165,7 +170,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_sample_carries_what_tells_causes() {
-        let causes = Sampler::new(&recorded("linux-6.12"))
+        let causes = sampler(&recorded("linux-6.12"))
             .sample(0, 0)
             .causes
             .unwrap();

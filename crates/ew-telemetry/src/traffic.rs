@@ -8,12 +8,14 @@
 
 use crate::file::{FileBuffer, read_net};
 use crate::ledger::Ledger;
+use crate::own::OwnConnections;
 use crate::owners::SocketOwners;
 use crate::processes::name_and_parent;
 use ew_model::telemetry::{ProcessTraffic, TcpSocket};
 use ew_sys::clock::monotonic_ns;
 use ew_sys::sock_diag::{SocketLister, TcpDeaths};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::Path;
 
 /// A socket that carried less is not worth a search of /proc.
@@ -47,13 +49,15 @@ pub(crate) struct TrafficReader {
     owners: SocketOwners,
     ledger: Ledger,
     people: People,
+    own: OwnConnections,
     living: Vec<TcpSocket>,
     died: Vec<TcpSocket>,
 }
 
 impl TrafficReader {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(own: OwnConnections) -> Self {
         Self {
+            own,
             lister: SocketLister::open().ok(),
             deaths: Deaths::new(),
             owners: SocketOwners::default(),
@@ -72,9 +76,13 @@ impl TrafficReader {
         }
         traffic.read_ns = Some(monotonic_ns());
         traffic.unseen.extend(self.deaths.drain(&mut self.died));
-        let (owners, listeners) = (&self.owners, listeners(&self.living));
-        let accepted_by = |port: u16| listeners.get(&port).and_then(|inode| owners.of(*inode));
-        self.ledger.take(&self.living, &self.died, &accepted_by);
+        let (own, owners, listeners) = (&self.own, &self.owners, listeners(&self.living));
+        // A connection that lived between two readings only was accepted by who listens on its port, or is nobody's.
+        let guess = |local: SocketAddr, remote| {
+            let is_ours = own.include(local, remote).then(std::process::id);
+            is_ours.or_else(|| owners.of(*listeners.get(&local.port())?))
+        };
+        self.ledger.take(&self.living, &self.died, &guess);
         self.find_owners(root, listeners.values().copied().collect());
         traffic.processes = self.ledger.traffic();
         for process in &mut traffic.processes {
@@ -253,7 +261,7 @@ mod tests {
         std::fs::write(folder.join("sockstat6"), "TCP6: inuse 40\nUDP6: inuse 9\n").unwrap();
         let mut buffer = FileBuffer::default();
         assert_eq!(sockets_in_use(root.path(), &mut buffer), 20_030);
-        let traffic = TrafficReader::new().read(root.path(), &mut buffer);
+        let traffic = TrafficReader::new(OwnConnections::default()).read(root.path(), &mut buffer);
         assert_eq!(traffic.read_ns, None);
         assert!(
             traffic.unseen[0].contains("20030 TCP sockets"),
@@ -263,7 +271,8 @@ mod tests {
 
     #[test]
     fn this_host_is_read() {
-        let traffic = TrafficReader::new().read(Path::new("/"), &mut FileBuffer::default());
+        let traffic = TrafficReader::new(OwnConnections::default())
+            .read(Path::new("/"), &mut FileBuffer::default());
         assert!(traffic.read_ns.is_some(), "{traffic:?}");
     }
 }

@@ -1,8 +1,8 @@
 //! A host of a run that is watched, and who else moves bytes on it: in a lab, through the real binary.
 
-use crate::common::{Finished, TestLab, can_run_labs, eastwest, text, wait_for};
+use crate::common::{Finished, TestLab, can_run_labs, eastwest, has_tool, kill, text, wait_for};
 use serde_json::Value;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -159,38 +159,98 @@ fn too_short_a_sample_interval_is_refused() {
 }
 
 #[test]
+fn on_a_terminal_the_screen_is_the_hosts_q_leaves_it_and_ctrl_c_ends_the_run() {
+    if !can_run_labs() || !can_make_terminals() {
+        return;
+    }
+    let lab = TestLab::up(LAB);
+    let run = format!(
+        "{} run pair --fleet lab --lab {} --runs-dir {} --set samples=1 --watch r1h1 --duration",
+        env!("CARGO_BIN_EXE_eastwest"),
+        lab.name,
+        lab.runs_dir().display()
+    );
+    let mut left = Terminal::open(&format!("{run} 1s"));
+    left.read_until("processes");
+    left.press("q");
+    let end = left.read_to_end();
+    assert!(end.contains("stage both ended"), "{end}");
+    assert!(end.contains("report.html"), "{end}");
+    let mut stopped = Terminal::open(&format!("{run} 60s"));
+    stopped.read_until("processes");
+    stopped.press("\u{3}");
+    let end = stopped.read_to_end();
+    assert!(end.contains("code 130"), "{end}");
+}
+
+#[test]
 fn a_signal_gives_the_terminal_back() {
-    if !crate::common::has_tool("script") {
-        println!("skipped: no script(1) to make a pseudo terminal");
+    if !can_make_terminals() {
         return;
     }
     let room = tempfile::tempdir().unwrap();
     let pid_file = room.path().join("pid");
-    let command = format!(
-        "stty rows 40 cols 120; sh -c 'echo $$ > {}; exec {} top --interval 200ms'; echo code $?; stty -a",
+    let mut terminal = Terminal::open(&format!(
+        "sh -c 'echo $$ > {}; exec {} top --interval 200ms'",
         pid_file.display(),
         env!("CARGO_BIN_EXE_eastwest")
-    );
-    let mut script = Command::new("script");
-    script.args(["-qefc", &command, "/dev/null"]);
-    script.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut script = Ends(script.spawn().unwrap());
-    let mut output = script.0.stdout.take().unwrap();
-    let mut seen = Vec::new();
-    let mut buffer = [0; 4096];
-    while !text(&seen).contains("processes") {
-        let length = output.read(&mut buffer).unwrap();
-        assert!(length > 0, "it ended: {}", text(&seen));
-        seen.extend_from_slice(&buffer[..length]);
-    }
+    ));
+    terminal.read_until("processes");
     let pid = std::fs::read_to_string(&pid_file).unwrap();
-    crate::common::kill("-TERM", pid.trim().parse().unwrap());
-    output.read_to_end(&mut seen).unwrap();
-    let seen = text(&seen);
-    let end = &seen[seen
-        .rfind("\u{1b}[?1049l")
-        .expect("the alternate screen is left")..];
+    kill("-TERM", pid.trim().parse().unwrap());
+    let end = terminal.read_to_end();
     assert!(end.contains("code 130"), "{end}");
-    // Raw mode would be -icanon.
-    assert!(end.contains(" icanon") && end.contains(" echo "), "{end}");
+}
+
+fn can_make_terminals() -> bool {
+    let can = has_tool("script");
+    if !can {
+        println!("skipped: no script(1) to make a pseudo terminal");
+    }
+    can
+}
+
+/// A command on a pseudo terminal.
+struct Terminal {
+    script: Ends,
+    seen: Vec<u8>,
+}
+
+impl Terminal {
+    fn open(command: &str) -> Self {
+        let command = format!("stty rows 40 cols 120; {command}; echo code $?; stty -a");
+        let mut script = Command::new("script");
+        script.args(["-qefc", &command, "/dev/null"]);
+        script.stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self {
+            script: Ends(script.spawn().unwrap()),
+            seen: Vec::new(),
+        }
+    }
+
+    fn read_until(&mut self, words: &str) {
+        let output = self.script.0.stdout.as_mut().unwrap();
+        let mut buffer = [0; 4096];
+        while !text(&self.seen).contains(words) {
+            let length = output.read(&mut buffer).unwrap();
+            assert!(length > 0, "it ended: {}", text(&self.seen));
+            self.seen.extend_from_slice(&buffer[..length]);
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        let input = self.script.0.stdin.as_mut().unwrap();
+        input.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// What came after the alternate screen was left, on a terminal that is as it was: raw mode would be `-icanon`.
+    fn read_to_end(mut self) -> String {
+        let output = self.script.0.stdout.as_mut().unwrap();
+        output.read_to_end(&mut self.seen).unwrap();
+        let seen = text(&self.seen);
+        let left = seen.rfind("\u{1b}[?1049l").expect("the screen is left");
+        let end = seen[left..].to_owned();
+        assert!(end.contains(" icanon") && end.contains(" echo "), "{end}");
+        end
+    }
 }

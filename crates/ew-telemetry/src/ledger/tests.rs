@@ -29,7 +29,7 @@ fn to(peer: &str, cookie: u64, sent: u64) -> TcpSocket {
 }
 
 fn take(ledger: &mut Ledger, living: &[TcpSocket], died: &[TcpSocket]) {
-    ledger.take(living, died, &|_| None);
+    ledger.take(living, died, &|_, _| None);
 }
 
 /// Process, sent, received, number of peers.
@@ -72,8 +72,8 @@ fn an_owner_found_late_has_carried_everything() {
 fn a_short_life_is_its_listeners() {
     let mut ledger = Ledger::default();
     take(&mut ledger, &[], &[]);
-    ledger.take(&[], &[socket(1, 0, 999)], &|port| {
-        (port == 5000).then_some(44)
+    ledger.take(&[], &[socket(1, 0, 999)], &|local, _| {
+        (local.port() == 5000).then_some(44)
     });
     assert_eq!(told(&ledger), [(Some(44), 0, 999, 1)]);
 }
@@ -145,7 +145,7 @@ fn peers_and_processes_are_bounded_and_the_greatest_are_told() {
             .all(|two| two[0].sent_bytes >= two[1].sent_bytes)
     );
     for process in 0..MOST_PROCESSES as u64 + 20 {
-        ledger.take(&[], &[socket(10_000 + process, 1, 0)], &|_| {
+        ledger.take(&[], &[socket(10_000 + process, 1, 0)], &|_, _| {
             Some(process as u32 + 100)
         });
     }
