@@ -62,6 +62,8 @@ struct Bar {
 struct Most {
     text: String,
     note: String,
+    /// In which stage.
+    place: String,
     sort: f64,
 }
 
@@ -135,6 +137,7 @@ fn busiest_cpu(analysis: &Analysis, host: &HostAnalysis) -> Most {
         true => Most {
             text: percent(host.busiest_cpu),
             note: String::new(),
+            place: "in the busiest second".into(),
             sort: host.busiest_cpu.map_or(-1.0, finite),
         },
     }
@@ -148,14 +151,13 @@ fn most(
 ) -> Most {
     let known = host.stages.iter().filter_map(|s| Some((share(s)?, s)));
     let most = known.max_by(|a, b| a.0.total_cmp(&b.0));
-    let words = |stage: &HostStageAnalysis| {
-        let parts = [note(stage), name_of_stage(analysis, stage)];
-        let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).collect();
-        parts.join(", ")
-    };
+    let stage = most.map(|(_, stage)| stage);
     Most {
         text: percent(most.map(|(share, _)| share)),
-        note: most.map_or_else(String::new, |(_, stage)| words(stage)),
+        note: stage.map(note).unwrap_or_default(),
+        place: stage.map_or_else(String::new, |stage| {
+            format!("in stage {}", name_of_stage(analysis, stage))
+        }),
         sort: most.map_or(-1.0, |(share, _)| finite(share)),
     }
 }

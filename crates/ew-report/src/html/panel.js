@@ -211,7 +211,7 @@ function panels(data) {
     }
     if (k < 0) { now.textContent = "Point at a chart, or focus the charts and use the arrow keys."; return; }
     const stage = stageOf(k);
-    const parts = CHARTS.flatMap((c) => c.lines.map(([key, name]) => [[c.name, name].filter((w) => w && w !== "busy").join(" "), c.unit(s[key][k])]));
+    const parts = CHARTS.flatMap((c) => c.lines.map(([key, name]) => [c.link ? c.name + " " + name : name === "busy" || !name ? c.name : name, c.unit(s[key][k])]));
     now.replaceChildren();
     element("strong", begin(k).toFixed(1) + " to " + s.t[k].toFixed(1) + " s, " + (stage < 0 ? "between stages" : data.stages[stage].name), now);
     parts.filter(([, v]) => v !== "-").forEach(([name, v]) => { now.append(" "); element("span", name + " " + v, now); });
