@@ -1,7 +1,7 @@
 //! What an agent says of its host, and raw host counters.
 
 use crate::ceiling::Tunnel;
-use crate::telemetry::{CauseCounters, ReadingCost};
+use crate::telemetry::{CauseCounters, InterfaceLink, ReadingCost};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -31,6 +31,15 @@ pub struct HostFacts {
     /// The operating system. `None` when it does not tell, and in runs of before it was asked.
     #[serde(default)]
     pub os: Option<Box<OsRelease>>,
+    /// Interfaces by name with their rings, coalescing, flow control, queues and offloads. Empty in runs of before it was asked.
+    #[serde(default)]
+    pub links: Vec<(String, InterfaceLink)>,
+    /// CPUs and the NUMA nodes they belong to: (CPU, node). Empty where there are no nodes.
+    #[serde(default)]
+    pub numa_nodes: Vec<(u32, u32)>,
+    /// The greatest `cpufreq/cpuinfo_max_freq` of any CPU. `None` where nothing scales it, as in most virtual machines.
+    #[serde(default)]
+    pub max_frequency_hz: Option<u64>,
 }
 
 /// What `/etc/os-release` says (os-release(5)).

@@ -12,12 +12,8 @@ const SOFTNET_FLOW_LIMITED: usize = 10;
 const SOFTNET_BACKLOG: usize = 11;
 const SOFTNET_CPU: usize = 12;
 
-/// One entry per online CPU. NUMA nodes are asked for once, by [`numa_nodes`].
-pub(crate) fn cpus(
-    root: &Path,
-    buffer: &mut FileBuffer,
-    nodes: &BTreeMap<u32, u32>,
-) -> Vec<CpuReading> {
+/// One entry per online CPU: times and packets.
+pub(crate) fn cpus(root: &Path, buffer: &mut FileBuffer) -> Vec<CpuReading> {
     let text = buffer.read(root.join("proc/stat")).unwrap_or_default();
     let mut cpus: Vec<CpuReading> = cpu_lines(text).collect();
     let text = read_net(buffer, root, "softnet_stat").unwrap_or_default();
@@ -25,10 +21,23 @@ pub(crate) fn cpus(
     for cpu in &mut cpus {
         let number = cpu.times.cpu;
         cpu.softnet = softnet.get(&number).copied();
+    }
+    cpus
+}
+
+/// Adds where the CPUs are and how fast they run. To tell the frequency the kernel may have to wake the CPU, which disturbs a
+/// measurement. NUMA nodes are asked for once, by [`numa_nodes`].
+pub(crate) fn describe(cpus: &mut [CpuReading], root: &Path, nodes: &BTreeMap<u32, u32>) {
+    for cpu in cpus {
+        let number = cpu.times.cpu;
         cpu.numa_node = nodes.get(&number).copied();
         (cpu.frequency_hz, cpu.max_frequency_hz) = frequencies(root, number);
     }
-    cpus
+}
+
+/// The greatest frequency of any CPU. `None` where nothing scales it.
+pub(crate) fn max_frequency_hz(root: &Path, cpus: impl Iterator<Item = u32>) -> Option<u64> {
+    cpus.filter_map(|cpu| frequencies(root, cpu).1).max()
 }
 
 /// CPU number to NUMA node, from `/sys/devices/system/node/nodeN/cpulist`.
@@ -101,7 +110,9 @@ mod tests {
 
     fn read(tree: &str) -> Vec<CpuReading> {
         let root = recorded(tree);
-        cpus(&root, &mut FileBuffer::default(), &numa_nodes(&root))
+        let mut cpus = cpus(&root, &mut FileBuffer::default());
+        describe(&mut cpus, &root, &numa_nodes(&root));
+        cpus
     }
 
     #[test]

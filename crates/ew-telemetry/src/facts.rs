@@ -1,6 +1,8 @@
 //! What does not change during a run.
 
+use crate::cpu::{max_frequency_hz, numa_nodes};
 use crate::limits::open_files_limit;
+use crate::network::links_now;
 use crate::proc_stat::cpu_counters;
 use ew_model::facts::{HostFacts, InterfaceFacts, OsRelease};
 use ew_sys::clock::{realtime_ns, synchronised};
@@ -18,6 +20,7 @@ use std::path::Path;
 pub fn facts(root: &Path, address: Option<IpAddr>) -> HostFacts {
     HostFacts {
         interfaces: relevant_interfaces(address),
+        links: links_now().into_iter().collect(),
         realtime_ns: realtime_ns(),
         clock_synchronised: synchronised(),
         ..facts_below(root)
@@ -37,12 +40,15 @@ fn facts_below(root: &Path) -> HostFacts {
         let path = root.join("proc/sys/kernel").join(name);
         std::fs::read_to_string(path).map(|text| text.trim().to_owned())
     };
+    let cpus = cpu_counters(root);
     HostFacts {
         kernel: kernel_name("osrelease").unwrap_or_default(),
         hostname: kernel_name("hostname").unwrap_or_default(),
         // Kernels before 6.1 do not have the file; the binary's own architecture is the host's.
         architecture: kernel_name("arch").unwrap_or_else(|_| std::env::consts::ARCH.to_owned()),
-        cpus: cpu_counters(root).len() as u32,
+        cpus: cpus.len() as u32,
+        numa_nodes: numa_nodes(root).into_iter().collect(),
+        max_frequency_hz: max_frequency_hz(root, cpus.iter().map(|cpu| cpu.cpu)),
         open_files_limit: open_files_limit(root),
         os: os_release(root),
         ..HostFacts::default()
@@ -80,6 +86,16 @@ mod tests {
     use super::*;
     use crate::sample::tests::recorded;
     use std::net::Ipv4Addr;
+
+    #[test]
+    fn where_cpus_are_and_how_fast() {
+        let facts = facts_below(&recorded("linux-6.12"));
+        assert_eq!(facts.numa_nodes[..2], [(0, 0), (1, 0)]);
+        assert!(facts.numa_nodes.contains(&(2, 1)), "{:?}", facts.numa_nodes);
+        assert_eq!(facts.max_frequency_hz, Some(3_900_000_000));
+        let old = facts_below(&recorded("linux-4.18"));
+        assert_eq!((old.numa_nodes, old.max_frequency_hz), (vec![], None));
+    }
 
     #[test]
     fn a_recorded_host() {

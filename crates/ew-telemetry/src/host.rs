@@ -54,7 +54,8 @@ impl HostReader {
         let interfaces = self.network.interfaces(root, buffer);
         let sockets = self.sockets.read(root, &mut unseen);
         let protocols = protocols::protocols(root, buffer);
-        let cpus = cpu::cpus(root, buffer, &self.numa_nodes);
+        let mut cpus = cpu::cpus(root, buffer);
+        cpu::describe(&mut cpus, root, &self.numa_nodes);
         let processes = self.processes.read(root, buffer);
         let refused = self.processes.refused();
         if refused > 0 {

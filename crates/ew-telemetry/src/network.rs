@@ -130,6 +130,12 @@ impl NetworkReader {
     }
 }
 
+/// What changes seldom on every interface of the calling thread's network namespace.
+pub(crate) fn links_now() -> BTreeMap<String, InterfaceLink> {
+    let ethtool = Ethtool::open();
+    ethtool.map(|ethtool| links(&ethtool)).unwrap_or_default()
+}
+
 fn links(ethtool: &Ethtool) -> BTreeMap<String, InterfaceLink> {
     let described = interfaces()
         .unwrap_or_default()

@@ -12,7 +12,6 @@ use ew_model::facts::HostSample;
 use ew_model::telemetry::{
     CauseCounters, CpuReading, InterfaceReading, InterruptCounters, SoftnetCounters,
 };
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Samples one host, for the network namespace of the thread that made it. Cheap enough to stay beside a measurement: links
@@ -48,7 +47,7 @@ impl Sampler {
     pub fn sample(&mut self, now_ns: u64, late_ns: u64) -> HostSample {
         let meter = Meter::start();
         let (root, buffer) = (self.root.as_path(), &mut self.buffer);
-        let cpus = cpu::cpus(root, buffer, &BTreeMap::new());
+        let cpus = cpu::cpus(root, buffer);
         let interfaces = self.network.interfaces(root, buffer);
         let interfaces: Vec<InterfaceReading> = interfaces
             .into_iter()
