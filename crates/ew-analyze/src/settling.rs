@@ -1,6 +1,6 @@
 //! `samples: auto`: which figures have settled. The controller asks after every batch of rounds, the analysis at the end.
 
-use crate::observations::times;
+use crate::observations::typical_ns;
 use crate::stats::median_estimate;
 use ew_model::analysis::{Estimate, UnsettledFigure};
 use ew_model::plan::{Flow, Stage};
@@ -81,7 +81,7 @@ fn flow_at(stage: &Stage, round: usize, position: usize) -> Option<&Flow> {
 fn figure(record: &FlowRecord, stage: &Stage) -> Option<f64> {
     match stage.workload.kind.is_bulk() {
         true => record.bits_per_sec(),
-        false => Some(times(record)?.summary()?.p50_ns as f64),
+        false => typical_ns(record).map(|ns| ns as f64),
     }
 }
 

@@ -1,12 +1,13 @@
 //! One stage of a sweep as a point of its curve.
 
 use crate::latency;
-use crate::observations::{StageView, times};
+use crate::observations::{StageView, times, typical_ns};
 use crate::stats::{median, median_estimate, sorted};
 use ew_model::analysis::{Estimate, LatencyFigures};
 use ew_model::latency::Histogram;
 use ew_model::record::{FlowRecord, TcpInfo};
 use ew_model::sweep::SweepPoint;
+use ew_model::workload::Workload;
 
 /// A point that was measured, with what the sockets say of it.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ pub(super) fn point(stage: &StageView<'_>) -> SweepPoint {
             .collect(),
         false => stage
             .measured()
-            .filter_map(|row| there(row, bytes))
+            .filter_map(|row| there(row, &stage.stage.workload))
             .collect(),
     };
     let bits_per_sec = median_estimate(&rates);
@@ -86,9 +87,10 @@ fn limited_share(info: &TcpInfo) -> Option<f64> {
 }
 
 /// A row's rate as NetPIPE gives it: the size over half the round trip.
-fn there(row: &FlowRecord, bytes: u64) -> Option<f64> {
-    let round_trip_ns = times(row)?.summary()?.p50_ns;
-    (round_trip_ns > 0).then(|| 8e9 * bytes as f64 / (round_trip_ns as f64 / 2.0))
+fn there(row: &FlowRecord, workload: &Workload) -> Option<f64> {
+    let round_trip_ns = typical_ns(row)? as f64 * workload.meaning().round_trips;
+    let bits = 8.0 * workload.message_bytes as f64;
+    (round_trip_ns > 0.0).then(|| 1e9 * bits / (round_trip_ns / 2.0))
 }
 
 fn message_ns(stage: &StageView<'_>, rate: Option<Estimate>) -> Option<f64> {

@@ -53,8 +53,10 @@ pub(super) fn half_performance(
         return (None, Some("nothing was measured".into()));
     };
     let line = line.filter(|line| line.off <= LINE_FITS);
-    // A line's own rate may lie above all that was seen; far above, it is no longer told by the curve.
-    let endless = line.map_or(peak, |line| line.bits_per_sec.clamp(peak, 1.25 * peak));
+    // A line's own rate may lie a little off all that was seen; far off, it is no longer told by the curve.
+    let of_line = line.map(|line| line.bits_per_sec);
+    let is_told = |rate: &f64| (0.9 * peak..1.25 * peak).contains(rate);
+    let endless = of_line.filter(is_told).unwrap_or(peak);
     let Some(bytes) = crossing(curve, endless / 2.0) else {
         let doubt = "even the least size has more than half of the greatest rate, so the size of half performance is less";
         return (None, Some(doubt.into()));

@@ -84,7 +84,8 @@ fn a_line_gives_its_half_performance_and_saturation() {
     assert_near(line.bits_per_sec, 10e9, 0.02);
     let (half, doubt) = shape::half_performance(&curve, Some(line));
     let half = half.unwrap();
-    assert_near(half.bytes, 25_000.0, 0.05);
+    // Where the rate is half of the greatest, 2 % off in time is 4 % off in size.
+    assert_near(half.bytes, 25_000.0, 0.06);
     assert_near(half.endless_bits_per_sec, 10e9, 0.03);
     assert_eq!((half.evidence.len(), doubt), (2, None));
     let (saturation, doubt) = shape::saturation(&curve);
