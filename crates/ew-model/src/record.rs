@@ -164,6 +164,10 @@ pub struct TcpInfo {
     pub receive_window_limited_us: Option<u64>,
     /// `tcpi_sndbuf_limited`: part of busy time limited by the send buffer.
     pub send_buffer_limited_us: Option<u64>,
+    /// What the kernel lets wait in the socket to be sent or acknowledged (`SO_SNDBUF`, its own overhead included). The kernel
+    /// grows it up to `net.ipv4.tcp_wmem`. `None` in runs of before this was recorded.
+    #[serde(default)]
+    pub send_buffer_bytes: Option<u64>,
     /// `tcpi_bytes_retrans`.
     pub retransmitted_bytes: Option<u64>,
     /// Whether TCP timestamps are on (`TCPI_OPT_TIMESTAMPS`): 12 bytes less payload a segment.

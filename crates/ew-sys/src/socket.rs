@@ -55,7 +55,26 @@ pub fn tcp_info(socket: &impl AsFd) -> io::Result<TcpReading> {
     if status < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(raw.decode(length as usize))
+    let mut reading = raw.decode(length as usize);
+    reading.info.send_buffer_bytes = send_buffer_bytes(socket);
+    Ok(reading)
+}
+
+/// `SO_SNDBUF` of socket(7).
+fn send_buffer_bytes(socket: &impl AsFd) -> Option<u64> {
+    let mut bytes: libc::c_int = 0;
+    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: the pointer and the length describe one c_int that lives through the call.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_SNDBUF,
+            (&raw mut bytes).cast(),
+            &raw mut length,
+        )
+    };
+    (status == 0).then(|| u64::try_from(bytes).ok())?
 }
 
 /// Lets many connections to different peers share a local port: the port is chosen at connect, not at bind
@@ -276,6 +295,7 @@ impl RawTcpInfo {
                 busy_us: field_within!(self, length, busy_time, u64),
                 receive_window_limited_us: field_within!(self, length, rwnd_limited, u64),
                 send_buffer_limited_us: field_within!(self, length, sndbuf_limited, u64),
+                send_buffer_bytes: None,
                 retransmitted_bytes: field_within!(self, length, bytes_retrans, u64),
                 timestamps: self.options & OPTION_TIMESTAMPS != 0,
             },

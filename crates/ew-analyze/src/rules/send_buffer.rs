@@ -5,17 +5,28 @@ use super::receive_window::limited_share;
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
 use ew_model::finding::Cause;
-use ew_model::record::FlowRecord;
+use ew_model::record::{FlowRecord, TcpInfo};
+use ew_model::units::format_bytes;
 
 /// Share of the time with data in flight that was limited before it is a cause.
 const LIMITED: f64 = 0.3;
 /// And this many times its peers'.
 const TIMES_PEERS: f64 = 2.0;
 
+/// A buffer below this share of its peers' is small ...
+const SMALL: f64 = 0.25;
+/// ... and the limit when it is below this share of what the congestion window lets out.
+const UNFILLED: f64 = 0.5;
+
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     if !suspect.tx {
         return None;
     }
+    limited(case, suspect).or_else(|| small(case, suspect))
+}
+
+/// The kernel has counted the time.
+fn limited(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     let share = |row: &FlowRecord| limited_share(row, |info| info.send_buffer_limited_us);
     let limited = of_lone_flows(case, (suspect.host, true, false), share)?;
     if !limited.stands_out(LIMITED, TIMES_PEERS) {
@@ -33,9 +44,62 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
             ),
             format!("flows.parquet: src = {name}, send_buffer_limited_us over busy_us"),
         )],
-        hint: "compare `sysctl net.ipv4.tcp_wmem net.core.wmem_max` with the other hosts'; the buffer must hold what is on the way, \
-               bandwidth times round trip, and as much again"
-            .into(),
+        hint: HINT.into(),
         confidence: 0.9,
     })
+}
+
+/// The kernel counts no time while the program is between two writes, which a buffer of few segments hides in; but then it holds less
+/// than the congestion window lets out, which no other limit does.
+fn small(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+    let who = (suspect.host, true, false);
+    let buffer = of_lone_flows(case, who, buffer_bytes)?;
+    let peers = buffer.peers?;
+    let window = of_lone_flows(case, who, window_bytes)?.own;
+    if buffer.own > SMALL * peers || buffer.own > UNFILLED * window {
+        return None;
+    }
+    let name = case.observations.inventory().name(suspect.host);
+    let bytes = |bytes: f64| format_bytes(bytes as u64);
+    Some(Reason {
+        cause: Cause::SendBuffer,
+        because: format!(
+            "its send buffer holds {} where the congestion window would let out {}",
+            bytes(buffer.own),
+            bytes(window)
+        ),
+        evidence: vec![evidence(
+            format!(
+                "flows from {name}: send buffer of {} in the median{}",
+                bytes(buffer.own),
+                buffer.against(bytes)
+            ),
+            format!(
+                "flows.parquet: src = {name}, send_buffer_bytes, congestion_window_segments times send_mss_bytes"
+            ),
+        )],
+        hint: HINT.into(),
+        confidence: 0.85,
+    })
+}
+
+const HINT: &str = "compare `sysctl net.ipv4.tcp_wmem net.core.wmem_max` with the other hosts'; the buffer must hold what is on the \
+                    way, bandwidth times round trip, and as much again";
+
+/// The least of a flow's streams.
+fn buffer_bytes(row: &FlowRecord) -> Option<f64> {
+    let bytes = infos(row).filter_map(|info| info.send_buffer_bytes);
+    bytes.min().map(|bytes| bytes as f64)
+}
+
+/// The least of a flow's streams.
+fn window_bytes(row: &FlowRecord) -> Option<f64> {
+    let bytes =
+        |info: TcpInfo| u64::from(info.congestion_window_segments) * u64::from(info.send_mss_bytes);
+    infos(row).map(bytes).min().map(|bytes| bytes as f64)
+}
+
+fn infos(row: &FlowRecord) -> impl Iterator<Item = TcpInfo> {
+    let streams = row.sender.iter().flat_map(|sender| &sender.streams);
+    streams.filter_map(|stream| stream.tcp_info)
 }

@@ -255,6 +255,16 @@ fn tcp_info() -> Vec<Column<FlowRow>> {
             |r| sum(r, |i| i.send_buffer_limited_us),
         ),
         Column::maybe_int(
+            "send_buffer_bytes",
+            "SO_SNDBUF at the sender, the kernel's overhead included: least over streams",
+            |r| {
+                tcp(r)
+                    .filter_map(|i| i.send_buffer_bytes)
+                    .min()
+                    .map(|b| b as i64)
+            },
+        ),
+        Column::maybe_int(
             "congestion_window_segments",
             "TCP_INFO at the sender: sum over streams",
             |r| sum(r, |i| Some(i.congestion_window_segments.into())),
