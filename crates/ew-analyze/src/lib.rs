@@ -29,6 +29,7 @@ pub mod stats;
 mod sweep;
 mod telemetry;
 mod timeline;
+mod tools;
 pub mod two_way;
 mod verdict;
 mod words;
@@ -82,6 +83,7 @@ pub fn analyze(run: &Run) -> Analysis {
             .collect(),
         basis: reference.basis,
         sweeps,
+        tools: tools::comparisons(&observations),
         warnings: warnings(&observations, &network.disturbed),
     }
 }

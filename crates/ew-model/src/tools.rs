@@ -1,11 +1,15 @@
-//! The tools people trust: what they are called, what they can carry, where their servers listen.
+//! The tools people trust: what they are called, what they can carry, how they take part, what their figures mean.
 
 mod carry;
+mod comparison;
 mod install;
+mod meaning;
 mod packages;
 mod servers;
 
 pub use carry::Refusal;
+pub use comparison::{Standing, ToolComparison, ToolFigure};
 pub use install::{Installation, installation};
+pub use meaning::{Meaning, Statistic};
 pub use packages::{Distribution, Package};
 pub use servers::ServerPorts;

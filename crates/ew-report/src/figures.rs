@@ -1,6 +1,7 @@
 //! Latency, datagrams and CPU as tables, and what must be said of how figures came about; the same in every view.
 
 use crate::sweep::{self, lone_stages};
+use crate::tools;
 use crate::words::{
     MISSING, fine_percent, host_name, one_line, or_missing, percent, plural, rate, remark,
 };
@@ -43,6 +44,7 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
     });
     let tables = details.into_iter().flatten().chain([cpu(analysis)]);
     let tables = sweep::tables(analysis).into_iter().chain(tables);
+    let tables = tools::tables(analysis).into_iter().chain(tables);
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 

@@ -6,6 +6,7 @@
 //! reach a terminal, and nothing unescaped reaches HTML, Markdown or CSV.
 
 mod compact;
+mod compare;
 mod csv;
 mod csv_hosts;
 mod figures;
@@ -21,8 +22,10 @@ mod settling;
 mod sweep;
 mod table;
 mod text;
+mod tools;
 mod words;
 
+pub use compare::render_comparison;
 pub use json::SCHEMA_VERSION;
 pub use limit::{limit_json, limit_text};
 pub use plan::dry_run;

@@ -138,6 +138,7 @@ fn of_two(sentence: &str, stages: Vec<StageAnalysis>) -> Analysis {
         basis: common::basis(),
         warnings: Vec::new(),
         sweeps: Vec::new(),
+        tools: Vec::new(),
         run,
     }
 }

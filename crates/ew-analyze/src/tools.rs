@@ -1,0 +1,248 @@
+//! Tools side by side: what each says of the same path, held against our own engine's figure of the same kind.
+
+use crate::observations::{Observations, StageView};
+use crate::stats::{median_estimate, scaled};
+use ew_model::analysis::Estimate;
+use ew_model::record::{EndRecord, FlowRecord, Told};
+use ew_model::tools::{Meaning, Standing, Statistic, ToolComparison, ToolFigure};
+use ew_model::units::format_bytes;
+use ew_model::workload::{Tool, WorkloadKind};
+
+/// Figures nearer than this to each other agree whatever their intervals say.
+const ALIKE: f64 = 0.05;
+/// Socket buffers of which one is greater than the other by this factor are a reason.
+const BUFFERS_APART: f64 = 1.5;
+
+/// One comparison per kind of workload that an external tool carried; none in a run of the engine alone.
+pub(crate) fn comparisons(observations: &Observations<'_>) -> Vec<ToolComparison> {
+    WorkloadKind::ALL
+        .into_iter()
+        .filter_map(|kind| {
+            let stages = observations.stages.iter();
+            let of_kind =
+                stages.filter(|s| s.stage.workload.kind == kind && s.stage.sweep.is_none());
+            compare(kind, of_kind.collect())
+        })
+        .collect()
+}
+
+fn compare(kind: WorkloadKind, mut stages: Vec<&StageView<'_>>) -> Option<ToolComparison> {
+    let tool_of = |stage: &StageView<'_>| stage.stage.workload.tool;
+    if stages.iter().all(|stage| tool_of(stage) == Tool::Engine) {
+        return None;
+    }
+    stages.sort_by_key(|stage| Tool::ALL.iter().position(|tool| *tool == tool_of(stage)));
+    let engine = stages
+        .iter()
+        .copied()
+        .find(|stage| tool_of(stage) == Tool::Engine);
+    let figures = stages.iter().map(|stage| figure(stage, engine)).collect();
+    Some(ToolComparison { kind, figures })
+}
+
+fn figure(stage: &StageView<'_>, engine: Option<&StageView<'_>>) -> ToolFigure {
+    let workload = &stage.stage.workload;
+    let is_bulk = workload.kind.is_bulk();
+    let meaning = workload.meaning();
+    let statistic = told_statistic(stage);
+    let time_ns = statistic.and_then(|statistic| time_ns(stage, statistic));
+    let told = stage.measured().find_map(|row| row.sender.as_ref()?.told);
+    ToolFigure {
+        stage: stage.stage.name.clone(),
+        tool: workload.tool,
+        bits_per_sec: over_flows(stage, FlowRecord::bits_per_sec).filter(|_| is_bulk),
+        transactions_per_sec: over_flows(stage, crate::latency::transactions_per_sec)
+            .filter(|_| !is_bulk),
+        round_trip_ns: time_ns.map(|time| scaled(&time, meaning.round_trips)),
+        time_ns,
+        statistic: statistic.unwrap_or(meaning.statistic).name().to_owned(),
+        standing: standing(stage, engine, statistic),
+        meaning: in_parts(&meaning, told),
+    }
+}
+
+fn over_flows(
+    stage: &StageView<'_>,
+    figure: impl Fn(&FlowRecord) -> Option<f64>,
+) -> Option<Estimate> {
+    median_estimate(&stage.measured().filter_map(figure).collect::<Vec<_>>())
+}
+
+/// The best that all of a stage's records tell: a median before a mean before the best of trials. `None` for bulk.
+fn told_statistic(stage: &StageView<'_>) -> Option<Statistic> {
+    if stage.is_bulk() {
+        return None;
+    }
+    [Statistic::Median, Statistic::Mean, Statistic::Least]
+        .into_iter()
+        .find(|statistic| {
+            let mut ends = stage
+                .measured()
+                .filter_map(|row| row.sender.as_ref())
+                .peekable();
+            ends.peek().is_some() && ends.all(|end| time_of(end, *statistic).is_some())
+        })
+}
+
+fn time_ns(stage: &StageView<'_>, statistic: Statistic) -> Option<Estimate> {
+    over_flows(stage, |row| time_of(row.sender.as_ref()?, statistic))
+}
+
+/// One record's figure: of its distribution, else as the tool told it.
+fn time_of(end: &EndRecord, statistic: Statistic) -> Option<f64> {
+    let summary = end
+        .latency
+        .as_ref()
+        .and_then(|latency| latency.times.summary());
+    let (of_all, told): (Option<u64>, fn(&Told) -> Option<u64>) = match statistic {
+        Statistic::Rate => return None,
+        Statistic::Median => (summary.map(|s| s.p50_ns), |told| told.p50_ns),
+        Statistic::Mean => (summary.map(|s| s.mean_ns), |told| told.mean_ns),
+        Statistic::Least => (summary.map(|s| s.min_ns), |told| told.min_ns),
+    };
+    of_all
+        .or_else(|| told(end.told.as_ref()?))
+        .map(|ns| ns as f64)
+}
+
+/// Like is held against like: a tool's mean against the engine's mean, its half of a round trip doubled.
+fn standing(
+    stage: &StageView<'_>,
+    engine: Option<&StageView<'_>>,
+    statistic: Option<Statistic>,
+) -> Standing {
+    let open = |reason: &str| Standing::Open {
+        reason: reason.to_owned(),
+    };
+    let workload = &stage.stage.workload;
+    if workload.tool == Tool::Engine {
+        return Standing::Reference;
+    }
+    let Some(engine) = engine else {
+        return open("the engine was not run with this workload");
+    };
+    let figure = |stage: &StageView<'_>| match statistic {
+        None if stage.is_bulk() => over_flows(stage, FlowRecord::bits_per_sec),
+        None => None,
+        Some(statistic) => time_ns(stage, statistic)
+            .map(|time| scaled(&time, stage.stage.workload.meaning().round_trips)),
+    };
+    let Some(own) = figure(stage) else {
+        let reason = stage.missing.first().map(|missing| missing.reason.clone());
+        return open(&reason.unwrap_or_else(|| "it told no figure".into()));
+    };
+    let Some(reference) = figure(engine).filter(|reference| reference.value > 0.0) else {
+        return open("the engine has no figure");
+    };
+    let difference = own.value / reference.value - 1.0;
+    if difference.abs() <= ALIKE || overlap(&own, &reference) {
+        return Standing::Agrees { difference };
+    }
+    Standing::Differs {
+        difference,
+        reasons: reasons(stage, engine, statistic),
+    }
+}
+
+/// Without intervals nothing overlaps.
+fn overlap(a: &Estimate, b: &Estimate) -> bool {
+    match (a.low, a.high, b.low, b.high) {
+        (Some(a_low), Some(a_high), Some(b_low), Some(b_high)) => {
+            a_low <= b_high && b_low <= a_high
+        }
+        _ => false,
+    }
+}
+
+/// What is known to be different, from what the tools fix, were told, and say; never a guess.
+fn reasons(
+    stage: &StageView<'_>,
+    engine: &StageView<'_>,
+    statistic: Option<Statistic>,
+) -> Vec<String> {
+    let tool = stage.stage.workload.tool.name();
+    let (own, reference) = (
+        stage.stage.workload.meaning(),
+        engine.stage.workload.meaning(),
+    );
+    let mut reasons = Vec::new();
+    if own.message_bytes != reference.message_bytes {
+        let (own, reference) = (own.message_bytes, reference.message_bytes);
+        let sizes = [own, reference].map(format_bytes);
+        reasons.push(format!("messages of {} against {}", sizes[0], sizes[1]));
+    }
+    if own.measures != reference.measures && own.round_trips == reference.round_trips {
+        reasons.push(format!("{tool} times: {}", own.measures));
+    }
+    if let (Some(true), Some(false)) | (Some(false), Some(true)) = (own.nodelay, reference.nodelay)
+    {
+        let (on, off) = match own.nodelay {
+            Some(true) => (tool, "the engine"),
+            _ => ("the engine", tool),
+        };
+        reasons.push(format!("{on} sends at once (TCP_NODELAY), {off} does not"));
+    }
+    if own.fixed_buffers_bytes != reference.fixed_buffers_bytes {
+        let buffers = |meaning: &Meaning| match meaning.fixed_buffers_bytes {
+            Some(bytes) => format!("fixed at {}", format_bytes(bytes)),
+            None => "tuned by the kernel".into(),
+        };
+        let (own, reference) = (buffers(&own), buffers(&reference));
+        reasons.push(format!("socket buffers {own} against {reference}"));
+    }
+    reasons.extend(own_buffers(stage));
+    if own.counted_by != reference.counted_by {
+        reasons.push(format!(
+            "counted by {}, not by {}",
+            own.counted_by, reference.counted_by
+        ));
+    }
+    if statistic == Some(Statistic::Least) {
+        reasons.push("the best of trials, which are means, against the least of all".into());
+    }
+    reasons
+}
+
+/// A receive buffer that the tool found smaller than its send buffer.
+fn own_buffers(stage: &StageView<'_>) -> Option<String> {
+    let told = stage.measured().find_map(|row| row.sender.as_ref()?.told)?;
+    let (send, receive) = (told.send_buffer_bytes?, told.receive_buffer_bytes?);
+    let is_bulk = stage.is_bulk();
+    (is_bulk && send as f64 > receive as f64 * BUFFERS_APART).then(|| {
+        let (send, receive) = (format_bytes(send), format_bytes(receive));
+        format!("its receive buffer was {receive} at the end, its send buffer {send}")
+    })
+}
+
+fn in_parts(meaning: &Meaning, told: Option<Told>) -> Vec<String> {
+    let told = told.unwrap_or_default();
+    let nodelay = meaning.nodelay.map(|on| match on {
+        true => "sent at once",
+        false => "Nagle's algorithm on",
+    });
+    let buffers = match (
+        meaning.fixed_buffers_bytes,
+        told.send_buffer_bytes,
+        told.receive_buffer_bytes,
+    ) {
+        (Some(bytes), ..) => format!("buffers fixed at {}", format_bytes(bytes)),
+        (None, Some(send), Some(receive)) => format!(
+            "buffers {} and {} (send, receive)",
+            format_bytes(send),
+            format_bytes(receive)
+        ),
+        _ => "buffers as the kernel tunes them".into(),
+    };
+    let parts = [
+        Some(meaning.measures.to_owned()),
+        Some(format!(
+            "payload of {}",
+            format_bytes(meaning.message_bytes)
+        )),
+        Some(format!("counted by {}", meaning.counted_by)),
+        Some(format!("connection: {}", meaning.connections)),
+        nodelay.map(str::to_owned),
+        Some(buffers),
+    ];
+    parts.into_iter().flatten().collect()
+}

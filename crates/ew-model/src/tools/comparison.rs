@@ -1,0 +1,62 @@
+//! Tools side by side: made by `ew-analyze`, shown by `ew-report`.
+
+use crate::analysis::Estimate;
+use crate::workload::{Tool, WorkloadKind};
+use serde::{Deserialize, Serialize};
+
+/// One question, answered by every tool that can; our own engine first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolComparison {
+    /// What the flows carried.
+    pub kind: WorkloadKind,
+    /// In the order of [`Tool::ALL`].
+    pub figures: Vec<ToolFigure>,
+}
+
+/// One tool's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolFigure {
+    /// The stage it comes from.
+    pub stage: String,
+    /// Who measured.
+    pub tool: Tool,
+    /// Payload of a flow, bits per second, median over repetitions. `None` for transactions.
+    pub bits_per_sec: Option<Estimate>,
+    /// Transactions of a flow a second. `None` for bulk, and where a tool does not tell.
+    pub transactions_per_sec: Option<Estimate>,
+    /// Time of a transaction as the tool tells it, in ns: median over repetitions.
+    pub time_ns: Option<Estimate>,
+    /// The same as a round trip.
+    pub round_trip_ns: Option<Estimate>,
+    /// Which figure of many the time is: "median", "mean", "best of trials".
+    pub statistic: String,
+    /// What exactly is measured, in parts: what, by whom, connections, message, buffers.
+    pub meaning: Vec<String>,
+    /// How it stands to the engine's figure.
+    pub standing: Standing,
+}
+
+/// How a tool's figure stands to the engine's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "type")]
+pub enum Standing {
+    /// It is the engine's.
+    Reference,
+    /// The intervals overlap, or the figures are within 5 %.
+    Agrees {
+        /// Tool over engine less 1.
+        difference: f64,
+    },
+    /// They do not.
+    Differs {
+        /// Tool over engine less 1.
+        difference: f64,
+        /// What is known to be different; empty when nothing is.
+        reasons: Vec<String>,
+    },
+    /// There is nothing to hold it against, or no figure.
+    Open {
+        /// Why.
+        reason: String,
+    },
+}

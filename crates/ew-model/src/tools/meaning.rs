@@ -1,0 +1,176 @@
+//! What a tool's figures mean, so that those of different tools can stand side by side. What a tool fixes itself (a socket
+//! option, half of a round trip) was seen with strace, or is in its source where that is said.
+
+use crate::workload::{Tool, Workload, WorkloadKind};
+
+/// What the figures of a workload's tool are figures of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Meaning {
+    /// What is timed or counted, in words.
+    pub measures: &'static str,
+    /// Which figure of many it is.
+    pub statistic: Statistic,
+    /// What to multiply a time with to have a round trip.
+    pub round_trips: f64,
+    /// Who counts the bytes or the transactions.
+    pub counted_by: &'static str,
+    /// How connections are used.
+    pub connections: &'static str,
+    /// Payload of one message; headers are in no tool's figures.
+    pub message_bytes: u64,
+    /// Whether small messages leave at once. `None` where there is no such choice.
+    pub nodelay: Option<bool>,
+    /// Socket buffers in bytes where the tool fixes them itself, as it asks for them.
+    pub fixed_buffers_bytes: Option<u64>,
+}
+
+/// Which figure of many a tool tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statistic {
+    /// Bytes or transactions over time.
+    Rate,
+    /// Half are below. Also told: the mean.
+    Median,
+    /// Arithmetic mean, which a few slow ones raise.
+    Mean,
+    /// The best of its trials.
+    Least,
+}
+
+/// What bw_tcp asks for at both ends (SO_SNDBUF and SO_RCVBUF by strace).
+const BW_TCP_BUFFERS_BYTES: u64 = 1_048_576;
+/// What lat_connect moves: nothing.
+const NO_PAYLOAD: u64 = 0;
+
+impl Workload {
+    /// What its tool's figures mean.
+    #[must_use]
+    pub fn meaning(&self) -> Meaning {
+        Meaning {
+            measures: self.measures(),
+            statistic: self.statistic(),
+            round_trips: self.round_trips(),
+            counted_by: self.counted_by(),
+            connections: self.connections(),
+            message_bytes: match self.is_lat_connect() {
+                true => NO_PAYLOAD,
+                false => self.message_bytes,
+            },
+            nodelay: self.sends_at_once(),
+            fixed_buffers_bytes: match (self.tool, self.kind) {
+                (Tool::Lmbench, WorkloadKind::TcpStream) => Some(BW_TCP_BUFFERS_BYTES),
+                _ => self.socket.send_buffer_bytes.map(u64::from),
+            },
+        }
+    }
+
+    fn is_lat_connect(&self) -> bool {
+        (self.tool, self.kind) == (Tool::Lmbench, WorkloadKind::TcpCrr)
+    }
+
+    fn measures(&self) -> &'static str {
+        match (self.kind, self.tool) {
+            (WorkloadKind::TcpStream | WorkloadKind::UdpStream, _) => "payload, one way",
+            (WorkloadKind::TcpCrr, Tool::Lmbench) => "connect and close, nothing sent",
+            (WorkloadKind::TcpCrr, _) => "connect, ask, answer, close",
+            (_, Tool::Netpipe | Tool::Qperf) => "half of a round trip",
+            (WorkloadKind::Ping, _) => "round trip, answered by the kernel",
+            (_, _) => "round trip",
+        }
+    }
+
+    fn round_trips(&self) -> f64 {
+        match (self.kind, self.tool) {
+            (WorkloadKind::TcpRr | WorkloadKind::UdpRr, Tool::Netpipe | Tool::Qperf) => 2.0,
+            _ => 1.0,
+        }
+    }
+
+    fn statistic(&self) -> Statistic {
+        match self.tool {
+            _ if self.kind.is_bulk() => Statistic::Rate,
+            Tool::Lmbench | Tool::Qperf => Statistic::Mean,
+            // NetPIPE keeps the best of its trials, each the mean of many (TRIALS of netpipe.c).
+            Tool::Netpipe => Statistic::Least,
+            _ => Statistic::Median,
+        }
+    }
+
+    fn counted_by(&self) -> &'static str {
+        match (self.tool, self.kind.is_bulk()) {
+            (_, false) => "the asking end",
+            (Tool::Sockperf | Tool::Iperf, true) if self.kind == WorkloadKind::TcpStream => {
+                "the sender"
+            }
+            (Tool::Netpipe, true) => "the sender, as time per message",
+            (_, true) => "the receiver",
+        }
+    }
+
+    fn connections(&self) -> &'static str {
+        match self.kind {
+            WorkloadKind::TcpCrr => "one per transaction",
+            WorkloadKind::Ping => "none",
+            WorkloadKind::UdpStream | WorkloadKind::UdpRr => "one socket, kept",
+            WorkloadKind::TcpStream | WorkloadKind::TcpRr => "one, kept",
+        }
+    }
+
+    /// sockperf (ping-pong) and NetPIPE set `TCP_NODELAY` unasked.
+    fn sends_at_once(&self) -> Option<bool> {
+        match self.kind {
+            WorkloadKind::TcpRr if matches!(self.tool, Tool::Sockperf | Tool::Netpipe) => {
+                Some(true)
+            }
+            WorkloadKind::TcpStream if self.tool == Tool::Netpipe => Some(true),
+            WorkloadKind::TcpStream | WorkloadKind::TcpRr | WorkloadKind::TcpCrr => {
+                Some(self.socket.nodelay)
+            }
+            WorkloadKind::UdpStream | WorkloadKind::UdpRr | WorkloadKind::Ping => None,
+        }
+    }
+}
+
+impl Statistic {
+    /// The word in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Median => "median",
+            Self::Mean => "mean",
+            Self::Least => "best of trials",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meaning(tool: Tool, kind: WorkloadKind) -> Meaning {
+        let workload = Workload {
+            tool,
+            ..Workload::of(kind)
+        };
+        workload.meaning()
+    }
+
+    #[test]
+    fn halves_are_told_from_wholes() {
+        let netpipe = meaning(Tool::Netpipe, WorkloadKind::TcpRr);
+        assert_eq!(
+            (netpipe.round_trips, netpipe.statistic),
+            (2.0, Statistic::Least)
+        );
+        assert_eq!(meaning(Tool::Lmbench, WorkloadKind::TcpRr).round_trips, 1.0);
+        assert_eq!(
+            meaning(Tool::Lmbench, WorkloadKind::TcpCrr).message_bytes,
+            0
+        );
+        assert_eq!(
+            meaning(Tool::Netperf, WorkloadKind::TcpStream).statistic,
+            Statistic::Rate
+        );
+    }
+}
