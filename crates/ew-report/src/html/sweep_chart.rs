@@ -5,6 +5,7 @@ use super::chart::{
     BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, line, nice_step, open, short_rate, text,
 };
 use super::spectrum::round_time;
+use crate::words::plural;
 use ew_model::sweep::SweepAnalysis;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns, format_whole_bytes};
 use std::fmt::Write;
@@ -117,9 +118,9 @@ fn times_summary(sweep: &SweepAnalysis, points: &[(u64, f64)]) -> String {
         .map(told)
         .collect();
     format!(
-        "Time of a message over its size: {}; {} breaks",
+        "Time of a message over its size: {}; {}",
         ends.join(", "),
-        sweep.steps.len()
+        plural(sweep.steps.len(), "break")
     )
 }
 
