@@ -33,6 +33,8 @@ enum Command {
     Tools(commands::tools::ToolsArgs),
     /// Show a run again, in any format
     Report(commands::report::ReportArgs),
+    /// Hold two runs against each other: two networks, or two states of one
+    Compare(commands::compare::CompareArgs),
     /// List, show or prune runs
     Runs(commands::runs::RunsArgs),
     /// What a link can do at best: payload, packets, windows and buffers, step by step
@@ -115,6 +117,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Tools(args) => commands::tools::run(&args),
         Command::Report(args) => commands::report::run(&args),
+        Command::Compare(args) => commands::compare::run(&args),
         Command::Runs(args) => commands::runs::run(&args),
         Command::Limit(args) => commands::limit::run(&args),
         Command::Top(args) => commands::top::run(&args),

@@ -181,7 +181,8 @@ pub(crate) fn whole(value: Option<f64>) -> String {
     }
 }
 
-fn quoted(field: &str) -> String {
+/// A field as RFC 4180 has it.
+pub(crate) fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {

@@ -20,18 +20,25 @@ use ew_model::Analysis;
 use minijinja::Environment;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
+use serde::Serialize;
 
 pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
+    let page = view::page(analysis)?;
+    render_page("report.html", include_str!("html/report.html"), &page)
+}
+
+/// A page from its template, which escapes every value.
+pub(crate) fn render_page(
+    name: &str,
+    template: &str,
+    page: &impl Serialize,
+) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     let syntax = SyntaxConfig::builder()
         .trim_blocks(true)
         .lstrip_blocks(true)
         .build()?;
     environment.set_syntax(syntax);
-    environment.add_template("report.html", include_str!("html/report.html"))?;
-    let page = view::page(analysis)?;
-    let text = environment
-        .get_template("report.html")?
-        .render(Serde(&page))?;
-    Ok(text)
+    environment.add_template(name, template)?;
+    Ok(environment.get_template(name)?.render(Serde(page))?)
 }

@@ -107,7 +107,13 @@ fn one_finding(number: usize, finding: &Finding) -> String {
     out
 }
 
-fn section(out: &mut String, title: &str, header: &[&str], rows: &[Vec<String>], left: usize) {
+pub(crate) fn section(
+    out: &mut String,
+    title: &str,
+    header: &[&str],
+    rows: &[Vec<String>],
+    left: usize,
+) {
     if rows.is_empty() {
         return;
     }
@@ -150,7 +156,7 @@ fn list(out: &mut String, title: &str, lines: &[String]) {
 }
 
 /// One line in which nothing is markup but code between backquotes.
-fn prose(text: &str) -> String {
+pub(crate) fn prose(text: &str) -> String {
     code_spans(&one_line(text))
         .into_iter()
         .map(|(is_code, piece)| match is_code {
@@ -161,7 +167,7 @@ fn prose(text: &str) -> String {
 }
 
 /// One line in which nothing is markup: CommonMark's backslash escapes, and entities for what begins HTML.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     escaped_line(&one_line(text))
 }
 

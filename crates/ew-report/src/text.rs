@@ -703,16 +703,16 @@ fn differs(analysis: &Analysis, host: &HostAnalysis) -> bool {
 
 /// Colours for what words already say.
 #[derive(Clone, Copy)]
-struct Ink {
-    color: bool,
+pub(crate) struct Ink {
+    pub(crate) color: bool,
 }
 
 impl Ink {
-    fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.paint(text, "1")
     }
 
-    fn red(self, text: &str) -> String {
+    pub(crate) fn red(self, text: &str) -> String {
         self.paint(text, "1;31")
     }
 
@@ -720,7 +720,7 @@ impl Ink {
         self.paint(text, "1;33")
     }
 
-    fn green(self, text: &str) -> String {
+    pub(crate) fn green(self, text: &str) -> String {
         self.paint(text, "1;32")
     }
 

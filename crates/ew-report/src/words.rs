@@ -312,7 +312,7 @@ pub(crate) fn code_spans(text: &str) -> Vec<(bool, &str)> {
 
 /// `191 Mb/s (190–192)` when both ends share the unit, otherwise with units at each; without an interval where both
 /// ends show the same as the value.
-fn with_interval(
+pub(crate) fn with_interval(
     value: f64,
     low: Option<f64>,
     high: Option<f64>,

@@ -88,7 +88,8 @@ pub fn list(root: &Path) -> Result<Listing, StoreError> {
 /// [`StoreError::NoRuns`], [`StoreError::NoSuchRun`], [`StoreError::Ambiguous`], or [`StoreError::NotARun`] for a path.
 pub fn resolve(root: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     let path = Path::new(wanted);
-    if wanted != "latest" && path.join(MANIFEST_FILE).is_file() {
+    let recent = recent(wanted);
+    if recent.is_none() && path.join(MANIFEST_FILE).is_file() {
         return Ok(path.to_path_buf());
     }
     if path.file_name().is_some_and(|name| name == MANIFEST_FILE) && path.is_file() {
@@ -96,9 +97,9 @@ pub fn resolve(root: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     }
     let runs = list(root)?.runs;
     let fits = |run: &&RunSummary| run.id.starts_with(wanted) || run.id.ends_with(wanted);
-    let candidates: Vec<&RunSummary> = match wanted {
-        "latest" => runs.iter().take(1).collect(),
-        "" => Vec::new(),
+    let candidates: Vec<&RunSummary> = match (recent, wanted) {
+        (Some(before), _) => runs.iter().skip(before).take(1).collect(),
+        (None, "") => Vec::new(),
         _ => match runs.iter().find(|run| run.id == wanted) {
             Some(run) => vec![run],
             None => runs.iter().filter(fits).collect(),
@@ -121,6 +122,17 @@ pub fn resolve(root: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
             wanted: wanted.to_owned(),
             candidates: names(several.iter().copied()),
         }),
+    }
+}
+
+/// How many runs came after the one that `latest`, `last` or `last~2` names.
+fn recent(wanted: &str) -> Option<usize> {
+    let rest = wanted
+        .strip_prefix("latest")
+        .or_else(|| wanted.strip_prefix("last"))?;
+    match rest.strip_prefix('~') {
+        Some(before) => before.parse().ok(),
+        None => rest.is_empty().then_some(0),
     }
 }
 

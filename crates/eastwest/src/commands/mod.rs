@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 pub(crate) mod agent;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;

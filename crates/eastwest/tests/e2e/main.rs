@@ -6,6 +6,7 @@
 )]
 
 mod common;
+mod compare;
 mod iperf3;
 mod lab_accuracy;
 mod lab_failures;

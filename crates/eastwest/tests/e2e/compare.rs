@@ -1,0 +1,99 @@
+//! `eastwest compare` on real runs over loopback, whose rates are set, so that the difference is known.
+
+use crate::common::{Finished, eastwest, text};
+use serde_json::Value;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+fn run(scenario: &str, settings: &[&str], runs: &TempDir) -> Finished {
+    let mut command = eastwest();
+    command
+        .args(["run", scenario, "--fleet", "local", "--hosts", "n[1-2]"])
+        .args(["--format", "json", "--seed", "7"])
+        .args(["--set", "duration=300ms", "--set", "warm-up=100ms"])
+        .args(["--set", "gap=50ms"]);
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    let out = command.arg("--runs-dir").arg(runs.path()).output().unwrap();
+    let finished = Finished::of(&out);
+    assert!(finished.code < 2, "{}", finished.stderr);
+    finished
+}
+
+fn compare(args: &[&str], runs: &TempDir) -> Output {
+    let mut command: Command = eastwest();
+    command.arg("compare").args(args);
+    command.arg("--runs-dir").arg(runs.path()).output().unwrap()
+}
+
+#[test]
+fn half_the_rate_is_worse_one_way_and_better_the_other() {
+    let runs = tempfile::tempdir().unwrap();
+    for rate in ["rate=20M", "rate=10M"] {
+        run("pair", &[rate, "samples=6"], &runs);
+    }
+    let down = compare(&["--threshold", "20%", "--format", "json"], &runs);
+    let json: Value = serde_json::from_slice(&down.stdout).unwrap();
+    assert_eq!(down.status.code(), Some(1), "{json:#}");
+    let metric = &json["stages"][0]["metrics"][0];
+    let ratio = metric["ratio"]["value"].as_f64().unwrap();
+    assert!((0.4..0.6).contains(&ratio), "{ratio}");
+    assert_eq!(
+        (&json["verdict"], &metric["change"]),
+        (&"worse".into(), &"worse".into())
+    );
+    let remarks = json["stages"][0]["remarks"].to_string();
+    assert!(
+        remarks.contains("20.0 Mb/s") && remarks.contains("10.0 Mb/s"),
+        "{remarks}"
+    );
+
+    let page = runs.path().join("page.html");
+    let names = [
+        "--names",
+        "before,after <b>",
+        "--html",
+        page.to_str().unwrap(),
+    ];
+    let up = compare(
+        &[
+            &["last", "last~1", "--threshold", "20%", "--format", "md"],
+            &names[..],
+        ]
+        .concat(),
+        &runs,
+    );
+    let said = text(&up.stdout);
+    assert_eq!(up.status.code(), Some(0), "{said}");
+    assert!(
+        said.starts_with("## Nothing worse by more than 20 %"),
+        "{said}"
+    );
+    assert!(
+        said.contains("| better |") && said.contains("B: after &lt;b&gt;"),
+        "{said}"
+    );
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("class=\"row b\"") && page.contains("after &lt;b&gt;"));
+    assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("<b>\""));
+}
+
+#[test]
+fn what_cannot_be_compared_is_code_2_and_says_why() {
+    let runs = tempfile::tempdir().unwrap();
+    run("pair", &["rate=10M", "samples=1"], &runs);
+    run("pair", &["workload=tcp-rr", "samples=1"], &runs);
+    let cases: [(&[&str], &str); 4] = [
+        (&[], "(tcp-stream); "),
+        (&["last", "last"], "the same run"),
+        (&["last~9", "last"], "last~9"),
+        (&["last~1", "last", "--threshold", "5"], "5%"),
+    ];
+    for (args, expected) in cases {
+        let out = compare(args, &runs);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(expected), "{args:?}: {said}");
+    }
+}

@@ -1,0 +1,250 @@
+//! A comparison of two runs, in every form.
+
+mod html;
+mod tables;
+
+use crate::csv::quoted;
+use crate::markdown::{escaped, prose, section};
+use crate::table::{table, wrap};
+use crate::text::Ink;
+use crate::words::{MISSING, one_line};
+use crate::{Format, ReportError, TextStyle};
+use ew_model::comparison::{Change, Comparison, ComparisonVerdict, MetricComparison};
+use serde::Serialize;
+use tables::{Table, tables};
+
+/// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new fields do not count.
+const SCHEMA_VERSION: u32 = 1;
+const CSV_HEADER: &str = "level,stage,metric,src,dst,base,other,ratio,ratio_low,ratio_high,q_value,change,base_samples,other_samples\n";
+
+/// Makes a report of a comparison. The result ends with a newline.
+///
+/// # Errors
+/// [`ReportError`] when the JSON writer or the page's template fails; both are defects.
+pub fn render_comparison(
+    comparison: &Comparison,
+    format: Format,
+    style: &TextStyle,
+) -> Result<String, ReportError> {
+    match format {
+        Format::Text => Ok(text(comparison, style)),
+        Format::Json => json(comparison),
+        Format::Csv | Format::CsvHosts => Ok(csv(comparison)),
+        Format::Markdown => Ok(markdown(comparison)),
+        Format::Html => html::render(comparison),
+    }
+}
+
+/// "Worse", "Not worse"; without a threshold nobody asked.
+fn status(comparison: &Comparison) -> &'static str {
+    match (comparison.verdict, comparison.threshold) {
+        (ComparisonVerdict::Worse, _) => "Worse",
+        (ComparisonVerdict::NotWorse, Some(_)) => "Not worse",
+        (ComparisonVerdict::NotWorse, None) => "Compared",
+    }
+}
+
+/// "B = 20261122-... (4 hosts, line rate 10.0 Gb/s by link speed)" for both sides.
+fn sides(comparison: &Comparison) -> [String; 2] {
+    let one = |letter: &str, side: &ew_model::comparison::Side| {
+        let line = crate::words::rate(side.nic_bits_per_sec);
+        format!(
+            "{letter}: {} (run {}, {}, {}; line rate {line}, {})",
+            one_line(&side.name),
+            one_line(&side.run_id),
+            one_line(&side.scenario),
+            crate::words::plural(side.hosts as usize, "host"),
+            one_line(&side.nic_source),
+        )
+    };
+    [one("A", &comparison.base), one("B", &comparison.other)]
+}
+
+/// Remarks of the runs and of the stages, and what could not be compared.
+fn remarks(comparison: &Comparison) -> Vec<String> {
+    let mut lines: Vec<String> = comparison.remarks.iter().map(|r| one_line(r)).collect();
+    for stage in &comparison.stages {
+        let name = one_line(&stage.name);
+        let said = stage.remarks.iter().map(|remark| one_line(remark));
+        lines.extend(said.map(|remark| format!("`{name}`: {remark}")));
+        let reasons = stage.metrics.iter().filter_map(|m| m.reason.as_deref());
+        lines.extend(
+            reasons
+                .take(1)
+                .map(|reason| format!("`{name}`: {}", one_line(reason))),
+        );
+    }
+    let left_out = comparison.not_compared.iter();
+    lines.extend(left_out.map(|line| format!("not compared: {}", one_line(line))));
+    lines
+}
+
+fn text(comparison: &Comparison, style: &TextStyle) -> String {
+    let width = style.width.max(40);
+    let ink = Ink { color: style.color };
+    let sentence = wrap(&one_line(&comparison.sentence), width, "");
+    let word = match (comparison.verdict, comparison.threshold) {
+        (ComparisonVerdict::Worse, _) => ink.red(status(comparison)),
+        (ComparisonVerdict::NotWorse, Some(_)) => ink.green(status(comparison)),
+        (ComparisonVerdict::NotWorse, None) => status(comparison).to_owned(),
+    };
+    let mut out = format!("{}\n{word}\n\n", ink.bold(sentence.trim_end()));
+    for side in sides(comparison) {
+        out.push_str(&wrap(&side, width, ""));
+    }
+    out.push('\n');
+    for one in tables(comparison) {
+        out.push_str(&format!("{}\n", ink.bold(&one.title)));
+        out.push_str(&table(&one.header, &one.rows, one.left, width));
+        for note in &one.notes {
+            out.truncate(out.trim_end().len() + 1);
+            out.push_str(&wrap(note, width, "  "));
+            out.push('\n');
+        }
+    }
+    for remark in remarks(comparison) {
+        out.push_str(&wrap(&remark, width, "- "));
+    }
+    out
+}
+
+fn markdown(comparison: &Comparison) -> String {
+    let mut out = format!(
+        "## {}\n\n**{}**\n\n",
+        prose(&comparison.sentence),
+        status(comparison)
+    );
+    for side in sides(comparison) {
+        out.push_str(&format!("- {}\n", escaped(&side)));
+    }
+    for (index, one) in tables(comparison).into_iter().enumerate() {
+        let Table {
+            title,
+            header,
+            rows,
+            left,
+            notes,
+        } = one;
+        // What is behind the first table is there for those who ask.
+        if index > 0 {
+            out.push_str(&format!(
+                "\n<details><summary>{}</summary>\n",
+                escaped(&title)
+            ));
+        }
+        section(&mut out, &title, &header, &rows, left);
+        for note in notes {
+            out.push_str(&format!("\n{}\n", escaped(&note)));
+        }
+        if index > 0 {
+            out.push_str("\n</details>\n");
+        }
+    }
+    let remarks = remarks(comparison);
+    if !remarks.is_empty() {
+        out.push('\n');
+    }
+    for remark in remarks {
+        out.push_str(&format!("- {}\n", prose(&remark)));
+    }
+    out
+}
+
+fn json(comparison: &Comparison) -> Result<String, ReportError> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        schema: &'static str,
+        schema_version: u32,
+        #[serde(flatten)]
+        comparison: &'a Comparison,
+    }
+    let document = Document {
+        schema: "eastwest-comparison",
+        schema_version: SCHEMA_VERSION,
+        comparison,
+    };
+    let mut text = serde_json::to_string_pretty(&document)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// One row per metric of a stage (`stage`), then one per flow that both runs have (`flow`). Rates are bits per second, times ns.
+fn csv(comparison: &Comparison) -> String {
+    let mut out = CSV_HEADER.to_owned();
+    for stage in &comparison.stages {
+        for metric in &stage.metrics {
+            push_csv(&mut out, stage_row(&stage.name, metric));
+            for pair in &metric.pairs {
+                push_csv(&mut out, flow_row(&stage.name, metric, pair));
+            }
+        }
+    }
+    out
+}
+
+fn stage_row(stage: &str, metric: &MetricComparison) -> Vec<String> {
+    let ratio = metric.ratio;
+    vec![
+        "stage".into(),
+        one_line(stage),
+        metric.metric.name().into(),
+        MISSING.into(),
+        MISSING.into(),
+        figure(Some(metric.base.median.value)),
+        figure(Some(metric.other.median.value)),
+        figure(ratio.map(|r| r.value)),
+        figure(ratio.and_then(|r| r.low)),
+        figure(ratio.and_then(|r| r.high)),
+        figure(metric.q_value),
+        change(metric.change).into(),
+        metric.base.median.samples.to_string(),
+        metric.other.median.samples.to_string(),
+    ]
+}
+
+fn flow_row(
+    stage: &str,
+    metric: &MetricComparison,
+    pair: &ew_model::comparison::PairComparison,
+) -> Vec<String> {
+    vec![
+        "flow".into(),
+        one_line(stage),
+        metric.metric.name().into(),
+        one_line(&pair.src),
+        one_line(&pair.dst),
+        figure(Some(pair.base)),
+        figure(Some(pair.other)),
+        figure(Some(pair.ratio)),
+        MISSING.into(),
+        MISSING.into(),
+        figure(pair.q_value),
+        MISSING.into(),
+        pair.base_rounds.to_string(),
+        pair.other_rounds.to_string(),
+    ]
+}
+
+fn push_csv(out: &mut String, fields: Vec<String>) {
+    let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
+    out.push_str(&fields.join(","));
+    out.push('\n');
+}
+
+/// Rates and times whole, shares to six digits.
+fn figure(value: Option<f64>) -> String {
+    match value.filter(|v| v.is_finite()) {
+        Some(value) if value.abs() >= 1000.0 => format!("{value:.0}"),
+        Some(value) => format!("{value:.6}"),
+        None => MISSING.into(),
+    }
+}
+
+fn change(change: Change) -> &'static str {
+    match change {
+        Change::Better => "better",
+        Change::Worse => "worse",
+        Change::None => "no difference",
+        Change::Unknown => "cannot tell",
+    }
+}
