@@ -82,7 +82,8 @@ pub fn list(root: &Path) -> Result<Listing, StoreError> {
     Ok(listing)
 }
 
-/// The directory of the run that `wanted` names: `latest`, a path, or the beginning or the end of a run's name.
+/// The directory of the run that `wanted` names: `latest` or `last`, `last~1` for the one before it, a path, or the beginning or the
+/// end of a run's name.
 ///
 /// # Errors
 /// [`StoreError::NoRuns`], [`StoreError::NoSuchRun`], [`StoreError::Ambiguous`], or [`StoreError::NotARun`] for a path.
