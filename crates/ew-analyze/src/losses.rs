@@ -17,8 +17,11 @@ const LOSSY: f64 = 0.005;
 const TIMES_USUAL: f64 = 4.0;
 /// A side needs this many partners before its losses are told from theirs.
 const LEAST_PARTNERS: usize = 2;
-/// A side that is full has its better intervals within this factor of each other.
-const PINNED: f64 = 1.15;
+/// What is full has its better intervals within this factor of the middle ones: it cannot be exceeded. Random losses make TCP
+/// swing by far more.
+const PINNED: f64 = 1.3;
+/// A side whose better intervals reach this share of what is typical is not narrow.
+const REACHES: f64 = 0.9;
 /// Flows that keep this share of their rate when twice as many run are not limited by what they share.
 const KEPT: f64 = 0.75;
 
@@ -53,7 +56,9 @@ impl Losses {
             .filter(|((src, dst), _)| !is_explained(*src, *dst))
             .collect();
         let mut sides = lossy_sides(&own, least);
-        sides.retain(|side, _| !(fit.slow.contains_key(side) && is_full(observations, *side)));
+        let typical = fit.typical.map_or(f64::INFINITY, |typical| typical.value);
+        let is_full = |side| fit.slow.contains_key(&side) && is_full(observations, side, typical);
+        sides.retain(|side, _| !is_full(*side));
         Self {
             usual,
             sides,
@@ -134,7 +139,7 @@ fn lossy_sides(pairs: &PairLoss, least: f64) -> BTreeMap<Side, f64> {
 }
 
 /// Whether a side's flows run at one rate that they do not exceed: what they lose then is the surplus over a full link.
-fn is_full(observations: &Observations<'_>, side: Side) -> bool {
+fn is_full(observations: &Observations<'_>, side: Side, typical: f64) -> bool {
     let rounds = observations.judged().flat_map(|stage| &stage.rounds);
     let lone = rounds.flat_map(|round| round.records.iter().zip(&round.solo));
     let own = lone.filter(|(row, solo)| {
@@ -150,7 +155,15 @@ fn is_full(observations: &Observations<'_>, side: Side) -> bool {
         .filter(|interval| interval.length_ns > 0)
         .map(|interval| interval.bytes as f64 * 8e9 / interval.length_ns as f64)
         .collect();
-    match (quantile(&rates, 0.5), quantile(&rates, 0.9)) {
+    match quantile(&rates, 0.9) {
+        Some(high) if high >= REACHES * typical => false,
+        _ => is_pinned(&rates),
+    }
+}
+
+/// Whether rates have a ceiling that many of them touch.
+fn is_pinned(rates: &[f64]) -> bool {
+    match (quantile(rates, 0.5), quantile(rates, 0.9)) {
         (Some(middle), Some(high)) => high <= PINNED * middle,
         _ => true,
     }
@@ -180,38 +193,46 @@ fn lossy_racks(
         let lower = quantile(&losses, 0.25)?;
         let loses = losses.len() >= LEAST_PARTNERS && lower >= least;
         let is_path =
-            loses && is_clean(from) && is_clean(to) && keep_their_rate(observations, (from, to));
+            loses && is_clean(from) && is_clean(to) && !shares_a_sum(observations, (from, to));
         is_path.then_some(((from, to), median(&losses)?))
     });
     lossy.collect()
 }
 
-/// Whether flows between two racks keep their rate when more of them run. Also so where nothing shows that they do not: they
-/// run as fast as inside racks.
-fn keep_their_rate(observations: &Observations<'_>, racks: (RackId, RackId)) -> bool {
+/// Whether what flows between two racks carry together has a ceiling, which they share when more of them run.
+fn shares_a_sum(observations: &Observations<'_>, racks: (RackId, RackId)) -> bool {
     let inventory = observations.inventory();
-    let mut by_crowd: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    let mut inside = Vec::new();
+    let mut by_crowd: BTreeMap<usize, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
     for round in observations.judged().flat_map(|stage| &stage.rounds) {
-        let crowd = crowd_of(inventory, round, racks);
-        for ((row, rate), _) in round.rates().zip(&round.solo).filter(|(_, solo)| **solo) {
-            match rack_pair(inventory, row.src, row.dst) {
-                Some(pair) if pair == racks => by_crowd.entry(crowd).or_default().push(rate),
-                Some(_) => {}
-                None => inside.push(rate),
-            }
-        }
+        let crowd = by_crowd
+            .entry(crowd_of(inventory, round, racks))
+            .or_default();
+        let on_path = |row: &FlowRecord| rack_pair(inventory, row.src, row.dst) == Some(racks);
+        let rows = round.rates().filter(|(row, _)| on_path(row));
+        crowd.0.extend(rows.map(|(_, rate)| rate));
+        let rows = round.records.iter().copied().filter(|row| on_path(row));
+        crowd.1.extend(sums_over_time(rows));
     }
+    by_crowd.retain(|_, (rates, _)| !rates.is_empty());
     let (Some(few), Some(many)) = (by_crowd.first_key_value(), by_crowd.last_key_value()) else {
-        return false;
+        return true;
     };
-    let (Some(alone), Some(together)) = (median(few.1), median(many.1)) else {
-        return false;
+    let keeps = match (median(&few.1.0), median(&many.1.0)) {
+        (Some(alone), Some(together)) => *many.0 >= 2 * *few.0 && together >= KEPT * alone,
+        _ => false,
     };
-    if *many.0 >= 2 * *few.0 {
-        return together >= KEPT * alone;
+    !keeps && is_pinned(&many.1.1)
+}
+
+/// The receivers' bytes of each interval of a round, over its flows.
+fn sums_over_time<'r>(rows: impl Iterator<Item = &'r FlowRecord>) -> Vec<f64> {
+    let mut sums: BTreeMap<u64, f64> = BTreeMap::new();
+    let ends = rows.filter_map(|row| row.receiver.as_ref());
+    for interval in ends.flat_map(|end| &end.intervals) {
+        let offset = interval.offset_ns / 50_000_000;
+        *sums.entry(offset).or_default() += interval.bytes as f64;
     }
-    median(&inside).is_some_and(|usual| together >= 0.9 * usual)
+    sums.into_values().collect()
 }
 
 /// Flows that leave the sending rack or enter the receiving one.

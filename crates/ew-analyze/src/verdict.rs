@@ -155,6 +155,14 @@ fn clauses(case: &Case<'_>, told: &[&Finding]) -> Vec<Clause> {
             Cause::SlowSender => "send slowly",
             Cause::SlowReceiver => "receive slowly",
             Cause::LinkSpeed => "have links that came up slow",
+            Cause::CpuQuota => "are held back by a CPU quota",
+            Cause::CoreSaturated => "have a CPU without time left",
+            Cause::ForeignTraffic => "share their NIC with traffic that is not the run's",
+            Cause::ReceiveWindow => "hold senders back with small receive windows",
+            Cause::SendBuffer => "have small send buffers",
+            Cause::Loss => "lose packets on their links",
+            Cause::ReceiveDrops => "drop what they receive",
+            Cause::Disk => "have a disk that is busy all the time",
             _ => "",
         };
         if !is_host || hosts.len() < FOLD_FROM || do_what.is_empty() {
@@ -202,8 +210,13 @@ fn nothing_wrong(case: &Case<'_>) -> String {
     };
     let judged = case.stages.iter().filter(|stage| stage.judged);
     let unseen = unseen(judged.flat_map(|stage| &stage.labels));
+    // Nothing was held against anybody for these, which is less than to have found them in order.
+    let set_aside = match case.network.disturbed.len() {
+        0 => String::new(),
+        rounds => format!("; not counting {} slow as a whole", count(rounds, "round")),
+    };
     format!(
-        "nothing wrong found{}{unseen}{racks}",
+        "nothing wrong found{}{unseen}{racks}{set_aside}",
         rate.unwrap_or_default()
     )
 }

@@ -1,13 +1,12 @@
 //! Traffic that is not the run's takes a part of a host's link.
 
-use super::peers::{compared, is_judged, percent};
+use super::peers::{compared, is_judged, of_stages, percent};
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
-use crate::basis::data_interface;
 use crate::capacity::Side;
 use crate::words::plain;
 use ew_model::HostId;
-use ew_model::facts::{HostSample, InterfaceCounters};
+use ew_model::facts::HostSample;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
 use ew_model::telemetry::{CauseCounters, ProcessTraffic};
 use ew_model::units::format_bits_per_sec;
@@ -136,13 +135,12 @@ fn foreign(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Foreig
     let visible: f64 = others.iter().map(|(_, bytes)| bytes).sum();
     let most = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let owned = most.map(|(most, _)| with_rate(visible * 8.0 / seconds, Some(most.clone())));
-    let unowned = || {
-        let bytes = unowned_bytes(case, host, direction, (first, last))?;
-        Some(with_rate(bytes * 8.0 / seconds, None))
-    };
     match owned.filter(|owned| owned.link_share >= CAUSES) {
         Some(owned) => Some(owned),
-        None => unowned(),
+        None => Some(with_rate(
+            unowned_bits_per_sec(case, host, direction)?,
+            None,
+        )),
     }
 }
 
@@ -169,39 +167,18 @@ fn grown(before: &CauseCounters, process: &ProcessTraffic, direction: Direction)
     bytes(process).saturating_sub(known.map_or(0, bytes)) as f64
 }
 
-/// Bytes of the data interface that the sockets seen cannot account for: UDP, other namespaces, closed sockets of others.
-fn unowned_bytes(
-    case: &Case<'_>,
-    host: HostId,
-    direction: Direction,
-    (first, last): (&HostSample, &HostSample),
-) -> Option<f64> {
-    let interface = &data_interface(case.observations.run, host)?.name;
-    let counters = |sample: &HostSample| -> Option<InterfaceCounters> {
-        sample
-            .interfaces
-            .iter()
-            .find(|i| i.name == *interface)
-            .cloned()
-    };
-    let (before, after) = (counters(first)?, counters(last)?);
-    let wire = match direction {
-        Direction::Sent => after.tx_bytes.saturating_sub(before.tx_bytes),
-        Direction::Received => after.rx_bytes.saturating_sub(before.rx_bytes),
-    };
-    let (earlier, later) = (traffic(first)?, traffic(last)?);
-    let payload = |direction| -> f64 {
-        later
-            .traffic
-            .iter()
-            .map(|process| grown(earlier, process, direction))
-            .sum()
-    };
-    let (same, other) = match direction {
-        Direction::Sent => (payload(Direction::Sent), payload(Direction::Received)),
-        Direction::Received => (payload(Direction::Received), payload(Direction::Sent)),
-    };
-    Some((wire as f64 - HEADERS * same - ACKNOWLEDGEMENTS * other).max(0.0))
+/// What the data interface carries beyond the run's flows, their headers and acknowledgements: UDP, other namespaces, the kernel's
+/// own. The flows' rates are those of the windows, the interface's those of the gaps too, so it is never too much.
+fn unowned_bits_per_sec(case: &Case<'_>, host: HostId, direction: Direction) -> Option<f64> {
+    of_stages(case, host, |stage| {
+        let sent = stage.sent_bits_per_sec.unwrap_or(0.0);
+        let received = stage.received_bits_per_sec.unwrap_or(0.0);
+        let (wire, same, other) = match direction {
+            Direction::Sent => (stage.tx_bits_per_sec?, sent, received),
+            Direction::Received => (stage.rx_bits_per_sec?, received, sent),
+        };
+        Some((wire - HEADERS * same - ACKNOWLEDGEMENTS * other).max(0.0))
+    })
 }
 
 /// "process rsync (pid 812) sends 58 Mb/s to 198.18.0.9".
@@ -212,7 +189,7 @@ fn words(foreign: &Foreign, direction: Direction) -> String {
         Direction::Received => ("receives", "from"),
     };
     let Some(process) = &foreign.process else {
-        return format!("traffic that no visible socket owns {does} {rate}");
+        return format!("traffic that no visible TCP socket owns {does} {rate}");
     };
     let pid = process
         .pid
@@ -251,7 +228,7 @@ fn proof(case: &Case<'_>, host: HostId, direction: Direction, foreign: &Foreign)
         ),
         None => evidence(
             format!(
-                "{name}: the data interface carried {} more than all visible TCP sockets and their headers",
+                "{name}: the data interface carried {} more than the run's flows, their headers and acknowledgements",
                 format_bits_per_sec(foreign.bits_per_sec)
             ),
             format!(

@@ -4,7 +4,7 @@ use super::{Case, evidence};
 use crate::observations::StageView;
 use crate::words::{count, plain};
 use ew_model::analysis::StageAnalysis;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
 use ew_model::scenario::{MeshMode, Pattern, Pick};
 
 /// Share of the explained expectation below which a stage of lone flows asks for an answer.
@@ -12,11 +12,17 @@ const BELOW: f64 = 0.85;
 /// The same where flows meet by design: TCP alone stays well below max-min there.
 const BELOW_SHARED: f64 = 0.65;
 
+const OPEN_HINT: &str = "give the racks if there are any (--racks), look at CPU use and retransmits of the hosts in the report, and repeat \
+                         with more streams";
+const BUSY_HINT: &str = "hosts that share CPUs (virtual machines, a lab) cannot all be measured at once: fewer hosts, fewer streams, or \
+                         less beside them";
+
 /// Share of all CPUs' time above which hosts have none to spare.
-const BUSY: f64 = 0.9;
+const BUSY: f64 = 0.95;
 
 pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
-    if found.iter().any(|finding| finding.cause == Cause::SlowPair) {
+    let is_explained = |finding: &Finding| finding.cause == Cause::SlowPair;
+    if found.iter().any(is_explained) || !case.losses.racks.is_empty() {
         return Vec::new();
     }
     let stages = case
@@ -43,22 +49,35 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
         ),
         format!("flows.parquet: stage `{name}`"),
     )];
-    rests_on.extend(busy_hosts(analysis));
+    let busy = busy_hosts(analysis);
+    let (cause, symptom, why, hint) = match &busy {
+        Some(_) => (
+            Cause::CoreSaturated,
+            Some(Symptom::SlowStage),
+            "because the hosts' CPUs had no time left",
+            BUSY_HINT,
+        ),
+        None => (
+            Cause::NotDetermined,
+            None,
+            "why was not determined",
+            OPEN_HINT,
+        ),
+    };
+    rests_on.extend(busy);
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Run,
-        cause: Cause::NotDetermined,
-        symptom: None,
+        cause,
+        symptom,
         sentence: format!(
-            "`{name}` reached {percent:.0} % of what hosts and paths as measured allow; why was not determined"
+            "`{name}` reached {percent:.0} % of what hosts and paths as measured allow; {why}"
         ),
         measured: Some(plain(share, "ratio")),
         expected: Some(plain(1.0, "ratio")),
         confidence: 0.5,
         evidence: rests_on,
-        hint: "give the racks if there are any (--racks), look at CPU use and retransmits of the hosts in the report, \
-               and repeat with more streams"
-            .into(),
+        hint: hint.into(),
     })
 }
 
@@ -75,7 +94,7 @@ fn busy_hosts(analysis: &StageAnalysis) -> Option<Evidence> {
     let (end, share) = busiest.filter(|(_, share)| *share >= BUSY)?;
     Some(evidence(
         format!(
-            "the {end} hosts' CPUs were {:.0} % busy: they, and not the network, may be the limit",
+            "the {end} hosts' CPUs were {:.0} % busy: they, and not the network, are the limit",
             100.0 * share
         ),
         format!("flows.parquet: stage `{name}`, tx_cpu_busy_ns and rx_cpu_busy_ns"),

@@ -11,6 +11,9 @@ use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
 use ew_model::units::format_bits_per_sec;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Rates this close (logarithms) are alike.
+const ALIKE: f64 = 0.25;
+
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let Some(typical) = case.network.fit.typical else {
         return Vec::new();
@@ -32,13 +35,21 @@ fn findings(case: &Case<'_>, host: HostId, typical: &Estimate) -> Vec<Finding> {
     let of_tx = tx.and_then(|_| why(true, false));
     let of_rx = rx.and_then(|_| why(false, true));
     let found = match (of_tx, of_rx) {
-        (Some(a), Some(b)) if a.cause != b.cause => vec![
+        (Some(a), Some(b)) if a.cause != b.cause && !is_one_link(tx, rx, &a) => vec![
             finding(case, host, (tx, None), typical, Some(a)),
             finding(case, host, (None, rx), typical, Some(b)),
         ],
         (a, b) => vec![finding(case, host, (tx, rx), typical, a.or(b))],
     };
     found.into_iter().flatten().collect()
+}
+
+/// A link that is known to be slow and is as slow the other way needs no other reason there.
+fn is_one_link(tx: Option<&SlowSide>, rx: Option<&SlowSide>, of_tx: &Reason) -> bool {
+    let (Some(tx), Some(rx)) = (tx, rx) else {
+        return false;
+    };
+    of_tx.cause == Cause::LinkSpeed && (tx.rate.value / rx.rate.value).ln().abs() < ALIKE
 }
 
 /// `None` when neither side is slow.
