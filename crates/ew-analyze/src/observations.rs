@@ -170,11 +170,9 @@ impl<'a> StageView<'a> {
     pub(crate) fn last_step(&self) -> Vec<&RoundView<'a>> {
         let steps = self.rounds.iter().map(|round| round.senders_per_rack);
         let most = steps.max().flatten();
-        let is_full =
+        let is_last =
             |round: &&RoundView<'a>| round.senders_per_rack == most && !round.records.is_empty();
-        let full: Vec<_> = self.rounds.iter().filter(is_full).collect();
-        let whole: Vec<_> = full.iter().copied().filter(|round| round.whole).collect();
-        if whole.is_empty() { full } else { whole }
+        self.rounds.iter().filter(is_last).collect()
     }
 
     /// Every measured row.
