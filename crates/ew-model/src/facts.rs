@@ -31,14 +31,19 @@ pub struct HostFacts {
     /// The operating system. `None` when it does not tell, and in runs of before it was asked.
     #[serde(default)]
     pub os: Option<Box<OsRelease>>,
-    /// Interfaces by name with their rings, coalescing, flow control, queues and offloads. Empty in runs of before it was asked.
+    /// CPUs and links in detail. `None` in runs of before they were asked for.
     #[serde(default)]
+    pub hardware: Option<Box<HardwareFacts>>,
+}
+
+/// What the hardware is and how it is set.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HardwareFacts {
+    /// Interfaces by name with their rings, coalescing, flow control, queues and offloads.
     pub links: Vec<(String, InterfaceLink)>,
     /// CPUs and the NUMA nodes they belong to: (CPU, node). Empty where there are no nodes.
-    #[serde(default)]
     pub numa_nodes: Vec<(u32, u32)>,
     /// The greatest `cpufreq/cpuinfo_max_freq` of any CPU. `None` where nothing scales it, as in most virtual machines.
-    #[serde(default)]
     pub max_frequency_hz: Option<u64>,
 }
 

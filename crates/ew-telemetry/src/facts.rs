@@ -4,7 +4,7 @@ use crate::cpu::{max_frequency_hz, numa_nodes};
 use crate::limits::open_files_limit;
 use crate::network::links_now;
 use crate::proc_stat::cpu_counters;
-use ew_model::facts::{HostFacts, InterfaceFacts, OsRelease};
+use ew_model::facts::{HardwareFacts, HostFacts, InterfaceFacts, OsRelease};
 use ew_sys::clock::{realtime_ns, synchronised};
 use ew_sys::disk::free_bytes;
 use ew_sys::net::interfaces;
@@ -20,7 +20,10 @@ use std::path::Path;
 pub fn facts(root: &Path, address: Option<IpAddr>) -> HostFacts {
     HostFacts {
         interfaces: relevant_interfaces(address),
-        links: links_now().into_iter().collect(),
+        hardware: Some(Box::new(HardwareFacts {
+            links: links_now().into_iter().collect(),
+            ..hardware(root)
+        })),
         realtime_ns: realtime_ns(),
         clock_synchronised: synchronised(),
         ..facts_below(root)
@@ -40,18 +43,25 @@ fn facts_below(root: &Path) -> HostFacts {
         let path = root.join("proc/sys/kernel").join(name);
         std::fs::read_to_string(path).map(|text| text.trim().to_owned())
     };
-    let cpus = cpu_counters(root);
     HostFacts {
         kernel: kernel_name("osrelease").unwrap_or_default(),
         hostname: kernel_name("hostname").unwrap_or_default(),
         // Kernels before 6.1 do not have the file; the binary's own architecture is the host's.
         architecture: kernel_name("arch").unwrap_or_else(|_| std::env::consts::ARCH.to_owned()),
-        cpus: cpus.len() as u32,
-        numa_nodes: numa_nodes(root).into_iter().collect(),
-        max_frequency_hz: max_frequency_hz(root, cpus.iter().map(|cpu| cpu.cpu)),
+        cpus: cpu_counters(root).len() as u32,
         open_files_limit: open_files_limit(root),
         os: os_release(root),
         ..HostFacts::default()
+    }
+}
+
+/// All but the links.
+fn hardware(root: &Path) -> HardwareFacts {
+    let cpus = cpu_counters(root).into_iter().map(|cpu| cpu.cpu);
+    HardwareFacts {
+        numa_nodes: numa_nodes(root).into_iter().collect(),
+        max_frequency_hz: max_frequency_hz(root, cpus),
+        ..HardwareFacts::default()
     }
 }
 
@@ -89,11 +99,11 @@ mod tests {
 
     #[test]
     fn where_cpus_are_and_how_fast() {
-        let facts = facts_below(&recorded("linux-6.12"));
+        let facts = hardware(&recorded("linux-6.12"));
         assert_eq!(facts.numa_nodes[..2], [(0, 0), (1, 0)]);
         assert!(facts.numa_nodes.contains(&(2, 1)), "{:?}", facts.numa_nodes);
         assert_eq!(facts.max_frequency_hz, Some(3_900_000_000));
-        let old = facts_below(&recorded("linux-4.18"));
+        let old = hardware(&recorded("linux-4.18"));
         assert_eq!((old.numa_nodes, old.max_frequency_hz), (vec![], None));
     }
 

@@ -132,7 +132,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_recorded_host() {
-        let sample = sampler(&recorded("host")).sample(5, 6);
+        let sample = sampler(recorded("host")).sample(5, 6);
         assert_eq!((sample.agent_ns, sample.late_ns), (5, 6));
         // CPU 2 is offline.
         let cpus: Vec<_> = sample.cpus.iter().map(|c| c.cpu).collect();
@@ -146,14 +146,14 @@ pub(crate) mod tests {
 
     #[test]
     fn the_threads_own_network_goes_first() {
-        let sample = sampler(&recorded("thread")).sample(0, 0);
+        let sample = sampler(recorded("thread")).sample(0, 0);
         let names: Vec<_> = sample.interfaces.iter().map(|i| i.name.as_str()).collect();
         assert_eq!(names, ["inside0"]);
     }
 
     #[test]
     fn an_empty_tree_has_no_counters() {
-        let sample = sampler(&recorded("nothing-here")).sample(0, 0);
+        let sample = sampler(recorded("nothing-here")).sample(0, 0);
         assert!(sample.cpus.is_empty() && sample.interfaces.is_empty());
         let causes = sample.causes.unwrap();
         assert!(causes.softnet.is_empty() && causes.disks.is_empty());
@@ -169,10 +169,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_sample_carries_what_tells_causes() {
-        let causes = sampler(&recorded("linux-6.12"))
-            .sample(0, 0)
-            .causes
-            .unwrap();
+        let causes = sampler(recorded("linux-6.12")).sample(0, 0).causes.unwrap();
         assert_eq!(causes.softnet[1].0, 2);
         assert_eq!(causes.protocols.listen_drops, Some(17));
         assert_eq!(causes.cgroup.cpu_throttled_periods, Some(200));
