@@ -38,10 +38,12 @@ impl ToolsLab {
         all
     }
 
+    /// Over ssh, because the host's sshd has mounts of its own.
     fn bind(&self, from: &Path, to: &str) {
-        let mut mount = self.lab.exec("r1h2");
-        let done = mount.args(["mount", "--bind"]).arg(from).arg(to).output();
-        let done = done.unwrap();
+        let mut ssh = self.lab.exec("controller");
+        ssh.args(["ssh", "-F"]).arg(self.lab.dir.join("ssh_config"));
+        ssh.args(["r1h2", "mount", "--bind"]).arg(from).arg(to);
+        let done = ssh.output().unwrap();
         assert!(done.status.success(), "{to}: {}", text(&done.stderr));
     }
 
