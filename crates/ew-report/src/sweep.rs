@@ -188,7 +188,7 @@ fn curve_row(sweep: &SweepAnalysis, point: &SweepPoint, greatest: f64) -> Vec<St
         format_whole_bytes(point.message_bytes),
         bar(rate_of(point), greatest),
         rate(rate_of(point)),
-        or_missing(point.message_ns, |ns| precise_micros(ns)),
+        or_missing(point.message_ns, precise_micros),
         or_missing(times.map(|t| t.p50_ns), micros),
         or_missing(times.and_then(|t| t.p99_ns), micros),
         or_missing(times.map(|t| t.max_ns), micros),

@@ -45,8 +45,7 @@ pub(super) fn rates(sweep: &SweepAnalysis) -> Option<String> {
         text(&mut svg, (x + 5.0, HEIGHT - BOTTOM - 6.0), "start", &label);
     }
     breaks(&mut svg, sweep, &sizes);
-    let told = |rate: f64| format_bits_per_sec(rate);
-    curve(&mut svg, &sizes, &points, y, told);
+    curve(&mut svg, &sizes, &points, y, format_bits_per_sec);
     svg.push_str("</svg>");
     Some(svg)
 }
