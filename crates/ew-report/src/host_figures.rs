@@ -13,7 +13,7 @@ const HELD_BACK_TOLD: f64 = 0.01;
 /// Packets dropped in a stage; fewer are chance.
 const DROPS_TOLD: f64 = 100.0;
 /// A disk that is busy for less is not told.
-const DISK_TOLD: f64 = 0.01;
+pub(crate) const DISK_TOLD: f64 = 0.1;
 /// Up to this many hosts are listed.
 const HOSTS_LISTED: usize = 12;
 /// Parts of a CPU's time below this are not told.

@@ -42,7 +42,7 @@ pub(crate) fn columns_that_fit(
     let column = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
         let widths = cells.map(|cell| cell.chars().count());
-        // A blank stands beside each cell, and one between columns.
+        // A blank stands behind each cell, and one between columns.
         widths
             .chain([header[at].chars().count()])
             .max()
@@ -53,7 +53,7 @@ pub(crate) fn columns_that_fit(
         *end += column(at);
         Some(*end)
     });
-    ends.take_while(|end| *end <= width + 2)
+    ends.take_while(|end| *end <= width + 1)
         .count()
         .max(least)
         .min(header.len())

@@ -3,7 +3,7 @@
 use super::accused::{Accused, Mark};
 use super::panels::{has_panel, link_words};
 use super::view::host_anchor;
-use crate::host_figures::{cpu_parts, link_share, name_of_stage};
+use crate::host_figures::{DISK_TOLD, cpu_parts, link_share, name_of_stage};
 use crate::text::payload_ceiling;
 use crate::words::{
     MISSING, count, duration, estimated_rate, host_name, host_state, one_line, percent, rack_of,
@@ -12,9 +12,6 @@ use crate::words::{
 use ew_model::Analysis;
 use ew_model::analysis::{Estimate, HostAnalysis, HostStageAnalysis, HostState};
 use serde::Serialize;
-
-/// A disk that is busy for less all the time needs no column.
-const DISK_TOLD: f64 = 0.1;
 
 /// The table, and what its bars are drawn by.
 #[derive(Serialize)]
