@@ -1,0 +1,465 @@
+//! Each cause on a simulated cluster whose counters show it, and the same counters everywhere, where nobody may be accused.
+
+#[path = "simulator/mod.rs"]
+mod simulator;
+
+use ew_analyze::analyze;
+use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
+use ew_model::finding::{Cause, Finding, Severity, Subject, Symptom};
+use ew_model::record::CpuUse;
+use ew_model::telemetry::{CauseCounters, PeerTraffic, ProcessTraffic, QdiscCounters};
+use ew_model::{Analysis, HostId, Run};
+use simulator::{GOODPUT, Truth};
+
+const SECOND: u64 = 1_000_000_000;
+const SLOW: &str = "r1h2";
+const YAML: &str = "name: why
+defaults: {duration: 2s, warm-up: 300ms, gap: 200ms, samples: 6}
+tests:
+  - {name: inside racks, pattern: permutation}
+  - {name: cross-rack, pattern: cross-rack}
+  - {name: mesh, pattern: {mesh: {mode: isolated}}, samples: 1}
+";
+
+/// What one host's counters show beside its flows.
+type Change = fn(&mut HostSample, second: u64);
+
+#[derive(Clone, Copy)]
+enum Slow {
+    Tx,
+    Rx,
+    Nowhere,
+}
+
+fn truth(slow: Slow) -> (Truth, HostId) {
+    let mut truth = Truth::new(&[4, 4], 1.0);
+    let host = truth.host(SLOW);
+    match slow {
+        Slow::Tx => truth.tx[host.index()] = 0.4 * GOODPUT,
+        Slow::Rx => truth.rx[host.index()] = 0.4 * GOODPUT,
+        Slow::Nowhere => {}
+    }
+    (truth, host)
+}
+
+fn run(slow: Slow) -> (Run, HostId) {
+    let (truth, host) = truth(slow);
+    let scenario = ew_plan::scenario::parse(YAML, "why", &[]).unwrap();
+    let plan = ew_plan::plan(&scenario, &truth.inventory, 7).unwrap();
+    let mut run = truth.run(scenario, plan, 7);
+    place_windows(&mut run);
+    (run, host)
+}
+
+/// Stages one after the other, every round at its planned time.
+fn place_windows(run: &mut Run) {
+    for row in &mut run.flows {
+        let stages = &run.plan.stages;
+        let before: u64 = stages[..row.stage.0 as usize]
+            .iter()
+            .map(|s| s.planned_ns())
+            .sum();
+        let stage = &stages[row.stage.0 as usize];
+        let start_ns = 10 * SECOND
+            + before
+            + u64::from(row.round.0) * stage.round_period_ns()
+            + stage.warm_up_ns;
+        for end in [&mut row.sender, &mut row.receiver].into_iter().flatten() {
+            end.window_start_ns = Some(start_ns);
+        }
+    }
+}
+
+/// A reading a second of every host; `change` makes it that of a host that is in `who`.
+fn with_counters(mut run: Run, who: impl Fn(HostId) -> bool, change: Change) -> Run {
+    let planned: u64 = run.plan.stages.iter().map(|stage| stage.planned_ns()).sum();
+    for host in run.manifest.inventory.host_ids() {
+        let readings = (0..planned / SECOND + 20).map(|second| {
+            let mut sample = quiet(second);
+            if who(host) {
+                change(&mut sample, second);
+            }
+            sample
+        });
+        run.samples.insert(host, readings.collect());
+    }
+    run
+}
+
+/// A host with time to spare: two CPUs, a third busy; its link carries what its flows do.
+fn quiet(second: u64) -> HostSample {
+    let cpu = |cpu| CpuCounters {
+        cpu,
+        system_ticks: 30 * second,
+        idle_ticks: 70 * second,
+        softirq_ticks: Some(0),
+        ..CpuCounters::default()
+    };
+    HostSample {
+        agent_ns: second * SECOND,
+        cpus: vec![cpu(0), cpu(1)],
+        interfaces: vec![InterfaceCounters {
+            name: "eth0".into(),
+            rx_bytes: second * 10_000_000,
+            tx_bytes: second * 10_000_000,
+            ..InterfaceCounters::default()
+        }],
+        causes: Some(Box::new(CauseCounters {
+            traffic_ns: Some(second * SECOND),
+            ..CauseCounters::default()
+        })),
+        ..HostSample::default()
+    }
+}
+
+fn causes(sample: &mut HostSample) -> &mut CauseCounters {
+    sample.causes.as_mut().unwrap()
+}
+
+/// The findings about a host.
+fn about(analysis: &Analysis, host: HostId) -> Vec<&Finding> {
+    let findings = analysis.verdict.findings.iter();
+    findings
+        .filter(|f| f.subject == Subject::Host { host })
+        .collect()
+}
+
+/// The slow host is explained by the cause; shown by everybody, the same explains nobody.
+fn explains(slow: Slow, cause: Cause, symptom: Symptom, change: Change) -> Finding {
+    let (shown, host) = run(slow);
+    let analysis = analyze(&with_counters(shown.clone(), |it| it == host, change));
+    let found = about(&analysis, host);
+    let [finding] = found[..] else {
+        panic!("{:#?}", analysis.verdict.findings);
+    };
+    assert_eq!(
+        (finding.cause, finding.symptom),
+        (cause, Some(symptom)),
+        "{finding:#?}"
+    );
+    assert_eq!(finding.severity, Severity::Fault);
+    assert!(finding.sentence.contains("because") && !finding.hint.is_empty());
+    let everywhere = analyze(&with_counters(shown, |_| true, change));
+    let found = about(&everywhere, host);
+    assert!(found.iter().all(|f| f.cause != cause), "{found:#?}");
+    healthy_hosts_stay_unaccused(cause, change);
+    finding.clone()
+}
+
+/// Without a slow host the same counters on every host accuse nobody.
+fn healthy_hosts_stay_unaccused(cause: Cause, change: Change) {
+    let (healthy, _) = run(Slow::Nowhere);
+    let analysis = analyze(&with_counters(healthy, |_| true, change));
+    let accused = analysis.verdict.findings.iter().any(|f| f.cause == cause);
+    assert!(!accused, "{:#?}", analysis.verdict.findings);
+}
+
+#[test]
+fn a_slow_host_without_a_reason_stays_so() {
+    let (shown, host) = run(Slow::Tx);
+    let analysis = analyze(&with_counters(shown, |_| false, |_, _| {}));
+    let found = about(&analysis, host);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].cause, Cause::SlowSender);
+}
+
+#[test]
+fn a_cpu_quota_that_ran_out() {
+    let finding = explains(
+        Slow::Tx,
+        Cause::CpuQuota,
+        Symptom::SlowSender,
+        |sample, second| {
+            let group = &mut causes(sample).cgroup;
+            group.cpu_throttled_us = Some(600_000 * second);
+            (group.cpu_quota_us, group.cpu_period_us) = (Some(50_000), Some(100_000));
+        },
+    );
+    assert!(
+        finding.sentence.contains("0.50 CPUs"),
+        "{}",
+        finding.sentence
+    );
+    assert!(finding.evidence[0].source.contains("counters.parquet"));
+}
+
+#[test]
+fn a_core_full_of_softirq() {
+    let finding = explains(
+        Slow::Rx,
+        Cause::CoreSaturated,
+        Symptom::SlowReceiver,
+        |sample, second| {
+            sample.cpus[1] = CpuCounters {
+                cpu: 1,
+                softirq_ticks: Some(97 * second),
+                system_ticks: 3 * second,
+                ..CpuCounters::default()
+            };
+        },
+    );
+    assert!(finding.sentence.contains("CPU 1"), "{}", finding.sentence);
+    assert!(finding.sentence.contains("softirq"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_core_stolen_by_the_hypervisor() {
+    let finding = explains(
+        Slow::Tx,
+        Cause::CoreSaturated,
+        Symptom::SlowSender,
+        |sample, second| {
+            sample.cpus[0].idle_ticks = 0;
+            sample.cpus[0].steal_ticks = Some(70 * second);
+        },
+    );
+    assert!(finding.sentence.contains("steal"), "{}", finding.sentence);
+}
+
+#[test]
+fn a_shaper_of_its_own() {
+    let shaper = |sample: &mut HostSample, _| {
+        causes(sample).qdiscs.push(QdiscCounters {
+            interface: "eth0".into(),
+            kind: "tbf".into(),
+            root: true,
+            rate_bytes_per_sec: Some(10_000_000),
+            ..QdiscCounters::default()
+        });
+    };
+    let finding = explains(Slow::Tx, Cause::LinkSpeed, Symptom::SlowSender, shaper);
+    assert!(
+        finding.sentence.contains("80.0 Mb/s (tbf)"),
+        "{}",
+        finding.sentence
+    );
+}
+
+#[test]
+fn a_neighbour_on_the_same_link() {
+    let finding = explains(
+        Slow::Tx,
+        Cause::ForeignTraffic,
+        Symptom::SlowSender,
+        |sample, second| {
+            let sent_bytes = 14_000_000 * second;
+            causes(sample).traffic = vec![ProcessTraffic {
+                pid: Some(812),
+                command: "rsync".into(),
+                sent_bytes,
+                peers: vec![PeerTraffic {
+                    address: "198.18.9.9".parse().unwrap(),
+                    sent_bytes,
+                    received_bytes: 0,
+                }],
+                ..ProcessTraffic::default()
+            }];
+        },
+    );
+    let said = "process rsync (pid 812) sends 112 Mb/s to 198.18.9.9 through the same NIC";
+    assert!(finding.sentence.contains(said), "{}", finding.sentence);
+}
+
+#[test]
+fn the_runs_own_traffic_is_nobodys_fault() {
+    let (shown, host) = run(Slow::Tx);
+    let analysis = analyze(&with_counters(
+        shown,
+        |it| it == host,
+        |sample, second| {
+            causes(sample).traffic = vec![ProcessTraffic {
+                is_ours: true,
+                sent_bytes: 14_000_000 * second,
+                ..ProcessTraffic::default()
+            }];
+        },
+    ));
+    assert_eq!(about(&analysis, host)[0].cause, Cause::SlowSender);
+}
+
+#[test]
+fn a_receiver_that_drops() {
+    explains(
+        Slow::Rx,
+        Cause::ReceiveDrops,
+        Symptom::SlowReceiver,
+        |sample, second| {
+            sample.interfaces[0].rx_drops = 500 * second;
+        },
+    );
+}
+
+/// Changes every row; `mine` tells those on the slow host's side.
+fn with_rows(mut run: Run, change: impl Fn(&mut ew_model::FlowRecord)) -> Run {
+    run.flows.iter_mut().for_each(change);
+    with_counters(run, |_| false, |_, _| {})
+}
+
+#[test]
+fn windows_and_buffers_are_told_by_their_side() {
+    for (slow, cause) in [
+        (Slow::Rx, Cause::ReceiveWindow),
+        (Slow::Tx, Cause::SendBuffer),
+    ] {
+        let (shown, host) = run(slow);
+        let limited = with_rows(shown.clone(), |row| limit(row, is_own(row, slow, host)));
+        assert_eq!(about(&analyze(&limited), host)[0].cause, cause);
+        let everywhere = with_rows(shown, |row| limit(row, true));
+        assert_ne!(about(&analyze(&everywhere), host)[0].cause, cause);
+    }
+}
+
+fn is_own(row: &ew_model::FlowRecord, slow: Slow, host: HostId) -> bool {
+    match slow {
+        Slow::Tx => row.src == host,
+        Slow::Rx => row.dst == host,
+        Slow::Nowhere => false,
+    }
+}
+
+fn limit(row: &mut ew_model::FlowRecord, is_limited: bool) {
+    for stream in row.sender.iter_mut().flat_map(|end| &mut end.streams) {
+        if let Some(info) = &mut stream.tcp_info {
+            let share_us = if is_limited { 1_500_000 } else { 10_000 };
+            info.busy_us = Some(2_000_000);
+            info.receive_window_limited_us = Some(share_us);
+            info.send_buffer_limited_us = Some(share_us);
+        }
+    }
+}
+
+#[test]
+fn threads_that_wait_for_a_cpu() {
+    let (shown, host) = run(Slow::Rx);
+    let waiting = |own: bool| CpuUse {
+        engine_wait_ns: Some(if own { 15 } else { 1 } * SECOND / 10),
+        cpus: 2,
+        ..CpuUse::default()
+    };
+    let starved = with_rows(shown.clone(), |row| {
+        for (end, is_own) in [
+            (&mut row.sender, row.src == host),
+            (&mut row.receiver, row.dst == host),
+        ] {
+            end.iter_mut()
+                .for_each(|end| end.cpu = Some(waiting(is_own)));
+        }
+    });
+    assert_eq!(
+        about(&analyze(&starved), host)[0].cause,
+        Cause::CoreSaturated
+    );
+    let all = with_rows(shown, |row| {
+        for end in [&mut row.sender, &mut row.receiver].into_iter().flatten() {
+            end.cpu = Some(waiting(true));
+        }
+    });
+    assert_eq!(about(&analyze(&all), host)[0].cause, Cause::SlowReceiver);
+}
+
+/// Sets what a row lost, and lets its intervals swing as random losses do.
+fn lose(row: &mut ew_model::FlowRecord, share: f64, swings: bool) {
+    if let Some(sender) = &mut row.sender {
+        let segments = sender.bytes as f64 / 1448.0;
+        for stream in &mut sender.streams {
+            stream.retransmits = Some((share * segments) as u64);
+            if let Some(info) = &mut stream.tcp_info {
+                info.send_mss_bytes = 1448;
+            }
+        }
+    }
+    if let Some(receiver) = row.receiver.as_mut().filter(|_| swings) {
+        let mut intervals = receiver.intervals.iter_mut().enumerate();
+        intervals.by_ref().for_each(|(i, interval)| {
+            interval.bytes = interval.bytes * [4, 6, 10, 16, 19][i % 5] / 11;
+        });
+    }
+}
+
+#[test]
+fn a_lossy_link_is_told_from_a_full_one() {
+    for (swings, cause) in [(true, Cause::Loss), (false, Cause::SlowReceiver)] {
+        let (shown, host) = run(Slow::Rx);
+        let lossy = with_rows(shown, |row| {
+            let own = row.dst == host;
+            lose(row, if own { 0.03 } else { 0.0002 }, own && swings);
+        });
+        assert_eq!(
+            about(&analyze(&lossy), host)[0].cause,
+            cause,
+            "swings {swings}"
+        );
+    }
+}
+
+#[test]
+fn a_lossy_host_is_named_although_it_is_fast() {
+    let (shown, host) = run(Slow::Nowhere);
+    let lossy = with_rows(shown, |row| {
+        let own = row.src == host || row.dst == host;
+        lose(row, if own { 0.02 } else { 0.0002 }, false);
+    });
+    let analysis = analyze(&lossy);
+    let losses = analysis
+        .verdict
+        .findings
+        .iter()
+        .filter(|f| f.cause == Cause::Loss);
+    let subjects: Vec<Subject> = losses.map(|f| f.subject).collect();
+    assert_eq!(subjects, [Subject::Host { host }]);
+}
+
+#[test]
+fn what_everybody_loses_accuses_nobody() {
+    let (shown, _) = run(Slow::Nowhere);
+    let analysis = analyze(&with_rows(shown, |row| lose(row, 0.01, false)));
+    assert_eq!(analysis.verdict.findings, []);
+}
+
+#[test]
+fn a_lossy_uplink_is_told_as_that() {
+    let (shown, _) = run(Slow::Nowhere);
+    let inventory = shown.manifest.inventory.clone();
+    let lossy = with_rows(shown, |row| {
+        let across = inventory.crosses_racks(row.src, row.dst);
+        lose(row, if across { 0.03 } else { 0.0002 }, across);
+    });
+    let analysis = analyze(&lossy);
+    let found: Vec<_> = analysis
+        .verdict
+        .findings
+        .iter()
+        .map(|f| (f.cause, f.subject))
+        .collect();
+    assert!(
+        matches!(found[..], [(Cause::Loss, Subject::RackPair { .. })]),
+        "{:#?}",
+        analysis.verdict.findings
+    );
+}
+
+#[test]
+fn figures_of_stages_and_points_over_time() {
+    let (shown, host) = run(Slow::Nowhere);
+    let analysis = analyze(&with_counters(shown, |_| false, |_, _| {}));
+    let figures = &analysis.hosts[host.index()];
+    assert_eq!(figures.stages.len(), 3);
+    let stage = &figures.stages[0];
+    assert_eq!(stage.rounds, 6);
+    let close = |value: Option<f64>, wanted: f64| (value.unwrap() - wanted).abs() < 0.01 * wanted;
+    assert!(close(stage.tx_bits_per_sec, 80e6), "{stage:?}");
+    assert!(close(stage.busy_share, 0.3), "{stage:?}");
+    assert!(
+        stage.sent_bits_per_sec.unwrap() > 0.9 * GOODPUT,
+        "{stage:?}"
+    );
+    assert!(
+        figures
+            .series
+            .windows(2)
+            .all(|pair| pair[0].t_ns < pair[1].t_ns)
+    );
+    let (start_ns, end_ns) = analysis.stages[0].span_ns.unwrap();
+    assert_eq!(start_ns, 10 * SECOND + 300_000_000);
+    assert_eq!(end_ns - start_ns, 5 * 2_500_000_000 + 2 * SECOND);
+}
