@@ -3,8 +3,8 @@
 #
 #   scripts/setup.sh             fails when something is missing and cannot be installed
 #   scripts/setup.sh --optional  says so and goes on: tests that need it skip themselves and say why
-#   scripts/setup.sh --bench     the load generators that `make bench` measures against, too; for netperf the archive's non-free
-#                                part (multiverse on Ubuntu) is added to the archive's existing entry
+#   scripts/setup.sh --bench     the load generators that `make bench` measures against and that `run tools` drives, too; for netperf
+#                                and lmbench the archive's non-free part (multiverse on Ubuntu) is added to the archive's existing entry
 set -euo pipefail
 
 optional=no
@@ -37,13 +37,18 @@ needs=(
     fish:fish
     cc:gcc
 )
-[ "$bench" = no ] || needs+=(
-    netperf:netperf
+# What `run --tool` and `run tools` drive. netperf and lmbench are in the archive's non-free part.
+tools=(
+    iperf:iperf
     nuttcp:nuttcp
     sockperf:sockperf
     qperf:qperf
-    iperf:iperf
+    NPtcp:netpipe-tcp
+    ping:iputils-ping
+    netperf:netperf
+    lmbench-run:lmbench
 )
+[ "$bench" = no ] || needs+=("${tools[@]}")
 
 missing_packages() {
     local need
@@ -76,8 +81,8 @@ forbid_service_starts() {
     fi
 }
 
-# netperf's licence keeps it out of the archive's main part.
-offer_netperf() {
+# Their licences keep netperf and lmbench out of the archive's main part.
+offer_restricted_part() {
     local part=non-free file
     grep -q '^ID=ubuntu' /etc/os-release && part=multiverse
     for file in /etc/apt/sources.list.d/{debian,ubuntu}.sources; do
@@ -102,7 +107,7 @@ command -v apt-get >/dev/null \
 echo "setup: installing ${packages[*]}"
 export DEBIAN_FRONTEND=noninteractive
 forbid_service_starts
-case " ${packages[*]} " in *" netperf "*) offer_netperf ;; esac
+case " ${packages[*]} " in *" netperf "* | *" lmbench "*) offer_restricted_part ;; esac
 apt-get update -q || echo "setup: package lists are not fresh; trying with those at hand" >&2
 "${install[@]}" || give_up "apt-get could not install ${packages[*]}; its reasons are above."
 mapfile -t packages < <(missing_packages)

@@ -108,6 +108,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
                 expect: Expect::default(),
                 tests: Vec::new(),
                 time_budget_ns: None,
+                random_order: false,
             },
             inventory: Inventory {
                 hosts: hosts.to_vec(),

@@ -16,6 +16,9 @@ pub struct Scenario {
     pub tests: Vec<Test>,
     /// Optional tests (see [`Test::optional`]) are dropped, last first, while the estimate exceeds this.
     pub time_budget_ns: Option<u64>,
+    /// Whether the tests run in an order drawn from the seed instead of their own.
+    #[serde(default)]
+    pub random_order: bool,
 }
 
 /// The stated expectation a run is compared with; findings worse than it lead to exit code 1.

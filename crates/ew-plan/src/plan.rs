@@ -114,6 +114,9 @@ pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Pla
     let mut draft = lay_out(scenario, inventory, seed)?;
     fit_time_budget(&mut draft, scenario.time_budget_ns);
     let mut stages: Vec<Stage> = draft.stages.into_iter().map(|(_, stage)| stage).collect();
+    if scenario.random_order {
+        Draw::new(seed, "order of tests").shuffle(&mut stages);
+    }
     number_flows(&mut stages);
     check_time(&stages)?;
     // Named in the scenario's order.

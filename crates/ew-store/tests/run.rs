@@ -697,6 +697,7 @@ fn manifest(started_unix_ns: u64) -> RunManifest {
             expect: Expect::default(),
             tests: Vec::new(),
             time_budget_ns: None,
+            random_order: false,
         },
         inventory: inventory(),
         seed: u64::MAX,

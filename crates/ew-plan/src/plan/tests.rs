@@ -47,6 +47,30 @@ fn plans_repeat_and_depend_on_the_seed() {
 }
 
 #[test]
+fn tools_take_turns_in_an_order_drawn_from_the_seed() {
+    let inventory = inventory(&[2]);
+    let tools = built_in("tools", &[]);
+    let order = |seed| {
+        let plan = plan(&tools, &inventory, seed).unwrap();
+        plan.stages
+            .iter()
+            .map(|s| s.name.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(order(1), order(1));
+    assert_ne!(order(1), order(2));
+    assert_eq!(order(1).len(), tools.tests.len());
+    // Whatever the direction, data goes where it shall: lmbench's client receives.
+    let plan = plan(&tools, &inventory, 1).unwrap();
+    let lmbench = plan
+        .stages
+        .iter()
+        .find(|s| s.name == "lmbench throughput")
+        .unwrap();
+    assert_eq!(lmbench.rounds[0].flows[0].opened_by, End::Dst);
+}
+
+#[test]
 fn editing_one_test_changes_no_other() {
     let inventory = inventory(&[4, 4]);
     let relations = |scenario: &Scenario, name: &str| {

@@ -20,7 +20,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 15] = files![
+const FILES: [(&str, &str); 16] = files![
     "qualify",
     "pair",
     "permutation",
@@ -36,6 +36,7 @@ const FILES: [(&str, &str); 15] = files![
     "udp",
     "connections",
     "sweep",
+    "tools",
 ];
 
 /// The YAML text of a built-in, comments included. `None` when there is none of that name.

@@ -13,11 +13,12 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// Keys at the top of a file.
-pub(super) const ROOT_KEYS: [&str; 7] = [
+pub(super) const ROOT_KEYS: [&str; 8] = [
     "name",
     "description",
     "expect",
     "time-budget",
+    "order",
     "racks",
     "defaults",
     "tests",
@@ -55,6 +56,7 @@ pub(super) fn scenario_file(root: &Node) -> Result<ScenarioFile, ScenarioError> 
         expect: expect(root)?,
         tests: tests(root)?,
         time_budget_ns: duration(root.get("time-budget"), "time-budget", SECOND..=720 * HOUR)?,
+        random_order: random_order(root)?,
     };
     Ok(ScenarioFile {
         scenario,
@@ -116,6 +118,14 @@ fn ratio(node: &Node) -> Result<f64, ScenarioError> {
             "1 (nothing blocks) to 1000, such as 1, 2.5 or 4:1",
         )),
     }
+}
+
+/// `order: random`, or as written.
+fn random_order(root: &Node) -> Result<bool, ScenarioError> {
+    let Some(node) = root.get("order") else {
+        return Ok(false);
+    };
+    Ok(choice(node, "value for `order`", &["as-written", "random"])? == 1)
 }
 
 /// `racks: "@mc_rack[1-3]"` or a list of such.

@@ -559,6 +559,7 @@ pub(crate) fn manifest(inventory: Inventory) -> RunManifest {
             },
             tests: Vec::new(),
             time_budget_ns: None,
+            random_order: false,
         },
         inventory,
         seed: 42,
