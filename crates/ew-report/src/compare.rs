@@ -7,9 +7,11 @@ use crate::csv::quoted;
 use crate::markdown::{escaped, prose, section};
 use crate::table::{table, wrap};
 use crate::text::Ink;
-use crate::words::{MISSING, one_line};
+use crate::words::{MISSING, one_line, plural, rate};
 use crate::{Format, ReportError, TextStyle};
-use ew_model::comparison::{Change, Comparison, ComparisonVerdict, MetricComparison};
+use ew_model::comparison::{
+    Change, Comparison, ComparisonVerdict, MetricComparison, PairComparison, Side,
+};
 use serde::Serialize;
 use tables::{Table, tables};
 
@@ -44,20 +46,27 @@ fn status(comparison: &Comparison) -> &'static str {
     }
 }
 
-/// "B = 20261122-... (4 hosts, line rate 10.0 Gb/s by link speed)" for both sides.
+/// "A: 1 GbE (run 20261122-..., mesh, 4 hosts; line rate 1.00 Gb/s, link speed)" for both sides.
 fn sides(comparison: &Comparison) -> [String; 2] {
-    let one = |letter: &str, side: &ew_model::comparison::Side| {
-        let line = crate::words::rate(side.nic_bits_per_sec);
-        format!(
-            "{letter}: {} (run {}, {}, {}; line rate {line}, {})",
-            one_line(&side.name),
-            one_line(&side.run_id),
-            one_line(&side.scenario),
-            crate::words::plural(side.hosts as usize, "host"),
-            one_line(&side.nic_source),
-        )
+    [
+        one_side("A", &comparison.base),
+        one_side("B", &comparison.other),
+    ]
+}
+
+fn one_side(letter: &str, side: &Side) -> String {
+    let run = match side.name == side.run_id {
+        true => String::new(),
+        false => format!("run {}, ", one_line(&side.run_id)),
     };
-    [one("A", &comparison.base), one("B", &comparison.other)]
+    format!(
+        "{letter}: {} ({run}{}, {}; line rate {}, {})",
+        one_line(&side.name),
+        one_line(&side.scenario),
+        plural(side.hosts as usize, "host"),
+        rate(side.nic_bits_per_sec),
+        one_line(&side.nic_source),
+    )
 }
 
 /// Remarks of the runs and of the stages, and what could not be compared.
@@ -202,11 +211,7 @@ fn stage_row(stage: &str, metric: &MetricComparison) -> Vec<String> {
     ]
 }
 
-fn flow_row(
-    stage: &str,
-    metric: &MetricComparison,
-    pair: &ew_model::comparison::PairComparison,
-) -> Vec<String> {
+fn flow_row(stage: &str, metric: &MetricComparison, pair: &PairComparison) -> Vec<String> {
     vec![
         "flow".into(),
         one_line(stage),

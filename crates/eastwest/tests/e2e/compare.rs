@@ -11,13 +11,14 @@ fn run(scenario: &str, settings: &[&str], runs: &TempDir) -> Finished {
         .args(["run", scenario, "--fleet", "local", "--hosts", "n[1-2]"])
         .args(["--format", "json", "--seed", "7"])
         .args(["--set", "duration=300ms", "--set", "warm-up=100ms"])
-        .args(["--set", "gap=50ms"]);
+        .args(["--set", "gap=100ms"]);
     for setting in settings {
         command.args(["--set", setting]);
     }
     let out = command.arg("--runs-dir").arg(runs.path()).output().unwrap();
     let finished = Finished::of(&out);
-    assert!(finished.code < 2, "{}", finished.stderr);
+    // A machine that is busy loses rounds, which makes a run partial (3); the rest is compared.
+    assert!(matches!(finished.code, 0 | 1 | 3), "{}", finished.stderr);
     finished
 }
 
@@ -31,7 +32,7 @@ fn compare(args: &[&str], runs: &TempDir) -> Output {
 fn half_the_rate_is_worse_one_way_and_better_the_other() {
     let runs = tempfile::tempdir().unwrap();
     for rate in ["rate=20M", "rate=10M"] {
-        run("pair", &[rate, "samples=6"], &runs);
+        run("pair", &[rate, "samples=8"], &runs);
     }
     let down = compare(&["--threshold", "20%", "--format", "json"], &runs);
     let json: Value = serde_json::from_slice(&down.stdout).unwrap();

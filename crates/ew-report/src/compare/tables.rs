@@ -195,7 +195,7 @@ pub(super) fn ratio_words(ratio: Option<&Estimate>) -> String {
 fn plain_ratio(ratio: f64) -> String {
     match ratio {
         r if r >= 9.995 => format!("{r:.1}"),
-        r if r >= 1.995 => format!("{r:.2}"),
+        r if r >= 1.495 => format!("{r:.2}"),
         r => format!("{r:.3}"),
     }
 }
