@@ -1,0 +1,84 @@
+//! A subset of the fault suite (`make faults`): one known fault each, and what is said of it. Kinds that depend on how fast this
+//! machine's CPUs and disks are, and on what else runs on them, are in the suite alone.
+
+use crate::common::{Finished, TestLab, can_run_labs, word};
+use serde_json::Value;
+
+#[test]
+fn a_small_receive_buffer_is_named() {
+    assert_named("r1h2", "receive-buffer: 4096", "receive-window");
+}
+
+#[test]
+fn a_small_send_buffer_is_named() {
+    assert_named("r2h1", "send-buffer: 4096", "send-buffer");
+}
+
+#[test]
+fn another_mtu_is_named() {
+    assert_named("r2h3", "mtu: 1400", "mtu");
+}
+
+#[test]
+fn a_neighbour_that_sends_is_named() {
+    assert_named("r1h1", "neighbour: 25M", "foreign-traffic");
+}
+
+#[test]
+fn a_link_that_loses_packets_is_named() {
+    assert_named("r1h3", "loss: 5%", "loss");
+}
+
+/// The finding with this cause is the worst one about the place, and no other host is accused.
+fn assert_named(target: &str, fault: &str, cause: &str) {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = TestLab::up(&format!(
+        "racks: 2\nhosts-per-rack: 3\nnic: 50M\nfaults: [{{host: {target}, {fault}}}]\n"
+    ));
+    let scenario = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../bench/measure/faults.yaml"
+    );
+    let finished = lab.run(scenario, &SLOWER);
+    let accusing = accusing(&finished);
+    let about_it = accusing.iter().find(|(_, place)| place == target);
+    let said = &finished.json["verdict"]["findings"];
+    assert_eq!(
+        about_it.map(|(cause, _)| cause.as_str()),
+        Some(cause),
+        "{said:#}"
+    );
+    let others: Vec<_> = accusing.iter().filter(|(_, p)| p != target).collect();
+    assert!(others.is_empty(), "{others:?}");
+}
+
+/// A busy machine needs longer windows and gaps than the suite's.
+const SLOWER: [&str; 6] = ["--set", "duration=1s", "--set", "gap=500ms", "--seed", "7"];
+
+/// (cause, host or rack) of what is worse than worth knowing. Of a rack pair the second rack: which of two racks has the
+/// narrow uplink cannot be told.
+fn accusing(finished: &Finished) -> Vec<(String, String)> {
+    let inventory = &finished.json["run"]["inventory"];
+    let name = |list: &str, number: &Value| {
+        let index = usize::try_from(number.as_u64().unwrap()).unwrap();
+        word(&inventory[list][index]["name"])
+    };
+    let findings = finished.json["verdict"]["findings"].as_array().unwrap();
+    let accusing = findings
+        .iter()
+        .filter(|finding| finding["severity"] != "info" && finding["cause"] != "cells-missing");
+    accusing
+        .map(|finding| {
+            let subject = &finding["subject"];
+            let place = match word(&subject["type"]).as_str() {
+                "host" => name("hosts", &subject["host"]),
+                "pair" => name("hosts", &subject["src"]),
+                "rack-pair" => name("racks", &subject["to"]),
+                other => other.into(),
+            };
+            (word(&finding["cause"]), place)
+        })
+        .collect()
+}
