@@ -202,6 +202,7 @@ fn lossy_racks(
 /// Whether what flows between two racks carry together has a ceiling, which they share when more of them run.
 fn shares_a_sum(observations: &Observations<'_>, racks: (RackId, RackId)) -> bool {
     let inventory = observations.inventory();
+    let mut inside = Vec::new();
     let mut by_crowd: BTreeMap<usize, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
     for round in observations.judged().flat_map(|stage| &stage.rounds) {
         let crowd = by_crowd
@@ -210,6 +211,9 @@ fn shares_a_sum(observations: &Observations<'_>, racks: (RackId, RackId)) -> boo
         let on_path = |row: &FlowRecord| rack_pair(inventory, row.src, row.dst) == Some(racks);
         let rows = round.rates().filter(|(row, _)| on_path(row));
         crowd.0.extend(rows.map(|(_, rate)| rate));
+        let is_inside = |row: &FlowRecord| rack_pair(inventory, row.src, row.dst).is_none();
+        let rows = round.rates().filter(|(row, _)| is_inside(row));
+        inside.extend(rows.map(|(_, rate)| rate));
         let rows = round.records.iter().copied().filter(|row| on_path(row));
         crowd.1.extend(sums_over_time(rows));
     }
@@ -217,6 +221,12 @@ fn shares_a_sum(observations: &Observations<'_>, racks: (RackId, RackId)) -> boo
     let (Some(few), Some(many)) = (by_crowd.first_key_value(), by_crowd.last_key_value()) else {
         return true;
     };
+    // A path that is narrow for the fewest flows has their ceiling; flows that stall in company say nothing against it.
+    let reached = REACHES * quantile(&inside, 0.75).unwrap_or(0.0);
+    let is_narrow = quantile(&few.1.0, 0.9).is_some_and(|high| high < reached);
+    if is_narrow && is_pinned(&few.1.0) {
+        return true;
+    }
     let keeps = match (median(&few.1.0), median(&many.1.0)) {
         (Some(alone), Some(together)) => *many.0 >= 2 * *few.0 && together >= KEPT * alone,
         _ => false,

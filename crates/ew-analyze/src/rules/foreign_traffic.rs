@@ -8,7 +8,7 @@ use crate::words::plain;
 use ew_model::HostId;
 use ew_model::facts::HostSample;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
-use ew_model::telemetry::{CauseCounters, ProcessTraffic};
+use ew_model::telemetry::{CauseCounters, PeerTraffic, ProcessTraffic};
 use ew_model::units::format_bits_per_sec;
 
 /// Share of the link that a process must take to be the cause of something slow.
@@ -130,7 +130,10 @@ fn foreign(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Foreig
         process,
     };
     let grown = |process: &ProcessTraffic| grown(before, process, direction);
-    let others = after.traffic.iter().filter(|process| !process.is_ours);
+    let others = after
+        .traffic
+        .iter()
+        .filter(|process| is_others(case, process));
     let others: Vec<(&ProcessTraffic, f64)> = others.map(|p| (p, grown(p))).collect();
     let visible: f64 = others.iter().map(|(_, bytes)| bytes).sum();
     let most = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
@@ -142,6 +145,14 @@ fn foreign(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Foreig
             None,
         )),
     }
+}
+
+/// Sockets without an owner towards hosts of the run are the run's own, closed before their owner was seen.
+fn is_others(case: &Case<'_>, process: &ProcessTraffic) -> bool {
+    let hosts = &case.observations.inventory().hosts;
+    let in_run = |peer: &PeerTraffic| hosts.iter().any(|host| host.address == Some(peer.address));
+    let is_leftover = process.pid.is_none() && process.peers.first().is_some_and(in_run);
+    !process.is_ours && !is_leftover
 }
 
 fn traffic(sample: &HostSample) -> Option<&CauseCounters> {

@@ -115,12 +115,12 @@ impl Host<'_> {
         };
         let cover = telemetry.cover(self.host, |stage| stage == index);
         (!rows.is_empty()).then(|| match cover {
-            Some(cover) => self.with_counters(flows, &cover),
+            Some(cover) => self.with_counters(&flows, &cover),
             None => flows,
         })
     }
 
-    fn with_counters(&self, flows: HostStageAnalysis, cover: &Cover<'_>) -> HostStageAnalysis {
+    fn with_counters(&self, flows: &HostStageAnalysis, cover: &Cover<'_>) -> HostStageAnalysis {
         let bits = |bytes: fn(&InterfaceCounters) -> u64| {
             let per_second = cover.per_second(|s| interface_of(s, self.interface).map(bytes));
             per_second.map(|bytes| 8.0 * bytes)
@@ -141,7 +141,7 @@ impl Host<'_> {
             disk: busiest_disk(cover),
             tcp_established: cover.readings().filter_map(established).max(),
             receive_drops: drops.map(|count| count.round() as u64),
-            ..flows
+            ..*flows
         }
     }
 
