@@ -15,6 +15,7 @@ pub(crate) fn is_compact(analysis: &Analysis) -> bool {
     let is_pair = |stage: &StageAnalysis| stage.pattern == "pair" && stage.missing == 0;
     let are_up = analysis.hosts.iter().all(|h| h.state == HostState::Alive);
     !analysis.stages.is_empty()
+        && analysis.tools.is_empty()
         && analysis.hosts.len() <= 2
         && analysis.stages.iter().all(is_pair)
         && are_up
