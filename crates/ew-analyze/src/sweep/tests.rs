@@ -89,8 +89,9 @@ fn a_line_gives_its_half_performance_and_saturation() {
     assert_near(half.endless_bits_per_sec, 10e9, 0.03);
     assert_eq!((half.evidence.len(), doubt), (2, None));
     let (saturation, doubt) = shape::saturation(&curve);
-    // 90 % of 10 Gb/s is at nine times the size of half performance.
-    assert!((131_072..=262_147).contains(&saturation.unwrap().message_bytes));
+    // 90 % of 10 Gb/s is at nine times the size of half performance; 3 % off in rate is a third off in size there, and sizes are
+    // a factor of two apart.
+    assert!((131_072..=524_291).contains(&saturation.unwrap().message_bytes));
     assert_eq!(doubt, None);
     assert_eq!(kinds(&breaks::timers(&curve, &ping_pong(true))), []);
     assert_eq!(kinds(&breaks::steps(&curve, &ping_pong(true))), []);
