@@ -18,6 +18,7 @@ pub(crate) fn hosts(observations: &Observations<'_>, fit: &HostFit) -> Vec<HostA
     let run = observations.run;
     let round_trips = round_trips(observations);
     let retransmits = retransmits(observations);
+    let congestion = congestion(observations);
     let analysis = |host: HostId| HostAnalysis {
         host,
         state: state(run, host),
@@ -27,6 +28,7 @@ pub(crate) fn hosts(observations: &Observations<'_>, fit: &HostFit) -> Vec<HostA
         rx_effect: fit.effect(Side::Rx(host)),
         interface: data_interface(run, host).cloned(),
         kernel: run.facts.get(&host).map(|facts| facts.kernel.clone()),
+        congestion: congestion.get(&host).map(|name| (*name).to_owned()),
         idle_rtt_ns: round_trips.get(&host).and_then(|times| times.quantile(0.5)),
         retransmits: retransmits.get(&host).copied(),
         clock_error_ns: run.clock_error_ns.get(&host).copied(),
@@ -63,6 +65,18 @@ fn round_trips(observations: &Observations<'_>) -> BTreeMap<HostId, Histogram> {
         if let Some(times) = times(row) {
             by_host.entry(row.src).or_default().merge(times);
             by_host.entry(row.dst).or_default().merge(times);
+        }
+    }
+    by_host
+}
+
+fn congestion<'a>(observations: &'a Observations<'_>) -> BTreeMap<HostId, &'a str> {
+    let mut by_host = BTreeMap::new();
+    let stages = observations.stages.iter();
+    for row in stages.flat_map(|stage| stage.measured()) {
+        let sender = row.sender.as_ref();
+        if let Some(name) = sender.and_then(|end| end.congestion.as_deref()) {
+            by_host.entry(row.src).or_insert(name);
         }
     }
     by_host

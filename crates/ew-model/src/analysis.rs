@@ -337,6 +337,9 @@ pub struct HostAnalysis {
     pub interface: Option<InterfaceFacts>,
     /// Kernel release.
     pub kernel: Option<String>,
+    /// Congestion control of the TCP connections it sent over, the engine's only; the first measured flow's.
+    #[serde(default)]
+    pub congestion: Option<String>,
     /// Median idle round trip to the peers probed.
     pub idle_rtt_ns: Option<u64>,
     /// Segments it retransmitted, all stages.

@@ -330,7 +330,11 @@ pub(crate) fn fact_list(analysis: &Analysis) -> Vec<(&'static str, String)> {
                 or_missing(run.controller_peak_bytes, format_bytes)
             ),
         ),
-        ("kernels", kernels(analysis)),
+        ("kernels", by_hosts(analysis, |host| host.kernel.as_deref())),
+        (
+            "congestion control",
+            by_hosts(analysis, |host| host.congestion.as_deref()),
+        ),
         ("eastwest", one_line(&run.version)),
         ("command", one_line(&run.command.join(" "))),
         ("repeat", repeat(analysis)),
@@ -354,17 +358,17 @@ pub(crate) fn payload_ceiling(analysis: &Analysis) -> Option<f64> {
     (ceiling.is_finite() && ceiling > 0.0).then_some(ceiling)
 }
 
-/// Kernel releases with their hosts, most first: `6.12.0 (7 hosts), 6.1.0 (1 host)`.
-fn kernels(analysis: &Analysis) -> String {
+/// What hosts have, with their number, most first: `6.12.0 (7 hosts), 6.1.0 (1 host)`.
+fn by_hosts(analysis: &Analysis, what: fn(&HostAnalysis) -> Option<&str>) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for kernel in analysis.hosts.iter().filter_map(|h| h.kernel.as_deref()) {
-        *counts.entry(kernel).or_default() += 1;
+    for name in analysis.hosts.iter().filter_map(what) {
+        *counts.entry(name).or_default() += 1;
     }
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_by_key(|(_, hosts)| Reverse(*hosts));
     let parts: Vec<String> = counts
         .iter()
-        .map(|(kernel, hosts)| format!("{} ({})", one_line(kernel), plural(*hosts, "host")))
+        .map(|(name, hosts)| format!("{} ({})", one_line(name), plural(*hosts, "host")))
         .collect();
     or_missing((!parts.is_empty()).then_some(parts), |p| p.join(", "))
 }

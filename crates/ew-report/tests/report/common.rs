@@ -225,6 +225,7 @@ pub(crate) fn host(host: HostId, slow: Option<HostId>) -> HostAnalysis {
             ..InterfaceFacts::default()
         }),
         kernel: Some("6.12.0".into()),
+        congestion: Some("cubic".into()),
         idle_rtt_ns: Some(61_000 + u64::from(host.0) * 900),
         retransmits: Some(u64::from(host.0) * 3),
         clock_error_ns: Some(21_000),
@@ -311,6 +312,7 @@ fn absent(host: HostId, state: HostState) -> HostAnalysis {
         rx_effect: None,
         interface: None,
         kernel: None,
+        congestion: None,
         idle_rtt_ns: None,
         retransmits: None,
         clock_error_ns: None,
