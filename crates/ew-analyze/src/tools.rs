@@ -94,15 +94,14 @@ fn time_of(end: &EndRecord, statistic: Statistic) -> Option<f64> {
         .latency
         .as_ref()
         .and_then(|latency| latency.times.summary());
-    let (of_all, told): (Option<u64>, fn(&Told) -> Option<u64>) = match statistic {
+    let told = end.told.as_ref();
+    let (of_all, told) = match statistic {
         Statistic::Rate => return None,
-        Statistic::Median => (summary.map(|s| s.p50_ns), |told| told.p50_ns),
-        Statistic::Mean => (summary.map(|s| s.mean_ns), |told| told.mean_ns),
-        Statistic::Least => (summary.map(|s| s.min_ns), |told| told.min_ns),
+        Statistic::Median => (summary.map(|s| s.p50_ns), told.and_then(|t| t.p50_ns)),
+        Statistic::Mean => (summary.map(|s| s.mean_ns), told.and_then(|t| t.mean_ns)),
+        Statistic::Least => (summary.map(|s| s.min_ns), told.and_then(|t| t.min_ns)),
     };
-    of_all
-        .or_else(|| told(end.told.as_ref()?))
-        .map(|ns| ns as f64)
+    of_all.or(told).map(|ns| ns as f64)
 }
 
 /// Like is held against like: a tool's mean against the engine's mean, its half of a round trip doubled.

@@ -1,4 +1,5 @@
 //! Each cause on a simulated cluster whose counters show it, and the same counters everywhere, where nobody may be accused.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
 #[path = "simulator/mod.rs"]
 mod simulator;

@@ -1,6 +1,7 @@
 //! The analysis held against simulated clusters whose truth is known. Seeds 0..60 were looked at while the rules were
 //! written; the assertions run on others.
 
+#[cfg(test)]
 mod compare;
 mod disturbance;
 mod simulator;

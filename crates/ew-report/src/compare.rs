@@ -182,9 +182,9 @@ fn csv(comparison: &Comparison) -> String {
     let mut out = CSV_HEADER.to_owned();
     for stage in &comparison.stages {
         for metric in &stage.metrics {
-            push_csv(&mut out, stage_row(&stage.name, metric));
+            push_csv(&mut out, &stage_row(&stage.name, metric));
             for pair in &metric.pairs {
-                push_csv(&mut out, flow_row(&stage.name, metric, pair));
+                push_csv(&mut out, &flow_row(&stage.name, metric, pair));
             }
         }
     }
@@ -230,7 +230,7 @@ fn flow_row(stage: &str, metric: &MetricComparison, pair: &PairComparison) -> Ve
     ]
 }
 
-fn push_csv(out: &mut String, fields: Vec<String>) {
+fn push_csv(out: &mut String, fields: &[String]) {
     let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
     out.push_str(&fields.join(","));
     out.push('\n');

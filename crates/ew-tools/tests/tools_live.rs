@@ -59,7 +59,7 @@ fn netperf_streams_both_ways() {
         },
     );
     bulk(Tool::Netperf, &[(TcpStream, Send)], |w| {
-        w.send_mode = SendMode::Sendfile
+        w.send_mode = SendMode::Sendfile;
     });
 }
 
@@ -120,7 +120,7 @@ fn nuttcp_streams_both_ways() {
 #[test]
 fn sockperf_streams_and_asks() {
     bulk(Tool::Sockperf, &[(TcpStream, Send)], |w| {
-        w.message_bytes = 16_384
+        w.message_bytes = 16_384;
     });
     times(Tool::Sockperf, &[(TcpRr, Send), (UdpRr, Send)]);
 }
@@ -138,7 +138,7 @@ fn qperf_streams_and_asks() {
 #[test]
 fn ping_keeps_every_echo() {
     let Some(reports) = run(Tool::Ping, &[(Ping, Send)], |w| {
-        w.pace.requests_per_sec = Some(4.0)
+        w.pace.requests_per_sec = Some(4.0);
     }) else {
         return;
     };

@@ -298,7 +298,7 @@ fn host_point(host: HostId, second: u64, rx: f64) -> HostPoint {
         tx_bits_per_sec: Some(LINE * level * (0.97 + 0.02 * wave)),
         rx_bits_per_sec: Some(LINE * level * rx * (0.97 - 0.02 * wave)),
         disk_busy_share: Some(0.002),
-        retransmits_per_sec: Some(if second % 9 == 0 { 3.0 } else { 0.0 }),
+        retransmits_per_sec: Some(if second.is_multiple_of(9) { 3.0 } else { 0.0 }),
     }
 }
 

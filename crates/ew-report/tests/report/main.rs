@@ -4,6 +4,7 @@
 mod common;
 #[cfg(test)]
 mod hosts;
+#[cfg(test)]
 mod html;
 #[cfg(test)]
 mod live;
