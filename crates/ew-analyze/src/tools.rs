@@ -173,7 +173,10 @@ fn reasons(
     if own.measures != reference.measures && own.round_trips == reference.round_trips {
         reasons.push(format!("{tool} times: {}", own.measures));
     }
-    if let (Some(true), Some(false)) | (Some(false), Some(true)) = (own.nodelay, reference.nodelay)
+    // Nagle's algorithm holds nothing back while only one message is under way.
+    let may_hold_back = stage.is_bulk() || stage.stage.workload.outstanding > 1;
+    let settings = (own.nodelay, reference.nodelay);
+    if let (true, (Some(true), Some(false)) | (Some(false), Some(true))) = (may_hold_back, settings)
     {
         let (on, off) = match own.nodelay {
             Some(true) => (tool, "the engine"),
