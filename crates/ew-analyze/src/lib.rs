@@ -55,7 +55,7 @@ pub fn analyze(run: &Run) -> Analysis {
     let stages = stages::stages(&observations, &expected, &telemetry);
     let (cells_stage, cells) = cells::cells(&observations, &expected);
     let sweeps = sweep::sweeps(&observations);
-    let losses = losses::Losses::new(&observations, &network.fit);
+    let losses = losses::Losses::new(&observations, &network);
     let case = rules::Case {
         observations: &observations,
         reference: &reference,

@@ -1,9 +1,11 @@
 //! Which hosts' links and which paths between racks lose packets, from what TCP had to send again.
 //!
 //! A full link loses packets too: that is how TCP finds its rate. So lost packets accuse a link only where nothing is full: a
-//! side's flows do not all run at one rate that they cannot exceed, and flows across do not share a sum.
+//! side's flows do not all run at one rate that they cannot exceed, flows across do not share a sum, and a path that carries
+//! less than its hosts could send is narrow first.
 
-use crate::capacity::{HostFit, Side};
+use crate::Network;
+use crate::capacity::Side;
 use crate::observations::{Observations, RoundView};
 use crate::solo::rack_pair;
 use crate::stats::{median, quantile};
@@ -22,6 +24,8 @@ const LEAST_PARTNERS: usize = 2;
 const PINNED: f64 = 1.3;
 /// A side whose better intervals reach this share of what is typical is not narrow.
 const REACHES: f64 = 0.9;
+/// A path with at least this ratio of what its hosts could send to what it carries is full before it is lossy.
+const NARROW: f64 = 1.25;
 /// Flows that keep this share of their rate when twice as many run are not limited by what they share.
 const KEPT: f64 = 0.75;
 
@@ -37,25 +41,32 @@ pub(crate) struct Losses {
     pub(crate) sides: BTreeMap<Side, f64>,
     /// Ordered racks whose path loses, with the median share over pairs.
     pub(crate) racks: BTreeMap<(RackId, RackId), f64>,
+    /// The same of paths that are narrow, and lose what does not fit.
+    pub(crate) narrow: BTreeMap<(RackId, RackId), f64>,
 }
 
 impl Losses {
-    pub(crate) fn new(observations: &Observations<'_>, fit: &HostFit) -> Self {
+    pub(crate) fn new(observations: &Observations<'_>, network: &Network) -> Self {
         let inventory = observations.inventory();
         let pairs = pair_losses(observations);
         let all: Vec<f64> = pairs.values().copied().collect();
         // With half of all pairs lossy, as between two racks, the median is no measure of what is usual.
         let usual = quantile(&all, 0.25).unwrap_or(0.0);
         let least = LOSSY.max(TIMES_USUAL * usual);
-        let racks = lossy_racks(observations, &pairs, least);
+        let (narrow, racks): (BTreeMap<_, _>, _) = lossy_racks(observations, &pairs, least)
+            .into_iter()
+            .partition(|(path, _)| is_narrow(network, *path));
         let across = |src, dst| rack_pair(inventory, src, dst);
-        let is_explained =
-            |src, dst| across(src, dst).is_some_and(|pair| racks.contains_key(&pair));
+        let is_explained = |src, dst| {
+            across(src, dst)
+                .is_some_and(|path| racks.contains_key(&path) || narrow.contains_key(&path))
+        };
         let own: PairLoss = pairs
             .into_iter()
             .filter(|((src, dst), _)| !is_explained(*src, *dst))
             .collect();
         let mut sides = lossy_sides(&own, least);
+        let fit = &network.fit;
         let typical = fit.typical.map_or(f64::INFINITY, |typical| typical.value);
         let is_full = |side| fit.slow.contains_key(&side) && is_full(observations, side, typical);
         sides.retain(|side, _| !is_full(*side));
@@ -63,6 +74,7 @@ impl Losses {
             usual,
             sides,
             racks,
+            narrow,
         }
     }
 
@@ -72,6 +84,15 @@ impl Losses {
         ends.iter().any(|side| self.sides.contains_key(side))
             || rack_pair(inventory, src, dst).is_some_and(|pair| self.racks.contains_key(&pair))
     }
+}
+
+fn is_narrow(network: &Network, path: (RackId, RackId)) -> bool {
+    let pairs = network.rack_pairs.pairs.iter();
+    let mut own = pairs.filter(|pair| (pair.analysis.from, pair.analysis.to) == path);
+    own.any(|pair| {
+        let ratio = pair.analysis.oversubscription;
+        pair.analysis.limited == Some(true) && ratio.is_some_and(|ratio| ratio.value >= NARROW)
+    })
 }
 
 /// Segments sent again over segments sent, per flow. `None` where the kernel did not tell.

@@ -1,5 +1,6 @@
 //! The path between two racks carries less than their hosts could send.
 
+use super::peers::percent;
 use super::{Case, evidence};
 use crate::oversubscription::PairResult;
 use crate::stats::{confidence, log_half_width};
@@ -113,7 +114,11 @@ fn finding(case: &Case<'_>, group: &[Limited<'_>]) -> Finding {
         evidence: group
             .iter()
             .take(6)
-            .flat_map(|(pair, _)| evidence_of(inventory, pair))
+            .flat_map(|(pair, _)| {
+                let mut found = evidence_of(inventory, pair);
+                found.extend(lost_on(case, pair));
+                found
+            })
             .collect(),
         hint: hint(is_worse || stated.is_none()),
     }
@@ -222,6 +227,23 @@ fn evidence_of(inventory: &Inventory, pair: &PairResult) -> Vec<Evidence> {
         ));
     }
     found
+}
+
+/// What did not fit: worth knowing where it is more than usual.
+fn lost_on(case: &Case<'_>, pair: &PairResult) -> Option<Evidence> {
+    let (from, to) = (pair.analysis.from, pair.analysis.to);
+    let loss = case.losses.narrow.get(&(from, to))?;
+    let inventory = case.observations.inventory();
+    let (from, to) = (inventory.rack_name(from), inventory.rack_name(to));
+    Some(evidence(
+        format!(
+            "{from} to {to}: {} of the segments sent again, as on a full path",
+            percent(*loss)
+        ),
+        format!(
+            "flows.parquet: src_rack = {from}, dst_rack = {to}, retransmits against tx_bytes over send_mss_bytes"
+        ),
+    ))
 }
 
 fn hint(unexpected: bool) -> String {
