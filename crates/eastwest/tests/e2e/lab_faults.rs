@@ -29,19 +29,22 @@ fn a_link_that_loses_packets_is_named() {
     assert_named("r1h3", "loss: 5%", "loss");
 }
 
+/// A full path loses what does not fit: that is no fault of its own.
+#[test]
+fn a_narrow_uplink_is_named_and_not_its_losses() {
+    let Some(finished) = run("rack: r2, uplink: 40M") else {
+        return;
+    };
+    let causes: Vec<String> = accusing(&finished).into_iter().map(|(c, _)| c).collect();
+    assert!(causes.iter().any(|cause| cause == "uplink"), "{causes:?}");
+    assert!(causes.iter().all(|cause| cause == "uplink"), "{causes:?}");
+}
+
 /// The finding with this cause is the worst one about the place, and no other host is accused.
 fn assert_named(target: &str, fault: &str, cause: &str) {
-    if !can_run_labs() {
+    let Some(finished) = run(&format!("host: {target}, {fault}")) else {
         return;
-    }
-    let lab = TestLab::up(&format!(
-        "racks: 2\nhosts-per-rack: 3\nnic: 50M\nfaults: [{{host: {target}, {fault}}}]\n"
-    ));
-    let scenario = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../bench/measure/faults.yaml"
-    );
-    let finished = lab.run(scenario, &SLOWER);
+    };
     let accusing = accusing(&finished);
     let about_it = accusing.iter().find(|(_, place)| place == target);
     let said = &finished.json["verdict"]["findings"];
@@ -52,6 +55,21 @@ fn assert_named(target: &str, fault: &str, cause: &str) {
     );
     let others: Vec<_> = accusing.iter().filter(|(_, p)| p != target).collect();
     assert!(others.is_empty(), "{others:?}");
+}
+
+/// What a lab with this fault is said to have. `None` where there can be no lab.
+fn run(fault: &str) -> Option<Finished> {
+    if !can_run_labs() {
+        return None;
+    }
+    let lab = TestLab::up(&format!(
+        "racks: 2\nhosts-per-rack: 3\nnic: 50M\nfaults: [{{{fault}}}]\n"
+    ));
+    let scenario = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../bench/measure/faults.yaml"
+    );
+    Some(lab.run(scenario, &SLOWER))
 }
 
 /// A busy machine needs longer windows and gaps than the suite's.
