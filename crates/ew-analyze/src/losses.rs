@@ -9,7 +9,7 @@ use crate::capacity::Side;
 use crate::observations::{Observations, RoundView};
 use crate::solo::rack_pair;
 use crate::stats::{median, quantile};
-use ew_model::record::FlowRecord;
+use ew_model::record::{EndRecord, FlowRecord, Interval};
 use ew_model::{HostId, Inventory, RackId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +22,8 @@ const LEAST_PARTNERS: usize = 2;
 /// What is full has its better intervals within this factor of the middle ones: it cannot be exceeded. Random losses make TCP
 /// swing by far more.
 const PINNED: f64 = 1.3;
+/// Flows of a side that reach this share of its better ones have nothing but the side in their way.
+const FAST: f64 = 0.8;
 /// A side whose better intervals reach this share of what is typical is not narrow.
 const REACHES: f64 = 0.9;
 /// A path with at least this ratio of what its hosts could send to what it carries is full before it is lossy.
@@ -171,15 +173,23 @@ fn is_full(observations: &Observations<'_>, side: Side, typical: f64) -> bool {
             }
     });
     let ends = own.filter_map(|(row, _)| row.receiver.as_ref());
-    let rates: Vec<f64> = ends
-        .flat_map(|end| &end.intervals)
-        .filter(|interval| interval.length_ns > 0)
-        .map(|interval| interval.bytes as f64 * 8e9 / interval.length_ns as f64)
-        .collect();
+    let flows: Vec<Vec<f64>> = ends.map(interval_rates).collect();
+    // Flows that something else on their way slows do not touch the side's ceiling.
+    let middles: Vec<f64> = flows.iter().filter_map(|rates| median(rates)).collect();
+    let fast = FAST * quantile(&middles, 0.9).unwrap_or(0.0);
+    let is_fast = |rates: &&Vec<f64>| median(rates).is_some_and(|middle| middle >= fast);
+    let rates: Vec<f64> = flows.iter().filter(is_fast).flatten().copied().collect();
     match quantile(&rates, 0.9) {
         Some(high) if high >= REACHES * typical => false,
         _ => is_pinned(&rates),
     }
+}
+
+fn interval_rates(end: &EndRecord) -> Vec<f64> {
+    let intervals = end.intervals.iter();
+    let whole = intervals.filter(|interval| interval.length_ns > 0);
+    let rate = |interval: &Interval| interval.bytes as f64 * 8e9 / interval.length_ns as f64;
+    whole.map(rate).collect()
 }
 
 /// Whether rates have a ceiling that many of them touch.
