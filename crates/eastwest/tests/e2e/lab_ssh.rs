@@ -51,11 +51,13 @@ impl SshRun {
     /// Into the middle of the copy to r1h2 of a larger lab: its NIC takes minutes for the binary. The other hosts are up.
     fn start_with_a_slow_copy(&self) -> Child {
         self.lab.fault("r1h2", "nic=4M");
-        let child = spawn(self.command("300ms").args(["--launch-timeout", "60s"]));
-        wait_for("all other agents", Duration::from_secs(50), || {
+        let child = spawn(self.command("300ms").args(["--launch-timeout", "180s"]));
+        wait_for("all other agents", Duration::from_secs(150), || {
             self.agents().len() == 5
         });
-        assert_eq!(self.files(), 1, "the slow host's directory");
+        wait_for("only the slow host's directory", CLEAN_WITHIN, || {
+            self.files() == 1
+        });
         assert!(self.bootstraps().len() > 5, "the slow host's shells");
         child
     }
