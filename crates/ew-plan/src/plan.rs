@@ -280,16 +280,17 @@ impl Timing {
     /// Most tools know whole seconds only, and all need time to start their servers and to exchange results.
     fn of(test: &Test) -> Self {
         let whole_seconds = |ns: u64| ns.div_ceil(1_000_000_000) * 1_000_000_000;
+        let gap_ns = test.gap_ns.max(test.workload.least_gap_ns());
         match test.workload.tool {
             Tool::Engine => Self {
                 duration_ns: test.duration_ns,
                 warm_up_ns: test.warm_up_ns,
-                gap_ns: test.gap_ns,
+                gap_ns,
             },
             _ => Self {
                 duration_ns: whole_seconds(test.duration_ns),
                 warm_up_ns: whole_seconds(test.warm_up_ns),
-                gap_ns: test.gap_ns.max(test.workload.least_gap_ns()),
+                gap_ns,
             },
         }
     }
