@@ -21,8 +21,8 @@ RUN_LIMIT_S = 300
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
-# Findings that accuse a host or a pair of hosts; an uplink is not a host's fault.
-ACCUSING = {"slow-sender", "slow-receiver", "slow-host", "slow-pair", "link-speed"}
+# Whom a finding may accuse; an uplink is not a host's fault.
+ACCUSED = {"host", "pair"}
 
 
 class CouldNotRun(Exception):
@@ -185,9 +185,10 @@ class Finished:
         return self.json["run"]["inventory"]["hosts"][number]["name"]
 
     def accused(self):
-        """(cause, whom) of every finding against a host or a pair."""
+        """(effect, whom) of every finding against a host or a pair: how it is slow where the finding says so, else the cause."""
         findings = self.json["verdict"]["findings"]
-        return [(f["cause"], self.subject(f["subject"])) for f in findings if f["cause"] in ACCUSING]
+        accusing = [f for f in findings if f["severity"] != "info" and f["subject"]["type"] in ACCUSED]
+        return [(f["symptom"] or f["cause"], self.subject(f["subject"])) for f in accusing]
 
     def subject(self, subject):
         if subject["type"] == "host":
