@@ -59,9 +59,10 @@ impl Losses {
             .into_iter()
             .partition(|(path, _)| is_narrow(network, *path));
         let across = |src, dst| rack_pair(inventory, src, dst);
+        // What is lost on a lossy or a narrow path says nothing of the links at its ends.
         let is_explained = |src, dst| {
             across(src, dst)
-                .is_some_and(|path| racks.contains_key(&path) || narrow.contains_key(&path))
+                .is_some_and(|path| racks.contains_key(&path) || is_narrow(network, path))
         };
         let own: PairLoss = pairs
             .into_iter()
