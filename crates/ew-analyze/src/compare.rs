@@ -24,6 +24,8 @@ pub struct CompareOptions {
     pub names: Option<(String, String)>,
     /// How much worse is too much: 0.05 is 5 %.
     pub threshold: Option<f64>,
+    /// Whether a single host that is too much worse counts, too, and not only a whole stage.
+    pub each_host: bool,
 }
 
 /// Why two runs cannot be compared.
@@ -76,12 +78,13 @@ pub fn compare(
     if stages.is_empty() {
         return Err(nothing_measured(base, other, &matched));
     }
-    judge(&mut stages, options.threshold);
+    judge(&mut stages, options);
     let analyses = (analyze(base), analyze(other));
     let names = options.names.clone();
     let (base_name, other_name) =
         names.unwrap_or_else(|| (base.manifest.id.clone(), other.manifest.id.clone()));
-    let is_worse = metrics(&stages).any(|metric| metric.beyond_threshold);
+    let is_worse =
+        metrics(&stages).any(|m| m.beyond_threshold || m.hosts_beyond_threshold().next().is_some());
     Ok(Comparison {
         base: side(base_name, &analyses.0),
         other: side(other_name, &analyses.1),
@@ -171,26 +174,44 @@ fn stage(
     }
 }
 
+/// What may be compared of a kind of traffic, the most telling first; what a run does not hold is left out.
 fn metrics_of(kind: WorkloadKind) -> &'static [Metric] {
     match kind.is_bulk() {
-        true => &[Metric::Throughput],
+        true => &[Metric::Throughput, Metric::Delivered, Metric::Jitter],
         false => &[
             Metric::LatencyMedian,
             Metric::LatencyP99,
+            Metric::LatencyP999,
+            Metric::ConnectMedian,
             Metric::Transactions,
         ],
     }
 }
 
 /// Adjusts all p-values for their number, and says what each difference amounts to.
-fn judge(stages: &mut [StageComparison], threshold: Option<f64>) {
-    let p_values: Vec<f64> = metrics(stages).filter_map(|m| m.p_value).collect();
-    let mut q_values = crate::significance::adjusted(&p_values).into_iter();
-    for metric in stages.iter_mut().flat_map(|stage| &mut stage.metrics) {
-        metric.q_value = metric.p_value.and_then(|_| q_values.next());
+fn judge(stages: &mut [StageComparison], options: &CompareOptions) {
+    let p_values: Vec<Option<f64>> = metrics(stages).map(|m| m.p_value).collect();
+    let q_values = crate::significance::adjusted_where_known(&p_values);
+    let all = stages.iter_mut().flat_map(|stage| &mut stage.metrics);
+    for (metric, q_value) in all.zip(q_values) {
+        metric.q_value = q_value;
         metric.change = change(metric);
-        metric.beyond_threshold = metric.change == Change::Worse
-            && threshold.is_some_and(|most| worsening(metric) > most);
+        let kind = metric.metric;
+        let is_too_much = |ratio: f64| {
+            options
+                .threshold
+                .is_some_and(|most| kind.worsening(ratio) > most)
+        };
+        metric.beyond_threshold =
+            metric.change == Change::Worse && metric.ratio.is_some_and(|r| is_too_much(r.value));
+        let hosts = metric.hosts.iter_mut();
+        for role in hosts.flat_map(|host| [&mut host.sending, &mut host.receiving]) {
+            if let Some(role) = role {
+                let is_significant = role.q_value.is_some_and(|q| q < SIGNIFICANT);
+                role.beyond_threshold =
+                    options.each_host && is_significant && is_too_much(role.ratio);
+            }
+        }
     }
 }
 
@@ -212,15 +233,6 @@ fn change(metric: &MetricComparison) -> Change {
         Change::Better
     } else {
         Change::Worse
-    }
-}
-
-/// By how much it is worse: a fall of throughput or a rise of latency, as a share of the base.
-pub(crate) fn worsening(metric: &MetricComparison) -> f64 {
-    let ratio = metric.ratio.map_or(1.0, |ratio| ratio.value);
-    match metric.metric.more_is_better() {
-        true => 1.0 - ratio,
-        false => ratio - 1.0,
     }
 }
 

@@ -43,8 +43,15 @@ pub(crate) fn sum(rows: &[&FlowRecord]) -> Option<DatagramAnalysis> {
     })
 }
 
-fn counts(row: &FlowRecord) -> Option<DatagramCounts> {
+/// What a row's receiver counted.
+pub(crate) fn counts(row: &FlowRecord) -> Option<DatagramCounts> {
     row.receiver.as_ref()?.datagrams
+}
+
+/// The share of a row's datagrams that came. `None` when there were none.
+pub(crate) fn delivered(row: &FlowRecord) -> Option<f64> {
+    let counts = counts(row)?;
+    Some(1.0 - loss(counts.received, counts.lost)?)
 }
 
 fn received_per_sec(row: &FlowRecord) -> Option<f64> {

@@ -118,6 +118,17 @@ pub fn adjusted(p_values: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+/// The same where some tests could not be made: those do not count.
+#[must_use]
+pub fn adjusted_where_known(p_values: &[Option<f64>]) -> Vec<Option<f64>> {
+    let known: Vec<f64> = p_values.iter().copied().flatten().collect();
+    let mut q_values = adjusted(&known).into_iter();
+    p_values
+        .iter()
+        .map(|p_value| p_value.and_then(|_| q_values.next()))
+        .collect()
+}
+
 /// A 95 % interval of the median over flows that allows for flows of one host being alike: hosts are drawn with replacement, and a
 /// flow counts as often as both its hosts were drawn (percentile bootstrap). `flows` are (source, destination, value) with hosts
 /// below `hosts`. `None` with fewer than four hosts.

@@ -82,6 +82,14 @@ pub enum Metric {
     LatencyMedian,
     /// 99th percentile of the same, ns.
     LatencyP99,
+    /// 99.9th percentile of the same, ns.
+    LatencyP999,
+    /// Median time of connecting, ns.
+    ConnectMedian,
+    /// Share of a flow's datagrams that came: one minus its loss.
+    Delivered,
+    /// Interarrival jitter of a flow's datagrams (RFC 3550, section 6.4.1), ns.
+    Jitter,
 }
 
 /// One metric of a stage in both runs.
@@ -188,17 +196,28 @@ pub struct PairComparison {
     pub q_value: Option<f64>,
 }
 
-/// A host of flows that both runs have: other over base, median over its flows.
+/// A host of flows that both runs have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HostComparison {
     /// Its name.
     pub name: String,
     /// As sender of the data, or of the requests.
-    pub sending: Option<f64>,
+    pub sending: Option<RoleComparison>,
     /// As receiver.
-    pub receiving: Option<f64>,
-    /// Its flows.
+    pub receiving: Option<RoleComparison>,
+}
+
+/// A host at one end of its flows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RoleComparison {
+    /// Other over base, median over the flows.
+    pub ratio: f64,
+    /// The flows.
     pub flows: u32,
+    /// Of the test over repetitions, adjusted for the number of hosts and ends. `None` when there were too few repetitions.
+    pub q_value: Option<f64>,
+    /// Whether hosts were asked for, and it is worse, significant, and beyond the threshold.
+    pub beyond_threshold: bool,
 }
 
 impl Metric {
@@ -210,12 +229,45 @@ impl Metric {
             Self::Transactions => "transactions",
             Self::LatencyMedian => "median latency",
             Self::LatencyP99 => "p99 latency",
+            Self::LatencyP999 => "p99.9 latency",
+            Self::ConnectMedian => "median connect time",
+            Self::Delivered => "delivered share",
+            Self::Jitter => "jitter",
         }
     }
 
     /// Whether more of it is better.
     #[must_use]
     pub fn more_is_better(self) -> bool {
-        matches!(self, Self::Throughput | Self::Transactions)
+        matches!(
+            self,
+            Self::Throughput | Self::Transactions | Self::Delivered
+        )
+    }
+
+    /// By how much `ratio`, other over base, is worse: 0.05 is a fall of what should be high, or a rise of what should be low,
+    /// by 5 % of the base. Below 0 when it is better.
+    #[must_use]
+    pub fn worsening(self, ratio: f64) -> f64 {
+        match self.more_is_better() {
+            true => 1.0 - ratio,
+            false => ratio - 1.0,
+        }
+    }
+}
+
+impl MetricComparison {
+    /// Hosts and the ends at which they are worse beyond the threshold, where hosts were asked for: `(name, "sender", role)`.
+    pub fn hosts_beyond_threshold(
+        &self,
+    ) -> impl Iterator<Item = (&str, &'static str, RoleComparison)> {
+        let roles = self.hosts.iter().flat_map(|host| {
+            let named = |role, at: Option<RoleComparison>| Some((host.name.as_str(), role, at?));
+            [
+                named("sender", host.sending),
+                named("receiver", host.receiving),
+            ]
+        });
+        roles.flatten().filter(|(_, _, at)| at.beyond_threshold)
     }
 }

@@ -22,6 +22,9 @@ pub(crate) struct CompareArgs {
     /// End with 1 when something is significantly worse by more than this, for example 5%
     #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
     threshold: Option<f64>,
+    /// The same when it is only a single host that is worse by more than the threshold
+    #[arg(long, requires = "threshold")]
+    each_host: bool,
     /// What to call the two, for example "1 GbE,10 GbE"
     #[arg(long, value_name = "A,B", value_parser = parse_names)]
     names: Option<(String, String)>,
@@ -46,6 +49,7 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
     let options = CompareOptions {
         names: args.names.clone(),
         threshold: args.threshold,
+        each_host: args.each_host,
     };
     let comparison =
         ew_analyze::compare::compare(&base, &other, &options).map_err(Failure::usage)?;

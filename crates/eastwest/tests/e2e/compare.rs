@@ -34,7 +34,8 @@ fn half_the_rate_is_worse_one_way_and_better_the_other() {
     for rate in ["rate=20M", "rate=10M"] {
         run("pair", &[rate, "samples=8"], &runs);
     }
-    let down = compare(&["--threshold", "20%", "--format", "json"], &runs);
+    let judged = ["--threshold", "20%", "--each-host"];
+    let down = compare(&[&judged[..], &["--format", "json"]].concat(), &runs);
     let json: Value = serde_json::from_slice(&down.stdout).unwrap();
     assert_eq!(down.status.code(), Some(1), "{json:#}");
     let metric = &json["stages"][0]["metrics"][0];
@@ -44,6 +45,11 @@ fn half_the_rate_is_worse_one_way_and_better_the_other() {
         (&json["verdict"], &metric["change"]),
         (&"worse".into(), &"worse".into())
     );
+    for host in metric["hosts"].as_array().unwrap() {
+        for role in ["sending", "receiving"] {
+            assert_eq!(host[role]["beyond_threshold"], true, "{metric:#}");
+        }
+    }
     let remarks = json["stages"][0]["remarks"].to_string();
     assert!(
         remarks.contains("20.0 Mb/s") && remarks.contains("10.0 Mb/s"),
@@ -59,7 +65,8 @@ fn half_the_rate_is_worse_one_way_and_better_the_other() {
     ];
     let up = compare(
         &[
-            &["last", "last~1", "--threshold", "20%", "--format", "md"],
+            &["last", "last~1", "--format", "md"],
+            &judged[..],
             &names[..],
         ]
         .concat(),
@@ -85,11 +92,12 @@ fn what_cannot_be_compared_is_code_2_and_says_why() {
     let runs = tempfile::tempdir().unwrap();
     run("pair", &["rate=10M", "samples=1"], &runs);
     run("pair", &["workload=tcp-rr", "samples=1"], &runs);
-    let cases: [(&[&str], &str); 4] = [
+    let cases: [(&[&str], &str); 5] = [
         (&[], "(tcp-stream); "),
         (&["last", "last"], "the same run"),
         (&["last~9", "last"], "last~9"),
         (&["last~1", "last", "--threshold", "5"], "5%"),
+        (&["last~1", "last", "--each-host"], "--threshold"),
     ];
     for (args, expected) in cases {
         let out = compare(args, &runs);

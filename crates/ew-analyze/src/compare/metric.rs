@@ -1,15 +1,17 @@
 //! One metric of a stage in both runs.
 
+use crate::datagrams;
 use crate::latency;
 use crate::observations::{Observations, StageView};
 use crate::significance::{
-    adjusted, interval_over_hosts, mean_estimate, paired_shift, rank_sum, rank_sum_can_tell, shift,
+    adjusted_where_known, interval_over_hosts, mean_estimate, paired_shift, rank_sum, rank_sum_can_tell, shift,
     signed_rank,
 };
 use crate::stats::{LEAST_FOR_INTERVAL, median, median_estimate, quantile};
 use ew_model::analysis::Estimate;
 use ew_model::comparison::{
-    Change, HostComparison, Method, Metric, MetricComparison, PairComparison, Summary,
+    Change, HostComparison, Method, Metric, MetricComparison, PairComparison, RoleComparison,
+    Summary,
 };
 use ew_model::plan::RoundIndex;
 use ew_model::record::FlowRecord;
@@ -17,14 +19,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Seed of the bootstrap: the same runs give the same interval.
 const SEED: u64 = 0x000e_a57e_57e5;
+/// One datagram in a million.
+const LEAST_DELIVERED: f64 = 1e-6;
 
 /// Sender and receiver by name.
 type Pair = (String, String);
 
 /// One run's values of a metric.
 struct Values {
+    metric: Metric,
     by_pair: BTreeMap<Pair, Vec<f64>>,
     by_round: BTreeMap<RoundIndex, Vec<f64>>,
+    /// By repetition of the rounds.
+    by_sample: BTreeMap<u32, Vec<(Pair, f64)>>,
 }
 
 /// `None` when a side has no value.
@@ -50,7 +57,7 @@ pub(super) fn compare(
         change: Change::Unknown,
         beyond_threshold: false,
         reason: tested.p_value.is_none().then(|| too_little(method)),
-        pairs: pairs(metric, &a, &b, &flows),
+        pairs: pairs(&a, &b, &flows),
         hosts: hosts(&a, &b, &flows),
     })
 }
@@ -59,8 +66,10 @@ impl Values {
     fn of(metric: Metric, (observations, stage): (&Observations<'_>, &StageView<'_>)) -> Self {
         let inventory = observations.inventory();
         let mut values = Self {
+            metric,
             by_pair: BTreeMap::new(),
             by_round: BTreeMap::new(),
+            by_sample: BTreeMap::new(),
         };
         for round in stage.last_step() {
             for row in &round.records {
@@ -69,6 +78,8 @@ impl Values {
                 };
                 let name = |host| inventory.name(host).to_owned();
                 let pair = (name(row.src), name(row.dst));
+                let sample = values.by_sample.entry(row.sample).or_default();
+                sample.push((pair.clone(), value));
                 values.by_pair.entry(pair).or_default().push(value);
                 values.by_round.entry(round.index).or_default().push(value);
             }
@@ -98,7 +109,7 @@ impl Values {
     /// Logarithm of a flow's median over rounds.
     fn level(&self, pair: &Pair) -> f64 {
         let values = self.by_pair.get(pair).map(Vec::as_slice);
-        logarithm(median(values.unwrap_or_default()).unwrap_or_default())
+        self.logarithm(median(values.unwrap_or_default()).unwrap_or_default())
     }
 
     fn levels(&self) -> Vec<f64> {
@@ -108,23 +119,57 @@ impl Values {
     /// Logarithm of each round's median over flows.
     fn rounds(&self) -> Vec<f64> {
         let medians = self.by_round.values().filter_map(|values| median(values));
-        medians.map(logarithm).collect()
+        medians.map(|value| self.logarithm(value)).collect()
+    }
+
+    /// How far a host's flows were from their `usual` levels, by the median over them, once for every repetition: flows of one
+    /// repetition are alike, so the repetitions are what can be counted.
+    fn repetitions(
+        &self,
+        usual: &BTreeMap<&Pair, f64>,
+        end: fn(&Pair) -> &String,
+    ) -> BTreeMap<&String, Vec<f64>> {
+        let mut hosts: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+        for sample in self.by_sample.values() {
+            let mut distances: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+            for (pair, value) in sample {
+                if let Some(usual) = usual.get(pair) {
+                    let distance = self.logarithm(*value) - usual;
+                    distances.entry(end(pair)).or_default().push(distance);
+                }
+            }
+            for (host, distances) in distances {
+                hosts.entry(host).or_default().extend(median(&distances));
+            }
+        }
+        hosts
+    }
+
+    /// What is nothing is as little as can be told: a flow that stood still, one of which no datagram came.
+    fn logarithm(&self, value: f64) -> f64 {
+        let least = match self.metric {
+            Metric::Delivered => LEAST_DELIVERED,
+            _ => 1.0,
+        };
+        value.max(least).ln()
     }
 }
 
 fn value(metric: Metric, row: &FlowRecord) -> Option<f64> {
-    let times = || latency::figures(&row.sender.as_ref()?.latency.as_ref()?.times);
-    match metric {
-        Metric::Throughput => row.bits_per_sec(),
-        Metric::Transactions => latency::transactions_per_sec(row),
-        Metric::LatencyMedian => Some(times()?.p50_ns as f64),
-        Metric::LatencyP99 => Some(times()?.p99_ns? as f64),
-    }
-}
-
-/// Of a rate or a time; a flow that stood still is as slow as can be told.
-fn logarithm(value: f64) -> f64 {
-    value.max(1.0).ln()
+    let end = row.sender.as_ref();
+    let times = || latency::figures(&end?.latency.as_ref()?.times);
+    let told = || end?.told;
+    let ns = match metric {
+        Metric::Throughput => return row.bits_per_sec(),
+        Metric::Transactions => return latency::transactions_per_sec(row),
+        Metric::Delivered => return datagrams::delivered(row),
+        Metric::LatencyMedian => times().map(|t| t.p50_ns).or_else(|| told()?.p50_ns),
+        Metric::LatencyP99 => times().and_then(|t| t.p99_ns).or_else(|| told()?.p99_ns),
+        Metric::LatencyP999 => times()?.p999_ns,
+        Metric::ConnectMedian => Some(latency::figures(end?.connect_latency.as_ref()?)?.p50_ns),
+        Metric::Jitter => Some(datagrams::counts(row)?.jitter_ns),
+    };
+    Some(ns? as f64)
 }
 
 /// By flow where both runs have enough of the same; by round where the same few flows were repeated; else by different flows.
@@ -210,19 +255,17 @@ fn too_little(method: Method) -> String {
 }
 
 /// Each flow by its own repetitions, the worst change first.
-fn pairs(metric: Metric, a: &Values, b: &Values, flows: &[&Pair]) -> Vec<PairComparison> {
+fn pairs(a: &Values, b: &Values, flows: &[&Pair]) -> Vec<PairComparison> {
     let rounds = |pair: &Pair| (&a.by_pair[pair], &b.by_pair[pair]);
     let p_value = |pair: &Pair| {
         let (base, other) = rounds(pair);
         rank_sum(base, other).filter(|_| rank_sum_can_tell(base.len(), other.len()))
     };
     let p_values: Vec<Option<f64>> = flows.iter().map(|pair| p_value(pair)).collect();
-    let known: Vec<f64> = p_values.iter().copied().flatten().collect();
-    let mut q_values = adjusted(&known).into_iter();
     let mut pairs: Vec<PairComparison> = flows
         .iter()
-        .zip(p_values)
-        .map(|(pair, p_value)| {
+        .zip(adjusted_where_known(&p_values))
+        .map(|(pair, q_value)| {
             let (base, other) = rounds(pair);
             PairComparison {
                 src: pair.0.clone(),
@@ -232,35 +275,62 @@ fn pairs(metric: Metric, a: &Values, b: &Values, flows: &[&Pair]) -> Vec<PairCom
                 ratio: (b.level(pair) - a.level(pair)).exp(),
                 base_rounds: base.len() as u32,
                 other_rounds: other.len() as u32,
-                q_value: p_value.and_then(|_| q_values.next()),
+                q_value,
             }
         })
         .collect();
     pairs.sort_by(|x, y| x.ratio.total_cmp(&y.ratio));
-    if !metric.more_is_better() {
+    if !a.metric.more_is_better() {
         pairs.reverse();
     }
     pairs
 }
 
 fn hosts(a: &Values, b: &Values, flows: &[&Pair]) -> Vec<HostComparison> {
-    let mut sending: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    let mut receiving: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for pair in flows {
-        let difference = b.level(pair) - a.level(pair);
-        sending.entry(&pair.0).or_default().push(difference);
-        receiving.entry(&pair.1).or_default().push(difference);
+    let mut sending = roles(a, b, flows, |pair| &pair.0);
+    let mut receiving = roles(a, b, flows, |pair| &pair.1);
+    let both = || sending.values().chain(receiving.values());
+    let p_values: Vec<Option<f64>> = both().map(|role| role.q_value).collect();
+    let adjusted = adjusted_where_known(&p_values);
+    let all = sending.values_mut().chain(receiving.values_mut());
+    for (role, q_value) in all.zip(adjusted) {
+        role.q_value = q_value;
     }
-    let names: BTreeSet<&str> = sending.keys().chain(receiving.keys()).copied().collect();
-    let of = |side: &BTreeMap<&str, Vec<f64>>, name: &str| median(side.get(name)?).map(f64::exp);
-    let count = |side: &BTreeMap<&str, Vec<f64>>, name: &str| side.get(name).map_or(0, Vec::len);
+    let names: BTreeSet<&String> = sending.keys().chain(receiving.keys()).copied().collect();
     names
         .into_iter()
         .map(|name| HostComparison {
-            name: name.to_owned(),
-            sending: of(&sending, name),
-            receiving: of(&receiving, name),
-            flows: (count(&sending, name) + count(&receiving, name)) as u32,
+            name: name.clone(),
+            sending: sending.get(name).copied(),
+            receiving: receiving.get(name).copied(),
         })
         .collect()
+}
+
+/// All hosts at one end of their flows, with p-values that are not adjusted yet.
+fn roles<'v>(
+    a: &Values,
+    b: &Values,
+    flows: &[&'v Pair],
+    end: fn(&Pair) -> &String,
+) -> BTreeMap<&'v String, RoleComparison> {
+    let usual: BTreeMap<&Pair, f64> = flows.iter().map(|pair| (*pair, a.level(pair))).collect();
+    let (before, after) = (a.repetitions(&usual, end), b.repetitions(&usual, end));
+    let mut differences: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+    for &pair in flows {
+        let difference = b.level(pair) - usual[pair];
+        differences.entry(end(pair)).or_default().push(difference);
+    }
+    let role = |(name, differences): (&'v String, Vec<f64>)| {
+        let (before, after) = (before.get(name)?, after.get(name)?);
+        let can_tell = rank_sum_can_tell(before.len(), after.len());
+        let role = RoleComparison {
+            ratio: median(&differences)?.exp(),
+            flows: differences.len() as u32,
+            q_value: rank_sum(before, after).filter(|_| can_tell),
+            beyond_threshold: false,
+        };
+        Some((name, role))
+    };
+    differences.into_iter().filter_map(role).collect()
 }

@@ -3,7 +3,13 @@
 use crate::run;
 use crate::simulator::Truth;
 use ew_analyze::compare::{CompareError, CompareOptions, compare};
-use ew_model::comparison::{Change, Comparison, ComparisonVerdict, Method, MetricComparison};
+use ew_model::Run;
+use ew_model::comparison::{
+    Change, Comparison, ComparisonVerdict, Method, Metric, MetricComparison,
+};
+use ew_model::latency::{Histogram, Latency};
+use ew_model::record::{DatagramCounts, EndRecord};
+use ew_model::workload::{Workload, WorkloadKind};
 
 /// One rack whose links all carry `factor` of the usual rate.
 fn truth(hosts: usize, factor: f64) -> Truth {
@@ -20,7 +26,7 @@ fn mesh(a: &Truth, b: &Truth, threshold: Option<f64>, seed: u64) -> Comparison {
     let other = run(b, "mesh", &samples, seed + 1000);
     let options = CompareOptions {
         threshold,
-        names: None,
+        ..CompareOptions::default()
     };
     compare(&base, &other, &options).unwrap()
 }
@@ -94,8 +100,65 @@ fn a_host_that_became_slow_stands_out_in_the_tables() {
         .iter()
         .find(|host| host.name == "r1h3")
         .unwrap();
-    assert!((slow.receiving.unwrap() - 0.6).abs() < 0.05, "{slow:?}");
-    assert!(slow.sending.unwrap() > 0.9, "{slow:?}");
+    assert!(
+        (slow.receiving.unwrap().ratio - 0.6).abs() < 0.05,
+        "{slow:?}"
+    );
+    assert!(slow.sending.unwrap().ratio > 0.9, "{slow:?}");
+}
+
+/// A host of six that receives a tenth less than before, with enough repetitions or with too few.
+fn a_slower_receiver(repetitions: &str, each_host: bool) -> Comparison {
+    let good = truth(6, 1.0);
+    let mut bad = good.clone();
+    bad.rx[2] *= 0.9;
+    let base = run(&good, "mesh", &[repetitions], 78);
+    let other = run(&bad, "mesh", &[repetitions], 79);
+    let options = CompareOptions {
+        threshold: Some(0.05),
+        each_host,
+        names: None,
+    };
+    compare(&base, &other, &options).unwrap()
+}
+
+#[test]
+fn a_single_host_decides_only_when_hosts_are_asked_for() {
+    let whole = a_slower_receiver("samples=8", false);
+    assert_eq!(whole.verdict, ComparisonVerdict::NotWorse, "{whole:?}");
+    let each = a_slower_receiver("samples=8", true);
+    assert_eq!(each.verdict, ComparisonVerdict::Worse, "{each:?}");
+    let beyond = throughput(&each).hosts_beyond_threshold();
+    let beyond: Vec<_> = beyond.map(|(host, role, _)| (host, role)).collect();
+    assert_eq!(beyond, [("r1h3", "receiver")]);
+    let told = "Worse by more than 5 %: throughput of r1h3 as receiver in `mesh` is";
+    assert!(each.sentence.starts_with(told), "{}", each.sentence);
+}
+
+#[test]
+fn a_host_needs_repetitions_to_decide() {
+    let few = a_slower_receiver("samples=3", true);
+    let mut hosts = throughput(&few).hosts.iter();
+    assert!(hosts.all(|host| host.receiving.unwrap().q_value.is_none()));
+    assert_eq!(few.verdict, ComparisonVerdict::NotWorse);
+}
+
+#[test]
+fn hosts_of_the_same_network_are_seldom_called_worse() {
+    let same = truth(6, 1.0);
+    let options = CompareOptions {
+        threshold: Some(0.0),
+        each_host: true,
+        names: None,
+    };
+    let is_alarm = |seed: &u64| {
+        let base = run(&same, "mesh", &["samples=6"], *seed);
+        let other = run(&same, "mesh", &["samples=6"], seed + 1000);
+        let comparison = compare(&base, &other, &options).unwrap();
+        throughput(&comparison).hosts_beyond_threshold().count() > 0
+    };
+    let alarms = (200..240).filter(is_alarm).count();
+    assert!(alarms <= 4, "{alarms} of 40 where 5 % are allowed");
 }
 
 #[test]
@@ -177,4 +240,86 @@ fn strangers_are_refused_with_what_each_has() {
         said.contains("empty-run") && said.contains("`mesh`"),
         "{said}"
     );
+}
+
+/// A mesh of six hosts whose ends say something else than the simulator does.
+fn retold(kind: WorkloadKind, seed: u64, told: impl Fn(&mut EndRecord, &mut EndRecord)) -> Run {
+    let mut run = run(&truth(6, 1.0), "mesh", &[], seed);
+    run.plan.stages[0].workload = Workload::of(kind);
+    for row in &mut run.flows {
+        if let (Some(sender), Some(receiver)) = (&mut row.sender, &mut row.receiver) {
+            told(sender, receiver);
+        }
+    }
+    run
+}
+
+fn five_per_cent(base: &Run, other: &Run) -> Comparison {
+    let options = CompareOptions {
+        threshold: Some(0.05),
+        ..CompareOptions::default()
+    };
+    compare(base, other, &options).unwrap()
+}
+
+fn changes(comparison: &Comparison) -> Vec<(Metric, Change, bool)> {
+    let metrics = comparison.stages[0].metrics.iter();
+    metrics
+        .map(|m| (m.metric, m.change, m.beyond_threshold))
+        .collect()
+}
+
+#[test]
+fn loss_and_jitter_are_compared() {
+    let udp = |lost: u64, jitter_ns: u64| {
+        retold(WorkloadKind::UdpStream, 81, |_, receiver| {
+            receiver.datagrams = Some(DatagramCounts {
+                received: 1000 - lost,
+                lost,
+                jitter_ns,
+                ..DatagramCounts::default()
+            });
+        })
+    };
+    let (whole, lossy) = (udp(0, 20_000), udp(30, 20_000));
+    let comparison = five_per_cent(&whole, &lossy);
+    let expected = [
+        (Metric::Throughput, Change::None, false),
+        (Metric::Delivered, Change::Worse, false),
+        (Metric::Jitter, Change::None, false),
+    ];
+    assert_eq!(changes(&comparison), expected);
+    let ratio = comparison.stages[0].metrics[1].ratio.unwrap().value;
+    assert!((ratio - 0.97).abs() < 1e-9, "{ratio}");
+    let unsteady = five_per_cent(&whole, &udp(60, 40_000));
+    assert_eq!(unsteady.verdict, ComparisonVerdict::Worse);
+    let told = "jitter in `mesh` is 2.00 times as high; delivered share in `mesh` is 6 % lower";
+    assert!(unsteady.sentence.contains(told), "{}", unsteady.sentence);
+    // All of them lost is as little as can be told, not a ratio of nothing.
+    let nothing = five_per_cent(&whole, &udp(1000, 20_000));
+    assert!(nothing.stages[0].metrics[1].ratio.unwrap().value > 0.0);
+}
+
+#[test]
+fn a_longer_tail_is_worse_where_the_median_is_the_same() {
+    let rr = |tail_ns: u64| {
+        retold(WorkloadKind::TcpRr, 82, |sender, _| {
+            let mut times = Histogram::of(50_000, 9_950);
+            times.merge(&Histogram::of(tail_ns, 50));
+            sender.transactions = Some(10_000);
+            sender.latency = Some(Latency {
+                times,
+                ..Latency::default()
+            });
+        })
+    };
+    let comparison = five_per_cent(&rr(60_000), &rr(900_000));
+    let expected = [
+        (Metric::LatencyMedian, Change::None, false),
+        (Metric::LatencyP99, Change::None, false),
+        (Metric::LatencyP999, Change::Worse, true),
+        (Metric::Transactions, Change::None, false),
+    ];
+    assert_eq!(changes(&comparison), expected);
+    assert_eq!(comparison.verdict, ComparisonVerdict::Worse);
 }

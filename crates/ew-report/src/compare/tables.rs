@@ -1,10 +1,11 @@
 //! The tables of a comparison, the same in every form.
 
 use super::change;
-use crate::words::{MISSING, one_line, or_missing, with_interval};
+use crate::words::{MISSING, fine_percent, one_line, or_missing, with_interval};
 use ew_model::analysis::Estimate;
 use ew_model::comparison::{
-    Comparison, HostComparison, Method, Metric, MetricComparison, PairComparison, StageComparison,
+    Comparison, HostComparison, Method, Metric, MetricComparison, PairComparison, RoleComparison,
+    StageComparison,
 };
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
@@ -27,10 +28,15 @@ pub(super) struct Table {
 pub(super) fn tables(comparison: &Comparison) -> Vec<Table> {
     let mut tables = vec![medians(comparison), means(comparison)];
     for stage in &comparison.stages {
-        // One metric tells which flows and hosts; the others follow it.
-        if let Some(metric) = stage.metrics.first().filter(|m| m.pairs.len() > 1) {
-            tables.push(hosts(stage, metric));
-            tables.push(flows(stage, metric));
+        let metrics = stage.metrics.iter().filter(|m| m.pairs.len() > 1);
+        for (index, metric) in metrics.enumerate() {
+            // One metric tells which flows and hosts; the others follow it, but for hosts that decide.
+            if index == 0 || metric.hosts_beyond_threshold().next().is_some() {
+                tables.push(hosts(stage, metric, comparison.threshold));
+            }
+            if index == 0 {
+                tables.push(flows(stage, metric));
+            }
         }
     }
     tables
@@ -97,21 +103,21 @@ fn means(comparison: &Comparison) -> Table {
     }
 }
 
-fn hosts(stage: &StageComparison, metric: &MetricComparison) -> Table {
+fn hosts(stage: &StageComparison, metric: &MetricComparison, threshold: Option<f64>) -> Table {
     let distance = |host: &HostComparison| {
-        let of = |ratio: Option<f64>| ratio.map_or(0.0, |ratio| ratio.ln().abs());
+        let of = |role: Option<RoleComparison>| role.map_or(0.0, |at| at.ratio.ln().abs());
         of(host.sending).max(of(host.receiving))
     };
     let mut hosts: Vec<&HostComparison> = metric.hosts.iter().collect();
     hosts.sort_by(|x, y| distance(y).total_cmp(&distance(x)));
-    let ratio = |ratio: Option<f64>| or_missing(ratio, plain_ratio);
     let row = |host: &&HostComparison| {
-        vec![
-            one_line(&host.name),
-            ratio(host.sending),
-            ratio(host.receiving),
-            host.flows.to_string(),
-        ]
+        let mut cells = vec![one_line(&host.name)];
+        for role in [host.sending, host.receiving] {
+            cells.push(or_missing(role, |at| at.flows.to_string()));
+            cells.push(or_missing(role, |at| role_words(&at, threshold)));
+            cells.push(probability(role.and_then(|at| at.q_value)));
+        }
+        cells
     };
     Table {
         title: format!(
@@ -119,10 +125,27 @@ fn hosts(stage: &StageComparison, metric: &MetricComparison) -> Table {
             one_line(&stage.name),
             metric.metric.name()
         ),
-        header: vec!["host", "as sender", "as receiver", "flows"],
+        header: vec![
+            "host",
+            "flows",
+            "as sender",
+            "p",
+            "flows",
+            "as receiver",
+            "p",
+        ],
         rows: hosts.iter().take(HOSTS_LISTED).map(row).collect(),
         left: 1,
         notes: more(hosts.len(), HOSTS_LISTED, "JSON report lists"),
+    }
+}
+
+/// "0.602", "0.602, beyond 5 %".
+fn role_words(role: &RoleComparison, threshold: Option<f64>) -> String {
+    let ratio = plain_ratio(role.ratio);
+    match threshold.filter(|_| role.beyond_threshold) {
+        Some(most) => format!("{ratio}, beyond {}", whole_percent(most)),
+        None => ratio,
     }
 }
 
@@ -174,7 +197,12 @@ pub(super) fn value(metric: Metric, value: f64) -> String {
     match metric {
         Metric::Throughput => format_bits_per_sec(value),
         Metric::Transactions => format!("{value:.0}/s"),
-        Metric::LatencyMedian | Metric::LatencyP99 => format_duration_ns(value.max(0.0) as u64),
+        Metric::Delivered => fine_percent(Some(value)),
+        Metric::LatencyMedian
+        | Metric::LatencyP99
+        | Metric::LatencyP999
+        | Metric::ConnectMedian
+        | Metric::Jitter => format_duration_ns(value.max(0.0) as u64),
     }
 }
 
