@@ -151,9 +151,14 @@ pub(crate) fn install_hint(tool: Tool) -> String {
         let part = part.unwrap_or_default();
         format!("apt install {} (Debian, Ubuntu{part})", package.name)
     });
-    let fedora = tool
-        .package(Distribution::Fedora)
-        .map(|package| format!("dnf install {} (Fedora, RHEL)", package.name));
+    let fedora = tool.package(Distribution::Rhel).map(|package| {
+        let epel = if package.part.is_some() {
+            " with EPEL"
+        } else {
+            ""
+        };
+        format!("dnf install {} (Fedora, RHEL{epel})", package.name)
+    });
     let hints: Vec<String> = [debian, fedora].into_iter().flatten().collect();
     hints.join(" or ")
 }

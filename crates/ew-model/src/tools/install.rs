@@ -1,6 +1,6 @@
 //! How missing tools get onto a host: the commands of its distribution, for a person to read or for root to run.
 
-use super::packages::{Distribution, EPEL};
+use super::packages::{COMMUNITY, Distribution, EPEL};
 use crate::workload::Tool;
 use std::collections::BTreeSet;
 
@@ -52,7 +52,9 @@ fn commands(distribution: Distribution, names: &str, parts: &BTreeSet<&str>) -> 
         }
         Distribution::Fedora => commands.push(format!("dnf install -y {names}")),
         Distribution::Rhel => commands.push(format!("yum install -y {names}")),
-        Distribution::Suse => commands.push(format!("zypper --non-interactive install {names}")),
+        Distribution::Suse | Distribution::OpenSuse => {
+            commands.push(format!("zypper --non-interactive install {names}"))
+        }
         Distribution::Alpine => commands.push(format!("apk add {names}")),
         Distribution::Arch => commands.push(format!("pacman -S --needed --noconfirm {names}")),
     }
@@ -64,6 +66,10 @@ fn offer(part: &str) -> String {
     match part {
         EPEL => "yum install -y epel-release || yum install -y \
                  https://dl.fedoraproject.org/pub/epel/epel-release-latest-$(rpm -E %rhel).noarch.rpm"
+            .into(),
+        // Beside each `main` that is in use: of the same release, from the same mirror.
+        COMMUNITY => "sed -n -E 's,^([^#@].*)/main$,\\1/community,p' /etc/apk/repositories | while read -r line; \
+                      do grep -qxF \"$line\" /etc/apk/repositories || echo \"$line\" >> /etc/apk/repositories; done"
             .into(),
         "multiverse" => "add-apt-repository -y multiverse".into(),
         // Into the entries of the archive that are there: newer hosts list components in .sources, older ones in lines.
@@ -103,14 +109,24 @@ mod tests {
         assert_eq!(by(Distribution::Alpine), "apk add iperf iperf3");
         let suse = "zypper --non-interactive install iperf";
         assert_eq!(by(Distribution::Suse), suse);
+        assert_eq!(by(Distribution::OpenSuse), suse);
         let arch = "pacman -S --needed --noconfirm iperf iperf3";
         assert_eq!(by(Distribution::Arch), arch);
     }
 
     #[test]
+    fn alpine_offers_its_community_only_where_it_is_needed() {
+        let plain = installation(Distribution::Alpine, &[Tool::Iperf3, Tool::Ping]);
+        assert_eq!(plain.commands, ["apk add iperf3 iputils"]);
+        let more = installation(Distribution::Alpine, &[Tool::Nuttcp]);
+        assert!(more.commands[0].contains("/main$,\\1/community,p"));
+        assert_eq!(more.commands[1], "apk add nuttcp");
+    }
+
+    #[test]
     fn without_packages_there_is_nothing_to_do() {
-        let none = installation(Distribution::Arch, &[Tool::Netperf]);
+        let none = installation(Distribution::Arch, &[Tool::Lmbench]);
         assert_eq!(none.commands, Vec::<String>::new());
-        assert_eq!(none.without_package, [Tool::Netperf]);
+        assert_eq!(none.without_package, [Tool::Lmbench]);
     }
 }

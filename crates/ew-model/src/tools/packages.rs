@@ -14,8 +14,10 @@ pub enum Distribution {
     Fedora,
     /// RHEL and its rebuilds, which take some packages from EPEL.
     Rhel,
-    /// SLES and openSUSE.
+    /// SLES.
     Suse,
+    /// openSUSE: SLES' packages, and an archive part of what is not free, which a fresh installation uses.
+    OpenSuse,
     /// Alpine.
     Alpine,
     /// Arch and what is made of it.
@@ -24,6 +26,8 @@ pub enum Distribution {
 
 /// EPEL as an archive part of [`Distribution::Rhel`].
 pub(super) const EPEL: &str = "epel";
+/// What [`Distribution::Alpine`] has beside its `main`.
+pub(super) const COMMUNITY: &str = "community";
 
 /// What a package manager is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +56,8 @@ impl Tool {
         }
     }
 
-    /// The package that brings them. `None` for the engine, and where we know of none in the distribution's own archive:
-    /// netperf's and lmbench's licences kept them out of most, and Arch leaves the less common ones to its users (AUR).
+    /// The package that brings them. `None` for the engine, and where we know of none in the distribution's own archive: lmbench's
+    /// licence keeps it out of most, and Arch leaves the less common ones to its users (AUR).
     #[must_use]
     pub fn package(self, distribution: Distribution) -> Option<Package> {
         match distribution {
@@ -62,7 +66,10 @@ impl Tool {
             Distribution::Fedora => self.fedora_package(None),
             Distribution::Rhel => self.fedora_package(Some(EPEL)),
             Distribution::Suse => self.suse_package(),
-            Distribution::Alpine | Distribution::Arch => self.common_package(),
+            Distribution::OpenSuse if self == Self::Netperf => Some(Package::plain("netperf")),
+            Distribution::OpenSuse => self.suse_package(),
+            Distribution::Alpine => self.alpine_package(),
+            Distribution::Arch => self.arch_package(),
         }
     }
 
@@ -77,11 +84,12 @@ impl Tool {
         Some(Package { name, part })
     }
 
-    /// `further` is where RHEL's rebuilds find what only Fedora itself has in its archive.
+    /// `further` is where RHEL's rebuilds find what only Fedora itself has in its archive. Fedora's package list: netperf since EPEL
+    /// 8, qperf in EPEL since RHEL 9 does not have it.
     fn fedora_package(self, further: Option<&'static str>) -> Option<Package> {
         let (name, part) = match self {
-            Self::Engine | Self::Netperf | Self::Lmbench | Self::Netpipe => return None,
-            Self::Iperf | Self::Nuttcp => (self.name(), further),
+            Self::Engine | Self::Lmbench | Self::Netpipe => return None,
+            Self::Iperf | Self::Nuttcp | Self::Netperf | Self::Qperf => (self.name(), further),
             Self::Ping => ("iputils", None),
             _ => (self.name(), None),
         };
@@ -90,22 +98,40 @@ impl Tool {
 
     /// SUSE calls iperf3 iperf, and has no iperf 2.
     fn suse_package(self) -> Option<Package> {
-        let name = match self {
-            Self::Iperf3 => "iperf",
-            Self::Qperf => "qperf",
-            Self::Ping => "iputils",
-            _ => return None,
-        };
-        Some(Package { name, part: None })
+        match self {
+            Self::Iperf3 => Some(Package::plain("iperf")),
+            Self::Qperf => Some(Package::plain("qperf")),
+            Self::Ping => Some(Package::plain("iputils")),
+            _ => None,
+        }
     }
 
-    fn common_package(self) -> Option<Package> {
-        let name = match self {
-            Self::Iperf3 | Self::Iperf => self.name(),
-            Self::Ping => "iputils",
-            _ => return None,
-        };
-        Some(Package { name, part: None })
+    fn alpine_package(self) -> Option<Package> {
+        match self {
+            Self::Iperf3 => Some(Package::plain("iperf3")),
+            Self::Iperf | Self::Nuttcp => Some(Package {
+                name: self.name(),
+                part: Some(COMMUNITY),
+            }),
+            Self::Ping => Some(Package::plain("iputils")),
+            _ => None,
+        }
+    }
+
+    fn arch_package(self) -> Option<Package> {
+        match self {
+            Self::Iperf3 | Self::Iperf | Self::Netperf | Self::Qperf => {
+                Some(Package::plain(self.name()))
+            }
+            Self::Ping => Some(Package::plain("iputils")),
+            _ => None,
+        }
+    }
+}
+
+impl Package {
+    fn plain(name: &'static str) -> Self {
+        Self { name, part: None }
     }
 }
 
@@ -119,9 +145,8 @@ impl Distribution {
             "ubuntu" => Some(Self::Ubuntu),
             "fedora" => Some(Self::Fedora),
             "rhel" | "centos" | "rocky" | "almalinux" | "ol" => Some(Self::Rhel),
-            "sles" | "suse" | "opensuse" | "opensuse-leap" | "opensuse-tumbleweed" => {
-                Some(Self::Suse)
-            }
+            "opensuse" | "opensuse-leap" | "opensuse-tumbleweed" => Some(Self::OpenSuse),
+            "sles" | "suse" => Some(Self::Suse),
             "alpine" => Some(Self::Alpine),
             "arch" => Some(Self::Arch),
             _ => None,
@@ -151,9 +176,16 @@ mod tests {
             (netperf.name, netperf.part),
             ("netperf", Some("multiverse"))
         );
-        assert_eq!(Tool::Netperf.package(Distribution::Fedora), None);
-        let iperf = Tool::Iperf.package(Distribution::Rhel).unwrap();
-        assert_eq!((iperf.name, iperf.part), ("iperf", Some(EPEL)));
+        assert_eq!(Tool::Lmbench.package(Distribution::Fedora), None);
+        for tool in [Tool::Iperf, Tool::Netperf, Tool::Qperf, Tool::Nuttcp] {
+            let package = tool.package(Distribution::Rhel).unwrap();
+            assert_eq!((package.name, package.part), (tool.name(), Some(EPEL)));
+            assert_eq!(tool.package(Distribution::Fedora).unwrap().part, None);
+        }
+        assert_eq!(Tool::Netperf.package(Distribution::Suse), None);
+        assert!(Tool::Netperf.package(Distribution::OpenSuse).is_some());
+        let iperf3 = Tool::Iperf3.package(Distribution::OpenSuse).unwrap();
+        assert_eq!(iperf3.name, "iperf");
     }
 
     #[test]
@@ -177,8 +209,9 @@ mod tests {
         );
         assert_eq!(
             of("opensuse-leap", &["suse", "opensuse"]),
-            Some(Distribution::Suse)
+            Some(Distribution::OpenSuse)
         );
+        assert_eq!(of("sles", &["suse"]), Some(Distribution::Suse));
         assert_eq!(of("nixos", &[]), None);
     }
 }
