@@ -22,6 +22,9 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use serde::Serialize;
 
+/// The head of every page: title, style, and what may run.
+const HEAD: &str = include_str!("html/head.html");
+
 pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
     let page = view::page(analysis)?;
     render_page("report.html", include_str!("html/report.html"), &page)
@@ -39,6 +42,6 @@ pub(crate) fn render_page(
         .lstrip_blocks(true)
         .build()?;
     environment.set_syntax(syntax);
-    environment.add_template(name, template)?;
-    Ok(environment.get_template(name)?.render(Serde(page))?)
+    let whole = format!("{HEAD}{template}");
+    Ok(environment.render_named_str(name, &whole, Serde(page))?)
 }
