@@ -121,6 +121,59 @@ fn the_dashboard_is_whole() {
     );
 }
 
+/// Grafana's schema of a dashboard (kinds/dashboard/dashboard_kind.cue): what its import insists on, and what would make panels empty.
+#[test]
+fn the_dashboard_can_be_imported() {
+    let dashboard = json("docs/grafana/eastwest.json");
+    assert!(dashboard["id"].is_null(), "an id belongs to one Grafana");
+    assert!((36..=42).contains(&dashboard["schemaVersion"].as_u64().unwrap()));
+    assert!(!dashboard["uid"].as_str().unwrap().is_empty());
+    // A variable chooses the data source, so that nothing is asked for on import.
+    assert!(dashboard["__inputs"].is_null());
+    let source = serde_json::json!({"type": "prometheus", "uid": "${datasource}"});
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    assert_eq!(
+        (&variables[0]["type"], &variables[0]["query"]),
+        (&"datasource".into(), &"prometheus".into())
+    );
+    for variable in &variables[1..] {
+        assert_eq!(
+            (&variable["type"], &variable["datasource"]),
+            (&"query".into(), &source)
+        );
+        assert_eq!(variable["query"]["query"], variable["definition"]);
+    }
+    assert_eq!(dashboard["annotations"]["list"][1]["datasource"], source);
+    let mut taken = BTreeSet::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        let place = |side: &str| panel["gridPos"][side].as_u64().unwrap();
+        assert!(
+            place("w") > 0 && place("h") > 0 && place("x") + place("w") <= 24,
+            "{panel}"
+        );
+        for x in place("x")..place("x") + place("w") {
+            for y in place("y")..place("y") + place("h") {
+                assert!(taken.insert((x, y)), "{panel} lies on another");
+            }
+        }
+        if panel["type"] == "row" {
+            continue;
+        }
+        assert!(["timeseries", "stat"].contains(&panel["type"].as_str().unwrap()));
+        assert_eq!(panel["datasource"], source, "{panel}");
+        let targets = panel["targets"].as_array().unwrap();
+        let ids: BTreeSet<&str> = targets
+            .iter()
+            .map(|t| t["refId"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids.len(), targets.len(), "{panel}");
+        assert!(
+            targets.iter().all(|target| target["datasource"] == source),
+            "{panel}"
+        );
+    }
+}
+
 #[test]
 fn the_reference_lists_every_family() {
     let reference = read("docs/reference/metrics.md");
@@ -250,6 +303,7 @@ fn plan() -> Plan {
             sweep: None,
             rounds: Vec::new(),
         }],
+        random_order: false,
         dropped_tests: Vec::new(),
     }
 }
