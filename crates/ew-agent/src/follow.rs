@@ -2,9 +2,10 @@
 
 use crate::inbox::Input;
 use crate::stage::{Host, sleep_unless_cancelled};
-use ew_engine::{RoundSpec, Totals};
+use ew_engine::{RoundSpec, RunningRound, Totals};
 use ew_model::plan::FlowId;
-use ew_proto::message::{FlowProgress, Role};
+use ew_model::workload::WorkloadKind;
+use ew_proto::message::{FlowOrder, FlowProgress, Role};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -12,37 +13,62 @@ use std::thread;
 /// Length of the parts of a window.
 const PART_NS: u64 = 1_000_000_000;
 
-/// Tells of the round's followed flows, from the engine's totals, until its window ends or the stage is cancelled.
+/// Tells of the round's followed flows until its window ends or the stage is cancelled.
 pub(crate) fn spawn(
     spec: RoundSpec,
-    followed: Vec<FlowId>,
+    running: RunningRound,
+    followed: &[FlowId],
     host: Host,
     cancelled: Arc<AtomicBool>,
 ) {
+    let flows = spec.flows.iter();
+    let orders: Vec<FlowOrder> = flows
+        .filter(|order| followed.contains(&order.flow))
+        .cloned()
+        .collect();
+    if orders.is_empty() {
+        return;
+    }
     thread::spawn(move || {
-        let mut before: Option<(u64, Totals)> = None;
-        let mut first = Totals::default();
+        let mut edges: Vec<Edge> = Vec::new();
         for at_ns in edges_ns(&spec) {
             if !sleep_unless_cancelled(at_ns, &cancelled) {
                 return;
             }
-            let now_ns = ew_sys::clock::monotonic_ns();
             let totals = host.engine.totals();
-            let Some((then_ns, then)) = before.replace((now_ns, totals)) else {
-                first = totals;
-                continue;
+            let counts = orders.iter();
+            let counts = counts.map(|order| count(&spec, order, &totals, &running));
+            let now = Edge {
+                at_ns: ew_sys::clock::monotonic_ns(),
+                counts: counts.collect(),
             };
-            let part = Part {
-                offset_ns: then_ns.saturating_sub(spec.window_start_ns),
-                length_ns: now_ns - then_ns,
-                edges: [since(then, first), since(totals, first)],
-            };
-            for progress in followed.iter().filter_map(|flow| part.of(*flow, &spec)) {
-                // The loop may have ended the agent meanwhile.
-                let _ = host.inbox.send(Input::FlowProgress(progress));
+            if let (Some(first), Some(before)) = (edges.first(), edges.last()) {
+                for (index, order) in orders.iter().enumerate() {
+                    let part = [first, before, &now];
+                    if let Some(progress) = progress(&spec, order.flow, index, part) {
+                        // The loop may have ended the agent meanwhile.
+                        let _ = host.inbox.send(Input::FlowProgress(progress));
+                    }
+                }
             }
+            edges.truncate(1);
+            edges.push(now);
         }
     });
+}
+
+/// What was counted of the followed flows between two parts of the window.
+struct Edge {
+    at_ns: u64,
+    /// `None` where it cannot be told.
+    counts: Vec<Option<Count>>,
+}
+
+/// What was counted of one flow since any time before the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Count {
+    bytes: u64,
+    retransmits: Option<u64>,
 }
 
 /// The window's start, then every second, then its end.
@@ -53,55 +79,68 @@ fn edges_ns(spec: &RoundSpec) -> impl Iterator<Item = u64> + use<> {
         .chain([end_ns])
 }
 
-/// A part of the window, with what the engine had moved in the window before it and with it.
-struct Part {
-    offset_ns: u64,
-    length_ns: u64,
-    edges: [Totals; 2],
-}
-
-impl Part {
-    /// `None` when the flow is not of this round.
-    fn of(&self, flow: FlowId, spec: &RoundSpec) -> Option<FlowProgress> {
-        let order = spec.flows.iter().find(|order| order.flow == flow)?;
-        let is_bulk = spec.workload.kind.is_bulk();
-        let count = |totals: &Totals| match order.role {
-            Role::Send if is_bulk => totals.tx_bytes,
-            // Answers to requests, too, are received.
-            Role::Send | Role::Receive => totals.rx_bytes,
-        };
-        let [before, after] = self.edges.each_ref().map(count);
-        let answer_bytes = spec.workload.answer_bytes().max(1);
-        Some(FlowProgress {
-            stage: spec.stage,
-            round: spec.round,
-            flow,
-            offset_ns: self.offset_ns,
-            length_ns: self.length_ns,
-            bytes: after.saturating_sub(before),
-            // Whole answers, so that no part of one is counted twice.
-            transactions: (!is_bulk)
-                .then(|| (after / answer_bytes).saturating_sub(before / answer_bytes)),
-        })
+/// Who sends over TCP knows what arrived, and what it had to send again; others know the engine's totals.
+fn count(
+    spec: &RoundSpec,
+    order: &FlowOrder,
+    totals: &Totals,
+    running: &RunningRound,
+) -> Option<Count> {
+    let kind = spec.workload.kind;
+    let of_totals = |bytes| Count {
+        bytes,
+        retransmits: None,
+    };
+    match order.role {
+        Role::Send if kind == WorkloadKind::TcpStream => {
+            let sent = running.sent_over_tcp(order.flow)?;
+            Some(Count {
+                bytes: sent.acked_bytes,
+                retransmits: Some(sent.retransmits),
+            })
+        }
+        Role::Send if kind.is_bulk() => Some(of_totals(totals.tx_bytes)),
+        // Answers to requests, too, are received.
+        Role::Send | Role::Receive => Some(of_totals(totals.rx_bytes)),
     }
 }
 
-fn since(totals: Totals, first: Totals) -> Totals {
-    Totals {
-        tx_bytes: totals.tx_bytes.saturating_sub(first.tx_bytes),
-        rx_bytes: totals.rx_bytes.saturating_sub(first.rx_bytes),
-        ..totals
-    }
+/// How a flow went between the last two of the edges; the first is the window's begin.
+fn progress(
+    spec: &RoundSpec,
+    flow: FlowId,
+    index: usize,
+    edges: [&Edge; 3],
+) -> Option<FlowProgress> {
+    let [_, before, after] = edges;
+    let count = |edge: &Edge| -> Option<Count> { *edge.counts.get(index)? };
+    let [first, was, is] = [count(edges[0])?, count(before)?, count(after)?];
+    let [was_bytes, is_bytes] = [was, is].map(|count| count.bytes.saturating_sub(first.bytes));
+    let answer_bytes = spec.workload.answer_bytes().max(1);
+    Some(FlowProgress {
+        stage: spec.stage,
+        round: spec.round,
+        flow,
+        offset_ns: before.at_ns.saturating_sub(spec.window_start_ns),
+        length_ns: after.at_ns - before.at_ns,
+        bytes: is_bytes.saturating_sub(was_bytes),
+        // Whole answers, so that no part of one is counted twice.
+        transactions: (!spec.workload.kind.is_bulk())
+            .then(|| (is_bytes / answer_bytes).saturating_sub(was_bytes / answer_bytes)),
+        retransmits: is
+            .retransmits
+            .zip(was.retransmits)
+            .map(|(is, was)| is.saturating_sub(was)),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use ew_model::plan::{RoundIndex, StageIndex};
-    use ew_model::workload::{Workload, WorkloadKind};
-    use ew_proto::message::FlowOrder;
+    use ew_model::workload::Workload;
 
-    fn spec(kind: WorkloadKind, role: Role) -> RoundSpec {
+    fn spec(kind: WorkloadKind) -> RoundSpec {
         RoundSpec {
             stage: StageIndex(1),
             round: RoundIndex(2),
@@ -114,42 +153,57 @@ mod tests {
             window_start_ns: 500,
             window_ns: 2 * PART_NS + 1,
             interval_ns: 0,
-            flows: vec![FlowOrder {
-                flow: FlowId(7),
-                role,
-                opens: true,
-                peer: "198.18.0.2:5401".parse().unwrap(),
-                server_port: 0,
-            }],
+            flows: Vec::new(),
         }
     }
 
-    fn told(kind: WorkloadKind, role: Role) -> (u64, Option<u64>) {
-        let totals = |tx_bytes, rx_bytes| Totals {
-            tx_bytes,
-            rx_bytes,
+    fn counted(kind: WorkloadKind, role: Role) -> Option<u64> {
+        let order = FlowOrder {
+            flow: FlowId(7),
+            role,
+            opens: true,
+            peer: "198.18.0.2:5401".parse().unwrap(),
+            server_port: 0,
+        };
+        let totals = Totals {
+            tx_bytes: 1,
+            rx_bytes: 2,
             ..Totals::default()
         };
-        let part = Part {
-            offset_ns: 0,
-            length_ns: PART_NS,
-            edges: [totals(10, 150), totals(5010, 1000)],
-        };
-        assert_eq!(part.of(FlowId(8), &spec(kind, role)), None);
-        let progress = part.of(FlowId(7), &spec(kind, role)).unwrap();
-        (progress.bytes, progress.transactions)
+        let count = count(&spec(kind), &order, &totals, &RunningRound::default());
+        count.map(|count| count.bytes)
     }
 
     #[test]
     fn each_role_has_its_count() {
-        assert_eq!(told(WorkloadKind::TcpStream, Role::Send), (5000, None));
-        assert_eq!(told(WorkloadKind::TcpStream, Role::Receive), (850, None));
-        assert_eq!(told(WorkloadKind::TcpRr, Role::Send), (850, Some(9)));
+        assert_eq!(counted(WorkloadKind::UdpStream, Role::Send), Some(1));
+        assert_eq!(counted(WorkloadKind::UdpStream, Role::Receive), Some(2));
+        assert_eq!(counted(WorkloadKind::TcpRr, Role::Send), Some(2));
+    }
+
+    #[test]
+    fn a_part_is_what_was_counted_in_it() {
+        let edge = |at_ns, bytes, retransmits| Edge {
+            at_ns,
+            counts: vec![Some(Count { bytes, retransmits }), None],
+        };
+        let told = |kind, retransmits: [Option<u64>; 2]| {
+            let (first, before) = (edge(500, 10, Some(4)), edge(700, 160, retransmits[0]));
+            let part = [&first, &before, &edge(900, 1010, retransmits[1])];
+            assert_eq!(progress(&spec(kind), FlowId(7), 1, part), None);
+            let told = progress(&spec(kind), FlowId(7), 0, part).unwrap();
+            assert_eq!((told.offset_ns, told.length_ns), (200, 200));
+            (told.bytes, told.transactions, told.retransmits)
+        };
+        let (stream, requests) = (WorkloadKind::TcpStream, WorkloadKind::TcpRr);
+        assert_eq!(told(stream, [Some(5), Some(12)]), (850, None, Some(7)));
+        // 150 and 1000 bytes of answers of 100: one, then ten.
+        assert_eq!(told(requests, [None, None]), (850, Some(9), None));
     }
 
     #[test]
     fn the_last_part_may_be_short() {
-        let edges: Vec<u64> = edges_ns(&spec(WorkloadKind::TcpStream, Role::Send)).collect();
+        let edges: Vec<u64> = edges_ns(&spec(WorkloadKind::TcpStream)).collect();
         let seconds = [0, PART_NS, 2 * PART_NS, 2 * PART_NS + 1];
         assert_eq!(edges, seconds.map(|ns| ns + 500));
     }

@@ -3,7 +3,7 @@
 use crate::follow;
 use crate::inbox::Input;
 use ew_engine::{Engine, RoundSpec};
-use ew_model::plan::{RoundIndex, StageIndex};
+use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::workload::Tool;
 use ew_proto::message::{FlowOrder, FlowReport, Role, RoundOrder, RoundReport, StageOrder};
 use ew_sys::clock;
@@ -65,11 +65,7 @@ fn walk(order: &StageOrder, start_ns: u64, host: &Host, cancelled: &Arc<AtomicBo
         if !sleep_unless_cancelled(spec.connect_at_ns.saturating_sub(HAND_OVER_NS), cancelled) {
             return;
         }
-        if !round.followed.is_empty() {
-            let followed = round.followed.clone();
-            follow::spawn(spec.clone(), followed, host.clone(), Arc::clone(cancelled));
-        }
-        run_round(order.workload.tool, spec, host, cancelled);
+        run_round(order.workload.tool, spec, &round.followed, host, cancelled);
     }
 }
 
@@ -94,7 +90,13 @@ fn drain_ns(gap_ns: u64) -> u64 {
     (gap_ns / 4).min(MAX_DRAIN_NS)
 }
 
-fn run_round(tool: Tool, spec: RoundSpec, host: &Host, cancelled: &Arc<AtomicBool>) {
+fn run_round(
+    tool: Tool,
+    spec: RoundSpec,
+    followed: &[FlowId],
+    host: &Host,
+    cancelled: &Arc<AtomicBool>,
+) {
     let (stage, round, window_start_ns) = (spec.stage, spec.round, spec.window_start_ns);
     let flows = spec.flows.clone();
     let orders = spec.flows.clone();
@@ -111,10 +113,13 @@ fn run_round(tool: Tool, spec: RoundSpec, host: &Host, cancelled: &Arc<AtomicBoo
         }));
     });
     let started = match tool {
-        Tool::Engine => host
-            .engine
-            .run_round(spec, done)
-            .map_err(|error| error.to_string()),
+        Tool::Engine => {
+            let running = host.engine.run_round(spec.clone(), done);
+            let follow = |running| {
+                follow::spawn(spec, running, followed, host.clone(), Arc::clone(cancelled));
+            };
+            running.map(follow).map_err(|error| error.to_string())
+        }
         _ => ew_tools::run_round(host.address, spec, Arc::clone(cancelled), done)
             .map_err(|error| error.to_string()),
     };

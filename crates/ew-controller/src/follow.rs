@@ -1,11 +1,11 @@
 //! Which host tells how a flow goes while its round goes on. Pure.
 //!
-//! An engine counts what its host sends and receives in all, so a host can tell of a flow that has one of these counts
-//! to itself.
+//! Who sends over TCP can tell what arrived and what it had to send again. Else an engine counts what its host sends and receives
+//! in all, so a host can tell of a flow that has one of these counts to itself.
 
 use ew_model::inventory::HostId;
 use ew_model::plan::{Flow, FlowId, Round, Stage};
-use ew_model::workload::Tool;
+use ew_model::workload::{Tool, WorkloadKind};
 use std::collections::BTreeMap;
 
 /// More flows at once than this are too many lines to read.
@@ -22,9 +22,10 @@ pub(crate) fn tellers(stage: &Stage, round: &Round) -> BTreeMap<HostId, Vec<Flow
         return tellers;
     }
     for flow in &round.flows {
-        let teller = match stage.workload.kind.is_bulk() {
-            true => bulk_teller(flow, round),
-            false => request_teller(flow, round),
+        let teller = match stage.workload.kind {
+            WorkloadKind::TcpStream => Some(flow.src),
+            kind if kind.is_bulk() => bulk_teller(flow, round),
+            _ => request_teller(flow, round),
         };
         if let Some(host) = teller {
             tellers.entry(host).or_default().push(flow.id);
@@ -54,7 +55,7 @@ mod tests {
     use super::*;
     use ew_model::plan::End;
     use ew_model::scenario::Pattern;
-    use ew_model::workload::{Workload, WorkloadKind};
+    use ew_model::workload::Workload;
 
     const WINDOW_NS: u64 = 2_000_000_000;
 
@@ -94,8 +95,15 @@ mod tests {
     }
 
     #[test]
-    fn the_receiver_tells_of_bulk_when_it_can() {
+    fn the_sender_tells_of_tcp() {
         let bulk = |flows| told(WorkloadKind::TcpStream, WINDOW_NS, flows);
+        assert_eq!(bulk(&[(0, 1), (1, 0)]), [Some(0), Some(1)]);
+        assert_eq!(bulk(&[(0, 1), (0, 1)]), [Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn the_receiver_tells_of_datagrams_when_it_can() {
+        let bulk = |flows| told(WorkloadKind::UdpStream, WINDOW_NS, flows);
         assert_eq!(bulk(&[(0, 1), (1, 0)]), [Some(1), Some(0)]);
         assert_eq!(bulk(&[(0, 2), (1, 2)]), [Some(0), Some(1)], "incast");
         assert_eq!(bulk(&[(0, 1), (0, 1)]), [None, None]);

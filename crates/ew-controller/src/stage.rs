@@ -329,6 +329,7 @@ impl BatchRun<'_, '_> {
                 length_ns: progress.length_ns,
                 bytes: progress.bytes,
                 transactions: progress.transactions,
+                retransmits: progress.retransmits,
             });
         }
     }

@@ -7,6 +7,7 @@ use crate::error::EngineError;
 use crate::port_check;
 use crate::registry::Registry;
 use crate::round::{Round, RoundHost};
+use crate::running::RunningRound;
 use crate::settings::BACKLOG;
 use ew_proto::message::RunToken;
 use ew_proto::round::RoundSpec;
@@ -117,9 +118,10 @@ impl Engine {
     ///
     /// # Errors
     /// The round asks for something impossible, or its thread cannot be started; `done` is then not called.
-    pub fn run_round(&self, spec: RoundSpec, done: Done) -> Result<(), EngineError> {
+    pub fn run_round(&self, spec: RoundSpec, done: Done) -> Result<RunningRound, EngineError> {
         let cancel = Arc::new(Cancel::default());
         let round = Round::register(spec, Arc::clone(&self.host), Arc::clone(&cancel))?;
+        let running = round.running();
         self.remember(&cancel);
         std::thread::Builder::new()
             .name("round".to_owned())
@@ -129,7 +131,7 @@ impl Engine {
                 purpose: "a round",
                 source,
             })?;
-        Ok(())
+        Ok(running)
     }
 
     /// Ends all running rounds within 200 ms; their flows report errors.

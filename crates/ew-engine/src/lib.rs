@@ -23,6 +23,7 @@ mod port_check;
 mod registry;
 mod report;
 mod round;
+mod running;
 mod settings;
 mod stream;
 mod tally;
@@ -33,6 +34,7 @@ mod workload;
 pub use engine::{Engine, EngineConfig, Totals};
 pub use error::EngineError;
 pub use ew_proto::round::RoundSpec;
+pub use running::{RunningRound, SentOverTcp};
 
 /// What a round calls with its reports, once.
 pub type Done = Box<dyn FnOnce(Vec<ew_proto::message::FlowReport>) + Send>;

@@ -11,6 +11,7 @@ use crate::hello::{Hello, StreamKey};
 use crate::lane::{Lane, Ledger};
 use crate::registry;
 use crate::report;
+use crate::running::RunningRound;
 use crate::settings::Settings;
 use crate::stream::Stream;
 use crate::tally::Tally;
@@ -224,6 +225,13 @@ impl Round {
         round.seat_streams();
         round.prepare_listener();
         Ok(round)
+    }
+
+    /// For who follows it.
+    pub(crate) fn running(&self) -> RunningRound {
+        RunningRound {
+            flows: self.flows.clone(),
+        }
     }
 
     /// The supervisor's thread. Everything is bounded by the window's end plus the two waits above.

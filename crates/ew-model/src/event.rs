@@ -124,6 +124,8 @@ pub enum RunEvent {
         bytes: u64,
         /// Transactions, where there are requests.
         transactions: Option<u64>,
+        /// TCP segments sent again, where the sender tells.
+        retransmits: Option<u64>,
     },
     /// Everything of the one host that somebody watches, about once a second. Not recorded: samples are.
     HostRead {

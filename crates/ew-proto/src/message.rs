@@ -98,7 +98,7 @@ pub struct RoundOrder {
     /// This agent's ends of flows.
     pub flows: Vec<FlowOrder>,
     /// Flows of which this agent tells every second of the window how they go ([`FlowProgress`]): those that it can tell
-    /// apart by the engine's totals. Empty unless somebody watches.
+    /// apart by their TCP connections or the engine's totals. Empty unless somebody watches.
     pub followed: Vec<FlowId>,
 }
 
@@ -208,6 +208,8 @@ pub struct FlowProgress {
     pub bytes: u64,
     /// Transactions in it, where there are requests.
     pub transactions: Option<u64>,
+    /// TCP segments sent again in it, where the sender of bulk data tells.
+    pub retransmits: Option<u64>,
 }
 
 /// An agent's part of a round.

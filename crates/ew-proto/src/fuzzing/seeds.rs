@@ -94,6 +94,7 @@ pub fn progress(order: &StageOrder) -> FlowProgress {
         length_ns: 1_000_000_000,
         bytes: 1_000_000,
         transactions: None,
+        retransmits: Some(3),
     }
 }
 

@@ -119,7 +119,8 @@ pub(super) fn progress(bits_per_sec: f64, hosts_alive: u32, left_ns: u64) -> Str
     )
 }
 
-/// `a -> b   1.00-2.00 s  1.09 GiB  9.41 Gb/s`, or with transactions `48211 transactions/s` at the end.
+/// `a -> b   1.00-2.00 s  1.09 GiB  9.41 Gb/s     12 retr`, the segments sent again where they are told, or with transactions
+/// `48211 transactions/s` at the end.
 fn flow_progress(event: &RunEvent, tally: &Tally) -> Option<String> {
     let RunEvent::FlowProgress {
         src,
@@ -128,6 +129,7 @@ fn flow_progress(event: &RunEvent, tally: &Tally) -> Option<String> {
         length_ns,
         bytes,
         transactions,
+        retransmits,
         ..
     } = event
     else {
@@ -139,8 +141,9 @@ fn flow_progress(event: &RunEvent, tally: &Tally) -> Option<String> {
         Some(count) => format!("{:.0} transactions/s", per_second(*count)),
         None => rate(Some(per_second(*bytes) * 8.0)),
     };
+    let again = retransmits.map_or_else(String::new, |count| format!(" {count:>6} retr"));
     Some(format!(
-        "{} -> {} {:>6.2}-{:.2} s {:>10}  {speed}",
+        "{} -> {} {:>6.2}-{:.2} s {:>10}  {speed:>9}{again}",
         tally.host(*src),
         tally.host(*dst),
         seconds(*offset_ns),

@@ -104,7 +104,7 @@ fn followed_flows_have_a_line_each_second() {
         plan: plan(),
     };
     live.handle(0, &began);
-    let progress = |part: u64, bytes, transactions| RunEvent::FlowProgress {
+    let progress = |part: u64, bytes, transactions, retransmits| RunEvent::FlowProgress {
         stage: StageIndex(0),
         flow: FlowId(0),
         src: HostId(0),
@@ -113,9 +113,11 @@ fn followed_flows_have_a_line_each_second() {
         length_ns: SECOND / 2,
         bytes,
         transactions,
+        retransmits,
     };
-    live.handle(SECOND, &progress(0, 588_125_000, None));
-    live.handle(2 * SECOND, &progress(11, 640_000, Some(10_000)));
+    live.handle(SECOND, &progress(0, 588_125_000, None, Some(12)));
+    live.handle(2 * SECOND, &progress(1, 588_125_000, None, None));
+    live.handle(3 * SECOND, &progress(11, 640_000, Some(10_000), None));
     live.finish();
     insta::assert_snapshot!(out.text());
 }
