@@ -127,6 +127,12 @@ pub struct CpuCounters {
     pub softirq_ticks: Option<u64>,
     /// steal.
     pub steal_ticks: Option<u64>,
+    /// Part of user time that ran guests. `None` before Linux 2.6.24, and in runs of before it was kept.
+    #[serde(default)]
+    pub guest_ticks: Option<u64>,
+    /// Part of nice time that ran guests. `None` before Linux 2.6.33, and in runs of before it was kept.
+    #[serde(default)]
+    pub guest_nice_ticks: Option<u64>,
 }
 
 /// `/proc/net/dev` line of one interface.
@@ -142,6 +148,10 @@ pub struct InterfaceCounters {
     pub rx_errors: u64,
     /// Receive drops.
     pub rx_drops: u64,
+    /// `fifo` of receiving: the device's ring overran. Drivers that count it elsewhere count it in the drops. `None` in runs of
+    /// before it was kept.
+    #[serde(default)]
+    pub rx_fifo_errors: Option<u64>,
     /// Sent bytes.
     pub tx_bytes: u64,
     /// Sent packets.

@@ -79,7 +79,8 @@ pub struct CauseCounters {
     pub unseen: Vec<String>,
 }
 
-/// What the sockets of one process carried since the agent's first reading, closed ones included.
+/// What the TCP sockets of one process carried since the agent's first reading, closed ones included, and its UDP sockets, of
+/// which the kernel counts no bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessTraffic {
     /// `None` for sockets whose owner cannot be seen.
@@ -94,6 +95,12 @@ pub struct ProcessTraffic {
     pub received_bytes: u64,
     /// With whom, the greatest first; only the first few.
     pub peers: Vec<PeerTraffic>,
+    /// UDP sockets it holds now.
+    #[serde(default)]
+    pub udp_sockets: u32,
+    /// Datagrams that its UDP sockets dropped since the agent's first reading, mostly because the receive buffer was full.
+    #[serde(default)]
+    pub udp_drops: u64,
 }
 
 /// What one process exchanged with one remote host since the agent's first reading.
@@ -121,10 +128,6 @@ pub struct ReadingCost {
 pub struct CpuReading {
     /// Time by use.
     pub times: CpuCounters,
-    /// Part of user time that ran guests. `None` before Linux 2.6.24.
-    pub guest_ticks: Option<u64>,
-    /// Part of nice time that ran guests. `None` before Linux 2.6.33.
-    pub guest_nice_ticks: Option<u64>,
     /// Packet processing on this CPU.
     pub softnet: Option<SoftnetCounters>,
     /// `cpufreq/scaling_cur_freq`. `None` where nothing scales it, as in most virtual machines.
@@ -168,8 +171,6 @@ pub struct InterruptCounters {
 pub struct InterfaceReading {
     /// Kernel's counters.
     pub counters: InterfaceCounters,
-    /// `fifo` of receiving in `/proc/net/dev`: the device's ring overran.
-    pub rx_fifo_errors: u64,
     /// What changes seldom.
     pub link: InterfaceLink,
     /// The driver's own counters that tell of loss, pauses and errors (`ethtool -S`), by the driver's names.

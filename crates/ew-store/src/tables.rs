@@ -345,6 +345,12 @@ const HOSTS: &[Column<HostRow>] = &[
     Column::maybe_int("steal_ticks", "taken by the hypervisor", |r| {
         cpu(r)?.steal_ticks.map(int)
     }),
+    Column::maybe_int("guest_ticks", "of user_ticks: ran guests", |r| {
+        cpu(r)?.guest_ticks.map(int)
+    }),
+    Column::maybe_int("guest_nice_ticks", "of nice_ticks: ran guests", |r| {
+        cpu(r)?.guest_nice_ticks.map(int)
+    }),
     Column::maybe_int("rx_bytes", "received bytes since boot", |r| {
         interface(r).map(|i| int(i.rx_bytes))
     }),
@@ -357,6 +363,11 @@ const HOSTS: &[Column<HostRow>] = &[
     Column::maybe_int("rx_drops", "receive drops", |r| {
         interface(r).map(|i| int(i.rx_drops))
     }),
+    Column::maybe_int(
+        "rx_fifo_errors",
+        "times the receive ring overran, where the driver counts it here",
+        |r| interface(r)?.rx_fifo_errors.map(int),
+    ),
     Column::maybe_int("tx_bytes", "sent bytes since boot", |r| {
         interface(r).map(|i| int(i.tx_bytes))
     }),

@@ -15,7 +15,11 @@ const SOFTNET_CPU: usize = 12;
 /// One entry per online CPU: times and packets.
 pub(crate) fn cpus(root: &Path, buffer: &mut FileBuffer) -> Vec<CpuReading> {
     let text = buffer.read(root.join("proc/stat")).unwrap_or_default();
-    let mut cpus: Vec<CpuReading> = cpu_lines(text).collect();
+    let of_times = |times| CpuReading {
+        times,
+        ..CpuReading::default()
+    };
+    let mut cpus: Vec<CpuReading> = cpu_lines(text).map(of_times).collect();
     let text = read_net(buffer, root, "softnet_stat").unwrap_or_default();
     let softnet = softnet_lines(text, &cpus);
     for cpu in &mut cpus {
@@ -123,7 +127,7 @@ mod tests {
         assert_eq!(cpus[1].times.cpu, 2);
         assert_eq!((softnet.processed, softnet.squeezed), (0x0894_1369, 0x3cf));
         assert_eq!((softnet.backlog, softnet.received_rps), (Some(7), Some(0)));
-        assert_eq!(cpus[1].guest_ticks, Some(12));
+        assert_eq!(cpus[1].times.guest_ticks, Some(12));
         assert_eq!(cpus[1].frequency_hz, Some(2_400_000_000));
         assert_eq!(cpus[1].max_frequency_hz, Some(3_900_000_000));
         assert_eq!((cpus[0].numa_node, cpus[1].numa_node), (Some(0), Some(1)));

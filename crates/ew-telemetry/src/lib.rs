@@ -26,6 +26,7 @@ mod protocols;
 mod sample;
 mod sockets;
 mod traffic;
+mod udp_ledger;
 
 pub use facts::{facts, free_bytes_beside_executable};
 pub use host::HostReader;

@@ -3,40 +3,30 @@
 use ew_model::facts::InterfaceCounters;
 
 /// All interfaces, loopback too, in the kernel's order.
-pub(crate) fn device_lines(text: &str) -> impl Iterator<Item = DeviceLine> {
+pub(crate) fn device_lines(text: &str) -> impl Iterator<Item = InterfaceCounters> {
     text.lines().filter_map(interface_line)
-}
-
-/// One line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DeviceLine {
-    pub(crate) counters: InterfaceCounters,
-    pub(crate) rx_fifo_errors: u64,
 }
 
 /// `eth0: bytes packets errs drop fifo frame compressed multicast`, then the same eight for sending. A name may hold a
 /// colon itself, and no space need follow the last one.
-fn interface_line(line: &str) -> Option<DeviceLine> {
+fn interface_line(line: &str) -> Option<InterfaceCounters> {
     let (name, numbers) = line.rsplit_once(':')?;
     let mut counters = [0; 12];
     let mut words = numbers.split_whitespace();
     for counter in &mut counters {
         *counter = words.next()?.parse().ok()?;
     }
-    let interface = InterfaceCounters {
+    Some(InterfaceCounters {
         name: name.trim().to_owned(),
         rx_bytes: counters[0],
         rx_packets: counters[1],
         rx_errors: counters[2],
         rx_drops: counters[3],
+        rx_fifo_errors: Some(counters[4]),
         tx_bytes: counters[8],
         tx_packets: counters[9],
         tx_errors: counters[10],
         tx_drops: counters[11],
-    };
-    Some(DeviceLine {
-        counters: interface,
-        rx_fifo_errors: counters[4],
     })
 }
 
@@ -47,11 +37,10 @@ mod tests {
     #[test]
     fn both_directions_of_a_line() {
         let line = "  eth0:100 2 3 4 5 6 7 8 900 10 11 12 13 14 15 16";
-        let line = interface_line(line).unwrap();
-        assert_eq!(line.rx_fifo_errors, 5);
-        let counters = line.counters;
+        let counters = interface_line(line).unwrap();
         assert_eq!(counters.name, "eth0");
         assert_eq!((counters.rx_bytes, counters.rx_drops), (100, 4));
+        assert_eq!(counters.rx_fifo_errors, Some(5));
         assert_eq!((counters.tx_bytes, counters.tx_packets), (900, 10));
         assert_eq!((counters.tx_errors, counters.tx_drops), (11, 12));
     }

@@ -4,7 +4,8 @@
 //! the namespace it was mounted in.
 
 use crate::file::{FileBuffer, read_net};
-use crate::net_dev::{DeviceLine, device_lines};
+use crate::net_dev::device_lines;
+use ew_model::facts::InterfaceCounters;
 use ew_model::telemetry::{InterfaceLink, InterfaceReading, QdiscCounters};
 use ew_sys::ethtool::Ethtool;
 use ew_sys::net::interfaces;
@@ -81,7 +82,7 @@ impl NetworkReader {
         }
         self.readings = self.readings.wrapping_add(1);
         let text = read_net(buffer, root, "dev").unwrap_or_default();
-        let lines: Vec<DeviceLine> = device_lines(text).collect();
+        let lines: Vec<InterfaceCounters> = device_lines(text).collect();
         self.learn_drivers(&lines);
         let read = lines.into_iter().map(|line| self.interface(line));
         read.collect()
@@ -93,13 +94,12 @@ impl NetworkReader {
         listed.and_then(Result::ok).unwrap_or_default()
     }
 
-    fn interface(&self, line: DeviceLine) -> InterfaceReading {
-        let name = &line.counters.name;
+    fn interface(&self, counters: InterfaceCounters) -> InterfaceReading {
+        let name = &counters.name;
         InterfaceReading {
             link: self.links.get(name).cloned().unwrap_or_default(),
             driver_counters: self.driver_counters(name).unwrap_or_default(),
-            counters: line.counters,
-            rx_fifo_errors: line.rx_fifo_errors,
+            counters,
         }
     }
 
@@ -117,10 +117,10 @@ impl NetworkReader {
     }
 
     /// Asks new interfaces for the names of their counters.
-    fn learn_drivers(&mut self, lines: &[DeviceLine]) {
-        let is_there = |name: &String| lines.iter().any(|line| line.counters.name == *name);
+    fn learn_drivers(&mut self, lines: &[InterfaceCounters]) {
+        let is_there = |name: &String| lines.iter().any(|line| line.name == *name);
         self.drivers.retain(|name, _| is_there(name));
-        for name in lines.iter().map(|line| &line.counters.name) {
+        for name in lines.iter().map(|line| &line.name) {
             if !self.drivers.contains_key(name) {
                 let names = self.ethtool.as_ref().map(|e| e.statistic_names(name));
                 let names = driver_names(names.unwrap_or_default());

@@ -4,13 +4,15 @@
 //! socket, which is locked only while its own counters are copied. Closed sockets are told by the kernel. Owners are
 //! looked for among the agent's own files first, and in all of /proc only for sockets that carried much.
 //!
-//! UDP sockets count no bytes, so UDP has no owner here; the host's datagrams are in `/proc/net/snmp`.
+//! UDP sockets count no bytes. What is told of them is who holds them and what they dropped (1 µs a socket), beside the host's
+//! datagrams in `/proc/net/snmp`.
 
 use crate::file::{FileBuffer, read_net};
 use crate::ledger::Ledger;
 use crate::own::OwnConnections;
 use crate::owners::SocketOwners;
 use crate::processes::name_and_parent;
+use crate::udp_ledger::{UdpLedger, UdpUse};
 use ew_model::telemetry::{ProcessTraffic, TcpSocket};
 use ew_sys::clock::monotonic_ns;
 use ew_sys::sock_diag::{SocketLister, TcpDeaths};
@@ -22,6 +24,8 @@ use std::path::Path;
 const LEAST_BYTES: u64 = 64 << 10;
 /// With more sockets than this a list would take 30 ms and more, and 5 MB.
 const MOST_SOCKETS: u64 = 20_000;
+/// Processes told that hold UDP sockets and move nothing over TCP.
+const UDP_HOLDERS_TOLD: usize = 16;
 /// Each closed connection costs the kernel 2 to 3 µs to tell. Beyond so many in one reading it is not asked to.
 const MOST_DEATHS: usize = 2_000;
 /// For how long it is not asked then, at first and at most.
@@ -35,7 +39,7 @@ const MOST_GENERATIONS: usize = 32;
 pub(crate) struct Traffic {
     /// When. `None` when nothing could be read.
     pub(crate) read_ns: Option<u64>,
-    /// The greatest movers since the first reading.
+    /// The greatest movers since the first reading, then who only holds UDP sockets.
     pub(crate) processes: Vec<ProcessTraffic>,
     /// What could not be seen, in words.
     pub(crate) unseen: Vec<String>,
@@ -48,6 +52,7 @@ pub(crate) struct TrafficReader {
     deaths: Deaths,
     owners: SocketOwners,
     ledger: Ledger,
+    udp: UdpLedger,
     people: People,
     own: OwnConnections,
     living: Vec<TcpSocket>,
@@ -62,6 +67,7 @@ impl TrafficReader {
             deaths: Deaths::new(),
             owners: SocketOwners::default(),
             ledger: Ledger::default(),
+            udp: UdpLedger::default(),
             people: People::default(),
             living: Vec::new(),
             died: Vec::new(),
@@ -83,8 +89,10 @@ impl TrafficReader {
             is_ours.or_else(|| owners.of(*listeners.get(&local.port())?))
         };
         self.ledger.take(&self.living, &self.died, &guess);
+        traffic.unseen.extend(self.list_udp(root, buffer).err());
         self.find_owners(root, listeners.values().copied().collect());
         traffic.processes = self.ledger.traffic();
+        add_udp(&mut traffic.processes, self.udp.uses());
         for process in &mut traffic.processes {
             if let Some(pid) = process.pid {
                 (process.command, process.is_ours) = self.people.of(root, buffer, pid);
@@ -104,7 +112,7 @@ impl TrafficReader {
     fn list(&mut self, root: &Path, buffer: &mut FileBuffer) -> Result<(), String> {
         self.living.clear();
         self.died.clear();
-        let sockets = sockets_in_use(root, buffer);
+        let sockets = sockets_in_use(root, buffer, "TCP");
         if sockets > MOST_SOCKETS {
             return Err(format!(
                 "traffic by process: {sockets} TCP sockets are too many to list beside a measurement (at most {MOST_SOCKETS})"
@@ -117,18 +125,58 @@ impl TrafficReader {
         listed.map_err(|error| format!("traffic by process: {error} (module tcp_diag)"))
     }
 
+    /// # Errors
+    /// Why there is no list, in words.
+    fn list_udp(&mut self, root: &Path, buffer: &mut FileBuffer) -> Result<(), String> {
+        let sockets = sockets_in_use(root, buffer, "UDP");
+        if sockets > MOST_SOCKETS {
+            return Err(format!(
+                "UDP sockets by process: {sockets} are too many to list beside a measurement (at most {MOST_SOCKETS})"
+            ));
+        }
+        let mut living = Vec::new();
+        if let Some(lister) = &mut self.lister {
+            let listed = lister.udp(&mut living);
+            listed.map_err(|error| format!("UDP sockets: {error} (module udp_diag)"))?;
+        }
+        self.udp.take(&living);
+        Ok(())
+    }
+
     /// Most new sockets are the agent's own, and its files are few.
     fn find_owners(&mut self, root: &Path, listeners: BTreeSet<u32>) {
-        let new: BTreeSet<u32> = self.ledger.ownerless(0).collect();
-        self.owners.look_at_own(root, &new);
-        let owners = &self.owners;
-        self.ledger.name_owners(&|inode| owners.of(inode));
-        let mut wanted: BTreeSet<u32> = self.ledger.ownerless(LEAST_BYTES).collect();
-        wanted.extend(listeners);
-        self.owners.update(root, &wanted);
-        let owners = &self.owners;
-        self.ledger.name_owners(&|inode| owners.of(inode));
+        let new = self.ledger.ownerless(0).chain(self.udp.ownerless());
+        self.owners.look_at_own(root, &new.collect());
+        self.name_owners();
+        let carried_much = self.ledger.ownerless(LEAST_BYTES);
+        let wanted = carried_much.chain(self.udp.worth_a_search());
+        self.owners.update(root, &wanted.chain(listeners).collect());
+        self.name_owners();
     }
+
+    fn name_owners(&mut self) {
+        let owner = |inode| self.owners.of(inode);
+        self.ledger.name_owners(&owner);
+        self.udp.name_owners(&owner);
+    }
+}
+
+/// Those that move nothing over TCP come behind, the greatest losers first.
+fn add_udp(processes: &mut Vec<ProcessTraffic>, mut uses: BTreeMap<Option<u32>, UdpUse>) {
+    let told = |pid, used: UdpUse| ProcessTraffic {
+        pid,
+        udp_sockets: used.sockets,
+        udp_drops: used.drops,
+        ..ProcessTraffic::default()
+    };
+    for process in processes.iter_mut() {
+        let used = uses.remove(&process.pid).unwrap_or_default();
+        (process.udp_sockets, process.udp_drops) = (used.sockets, used.drops);
+    }
+    let mut others: Vec<ProcessTraffic> = uses.into_iter().map(|(pid, u)| told(pid, u)).collect();
+    others.sort_by_key(|p| std::cmp::Reverse((p.udp_drops, p.udp_sockets)));
+    others.truncate(UDP_HOLDERS_TOLD);
+    processes.append(&mut others);
 }
 
 /// Ports that are listened on, and the listener's inode.
@@ -138,11 +186,12 @@ fn listeners(sockets: &[TcpSocket]) -> BTreeMap<u16, u32> {
 }
 
 /// `TCP: inuse 31 orphan 0 ...` and `TCP6: inuse 4` of this network namespace. 0 when the kernel does not tell.
-fn sockets_in_use(root: &Path, buffer: &mut FileBuffer) -> u64 {
+fn sockets_in_use(root: &Path, buffer: &mut FileBuffer, protocol: &str) -> u64 {
     let mut in_use = 0;
-    for (file, name) in [("sockstat", "TCP: inuse "), ("sockstat6", "TCP6: inuse ")] {
+    for (file, family) in [("sockstat", ""), ("sockstat6", "6")] {
         let text = read_net(buffer, root, file).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let name = format!("{protocol}{family}: inuse ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&*name));
         let count = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
         in_use += count.unwrap_or(0);
     }
@@ -260,13 +309,57 @@ mod tests {
         std::fs::write(folder.join("sockstat"), four).unwrap();
         std::fs::write(folder.join("sockstat6"), "TCP6: inuse 40\nUDP6: inuse 9\n").unwrap();
         let mut buffer = FileBuffer::default();
-        assert_eq!(sockets_in_use(root.path(), &mut buffer), 20_030);
+        assert_eq!(sockets_in_use(root.path(), &mut buffer, "TCP"), 20_030);
+        assert_eq!(sockets_in_use(root.path(), &mut buffer, "UDP"), 9);
         let traffic = TrafficReader::new(OwnConnections::default()).read(root.path(), &mut buffer);
         assert_eq!(traffic.read_ns, None);
         assert!(
             traffic.unseen[0].contains("20030 TCP sockets"),
             "{traffic:?}"
         );
+    }
+
+    #[test]
+    fn who_holds_udp_comes_behind_who_moves_bytes() {
+        let moved = |pid| ProcessTraffic {
+            pid: Some(pid),
+            sent_bytes: 1,
+            ..ProcessTraffic::default()
+        };
+        let mut processes = vec![moved(5), moved(6)];
+        let used = |sockets, drops| UdpUse { sockets, drops };
+        let uses = [
+            (None, used(1, 0)),
+            (Some(6), used(2, 3)),
+            (Some(7), used(1, 4)),
+        ];
+        add_udp(&mut processes, uses.into_iter().collect());
+        let told = processes.iter();
+        let told: Vec<_> = told.map(|p| (p.pid, p.udp_sockets, p.udp_drops)).collect();
+        let others = [(Some(7), 1, 4), (None, 1, 0)];
+        assert_eq!(told[..2], [(Some(5), 0, 0), (Some(6), 2, 3)]);
+        assert_eq!(told[2..], others);
+    }
+
+    /// What a full buffer drops is its holder's: this process', whose files are looked at first.
+    #[test]
+    fn datagrams_dropped_here_are_this_processs() {
+        let mut reader = TrafficReader::new(OwnConnections::default());
+        let mut buffer = FileBuffer::default();
+        let mut own_drops = || {
+            let traffic = reader.read(Path::new("/"), &mut buffer);
+            let own = traffic.processes.into_iter();
+            let own = own.filter(|p| p.pid == Some(std::process::id()));
+            own.map(|p| p.udp_drops).sum::<u64>()
+        };
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(own_drops(), 0);
+        let address = socket.local_addr().unwrap();
+        // More than any default receive buffer holds: nobody reads.
+        for _ in 0..2_000 {
+            let _ = socket.send_to(&[0; 8_000], address);
+        }
+        assert!(own_drops() > 0);
     }
 
     #[test]

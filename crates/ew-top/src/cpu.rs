@@ -38,6 +38,8 @@ fn core(before: &CpuReading, now: &CpuReading, time: Duration) -> CoreView {
         cpu: now.times.cpu,
         busy: moved.share(moved.all - moved.idle - moved.iowait),
         user: moved.share(moved.user),
+        nice: moved.share(moved.nice),
+        guest: moved.guest.map(|guest| moved.share(guest)),
         system: moved.share(moved.system),
         irq: moved.share(moved.irq),
         softirq: moved.share(moved.softirq),
@@ -47,12 +49,16 @@ fn core(before: &CpuReading, now: &CpuReading, time: Duration) -> CoreView {
         softnet_drops_per_sec: softnet.map(|(n, b)| wrapping_rate(n.dropped, b.dropped, time)),
         squeezed_per_sec: softnet.map(|(n, b)| wrapping_rate(n.squeezed, b.squeezed, time)),
         frequency_hz: now.frequency_hz,
+        max_frequency_hz: now.max_frequency_hz,
+        numa_node: now.numa_node,
     }
 }
 
 /// Ticks between two readings. Guests' ticks are part of user's.
 struct Moved {
     user: u64,
+    nice: u64,
+    guest: Option<u64>,
     system: u64,
     idle: u64,
     iowait: u64,
@@ -69,13 +75,17 @@ impl Moved {
             let (now, before) = (of(now).unwrap_or(0), of(before).unwrap_or(0));
             now.saturating_sub(before)
         };
-        let user = moved(|c| Some(c.user_ticks)) + moved(|c| Some(c.nice_ticks));
+        let nice = moved(|c| Some(c.nice_ticks));
+        let user = moved(|c| Some(c.user_ticks)) + nice;
+        let guests = moved(|c| c.guest_ticks) + moved(|c| c.guest_nice_ticks);
         let system = moved(|c| Some(c.system_ticks));
         let idle = moved(|c| Some(c.idle_ticks));
         let (iowait, irq) = (moved(|c| c.iowait_ticks), moved(|c| c.irq_ticks));
         let (softirq, steal) = (moved(|c| c.softirq_ticks), moved(|c| c.steal_ticks));
         Self {
             user,
+            nice,
+            guest: now.guest_ticks.map(|_| guests),
             system,
             idle,
             iowait,
@@ -130,6 +140,8 @@ mod tests {
             irq_ticks: Some(irq),
             softirq_ticks: Some(softirq),
             steal_ticks: Some(steal),
+            guest_ticks: Some(nice / 2),
+            ..CpuCounters::default()
         };
         let softnet = Some(SoftnetCounters {
             processed,
@@ -161,6 +173,7 @@ mod tests {
         // 20 + 5 + 30 + 5 + 30 + 10 = 100 ticks; iowait went back.
         assert_eq!((core.user, core.system, core.softirq), (0.2, 0.05, 0.3));
         assert_eq!((core.steal, core.iowait), (0.1, 0.0));
+        assert_eq!((core.nice, core.guest), (0.1, Some(0.05)));
         assert!((core.busy - 0.7).abs() < 1e-9);
         assert_eq!(core.packets_per_sec, Some(1000.0), "32 bits wrap");
         assert_eq!((view.throttled, view.quota_cores), (Some(0.25), Some(0.5)));

@@ -1,9 +1,11 @@
 //! Interfaces, queueing disciplines and protocols between two readings.
 
 use crate::counted::{rate, rate_or_zero, wrapping_rate};
-use crate::view::{InterfaceView, ProtocolView, QdiscView};
+use crate::view::{InterfaceView, InterruptView, ProtocolView, QdiscView};
 use ew_model::facts::InterfaceCounters;
-use ew_model::telemetry::{HostReading, InterfaceReading, ProtocolCounters, QdiscCounters};
+use ew_model::telemetry::{
+    HostReading, InterfaceReading, InterruptCounters, ProtocolCounters, QdiscCounters,
+};
 use std::time::Duration;
 
 /// Interfaces, in kernel order.
@@ -59,6 +61,11 @@ fn interface_view(
         tx_packets_per_sec: per_second(|c| c.tx_packets),
         rx_losses_per_sec: per_second(|c| c.rx_drops) + per_second(|c| c.rx_errors),
         tx_losses_per_sec: per_second(|c| c.tx_drops) + per_second(|c| c.tx_errors),
+        rx_overruns_per_sec: rate(
+            now.counters.rx_fifo_errors,
+            before.counters.rx_fifo_errors,
+            time,
+        ),
         speed_bits_per_sec: link.speed_bits_per_sec,
         utilisation: link.speed_bits_per_sec.map(|speed| used / speed),
         duplex: link.duplex.clone(),
@@ -66,6 +73,11 @@ fn interface_view(
         driver: link.driver.clone(),
         carrier: link.carrier,
         loopback: link.loopback,
+        rings: link.rings,
+        coalescing: link.coalescing,
+        pause: link.pause,
+        queues: link.queues,
+        offloads_on: link.offloads_on.clone(),
         driver_counters: driver_counters(before, now, time),
         ..InterfaceView::default()
     }
@@ -108,6 +120,36 @@ pub(crate) fn qdisc_views(
         q.standing || q.backlog_bytes > 0 || q.drops_per_sec > 0.0 || q.overlimits_per_sec > 0.0
     };
     pairs.filter(tells).collect()
+}
+
+/// Interrupts that were raised, the busiest first.
+pub(crate) fn interrupt_views(
+    before: &HostReading,
+    now: &HostReading,
+    time: Duration,
+) -> Vec<InterruptView> {
+    let view = |interrupt: &InterruptCounters| {
+        let same = |i: &&InterruptCounters| i.interrupt == interrupt.interrupt;
+        let was = before.interrupts.iter().find(same);
+        let was = was.map_or(&[][..], |was| &was.per_cpu);
+        let counts = interrupt.per_cpu.iter().map(|(cpu, count)| {
+            // A CPU that raised none is not listed.
+            let before = was.iter().find(|(c, _)| c == cpu).map_or(0, |(_, n)| *n);
+            (*cpu, rate_or_zero(*count, before, time))
+        });
+        let mut cpus: Vec<(u32, f64)> = counts.filter(|(_, rate)| *rate > 0.0).collect();
+        cpus.sort_by(|a, b| b.1.total_cmp(&a.1));
+        InterruptView {
+            interrupt: interrupt.interrupt,
+            name: interrupt.name.clone(),
+            per_sec: cpus.iter().map(|(_, rate)| rate).sum(),
+            cpus,
+        }
+    };
+    let mut views: Vec<InterruptView> = now.interrupts.iter().map(view).collect();
+    views.retain(|view| view.per_sec > 0.0);
+    views.sort_by(|a, b| b.per_sec.total_cmp(&a.per_sec));
+    views
 }
 
 /// TCP and UDP as a whole.
@@ -212,5 +254,26 @@ mod tests {
         assert_eq!(view.udp_in_per_sec, None);
         let idle = protocol_view(&reading(5, 5), &reading(5, 5), SECOND);
         assert_eq!(idle.retransmit_share, None);
+    }
+
+    #[test]
+    fn interrupts_are_told_by_cpu_when_they_were_raised() {
+        let reading = |counts: &[(u32, &[(u32, u64)])]| HostReading {
+            interrupts: counts
+                .iter()
+                .map(|(interrupt, per_cpu)| InterruptCounters {
+                    interrupt: *interrupt,
+                    name: format!("eth0-{interrupt}"),
+                    per_cpu: per_cpu.to_vec(),
+                })
+                .collect(),
+            ..HostReading::default()
+        };
+        let before = reading(&[(38, &[(0, 100)]), (39, &[(1, 7)]), (40, &[(0, 5)])]);
+        let now = reading(&[(38, &[(0, 110), (2, 30)]), (39, &[(1, 7)]), (40, &[(0, 6)])]);
+        let views = interrupt_views(&before, &now, SECOND);
+        let told: Vec<_> = views.iter().map(|v| (v.interrupt, v.per_sec)).collect();
+        assert_eq!(told, [(38, 40.0), (40, 1.0)]);
+        assert_eq!(views[0].cpus, [(2, 30.0), (0, 10.0)]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::counted::{between_ns, rate, rate_or_zero};
 use crate::cpu::cpu_view;
-use crate::network::{interface_views, protocol_view, qdisc_views};
+use crate::network::{interface_views, interrupt_views, protocol_view, qdisc_views};
 use crate::storage::{disk_views, memory_view};
 use crate::verdict::verdict;
 use crate::view::{FlowView, LimitedBy, PortView, ProcessView, RemoteView, View};
@@ -65,6 +65,7 @@ impl Observer {
             cpu: cpu_view(before, now, time),
             interfaces: interface_views(before, now, time),
             qdiscs: qdisc_views(before, now, time),
+            interrupts: interrupt_views(before, now, time),
             protocols: protocol_view(before, now, time),
             processes: processes(before, now, &flows, time),
             remotes: remotes(&flows),

@@ -12,7 +12,8 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Clear, Paragraph, Row, Table as Grid, Wrap};
 
 const HELP: &str = "\
-1 to 7   processes, remote hosts, flows, ports, interfaces, cpus, disks
+1 to 9   processes, remote hosts, flows, ports, interfaces, cpus, disks,
+         queues that hold or drop packets, interrupts
 Tab      the next of them (Shift: the one before)
 < >      sort by the column to the left or right
 r        sort the other way round
@@ -50,7 +51,7 @@ pub struct Screen {
     typing: bool,
 }
 
-const TABLES: usize = 7;
+const TABLES: usize = 9;
 
 impl Screen {
     /// An empty screen.
@@ -91,7 +92,7 @@ impl Screen {
             KeyCode::Char('r') => self.turn_order(),
             KeyCode::Char('>') | KeyCode::Right => self.move_order(1),
             KeyCode::Char('<') | KeyCode::Left => self.move_order(-1),
-            KeyCode::Char(digit @ '1'..='7') => self.show(digit as usize - '1' as usize),
+            KeyCode::Char(digit @ '1'..='9') => self.show(digit as usize - '1' as usize),
             KeyCode::Tab => self.show((self.shown + 1) % TABLES),
             KeyCode::BackTab => self.show((self.shown + TABLES - 1) % TABLES),
             KeyCode::Down => self.scrolled = self.scrolled.saturating_add(1),
@@ -193,7 +194,7 @@ impl Screen {
             words => format!("filter: {words}  "),
         };
         format!(
-            "{paused}{filter}1-7 tables  < > sort  r reverse  / filter  space pause  ? help  q quit"
+            "{paused}{filter}1-9 tables  < > sort  r reverse  / filter  space pause  ? help  q quit"
         )
     }
 
@@ -397,7 +398,7 @@ mod tests {
         let mut screen = Screen::new();
         screen.update(view("x"));
         for (width, height) in [(100, 30), (40, 10), (1, 1), (300, 5)] {
-            for key in "1234567?".chars() {
+            for key in "123456789?".chars() {
                 press(&mut screen, &key.to_string());
                 drawn(&mut screen, width, height);
             }

@@ -1,8 +1,13 @@
 //! A view as tables.
 
 use crate::table::{Cell, Column, Table};
-use crate::view::{FlowView, InterfaceView, LimitedBy, ProcessView, View};
+use crate::view::{
+    FlowView, InterfaceView, InterruptView, LimitedBy, ProcessView, QdiscView, View,
+};
 use ew_model::units::{format_bits_per_sec, format_bytes};
+
+/// CPUs named of an interrupt.
+const MOST_CPUS: usize = 4;
 
 /// All tables, in the order of their keys on the screen.
 pub(crate) fn tables(view: &View) -> Vec<Table> {
@@ -14,6 +19,8 @@ pub(crate) fn tables(view: &View) -> Vec<Table> {
         interfaces(view),
         cores(view),
         disks(view),
+        queues(view),
+        interrupts(view),
     ]
 }
 
@@ -32,12 +39,23 @@ fn processes(view: &View) -> Table {
             percent(Some(p.cpu_cores)),
             bytes(p.read_bytes_per_sec),
             bytes(p.written_bytes_per_sec),
+            count(p.udp_sockets.into()),
+            per_second(Some(p.udp_drops_per_sec)),
         ]
     };
     Table {
         title: "processes",
         columns: columns(&[
-            "PID", "-PROCESS", "RECEIVES", "SENDS", "CONNS", "CPU", "READS", "WRITES",
+            "PID",
+            "-PROCESS",
+            "RECEIVES",
+            "SENDS",
+            "CONNS",
+            "CPU",
+            "READS",
+            "WRITES",
+            "UDP",
+            "UDP LOST/s",
         ]),
         rows: view.processes.iter().map(row).collect(),
     }
@@ -222,6 +240,43 @@ fn disks(view: &View) -> Table {
     }
 }
 
+fn queues(view: &View) -> Table {
+    let row = |q: &QdiscView| {
+        vec![
+            Cell::text(&q.interface),
+            Cell::text(&q.kind),
+            bytes_now(q.backlog_bytes.into()),
+            per_second(Some(q.drops_per_sec)),
+            per_second(Some(q.overlimits_per_sec)),
+        ]
+    };
+    Table {
+        title: "queues",
+        columns: columns(&["-INTERFACE", "-QUEUE", "WAITING", "DROPS/s", "OVERLIMITS/s"]),
+        rows: view.qdiscs.iter().map(row).collect(),
+    }
+}
+
+fn interrupts(view: &View) -> Table {
+    let row = |i: &InterruptView| {
+        let cpus = i.cpus.iter().take(MOST_CPUS);
+        let cpus: Vec<String> = cpus
+            .map(|(cpu, rate)| format!("{cpu}: {rate:.0}"))
+            .collect();
+        vec![
+            count(i.interrupt.into()),
+            Cell::text(&i.name),
+            per_second(Some(i.per_sec)),
+            Cell::text(cpus.join(", ")),
+        ]
+    };
+    Table {
+        title: "interrupts",
+        columns: columns(&["IRQ", "-RAISED BY", "PER s", "-CPU: PER s"]),
+        rows: view.interrupts.iter().map(row).collect(),
+    }
+}
+
 /// A heading that begins with a dash is one of text.
 fn columns(headings: &[&'static str]) -> Vec<Column> {
     let column = |heading: &&'static str| Column {
@@ -249,6 +304,10 @@ fn bytes(rate: Option<f64>) -> Cell {
             format!("{}/s", format_bytes(rate as u64))
         }
     })
+}
+
+fn bytes_now(size: u64) -> Cell {
+    Cell::figure(Some(size as f64), |_| format_bytes(size))
 }
 
 fn percent(share: Option<f64>) -> Cell {

@@ -143,11 +143,15 @@ mod tests {
         let text = text(&view);
         assert!(text.starts_with("nothing is the limit\n"));
         assert!(
-            text.contains("  PID  PROCESS   RECEIVES  SENDS  CONNS  CPU  READS  WRITES\n"),
+            text.contains(
+                "  PID  PROCESS   RECEIVES  SENDS  CONNS  CPU  READS  WRITES  UDP  UDP LOST/s\n"
+            ),
             "{text}"
         );
         assert!(
-            text.contains("   10  mover    1.00 Mb/s      0      0  0 %      -       -\n"),
+            text.contains(
+                "   10  mover    1.00 Mb/s      0      0  0 %      -       -    0           0\n"
+            ),
             "{text}"
         );
         assert!(!text.contains("   11  mover") && text.contains("  and 3 more\n"));

@@ -1,5 +1,6 @@
 //! What is shown of a host: rates and shares between two readings. `None` is what the kernel does not tell.
 
+use ew_model::telemetry::{Coalescing, PauseSettings, Rings};
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 
@@ -22,6 +23,8 @@ pub struct View {
     pub interfaces: Vec<InterfaceView>,
     /// Queueing disciplines that held packets or dropped some.
     pub qdiscs: Vec<QdiscView>,
+    /// Device interrupts that were raised, one per queue of a NIC or disk, the busiest first.
+    pub interrupts: Vec<InterruptView>,
     /// TCP and UDP as a whole.
     pub protocols: ProtocolView,
     /// Processes that moved bytes, used CPU or disks.
@@ -109,6 +112,10 @@ pub struct CoreView {
     pub busy: f64,
     /// User and nice, guests included.
     pub user: f64,
+    /// Part of it that was nice.
+    pub nice: f64,
+    /// Part of it that ran guests. `None` where the kernel does not tell.
+    pub guest: Option<f64>,
     /// Kernel on behalf of processes.
     pub system: f64,
     /// Interrupts.
@@ -127,6 +134,10 @@ pub struct CoreView {
     pub squeezed_per_sec: Option<f64>,
     /// Current frequency.
     pub frequency_hz: Option<u64>,
+    /// Greatest frequency.
+    pub max_frequency_hz: Option<u64>,
+    /// NUMA node.
+    pub numa_node: Option<u32>,
 }
 
 /// One interface. Bytes are of whole frames without preamble and checksum.
@@ -146,6 +157,8 @@ pub struct InterfaceView {
     pub rx_losses_per_sec: f64,
     /// Drops and errors of sending.
     pub tx_losses_per_sec: f64,
+    /// Times the receive ring overran, where the driver counts it apart from drops.
+    pub rx_overruns_per_sec: Option<f64>,
     /// Link speed. `None` when unknown.
     pub speed_bits_per_sec: Option<f64>,
     /// What a plain shaper (tbf) lets it send. `None` without one.
@@ -162,6 +175,16 @@ pub struct InterfaceView {
     pub carrier: bool,
     /// Whether it is the loopback interface, which is no network.
     pub loopback: bool,
+    /// Receive and transmit ring.
+    pub rings: Option<Rings>,
+    /// Interrupt coalescing.
+    pub coalescing: Option<Coalescing>,
+    /// Flow control.
+    pub pause: Option<PauseSettings>,
+    /// Queues in use.
+    pub queues: Option<u32>,
+    /// Offloads that are on, by ethtool's names.
+    pub offloads_on: Vec<String>,
     /// Counters of the driver that moved: (name, per second).
     pub driver_counters: Vec<(String, f64)>,
 }
@@ -181,6 +204,19 @@ pub struct QdiscView {
     pub drops_per_sec: f64,
     /// Times its limit was met.
     pub overlimits_per_sec: f64,
+}
+
+/// One device interrupt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct InterruptView {
+    /// Its number.
+    pub interrupt: u32,
+    /// What raises it, for example `eth0-TxRx-3`.
+    pub name: String,
+    /// Times raised, on all CPUs.
+    pub per_sec: f64,
+    /// The same by CPU, the busiest first: (CPU, per second).
+    pub cpus: Vec<(u32, f64)>,
 }
 
 /// TCP and UDP.
@@ -231,7 +267,7 @@ pub struct ProcessView {
     pub threads: u32,
     /// Resident memory in pages.
     pub resident_pages: u64,
-    /// Datagrams waiting or dropped: UDP sockets it holds.
+    /// UDP sockets it holds. The kernel counts no bytes of them.
     pub udp_sockets: u32,
     /// Datagrams its UDP sockets dropped.
     pub udp_drops_per_sec: f64,

@@ -40,7 +40,16 @@ pub(super) struct TrafficRow {
     mover: Mover,
     command: String,
     is_ours: bool,
-    bytes: (u64, u64),
+    figures: Figures,
+    udp_sockets: Option<u32>,
+}
+
+/// Only a whole process has UDP sockets, a peer has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Figures {
+    sent_bytes: u64,
+    received_bytes: u64,
+    udp_drops: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +62,7 @@ struct Mover {
 #[derive(Debug, Default)]
 pub(super) struct Latest {
     counters: BTreeMap<HostId, BTreeMap<Counter, i64>>,
-    traffic: BTreeMap<HostId, BTreeMap<Mover, (u64, u64)>>,
+    traffic: BTreeMap<HostId, BTreeMap<Mover, Figures>>,
 }
 
 impl Latest {
@@ -80,7 +89,7 @@ impl Latest {
         rows
     }
 
-    /// The processes and peers with which more was moved than at the host's sample before.
+    /// The processes and peers with which more was moved or dropped than at the host's sample before.
     pub(super) fn changed_traffic(
         &mut self,
         host: HostId,
@@ -93,19 +102,21 @@ impl Latest {
         let latest = self.traffic.entry(host).or_default();
         let mut rows = Vec::new();
         for process in &causes.traffic {
-            for (mover, bytes) in movers(process) {
-                if latest.insert(mover.clone(), bytes) == Some(bytes) {
+            for (mover, figures) in movers(process) {
+                if latest.insert(mover.clone(), figures) == Some(figures) {
                     continue;
                 }
+                let is_whole = mover.peer.is_none();
                 rows.push(TrafficRow {
                     reading: Reading {
                         agent_ns,
                         ..reading.clone()
                     },
+                    udp_sockets: is_whole.then_some(process.udp_sockets),
                     mover,
                     command: process.command.clone(),
                     is_ours: process.is_ours,
-                    bytes,
+                    figures,
                 });
             }
         }
@@ -113,15 +124,24 @@ impl Latest {
     }
 }
 
-fn movers(process: &ProcessTraffic) -> impl Iterator<Item = (Mover, (u64, u64))> {
+fn movers(process: &ProcessTraffic) -> impl Iterator<Item = (Mover, Figures)> {
     let pid = process.pid;
-    let whole = (process.sent_bytes, process.received_bytes);
+    let whole = Figures {
+        sent_bytes: process.sent_bytes,
+        received_bytes: process.received_bytes,
+        udp_drops: Some(process.udp_drops),
+    };
     let peer = move |peer: &PeerTraffic| {
         let mover = Mover {
             pid,
             peer: Some(peer.address.to_string()),
         };
-        (mover, (peer.sent_bytes, peer.received_bytes))
+        let figures = Figures {
+            sent_bytes: peer.sent_bytes,
+            received_bytes: peer.received_bytes,
+            udp_drops: None,
+        };
+        (mover, figures)
     };
     let whole = std::iter::once((Mover { pid, peer: None }, whole));
     whole.chain(process.peers.iter().map(peer))
@@ -266,12 +286,22 @@ pub(super) const TRAFFIC: &[Column<TrafficRow>] = &[
     Column::int(
         "sent_bytes",
         "TCP payload sent since the agent's first reading",
-        |r| int(r.bytes.0),
+        |r| int(r.figures.sent_bytes),
     ),
     Column::int(
         "received_bytes",
         "TCP payload received since the agent's first reading",
-        |r| int(r.bytes.1),
+        |r| int(r.figures.received_bytes),
+    ),
+    Column::maybe_int(
+        "udp_sockets",
+        "UDP sockets it held then; null beside a peer",
+        |r| r.udp_sockets.map(i64::from),
+    ),
+    Column::maybe_int(
+        "udp_drops",
+        "datagrams its UDP sockets dropped since the agent's first reading; null beside a peer",
+        |r| r.figures.udp_drops.map(int),
     ),
 ];
 
@@ -377,7 +407,7 @@ mod tests {
             let rows = latest.changed_traffic(HostId(0), &reading(), causes);
             let figures = rows.into_iter();
             figures
-                .map(|r| (r.reading.agent_ns, r.mover.peer, r.bytes.0))
+                .map(|r| (r.reading.agent_ns, r.mover.peer, r.figures.sent_bytes))
                 .collect::<Vec<_>>()
         };
         let address = Some("192.0.2.7".to_owned());

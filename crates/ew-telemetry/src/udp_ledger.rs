@@ -1,0 +1,164 @@
+//! Who holds UDP sockets, and what these dropped since the first reading. Pure.
+//!
+//! The kernel counts no bytes of a UDP socket and tells of no death of one: what it dropped between the last reading of its
+//! life and its end is not in any figure.
+
+use ew_model::telemetry::UdpSocket;
+use std::collections::BTreeMap;
+
+/// Processes remembered of sockets that closed; what exceeds it counts for "unseen".
+const MOST_PROCESSES: usize = 1024;
+
+/// The UDP sockets of one network namespace.
+#[derive(Debug, Default)]
+pub(crate) struct UdpLedger {
+    begun: bool,
+    living: BTreeMap<u64, Account>,
+    closed_drops: BTreeMap<Option<u32>, u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    inode: u32,
+    pid: Option<u32>,
+    /// Its count when it was first seen, if that was at the first reading; else nothing.
+    base_drops: u32,
+    drops: u32,
+    readings: u32,
+}
+
+/// What is told of one process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UdpUse {
+    pub(crate) sockets: u32,
+    pub(crate) drops: u64,
+}
+
+impl UdpLedger {
+    /// Takes the sockets that live.
+    pub(crate) fn take(&mut self, living: &[UdpSocket]) {
+        let mut before = std::mem::take(&mut self.living);
+        for socket in living {
+            let drops = socket.drops.unwrap_or(0);
+            let new = Account {
+                inode: socket.inode,
+                pid: None,
+                base_drops: if self.begun { 0 } else { drops },
+                drops,
+                readings: 0,
+            };
+            let account = before.remove(&socket.cookie).unwrap_or(new);
+            let account = Account {
+                drops,
+                readings: account.readings.saturating_add(1),
+                ..account
+            };
+            self.living.insert(socket.cookie, account);
+        }
+        for account in before.values().filter(|account| account.dropped() > 0) {
+            let has_room = self.closed_drops.len() < MOST_PROCESSES;
+            let pid = account.pid.filter(|_| has_room);
+            *self.closed_drops.entry(pid).or_default() += account.dropped();
+        }
+        self.begun = true;
+    }
+
+    /// Inodes of sockets whose owner is not known.
+    pub(crate) fn ownerless(&self) -> impl Iterator<Item = u32> {
+        let accounts = self.living.values();
+        accounts
+            .filter(|a| a.pid.is_none() && a.inode != 0)
+            .map(|a| a.inode)
+    }
+
+    /// Those of them that are worth a search of /proc: most UDP sockets ask one question and are gone.
+    pub(crate) fn worth_a_search(&self) -> impl Iterator<Item = u32> {
+        let accounts = self.living.values();
+        let stays = |a: &&Account| a.readings > 1 || a.dropped() > 0;
+        accounts
+            .filter(|a| a.pid.is_none() && a.inode != 0)
+            .filter(stays)
+            .map(|a| a.inode)
+    }
+
+    /// Names owners by inode.
+    pub(crate) fn name_owners(&mut self, owner: &dyn Fn(u32) -> Option<u32>) {
+        for account in self.living.values_mut() {
+            account.pid = account.pid.or_else(|| owner(account.inode));
+        }
+    }
+
+    /// By process; `None` gathers sockets whose owner was not seen.
+    pub(crate) fn uses(&self) -> BTreeMap<Option<u32>, UdpUse> {
+        let mut uses: BTreeMap<Option<u32>, UdpUse> = BTreeMap::new();
+        for account in self.living.values() {
+            let used = uses.entry(account.pid).or_default();
+            used.sockets += 1;
+            used.drops += account.dropped();
+        }
+        for (pid, drops) in &self.closed_drops {
+            uses.entry(*pid).or_default().drops += drops;
+        }
+        uses
+    }
+}
+
+impl Account {
+    /// The kernel's counter is 32 bits wide and wraps.
+    fn dropped(&self) -> u64 {
+        u64::from(self.drops.wrapping_sub(self.base_drops))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn socket(cookie: u64, drops: u32) -> UdpSocket {
+        UdpSocket {
+            cookie,
+            local: ([192, 0, 2, 1], 9).into(),
+            remote: ([0, 0, 0, 0], 0).into(),
+            inode: cookie as u32 + 100,
+            pid: None,
+            receive_queue: 0,
+            send_queue: 0,
+            drops: Some(drops),
+        }
+    }
+
+    fn used(ledger: &UdpLedger, pid: Option<u32>) -> (u32, u64) {
+        let used = ledger.uses().get(&pid).copied().unwrap_or_default();
+        (used.sockets, used.drops)
+    }
+
+    #[test]
+    fn drops_count_from_the_first_reading_and_outlive_their_socket() {
+        let mut ledger = UdpLedger::default();
+        ledger.take(&[socket(1, 50)]);
+        assert_eq!(used(&ledger, None), (1, 0), "dropped before");
+        ledger.take(&[socket(1, 53), socket(2, 7)]);
+        ledger.name_owners(&|inode| (inode == 101).then_some(9));
+        assert_eq!(used(&ledger, Some(9)), (1, 3));
+        assert_eq!(used(&ledger, None), (1, 7), "born since");
+        ledger.take(&[socket(2, 8)]);
+        assert_eq!(used(&ledger, Some(9)), (0, 3));
+        ledger.take(&[]);
+        assert_eq!(used(&ledger, None), (0, 8));
+        ledger.take(&[]);
+        assert_eq!(used(&ledger, None), (0, 8), "once");
+    }
+
+    #[test]
+    fn owners_are_sought_of_what_stays_or_drops() {
+        let mut ledger = UdpLedger::default();
+        ledger.take(&[]);
+        ledger.take(&[socket(1, 0), socket(2, 1)]);
+        assert_eq!(ledger.ownerless().count(), 2);
+        assert_eq!(ledger.worth_a_search().collect::<Vec<_>>(), [102]);
+        ledger.take(&[socket(1, 0), socket(2, 1)]);
+        assert_eq!(ledger.worth_a_search().collect::<Vec<_>>(), [101, 102]);
+        ledger.name_owners(&|_| Some(9));
+        assert_eq!(ledger.ownerless().count(), 0);
+    }
+}
