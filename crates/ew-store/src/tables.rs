@@ -2,17 +2,19 @@
 
 mod counters;
 mod flows;
+mod reading;
 
 use crate::FORMAT_VERSION;
 use crate::error::StoreError;
 use crate::events::EventReader;
 use crate::table::{Column, ColumnDescription, TableWriter};
-use counters::{COUNTERS, CounterRow, Latest, Reading, TRAFFIC, TrafficRow};
+use counters::{COUNTERS, CounterRow, Latest, TRAFFIC, TrafficRow};
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
 use ew_model::record::Interval;
 use ew_model::telemetry::{CauseCounters, ReadingCost};
 use ew_model::{FlowRecord, HostId, Inventory, Plan, RecordedEvent, RunEvent, RunManifest, Stage};
 use flows::{FLOWS, FlowRow, Place, Planned, StageWords};
+use reading::{OfReading, Reading, agent_ns, clock_offset_ns, host};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -104,13 +106,17 @@ struct IntervalRow {
 }
 
 struct HostRow {
-    host: String,
+    reading: Reading,
     at_ns: u64,
-    agent_ns: u64,
     late_ns: u64,
     cost: Option<ReadingCost>,
-    clock_offset_ns: Option<i64>,
     counters: Counters,
+}
+
+impl OfReading for HostRow {
+    fn reading(&self) -> &Reading {
+        &self.reading
+    }
 }
 
 enum Counters {
@@ -212,19 +218,22 @@ impl Tables {
         host: HostId,
         sample: HostSample,
     ) -> Result<(), StoreError> {
+        let reading = Reading {
+            host: self.place(host).host,
+            agent_ns: sample.agent_ns,
+            clock_offset_ns: self.clock_offset_ns.get(&host).copied(),
+        };
         if let Some(causes) = &sample.causes {
-            self.take_causes(host, sample.agent_ns, causes)?;
+            self.take_causes(host, &reading, causes)?;
         }
         let cpus = sample.cpus.into_iter().map(Counters::Cpu);
         let interfaces = sample.interfaces.into_iter().map(Counters::Interface);
         for counters in cpus.chain(interfaces) {
             self.hosts.push(HostRow {
-                host: self.place(host).host,
+                reading: reading.clone(),
                 at_ns,
-                agent_ns: sample.agent_ns,
                 late_ns: sample.late_ns,
                 cost: sample.cost,
-                clock_offset_ns: self.clock_offset_ns.get(&host).copied(),
                 counters,
             })?;
         }
@@ -234,18 +243,13 @@ impl Tables {
     fn take_causes(
         &mut self,
         host: HostId,
-        agent_ns: u64,
+        reading: &Reading,
         causes: &CauseCounters,
     ) -> Result<(), StoreError> {
-        let reading = Reading {
-            host: self.place(host).host,
-            agent_ns,
-            clock_offset_ns: self.clock_offset_ns.get(&host).copied(),
-        };
-        for row in self.latest.changed_counters(host, &reading, causes) {
+        for row in self.latest.changed_counters(host, reading, causes) {
             self.counters.push(row)?;
         }
-        for row in self.latest.changed_traffic(host, &reading, causes) {
+        for row in self.latest.changed_traffic(host, reading, causes) {
             self.traffic.push(row)?;
         }
         Ok(())
@@ -280,7 +284,7 @@ const INTERVALS: &[Column<IntervalRow>] = &[
 ];
 
 const HOSTS: &[Column<HostRow>] = &[
-    Column::text("host", "which host", |r| r.host.clone()),
+    host(),
     Column::text("kind", "cpu or interface", |r| match r.counters {
         Counters::Cpu(_) => "cpu".to_owned(),
         Counters::Interface(_) => "interface".to_owned(),
@@ -298,11 +302,7 @@ const HOSTS: &[Column<HostRow>] = &[
         "when the controller had it, since the run began, controller's clock",
         |r| int(r.at_ns),
     ),
-    Column::int(
-        "agent_ns",
-        "when it was read, agent's monotonic clock",
-        |r| int(r.agent_ns),
-    ),
+    agent_ns(),
     Column::int(
         "late_ns",
         "how late it was read against its schedule",
@@ -316,11 +316,7 @@ const HOSTS: &[Column<HostRow>] = &[
     Column::maybe_int("read_wall_ns", "time that the whole reading took", |r| {
         r.cost.map(|cost| int(cost.wall_ns))
     }),
-    Column::maybe_int(
-        "clock_offset_ns",
-        "last estimate of the agent's clock minus the controller's",
-        |r| r.clock_offset_ns,
-    ),
+    clock_offset_ns(),
     Column::maybe_int(
         "user_ticks",
         "ticks of 1/100 s since boot, as all *_ticks",

@@ -4,20 +4,13 @@
 //! 100 hosts make a few MB in ten minutes so, not hundreds.
 
 use super::int;
+use super::reading::{OfReading, Reading, agent_ns, clock_offset_ns, host};
 use crate::table::Column;
 use ew_model::HostId;
 use ew_model::telemetry::{CauseCounters, PeerTraffic, ProcessTraffic};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-
-/// What `sample` says of which host, and when.
-#[derive(Clone, Debug)]
-pub(super) struct Reading {
-    pub(super) host: String,
-    pub(super) agent_ns: u64,
-    pub(super) clock_offset_ns: Option<i64>,
-}
 
 /// One counter that changed.
 pub(super) struct CounterRow {
@@ -56,6 +49,18 @@ struct Figures {
 struct Mover {
     pid: Option<u32>,
     peer: Option<String>,
+}
+
+impl OfReading for CounterRow {
+    fn reading(&self) -> &Reading {
+        &self.reading
+    }
+}
+
+impl OfReading for TrafficRow {
+    fn reading(&self) -> &Reading {
+        &self.reading
+    }
 }
 
 /// The latest values of every host.
@@ -228,7 +233,7 @@ fn descend(counter: &Counter, value: &Value, found: &mut Vec<(Counter, i64)>) {
 }
 
 pub(super) const COUNTERS: &[Column<CounterRow>] = &[
-    Column::text("host", "which host", |r| r.reading.host.clone()),
+    host(),
     Column::text(
         "source",
         "softnet, qdisc, driver, protocol, memory, disk, pressure, cgroup or interrupt",
@@ -240,31 +245,15 @@ pub(super) const COUNTERS: &[Column<CounterRow>] = &[
         |r| r.counter.name.clone(),
     ),
     Column::text("counter", "which counter", |r| r.counter.field.clone()),
-    Column::int(
-        "agent_ns",
-        "when it was read, agent's monotonic clock",
-        |r| int(r.reading.agent_ns),
-    ),
-    Column::maybe_int(
-        "clock_offset_ns",
-        "last estimate of the agent's clock minus the controller's",
-        |r| r.reading.clock_offset_ns,
-    ),
+    agent_ns(),
+    clock_offset_ns(),
     Column::int("value", "its value from this reading on", |r| r.value),
 ];
 
 pub(super) const TRAFFIC: &[Column<TrafficRow>] = &[
-    Column::text("host", "which host", |r| r.reading.host.clone()),
-    Column::int(
-        "agent_ns",
-        "when it was read, agent's monotonic clock",
-        |r| int(r.reading.agent_ns),
-    ),
-    Column::maybe_int(
-        "clock_offset_ns",
-        "last estimate of the agent's clock minus the controller's",
-        |r| r.reading.clock_offset_ns,
-    ),
+    host(),
+    agent_ns(),
+    clock_offset_ns(),
     Column::maybe_int(
         "pid",
         "the process; null for sockets whose owner cannot be seen",
