@@ -152,7 +152,7 @@ pub enum Method {
         /// Of the other run.
         other: u32,
     },
-    /// Few flows, measured again and again: the same test over rounds.
+    /// Few flows, measured again and again: the test of Mann, Whitney and Wilcoxon over rounds.
     Rounds {
         /// Of the base run.
         base: u32,

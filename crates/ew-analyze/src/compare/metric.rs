@@ -4,8 +4,8 @@ use crate::datagrams;
 use crate::latency;
 use crate::observations::{Observations, StageView};
 use crate::significance::{
-    adjusted_where_known, interval_over_hosts, mean_estimate, paired_shift, rank_sum, rank_sum_can_tell, shift,
-    signed_rank,
+    adjusted_where_known, interval_over_hosts, mean_estimate, paired_shift, rank_sum,
+    rank_sum_can_tell, shift, signed_rank,
 };
 use crate::stats::{LEAST_FOR_INTERVAL, median, median_estimate, quantile};
 use ew_model::analysis::Estimate;
@@ -22,6 +22,9 @@ const SEED: u64 = 0x000e_a57e_57e5;
 /// One datagram in a million.
 const LEAST_DELIVERED: f64 = 1e-6;
 
+/// Fewer flows prove less than as many rounds of them: six that all fell are 3 % likely by chance.
+const FEW_FLOWS: usize = 10;
+
 /// Sender and receiver by name.
 type Pair = (String, String);
 
@@ -29,10 +32,13 @@ type Pair = (String, String);
 struct Values {
     metric: Metric,
     by_pair: BTreeMap<Pair, Vec<f64>>,
-    by_round: BTreeMap<RoundIndex, Vec<f64>>,
+    by_round: BTreeMap<RoundIndex, Vec<(Pair, f64)>>,
     /// By repetition of the rounds.
     by_sample: BTreeMap<u32, Vec<(Pair, f64)>>,
 }
+
+/// What flows had in the base run, as logarithms.
+type Usual<'v> = BTreeMap<&'v Pair, f64>;
 
 /// `None` when a side has no value.
 pub(super) fn compare(
@@ -44,7 +50,7 @@ pub(super) fn compare(
     let flows: Vec<&Pair> = a.common(&b).collect();
     let method = method(&a, &b, flows.len());
     let tested = tested(method, &a, &b, &flows);
-    let is_paired = matches!(method, Method::Flows { .. });
+    let is_paired = matches!(method, Method::Flows { .. }) || are_same(&a, &b, flows.len());
     Some(MetricComparison {
         metric,
         base: a.summary()?,
@@ -80,8 +86,9 @@ impl Values {
                 let pair = (name(row.src), name(row.dst));
                 let sample = values.by_sample.entry(row.sample).or_default();
                 sample.push((pair.clone(), value));
+                let of_round = values.by_round.entry(round.index).or_default();
+                of_round.push((pair.clone(), value));
                 values.by_pair.entry(pair).or_default().push(value);
-                values.by_round.entry(round.index).or_default().push(value);
             }
         }
         values
@@ -116,17 +123,21 @@ impl Values {
         self.by_pair.keys().map(|pair| self.level(pair)).collect()
     }
 
-    /// Logarithm of each round's median over flows.
-    fn rounds(&self) -> Vec<f64> {
-        let medians = self.by_round.values().filter_map(|values| median(values));
-        medians.map(|value| self.logarithm(value)).collect()
+    /// How far each round's flows were from their `usual` levels, by the median over them; from nothing where those are not known.
+    fn rounds(&self, usual: &Usual<'_>) -> Vec<f64> {
+        let distance = |(pair, value): &(Pair, f64)| {
+            self.logarithm(*value) - usual.get(pair).copied().unwrap_or_default()
+        };
+        let rounds = self.by_round.values();
+        let distances = rounds.map(|rows| rows.iter().map(distance).collect::<Vec<_>>());
+        distances.filter_map(|rows| median(&rows)).collect()
     }
 
     /// How far a host's flows were from their `usual` levels, by the median over them, once for every repetition: flows of one
     /// repetition are alike, so the repetitions are what can be counted.
     fn repetitions(
         &self,
-        usual: &BTreeMap<&Pair, f64>,
+        usual: &Usual<'_>,
         end: fn(&Pair) -> &String,
     ) -> BTreeMap<&String, Vec<f64>> {
         let mut hosts: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
@@ -175,12 +186,14 @@ fn value(metric: Metric, row: &FlowRecord) -> Option<f64> {
 /// By flow where both runs have enough of the same; by round where the same few flows were repeated; else by different flows.
 fn method(a: &Values, b: &Values, common: usize) -> Method {
     let (base, other) = (a.by_pair.len(), b.by_pair.len());
-    if common >= LEAST_FOR_INTERVAL && 2 * common >= base.max(other) {
+    let rounds = (a.by_round.len(), b.by_round.len());
+    let are_same = are_same(a, b, common);
+    let are_repeated = are_same && common < FEW_FLOWS && rounds.0.min(rounds.1) >= common;
+    if common >= LEAST_FOR_INTERVAL && 2 * common >= base.max(other) && !are_repeated {
         return Method::Flows {
             flows: common as u32,
         };
     }
-    let are_same = common == base && common == other;
     if !are_same && rank_sum_can_tell(base, other) {
         return Method::DifferentFlows {
             base: base as u32,
@@ -188,9 +201,19 @@ fn method(a: &Values, b: &Values, common: usize) -> Method {
         };
     }
     Method::Rounds {
-        base: a.by_round.len() as u32,
-        other: b.by_round.len() as u32,
+        base: rounds.0 as u32,
+        other: rounds.1 as u32,
     }
+}
+
+/// Whether both runs have the same flows and no others.
+fn are_same(a: &Values, b: &Values, common: usize) -> bool {
+    common == a.by_pair.len() && common == b.by_pair.len()
+}
+
+fn usual<'v>(base: &Values, flows: &[&'v Pair]) -> Usual<'v> {
+    let level = |pair: &&'v Pair| (*pair, base.level(pair));
+    flows.iter().map(level).collect()
 }
 
 struct Tested {
@@ -213,7 +236,12 @@ fn tested(method: Method, a: &Values, b: &Values, flows: &[&Pair]) -> Tested {
             }
         }
         Method::DifferentFlows { .. } => unpaired(&a.levels(), &b.levels()),
-        Method::Rounds { .. } => unpaired(&a.rounds(), &b.rounds()),
+        Method::Rounds { .. } => {
+            let is_usual_known = are_same(a, b, flows.len());
+            let known = if is_usual_known { flows } else { &[] };
+            let usual = usual(a, known);
+            unpaired(&a.rounds(&usual), &b.rounds(&usual))
+        }
     }
 }
 
@@ -314,7 +342,7 @@ fn roles<'v>(
     flows: &[&'v Pair],
     end: fn(&Pair) -> &String,
 ) -> BTreeMap<&'v String, RoleComparison> {
-    let usual: BTreeMap<&Pair, f64> = flows.iter().map(|pair| (*pair, a.level(pair))).collect();
+    let usual = usual(a, flows);
     let (before, after) = (a.repetitions(&usual, end), b.repetitions(&usual, end));
     let mut differences: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
     for &pair in flows {

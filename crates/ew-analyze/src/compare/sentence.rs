@@ -13,9 +13,12 @@ struct Difference {
     what: String,
     metric: Metric,
     ratio: f64,
+    /// Whether it is what the stage is about: its throughput, its median latency.
+    is_first: bool,
 }
 
-/// What got worse beyond the threshold, whole stages before hosts; else the greatest differences; else that there is none.
+/// What got worse beyond the threshold, whole stages before hosts; else the greatest differences, what stages are about before their
+/// other figures; else that there is none.
 pub(super) fn sentence(stages: &[StageComparison], threshold: Option<f64>) -> String {
     let mut changed = worse_stages(stages);
     changed.extend(worse_hosts(stages));
@@ -56,6 +59,7 @@ fn worse_hosts(stages: &[StageComparison]) -> Vec<Difference> {
                 what: format!("{name} of {host} as {role} in `{}`", stage.name),
                 metric: metric.metric,
                 ratio: at.ratio,
+                is_first: false,
             }));
         }
     }
@@ -67,6 +71,7 @@ fn changed_stages(stages: &[StageComparison]) -> Vec<Difference> {
     let is_told = |change, _| matches!(change, Change::Better | Change::Worse);
     let mut changed = of_stages(stages, is_told);
     changed.sort_by(|x, y| y.ratio.ln().abs().total_cmp(&x.ratio.ln().abs()));
+    changed.sort_by_key(|difference| !difference.is_first);
     changed
 }
 
@@ -76,12 +81,13 @@ fn of_stages(
 ) -> Vec<Difference> {
     let mut told = Vec::new();
     for stage in stages {
-        let metrics = stage.metrics.iter();
-        let meant = metrics.filter(|m| is_told(m.change, m.beyond_threshold));
-        told.extend(meant.map(|m| Difference {
+        let metrics = stage.metrics.iter().enumerate();
+        let meant = metrics.filter(|(_, m)| is_told(m.change, m.beyond_threshold));
+        told.extend(meant.map(|(index, m)| Difference {
             what: format!("{} in `{}`", m.metric.name(), stage.name),
             metric: m.metric,
             ratio: m.ratio.map_or(1.0, |ratio| ratio.value),
+            is_first: index == 0,
         }));
     }
     told

@@ -218,6 +218,36 @@ fn two_hosts_need_repetitions() {
     assert!(few.sentence.contains("Too little"), "{}", few.sentence);
 }
 
+/// Three hosts have six flows: all slower by chance once in 32 times, which is nothing beside some more tests.
+#[test]
+fn few_flows_that_were_repeated_are_counted_by_round() {
+    let with = |samples: &str, seed: u64| {
+        let base = run(&truth(3, 1.0), "mesh", &[samples], seed);
+        let mut bad = truth(3, 0.9);
+        bad.rx[1] *= 0.5;
+        let mut good = truth(3, 1.0);
+        good.rx[1] *= 0.5;
+        let uneven = run(&good, "mesh", &[samples], seed);
+        let slower = run(&bad, "mesh", &[samples], seed + 1);
+        (five_per_cent(&uneven, &slower), five_per_cent(&base, &base))
+    };
+    let (slower, same) = with("samples=4", 83);
+    let metric = throughput(&slower);
+    let rounds = Method::Rounds {
+        base: 12,
+        other: 12,
+    };
+    assert_eq!(metric.method, rounds);
+    assert!(metric.q_value.unwrap() < 0.001, "{metric:?}");
+    assert!(
+        (metric.ratio.unwrap().value - 0.9).abs() < 0.02,
+        "{metric:?}"
+    );
+    assert_eq!(throughput(&same).change, Change::None);
+    let (once, _) = with("samples=1", 84);
+    assert_eq!(throughput(&once).method, Method::Flows { flows: 6 });
+}
+
 #[test]
 fn strangers_are_refused_with_what_each_has() {
     let base = run(&truth(4, 1.0), "mesh", &[], 77);
