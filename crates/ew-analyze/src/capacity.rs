@@ -72,6 +72,8 @@ pub(crate) struct HostFit {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CellRates {
     pub(crate) rates: Vec<f64>,
+    /// The most that any of them did in most of its window.
+    pub(crate) upper_bits_per_sec: f64,
     /// How many of them ran in company large enough to show that their round was not slow as a whole.
     pub(crate) in_company: usize,
     /// The least share the path left in any of them. `None` when no path limits.
@@ -161,6 +163,7 @@ fn cells(solos: &[Solo]) -> BTreeMap<(HostId, HostId), CellRates> {
     for solo in solos {
         let cell = cells.entry((solo.src, solo.dst)).or_default();
         cell.rates.push(solo.bits_per_sec);
+        cell.upper_bits_per_sec = cell.upper_bits_per_sec.max(solo.upper_bits_per_sec);
         cell.in_company += usize::from(solo.company >= LEAST_FLOWS);
         cell.path_bits_per_sec = match (cell.path_bits_per_sec, solo.path_bits_per_sec) {
             (Some(a), Some(b)) => Some(a.min(b)),

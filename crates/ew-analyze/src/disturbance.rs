@@ -87,6 +87,7 @@ mod tests {
                     round,
                     company: hosts,
                     bits_per_sec: level * rate(src, dst),
+                    upper_bits_per_sec: level * rate(src, dst),
                     path_bits_per_sec: None,
                 });
             }

@@ -1,9 +1,11 @@
 //! Lone flows: the only evidence against a host. A flow that shares a NIC direction or a filled uplink with others
 //! gets what TCP's fairness leaves it, which says nothing of its ends.
 
+use crate::capacity::UPPER;
 use crate::observations::{Observations, RoundView};
 use crate::paths::Paths;
-use ew_model::record::FlowRecord;
+use crate::stats::quantile;
+use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::{HostId, Inventory, RackId};
 use std::collections::BTreeMap;
 
@@ -19,6 +21,8 @@ pub(crate) struct Solo {
     /// Number of such flows in that round, this one included.
     pub(crate) company: usize,
     pub(crate) bits_per_sec: f64,
+    /// What it did in most of its window: an interruption, such as a retransmission timeout, takes nothing from it.
+    pub(crate) upper_bits_per_sec: f64,
     /// What the path between the racks leaves this flow. `None` when no path limits it.
     pub(crate) path_bits_per_sec: Option<f64>,
 }
@@ -44,6 +48,7 @@ pub(crate) fn host_limited(
                 round: at,
                 company: lone.len(),
                 bits_per_sec: *rate,
+                upper_bits_per_sec: upper_rate(row.receiver.as_ref(), *rate),
                 path_bits_per_sec: *path,
             }));
         }
@@ -75,6 +80,16 @@ fn lone_flows<'a>(
             }
         })
         .collect()
+}
+
+/// Upper quartile of the receiver's intervals, or the mean where that is more.
+fn upper_rate(end: Option<&EndRecord>, mean: f64) -> f64 {
+    let intervals = end.iter().flat_map(|end| &end.intervals);
+    let rates: Vec<f64> = intervals
+        .filter(|interval| interval.length_ns > 0)
+        .map(|interval| interval.bytes as f64 * 8e9 / interval.length_ns as f64)
+        .collect();
+    quantile(&rates, UPPER).map_or(mean, |upper| upper.max(mean))
 }
 
 /// What the paths leave a flow across racks.
@@ -147,4 +162,36 @@ pub(crate) fn rack_pair(
 ) -> Option<(RackId, RackId)> {
     let (from, to) = (inventory.rack_of(src)?, inventory.rack_of(dst)?);
     (from != to).then_some((from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::record::Interval;
+
+    fn end(intervals: &[u64]) -> EndRecord {
+        let interval = |bytes: &u64| Interval {
+            offset_ns: 0,
+            length_ns: 100_000_000,
+            bytes: *bytes,
+        };
+        EndRecord {
+            intervals: intervals.iter().map(interval).collect(),
+            ..EndRecord::default()
+        }
+    }
+
+    #[test]
+    fn an_interruption_takes_nothing_from_what_a_flow_did_most_of_the_time() {
+        let interrupted = end(&[1_000_000, 1_000_000, 0, 0]);
+        assert!((upper_rate(Some(&interrupted), 40e6) - 80e6).abs() < 1.0);
+        let slow = end(&[500_000, 500_000, 500_000, 500_000]);
+        assert!((upper_rate(Some(&slow), 40e6) - 40e6).abs() < 1.0);
+    }
+
+    #[test]
+    fn without_intervals_the_mean_stands() {
+        assert!((upper_rate(None, 40e6) - 40e6).abs() < 1.0);
+        assert!((upper_rate(Some(&end(&[])), 40e6) - 40e6).abs() < 1.0);
+    }
 }

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 /// Fewest rounds in which a pair must be seen before it is called a fault.
 const LEAST_ROUNDS: usize = 3;
-/// A pair seen fewer times than that must stay below this share each time: a hash collision halves a rate, noise does
-/// not.
+/// A pair seen fewer times than that must stay below this share in most of each window: a hash collision halves a rate
+/// from end to end, noise does not, and one retransmission timeout is a pause of 200 ms.
 const PLAIN_SHARE: f64 = 0.6;
 /// A pair seen often enough is slow below this share.
 const SLOW_SHARE: f64 = 0.85;
@@ -108,7 +108,8 @@ fn certainty(cell: &CellRates, rate: &Estimate, least_expected: f64) -> Option<C
         } else {
             Certainty::Open
         };
-        return all_below(PLAIN_SHARE).then_some(certainty);
+        let is_plain = cell.upper_bits_per_sec < PLAIN_SHARE * least_expected;
+        return is_plain.then_some(certainty);
     }
     let is_low = rate.value < SLOW_SHARE * least_expected;
     let excludes_healthy = match rate.high {
