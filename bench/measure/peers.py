@@ -98,7 +98,7 @@ def tcp_less_copying(bench):
         *peers.iperf3(" -Z", "-Z", "-l", "128K", read=received),
     ]
     delivering = [
-        bench.ours.contender("sendfile, copy, 512 KiB", send="sendfile", message_size="512KiB", nodelay="off"),
+        bench.ours.contender("sendfile, copy, 1 MiB", send="sendfile", message_size="1MiB"),
         bench.ours.contender("zerocopy, copy", send="zerocopy"),
     ]
     discarding = [

@@ -1,8 +1,8 @@
 //! What a workload sets otherwise than by default, in words.
 
-use ew_model::Workload;
 use ew_model::units::{format_bits_per_sec, format_bytes};
 use ew_model::workload::{Limit, Placement, ReceiveMode, SendMode, SocketSettings};
+use ew_model::{Workload, WorkloadKind};
 
 /// Each setting that differs from the default of its kind of workload, in the order of the scenario's keys.
 pub(crate) fn in_words(workload: &Workload) -> Vec<String> {
@@ -10,7 +10,7 @@ pub(crate) fn in_words(workload: &Workload) -> Vec<String> {
     let mut words = amounts(workload, &usual);
     words.extend(pace_and_limit(workload));
     words.extend(way_to_the_bytes(workload));
-    words.extend(socket(&workload.socket));
+    words.extend(socket(&workload.socket, &usual.socket));
     words.extend(placement(&workload.placement));
     words
 }
@@ -67,7 +67,8 @@ fn way_to_the_bytes(workload: &Workload) -> Vec<String> {
         ReceiveMode::Discard => Some("discarding receiver"),
         ReceiveMode::Mmap => Some("mapped receiving"),
     };
-    let whole = (!workload.segmentation).then_some("no GSO or GRO");
+    let is_whole = workload.kind == WorkloadKind::UdpStream && !workload.segmentation;
+    let whole = is_whole.then_some("no GSO or GRO");
     [send, receive, whole]
         .into_iter()
         .flatten()
@@ -75,13 +76,16 @@ fn way_to_the_bytes(workload: &Workload) -> Vec<String> {
         .collect()
 }
 
-fn socket(socket: &SocketSettings) -> Vec<String> {
-    let usual = SocketSettings::default();
+fn socket(socket: &SocketSettings, usual: &SocketSettings) -> Vec<String> {
     let buffer = |bytes: Option<u32>, what| {
         bytes.map(|bytes| format!("{} {what} buffer", format_bytes(bytes.into())))
     };
     let mut words = Vec::new();
-    words.extend((socket.nodelay != usual.nodelay).then(|| "Nagle's algorithm on".to_owned()));
+    let nagle = match socket.nodelay {
+        true => "Nagle's algorithm off",
+        false => "Nagle's algorithm on",
+    };
+    words.extend((socket.nodelay != usual.nodelay).then(|| nagle.to_owned()));
     words.extend(buffer(socket.send_buffer_bytes, "send"));
     words.extend(buffer(socket.receive_buffer_bytes, "receive"));
     words.extend(socket.congestion.clone());
@@ -107,7 +111,6 @@ fn placement(placement: &Placement) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ew_model::WorkloadKind;
 
     #[test]
     fn defaults_need_no_words() {
@@ -124,12 +127,14 @@ mod tests {
             ..Workload::of(WorkloadKind::TcpStream)
         };
         workload.pace.flow_bits_per_sec = Some(1e9);
+        workload.socket.nodelay = true;
         assert_eq!(
             in_words(&workload),
             [
                 "4 streams",
                 "at most 1.00 Gb/s a flow",
-                "discarding receiver"
+                "discarding receiver",
+                "Nagle's algorithm off"
             ]
         );
     }

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 /// Beyond this the kernel's changes of threads cost more than what blocking calls save (docs/decisions/0012).
 const STREAMS_WITH_OWN_THREADS: usize = 64;
-const LEAST_RECEIVE_BYTES: usize = 256 * 1024;
-const MOST_RECEIVE_BYTES: usize = 1024 * 1024;
+/// What fits a core's cache, whatever the messages: copying into more is slower.
+const RECEIVE_BYTES: usize = 256 * 1024;
 /// The first send is small, so that senders that share a CPU start within microseconds of each other.
 const FIRST_SEND_BYTES: usize = 1024;
 /// How often limited streams look whether the window's first counters have been read.
@@ -115,11 +115,10 @@ impl Prepared for TcpStreams {
     }
 
     fn buffer_bytes(&self, role: Role) -> usize {
-        let message_bytes = self.content.len();
         match role {
             Role::Send => 0,
             Role::Receive if self.receive_mode == ReceiveMode::Discard => 0,
-            Role::Receive => message_bytes.clamp(LEAST_RECEIVE_BYTES, MOST_RECEIVE_BYTES),
+            Role::Receive => RECEIVE_BYTES,
         }
     }
 }

@@ -228,9 +228,9 @@ impl<'a> Reader<'a> {
     }
 
     fn socket(&self) -> Result<SocketSettings, ScenarioError> {
-        let is_engine = self.tool == Tool::Engine;
+        let at_once = self.tool == Tool::Engine && !self.kind.is_bulk();
         Ok(SocketSettings {
-            nodelay: self.switch("nodelay")?.unwrap_or(is_engine),
+            nodelay: self.switch("nodelay")?.unwrap_or(at_once),
             send_buffer_bytes: self.buffer("send-buffer")?,
             receive_buffer_bytes: self.buffer("receive-buffer")?,
             congestion: self.name("congestion", "the name of one, such as cubic or bbr")?,
@@ -677,7 +677,8 @@ mod tests {
                 .socket
                 .nodelay
         );
-        assert!(workload("").unwrap().socket.nodelay);
+        assert!(!workload("").unwrap().socket.nodelay);
+        assert!(workload("workload: tcp-rr").unwrap().socket.nodelay);
         assert!(workload("workload: udp-stream, tool: iperf3").is_ok());
     }
 }

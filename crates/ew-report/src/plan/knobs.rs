@@ -90,7 +90,7 @@ fn socket(workload: &Workload) -> Vec<String> {
         device,
     } = &workload.socket;
     let bytes = |size: &Option<u32>| size.map(|size| format_bytes(u64::from(size)));
-    let usual_nodelay = workload.tool == Tool::Engine;
+    let usual_nodelay = workload.tool == Tool::Engine && !workload.kind.is_bulk();
     let switched = match nodelay {
         true => "nodelay on",
         false => "nodelay off",
@@ -172,7 +172,7 @@ mod tests {
             },
             limit: Some(Limit::Bytes(1 << 30)),
             socket: SocketSettings {
-                nodelay: false,
+                nodelay: true,
                 congestion: Some("bbr".into()),
                 ..SocketSettings::default()
             },
@@ -183,7 +183,7 @@ mod tests {
         };
         assert_eq!(
             in_words(&bulk),
-            "messages of 1.00 MiB, at most 1.00 Gb/s a stream, until 1.00 GiB a stream, nodelay off, congestion bbr, \
+            "messages of 1.00 MiB, at most 1.00 Gb/s a stream, until 1.00 GiB a stream, nodelay on, congestion bbr, \
              sendfile (the sender does not touch the bytes), discarding (the receiver does not see the bytes), \
              on CPUs 0,2"
         );
