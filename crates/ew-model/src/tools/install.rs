@@ -53,7 +53,7 @@ fn commands(distribution: Distribution, names: &str, parts: &BTreeSet<&str>) -> 
         Distribution::Fedora => commands.push(format!("dnf install -y {names}")),
         Distribution::Rhel => commands.push(format!("yum install -y {names}")),
         Distribution::Suse | Distribution::OpenSuse => {
-            commands.push(format!("zypper --non-interactive install {names}"))
+            commands.push(format!("zypper --non-interactive install {names}"));
         }
         Distribution::Alpine => commands.push(format!("apk add {names}")),
         Distribution::Arch => commands.push(format!("pacman -S --needed --noconfirm {names}")),
