@@ -25,6 +25,21 @@ const FULL: f64 = 254.0;
 /// The byte for "none".
 const NONE: u8 = 255;
 
+type Figure = fn(&HostPoint) -> Option<f64>;
+type Join = fn(&[f64]) -> f64;
+
+/// What is drawn over time, by the script's name for it. Neighbours are joined: rates in the mean, shares at their greatest, so that
+/// no full CPU or disk is hidden.
+const PLANES: [(&str, Figure, Join); 7] = [
+    ("cpu", |p| p.busiest_cpu, greatest),
+    ("softirq", |p| p.softirq_share, greatest),
+    ("steal", |p| p.steal_share, greatest),
+    ("tx", |p| p.tx_bits_per_sec, mean),
+    ("rx", |p| p.rx_bits_per_sec, mean),
+    ("disk", |p| p.disk_busy_share, greatest),
+    ("retransmits", |p| p.retransmits_per_sec, mean),
+];
+
 /// The document; `None` when no host has anything to show.
 pub(super) fn data(
     analysis: &Analysis,
@@ -88,13 +103,8 @@ struct Panel {
     /// How many readings a point stands for, at most.
     joined: usize,
     times: String,
-    cpu: Plane,
-    softirq: Plane,
-    steal: Plane,
-    tx: Plane,
-    rx: Plane,
-    disk: Plane,
-    retransmits: Plane,
+    #[serde(flatten)]
+    planes: BTreeMap<&'static str, Plane>,
     header: Vec<&'static str>,
     /// Index of the stage, then its cells.
     rows: Vec<(u32, Vec<String>)>,
@@ -109,8 +119,11 @@ struct Plane {
 
 fn panel(analysis: &Analysis, host: &HostAnalysis, marks: Vec<Mark>, most: usize) -> Panel {
     let joined = host.series.len().div_ceil(most).max(1);
-    let points: Vec<HostPoint> = host.series.chunks(joined).map(join).collect();
-    let plane = |of: fn(&HostPoint) -> Option<f64>| plane(&points, of);
+    let points: Vec<&[HostPoint]> = host.series.chunks(joined).collect();
+    let planes = PLANES.iter().map(|(name, of, join)| {
+        let values = points.iter().map(|near| joined_value(near, *of, *join));
+        (*name, plane(&values.collect::<Vec<_>>()))
+    });
     let (header, rows) = stage_table(analysis, host);
     let stages = host.stages.iter().map(|stage| stage.stage);
     let links = host.stages.iter().filter_map(|s| s.link_bits_per_sec);
@@ -122,13 +135,7 @@ fn panel(analysis: &Analysis, host: &HostAnalysis, marks: Vec<Mark>, most: usize
         count: points.len(),
         joined,
         times: base64(&times(&points)),
-        cpu: plane(|p| p.busiest_cpu),
-        softirq: plane(|p| p.softirq_share),
-        steal: plane(|p| p.steal_share),
-        tx: plane(|p| p.tx_bits_per_sec),
-        rx: plane(|p| p.rx_bits_per_sec),
-        disk: plane(|p| p.disk_busy_share),
-        retransmits: plane(|p| p.retransmits_per_sec),
+        planes: planes.collect(),
         header,
         rows: stages.zip(rows).collect(),
     }
@@ -161,31 +168,25 @@ pub(super) fn link_words(host: &HostAnalysis) -> String {
     })
 }
 
-/// Neighbours as one point: rates in the mean, shares at their greatest, so that no full CPU or disk is hidden.
-fn join(points: &[HostPoint]) -> HostPoint {
-    let values = |of: fn(&HostPoint) -> Option<f64>| {
-        let values: Vec<f64> = points.iter().filter_map(of).collect();
-        (!values.is_empty()).then_some(values)
-    };
-    let mean = |of| values(of).map(|values| values.iter().sum::<f64>() / values.len() as f64);
-    let greatest = |of| values(of).and_then(|values| values.into_iter().reduce(f64::max));
-    HostPoint {
-        t_ns: points.last().map_or(0, |point| point.t_ns),
-        busiest_cpu: greatest(|p| p.busiest_cpu),
-        softirq_share: greatest(|p| p.softirq_share),
-        steal_share: greatest(|p| p.steal_share),
-        tx_bits_per_sec: mean(|p| p.tx_bits_per_sec),
-        rx_bits_per_sec: mean(|p| p.rx_bits_per_sec),
-        disk_busy_share: greatest(|p| p.disk_busy_share),
-        retransmits_per_sec: mean(|p| p.retransmits_per_sec),
-    }
+/// Neighbours as one value, of those that have one.
+fn joined_value(near: &[HostPoint], of: Figure, join: Join) -> Option<f64> {
+    let values: Vec<f64> = near.iter().filter_map(of).collect();
+    (!values.is_empty()).then(|| join(&values))
 }
 
-/// Distances between the points' times.
-fn times(points: &[HostPoint]) -> Vec<u8> {
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn greatest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// Distances between the times of the last of each neighbours.
+fn times(points: &[&[HostPoint]]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut before = 0;
-    for point in points {
+    for point in points.iter().filter_map(|near| near.last()) {
         let tick = (point.t_ns / TICK_NS).max(before);
         leb128(&mut bytes, tick - before);
         before = tick;
@@ -193,15 +194,15 @@ fn times(points: &[HostPoint]) -> Vec<u8> {
     bytes
 }
 
-fn plane(points: &[HostPoint], of: fn(&HostPoint) -> Option<f64>) -> Plane {
-    let value = |point| of(point).filter(|v| v.is_finite() && *v >= 0.0);
-    let top = points.iter().filter_map(value).fold(0.0, f64::max);
-    let code = |point| match value(point) {
+fn plane(values: &[Option<f64>]) -> Plane {
+    let value = |value: &Option<f64>| value.filter(|v| v.is_finite() && *v >= 0.0);
+    let top = values.iter().filter_map(value).fold(0.0, f64::max);
+    let code = |one| match value(one) {
         None => NONE,
         Some(_) if top <= 0.0 => 0,
         Some(value) => (value / top * FULL).round() as u8,
     };
-    let bytes: Vec<u8> = points.iter().map(code).collect();
+    let bytes: Vec<u8> = values.iter().map(code).collect();
     Plane {
         top,
         data: base64(&bytes),
@@ -214,30 +215,28 @@ mod tests {
 
     #[test]
     fn joined_points_hide_no_full_cpu_and_no_gap() {
-        let point = |t_ns, cpu, tx| HostPoint {
-            t_ns,
+        let point = |cpu, tx| HostPoint {
             busiest_cpu: cpu,
             tx_bits_per_sec: tx,
             ..HostPoint::default()
         };
-        let joined = join(&[point(1, Some(0.2), Some(4.0)), point(2, Some(1.0), None)]);
-        assert_eq!(joined, point(2, Some(1.0), Some(4.0)));
-        assert_eq!(join(&[point(3, None, None)]).busiest_cpu, None);
+        let near = [
+            point(Some(0.2), Some(4.0)),
+            point(Some(1.0), Some(2.0)),
+            point(None, None),
+        ];
+        let joined = |wanted: &str, near: &[HostPoint]| {
+            let (_, of, join) = PLANES.iter().find(|(name, ..)| *name == wanted).unwrap();
+            joined_value(near, *of, *join)
+        };
+        assert_eq!(joined("cpu", &near), Some(1.0));
+        assert_eq!(joined("tx", &near), Some(3.0));
+        assert_eq!(joined("cpu", &near[2..]), None);
     }
 
     #[test]
     fn none_and_zero_are_told_apart() {
-        let point = |retransmits_per_sec| HostPoint {
-            retransmits_per_sec,
-            ..HostPoint::default()
-        };
-        let points = [
-            point(None),
-            point(Some(0.0)),
-            point(Some(8.0)),
-            point(Some(2.0)),
-        ];
-        let plane = plane(&points, |p| p.retransmits_per_sec);
+        let plane = plane(&[None, Some(0.0), Some(8.0), Some(2.0)]);
         assert_eq!(plane.top, 8.0);
         assert_eq!(plane.data, base64(&[255, 0, 254, 64]));
     }

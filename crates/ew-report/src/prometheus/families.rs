@@ -14,42 +14,40 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// All families of all hosts.
 pub(super) fn render(hosts: &BTreeMap<HostId, HostSeries>, page: &mut Page) {
     for (family, value) in HOST {
-        let values = hosts.values().filter_map(|h| Some((h, value(h)?)));
-        page.family(family, values.map(|(host, value)| (labels(host), value)));
+        one_each(hosts, page, family, value);
     }
     for (family, value) in NETWORK {
-        let values = hosts
-            .values()
-            .filter_map(|host| Some((host, value(host.interface()?))));
-        page.family(
-            family,
-            values.map(|(host, value)| {
-                let device = host.device.as_deref().unwrap_or_default();
-                (labelled(host, "device", device), value as f64)
-            }),
-        );
+        let values = hosts.values().filter_map(|host| {
+            let device = host.device.as_deref().unwrap_or_default();
+            let labels = labelled(host, "device", device);
+            Some((labels, value(host.interface()?) as f64))
+        });
+        page.family(family, values);
     }
     for (family, value) in CAUSES {
-        let values = hosts
-            .values()
-            .filter_map(|host| Some((host, value(host.causes()?)?)));
-        page.family(family, values.map(|(host, value)| (labels(host), value)));
+        one_each(hosts, page, family, |host| value(host.causes()?));
     }
     for (family, value) in DISKS {
-        let values = hosts
-            .values()
-            .filter_map(|host| Some((host, over_disks(host, *value)?)));
-        page.family(family, values.map(|(host, value)| (labels(host), value)));
+        one_each(hosts, page, family, |host| over_disks(host, *value));
     }
     for (family, label, values) in BY_WORD {
-        page.family(
-            family,
-            hosts.values().flat_map(|host| {
-                let values = values(host).into_iter();
-                values.map(|(word, value)| (labelled(host, label, word), value))
-            }),
-        );
+        let values = hosts.values().flat_map(|host| {
+            let values = values(host).into_iter();
+            values.map(|(word, value)| (labelled(host, label, word), value))
+        });
+        page.family(family, values);
     }
+}
+
+/// A family with one figure of each host that tells it.
+fn one_each(
+    hosts: &BTreeMap<HostId, HostSeries>,
+    page: &mut Page,
+    family: &Family,
+    value: impl Fn(&HostSeries) -> Option<f64>,
+) {
+    let values = hosts.values();
+    page.family(family, values.filter_map(|h| Some((labels(h), value(h)?))));
 }
 
 fn labels(host: &HostSeries) -> Vec<Label<'_>> {
