@@ -10,7 +10,7 @@ use crate::text::Ink;
 use crate::words::{MISSING, one_line, plural, rate};
 use crate::{Format, ReportError, TextStyle};
 use ew_model::comparison::{
-    Change, Comparison, ComparisonVerdict, MetricComparison, PairComparison, Side,
+    Change, Comparison, ComparisonVerdict, MetricComparison, PairComparison, RoleComparison, Side,
 };
 use serde::Serialize;
 use tables::{Table, tables};
@@ -177,7 +177,8 @@ fn json(comparison: &Comparison) -> Result<String, ReportError> {
     Ok(text)
 }
 
-/// One row per metric of a stage (`stage`), then one per flow that both runs have (`flow`). Rates are bits per second, times ns.
+/// One row per metric of a stage (`stage`), then one per flow that both runs have (`flow`), then one per host and end (`host`, in
+/// the column of that end). Rates are bits per second, times ns, shares of 1.
 fn csv(comparison: &Comparison) -> String {
     let mut out = CSV_HEADER.to_owned();
     for stage in &comparison.stages {
@@ -185,6 +186,18 @@ fn csv(comparison: &Comparison) -> String {
             push_csv(&mut out, &stage_row(&stage.name, metric));
             for pair in &metric.pairs {
                 push_csv(&mut out, &flow_row(&stage.name, metric, pair));
+            }
+            for host in &metric.hosts {
+                let name = one_line(&host.name);
+                let ends = [
+                    (&name[..], MISSING, host.sending),
+                    (MISSING, &name, host.receiving),
+                ];
+                for (src, dst, role) in ends {
+                    if let Some(role) = role {
+                        push_csv(&mut out, &host_row(&stage.name, metric, [src, dst], &role));
+                    }
+                }
             }
         }
     }
@@ -228,6 +241,22 @@ fn flow_row(stage: &str, metric: &MetricComparison, pair: &PairComparison) -> Ve
         pair.base_rounds.to_string(),
         pair.other_rounds.to_string(),
     ]
+}
+
+fn host_row(
+    stage: &str,
+    metric: &MetricComparison,
+    ends: [&str; 2],
+    role: &RoleComparison,
+) -> Vec<String> {
+    let mut row = vec!["host".into(), one_line(stage), metric.metric.name().into()];
+    row.extend(ends.map(str::to_owned));
+    row.extend([MISSING; 2].map(str::to_owned));
+    row.push(figure(Some(role.ratio)));
+    row.extend([MISSING; 2].map(str::to_owned));
+    row.push(figure(role.q_value));
+    row.extend([MISSING; 3].map(str::to_owned));
+    row
 }
 
 fn push_csv(out: &mut String, fields: &[String]) {

@@ -1,6 +1,7 @@
 //! The answer in one sentence.
 
-use ew_model::comparison::{Change, Metric, StageComparison};
+use ew_model::comparison::{Change, MetricComparison, StageComparison};
+use std::cmp::Ordering;
 
 /// From this ratio on, "times" says more than per cent.
 const TIMES: f64 = 2.0;
@@ -11,7 +12,6 @@ const TOLD: usize = 3;
 struct Difference {
     /// "throughput in `mesh`", "throughput of h3 as sender in `mesh`".
     what: String,
-    metric: Metric,
     ratio: f64,
     /// Whether it is what the stage is about: its throughput, its median latency.
     is_first: bool,
@@ -20,11 +20,12 @@ struct Difference {
 /// What got worse beyond the threshold, whole stages before hosts; else the greatest differences, what stages are about before their
 /// other figures; else that there is none.
 pub(super) fn sentence(stages: &[StageComparison], threshold: Option<f64>) -> String {
-    let mut changed = worse_stages(stages);
+    let mut changed = of_stages(stages, |metric| metric.beyond_threshold);
     changed.extend(worse_hosts(stages));
     let is_worse = !changed.is_empty();
     if !is_worse {
-        changed = changed_stages(stages);
+        let is_told = |m: &MetricComparison| matches!(m.change, Change::Better | Change::Worse);
+        changed = of_stages(stages, is_told);
     }
     let more = changed.len().saturating_sub(TOLD);
     let mut parts: Vec<String> = changed.iter().take(TOLD).map(Difference::words).collect();
@@ -43,59 +44,48 @@ pub(super) fn sentence(stages: &[StageComparison], threshold: Option<f64>) -> St
     }
 }
 
-fn worse_stages(stages: &[StageComparison]) -> Vec<Difference> {
-    let mut worse = of_stages(stages, |_, is_beyond| is_beyond);
-    worse.sort_by(|x, y| y.worsening().total_cmp(&x.worsening()));
-    worse
+/// Whole stages, what they are about first, and then the greatest difference.
+fn of_stages(
+    stages: &[StageComparison],
+    is_told: impl Fn(&MetricComparison) -> bool,
+) -> Vec<Difference> {
+    let mut told = Vec::new();
+    for stage in stages {
+        let metrics = stage.metrics.iter().enumerate();
+        let meant = metrics.filter(|(_, metric)| is_told(metric));
+        told.extend(meant.map(|(index, metric)| Difference {
+            what: format!("{} in `{}`", metric.metric.name(), stage.name),
+            ratio: metric.ratio.map_or(1.0, |ratio| ratio.value),
+            is_first: index == 0,
+        }));
+    }
+    told.sort_by(Difference::greatest_first);
+    told.sort_by_key(|difference| !difference.is_first);
+    told
 }
 
+/// Hosts of stages that are not worse as a whole: in the others they only follow.
 fn worse_hosts(stages: &[StageComparison]) -> Vec<Difference> {
     let mut worse = Vec::new();
     for stage in stages {
-        for metric in &stage.metrics {
+        for metric in stage.metrics.iter().filter(|m| !m.beyond_threshold) {
             let name = metric.metric.name();
             let hosts = metric.hosts_beyond_threshold();
             worse.extend(hosts.map(|(host, role, at)| Difference {
                 what: format!("{name} of {host} as {role} in `{}`", stage.name),
-                metric: metric.metric,
                 ratio: at.ratio,
                 is_first: false,
             }));
         }
     }
-    worse.sort_by(|x, y| y.worsening().total_cmp(&x.worsening()));
+    worse.sort_by(Difference::greatest_first);
     worse
 }
 
-fn changed_stages(stages: &[StageComparison]) -> Vec<Difference> {
-    let is_told = |change, _| matches!(change, Change::Better | Change::Worse);
-    let mut changed = of_stages(stages, is_told);
-    changed.sort_by(|x, y| y.ratio.ln().abs().total_cmp(&x.ratio.ln().abs()));
-    changed.sort_by_key(|difference| !difference.is_first);
-    changed
-}
-
-fn of_stages(
-    stages: &[StageComparison],
-    is_told: impl Fn(Change, bool) -> bool,
-) -> Vec<Difference> {
-    let mut told = Vec::new();
-    for stage in stages {
-        let metrics = stage.metrics.iter().enumerate();
-        let meant = metrics.filter(|(_, m)| is_told(m.change, m.beyond_threshold));
-        told.extend(meant.map(|(index, m)| Difference {
-            what: format!("{} in `{}`", m.metric.name(), stage.name),
-            metric: m.metric,
-            ratio: m.ratio.map_or(1.0, |ratio| ratio.value),
-            is_first: index == 0,
-        }));
-    }
-    told
-}
-
 impl Difference {
-    fn worsening(&self) -> f64 {
-        self.metric.worsening(self.ratio)
+    fn greatest_first(&self, other: &Self) -> Ordering {
+        let effect = |difference: &Self| difference.ratio.ln().abs();
+        effect(other).total_cmp(&effect(self))
     }
 
     /// "throughput in `mesh` is 9.87 times as high", "median latency in `rtt` is 4.2 % lower".
