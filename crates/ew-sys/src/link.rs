@@ -211,6 +211,17 @@ mod tests {
     }
 
     #[test]
+    fn geneve_and_wireguard_are_known_without_a_kernel_that_has_them() {
+        let tunnel = |kind: &str, data: &[u8]| raw_link(&message(kind, data, &[])).unwrap().tunnel;
+        let geneve = tunnel("geneve", &attribute(GENEVE_REMOTE6, &[0xfd; 16])).unwrap();
+        assert_eq!((geneve.kind, geneve.outer_ipv6), (TunnelKind::Geneve, true));
+        assert!(!tunnel("geneve", &[]).unwrap().outer_ipv6);
+        let wireguard = tunnel("wireguard", &[]).unwrap();
+        assert_eq!(wireguard, Tunnel::of(TunnelKind::Wireguard));
+        assert_eq!(tunnel("bridge", &[]), None);
+    }
+
+    #[test]
     fn options_of_gre_take_words() {
         let data = attribute(GRE_SENT_FLAGS, &0xb000_u16.to_be_bytes());
         let link = raw_link(&message("gretap", &data, &[])).unwrap();

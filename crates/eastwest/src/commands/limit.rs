@@ -275,6 +275,9 @@ fn doubts(interface: &InterfaceFacts) -> Option<String> {
             "{name}'s cipher is not asked for: taken as ESP with AES-GCM."
         )),
         "geneve" => Some(format!("{name} may add options: taken as none.")),
+        "bridge" => Some(format!(
+            "{name} passes packets on to its ports: where they leave tagged or by a tunnel, name that port."
+        )),
         _ => None,
     }
 }
