@@ -42,6 +42,7 @@ fn analysis(stages: &[Told]) -> Analysis {
         seed: 1,
         expect: Expect::default(),
         stages: Vec::new(),
+        random_order: false,
         dropped_tests: Vec::new(),
     };
     let mut flows = Vec::new();

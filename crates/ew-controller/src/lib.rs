@@ -2,15 +2,17 @@
 //! and every live view consume; prints nothing itself.
 //!
 //! [`run`] is the main flow. Below it, one task per agent (`member`) owns a link and its session; `members` is the
-//! only place where their happenings meet; `stage` drives one stage over them.
+//! only place where their happenings meet; `drive` walks through the plan and `stage` runs a batch of rounds over them.
 
 mod doctor;
+mod drive;
 mod follow;
 mod journal;
 mod launch;
 mod member;
 mod members;
 mod merge;
+mod missing_tools;
 mod orders;
 mod repair;
 mod repeat;

@@ -5,6 +5,7 @@ use crate::member::{Command, MAX_QUEUED_COMMANDS, MemberTask};
 use ew_fleet::Launcher;
 use ew_model::facts::HostFacts;
 use ew_model::inventory::{HostId, Inventory};
+use ew_model::workload::Tool;
 use ew_proto::clock::ClockEstimate;
 use ew_proto::controller_session::ControllerEvent;
 use ew_proto::message::{RunToken, Welcome};
@@ -189,6 +190,15 @@ impl Members {
     /// A host's standing.
     pub(crate) fn get(&self, id: HostId) -> Option<&Member> {
         self.members.get(&id)
+    }
+
+    /// Whether a host that is up has a tool's programs.
+    pub(crate) fn has_tool(&self, id: HostId, tool: Tool) -> bool {
+        let state = self.members.get(&id).map(|member| &member.state);
+        let Some(State::Up { facts, .. }) = state else {
+            return false;
+        };
+        tool == Tool::Engine || facts.tools.iter().any(|(name, _)| name == tool.name())
     }
 
     /// Where a host's data listener is, when it is up.

@@ -14,8 +14,6 @@ pub(crate) struct Batch<'a> {
     pub(crate) stage: &'a Stage,
     /// Rounds of the stage's own, or repair rounds after them, with their numbers, ascending.
     pub(crate) rounds: Vec<(RoundIndex, &'a Round)>,
-    /// First and last port for tool servers.
-    pub(crate) tool_ports: (u16, u16),
     /// Whether agents tell how flows go while rounds go on.
     pub(crate) follow: bool,
 }
@@ -48,10 +46,10 @@ impl Batch<'_> {
     pub(crate) fn orders(
         &self,
         listeners: &BTreeMap<HostId, SocketAddr>,
+        ports: &mut ToolPorts,
     ) -> BTreeMap<HostId, StageOrder> {
         let mut orders = BTreeMap::new();
         for (position, (_, round)) in self.rounds.iter().enumerate() {
-            let mut ports = ToolPorts::new(self.tool_ports, position);
             for flow in &round.flows {
                 let (Some(&src), Some(&dst)) = (listeners.get(&flow.src), listeners.get(&flow.dst))
                 else {
@@ -137,35 +135,34 @@ fn both_ends(flow: &Flow, src: SocketAddr, dst: SocketAddr, tool_port: u16) -> [
     ]
 }
 
-/// A server port for every flow of a round. Neighbouring rounds use different halves of the range, so that a server
-/// that is slow to end does not stand in the next round's way.
-struct ToolPorts {
+/// A server port for every flow. Each host's go round through the whole range, so that neither a server that is slow to end stands
+/// in the next one's way, nor the kernel's memory of its connections (`TIME_WAIT`) in that of tools that do not set `SO_REUSEADDR`.
+#[derive(Debug)]
+pub(crate) struct ToolPorts {
     first: u16,
-    span: u16,
-    taken: BTreeMap<HostId, u16>,
+    last: u16,
+    next: BTreeMap<HostId, u16>,
 }
 
 impl ToolPorts {
-    fn new((first, last): (u16, u16), position: usize) -> Self {
-        let span = (last.saturating_sub(first) / 2).max(1);
-        let first = if position.is_multiple_of(2) {
-            first
-        } else {
-            first.saturating_add(span)
-        };
+    /// From the first to the last one, of each host.
+    pub(crate) fn new((first, last): (u16, u16)) -> Self {
         Self {
             first,
-            span,
-            taken: BTreeMap::new(),
+            last,
+            next: BTreeMap::new(),
         }
     }
 
     /// The first of so many in a row.
     fn next(&mut self, server: HostId, count: u16) -> u16 {
-        let taken = self.taken.entry(server).or_default();
-        let rows = (self.span / count.max(1)).max(1);
-        let port = self.first.saturating_add(*taken % rows * count);
-        *taken = taken.wrapping_add(1);
+        let next = self.next.entry(server).or_insert(self.first);
+        let fits = self.last.saturating_sub(*next) >= count.saturating_sub(1);
+        let port = if fits { *next } else { self.first };
+        *next = port
+            .checked_add(count)
+            .filter(|n| *n <= self.last)
+            .unwrap_or(self.first);
         port
     }
 }
@@ -226,10 +223,9 @@ mod tests {
             index: StageIndex(0),
             stage: &stage,
             rounds: (0..).map(RoundIndex).zip(&stage.rounds).collect(),
-            tool_ports: (5201, 5300),
             follow: true,
         }
-        .orders(&listeners())
+        .orders(&listeners(), &mut ToolPorts::new((5201, 5300)))
     }
 
     #[test]
@@ -263,16 +259,15 @@ mod tests {
             index: StageIndex(0),
             stage: &stage,
             rounds: (0..).map(RoundIndex).zip(&stage.rounds).collect(),
-            tool_ports: (5201, 5300),
             follow,
         };
         let followed = |follow, host| {
-            let orders = batch(follow).orders(&listeners());
+            let orders = batch(follow).orders(&listeners(), &mut ToolPorts::new((5201, 5300)));
             orders[&HostId(host)].rounds[0].followed.clone()
         };
         // Flow 2 goes to a host that is down.
-        assert_eq!(followed(true, 0), [FlowId(1)]);
-        assert_eq!(followed(true, 1), [FlowId(0)]);
+        assert_eq!(followed(true, 0), [FlowId(0)]);
+        assert_eq!(followed(true, 1), [FlowId(1)]);
         assert_eq!(followed(false, 0), []);
     }
 
@@ -286,5 +281,14 @@ mod tests {
             .collect();
         assert_eq!(servers, [5201, 5202]);
         assert_eq!(orders[&HostId(0)].rounds[0].flows[1].peer.port(), 5202);
+    }
+
+    #[test]
+    fn a_hosts_ports_go_round_and_rows_stay_whole() {
+        let mut ports = ToolPorts::new((5001, 5005));
+        let mut next = |host, count| ports.next(HostId(host), count);
+        assert_eq!([next(0, 2), next(0, 2), next(0, 2)], [5001, 5003, 5001]);
+        assert_eq!([next(1, 1), next(0, 3), next(0, 1)], [5001, 5003, 5001]);
+        assert_eq!(ToolPorts::new((65_535, 65_535)).next(HostId(0), 1), 65_535);
     }
 }

@@ -8,6 +8,7 @@ use ew_model::inventory::HostId;
 use ew_model::plan::{RoundIndex, Stage};
 use ew_model::record::FlowRecord;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Further repetitions are ordered in batches of at least this part of those that were run: each batch costs a common start, and
 /// every look at the figures is one more chance to stop by luck.
@@ -16,35 +17,37 @@ const BATCH_PART: u32 = 4;
 /// A stage's repetitions.
 pub(crate) struct Repeats<'a> {
     stage: &'a Stage,
-    started_ns: u64,
+    takes_turns: bool,
     /// Repetitions that were ordered.
     ordered: u32,
 }
 
 impl<'a> Repeats<'a> {
-    /// Of a stage that starts now.
-    pub(crate) fn new(stage: &'a Stage, started_ns: u64) -> Self {
+    /// Of a stage that begins. One that takes turns with others orders one repetition at a time.
+    pub(crate) fn new(stage: &'a Stage, takes_turns: bool) -> Self {
         Self {
             stage,
-            started_ns,
+            takes_turns,
             ordered: 0,
         }
     }
 
-    /// The rounds to order now, by their numbers; none when the stage is over. `alive` are the hosts that could take part.
+    /// The rounds to order now, by their numbers; none when the stage is over. `alive` are the hosts that could take part,
+    /// `spent_ns` is how long the stage has been running.
     pub(crate) fn next(
         &mut self,
         records: &[FlowRecord],
         alive: &[HostId],
-        now_ns: u64,
+        spent_ns: u64,
     ) -> Vec<RoundIndex> {
-        if self.ordered == 0 {
-            let rounds = self.stage.least_rounds();
-            self.ordered = self.least_samples();
-            return (0..rounds as u32).map(RoundIndex).collect();
+        let least = self.least_samples();
+        if self.ordered < least {
+            let first = self.ordered;
+            self.ordered = if self.takes_turns { first + 1 } else { least };
+            return self.all_rounds(first..self.ordered);
         }
         let places = self.unsettled_places(records, alive);
-        let samples = self.affordable(places.len(), now_ns);
+        let samples = self.affordable(places.len(), spent_ns);
         let per_sample = self.stage.rounds_per_sample() as u32;
         let first = self.ordered;
         self.ordered += samples;
@@ -56,9 +59,18 @@ impl<'a> Repeats<'a> {
             .collect()
     }
 
+    /// Repetitions that run in any case.
     fn least_samples(&self) -> u32 {
+        let planned = self.stage.rounds.iter().map(|round| round.sample + 1).max();
+        let planned = planned.unwrap_or(0);
         let auto = self.stage.auto;
-        auto.map_or(u32::MAX, |auto| auto.at_least.min(auto.at_most))
+        auto.map_or(planned, |auto| auto.at_least.min(auto.at_most))
+    }
+
+    fn all_rounds(&self, samples: Range<u32>) -> Vec<RoundIndex> {
+        let numbered = (0..).map(RoundIndex).zip(&self.stage.rounds);
+        let wanted = numbered.filter(|(_, round)| samples.contains(&round.sample));
+        wanted.map(|(number, _)| number).collect()
     }
 
     /// Positions, in a repetition, of rounds with a figure that can still settle.
@@ -72,14 +84,17 @@ impl<'a> Repeats<'a> {
     }
 
     /// How many repetitions of so many rounds the bounds allow.
-    fn affordable(&self, rounds: usize, now_ns: u64) -> u32 {
+    fn affordable(&self, rounds: usize, spent_ns: u64) -> u32 {
         let Some(auto) = self.stage.auto.filter(|_| rounds > 0) else {
             return 0;
         };
-        let wanted = (self.ordered / BATCH_PART).max(1);
+        let wanted = match self.takes_turns {
+            true => 1,
+            false => (self.ordered / BATCH_PART).max(1),
+        };
         let left = auto.at_most.saturating_sub(self.ordered);
         let in_time = auto.budget_ns.map_or(u64::MAX, |budget_ns| {
-            let left_ns = budget_ns.saturating_sub(now_ns.saturating_sub(self.started_ns));
+            let left_ns = budget_ns.saturating_sub(spent_ns);
             left_ns / (rounds as u64 * self.stage.round_period_ns()).max(1)
         });
         wanted
@@ -168,14 +183,23 @@ mod tests {
         alive: &[HostId],
         round_ns: u64,
     ) -> Vec<Vec<u32>> {
-        let mut repeats = Repeats::new(stage, 0);
-        let (mut records, mut now_ns, mut batches) = (Vec::new(), 0, Vec::new());
+        batches_of(Repeats::new(stage, false), bytes, alive, round_ns)
+    }
+
+    fn batches_of(
+        mut repeats: Repeats<'_>,
+        bytes: fn(u32) -> u64,
+        alive: &[HostId],
+        round_ns: u64,
+    ) -> Vec<Vec<u32>> {
+        let stage = repeats.stage;
+        let (mut records, mut spent_ns, mut batches) = (Vec::new(), 0, Vec::new());
         loop {
-            let rounds = repeats.next(&records, alive, now_ns);
+            let rounds = repeats.next(&records, alive, spent_ns);
             if rounds.is_empty() {
                 return batches;
             }
-            now_ns += round_ns * rounds.len() as u64;
+            spent_ns += round_ns * rounds.len() as u64;
             records.extend(measure(stage, &rounds, bytes));
             batches.push(rounds.iter().map(|round| round.0).collect());
         }
@@ -189,6 +213,17 @@ mod tests {
             batches(&stage, noisy_bytes, &BOTH, SECOND),
             [[0, 1, 2, 3, 4, 5]]
         );
+    }
+
+    #[test]
+    fn a_stage_that_takes_turns_orders_one_repetition_at_a_time() {
+        let mut stage = stage(3, None);
+        let turns = |stage: &Stage, bytes| batches_of(Repeats::new(stage, true), bytes, &BOTH, 0);
+        stage.auto = None;
+        assert_eq!(turns(&stage, noisy_bytes), [[0, 1], [2, 3], [4, 5]]);
+        let stage = self::stage(30, None);
+        assert_eq!(turns(&stage, |_| 1000).len(), 6);
+        assert_eq!(turns(&stage, noisy_bytes)[6..8], [[13], [15]]);
     }
 
     #[test]

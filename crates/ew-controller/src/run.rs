@@ -1,21 +1,17 @@
 //! The main flow.
 
+use crate::drive::drive;
 use crate::journal::Journal;
 use crate::launch::{LaunchOptions, bring_up, check_enough, plan_among};
 use crate::members::Members;
-use crate::orders::Batch;
-use crate::repair;
-use crate::repeat::Repeats;
-use crate::stage::{BatchEnd, BatchRun};
+use crate::missing_tools;
 use ew_fleet::Launcher;
 use ew_model::analysis::Analysis;
 use ew_model::event::RunEvent;
 use ew_model::inventory::Inventory;
-use ew_model::plan::{FlowId, Plan, Round, RoundIndex, Stage, StageIndex};
-use ew_model::record::FlowRecord;
+use ew_model::plan::Plan;
 use ew_model::run::{Outcome, RunManifest};
-use ew_model::scenario::{MeshMode, Pattern, Scenario};
-use ew_plan::schedule::UplinkLimits;
+use ew_model::scenario::Scenario;
 use ew_store::{RunWriter, StoreError};
 use ew_sys::clock;
 use std::path::PathBuf;
@@ -102,6 +98,9 @@ pub enum RunError {
         /// Hosts left.
         left: usize,
     },
+    /// Every test needs a tool that is missing.
+    #[error("no test is left: {0}")]
+    NoTool(String),
     /// The user stopped it before anything was measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
@@ -179,6 +178,7 @@ fn manifest(job: &Job, plan: &Plan) -> RunManifest {
     }
 }
 
+/// Brings the hosts up and cuts the plan to what can run on them.
 async fn launch(
     job: &Job,
     plan: &mut Plan,
@@ -191,152 +191,24 @@ async fn launch(
     let alive = members.alive();
     if alive.len() < hosts.len() {
         *plan = plan_among(&job.scenario, &job.inventory, &alive, job.seed)?;
-        journal.emit(RunEvent::Replanned { plan: plan.clone() });
         journal.warn(format!(
             "{} of {} hosts did not come up; the run goes on with the others (--require-all refuses instead)",
             hosts.len() - alive.len(),
             hosts.len()
         ));
     }
+    let has_tool = |host, tool| members.has_tool(host, tool);
+    let missing = missing_tools::leave_out(plan, &job.inventory, has_tool);
+    if plan.stages.is_empty() {
+        return Err(RunError::NoTool(missing.join("; ")));
+    }
+    if alive.len() < hosts.len() || !missing.is_empty() {
+        journal.emit(RunEvent::Replanned { plan: plan.clone() });
+    }
+    for words in missing {
+        journal.warn(words);
+    }
     Ok(())
-}
-
-async fn drive(
-    job: &Job,
-    plan: &Plan,
-    members: &mut Members,
-    journal: &mut Journal<'_>,
-) -> Outcome {
-    let mut all_measured = members.alive().len() == job.inventory.hosts.len();
-    let mut next_flow = ew_plan::plan::next_flow_id(plan);
-    for (number, stage) in plan.stages.iter().enumerate() {
-        let index = StageIndex(number as u32);
-        let later_ns = plan.stages[number + 1..]
-            .iter()
-            .map(Stage::planned_ns)
-            .sum();
-        let hosts_alive = members.alive().len() as u32;
-        journal.emit(RunEvent::StageStarted {
-            stage: index,
-            hosts_alive,
-        });
-        let mut driver = Driver {
-            job,
-            index,
-            stage,
-            later_ns,
-            members,
-            journal,
-        };
-        let (end, records) = driver.run_stage(&mut next_flow).await;
-        if end == BatchEnd::Interrupted {
-            journal.emit(RunEvent::Interrupted);
-            return Outcome::Interrupted;
-        }
-        journal.emit(RunEvent::StageFinished { stage: index });
-        all_measured &= repair::all_measured(&records);
-    }
-    all_measured &= members.down().is_empty();
-    if all_measured {
-        Outcome::Complete
-    } else {
-        Outcome::Partial
-    }
-}
-
-struct Driver<'a, 'j> {
-    job: &'a Job,
-    index: StageIndex,
-    stage: &'a Stage,
-    later_ns: u64,
-    members: &'a mut Members,
-    journal: &'a mut Journal<'j>,
-}
-
-impl Driver<'_, '_> {
-    async fn run_stage(&mut self, next_flow: &mut FlowId) -> (BatchEnd, Vec<FlowRecord>) {
-        let (end, mut records) = self.run_until_settled().await;
-        if end == BatchEnd::Interrupted || repair::all_measured(&records) {
-            return (end, records);
-        }
-        if !repair::revive(self.members, self.journal).await {
-            return (BatchEnd::Interrupted, records);
-        }
-        let rounds = self.repair_rounds(&records, *next_flow);
-        next_flow.0 += rounds
-            .iter()
-            .map(|round| round.flows.len() as u32)
-            .sum::<u32>();
-        if rounds.is_empty() {
-            return (end, records);
-        }
-        let first_round = self.stage.rounds.len() as u32;
-        let rounds = (first_round..).map(RoundIndex).zip(&rounds).collect();
-        let (end, repaired) = self.run_rounds(rounds).await;
-        records.extend(repaired);
-        (end, records)
-    }
-
-    /// The stage's own rounds, repeated as often as it asks.
-    async fn run_until_settled(&mut self) -> (BatchEnd, Vec<FlowRecord>) {
-        let stage = self.stage;
-        let mut repeats = Repeats::new(stage, clock::monotonic_ns());
-        let mut records = Vec::new();
-        loop {
-            let alive = self.members.alive();
-            let numbers = repeats.next(&records, &alive, clock::monotonic_ns());
-            if numbers.is_empty() {
-                return (BatchEnd::Done, records);
-            }
-            let numbered = |number: RoundIndex| (number, &stage.rounds[number.0 as usize]);
-            let rounds = numbers.into_iter().map(numbered).collect();
-            let (end, more) = self.run_rounds(rounds).await;
-            records.extend(more);
-            if end == BatchEnd::Interrupted {
-                return (end, records);
-            }
-        }
-    }
-
-    fn repair_rounds(&self, records: &[FlowRecord], first_flow: FlowId) -> Vec<Round> {
-        let inventory = &self.job.inventory;
-        let isolated = matches!(
-            self.stage.pattern,
-            Pattern::Mesh {
-                mode: MeshMode::Isolated,
-                ..
-            }
-        );
-        let limits = (isolated && !inventory.racks.is_empty()).then(|| UplinkLimits {
-            inventory,
-            oversubscription: ew_plan::plan::assumed_oversubscription(&self.job.scenario.expect),
-        });
-        let alive = self.members.alive();
-        repair::rounds(self.stage, records, &alive, first_flow, limits)
-    }
-
-    async fn run_rounds(
-        &mut self,
-        rounds: Vec<(RoundIndex, &Round)>,
-    ) -> (BatchEnd, Vec<FlowRecord>) {
-        let batch = Batch {
-            index: self.index,
-            stage: self.stage,
-            rounds,
-            tool_ports: self.job.options.tool_ports,
-            follow: self.job.follow_flows,
-        };
-        let mut run = BatchRun {
-            inventory: &self.job.inventory,
-            batch: &batch,
-            members: self.members,
-            journal: self.journal,
-            later_ns: self.later_ns,
-            records: Vec::new(),
-        };
-        let end = run.run().await;
-        (end, run.records)
-    }
 }
 
 fn finish(journal: Journal<'_>, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {

@@ -4,7 +4,7 @@ use crate::journal::Journal;
 use crate::member::Command;
 use crate::members::{Happening, Members, State};
 use crate::merge::{Place, Reports};
-use crate::orders::Batch;
+use crate::orders::{Batch, ToolPorts};
 use ew_model::event::RunEvent;
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::record::FlowRecord;
@@ -39,6 +39,7 @@ pub(crate) struct BatchRun<'a, 'j> {
     pub(crate) batch: &'a Batch<'a>,
     pub(crate) members: &'a mut Members,
     pub(crate) journal: &'a mut Journal<'j>,
+    pub(crate) tool_ports: &'a mut ToolPorts,
     /// Planned time of everything after this batch.
     pub(crate) later_ns: u64,
     /// All records of the batch, missing ones included.
@@ -51,7 +52,7 @@ impl BatchRun<'_, '_> {
         if self.sync_clocks().await == BatchEnd::Interrupted {
             return BatchEnd::Interrupted;
         }
-        let orders = self.batch.orders(&self.listeners());
+        let orders = self.batch.orders(&self.listeners(), self.tool_ports);
         let mut rounds = OpenRounds::new(self.batch, &orders);
         if self.send_ahead(orders, &mut rounds).await == BatchEnd::Interrupted {
             return BatchEnd::Interrupted;

@@ -61,7 +61,7 @@ pub enum RunEvent {
         /// The offset is right within this (half the least round trip).
         error_ns: u64,
     },
-    /// The stage's rounds have been sent and the start time set.
+    /// The stage's turn begins: its only one, or one of many where stages take turns.
     StageStarted {
         /// Which.
         stage: StageIndex,

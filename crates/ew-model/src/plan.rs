@@ -26,8 +26,11 @@ pub struct Plan {
     pub seed: u64,
     /// What the user stated.
     pub expect: Expect,
-    /// In order of execution.
+    /// In order of execution, unless that is drawn.
     pub stages: Vec<Stage>,
+    /// The stages take turns, one repetition each, in an order drawn anew for every pass.
+    #[serde(default)]
+    pub random_order: bool,
     /// Tests left out, each as `NAME: reason`.
     pub dropped_tests: Vec<String>,
 }

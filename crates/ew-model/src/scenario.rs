@@ -16,7 +16,8 @@ pub struct Scenario {
     pub tests: Vec<Test>,
     /// Optional tests (see [`Test::optional`]) are dropped, last first, while the estimate exceeds this.
     pub time_budget_ns: Option<u64>,
-    /// Whether the tests run in an order drawn from the seed instead of their own.
+    /// Whether the tests take turns, one repetition each, in an order drawn from the seed for every pass, instead of running one after
+    /// the other.
     #[serde(default)]
     pub random_order: bool,
 }

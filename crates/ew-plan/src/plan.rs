@@ -5,7 +5,7 @@ use crate::pattern::{Draft, Impossible, Relation, Site, drafts, most_relations};
 use crate::schedule::draw::Draw;
 use crate::sweep;
 use ew_model::Inventory;
-use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage};
+use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage, StageIndex};
 use ew_model::scenario::{Direction, Pattern, Scenario, Test};
 use ew_model::units::format_duration_ns;
 use ew_model::workload::Tool;
@@ -114,9 +114,6 @@ pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Pla
     let mut draft = lay_out(scenario, inventory, seed)?;
     fit_time_budget(&mut draft, scenario.time_budget_ns);
     let mut stages: Vec<Stage> = draft.stages.into_iter().map(|(_, stage)| stage).collect();
-    if scenario.random_order {
-        Draw::new(seed, "order of tests").shuffle(&mut stages);
-    }
     number_flows(&mut stages);
     check_time(&stages)?;
     // Named in the scenario's order.
@@ -126,8 +123,20 @@ pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Pla
         seed,
         expect: scenario.expect,
         stages,
+        random_order: scenario.random_order,
         dropped_tests: draft.dropped.into_iter().map(|(_, why)| why).collect(),
     })
+}
+
+/// Whose turn it is, in a pass over the plan's stages: as they are written, or drawn anew for every pass, so that no tool always
+/// has the same one before it.
+#[must_use]
+pub fn turns(plan: &Plan, pass: u32) -> Vec<StageIndex> {
+    let mut turns: Vec<StageIndex> = (0u32..).map(StageIndex).take(plan.stages.len()).collect();
+    if plan.random_order {
+        Draw::new(plan.seed, &format!("turns of pass {pass}")).shuffle(&mut turns);
+    }
+    turns
 }
 
 /// The number after the plan's last flow: where repair rounds go on counting.

@@ -34,6 +34,10 @@ pub fn dry_run(
     for (names, words) in settings(&lines) {
         out.push_str(&wrap(&words, width, &format!("{names}: ")));
     }
+    if plan.random_order {
+        let words = "the stages take turns, one repetition each, in an order drawn anew every time";
+        out.push_str(&wrap(words, width, "order: "));
+    }
     for test in &plan.dropped_tests {
         out.push_str(&wrap(&one_line(test), width, "left out: "));
     }

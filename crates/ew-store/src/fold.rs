@@ -65,6 +65,7 @@ fn empty(manifest: RunManifest) -> Run {
             seed: manifest.seed,
             expect: manifest.scenario.expect,
             stages: Vec::new(),
+            random_order: false,
             dropped_tests: Vec::new(),
         },
         manifest,

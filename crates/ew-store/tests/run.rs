@@ -678,6 +678,7 @@ fn plan() -> Plan {
                 flows: vec![flow],
             }],
         }],
+        random_order: false,
         dropped_tests: Vec::new(),
     }
 }

@@ -50,16 +50,16 @@ fn plans_repeat_and_depend_on_the_seed() {
 fn tools_take_turns_in_an_order_drawn_from_the_seed() {
     let inventory = inventory(&[2]);
     let tools = built_in("tools", &[]);
-    let order = |seed| {
-        let plan = plan(&tools, &inventory, seed).unwrap();
-        plan.stages
-            .iter()
-            .map(|s| s.name.clone())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(order(1), order(1));
-    assert_ne!(order(1), order(2));
-    assert_eq!(order(1).len(), tools.tests.len());
+    let order = |seed, pass| turns(&plan(&tools, &inventory, seed).unwrap(), pass);
+    assert_eq!(order(1, 0), order(1, 0));
+    assert_ne!(order(1, 0), order(2, 0));
+    assert_ne!(order(1, 0), order(1, 1));
+    let mut sorted = order(1, 0);
+    sorted.sort_unstable();
+    let written: Vec<StageIndex> = (0..tools.tests.len() as u32).map(StageIndex).collect();
+    assert_eq!(sorted, written);
+    let qualify = plan(&built_in("qualify", &[]), &inventory, 1).unwrap();
+    assert!(turns(&qualify, 0).is_sorted());
     // Whatever the direction, data goes where it shall: lmbench's client receives.
     let plan = plan(&tools, &inventory, 1).unwrap();
     let lmbench = plan

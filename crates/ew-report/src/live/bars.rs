@@ -1,10 +1,11 @@
-//! Bars for a terminal: one while launching, one per stage, and a status line below.
+//! Bars for a terminal: one while launching, one per stage, and a status line below. Stages that take turns keep theirs.
 
 use super::lines::{progress, trouble};
 use super::tally::Tally;
 use crate::words::{outcome, plural};
-use ew_model::RunEvent;
+use ew_model::{RunEvent, StageIndex};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +16,7 @@ const REDRAWS_PER_SEC: u8 = 8;
 pub(super) struct Bars {
     all: MultiProgress,
     launch: ProgressBar,
-    stage: Option<ProgressBar>,
+    stages: BTreeMap<StageIndex, ProgressBar>,
     status: ProgressBar,
     color: bool,
 }
@@ -36,7 +37,7 @@ impl Bars {
         Self {
             all,
             launch,
-            stage: None,
+            stages: BTreeMap::new(),
             status,
             color,
         }
@@ -56,17 +57,12 @@ impl Bars {
             }
             RunEvent::HostUp { .. } | RunEvent::HostFailed { .. } => self.show_launch(tally),
             RunEvent::StageStarted { stage, .. } => {
-                self.end_stage(None);
-                let rounds = tally.stage(*stage).map_or(0, |s| s.rounds.len() as u64);
-                let bar = ProgressBar::new(rounds).with_style(bar_style(self.color));
-                let bar = self.all.insert_before(&self.status, bar);
-                bar.set_prefix(tally.stage_name(*stage));
-                bar.set_message(tally.stage_size(*stage));
-                bar.tick();
-                self.stage = Some(bar);
+                if !self.stages.contains_key(stage) {
+                    self.begin_stage(*stage, tally);
+                }
             }
-            RunEvent::RoundFinished { .. } => self.show_round(tally),
-            RunEvent::StageFinished { .. } => self.end_stage(Some(tally.stage_result())),
+            RunEvent::RoundFinished { stage, .. } => self.show_round(*stage, tally),
+            RunEvent::StageFinished { stage } => self.end_stage(*stage, tally),
             RunEvent::Progress {
                 bits_per_sec,
                 hosts_alive,
@@ -76,7 +72,7 @@ impl Bars {
                     .set_message(progress(*bits_per_sec, *hosts_alive, *left_ns));
             }
             RunEvent::RunFinished { outcome: how, .. } => {
-                self.end_stage(None);
+                self.abandon_stages();
                 self.status
                     .finish_with_message(format!("run ended: {}", outcome(*how)));
             }
@@ -85,7 +81,7 @@ impl Bars {
     }
 
     pub(super) fn finish(&mut self) {
-        self.end_stage(None);
+        self.abandon_stages();
         if !self.launch.is_finished() {
             self.launch.abandon();
         }
@@ -111,19 +107,36 @@ impl Bars {
         }
     }
 
-    fn show_round(&self, tally: &Tally) {
-        let Some(bar) = &self.stage else { return };
-        // Repair rounds come on top of the planned ones.
-        bar.set_length(bar.length().unwrap_or(0).max(tally.rounds_done));
-        bar.set_position(tally.rounds_done);
-        bar.set_message(tally.stage_result());
+    fn begin_stage(&mut self, stage: StageIndex, tally: &Tally) {
+        let rounds = tally.stage(stage).map_or(0, |s| s.rounds.len() as u64);
+        let bar = ProgressBar::new(rounds).with_style(bar_style(self.color));
+        let bar = self.all.insert_before(&self.status, bar);
+        bar.set_prefix(tally.stage_name(stage));
+        bar.set_message(tally.stage_size(stage));
+        bar.tick();
+        self.stages.insert(stage, bar);
     }
 
-    fn end_stage(&mut self, result: Option<String>) {
-        let Some(bar) = self.stage.take() else { return };
-        match result {
-            Some(result) => bar.abandon_with_message(result),
-            None => bar.abandon(),
+    fn show_round(&self, stage: StageIndex, tally: &Tally) {
+        let Some(bar) = self.stages.get(&stage) else {
+            return;
+        };
+        let done = tally.rounds_done(stage);
+        // Repair rounds come on top of the planned ones.
+        bar.set_length(bar.length().unwrap_or(0).max(done));
+        bar.set_position(done);
+        bar.set_message(tally.stage_result(stage));
+    }
+
+    fn end_stage(&mut self, stage: StageIndex, tally: &Tally) {
+        if let Some(bar) = self.stages.remove(&stage) {
+            bar.abandon_with_message(tally.stage_result(stage));
+        }
+    }
+
+    fn abandon_stages(&mut self) {
+        for bar in std::mem::take(&mut self.stages).into_values() {
+            bar.abandon();
         }
     }
 }

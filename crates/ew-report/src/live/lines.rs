@@ -2,8 +2,9 @@
 
 use super::tally::Tally;
 use crate::words::{one_line, outcome, plural, rate};
-use ew_model::RunEvent;
 use ew_model::units::{format_bytes, format_duration_ns};
+use ew_model::{RunEvent, StageIndex};
+use std::collections::BTreeSet;
 use std::io::Write;
 
 /// The least time between two progress lines.
@@ -14,6 +15,7 @@ pub(super) struct Lines<W> {
     quiet: bool,
     last_progress_ns: u64,
     launch_told: bool,
+    begun: BTreeSet<StageIndex>,
 }
 
 impl<W: Write> Lines<W> {
@@ -23,6 +25,7 @@ impl<W: Write> Lines<W> {
             quiet,
             last_progress_ns: 0,
             launch_told: false,
+            begun: BTreeSet::new(),
         }
     }
 
@@ -60,18 +63,21 @@ impl<W: Write> Lines<W> {
             RunEvent::HostUp { .. } | RunEvent::HostFailed { .. } => self.launched(tally),
             RunEvent::StageStarted { stage, hosts_alive } => {
                 self.last_progress_ns = at_ns;
-                Some(format!(
-                    "stage {} begins: {}, {} alive",
-                    tally.stage_name(*stage),
-                    tally.stage_size(*stage),
-                    plural(*hosts_alive as usize, "host")
-                ))
+                // Its later turns are not told.
+                self.begun.insert(*stage).then(|| {
+                    format!(
+                        "stage {} begins: {}, {} alive",
+                        tally.stage_name(*stage),
+                        tally.stage_size(*stage),
+                        plural(*hosts_alive as usize, "host")
+                    )
+                })
             }
             RunEvent::StageFinished { stage } => Some(format!(
                 "stage {} ended: {}, {}",
                 tally.stage_name(*stage),
-                plural(tally.rounds_done as usize, "round"),
-                tally.stage_result()
+                plural(tally.rounds_done(*stage) as usize, "round"),
+                tally.stage_result(*stage)
             )),
             RunEvent::Progress {
                 bits_per_sec,

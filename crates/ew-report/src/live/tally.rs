@@ -3,7 +3,9 @@
 use crate::words::{host_name, one_line, plural, rate};
 use ew_model::units::format_duration_ns;
 use ew_model::{FlowOutcome, FlowRecord, HostId, Inventory, Plan, RunEvent, Stage, StageIndex};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+const NO_FIGURES: &str = "no figures";
 
 /// The run so far.
 #[derive(Default)]
@@ -13,8 +15,13 @@ pub(super) struct Tally {
     pub(super) up: BTreeSet<HostId>,
     pub(super) failed: BTreeSet<HostId>,
     pub(super) lost: BTreeSet<HostId>,
-    /// Of the running stage.
-    pub(super) rounds_done: u64,
+    stages: BTreeMap<StageIndex, StageTally>,
+}
+
+/// A stage so far; several may be under way where stages take turns.
+#[derive(Default)]
+struct StageTally {
+    rounds_done: u64,
     rates: Vec<f64>,
     /// Each flow's median time, where flows carry requests.
     times_ns: Vec<f64>,
@@ -43,8 +50,10 @@ impl Tally {
             RunEvent::HostReturned { host } => {
                 self.lost.remove(host);
             }
-            RunEvent::StageStarted { .. } => self.begin_stage(),
-            RunEvent::RoundFinished { records, .. } => self.add_round(records),
+            RunEvent::Replanned { plan } => self.plan = Some(plan.clone()),
+            RunEvent::RoundFinished { stage, records, .. } => {
+                self.stages.entry(*stage).or_default().add_round(records);
+            }
             _ => {}
         }
     }
@@ -80,22 +89,16 @@ impl Tally {
         })
     }
 
-    /// The running stage's flows so far: `median 191 Mb/s, 2 of 96 missing`, or `median 48.2 µs` of requests; short, so that
-    /// 80 columns hold it.
-    pub(super) fn stage_result(&self) -> String {
-        let mut parts = Vec::new();
-        if let Some(median) = median(&self.times_ns) {
-            parts.push(format!("median {}", format_duration_ns(median as u64)));
-        } else if let Some(median) = median(&self.rates) {
-            parts.push(format!("median {}", rate(Some(median))));
-        }
-        if self.missing > 0 {
-            parts.push(format!("{} of {} missing", self.missing, self.flows));
-        }
-        if parts.is_empty() {
-            parts.push(String::from("no figures"));
-        }
-        parts.join(", ")
+    /// Rounds of a stage that are over.
+    pub(super) fn rounds_done(&self, index: StageIndex) -> u64 {
+        self.stages.get(&index).map_or(0, |stage| stage.rounds_done)
+    }
+
+    /// A stage's flows so far: `median 191 Mb/s, 2 of 96 missing`, or `median 48.2 µs` of requests; short, so that 80 columns
+    /// hold it.
+    pub(super) fn stage_result(&self, index: StageIndex) -> String {
+        let result = self.stages.get(&index).map(StageTally::result);
+        result.unwrap_or_else(|| NO_FIGURES.to_owned())
     }
 
     /// `12 hosts in 3 racks`.
@@ -115,33 +118,48 @@ impl Tally {
                 .fold(0, |sum, s| sum.saturating_add(s.planned_ns()))
         })
     }
+}
 
-    fn begin_stage(&mut self) {
-        self.rounds_done = 0;
-        self.rates.clear();
-        self.times_ns.clear();
-        self.flows = 0;
-        self.missing = 0;
+impl StageTally {
+    fn result(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(median) = median(&self.times_ns) {
+            parts.push(format!("median {}", format_duration_ns(median as u64)));
+        } else if let Some(median) = median(&self.rates) {
+            parts.push(format!("median {}", rate(Some(median))));
+        }
+        if self.missing > 0 {
+            parts.push(format!("{} of {} missing", self.missing, self.flows));
+        }
+        if parts.is_empty() {
+            parts.push(NO_FIGURES.to_owned());
+        }
+        parts.join(", ")
     }
 
     fn add_round(&mut self, records: &[FlowRecord]) {
         self.rounds_done += 1;
         self.flows += records.len();
         for record in records {
-            match record.bits_per_sec() {
-                Some(rate) => self.rates.push(rate),
-                None => self.missing += 1,
+            let measured = record.outcome == FlowOutcome::Measured;
+            self.missing += usize::from(!measured);
+            let time_ns = median_time_ns(record).filter(|_| measured);
+            match time_ns {
+                Some(time_ns) => self.times_ns.push(time_ns),
+                None => self.rates.extend(record.bits_per_sec()),
             }
-            self.times_ns.extend(median_time_ns(record));
         }
     }
 }
 
-/// `None` where the flow is missing or carries no requests.
+/// `None` where the flow carries no requests. A tool may tell another figure than the median.
 fn median_time_ns(record: &FlowRecord) -> Option<f64> {
     let asking = record.sender.as_ref()?;
-    let median_ns = asking.latency.as_ref()?.times.quantile(0.5)?;
-    (record.outcome == FlowOutcome::Measured).then_some(median_ns as f64)
+    let told = asking.told.as_ref();
+    let told_ns = told.and_then(|told| told.p50_ns.or(told.mean_ns).or(told.min_ns));
+    let of_all = asking.latency.as_ref();
+    let of_all_ns = of_all.and_then(|latency| latency.times.quantile(0.5));
+    of_all_ns.or(told_ns).map(|ns| ns as f64)
 }
 
 fn median(values: &[f64]) -> Option<f64> {

@@ -355,6 +355,7 @@ fn plan() -> Plan {
                 3,
             ),
         ],
+        random_order: false,
         dropped_tests: vec!["incast".into()],
     }
 }

@@ -1,0 +1,228 @@
+//! Drives the plan's stages, one after the other or in turns, and mends what was missed.
+
+use crate::journal::Journal;
+use crate::members::Members;
+use crate::orders::{Batch, ToolPorts};
+use crate::repair;
+use crate::repeat::Repeats;
+use crate::run::Job;
+use crate::stage::{BatchEnd, BatchRun};
+use ew_model::event::RunEvent;
+use ew_model::plan::{FlowId, Plan, Round, RoundIndex, Stage, StageIndex};
+use ew_model::record::FlowRecord;
+use ew_model::run::Outcome;
+use ew_model::scenario::{MeshMode, Pattern};
+use ew_plan::schedule::UplinkLimits;
+use ew_sys::clock;
+
+/// All stages to their ends, each with all its repetitions at once, or in turns. Says so when interrupted.
+pub(crate) async fn drive(
+    job: &Job,
+    plan: &Plan,
+    members: &mut Members,
+    journal: &mut Journal<'_>,
+) -> Outcome {
+    let mut courses: Vec<Course<'_>> = Course::of_all(plan);
+    let mut next_flow = ew_plan::plan::next_flow_id(plan);
+    let mut tool_ports = ToolPorts::new(job.options.tool_ports);
+    let mut pass = 0;
+    while courses.iter().any(|course| !course.is_over()) {
+        for StageIndex(number) in ew_plan::plan::turns(plan, pass) {
+            let left_ns: u64 = courses.iter().map(Course::left_ns).sum();
+            let course = &mut courses[number as usize];
+            if course.is_over() {
+                continue;
+            }
+            let mut driver = Driver {
+                job,
+                later_ns: left_ns - course.left_ns(),
+                takes_turns: plan.random_order,
+                course,
+                members,
+                journal,
+                tool_ports: &mut tool_ports,
+            };
+            if driver.take_turn(&mut next_flow).await == BatchEnd::Interrupted {
+                journal.emit(RunEvent::Interrupted);
+                return Outcome::Interrupted;
+            }
+        }
+        pass += 1;
+    }
+    let all_measured = courses
+        .iter()
+        .all(|course| course.all_measured == Some(true));
+    let all_up = members.alive().len() == job.inventory.hosts.len();
+    match all_measured && all_up {
+        true => Outcome::Complete,
+        false => Outcome::Partial,
+    }
+}
+
+/// How far a stage is.
+struct Course<'a> {
+    index: StageIndex,
+    stage: &'a Stage,
+    repeats: Repeats<'a>,
+    /// To be ordered next; none when it is over.
+    next: Vec<RoundIndex>,
+    /// Until it is over.
+    records: Vec<FlowRecord>,
+    /// In its own rounds.
+    spent_ns: u64,
+    /// `None` until it is over.
+    all_measured: Option<bool>,
+}
+
+impl<'a> Course<'a> {
+    fn of_all(plan: &'a Plan) -> Vec<Self> {
+        let stages = (0..).map(StageIndex).zip(&plan.stages);
+        stages
+            .map(|(index, stage)| (index, stage, Repeats::new(stage, plan.random_order)))
+            .map(|(index, stage, mut repeats)| Self {
+                index,
+                stage,
+                next: repeats.next(&[], &[], 0),
+                repeats,
+                records: Vec::new(),
+                spent_ns: 0,
+                all_measured: None,
+            })
+            .collect()
+    }
+
+    fn is_over(&self) -> bool {
+        self.all_measured.is_some()
+    }
+
+    fn finish(&mut self) {
+        let records = std::mem::take(&mut self.records);
+        self.all_measured = Some(repair::all_measured(&records));
+    }
+
+    /// Planned time of what has not run; the most it may be.
+    fn left_ns(&self) -> u64 {
+        match self.is_over() {
+            true => 0,
+            false => self.stage.planned_ns().saturating_sub(self.spent_ns),
+        }
+    }
+}
+
+struct Driver<'a, 'j, 'p> {
+    job: &'a Job,
+    course: &'a mut Course<'p>,
+    takes_turns: bool,
+    later_ns: u64,
+    members: &'a mut Members,
+    journal: &'a mut Journal<'j>,
+    tool_ports: &'a mut ToolPorts,
+}
+
+impl Driver<'_, '_, '_> {
+    /// All of a stage, or one repetition where stages take turns; when nothing of it is left, what is missing once more.
+    async fn take_turn(&mut self, next_flow: &mut FlowId) -> BatchEnd {
+        self.journal.emit(RunEvent::StageStarted {
+            stage: self.course.index,
+            hosts_alive: self.members.alive().len() as u32,
+        });
+        while !self.course.next.is_empty() {
+            if self.run_next().await == BatchEnd::Interrupted {
+                return BatchEnd::Interrupted;
+            }
+            if self.takes_turns && !self.course.next.is_empty() {
+                return BatchEnd::Done;
+            }
+        }
+        let end = self.repair(next_flow).await;
+        if end == BatchEnd::Done {
+            self.course.finish();
+            self.journal.emit(RunEvent::StageFinished {
+                stage: self.course.index,
+            });
+        }
+        end
+    }
+
+    async fn run_next(&mut self) -> BatchEnd {
+        let stage = self.course.stage;
+        let numbered = |number: RoundIndex| (number, &stage.rounds[number.0 as usize]);
+        let rounds = std::mem::take(&mut self.course.next);
+        let began_ns = clock::monotonic_ns();
+        let end = self
+            .run_rounds(rounds.into_iter().map(numbered).collect())
+            .await;
+        let alive = self.members.alive();
+        let course = &mut *self.course;
+        course.spent_ns += clock::monotonic_ns() - began_ns;
+        course.next = course
+            .repeats
+            .next(&course.records, &alive, course.spent_ns);
+        end
+    }
+
+    /// What is missing, once more.
+    async fn repair(&mut self, next_flow: &mut FlowId) -> BatchEnd {
+        if repair::all_measured(&self.course.records) {
+            return BatchEnd::Done;
+        }
+        if !repair::revive(self.members, self.journal).await {
+            return BatchEnd::Interrupted;
+        }
+        let rounds = self.repair_rounds(*next_flow);
+        if rounds.is_empty() {
+            return BatchEnd::Done;
+        }
+        let flows: usize = rounds.iter().map(|round| round.flows.len()).sum();
+        next_flow.0 += flows as u32;
+        let first_round = self.course.stage.rounds.len() as u32;
+        let rounds = (first_round..).map(RoundIndex).zip(&rounds).collect();
+        self.run_rounds(rounds).await
+    }
+
+    fn repair_rounds(&self, first_flow: FlowId) -> Vec<Round> {
+        let inventory = &self.job.inventory;
+        let isolated = matches!(
+            self.course.stage.pattern,
+            Pattern::Mesh {
+                mode: MeshMode::Isolated,
+                ..
+            }
+        );
+        let limits = (isolated && !inventory.racks.is_empty()).then(|| UplinkLimits {
+            inventory,
+            oversubscription: ew_plan::plan::assumed_oversubscription(&self.job.scenario.expect),
+        });
+        let tool = self.course.stage.workload.tool;
+        let mut able = self.members.alive();
+        able.retain(|host| self.members.has_tool(*host, tool));
+        repair::rounds(
+            self.course.stage,
+            &self.course.records,
+            &able,
+            first_flow,
+            limits,
+        )
+    }
+
+    async fn run_rounds(&mut self, rounds: Vec<(RoundIndex, &Round)>) -> BatchEnd {
+        let batch = Batch {
+            index: self.course.index,
+            stage: self.course.stage,
+            rounds,
+            follow: self.job.follow_flows,
+        };
+        let mut run = BatchRun {
+            inventory: &self.job.inventory,
+            batch: &batch,
+            members: self.members,
+            journal: self.journal,
+            tool_ports: self.tool_ports,
+            later_ns: self.later_ns,
+            records: Vec::new(),
+        };
+        let end = run.run().await;
+        self.course.records.extend(run.records);
+        end
+    }
+}
