@@ -5,13 +5,15 @@ use crate::stats::{median_estimate, scaled};
 use ew_model::analysis::Estimate;
 use ew_model::record::{EndRecord, FlowRecord, Told};
 use ew_model::tools::{Meaning, Standing, Statistic, ToolComparison, ToolFigure};
-use ew_model::units::format_bytes;
+use ew_model::units::{format_bytes, format_duration_ns};
 use ew_model::workload::{Tool, WorkloadKind};
 
 /// Figures nearer than this to each other agree whatever their intervals say.
 const ALIKE: f64 = 0.05;
 /// Socket buffers of which one is greater than the other by this factor are a reason.
 const BUFFERS_APART: f64 = 1.5;
+/// A mean above its median by this factor is made by few.
+const SKEWED: f64 = 1.25;
 
 /// One comparison per kind of workload that an external tool carried; none in a run of the engine alone.
 pub(crate) fn comparisons(observations: &Observations<'_>) -> Vec<ToolComparison> {
@@ -56,6 +58,9 @@ fn figure(stage: &StageView<'_>, engine: Option<&StageView<'_>>) -> ToolFigure {
         round_trip_ns: time_ns.map(|time| scaled(&time, meaning.round_trips)),
         time_ns,
         statistic: statistic.unwrap_or(meaning.statistic).name().to_owned(),
+        engines: engine
+            .filter(|_| workload.tool != Tool::Engine)
+            .and_then(|engine| comparable(engine, statistic)),
         standing: standing(stage, engine, statistic),
         meaning: in_parts(&meaning, told),
     }
@@ -104,7 +109,18 @@ fn time_of(end: &EndRecord, statistic: Statistic) -> Option<f64> {
     of_all.or(told).map(|ns| ns as f64)
 }
 
-/// Like is held against like: a tool's mean against the engine's mean, its half of a round trip doubled.
+/// What like is held against like by: a rate, or a tool's mean as a round trip.
+fn comparable(stage: &StageView<'_>, statistic: Option<Statistic>) -> Option<Estimate> {
+    match statistic {
+        None if stage.is_bulk() => over_flows(stage, FlowRecord::bits_per_sec),
+        None => None,
+        Some(statistic) => {
+            let round_trips = stage.stage.workload.meaning().round_trips;
+            time_ns(stage, statistic).map(|time| scaled(&time, round_trips))
+        }
+    }
+}
+
 fn standing(
     stage: &StageView<'_>,
     engine: Option<&StageView<'_>>,
@@ -113,29 +129,29 @@ fn standing(
     let open = |reason: &str| Standing::Open {
         reason: reason.to_owned(),
     };
-    let workload = &stage.stage.workload;
-    if workload.tool == Tool::Engine {
+    if stage.stage.workload.tool == Tool::Engine {
         return Standing::Reference;
     }
     let Some(engine) = engine else {
         return open("the engine was not run with this workload");
     };
-    let figure = |stage: &StageView<'_>| match statistic {
-        None if stage.is_bulk() => over_flows(stage, FlowRecord::bits_per_sec),
-        None => None,
-        Some(statistic) => time_ns(stage, statistic)
-            .map(|time| scaled(&time, stage.stage.workload.meaning().round_trips)),
-    };
-    let Some(own) = figure(stage) else {
+    let Some(own) = comparable(stage, statistic) else {
         let reason = stage.missing.first().map(|missing| missing.reason.clone());
         return open(&reason.unwrap_or_else(|| "it told no figure".into()));
     };
-    let Some(reference) = figure(engine).filter(|reference| reference.value > 0.0) else {
+    let engines = comparable(engine, statistic).filter(|engines| engines.value > 0.0);
+    let Some(engines) = engines else {
         return open("the engine has no figure");
     };
-    let difference = own.value / reference.value - 1.0;
-    if difference.abs() <= ALIKE || overlap(&own, &reference) {
+    let difference = own.value / engines.value - 1.0;
+    if difference.abs() <= ALIKE || overlap(&own, &engines) {
         return Standing::Agrees { difference };
+    }
+    if own.low.is_none() || engines.low.is_none() {
+        return open(&format!(
+            "{:+.1} % against the engine; without an interval, which takes six repetitions, that says nothing",
+            difference * 100.0
+        ));
     }
     Standing::Differs {
         difference,
@@ -202,7 +218,22 @@ fn reasons(
     if statistic == Some(Statistic::Least) {
         reasons.push("the best of trials, which are means, against the least of all".into());
     }
+    if statistic == Some(Statistic::Mean) {
+        reasons.extend(skewed(engine));
+    }
     reasons
+}
+
+/// That a few late answers make the engine's mean, where they do.
+fn skewed(engine: &StageView<'_>) -> Option<String> {
+    let mean = time_ns(engine, Statistic::Mean)?.value;
+    let median = time_ns(engine, Statistic::Median)?.value;
+    (mean > median * SKEWED).then(|| {
+        let [mean, median] = [mean, median].map(|ns| format_duration_ns(ns as u64));
+        format!(
+            "a few late answers make the engine's mean {mean} where its median is {median}; means of such times say little"
+        )
+    })
 }
 
 /// A receive buffer that the tool found smaller than its send buffer.

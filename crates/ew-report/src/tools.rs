@@ -7,6 +7,9 @@ use ew_model::analysis::Estimate;
 use ew_model::tools::{Standing, ToolComparison, ToolFigure};
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
+const HELD_AGAINST: &str = "The engine's: its figure of the same kind (rate, median, mean or least round trip), which the tool's is held against; \
+     all are medians over repetitions, with their 95 % intervals.";
+
 /// None in a run of the engine alone.
 pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
     if analysis.tools.is_empty() {
@@ -31,11 +34,14 @@ fn side_by_side(analysis: &Analysis) -> Figures {
             "time as told",
             "which",
             "round trip",
+            "the engine's",
             "samples",
         ],
         rows: analysis.tools.iter().flat_map(rows).collect(),
         left: 3,
-        notes: analysis.tools.iter().flat_map(notes).collect(),
+        notes: std::iter::once(HELD_AGAINST.to_owned())
+            .chain(analysis.tools.iter().flat_map(notes))
+            .collect(),
     }
 }
 
@@ -55,6 +61,10 @@ fn row(comparison: &ToolComparison, figure: &ToolFigure) -> Vec<String> {
         with_interval(figure.time_ns, |ns| format_duration_ns(ns as u64)),
         figure.statistic.clone(),
         with_interval(figure.round_trip_ns, |ns| format_duration_ns(ns as u64)),
+        with_interval(figure.engines, |value| match comparison.kind.is_bulk() {
+            true => format_bits_per_sec(value),
+            false => format_duration_ns(value as u64),
+        }),
         or_missing(samples, |samples| samples.to_string()),
     ]
 }

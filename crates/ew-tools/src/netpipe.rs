@@ -51,15 +51,13 @@ impl ExternalTool for Netpipe {
     }
 }
 
-/// One size, without its neighbours (-p 0); streaming in one direction (-s), else back and forth.
+/// One size, without its neighbours (-p 0), always back and forth, as it does by itself: streaming (-s) sets up a new connection for
+/// every trial, and on a short path the client is there before its server has closed the old listener (connection reset).
 fn common_arguments(spec: &RoundSpec, port: u16) -> Vec<String> {
     let size = spec.workload.message_bytes.to_string();
     let mut arguments: Vec<String> = ["-P", &port.to_string(), "-l", &size, "-u", &size, "-p", "0"]
         .map(Into::into)
         .into();
-    if spec.workload.kind == WorkloadKind::TcpStream {
-        arguments.push("-s".into());
-    }
     if let Some(bytes) = spec.workload.socket.send_buffer_bytes {
         arguments.extend(["-b".into(), bytes.to_string()]);
     }

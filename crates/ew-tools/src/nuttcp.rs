@@ -25,6 +25,8 @@ impl ExternalTool for Nuttcp {
     fn server(&self, site: &Site<'_>, port: u16) -> Command {
         let mut command = Command::new(site.program);
         command.args([family(site), "-1", "-P", &port.to_string()]);
+        // The client says which port it is, but the server refuses to begin when its usual one, 5001, is that of control.
+        command.args(["-p", &port.saturating_add(1).to_string()]);
         command
     }
 

@@ -6,26 +6,25 @@
     reason = "a test that cannot go on shall panic, and one that is skipped shall say so"
 )]
 
-use ew_model::plan::{FlowId, RoundIndex, StageIndex};
+mod common;
+
+use common::{LOCALHOST, SECOND_NS, free_ports, is_there, order, start, wait};
+use ew_model::plan::{RoundIndex, StageIndex};
 use ew_model::workload::{Limit, SendMode, Tool, Workload, WorkloadKind};
-use ew_proto::message::{FlowOrder, FlowReport, Role};
+use ew_proto::message::{FlowOrder, Role};
 use ew_sys::clock::monotonic_ns;
-use ew_tools::{RoundSpec, discover, run_round};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use ew_tools::{RoundSpec, run_round};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-
-const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const SECOND_NS: u64 = 1_000_000_000;
 
 #[test]
 fn a_flow_each_way() {
-    if !iperf3_is_there() {
+    if !is_there(Tool::Iperf3) {
         return;
     }
-    let ports = [free_port(), free_port()];
+    let ports = [free_ports(1), free_ports(1)];
     let servers = ports.map(|port| order(port, Role::Receive, false)).to_vec();
     let clients = vec![
         order(ports[0], Role::Send, true),
@@ -51,10 +50,10 @@ fn a_flow_each_way() {
 
 #[test]
 fn knobs_and_datagrams() {
-    if !iperf3_is_there() {
+    if !is_there(Tool::Iperf3) {
         return;
     }
-    let ports = [free_port(), free_port()];
+    let ports = [free_ports(1), free_ports(1)];
     let servers = ports.map(|port| order(port, Role::Receive, false)).to_vec();
     let clients = vec![
         order(ports[0], Role::Send, true),
@@ -83,10 +82,10 @@ fn knobs_and_datagrams() {
 
 #[test]
 fn a_limit_ends_a_test_before_its_time() {
-    if !iperf3_is_there() {
+    if !is_there(Tool::Iperf3) {
         return;
     }
-    let port = free_port();
+    let port = free_ports(1);
     let limited = |flows| {
         let mut spec = spec(flows);
         spec.window_ns = 20 * SECOND_NS;
@@ -111,10 +110,10 @@ fn a_limit_ends_a_test_before_its_time() {
 
 #[test]
 fn a_server_that_is_not_there_is_told_in_iperf3s_words() {
-    if !iperf3_is_there() {
+    if !is_there(Tool::Iperf3) {
         return;
     }
-    let clients = vec![order(free_port(), Role::Send, true)];
+    let clients = vec![order(free_ports(1), Role::Send, true)];
     let reports = wait(&start(spec(clients), &Arc::default()));
     let error = reports[0].error.as_deref().unwrap();
     assert!(
@@ -125,7 +124,7 @@ fn a_server_that_is_not_there_is_told_in_iperf3s_words() {
 
 #[test]
 fn a_taken_port_is_the_servers_error() {
-    if !iperf3_is_there() {
+    if !is_there(Tool::Iperf3) {
         return;
     }
     let taken = TcpListener::bind((LOCALHOST, 0)).unwrap();
@@ -138,10 +137,10 @@ fn a_taken_port_is_the_servers_error() {
 
 #[test]
 fn an_abort_ends_the_server() {
-    if !iperf3_is_there() {
+    if !is_there(Tool::Iperf3) {
         return;
     }
-    let port = free_port();
+    let port = free_ports(1);
     let cancel = Arc::<AtomicBool>::default();
     let mut long = spec(vec![order(port, Role::Receive, false)]);
     long.window_ns = 3600 * SECOND_NS;
@@ -158,18 +157,6 @@ fn the_engine_is_not_a_tool() {
     let mut other = spec(Vec::new());
     other.workload.tool = Tool::Engine;
     assert!(run_round(LOCALHOST, other, Arc::default(), Box::new(|_| ())).is_err());
-}
-
-fn iperf3_is_there() -> bool {
-    let found = discover().iter().any(|(name, _)| name == "iperf3");
-    assert!(
-        found || std::env::var_os("CI").is_none(),
-        "CI must have iperf3: apt install iperf3"
-    );
-    if !found {
-        println!("skipped: iperf3 is not installed");
-    }
-    found
 }
 
 fn spec(flows: Vec<FlowOrder>) -> RoundSpec {
@@ -190,31 +177,4 @@ fn spec(flows: Vec<FlowOrder>) -> RoundSpec {
         interval_ns: SECOND_NS / 10,
         flows,
     }
-}
-
-fn order(port: u16, role: Role, opens: bool) -> FlowOrder {
-    FlowOrder {
-        flow: FlowId(u32::from(port)),
-        role,
-        opens,
-        peer: SocketAddr::new(LOCALHOST, port),
-        server_port: if opens { 0 } else { port },
-    }
-}
-
-fn start(spec: RoundSpec, cancel: &Arc<AtomicBool>) -> Receiver<Vec<FlowReport>> {
-    let (sender, receiver) = channel();
-    let done = Box::new(move |reports| sender.send(reports).unwrap_or(()));
-    run_round(LOCALHOST, spec, Arc::clone(cancel), done).unwrap();
-    receiver
-}
-
-/// Generous: only a hang reaches it.
-fn wait(reports: &Receiver<Vec<FlowReport>>) -> Vec<FlowReport> {
-    reports.recv_timeout(Duration::from_secs(60)).unwrap()
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap().port()
 }

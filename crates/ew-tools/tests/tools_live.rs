@@ -6,22 +6,20 @@
     reason = "a test that cannot go on shall panic, and one that is skipped shall say so"
 )]
 
-use ew_model::plan::{FlowId, RoundIndex, StageIndex};
+mod common;
+
+use common::{LOCALHOST, SECOND_NS, free_ports, is_there, order, start, wait};
+use ew_model::plan::{RoundIndex, StageIndex};
 use ew_model::tools::ServerPorts;
 use ew_model::workload::{SendMode, Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, FlowReport, Role};
 use ew_sys::clock::monotonic_ns;
-use ew_tools::{RoundSpec, discover, run_round};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use ew_tools::RoundSpec;
+use std::net::TcpListener;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use Role::{Receive, Send};
 use WorkloadKind::{Ping, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
-
-const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-const SECOND_NS: u64 = 1_000_000_000;
 
 #[test]
 fn iperf_streams_both_ways() {
@@ -155,7 +153,10 @@ fn a_server_that_is_not_there_is_told_in_the_tools_words() {
             continue;
         }
         let client = order(free_ports(2), Send, true);
-        let reports = wait(&start(spec(tool, TcpStream, vec![client], |_| ())));
+        let reports = wait(&start(
+            spec(tool, TcpStream, vec![client], |_| ()),
+            &Arc::default(),
+        ));
         let error = reports[0].error.as_deref().unwrap();
         assert!(error.starts_with(tool.name()), "{error}");
     }
@@ -165,7 +166,10 @@ fn a_server_that_is_not_there_is_told_in_the_tools_words() {
 fn what_a_tool_cannot_carry_is_refused_on_the_host_too() {
     let mut other = spec(Tool::Ping, TcpStream, vec![order(1, Send, true)], |_| ());
     other.workload.kind = TcpStream;
-    let error = wait(&start(other)).remove(0).error.unwrap();
+    let error = wait(&start(other, &Arc::default()))
+        .remove(0)
+        .error
+        .unwrap();
     assert!(error.starts_with("tool: ping has no tcp-stream"), "{error}");
 }
 
@@ -207,14 +211,12 @@ fn run(
             ServerPorts::Fixed(port) => port,
         };
         let answers = if *role == Send { Receive } else { Send };
-        let served = start(spec(tool, *kind, vec![order(port, answers, false)], change));
-        let report = wait(&start(spec(
-            tool,
-            *kind,
-            vec![order(port, *role, true)],
-            change,
-        )))
-        .remove(0);
+        let served = start(
+            spec(tool, *kind, vec![order(port, answers, false)], change),
+            &Arc::default(),
+        );
+        let asks = spec(tool, *kind, vec![order(port, *role, true)], change);
+        let report = wait(&start(asks, &Arc::default())).remove(0);
         assert_eq!(report.error, None, "{tool:?} {kind:?} {role:?}");
         let accepted = wait(&served).remove(0);
         assert_eq!(accepted.error, None, "{tool:?} {kind:?} {role:?}");
@@ -226,19 +228,6 @@ fn run(
         [Some(report), counted].into_iter().flatten()
     });
     Some(reports.collect())
-}
-
-fn is_there(tool: Tool) -> bool {
-    let found = discover().iter().any(|(name, _)| name == tool.name());
-    assert!(
-        found || std::env::var_os("CI").is_none(),
-        "CI must have {}: scripts/setup.sh",
-        tool.name()
-    );
-    if !found {
-        println!("skipped: {} is not installed", tool.name());
-    }
-    found
 }
 
 fn spec(
@@ -269,40 +258,5 @@ fn spec(
         window_ns: SECOND_NS,
         interval_ns: SECOND_NS / 10,
         flows,
-    }
-}
-
-fn order(port: u16, role: Role, opens: bool) -> FlowOrder {
-    FlowOrder {
-        flow: FlowId(u32::from(port)),
-        role,
-        opens,
-        peer: SocketAddr::new(LOCALHOST, port),
-        server_port: if opens { 0 } else { port },
-    }
-}
-
-fn start(spec: RoundSpec) -> Receiver<Vec<FlowReport>> {
-    let (sender, receiver) = channel();
-    let done = Box::new(move |reports| sender.send(reports).unwrap_or(()));
-    run_round(LOCALHOST, spec, Arc::default(), done).unwrap();
-    receiver
-}
-
-/// Generous: only a hang reaches it.
-fn wait(reports: &Receiver<Vec<FlowReport>>) -> Vec<FlowReport> {
-    reports.recv_timeout(Duration::from_secs(120)).unwrap()
-}
-
-/// The first of so many in a row that are free.
-fn free_ports(count: u16) -> u16 {
-    loop {
-        let listener = TcpListener::bind((LOCALHOST, 0)).unwrap();
-        let first = listener.local_addr().unwrap().port();
-        let mut others =
-            (1..count).map(|i| TcpListener::bind((LOCALHOST, first.saturating_add(i))));
-        if others.all(|bound| bound.is_ok()) {
-            return first;
-        }
     }
 }

@@ -32,6 +32,10 @@ pub struct ToolFigure {
     pub statistic: String,
     /// What exactly is measured, in parts: what, by whom, connections, message, buffers.
     pub meaning: Vec<String>,
+    /// The engine's figure of the same kind, which it is held against: a rate in bits per second, or a round trip in ns by the same
+    /// statistic. `None` for the engine itself, and where it has none.
+    #[serde(default)]
+    pub engines: Option<Estimate>,
     /// How it stands to the engine's figure.
     pub standing: Standing,
 }
@@ -47,7 +51,7 @@ pub enum Standing {
         /// Tool over engine less 1.
         difference: f64,
     },
-    /// They do not.
+    /// They do not. Told only where both have intervals.
     Differs {
         /// Tool over engine less 1.
         difference: f64,

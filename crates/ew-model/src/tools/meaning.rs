@@ -70,11 +70,17 @@ impl Workload {
 
     fn measures(&self) -> &'static str {
         match (self.kind, self.tool) {
+            (WorkloadKind::TcpStream, Tool::Netpipe) => {
+                "a message over half of its round trip, back and forth, the best of trials"
+            }
             (WorkloadKind::TcpStream | WorkloadKind::UdpStream, _) => "payload, one way",
             (WorkloadKind::TcpCrr, Tool::Lmbench) => "connect and close, nothing sent",
             (WorkloadKind::TcpCrr, _) => "connect, ask, answer, close",
             (_, Tool::Netpipe | Tool::Qperf) => "half of a round trip",
-            (WorkloadKind::Ping, _) => "round trip, answered by the kernel",
+            (WorkloadKind::Ping, Tool::Ping) => {
+                "round trip, answered by the kernel, up to its time stamp of the answer"
+            }
+            (WorkloadKind::Ping, _) => "round trip, answered by the kernel, up to the process",
             (_, _) => "round trip",
         }
     }

@@ -1,0 +1,63 @@
+//! What live tests of tools share: orders over loopback, and rounds that end.
+
+use ew_model::plan::FlowId;
+use ew_model::workload::Tool;
+use ew_proto::message::{FlowOrder, FlowReport, Role};
+use ew_tools::{RoundSpec, discover, run_round};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+pub(crate) const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+/// Whether a test can run. Says what it skips; in CI nothing is.
+pub(crate) fn is_there(tool: Tool) -> bool {
+    let found = discover().iter().any(|(name, _)| name == tool.name());
+    assert!(
+        found || std::env::var_os("CI").is_none(),
+        "CI must have {}: scripts/setup.sh",
+        tool.name()
+    );
+    if !found {
+        println!("skipped: {} is not installed", tool.name());
+    }
+    found
+}
+
+pub(crate) fn order(port: u16, role: Role, opens: bool) -> FlowOrder {
+    FlowOrder {
+        flow: FlowId(u32::from(port)),
+        role,
+        opens,
+        peer: SocketAddr::new(LOCALHOST, port),
+        server_port: if opens { 0 } else { port },
+    }
+}
+
+pub(crate) fn start(spec: RoundSpec, cancel: &Arc<AtomicBool>) -> Receiver<Vec<FlowReport>> {
+    let (sender, receiver) = channel();
+    let done = Box::new(move |reports| sender.send(reports).unwrap_or(()));
+    run_round(LOCALHOST, spec, Arc::clone(cancel), done).unwrap();
+    receiver
+}
+
+/// Generous: only a hang reaches it.
+pub(crate) fn wait(reports: &Receiver<Vec<FlowReport>>) -> Vec<FlowReport> {
+    reports.recv_timeout(Duration::from_secs(120)).unwrap()
+}
+
+/// The first of so many in a row that are free.
+pub(crate) fn free_ports(count: u16) -> u16 {
+    loop {
+        let listener = TcpListener::bind((LOCALHOST, 0)).unwrap();
+        let first = listener.local_addr().unwrap().port();
+        let mut others =
+            (1..count).map(|i| TcpListener::bind((LOCALHOST, first.saturating_add(i))));
+        if others.all(|bound| bound.is_ok()) {
+            return first;
+        }
+    }
+}
