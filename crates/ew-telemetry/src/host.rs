@@ -60,7 +60,7 @@ impl HostReader {
         let refused = self.processes.refused();
         if refused > 0 {
             unseen.push(format!(
-                "the disk traffic of {refused} processes (needs root or CAP_SYS_PTRACE)"
+                "the disk traffic of {refused} process(es) (needs root or CAP_SYS_PTRACE)"
             ));
         }
         HostReading {

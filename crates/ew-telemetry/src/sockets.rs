@@ -50,7 +50,7 @@ impl SocketReader {
         self.name_owners(&mut reading);
         if self.owners.refused() > 0 {
             unseen.push(format!(
-                "the sockets of {} processes of other users: shown without process (needs root or CAP_SYS_PTRACE)",
+                "the sockets of {} process(es) of other users: shown without process (needs root or CAP_SYS_PTRACE)",
                 self.owners.refused()
             ));
         }

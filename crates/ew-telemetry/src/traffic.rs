@@ -100,7 +100,7 @@ impl TrafficReader {
         }
         if self.owners.refused() > 0 {
             traffic.unseen.push(format!(
-                "the sockets of {} processes of other users: their traffic has no process (needs root or CAP_SYS_PTRACE)",
+                "the sockets of {} process(es) of other users: their traffic has no process (needs root or CAP_SYS_PTRACE)",
                 self.owners.refused()
             ));
         }

@@ -23,9 +23,10 @@ space    pause and go on
 ? h      this help
 q        quit
 
-Rates of processes, hosts and flows are TCP payload; rates of interfaces are
-whole frames. \"-\" is what the kernel does not tell. LIMITED BY is what kept a
-sender from being faster: its program, the receiver, its send buffer, the path.";
+Rates of processes, hosts and flows are TCP payload; of UDP sockets the
+kernel counts no bytes. Rates of interfaces are whole frames. \"-\" is what
+the kernel does not tell. LIMITED BY is what kept a sender from being faster:
+its program, the receiver, its send buffer, the path.";
 
 /// What a key asks of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -405,7 +406,9 @@ mod tests {
             press(&mut screen, "?");
         }
         press(&mut screen, "?");
-        assert!(drawn(&mut screen, 100, 30).contains("filter rows by a word"));
+        let help = drawn(&mut screen, 100, 30);
+        assert!(help.contains("filter rows by a word"));
+        assert!(help.contains("its send buffer, the path."), "{help}");
         assert_eq!(screen.press(KeyEvent::from(KeyCode::Char('q'))), Wish::Quit);
     }
 }
