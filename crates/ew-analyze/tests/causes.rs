@@ -1,6 +1,8 @@
 //! Each cause on a simulated cluster whose counters show it, and the same counters everywhere, where nobody may be accused.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
+#[path = "causes/limits.rs"]
+mod limits;
 #[path = "simulator/mod.rs"]
 mod simulator;
 
@@ -276,18 +278,6 @@ fn the_runs_own_traffic_is_nobodys_fault() {
         },
     ));
     assert_eq!(about(&analysis, host)[0].cause, Cause::SlowSender);
-}
-
-#[test]
-fn a_receiver_that_drops() {
-    explains(
-        Slow::Rx,
-        Cause::ReceiveDrops,
-        Symptom::SlowReceiver,
-        |sample, second| {
-            sample.interfaces[0].rx_drops = 500 * second;
-        },
-    );
 }
 
 /// Changes every row; `mine` tells those on the slow host's side.

@@ -1,0 +1,263 @@
+//! Limits that lie in the host itself: what moves the bytes, its link, its disk, and what it drops.
+
+use super::*;
+use ew_model::record::StreamRecord;
+use ew_model::telemetry::{DiskCounters, SoftnetCounters};
+use ew_model::workload::Tool;
+use std::collections::BTreeMap;
+
+/// Every end has so many streams, and the engine's threads used so much of a CPU for each of a host's ends.
+fn with_engine_cpu(run: Run, streams: usize, cpus_per_end: impl Fn(HostId) -> f64) -> Run {
+    // An end repeats the host's time, which is that of all its ends in the round.
+    let mut ends: BTreeMap<_, f64> = BTreeMap::new();
+    for row in &run.flows {
+        for host in [row.src, row.dst] {
+            *ends.entry((row.stage, row.round, host)).or_default() += 1.0;
+        }
+    }
+    with_rows(run, |row| {
+        let (stage, round) = (row.stage, row.round);
+        for (end, host) in [(&mut row.sender, row.src), (&mut row.receiver, row.dst)] {
+            let Some(end) = end else { continue };
+            let cpus = cpus_per_end(host) * ends[&(stage, round, host)];
+            end.cpu = Some(CpuUse {
+                engine_ns: (cpus * end.window_ns as f64) as u64,
+                cpus: 2,
+                ..CpuUse::default()
+            });
+            end.streams.resize_with(streams, StreamRecord::default);
+        }
+    })
+}
+
+#[test]
+fn a_thread_that_uses_a_cpu_whole_is_the_tools_limit() {
+    let cause = |streams, own: f64, peers: f64| {
+        let (shown, host) = run(Slow::Tx);
+        let used = with_engine_cpu(shown, streams, |it| if it == host { own } else { peers });
+        let analysis = analyze(&used);
+        let found = about(&analysis, host);
+        (found.len(), found[0].cause, found[0].symptom)
+    };
+    let slow = Some(Symptom::SlowSender);
+    assert_eq!(cause(1, 0.98, 0.4), (1, Cause::ToolLimit, slow));
+    assert_eq!(
+        cause(1, 0.93, 0.4),
+        (1, Cause::SlowSender, slow),
+        "time left"
+    );
+    assert_eq!(cause(1, 0.98, 0.93), (1, Cause::SlowSender, slow), "all do");
+    assert_eq!(cause(2, 1.96, 0.8), (1, Cause::ToolLimit, slow));
+    assert_eq!(
+        cause(2, 0.98, 0.4),
+        (1, Cause::SlowSender, slow),
+        "half each"
+    );
+}
+
+#[test]
+fn only_an_old_iperf3_has_one_thread() {
+    let cause = |tool, version: &str| {
+        let (mut shown, host) = run(Slow::Tx);
+        for stage in &mut shown.plan.stages {
+            stage.workload.tool = tool;
+        }
+        let tools = &mut shown.facts.get_mut(&host).unwrap().tools;
+        tools.push(("iperf3".into(), format!("iperf {version} (cJSON 1.7.15)")));
+        let busy = |sample: &mut HostSample, second| {
+            sample.cpus[0].idle_ticks = 0;
+            sample.cpus[0].user_ticks = 70 * second;
+        };
+        let analysis = analyze(&with_counters(shown, |it| it == host, busy));
+        let found = about(&analysis, host);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        found[0].cause
+    };
+    assert_eq!(cause(Tool::Iperf3, "3.12"), Cause::ToolLimit);
+    assert_eq!(cause(Tool::Iperf3, "3.16"), Cause::CoreSaturated);
+    assert_eq!(cause(Tool::Engine, "3.12"), Cause::CoreSaturated);
+}
+
+/// A disk of every host that is busy for so many ms of a second.
+fn with_disks(run: Run, busy_ms: impl Fn(HostId) -> u64) -> Run {
+    let mut run = with_counters(run, |_| false, |_, _| {});
+    for (host, samples) in &mut run.samples {
+        for (second, sample) in (0..).zip(samples) {
+            causes(sample).disks = vec![DiskCounters {
+                name: "sda".into(),
+                writes: 100 * second,
+                written_bytes: 1_000_000 * second,
+                write_ms: 2_000 * second,
+                busy_ms: busy_ms(*host) * second,
+                ..DiskCounters::default()
+            }];
+        }
+    }
+    run
+}
+
+#[test]
+fn a_full_disk_is_a_cause_of_a_slow_host_and_worth_knowing_of_a_fast_one() {
+    let found = |slow, own: u64, peers: u64| {
+        let (shown, host) = run(slow);
+        let full = with_disks(shown, |it| if it == host { own } else { peers });
+        let analysis = analyze(&full);
+        let found = about(&analysis, host).into_iter();
+        let found = found.map(|f| (f.cause, f.severity, f.symptom, f.sentence.clone()));
+        found.collect::<Vec<_>>()
+    };
+    let slow = found(Slow::Tx, 950, 50);
+    assert_eq!(slow.len(), 1, "{slow:#?}");
+    let symptom = Some(Symptom::SlowSender);
+    assert_eq!(
+        (slow[0].0, slow[0].1, slow[0].2),
+        (Cause::Disk, Severity::Fault, symptom)
+    );
+    assert!(slow[0].3.contains("its disk sda is busy"), "{slow:?}");
+    let fast = found(Slow::Nowhere, 950, 50);
+    assert_eq!(fast.len(), 1, "{fast:#?}");
+    assert_eq!(
+        (fast[0].0, fast[0].1, fast[0].2),
+        (Cause::Disk, Severity::Notice, None)
+    );
+    let said = "disk sda is busy 95 % of the time, a request takes 20";
+    assert!(fast[0].3.contains(said), "{fast:?}");
+    assert_eq!(found(Slow::Nowhere, 880, 50), [], "not full");
+    assert_eq!(
+        found(Slow::Nowhere, 950, 700),
+        [],
+        "its peers' are busy, too"
+    );
+    assert_eq!(found(Slow::Tx, 880, 50)[0].0, Cause::SlowSender);
+}
+
+/// Every host's link carries so many bytes a second each way; the link's rate is stated or not.
+fn filled(slow: Slow, stated: Option<f64>, bytes_per_sec: impl Fn(HostId) -> u64) -> Analysis {
+    let (mut shown, _) = run(slow);
+    shown.plan.expect.nic_bits_per_sec = stated;
+    let mut run = with_counters(shown, |_| false, |_, _| {});
+    for (host, samples) in &mut run.samples {
+        for (second, sample) in (0..).zip(samples) {
+            let counters = &mut sample.interfaces[0];
+            counters.tx_bytes = bytes_per_sec(*host) * second;
+            counters.rx_bytes = counters.tx_bytes / 2;
+        }
+    }
+    analyze(&run)
+}
+
+#[test]
+fn full_links_are_the_limit_of_a_run_in_which_nothing_is_wrong() {
+    let (full, free) = (24_500_000, 22_500_000);
+    let stated = Some(200e6);
+    let causes = |analysis: &Analysis| {
+        let findings = analysis.verdict.findings.iter();
+        findings.map(|f| (f.cause, f.subject)).collect::<Vec<_>>()
+    };
+    let analysis = filled(Slow::Nowhere, stated, |_| full);
+    assert_eq!(causes(&analysis), [(Cause::LineRate, Subject::Run)]);
+    let finding = &analysis.verdict.findings[0];
+    assert_eq!(finding.severity, Severity::Info);
+    let share = finding.measured.as_ref().unwrap().value;
+    assert!((share - 0.98).abs() < 0.005, "{share}");
+    assert_eq!(causes(&filled(Slow::Nowhere, stated, |_| free)), []);
+    let half = |host: HostId| if host.0 < 4 { full } else { free };
+    assert_eq!(causes(&filled(Slow::Nowhere, stated, half)), []);
+    assert_eq!(
+        causes(&filled(Slow::Nowhere, None, |_| full)),
+        [],
+        "measured against itself"
+    );
+    let faulty = causes(&filled(Slow::Tx, stated, |_| full));
+    assert!(!faulty.is_empty(), "a slow host");
+    assert!(faulty.iter().all(|(cause, _)| *cause != Cause::LineRate));
+}
+
+#[test]
+fn half_duplex_is_told_by_the_hosts_facts() {
+    let cause = |duplex: &str| {
+        let (mut shown, host) = run(Slow::Tx);
+        let facts = shown.facts.get_mut(&host).unwrap();
+        facts.interfaces[0].duplex = Some(duplex.into());
+        let analysis = analyze(&with_counters(shown, |_| false, |_, _| {}));
+        let found = about(&analysis, host);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        (found[0].cause, found[0].sentence.contains("at half duplex"))
+    };
+    assert_eq!(cause("half"), (Cause::LinkSpeed, true));
+    assert_eq!(cause("full"), (Cause::SlowSender, false));
+}
+
+/// Where a receiver drops, most of it here and a tenth of it elsewhere.
+const DROPS: [(&str, &str, Change); 4] = [
+    (
+        "packets at the interface",
+        "receive ring",
+        |sample, second| {
+            sample.interfaces[0].rx_drops = 500 * second;
+            causes(sample).protocols.udp_receive_buffer_errors = Some(50 * second);
+        },
+    ),
+    (
+        "packets in the backlog (softnet)",
+        "netdev_max_backlog",
+        |sample, second| {
+            sample.interfaces[0].rx_drops = 50 * second;
+            let of_cpu = |dropped: u64| SoftnetCounters {
+                dropped: dropped as u32,
+                ..SoftnetCounters::default()
+            };
+            causes(sample).softnet = vec![(0, of_cpu(100 * second)), (1, of_cpu(400 * second))];
+        },
+    ),
+    ("packets at TCP sockets", "tcp_rmem", |sample, second| {
+        sample.interfaces[0].rx_drops = 50 * second;
+        let protocols = &mut causes(sample).protocols;
+        protocols.tcp_receive_queue_drops = Some(250 * second);
+        protocols.tcp_backlog_drops = Some(250 * second);
+    }),
+    ("packets at UDP sockets", "rmem_max", |sample, second| {
+        sample.interfaces[0].rx_drops = 50 * second;
+        causes(sample).protocols.udp_receive_buffer_errors = Some(500 * second);
+    }),
+];
+
+#[test]
+fn the_place_where_a_receiver_drops_most_is_named() {
+    for (place, remedy, change) in DROPS {
+        let (cause, symptom) = (Cause::ReceiveDrops, Symptom::SlowReceiver);
+        let finding = explains(Slow::Rx, cause, symptom, change);
+        assert!(finding.sentence.contains(place), "{}", finding.sentence);
+        assert!(finding.hint.contains(remedy), "{}", finding.hint);
+    }
+}
+
+#[test]
+fn few_drops_and_those_of_a_slow_sender_explain_nothing() {
+    let cause = |slow, change: Change| {
+        let (shown, host) = run(slow);
+        let analysis = analyze(&with_counters(shown, |it| it == host, change));
+        about(&analysis, host)[0].cause
+    };
+    // Received are some 6,600 full frames a second: 2 of them are 0.03 %, 15 are 0.2 %.
+    let few: Change = |sample, second| sample.interfaces[0].rx_drops = 2 * second;
+    let enough: Change = |sample, second| sample.interfaces[0].rx_drops = 15 * second;
+    assert_eq!(cause(Slow::Rx, few), Cause::SlowReceiver);
+    assert_eq!(cause(Slow::Rx, enough), Cause::ReceiveDrops);
+    assert_eq!(cause(Slow::Tx, enough), Cause::SlowSender);
+}
+
+#[test]
+fn drops_that_peers_have_too_explain_nothing() {
+    let (shown, host) = run(Slow::Rx);
+    let mut dropping = with_counters(shown, |_| false, |_, _| {});
+    for (it, samples) in &mut dropping.samples {
+        for (second, sample) in (0..).zip(samples) {
+            sample.interfaces[0].rx_drops = if *it == host { 500 } else { 120 } * second;
+        }
+    }
+    assert_eq!(
+        about(&analyze(&dropping), host)[0].cause,
+        Cause::SlowReceiver
+    );
+}
