@@ -205,12 +205,10 @@ fn judge(stages: &mut [StageComparison], options: &CompareOptions) {
         metric.beyond_threshold =
             metric.change == Change::Worse && metric.ratio.is_some_and(|r| is_too_much(r.value));
         let hosts = metric.hosts.iter_mut();
-        for role in hosts.flat_map(|host| [&mut host.sending, &mut host.receiving]) {
-            if let Some(role) = role {
-                let is_significant = role.q_value.is_some_and(|q| q < SIGNIFICANT);
-                role.beyond_threshold =
-                    options.each_host && is_significant && is_too_much(role.ratio);
-            }
+        let roles = hosts.flat_map(|host| [&mut host.sending, &mut host.receiving]);
+        for role in roles.flatten().filter(|_| options.each_host) {
+            let is_significant = role.q_value.is_some_and(|q| q < SIGNIFICANT);
+            role.beyond_threshold = is_significant && is_too_much(role.ratio);
         }
     }
 }
