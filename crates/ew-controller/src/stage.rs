@@ -8,6 +8,7 @@ use crate::orders::{Batch, ToolPorts};
 use ew_model::event::RunEvent;
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::record::FlowRecord;
+use ew_model::workload::Tool;
 use ew_proto::controller_session::ControllerEvent;
 use ew_proto::message::{FlowProgress, RoundReport, StageOrder};
 use ew_sys::clock;
@@ -343,7 +344,7 @@ impl BatchRun<'_, '_> {
         let last = self.batch.rounds.len().saturating_sub(1);
         let end_ns = start_ns + self.batch.window_end_ns(last);
         self.journal.emit(RunEvent::Progress {
-            bits_per_sec,
+            bits_per_sec: (self.batch.stage.workload.tool == Tool::Engine).then_some(bits_per_sec),
             hosts_alive: self.members.alive().len() as u32,
             left_ns: end_ns.saturating_sub(now_ns) + self.later_ns,
         });

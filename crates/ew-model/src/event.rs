@@ -98,8 +98,8 @@ pub enum RunEvent {
     },
     /// Live rate of the whole fleet, about once a second. Not recorded.
     Progress {
-        /// Sum over hosts of payload received.
-        bits_per_sec: f64,
+        /// Sum over hosts of payload received. `None` while external tools run, which tell nothing before their end.
+        bits_per_sec: Option<f64>,
         /// Hosts alive.
         hosts_alive: u32,
         /// Estimated time left.

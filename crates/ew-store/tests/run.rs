@@ -54,7 +54,7 @@ fn live_views_are_not_recorded() {
     let room = TempDir::new().unwrap();
     let mut writer = RunWriter::create(room.path(), manifest(7)).unwrap();
     let progress = RunEvent::Progress {
-        bits_per_sec: 1.0,
+        bits_per_sec: Some(1.0),
         hosts_alive: 2,
         left_ns: 3,
     };

@@ -116,10 +116,11 @@ impl<W: Write> Lines<W> {
 }
 
 /// `1.53 Gb/s now, 8 hosts alive, 42 s left`.
-pub(super) fn progress(bits_per_sec: f64, hosts_alive: u32, left_ns: u64) -> String {
+pub(super) fn progress(bits_per_sec: Option<f64>, hosts_alive: u32, left_ns: u64) -> String {
+    let now = bits_per_sec.map(|bits| format!("{} now, ", rate(Some(bits))));
     format!(
-        "{} now, {} alive, {} left",
-        rate(Some(bits_per_sec)),
+        "{}{} alive, {} left",
+        now.unwrap_or_default(),
         plural(hosts_alive as usize, "host"),
         whole_seconds(left_ns)
     )

@@ -69,7 +69,7 @@ impl RunSeries {
                 left_ns,
                 ..
             } => {
-                self.goodput_bits_per_sec = Some(*bits_per_sec);
+                self.goodput_bits_per_sec = *bits_per_sec;
                 self.left_ns = Some(*left_ns);
             }
             RunEvent::Warning { .. } => self.warnings += 1,

@@ -83,7 +83,7 @@ fn progress_does_not_flood() {
         live.handle(
             second * SECOND,
             &RunEvent::Progress {
-                bits_per_sec: 1e9,
+                bits_per_sec: Some(1e9),
                 hosts_alive: 4,
                 left_ns: SECOND,
             },
@@ -247,7 +247,7 @@ fn stage_and_end() -> Vec<(u64, RunEvent)> {
         (
             5 * SECOND,
             RunEvent::Progress {
-                bits_per_sec: 382e6,
+                bits_per_sec: Some(382e6),
                 hosts_alive: 3,
                 left_ns: 41_300_000_000,
             },
@@ -255,7 +255,7 @@ fn stage_and_end() -> Vec<(u64, RunEvent)> {
         (
             14 * SECOND,
             RunEvent::Progress {
-                bits_per_sec: 382e6,
+                bits_per_sec: Some(382e6),
                 hosts_alive: 3,
                 left_ns: 32_300_000_000,
             },

@@ -261,7 +261,7 @@ fn story() -> Vec<(u64, RunEvent)> {
     events.push((
         5 * SECOND,
         RunEvent::Progress {
-            bits_per_sec: 200e6,
+            bits_per_sec: Some(200e6),
             hosts_alive,
             left_ns: 3 * SECOND,
         },
