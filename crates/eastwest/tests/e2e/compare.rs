@@ -45,11 +45,11 @@ fn half_the_rate_is_worse_one_way_and_better_the_other() {
         (&json["verdict"], &metric["change"]),
         (&"worse".into(), &"worse".into())
     );
-    for host in metric["hosts"].as_array().unwrap() {
-        for role in ["sending", "receiving"] {
-            assert_eq!(host[role]["beyond_threshold"], true, "{metric:#}");
-        }
-    }
+    let hosts = metric["hosts"].as_array().unwrap().iter();
+    let roles = hosts.flat_map(|host| [&host["sending"], &host["receiving"]]);
+    let roles: Vec<&Value> = roles.filter(|role| !role.is_null()).collect();
+    let all_beyond = roles.iter().all(|role| role["beyond_threshold"] == true);
+    assert!(roles.len() >= 2 && all_beyond, "{metric:#}");
     let remarks = json["stages"][0]["remarks"].to_string();
     assert!(
         remarks.contains("20.0 Mb/s") && remarks.contains("10.0 Mb/s"),
