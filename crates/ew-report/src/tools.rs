@@ -7,8 +7,8 @@ use ew_model::analysis::Estimate;
 use ew_model::tools::{Standing, ToolComparison, ToolFigure};
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
-const HELD_AGAINST: &str = "The engine's: its figure of the same kind (rate, median, mean or least round trip), which the tool's is held against; \
-     all are medians over repetitions, with their 95 % intervals.";
+const HELD_AGAINST: &str = "Figures are rates or round trips, medians over repetitions. The engine's is its figure of the same kind (rate, median, mean \
+     or least), which the tool's is held against.";
 
 /// None in a run of the engine alone.
 pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
@@ -29,13 +29,10 @@ fn side_by_side(analysis: &Analysis) -> Figures {
             "workload",
             "tool",
             "against the engine",
-            "throughput",
-            "a second",
-            "time as told",
-            "which",
-            "round trip",
+            "figure",
+            "95 % interval",
             "the engine's",
-            "samples",
+            "as told",
         ],
         rows: analysis.tools.iter().flat_map(rows).collect(),
         left: 3,
@@ -45,28 +42,36 @@ fn side_by_side(analysis: &Analysis) -> Figures {
     }
 }
 
+/// A rate, or a round trip with the time that the tool tells, which may be half of it.
 fn row(comparison: &ToolComparison, figure: &ToolFigure) -> Vec<String> {
-    let samples = figure
-        .bits_per_sec
-        .or(figure.time_ns)
-        .map(|estimate| estimate.samples);
+    let is_bulk = comparison.kind.is_bulk();
+    let words = |value: f64| match is_bulk {
+        true => format_bits_per_sec(value),
+        false => format_duration_ns(value as u64),
+    };
+    let own = match is_bulk {
+        true => figure.bits_per_sec,
+        false => figure.round_trip_ns,
+    };
+    let told = figure
+        .time_ns
+        .map(|time| format!("{}, {}", words(time.value), figure.statistic));
     vec![
         comparison.kind.name().into(),
         figure.tool.name().into(),
         standing(&figure.standing),
-        with_interval(figure.bits_per_sec, format_bits_per_sec),
-        or_missing(figure.transactions_per_sec, |per_second| {
-            format!("{:.0}", per_second.value)
-        }),
-        with_interval(figure.time_ns, |ns| format_duration_ns(ns as u64)),
-        figure.statistic.clone(),
-        with_interval(figure.round_trip_ns, |ns| format_duration_ns(ns as u64)),
-        with_interval(figure.engines, |value| match comparison.kind.is_bulk() {
-            true => format_bits_per_sec(value),
-            false => format_duration_ns(value as u64),
-        }),
-        or_missing(samples, |samples| samples.to_string()),
+        or_missing(own, |own| words(own.value)),
+        interval(own, words),
+        or_missing(figure.engines, |engines| words(engines.value)),
+        told.unwrap_or_else(|| figure.statistic.clone()),
     ]
+}
+
+fn interval(estimate: Option<Estimate>, words: impl Fn(f64) -> String) -> String {
+    let ends = estimate.and_then(|estimate| estimate.low.zip(estimate.high));
+    or_missing(ends, |(low, high)| {
+        format!("{} to {}", words(low), words(high))
+    })
 }
 
 fn standing(standing: &Standing) -> String {
@@ -77,20 +82,6 @@ fn standing(standing: &Standing) -> String {
         Standing::Differs { difference, .. } => format!("differs ({})", percent(difference)),
         Standing::Open { .. } => MISSING.into(),
     }
-}
-
-fn with_interval(estimate: Option<Estimate>, format: impl Fn(f64) -> String) -> String {
-    or_missing(estimate, |estimate| match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) => {
-            format!(
-                "{} ({} to {})",
-                format(estimate.value),
-                format(low),
-                format(high)
-            )
-        }
-        _ => format(estimate.value),
-    })
 }
 
 /// Why figures differ, or are missing.

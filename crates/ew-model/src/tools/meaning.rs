@@ -71,7 +71,8 @@ impl Workload {
     fn measures(&self) -> &'static str {
         match (self.kind, self.tool) {
             (WorkloadKind::TcpStream, Tool::Netpipe) => {
-                "a message over half of its round trip, back and forth, the best of trials"
+                "a message over half of its round trip, the best of trials; each direction rests half of the time, for which a shaper lets more \
+                 through"
             }
             (WorkloadKind::TcpStream | WorkloadKind::UdpStream, _) => "payload, one way",
             (WorkloadKind::TcpCrr, Tool::Lmbench) => "connect and close, nothing sent",
