@@ -56,10 +56,8 @@ impl Bars {
                 self.show_launch(tally);
             }
             RunEvent::HostUp { .. } | RunEvent::HostFailed { .. } => self.show_launch(tally),
-            RunEvent::StageStarted { stage, .. } => {
-                if !self.stages.contains_key(stage) {
-                    self.begin_stage(*stage, tally);
-                }
+            RunEvent::StageStarted { stage, .. } if !self.stages.contains_key(stage) => {
+                self.begin_stage(*stage, tally);
             }
             RunEvent::RoundFinished { stage, .. } => self.show_round(*stage, tally),
             RunEvent::StageFinished { stage } => self.end_stage(*stage, tally),
