@@ -27,13 +27,13 @@ impl RunningRound {
     #[must_use]
     pub fn sent_over_tcp(&self, flow: FlowId) -> Option<SentOverTcp> {
         let is_its = |s: &&Arc<Stream>| s.key.flow == flow && s.role == Role::Send;
-        let mut streams = self.flows.iter().flatten().filter(is_its);
-        streams.try_fold(SentOverTcp::default(), |sum, stream| {
+        let mut sum: Option<SentOverTcp> = None;
+        for stream in self.flows.iter().flatten().filter(is_its) {
             let reading = tcp_info(&*stream.connection()?).ok()?;
-            Some(SentOverTcp {
-                acked_bytes: sum.acked_bytes + reading.acked_bytes?,
-                retransmits: sum.retransmits + u64::from(reading.info.total_retransmits),
-            })
-        })
+            let sum = sum.get_or_insert_default();
+            sum.acked_bytes += reading.acked_bytes?;
+            sum.retransmits += u64::from(reading.info.total_retransmits);
+        }
+        sum
     }
 }

@@ -6,10 +6,12 @@ mod common;
 
 use common::{LOCALHOST, data_address, engine, order, round, start, wait, with_flows, workload};
 use ew_engine::{Engine, EngineConfig, EngineError, RoundSpec};
+use ew_model::plan::FlowId;
 use ew_model::record::EndRecord;
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::{FlowReport, Role};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Duration;
 
 #[test]
@@ -39,6 +41,31 @@ fn over_ipv6() {
     }
     let (sender, receiver) = measure(address, stream(2), false);
     check_stream_flow(&sender, &receiver, 2);
+}
+
+/// What the sender's connections tell while the round goes on, and nothing once it is over or of another flow.
+#[test]
+fn a_running_round_tells_what_the_receiver_acknowledged() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    let peer = data_address(&far, LOCALHOST);
+    let spec = round(stream(2));
+    let accepting = order(9, Role::Receive, false, data_address(&near, LOCALHOST));
+    let received = start(&far, with_flows(&spec, vec![accepting]));
+    let (done, sent) = channel();
+    let sending = with_flows(&spec, vec![order(9, Role::Send, true, peer)]);
+    let told = Box::new(move |reports| done.send(reports).unwrap_or(()));
+    let running = near.run_round(sending, told).unwrap();
+    assert_eq!(running.sent_over_tcp(FlowId(8)), None, "no such flow");
+    let mut acked_bytes = 0;
+    while let Err(TryRecvError::Empty) = sent.try_recv() {
+        let now = running.sent_over_tcp(FlowId(9));
+        acked_bytes = acked_bytes.max(now.map_or(0, |now| now.acked_bytes));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    wait(&received);
+    // Far more than what opens a connection.
+    assert!(acked_bytes > 1 << 16, "{acked_bytes}");
+    assert_eq!(running.sent_over_tcp(FlowId(9)), None, "closed");
 }
 
 #[test]

@@ -203,7 +203,6 @@ mod tests {
                 ..InterfaceLink::default()
             },
             driver_counters: vec![("rx_missed".into(), rx_bytes), ("rx_err".into(), 5)],
-            ..InterfaceReading::default()
         }
     }
 

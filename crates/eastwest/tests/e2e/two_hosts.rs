@@ -6,10 +6,16 @@ const TWO: [&str; 6] = ["run", "pair", "--fleet", "local", "--hosts", "n[1-2]"];
 
 #[test]
 fn a_flow_has_a_line_each_second() {
+    for (workload, ending) in [("tcp-rr", " transactions/s"), ("tcp-stream", " retr")] {
+        each_flow_has_lines(workload, ending);
+    }
+}
+
+fn each_flow_has_lines(workload: &str, ending: &str) {
     let runs = tempfile::tempdir().unwrap();
     let out = eastwest()
         .args(TWO)
-        .args(["--workload", "tcp-rr", "--streams", "4", "--duration", "2s"])
+        .args(["--workload", workload, "--streams", "4", "--duration", "2s"])
         .args(["--set", "samples=1", "--live", "lines", "--runs-dir"])
         .arg(runs.path())
         .output()
@@ -17,8 +23,7 @@ fn a_flow_has_a_line_each_second() {
     let stderr = text(&out.stderr);
     let lines = |start: &str| {
         let told = stderr.lines().filter(|line| line.contains(start));
-        told.filter(|line| line.ends_with(" transactions/s"))
-            .count()
+        told.filter(|line| line.ends_with(ending)).count()
     };
     // A busy machine may lose a part, or repeat a round.
     assert!(lines("n1 -> n2 ") > 0, "{stderr}");

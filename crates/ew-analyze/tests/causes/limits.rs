@@ -78,19 +78,21 @@ fn only_an_old_iperf3_has_one_thread() {
     assert_eq!(cause(Tool::Engine, "3.12"), Cause::CoreSaturated);
 }
 
-/// A disk of every host that is busy for so many ms of a second.
+/// One of every host's disks is busy for so many ms of a second.
 fn with_disks(run: Run, busy_ms: impl Fn(HostId) -> u64) -> Run {
     let mut run = with_counters(run, |_| false, |_, _| {});
     for (host, samples) in &mut run.samples {
         for (second, sample) in (0..).zip(samples) {
-            causes(sample).disks = vec![DiskCounters {
-                name: "sda".into(),
+            let disk = |name: &str, busy_ms: u64| DiskCounters {
+                name: name.into(),
                 writes: 100 * second,
                 written_bytes: 1_000_000 * second,
                 write_ms: 2_000 * second,
-                busy_ms: busy_ms(*host) * second,
+                busy_ms: busy_ms * second,
                 ..DiskCounters::default()
-            }];
+            };
+            let busy_ms = busy_ms(*host);
+            causes(sample).disks = vec![disk("sdb", 10), disk("sda", busy_ms), disk("sdc", 10)];
         }
     }
     run
@@ -188,7 +190,7 @@ fn half_duplex_is_told_by_the_hosts_facts() {
     assert_eq!(cause("full"), (Cause::SlowSender, false));
 }
 
-/// Where a receiver drops, most of it here and a tenth of it elsewhere.
+/// Where a receiver drops most of what it drops.
 const DROPS: [(&str, &str, Change); 4] = [
     (
         "packets at the interface",
@@ -211,7 +213,8 @@ const DROPS: [(&str, &str, Change); 4] = [
         },
     ),
     ("packets at TCP sockets", "tcp_rmem", |sample, second| {
-        sample.interfaces[0].rx_drops = 50 * second;
+        // Less than both counters of TCP together, more than either.
+        sample.interfaces[0].rx_drops = 300 * second;
         let protocols = &mut causes(sample).protocols;
         protocols.tcp_receive_queue_drops = Some(250 * second);
         protocols.tcp_backlog_drops = Some(250 * second);
