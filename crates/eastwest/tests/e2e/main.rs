@@ -17,6 +17,7 @@ mod local;
 mod metrics;
 mod sweep;
 mod tools;
+mod tools_run;
 mod top;
 mod two_hosts;
 mod watch;

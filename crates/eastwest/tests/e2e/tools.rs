@@ -133,6 +133,45 @@ fn an_installation_that_fails_is_code_3_in_the_package_managers_words() {
 }
 
 #[test]
+fn a_missing_tool_is_told_once_and_its_tests_are_left_out() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = ToolsLab::new("exit 100");
+    let work = lab.lab.work.path();
+    let remote = work.join("remote");
+    std::fs::create_dir(&remote).unwrap();
+    let scenario = work.join("two.yaml");
+    let tests = "tests: [{name: theirs, pattern: pair, tool: iperf3}, {name: ours, pattern: pair}]";
+    let yaml = format!("name: two\ndefaults: {{duration: 300ms, samples: 2}}\n{tests}\n");
+    std::fs::write(&scenario, yaml).unwrap();
+    let run = |args: &[&str]| {
+        let name = scenario.display().to_string();
+        let mut command = lab.lab.ssh_run_command(&name, &remote);
+        command.args(["--hosts", "r1h[1-2]"]).args(args);
+        command.output().unwrap()
+    };
+    let out = run(&[]);
+    let words = "iperf3 is not installed on r1h2; left out: theirs; `eastwest tools";
+    assert_eq!(
+        text(&out.stderr).matches(words).count(),
+        1,
+        "{}",
+        text(&out.stderr)
+    );
+    let json: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(json["stages"].as_array().unwrap().len(), 1, "{json:#}");
+    assert_eq!(json["stages"][0]["name"], "ours");
+    let warnings = json["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|w| w.as_str().unwrap().contains(words)));
+
+    let out = run(&["--tool", "iperf3"]);
+    assert_eq!(out.status.code(), Some(4), "{}", text(&out.stderr));
+    let words = "no test is left: iperf3 is not installed on r1h2; left out: theirs, ours";
+    assert!(text(&out.stdout).contains(words), "{}", text(&out.stdout));
+}
+
+#[test]
 fn this_machines_tools_are_listed() {
     let out = eastwest()
         .args(["tools", "--fleet", "local", "--hosts", "n1", "--json"])

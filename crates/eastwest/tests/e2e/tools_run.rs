@@ -1,0 +1,95 @@
+//! Runs that external tools carry: all of them side by side, and sweeps by one.
+
+use crate::common::{Finished, TestLab, can_run_labs, has_tool, word};
+use serde_json::Value;
+use std::path::Path;
+
+const LAB: &str = "racks: 1\nhosts-per-rack: 2\nnic: 100M\nuplink: 100M\n";
+
+/// Every tool of the scenario and the engine, on every workload that it has there.
+#[test]
+fn every_tool_has_its_figure_and_says_what_it_means() {
+    if !can_run_labs() || !has_all_tools() {
+        return;
+    }
+    let lab = TestLab::up(LAB);
+    let finished = lab.run("tools", &["--set", "samples=1"]);
+    let expected = [
+        (
+            "tcp-stream",
+            "engine iperf3 iperf netperf lmbench netpipe nuttcp sockperf qperf",
+        ),
+        ("tcp-rr", "engine netperf lmbench netpipe sockperf qperf"),
+        ("udp-rr", "engine netperf lmbench sockperf qperf"),
+        ("tcp-crr", "engine netperf lmbench"),
+        ("ping", "engine ping"),
+    ];
+    for (kind, tools) in expected {
+        let figures = figures(&finished, kind);
+        let names: Vec<String> = figures.iter().map(|f| word(&f["tool"])).collect();
+        assert_eq!(names.join(" "), tools, "{kind}: {}", finished.stderr);
+        let figure = |of: &Value| match kind {
+            "tcp-stream" => of["bits_per_sec"]["value"].as_f64(),
+            _ => of["round_trip_ns"]["value"].as_f64(),
+        };
+        for of in &figures {
+            assert!(figure(of) > Some(0.0), "{kind}: {of:#}");
+            assert!(
+                of["meaning"].as_array().is_some_and(|m| m.len() >= 4),
+                "{of:#}"
+            );
+            let is_reference = of["standing"]["type"] == "reference";
+            assert_eq!(is_reference, of["tool"] == "engine", "{of:#}");
+            // What it is held against.
+            assert_eq!(is_reference, of["engines"].is_null(), "{of:#}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_can_carry_a_sweep() {
+    if !can_run_labs() || !has_all_tools() {
+        return;
+    }
+    let lab = TestLab::up(LAB);
+    let sizes = ["--set", "sizes=64,1k,64k", "--set", "samples=1"];
+    let finished = lab.run("sweep", &[&sizes[..], &["--tool", "netpipe"]].concat());
+    let sweeps = finished.json["sweeps"].as_array().unwrap();
+    assert_eq!(sweeps.len(), 2, "{}", finished.stderr);
+    for sweep in sweeps {
+        let points = sweep["points"].as_array().unwrap();
+        let rate = |point: &Value| point["bits_per_sec"]["value"].as_f64().unwrap_or(0.0);
+        let rates: Vec<f64> = points.iter().map(rate).collect();
+        assert_eq!(rates.len(), 3, "{sweep:#}");
+        // Greater messages are faster; no machine is so busy that this turns round over a factor of a thousand.
+        assert!(rates[0] > 0.0 && rates[2] > rates[0], "{sweep:#}");
+    }
+    let missing = |stage: &Value| stage["missing"].as_u64();
+    let stages = finished.json["stages"].as_array().unwrap();
+    assert!(stages.iter().all(|s| missing(s) == Some(0)), "{stages:#?}");
+}
+
+fn figures(finished: &Finished, kind: &str) -> Vec<Value> {
+    let comparisons = finished.json["tools"].as_array();
+    let comparison = comparisons.and_then(|all| all.iter().find(|c| c["kind"] == kind));
+    let figures = comparison.and_then(|of| of["figures"].as_array().cloned());
+    figures.unwrap_or_default()
+}
+
+/// Says what it skips; in CI nothing is.
+fn has_all_tools() -> bool {
+    let programs = "iperf3 iperf netperf netserver NPtcp nuttcp sockperf qperf ping";
+    let mut missing: Vec<&str> = programs.split(' ').filter(|name| !has_tool(name)).collect();
+    if !Path::new("/usr/lib/lmbench").exists() {
+        missing.push("lmbench");
+    }
+    let missing = missing.join(", ");
+    assert!(
+        missing.is_empty() || std::env::var_os("CI").is_none(),
+        "CI must have {missing}: scripts/setup.sh"
+    );
+    if !missing.is_empty() {
+        println!("skipped: not installed: {missing}");
+    }
+    missing.is_empty()
+}
