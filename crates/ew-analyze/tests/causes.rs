@@ -187,6 +187,43 @@ fn a_cpu_quota_that_ran_out() {
 }
 
 #[test]
+fn a_quota_that_runs_out_now_and_then_is_told_of_the_host_and_not_of_its_pairs() {
+    let (healthy, _) = run(Slow::Nowhere);
+    let host = HostId(1);
+    let quota: Change = |sample, second| {
+        let group = &mut causes(sample).cgroup;
+        group.cpu_throttled_us = Some(300_000 * second);
+        (group.cpu_quota_us, group.cpu_period_us) = (Some(5_000), Some(100_000));
+    };
+    let analysis = analyze(&with_counters(healthy.clone(), |it| it == host, quota));
+    let found = about(&analysis, host);
+    assert_eq!(
+        found
+            .iter()
+            .map(|f| (f.cause, f.severity))
+            .collect::<Vec<_>>(),
+        [(Cause::CpuQuota, Severity::Notice)]
+    );
+    // Towards two of its partners it was slow each time.
+    let uneven = with_rows(healthy, |row| {
+        if row.src == host && row.dst.0 % 3 == 0 {
+            row.receiver.iter_mut().for_each(|end| {
+                end.bytes /= 4;
+                end.intervals.clear();
+            });
+        }
+    });
+    let analysis = analyze(&with_counters(uneven, |it| it == host, quota));
+    let accused: Vec<Cause> = analysis.verdict.findings.iter().map(|f| f.cause).collect();
+    assert_eq!(
+        accused,
+        [Cause::CpuQuota],
+        "{:#?}",
+        analysis.verdict.findings
+    );
+}
+
+#[test]
 fn a_core_full_of_softirq() {
     let finding = explains(
         Slow::Rx,

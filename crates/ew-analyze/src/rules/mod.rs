@@ -6,6 +6,7 @@ mod core_saturated;
 mod cpu_quota;
 mod disk;
 mod foreign_traffic;
+mod held_back;
 mod host_missing;
 mod latency;
 mod line_rate;
@@ -56,6 +57,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         host_missing::find(case),
         link_speed::find(case),
         slow_host::find(case),
+        held_back::find(case),
         stated_nic::find(case),
         uplink::find(case),
         path_loss::find(case),

@@ -1,6 +1,6 @@
 //! A single ordered pair is slow although both its hosts are not.
 
-use super::{Case, evidence};
+use super::{Case, evidence, held_back};
 use crate::capacity::{CellRates, LEAST_EFFECT, Side};
 use crate::stats::{confidence, log_half_width, median_estimate};
 use crate::words::{count, list, plain, quantity};
@@ -72,6 +72,11 @@ fn slow_pairs(case: &Case<'_>) -> Vec<SlowPair> {
         .filter_map(|((src, dst), cell)| {
             let is_told_apart = has_others(Side::Tx(*src)) && has_others(Side::Rx(*dst));
             slow_pair(case, (*src, *dst), cell, is_told_apart)
+        })
+        .filter(|pair| {
+            ![pair.src, pair.dst]
+                .iter()
+                .any(|end| held_back::explains(case, *end))
         })
         .collect();
     slow.sort_by(|a, b| (a.rate.value / a.expected).total_cmp(&(b.rate.value / b.expected)));
