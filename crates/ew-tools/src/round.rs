@@ -23,8 +23,8 @@ const SERVER_GRACE_NS: u64 = 1_000_000_000;
 const SLICE_NS: u64 = 50_000_000;
 /// How long a client that finds no server tries again.
 const READY_PATIENCE_NS: u64 = 2_000_000_000;
-/// What clients say then, in lower case; the latter is sockperf's over UDP.
-const NOT_READY: [&str; 2] = ["connection refused", "is the server down?"];
+/// What clients say then, in lower case: most, sockperf over UDP, and nuttcp (`ECONNREFUSED`).
+const NOT_READY: [&str; 3] = ["connection refused", "is the server down?", "errno=111"];
 const SUPERVISOR_STACK_BYTES: usize = 512 * 1024;
 const FLOW_STACK_BYTES: usize = 256 * 1024;
 const MAX_FLOWS: usize = 256;
