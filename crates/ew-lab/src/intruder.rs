@@ -29,9 +29,11 @@ const SENDS_PER_SEC: u32 = 100;
 /// How long a hog takes and leaves the CPU in turn.
 const HOG_PERIOD: Duration = Duration::from_millis(10);
 
-/// What the writer writes between two calls for it to be on the disk, and the size of its file.
-const WRITE_BYTES: usize = 64 << 10;
-const WRITTEN_FILE_BYTES: u64 = 16 << 20;
+/// What the writer writes at once and how many of these are under way, past the page cache: a disk is full, not a CPU.
+const WRITE_BYTES: usize = 4 << 20;
+const WRITERS: u64 = 3;
+/// What the kernel asks of memory that a disk reads by itself (open(2), O_DIRECT): a logical block, at most a page.
+const ALIGNMENT: usize = 4096;
 
 /// What an intruder does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -220,17 +222,33 @@ fn keep_busy(cpu: usize, share: f64) -> io::Result<()> {
 
 /// The file has no name, so nothing is left of it.
 fn write_for_ever() -> io::Result<()> {
-    use std::os::unix::fs::FileExt;
     let file = tempfile::tempfile()?;
-    let mut block = vec![0; WRITE_BYTES];
-    let mut turn = 0u64;
-    loop {
+    let uncached = ew_sys::disk::write_uncached(&file);
+    let one = |writer: u64| write_in_place(&file, writer * WRITE_BYTES as u64, uncached.is_err());
+    std::thread::scope(|scope| {
+        let others = (1..WRITERS).map(|writer| scope.spawn(move || one(writer)));
+        let others: Vec<_> = others.collect();
+        let own = one(0);
+        drop(others);
+        own
+    })
+}
+
+/// With `must_sync` the kernel has to be told to write what it was given.
+fn write_in_place(file: &fs::File, offset: u64, must_sync: bool) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let mut memory = vec![0; WRITE_BYTES + ALIGNMENT];
+    let start = memory.as_ptr().align_offset(ALIGNMENT);
+    let block = &mut memory[start..start + WRITE_BYTES];
+    for turn in 0u64.. {
         // A disk that finds nothing changed could take it easy.
         block[..8].copy_from_slice(&turn.to_ne_bytes());
-        file.write_all_at(&block, turn * WRITE_BYTES as u64 % WRITTEN_FILE_BYTES)?;
-        file.sync_data()?;
-        turn += 1;
+        file.write_all_at(block, offset)?;
+        if must_sync {
+            file.sync_data()?;
+        }
     }
+    Ok(())
 }
 
 /// By the mount that holds it (proc_pid_mountinfo(5)): the one with the longest path.

@@ -379,10 +379,14 @@ pub struct HostStageAnalysis {
     pub rx_bits_per_sec: Option<f64>,
     /// What its link carries: its speed where that is known and believed, else what a healthy host does (as the kernel counts).
     pub link_bits_per_sec: Option<f64>,
-    /// Payload of the host's flows, sent.
+    /// Payload of the host's flows, sent: median over rounds.
     pub sent_bits_per_sec: Option<f64>,
-    /// Payload of the host's flows, received.
+    /// Payload of the host's flows, received: median over rounds.
     pub received_bits_per_sec: Option<f64>,
+    /// Sent, in the round in which that was most.
+    pub most_sent_bits_per_sec: Option<f64>,
+    /// Received, in the round in which that was most.
+    pub most_received_bits_per_sec: Option<f64>,
     /// The busiest disk.
     pub disk: Option<DiskShare>,
     /// Segments that the host's flows sent again.

@@ -1,7 +1,9 @@
-//! Free space of file systems.
+//! Disks: free space of file systems, and writing past the page cache.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -18,6 +20,22 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
         return Err(io::Error::last_os_error());
     }
     Ok(usage.f_bavail.saturating_mul(usage.f_frsize))
+}
+
+/// From now on writes to the file go to the disk directly (`O_DIRECT`, open(2)): memory, offsets and lengths must be multiples
+/// of the disk's logical block.
+///
+/// # Errors
+/// The system's, `EINVAL` where the file system cannot do this.
+pub fn write_uncached(file: &File) -> io::Result<()> {
+    let fd = file.as_raw_fd();
+    // SAFETY: reading the flags of a descriptor that is open as long as `file`.
+    let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+    // SAFETY: as above; the new flags only change how later writes are done.
+    if flags < 0 || unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_DIRECT) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

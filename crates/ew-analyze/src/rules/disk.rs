@@ -1,10 +1,11 @@
-//! A disk of one host is busy all the time.
+//! A disk of one host is busy all the time, or the disks of all.
 
 use super::peers::{compared, is_judged, of_stages, percent};
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
 use crate::capacity::Side;
-use crate::words::plain;
+use crate::stats::median;
+use crate::words::{count, plain};
 use ew_model::HostId;
 use ew_model::analysis::DiskShare;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
@@ -34,7 +35,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     })
 }
 
-/// Full disks of hosts that move their bytes as their peers do.
+/// Full disks of hosts that move their bytes as their peers do; else those of all hosts, which may be one and the same.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let slow = &case.network.fit.slow;
     let is_slow = |host| slow.contains_key(&Side::Tx(host)) || slow.contains_key(&Side::Rx(host));
@@ -43,7 +44,39 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .inventory()
         .host_ids()
         .filter(|host| !is_slow(*host));
-    hosts.filter_map(|host| finding(case, host)).collect()
+    let found: Vec<Finding> = hosts.filter_map(|host| finding(case, host)).collect();
+    if found.is_empty() {
+        return everywhere(case).into_iter().collect();
+    }
+    found
+}
+
+fn everywhere(case: &Case<'_>) -> Option<Finding> {
+    let hosts = case.observations.inventory().host_ids();
+    let busy: Vec<(HostId, f64)> = hosts
+        .filter_map(|host| Some((host, busy_share(case, host)?)))
+        .collect();
+    let shares: Vec<f64> = busy.iter().map(|(_, share)| *share).collect();
+    let middle = median(&shares).filter(|middle| shares.len() > 1 && *middle >= FULL)?;
+    let busiest = busy.iter().max_by(|a, b| a.1.total_cmp(&b.1))?.0;
+    let disk = busiest_disk(case, busiest)?;
+    Some(Finding {
+        severity: Severity::Notice,
+        subject: Subject::Run,
+        cause: Cause::Disk,
+        symptom: None,
+        sentence: format!(
+            "the disks of all {} are busy {} of the time in the median, where hosts are one machine's the same disk: what waits for it \
+             does not wait for the network",
+            count(busy.len(), "host"),
+            percent(middle),
+        ),
+        measured: Some(plain(middle, "share")),
+        expected: None,
+        confidence: 0.8,
+        evidence: vec![proof(case, busiest, &disk)],
+        hint: HINT.into(),
+    })
 }
 
 fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
@@ -72,11 +105,17 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
 
 /// The host's disk, where it is full and the peers' are not.
 fn full_disk(case: &Case<'_>, host: HostId) -> Option<DiskShare> {
-    let busy = |host| of_stages(case, host, |s| Some(s.disk.as_ref()?.busy_share));
-    let busy = compared(case, host, busy)?;
-    if busy.peers.is_none() || !busy.exceeds(FULL, BUSIER) {
-        return None;
-    }
+    let busy = compared(case, host, |host| busy_share(case, host))?;
+    let stands_out = busy.peers.is_some() && busy.exceeds(FULL, BUSIER);
+    stands_out.then(|| busiest_disk(case, host)).flatten()
+}
+
+fn busy_share(case: &Case<'_>, host: HostId) -> Option<f64> {
+    of_stages(case, host, |s| Some(s.disk.as_ref()?.busy_share))
+}
+
+/// As it was in the judged stage in which it was busiest.
+fn busiest_disk(case: &Case<'_>, host: HostId) -> Option<DiskShare> {
     let stages = case.hosts.get(host.index())?.stages.iter();
     let judged = stages.filter(|stage| is_judged(case, stage.stage as usize));
     let disks = judged.filter_map(|stage| stage.disk.clone());

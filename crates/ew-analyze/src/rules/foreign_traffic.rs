@@ -179,11 +179,11 @@ fn grown(before: &CauseCounters, process: &ProcessTraffic, direction: Direction)
 }
 
 /// What the data interface carries beyond the run's flows, their headers and acknowledgements: UDP, other namespaces, the kernel's
-/// own. The flows' rates are those of the windows, the interface's those of the gaps too, so it is never too much.
+/// own. The flows' rates are those of the fullest round's window, the interface's those of all rounds and gaps, so it is never too much.
 fn unowned_bits_per_sec(case: &Case<'_>, host: HostId, direction: Direction) -> Option<f64> {
     of_stages(case, host, |stage| {
-        let sent = stage.sent_bits_per_sec.unwrap_or(0.0);
-        let received = stage.received_bits_per_sec.unwrap_or(0.0);
+        let sent = stage.most_sent_bits_per_sec.unwrap_or(0.0);
+        let received = stage.most_received_bits_per_sec.unwrap_or(0.0);
         let (wire, same, other) = match direction {
             Direction::Sent => (stage.tx_bits_per_sec?, sent, received),
             Direction::Received => (stage.rx_bits_per_sec?, received, sent),

@@ -23,7 +23,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     }
     let host = suspect.host;
     let share = compared(case, host, |host| {
-        of_stages(case, host, |s| drop_share(case, s))
+        of_stages(case, host, |stage| drop_share(case, host, stage))
     })?;
     if !share.stands_out(DROPPED, TIMES_PEERS) {
         return None;
@@ -54,9 +54,9 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
 }
 
 /// Drops in a stage over the packets that its received bits make, were they full.
-fn drop_share(case: &Case<'_>, stage: &HostStageAnalysis) -> Option<f64> {
-    let view = case.observations.stages.get(stage.stage as usize)?;
-    let seconds = f64::from(stage.rounds) * view.stage.duration_ns as f64 / 1e9;
+fn drop_share(case: &Case<'_>, host: HostId, stage: &HostStageAnalysis) -> Option<f64> {
+    let in_stage = |index: usize| index == stage.stage as usize;
+    let seconds = case.telemetry.cover(host, in_stage)?.ns() / 1e9;
     let packets = stage.rx_bits_per_sec? * seconds / FRAME_BITS;
     (packets > 0.0).then_some(stage.receive_drops? as f64 / packets)
 }

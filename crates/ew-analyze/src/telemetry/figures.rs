@@ -46,6 +46,8 @@ pub(crate) fn receive_drop_counts(
     let mut counts = Vec::new();
     if let Some(counters) = interface_of(sample, interface) {
         counts.push(("at the interface", counters.rx_drops));
+        let overruns = counters.rx_fifo_errors.unwrap_or(0);
+        counts.push(("in the interface's ring", overruns));
     }
     if let Some(causes) = &sample.causes {
         let backlog = causes
@@ -105,11 +107,15 @@ impl Host<'_> {
             .collect();
         let sent = rows.iter().filter(|row| row.src == self.host);
         let received = rows.iter().filter(|row| row.dst == self.host);
+        let sent = by_round(sent.map(|row| (row.round, row.sender.as_ref())));
+        let received = by_round(received.map(|row| (row.round, row.receiver.as_ref())));
         let flows = HostStageAnalysis {
             stage: index as u32,
             link_bits_per_sec: self.link_bits_per_sec,
-            sent_bits_per_sec: goodput(sent.map(|row| (row.round, row.sender.as_ref()))),
-            received_bits_per_sec: goodput(received.map(|row| (row.round, row.receiver.as_ref()))),
+            sent_bits_per_sec: median(&sent),
+            received_bits_per_sec: median(&received),
+            most_sent_bits_per_sec: sent.into_iter().max_by(f64::total_cmp),
+            most_received_bits_per_sec: received.into_iter().max_by(f64::total_cmp),
             retransmits: (!retransmits.is_empty()).then(|| retransmits.iter().sum()),
             ..HostStageAnalysis::default()
         };
@@ -189,15 +195,15 @@ fn interface_of<'s>(sample: &'s HostSample, name: Option<&str>) -> Option<&'s In
         .find(|i| Some(i.name.as_str()) == name)
 }
 
-/// Payload of a host's flows in one direction: summed per round, median over rounds.
-fn goodput<'r>(ends: impl Iterator<Item = (RoundIndex, Option<&'r EndRecord>)>) -> Option<f64> {
+/// Payload of a host's flows in one direction, bits per second: their sum in each round.
+fn by_round<'r>(ends: impl Iterator<Item = (RoundIndex, Option<&'r EndRecord>)>) -> Vec<f64> {
     let mut rounds: BTreeMap<RoundIndex, f64> = BTreeMap::new();
     for (round, end) in ends {
         if let Some(end) = end.filter(|end| end.window_ns > 0) {
             *rounds.entry(round).or_default() += end.bytes as f64 * 8e9 / end.window_ns as f64;
         }
     }
-    median(&rounds.into_values().collect::<Vec<_>>())
+    rounds.into_values().collect()
 }
 
 /// The CPU with the greatest busy share.

@@ -125,6 +125,7 @@ fn a_full_disk_is_a_cause_of_a_slow_host_and_worth_knowing_of_a_fast_one() {
     let said = "disk sda is busy 95 % of the time, a request takes 20";
     assert!(fast[0].3.contains(said), "{fast:?}");
     assert_eq!(found(Slow::Nowhere, 880, 50), [], "not full");
+    assert_eq!(found(Slow::Nowhere, 950, 950), [], "everybody's");
     assert_eq!(
         found(Slow::Nowhere, 950, 700),
         [],
@@ -263,4 +264,17 @@ fn drops_that_peers_have_too_explain_nothing() {
         about(&analyze(&dropping), host)[0].cause,
         Cause::SlowReceiver
     );
+}
+
+/// Hosts on one machine share its disks.
+#[test]
+fn disks_that_are_full_everywhere_are_told_once() {
+    let told = |busy_ms: u64| {
+        let (shown, _) = run(Slow::Nowhere);
+        let findings = analyze(&with_disks(shown, |_| busy_ms)).verdict.findings;
+        let told = findings.iter().filter(|f| f.cause == Cause::Disk);
+        told.map(|f| (f.subject, f.severity)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(950), [(Subject::Run, Severity::Notice)]);
+    assert_eq!(told(850), []);
 }
