@@ -21,6 +21,15 @@ use std::collections::{BTreeMap, BTreeSet};
 const LIMITED_BELOW: f64 = 0.9;
 /// The same for random picks and loaded meshes, where TCP alone stays well below max-min.
 const LIMITED_BELOW_SHARED: f64 = 0.75;
+/// A full path carries the same in every round. Where the upper quartile of rounds is above the lower one by more than this factor,
+/// something else came and went.
+const STEADY: f64 = 1.2;
+/// The same where most flows across were not slowed at all.
+const STEADY_WITH_FAST_FLOWS: f64 = 1.05;
+const UNSTEADY: &str = "what flows across carried together differed from round to round, which a full path does not do: hosts short of \
+                        CPU, single slow flows, or a hash that put flows together";
+/// Fewest rounds that show whether they differ.
+const LEAST_ROUNDS: usize = 4;
 /// What repetition cannot show: protocol efficiency, window edges, acknowledgements of the other direction. The
 /// interval of a ratio is widened by it.
 pub(crate) const SYSTEMATIC: f64 = 0.02;
@@ -51,6 +60,8 @@ struct RoundSum {
     /// What their hosts could have done.
     expected: f64,
     flows: u32,
+    /// How many of them stayed below nine tenths of that.
+    slowed: u32,
     whole: bool,
 }
 
@@ -81,6 +92,11 @@ impl StageKind {
             Self::EachPair | Self::All | Self::Bisection | Self::Mesh => LIMITED_BELOW,
             Self::LoadedMesh | Self::RandomPicks => LIMITED_BELOW_SHARED,
         }
+    }
+
+    /// Whether every round asks the same of a path.
+    fn has_steady_rounds(self) -> bool {
+        matches!(self, Self::EachPair | Self::All | Self::Bisection)
     }
 }
 
@@ -216,6 +232,7 @@ impl RoundSum {
         self.measured += other.measured;
         self.expected += other.expected;
         self.flows += other.flows;
+        self.slowed += other.slowed;
     }
 }
 
@@ -231,6 +248,7 @@ fn add_round(
                 measured: rate,
                 expected: *expected,
                 flows: 1,
+                slowed: u32::from(rate < LIMITED_BELOW * expected),
                 whole: round.whole,
             });
         }
@@ -471,6 +489,10 @@ impl Judge<'_> {
                 ratio_estimate(&scaled(&inside, hosts), &across, SYSTEMATIC).map(at_least_one)
             });
             analysis.limited = Some(true);
+            if kind.has_steady_rounds() && !is_steady(rounds) {
+                (analysis.limited, analysis.oversubscription) = (None, None);
+                analysis.reason = Some(UNSTEADY.into());
+            }
             self.remember(result, paths);
             return;
         }
@@ -510,6 +532,21 @@ impl Judge<'_> {
             paths.pair.insert((self.from, self.to), across.value);
         }
     }
+}
+
+/// Whether what the flows carried together was alike in all rounds, as far as there are enough of them to say.
+fn is_steady(rounds: &[RoundSum]) -> bool {
+    let sums: Vec<f64> = rounds.iter().map(|round| round.measured).collect();
+    let (Some(low), Some(high)) = (quantile(&sums, 0.25), quantile(&sums, 0.75)) else {
+        return true;
+    };
+    let flows: u32 = rounds.iter().map(|round| round.flows).sum();
+    let slowed: u32 = rounds.iter().map(|round| round.slowed).sum();
+    let limit = match 2 * slowed > flows {
+        true => STEADY,
+        false => STEADY_WITH_FAST_FLOWS,
+    };
+    sums.len() < LEAST_ROUNDS || high <= limit * low
 }
 
 /// Rounds in which every flow was measured, unless those are the lesser part.
