@@ -631,3 +631,35 @@ fn limited_sum(rounds: &[RoundSum]) -> Option<f64> {
         .then(|| median(&sums))
         .flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four flows a round, so many of them slowed.
+    fn rounds(sums: &[f64], slowed: u32) -> Vec<RoundSum> {
+        let round = |measured: &f64| RoundSum {
+            measured: *measured,
+            expected: 400.0,
+            flows: 4,
+            slowed,
+            whole: true,
+        };
+        sums.iter().map(round).collect()
+    }
+
+    #[test]
+    fn a_full_path_carries_the_same_in_every_round() {
+        assert!(is_steady(&rounds(&[198.0, 200.0, 201.0, 205.0], 4)));
+        assert!(!is_steady(&rounds(&[130.0, 200.0, 290.0, 380.0], 4)));
+        // Two rounds show nothing of this kind.
+        assert!(is_steady(&rounds(&[130.0, 290.0], 4)));
+    }
+
+    #[test]
+    fn a_path_that_lets_most_flows_pass_is_not_the_limit() {
+        let sums = [280.0, 310.0, 330.0, 350.0];
+        assert!(is_steady(&rounds(&sums, 3)));
+        assert!(!is_steady(&rounds(&sums, 1)));
+    }
+}
