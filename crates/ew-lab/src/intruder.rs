@@ -26,8 +26,9 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 /// How often the neighbour hands over what its rate allows.
 const SENDS_PER_SEC: u32 = 100;
 
-/// How long a hog takes and leaves the CPU in turn.
-const HOG_PERIOD: Duration = Duration::from_millis(10);
+/// How long a hog takes and leaves the CPU in turn, when it is woken in time. Short, since what the kernel does for other hosts on
+/// this CPU waits as long.
+const HOG_PERIOD: Duration = Duration::from_millis(2);
 
 /// What the writer writes at once and how many of these are under way, past the page cache: a disk is full, not a CPU.
 const WRITE_BYTES: usize = 4 << 20;
@@ -215,8 +216,12 @@ fn keep_busy(cpu: usize, share: f64) -> io::Result<()> {
     ew_sys::thread::schedule_first();
     loop {
         let begin = Instant::now();
-        while begin.elapsed() < HOG_PERIOD.mul_f64(share) {}
-        std::thread::sleep(HOG_PERIOD.saturating_sub(begin.elapsed()));
+        let asked = HOG_PERIOD.mul_f64(1.0 - share);
+        std::thread::sleep(asked);
+        // A late waking is made up for, but not a pause of the whole machine.
+        let left = begin.elapsed().min(4 * asked);
+        let until = Instant::now() + left.mul_f64(share / (1.0 - share));
+        while Instant::now() < until {}
     }
 }
 
