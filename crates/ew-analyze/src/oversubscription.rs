@@ -26,8 +26,7 @@ const LIMITED_BELOW_SHARED: f64 = 0.75;
 const STEADY: f64 = 1.2;
 /// The same where most flows across were not slowed at all.
 const STEADY_WITH_FAST_FLOWS: f64 = 1.05;
-const UNSTEADY: &str = "what flows across carried together differed from round to round, which a full path does not do: hosts short of \
-                        CPU, single slow flows, or a hash that put flows together";
+const UNSTEADY: &str = "sums differed from round to round, which a full path's do not";
 /// Fewest rounds that show whether they differ.
 const LEAST_ROUNDS: usize = 4;
 /// What repetition cannot show: protocol efficiency, window edges, acknowledgements of the other direction. The
