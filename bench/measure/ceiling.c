@@ -5,7 +5,8 @@
 //   ceiling load MODE ADDRESS PORT SECONDS BYTES
 //
 // MODE: copy (send, recv), discard (send, recv with MSG_TRUNC), echo (ping-pong over TCP), udp-echo (the same over UDP),
-// connect (a connection for every ping-pong). Prints payload bits per second as the receiver counted, or transactions per second.
+// connect (a connection for every ping-pong), flood (datagrams by sendmmsg and recvmmsg). Prints payload bits per second as the
+// receiver counted, or transactions per second with the median and the 99th percentile of their times in ns.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <err.h>
@@ -20,8 +21,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_BYTES = 1 << 20 };
+enum { MAX_BYTES = 1 << 20, BATCH = 64, MAX_TIMES = 1 << 22, RECEIVE_BUFFER = 4 << 20 };
 static char buffer[MAX_BYTES];
+static uint32_t times_ns[MAX_TIMES];
 
 struct request { char mode; uint32_t bytes; };
 struct count { uint64_t bytes, ns; };
@@ -63,10 +65,49 @@ static int connect_to(int type, const char *address, int port) {
 
 static int read_all(int fd, void *into, size_t bytes) { return recv(fd, into, bytes, MSG_WAITALL) == (ssize_t)bytes; }
 
+// A batch of datagrams that all lie in the same memory.
+static void batch_of(struct mmsghdr *batch, struct iovec *slice) {
+    for (int i = 0; i < BATCH; i++) batch[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = slice, .msg_iovlen = 1 } };
+}
+
+// Datagrams to a socket of their own, until the client has closed its side of the connection and none came for a while.
+static struct count drain(int control) {
+    struct sockaddr_in at = name("0.0.0.0", 0);
+    socklen_t length = sizeof at;
+    int size = RECEIVE_BUFFER, fd = open_socket(SOCK_DGRAM);
+    struct timeval patience = { 0, 50000 };
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    if (bind(fd, (struct sockaddr *)&at, sizeof at) || getsockname(fd, (struct sockaddr *)&at, &length)) err(1, "bind");
+    send(control, &at.sin_port, sizeof at.sin_port, MSG_NOSIGNAL);
+    struct iovec slice = { buffer, sizeof buffer };
+    struct mmsghdr batch[BATCH];
+    batch_of(batch, &slice);
+    struct count count = { 0, 0 };
+    uint64_t first = 0, last = 0;
+    for (char end;;) {
+        int n = recvmmsg(fd, batch, BATCH, MSG_WAITFORONE, NULL);
+        if (n <= 0) {
+            if (recv(control, &end, 1, MSG_DONTWAIT) == 0) break;
+            continue;
+        }
+        last = now_ns();
+        if (first == 0) first = last;
+        for (int i = 0; i < n; i++) count.bytes += batch[i].msg_len;
+    }
+    count.ns = last - first;
+    return count;
+}
+
 // One connection's receiving end.
 static void answer(int fd) {
     struct request request;
     if (!read_all(fd, &request, sizeof request) || request.bytes > MAX_BYTES) return;
+    if (request.mode == 'f') {
+        struct count count = drain(fd);
+        send(fd, &count, sizeof count, MSG_NOSIGNAL);
+        return;
+    }
     if (request.mode == 'e') {
         while (read_all(fd, buffer, request.bytes) && send(fd, buffer, request.bytes, MSG_NOSIGNAL) > 0) {}
         return;
@@ -118,11 +159,27 @@ static double stream(int fd, size_t bytes, uint64_t end_ns) {
     return (double)count.bytes * 8e9 / (double)count.ns;
 }
 
+static double flood(int control, struct sockaddr_in to, size_t bytes, uint64_t end_ns) {
+    if (!read_all(control, &to.sin_port, sizeof to.sin_port)) errx(1, "no port");
+    int fd = open_socket(SOCK_DGRAM);
+    if (connect(fd, (struct sockaddr *)&to, sizeof to)) err(1, "connect");
+    struct iovec slice = { buffer, bytes };
+    struct mmsghdr batch[BATCH];
+    batch_of(batch, &slice);
+    while (now_ns() < end_ns) if (sendmmsg(fd, batch, BATCH, 0) < 0) err(1, "sendmmsg");
+    shutdown(control, SHUT_WR);
+    struct count count;
+    if (!read_all(control, &count, sizeof count) || count.ns == 0) errx(1, "no count");
+    return (double)count.bytes * 8e9 / (double)count.ns;
+}
+
 static uint64_t ping_pongs(int fd, size_t bytes, uint64_t end_ns) {
     uint64_t done = 0;
-    for (; now_ns() < end_ns; done++) {
+    for (uint64_t begin = now_ns(), now = begin; now < end_ns; done++, begin = now) {
         if (send(fd, buffer, bytes, 0) < 0) err(1, "send");
         if (!read_all(fd, buffer, bytes)) errx(1, "no answer");
+        now = now_ns();
+        times_ns[done % MAX_TIMES] = (uint32_t)(now - begin);
     }
     return done;
 }
@@ -138,6 +195,20 @@ static uint64_t connects(const char *address, int port, size_t bytes, uint64_t e
     return done;
 }
 
+static int by_size(const void *a, const void *b) {
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    return (left > right) - (left < right);
+}
+
+// " MEDIAN P99", of as many times as were kept; nothing where none were.
+static void print_times(void) {
+    size_t count = 0;
+    while (count < MAX_TIMES && times_ns[count] > 0) count++;
+    if (count == 0) return;
+    qsort(times_ns, count, sizeof *times_ns, by_size);
+    printf(" %u %u", times_ns[count / 2], times_ns[count - 1 - count / 100]);
+}
+
 static double load(const char *mode, const char *address, int port, double seconds, size_t bytes) {
     uint64_t begin = now_ns(), end_ns = begin + (uint64_t)(seconds * 1e9);
     struct request request = { mode[0], (uint32_t)bytes };
@@ -149,6 +220,7 @@ static double load(const char *mode, const char *address, int port, double secon
     } else {
         int fd = connect_to(SOCK_STREAM, address, port);
         if (send(fd, &request, sizeof request, 0) < 0) err(1, "send");
+        if (mode[0] == 'f') return flood(fd, name(address, port), bytes, end_ns);
         if (mode[0] != 'e') return stream(fd, bytes, end_ns);
         done = ping_pongs(fd, bytes, end_ns);
     }
@@ -162,5 +234,7 @@ int main(int argc, char **argv) {
     if (argc != 7 || strcmp(argv[1], "load")) errx(2, "usage: ceiling serve PORT | ceiling load MODE ADDRESS PORT SECONDS BYTES");
     size_t bytes = (size_t)atol(argv[6]);
     if (bytes == 0 || bytes > MAX_BYTES) errx(2, "%s: bytes are 1 to %d", argv[6], MAX_BYTES);
-    printf("%.1f\n", load(argv[2], argv[3], atoi(argv[4]), atof(argv[5]), bytes));
+    printf("%.1f", load(argv[2], argv[3], atoi(argv[4]), atof(argv[5]), bytes));
+    print_times();
+    printf("\n");
 }

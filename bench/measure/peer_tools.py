@@ -179,7 +179,9 @@ class Peers:
             finally:
                 for load in loads:
                     load.kill()
-            return {"rate": sum(float(word) for word in said)}
+            figures = [[float(word) for word in words.split()] for words in said]
+            times = dict(zip(("p50_ns", "p99_ns"), figures[0][1:]))
+            return {"rate": sum(rate for rate, *_ in figures), **times}
 
         return Contender(f"raw C {mode}{f' x {clients}' if clients > 1 else ''}", run)
 
