@@ -5,9 +5,12 @@ use crate::capacity::UPPER;
 use crate::observations::{Observations, RoundView};
 use crate::paths::Paths;
 use crate::stats::quantile;
-use ew_model::record::{EndRecord, FlowRecord};
+use ew_model::record::{CpuUse, EndRecord, FlowRecord};
 use ew_model::{HostId, Inventory, RackId};
 use std::collections::BTreeMap;
+
+/// Share of the host's CPU time.
+const MUCH_STOLEN: f64 = 0.1;
 
 /// One measured flow that was alone at its sender and at its receiver.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +26,8 @@ pub(crate) struct Solo {
     pub(crate) bits_per_sec: f64,
     /// What it did in most of its window: an interruption, such as a retransmission timeout, takes nothing from it.
     pub(crate) upper_bits_per_sec: f64,
+    /// Whether a hypervisor took much of an end's CPU time meanwhile.
+    pub(crate) is_stolen: bool,
     /// What the path between the racks leaves this flow. `None` when no path limits it.
     pub(crate) path_bits_per_sec: Option<f64>,
 }
@@ -41,15 +46,21 @@ pub(crate) fn host_limited(
         for (at, round) in view.rounds.iter().enumerate() {
             let crowd = paths.map(|paths| Crowd::new(inventory, round, paths));
             let lone = lone_flows(inventory, round, crowd.as_ref(), needed_bits_per_sec);
-            solos.extend(lone.iter().map(|(row, rate, path)| Solo {
-                src: row.src,
-                dst: row.dst,
-                stage,
-                round: at,
-                company: lone.len(),
-                bits_per_sec: *rate,
-                upper_bits_per_sec: upper_rate(row.receiver.as_ref(), *rate),
-                path_bits_per_sec: *path,
+            solos.extend(lone.iter().map(|(row, rate, path)| {
+                Solo {
+                    src: row.src,
+                    dst: row.dst,
+                    stage,
+                    round: at,
+                    company: lone.len(),
+                    bits_per_sec: *rate,
+                    upper_bits_per_sec: upper_rate(row.receiver.as_ref(), *rate),
+                    is_stolen: [&row.sender, &row.receiver]
+                        .into_iter()
+                        .flatten()
+                        .any(is_stolen),
+                    path_bits_per_sec: *path,
+                }
             }));
         }
     }
@@ -90,6 +101,11 @@ fn upper_rate(end: Option<&EndRecord>, mean: f64) -> f64 {
         .map(|interval| interval.bytes as f64 * 8e9 / interval.length_ns as f64)
         .collect();
     quantile(&rates, UPPER).map_or(mean, |upper| upper.max(mean))
+}
+
+fn is_stolen(end: &EndRecord) -> bool {
+    let share = |cpu: &CpuUse| cpu.steal_ns as f64 / (f64::from(cpu.cpus) * end.window_ns as f64);
+    end.cpu.as_ref().is_some_and(|cpu| share(cpu) > MUCH_STOLEN)
 }
 
 /// What the paths leave a flow across racks.

@@ -31,8 +31,8 @@ const SENDS_PER_SEC: u32 = 100;
 const HOG_PERIOD: Duration = Duration::from_millis(2);
 
 /// What the writer writes at once and how many of these are under way, past the page cache: a disk is full, not a CPU.
-const WRITE_BYTES: usize = 4 << 20;
-const WRITERS: u64 = 3;
+const WRITE_BYTES: usize = 1 << 20;
+const WRITERS: u64 = 8;
 /// What the kernel asks of memory that a disk reads by itself (open(2), O_DIRECT): a logical block, at most a page.
 const ALIGNMENT: usize = 4096;
 

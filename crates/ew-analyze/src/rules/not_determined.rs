@@ -21,8 +21,7 @@ const BUSY_HINT: &str = "hosts that share CPUs (virtual machines, a lab) cannot 
 const BUSY: f64 = 0.95;
 
 pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
-    let is_explained = |finding: &Finding| finding.cause == Cause::SlowPair;
-    if found.iter().any(is_explained) || !case.losses.racks.is_empty() {
+    if found.iter().any(explains_stages) || !case.losses.racks.is_empty() {
         return Vec::new();
     }
     let stages = case
@@ -34,6 +33,16 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     stages
         .filter_map(|((stage, analysis), share)| finding(stage, analysis, (*share)?))
         .collect()
+}
+
+/// Slow pairs and hosts that are slow at times stand in no expectation.
+fn explains_stages(finding: &Finding) -> bool {
+    let at_times = finding.symptom.is_none() && finding.severity == Severity::Fault;
+    match finding.cause {
+        Cause::SlowPair => true,
+        Cause::CpuQuota | Cause::CoreSaturated => at_times,
+        _ => false,
+    }
 }
 
 fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Option<Finding> {

@@ -113,7 +113,7 @@ fn certainty(cell: &CellRates, rate: &Estimate, least_expected: f64) -> Option<C
         } else {
             Certainty::Open
         };
-        let is_plain = cell.upper_bits_per_sec < PLAIN_SHARE * least_expected;
+        let is_plain = cell.upper_bits_per_sec < PLAIN_SHARE * least_expected && !cell.are_stolen;
         return is_plain.then_some(certainty);
     }
     let is_low = rate.value < SLOW_SHARE * least_expected;
