@@ -6,7 +6,7 @@ use ew_proto::message::{FlowOrder, FlowReport, Role};
 use ew_tools::{RoundSpec, discover, run_round};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -49,14 +49,13 @@ pub(crate) fn wait(reports: &Receiver<Vec<FlowReport>>) -> Vec<FlowReport> {
     reports.recv_timeout(Duration::from_secs(120)).unwrap()
 }
 
-/// The first of so many in a row that are free.
+/// The first of so many in a row that are free. Below those that the kernel gives to connections, which other tests open meanwhile.
 pub(crate) fn free_ports(count: u16) -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(12_000);
     loop {
-        let listener = TcpListener::bind((LOCALHOST, 0)).unwrap();
-        let first = listener.local_addr().unwrap().port();
-        let mut others =
-            (1..count).map(|i| TcpListener::bind((LOCALHOST, first.saturating_add(i))));
-        if others.all(|bound| bound.is_ok()) {
+        let first = NEXT.fetch_add(count, Ordering::Relaxed);
+        let mut bound = (first..first + count).map(|port| TcpListener::bind((LOCALHOST, port)));
+        if bound.all(|bound| bound.is_ok()) {
             return first;
         }
     }
