@@ -6,7 +6,7 @@
 //
 // MODE: copy (send, recv), discard (send, recv with MSG_TRUNC), echo (ping-pong over TCP), udp-echo (the same over UDP),
 // connect (a connection for every ping-pong), flood (datagrams by sendmmsg and recvmmsg). Prints payload bits per second as the
-// receiver counted, or transactions per second with the median and the 99th percentile of their times in ns.
+// receiver counted, or transactions per second; of ping-pongs also the median and the 99th percentile of their times in ns.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <err.h>

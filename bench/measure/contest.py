@@ -1,5 +1,7 @@
 """Contenders in turns, and the judgement of their medians against bars."""
 
+from math import comb
+
 from common import Table, median, met, note
 from peer_tools import Missing
 from watch import Watch, per_gb
@@ -10,7 +12,8 @@ READ_SHARE = 0.55
 
 
 class Contest:
-    """Every contender's figures, one dictionary a turn. One that could not run has a reason instead and no further turns."""
+    """Every contender's figures, one dictionary a turn, empty where a turn failed. One that could not run has a reason instead and no
+    further turns."""
 
     def __init__(self, title, contenders, is_bulk=False, is_fresh=False):
         self.title = title
@@ -34,13 +37,15 @@ class Contest:
     def take_turn(self, contender, pair, seconds):
         if contender.name in self.missing:
             return
+        figures = {}
         try:
-            self.results[contender.name].append(self.figures_of(contender, pair, seconds))
+            figures = self.figures_of(contender, pair, seconds)
         except Missing as reason:
             # One failure among turns that went well is a turn less, not a tool less.
-            if not self.results[contender.name]:
+            if not any(self.results[contender.name]):
                 self.missing[contender.name] = str(reason)
             note(f"{contender.name}: {reason}")
+        self.results[contender.name].append(figures)
 
     def figures_of(self, contender, pair, seconds):
         if self.is_fresh:
@@ -58,6 +63,12 @@ class Contest:
         found = [figures.get(figure) for figures in self.results.get(name, [])]
         return [value for value in found if value is not None]
 
+    def ratios(self, name, other, figure):
+        """Turn by turn, one contender's figure over another's: what a machine does to both in the same turn is not in it."""
+        turns = zip(self.results[name], self.results[other])
+        both = [(ours.get(figure), theirs.get(figure)) for ours, theirs in turns]
+        return [our / their for our, their in both if our is not None and their]
+
     def best(self, names, figure, lowest=False):
         """(name, median, all values) of the best of some contenders, or None when none has the figure."""
         have = [(name, median(values), values) for name in names if (values := self.values(name, figure))]
@@ -69,12 +80,12 @@ class Contest:
         """What everybody reached; `figures` are (key, head, unit)."""
         table = Table(self.title, "who", *(head for _, head, _ in figures), "turns", "remarks")
         for name, turns in self.results.items():
-            if not turns:
+            if not any(turns):
                 table.add(name, *["-"] * len(figures), 0, in_short(self.missing.get(name, "no figure")))
                 continue
             cells = [unit.around(values) if (values := self.values(name, key)) else "-" for key, _, unit in figures]
             remarks = sorted({remark for turn in turns for remark in turn.get("remarks", [])})
-            table.add(name, *cells, len(turns), ", ".join(remarks))
+            table.add(name, *cells, sum(map(bool, turns)), ", ".join(remarks))
         table.show()
 
 
@@ -111,19 +122,23 @@ class Judgement:
         self.rows = []
 
     def compare(self, title, contest, ours, peers, figure, unit, bar, lowest=False, ceiling=None):
-        """One row: our best mode's median over the best peer's, held against the bar (at least it, or at most when `lowest`)."""
+        """One row: our best mode over the best peer, the median of the turns' ratios, held against the bar (at least it, or at most
+        when `lowest`)."""
         our, peer = contest.best(ours, figure, lowest), contest.best(peers, figure, lowest)
         limit = f"{'<=' if lowest else '>='} {bar:.2f}"
         if our is None or peer is None:
             self.without(title, limit, missing_words(contest, ours if our is None else peers))
             return
-        ratio = our[1] / peer[1]
-        is_met = ratio <= bar if lowest else ratio >= bar
+        ratios = contest.ratios(our[0], peer[0], figure)
+        if not ratios:
+            self.without(title, limit, "never had a figure in the same turn")
+            return
+        is_met = median(ratios) <= bar if lowest else median(ratios) >= bar
         top = None if ceiling is None else contest.best([ceiling], figure, lowest)
-        to_ceiling = "-" if top is None else f"{our[1] / top[1]:.2f} of {unit.text(top[1])}"
+        to_ceiling = "-" if top is None else f"{around(contest.ratios(our[0], ceiling, figure))} of {unit.text(top[1])}"
         named = f"{title} [{our[0].removeprefix('eastwest ')}]" if len(ours) > 1 else title
         self.rows.append(
-            (named, unit.around(our[2]), f"{peer[0]}: {unit.around(peer[2])}", f"{ratio:.2f}", limit, met(is_met), to_ceiling)
+            (named, unit.around(our[2]), f"{peer[0]}: {unit.around(peer[2])}", around(ratios), limit, met(is_met), to_ceiling)
         )
 
     def hold(self, title, words, bar_words, is_met):
@@ -137,13 +152,30 @@ class Judgement:
     def show(self):
         if not self.rows:
             return
-        title = "The bars: medians (least to greatest), and the ratio of eastwest to the best peer"
+        title = "The bars: medians (least to greatest), and the median of the turns' ratios to the best peer (95 % interval)"
         table = Table(title, "figure", "eastwest", "best peer", "ratio", "bar", "", "raw loop, or why there is no figure")
         for row in self.rows:
             table.add(*row)
         table.show()
         verdicts = [row[5] for row in self.rows]
         print(f"  {len(verdicts)} bars: {', '.join(f'{verdicts.count(word)} {word}' for word in ('met', 'MISSED', 'no figure'))}")
+
+
+def around(ratios):
+    """The median, and between which ratios the true one lies."""
+    low, high = median_interval(ratios)
+    return f"{median(ratios):.2f} ({low:.2f} to {high:.2f})"
+
+
+def median_interval(values):
+    """Order statistics that hold the median between them in 95 % of samples (Conover, Practical Nonparametric Statistics, section 3.2);
+    of fewer than six values the least and the greatest, which hold it less often."""
+    ordered = sorted(values)
+    below = 0
+    while 2 * sum(comb(len(ordered), k) for k in range(below + 1)) <= 0.05 * 2 ** len(ordered):
+        below += 1
+    outermost = max(below - 1, 0)
+    return ordered[outermost], ordered[-1 - outermost]
 
 
 def missing_words(contest, names):

@@ -96,7 +96,7 @@ def samples(work, pair, seconds):
             name = finished.host_name(event["data"]["host"])
             sample = event["data"]["sample"]
             found.setdefault(name, []).append(sample)
-    return {name: list(map(reading, samples, samples[1:])) for name, samples in found.items()}
+    return {name: list(map(reading, taken, taken[1:])) for name, taken in found.items()}
 
 
 def reading(before, sample):
