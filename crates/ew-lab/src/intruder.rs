@@ -29,6 +29,8 @@ const SENDS_PER_SEC: u32 = 100;
 /// How long a hog takes and leaves the CPU in turn, when it is woken in time. Short, since what the kernel does for other hosts on
 /// this CPU waits as long.
 const HOG_PERIOD: Duration = Duration::from_millis(2);
+/// A waking that comes this many times later than asked for is a pause of the whole machine, which a hog does not make up for.
+const LATEST_WAKING: u32 = 4;
 
 /// What the writer writes at once and how many of these are under way, past the page cache: a disk is full, not a CPU.
 const WRITE_BYTES: usize = 1 << 20;
@@ -71,10 +73,25 @@ pub(crate) fn of_host(host: &HostSpec) -> Vec<Intruder> {
     [neighbour, hog, writer].into_iter().flatten().collect()
 }
 
-/// The CPU that a host with a hog shares with it, by the host's number in its rack.
-pub(crate) fn hog_cpu(host: &HostSpec) -> usize {
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    usize::from(host.address.octets()[3]) % cpus
+/// The CPUs that what is started on a host is bound to: its hog's, or those without hogs, since a hog is to be in the way of its own
+/// host only. `None` where nobody has one, or all CPUs have.
+pub(crate) fn cpus_of(lab: &LabSpec, host: &HostSpec) -> Option<Vec<usize>> {
+    if host.cpu_hog_share.is_some() {
+        return Some(vec![hog_cpu(host)]);
+    }
+    let with_hog = lab.hosts().filter(|host| host.cpu_hog_share.is_some());
+    let taken: Vec<usize> = with_hog.map(hog_cpu).collect();
+    let free: Vec<usize> = (0..cpu_count()).filter(|cpu| !taken.contains(cpu)).collect();
+    (!taken.is_empty() && !free.is_empty()).then_some(free)
+}
+
+/// By the host's number in its rack.
+fn hog_cpu(host: &HostSpec) -> usize {
+    usize::from(host.address.octets()[3]) % cpu_count()
+}
+
+fn cpu_count() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// Whether this machine can carry it.
@@ -218,8 +235,7 @@ fn keep_busy(cpu: usize, share: f64) -> io::Result<()> {
         let begin = Instant::now();
         let asked = HOG_PERIOD.mul_f64(1.0 - share);
         std::thread::sleep(asked);
-        // A late waking is made up for, but not a pause of the whole machine.
-        let left = begin.elapsed().min(4 * asked);
+        let left = begin.elapsed().min(LATEST_WAKING * asked);
         let until = Instant::now() + left.mul_f64(share / (1.0 - share));
         while Instant::now() < until {}
     }
@@ -231,11 +247,10 @@ fn write_for_ever() -> io::Result<()> {
     let uncached = ew_sys::disk::write_uncached(&file);
     let one = |writer: u64| write_in_place(&file, writer * WRITE_BYTES as u64, uncached.is_err());
     std::thread::scope(|scope| {
-        let others = (1..WRITERS).map(|writer| scope.spawn(move || one(writer)));
-        let others: Vec<_> = others.collect();
-        let own = one(0);
-        drop(others);
-        own
+        for writer in 1..WRITERS {
+            scope.spawn(move || one(writer));
+        }
+        one(0)
     })
 }
 
@@ -279,6 +294,22 @@ mod tests {
         if mounts.contains(" /dev/shm tmpfs ") {
             assert!(is_in_memory(Path::new("/dev/shm/deep/inside")));
         }
+    }
+
+    #[test]
+    fn a_hog_has_its_cpu_to_its_host() {
+        let cpus = cpu_count();
+        let lab = |faults: &str| {
+            let text = format!("name: hog\nracks: 2\nhosts-per-rack: 1\nfaults: [{faults}]\n");
+            LabSpec::parse(&text, "lab.yaml").unwrap()
+        };
+        let of = |lab: &LabSpec, name: &str| cpus_of(lab, lab.find_host(name).unwrap().1);
+        assert_eq!(of(&lab(""), "r1h1"), None);
+        let one = lab("{host: r1h1, cpu-hog: 90%}");
+        let hog = hog_cpu(one.find_host("r1h1").unwrap().1);
+        assert_eq!(of(&one, "r1h1"), Some(vec![hog]));
+        let others: Vec<usize> = (0..cpus).filter(|cpu| *cpu != hog).collect();
+        assert_eq!(of(&one, "r2h1"), (cpus > 1).then_some(others));
     }
 
     #[test]

@@ -402,8 +402,8 @@ impl Keeper {
             .stdout(Stdio::null())
             .stderr(Stdio::inherit());
         namespace::enter_before_exec(&mut command, entrance);
-        if host.cpu_hog_share.is_some() {
-            namespace::pin_before_exec(&mut command, intruder::hog_cpu(host));
+        if let Some(cpus) = intruder::cpus_of(spec, host) {
+            namespace::pin_before_exec(&mut command, cpus);
         }
         namespace::own_proc_before_exec(&mut command);
         command.spawn().map_err(|error| LabError::Unsupported {

@@ -262,9 +262,10 @@ impl Lab {
             .env("CLUSTERSHELL_CFGDIR", &self.dir)
             .env("EASTWEST_LAB", self.name());
         namespace::enter_before_exec(command, entrance);
-        let found = self.state.current.find_host(host);
-        if let Some((_, spec)) = found.filter(|(_, spec)| spec.cpu_hog_share.is_some()) {
-            namespace::pin_before_exec(command, intruder::hog_cpu(spec));
+        let lab = &self.state.current;
+        let found = lab.find_host(host);
+        if let Some(cpus) = found.and_then(|(_, host)| intruder::cpus_of(lab, host)) {
+            namespace::pin_before_exec(command, cpus);
         }
         Ok(())
     }

@@ -154,10 +154,10 @@ pub fn enter_before_exec(command: &mut Command, entrance: Entrance) {
     unsafe { command.pre_exec(move || enter_all(&entrance)) };
 }
 
-/// Makes `command`, and what it starts, run on one CPU only, unless it asks for others (sched_setaffinity(2)).
-pub fn pin_before_exec(command: &mut Command, cpu: usize) {
-    // SAFETY: the closure makes one system call, on data of its own stack.
-    unsafe { command.pre_exec(move || crate::thread::run_on_cpu(cpu)) };
+/// Makes `command`, and what it starts, run on these CPUs only, unless it asks for others (sched_setaffinity(2)).
+pub fn pin_before_exec(command: &mut Command, cpus: Vec<usize>) {
+    // SAFETY: the closure makes one system call, on data allocated before the fork.
+    unsafe { command.pre_exec(move || crate::thread::run_on_cpus(&cpus)) };
 }
 
 /// Makes `command` start with its own mounts and a /proc that shows its process-id namespace.
