@@ -1,9 +1,10 @@
-//! A host whose CPU time comes and goes: from moment to moment its flows are as fast as its peers' or far slower, so that neither of
-//! its sides is slow in the median, and what it measured is its CPU's share and not the network.
+//! A host that is slow at times: from moment to moment its flows are as fast as its peers' or far slower, because its CPU time comes
+//! and goes or its small buffers suffice only while nothing else delays a packet. Neither of its sides is slow in the median, and what
+//! its slow flows tell is the host and not the network.
 
 use super::slow_host::rate_quantity;
 use super::why::{Reason, Suspect};
-use super::{Case, core_saturated, cpu_quota};
+use super::{Case, core_saturated, cpu_quota, receive_window, send_buffer};
 use crate::capacity::Side;
 use crate::stats::quantile;
 use ew_model::HostId;
@@ -22,12 +23,12 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether what is slow at a host is explained by its lack of CPU time.
+/// Whether what is slow at a host is explained by the host itself.
 pub(super) fn explains(case: &Case<'_>, host: HostId) -> bool {
     reason(case, host).is_some()
 }
 
-/// Why it is held back. A quota that runs out is worth telling by itself; threads that wait for a CPU only where its flows suffer.
+/// Why it is held back. A quota that runs out is worth telling by itself; all else only where its flows suffer.
 fn reason(case: &Case<'_>, host: HostId) -> Option<Reason> {
     let slow = &case.network.fit.slow;
     if slow.contains_key(&Side::Tx(host)) || slow.contains_key(&Side::Rx(host)) {
@@ -41,6 +42,8 @@ fn reason(case: &Case<'_>, host: HostId) -> Option<Reason> {
     cpu_quota::explain(case, &suspect).or_else(|| {
         low_rate(case, host)?;
         core_saturated::explain(case, &suspect)
+            .or_else(|| receive_window::explain(case, &suspect))
+            .or_else(|| send_buffer::explain(case, &suspect))
     })
 }
 
