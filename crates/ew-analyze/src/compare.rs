@@ -196,20 +196,23 @@ fn judge(stages: &mut [StageComparison], options: &CompareOptions) {
     for (metric, q_value) in all.zip(q_values) {
         metric.q_value = q_value;
         metric.change = change(metric);
-        let kind = metric.metric;
-        let is_too_much = |ratio: f64| {
-            options
-                .threshold
-                .is_some_and(|most| kind.worsening(ratio) > most)
-        };
-        metric.beyond_threshold =
-            metric.change == Change::Worse && metric.ratio.is_some_and(|r| is_too_much(r.value));
-        let hosts = metric.hosts.iter_mut();
-        let roles = hosts.flat_map(|host| [&mut host.sending, &mut host.receiving]);
-        for role in roles.flatten().filter(|_| options.each_host) {
-            let is_significant = role.q_value.is_some_and(|q| q < SIGNIFICANT);
-            role.beyond_threshold = is_significant && is_too_much(role.ratio);
+        if let Some(most) = options.threshold {
+            hold_against(most, metric, options.each_host);
         }
+    }
+}
+
+/// Marks what is significantly worse by more than `most`: the metric, and the hosts where these are asked for.
+fn hold_against(most: f64, metric: &mut MetricComparison, each_host: bool) {
+    let kind = metric.metric;
+    let is_too_much = |ratio: f64| kind.worsening(ratio) > most;
+    metric.beyond_threshold =
+        metric.change == Change::Worse && metric.ratio.is_some_and(|r| is_too_much(r.value));
+    let hosts = metric.hosts.iter_mut().filter(|_| each_host);
+    let roles = hosts.flat_map(|host| [&mut host.sending, &mut host.receiving]);
+    for role in roles.flatten() {
+        let is_significant = role.q_value.is_some_and(|q| q < SIGNIFICANT);
+        role.beyond_threshold = is_significant && is_too_much(role.ratio);
     }
 }
 

@@ -19,9 +19,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Seed of the bootstrap: the same runs give the same interval.
 const SEED: u64 = 0x000e_a57e_57e5;
-/// One datagram in a million.
+/// What has no logarithm counts as so little: a rate of 1/s, a time of 1 ns.
+const LEAST: f64 = 1.0;
+/// The same of a share, which is never above 1: one datagram in a million.
 const LEAST_DELIVERED: f64 = 1e-6;
-
 /// Fewer flows prove less than as many rounds of them: six that all fell are 3 % likely by chance.
 const FEW_FLOWS: usize = 10;
 
@@ -160,7 +161,7 @@ impl Values {
     fn logarithm(&self, value: f64) -> f64 {
         let least = match self.metric {
             Metric::Delivered => LEAST_DELIVERED,
-            _ => 1.0,
+            _ => LEAST,
         };
         value.max(least).ln()
     }

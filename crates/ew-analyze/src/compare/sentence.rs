@@ -44,7 +44,6 @@ pub(super) fn sentence(stages: &[StageComparison], threshold: Option<f64>) -> St
     }
 }
 
-/// Whole stages, what they are about first, and then the greatest difference.
 fn of_stages(
     stages: &[StageComparison],
     is_told: impl Fn(&MetricComparison) -> bool,
@@ -59,8 +58,7 @@ fn of_stages(
             is_first: index == 0,
         }));
     }
-    told.sort_by(Difference::greatest_first);
-    told.sort_by_key(|difference| !difference.is_first);
+    told.sort_by(Difference::most_telling_first);
     told
 }
 
@@ -78,14 +76,16 @@ fn worse_hosts(stages: &[StageComparison]) -> Vec<Difference> {
             }));
         }
     }
-    worse.sort_by(Difference::greatest_first);
+    worse.sort_by(Difference::most_telling_first);
     worse
 }
 
 impl Difference {
-    fn greatest_first(&self, other: &Self) -> Ordering {
+    /// What a stage is about, and then the greatest.
+    fn most_telling_first(&self, other: &Self) -> Ordering {
         let effect = |difference: &Self| difference.ratio.ln().abs();
-        effect(other).total_cmp(&effect(self))
+        let by_kind = other.is_first.cmp(&self.is_first);
+        by_kind.then_with(|| effect(other).total_cmp(&effect(self)))
     }
 
     /// "throughput in `mesh` is 9.87 times as high", "median latency in `rtt` is 4.2 % lower".
