@@ -9,7 +9,7 @@ use crate::capacity::Side;
 use crate::observations::{Observations, RoundView};
 use crate::solo::rack_pair;
 use crate::stats::{median, quantile};
-use ew_model::record::{EndRecord, FlowRecord, Interval};
+use ew_model::record::FlowRecord;
 use ew_model::{HostId, Inventory, RackId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -174,7 +174,8 @@ fn is_full(observations: &Observations<'_>, side: Side, typical: f64) -> bool {
             }
     });
     let ends = own.filter_map(|(row, _)| row.receiver.as_ref());
-    let flows: Vec<Vec<f64>> = ends.map(interval_rates).collect();
+    let flows = ends.map(|end| end.interval_bits_per_sec().collect());
+    let flows: Vec<Vec<f64>> = flows.collect();
     // Flows that something else on their way slows do not touch the side's ceiling.
     let middles: Vec<f64> = flows.iter().filter_map(|rates| median(rates)).collect();
     let fast = FAST * quantile(&middles, 0.9).unwrap_or(0.0);
@@ -184,13 +185,6 @@ fn is_full(observations: &Observations<'_>, side: Side, typical: f64) -> bool {
         Some(high) if high >= REACHES * typical => false,
         _ => is_pinned(&rates),
     }
-}
-
-fn interval_rates(end: &EndRecord) -> Vec<f64> {
-    let intervals = end.intervals.iter();
-    let whole = intervals.filter(|interval| interval.length_ns > 0);
-    let rate = |interval: &Interval| interval.bytes as f64 * 8e9 / interval.length_ns as f64;
-    whole.map(rate).collect()
 }
 
 /// Whether rates have a ceiling that many of them touch.

@@ -1,16 +1,17 @@
 //! Lone flows: the only evidence against a host. A flow that shares a NIC direction or a filled uplink with others
 //! gets what TCP's fairness leaves it, which says nothing of its ends.
 
-use crate::capacity::UPPER;
 use crate::observations::{Observations, RoundView};
 use crate::paths::Paths;
 use crate::stats::quantile;
-use ew_model::record::{CpuUse, EndRecord, FlowRecord};
+use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::{HostId, Inventory, RackId};
 use std::collections::BTreeMap;
 
-/// Share of the host's CPU time.
+/// Beyond this share of an end's CPU time it is as likely the hypervisor that was slow as the pair.
 const MUCH_STOLEN: f64 = 0.1;
+/// What a flow did in most of its window: the upper quartile of its intervals.
+const MOST: f64 = 0.75;
 
 /// One measured flow that was alone at its sender and at its receiver.
 #[derive(Clone, Copy, Debug)]
@@ -46,21 +47,16 @@ pub(crate) fn host_limited(
         for (at, round) in view.rounds.iter().enumerate() {
             let crowd = paths.map(|paths| Crowd::new(inventory, round, paths));
             let lone = lone_flows(inventory, round, crowd.as_ref(), needed_bits_per_sec);
-            solos.extend(lone.iter().map(|(row, rate, path)| {
-                Solo {
-                    src: row.src,
-                    dst: row.dst,
-                    stage,
-                    round: at,
-                    company: lone.len(),
-                    bits_per_sec: *rate,
-                    upper_bits_per_sec: upper_rate(row.receiver.as_ref(), *rate),
-                    is_stolen: [&row.sender, &row.receiver]
-                        .into_iter()
-                        .flatten()
-                        .any(is_stolen),
-                    path_bits_per_sec: *path,
-                }
+            solos.extend(lone.iter().map(|(row, rate, path)| Solo {
+                src: row.src,
+                dst: row.dst,
+                stage,
+                round: at,
+                company: lone.len(),
+                bits_per_sec: *rate,
+                upper_bits_per_sec: upper_rate(row.receiver.as_ref(), *rate),
+                is_stolen: is_stolen(row),
+                path_bits_per_sec: *path,
             }));
         }
     }
@@ -93,19 +89,22 @@ fn lone_flows<'a>(
         .collect()
 }
 
-/// Upper quartile of the receiver's intervals, or the mean where that is more.
-fn upper_rate(end: Option<&EndRecord>, mean: f64) -> f64 {
-    let intervals = end.iter().flat_map(|end| &end.intervals);
-    let rates: Vec<f64> = intervals
-        .filter(|interval| interval.length_ns > 0)
-        .map(|interval| interval.bytes as f64 * 8e9 / interval.length_ns as f64)
-        .collect();
-    quantile(&rates, UPPER).map_or(mean, |upper| upper.max(mean))
+/// Of the receiver's intervals, or the mean where that is more.
+fn upper_rate(receiver: Option<&EndRecord>, mean: f64) -> f64 {
+    let rates = receiver
+        .into_iter()
+        .flat_map(EndRecord::interval_bits_per_sec);
+    let upper = quantile(&rates.collect::<Vec<_>>(), MOST);
+    upper.map_or(mean, |upper| upper.max(mean))
 }
 
-fn is_stolen(end: &EndRecord) -> bool {
-    let share = |cpu: &CpuUse| cpu.steal_ns as f64 / (f64::from(cpu.cpus) * end.window_ns as f64);
-    end.cpu.as_ref().is_some_and(|cpu| share(cpu) > MUCH_STOLEN)
+fn is_stolen(row: &FlowRecord) -> bool {
+    let share = |end: &EndRecord| {
+        let cpu = end.cpu.as_ref()?;
+        Some(cpu.steal_ns as f64 / (f64::from(cpu.cpus) * end.window_ns as f64))
+    };
+    let ends = [&row.sender, &row.receiver].into_iter().flatten();
+    ends.filter_map(share).any(|share| share > MUCH_STOLEN)
 }
 
 /// What the paths leave a flow across racks.

@@ -240,6 +240,24 @@ pub enum Remark {
     MptcpUnavailable,
 }
 
+impl EndRecord {
+    /// Payload rate over the window, bits per second. `None` without a window.
+    #[must_use]
+    pub fn bits_per_sec(&self) -> Option<f64> {
+        bits_per_sec(self.bytes, self.window_ns)
+    }
+
+    /// Payload rates of the intervals, in bits per second and their order; those without a length have none.
+    pub fn interval_bits_per_sec(&self) -> impl Iterator<Item = f64> {
+        let intervals = self.intervals.iter();
+        intervals.filter_map(|interval| bits_per_sec(interval.bytes, interval.length_ns))
+    }
+}
+
+fn bits_per_sec(bytes: u64, time_ns: u64) -> Option<f64> {
+    (time_ns > 0).then(|| bytes as f64 * 8e9 / time_ns as f64)
+}
+
 impl FlowRecord {
     /// Payload rate by the receiver's count. `None` when missing.
     #[must_use]
@@ -247,8 +265,7 @@ impl FlowRecord {
         if self.outcome != FlowOutcome::Measured {
             return None;
         }
-        let end = self.receiver.as_ref()?;
-        (end.window_ns > 0).then(|| end.bytes as f64 * 8e9 / end.window_ns as f64)
+        self.receiver.as_ref()?.bits_per_sec()
     }
 
     /// Segments retransmitted by the sender inside the window, over all streams. `None` when unknown.

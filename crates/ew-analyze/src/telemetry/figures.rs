@@ -107,8 +107,8 @@ impl Host<'_> {
             .collect();
         let sent = rows.iter().filter(|row| row.src == self.host);
         let received = rows.iter().filter(|row| row.dst == self.host);
-        let sent = by_round(sent.map(|row| (row.round, row.sender.as_ref())));
-        let received = by_round(received.map(|row| (row.round, row.receiver.as_ref())));
+        let sent = sums_by_round(sent.map(|row| (row.round, row.sender.as_ref())));
+        let received = sums_by_round(received.map(|row| (row.round, row.receiver.as_ref())));
         let flows = HostStageAnalysis {
             stage: index as u32,
             link_bits_per_sec: self.link_bits_per_sec,
@@ -196,11 +196,11 @@ fn interface_of<'s>(sample: &'s HostSample, name: Option<&str>) -> Option<&'s In
 }
 
 /// Payload of a host's flows in one direction, bits per second: their sum in each round.
-fn by_round<'r>(ends: impl Iterator<Item = (RoundIndex, Option<&'r EndRecord>)>) -> Vec<f64> {
+fn sums_by_round<'r>(ends: impl Iterator<Item = (RoundIndex, Option<&'r EndRecord>)>) -> Vec<f64> {
     let mut rounds: BTreeMap<RoundIndex, f64> = BTreeMap::new();
     for (round, end) in ends {
-        if let Some(end) = end.filter(|end| end.window_ns > 0) {
-            *rounds.entry(round).or_default() += end.bytes as f64 * 8e9 / end.window_ns as f64;
+        if let Some(rate) = end.and_then(EndRecord::bits_per_sec) {
+            *rounds.entry(round).or_default() += rate;
         }
     }
     rounds.into_values().collect()
