@@ -26,9 +26,10 @@ const LIMITED_BELOW_SHARED: f64 = 0.75;
 const STEADY: f64 = 1.12;
 /// The same where most flows across were not slowed at all.
 const STEADY_WITH_FAST_FLOWS: f64 = 1.05;
-const UNSTEADY: &str = "sums differed from round to round, which a full path's do not";
 /// Fewest rounds that show whether they differ.
 const LEAST_ROUNDS: usize = 4;
+/// The reason then.
+const UNSTEADY: &str = "sums differed from round to round, which a full path's do not";
 /// What repetition cannot show: protocol efficiency, window edges, acknowledgements of the other direction. The
 /// interval of a ratio is widened by it.
 pub(crate) const SYSTEMATIC: f64 = 0.02;
@@ -59,7 +60,7 @@ struct RoundSum {
     /// What their hosts could have done.
     expected: f64,
     flows: u32,
-    /// How many of them stayed below nine tenths of that.
+    /// How many of them stayed below [`LIMITED_BELOW`] of that.
     slowed: u32,
     whole: bool,
 }
@@ -483,14 +484,11 @@ impl Judge<'_> {
                 .map(|r| r.measured)
                 .collect();
             analysis.across_bits_per_sec = median_estimate(&slowed);
-            let hosts = self.inventory.hosts_in(self.from).len() as f64;
-            analysis.oversubscription = analysis.across_bits_per_sec.and_then(|across| {
-                ratio_estimate(&scaled(&inside, hosts), &across, SYSTEMATIC).map(at_least_one)
-            });
-            analysis.limited = Some(true);
             if kind.has_steady_rounds() && !is_steady(rounds) {
-                (analysis.limited, analysis.oversubscription) = (None, None);
                 analysis.reason = Some(UNSTEADY.into());
+            } else {
+                analysis.oversubscription = self.ratio(&inside, analysis.across_bits_per_sec);
+                analysis.limited = Some(true);
             }
             self.remember(result, paths);
             return;
@@ -508,6 +506,12 @@ impl Judge<'_> {
         paths.known.insert(pair, u32::MAX);
         analysis.limited = Some(false);
         analysis.oversubscription = none_found(&shares);
+    }
+
+    /// What all hosts of the rack do inside it over what they do across.
+    fn ratio(&self, inside: &Estimate, across: Option<Estimate>) -> Option<Estimate> {
+        let hosts = self.inventory.hosts_in(self.from).len() as f64;
+        ratio_estimate(&scaled(inside, hosts), &across?, SYSTEMATIC).map(at_least_one)
     }
 
     /// How many flows can leave the rack at once without two meeting at a host.
