@@ -41,8 +41,9 @@ pub(crate) async fn drive(
                 members,
                 journal,
                 tool_ports: &mut tool_ports,
+                next_flow: &mut next_flow,
             };
-            if driver.take_turn(&mut next_flow).await == BatchEnd::Interrupted {
+            if driver.take_turn().await == BatchEnd::Interrupted {
                 journal.emit(RunEvent::Interrupted);
                 return Outcome::Interrupted;
             }
@@ -64,11 +65,11 @@ struct Course<'a> {
     index: StageIndex,
     stage: &'a Stage,
     repeats: Repeats<'a>,
-    /// To be ordered next; none when it is over.
+    /// To be ordered next; none when only repair is left.
     next: Vec<RoundIndex>,
     /// Until it is over.
     records: Vec<FlowRecord>,
-    /// In its own rounds.
+    /// How long its own rounds took so far, with what starting them cost; repair rounds are on top.
     spent_ns: u64,
     /// `None` until it is over.
     all_measured: Option<bool>,
@@ -77,9 +78,9 @@ struct Course<'a> {
 impl<'a> Course<'a> {
     fn of_all(plan: &'a Plan) -> Vec<Self> {
         let stages = (0..).map(StageIndex).zip(&plan.stages);
-        stages
-            .map(|(index, stage)| (index, stage, Repeats::new(stage, plan.random_order)))
-            .map(|(index, stage, mut repeats)| Self {
+        let begin = |(index, stage)| {
+            let mut repeats = Repeats::new(stage, plan.random_order);
+            Self {
                 index,
                 stage,
                 next: repeats.next(&[], &[], 0),
@@ -87,8 +88,9 @@ impl<'a> Course<'a> {
                 records: Vec::new(),
                 spent_ns: 0,
                 all_measured: None,
-            })
-            .collect()
+            }
+        };
+        stages.map(begin).collect()
     }
 
     fn is_over(&self) -> bool {
@@ -109,19 +111,23 @@ impl<'a> Course<'a> {
     }
 }
 
+/// One turn of a stage.
 struct Driver<'a, 'j, 'p> {
     job: &'a Job,
     course: &'a mut Course<'p>,
     takes_turns: bool,
+    /// Planned time of what has not run of the other stages.
     later_ns: u64,
     members: &'a mut Members,
     journal: &'a mut Journal<'j>,
     tool_ports: &'a mut ToolPorts,
+    /// For flows of repair rounds.
+    next_flow: &'a mut FlowId,
 }
 
 impl Driver<'_, '_, '_> {
     /// All of a stage, or one repetition where stages take turns; when nothing of it is left, what is missing once more.
-    async fn take_turn(&mut self, next_flow: &mut FlowId) -> BatchEnd {
+    async fn take_turn(&mut self) -> BatchEnd {
         self.journal.emit(RunEvent::StageStarted {
             stage: self.course.index,
             hosts_alive: self.members.alive().len() as u32,
@@ -134,7 +140,7 @@ impl Driver<'_, '_, '_> {
                 return BatchEnd::Done;
             }
         }
-        let end = self.repair(next_flow).await;
+        let end = self.repair().await;
         if end == BatchEnd::Done {
             self.course.finish();
             self.journal.emit(RunEvent::StageFinished {
@@ -162,25 +168,25 @@ impl Driver<'_, '_, '_> {
     }
 
     /// What is missing, once more.
-    async fn repair(&mut self, next_flow: &mut FlowId) -> BatchEnd {
+    async fn repair(&mut self) -> BatchEnd {
         if repair::all_measured(&self.course.records) {
             return BatchEnd::Done;
         }
         if !repair::revive(self.members, self.journal).await {
             return BatchEnd::Interrupted;
         }
-        let rounds = self.repair_rounds(*next_flow);
+        let rounds = self.repair_rounds();
         if rounds.is_empty() {
             return BatchEnd::Done;
         }
         let flows: usize = rounds.iter().map(|round| round.flows.len()).sum();
-        next_flow.0 += flows as u32;
+        self.next_flow.0 += flows as u32;
         let first_round = self.course.stage.rounds.len() as u32;
         let rounds = (first_round..).map(RoundIndex).zip(&rounds).collect();
         self.run_rounds(rounds).await
     }
 
-    fn repair_rounds(&self, first_flow: FlowId) -> Vec<Round> {
+    fn repair_rounds(&self) -> Vec<Round> {
         let inventory = &self.job.inventory;
         let isolated = matches!(
             self.course.stage.pattern,
@@ -200,7 +206,7 @@ impl Driver<'_, '_, '_> {
             self.course.stage,
             &self.course.records,
             &able,
-            first_flow,
+            *self.next_flow,
             limits,
         )
     }
