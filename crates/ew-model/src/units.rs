@@ -179,7 +179,9 @@ fn decimal_prefix(value: f64) -> (f64, &'static str) {
     }
 }
 
-fn three_digits(value: f64) -> String {
+/// `191`, `9.41`, `0.05`: three significant digits, but never more than two decimals nor less than a whole number.
+#[must_use]
+pub fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 99.95 => 0,
         v if v >= 9.995 => 1,

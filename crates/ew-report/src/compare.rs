@@ -10,7 +10,8 @@ use crate::text::Ink;
 use crate::words::{MISSING, one_line, plural, rate};
 use crate::{Format, ReportError, TextStyle};
 use ew_model::comparison::{
-    Change, Comparison, ComparisonVerdict, MetricComparison, PairComparison, RoleComparison, Side,
+    Change, Comparison, ComparisonVerdict, HostComparison, MetricComparison, PairComparison,
+    RoleComparison, Side,
 };
 use serde::Serialize;
 use tables::{Table, tables};
@@ -187,17 +188,12 @@ fn csv(comparison: &Comparison) -> String {
             for pair in &metric.pairs {
                 push_csv(&mut out, &flow_row(&stage.name, metric, pair));
             }
-            for host in &metric.hosts {
-                let name = one_line(&host.name);
-                let ends = [
-                    (&name[..], MISSING, host.sending),
-                    (MISSING, &name, host.receiving),
-                ];
-                for (src, dst, role) in ends {
-                    if let Some(role) = role {
-                        push_csv(&mut out, &host_row(&stage.name, metric, [src, dst], &role));
-                    }
-                }
+            for row in metric
+                .hosts
+                .iter()
+                .flat_map(|h| host_rows(&stage.name, metric, h))
+            {
+                push_csv(&mut out, &row);
             }
         }
     }
@@ -243,20 +239,36 @@ fn flow_row(stage: &str, metric: &MetricComparison, pair: &PairComparison) -> Ve
     ]
 }
 
-fn host_row(
+/// One as sender and one as receiver, where it was that.
+fn host_rows(
     stage: &str,
     metric: &MetricComparison,
-    ends: [&str; 2],
-    role: &RoleComparison,
-) -> Vec<String> {
-    let mut row = vec!["host".into(), one_line(stage), metric.metric.name().into()];
-    row.extend(ends.map(str::to_owned));
-    row.extend([MISSING; 2].map(str::to_owned));
-    row.push(figure(Some(role.ratio)));
-    row.extend([MISSING; 2].map(str::to_owned));
-    row.push(figure(role.q_value));
-    row.extend([MISSING; 3].map(str::to_owned));
-    row
+    host: &HostComparison,
+) -> impl Iterator<Item = Vec<String>> {
+    let name = one_line(&host.name);
+    let row = |src: &str, dst: &str, role: RoleComparison| {
+        vec![
+            "host".into(),
+            one_line(stage),
+            metric.metric.name().into(),
+            src.into(),
+            dst.into(),
+            MISSING.into(),
+            MISSING.into(),
+            figure(Some(role.ratio)),
+            MISSING.into(),
+            MISSING.into(),
+            figure(role.q_value),
+            MISSING.into(),
+            MISSING.into(),
+            MISSING.into(),
+        ]
+    };
+    let rows = [
+        host.sending.map(|role| row(&name, MISSING, role)),
+        host.receiving.map(|role| row(MISSING, &name, role)),
+    ];
+    rows.into_iter().flatten()
 }
 
 fn push_csv(out: &mut String, fields: &[String]) {

@@ -11,6 +11,7 @@ use ew_model::analysis::{
     CpuAnalysis, DatagramAnalysis, Estimate, LatencyFigures, PairAnalysis, StageAnalysis,
 };
 use ew_model::record::Remark;
+use ew_model::units::three_digits;
 
 /// Up to this many pairs are listed, the slowest first.
 const PAIRS_LISTED: usize = 12;
@@ -363,15 +364,6 @@ pub(crate) fn fine_digits(value: f64) -> String {
         true => format!("{value:.3}"),
         false => three_digits(value),
     }
-}
-
-fn three_digits(value: f64) -> String {
-    let decimals = match value.abs() {
-        v if v >= 99.95 => 0,
-        v if v >= 9.995 => 1,
-        _ => 2,
-    };
-    format!("{value:.decimals$}")
 }
 
 /// A share as per cent in which one of ten thousand shows.

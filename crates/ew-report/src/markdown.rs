@@ -6,7 +6,7 @@ use crate::text::{
     absences, alike, fact_list, host_table, missing_by_reason, notable, rack_table, stage_notes,
     stage_table,
 };
-use crate::words::{cause, code_spans, one_line, percent, quantity, severity, status};
+use crate::words::{code_spans, finding_figures, one_line, severity, status};
 use ew_model::Analysis;
 use ew_model::finding::Finding;
 
@@ -84,16 +84,7 @@ fn one_finding(number: usize, finding: &Finding) -> String {
         severity(finding.severity),
         prose(&finding.sentence)
     );
-    let mut figures = Vec::new();
-    if let Some(measured) = &finding.measured {
-        figures.push(format!("measured {}", quantity(measured, finding.cause)));
-    }
-    if let Some(expected) = &finding.expected {
-        figures.push(format!("expected {}", quantity(expected, finding.cause)));
-    }
-    figures.push(format!("cause: {}", cause(finding.cause)));
-    figures.push(format!("confidence {}", percent(Some(finding.confidence))));
-    out.push_str(&format!("   - {}\n", figures.join("; ")));
+    out.push_str(&format!("   - {}\n", finding_figures(finding)));
     for evidence in &finding.evidence {
         out.push_str(&format!(
             "   - {} ({})\n",

@@ -8,8 +8,8 @@ use crate::settling;
 use crate::sweep::lone_stages;
 use crate::table::{columns_that_fit, table, wrap};
 use crate::words::{
-    MISSING, cause, count, duration, estimated_rate, fine_percent, host_name, host_state, knee,
-    one_line, or_missing, outcome, percent, plural, quantity, rack_name, rack_of, rate,
+    MISSING, count, duration, estimated_rate, finding_figures, fine_percent, host_name, host_state,
+    knee, one_line, or_missing, outcome, percent, plural, rack_name, rack_of, rate,
     ratio_with_interval, severity, status, utc,
 };
 use ew_model::Analysis;
@@ -514,16 +514,7 @@ fn finding_text(number: usize, finding: &Finding, width: usize, ink: Ink) -> Str
         Severity::Info => word.to_owned(),
     };
     let mut out = head.replacen(word, &painted, 1);
-    let mut figures = Vec::new();
-    if let Some(measured) = &finding.measured {
-        figures.push(format!("measured {}", quantity(measured, finding.cause)));
-    }
-    if let Some(expected) = &finding.expected {
-        figures.push(format!("expected {}", quantity(expected, finding.cause)));
-    }
-    figures.push(format!("cause: {}", cause(finding.cause)));
-    figures.push(format!("confidence {}", percent(Some(finding.confidence))));
-    out.push_str(&wrap(&figures.join("; "), width, "     "));
+    out.push_str(&wrap(&finding_figures(finding), width, "     "));
     for evidence in &finding.evidence {
         let line = format!(
             "{} [{}]",

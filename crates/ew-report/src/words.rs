@@ -1,7 +1,7 @@
 //! How numbers, names and states are worded, the same in every view.
 
 use ew_model::analysis::{Estimate, HostState};
-use ew_model::finding::{Cause, Quantity, Severity, VerdictStatus};
+use ew_model::finding::{Cause, Finding, Quantity, Severity, VerdictStatus};
 use ew_model::record::Remark;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use ew_model::{Analysis, HostId, Inventory, Outcome, RackId};
@@ -85,6 +85,25 @@ pub(crate) fn quantity(quantity: &Quantity, cause: Cause) -> String {
         "count" => with_interval(value, low, high, |v| format!("{v:.0}")),
         unit => with_interval(value, low, high, |v| format!("{v:.2} {}", one_line(unit))),
     }
+}
+
+/// What a finding says beside its sentence: "measured 40 Mb/s; expected 95 Mb/s; cause: uplink; confidence 90 %".
+pub(crate) fn finding_figures(finding: &Finding) -> String {
+    let told = |what, figure: &Quantity| format!("{what} {}", quantity(figure, finding.cause));
+    let parts = [
+        finding
+            .measured
+            .as_ref()
+            .map(|figure| told("measured", figure)),
+        finding
+            .expected
+            .as_ref()
+            .map(|figure| told("expected", figure)),
+        Some(format!("cause: {}", cause(finding.cause))),
+        Some(format!("confidence {}", percent(Some(finding.confidence)))),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    parts.join("; ")
 }
 
 /// `1 host`, `2 hosts`.

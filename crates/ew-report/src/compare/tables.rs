@@ -28,16 +28,14 @@ pub(super) struct Table {
 pub(super) fn tables(comparison: &Comparison) -> Vec<Table> {
     let mut tables = vec![medians(comparison), means(comparison)];
     for stage in &comparison.stages {
-        let metrics = stage.metrics.iter().filter(|m| m.pairs.len() > 1);
-        for (index, metric) in metrics.enumerate() {
-            // One metric tells which flows and hosts; the others follow it, but for hosts that decide.
-            if index == 0 || metric.hosts_beyond_threshold().next().is_some() {
-                tables.push(hosts(stage, metric, comparison.threshold));
-            }
-            if index == 0 {
-                tables.push(flows(stage, metric));
-            }
+        let hosts_of = |metric| hosts(stage, metric, comparison.threshold);
+        let mut metrics = stage.metrics.iter().filter(|m| m.pairs.len() > 1);
+        // One metric tells which flows and hosts; the others follow it, but for hosts that decide.
+        if let Some(first) = metrics.next() {
+            tables.extend([hosts_of(first), flows(stage, first)]);
         }
+        let deciding = metrics.filter(|m| m.hosts_beyond_threshold().next().is_some());
+        tables.extend(deciding.map(hosts_of));
     }
     tables
 }
