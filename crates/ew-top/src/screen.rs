@@ -264,9 +264,8 @@ fn bars(view: &View) -> Vec<Line<'static>> {
         view.busiest_core()
             .map(|core| bar(&format!("cpu{}", core.cpu), core.busy)),
     );
-    let links = view.interfaces.iter().filter(|i| !i.loopback && i.carrier);
     lines.extend(
-        links
+        view.links()
             .take(4)
             .filter_map(|i| Some(bar(&i.name, i.utilisation?))),
     );

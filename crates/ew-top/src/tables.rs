@@ -146,8 +146,8 @@ fn interfaces(view: &View) -> Table {
     let row = |i: &InterfaceView| {
         vec![
             Cell::text(&i.name),
-            Cell::text(if i.carrier { "up" } else { "down" }),
-            Cell::figure(i.speed_bits_per_sec, format_bits_per_sec),
+            Cell::text(if i.link.carrier { "up" } else { "down" }),
+            Cell::figure(i.link.speed_bits_per_sec, format_bits_per_sec),
             percent(i.utilisation),
             bits(i.rx_bits_per_sec),
             bits(i.tx_bits_per_sec),

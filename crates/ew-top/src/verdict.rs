@@ -92,8 +92,9 @@ fn sentence(met: &Met) -> String {
 
 fn nothing(view: &View) -> HostVerdict {
     let mut parts = Vec::new();
-    let links = view.interfaces.iter().filter(|i| !i.loopback && i.carrier);
-    let busiest = links.max_by(|a, b| traffic(a).total_cmp(&traffic(b)));
+    let busiest = view
+        .links()
+        .max_by(|a, b| traffic(a).total_cmp(&traffic(b)));
     parts.extend(busiest.map(|i| format!("{} {}", i.name, link_words(i))));
     parts.push(format!("CPUs {} busy", percent(view.cpu.busy)));
     let core = view.busiest_core();
@@ -108,13 +109,13 @@ fn nothing(view: &View) -> HostVerdict {
 
 fn full_link(view: &View, interface: &InterfaceView) -> Option<Met> {
     let utilisation = interface.utilisation.filter(|u| *u >= LINK_FULL)?;
-    if interface.loopback {
+    if interface.link.loopback {
         return None;
     }
     let sends = interface.tx_bits_per_sec >= interface.rx_bits_per_sec;
     let direction = if sends { "sends" } else { "receives" };
     let mut evidence = vec![format!("{} {}", interface.name, link_words(interface))];
-    if interface.duplex.as_deref() == Some("half") {
+    if interface.link.duplex.as_deref() == Some("half") {
         evidence.push(format!(
             "{} is half duplex: both directions share it",
             interface.name
@@ -517,6 +518,7 @@ fn traffic(interface: &InterfaceView) -> f64 {
 
 fn speed(interface: &InterfaceView) -> String {
     interface
+        .link
         .speed_bits_per_sec
         .map_or_else(|| "-".to_owned(), format_bits_per_sec)
 }
@@ -529,6 +531,7 @@ fn percent(share: f64) -> String {
 mod tests {
     use super::*;
     use crate::view::{CpuView, DiskView, FlowView, MemoryView, ProtocolView, QdiscView};
+    use ew_model::telemetry::InterfaceLink;
 
     fn core(cpu: u32, busy: f64, softirq: f64) -> CoreView {
         CoreView {
@@ -544,9 +547,12 @@ mod tests {
         InterfaceView {
             name: "eth0".into(),
             tx_bits_per_sec: tx,
-            speed_bits_per_sec: speed,
             utilisation: speed.map(|speed| tx / speed),
-            carrier: true,
+            link: InterfaceLink {
+                speed_bits_per_sec: speed,
+                carrier: true,
+                ..InterfaceLink::default()
+            },
             ..InterfaceView::default()
         }
     }
@@ -615,10 +621,9 @@ mod tests {
     #[test]
     fn loopback_is_no_network() {
         let mut view = at_ease();
-        view.interfaces = vec![InterfaceView {
-            loopback: true,
-            ..link(2e9, Some(1e9))
-        }];
+        let mut loopback = link(2e9, Some(1e9));
+        loopback.link.loopback = true;
+        view.interfaces = vec![loopback];
         assert_eq!(verdict(&view).limit, Limit::None);
     }
 

@@ -1,6 +1,6 @@
 //! What is shown of a host: rates and shares between two readings. `None` is what the kernel does not tell.
 
-use ew_model::telemetry::{Coalescing, PauseSettings, Rings};
+use ew_model::telemetry::InterfaceLink;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 
@@ -159,32 +159,13 @@ pub struct InterfaceView {
     pub tx_losses_per_sec: f64,
     /// Times the receive ring overran, where the driver counts it apart from drops.
     pub rx_overruns_per_sec: Option<f64>,
-    /// Link speed. `None` when unknown.
-    pub speed_bits_per_sec: Option<f64>,
+    /// What changes seldom: speed, duplex, driver, rings, offloads. In JSON its fields stand beside the others.
+    #[serde(flatten)]
+    pub link: InterfaceLink,
     /// What a plain shaper (tbf) lets it send. `None` without one.
     pub shaped_bits_per_sec: Option<f64>,
     /// The fuller direction over the link speed; both together when the link is half duplex.
     pub utilisation: Option<f64>,
-    /// `full` or `half`.
-    pub duplex: Option<String>,
-    /// Maximum transmission unit.
-    pub mtu_bytes: Option<u32>,
-    /// Driver.
-    pub driver: Option<String>,
-    /// Whether it has a carrier.
-    pub carrier: bool,
-    /// Whether it is the loopback interface, which is no network.
-    pub loopback: bool,
-    /// Receive and transmit ring.
-    pub rings: Option<Rings>,
-    /// Interrupt coalescing.
-    pub coalescing: Option<Coalescing>,
-    /// Flow control.
-    pub pause: Option<PauseSettings>,
-    /// Queues in use.
-    pub queues: Option<u32>,
-    /// Offloads that are on, by ethtool's names.
-    pub offloads_on: Vec<String>,
     /// Counters of the driver that moved: (name, per second).
     pub driver_counters: Vec<(String, f64)>,
 }
@@ -394,5 +375,11 @@ impl View {
     pub fn busiest_core(&self) -> Option<&CoreView> {
         let cores = self.cpu.cores.iter();
         cores.max_by(|a, b| a.busy.total_cmp(&b.busy))
+    }
+
+    /// Interfaces with a carrier; loopback is no network.
+    pub(crate) fn links(&self) -> impl Iterator<Item = &InterfaceView> {
+        let interfaces = self.interfaces.iter();
+        interfaces.filter(|i| !i.link.loopback && i.link.carrier)
     }
 }

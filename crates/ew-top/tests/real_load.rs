@@ -51,7 +51,7 @@ fn a_transfer_is_shown_as_its_processes_within_a_tenth() {
             "{bits} is not in {least} to {most}"
         );
     }
-    let loopback = view.interfaces.iter().find(|i| i.loopback).unwrap();
+    let loopback = view.interfaces.iter().find(|i| i.link.loopback).unwrap();
     assert!(loopback.rx_bits_per_sec * view.seconds() >= least * 0.9);
     let port = listener.local_addr().unwrap().port();
     assert!(view.ports.iter().any(|p| p.port == port && p.served_here));
