@@ -4,13 +4,14 @@ use ew_model::units::{format_bits_per_sec, format_bytes};
 use ew_model::workload::{Limit, Placement, ReceiveMode, SendMode, SocketSettings};
 use ew_model::{Workload, WorkloadKind};
 
-/// Each setting that differs from the default of its kind of workload, in the order of the scenario's keys.
+/// Each setting that differs from the default of its kind of workload and its tool, in the order of the scenario's keys.
 pub(crate) fn in_words(workload: &Workload) -> Vec<String> {
     let usual = Workload::of(workload.kind);
     let mut words = amounts(workload, &usual);
     words.extend(pace_and_limit(workload));
     words.extend(way_to_the_bytes(workload));
-    words.extend(socket(&workload.socket, &usual.socket));
+    words.extend(nagle(workload));
+    words.extend(socket(&workload.socket));
     words.extend(placement(&workload.placement));
     words
 }
@@ -76,16 +77,22 @@ fn way_to_the_bytes(workload: &Workload) -> Vec<String> {
         .collect()
 }
 
-fn socket(socket: &SocketSettings, usual: &SocketSettings) -> Vec<String> {
+/// Only TCP has it: what older runs kept for UDP says nothing.
+fn nagle(workload: &Workload) -> Option<String> {
+    let nodelay = workload.socket.nodelay;
+    let words = match nodelay {
+        true => "Nagle's algorithm off",
+        false => "Nagle's algorithm on",
+    };
+    let is_told = nodelay != workload.tool.usual_nodelay(workload.kind) && workload.kind.is_tcp();
+    is_told.then(|| words.to_owned())
+}
+
+fn socket(socket: &SocketSettings) -> Vec<String> {
     let buffer = |bytes: Option<u32>, what| {
         bytes.map(|bytes| format!("{} {what} buffer", format_bytes(bytes.into())))
     };
     let mut words = Vec::new();
-    let nagle = match socket.nodelay {
-        true => "Nagle's algorithm off",
-        false => "Nagle's algorithm on",
-    };
-    words.extend((socket.nodelay != usual.nodelay).then(|| nagle.to_owned()));
     words.extend(buffer(socket.send_buffer_bytes, "send"));
     words.extend(buffer(socket.receive_buffer_bytes, "receive"));
     words.extend(socket.congestion.clone());
@@ -111,11 +118,37 @@ fn placement(placement: &Placement) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ew_model::workload::Tool;
+
+    #[test]
+    fn what_a_tool_does_by_itself_needs_no_words() {
+        let mut workload = Workload {
+            tool: Tool::Netperf,
+            ..Workload::of(WorkloadKind::TcpRr)
+        };
+        workload.socket.nodelay = false;
+        assert_eq!(in_words(&workload), Vec::<String>::new());
+        workload.socket.nodelay = true;
+        assert_eq!(in_words(&workload), ["Nagle's algorithm off"]);
+    }
 
     #[test]
     fn defaults_need_no_words() {
         for kind in WorkloadKind::ALL {
             assert_eq!(in_words(&Workload::of(kind)), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn only_tcp_has_nagles_algorithm() {
+        for kind in WorkloadKind::ALL {
+            let mut workload = Workload::of(kind);
+            workload.socket.nodelay ^= true;
+            assert_eq!(
+                in_words(&workload).len(),
+                usize::from(kind.is_tcp()),
+                "{kind:?}"
+            );
         }
     }
 

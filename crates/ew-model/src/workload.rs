@@ -168,8 +168,7 @@ pub enum Tool {
 
 impl Workload {
     /// The engine with one stream and the field's usual message size: 128 KiB for bulk TCP, what fits an Ethernet frame for
-    /// bulk UDP, 64 bytes for requests, 56 for echoes. Requests leave at once; bulk leaves in full segments, as iperf3, netperf and
-    /// qperf have it: with `TCP_NODELAY` each message ends in a segment of its own, which costs a fifth of the CPU time.
+    /// bulk UDP, 64 bytes for requests, 56 for echoes.
     #[must_use]
     pub fn of(kind: WorkloadKind) -> Self {
         Self {
@@ -187,7 +186,7 @@ impl Workload {
             pace: Pace::default(),
             limit: None,
             socket: SocketSettings {
-                nodelay: !kind.is_bulk(),
+                nodelay: Tool::Engine.usual_nodelay(kind),
                 ..SocketSettings::default()
             },
             send_mode: SendMode::default(),
@@ -240,6 +239,12 @@ impl WorkloadKind {
     pub fn is_bulk(self) -> bool {
         matches!(self, Self::TcpStream | Self::UdpStream)
     }
+
+    /// Whether it runs over TCP.
+    #[must_use]
+    pub fn is_tcp(self) -> bool {
+        matches!(self, Self::TcpStream | Self::TcpRr | Self::TcpCrr)
+    }
 }
 
 impl Tool {
@@ -272,5 +277,13 @@ impl Tool {
             Self::Qperf => "qperf",
             Self::Ping => "ping",
         }
+    }
+
+    /// Whether `nodelay` is on where nothing else is asked for. The engine's requests leave at once; its bulk leaves in full
+    /// segments, as iperf3, netperf and qperf have it: with `TCP_NODELAY` each message ends in a segment of its own, which costs a
+    /// fifth of the CPU time. Other tools do as they do by themselves.
+    #[must_use]
+    pub fn usual_nodelay(self, kind: WorkloadKind) -> bool {
+        self == Self::Engine && !kind.is_bulk()
     }
 }

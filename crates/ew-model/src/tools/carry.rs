@@ -275,7 +275,7 @@ impl Workload {
                 "limit-messages",
                 matches!(self.limit, Some(Limit::Messages(_))),
             ),
-            ("nodelay", socket.nodelay && self.is_over_tcp()),
+            ("nodelay", socket.nodelay && self.kind.is_tcp()),
             ("send-buffer", socket.send_buffer_bytes.is_some()),
             ("receive-buffer", socket.receive_buffer_bytes.is_some()),
             ("congestion", socket.congestion.is_some()),
@@ -291,10 +291,6 @@ impl Workload {
         ];
         let set = keys.into_iter().filter(|(_, is_set)| *is_set);
         set.map(|(key, _)| key).collect()
-    }
-
-    fn is_over_tcp(&self) -> bool {
-        matches!(self.kind, TcpStream | TcpRr | TcpCrr)
     }
 }
 

@@ -228,9 +228,9 @@ impl<'a> Reader<'a> {
     }
 
     fn socket(&self) -> Result<SocketSettings, ScenarioError> {
-        let at_once = self.tool == Tool::Engine && !self.kind.is_bulk();
+        let usual_nodelay = self.tool.usual_nodelay(self.kind);
         Ok(SocketSettings {
-            nodelay: self.switch("nodelay")?.unwrap_or(at_once),
+            nodelay: self.switch("nodelay")?.unwrap_or(usual_nodelay),
             send_buffer_bytes: self.buffer("send-buffer")?,
             receive_buffer_bytes: self.buffer("receive-buffer")?,
             congestion: self.name("congestion", "the name of one, such as cubic or bbr")?,
@@ -522,7 +522,7 @@ mod tests {
     #[test]
     fn every_key_reaches_the_workload() {
         let bulk = "threads: 2, streams: 10000, message-size: 1M, rate: 1G, total-rate: 5G, \
-                    limit-bytes: 10G, nodelay: off, send-buffer: 4M, receive-buffer: 2M, congestion: bbr, \
+                    limit-bytes: 10G, nodelay: on, send-buffer: 4M, receive-buffer: 2M, congestion: bbr, \
                     mss: 1400, dscp: af41, device: eth0, send: zerocopy, receive: discard, cpus: '0-2,7'";
         let expected = Workload {
             streams: 10_000,
@@ -535,7 +535,7 @@ mod tests {
             },
             limit: Some(Limit::Bytes(10 << 30)),
             socket: SocketSettings {
-                nodelay: false,
+                nodelay: true,
                 send_buffer_bytes: Some(4 << 20),
                 receive_buffer_bytes: Some(2 << 20),
                 congestion: Some("bbr".into()),

@@ -90,13 +90,13 @@ fn socket(workload: &Workload) -> Vec<String> {
         device,
     } = &workload.socket;
     let bytes = |size: &Option<u32>| size.map(|size| format_bytes(u64::from(size)));
-    let usual_nodelay = workload.tool == Tool::Engine && !workload.kind.is_bulk();
+    let usual_nodelay = workload.tool.usual_nodelay(workload.kind);
     let switched = match nodelay {
         true => "nodelay on",
         false => "nodelay off",
     };
     let parts = [
-        (*nodelay != usual_nodelay).then(|| switched.into()),
+        (workload.kind.is_tcp() && *nodelay != usual_nodelay).then(|| switched.into()),
         bytes(send_buffer_bytes).map(|size| format!("send buffer {size}")),
         bytes(receive_buffer_bytes).map(|size| format!("receive buffer {size}")),
         congestion.as_ref().map(|name| format!("congestion {name}")),
