@@ -426,6 +426,9 @@ pub struct CpuShare {
     pub softirq_share: f64,
     /// Given to others by a hypervisor.
     pub steal_share: f64,
+    /// Median of what it ran at, Hz. `None` where the kernel does not tell, and while other CPUs worked more.
+    #[serde(default)]
+    pub frequency_hz: Option<f64>,
 }
 
 /// What one disk did.

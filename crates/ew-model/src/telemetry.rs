@@ -6,6 +6,7 @@
 use crate::facts::{CpuCounters, InterfaceCounters};
 use crate::record::TcpInfo;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 /// One reading of a host.
@@ -77,6 +78,9 @@ pub struct CauseCounters {
     /// What of the traffic could not be seen, and why, in words for a person.
     #[serde(default)]
     pub unseen: Vec<String>,
+    /// How fast the CPUs that worked most run: (CPU number, Hz). Empty where nothing tells, and in runs of before it was read.
+    #[serde(default)]
+    pub frequencies_hz: Vec<(u32, u64)>,
 }
 
 /// What the TCP sockets of one process carried since the agent's first reading, closed ones included, and its UDP sockets, of
@@ -95,6 +99,9 @@ pub struct ProcessTraffic {
     pub received_bytes: u64,
     /// With whom, the greatest first; only the first few.
     pub peers: Vec<PeerTraffic>,
+    /// Over which services, the greatest first; only the first few.
+    #[serde(default)]
+    pub ports: Vec<PortTraffic>,
     /// UDP sockets it holds now.
     #[serde(default)]
     pub udp_sockets: u32,
@@ -114,6 +121,26 @@ pub struct PeerTraffic {
     pub received_bytes: u64,
 }
 
+/// What one process moved over one service port since the agent's first reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortTraffic {
+    /// The service and where it is.
+    pub service: ServicePort,
+    /// Payload sent over it.
+    pub sent_bytes: u64,
+    /// Payload received over it.
+    pub received_bytes: u64,
+}
+
+/// The service's side of a connection; the other side's port says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ServicePort {
+    /// Its number.
+    pub port: u16,
+    /// Whether it is listened on here, or used elsewhere.
+    pub served_here: bool,
+}
+
 /// What one reading cost the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadingCost {
@@ -130,7 +157,8 @@ pub struct CpuReading {
     pub times: CpuCounters,
     /// Packet processing on this CPU.
     pub softnet: Option<SoftnetCounters>,
-    /// `cpufreq/scaling_cur_freq`. `None` where nothing scales it, as in most virtual machines.
+    /// `cpufreq/scaling_cur_freq`, else `cpu MHz` of `/proc/cpuinfo`. `None` where neither tells, and for CPUs that worked less
+    /// than others: to ask each costs the host.
     pub frequency_hz: Option<u64>,
     /// `cpufreq/cpuinfo_max_freq`.
     pub max_frequency_hz: Option<u64>,
@@ -507,6 +535,18 @@ pub struct ProcessCounters {
     pub read_bytes: Option<u64>,
     /// Bytes it caused to be written to disks.
     pub written_bytes: Option<u64>,
+}
+
+impl ServicePort {
+    /// Of a connection between two ports, by the ports that are listened on here.
+    #[must_use]
+    pub fn of(local: u16, remote: u16, listened: &BTreeSet<u16>) -> Self {
+        let served_here = listened.contains(&local);
+        Self {
+            port: if served_here { local } else { remote },
+            served_here,
+        }
+    }
 }
 
 impl TcpSocket {

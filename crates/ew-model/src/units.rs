@@ -108,6 +108,13 @@ pub fn format_bits_per_sec(rate: f64) -> String {
     format!("{} {prefix}b/s", three_digits(value))
 }
 
+/// `2.40 GHz`: three significant digits, decimal prefix.
+#[must_use]
+pub fn format_hertz(frequency_hz: f64) -> String {
+    let (value, prefix) = decimal_prefix(frequency_hz);
+    format!("{} {prefix}Hz", three_digits(value))
+}
+
 /// `1.50 MiB`: three significant digits, binary prefix.
 #[must_use]
 pub fn format_bytes(bytes: u64) -> String {
@@ -204,6 +211,7 @@ mod tests {
         assert_eq!(format_bits_per_sec(191.3e6), "191 Mb/s");
         assert_eq!(format_bits_per_sec(9.4149e9), "9.41 Gb/s");
         assert_eq!(format_bits_per_sec(999_700.0), "1.00 Mb/s");
+        assert_eq!(format_hertz(2_445_428_000.0), "2.45 GHz");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use ew_model::analysis::{HostAnalysis, HostStageAnalysis};
 type Column = (&'static str, fn(&HostStageAnalysis) -> String);
 
 /// Those after host, rack, stage and workload; further ones are added at the end.
-const COLUMNS: [Column; 22] = [
+const COLUMNS: [Column; 23] = [
     ("rounds", |s| s.rounds.to_string()),
     ("sent_bits_per_sec", |s| whole(s.sent_bits_per_sec)),
     ("received_bits_per_sec", |s| whole(s.received_bits_per_sec)),
@@ -55,6 +55,9 @@ const COLUMNS: [Column; 22] = [
     ("retransmits", |s| number(s.retransmits)),
     ("receive_drops", |s| number(s.receive_drops)),
     ("tcp_connections", |s| number(s.tcp_established)),
+    ("cpu_frequency_hz", |s| {
+        whole(s.busiest_cpu.and_then(|c| c.frequency_hz))
+    }),
 ];
 
 pub(crate) fn render(analysis: &Analysis) -> String {

@@ -4,7 +4,7 @@ use crate::figures::{Figures, stage_name};
 use crate::words::{MISSING, count, host_name, one_line, or_missing, percent, plural, rate};
 use ew_model::Analysis;
 use ew_model::analysis::{CpuShare, DiskShare, HostAnalysis, HostStageAnalysis};
-use ew_model::units::{format_bytes, format_duration_ns};
+use ew_model::units::{format_bytes, format_duration_ns, format_hertz};
 
 /// A CPU or a disk that is busy for more than this share of the time is told.
 const BUSY: f64 = 0.8;
@@ -28,12 +28,15 @@ struct Column {
 }
 
 /// The figures, what matters first.
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Column; 13] = [
     always("sends", |s| rate(s.sent_bits_per_sec)),
     always("receives", |s| rate(s.received_bits_per_sec)),
     always("NIC out", |s| of_link(s.tx_bits_per_sec, s.tx_link_share())),
     always("NIC in", |s| of_link(s.rx_bits_per_sec, s.rx_link_share())),
     BUSIEST_CPU,
+    always("it runs at", |s| {
+        or_missing(s.busiest_cpu.and_then(|cpu| cpu.frequency_hz), format_hertz)
+    }),
     always("all CPUs", |s| percent(s.busy_share)),
     HELD_BACK,
     BUSIEST_DISK,

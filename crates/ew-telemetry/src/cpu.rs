@@ -1,6 +1,6 @@
-//! Per CPU: `/proc/stat`, `/proc/net/softnet_stat`, frequency and NUMA node below `/sys/devices/system`, see proc(5).
+//! Per CPU: `/proc/stat`, `/proc/net/softnet_stat`, NUMA node below `/sys/devices/system`, see proc(5).
 
-use crate::file::{FileBuffer, number, read_net};
+use crate::file::{FileBuffer, read_net};
 use crate::proc_stat::cpu_lines;
 use ew_model::telemetry::{CpuReading, SoftnetCounters};
 use std::collections::BTreeMap;
@@ -27,21 +27,6 @@ pub(crate) fn cpus(root: &Path, buffer: &mut FileBuffer) -> Vec<CpuReading> {
         cpu.softnet = softnet.get(&number).copied();
     }
     cpus
-}
-
-/// Adds where the CPUs are and how fast they run. To tell the frequency the kernel may have to wake the CPU, which disturbs a
-/// measurement. NUMA nodes are asked for once, by [`numa_nodes`].
-pub(crate) fn describe(cpus: &mut [CpuReading], root: &Path, nodes: &BTreeMap<u32, u32>) {
-    for cpu in cpus {
-        let number = cpu.times.cpu;
-        cpu.numa_node = nodes.get(&number).copied();
-        (cpu.frequency_hz, cpu.max_frequency_hz) = frequencies(root, number);
-    }
-}
-
-/// The greatest frequency of any CPU. `None` where nothing scales it.
-pub(crate) fn max_frequency_hz(root: &Path, cpus: impl Iterator<Item = u32>) -> Option<u64> {
-    cpus.filter_map(|cpu| frequencies(root, cpu).1).max()
 }
 
 /// CPU number to NUMA node, from `/sys/devices/system/node/nodeN/cpulist`.
@@ -98,25 +83,13 @@ fn softnet(words: &[u32]) -> Option<SoftnetCounters> {
     })
 }
 
-fn frequencies(root: &Path, cpu: u32) -> (Option<u64>, Option<u64>) {
-    let folder = root.join(format!("sys/devices/system/cpu/cpu{cpu}/cpufreq"));
-    if !folder.exists() {
-        return (None, None);
-    }
-    let hertz = |name: &str| number(folder.join(name)).map(|khz| khz * 1000);
-    (hertz("scaling_cur_freq"), hertz("cpuinfo_max_freq"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::sample::tests::recorded;
 
     fn read(tree: &str) -> Vec<CpuReading> {
-        let root = recorded(tree);
-        let mut cpus = cpus(&root, &mut FileBuffer::default());
-        describe(&mut cpus, &root, &numa_nodes(&root));
-        cpus
+        cpus(&recorded(tree), &mut FileBuffer::default())
     }
 
     #[test]
@@ -128,9 +101,6 @@ mod tests {
         assert_eq!((softnet.processed, softnet.squeezed), (0x0894_1369, 0x3cf));
         assert_eq!((softnet.backlog, softnet.received_rps), (Some(7), Some(0)));
         assert_eq!(cpus[1].times.guest_ticks, Some(12));
-        assert_eq!(cpus[1].frequency_hz, Some(2_400_000_000));
-        assert_eq!(cpus[1].max_frequency_hz, Some(3_900_000_000));
-        assert_eq!((cpus[0].numa_node, cpus[1].numa_node), (Some(0), Some(1)));
     }
 
     #[test]
@@ -139,8 +109,6 @@ mod tests {
         let softnet = cpus[1].softnet.unwrap();
         assert_eq!((softnet.dropped, softnet.flow_limited), (0x2a, Some(3)));
         assert_eq!(softnet.backlog, None);
-        assert_eq!(cpus[1].frequency_hz, None);
-        assert_eq!(cpus[1].numa_node, None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What does not change during a run.
 
-use crate::cpu::{max_frequency_hz, numa_nodes};
+use crate::cpu::numa_nodes;
+use crate::frequency::max_frequency_hz;
 use crate::limits::open_files_limit;
 use crate::network::links_now;
 use crate::proc_stat::cpu_counters;
@@ -60,7 +61,7 @@ fn hardware(root: &Path) -> HardwareFacts {
     let cpus = cpu_counters(root).into_iter().map(|cpu| cpu.cpu);
     HardwareFacts {
         numa_nodes: numa_nodes(root).into_iter().collect(),
-        max_frequency_hz: max_frequency_hz(root, cpus),
+        max_frequency_hz: cpus.filter_map(|cpu| max_frequency_hz(root, cpu)).max(),
         ..HardwareFacts::default()
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::cost::Meter;
 use crate::file::FileBuffer;
+use crate::frequency::{FrequencyReader, max_frequency_hz};
 use crate::network::NetworkReader;
+use crate::proc_stat::cpu_counters;
 use crate::processes::ProcessReader;
 use crate::sockets::SocketReader;
 use crate::{cgroup, cpu, disks, interrupts, memory, pressure, protocols};
-use ew_model::telemetry::HostReading;
+use ew_model::telemetry::{CpuReading, HostReading};
 use ew_sys::clock;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,8 @@ use std::path::{Path, PathBuf};
 pub struct HostReader {
     root: PathBuf,
     numa_nodes: BTreeMap<u32, u32>,
+    max_frequencies_hz: BTreeMap<u32, u64>,
+    frequencies: FrequencyReader,
     buffer: FileBuffer,
     network: NetworkReader,
     sockets: SocketReader,
@@ -26,9 +30,13 @@ impl HostReader {
     /// `root` is `/` on a real host: readers of files look below it.
     #[must_use]
     pub fn new(root: &Path) -> Self {
+        let cpus = cpu_counters(root).into_iter().map(|cpu| cpu.cpu);
+        let max_frequencies = cpus.filter_map(|cpu| Some((cpu, max_frequency_hz(root, cpu)?)));
         Self {
             root: root.to_owned(),
             numa_nodes: cpu::numa_nodes(root),
+            max_frequencies_hz: max_frequencies.collect(),
+            frequencies: FrequencyReader::default(),
             buffer: FileBuffer::default(),
             network: NetworkReader::new(),
             sockets: SocketReader::new(),
@@ -54,8 +62,7 @@ impl HostReader {
         let interfaces = self.network.interfaces(root, buffer);
         let sockets = self.sockets.read(root, &mut unseen);
         let protocols = protocols::protocols(root, buffer);
-        let mut cpus = cpu::cpus(root, buffer);
-        cpu::describe(&mut cpus, root, &self.numa_nodes);
+        let cpus = cpu::cpus(root, buffer);
         let processes = self.processes.read(root, buffer);
         let refused = self.processes.refused();
         if refused > 0 {
@@ -63,7 +70,7 @@ impl HostReader {
                 "the disk traffic of {refused} process(es) (needs root or CAP_SYS_PTRACE)"
             ));
         }
-        HostReading {
+        let mut reading = HostReading {
             realtime_ns: clock::realtime_ns(),
             interrupts: interrupts::interrupts(root, buffer),
             qdiscs: self.network.qdiscs(),
@@ -78,6 +85,21 @@ impl HostReader {
             processes,
             unseen,
             ..HostReading::default()
+        };
+        self.describe(&mut reading.cpus);
+        reading
+    }
+
+    /// Adds where the CPUs are and how fast they run; last, because the kernel may take its time to tell.
+    fn describe(&mut self, cpus: &mut [CpuReading]) {
+        let (root, buffer) = (self.root.as_path(), &mut self.buffer);
+        let frequencies = self.frequencies.latest_hz(root, buffer, cpus);
+        let frequencies: BTreeMap<u32, u64> = frequencies.into_iter().collect();
+        for cpu in cpus {
+            let number = cpu.times.cpu;
+            cpu.numa_node = self.numa_nodes.get(&number).copied();
+            cpu.max_frequency_hz = self.max_frequencies_hz.get(&number).copied();
+            cpu.frequency_hz = frequencies.get(&number).copied();
         }
     }
 }
@@ -85,6 +107,20 @@ impl HostReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::tests::recorded;
+
+    #[test]
+    fn where_cpus_are_and_how_fast() {
+        let read = |tree| HostReader::new(&recorded(tree)).read(0).cpus;
+        let cpus = read("linux-6.12");
+        assert_eq!(cpus[1].times.cpu, 2);
+        assert_eq!(cpus[1].frequency_hz, Some(2_400_000_000));
+        assert_eq!(cpus[1].max_frequency_hz, Some(3_900_000_000));
+        assert_eq!((cpus[0].numa_node, cpus[1].numa_node), (Some(0), Some(1)));
+        let old = read("linux-4.18")[1];
+        assert_eq!((old.frequency_hz, old.max_frequency_hz), (None, None));
+        assert_eq!(old.numa_node, None);
+    }
 
     #[test]
     fn this_host_tells_everything_that_every_linux_tells() {

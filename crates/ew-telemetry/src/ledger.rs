@@ -3,18 +3,19 @@
 //! A socket counts from its birth and tells its last counts when it dies. What it carried is its owner's as soon as the
 //! owner is known, also what it carried before.
 
-use ew_model::telemetry::{PeerTraffic, ProcessTraffic, TcpSocket};
-use std::collections::BTreeMap;
+use ew_model::telemetry::{PeerTraffic, PortTraffic, ProcessTraffic, ServicePort, TcpSocket};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 /// The kernel tells of a death a little after it: a socket may be in neither the list nor the deaths of so many readings.
 const MOST_MISSED_READINGS: u8 = 2;
-/// Processes and peers remembered of sockets that closed; what exceeds it counts for "unseen" and for the process alone.
+/// Processes remembered of sockets that closed; what exceeds it counts for "unseen".
 const MOST_PROCESSES: usize = 1024;
-const MOST_PEERS: usize = 256;
-/// Processes and peers told.
+/// Peers of a process remembered, and ports; what exceeds it counts for the process alone.
+const MOST_SHARES: usize = 256;
+/// Processes told, and peers and ports of each.
 const PROCESSES_TOLD: usize = 16;
-const PEERS_TOLD: usize = 8;
+const SHARES_TOLD: usize = 8;
 
 /// The likely owner of a connection between two addresses: local, remote.
 pub(crate) type Guess<'a> = &'a dyn Fn(SocketAddr, SocketAddr) -> Option<u32>;
@@ -32,6 +33,7 @@ pub(crate) struct Ledger {
 struct Account {
     local: SocketAddr,
     remote: SocketAddr,
+    service: ServicePort,
     inode: u32,
     pid: Option<u32>,
     /// Its counts when it was first seen, if that was at the first reading; else nothing.
@@ -49,8 +51,13 @@ struct Bytes {
 #[derive(Clone, Debug, Default)]
 struct Total {
     bytes: Bytes,
-    peers: BTreeMap<IpAddr, Bytes>,
+    peers: Shares<IpAddr>,
+    ports: Shares<ServicePort>,
 }
+
+/// What a process moved, apart by peer or by port.
+#[derive(Clone, Debug)]
+struct Shares<Key>(BTreeMap<Key, Bytes>);
 
 impl Ledger {
     /// Takes the sockets that live and those that died since the last call. `guess` names the owner of a connection by its
@@ -59,12 +66,14 @@ impl Ledger {
         for account in self.living.values_mut() {
             account.missed_readings = account.missed_readings.saturating_add(1);
         }
+        let listening = living.iter().filter(|s| s.state == TcpSocket::LISTEN);
+        let listened: BTreeSet<u16> = listening.map(|s| s.local.port()).collect();
         for socket in living.iter().filter(|socket| leaves_the_host(socket)) {
-            self.see(socket, guess);
+            self.see(socket, &listened, guess);
         }
         // A socket that died between the list and the deaths is in both.
         for socket in died.iter().filter(|socket| leaves_the_host(socket)) {
-            self.see(socket, guess);
+            self.see(socket, &listened, guess);
             self.close(socket.cookie, guess);
         }
         let is_gone = |account: &Account| account.missed_readings > MOST_MISSED_READINGS;
@@ -95,8 +104,7 @@ impl Ledger {
     pub(crate) fn traffic(&self) -> Vec<ProcessTraffic> {
         let mut totals = self.closed.clone();
         for account in self.living.values() {
-            let peer = account.remote.ip();
-            add(&mut totals, account.pid, peer, account.carried());
+            add(&mut totals, account.pid, account);
         }
         let mut moved: Vec<(Option<u32>, Total)> = totals.into_iter().collect();
         moved.retain(|(_, total)| total.bytes.sum() > 0);
@@ -108,7 +116,7 @@ impl Ledger {
             .collect()
     }
 
-    fn see(&mut self, socket: &TcpSocket, guess: Guess<'_>) {
+    fn see(&mut self, socket: &TcpSocket, listened: &BTreeSet<u16>, guess: Guess<'_>) {
         let now = Bytes {
             sent: socket.acked_bytes.unwrap_or(0),
             received: socket.received_bytes.unwrap_or(0),
@@ -129,6 +137,7 @@ impl Ledger {
         let account = Account {
             local: socket.local,
             remote: socket.remote,
+            service: ServicePort::of(socket.local.port(), socket.remote.port(), listened),
             inode: socket.inode,
             pid: before.and_then(|account| account.pid),
             base: if self.begun { Bytes::default() } else { now },
@@ -143,12 +152,7 @@ impl Ledger {
             let pid = account.pid.or_else(|| guess(account.local, account.remote));
             let has_room = self.closed.len() < MOST_PROCESSES || self.closed.contains_key(&pid);
             let pid = if has_room { pid } else { None };
-            add(
-                &mut self.closed,
-                pid,
-                account.remote.ip(),
-                account.carried(),
-            );
+            add(&mut self.closed, pid, &account);
         }
     }
 }
@@ -159,6 +163,28 @@ impl Account {
             sent: self.now.sent.saturating_sub(self.base.sent),
             received: self.now.received.saturating_sub(self.base.received),
         }
+    }
+}
+
+impl<Key> Default for Shares<Key> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<Key: Copy + Ord> Shares<Key> {
+    fn add(&mut self, key: Key, carried: Bytes) {
+        if self.0.len() < MOST_SHARES || self.0.contains_key(&key) {
+            self.0.entry(key).or_default().add(carried);
+        }
+    }
+
+    /// The greatest first.
+    fn greatest<Told>(&self, tell: impl Fn(Key, Bytes) -> Told) -> Vec<Told> {
+        let mut shares: Vec<(Key, Bytes)> = self.0.iter().map(|(k, b)| (*k, *b)).collect();
+        shares.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.sum()));
+        let told = shares.into_iter().take(SHARES_TOLD);
+        told.map(|(key, bytes)| tell(key, bytes)).collect()
     }
 }
 
@@ -183,32 +209,32 @@ fn leaves_the_host(socket: &TcpSocket) -> bool {
     socket.state != TcpSocket::LISTEN && !remote.is_loopback() && local != remote
 }
 
-fn add(totals: &mut BTreeMap<Option<u32>, Total>, pid: Option<u32>, peer: IpAddr, carried: Bytes) {
+fn add(totals: &mut BTreeMap<Option<u32>, Total>, pid: Option<u32>, account: &Account) {
+    let carried = account.carried();
     if carried.sum() == 0 {
         return;
     }
     let total = totals.entry(pid).or_default();
     total.bytes.add(carried);
-    if total.peers.len() < MOST_PEERS || total.peers.contains_key(&peer) {
-        total.peers.entry(peer).or_default().add(carried);
-    }
+    total.peers.add(account.remote.ip(), carried);
+    total.ports.add(account.service, carried);
 }
 
 fn process_traffic(pid: Option<u32>, total: &Total) -> ProcessTraffic {
-    let mut peers: Vec<(&IpAddr, &Bytes)> = total.peers.iter().collect();
-    peers.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.sum()));
-    let told = peers.into_iter().take(PEERS_TOLD);
     ProcessTraffic {
         pid,
         sent_bytes: total.bytes.sent,
         received_bytes: total.bytes.received,
-        peers: told
-            .map(|(address, bytes)| PeerTraffic {
-                address: *address,
-                sent_bytes: bytes.sent,
-                received_bytes: bytes.received,
-            })
-            .collect(),
+        peers: total.peers.greatest(|address, bytes| PeerTraffic {
+            address,
+            sent_bytes: bytes.sent,
+            received_bytes: bytes.received,
+        }),
+        ports: total.ports.greatest(|service, bytes| PortTraffic {
+            service,
+            sent_bytes: bytes.sent,
+            received_bytes: bytes.received,
+        }),
         ..ProcessTraffic::default()
     }
 }

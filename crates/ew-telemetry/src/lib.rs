@@ -9,6 +9,7 @@ mod cpu;
 mod disks;
 mod facts;
 mod file;
+mod frequency;
 mod host;
 mod interrupts;
 mod ledger;

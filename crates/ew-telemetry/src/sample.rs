@@ -2,6 +2,7 @@
 
 use crate::cost::Meter;
 use crate::file::FileBuffer;
+use crate::frequency::FrequencyReader;
 use crate::interrupts::InterruptReader;
 use crate::network::NetworkReader;
 use crate::own::OwnConnections;
@@ -15,7 +16,7 @@ use ew_model::telemetry::{
 use std::path::{Path, PathBuf};
 
 /// Samples one host, for the network namespace of the thread that made it. Cheap enough to stay beside a measurement: links
-/// are not asked for, and sockets and interrupts are read as seldom as their number asks.
+/// are not asked for, and sockets, interrupts and frequencies are read as seldom as their cost asks.
 #[derive(Debug)]
 pub struct Sampler {
     root: PathBuf,
@@ -25,6 +26,7 @@ pub struct Sampler {
     traffic: Paced<Traffic>,
     interrupt_reader: InterruptReader,
     interrupts: Paced<Vec<InterruptCounters>>,
+    frequencies: FrequencyReader,
 }
 
 impl Sampler {
@@ -39,6 +41,7 @@ impl Sampler {
             traffic: Paced::default(),
             interrupt_reader: InterruptReader::default(),
             interrupts: Paced::default(),
+            frequencies: FrequencyReader::default(),
         }
     }
 
@@ -91,6 +94,8 @@ impl Sampler {
             traffic: traffic.processes,
             traffic_ns: traffic.read_ns,
             unseen: traffic.unseen,
+            // Last, because the kernel may take its time to tell.
+            frequencies_hz: self.frequencies.latest_hz(root, buffer, cpus),
         }
     }
 }
@@ -175,5 +180,6 @@ pub(crate) mod tests {
         assert_eq!(causes.cgroup.cpu_throttled_periods, Some(200));
         assert!(causes.pressure.io.is_some() && causes.memory.total_bytes.is_some());
         assert_eq!(causes.disks.len(), 2);
+        assert_eq!(causes.frequencies_hz[1], (2, 2_400_000_000));
     }
 }

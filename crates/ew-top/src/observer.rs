@@ -6,7 +6,7 @@ use crate::network::{interface_views, interrupt_views, protocol_view, qdisc_view
 use crate::storage::{disk_views, memory_view};
 use crate::verdict::verdict;
 use crate::view::{FlowView, LimitedBy, PortView, ProcessView, RemoteView, View};
-use ew_model::telemetry::{HostReading, ProcessCounters, TcpSocket};
+use ew_model::telemetry::{HostReading, ProcessCounters, ServicePort, TcpSocket};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -326,17 +326,12 @@ fn listened(reading: &HostReading) -> BTreeSet<u16> {
 }
 
 fn ports(flows: &[FlowView], listened: &BTreeSet<u16>) -> Vec<PortView> {
-    let mut views: BTreeMap<(u16, bool), PortView> = BTreeMap::new();
+    let mut views: BTreeMap<ServicePort, PortView> = BTreeMap::new();
     for flow in flows {
-        let served_here = listened.contains(&flow.local.port());
-        let port = if served_here {
-            flow.local.port()
-        } else {
-            flow.remote.port()
-        };
-        let view = views.entry((port, served_here)).or_insert(PortView {
-            port,
-            served_here,
+        let service = ServicePort::of(flow.local.port(), flow.remote.port(), listened);
+        let view = views.entry(service).or_insert(PortView {
+            port: service.port,
+            served_here: service.served_here,
             rx_bits_per_sec: 0.0,
             tx_bits_per_sec: 0.0,
             connections: 0,

@@ -4,7 +4,7 @@ use crate::table::{Cell, Column, Table};
 use crate::view::{
     FlowView, InterfaceView, InterruptView, LimitedBy, ProcessView, QdiscView, View,
 };
-use ew_model::units::{format_bits_per_sec, format_bytes};
+use ew_model::units::{format_bits_per_sec, format_bytes, format_hertz};
 
 /// CPUs named of an interrupt.
 const MOST_CPUS: usize = 4;
@@ -187,6 +187,7 @@ fn cores(view: &View) -> Table {
             "IRQ",
             "STEAL",
             "IOWAIT",
+            "RUNS AT",
             "PKT/s",
             "DROPS/s",
             "SQUEEZED/s",
@@ -201,6 +202,10 @@ fn cores(view: &View) -> Table {
                 ];
                 let mut row = vec![count(c.cpu.into())];
                 row.extend(shares.map(|share| percent(Some(share))));
+                row.push(Cell::figure(
+                    c.frequency_hz.map(|hz| hz as f64),
+                    format_hertz,
+                ));
                 row.extend(
                     [
                         c.packets_per_sec,

@@ -132,7 +132,7 @@ pub struct CoreView {
     pub softnet_drops_per_sec: Option<f64>,
     /// Receive loops that ended with work left, per second.
     pub squeezed_per_sec: Option<f64>,
-    /// Current frequency.
+    /// Current frequency. `None` where the kernel does not tell, and for cores that worked less than others.
     pub frequency_hz: Option<u64>,
     /// Greatest frequency.
     pub max_frequency_hz: Option<u64>,

@@ -1,7 +1,7 @@
 //! A host of a run that is watched, and who else moves bytes on it: in a lab, through the real binary.
 
 use crate::common::{Finished, TestLab, can_run_labs, eastwest, has_tool, kill, text, wait_for};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
@@ -105,6 +105,8 @@ fn a_neighbours_traffic_has_a_process_and_a_peer_and_the_runs_own_is_told_apart(
     // 20 Mb/s for at least the 4 s of one window.
     assert!(sent(theirs) > 5_000_000, "{theirs}");
     assert_eq!(theirs["peers"][0]["address"], peer.as_str());
+    let elsewhere = json!({"port": 6111, "served_here": false});
+    assert_eq!(theirs["ports"][0]["service"], elsewhere, "{theirs}");
     let ours = |t: &&Value| t["is_ours"] == true;
     let ours = traffic.iter().find(ours);
     let ours = ours.unwrap_or_else(|| panic!("not us: {last}"));

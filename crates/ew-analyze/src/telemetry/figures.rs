@@ -222,11 +222,20 @@ fn busiest_cpu(cover: &Cover<'_>) -> Option<CpuShare> {
             system_share: system,
             softirq_share: softirq,
             steal_share: steal,
+            frequency_hz: frequency_hz(cover, cpu),
         })
     };
     cpus.into_iter()
         .filter_map(share)
         .max_by(|a, b| a.busy_share.total_cmp(&b.busy_share))
+}
+
+fn frequency_hz(cover: &Cover<'_>, cpu: u32) -> Option<f64> {
+    let told = cover.readings().filter_map(|sample| {
+        let mut told = sample.causes.as_ref()?.frequencies_hz.iter();
+        told.find(|(of, _)| *of == cpu).map(|(_, hz)| *hz as f64)
+    });
+    median(&told.collect::<Vec<_>>())
 }
 
 /// Of all CPUs.

@@ -262,6 +262,7 @@ fn host_stage(host: HostId, stage: u32, rx: f64) -> HostStageAnalysis {
             system_share: 0.12,
             softirq_share: busy_share - 0.14,
             steal_share: 0.0,
+            frequency_hz: (host.0 % 4 != 1).then_some(2.4e9),
         }),
         busy_share: Some(0.11),
         throttled_share: None,

@@ -7,7 +7,7 @@ use super::int;
 use super::reading::{OfReading, Reading, agent_ns, clock_offset_ns, host};
 use crate::table::Column;
 use ew_model::HostId;
-use ew_model::telemetry::{CauseCounters, PeerTraffic, ProcessTraffic};
+use ew_model::telemetry::{CauseCounters, ProcessTraffic, ServicePort};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ struct Counter {
     field: String,
 }
 
-/// What one process moved, in all or with one peer, when it changed.
+/// What one process moved, in all, with one peer or over one port, when it changed.
 pub(super) struct TrafficRow {
     reading: Reading,
     mover: Mover,
@@ -37,7 +37,7 @@ pub(super) struct TrafficRow {
     udp_sockets: Option<u32>,
 }
 
-/// Only a whole process has UDP sockets, a peer has none.
+/// Only a whole process has UDP sockets, a peer and a port have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Figures {
     sent_bytes: u64,
@@ -49,6 +49,7 @@ struct Figures {
 struct Mover {
     pid: Option<u32>,
     peer: Option<String>,
+    service: Option<ServicePort>,
 }
 
 impl OfReading for CounterRow {
@@ -94,7 +95,7 @@ impl Latest {
         rows
     }
 
-    /// The processes and peers with which more was moved or dropped than at the host's sample before.
+    /// The processes, peers and ports with which more was moved or dropped than at the host's sample before.
     pub(super) fn changed_traffic(
         &mut self,
         host: HostId,
@@ -111,7 +112,7 @@ impl Latest {
                 if latest.insert(mover.clone(), figures) == Some(figures) {
                     continue;
                 }
-                let is_whole = mover.peer.is_none();
+                let is_whole = figures.udp_drops.is_some();
                 rows.push(TrafficRow {
                     reading: Reading {
                         agent_ns,
@@ -130,26 +131,31 @@ impl Latest {
 }
 
 fn movers(process: &ProcessTraffic) -> impl Iterator<Item = (Mover, Figures)> {
-    let pid = process.pid;
+    let mover = |peer, service| Mover {
+        pid: process.pid,
+        peer,
+        service,
+    };
+    let figures = |sent_bytes, received_bytes| Figures {
+        sent_bytes,
+        received_bytes,
+        udp_drops: None,
+    };
     let whole = Figures {
-        sent_bytes: process.sent_bytes,
-        received_bytes: process.received_bytes,
         udp_drops: Some(process.udp_drops),
+        ..figures(process.sent_bytes, process.received_bytes)
     };
-    let peer = move |peer: &PeerTraffic| {
-        let mover = Mover {
-            pid,
-            peer: Some(peer.address.to_string()),
-        };
-        let figures = Figures {
-            sent_bytes: peer.sent_bytes,
-            received_bytes: peer.received_bytes,
-            udp_drops: None,
-        };
-        (mover, figures)
-    };
-    let whole = std::iter::once((Mover { pid, peer: None }, whole));
-    whole.chain(process.peers.iter().map(peer))
+    let peers = process.peers.iter().map(move |peer| {
+        let address = peer.address.to_string();
+        let moved = figures(peer.sent_bytes, peer.received_bytes);
+        (mover(Some(address), None), moved)
+    });
+    let ports = process.ports.iter().map(move |port| {
+        let moved = figures(port.sent_bytes, port.received_bytes);
+        (mover(None, Some(port.service)), moved)
+    });
+    let whole = std::iter::once((mover(None, None), whole));
+    whole.chain(peers).chain(ports)
 }
 
 /// Every number that a sample holds, by the names of `events.jsonl`.
@@ -187,6 +193,14 @@ fn counters(causes: &CauseCounters) -> Vec<(Counter, i64)> {
             };
             found.push((counter, int(*count)));
         }
+    }
+    for (cpu, hz) in &causes.frequencies_hz {
+        let counter = Counter {
+            source: "cpu",
+            name: Some(cpu.to_string()),
+            field: "frequency_hz".to_owned(),
+        };
+        found.push((counter, int(*hz)));
     }
     collect("protocol", None, &causes.protocols, &mut found);
     collect("memory", None, &causes.memory, &mut found);
@@ -236,7 +250,7 @@ pub(super) const COUNTERS: &[Column<CounterRow>] = &[
     host(),
     Column::text(
         "source",
-        "softnet, qdisc, driver, protocol, memory, disk, pressure, cgroup or interrupt",
+        "softnet, qdisc, driver, protocol, memory, disk, pressure, cgroup, interrupt or cpu",
         |r| r.counter.source.to_owned(),
     ),
     Column::maybe_text(
@@ -272,6 +286,20 @@ pub(super) const TRAFFIC: &[Column<TrafficRow>] = &[
         "the remote host; null for all of them together",
         |r| r.mover.peer.clone(),
     ),
+    Column::maybe_int(
+        "port",
+        "the service's port; null for all of them together",
+        |r| r.mover.service.map(|service| i64::from(service.port)),
+    ),
+    Column::maybe_int(
+        "served_here",
+        "1 when this host listens on `port`, 0 when the other end does; null without a port",
+        |r| {
+            r.mover
+                .service
+                .map(|service| i64::from(service.served_here))
+        },
+    ),
     Column::int(
         "sent_bytes",
         "TCP payload sent since the agent's first reading",
@@ -284,12 +312,12 @@ pub(super) const TRAFFIC: &[Column<TrafficRow>] = &[
     ),
     Column::maybe_int(
         "udp_sockets",
-        "UDP sockets it held then; null beside a peer",
+        "UDP sockets it held then; null beside a peer or port",
         |r| r.udp_sockets.map(i64::from),
     ),
     Column::maybe_int(
         "udp_drops",
-        "datagrams its UDP sockets dropped since the agent's first reading; null beside a peer",
+        "datagrams its UDP sockets dropped since the agent's first reading; null beside a peer or port",
         |r| r.figures.udp_drops.map(int),
     ),
 ];
@@ -298,7 +326,8 @@ pub(super) const TRAFFIC: &[Column<TrafficRow>] = &[
 mod tests {
     use super::*;
     use ew_model::telemetry::{
-        InterruptCounters, Pressure, QdiscCounters, SoftnetCounters, StallCounters,
+        InterruptCounters, PeerTraffic, PortTraffic, Pressure, QdiscCounters, SoftnetCounters,
+        StallCounters,
     };
 
     fn reading() -> Reading {
@@ -333,6 +362,7 @@ mod tests {
                 name: "eth0-rx-0".into(),
                 per_cpu: vec![(1, 9)],
             }],
+            frequencies_hz: vec![(2, 2_400_000_000)],
             ..CauseCounters::default()
         }
     }
@@ -356,6 +386,7 @@ mod tests {
             "driver eth0 rx_missed 7",
             "pressure - cpu.some_us 11",
             "interrupt 38 eth0-rx-0 cpu1 9",
+            "cpu 2 frequency_hz 2400000000",
         ] {
             assert!(
                 first.iter().any(|line| line == wanted),
@@ -407,5 +438,35 @@ mod tests {
         causes.traffic_ns = None;
         causes.traffic[0].sent_bytes = 16;
         assert_eq!(rows(&causes), [], "not read");
+    }
+
+    #[test]
+    fn ports_have_rows_of_their_own() {
+        let service = ServicePort {
+            port: 2049,
+            served_here: false,
+        };
+        let port = PortTraffic {
+            service,
+            sent_bytes: 10,
+            received_bytes: 3,
+        };
+        let process = ProcessTraffic {
+            sent_bytes: 10,
+            received_bytes: 4,
+            ports: vec![port],
+            ..ProcessTraffic::default()
+        };
+        let causes = CauseCounters {
+            traffic_ns: Some(77),
+            traffic: vec![process],
+            ..CauseCounters::default()
+        };
+        let rows = Latest::default().changed_traffic(HostId(0), &reading(), &causes);
+        let told = rows.into_iter();
+        let told: Vec<_> = told
+            .map(|r| (r.mover.service, r.figures.received_bytes, r.udp_sockets))
+            .collect();
+        assert_eq!(told, [(None, 4, Some(0)), (Some(service), 3, None)]);
     }
 }

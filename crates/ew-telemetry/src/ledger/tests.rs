@@ -126,7 +126,7 @@ fn only_what_leaves_the_host_counts() {
 fn peers_and_processes_are_bounded_and_the_greatest_are_told() {
     let mut ledger = Ledger::default();
     take(&mut ledger, &[], &[]);
-    let many: Vec<TcpSocket> = (0..MOST_PEERS as u64 + 20)
+    let many: Vec<TcpSocket> = (0..MOST_SHARES as u64 + 20)
         .map(|index| {
             let peer = format!("198.51.{}.{}:9", index / 200, index % 200 + 1);
             to(&peer, index, 1000 + index)
@@ -135,9 +135,9 @@ fn peers_and_processes_are_bounded_and_the_greatest_are_told() {
     take(&mut ledger, &many, &[]);
     ledger.name_owners(&|_| Some(5));
     take(&mut ledger, &[], &many);
-    assert_eq!(ledger.closed[&Some(5)].peers.len(), MOST_PEERS);
+    assert_eq!(ledger.closed[&Some(5)].peers.0.len(), MOST_SHARES);
     let sum: u64 = many.iter().filter_map(|s| s.acked_bytes).sum();
-    assert_eq!(told(&ledger), [(Some(5), sum, 0, PEERS_TOLD)]);
+    assert_eq!(told(&ledger), [(Some(5), sum, 0, SHARES_TOLD)]);
     let peers = &ledger.traffic()[0].peers;
     assert!(
         peers
@@ -151,4 +151,42 @@ fn peers_and_processes_are_bounded_and_the_greatest_are_told() {
     }
     assert!(ledger.closed.len() <= MOST_PROCESSES + 1);
     assert_eq!(ledger.traffic().len(), PROCESSES_TOLD);
+}
+
+#[test]
+fn bytes_are_the_services_that_a_process_uses_or_serves() {
+    let mut ledger = Ledger::default();
+    take(&mut ledger, &[], &[]);
+    let mut listener = socket(1, 0, 0);
+    listener.state = TcpSocket::LISTEN;
+    listener.remote = "0.0.0.0:0".parse().unwrap();
+    let elsewhere = |cookie, sent| {
+        let mut socket = to("192.0.2.8:2049", cookie, sent);
+        socket.local.set_port(50_000 + cookie as u16);
+        socket
+    };
+    let (first, second) = (elsewhere(3, 700), elsewhere(4, 50));
+    take(
+        &mut ledger,
+        &[listener, socket(2, 5, 300), first.clone()],
+        &[second],
+    );
+    // It was served here when the connection was made.
+    take(&mut ledger, &[socket(2, 5, 400), first], &[]);
+    ledger.name_owners(&|inode| (inode != 4).then_some(9));
+    let ports = |of: usize| {
+        let traffic = ledger.traffic();
+        let told = traffic[of].ports.iter();
+        told.map(|p| {
+            (
+                p.service.port,
+                p.service.served_here,
+                p.sent_bytes,
+                p.received_bytes,
+            )
+        })
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(ports(0), [(2049, false, 700, 0), (5000, true, 5, 400)]);
+    assert_eq!(ports(1), [(2049, false, 50, 0)], "closed");
 }
