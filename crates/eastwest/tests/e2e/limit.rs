@@ -112,6 +112,11 @@ fn wrong_input_is_code_2_with_the_remedy() {
 /// A veth to hang links on.
 const BELOW: &str = "ip link add v0 mtu 1600 type veth peer name v1 && ip addr add 198.18.0.1/24 dev v0 && \
      ip link set v0 up && ip link set v1 up";
+/// What those links carry.
+const ADDRESS: &str = "198.18.9.1/24";
+
+/// Kind of the only tunnel, MTU inside, payload and counted bytes of a full packet.
+type Found<'j> = (&'j str, u64, u64, u64);
 
 /// What `eastwest limit` says in a network namespace that `setup` furnished, which ends with the command. `None`, with the reason
 /// printed, where it cannot be made.
@@ -138,8 +143,7 @@ fn in_namespace(script: &str) -> Option<Value> {
     Some(serde_json::from_slice(&out.stdout).unwrap())
 }
 
-/// Kind of the only tunnel, MTU inside, payload and counted bytes of a full packet.
-fn found(json: &Value) -> (&str, u64, u64, u64) {
+fn found(json: &Value) -> Found<'_> {
     let kind = json["framing"]["tunnels"][0]["kind"].as_str();
     let number = |value: &Value| value.as_u64().unwrap();
     (
@@ -158,64 +162,59 @@ fn notes(json: &Value) -> String {
         .join("\n")
 }
 
+/// What is found from an interface that `made` puts above `v0`, and the words that the notes hold.
+fn check_above(interface: &str, made: &str, address: &str, expected: Found<'_>, words: &str) {
+    let setup = format!("{BELOW} && {made} && ip addr add {address} dev {interface}");
+    let args = format!("--interface {interface} --link 1G --timestamps");
+    let Some(json) = limit_in_namespace(&setup, &args) else {
+        return;
+    };
+    assert_eq!(found(&json), expected);
+    assert!(notes(&json).contains(words), "{}", notes(&json));
+}
+
 #[test]
 fn a_vxlan_is_found_from_its_interface() {
-    let link = "ip link add x0 type vxlan id 5 dstport 4789 local 198.18.0.1 dev v0 && ip addr add 198.18.9.1/24 dev x0";
-    let args = "--interface x0 --link 1G --timestamps";
-    if let Some(json) = limit_in_namespace(&format!("{BELOW} && {link}"), args) {
-        assert_eq!(found(&json), ("vxlan", 1550, 1498, 1550 + 50 + 38));
-        let way = "x0 (vxlan, MTU 1550) over v0 (veth, MTU 1600)";
-        assert!(notes(&json).contains(way), "{}", notes(&json));
-    }
+    let made = "ip link add x0 type vxlan id 5 dstport 4789 local 198.18.0.1 dev v0";
+    let expected = ("vxlan", 1550, 1498, 1550 + 50 + 38);
+    let way = "x0 (vxlan, MTU 1550) over v0 (veth, MTU 1600)";
+    check_above("x0", made, ADDRESS, expected, way);
 }
 
 #[test]
 fn a_vxlan_over_ipv6_has_the_longer_header() {
-    let link = "ip link add x0 mtu 1430 type vxlan id 5 dstport 4789 local 2001:2::1 dev v0 && ip addr add 198.18.9.1/24 dev x0";
-    let args = "--interface x0 --link 1G --timestamps";
-    if let Some(json) = limit_in_namespace(&format!("{BELOW} && {link}"), args) {
-        assert_eq!(found(&json), ("vxlan", 1430, 1378, 1430 + 70 + 38));
-    }
+    let made = "ip link add x0 mtu 1430 type vxlan id 5 dstport 4789 local 2001:2::1 dev v0";
+    let expected = ("vxlan", 1430, 1378, 1430 + 70 + 38);
+    let way = "x0 (vxlan, MTU 1430) over v0 (veth, MTU 1600)";
+    check_above("x0", made, ADDRESS, expected, way);
 }
 
 #[test]
 fn a_geneve_is_found_from_its_interface() {
-    let link = "ip link add g0 type geneve id 7 remote 198.18.0.2 && ip link set g0 mtu 1450 && ip addr add 198.18.9.1/24 dev g0";
-    let args = "--interface g0 --link 1G --timestamps";
-    if let Some(json) = limit_in_namespace(&format!("{BELOW} && {link}"), args) {
-        assert_eq!(found(&json), ("geneve", 1450, 1398, 1538));
-        assert!(notes(&json).contains("may add options"), "{}", notes(&json));
-    }
+    let made = "ip link add g0 type geneve id 7 remote 198.18.0.2 && ip link set g0 mtu 1450";
+    let expected = ("geneve", 1450, 1398, 1538);
+    check_above("g0", made, ADDRESS, expected, "may add options");
 }
 
 #[test]
 fn a_wireguard_is_found_from_its_interface() {
-    let link = "ip link add w0 type wireguard && ip link set w0 mtu 1420 && ip addr add 198.18.9.1/24 dev w0";
-    let args = "--interface w0 --link 1G --timestamps";
-    if let Some(json) = limit_in_namespace(&format!("{BELOW} && {link}"), args) {
-        assert_eq!(found(&json), ("wireguard", 1420, 1368, 1420 + 60 + 38));
-        assert!(notes(&json).contains("over IPv6"), "{}", notes(&json));
-    }
+    let made = "ip link add w0 type wireguard && ip link set w0 mtu 1420";
+    let expected = ("wireguard", 1420, 1368, 1420 + 60 + 38);
+    check_above("w0", made, ADDRESS, expected, "over IPv6");
 }
 
 #[test]
 fn tags_are_found_from_the_interface_and_what_is_below() {
-    let link = "ip link add link v0 name v0.7 type vlan id 7 && ip link set v0.7 mtu 1500 && ip addr add 198.18.9.1/24 dev v0.7";
-    let args = "--interface v0.7 --link 1G --timestamps";
-    if let Some(json) = limit_in_namespace(&format!("{BELOW} && {link}"), args) {
-        assert_eq!(found(&json), ("none", 1500, 1448, 1542));
-        let way = "v0.7 (vlan, MTU 1500) over v0 (veth, MTU 1600)";
-        assert!(notes(&json).contains(way), "{}", notes(&json));
-    }
+    let made = "ip link add link v0 name v0.7 type vlan id 7 && ip link set v0.7 mtu 1500";
+    let way = "v0.7 (vlan, MTU 1500) over v0 (veth, MTU 1600)";
+    check_above("v0.7", made, ADDRESS, ("none", 1500, 1448, 1542), way);
 }
 
 #[test]
 fn a_macvlan_adds_nothing_and_ipv6_is_seen() {
-    let link = "ip link add link v0 name m0 mtu 1500 type macvlan mode bridge && ip addr add 2001:2::9/64 dev m0";
-    let args = "--interface m0 --link 1G --timestamps";
-    if let Some(json) = limit_in_namespace(&format!("{BELOW} && {link}"), args) {
-        assert_eq!(found(&json), ("none", 1500, 1428, 1538));
-    }
+    let made = "ip link add link v0 name m0 mtu 1500 type macvlan mode bridge";
+    let way = "m0 (macvlan, MTU 1500) over v0 (veth, MTU 1600)";
+    check_above("m0", made, "2001:2::9/64", ("none", 1500, 1428, 1538), way);
 }
 
 /// A pod as most networks of Kubernetes make it: `eth0` is one end of a veth, whose other end is a port of the node's bridge
