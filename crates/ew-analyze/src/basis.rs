@@ -53,6 +53,15 @@ pub(crate) fn data_interface(run: &Run, host: HostId) -> Option<&InterfaceFacts>
     run.facts.get(&host)?.interface_with(address)
 }
 
+/// What the data interface's outermost queueing discipline lets pass, bits per second, and its kind.
+pub(crate) fn shaper(run: &Run, host: HostId) -> Option<(f64, &str)> {
+    let interface = data_interface(run, host)?;
+    let last = run.samples.get(&host)?.last()?.causes.as_ref()?;
+    let mut own = last.qdiscs.iter();
+    let root = own.find(|qdisc| qdisc.root && qdisc.interface == interface.name)?;
+    Some((root.rate_bytes_per_sec? as f64 * 8.0, &root.kind))
+}
+
 /// The value most hosts share, the greater one of two equally frequent.
 pub(crate) fn most_common<T: Ord + Clone>(values: impl Iterator<Item = T>) -> Option<T> {
     let mut counts: BTreeMap<T, u32> = BTreeMap::new();

@@ -1,14 +1,16 @@
 //! Tools side by side: what each says of the same path, held against our own engine's figure of the same kind.
 
+use crate::basis::shaper;
 use crate::observations::{Observations, StageView};
 use crate::stats::{median_estimate, scaled};
 use ew_model::analysis::Estimate;
 use ew_model::record::{EndRecord, FlowRecord, Told};
+use ew_model::run::Run;
 use ew_model::tools::{Meaning, Standing, Statistic, ToolComparison, ToolFigure};
-use ew_model::units::{format_bytes, format_duration_ns};
+use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use ew_model::workload::{Tool, WorkloadKind};
 
-/// Figures nearer than this to each other agree whatever their intervals say.
+/// Figures agree when even the far ends of their intervals are no further apart than this.
 const ALIKE: f64 = 0.05;
 /// Socket buffers of which one is greater than the other by this factor are a reason.
 const BUFFERS_APART: f64 = 1.5;
@@ -23,12 +25,16 @@ pub(crate) fn comparisons(observations: &Observations<'_>) -> Vec<ToolComparison
             let stages = observations.stages.iter();
             let of_kind =
                 stages.filter(|s| s.stage.workload.kind == kind && s.stage.sweep.is_none());
-            compare(kind, of_kind.collect())
+            compare(observations.run, kind, of_kind.collect())
         })
         .collect()
 }
 
-fn compare(kind: WorkloadKind, mut stages: Vec<&StageView<'_>>) -> Option<ToolComparison> {
+fn compare(
+    run: &Run,
+    kind: WorkloadKind,
+    mut stages: Vec<&StageView<'_>>,
+) -> Option<ToolComparison> {
     let tool_of = |stage: &StageView<'_>| stage.stage.workload.tool;
     if stages.iter().all(|stage| tool_of(stage) == Tool::Engine) {
         return None;
@@ -38,11 +44,14 @@ fn compare(kind: WorkloadKind, mut stages: Vec<&StageView<'_>>) -> Option<ToolCo
         .iter()
         .copied()
         .find(|stage| tool_of(stage) == Tool::Engine);
-    let figures = stages.iter().map(|stage| figure(stage, engine)).collect();
-    Some(ToolComparison { kind, figures })
+    let figures = stages.iter().map(|stage| figure(run, stage, engine));
+    Some(ToolComparison {
+        kind,
+        figures: figures.collect(),
+    })
 }
 
-fn figure(stage: &StageView<'_>, engine: Option<&StageView<'_>>) -> ToolFigure {
+fn figure(run: &Run, stage: &StageView<'_>, engine: Option<&StageView<'_>>) -> ToolFigure {
     let workload = &stage.stage.workload;
     let is_bulk = workload.kind.is_bulk();
     let meaning = workload.meaning();
@@ -61,7 +70,7 @@ fn figure(stage: &StageView<'_>, engine: Option<&StageView<'_>>) -> ToolFigure {
         engines: engine
             .filter(|_| workload.tool != Tool::Engine)
             .and_then(|engine| comparable(engine, statistic)),
-        standing: standing(stage, engine, statistic),
+        standing: standing(run, stage, engine, statistic),
         meaning: in_parts(&meaning, told),
     }
 }
@@ -122,6 +131,7 @@ fn comparable(stage: &StageView<'_>, statistic: Option<Statistic>) -> Option<Est
 }
 
 fn standing(
+    run: &Run,
     stage: &StageView<'_>,
     engine: Option<&StageView<'_>>,
     statistic: Option<Statistic>,
@@ -144,33 +154,32 @@ fn standing(
         return open("the engine has no figure");
     };
     let difference = own.value / engines.value - 1.0;
-    if difference.abs() <= ALIKE || overlap(&own, &engines) {
-        return Standing::Agrees { difference };
-    }
-    if own.low.is_none() || engines.low.is_none() {
-        return open(&format!(
+    match far_ends(&own, &engines) {
+        None => open(&format!(
             "{:+.1} % against the engine; without an interval, which takes six repetitions, that says nothing",
             difference * 100.0
-        ));
-    }
-    Standing::Differs {
-        difference,
-        reasons: reasons(stage, engine, statistic),
+        )),
+        Some((low, high)) if low >= 1.0 - ALIKE && high <= 1.0 + ALIKE => {
+            Standing::Agrees { difference }
+        }
+        Some((low, high)) if low <= 1.0 && high >= 1.0 => Standing::NotToldApart { difference },
+        Some(_) => Standing::Differs {
+            difference,
+            reasons: reasons(run, stage, engine, statistic),
+        },
     }
 }
 
-/// Without intervals nothing overlaps.
-fn overlap(a: &Estimate, b: &Estimate) -> bool {
-    match (a.low, a.high, b.low, b.high) {
-        (Some(a_low), Some(a_high), Some(b_low), Some(b_high)) => {
-            a_low <= b_high && b_low <= a_high
-        }
-        _ => false,
-    }
+/// The least and the greatest ratio that two intervals allow; 1 is between them where they overlap. `None` without intervals.
+fn far_ends(own: &Estimate, engines: &Estimate) -> Option<(f64, f64)> {
+    let least = own.low? / engines.high?;
+    let greatest = own.high? / engines.low.filter(|low| *low > 0.0)?;
+    Some((least, greatest))
 }
 
 /// What is known to be different, from what the tools fix, were told, and say; never a guess.
 fn reasons(
+    run: &Run,
     stage: &StageView<'_>,
     engine: &StageView<'_>,
     statistic: Option<Statistic>,
@@ -189,6 +198,7 @@ fn reasons(
     if own.measures != reference.measures && own.round_trips == reference.round_trips {
         reasons.push(format!("{tool} times: {}", own.measures));
     }
+    reasons.extend(saved_up(run, stage));
     // Nagle's algorithm holds nothing back while only one message is under way.
     let may_hold_back = stage.is_bulk() || stage.stage.workload.outstanding > 1;
     let settings = (own.nodelay, reference.nodelay);
@@ -222,6 +232,20 @@ fn reasons(
         reasons.extend(skewed(engine));
     }
     reasons
+}
+
+/// A shaper of the sender's own, where each direction rests while the other is used.
+fn saved_up(run: &Run, stage: &StageView<'_>) -> Option<String> {
+    if !stage.is_bulk() || stage.stage.workload.tool != Tool::Netpipe {
+        return None;
+    }
+    let sender = stage.rounds.first()?.flows.first()?.src;
+    let (rate, kind) = shaper(run, sender)?;
+    let name = run.manifest.inventory.name(sender);
+    let rate = format_bits_per_sec(rate);
+    Some(format!(
+        "{name}'s shaper ({kind}, {rate}) saves up what it may send while the answer comes, and lets up to twice its rate through"
+    ))
 }
 
 /// That a few late answers make the engine's mean, where they do.
@@ -276,6 +300,16 @@ fn in_parts(meaning: &Meaning, told: Option<Told>) -> Vec<String> {
         Some(format!("connection: {}", meaning.connections)),
         nodelay.map(str::to_owned),
         Some(buffers),
+        own_interval(&told),
     ];
     parts.into_iter().flatten().collect()
+}
+
+/// What a tool that repeats its test says of the mean.
+fn own_interval(told: &Told) -> Option<String> {
+    let (tests, width_ppm) = (told.tests?, told.width_ppm?);
+    let percent = f64::from(width_ppm) / 1e4;
+    Some(format!(
+        "mean of {tests} tests, its 95 % interval {percent:.1} % wide as the tool reckons it"
+    ))
 }

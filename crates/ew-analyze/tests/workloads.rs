@@ -7,7 +7,8 @@ use ew_model::plan::{End, Flow, FlowId, RoundIndex, StageIndex};
 use ew_model::record::{CpuUse, DatagramCounts, EndRecord, FlowOutcome, FlowRecord, Remark};
 use ew_model::run::{Outcome, RunManifest};
 use ew_model::scenario::{Expect, Scenario};
-use ew_model::workload::{ReceiveMode, Workload, WorkloadKind};
+use ew_model::tools::Standing;
+use ew_model::workload::{ReceiveMode, Tool, Workload, WorkloadKind};
 use ew_model::{Analysis, Host, HostId, Inventory, Pattern, Plan, Round, Run, Stage};
 use std::collections::BTreeMap;
 
@@ -341,4 +342,44 @@ fn only_like_is_compared_with_like() {
     assert!(stage(&alone).judged);
     let sentence = &alone.verdict.sentence;
     assert!(sentence.contains("did not see the bytes"), "{sentence}");
+}
+
+/// Within 1 % over six rounds.
+fn steady(bytes: u64, round: u32) -> (EndRecord, EndRecord) {
+    let bytes = bytes + bytes / 500 * u64::from(round);
+    (end(bytes), end(bytes))
+}
+
+#[test]
+fn intervals_say_how_a_tool_stands_to_the_engine() {
+    let standing = |rounds, ends| {
+        let by = |name, tool, ends| Told {
+            name,
+            workload: Workload {
+                tool,
+                ..Workload::of(WorkloadKind::TcpStream)
+            },
+            rounds,
+            ends,
+        };
+        let engine = by("engine", Tool::Engine, |round, _| {
+            steady(100_000_000, round)
+        });
+        let analysis = analysis(&[engine, by("tool", Tool::Iperf3, ends)]);
+        analysis.tools[0].figures[1].standing.clone()
+    };
+    let alike = standing(6, |round, _| steady(102_000_000, round));
+    assert!(matches!(alike, Standing::Agrees { .. }), "{alike:?}");
+    // Its median is the engine's, but it may as well be half of it.
+    let anything = standing(6, |round, _| {
+        steady(50_000_000 + 20_000_000 * u64::from(round), 0)
+    });
+    assert!(
+        matches!(anything, Standing::NotToldApart { .. }),
+        "{anything:?}"
+    );
+    let other = standing(6, |round, _| steady(150_000_000, round));
+    assert!(matches!(other, Standing::Differs { .. }), "{other:?}");
+    let once = standing(1, |round, _| steady(100_000_000, round));
+    assert!(matches!(once, Standing::Open { .. }), "{once:?}");
 }

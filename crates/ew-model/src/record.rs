@@ -108,6 +108,10 @@ pub struct Told {
     pub receive_buffer_bytes: Option<u64>,
     /// What the receiver asks for in one call.
     pub receive_bytes: Option<u64>,
+    /// Of how many tests inside the window its figure is the mean.
+    pub tests: Option<u32>,
+    /// Width of the 95 % interval of that mean, in millionths of the mean.
+    pub width_ppm: Option<u32>,
 }
 
 /// One stream's counts at one end.

@@ -35,6 +35,9 @@ pub struct Workload {
     pub placement: Placement,
     /// Our engine, or a tool people trust.
     pub tool: Tool,
+    /// The tool repeats its test inside the window until the 95 % interval of its mean is this wide over the mean (netperf's
+    /// `-I`). `None`: one test.
+    pub confidence_width: Option<f64>,
 }
 
 /// The traffic of a flow.
@@ -194,6 +197,7 @@ impl Workload {
             segmentation: true,
             placement: Placement::default(),
             tool: Tool::Engine,
+            confidence_width: None,
         }
     }
 
@@ -207,6 +211,14 @@ impl Workload {
 impl Default for Workload {
     fn default() -> Self {
         Self::of(WorkloadKind::TcpStream)
+    }
+}
+
+impl SocketSettings {
+    /// The byte of the IP header that marks packets as asked for: `dscp` is its upper six bits (RFC 2474, section 3).
+    #[must_use]
+    pub fn traffic_class(&self) -> Option<u32> {
+        self.dscp.map(|dscp| u32::from(dscp) << 2)
     }
 }
 

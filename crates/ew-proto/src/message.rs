@@ -117,6 +117,30 @@ pub struct FlowOrder {
     pub server_port: u16,
 }
 
+impl FlowOrder {
+    /// One end of a flow that the engine carries; `peer` is the other end's data listener.
+    #[must_use]
+    pub fn new(flow: FlowId, role: Role, opens: bool, peer: SocketAddr) -> Self {
+        Self {
+            flow,
+            role,
+            opens,
+            peer,
+            server_port: 0,
+        }
+    }
+
+    /// The same end, carried by a tool whose server takes `port` at the accepting end.
+    #[must_use]
+    pub fn by_tool(self, port: u16) -> Self {
+        Self {
+            peer: SocketAddr::new(self.peer.ip(), port),
+            server_port: if self.opens { 0 } else { port },
+            ..self
+        }
+    }
+}
+
 /// An end's part in a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {

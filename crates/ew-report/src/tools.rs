@@ -9,6 +9,8 @@ use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
 const HELD_AGAINST: &str = "Figures are rates or round trips, medians over repetitions. The engine's is its figure of the same kind (rate, median, mean \
      or least), which the tool's is held against.";
+const STANDINGS: &str = "Agrees: even the far ends of both intervals are within 5 % of each other. Not told apart: the intervals overlap, but are too wide to \
+     say more; more repetitions make them narrower. Differs: they do not overlap.";
 
 /// None in a run of the engine alone.
 pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
@@ -36,7 +38,9 @@ fn side_by_side(analysis: &Analysis) -> Figures {
         ],
         rows: analysis.tools.iter().flat_map(rows).collect(),
         left: 3,
-        notes: std::iter::once(HELD_AGAINST.to_owned())
+        notes: [HELD_AGAINST, STANDINGS]
+            .map(str::to_owned)
+            .into_iter()
             .chain(analysis.tools.iter().flat_map(notes))
             .collect(),
     }
@@ -79,6 +83,9 @@ fn standing(standing: &Standing) -> String {
     match standing {
         Standing::Reference => "reference".into(),
         Standing::Agrees { difference } => format!("agrees ({})", percent(difference)),
+        Standing::NotToldApart { difference } => {
+            format!("not told apart ({})", percent(difference))
+        }
         Standing::Differs { difference, .. } => format!("differs ({})", percent(difference)),
         Standing::Open { .. } => MISSING.into(),
     }
@@ -98,7 +105,7 @@ fn notes(comparison: &ToolComparison) -> Vec<String> {
                 reasons.join("; ")
             )),
             Standing::Open { reason } => Some(format!("{kind}, {tool}: {}", one_line(reason))),
-            Standing::Reference | Standing::Agrees { .. } => None,
+            Standing::Reference | Standing::Agrees { .. } | Standing::NotToldApart { .. } => None,
         }
     };
     comparison.figures.iter().filter_map(note).collect()

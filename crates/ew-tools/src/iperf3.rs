@@ -145,15 +145,14 @@ fn socket_arguments(workload: &Workload) -> Vec<String> {
         send_buffer_bytes,
         congestion,
         mss_bytes,
-        dscp,
         ..
     } = &workload.socket;
+    let traffic_class = workload.socket.traffic_class();
     let options = [
         ("-w", send_buffer_bytes.map(|bytes| bytes.to_string())),
         ("-C", congestion.clone()),
         ("-M", mss_bytes.map(|bytes| bytes.to_string())),
-        // The code point is the upper six bits of the traffic class (RFC 2474, section 3).
-        ("-S", dscp.map(|dscp| (u32::from(dscp) << 2).to_string())),
+        ("-S", traffic_class.map(|class| class.to_string())),
     ];
     let given = options
         .into_iter()
@@ -292,13 +291,7 @@ mod tests {
     }
 
     fn order(role: Role) -> FlowOrder {
-        FlowOrder {
-            flow: FlowId(1),
-            role,
-            opens: true,
-            peer: "198.18.0.2:5001".parse().unwrap(),
-            server_port: 0,
-        }
+        FlowOrder::new(FlowId(1), role, true, "198.18.0.2:5001".parse().unwrap())
     }
 
     fn spec() -> RoundSpec {

@@ -3,7 +3,9 @@
 
 use crate::figures::{bulk, micros_ns, seconds_ns, time_of_bytes_ns, transactions};
 use crate::process::Finished;
-use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, said, window_seconds};
+use crate::tool::{
+    BothEnds, ExternalTool, SECOND_NS, ServerLife, Site, or_last_words, window_seconds,
+};
 use ew_model::record::{EndRecord, StreamRecord, Told};
 use ew_model::workload::{SendMode, Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
@@ -15,7 +17,10 @@ use std::process::Command;
 const SELECTORS: &str = "THROUGHPUT,ELAPSED_TIME,LOCAL_BYTES_SENT,LOCAL_BYTES_RECVD,REMOTE_BYTES_SENT,\
      REMOTE_BYTES_RECVD,RESPONSE_SIZE,LOCAL_RECV_SIZE,REMOTE_RECV_SIZE,LSS_SIZE_END,LSR_SIZE_END,RSS_SIZE_END,RSR_SIZE_END,\
      LOCAL_TRANSPORT_RETRANS,REMOTE_TRANSPORT_RETRANS,MIN_LATENCY,MEAN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,\
-     MAX_LATENCY";
+     MAX_LATENCY,CONFIDENCE_ITERATION,THROUGHPUT_CONFID";
+/// The bounds of its `-i`, beyond which it goes silently to them.
+const LEAST_TESTS: u64 = 3;
+const MOST_TESTS: u64 = 30;
 
 pub(crate) struct Netperf;
 
@@ -51,7 +56,7 @@ impl ExternalTool for Netperf {
         command.args(["-p", &order.peer.port().to_string()]);
         command.args(["-L", &site.address.to_string()]);
         command.args(["-t", test(workload, order.role), "-P", "0"]);
-        command.args(["-l", &window_seconds(site.spec).to_string()]);
+        command.args(length_arguments(workload, window_seconds(site.spec)));
         if let Some(dscp) = workload.socket.dscp {
             command.args(["-Y", &format!("{dscp},{dscp}")]);
         }
@@ -70,6 +75,11 @@ impl ExternalTool for Netperf {
         command
     }
 
+    fn client_runtime_ns(&self, spec: &RoundSpec) -> u64 {
+        let (tests, seconds) = tests_of_seconds(&spec.workload, window_seconds(spec));
+        tests * seconds * SECOND_NS
+    }
+
     fn parse(
         &self,
         spec: &RoundSpec,
@@ -80,12 +90,34 @@ impl ExternalTool for Netperf {
             true => sendfile_ends(&finished.stdout),
             false => Omni::of(&finished.stdout).ends(&spec.workload, order.role),
         };
-        ends.ok_or_else(|| format!("netperf: {}", said(finished, &"it told nothing")))
+        or_last_words(ends, "netperf", finished)
     }
 }
 
 fn is_sendfile(workload: &Workload) -> bool {
     workload.send_mode == SendMode::Sendfile
+}
+
+/// How many tests at most share a window of so many seconds, and how many each has.
+fn tests_of_seconds(workload: &Workload, seconds: u64) -> (u64, u64) {
+    match workload.confidence_width {
+        None => (1, seconds),
+        Some(_) => {
+            let tests = seconds.clamp(LEAST_TESTS, MOST_TESTS);
+            (tests, (seconds / tests).max(1))
+        }
+    }
+}
+
+/// `-I` takes the interval's width from end to end, in percent of the mean.
+fn length_arguments(workload: &Workload, seconds: u64) -> Vec<String> {
+    let (tests, seconds) = tests_of_seconds(workload, seconds);
+    let mut arguments = vec!["-l".into(), seconds.to_string()];
+    if let Some(width) = workload.confidence_width {
+        arguments.extend(["-I".into(), format!("95,{}", width * 100.0)]);
+        arguments.extend(["-i".into(), format!("{tests},{LEAST_TESTS}")]);
+    }
+    arguments
 }
 
 /// The test by its name in the manual. The client receives in TCP_MAERTS (STREAM read backwards).
@@ -258,8 +290,20 @@ impl<'a> Omni<'a> {
             send_buffer_bytes: self.whole(send),
             receive_buffer_bytes: self.whole(receive),
             receive_bytes: self.whole(receive_call),
-            ..Told::default()
+            ..self.confidence().unwrap_or_default()
         }
+    }
+
+    /// The width in percent; -1 where none was asked for.
+    fn confidence(&self) -> Option<Told> {
+        let percent = self.figure("THROUGHPUT_CONFID")?;
+        Some(Told {
+            tests: self
+                .figure("CONFIDENCE_ITERATION")
+                .map(|tests| tests as u32),
+            width_ppm: Some((percent * 1e4).round() as u32),
+            ..Told::default()
+        })
     }
 }
 
@@ -282,6 +326,30 @@ mod tests {
             (Some(177_190), Some(20_000), None)
         );
         assert_eq!(told.receive_buffer_bytes, Some(131_072));
+    }
+
+    #[test]
+    fn its_tests_share_the_window() {
+        let arguments = |seconds, confidence_width| {
+            let workload = Workload {
+                confidence_width,
+                ..Workload::of(WorkloadKind::TcpStream)
+            };
+            length_arguments(&workload, seconds).join(" ")
+        };
+        assert_eq!(arguments(10, None), "-l 10");
+        assert_eq!(arguments(10, Some(0.05)), "-l 1 -I 95,5 -i 10,3");
+        assert_eq!(arguments(90, Some(0.025)), "-l 3 -I 95,2.5 -i 30,3");
+        assert_eq!(arguments(1, Some(0.05)), "-l 1 -I 95,5 -i 3,3");
+    }
+
+    #[test]
+    fn its_own_confidence_is_told() {
+        let told = |text| Omni::of(text).told(Role::Send);
+        let asked = told("CONFIDENCE_ITERATION=4\nTHROUGHPUT_CONFID=3.125\n");
+        assert_eq!((asked.tests, asked.width_ppm), (Some(4), Some(31_250)));
+        let unasked = told("CONFIDENCE_ITERATION=1\nTHROUGHPUT_CONFID=-1.000\n");
+        assert_eq!((unasked.tests, unasked.width_ppm), (None, None));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::Command;
 
-const SECOND_NS: u64 = 1_000_000_000;
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
 /// One external tool: how to start it and what its output says. What it can carry and where its server listens is in
 /// `ew_model::tools`, because the planner asks, too.
@@ -152,11 +152,7 @@ pub(crate) fn install_hint(tool: Tool) -> String {
         format!("apt install {} (Debian, Ubuntu{part})", package.name)
     });
     let fedora = tool.package(Distribution::Rhel).map(|package| {
-        let epel = if package.part.is_some() {
-            " with EPEL"
-        } else {
-            ""
-        };
+        let epel = package.part.map_or("", |_| " with EPEL");
         format!("dnf install {} (Fedora, RHEL{epel})", package.name)
     });
     let hints: Vec<String> = [debian, fedora].into_iter().flatten().collect();
@@ -172,6 +168,15 @@ pub(crate) fn window_seconds(spec: &RoundSpec) -> u64 {
 pub(crate) fn warm_up_seconds(spec: &RoundSpec) -> u64 {
     let warm_up_ns = spec.window_start_ns.saturating_sub(spec.start_ns);
     warm_up_ns.div_ceil(SECOND_NS)
+}
+
+/// What a client told of both ends, else an error of its last words.
+pub(crate) fn or_last_words(
+    ends: Option<BothEnds>,
+    program: &str,
+    finished: &Finished,
+) -> Result<BothEnds, String> {
+    ends.ok_or_else(|| format!("{program}: {}", said(finished, &"it told nothing")))
 }
 
 /// A process' last words, else how it ended.

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{LOCALHOST, SECOND_NS, free_ports, is_there, order, start, wait};
+use common::{LOCALHOST, SECOND_NS, free_ports, is_there, order, start, start_until, wait};
 use ew_model::plan::{RoundIndex, StageIndex};
 use ew_model::workload::{Limit, SendMode, Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
@@ -30,8 +30,8 @@ fn a_flow_each_way() {
         order(ports[0], Role::Send, true),
         order(ports[1], Role::Receive, true),
     ];
-    let served = start(spec(servers), &Arc::default());
-    let reports = wait(&start(spec(clients), &Arc::default()));
+    let served = start(spec(servers));
+    let reports = wait(&start(spec(clients)));
     for report in &reports {
         assert_eq!(report.error, None);
         let receiver = report.receiver.as_ref().unwrap();
@@ -68,8 +68,8 @@ fn knobs_and_datagrams() {
         spec.workload.socket.dscp = Some(46);
         spec
     };
-    let _served = start(udp(servers), &Arc::default());
-    for report in wait(&start(udp(clients), &Arc::default())) {
+    let _served = start(udp(servers));
+    for report in wait(&start(udp(clients))) {
         assert_eq!(report.error, None);
         let receiver = report.receiver.unwrap();
         let counts = receiver.datagrams.unwrap();
@@ -95,9 +95,9 @@ fn a_limit_ends_a_test_before_its_time() {
         spec
     };
     let servers = vec![order(port, Role::Receive, false)];
-    let _served = start(limited(servers), &Arc::default());
+    let _served = start(limited(servers));
     let clients = vec![order(port, Role::Send, true)];
-    let report = wait(&start(limited(clients), &Arc::default())).remove(0);
+    let report = wait(&start(limited(clients))).remove(0);
     assert_eq!(report.error, None);
     let sender = report.sender.unwrap();
     assert!(
@@ -114,7 +114,7 @@ fn a_server_that_is_not_there_is_told_in_iperf3s_words() {
         return;
     }
     let clients = vec![order(free_ports(1), Role::Send, true)];
-    let reports = wait(&start(spec(clients), &Arc::default()));
+    let reports = wait(&start(spec(clients)));
     let error = reports[0].error.as_deref().unwrap();
     assert!(
         error.starts_with("iperf3: unable to connect to server"),
@@ -130,7 +130,7 @@ fn a_taken_port_is_the_servers_error() {
     let taken = TcpListener::bind((LOCALHOST, 0)).unwrap();
     let port = taken.local_addr().unwrap().port();
     let servers = vec![order(port, Role::Receive, false)];
-    let reports = wait(&start(spec(servers), &Arc::default()));
+    let reports = wait(&start(spec(servers)));
     let error = reports[0].error.as_deref().unwrap();
     assert!(error.contains("Address already in use"), "{error}");
 }
@@ -144,7 +144,7 @@ fn an_abort_ends_the_server() {
     let cancel = Arc::<AtomicBool>::default();
     let mut long = spec(vec![order(port, Role::Receive, false)]);
     long.window_ns = 3600 * SECOND_NS;
-    let reports = start(long, &cancel);
+    let reports = start_until(long, &cancel);
     std::thread::sleep(Duration::from_millis(300));
     cancel.store(true, Ordering::Release);
     assert_eq!(wait(&reports)[0].error.as_deref(), Some("iperf3: aborted"));

@@ -16,7 +16,6 @@ use ew_proto::message::{FlowOrder, FlowReport, Role};
 use ew_sys::clock::monotonic_ns;
 use ew_tools::RoundSpec;
 use std::net::TcpListener;
-use std::sync::Arc;
 
 use Role::{Receive, Send};
 use WorkloadKind::{Ping, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
@@ -74,6 +73,21 @@ fn netperf_asks_and_answers() {
         assert!(asked.transactions.unwrap() > 0 && asked.window_ns > SECOND_NS / 2);
         let told = asked.told.unwrap();
         assert!(told.mean_ns.unwrap() >= told.min_ns.unwrap());
+    }
+}
+
+#[test]
+fn netperf_says_how_sure_it_is() {
+    let sure = |w: &mut Workload| w.confidence_width = Some(0.5);
+    let both = [(TcpRr, Send), (TcpStream, Receive)];
+    let Some(reports) = run(Tool::Netperf, &both, sure) else {
+        return;
+    };
+    for report in reports {
+        let told = report.sender.unwrap().told.unwrap();
+        // The least that it takes, in a window of a second.
+        assert_eq!(told.tests, Some(3));
+        assert!(told.width_ppm.is_some(), "{told:?}");
     }
 }
 
@@ -153,10 +167,7 @@ fn a_server_that_is_not_there_is_told_in_the_tools_words() {
             continue;
         }
         let client = order(free_ports(2), Send, true);
-        let reports = wait(&start(
-            spec(tool, TcpStream, vec![client], |_| ()),
-            &Arc::default(),
-        ));
+        let reports = wait(&start(spec(tool, TcpStream, vec![client], |_| ())));
         let error = reports[0].error.as_deref().unwrap();
         assert!(error.starts_with(tool.name()), "{error}");
     }
@@ -166,10 +177,7 @@ fn a_server_that_is_not_there_is_told_in_the_tools_words() {
 fn what_a_tool_cannot_carry_is_refused_on_the_host_too() {
     let mut other = spec(Tool::Ping, TcpStream, vec![order(1, Send, true)], |_| ());
     other.workload.kind = TcpStream;
-    let error = wait(&start(other, &Arc::default()))
-        .remove(0)
-        .error
-        .unwrap();
+    let error = wait(&start(other)).remove(0).error.unwrap();
     assert!(error.starts_with("tool: ping has no tcp-stream"), "{error}");
 }
 
@@ -211,12 +219,9 @@ fn run(
             ServerPorts::Fixed(port) => port,
         };
         let answers = if *role == Send { Receive } else { Send };
-        let served = start(
-            spec(tool, *kind, vec![order(port, answers, false)], change),
-            &Arc::default(),
-        );
+        let served = start(spec(tool, *kind, vec![order(port, answers, false)], change));
         let asks = spec(tool, *kind, vec![order(port, *role, true)], change);
-        let report = wait(&start(asks, &Arc::default())).remove(0);
+        let report = wait(&start(asks)).remove(0);
         assert_eq!(report.error, None, "{tool:?} {kind:?} {role:?}");
         let accepted = wait(&served).remove(0);
         assert_eq!(accepted.error, None, "{tool:?} {kind:?} {role:?}");

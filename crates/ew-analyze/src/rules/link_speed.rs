@@ -4,7 +4,7 @@ use super::peers::compared;
 use super::slow_host::{rate_quantity, side_evidence};
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
-use crate::basis::{data_interface, most_common};
+use crate::basis::{data_interface, most_common, shaper};
 use crate::capacity::Side;
 use ew_model::HostId;
 use ew_model::finding::{Cause, Finding, Severity, Subject};
@@ -50,7 +50,9 @@ fn half_duplex(case: &Case<'_>, host: HostId) -> Option<Reason> {
 /// A queueing discipline of the host's own lets less pass than its peers'.
 fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     let host = suspect.host;
-    let rate = compared(case, host, |host| Some(shaper(case, host)?.0))?;
+    let rate = compared(case, host, |host| {
+        Some(shaper(case.observations.run, host)?.0)
+    })?;
     let usual = rate.peers.or(case.reference.basis.nic_bits_per_sec)?;
     let sends = case.network.fit.slow.get(&Side::Tx(host))?.rate.value;
     let is_it =
@@ -58,7 +60,7 @@ fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     if !suspect.tx || !is_it {
         return None;
     }
-    let (own, kind) = shaper(case, host)?;
+    let (own, kind) = shaper(case.observations.run, host)?;
     let name = case.observations.inventory().name(host);
     let interface = &data_interface(case.observations.run, host)?.name;
     let own = format_bits_per_sec(own);
@@ -78,15 +80,6 @@ fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
         ),
         confidence: 0.95,
     })
-}
-
-/// What the data interface's outermost queueing discipline lets pass, bits per second, and its kind.
-fn shaper<'c>(case: &'c Case<'_>, host: HostId) -> Option<(f64, &'c str)> {
-    let interface = data_interface(case.observations.run, host)?;
-    let last = case.telemetry.samples(host).last()?.causes.as_ref()?;
-    let mut own = last.qdiscs.iter();
-    let root = own.find(|qdisc| qdisc.root && qdisc.interface == interface.name)?;
-    Some((root.rate_bytes_per_sec? as f64 * 8.0, &root.kind))
 }
 
 /// Whether the link speed alone accounts for a slow host, so that no other rule needs to name it.

@@ -87,6 +87,7 @@ const NETPERF: Carries = Carries {
         "congestion",
         "dscp",
         "send",
+        "confidence",
     ],
     one_buffer_size: false,
 };
@@ -158,11 +159,21 @@ const PING: Carries = Carries {
     one_buffer_size: false,
 };
 
+impl Tool {
+    /// Whether it has this kind of traffic. The engine has every one.
+    #[must_use]
+    pub fn has(self, kind: WorkloadKind) -> bool {
+        carries(self).is_none_or(|carries| carries.traffic.iter().any(|(known, ..)| *known == kind))
+    }
+}
+
 impl Workload {
-    /// Why the workload's tool cannot carry it. `None` when it can; the engine carries everything.
+    /// Why the workload's tool cannot carry it. `None` when it can; the engine carries everything that is not a tool's own.
     #[must_use]
     pub fn refusal(&self) -> Option<Refusal> {
-        let carries = carries(self.tool)?;
+        let Some(carries) = carries(self.tool) else {
+            return self.refused_by_the_engine();
+        };
         self.refused_traffic(carries)
             .or_else(|| self.refused_key(carries))
             .or_else(|| self.refused_buffers(carries))
@@ -235,6 +246,15 @@ impl Workload {
         )
     }
 
+    fn refused_by_the_engine(&self) -> Option<Refusal> {
+        self.confidence_width?;
+        refuse(
+            "confidence",
+            "the engine repeats whole rounds".into(),
+            "`samples: auto`, or `tool: netperf`".into(),
+        )
+    }
+
     /// What is one tool's alone.
     fn refused_by_the_tool(&self) -> Option<Refusal> {
         let tool = self.tool.name();
@@ -243,6 +263,13 @@ impl Workload {
                 "send",
                 format!("{tool}'s zero-copy is sendfile"),
                 format!("`send: sendfile` or `copy` with `tool: {tool}`"),
+            );
+        }
+        if self.confidence_width.is_some() && self.send_mode == SendMode::Sendfile {
+            return refuse(
+                "confidence",
+                format!("{tool} does not tell it with sendfile"),
+                "`send: copy`, or `samples: auto`".into(),
             );
         }
         let is_iperf3 = self.tool == Tool::Iperf3;
@@ -288,6 +315,7 @@ impl Workload {
             ("send", self.send_mode != SendMode::Copy),
             ("receive", self.receive_mode != ReceiveMode::Copy),
             ("segmentation", self.kind == UdpStream && self.segmentation),
+            ("confidence", self.confidence_width.is_some()),
         ];
         let set = keys.into_iter().filter(|(_, is_set)| *is_set);
         set.map(|(key, _)| key).collect()
@@ -400,6 +428,16 @@ mod tests {
         let often = |w: &mut Workload| w.pace.requests_per_sec = Some(10.0);
         assert_eq!(refused_by(PingTool, Ping, often), None);
         assert_eq!(refused_by(Netperf, TcpRr, often), Some("request-rate"));
+        let sure = |w: &mut Workload| w.confidence_width = Some(0.05);
+        assert_eq!(refused_by(Netperf, TcpRr, sure), None);
+        for tool in Tool::ALL.into_iter().filter(|tool| *tool != Netperf) {
+            let kind = match tool {
+                PingTool => Ping,
+                Sockperf => TcpRr,
+                _ => TcpStream,
+            };
+            assert_eq!(refused_by(tool, kind, sure), Some("confidence"), "{tool:?}");
+        }
     }
 
     #[test]

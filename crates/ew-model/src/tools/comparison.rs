@@ -46,19 +46,24 @@ pub struct ToolFigure {
 pub enum Standing {
     /// It is the engine's.
     Reference,
-    /// The intervals overlap, or the figures are within 5 %.
+    /// Even the far ends of their intervals are within 5 % of each other.
     Agrees {
         /// Tool over engine less 1.
         difference: f64,
     },
-    /// They do not. Told only where both have intervals.
+    /// The intervals overlap, but are too wide to say that the figures agree.
+    NotToldApart {
+        /// Tool over engine less 1.
+        difference: f64,
+    },
+    /// The intervals do not overlap.
     Differs {
         /// Tool over engine less 1.
         difference: f64,
         /// What is known to be different; empty when nothing is.
         reasons: Vec<String>,
     },
-    /// There is nothing to hold it against, or no figure.
+    /// There is nothing to hold it against, no figure, or no interval.
     Open {
         /// Why.
         reason: String,

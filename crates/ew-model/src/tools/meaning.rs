@@ -71,12 +71,19 @@ impl Workload {
     fn measures(&self) -> &'static str {
         match (self.kind, self.tool) {
             (WorkloadKind::TcpStream, Tool::Netpipe) => {
-                "a message over half of its round trip, the best of trials; each direction rests half of the time, for which a shaper lets more \
-                 through"
+                "a message over half of its round trip, the best of trials; each direction rests half of the time"
             }
             (WorkloadKind::TcpStream | WorkloadKind::UdpStream, _) => "payload, one way",
-            (WorkloadKind::TcpCrr, Tool::Lmbench) => "connect and close, nothing sent",
-            (WorkloadKind::TcpCrr, _) => "connect, ask, answer, close",
+            (WorkloadKind::TcpCrr, Tool::Lmbench) => {
+                "a new socket, connect and close, nothing sent: one round trip"
+            }
+            // By strace the last call before close waits for the peer's end of the connection, which has a segment of its own.
+            (WorkloadKind::TcpCrr, Tool::Netperf) => {
+                "a new socket, connect, ask, answer: two round trips; then until the peer has closed, too, and close"
+            }
+            (WorkloadKind::TcpCrr, _) => {
+                "connect, ask, answer: two round trips; the close, a reset, and the socket, which connects again, are not in it"
+            }
             (_, Tool::Netpipe | Tool::Qperf) => "half of a round trip",
             (WorkloadKind::Ping, Tool::Ping) => {
                 "round trip, answered by the kernel, up to its time stamp of the answer"

@@ -81,6 +81,8 @@ impl Workload {
     pub fn least_gap_ns(&self) -> u64 {
         match self.server_ports() {
             ServerPorts::Fixed(_) => 6 * SECOND_NS,
+            // Its tests are three at least and a second long at least, however short the window is.
+            _ if self.confidence_width.is_some() => 4 * SECOND_NS,
             _ if self.tool == Tool::Engine => u64::from(self.streams) * CONNECT_NS,
             _ => SECOND_NS,
         }

@@ -38,8 +38,9 @@ pub struct ScenarioFile {
 
 /// Reads a scenario from YAML text, applies `overrides` (`key=value` or `TEST.key=value`, in order) and checks it.
 ///
-/// `file_name` is only used in messages. A bare key applies to every test whose workload has it; `streams`, `message-size`,
-/// `tool` and a bulk `workload` leave tests of requests alone as long as there are bulk tests, because they are about bulk data.
+/// `file_name` is only used in messages. A bare key applies to every test whose workload has it; `streams`, `message-size`
+/// and a bulk `workload` leave tests of requests alone as long as there are bulk tests, because they are about bulk data. A
+/// bare `tool` goes to the tests whose workload it has.
 ///
 /// # Errors
 /// [`ScenarioError`] with the place, what was expected and the nearest known word.

@@ -5,14 +5,14 @@ use super::error::{Place, ScenarioError, did_you_mean, nearest};
 use super::pattern::{self, OPTIONS};
 use super::read::{EXPECT_KEYS, setting_keys, test_name};
 use super::tree::{Content, Node, value_of};
-use super::workload::{kind_before_checks, kind_by_name, takes};
+use super::workload::{kind_before_checks, kind_by_name, takes, tool_by_name};
 use ew_model::workload::WorkloadKind;
 
 /// Keys of the scenario itself that can be set.
 const ROOT_KEYS: [&str; 4] = ["name", "description", "time-budget", "racks"];
 
 /// Settings about bulk data: a bare one leaves tests of requests alone when there are others.
-const BULK_KEYS: [&str; 3] = ["streams", "message-size", "tool"];
+const BULK_KEYS: [&str; 2] = ["streams", "message-size"];
 
 /// Applies all overrides in order.
 pub(super) fn apply(root: &mut Node, overrides: &[String]) -> Result<(), ScenarioError> {
@@ -72,8 +72,8 @@ fn set_in_all(root: &mut Node, key: &str, value: &Node, text: &str) -> Result<()
     Err(problem(text, &message))
 }
 
-/// Which tests a bare setting is meant for: those whose workload has it, bulk ones when it is about bulk data. When that
-/// leaves none it is for all, and the reader says what is wrong with it.
+/// Which tests a bare setting is meant for: those whose workload has it, bulk ones when it is about bulk data, and of a tool
+/// those whose workload the tool has. When that leaves none it is for all, and the reader says what is wrong with it.
 fn meant_tests(root: &Node, key: &str, value: &Node) -> Vec<bool> {
     let kinds = tests(root)
         .iter()
@@ -85,7 +85,11 @@ fn meant_tests(root: &Node, key: &str, value: &Node) -> Vec<bool> {
     };
     let is_about_bulk = BULK_KEYS.contains(&key) || is_bulk_workload();
     let spare_requests = is_about_bulk && kinds.iter().any(|kind| kind.is_bulk());
-    let is_meant = |kind: &WorkloadKind| takes(*kind, key) && (kind.is_bulk() || !spare_requests);
+    let tool = value.text().and_then(tool_by_name);
+    let is_meant = |kind: &WorkloadKind| match tool {
+        Some(tool) if key == "tool" => tool.has(*kind),
+        _ => takes(*kind, key) && (kind.is_bulk() || !spare_requests),
+    };
     let meant: Vec<bool> = kinds.iter().map(is_meant).collect();
     if meant.contains(&true) {
         meant

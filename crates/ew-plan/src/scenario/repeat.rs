@@ -42,7 +42,7 @@ fn auto(node: Option<&Node>) -> Result<AutoSamples, ScenarioError> {
     let at_most = stated("at-most")?;
     let budget_ns = duration(find("budget"), "budget", SECOND..=24 * 3600 * SECOND)?;
     let auto = AutoSamples {
-        width: find("width").map_or(Ok(DEFAULT_WIDTH), width)?,
+        width: find("width").map_or(Ok(DEFAULT_WIDTH), |node| width(node, "width"))?,
         at_least: at_least.unwrap_or(DEFAULT_SAMPLES.min(at_most.unwrap_or(DEFAULT_SAMPLES))),
         at_most: at_most.unwrap_or(DEFAULT_AT_MOST.max(at_least.unwrap_or(DEFAULT_AT_MOST))),
         budget_ns: Some(budget_ns.unwrap_or(DEFAULT_BUDGET_NS)),
@@ -75,8 +75,8 @@ fn samples(node: &Node, key: &str) -> Result<u32, ScenarioError> {
 }
 
 /// `5%`, `5 %` or `0.05`, as a share.
-fn width(node: &Node) -> Result<f64, ScenarioError> {
-    let word = text(node, "width")?;
+pub(super) fn width(node: &Node, key: &str) -> Result<f64, ScenarioError> {
+    let word = text(node, key)?;
     let share = match word.strip_suffix('%') {
         Some(number) => number.trim().parse::<f64>().map(|number| number / 100.0),
         None => word.trim().parse(),
@@ -85,9 +85,9 @@ fn width(node: &Node) -> Result<f64, ScenarioError> {
         Ok(share) if (0.001..=1.0).contains(&share) => Ok(share),
         _ => Err(ScenarioError::value(
             node.place.clone(),
-            "width",
+            key,
             format!("`{word}` is not a width that fits"),
-            "0.1% to 100% of the median, such as 5%",
+            "0.1% to 100% of the figure, such as 5%",
         )),
     }
 }

@@ -92,8 +92,10 @@ fn overrides_apply_to_all_or_one() {
     assert_eq!(
         s.tests[4].workload.tool,
         Tool::Engine,
-        "requests keep the engine"
+        "iperf3 has no requests"
     );
+    let netperf = with(&["tool=netperf"]).unwrap();
+    assert_eq!(netperf.tests[4].workload.tool, Tool::Netperf);
     assert_eq!(s.tests[1].samples, 9);
     assert_eq!(s.expect.nic_bits_per_sec, Some(25e9));
     assert_eq!(s.time_budget_ns, Some(120_000_000_000));

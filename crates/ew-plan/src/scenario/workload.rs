@@ -2,6 +2,7 @@
 
 use super::error::ScenarioError;
 use super::read::Settings;
+use super::repeat::width;
 use super::sizes;
 use super::tree::Node;
 use super::values::{choice, count, duration, quantity, size, switch, text};
@@ -24,7 +25,7 @@ const REQUESTS: Kinds = &[TcpRr, UdpRr, TcpCrr];
 const IN_FLIGHT: Kinds = &[TcpRr, UdpRr, Ping];
 
 /// Every key and the workloads that have it.
-const KEYS: [(&str, Kinds); 25] = [
+const KEYS: [(&str, Kinds); 26] = [
     ("workload", ALL),
     ("tool", ALL),
     ("streams", ALL),
@@ -50,6 +51,7 @@ const KEYS: [(&str, Kinds); 25] = [
     ("receive", &[TcpStream]),
     ("segmentation", &[UdpStream]),
     ("cpus", ALL),
+    ("confidence", ALL),
 ];
 
 const KIB: u64 = 1 << 10;
@@ -92,6 +94,11 @@ pub(super) fn kind_before_checks(root: &Node, test: &Node) -> WorkloadKind {
 /// The workload of that name.
 pub(super) fn kind_by_name(name: &str) -> Option<WorkloadKind> {
     WorkloadKind::ALL.into_iter().find(|k| k.name() == name)
+}
+
+/// The tool of that name.
+pub(super) fn tool_by_name(name: &str) -> Option<Tool> {
+    Tool::ALL.into_iter().find(|tool| tool.name() == name)
 }
 
 /// Reads a test's workload and the sizes it is swept over. With sizes, the workload has the first that its tool carries.
@@ -204,6 +211,10 @@ impl<'a> Reader<'a> {
             segmentation: self.switch("segmentation")?.unwrap_or(is_engine),
             placement: self.find("cpus").map_or(Ok(Placement::Free), placement)?,
             tool: self.tool,
+            confidence_width: self
+                .find("confidence")
+                .map(|node| width(node, "confidence"))
+                .transpose()?,
         })
     }
 

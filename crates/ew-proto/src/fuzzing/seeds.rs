@@ -114,16 +114,11 @@ pub fn all() -> Vec<Seed> {
 }
 
 fn round_order(round: u32, flows: u32) -> RoundOrder {
-    let flow = |i: u32| FlowOrder {
-        flow: FlowId(round * flows + i),
-        role: if i.is_multiple_of(2) {
-            Role::Send
-        } else {
-            Role::Receive
-        },
-        opens: i.is_multiple_of(2),
-        peer: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5201),
-        server_port: 0,
+    let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5201);
+    let flow = |i: u32| {
+        let is_even = i.is_multiple_of(2);
+        let role = if is_even { Role::Send } else { Role::Receive };
+        FlowOrder::new(FlowId(round * flows + i), role, is_even, peer)
     };
     RoundOrder {
         round: RoundIndex(round),

@@ -14,6 +14,13 @@ pub(super) fn in_words(workload: &Workload) -> String {
     parts.extend(socket(workload));
     parts.extend(modes(workload));
     parts.extend(placement(workload));
+    parts.extend(workload.confidence_width.map(|width| {
+        format!(
+            "{} repeats until its own 95 % interval is no wider than {} %",
+            workload.tool.name(),
+            100.0 * width
+        )
+    }));
     parts.join(", ")
 }
 

@@ -343,13 +343,8 @@ mod tests {
 
     fn parse(role: Role, json: &str) -> Result<BothEnds, String> {
         let output: Output = serde_json::from_str(json).unwrap();
-        let order = FlowOrder {
-            flow: FlowId(1),
-            role,
-            opens: true,
-            peer: "198.18.0.2:5001".parse().unwrap(),
-            server_port: 0,
-        };
+        let peer = "198.18.0.2:5001".parse().unwrap();
+        let order = FlowOrder::new(FlowId(1), role, true, peer);
         output.into_ends(&order)
     }
 }

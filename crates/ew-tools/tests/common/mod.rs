@@ -28,16 +28,16 @@ pub(crate) fn is_there(tool: Tool) -> bool {
 }
 
 pub(crate) fn order(port: u16, role: Role, opens: bool) -> FlowOrder {
-    FlowOrder {
-        flow: FlowId(u32::from(port)),
-        role,
-        opens,
-        peer: SocketAddr::new(LOCALHOST, port),
-        server_port: if opens { 0 } else { port },
-    }
+    let (flow, peer) = (FlowId(u32::from(port)), SocketAddr::new(LOCALHOST, port));
+    FlowOrder::new(flow, role, opens, peer).by_tool(port)
 }
 
-pub(crate) fn start(spec: RoundSpec, cancel: &Arc<AtomicBool>) -> Receiver<Vec<FlowReport>> {
+pub(crate) fn start(spec: RoundSpec) -> Receiver<Vec<FlowReport>> {
+    start_until(spec, &Arc::default())
+}
+
+/// The same, and it ends when it is told to.
+pub(crate) fn start_until(spec: RoundSpec, cancel: &Arc<AtomicBool>) -> Receiver<Vec<FlowReport>> {
     let (sender, receiver) = channel();
     let done = Box::new(move |reports| sender.send(reports).unwrap_or(()));
     run_round(LOCALHOST, spec, Arc::clone(cancel), done).unwrap();
