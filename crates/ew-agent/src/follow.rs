@@ -158,13 +158,8 @@ mod tests {
     }
 
     fn counted(kind: WorkloadKind, role: Role) -> Option<u64> {
-        let order = FlowOrder {
-            flow: FlowId(7),
-            role,
-            opens: true,
-            peer: "198.18.0.2:5401".parse().unwrap(),
-            server_port: 0,
-        };
+        let peer = "198.18.0.2:5401".parse().unwrap();
+        let order = FlowOrder::new(FlowId(7), role, true, peer);
         let totals = Totals {
             tx_bytes: 1,
             rx_bytes: 2,

@@ -117,16 +117,12 @@ impl Batch<'_> {
 }
 
 fn both_ends(flow: &Flow, src: SocketAddr, dst: SocketAddr, tool_port: u16) -> [FlowOrder; 2] {
-    let end = |role, opens: bool, peer: SocketAddr| FlowOrder {
-        flow: flow.id,
-        role,
-        opens,
-        peer: if tool_port == 0 {
-            peer
-        } else {
-            SocketAddr::new(peer.ip(), tool_port)
-        },
-        server_port: if opens { 0 } else { tool_port },
+    let end = |role, opens, peer| {
+        let order = FlowOrder::new(flow.id, role, opens, peer);
+        match tool_port {
+            0 => order,
+            port => order.by_tool(port),
+        }
     };
     let src_opens = flow.client() == flow.src;
     [

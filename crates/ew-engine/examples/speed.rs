@@ -154,13 +154,7 @@ fn round(workload: Workload, seconds: Seconds) -> RoundSpec {
 
 /// The sender opens.
 fn order(role: Role, peer: SocketAddr) -> FlowOrder {
-    FlowOrder {
-        flow: FlowId(0),
-        role,
-        opens: role == Role::Send,
-        peer,
-        server_port: 0,
-    }
+    FlowOrder::new(FlowId(0), role, role == Role::Send, peer)
 }
 
 fn start(engine: &Engine, spec: RoundSpec) -> Receiver<Vec<FlowReport>> {

@@ -298,13 +298,7 @@ mod tests {
     }
 
     fn order(role: Role) -> FlowOrder {
-        FlowOrder {
-            flow: FlowId(0),
-            role,
-            opens: true,
-            peer: SocketAddr::from(([127, 0, 0, 1], 9)),
-            server_port: 0,
-        }
+        FlowOrder::new(FlowId(0), role, true, SocketAddr::from(([127, 0, 0, 1], 9)))
     }
 
     /// A flow whose streams last heard data this long ago, and acknowledgements 1 ms later.

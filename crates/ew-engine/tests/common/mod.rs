@@ -52,13 +52,7 @@ pub(crate) fn round(workload: Workload) -> RoundSpec {
 
 /// One end of a flow.
 pub(crate) fn order(flow: u32, role: Role, opens: bool, peer: SocketAddr) -> FlowOrder {
-    FlowOrder {
-        flow: FlowId(flow),
-        role,
-        opens,
-        peer,
-        server_port: 0,
-    }
+    FlowOrder::new(FlowId(flow), role, opens, peer)
 }
 
 /// A round with the given flows.
