@@ -74,8 +74,8 @@ pub(crate) struct CellRates {
     pub(crate) rates: Vec<f64>,
     /// The most that any of them did in most of its window.
     pub(crate) upper_bits_per_sec: f64,
-    /// Whether a hypervisor took much of an end's CPU time in all of them.
-    pub(crate) are_stolen: bool,
+    /// In how many of them an end lacked CPU time.
+    pub(crate) without_cpu: usize,
     /// How many of them ran in company large enough to show that their round was not slow as a whole.
     pub(crate) in_company: usize,
     /// The least share the path left in any of them. `None` when no path limits.
@@ -164,7 +164,7 @@ fn cells(solos: &[Solo]) -> BTreeMap<(HostId, HostId), CellRates> {
     let mut cells: BTreeMap<(HostId, HostId), CellRates> = BTreeMap::new();
     for solo in solos {
         let cell = cells.entry((solo.src, solo.dst)).or_default();
-        cell.are_stolen = solo.is_stolen && (cell.are_stolen || cell.rates.is_empty());
+        cell.without_cpu += usize::from(solo.lacked_cpu);
         cell.rates.push(solo.bits_per_sec);
         cell.upper_bits_per_sec = cell.upper_bits_per_sec.max(solo.upper_bits_per_sec);
         cell.in_company += usize::from(solo.company >= LEAST_FLOWS);

@@ -88,7 +88,7 @@ mod tests {
                     company: hosts,
                     bits_per_sec: level * rate(src, dst),
                     upper_bits_per_sec: level * rate(src, dst),
-                    is_stolen: false,
+                    lacked_cpu: false,
                     path_bits_per_sec: None,
                 });
             }

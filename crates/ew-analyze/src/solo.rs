@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// Beyond this share of an end's CPU time it is as likely the hypervisor that was slow as the pair.
 const MUCH_STOLEN: f64 = 0.1;
+/// The same for the share of the window in which an end's threads were ready and got no CPU.
+const MUCH_WAITED: f64 = 0.5;
 /// What a flow did in most of its window: the upper quartile of its intervals.
 const MOST: f64 = 0.75;
 
@@ -27,8 +29,8 @@ pub(crate) struct Solo {
     pub(crate) bits_per_sec: f64,
     /// What it did in most of its window: an interruption, such as a retransmission timeout, takes nothing from it.
     pub(crate) upper_bits_per_sec: f64,
-    /// Whether a hypervisor took much of an end's CPU time meanwhile.
-    pub(crate) is_stolen: bool,
+    /// Whether an end had too little CPU time for this rate to tell of the pair.
+    pub(crate) lacked_cpu: bool,
     /// What the path between the racks leaves this flow. `None` when no path limits it.
     pub(crate) path_bits_per_sec: Option<f64>,
 }
@@ -55,7 +57,7 @@ pub(crate) fn host_limited(
                 company: lone.len(),
                 bits_per_sec: *rate,
                 upper_bits_per_sec: upper_rate(row.receiver.as_ref(), *rate),
-                is_stolen: is_stolen(row),
+                lacked_cpu: lacked_cpu(row),
                 path_bits_per_sec: *path,
             }));
         }
@@ -98,13 +100,17 @@ fn upper_rate(receiver: Option<&EndRecord>, mean: f64) -> f64 {
     upper.map_or(mean, |upper| upper.max(mean))
 }
 
-fn is_stolen(row: &FlowRecord) -> bool {
-    let share = |end: &EndRecord| {
+/// Whether a hypervisor took it, or what else ran on the host.
+fn lacked_cpu(row: &FlowRecord) -> bool {
+    let at = |end: &EndRecord| {
         let cpu = end.cpu.as_ref()?;
-        Some(cpu.steal_ns as f64 / (f64::from(cpu.cpus) * end.window_ns as f64))
+        let window_ns = end.window_ns as f64;
+        let stolen = cpu.steal_ns as f64 / (f64::from(cpu.cpus) * window_ns);
+        let waited = cpu.engine_wait_ns.unwrap_or(0) as f64 / window_ns;
+        Some(stolen > MUCH_STOLEN || waited > MUCH_WAITED)
     };
     let ends = [&row.sender, &row.receiver].into_iter().flatten();
-    ends.filter_map(share).any(|share| share > MUCH_STOLEN)
+    ends.filter_map(at).any(|lacked| lacked)
 }
 
 /// What the paths leave a flow across racks.

@@ -385,6 +385,31 @@ fn threads_that_wait_for_a_cpu() {
     assert_eq!(about(&analyze(&all), host)[0].cause, Cause::SlowReceiver);
 }
 
+#[test]
+fn a_pair_whose_ends_lacked_cpu_is_no_slow_pair() {
+    let (shown, src) = run(Slow::Nowhere);
+    let dst = HostId(src.0 + 1);
+    let slow_pair = |engine_wait_ns| {
+        let rows = with_rows(shown.clone(), |row| {
+            if (row.src, row.dst) == (src, dst) {
+                let receiver = row.receiver.as_mut().unwrap();
+                receiver.bytes /= 3;
+                receiver.intervals.iter_mut().for_each(|i| i.bytes /= 3);
+                receiver.cpu = Some(CpuUse {
+                    engine_wait_ns: Some(engine_wait_ns),
+                    cpus: 2,
+                    ..CpuUse::default()
+                });
+            }
+        });
+        let findings = analyze(&rows).verdict.findings.into_iter();
+        let subject = Subject::Pair { src, dst };
+        findings.filter(|found| found.subject == subject).count()
+    };
+    assert_eq!(slow_pair(0), 1);
+    assert_eq!(slow_pair(10 * SECOND), 0);
+}
+
 /// Sets what a row lost, and lets its intervals swing as random losses do.
 fn lose(row: &mut ew_model::FlowRecord, share: f64, swings: bool) {
     if let Some(sender) = &mut row.sender {

@@ -103,9 +103,12 @@ fn slow_pair(
     })
 }
 
-/// `None` for a pair that is not slow.
+/// `None` for a pair that is not slow, or whose ends lacked CPU time in most of its rounds: then it is not the pair.
 fn certainty(cell: &CellRates, rate: &Estimate, least_expected: f64) -> Option<Certainty> {
     let rates = &cell.rates;
+    if 2 * cell.without_cpu > rates.len() {
+        return None;
+    }
     let all_below = |share: f64| rates.iter().all(|rate| *rate < share * least_expected);
     if rates.len() < LEAST_ROUNDS {
         let certainty = if cell.in_company >= 2 {
@@ -113,7 +116,7 @@ fn certainty(cell: &CellRates, rate: &Estimate, least_expected: f64) -> Option<C
         } else {
             Certainty::Open
         };
-        let is_plain = cell.upper_bits_per_sec < PLAIN_SHARE * least_expected && !cell.are_stolen;
+        let is_plain = cell.upper_bits_per_sec < PLAIN_SHARE * least_expected;
         return is_plain.then_some(certainty);
     }
     let is_low = rate.value < SLOW_SHARE * least_expected;
