@@ -64,8 +64,8 @@ impl Settings {
         if let Some(bytes) = self.0.send_buffer_bytes {
             let _ = socket.set_send_buffer_size(bytes as usize);
         }
-        if let Some(dscp) = self.0.dscp {
-            let _ = set_dscp(socket, peer, dscp);
+        if let Some(class) = self.0.traffic_class() {
+            let _ = set_traffic_class(socket, peer, class);
         }
         match &self.0.device {
             Some(device) => bind_device(socket, device),
@@ -164,12 +164,10 @@ fn bind_device(socket: &Socket, device: &str) -> io::Result<()> {
     socket.bind_device(Some(device.as_bytes())).map_err(explain)
 }
 
-/// The code point is the upper six bits of the byte (RFC 2474, section 3).
-fn set_dscp(socket: &Socket, address: IpAddr, dscp: u8) -> io::Result<()> {
-    let byte = u32::from(dscp) << 2;
+fn set_traffic_class(socket: &Socket, address: IpAddr, class: u32) -> io::Result<()> {
     match address {
-        IpAddr::V4(_) => socket.set_tos_v4(byte),
-        IpAddr::V6(_) => socket.set_tclass_v6(byte),
+        IpAddr::V4(_) => socket.set_tos_v4(class),
+        IpAddr::V6(_) => socket.set_tclass_v6(class),
     }
 }
 
@@ -189,7 +187,7 @@ mod tests {
 
     fn everything() -> Settings {
         Settings(SocketSettings {
-            nodelay: false,
+            nodelay: true,
             send_buffer_bytes: Some(40_000),
             receive_buffer_bytes: Some(50_000),
             congestion: Some("reno".to_owned()),
@@ -226,7 +224,7 @@ mod tests {
             };
             for end in [&ends.0, &ends.1] {
                 let socket = SockRef::from(end);
-                assert!(!socket.tcp_nodelay().unwrap());
+                assert!(socket.tcp_nodelay().unwrap());
                 assert_eq!(socket.send_buffer_size().unwrap(), 80_000);
                 assert_eq!(socket.recv_buffer_size().unwrap(), 100_000);
                 assert!(socket.tcp_congestion().unwrap().starts_with(b"reno"));

@@ -121,11 +121,7 @@ fn socket_arguments(workload: &Workload) -> Vec<String> {
     let options = [
         ("-Z", socket.congestion.clone()),
         ("-M", socket.mss_bytes.map(|bytes| bytes.to_string())),
-        // The code point is the upper six bits of the traffic class (RFC 2474, section 3).
-        (
-            "-S",
-            socket.dscp.map(|dscp| (u32::from(dscp) << 2).to_string()),
-        ),
+        ("-S", socket.traffic_class().map(|class| class.to_string())),
     ];
     let given = options
         .into_iter()

@@ -2,7 +2,7 @@
 
 use crate::figures::{bulk_of_rate, micros_ns, number_after, transactions};
 use crate::process::Finished;
-use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, said};
+use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words};
 use ew_model::record::Told;
 use ew_model::workload::{Tool, Workload, WorkloadKind};
 use ew_proto::message::FlowOrder;
@@ -13,7 +13,7 @@ use std::process::Command;
 const PARTS: u64 = 3;
 /// What bw_tcp moves between looks at the clock; left to itself 10 MB.
 const MOVED_AT_ONCE_BYTES: u64 = 1 << 20;
-
+/// What a measurement takes beside its parts: a second or two of waiting, and what a busy host adds.
 const BESIDE_NS: u64 = 4_000_000_000;
 
 pub(crate) struct Lmbench;
@@ -88,12 +88,7 @@ impl ExternalTool for Lmbench {
             _ => latency(&finished.stderr, &spec.workload),
         };
         let program = self.client_program(&spec.workload);
-        ends.ok_or_else(|| {
-            format!(
-                "lmbench's {program}: {}",
-                said(finished, &"it told nothing")
-            )
-        })
+        or_last_words(ends, &format!("lmbench's {program}"), finished)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::figures::{bulk_of_rate, number_after, seconds_ns, transactions};
 use crate::process::Finished;
-use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, said};
+use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words};
 use ew_model::record::Told;
 use ew_model::workload::{Tool, WorkloadKind};
 use ew_proto::message::FlowOrder;
@@ -46,8 +46,7 @@ impl ExternalTool for Netpipe {
         _order: &FlowOrder,
         finished: &Finished,
     ) -> Result<BothEnds, String> {
-        ends(spec, finished)
-            .ok_or_else(|| format!("netpipe: {}", said(finished, &"it told nothing")))
+        or_last_words(ends(spec, finished), "netpipe", finished)
     }
 }
 

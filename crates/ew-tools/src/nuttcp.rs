@@ -2,7 +2,7 @@
 
 use crate::figures::{bulk, number_after, time_of_bytes_ns};
 use crate::process::Finished;
-use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, said, window_seconds};
+use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words, window_seconds};
 use ew_model::record::{DatagramCounts, StreamRecord, Told};
 use ew_model::workload::{Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
@@ -24,9 +24,8 @@ impl ExternalTool for Nuttcp {
 
     fn server(&self, site: &Site<'_>, port: u16) -> Command {
         let mut command = Command::new(site.program);
-        command.args([family(site), "-1", "-P", &port.to_string()]);
-        // The client says which port it is, but the server refuses to begin when its usual one, 5001, is that of control.
-        command.args(["-p", &port.saturating_add(1).to_string()]);
+        command.args([family(site), "-1"]);
+        command.args(port_arguments(port));
         command
     }
 
@@ -36,19 +35,13 @@ impl ExternalTool for Nuttcp {
 
     fn client(&self, site: &Site<'_>, order: &FlowOrder) -> Command {
         let workload = &site.spec.workload;
-        let control = order.peer.port();
         let direction = match order.role {
             Role::Send => "-t",
             Role::Receive => "-r",
         };
         let mut command = Command::new(site.program);
         command.args([family(site), direction, "-fparse"]);
-        command.args([
-            "-P",
-            &control.to_string(),
-            "-p",
-            &control.saturating_add(1).to_string(),
-        ]);
+        command.args(port_arguments(order.peer.port()));
         command.args([
             format!("-T{}", window_seconds(site.spec)),
             format!("-l{}", workload.message_bytes),
@@ -65,13 +58,24 @@ impl ExternalTool for Nuttcp {
         finished: &Finished,
     ) -> Result<BothEnds, String> {
         let is_udp = spec.workload.kind == WorkloadKind::UdpStream;
-        ends(&finished.stdout, is_udp)
-            .ok_or_else(|| format!("nuttcp: {}", said(finished, &"it told nothing")))
+        or_last_words(ends(&finished.stdout, is_udp), "nuttcp", finished)
     }
 }
 
 fn family(site: &Site<'_>) -> &'static str {
     if site.address.is_ipv6() { "-6" } else { "-4" }
+}
+
+/// Control, and data beside it. The client tells the server where data goes, but a server whose control takes the usual port of
+/// data, 5001, refuses to begin unless it is told, too.
+fn port_arguments(control: u16) -> [String; 4] {
+    let data = control.saturating_add(1);
+    [
+        "-P".into(),
+        control.to_string(),
+        "-p".into(),
+        data.to_string(),
+    ]
 }
 
 /// Sizes of buffers are in KiB. Left to itself it sends UDP at 1 Mb/s; `u` is as fast as it goes.

@@ -44,9 +44,8 @@ impl ExternalTool for Ping {
         if let Some(Limit::Messages(count)) = workload.limit {
             command.args(["-c", &count.to_string()]);
         }
-        if let Some(dscp) = workload.socket.dscp {
-            // The code point is the upper six bits of the traffic class (RFC 2474, section 3).
-            command.args(["-Q", &(u32::from(dscp) << 2).to_string()]);
+        if let Some(class) = workload.socket.traffic_class() {
+            command.args(["-Q", &class.to_string()]);
         }
         command.arg(order.peer.ip().to_string());
         command

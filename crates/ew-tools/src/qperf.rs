@@ -2,7 +2,7 @@
 
 use crate::figures::{bulk_of_rate, number_after, transactions};
 use crate::process::Finished;
-use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, said, window_seconds};
+use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words, window_seconds};
 use ew_model::record::Told;
 use ew_model::workload::{Tool, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
@@ -72,7 +72,7 @@ impl ExternalTool for Qperf {
             true => bandwidth(&finished.stdout),
             false => latency(spec, &finished.stdout),
         };
-        ends.ok_or_else(|| format!("qperf: {}", said(finished, &"it told nothing")))
+        or_last_words(ends, "qperf", finished)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::figures::{bulk, micros_ns, number_after, seconds_ns, transactions};
 use crate::process::Finished;
 use crate::tool::{
-    BothEnds, ExternalTool, ServerLife, Site, said, warm_up_seconds, window_seconds,
+    BothEnds, ExternalTool, ServerLife, Site, or_last_words, warm_up_seconds, window_seconds,
 };
 use ew_model::record::Told;
 use ew_model::workload::{Tool, Workload, WorkloadKind};
@@ -82,7 +82,7 @@ impl ExternalTool for Sockperf {
             WorkloadKind::TcpStream => throughput(&finished.stdout, spec.workload.message_bytes),
             _ => round_trips(&finished.stdout, &spec.workload),
         };
-        ends.ok_or_else(|| format!("sockperf: {}", said(finished, &"it told nothing")))
+        or_last_words(ends, "sockperf", finished)
     }
 }
 
@@ -96,9 +96,8 @@ fn common_arguments(workload: &Workload) -> Vec<String> {
     if let Some(bytes) = workload.socket.send_buffer_bytes {
         arguments.extend(["--buffer-size".into(), bytes.to_string()]);
     }
-    if let Some(dscp) = workload.socket.dscp {
-        // The code point is the upper six bits of the traffic class (RFC 2474, section 3).
-        arguments.extend(["--tos".into(), (u32::from(dscp) << 2).to_string()]);
+    if let Some(class) = workload.socket.traffic_class() {
+        arguments.extend(["--tos".into(), class.to_string()]);
     }
     arguments
 }
