@@ -140,10 +140,15 @@ impl TheirServer {
 }
 
 impl TheirServer {
-    /// Where it listens, once it does: between two clients it does not.
+    /// Where it listens, once it does.
     pub(crate) fn address(&self) -> SocketAddr {
-        wait_for("iperf3 to listen", || is_listening(self.port).then_some(()));
+        self.wait_until_it_listens();
         localhost(self.port)
+    }
+
+    /// Between two clients it does not.
+    fn wait_until_it_listens(&self) {
+        wait_for("iperf3 to listen", || is_listening(self.port).then_some(()));
     }
 
     /// What our client says of a test with this server.
@@ -162,7 +167,7 @@ impl TheirServer {
             if !(sent_away || refused) || report.head.is_some() {
                 return report;
             }
-            self.address();
+            self.wait_until_it_listens();
         }
         our_client_with(options)
     }
