@@ -3,7 +3,7 @@
 //! Only the CPUs that worked most since they were last asked about are asked: their speed is what limits a flow, and nobody is
 //! woken for it. To tell the current frequency of one CPU, Linux 4.13 to 5.18 on x86 interrupts it and waits 10 ms
 //! (`arch_freq_get_on_cpu`), one CPU after the other: on a host with 128 of them more than a second. `/proc/cpuinfo` waits
-//! once for all, and is 1 to 2 KB of text a CPU; it is read only where nothing scales frequencies.
+//! once for all, and costs 20 µs a CPU, because it is 1 to 2 KB of text each; it is read only where nothing scales frequencies.
 
 use crate::file::{FileBuffer, number};
 use crate::paced::Paced;
