@@ -9,7 +9,7 @@ use crate::capacity::{HostFit, Side};
 use crate::observations::{Observations, RoundView, StageView};
 use crate::paths::Paths;
 use crate::ramp::{self, RampPoint};
-use crate::solo::{Solo, rack_pair};
+use crate::solo::{Solo, lacked_cpu, rack_pair};
 use crate::stats::{median, median_estimate, quantile, ratio_estimate, scaled};
 use ew_model::analysis::{Estimate, RackPairAnalysis};
 use ew_model::scenario::{MeshMode, Pattern, Pick, RackScope, Senders};
@@ -30,6 +30,8 @@ const STEADY_WITH_FAST_FLOWS: f64 = 1.05;
 const LEAST_ROUNDS: usize = 4;
 /// The reason then.
 const UNSTEADY: &str = "sums differed from round to round, which a full path's do not";
+/// The reason where most flows that a path may have slowed lacked CPU time.
+const WITHOUT_CPU: &str = "most slow flows' ends had no CPU time to move more";
 /// What repetition cannot show: protocol efficiency, window edges, acknowledgements of the other direction. The
 /// interval of a ratio is widened by it.
 pub(crate) const SYSTEMATIC: f64 = 0.02;
@@ -62,6 +64,8 @@ struct RoundSum {
     flows: u32,
     /// How many of them stayed below [`LIMITED_BELOW`] of that.
     slowed: u32,
+    /// How many of these lacked CPU time at an end.
+    slowed_without_cpu: u32,
     whole: bool,
 }
 
@@ -233,6 +237,7 @@ impl RoundSum {
         self.expected += other.expected;
         self.flows += other.flows;
         self.slowed += other.slowed;
+        self.slowed_without_cpu += other.slowed_without_cpu;
     }
 }
 
@@ -244,11 +249,13 @@ fn add_round(
 ) {
     for ((row, rate), expected) in round.rates().zip(expected) {
         if let Some(pair) = rack_pair(inventory, row.src, row.dst) {
+            let is_slowed = rate < LIMITED_BELOW * expected;
             sums.entry(pair).or_default().add(&RoundSum {
                 measured: rate,
                 expected: *expected,
                 flows: 1,
-                slowed: u32::from(rate < LIMITED_BELOW * expected),
+                slowed: u32::from(is_slowed),
+                slowed_without_cpu: u32::from(is_slowed && lacked_cpu(row)),
                 whole: round.whole,
             });
         }
@@ -486,6 +493,8 @@ impl Judge<'_> {
             analysis.across_bits_per_sec = median_estimate(&slowed);
             if kind.has_steady_rounds() && !is_steady(rounds) {
                 analysis.reason = Some(UNSTEADY.into());
+            } else if lack_cpu(rounds) {
+                analysis.reason = Some(WITHOUT_CPU.into());
             } else {
                 analysis.oversubscription = self.ratio(&inside, analysis.across_bits_per_sec);
                 analysis.limited = Some(true);
@@ -550,6 +559,13 @@ fn is_steady(rounds: &[RoundSum]) -> bool {
         false => STEADY_WITH_FAST_FLOWS,
     };
     sums.len() < LEAST_ROUNDS || high <= limit * low
+}
+
+/// Whether it may have been the hosts' CPUs that slowed the flows, and not the path.
+fn lack_cpu(rounds: &[RoundSum]) -> bool {
+    let slowed: u32 = rounds.iter().map(|round| round.slowed).sum();
+    let without: u32 = rounds.iter().map(|round| round.slowed_without_cpu).sum();
+    2 * without > slowed
 }
 
 /// Rounds in which every flow was measured, unless those are the lesser part.
@@ -646,6 +662,7 @@ mod tests {
             expected: 400.0,
             flows: 4,
             slowed,
+            slowed_without_cpu: 0,
             whole: true,
         };
         sums.iter().map(round).collect()

@@ -100,8 +100,8 @@ fn upper_rate(receiver: Option<&EndRecord>, mean: f64) -> f64 {
     upper.map_or(mean, |upper| upper.max(mean))
 }
 
-/// Whether a hypervisor took it, or what else ran on the host.
-fn lacked_cpu(row: &FlowRecord) -> bool {
+/// Whether an end of a flow had too little CPU time for its rate to tell of anything else: a hypervisor took it, or what else ran there.
+pub(crate) fn lacked_cpu(row: &FlowRecord) -> bool {
     let at = |end: &EndRecord| {
         let cpu = end.cpu.as_ref()?;
         let window_ns = end.window_ns as f64;

@@ -47,11 +47,15 @@ fn truth(slow: Slow) -> (Truth, HostId) {
 
 fn run(slow: Slow) -> (Run, HostId) {
     let (truth, host) = truth(slow);
+    (truth_run(&truth), host)
+}
+
+fn truth_run(truth: &Truth) -> Run {
     let scenario = ew_plan::scenario::parse(YAML, "why", &[]).unwrap();
     let plan = ew_plan::plan(&scenario, &truth.inventory, 7).unwrap();
     let mut run = truth.run(scenario, plan, 7);
     place_windows(&mut run);
-    (run, host)
+    run
 }
 
 /// Stages one after the other, every round at its planned time.
@@ -408,6 +412,25 @@ fn a_pair_whose_ends_lacked_cpu_is_no_slow_pair() {
     };
     assert_eq!(slow_pair(0), 1);
     assert_eq!(slow_pair(10 * SECOND), 0);
+}
+
+#[test]
+fn hosts_without_cpu_make_no_oversubscription() {
+    let truth = Truth::new(&[4, 4], 4.0);
+    let across = |engine_wait_ns| {
+        let rows = with_rows(truth_run(&truth), |row| {
+            for end in [&mut row.sender, &mut row.receiver].into_iter().flatten() {
+                end.cpu = Some(CpuUse {
+                    engine_wait_ns: Some(engine_wait_ns),
+                    cpus: 2,
+                    ..CpuUse::default()
+                });
+            }
+        });
+        analyze(&rows).rack_pairs[0].oversubscription
+    };
+    assert!(across(0).is_some_and(|ratio| ratio.value > 3.5));
+    assert!(across(10 * SECOND).is_none());
 }
 
 /// Sets what a row lost, and lets its intervals swing as random losses do.
