@@ -29,8 +29,7 @@ TRUTH = "truth.json"
 SILENT = "info"
 UNMEASURED = "cells-missing"
 
-# What keeps a disk busy takes nothing from the flows of this suite, so that its finding need not accuse; and hosts of a lab share
-# the machine's disks, so that it may be about any of them.
+# Hosts of a lab share the machine's disks, so that what keeps one busy may be told of any of them.
 DISK = "disk"
 
 
@@ -196,7 +195,7 @@ def judge(result, finished):
     result.sentence = finished.json["verdict"]["sentence"]
     every = findings_of(finished)
     result.unmeasured = any(finding.cause == UNMEASURED for finding in every)
-    result.findings = [f for f in every if tells(f, result.faults)]
+    result.findings = [finding for finding in every if tells(finding)]
     left = list(result.findings)
     missed, mistaken = [], []
     for fault in result.faults:
@@ -210,10 +209,8 @@ def judge(result, finished):
     result.said = said(result, missed, mistaken, left)
 
 
-def tells(finding, faults):
-    """Whether a finding accuses, or says what there is to say of a fault that takes nothing from the flows."""
-    if finding.cause == DISK:
-        return any(DISK in fault.causes for fault in faults)
+def tells(finding):
+    """Whether a finding accuses."""
     return finding.severity != SILENT and finding.cause != UNMEASURED
 
 

@@ -81,7 +81,9 @@ pub(crate) fn cpus_of(lab: &LabSpec, host: &HostSpec) -> Option<Vec<usize>> {
     }
     let with_hog = lab.hosts().filter(|host| host.cpu_hog_share.is_some());
     let taken: Vec<usize> = with_hog.map(hog_cpu).collect();
-    let free: Vec<usize> = (0..cpu_count()).filter(|cpu| !taken.contains(cpu)).collect();
+    let free: Vec<usize> = (0..cpu_count())
+        .filter(|cpu| !taken.contains(cpu))
+        .collect();
     (!taken.is_empty() && !free.is_empty()).then_some(free)
 }
 

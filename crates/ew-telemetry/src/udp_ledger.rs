@@ -56,7 +56,8 @@ impl UdpLedger {
             self.living.insert(socket.cookie, account);
         }
         for account in before.values().filter(|account| account.dropped() > 0) {
-            let has_room = self.closed_drops.len() < MOST_PROCESSES;
+            let closed = &self.closed_drops;
+            let has_room = closed.len() < MOST_PROCESSES || closed.contains_key(&account.pid);
             let pid = account.pid.filter(|_| has_room);
             *self.closed_drops.entry(pid).or_default() += account.dropped();
         }
@@ -65,20 +66,18 @@ impl UdpLedger {
 
     /// Inodes of sockets whose owner is not known.
     pub(crate) fn ownerless(&self) -> impl Iterator<Item = u32> {
-        let accounts = self.living.values();
-        accounts
-            .filter(|a| a.pid.is_none() && a.inode != 0)
-            .map(|a| a.inode)
+        self.without_owner().map(|account| account.inode)
     }
 
     /// Those of them that are worth a search of /proc: most UDP sockets ask one question and are gone.
     pub(crate) fn worth_a_search(&self) -> impl Iterator<Item = u32> {
-        let accounts = self.living.values();
         let stays = |a: &&Account| a.readings > 1 || a.dropped() > 0;
-        accounts
-            .filter(|a| a.pid.is_none() && a.inode != 0)
-            .filter(stays)
-            .map(|a| a.inode)
+        self.without_owner().filter(stays).map(|a| a.inode)
+    }
+
+    fn without_owner(&self) -> impl Iterator<Item = &Account> {
+        let accounts = self.living.values();
+        accounts.filter(|account| account.pid.is_none() && account.inode != 0)
     }
 
     /// Names owners by inode.
@@ -147,6 +146,21 @@ mod tests {
         assert_eq!(used(&ledger, None), (0, 8));
         ledger.take(&[]);
         assert_eq!(used(&ledger, None), (0, 8), "once");
+    }
+
+    #[test]
+    fn a_process_that_is_remembered_stays_so_when_there_is_no_room_for_others() {
+        let mut ledger = UdpLedger::default();
+        ledger.take(&[]);
+        let many = u64::try_from(MOST_PROCESSES).unwrap() + 5;
+        for _ in 0..2 {
+            let all: Vec<UdpSocket> = (1..=many).map(|cookie| socket(cookie, 1)).collect();
+            ledger.take(&all);
+            ledger.name_owners(&Some);
+            ledger.take(&[]);
+        }
+        assert_eq!(used(&ledger, Some(101)), (0, 2));
+        assert_eq!(used(&ledger, None), (0, 10));
     }
 
     #[test]

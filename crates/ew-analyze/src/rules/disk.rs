@@ -51,6 +51,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     found
 }
 
+/// The disks of most hosts are full, so that none stands out.
 fn everywhere(case: &Case<'_>) -> Option<Finding> {
     let hosts = case.observations.inventory().host_ids();
     let busy: Vec<(HostId, f64)> = hosts
@@ -66,8 +67,8 @@ fn everywhere(case: &Case<'_>) -> Option<Finding> {
         cause: Cause::Disk,
         symptom: None,
         sentence: format!(
-            "the disks of all {} are busy {} of the time in the median, where hosts are one machine's the same disk: what waits for it \
-             does not wait for the network",
+            "the busiest disk of {} is busy {} of the time in the median (the same disk, where they are on one machine): what waits for a \
+             disk does not wait for the network",
             count(busy.len(), "host"),
             percent(middle),
         ),

@@ -10,26 +10,46 @@ use crate::stats::quantile;
 use ew_model::HostId;
 use ew_model::finding::{Finding, Severity, Subject};
 use ew_model::units::format_bits_per_sec;
+use std::collections::BTreeSet;
 
 /// A lone flow below this share of the usual rate is slow.
 const SLOW_SHARE: f64 = 0.85;
 /// A host is slow at times when so many of its lone flows are: the lower quartile of them.
 const LOWER: f64 = 0.25;
+/// Fewest lone flows that have one.
+const LEAST_FLOWS: usize = 4;
+
+/// Why a host is held back, and what that does to its flows.
+struct HeldBack {
+    host: HostId,
+    why: Reason,
+    /// `None` where its flows keep up.
+    low: Option<Low>,
+}
+
+/// Well below what is usual, both in bit/s of payload.
+struct Low {
+    quartile: f64,
+    typical: f64,
+}
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let held_back = held_back(case);
+    held_back.map(|it| finding(case, it)).collect()
+}
+
+/// The hosts that explain by themselves what is slow at them.
+pub(super) fn hosts(case: &Case<'_>) -> BTreeSet<HostId> {
+    held_back(case).map(|it| it.host).collect()
+}
+
+fn held_back(case: &Case<'_>) -> impl Iterator<Item = HeldBack> {
     let hosts = case.observations.inventory().host_ids();
-    hosts
-        .filter_map(|host| Some(finding(case, host, reason(case, host)?)))
-        .collect()
+    hosts.filter_map(|host| at(case, host))
 }
 
-/// Whether what is slow at a host is explained by the host itself.
-pub(super) fn explains(case: &Case<'_>, host: HostId) -> bool {
-    reason(case, host).is_some()
-}
-
-/// Why it is held back. A quota that runs out is worth telling by itself; all else only where its flows suffer.
-fn reason(case: &Case<'_>, host: HostId) -> Option<Reason> {
+/// A quota that runs out is worth telling by itself; all else only where its flows suffer.
+fn at(case: &Case<'_>, host: HostId) -> Option<HeldBack> {
     let slow = &case.network.fit.slow;
     if slow.contains_key(&Side::Tx(host)) || slow.contains_key(&Side::Rx(host)) {
         return None;
@@ -39,49 +59,51 @@ fn reason(case: &Case<'_>, host: HostId) -> Option<Reason> {
         tx: true,
         rx: true,
     };
-    cpu_quota::explain(case, &suspect).or_else(|| {
-        low_rate(case, host)?;
+    let low = low(case, host);
+    let why = cpu_quota::explain(case, &suspect).or_else(|| {
+        low.as_ref()?;
         core_saturated::explain(case, &suspect)
             .or_else(|| receive_window::explain(case, &suspect))
             .or_else(|| send_buffer::explain(case, &suspect))
-    })
+    })?;
+    Some(HeldBack { host, why, low })
 }
 
-/// What its slower lone flows did, where that is well below the usual rate.
-fn low_rate(case: &Case<'_>, host: HostId) -> Option<f64> {
+fn low(case: &Case<'_>, host: HostId) -> Option<Low> {
     let typical = case.network.fit.typical?.value;
     let solos = case.network.solos.iter();
     let own = solos.filter(|solo| solo.src == host || solo.dst == host);
     let rates: Vec<f64> = own.map(|solo| solo.bits_per_sec).collect();
-    quantile(&rates, LOWER).filter(|rate| *rate < SLOW_SHARE * typical)
+    let quartile = quantile(&rates, LOWER)?;
+    let is_low = rates.len() >= LEAST_FLOWS && quartile < SLOW_SHARE * typical;
+    is_low.then_some(Low { quartile, typical })
 }
 
-fn finding(case: &Case<'_>, host: HostId, why: Reason) -> Finding {
+fn finding(case: &Case<'_>, HeldBack { host, why, low }: HeldBack) -> Finding {
     let name = case.observations.inventory().name(host);
-    let typical = case.network.fit.typical.map(|typical| typical.value);
-    let low = low_rate(case, host);
-    let (severity, sentence) = match (low, typical) {
-        (Some(low), Some(typical)) => (
+    let (severity, sentence) = match &low {
+        Some(low) => (
             Severity::Fault,
             format!(
                 "{name} is slow at times: a quarter of its flows do at most {} where its peers do {}, because {}",
-                format_bits_per_sec(low),
-                format_bits_per_sec(typical),
+                format_bits_per_sec(low.quartile),
+                format_bits_per_sec(low.typical),
                 why.because,
             ),
         ),
-        _ => (
+        None => (
             Severity::Notice,
             format!("{name} keeps up with its peers although {}", why.because),
         ),
     };
+    let typical = case.network.fit.typical.map(|typical| typical.value);
     Finding {
         severity,
         subject: Subject::Host { host },
         cause: why.cause,
         symptom: None,
         sentence,
-        measured: low.map(rate_quantity),
+        measured: low.map(|low| rate_quantity(low.quartile)),
         expected: typical.map(rate_quantity),
         confidence: why.confidence,
         evidence: why.evidence,

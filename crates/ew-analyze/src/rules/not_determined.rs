@@ -40,7 +40,9 @@ fn explains_stages(finding: &Finding) -> bool {
     let at_times = finding.symptom.is_none() && finding.severity == Severity::Fault;
     match finding.cause {
         Cause::SlowPair => true,
-        Cause::CpuQuota | Cause::CoreSaturated => at_times,
+        Cause::CpuQuota | Cause::CoreSaturated | Cause::ReceiveWindow | Cause::SendBuffer => {
+            at_times
+        }
         _ => false,
     }
 }

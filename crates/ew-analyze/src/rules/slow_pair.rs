@@ -65,6 +65,7 @@ fn slow_pairs(case: &Case<'_>) -> Vec<SlowPair> {
         *partners.entry(Side::Rx(*dst)).or_default() += 1;
     }
     let has_others = |side: Side| partners.get(&side).is_some_and(|count| *count > 1);
+    let held_back = held_back::hosts(case);
     let mut slow: Vec<SlowPair> = fit
         .cells
         .iter()
@@ -73,11 +74,7 @@ fn slow_pairs(case: &Case<'_>) -> Vec<SlowPair> {
             let is_told_apart = has_others(Side::Tx(*src)) && has_others(Side::Rx(*dst));
             slow_pair(case, (*src, *dst), cell, is_told_apart)
         })
-        .filter(|pair| {
-            ![pair.src, pair.dst]
-                .iter()
-                .any(|end| held_back::explains(case, *end))
-        })
+        .filter(|pair| !held_back.contains(&pair.src) && !held_back.contains(&pair.dst))
         .collect();
     slow.sort_by(|a, b| (a.rate.value / a.expected).total_cmp(&(b.rate.value / b.expected)));
     slow
