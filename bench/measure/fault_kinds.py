@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 CLEAN = "clean"
 TWO = "two at once"
+HOG = "CPU hog"
 
 SLOW_BOTH, SLOW_TX, SLOW_RX = "slow-host", "slow-sender", "slow-receiver"
 
@@ -134,7 +135,7 @@ KINDS = {
     "host loss": on_host("host loss", "loss", loss),
     "uplink loss": on_rack("uplink loss", "loss", loss),
     "CPU quota": on_host("CPU quota", "cpu-quota", cpu_quota),
-    "CPU hog": on_host("CPU hog", "core-saturated", cpu_hog),
+    HOG: on_host(HOG, "core-saturated", cpu_hog),
     "receive buffer": on_host("receive buffer", "receive-window", buffer("receive")),
     "send buffer": on_host("send buffer", "send-buffer", buffer("send")),
     "MTU": on_host("MTU", "mtu", mtu),

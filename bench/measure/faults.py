@@ -7,13 +7,14 @@ proves nothing.
 
 import argparse
 import json
+import os
 import random
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from common import HERE, CouldNotRun, Finished, Table, call, machine, main, median, met, note, setting
-from fault_kinds import CLEAN, KINDS, TWO, Fault, Finding, Shape, draw_faults
+from fault_kinds import CLEAN, HOG, KINDS, TWO, Fault, Finding, Shape, draw_faults
 
 SHAPES = [(2, 3), (2, 4), (3, 3)]
 ALL_KINDS = [*KINDS, TWO]
@@ -67,8 +68,9 @@ def measure(work):
 def run_all(work, arguments):
     runs = plan_of(arguments)
     print(machine())
-    cores = healthy_cores(work)
-    print(f"A host with a NIC of {nic_mbit()} Mb/s uses {100 * cores:.1f} % of a core here under full load, both ways")
+    cores = {rate: healthy_cores(work, rate) for rate in (nic_mbit(), nic_mbit_beside_hog())}
+    for rate, used in cores.items():
+        print(f"A host with a NIC of {rate} Mb/s uses {100 * used:.1f} % of a core here under full load, both ways")
     results = []
     for seed, kind in runs:
         result = run_once(work, seed, kind, cores, arguments.keep_all)
@@ -137,9 +139,15 @@ def nic_mbit():
     return setting("FAULTS_NIC_MBIT", 50)
 
 
-def healthy_cores(work):
+def nic_mbit_beside_hog():
+    """A hog has a core for itself, so that the others carry all other hosts."""
+    cores = os.cpu_count() or 1
+    return max(nic_mbit() * max(cores - 1, 1) // max(cores, 2), 1)
+
+
+def healthy_cores(work, rate_mbit):
     """What the engine of a host without a fault uses while it sends and receives at its NIC's rate."""
-    with work.lab(2, 3, nic_mbit()) as lab:
+    with work.lab(2, 3, rate_mbit) as lab:
         finished = lab.run(HERE / "faults.yaml", "--set", "duration=1s")
     ends = [record["receiver"] for record in finished.records() if record["stage"] == 0 and record["receiver"]]
     used = [end["cpu"]["engine_ns"] / end["window_ns"] for end in ends if end["cpu"]]
@@ -150,9 +158,11 @@ def healthy_cores(work):
 
 def run_once(work, seed, kind, cores, keep_all):
     """One lab, one run, one judgement. `None` where this machine cannot make the fault."""
-    dice = random.Random(f"{kind}:{seed}")
-    shape = Shape(*dice.choice(SHAPES), nic_mbit(), cores)
-    result = Result(seed, kind, draw_faults(kind, dice, shape))
+    dice, shape, faults = draw(seed, kind, nic_mbit(), cores)
+    if any(fault.kind == HOG for fault in faults):
+        # The same lab, with slower links.
+        dice, shape, faults = draw(seed, kind, nic_mbit_beside_hog(), cores)
+    result = Result(seed, kind, faults)
     lab = work.lab(shape.racks, shape.hosts, shape.nic_mbit, 1, ", ".join(f.lab_line() for f in result.faults))
     plan_seed = dice.randint(1, 2**31)
     try:
@@ -171,6 +181,13 @@ def run_once(work, seed, kind, cores, keep_all):
     answer = "right" if result.is_right else f"WRONG, said {result.said}"
     note(f"{kind}, seed {seed}, {shape.racks} x {shape.hosts}, {result.truth()}: {answer}; {finished.wall_s:.0f} s")
     return result
+
+
+def draw(seed, kind, rate_mbit, cores):
+    """What is left of the dice, the lab's shape, and its faults."""
+    dice = random.Random(f"{kind}:{seed}")
+    shape = Shape(*dice.choice(SHAPES), rate_mbit, cores[rate_mbit])
+    return dice, shape, draw_faults(kind, dice, shape)
 
 
 class CannotCarry(Exception):
