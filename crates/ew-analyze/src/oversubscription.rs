@@ -9,7 +9,7 @@ use crate::capacity::{HostFit, Side};
 use crate::observations::{Observations, RoundView, StageView};
 use crate::paths::Paths;
 use crate::ramp::{self, RampPoint};
-use crate::solo::{Solo, lacked_cpu, rack_pair};
+use crate::solo::{Solo, rack_pair, waited_for_cpu};
 use crate::stats::{median, median_estimate, quantile, ratio_estimate, scaled};
 use ew_model::analysis::{Estimate, RackPairAnalysis};
 use ew_model::scenario::{MeshMode, Pattern, Pick, RackScope, Senders};
@@ -30,7 +30,7 @@ const STEADY_WITH_FAST_FLOWS: f64 = 1.05;
 const LEAST_ROUNDS: usize = 4;
 /// The reason then.
 const UNSTEADY: &str = "sums differed from round to round, which a full path's do not";
-/// The reason where most flows that a path may have slowed lacked CPU time.
+/// The reason where the ends of most flows that a path may have slowed waited for a CPU.
 const WITHOUT_CPU: &str = "most slow flows' ends had no CPU time to move more";
 /// What repetition cannot show: protocol efficiency, window edges, acknowledgements of the other direction. The
 /// interval of a ratio is widened by it.
@@ -64,7 +64,7 @@ struct RoundSum {
     flows: u32,
     /// How many of them stayed below [`LIMITED_BELOW`] of that.
     slowed: u32,
-    /// How many of these lacked CPU time at an end.
+    /// How many of these had an end whose threads waited for a CPU.
     slowed_without_cpu: u32,
     whole: bool,
 }
@@ -255,7 +255,7 @@ fn add_round(
                 expected: *expected,
                 flows: 1,
                 slowed: u32::from(is_slowed),
-                slowed_without_cpu: u32::from(is_slowed && lacked_cpu(row)),
+                slowed_without_cpu: u32::from(is_slowed && waited_for_cpu(row)),
                 whole: round.whole,
             });
         }

@@ -100,17 +100,24 @@ fn upper_rate(receiver: Option<&EndRecord>, mean: f64) -> f64 {
     upper.map_or(mean, |upper| upper.max(mean))
 }
 
-/// Whether an end of a flow had too little CPU time for its rate to tell of anything else: a hypervisor took it, or what else ran there.
-pub(crate) fn lacked_cpu(row: &FlowRecord) -> bool {
-    let at = |end: &EndRecord| {
+/// Whether an end of a flow had too little CPU time for its rate to tell of anything else.
+fn lacked_cpu(row: &FlowRecord) -> bool {
+    let stolen = |end: &EndRecord| {
         let cpu = end.cpu.as_ref()?;
-        let window_ns = end.window_ns as f64;
-        let stolen = cpu.steal_ns as f64 / (f64::from(cpu.cpus) * window_ns);
-        let waited = cpu.engine_wait_ns.unwrap_or(0) as f64 / window_ns;
-        Some(stolen > MUCH_STOLEN || waited > MUCH_WAITED)
+        Some(cpu.steal_ns as f64 / (f64::from(cpu.cpus) * end.window_ns as f64))
     };
     let ends = [&row.sender, &row.receiver].into_iter().flatten();
-    ends.filter_map(at).any(|lacked| lacked)
+    waited_for_cpu(row) || ends.filter_map(stolen).any(|share| share > MUCH_STOLEN)
+}
+
+/// Whether the threads of an end waited for a CPU for much of the window.
+pub(crate) fn waited_for_cpu(row: &FlowRecord) -> bool {
+    let waited = |end: &EndRecord| {
+        let waited_ns = end.cpu.as_ref()?.engine_wait_ns?;
+        Some(waited_ns as f64 / end.window_ns as f64)
+    };
+    let ends = [&row.sender, &row.receiver].into_iter().flatten();
+    ends.filter_map(waited).any(|share| share > MUCH_WAITED)
 }
 
 /// What the paths leave a flow across racks.
