@@ -390,6 +390,32 @@ fn threads_that_wait_for_a_cpu() {
 }
 
 #[test]
+fn threads_that_wait_for_a_cpu_at_times() {
+    let (shown, host) = run(Slow::Nowhere);
+    let waiting = |is_starved: bool| CpuUse {
+        engine_wait_ns: Some(if is_starved { 15 } else { 1 } * SECOND / 10),
+        cpus: 2,
+        ..CpuUse::default()
+    };
+    let at_times = |starves: bool| {
+        let rows = with_rows(shown.clone(), |row| {
+            let is_slow = (row.src == host || row.dst == host) && row.round.0 % 3 == 0;
+            let receiver = row.receiver.as_mut().unwrap();
+            if is_slow {
+                receiver.bytes /= 4;
+            }
+            receiver.cpu = Some(waiting(is_slow && starves && row.dst == host));
+            row.sender.as_mut().unwrap().cpu = Some(waiting(is_slow && starves && row.src == host));
+        });
+        let findings = analyze(&rows).verdict.findings.into_iter();
+        let about = findings.filter(|found| found.subject == Subject::Host { host });
+        about.map(|found| found.cause).collect::<Vec<_>>()
+    };
+    assert_eq!(at_times(true), [Cause::CoreSaturated]);
+    assert!(!at_times(false).contains(&Cause::CoreSaturated));
+}
+
+#[test]
 fn a_pair_whose_ends_lacked_cpu_is_no_slow_pair() {
     let (shown, src) = run(Slow::Nowhere);
     let dst = HostId(src.0 + 1);

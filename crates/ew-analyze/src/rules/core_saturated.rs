@@ -20,8 +20,28 @@ const TIMES_PEERS: f64 = 2.0;
 /// Hosts that share CPUs (a lab, virtual machines without steal) show the same busy CPUs everywhere; there the threads' own
 /// waiting tells who is starved.
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
-    full(case, suspect.host).or_else(|| starved(case, suspect.host))
+    full(case, suspect.host).or_else(|| starved(case, suspect.host, &MOSTLY))
 }
+
+/// The same of a host that is slow at times: then its threads wait at times.
+pub(super) fn explain_at_times(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+    full(case, suspect.host).or_else(|| starved(case, suspect.host, &AT_TIMES))
+}
+
+/// In which part of a host's flows its threads must have waited.
+struct Extent {
+    quantile: f64,
+    words: &'static str,
+}
+
+const MOSTLY: Extent = Extent {
+    quantile: 0.5,
+    words: "in the median",
+};
+const AT_TIMES: Extent = Extent {
+    quantile: 0.75,
+    words: "at least in a quarter of them",
+};
 
 fn full(case: &Case<'_>, host: HostId) -> Option<Reason> {
     let busiest = |host| of_stages(case, host, |s| Some(s.busiest_cpu?.busy_share));
@@ -98,8 +118,8 @@ fn by_what(cpu: &CpuShare) -> (String, &'static str) {
     })
 }
 
-fn starved(case: &Case<'_>, host: HostId) -> Option<Reason> {
-    let waited = |host| of_own_ends(case, host, waited_share);
+fn starved(case: &Case<'_>, host: HostId, extent: &Extent) -> Option<Reason> {
+    let waited = |host| of_own_ends(case, host, extent.quantile, waited_share);
     let waited: Compared = compared(case, host, waited)?;
     if !(waited.stands_out(WAITED, TIMES_PEERS) && waited.exceeds(WAITED, WAITED / 2.0)) {
         return None;
@@ -113,8 +133,9 @@ fn starved(case: &Case<'_>, host: HostId) -> Option<Reason> {
         ),
         evidence: vec![evidence(
             format!(
-                "{name}: threads waited for a CPU for {} of the windows, summed over threads{}",
+                "{name}: threads waited for a CPU for {} of the windows, summed over threads, {}{}",
                 percent(waited.own),
+                extent.words,
                 waited.against(percent),
             ),
             format!("flows.parquet: src or dst = {name}, tx_cpu_engine_wait_ns and rx_cpu_engine_wait_ns"),

@@ -62,7 +62,7 @@ fn at(case: &Case<'_>, host: HostId) -> Option<HeldBack> {
     let low = low(case, host);
     let why = cpu_quota::explain(case, &suspect).or_else(|| {
         low.as_ref()?;
-        core_saturated::explain(case, &suspect)
+        core_saturated::explain_at_times(case, &suspect)
             .or_else(|| receive_window::explain(case, &suspect))
             .or_else(|| send_buffer::explain(case, &suspect))
     })?;

@@ -2,7 +2,7 @@
 
 use super::Case;
 use crate::capacity::Side;
-use crate::stats::median;
+use crate::stats::{median, quantile};
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
 use ew_model::record::{EndRecord, FlowRecord};
@@ -121,10 +121,11 @@ pub(super) fn lone_flows<'c>(case: &'c Case<'_>) -> impl Iterator<Item = &'c Flo
     })
 }
 
-/// A figure of a host's own ends of lone flows, median.
+/// A figure of a host's own ends of lone flows, at a quantile of them.
 pub(super) fn of_own_ends(
     case: &Case<'_>,
     host: HostId,
+    at: f64,
     figure: impl Fn(&EndRecord) -> Option<f64>,
 ) -> Option<f64> {
     let own = lone_flows(case).flat_map(|row| {
@@ -132,5 +133,5 @@ pub(super) fn of_own_ends(
         let received = row.receiver.as_ref().filter(|_| row.dst == host);
         [sent, received].into_iter().flatten()
     });
-    median(&own.filter_map(figure).collect::<Vec<_>>())
+    quantile(&own.filter_map(figure).collect::<Vec<_>>(), at)
 }
