@@ -98,21 +98,40 @@ def tcp_sockets(sockstat):
 
 
 def pacing(bench):
-    table = Table(f"Pacing: the receiver's rate in each of {PACED_SECONDS} s", "asked for", "least", "greatest", "farthest off", "by")
+    """iperf3's seconds stand beside: on a machine that pauses, nobody keeps a pace."""
+    heads = ("asked for", "who", "least", "greatest", "farthest off", "by")
+    table = Table(f"Pacing: the rate in each of {PACED_SECONDS} s, the receiver's of eastwest, the sender's of iperf3", *heads)
     for asked in PACES_BITS_PER_SEC:
         title = f"pacing at {GBPS.text(asked)}, worst second"
+        for iperf3 in bench.peers.iperf3(f" -b {asked // 1_000_000}M", "-b", str(asked), read=sent_by_second):
+            try:
+                seconds = iperf3.run(bench.pair, PACED_SECONDS)["seconds"]
+                table.add(GBPS.text(asked), iperf3.name, *spread(asked, seconds), "")
+            except Missing as reason:
+                note(f"{iperf3.name}: {reason}")
         try:
             record = bench.ours.flow(bench.pair, PACED_SECONDS, rate=f"{asked // 1_000_000}M")
         except Missing as reason:
             bench.judgement.without(title, "within 1 %", str(reason))
             continue
         seconds = rates_by_second(record["receiver"])
-        worst = max(seconds, key=lambda rate: abs(rate / asked - 1)) / asked - 1
-        rates = (GBPS.text(rate) for rate in (asked, min(seconds), max(seconds)))
-        table.add(*rates, f"{worst:+.2%}", ", ".join(record["sender"].get("remarks", [])))
+        worst = farthest_off(asked, seconds)
+        table.add(GBPS.text(asked), "eastwest", *spread(asked, seconds), ", ".join(record["sender"].get("remarks", [])))
         bench.judgement.hold(title, f"{worst:+.2%}", "within 1 %", abs(worst) <= PACE_ERROR)
         note(title)
     table.show()
+
+
+def spread(asked, seconds):
+    return GBPS.text(min(seconds)), GBPS.text(max(seconds)), f"{farthest_off(asked, seconds):+.2%}"
+
+
+def farthest_off(asked, seconds):
+    return max(seconds, key=lambda rate: abs(rate / asked - 1)) / asked - 1
+
+
+def sent_by_second(document):
+    return {"seconds": [interval["sum"]["bits_per_second"] for interval in document["intervals"]]}
 
 
 def rates_by_second(end):

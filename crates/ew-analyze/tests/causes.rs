@@ -495,6 +495,26 @@ fn a_lossy_link_is_told_from_a_full_one() {
 }
 
 #[test]
+fn a_lossy_host_is_no_narrow_uplink() {
+    let (shown, host) = run(Slow::Nowhere);
+    let has_uplink = |own_share: f64| {
+        let rows = with_rows(shown.clone(), |row| {
+            let is_own = row.src == host || row.dst == host;
+            lose(row, if is_own { own_share } else { 0.0002 }, false);
+            let is_across = row.stage.0 == 1;
+            if is_across && row.dst == host {
+                let receiver = row.receiver.as_mut().unwrap();
+                receiver.bytes = receiver.bytes * 2 / 5;
+            }
+        });
+        let findings = analyze(&rows).verdict.findings;
+        findings.iter().any(|found| found.cause == Cause::Uplink)
+    };
+    assert!(has_uplink(0.0002));
+    assert!(!has_uplink(0.03));
+}
+
+#[test]
 fn a_lossy_host_is_named_although_it_is_fast() {
     let (shown, host) = run(Slow::Nowhere);
     let lossy = with_rows(shown, |row| {

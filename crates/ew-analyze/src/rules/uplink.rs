@@ -3,6 +3,7 @@
 use super::peers::percent;
 use super::{Case, evidence};
 use crate::oversubscription::PairResult;
+use crate::solo::rack_pair;
 use crate::stats::{confidence, log_half_width};
 use crate::words::{count, plain, quantity, ratio};
 use ew_model::analysis::Estimate;
@@ -18,6 +19,9 @@ const STATED_TOLERANCE: f64 = 1.05;
 /// An uplink that fills below this many senders has no rising part that could place its knee more exactly.
 const FULL_WITH_ONE: f64 = 1.05;
 
+/// A flow below this share of the usual rate is slow.
+const SLOW_SHARE: f64 = 0.9;
+
 /// A limited direction with its ratio.
 type Limited<'a> = (&'a PairResult, Estimate);
 
@@ -28,13 +32,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .pairs
         .iter()
         .filter(|pair| pair.analysis.limited == Some(true))
-        // What a path loses slows each flow by itself: that is no ratio.
-        .filter(|pair| {
-            !case
-                .losses
-                .racks
-                .contains_key(&(pair.analysis.from, pair.analysis.to))
-        })
+        .filter(|pair| !are_losses(case, (pair.analysis.from, pair.analysis.to)))
         .filter_map(|pair| Some((pair, pair.analysis.oversubscription?)))
         .collect();
     limited.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
@@ -45,6 +43,25 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         findings.push(finding(case, &group));
     }
     findings
+}
+
+/// Whether most flows that are slow between two racks lose packets on the path or at a lossy host: that slows each of them by itself, and
+/// is no ratio.
+fn are_losses(case: &Case<'_>, path: (RackId, RackId)) -> bool {
+    let Some(typical) = case.network.fit.typical else {
+        return false;
+    };
+    let inventory = case.observations.inventory();
+    let rounds = case.observations.judged().flat_map(|stage| &stage.rounds);
+    let across = rounds
+        .flat_map(|round| round.rates())
+        .filter(|(row, _)| rack_pair(inventory, row.src, row.dst) == Some(path));
+    let (mut slow, mut lossy) = (0, 0);
+    for (row, _) in across.filter(|(_, rate)| *rate < SLOW_SHARE * typical.value) {
+        slow += 1;
+        lossy += usize::from(case.losses.touch(inventory, row.src, row.dst));
+    }
+    2 * lossy > slow
 }
 
 fn is_same(a: &Limited<'_>, b: &Limited<'_>) -> bool {
