@@ -360,14 +360,19 @@ fn limit(row: &mut ew_model::FlowRecord, is_limited: bool) {
     }
 }
 
+/// An end in a window of 2 s.
+fn waiting(is_starved: bool) -> CpuUse {
+    let engine_wait_ns = if is_starved { 15 } else { 1 } * SECOND / 10;
+    CpuUse {
+        engine_wait_ns: Some(engine_wait_ns),
+        cpus: 2,
+        ..CpuUse::default()
+    }
+}
+
 #[test]
 fn threads_that_wait_for_a_cpu() {
     let (shown, host) = run(Slow::Rx);
-    let waiting = |own: bool| CpuUse {
-        engine_wait_ns: Some(if own { 15 } else { 1 } * SECOND / 10),
-        cpus: 2,
-        ..CpuUse::default()
-    };
     let starved = with_rows(shown.clone(), |row| {
         for (end, is_own) in [
             (&mut row.sender, row.src == host),
@@ -392,11 +397,6 @@ fn threads_that_wait_for_a_cpu() {
 #[test]
 fn threads_that_wait_for_a_cpu_at_times() {
     let (shown, host) = run(Slow::Nowhere);
-    let waiting = |is_starved: bool| CpuUse {
-        engine_wait_ns: Some(if is_starved { 15 } else { 1 } * SECOND / 10),
-        cpus: 2,
-        ..CpuUse::default()
-    };
     let at_times = |starves: bool| {
         let rows = with_rows(shown.clone(), |row| {
             let is_slow = (row.src == host || row.dst == host) && row.round.0 % 3 == 0;
@@ -419,44 +419,36 @@ fn threads_that_wait_for_a_cpu_at_times() {
 fn a_pair_whose_ends_lacked_cpu_is_no_slow_pair() {
     let (shown, src) = run(Slow::Nowhere);
     let dst = HostId(src.0 + 1);
-    let slow_pair = |engine_wait_ns| {
+    let slow_pair = |is_starved| {
         let rows = with_rows(shown.clone(), |row| {
             if (row.src, row.dst) == (src, dst) {
                 let receiver = row.receiver.as_mut().unwrap();
                 receiver.bytes /= 3;
                 receiver.intervals.iter_mut().for_each(|i| i.bytes /= 3);
-                receiver.cpu = Some(CpuUse {
-                    engine_wait_ns: Some(engine_wait_ns),
-                    cpus: 2,
-                    ..CpuUse::default()
-                });
+                receiver.cpu = Some(waiting(is_starved));
             }
         });
         let findings = analyze(&rows).verdict.findings.into_iter();
         let subject = Subject::Pair { src, dst };
         findings.filter(|found| found.subject == subject).count()
     };
-    assert_eq!(slow_pair(0), 1);
-    assert_eq!(slow_pair(10 * SECOND), 0);
+    assert_eq!(slow_pair(false), 1);
+    assert_eq!(slow_pair(true), 0);
 }
 
 #[test]
 fn hosts_without_cpu_make_no_oversubscription() {
     let truth = Truth::new(&[4, 4], 4.0);
-    let across = |engine_wait_ns| {
+    let across = |is_starved| {
         let rows = with_rows(truth_run(&truth), |row| {
             for end in [&mut row.sender, &mut row.receiver].into_iter().flatten() {
-                end.cpu = Some(CpuUse {
-                    engine_wait_ns: Some(engine_wait_ns),
-                    cpus: 2,
-                    ..CpuUse::default()
-                });
+                end.cpu = Some(waiting(is_starved));
             }
         });
         analyze(&rows).rack_pairs[0].oversubscription
     };
-    assert!(across(0).is_some_and(|ratio| ratio.value > 3.5));
-    assert!(across(10 * SECOND).is_none());
+    assert!(across(false).is_some_and(|ratio| ratio.value > 3.5));
+    assert!(across(true).is_none());
 }
 
 /// Sets what a row lost, and lets its intervals swing as random losses do.

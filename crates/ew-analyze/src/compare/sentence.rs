@@ -5,6 +5,8 @@ use std::cmp::Ordering;
 
 /// From this ratio on, "times" says more than per cent.
 const TIMES: f64 = 2.0;
+/// Less than this share is not told in figures.
+const LEAST_TOLD: f64 = 0.001;
 /// So many differences are told.
 const TOLD: usize = 3;
 
@@ -92,10 +94,14 @@ impl Difference {
     fn words(&self) -> String {
         let Self { what, ratio, .. } = self;
         let word = if *ratio > 1.0 { "higher" } else { "lower" };
+        let share = (ratio - 1.0).abs();
         if *ratio >= TIMES {
             format!("{what} is {ratio:.2} times as high")
+        } else if share < LEAST_TOLD {
+            // Steady figures differ significantly by next to nothing.
+            format!("{what} is less than {} {word}", percent(LEAST_TOLD))
         } else {
-            format!("{what} is {} {word}", percent((ratio - 1.0).abs()))
+            format!("{what} is {} {word}", percent(share))
         }
     }
 }
@@ -105,5 +111,27 @@ fn percent(share: f64) -> String {
     match percent {
         p if (p - p.round()).abs() < 0.05 || p >= 10.0 => format!("{p:.0} %"),
         p => format!("{p:.1} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_never_told_as_none() {
+        let words = |ratio| {
+            let what = "throughput".into();
+            let is_first = true;
+            let difference = Difference {
+                what,
+                ratio,
+                is_first,
+            };
+            difference.words()
+        };
+        assert_eq!(words(0.9997), "throughput is less than 0.1 % lower");
+        assert_eq!(words(0.958), "throughput is 4.2 % lower");
+        assert_eq!(words(9.87), "throughput is 9.87 times as high");
     }
 }
