@@ -9,10 +9,11 @@ use ew_proto::message::FlowOrder;
 use ew_proto::round::RoundSpec;
 use std::process::Command;
 
-/// A measurement has three equal parts (benchmp of lib_timing.c): finding how often fits, measuring, and letting others end.
+/// A measurement has three equal parts (benchmp of lib_timing.c): warming up, measuring, and letting others end.
 const PARTS: u64 = 3;
-/// What bw_tcp moves between looks at the clock; left to itself 10 MB.
-const MOVED_AT_ONCE_BYTES: u64 = 1 << 20;
+/// What bw_tcp moves between looks at the clock; left to itself 10 MB. Much less would come out of the receive buffer at memory
+/// speed where the reader had to wait for a CPU.
+const MOVED_AT_ONCE_BYTES: u64 = 4 << 20;
 /// What a measurement takes beside its parts: a second or two of waiting, and what a busy host adds.
 const BESIDE_NS: u64 = 4_000_000_000;
 
@@ -52,15 +53,16 @@ impl ExternalTool for Lmbench {
     }
 
     /// How long a measurement takes, and what a look at the clock and a loop cost, it would find out by itself in a minute and
-    /// more; all three matter below a microsecond only.
+    /// more; all three matter below a microsecond only. bw_tcp and lat_udp would warm up for 7 s and more, whatever the window.
     fn client(&self, site: &Site<'_>, order: &FlowOrder) -> Command {
         let workload = &site.spec.workload;
-        let enough_us = site.spec.window_ns / PARTS / 1000;
+        let part_us = (site.spec.window_ns / PARTS / 1000).to_string();
         let mut command = Command::new(site.program);
-        command.env("ENOUGH", enough_us.to_string());
+        command.env("ENOUGH", &part_us);
         command.env("TIMING_O", "0").env("LOOP_O", "0");
         command.args(["-N", "1"]);
         if workload.kind != WorkloadKind::TcpCrr {
+            command.args(["-W", &part_us]);
             command.args(["-m", &workload.message_bytes.to_string()]);
             command.args(["-P", &workload.streams.to_string()]);
         }
