@@ -3,10 +3,12 @@
 //
 //   ceiling serve PORT
 //   ceiling load MODE ADDRESS PORT SECONDS BYTES
+//   ceiling pace ADDRESS PORT SECONDS BITS_PER_SEC
 //
 // MODE: copy (send, recv), discard (send, recv with MSG_TRUNC), echo (ping-pong over TCP), udp-echo (the same over UDP),
 // connect (a connection for every ping-pong), flood (datagrams by sendmmsg and recvmmsg). Prints payload bits per second as the
-// receiver counted, or transactions per second; of ping-pongs also the median and the 99th percentile of their times in ns.
+// receiver counted, or transactions per second; of ping-pongs also the median and the 99th percentile of their times in ns. A pace is
+// kept by sleeping until the next send is due; what is printed is the payload that the receiver counted in each second.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <err.h>
@@ -21,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_BYTES = 1 << 20, BATCH = 64, MAX_TIMES = 1 << 22, RECEIVE_BUFFER = 4 << 20 };
+enum { MAX_BYTES = 1 << 20, BATCH = 64, MAX_TIMES = 1 << 22, RECEIVE_BUFFER = 4 << 20, MAX_SECONDS = 60, PACED_BYTES = 128 << 10 };
 static char buffer[MAX_BYTES];
 static uint32_t times_ns[MAX_TIMES];
 
@@ -112,8 +114,17 @@ static void answer(int fd) {
         while (read_all(fd, buffer, request.bytes) && send(fd, buffer, request.bytes, MSG_NOSIGNAL) > 0) {}
         return;
     }
-    struct count count = { 0, 0 };
     uint64_t begin = now_ns();
+    if (request.mode == 'p') {
+        uint64_t bytes[MAX_SECONDS] = { 0 };
+        for (ssize_t n; (n = recv(fd, buffer, request.bytes, 0)) > 0;) {
+            uint64_t second = (now_ns() - begin) / 1000000000u;
+            if (second < MAX_SECONDS) bytes[second] += (uint64_t)n;
+        }
+        send(fd, bytes, sizeof bytes, MSG_NOSIGNAL);
+        return;
+    }
+    struct count count = { 0, 0 };
     for (ssize_t n; (n = recv(fd, buffer, request.bytes, request.mode == 'd' ? MSG_TRUNC : 0)) > 0;) count.bytes += (uint64_t)n;
     count.ns = now_ns() - begin;
     send(fd, &count, sizeof count, MSG_NOSIGNAL);
@@ -157,6 +168,34 @@ static double stream(int fd, size_t bytes, uint64_t end_ns) {
     struct count count;
     if (!read_all(fd, &count, sizeof count)) errx(1, "no count");
     return (double)count.bytes * 8e9 / (double)count.ns;
+}
+
+static void sleep_until(uint64_t at_ns) {
+    struct timespec at = { (time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u) };
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+// A thousand sends a second, or as many as it takes; late ones are made up for.
+static void pace(const char *address, int port, int seconds, double bits_per_sec) {
+    double bytes_per_ns = bits_per_sec / 8e9;
+    size_t most = (size_t)(bytes_per_ns * 1e6), bytes = most < PACED_BYTES ? most : PACED_BYTES;
+    struct request request = { 'p', PACED_BYTES };
+    int fd = connect_to(SOCK_STREAM, address, port);
+    if (send(fd, &request, sizeof request, 0) < 0) err(1, "send");
+    uint64_t begin = now_ns(), end_ns = begin + (uint64_t)seconds * 1000000000u, sent = 0;
+    for (uint64_t due; (due = begin + (uint64_t)((double)sent / bytes_per_ns)) < end_ns; sent += bytes) {
+        if (now_ns() < due) sleep_until(due);
+        for (size_t done = 0; done < bytes;) {
+            ssize_t n = send(fd, buffer + done, bytes - done, 0);
+            if (n < 0) err(1, "send");
+            done += (size_t)n;
+        }
+    }
+    shutdown(fd, SHUT_WR);
+    uint64_t counted[MAX_SECONDS];
+    if (!read_all(fd, counted, sizeof counted)) errx(1, "no count");
+    for (int second = 0; second < seconds; second++) printf("%.1f ", (double)counted[second] * 8);
+    printf("\n");
 }
 
 static double flood(int control, struct sockaddr_in to, size_t bytes, uint64_t end_ns) {
@@ -231,7 +270,16 @@ int main(int argc, char **argv) {
     // Memory that was never written is one page of zeros, which the caches hold.
     memset(buffer, 0xa5, sizeof buffer);
     if (argc == 3 && !strcmp(argv[1], "serve")) serve(atoi(argv[2]));
-    if (argc != 7 || strcmp(argv[1], "load")) errx(2, "usage: ceiling serve PORT | ceiling load MODE ADDRESS PORT SECONDS BYTES");
+    if (argc == 6 && !strcmp(argv[1], "pace")) {
+        int seconds = atoi(argv[4]);
+        double bits_per_sec = atof(argv[5]);
+        if (seconds < 1 || seconds > MAX_SECONDS || bits_per_sec < 1e5) errx(2, "1 to %d seconds, at least 100000 bits", MAX_SECONDS);
+        pace(argv[2], atoi(argv[3]), seconds, bits_per_sec);
+        return 0;
+    }
+    if (argc != 7 || strcmp(argv[1], "load")) {
+        errx(2, "usage: ceiling serve PORT | ceiling load MODE ADDRESS PORT SECONDS BYTES | ceiling pace ADDRESS PORT SECONDS BITS_PER_SEC");
+    }
     size_t bytes = (size_t)atol(argv[6]);
     if (bytes == 0 || bytes > MAX_BYTES) errx(2, "%s: bytes are 1 to %d", argv[6], MAX_BYTES);
     printf("%.1f", load(argv[2], argv[3], atoi(argv[4]), atof(argv[5]), bytes));

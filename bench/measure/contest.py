@@ -113,6 +113,7 @@ GBPS = Unit("Gb/s", 1e9)
 PER_SECOND = Unit("/s", digits=0)
 MICROSECONDS = Unit("us", 1e3, 1)
 CPU_PER_GB = Unit("s/GB", digits=3)
+SHARE = Unit("%", 1e-2)
 
 
 class Judgement:
@@ -140,6 +141,16 @@ class Judgement:
         self.rows.append(
             (named, unit.around(our[2]), f"{peer[0]}: {unit.around(peer[2])}", around(ratios), limit, met(is_met), to_ceiling)
         )
+
+    def keep(self, title, contest, ours, peers, ceiling, figure, unit, most):
+        """One row: our figure's median, held against a bound of its own; peers' and the raw loop's stand beside."""
+        our, peer, top = (contest.best(names, figure, lowest=True) for names in ([ours.name], [it.name for it in peers], [ceiling.name]))
+        limit = f"<= {unit.text(most)}"
+        if our is None:
+            self.without(title, limit, missing_words(contest, [ours.name]))
+            return
+        beside = "-" if peer is None else f"{peer[0]}: {unit.around(peer[2])}"
+        self.rows.append((title, unit.around(our[2]), beside, "-", limit, met(our[1] <= most), "-" if top is None else unit.around(top[2])))
 
     def hold(self, title, words, bar_words, is_met):
         """A row that needs no peer."""

@@ -4,9 +4,9 @@ import threading
 import time
 
 from common import Table, median, note
-from contest import GBPS
+from contest import GBPS, SHARE, Contest
 from namespaces import FAR, NEAR
-from peer_tools import MESSAGE_BYTES, Missing
+from peer_tools import MESSAGE_BYTES, Contender, Missing
 from watch import Watch, rss_bytes
 
 STREAMS = 10_000
@@ -98,40 +98,32 @@ def tcp_sockets(sockstat):
 
 
 def pacing(bench):
-    """iperf3's seconds stand beside: on a machine that pauses, nobody keeps a pace."""
-    heads = ("asked for", "who", "least", "greatest", "farthest off", "by")
-    table = Table(f"Pacing: the rate in each of {PACED_SECONDS} s, the receiver's of eastwest, the sender's of iperf3", *heads)
+    """The median of the runs' worst seconds. iperf3 and a raw loop stand beside: on a machine that pauses, nobody keeps a pace."""
     for asked in PACES_BITS_PER_SEC:
-        title = f"pacing at {GBPS.text(asked)}, worst second"
-        for iperf3 in bench.peers.iperf3(f" -b {asked // 1_000_000}M", "-b", str(asked), read=sent_by_second):
-            try:
-                seconds = iperf3.run(bench.pair, PACED_SECONDS)["seconds"]
-                table.add(GBPS.text(asked), iperf3.name, *spread(asked, seconds), "")
-            except Missing as reason:
-                note(f"{iperf3.name}: {reason}")
-        try:
-            record = bench.ours.flow(bench.pair, PACED_SECONDS, rate=f"{asked // 1_000_000}M")
-        except Missing as reason:
-            bench.judgement.without(title, "within 1 %", str(reason))
-            continue
-        seconds = rates_by_second(record["receiver"])
-        worst = farthest_off(asked, seconds)
-        table.add(GBPS.text(asked), "eastwest", *spread(asked, seconds), ", ".join(record["sender"].get("remarks", [])))
-        bench.judgement.hold(title, f"{worst:+.2%}", "within 1 %", abs(worst) <= PACE_ERROR)
-        note(title)
-    table.show()
+        title = f"pacing at {GBPS.text(asked)}"
+
+        def read(seconds, asked=asked):
+            return {"least": min(seconds), "greatest": max(seconds), "off": max(abs(rate / asked - 1) for rate in seconds)}
+
+        ours = paced(bench.ours, asked, read)
+        raw = bench.peers.raw_pace(asked, read)
+        iperf3s = bench.peers.iperf3(f" -b {asked // 1_000_000}M", "-b", str(asked), read=lambda document: read(sent_by_second(document)))
+        contest = Contest(f"{title}, {PACED_SECONDS} s, each second", [ours, raw, *iperf3s])
+        contest.hold(bench.pair, bench.repeats, PACED_SECONDS)
+        contest.show((("least", "slowest second", GBPS), ("greatest", "fastest second", GBPS), ("off", "farthest off", SHARE)))
+        bench.judgement.keep(f"{title}, worst second", contest, ours, iperf3s, raw, "off", SHARE, PACE_ERROR)
 
 
-def spread(asked, seconds):
-    return GBPS.text(min(seconds)), GBPS.text(max(seconds)), f"{farthest_off(asked, seconds):+.2%}"
+def paced(ours, asked, read):
+    def run(pair, seconds):
+        record = ours.flow(pair, seconds, rate=f"{asked // 1_000_000}M")
+        return read(rates_by_second(record["receiver"])) | {"remarks": record["sender"].get("remarks", [])}
 
-
-def farthest_off(asked, seconds):
-    return max(seconds, key=lambda rate: abs(rate / asked - 1)) / asked - 1
+    return Contender("eastwest", run)
 
 
 def sent_by_second(document):
-    return {"seconds": [interval["sum"]["bits_per_second"] for interval in document["intervals"]]}
+    return [interval["sum"]["bits_per_second"] for interval in document["intervals"]]
 
 
 def rates_by_second(end):

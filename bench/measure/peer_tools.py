@@ -185,6 +185,15 @@ class Peers:
 
         return Contender(f"raw C {mode}{f' x {clients}' if clients > 1 else ''}", run)
 
+    def raw_pace(self, bits_per_sec, read):
+        """The raw loop that sleeps until a send is due."""
+
+        def run(pair, seconds):
+            words = ("pace", FAR, "7000", str(seconds), str(bits_per_sec))
+            return read([float(word) for word in self.ceiling_tool.ask(pair, words, seconds + 15).split()])
+
+        return Contender("raw C pace", run)
+
 
 def compile_ceiling(into):
     """The raw loops, by the system's compiler."""

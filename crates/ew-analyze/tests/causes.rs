@@ -247,6 +247,17 @@ fn a_core_full_of_softirq() {
 }
 
 #[test]
+fn a_sampler_that_wakes_late() {
+    let late: Change = |sample, second| sample.late_ns = (1 + second % 5) * 100_000_000;
+    let finding = explains(Slow::Rx, Cause::CoreSaturated, Symptom::SlowReceiver, late);
+    assert!(
+        finding.sentence.contains("300 ms late"),
+        "{}",
+        finding.sentence
+    );
+}
+
+#[test]
 fn a_core_stolen_by_the_hypervisor() {
     let finding = explains(
         Slow::Tx,
@@ -413,6 +424,31 @@ fn threads_that_wait_for_a_cpu_at_times() {
     };
     assert_eq!(at_times(true), [Cause::CoreSaturated]);
     assert!(!at_times(false).contains(&Cause::CoreSaturated));
+}
+
+#[test]
+fn threads_that_wait_everywhere_are_why_a_stage_is_slow() {
+    let (shown, _) = run(Slow::Nowhere);
+    let slow_stages = |is_starved: bool| {
+        let rows = with_rows(shown.clone(), |row| {
+            let receiver = row.receiver.as_mut().unwrap();
+            if (row.src.0 + row.dst.0 + row.round.0) % 2 == 0 {
+                receiver.bytes /= 3;
+                receiver.intervals.clear();
+            }
+            receiver.cpu = Some(waiting(is_starved));
+        });
+        let findings = analyze(&rows).verdict.findings.into_iter();
+        let of_stages = findings.filter(|found| found.sentence.contains("of what hosts and paths"));
+        of_stages.map(|found| found.cause).collect::<Vec<_>>()
+    };
+    let determined = |causes: &[Cause]| causes.iter().all(|cause| *cause == Cause::CoreSaturated);
+    let (starved, otherwise) = (slow_stages(true), slow_stages(false));
+    assert!(!starved.is_empty() && determined(&starved), "{starved:?}");
+    assert!(
+        otherwise.is_empty() || !determined(&otherwise),
+        "{otherwise:?}"
+    );
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use super::peers::{Compared, compared, of_own_ends, of_stages, percent};
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
+use crate::stats::quantile;
 use ew_model::HostId;
 use ew_model::analysis::CpuShare;
 use ew_model::finding::Cause;
 use ew_model::record::EndRecord;
+use ew_model::units::format_duration_ns;
 
 /// A CPU this busy has no time left.
 const FULL: f64 = 0.95;
@@ -16,19 +18,25 @@ const BUSIER: f64 = 0.15;
 const WAITED: f64 = 0.3;
 /// And this many times its peers'.
 const TIMES_PEERS: f64 = 2.0;
+/// A sampler that sleeps until its time wakes this late only where something else has the CPU. Idle hosts stay below 1 ms.
+const LATE_NS: f64 = 20e6;
+/// And this many times its peers' lateness, which varies much.
+const TIMES_PEERS_LATE: f64 = 10.0;
+/// Fewer readings show chance.
+const LEAST_READINGS: usize = 5;
 
 /// Hosts that share CPUs (a lab, virtual machines without steal) show the same busy CPUs everywhere; there the threads' own
 /// waiting tells who is starved.
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
-    full(case, suspect.host).or_else(|| starved(case, suspect.host, &MOSTLY))
+    full(case, suspect.host).or_else(|| without_cpu(case, suspect.host, &MOSTLY))
 }
 
 /// The same of a host that is slow at times: then its threads wait at times.
 pub(super) fn explain_at_times(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
-    full(case, suspect.host).or_else(|| starved(case, suspect.host, &AT_TIMES))
+    full(case, suspect.host).or_else(|| without_cpu(case, suspect.host, &AT_TIMES))
 }
 
-/// In which part of a host's flows its threads must have waited.
+/// In which part of a host's flows, or readings, its threads must have waited.
 struct Extent {
     quantile: f64,
     words: &'static str,
@@ -42,6 +50,9 @@ const AT_TIMES: Extent = Extent {
     quantile: 0.75,
     words: "at least in a quarter of them",
 };
+
+const LOOK_HINT: &str = "look at `top -1` on the host: what runs on the CPU that eastwest is bound to, and with which priority \
+                         (`ps -eo pid,cls,rtprio,psr,pcpu,comm --sort -pcpu`); then at `taskset -p` and cpusets";
 
 fn full(case: &Case<'_>, host: HostId) -> Option<Reason> {
     let busiest = |host| of_stages(case, host, |s| Some(s.busiest_cpu?.busy_share));
@@ -118,6 +129,11 @@ fn by_what(cpu: &CpuShare) -> (String, &'static str) {
     })
 }
 
+/// Where packets wait for the CPU, too, little comes to the threads that move bytes; then the sampler is the witness.
+fn without_cpu(case: &Case<'_>, host: HostId, extent: &Extent) -> Option<Reason> {
+    starved(case, host, extent).or_else(|| woken_late(case, host, extent))
+}
+
 fn starved(case: &Case<'_>, host: HostId, extent: &Extent) -> Option<Reason> {
     let waited = |host| of_own_ends(case, host, extent.quantile, waited_share);
     let waited: Compared = compared(case, host, waited)?;
@@ -138,13 +154,47 @@ fn starved(case: &Case<'_>, host: HostId, extent: &Extent) -> Option<Reason> {
                 extent.words,
                 waited.against(percent),
             ),
-            format!("flows.parquet: src or dst = {name}, tx_cpu_engine_wait_ns and rx_cpu_engine_wait_ns"),
+            format!(
+                "flows.parquet: src or dst = {name}, tx_cpu_engine_wait_ns and rx_cpu_engine_wait_ns"
+            ),
         )],
-        hint: "look at `top -1` on the host: what runs on the CPU that eastwest is bound to, and with which priority (`ps -eo \
-               pid,cls,rtprio,psr,pcpu,comm --sort -pcpu`); then at `taskset -p` and cpusets"
-            .into(),
+        hint: LOOK_HINT.into(),
         confidence: 0.85,
     })
+}
+
+fn woken_late(case: &Case<'_>, host: HostId, extent: &Extent) -> Option<Reason> {
+    let late = compared(case, host, |host| lateness_ns(case, host, extent.quantile))?;
+    if !late.stands_out(LATE_NS, TIMES_PEERS_LATE) {
+        return None;
+    }
+    let name = case.observations.inventory().name(host);
+    let words = |ns: f64| format_duration_ns(ns as u64);
+    Some(Reason {
+        cause: Cause::CoreSaturated,
+        because: format!(
+            "programs on it got no CPU: eastwest's own sampler, which does little, woke {} late",
+            words(late.own)
+        ),
+        evidence: vec![evidence(
+            format!(
+                "{name}: readings began {} late, {}{}",
+                words(late.own),
+                extent.words,
+                late.against(words)
+            ),
+            format!("hosts.parquet: host = {name}, late_ns"),
+        )],
+        hint: LOOK_HINT.into(),
+        confidence: 0.85,
+    })
+}
+
+/// How late a host's readings began, at a quantile of them.
+fn lateness_ns(case: &Case<'_>, host: HostId, at: f64) -> Option<f64> {
+    let readings = case.observations.run.samples.get(&host)?;
+    let late: Vec<f64> = readings.iter().map(|r| r.late_ns as f64).collect();
+    quantile(&late, at).filter(|_| late.len() >= LEAST_READINGS)
 }
 
 /// Time the engine's threads waited over the window.

@@ -2,6 +2,7 @@
 
 use super::{Case, evidence};
 use crate::observations::StageView;
+use crate::solo::waited_for_cpu;
 use crate::words::{count, plain};
 use ew_model::analysis::StageAnalysis;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
@@ -60,8 +61,8 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
         ),
         format!("flows.parquet: stage `{name}`"),
     )];
-    let busy = busy_hosts(analysis);
-    let (cause, symptom, why, hint) = match &busy {
+    let without_cpu = busy_hosts(analysis).or_else(|| waiting_hosts(stage));
+    let (cause, symptom, why, hint) = match &without_cpu {
         Some(_) => (
             Cause::CoreSaturated,
             Some(Symptom::SlowStage),
@@ -75,7 +76,7 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
             OPEN_HINT,
         ),
     };
-    rests_on.extend(busy);
+    rests_on.extend(without_cpu);
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Run,
@@ -110,6 +111,23 @@ fn busy_hosts(analysis: &StageAnalysis) -> Option<Evidence> {
         ),
         format!("flows.parquet: stage `{name}`, tx_cpu_busy_ns and rx_cpu_busy_ns"),
     ))
+}
+
+/// Hosts whose CPUs others have, such as a hypervisor's other guests, are not busy and have none to spare either.
+fn waiting_hosts(stage: &StageView<'_>) -> Option<Evidence> {
+    let waited = stage.measured().filter(|row| waited_for_cpu(row)).count();
+    let measured = stage.measured().count();
+    let name = &stage.stage.name;
+    (2 * waited > measured).then(|| {
+        evidence(
+            format!(
+                "in {waited} of {} the threads that move bytes were ready and waited for a CPU for more than half of the window: \
+                 that, and not the network, is the limit",
+                count(measured, "flow")
+            ),
+            format!("flows.parquet: stage `{name}`, tx_cpu_engine_wait_ns and rx_cpu_engine_wait_ns"),
+        )
+    })
 }
 
 fn limit(pattern: &Pattern) -> f64 {
