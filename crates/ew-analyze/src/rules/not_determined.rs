@@ -31,8 +31,11 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
         .iter()
         .zip(case.stages)
         .zip(&case.expected.explained);
+    // Hosts that share CPUs share their want of them, too: told of a host, it is not told of the run again.
+    let is_cpu_told = found.iter().any(|f| f.cause == Cause::CoreSaturated);
     stages
         .filter_map(|((stage, analysis), share)| finding(stage, analysis, (*share)?))
+        .filter(|finding| finding.cause != Cause::CoreSaturated || !is_cpu_told)
         .collect()
 }
 
