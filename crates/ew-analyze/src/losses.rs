@@ -90,6 +90,9 @@ impl Losses {
 }
 
 fn is_narrow(network: &Network, path: (RackId, RackId)) -> bool {
+    if network.rack_pairs.full_into.contains(&path.1) {
+        return true;
+    }
     let pairs = network.rack_pairs.pairs.iter();
     let mut own = pairs.filter(|pair| (pair.analysis.from, pair.analysis.to) == path);
     own.any(|pair| {

@@ -26,6 +26,8 @@ const LIMITED_BELOW_SHARED: f64 = 0.75;
 const STEADY: f64 = 1.12;
 /// The same where most flows across were not slowed at all.
 const STEADY_WITH_FAST_FLOWS: f64 = 1.05;
+/// What many flows carry together is what one carries alone, within this factor. Lossy paths carry with each flow as much again.
+const LIKE_ONE: f64 = 0.75;
 /// Fewest rounds that show whether they differ.
 const LEAST_ROUNDS: usize = 4;
 /// The reason then.
@@ -53,6 +55,8 @@ pub(crate) struct PairResult {
 pub(crate) struct RackPairs {
     pub(crate) pairs: Vec<PairResult>,
     pub(crate) paths: Paths,
+    /// Racks that were full: what entered them together was the same in every round, and less than their hosts take.
+    pub(crate) full_into: BTreeSet<RackId>,
 }
 
 /// What flows over one path did in one round.
@@ -115,7 +119,13 @@ pub(crate) fn rack_pairs(
     reference: &Reference,
 ) -> RackPairs {
     let inventory = observations.inventory();
-    let alone = alone(observations);
+    let mut alone = alone(observations);
+    let usual = usual_alone(inventory, &alone);
+    // Those that are slower than the others between the same racks.
+    alone.retain(|(src, dst), rate| {
+        let usual = rack_pair(inventory, *src, *dst).and_then(|racks| usual.get(&racks));
+        usual.is_some_and(|usual| *rate < LIMITED_BELOW * usual)
+    });
     let sums = stage_sums(observations, fit, &alone, reference);
     let ramps = ramp::points(observations, |round| {
         let mut sums = BTreeMap::new();
@@ -139,12 +149,14 @@ pub(crate) fn rack_pairs(
                 from,
                 to,
                 inside: reference_rate,
+                alone: usual.get(&(from, to)).copied(),
                 points,
             };
             result.pairs.push(pair.result(&sums, &mut result.paths));
         }
     }
     shared_capacities(inventory, &sums, &mut result.paths);
+    result.full_into = full_into(&sums);
     result
 }
 
@@ -288,7 +300,7 @@ fn expected(
         .collect()
 }
 
-/// Pairs across racks that were alone on their path and slower there than the others between the same racks.
+/// Pairs across racks that had the path between their racks to themselves, with their median rates.
 fn alone(observations: &Observations<'_>) -> Alone {
     let inventory = observations.inventory();
     let mut rates: BTreeMap<(HostId, HostId), Vec<f64>> = BTreeMap::new();
@@ -312,24 +324,23 @@ fn alone(observations: &Observations<'_>) -> Alone {
             }
         }
     }
-    let medians: Alone = rates
-        .iter()
+    let medians = rates.iter();
+    medians
         .filter_map(|(pair, rates)| Some((*pair, median(rates)?)))
-        .collect();
+        .collect()
+}
+
+/// What the better pairs between two racks do with the path to themselves.
+fn usual_alone(inventory: &Inventory, alone: &Alone) -> BTreeMap<(RackId, RackId), f64> {
     let mut blocks: BTreeMap<(RackId, RackId), Vec<f64>> = BTreeMap::new();
-    for ((src, dst), rate) in &medians {
-        if let Some(pair) = rack_pair(inventory, *src, *dst) {
-            blocks.entry(pair).or_default().push(*rate);
+    for ((src, dst), rate) in alone {
+        if let Some(racks) = rack_pair(inventory, *src, *dst) {
+            blocks.entry(racks).or_default().push(*rate);
         }
     }
-    let is_slow = |src: HostId, dst: HostId, rate: f64| {
-        rack_pair(inventory, src, dst)
-            .and_then(|pair| quantile(blocks.get(&pair)?, 0.75))
-            .is_some_and(|usual| rate < LIMITED_BELOW * usual)
-    };
-    medians
-        .into_iter()
-        .filter(|((src, dst), rate)| is_slow(*src, *dst, *rate))
+    let usual = blocks.into_iter();
+    usual
+        .filter_map(|(racks, rates)| Some((racks, quantile(&rates, 0.75)?)))
         .collect()
 }
 
@@ -407,6 +418,8 @@ struct Judge<'a> {
     from: RackId,
     to: RackId,
     inside: Option<Estimate>,
+    /// What one flow does with the path to itself.
+    alone: Option<f64>,
     points: &'a [RampPoint],
 }
 
@@ -491,7 +504,8 @@ impl Judge<'_> {
                 .map(|r| r.measured)
                 .collect();
             analysis.across_bits_per_sec = median_estimate(&slowed);
-            if kind.has_steady_rounds() && !is_steady(rounds) {
+            let is_proven = !kind.has_steady_rounds() || is_steady(rounds);
+            if !is_proven && !self.is_filled_by_one(flows, analysis.across_bits_per_sec.as_ref()) {
                 analysis.reason = Some(UNSTEADY.into());
             } else if lack_cpu(rounds) {
                 analysis.reason = Some(WITHOUT_CPU.into());
@@ -515,6 +529,16 @@ impl Judge<'_> {
         paths.known.insert(pair, u32::MAX);
         analysis.limited = Some(false);
         analysis.oversubscription = none_found(&shares);
+    }
+
+    /// A path that holds back even one flow, and many together to the same, is full, however uneven timeouts make its rounds.
+    fn is_filled_by_one(&self, flows: u32, across: Option<&Estimate>) -> bool {
+        let (Some(inside), Some(alone), Some(across)) = (&self.inside, self.alone, across) else {
+            return false;
+        };
+        let is_held_back = alone < LIMITED_BELOW * inside.value;
+        let alike = LIKE_ONE..=1.0 / LIKE_ONE;
+        flows > 1 && is_held_back && alike.contains(&(across.value / alone))
     }
 
     /// What all hosts of the rack do inside it over what they do across.
@@ -548,17 +572,22 @@ impl Judge<'_> {
 
 /// Whether what the flows carried together was alike in all rounds, as far as there are enough of them to say.
 fn is_steady(rounds: &[RoundSum]) -> bool {
-    let sums: Vec<f64> = rounds.iter().map(|round| round.measured).collect();
-    let (Some(low), Some(high)) = (quantile(&sums, 0.25), quantile(&sums, 0.75)) else {
-        return true;
-    };
     let flows: u32 = rounds.iter().map(|round| round.flows).sum();
     let slowed: u32 = rounds.iter().map(|round| round.slowed).sum();
     let limit = match 2 * slowed > flows {
         true => STEADY,
         false => STEADY_WITH_FAST_FLOWS,
     };
-    sums.len() < LEAST_ROUNDS || high <= limit * low
+    rounds.len() < LEAST_ROUNDS || varies_at_most(rounds, limit)
+}
+
+/// Whether the upper quartile of sums is within this factor of the lower one.
+fn varies_at_most(rounds: &[RoundSum], factor: f64) -> bool {
+    let sums: Vec<f64> = rounds.iter().map(|round| round.measured).collect();
+    match (quantile(&sums, 0.25), quantile(&sums, 0.75)) {
+        (Some(low), Some(high)) => high <= factor * low,
+        _ => true,
+    }
 }
 
 /// Whether it may have been the hosts' CPUs that slowed the flows, and not the path.
@@ -632,6 +661,19 @@ fn shared_capacities(inventory: &Inventory, sums: &[StageSums], paths: &mut Path
             paths.down.entry(rack).or_insert(down);
         }
     }
+}
+
+/// Pairs of racks are judged by what leaves the sending one; flows that several racks send into one meet only there.
+fn full_into(sums: &[StageSums]) -> BTreeSet<RackId> {
+    let all = sums.iter().filter(|stage| stage.kind == StageKind::All);
+    let racks = all.flat_map(|stage| &stage.into);
+    let full = racks.filter(|(_, rounds)| {
+        let rounds = usable(rounds);
+        rounds.len() >= LEAST_ROUNDS
+            && limited_sum(&rounds).is_some()
+            && varies_at_most(&rounds, STEADY_WITH_FAST_FLOWS)
+    });
+    full.map(|(rack, _)| *rack).collect()
 }
 
 fn greatest(values: Option<Vec<f64>>) -> Option<f64> {
