@@ -26,6 +26,8 @@ const LIMITED_BELOW_SHARED: f64 = 0.75;
 const STEADY: f64 = 1.12;
 /// The same where most flows across were not slowed at all.
 const STEADY_WITH_FAST_FLOWS: f64 = 1.05;
+/// Nor is it exceeded: the greatest sum is within this factor of the median, whatever timeouts take from some rounds.
+const CEILING: f64 = 1.05;
 /// What many flows carry together is what one carries alone, within this factor. Lossy paths carry with each flow as much again.
 const LIKE_ONE: f64 = 0.75;
 /// Fewest rounds that show whether they differ.
@@ -55,7 +57,7 @@ pub(crate) struct PairResult {
 pub(crate) struct RackPairs {
     pub(crate) pairs: Vec<PairResult>,
     pub(crate) paths: Paths,
-    /// Racks that were full: what entered them together was the same in every round, and less than their hosts take.
+    /// Racks that were full: what entered them together had a ceiling, which was less than their hosts take.
     pub(crate) full_into: BTreeSet<RackId>,
 }
 
@@ -531,14 +533,12 @@ impl Judge<'_> {
         analysis.oversubscription = none_found(&shares);
     }
 
-    /// A path that holds back even one flow, and many together to the same, is full, however uneven timeouts make its rounds.
+    /// Whether the path is shown to be full by what one flow does on it.
     fn is_filled_by_one(&self, flows: u32, across: Option<&Estimate>) -> bool {
         let (Some(inside), Some(alone), Some(across)) = (&self.inside, self.alone, across) else {
             return false;
         };
-        let is_held_back = alone < LIMITED_BELOW * inside.value;
-        let alike = LIKE_ONE..=1.0 / LIKE_ONE;
-        flows > 1 && is_held_back && alike.contains(&(across.value / alone))
+        flows > 1 && fills(alone, across.value, inside.value)
     }
 
     /// What all hosts of the rack do inside it over what they do across.
@@ -574,20 +574,31 @@ impl Judge<'_> {
 fn is_steady(rounds: &[RoundSum]) -> bool {
     let flows: u32 = rounds.iter().map(|round| round.flows).sum();
     let slowed: u32 = rounds.iter().map(|round| round.slowed).sum();
-    let limit = match 2 * slowed > flows {
-        true => STEADY,
-        false => STEADY_WITH_FAST_FLOWS,
+    let is_like = match 2 * slowed > flows {
+        true => varies_at_most(rounds, (0.25, 0.75), STEADY) || has_ceiling(rounds),
+        false => varies_at_most(rounds, (0.25, 0.75), STEADY_WITH_FAST_FLOWS),
     };
-    rounds.len() < LEAST_ROUNDS || varies_at_most(rounds, limit)
+    rounds.len() < LEAST_ROUNDS || is_like
 }
 
-/// Whether the upper quartile of sums is within this factor of the lower one.
-fn varies_at_most(rounds: &[RoundSum], factor: f64) -> bool {
+/// Whether most rounds touch a sum that none exceeds.
+fn has_ceiling(rounds: &[RoundSum]) -> bool {
+    varies_at_most(rounds, (0.5, 1.0), CEILING)
+}
+
+/// Whether the one quantile of sums is within this factor of the other.
+fn varies_at_most(rounds: &[RoundSum], (low, high): (f64, f64), factor: f64) -> bool {
     let sums: Vec<f64> = rounds.iter().map(|round| round.measured).collect();
-    match (quantile(&sums, 0.25), quantile(&sums, 0.75)) {
+    match (quantile(&sums, low), quantile(&sums, high)) {
         (Some(low), Some(high)) => high <= factor * low,
         _ => true,
     }
+}
+
+/// A path that holds back even one flow, and many together to the same, is full, however uneven timeouts make its rounds.
+fn fills(alone: f64, together: f64, inside: f64) -> bool {
+    let alike = LIKE_ONE..=1.0 / LIKE_ONE;
+    alone < LIMITED_BELOW * inside && alike.contains(&(together / alone))
 }
 
 /// Whether it may have been the hosts' CPUs that slowed the flows, and not the path.
@@ -669,9 +680,7 @@ fn full_into(sums: &[StageSums]) -> BTreeSet<RackId> {
     let racks = all.flat_map(|stage| &stage.into);
     let full = racks.filter(|(_, rounds)| {
         let rounds = usable(rounds);
-        rounds.len() >= LEAST_ROUNDS
-            && limited_sum(&rounds).is_some()
-            && varies_at_most(&rounds, STEADY_WITH_FAST_FLOWS)
+        rounds.len() >= LEAST_ROUNDS && limited_sum(&rounds).is_some() && has_ceiling(&rounds)
     });
     full.map(|(rack, _)| *rack).collect()
 }
@@ -714,6 +723,11 @@ mod tests {
     fn a_full_path_carries_the_same_in_every_round() {
         assert!(is_steady(&rounds(&[198.0, 200.0, 201.0, 205.0], 4)));
         assert!(!is_steady(&rounds(&[130.0, 200.0, 290.0, 380.0], 4)));
+        // Timeouts take from some rounds, and nothing exceeds the path.
+        assert!(is_steady(&rounds(
+            &[309.0, 387.0, 469.0, 492.0, 492.0, 503.0, 503.0],
+            4
+        )));
         // Two rounds show nothing of this kind.
         assert!(is_steady(&rounds(&[130.0, 290.0], 4)));
     }
@@ -723,5 +737,32 @@ mod tests {
         let sums = [285.0, 300.0, 315.0, 330.0];
         assert!(is_steady(&rounds(&sums, 3)));
         assert!(!is_steady(&rounds(&sums, 1)));
+    }
+    #[test]
+    fn flows_of_several_racks_fill_the_entrance_of_one() {
+        let full = |sums: &[f64]| {
+            full_into(&[StageSums {
+                name: "across".into(),
+                kind: StageKind::All,
+                pair: BTreeMap::new(),
+                out: BTreeMap::new(),
+                into: BTreeMap::from([(RackId(2), rounds(sums, 4))]),
+            }])
+        };
+        assert_eq!(
+            full(&[198.0, 200.0, 201.0, 203.0]),
+            BTreeSet::from([RackId(2)])
+        );
+        assert!(full(&[150.0, 170.0, 190.0, 210.0]).is_empty());
+        // Its hosts take all of it.
+        assert!(full(&[398.0, 399.0, 400.0, 400.0]).is_empty());
+    }
+
+    #[test]
+    fn a_path_is_full_when_many_carry_what_one_does() {
+        assert!(fills(24.0, 21.0, 47.0));
+        // As random losses have it: four flows carry four times as much.
+        assert!(!fills(10.0, 40.0, 47.0));
+        assert!(!fills(47.0, 47.0, 47.0));
     }
 }

@@ -32,9 +32,10 @@ const HOG_PERIOD: Duration = Duration::from_millis(2);
 /// A waking that comes this many times later than asked for is a pause of the whole machine, which a hog does not make up for.
 const LATEST_WAKING: u32 = 4;
 
-/// What the writer writes at once and how many of these are under way, past the page cache: a disk is full, not a CPU.
-const WRITE_BYTES: usize = 1 << 20;
-const WRITERS: u64 = 8;
+/// What the writer writes at once and how many of these are under way, past the page cache: a disk is full, not a CPU. Smaller
+/// writes, or more of them, keep it no busier and cost up to twice the CPU time.
+const WRITE_BYTES: usize = 4 << 20;
+const WRITERS: u64 = 2;
 /// What the kernel asks of memory that a disk reads by itself (open(2), O_DIRECT): a logical block, at most a page.
 const ALIGNMENT: usize = 4096;
 
