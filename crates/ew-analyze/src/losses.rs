@@ -28,6 +28,8 @@ const FAST: f64 = 0.8;
 const REACHES: f64 = 0.9;
 /// A path with at least this ratio of what its hosts could send to what it carries is full before it is lossy.
 const NARROW: f64 = 1.25;
+/// Alone on a lossy path, flows lose at least this part of what makes it lossy.
+const ALONE: f64 = 0.5;
 /// Flows that keep this share of their rate when twice as many run are not limited by what they share.
 const KEPT: f64 = 0.75;
 
@@ -57,7 +59,9 @@ impl Losses {
         let least = LOSSY.max(TIMES_USUAL * usual);
         let (narrow, racks): (BTreeMap<_, _>, _) = lossy_racks(observations, &pairs, least)
             .into_iter()
-            .partition(|(path, _)| is_narrow(network, *path));
+            .partition(|(path, _)| {
+                is_narrow(network, *path) && loses_alone(observations, *path, least) != Some(true)
+            });
         let across = |src, dst| rack_pair(inventory, src, dst);
         // What is lost on a lossy or a narrow path says nothing of the links at its ends.
         let is_explained = |src, dst| {
@@ -221,11 +225,32 @@ fn lossy_racks(
     let lossy = across.into_iter().filter_map(|((from, to), losses)| {
         let lower = quantile(&losses, 0.25)?;
         let loses = losses.len() >= LEAST_PARTNERS && lower >= least;
-        let is_path =
-            loses && is_clean(from) && is_clean(to) && !shares_a_sum(observations, (from, to));
+        let is_path = loses
+            && is_clean(from)
+            && is_clean(to)
+            && loses_alone(observations, (from, to), least) != Some(false)
+            && !shares_a_sum(observations, (from, to));
         is_path.then_some(((from, to), median(&losses)?))
     });
     lossy.collect()
+}
+
+/// Whether flows that have the way between two racks to themselves lose, too: a lossy path takes its share of any load, a full one
+/// only of too much. `None` where no flow was alone.
+fn loses_alone(
+    observations: &Observations<'_>,
+    racks: (RackId, RackId),
+    least: f64,
+) -> Option<bool> {
+    let inventory = observations.inventory();
+    let rounds = observations.judged().flat_map(|stage| &stage.rounds);
+    let alone = rounds.filter(|round| crowd_of(inventory, round, racks) == 1);
+    let rows = alone.flat_map(|round| round.records.iter());
+    let on_path = rows.filter(|row| rack_pair(inventory, row.src, row.dst) == Some(racks));
+    let (lost, sent) = on_path
+        .filter_map(|row| segments(row))
+        .reduce(|sum, row| (sum.0 + row.0, sum.1 + row.1))?;
+    Some(lost / sent >= ALONE * least)
 }
 
 /// Whether what flows between two racks carry together has a ceiling, which they share when more of them run.

@@ -27,7 +27,7 @@ const STEADY: f64 = 1.12;
 /// The same where most flows across were not slowed at all.
 const STEADY_WITH_FAST_FLOWS: f64 = 1.05;
 /// Nor is it exceeded: the greatest sum is within this factor of the median, whatever timeouts take from some rounds.
-const CEILING: f64 = 1.05;
+const CEILING: f64 = 1.08;
 /// What many flows carry together is what one carries alone, within this factor. Lossy paths carry with each flow as much again.
 const LIKE_ONE: f64 = 0.75;
 /// Fewest rounds that show whether they differ.
