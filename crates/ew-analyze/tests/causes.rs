@@ -589,6 +589,19 @@ fn a_lossy_uplink_is_told_as_that() {
 }
 
 #[test]
+fn what_only_company_loses_is_no_lossy_uplink() {
+    let (shown, _) = run(Slow::Nowhere);
+    let inventory = shown.manifest.inventory.clone();
+    let crowded = with_rows(shown, |row| {
+        let across = inventory.crosses_racks(row.src, row.dst);
+        // In the mesh a flow has the way between the racks to itself.
+        let lossy = across && row.stage.0 == 1;
+        lose(row, if lossy { 0.03 } else { 0.0002 }, lossy);
+    });
+    assert_eq!(analyze(&crowded).verdict.findings, []);
+}
+
+#[test]
 fn figures_of_stages_and_points_over_time() {
     let (shown, host) = run(Slow::Nowhere);
     let analysis = analyze(&with_counters(shown, |_| false, |_, _| {}));
