@@ -566,39 +566,31 @@ fn what_everybody_loses_accuses_nobody() {
     assert_eq!(analysis.verdict.findings, []);
 }
 
-#[test]
-fn a_lossy_uplink_is_told_as_that() {
+/// Without a slow host, where flows between racks lose in the given stages.
+fn lossy_across(in_stage: impl Fn(u32) -> bool) -> Analysis {
     let (shown, _) = run(Slow::Nowhere);
     let inventory = shown.manifest.inventory.clone();
-    let lossy = with_rows(shown, |row| {
-        let across = inventory.crosses_racks(row.src, row.dst);
-        lose(row, if across { 0.03 } else { 0.0002 }, across);
-    });
-    let analysis = analyze(&lossy);
-    let found: Vec<_> = analysis
-        .verdict
-        .findings
-        .iter()
-        .map(|f| (f.cause, f.subject))
-        .collect();
+    analyze(&with_rows(shown, |row| {
+        let loses = inventory.crosses_racks(row.src, row.dst) && in_stage(row.stage.0);
+        lose(row, if loses { 0.03 } else { 0.0002 }, loses);
+    }))
+}
+
+#[test]
+fn a_lossy_uplink_is_told_as_that() {
+    let findings = lossy_across(|_| true).verdict.findings;
+    let found: Vec<_> = findings.iter().map(|f| (f.cause, f.subject)).collect();
     assert!(
         matches!(found[..], [(Cause::Loss, Subject::RackPair { .. })]),
-        "{:#?}",
-        analysis.verdict.findings
+        "{findings:#?}"
     );
 }
 
 #[test]
 fn what_only_company_loses_is_no_lossy_uplink() {
-    let (shown, _) = run(Slow::Nowhere);
-    let inventory = shown.manifest.inventory.clone();
-    let crowded = with_rows(shown, |row| {
-        let across = inventory.crosses_racks(row.src, row.dst);
-        // In the mesh a flow has the way between the racks to itself.
-        let lossy = across && row.stage.0 == 1;
-        lose(row, if lossy { 0.03 } else { 0.0002 }, lossy);
-    });
-    assert_eq!(analyze(&crowded).verdict.findings, []);
+    // In the mesh a flow has the way between the racks to itself.
+    let crowded = lossy_across(|stage| stage == 1);
+    assert_eq!(crowded.verdict.findings, []);
 }
 
 #[test]

@@ -25,6 +25,9 @@ const TIMES_PEERS_LATE: f64 = 10.0;
 /// Fewer readings show chance.
 const LEAST_READINGS: usize = 5;
 
+const LOOK_HINT: &str = "look at `top -1` on the host: what runs on the CPU that eastwest is bound to, and with which priority \
+                         (`ps -eo pid,cls,rtprio,psr,pcpu,comm --sort -pcpu`); then at `taskset -p` and cpusets";
+
 /// Hosts that share CPUs (a lab, virtual machines without steal) show the same busy CPUs everywhere; there the threads' own
 /// waiting tells who is starved.
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
@@ -50,9 +53,6 @@ const AT_TIMES: Extent = Extent {
     quantile: 0.75,
     words: "at least in a quarter of them",
 };
-
-const LOOK_HINT: &str = "look at `top -1` on the host: what runs on the CPU that eastwest is bound to, and with which priority \
-                         (`ps -eo pid,cls,rtprio,psr,pcpu,comm --sort -pcpu`); then at `taskset -p` and cpusets";
 
 fn full(case: &Case<'_>, host: HostId) -> Option<Reason> {
     let busiest = |host| of_stages(case, host, |s| Some(s.busiest_cpu?.busy_share));

@@ -202,7 +202,7 @@ fn on_path(case: &Case<'_>, path: (ew_model::RackId, ew_model::RackId)) -> Optio
     let (from, to) = (inventory.rack_name(path.0), inventory.rack_name(path.1));
     Some(evidence(
         format!(
-            "{from} to {to}: {} of the segments sent again in the median of {}; flows keep their rate when more of them run",
+            "{from} to {to}: {} of the segments sent again in the median of {}; what they carry together has no ceiling that they share",
             percent(median(&losses)?),
             count(losses.len(), "flow")
         ),
