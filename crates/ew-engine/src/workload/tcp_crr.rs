@@ -17,7 +17,8 @@
 //!
 //! # Who may connect
 //! A request begins with the stream's cookie, as far as it is long enough. Whoever sends something else is closed at once. Whoever
-//! sends nothing is not even accepted for some seconds (`TCP_DEFER_ACCEPT`), then closed soon, and keeps nobody waiting.
+//! sends nothing is closed soon and keeps nobody waiting; where a thread serves many streams it is not even accepted for some
+//! seconds (`TCP_DEFER_ACCEPT`).
 //!
 //! # Failures
 //! A transaction whose connection fails is tried again after a pause, and its time goes on: a failure is a long transaction. When

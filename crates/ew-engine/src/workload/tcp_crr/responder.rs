@@ -22,8 +22,11 @@ const ACCEPTS_IN_A_ROW: usize = 32;
 const MOST_WAITING: usize = 256;
 /// How long a request may take to come and its answer to go.
 const WAITING_NS: u64 = 1_000_000_000;
-/// How long the kernel keeps connections without data to itself.
+/// How long the kernel keeps connections without data to itself, where there are many to serve.
 const WITHOUT_DATA_SECONDS: u8 = 3;
+/// One stream's connections come one by one: this end wakes when one is up, while its request is on the way, and looks for that
+/// this long before it sets the connection aside. Waking for the request alone costs a tenth of the rate where a sleeping CPU wakes slowly.
+const LOOKING_NS: u64 = 50_000;
 /// Of the process or the host: no descriptor, or no memory left.
 const OUT_OF_ROOM: [i32; 4] = [24, 23, 105, 12];
 const EBADF: i32 = 9;
@@ -106,6 +109,16 @@ impl Machine for Responder {
         self.listener.as_ref().map(TcpListener::as_fd)
     }
 
+    fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
+        if let Some(listener) = &self.listener
+            && !io.blocks()
+        {
+            // Without it there is only more to do.
+            let _ = accept_with_data(listener, WITHOUT_DATA_SECONDS);
+        }
+        Ok(())
+    }
+
     fn step(&mut self, io: &mut Io<'_>) -> Result<Wait, Broken> {
         let mut may_accept = true;
         if !self.waiting.is_empty() {
@@ -183,7 +196,7 @@ impl Responder {
             received: 0,
             sent: 0,
         };
-        match self.advance(io, &mut call) {
+        match self.look(io, &mut call) {
             Outcome::Answered => self.count(io),
             Outcome::Over => {}
             Outcome::Waiting => {
@@ -195,6 +208,17 @@ impl Responder {
                 if self.waiting.len() > MOST_WAITING {
                     self.waiting.pop_front();
                 }
+            }
+        }
+    }
+
+    /// As [`Self::advance`], where calls block for a moment again and again.
+    fn look(&self, io: &mut Io<'_>, call: &mut Call) -> Outcome {
+        let looking_until_ns = monotonic_ns() + LOOKING_NS;
+        loop {
+            match self.advance(io, call) {
+                Outcome::Waiting if io.blocks() && monotonic_ns() < looking_until_ns => {}
+                outcome => return outcome,
             }
         }
     }
@@ -248,8 +272,6 @@ fn listen(seat: &Seat<'_>) -> io::Result<(TcpListener, u16)> {
     settings.listener().apply(&socket);
     // Accepted connections inherit it.
     settings.apply(&socket, peer)?;
-    // Without it there is only more to do.
-    let _ = accept_with_data(&socket, WITHOUT_DATA_SECONDS);
     seat.bind(|at| socket.bind(&at.into()))?;
     socket.listen(BACKLOG)?;
     let listener = TcpListener::from(socket);
