@@ -67,6 +67,10 @@ pub(crate) struct RoundShared {
     pub(crate) workload: Workload,
     pub(crate) settings: Settings,
     pub(crate) prepared: Arc<dyn Prepared>,
+    /// Threads that drive streams.
+    pub(crate) thread_count: usize,
+    /// Whether these leave the other half of the CPUs at least to the kernel and to others.
+    pub(crate) leaves_cpus: bool,
     /// When senders begin.
     pub(crate) start_ns: u64,
     pub(crate) window_ns: Range<u64>,
@@ -197,13 +201,18 @@ impl Round {
         cancel: Arc<Cancel>,
     ) -> Result<Self, EngineError> {
         check(&spec)?;
+        let prepared = workload::prepare(&spec.workload).map_err(EngineError::Round)?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let thread_count = thread_count(&spec, &*prepared, cores);
         let shared = Arc::new(RoundShared {
             address: host.address,
             ports: DataPorts::new(host.ports),
             token: host.token,
             workload: spec.workload.clone(),
             settings: Settings(spec.workload.socket.clone()),
-            prepared: workload::prepare(&spec.workload).map_err(EngineError::Round)?,
+            prepared,
+            thread_count,
+            leaves_cpus: thread_count * 2 <= cores,
             start_ns: spec.start_ns,
             window_ns: spec.window_start_ns..spec.window_end_ns(),
             cancel,
@@ -273,7 +282,7 @@ impl Round {
     /// Deals the streams out to threads and says where their connections shall come.
     fn seat_streams(&mut self) {
         let streams: Vec<_> = self.flows.iter().flatten().cloned().collect();
-        let count = thread_count(&self.shared, streams.len());
+        let count = self.shared.thread_count;
         for number in 0..count {
             let (thread, arrivals) = channel();
             let own: Vec<_> = streams
@@ -466,12 +475,12 @@ fn open(shared: &RoundShared, openings: &[OwnOpening]) {
 }
 
 /// As many as asked for, but none idle; else one per stream, up to the cores or to what the workload is faster with.
-fn thread_count(shared: &RoundShared, streams: usize) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    let wanted = match shared.workload.threads {
+fn thread_count(spec: &RoundSpec, prepared: &dyn Prepared, cores: usize) -> usize {
+    let streams = spec.flows.len() * spec.workload.streams as usize;
+    let wanted = match spec.workload.threads {
         Some(threads) => threads as usize,
-        None if streams <= shared.prepared.streams_with_own_threads() => streams,
-        None => cores(),
+        None if streams <= prepared.streams_with_own_threads() => streams,
+        None => cores,
     };
     wanted.clamp(1, streams.max(1))
 }

@@ -44,18 +44,23 @@ pub fn send_file(
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Takes up to `count` bytes off a TCP socket without copying them anywhere (MSG_TRUNC, tcp(7)). 0 is the peer's end.
+/// Takes up to `count` bytes off a TCP socket without copying them anywhere (MSG_TRUNC, tcp(7)), and waits for the first if it may and
+/// the socket blocks. 0 is the peer's end.
 ///
 /// # Errors
-/// The system's; `WouldBlock` after the socket's receive timeout.
-pub fn receive_discarding(socket: &impl AsFd, count: usize) -> io::Result<usize> {
+/// The system's; `WouldBlock` after the socket's receive timeout, or at once.
+pub fn receive_discarding(socket: &impl AsFd, count: usize, waits: bool) -> io::Result<usize> {
+    let flags = match waits {
+        true => libc::MSG_TRUNC,
+        false => libc::MSG_TRUNC | libc::MSG_DONTWAIT,
+    };
     // SAFETY: with MSG_TRUNC the kernel writes nothing for a TCP socket, so the pointer is not used.
     let received = unsafe {
         libc::recv(
             socket.as_fd().as_raw_fd(),
             std::ptr::null_mut(),
             count,
-            libc::MSG_TRUNC,
+            flags,
         )
     };
     usize::try_from(received).map_err(|_| io::Error::last_os_error())
@@ -147,7 +152,7 @@ mod tests {
         drop(near);
         let mut total = 0;
         loop {
-            match receive_discarding(&far, 4).unwrap() {
+            match receive_discarding(&far, 4, true).unwrap() {
                 0 => break,
                 count => total += count,
             }

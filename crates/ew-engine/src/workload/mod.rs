@@ -19,6 +19,7 @@
 //!   [`Machine::finish`].
 
 mod cookie;
+mod looking;
 mod pacer;
 mod ping;
 mod requests;

@@ -102,7 +102,7 @@ impl Prepared for TcpStreams {
         Ok(match seat.stream.role {
             Role::Send => Box::new(self.sender(seat, connection)),
             Role::Receive => Box::new(Receiver {
-                inlet: Inlet::new(self.receive_mode, &connection, seat.stream),
+                inlet: Inlet::new(seat, self.receive_mode, &connection),
                 socket: connection,
                 uncounted_bytes: self.limit_bytes.map_or(0, |_| self.first_send_bytes()),
                 left_bytes: self.limit_bytes,

@@ -1,12 +1,14 @@
 //! The ways to hand bulk bytes to the kernel and to take them from it. A way that is not there becomes ordinary copying, and the
 //! stream says so.
 
+use super::looking::Looking;
 use super::tcp::{received, send, sent};
-use super::{Broken, CALL_TIMEOUT, Io};
+use super::{Broken, CALL_TIMEOUT, Io, Seat};
 use crate::buffer::PageBuffer;
 use crate::stream::Stream;
 use ew_model::record::Remark;
 use ew_model::workload::{ReceiveMode, SendMode};
+use ew_sys::clock::monotonic_ns;
 use ew_sys::socket::{Interest, wait_ready};
 use ew_sys::transfer::{memory_file, receive_discarding, send_file};
 use ew_sys::zerocopy::{ReceiveMapping, allow_zerocopy, completions, send_zerocopy};
@@ -17,6 +19,8 @@ use std::sync::Arc;
 
 /// Bytes discarded by one call at most.
 const DISCARD_BYTES: usize = 4 * 1024 * 1024;
+/// How long a receiver that discards looks for more. One that copies has enough to do, and a sender that waits for it.
+const LOOKING_NS: u64 = 20_000;
 /// Bytes mapped by one call at most.
 const MAPPING_BYTES: usize = 2 * 1024 * 1024;
 /// Completions are taken after this many sends.
@@ -46,7 +50,7 @@ pub(super) enum Outlet {
 /// One stream's way in.
 pub(super) enum Inlet {
     Copy,
-    Discard,
+    Discard(Looking),
     Map {
         mapping: ReceiveMapping,
         mapped_bytes: u64,
@@ -147,12 +151,13 @@ fn harvest(io: &Io<'_>, socket: &TcpStream, has_told: &mut bool) -> Result<(), B
 }
 
 impl Inlet {
-    pub(super) fn new(mode: ReceiveMode, socket: &TcpStream, stream: &Stream) -> Self {
+    pub(super) fn new(seat: &Seat<'_>, mode: ReceiveMode, socket: &TcpStream) -> Self {
+        let stream = seat.stream;
         match mode {
             ReceiveMode::Copy => Self::Copy,
             ReceiveMode::Discard => {
                 stream.remark(Remark::ReceiverDidNotSeeBytes);
-                Self::Discard
+                Self::Discard(Looking::new(seat, LOOKING_NS))
             }
             ReceiveMode::Mmap => match ReceiveMapping::new(&socket, MAPPING_BYTES) {
                 Ok(mapping) => Self::Map {
@@ -179,8 +184,10 @@ impl Inlet {
                 let count = super::tcp::receive(socket, io.buffer)?;
                 Ok((count, count == io.buffer.len()))
             }
-            Self::Discard => {
-                let count = received(receive_discarding(&socket, DISCARD_BYTES))?;
+            Self::Discard(looking) => {
+                let discarded = receive_discarding(&socket, DISCARD_BYTES, !looking.is_on());
+                let count = received(discarded)?;
+                looking.note(monotonic_ns(), count > 0);
                 Ok((count, count == DISCARD_BYTES))
             }
             Self::Map {

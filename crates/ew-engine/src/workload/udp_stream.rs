@@ -4,6 +4,7 @@
 //! (GRO); without it as many datagrams as a call takes. Every datagram begins with cookie, number and time, big endian,
 //! 8 bytes each. The rate is that of the payload, these bytes included, as it came for the first time.
 
+use super::looking::Looking;
 use super::pacer::{Pacer, stream_rate};
 use super::sequence::{Jitter, Phase, Sequence};
 use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
@@ -35,8 +36,7 @@ const BURSTS_PER_SEC: f64 = 4000.0;
 const AFTER_WINDOW_START_NS: u64 = 2_000_000;
 /// How often limited streams look whether the window's first counters have been read.
 const WINDOW_POLL_NS: u64 = 100_000;
-/// Where nothing paces the sender, a receiver that has a thread for itself looks for the next datagram for this long before it sleeps:
-/// waking it costs the sender more than sending does, above all on a virtual CPU.
+/// How long a receiver looks for the next datagram.
 const LOOKING_NS: u64 = 50_000;
 /// How often a receiver that shares a thread looks whether the peer is still there.
 const PEER_CHECK_NS: u64 = 1_000_000_000;
@@ -81,11 +81,7 @@ struct Receiver {
     jitter: Jitter,
     is_limited: bool,
     peer_check_ns: u64,
-    /// Whether datagrams come as fast as they go.
-    is_unpaced: bool,
-    /// Until when it looks for datagrams without sleeping.
-    looking_until_ns: u64,
-    is_looking: bool,
+    looking: Looking,
 }
 
 impl UdpStreams {
@@ -138,7 +134,7 @@ impl UdpStreams {
         }
     }
 
-    fn receiver(&self, channel: Channel) -> Receiver {
+    fn receiver(&self, seat: &Seat<'_>, channel: Channel) -> Receiver {
         let has_trains = self.has_trains && receive_trains(channel.socket()).is_ok();
         let (slot_bytes, slots) = match has_trains {
             true => (TRAIN_SLOT_BYTES, TRAIN_SLOTS),
@@ -157,9 +153,7 @@ impl UdpStreams {
             jitter: Jitter::default(),
             is_limited: self.limit.is_some(),
             peer_check_ns: 0,
-            is_unpaced: self.stream_bits_per_sec.is_none(),
-            looking_until_ns: 0,
-            is_looking: false,
+            looking: Looking::new(seat, LOOKING_NS),
         }
     }
 }
@@ -173,7 +167,7 @@ impl Prepared for UdpStreams {
         let channel = Channel::open(seat, connection)?;
         Ok(match seat.stream.role {
             Role::Send => Box::new(self.sender(seat, channel)),
-            Role::Receive => Box::new(self.receiver(channel)),
+            Role::Receive => Box::new(self.receiver(seat, channel)),
         })
     }
 
@@ -329,18 +323,17 @@ impl Machine for Receiver {
             io.buffer,
             self.slot_bytes,
             &mut self.received,
-            !self.is_looking,
+            !self.looking.is_on(),
         )?;
         let now_ns = monotonic_ns();
         if came > 0 {
             self.take(io, came, now_ns);
-            self.looking_until_ns = now_ns + LOOKING_NS;
         }
+        self.looking.note(now_ns, came > 0);
         if came == self.received.len() {
             return Ok(Wait::Again);
         }
         if io.blocks() {
-            self.is_looking = self.is_unpaced && now_ns < self.looking_until_ns;
             return Ok(Wait::Socket);
         }
         if now_ns >= self.peer_check_ns {

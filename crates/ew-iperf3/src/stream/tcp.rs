@@ -27,7 +27,7 @@ pub(super) fn receive(mover: &Mover) -> io::Result<()> {
     let params = &mover.work.params;
     if params.skip_rx_copy {
         return receive_blocks(mover, || {
-            receive_discarding(&*mover.socket, params.block_bytes)
+            receive_discarding(&*mover.socket, params.block_bytes, true)
         });
     }
     let mut buffer = vec![0; params.block_bytes];

@@ -1,0 +1,129 @@
+//! Looking for what comes for a moment before sleeping: where data follow each other closely, waking the receiver costs the sender
+//! more than sending does, above all on a virtual CPU.
+
+use super::Seat;
+
+/// After looks in vain at most this many receives sleep at once, until the next look: slow flows cost no CPU time.
+const MOST_SKIPPED: u32 = 63;
+
+/// One receiver's.
+pub(super) struct Looking {
+    for_ns: u64,
+    until_ns: u64,
+    is_on: bool,
+    /// Receives that sleep at once: of those after the last look in vain, and still to come.
+    skipped: u32,
+    to_skip: u32,
+}
+
+impl Looking {
+    /// Looks last this long, begun anew by whatever comes. There are none where the flow is paced, or others need the CPU.
+    pub(super) fn new(seat: &Seat<'_>, for_ns: u64) -> Self {
+        let pace = &seat.shared.workload.pace;
+        let is_paced = pace
+            .stream_bits_per_sec
+            .or(pace.flow_bits_per_sec)
+            .is_some();
+        match is_paced || !seat.shared.leaves_cpus {
+            true => Self::lasting(0),
+            false => Self::lasting(for_ns),
+        }
+    }
+
+    fn lasting(for_ns: u64) -> Self {
+        Self {
+            for_ns,
+            until_ns: 0,
+            is_on: false,
+            skipped: 0,
+            to_skip: 0,
+        }
+    }
+
+    /// Whether the next receive shall not sleep.
+    pub(super) fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// A receive came back with something or with nothing.
+    pub(super) fn note(&mut self, now_ns: u64, has_come: bool) {
+        if has_come {
+            self.go_on(now_ns);
+        } else if self.is_on && now_ns >= self.until_ns {
+            self.is_on = false;
+            self.skipped = (self.skipped * 2 + 1).min(MOST_SKIPPED);
+            self.to_skip = self.skipped;
+        }
+    }
+
+    fn go_on(&mut self, now_ns: u64) {
+        if self.is_on {
+            self.skipped = 0;
+        }
+        self.is_on = self.to_skip == 0 && self.for_ns > 0;
+        self.to_skip = self.to_skip.saturating_sub(1);
+        self.until_ns = now_ns + self.for_ns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOR_NS: u64 = 20;
+
+    /// Receives that slept, of data that come at these intervals.
+    fn sleeps(gap_ns: u64, count: u64) -> u64 {
+        let mut looking = Looking::lasting(FOR_NS);
+        let mut slept = 0;
+        for number in 0..count {
+            let came_ns = number * gap_ns;
+            while looking.is_on() && looking.until_ns <= came_ns {
+                looking.note(looking.until_ns, false);
+            }
+            slept += u64::from(!looking.is_on());
+            looking.note(came_ns, true);
+        }
+        slept
+    }
+
+    #[test]
+    fn what_follows_closely_is_never_slept_for() {
+        assert_eq!(sleeps(FOR_NS - 1, 10_000), 1);
+    }
+
+    #[test]
+    fn slow_flows_are_rarely_looked_for() {
+        let mut looking = Looking::lasting(FOR_NS);
+        let mut looks = 0;
+        for number in 0..10_000_u64 {
+            looking.note(number * 100, true);
+            looks += u64::from(looking.is_on());
+            looking.note(number * 100 + FOR_NS, false);
+            assert!(!looking.is_on());
+        }
+        assert!((150..170).contains(&looks), "{looks} looks");
+    }
+
+    #[test]
+    fn who_must_not_look_sleeps() {
+        let mut looking = Looking::lasting(0);
+        looking.note(0, true);
+        assert!(!looking.is_on());
+    }
+
+    #[test]
+    fn one_success_ends_the_penalty() {
+        let mut looking = Looking::lasting(FOR_NS);
+        for at_ns in [0, 100, 200, 300, 400, 500, 600, 700] {
+            looking.note(at_ns, true);
+            looking.note(at_ns + FOR_NS, false);
+        }
+        assert!(looking.skipped > 1);
+        while !looking.is_on() {
+            looking.note(1000, true);
+        }
+        looking.note(1001, true);
+        assert_eq!((looking.skipped, looking.is_on()), (0, true));
+    }
+}
