@@ -1,8 +1,10 @@
-//! Loss, order and jitter of bulk UDP.
+//! Loss, order, jitter and one-way delay of bulk UDP.
 
+use crate::latency::figures;
 use crate::observations::StageView;
 use crate::stats::{median, median_estimate};
-use ew_model::analysis::DatagramAnalysis;
+use ew_model::analysis::{DatagramAnalysis, OneWayDelay};
+use ew_model::latency::Histogram;
 use ew_model::record::{DatagramCounts, FlowRecord};
 
 /// A stage's datagrams. `None` when no receiver counted any.
@@ -10,12 +12,12 @@ pub(crate) fn datagrams(stage: &StageView<'_>) -> Option<DatagramAnalysis> {
     let rows: Vec<&FlowRecord> = stage.measured().collect();
     Some(DatagramAnalysis {
         received_per_sec: stage.sum_over_flows(received_per_sec),
-        ..sum(&rows)?
+        ..sum(stage, &rows)?
     })
 }
 
-/// The datagrams of some rows, with the rate as the median of theirs.
-pub(crate) fn sum(rows: &[&FlowRecord]) -> Option<DatagramAnalysis> {
+/// The datagrams of some of a stage's rows, with the rate as the median of theirs.
+pub(crate) fn sum(stage: &StageView<'_>, rows: &[&FlowRecord]) -> Option<DatagramAnalysis> {
     let all: Vec<DatagramCounts> = rows.iter().filter_map(|row| counts(row)).collect();
     let total = |part: fn(&DatagramCounts) -> u64| {
         all.iter()
@@ -40,6 +42,28 @@ pub(crate) fn sum(rows: &[&FlowRecord]) -> Option<DatagramAnalysis> {
         duplicates: total(|c| c.duplicates),
         jitter_ns: median(&jitters)? as u64,
         worst_jitter_ns: all.iter().map(|counts| counts.jitter_ns).max()?,
+        one_way: one_way(stage, rows),
+    })
+}
+
+/// `None` as soon as one of the clocks is not known: its times would stand among the others.
+fn one_way(stage: &StageView<'_>, rows: &[&FlowRecord]) -> Option<OneWayDelay> {
+    let mut all = Histogram::default();
+    let mut clock_error_ns = 0;
+    for row in rows {
+        let delays = row
+            .receiver
+            .as_ref()
+            .and_then(|end| end.one_way_delay.as_ref());
+        let Some(delays) = delays else { continue };
+        let error_ns = |host| stage.clock_error_ns.get(host).copied();
+        let of_pair_ns = error_ns(&row.src)?.saturating_add(error_ns(&row.dst)?);
+        clock_error_ns = of_pair_ns.max(clock_error_ns);
+        all.merge(delays);
+    }
+    Some(OneWayDelay {
+        times: figures(&all)?,
+        clock_error_ns,
     })
 }
 

@@ -21,6 +21,8 @@ pub(crate) struct Observations<'a> {
 #[derive(Debug)]
 pub(crate) struct StageView<'a> {
     pub(crate) stage: &'a Stage,
+    /// How well each host's clock is known.
+    pub(crate) clock_error_ns: &'a BTreeMap<HostId, u64>,
     /// Rounds with at least one row, repair rounds included, in order.
     pub(crate) rounds: Vec<RoundView<'a>>,
     /// Planned rounds that were to run: all, but for those that `samples: auto` did not need.
@@ -72,7 +74,7 @@ impl<'a> Observations<'a> {
             .map(|(index, stage)| {
                 let records = by_stage.remove(&StageIndex(index)).unwrap_or_default();
                 let judged = is_network_limited(stage) && mode == Some(mode_of(stage));
-                StageView::new(stage, &records, judged)
+                StageView::new(stage, &run.clock_error_ns, &records, judged)
             })
             .collect();
         Self { run, stages }
@@ -102,7 +104,12 @@ impl<'a> Observations<'a> {
 }
 
 impl<'a> StageView<'a> {
-    fn new(stage: &'a Stage, records: &[&'a FlowRecord], judged: bool) -> Self {
+    fn new(
+        stage: &'a Stage,
+        clock_error_ns: &'a BTreeMap<HostId, u64>,
+        records: &[&'a FlowRecord],
+        judged: bool,
+    ) -> Self {
         let mut by_round: BTreeMap<RoundIndex, Vec<&'a FlowRecord>> = BTreeMap::new();
         for record in records {
             by_round.entry(record.round).or_default().push(record);
@@ -115,6 +122,7 @@ impl<'a> StageView<'a> {
             .map(|(_, round)| round)
             .collect();
         Self {
+            clock_error_ns,
             stage,
             rounds: by_round
                 .iter()

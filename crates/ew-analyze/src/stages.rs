@@ -143,7 +143,7 @@ fn pairs(stage: &StageView<'_>) -> Vec<PairAnalysis> {
         times: times
             .remove(&(*src, *dst))
             .and_then(|times| latency::figures(&times)),
-        datagrams: datagrams::sum(rows),
+        datagrams: datagrams::sum(stage, rows),
     });
     pairs
         .filter(|pair| pair.times.is_some() || pair.datagrams.is_some())

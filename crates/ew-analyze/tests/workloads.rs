@@ -31,6 +31,10 @@ fn end(bytes: u64) -> EndRecord {
 }
 
 fn analysis(stages: &[Told]) -> Analysis {
+    ew_analyze::analyze(&made_up(stages))
+}
+
+fn made_up(stages: &[Told]) -> Run {
     let pair = |src, dst, id| Flow {
         id: FlowId(id),
         src: HostId(src),
@@ -86,7 +90,7 @@ fn analysis(stages: &[Told]) -> Analysis {
             rounds,
         });
     }
-    ew_analyze::analyze(&run(plan, flows))
+    run(plan, flows)
 }
 
 fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
@@ -250,6 +254,7 @@ fn losing(_round: u32, src: HostId) -> (EndRecord, EndRecord) {
             duplicates: 1,
             jitter_ns: 7_000,
         }),
+        one_way_delay: Some(Histogram::of(100_000 + u64::from(src.0) * 50_000, 1_000)),
         remarks: vec![Remark::PacedByEngine, Remark::Segmented],
         ..end((100_000 - lost) * 1_250)
     };
@@ -294,6 +299,24 @@ fn loss_is_counted_and_told() {
     let unpaced = analysis(&[told(Workload::of(WorkloadKind::UdpStream))]);
     assert_eq!(unpaced.verdict.findings[0].severity, Severity::Info);
     assert_eq!(unpaced.verdict.status, VerdictStatus::NothingWrong);
+}
+
+#[test]
+fn one_way_delays_need_both_clocks() {
+    let mut run = made_up(&[Told {
+        name: "udp",
+        workload: Workload::of(WorkloadKind::UdpStream),
+        rounds: 2,
+        ends: losing,
+    }]);
+    let one_way = |run: &Run| stage(&ew_analyze::analyze(run)).datagrams.unwrap().one_way;
+    run.clock_error_ns.insert(HostId(0), 30_000);
+    assert_eq!(one_way(&run), None);
+    run.clock_error_ns.insert(HostId(1), 12_000);
+    let delay = one_way(&run).unwrap();
+    assert_eq!(delay.clock_error_ns, 42_000);
+    assert_eq!((delay.times.count, delay.times.min_ns), (4_000, 100_000));
+    assert_eq!(delay.times.max_ns, 150_000);
 }
 
 fn gigabit(_round: u32, _src: HostId) -> (EndRecord, EndRecord) {

@@ -186,6 +186,7 @@ fn end_record(spec: &RoundSpec, flow: &Flow<'_>) -> EndRecord {
         }),
         connect_latency: tally::merged(flow.tallies.iter().map(|t| &t.connect_times)),
         datagrams: tally::datagrams(flow.tallies.iter().copied()),
+        one_way_delay: tally::merged(flow.tallies.iter().map(|t| &t.one_way_delays)),
         cpu: flow.cpu,
         remarks: remarks(flow.streams),
         ..EndRecord::default()

@@ -27,6 +27,8 @@ pub(crate) struct Tally {
     pub(crate) uncorrected: Times,
     /// Of connecting.
     pub(crate) connect_times: Times,
+    /// Of datagrams, from the sender's call to the receiver's.
+    pub(crate) one_way_delays: Times,
     /// One per receiving stream of datagrams, inside the window.
     pub(crate) datagrams: Vec<DatagramCounts>,
 }

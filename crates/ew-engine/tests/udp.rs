@@ -83,6 +83,10 @@ fn a_paced_flow_has_the_same_figures_at_both_ends() {
             assert!(datagrams.received > 0);
             assert_eq!((datagrams.duplicates, datagrams.reordered), (0, 0));
             assert_eq!(sender.datagrams, None);
+            assert_eq!(sender.one_way_delay, None);
+            // Two engines, one clock.
+            let delays = receiver.one_way_delay.unwrap();
+            assert!(delays.min_ns > 0 && delays.quantile(0.5) < Some(500_000_000));
             assert_eq!(sender.remarks, [Remark::PacedByEngine]);
             assert_eq!(sender.streams[0].local_port, receiver.streams[0].peer_port);
         }
@@ -288,6 +292,36 @@ fn only_the_peers_datagrams_with_the_cookie_count() {
         expected
     );
     assert_eq!(end.bytes, 800);
+}
+
+#[test]
+fn one_way_delays_are_as_long_as_the_senders_clock_says() {
+    let engine = engine(LOCALHOST);
+    let spec = long_round(Workload::of(STREAM));
+    let reports = start_end(&engine, &spec, Role::Receive, false, "127.0.0.1:9");
+    let peer = Peer::connect(&engine, Role::Send);
+    sleep_into_window(&spec, 100);
+    let since_start_ns = ew_sys::clock::monotonic_ns() - spec.start_ns;
+    // One that left 80 ms ago; one that leaves in a minute only, by a clock that is off.
+    for (number, sent_ns) in [
+        (0, since_start_ns - 80_000_000),
+        (1, since_start_ns + 60_000_000_000),
+    ] {
+        let mut datagram = peer.datagram(number, 100);
+        datagram[16..24].copy_from_slice(&sent_ns.to_be_bytes());
+        peer.socket.send(&datagram).unwrap();
+    }
+    let delays = wait(&reports)
+        .remove(0)
+        .receiver
+        .unwrap()
+        .one_way_delay
+        .unwrap();
+    assert_eq!((delays.count(), delays.min_ns), (2, 0));
+    assert!(
+        (80_000_000..1_500_000_000).contains(&delays.max_ns),
+        "{delays:?}"
+    );
 }
 
 #[test]

@@ -248,6 +248,19 @@ pub struct DatagramAnalysis {
     pub jitter_ns: u64,
     /// The greatest of them.
     pub worst_jitter_ns: u64,
+    /// How long they were under way. `None` where a host's clock is not known to the controller's, or the tool does not say.
+    #[serde(default)]
+    pub one_way: Option<OneWayDelay>,
+}
+
+/// Times from a sender's call to its receiver's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OneWayDelay {
+    /// Over all datagrams.
+    pub times: LatencyFigures,
+    /// How far a time may be off: the errors of both hosts' clocks, the greatest sum of a pair. They are those of the last stage's
+    /// start; clocks drift by some parts per million from there.
+    pub clock_error_ns: u64,
 }
 
 /// One ordered pair in a stage with transactions or datagrams, over all rounds.

@@ -74,6 +74,11 @@ pub struct EndRecord {
     /// Loss and order, at the receiving end (udp-stream).
     #[serde(default)]
     pub datagrams: Option<DatagramCounts>,
+    /// From the sender's call to the receiver's, at the receiving end (udp-stream), of the datagrams that came inside the window: each
+    /// end's time since the round's start, which the controller told each in its own clock. What is wrong with the
+    /// clocks is in it ([`crate::run::Run::clock_error_ns`], of both hosts).
+    #[serde(default)]
+    pub one_way_delay: Option<Histogram>,
     /// What it cost this host. `None` where the host's counters could not be read.
     #[serde(default)]
     pub cpu: Option<CpuUse>,

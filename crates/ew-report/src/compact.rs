@@ -1,7 +1,8 @@
 //! Two hosts' own test: one table, as users of netperf, iperf3 and sockperf expect.
 
 use crate::figures::{
-    Figures, amount, cpu_ends, fine_digits, latency, loss, micros, service_demand, stage_name,
+    Figures, amount, cpu_ends, fine_digits, latency, loss, micros, one_way_delay, service_demand,
+    stage_name,
 };
 use crate::sweep::{self, lone_stages};
 use crate::words::{
@@ -72,7 +73,7 @@ pub(crate) fn facts(analysis: &Analysis) -> String {
 type Column = (&'static str, fn(&StageAnalysis) -> String, bool);
 
 fn rates(analysis: &Analysis) -> Figures {
-    const COLUMNS: [Column; 12] = [
+    const COLUMNS: [Column; 13] = [
         ("stage", stage_name, true),
         ("rate", |s| estimated_rate(s.aggregate_bits_per_sec), true),
         ("of expected", |s| fine_percent(s.of_expected), false),
@@ -98,6 +99,15 @@ fn rates(analysis: &Analysis) -> Figures {
         (
             "jitter µs",
             |s| or_missing(s.datagrams, |d| micros(d.jitter_ns)),
+            false,
+        ),
+        (
+            "one-way µs",
+            |s| {
+                or_missing(s.datagrams.and_then(|d| d.one_way), |delay| {
+                    one_way_delay(&delay)
+                })
+            },
             false,
         ),
         ("CPU send", |s| busy(s.sender_cpu), false),

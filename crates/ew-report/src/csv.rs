@@ -21,7 +21,7 @@ const HEADER: &str = "src,dst,src_rack,dst_rack,bits_per_sec,expected_bits_per_s
     datagrams_duplicate,jitter_ns,remarks,\
     senders_engine_cpus,senders_busy_share,senders_softirq_share,senders_steal_share,senders_us_per_kib,senders_us_per_transaction,\
     receivers_engine_cpus,receivers_busy_share,receivers_softirq_share,receivers_steal_share,receivers_us_per_kib,\
-    receivers_us_per_transaction\n";
+    receivers_us_per_transaction,one_way_p50_ns,one_way_p99_ns,one_way_max_ns,clock_error_ns\n";
 
 pub(crate) fn render(analysis: &Analysis) -> String {
     if sweep::is_all(analysis) {
@@ -65,6 +65,7 @@ fn push_row(
     fields.push(stage.map_or_else(String::new, remarks));
     fields.extend(cpu_fields(stage.and_then(|stage| stage.sender_cpu)));
     fields.extend(cpu_fields(stage.and_then(|stage| stage.receiver_cpu)));
+    fields.extend(one_way_fields(pair));
     push_line(text, fields.into_iter());
 }
 
@@ -146,6 +147,17 @@ fn figure_fields(pair: Option<&PairAnalysis>) -> Vec<String> {
     ];
     fields.extend(numbers.map(number));
     fields
+}
+
+fn one_way_fields(pair: Option<&PairAnalysis>) -> [String; 4] {
+    let delay = pair.and_then(|pair| pair.datagrams?.one_way);
+    let number = |value: Option<u64>| or_missing(value, |v| v.to_string());
+    [
+        number(delay.map(|d| d.times.p50_ns)),
+        number(delay.and_then(|d| d.times.p99_ns)),
+        number(delay.map(|d| d.times.max_ns)),
+        number(delay.map(|d| d.clock_error_ns)),
+    ]
 }
 
 /// What the stage cost the hosts at one of its ends.

@@ -8,7 +8,8 @@ use crate::words::{
 use ew_model::Analysis;
 use ew_model::WorkloadKind;
 use ew_model::analysis::{
-    CpuAnalysis, DatagramAnalysis, Estimate, LatencyFigures, PairAnalysis, StageAnalysis,
+    CpuAnalysis, DatagramAnalysis, Estimate, LatencyFigures, OneWayDelay, PairAnalysis,
+    StageAnalysis,
 };
 use ew_model::record::Remark;
 use ew_model::units::three_digits;
@@ -41,6 +42,7 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
             latency(analysis),
             latency_by_pair(analysis),
             datagrams(analysis),
+            one_way(analysis),
         ]
     });
     let tables = details.into_iter().flatten().chain([cpu(analysis)]);
@@ -210,6 +212,37 @@ fn datagrams(analysis: &Analysis) -> Figures {
     }
 }
 
+/// How long datagrams were under way, as well as the clocks tell.
+fn one_way(analysis: &Analysis) -> Figures {
+    let mut is_hidden = false;
+    let row = |stage: &StageAnalysis| {
+        let OneWayDelay {
+            times,
+            clock_error_ns,
+        } = stage.datagrams?.one_way?;
+        is_hidden |= times.p50_ns <= clock_error_ns;
+        Some(vec![
+            stage_name(stage),
+            micros(clock_error_ns),
+            micros(times.min_ns),
+            micros(times.p50_ns),
+            or_missing(times.p90_ns, micros),
+            or_missing(times.p99_ns, micros),
+            or_missing(times.p999_ns, micros),
+            micros(times.max_ns),
+        ])
+    };
+    let rows = lone_stages(analysis).filter_map(row).collect();
+    let note = "delays that do not exceed ±, the error of both hosts' clocks, are below what these clocks can tell";
+    Figures {
+        title: "One-way delay of datagrams, µs",
+        header: vec!["stage", "±", "min", "p50", "p90", "p99", "p99.9", "max"],
+        rows,
+        left: 1,
+        notes: is_hidden.then(|| note.to_owned()).into_iter().collect(),
+    }
+}
+
 /// What each stage cost its hosts.
 pub(crate) fn cpu(analysis: &Analysis) -> Figures {
     let mut rows = Vec::new();
@@ -342,6 +375,12 @@ fn is_plain(stage: &StageAnalysis) -> bool {
 /// The share lost, or "-".
 pub(crate) fn loss(datagrams: &DatagramAnalysis) -> String {
     fine_share(datagrams.loss)
+}
+
+/// The median and by how much it may be off, microseconds.
+pub(crate) fn one_way_delay(delay: &OneWayDelay) -> String {
+    let (median, error) = (micros(delay.times.p50_ns), micros(delay.clock_error_ns));
+    format!("{median} ±{error}")
 }
 
 /// Microseconds in three significant digits, as netperf and sockperf give them, but never less than whole ones.

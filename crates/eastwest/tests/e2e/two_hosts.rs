@@ -31,6 +31,28 @@ fn each_flow_has_lines(workload: &str, ending: &str) {
 }
 
 #[test]
+fn datagrams_say_how_long_they_were_under_way() {
+    let runs = tempfile::tempdir().unwrap();
+    let out = eastwest()
+        .args(TWO)
+        .args(["--workload", "udp-stream", "--set", "rate=20M"])
+        .args(["--set", "samples=1", "--duration", "1s", "--format", "json"])
+        .arg("--runs-dir")
+        .arg(runs.path())
+        .output()
+        .unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    for stage in report["stages"].as_array().unwrap() {
+        let delay = &stage["datagrams"]["one_way"];
+        let ns = |value: &serde_json::Value| value.as_u64().unwrap();
+        assert!(ns(&delay["clock_error_ns"]) > 0, "{stage:#}");
+        // One machine, but it may be a busy one.
+        assert!(ns(&delay["times"]["p50_ns"]) < 500_000_000, "{stage:#}");
+        assert!(ns(&delay["times"]["count"]) > 0, "{stage:#}");
+    }
+}
+
+#[test]
 fn quiet_is_quiet() {
     let runs = tempfile::tempdir().unwrap();
     let out = eastwest()

@@ -1,8 +1,9 @@
 //! Bulk UDP: one end sends numbered datagrams, the other says what became of them.
 //!
 //! Datagrams leave in batches: with segmentation one train (GSO) a call, which the receiving kernel may hand out as it came
-//! (GRO); without it as many datagrams as a call takes. Every datagram begins with cookie, number and time, big endian,
-//! 8 bytes each. The rate is that of the payload, these bytes included, as it came for the first time.
+//! (GRO); without it as many datagrams as a call takes. Every datagram begins with cookie, number and time since the round's
+//! start, big endian, 8 bytes each. The start is one moment, which each end knows in its own clock: so the time that a datagram was under way is
+//! known as well as the clocks are. The rate is that of the payload, these bytes included, as it came for the first time.
 
 use super::looking::Looking;
 use super::pacer::{Pacer, stream_rate};
@@ -64,6 +65,7 @@ struct Sender {
     pacer: Option<Pacer>,
     /// Datagrams of one call.
     burst: usize,
+    start_ns: u64,
     load_from_ns: u64,
     is_loading: bool,
     left: Option<u64>,
@@ -127,6 +129,7 @@ impl UdpStreams {
             message_bytes: self.message_bytes,
             pacer,
             burst,
+            start_ns: seat.shared.start_ns,
             load_from_ns,
             is_loading: false,
             left: self.limit,
@@ -268,7 +271,7 @@ impl Sender {
     fn write_header(&self, datagram: &mut [u8], number: u64, now_ns: u64) {
         self.channel.write_header(datagram, number);
         if let Some(time) = datagram.get_mut(HEADER_BYTES..LEAST_BYTES) {
-            time.copy_from_slice(&now_ns.to_be_bytes());
+            time.copy_from_slice(&now_ns.wrapping_sub(self.start_ns).to_be_bytes());
         }
     }
 
@@ -312,6 +315,7 @@ impl Machine for Receiver {
     }
 
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
+        io.tally.one_way_delays.make_room();
         self.channel.start(io)
     }
 
@@ -354,6 +358,7 @@ impl Machine for Receiver {
 impl Receiver {
     fn take(&mut self, io: &mut Io<'_>, came: usize, now_ns: u64) {
         let phase = Phase::of(&io.shared.window_ns, now_ns);
+        let since_start_ns = now_ns.wrapping_sub(io.shared.start_ns);
         let slots = io.buffer.chunks_exact(self.slot_bytes);
         let (mut payload, mut has_train) = (0, false);
         for (slot, received) in slots.zip(&self.received[..came]) {
@@ -372,8 +377,16 @@ impl Receiver {
                 if number > 0 || !self.is_limited {
                     payload += datagram.len();
                 }
+                let sent_ns = u64::from_be_bytes(*time);
                 if phase != Phase::After {
-                    self.jitter.note(u64::from_be_bytes(*time), now_ns);
+                    self.jitter.note(sent_ns, since_start_ns);
+                }
+                if phase == Phase::Inside {
+                    let delay_ns = since_start_ns.wrapping_sub(sent_ns).cast_signed();
+                    // By clocks that are off it may have come before it was sent.
+                    io.tally
+                        .one_way_delays
+                        .record(delay_ns.max(0).cast_unsigned());
                 }
             }
         }

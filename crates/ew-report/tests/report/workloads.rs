@@ -3,8 +3,8 @@
 use crate::common;
 use ew_model::Analysis;
 use ew_model::analysis::{
-    CpuAnalysis, DatagramAnalysis, Label, LatencyAnalysis, LatencyFigures, PairAnalysis,
-    SpectrumPoint, StageAnalysis,
+    CpuAnalysis, DatagramAnalysis, Label, LatencyAnalysis, LatencyFigures, OneWayDelay,
+    PairAnalysis, SpectrumPoint, StageAnalysis,
 };
 use ew_model::finding::{Verdict, VerdictStatus};
 use ew_model::inventory::HostId;
@@ -211,6 +211,10 @@ pub(crate) fn mixed() -> Analysis {
         duplicates: 0,
         jitter_ns: 5_400,
         worst_jitter_ns: 31_000,
+        one_way: Some(OneWayDelay {
+            times: figures(4_092_000, 0.1),
+            clock_error_ns: 42_000,
+        }),
     });
     udp.sender_cpu = cpu(8, 2.2, Some(1.42), true);
     udp.receiver_cpu = cpu(8, 2.9, Some(1.87), true);

@@ -18,6 +18,7 @@ pub(super) static FLOWS: LazyLock<Vec<Column<FlowRow>>> = LazyLock::new(|| {
         uncorrected(),
         connect(),
         datagrams(),
+        one_way(),
         sender_cpu(),
         receiver_cpu(),
         remarks(),
@@ -34,6 +35,7 @@ pub(super) struct FlowRow {
     latency: Option<Times>,
     uncorrected: Option<Times>,
     connect: Option<Times>,
+    one_way: Option<Times>,
 }
 
 /// What the plan and the inventory say of a row.
@@ -69,11 +71,13 @@ impl FlowRow {
         // At the end that asked; a tool may know it at the other.
         let mut latency = None;
         let mut connect = None;
+        let mut one_way = None;
         for end in [&mut record.sender, &mut record.receiver] {
             let Some(end) = end else { continue };
             end.intervals = Vec::new();
             latency = latency.or(end.latency.take());
             connect = connect.or(end.connect_latency.take());
+            one_way = one_way.or(end.one_way_delay.take());
         }
         let (times, uncorrected) = latency.map_or((None, None), |l| (Some(l.times), l.uncorrected));
         Self {
@@ -83,12 +87,18 @@ impl FlowRow {
             latency: times.and_then(Times::new),
             uncorrected: uncorrected.and_then(Times::new),
             connect: connect.and_then(Times::new),
+            one_way: one_way.and_then(Times::new),
         }
     }
 
     /// Roughly how many values it holds while it waits to be written.
     pub(super) fn weight(&self) -> usize {
-        let times = [&self.latency, &self.uncorrected, &self.connect];
+        let times = [
+            &self.latency,
+            &self.uncorrected,
+            &self.connect,
+            &self.one_way,
+        ];
         let buckets: usize = times.into_iter().flatten().map(|t| t.buckets.len()).sum();
         let ends = [&self.record.sender, &self.record.receiver];
         let streams: usize = ends
@@ -363,6 +373,14 @@ fn uncorrected() -> Vec<Column<FlowRow>> {
 
 fn connect() -> Vec<Column<FlowRow>> {
     distribution!("connect", "times of connecting (tcp-crr)", connect)
+}
+
+fn one_way() -> Vec<Column<FlowRow>> {
+    distribution!(
+        "one_way",
+        "times from sending to receiving (udp-stream), as well as the two hosts' clocks are known (`clock-synced` events)",
+        one_way
+    )
 }
 
 fn datagrams() -> Vec<Column<FlowRow>> {
