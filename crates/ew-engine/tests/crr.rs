@@ -50,6 +50,17 @@ fn over_ipv6() {
 }
 
 #[test]
+fn over_multipath_tcp_where_there_is_some() {
+    for streams in [1, 3] {
+        let mut multipath = connections(streams, 64);
+        multipath.socket.mptcp = true;
+        multipath.threads = Some(1);
+        let (sender, receiver) = exchange(LOCALHOST, &round(multipath));
+        check(&sender, &receiver);
+    }
+}
+
+#[test]
 fn requests_too_short_for_a_cookie() {
     let (sender, receiver) = exchange(LOCALHOST, &round(connections(1, 1)));
     check(&sender, &receiver);

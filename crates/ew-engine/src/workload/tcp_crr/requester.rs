@@ -293,7 +293,8 @@ impl Route {
         socket.bind(&SocketAddr::new(self.source, 0).into())?;
         // A socket that is closed in the middle leaves nothing behind either.
         socket.set_linger(Some(Duration::ZERO))?;
-        socket.set_tcp_user_timeout(Some(SILENCE))?;
+        // Multipath TCP has none; there silence lasts until the round's end.
+        let _ = socket.set_tcp_user_timeout(Some(SILENCE));
         Ok(socket.into())
     }
 }
