@@ -1,10 +1,12 @@
 //! What is told of workloads other than plain bulk TCP, from made-up records whose truth is known.
 
 use ew_model::analysis::StageAnalysis;
-use ew_model::finding::{Cause, Severity, VerdictStatus};
+use ew_model::finding::{Cause, Severity, Subject, VerdictStatus};
 use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::{End, Flow, FlowId, RoundIndex, StageIndex};
-use ew_model::record::{CpuUse, DatagramCounts, EndRecord, FlowOutcome, FlowRecord, Remark};
+use ew_model::record::{
+    CpuUse, DatagramCounts, EndRecord, FlowOutcome, FlowRecord, Remark, StreamRecord, TcpInfo,
+};
 use ew_model::run::{Outcome, RunManifest};
 use ew_model::scenario::{Expect, Scenario};
 use ew_model::tools::Standing;
@@ -317,6 +319,40 @@ fn one_way_delays_need_both_clocks() {
     assert_eq!(delay.clock_error_ns, 42_000);
     assert_eq!((delay.times.count, delay.times.min_ns), (4_000, 100_000));
     assert_eq!(delay.times.max_ns, 150_000);
+}
+
+/// Every third round at a quarter, held back by the send buffer.
+fn swinging(round: u32, _src: HostId) -> (EndRecord, EndRecord) {
+    let is_slow = round % 3 == 0;
+    let bytes = if is_slow { 31_250_000 } else { 125_000_000 };
+    let tcp_info = TcpInfo {
+        busy_us: Some(1_000_000),
+        send_buffer_limited_us: Some(if is_slow { 900_000 } else { 500_000 }),
+        ..TcpInfo::default()
+    };
+    let mut sender = end(bytes);
+    sender.streams = vec![StreamRecord {
+        bytes,
+        tcp_info: Some(tcp_info),
+        ..StreamRecord::default()
+    }];
+    (sender, end(bytes))
+}
+
+#[test]
+fn between_two_hosts_nobody_is_slow_at_times() {
+    let swinging = analysis(&[Told {
+        name: "permutation",
+        workload: Workload::of(WorkloadKind::TcpStream),
+        rounds: 9,
+        ends: swinging,
+    }]);
+    let mut subjects = swinging.verdict.findings.iter().map(|found| &found.subject);
+    assert!(
+        !subjects.any(|subject| matches!(subject, Subject::Host { .. })),
+        "{:#?}",
+        swinging.verdict
+    );
 }
 
 fn gigabit(_round: u32, _src: HostId) -> (EndRecord, EndRecord) {

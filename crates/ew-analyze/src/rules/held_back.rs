@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 const SLOW_SHARE: f64 = 0.85;
 /// A host is slow at times when so many of its lone flows are: the lower quartile of them.
 const LOWER: f64 = 0.25;
-/// Fewest lone flows that have one.
+/// Fewest lone flows that have one, and fewest of others that say what is usual: between two hosts nobody is slow.
 const LEAST_FLOWS: usize = 4;
 
 /// Why a host is held back, and what that does to its flows.
@@ -74,8 +74,10 @@ fn low(case: &Case<'_>, host: HostId) -> Option<Low> {
     let solos = case.network.solos.iter();
     let own = solos.filter(|solo| solo.src == host || solo.dst == host);
     let rates: Vec<f64> = own.map(|solo| solo.bits_per_sec).collect();
+    let others = case.network.solos.len() - rates.len();
     let quartile = quantile(&rates, LOWER)?;
-    let is_low = rates.len() >= LEAST_FLOWS && quartile < SLOW_SHARE * typical;
+    let is_known = rates.len().min(others) >= LEAST_FLOWS;
+    let is_low = is_known && quartile < SLOW_SHARE * typical;
     is_low.then_some(Low { quartile, typical })
 }
 
