@@ -17,7 +17,7 @@
 //!
 //! # Who may connect
 //! A request begins with the stream's cookie, as far as it is long enough. Whoever sends something else is closed at once. Whoever
-//! sends nothing is closed soon and keeps nobody waiting; where a thread serves many streams it is not even accepted for some
+//! sends nothing is closed soon and keeps nobody waiting; where a thread serves many streams, or its CPU is wanted, it is not even accepted for some
 //! seconds (`TCP_DEFER_ACCEPT`).
 //!
 //! # Failures

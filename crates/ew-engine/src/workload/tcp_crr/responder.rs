@@ -22,10 +22,10 @@ const ACCEPTS_IN_A_ROW: usize = 32;
 const MOST_WAITING: usize = 256;
 /// How long a request may take to come and its answer to go.
 const WAITING_NS: u64 = 1_000_000_000;
-/// How long the kernel keeps connections without data to itself, where there are many to serve.
+/// How long the kernel keeps connections without data to itself, where this end does not look for them.
 const WITHOUT_DATA_SECONDS: u8 = 3;
 /// One stream's connections come one by one: this end wakes when one is up, while its request is on the way, and looks for that
-/// this long before it sets the connection aside. Waking for the request alone costs a tenth of the rate where a sleeping CPU wakes slowly.
+/// for this long before it sets the connection aside. Waking for the request alone costs a tenth of the rate where a sleeping CPU wakes slowly.
 const LOOKING_NS: u64 = 50_000;
 /// Of the process or the host: no descriptor, or no memory left.
 const OUT_OF_ROOM: [i32; 4] = [24, 23, 105, 12];
@@ -111,7 +111,7 @@ impl Machine for Responder {
 
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
         if let Some(listener) = &self.listener
-            && !io.blocks()
+            && !looks(io)
         {
             // Without it there is only more to do.
             let _ = accept_with_data(listener, WITHOUT_DATA_SECONDS);
@@ -212,12 +212,12 @@ impl Responder {
         }
     }
 
-    /// As [`Self::advance`], where calls block for a moment again and again.
+    /// As [`Self::advance`], again and again for a moment where it may.
     fn look(&self, io: &mut Io<'_>, call: &mut Call) -> Outcome {
         let looking_until_ns = monotonic_ns() + LOOKING_NS;
         loop {
             match self.advance(io, call) {
-                Outcome::Waiting if io.blocks() && monotonic_ns() < looking_until_ns => {}
+                Outcome::Waiting if looks(io) && monotonic_ns() < looking_until_ns => {}
                 outcome => return outcome,
             }
         }
@@ -263,6 +263,11 @@ impl Responder {
             None => Wait::Socket,
         }
     }
+}
+
+/// Whether nobody else waits for the thread, or for its CPU.
+fn looks(io: &Io<'_>) -> bool {
+    io.blocks() && io.shared.leaves_cpus
 }
 
 /// In this end's address, at a port that the kernel chooses.
