@@ -21,7 +21,7 @@ pub(crate) struct Observations<'a> {
 #[derive(Debug)]
 pub(crate) struct StageView<'a> {
     pub(crate) stage: &'a Stage,
-    /// How well each host's clock is known.
+    /// How far each host's clock may be off the controller's, ns. Hosts whose clock was never compared are not in it.
     pub(crate) clock_error_ns: &'a BTreeMap<HostId, u64>,
     /// Rounds with at least one row, repair rounds included, in order.
     pub(crate) rounds: Vec<RoundView<'a>>,

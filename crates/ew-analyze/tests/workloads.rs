@@ -323,7 +323,7 @@ fn one_way_delays_need_both_clocks() {
 
 /// Every third round at a quarter, held back by the send buffer.
 fn swinging(round: u32, _src: HostId) -> (EndRecord, EndRecord) {
-    let is_slow = round % 3 == 0;
+    let is_slow = round.is_multiple_of(3);
     let bytes = if is_slow { 31_250_000 } else { 125_000_000 };
     let tcp_info = TcpInfo {
         busy_us: Some(1_000_000),

@@ -8,11 +8,13 @@ const MOST_SKIPPED: u32 = 63;
 
 /// One receiver's.
 pub(super) struct Looking {
+    /// 0: never.
     for_ns: u64,
     until_ns: u64,
     is_on: bool,
-    /// Receives that sleep at once: of those after the last look in vain, and still to come.
+    /// Receives that slept at once, or will, for the last look in vain.
     skipped: u32,
+    /// Those of them that are still to come.
     to_skip: u32,
 }
 
@@ -45,11 +47,14 @@ impl Looking {
         self.is_on
     }
 
-    /// A receive came back with something or with nothing.
-    pub(super) fn note(&mut self, now_ns: u64, has_come: bool) {
+    /// A receive came back with something or with nothing. The time, ns, is asked for only where there are looks.
+    pub(super) fn note(&mut self, now_ns: impl FnOnce() -> u64, has_come: bool) {
+        if self.for_ns == 0 {
+            return;
+        }
         if has_come {
-            self.go_on(now_ns);
-        } else if self.is_on && now_ns >= self.until_ns {
+            self.go_on(now_ns());
+        } else if self.is_on && now_ns() >= self.until_ns {
             self.is_on = false;
             self.skipped = (self.skipped * 2 + 1).min(MOST_SKIPPED);
             self.to_skip = self.skipped;
@@ -60,7 +65,7 @@ impl Looking {
         if self.is_on {
             self.skipped = 0;
         }
-        self.is_on = self.to_skip == 0 && self.for_ns > 0;
+        self.is_on = self.to_skip == 0;
         self.to_skip = self.to_skip.saturating_sub(1);
         self.until_ns = now_ns + self.for_ns;
     }
@@ -79,10 +84,11 @@ mod tests {
         for number in 0..count {
             let came_ns = number * gap_ns;
             while looking.is_on() && looking.until_ns <= came_ns {
-                looking.note(looking.until_ns, false);
+                let until_ns = looking.until_ns;
+                looking.note(|| until_ns, false);
             }
             slept += u64::from(!looking.is_on());
-            looking.note(came_ns, true);
+            looking.note(|| came_ns, true);
         }
         slept
     }
@@ -97,9 +103,9 @@ mod tests {
         let mut looking = Looking::lasting(FOR_NS);
         let mut looks = 0;
         for number in 0..10_000_u64 {
-            looking.note(number * 100, true);
+            looking.note(|| number * 100, true);
             looks += u64::from(looking.is_on());
-            looking.note(number * 100 + FOR_NS, false);
+            looking.note(|| number * 100 + FOR_NS, false);
             assert!(!looking.is_on());
         }
         assert!((150..170).contains(&looks), "{looks} looks");
@@ -108,7 +114,7 @@ mod tests {
     #[test]
     fn who_must_not_look_sleeps() {
         let mut looking = Looking::lasting(0);
-        looking.note(0, true);
+        looking.note(|| 0, true);
         assert!(!looking.is_on());
     }
 
@@ -116,14 +122,14 @@ mod tests {
     fn one_success_ends_the_penalty() {
         let mut looking = Looking::lasting(FOR_NS);
         for at_ns in [0, 100, 200, 300, 400, 500, 600, 700] {
-            looking.note(at_ns, true);
-            looking.note(at_ns + FOR_NS, false);
+            looking.note(|| at_ns, true);
+            looking.note(|| at_ns + FOR_NS, false);
         }
         assert!(looking.skipped > 1);
         while !looking.is_on() {
-            looking.note(1000, true);
+            looking.note(|| 1000, true);
         }
-        looking.note(1001, true);
+        looking.note(|| 1001, true);
         assert_eq!((looking.skipped, looking.is_on()), (0, true));
     }
 }

@@ -187,7 +187,7 @@ impl Inlet {
             Self::Discard(looking) => {
                 let discarded = receive_discarding(&socket, DISCARD_BYTES, !looking.is_on());
                 let count = received(discarded)?;
-                looking.note(monotonic_ns(), count > 0);
+                looking.note(monotonic_ns, count > 0);
                 Ok((count, count == DISCARD_BYTES))
             }
             Self::Map {

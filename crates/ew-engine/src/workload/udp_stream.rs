@@ -333,7 +333,7 @@ impl Machine for Receiver {
         if came > 0 {
             self.take(io, came, now_ns);
         }
-        self.looking.note(now_ns, came > 0);
+        self.looking.note(|| now_ns, came > 0);
         if came == self.received.len() {
             return Ok(Wait::Again);
         }

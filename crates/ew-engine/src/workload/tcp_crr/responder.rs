@@ -214,13 +214,14 @@ impl Responder {
 
     /// As [`Self::advance`], again and again for a moment where it may.
     fn look(&self, io: &mut Io<'_>, call: &mut Call) -> Outcome {
-        let looking_until_ns = monotonic_ns() + LOOKING_NS;
-        loop {
-            match self.advance(io, call) {
-                Outcome::Waiting if looks(io) && monotonic_ns() < looking_until_ns => {}
-                outcome => return outcome,
+        let mut outcome = self.advance(io, call);
+        if looks(io) && matches!(outcome, Outcome::Waiting) {
+            let looking_until_ns = monotonic_ns() + LOOKING_NS;
+            while matches!(outcome, Outcome::Waiting) && monotonic_ns() < looking_until_ns {
+                outcome = self.advance(io, call);
             }
         }
+        outcome
     }
 
     /// Receives and answers as far as it goes without waiting.
