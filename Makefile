@@ -4,21 +4,25 @@ HOST       := $(shell rustc -vV | sed -n 's/^host: //p')
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BINARY     := $(TARGET_DIR)/$(HOST)/release/eastwest
 
-.PHONY: help demo test check bench faults setup release
+.PHONY: help demo test test-engines check bench faults fuzz corpus replay setup release
 
 help:
 	@echo "make demo    build, emulate a cluster on this machine, qualify it, show the verdict"
 	@echo "make test    build and run every test"
-	@echo "make check   formatting, lints, rules of the house, documentation"
+	@echo "make test-engines  the same against the real systems: Kubernetes (built once, about 10 minutes, kept in ~/.cache/eastwest; as root)"
+	@echo "make check   formatting, lints, rules of the house, documentation, licences and advisories of dependencies"
 	@echo "make bench   measure what the documentation claims (takes a while, needs a quiet machine)"
 	@echo "make faults  labs with one known fault each, against what eastwest says of them (long; SEEDS=1-20 for fewer)"
+	@echo "make corpus  record runs with a known truth for make replay (long; as root, SEEDS=1001-1020 for fewer)"
+	@echo "make replay  analyse the recorded runs anew, and show what today's analysis makes of them (REPLAY_LIST=1 lists wrong ones)"
+	@echo "make fuzz    every fuzz target for MINUTES each (needs nightly and cargo-fuzz); fuzz/LOG.md says what was run"
 	@echo "make setup   install what tests and demo need (Debian and Ubuntu, as root)"
 
 setup:
 	scripts/setup.sh
 
 release:
-	cargo build --release --package eastwest
+	cargo build --locked --release --package eastwest
 
 demo: release
 	scripts/setup.sh --optional
@@ -26,15 +30,22 @@ demo: release
 
 check:
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo xtask tidy
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+	scripts/deny.sh
 
 # The binary comes first, since tests of other packages start it.
 test:
 	scripts/setup.sh --optional
-	cargo build --package eastwest
-	INSTA_UPDATE=no cargo test --workspace --no-fail-fast
+	cargo build --locked --package eastwest
+	INSTA_UPDATE=no cargo test --locked --workspace --no-fail-fast
+
+# Every suite brings its system up by itself, and takes it down.
+test-engines:
+	scripts/setup.sh --optional
+	cargo build --locked --package eastwest
+	set -e; for suite in tests/*/run; do echo "== $$suite"; EASTWEST="$(abspath $(TARGET_DIR)/$(HOST)/debug/eastwest)" $$suite; done
 
 bench: release
 	scripts/setup.sh --optional --bench
@@ -43,3 +54,14 @@ bench: release
 faults: release
 	scripts/setup.sh --optional
 	EASTWEST="$(abspath $(BINARY))" python3 -B bench/measure/faults.py $(if $(SEEDS),--seeds $(SEEDS))
+
+# Seeds from 1000 on: rules may be tuned with what is recorded here.
+corpus: release
+	scripts/setup.sh --optional
+	EASTWEST="$(abspath $(BINARY))" python3 -B bench/measure/faults.py --tuning --axes fabrics --seeds $(or $(SEEDS),1001-1300) --corpus bench/corpus
+
+replay:
+	cargo test --release --package ew-sim --test replay -- --nocapture
+
+fuzz:
+	scripts/fuzz.sh $(or $(MINUTES),30)

@@ -36,6 +36,7 @@ needs=(
     tcsh:tcsh
     fish:fish
     cc:gcc
+    openssl:openssl
 )
 # What `run --tool` and `run tools` drive. netperf and lmbench are in the archive's non-free part.
 tools=(

@@ -92,11 +92,17 @@ class Work:
         self.labs += 1
         return Lab(self, racks, hosts_per_rack, nic, oversubscription, faults)
 
-    def keep(self, finished):
-        """Keeps a run whose answer was wrong."""
+    def fabric(self, network, faults=""):
+        """A lab of other lines than the usual ones; `network` has them."""
+        self.labs += 1
+        return Lab.of_lines(self, network.title, network.lines, faults)
+
+    def keep(self, finished, where=None):
+        """Keeps a run."""
+        self.kept = where or self.kept
         target = self.kept / finished.dir.name
         if finished.dir.exists() and not target.exists():
-            self.kept.mkdir(exist_ok=True)
+            self.kept.mkdir(parents=True, exist_ok=True)
             shutil.copytree(finished.dir, target)
         return target
 
@@ -105,13 +111,20 @@ class Lab:
     """An emulated cluster that is up inside its `with` block. `nic` in Mb/s; `faults` as in a lab file's list."""
 
     def __init__(self, work, racks, hosts_per_rack, nic, oversubscription, faults):
+        lines = f"racks: {racks}\nhosts-per-rack: {hosts_per_rack}\nnic: {nic}M\noversubscription: {oversubscription}\n"
+        self.set(work, f"{racks} x {hosts_per_rack} at {oversubscription}:1", lines, faults)
+
+    @classmethod
+    def of_lines(cls, work, title, lines, faults):
+        made = cls.__new__(cls)
+        made.set(work, title, lines, faults)
+        return made
+
+    def set(self, work, title, lines, faults):
         self.work = work
         self.name = f"b{os.getpid()}-{work.labs}"
-        self.title = f"{racks} x {hosts_per_rack} at {oversubscription}:1, {faults or 'clean'}"
-        self.text = (
-            f"name: {self.name}\nracks: {racks}\nhosts-per-rack: {hosts_per_rack}\n"
-            f"nic: {nic}M\noversubscription: {oversubscription}\nfaults: [{faults}]\n"
-        )
+        self.title = f"{title}, {faults or 'clean'}"
+        self.text = f"name: {self.name}\n{lines}faults: [{faults}]\n"
 
     def __enter__(self):
         file = self.work.dir / f"{self.name}.yaml"
@@ -128,6 +141,11 @@ class Lab:
 
     def run(self, scenario, *args):
         return run(self.work, scenario, "--fleet", "lab", "--lab", self.name, *args)
+
+    def topology(self):
+        """The network as it is, faults included, every rate spelled out."""
+        state = json.loads((Path("/run/eastwest/labs") / self.name / "state.json").read_text())
+        return state["current"]["topology"]
 
 
 def run(work, scenario, *args, pair=None):

@@ -39,10 +39,16 @@ enum Command {
     Runs(commands::runs::RunsArgs),
     /// What a link can do at best: payload, packets, windows and buffers, step by step
     Limit(commands::limit::LimitArgs),
+    /// Calculate the storage nodes that move an amount of data by a deadline
+    Size(Box<commands::size::SizeArgs>),
     /// This host, now: what limits it, and who does it
     Top(commands::top::TopArgs),
     /// An emulated cluster in network namespaces on this machine
     Lab(commands::lab::LabArgs),
+    /// Write this binary as a container image, for --fleet kubernetes
+    Image(commands::image::ImageArgs),
+    /// Rights and parts of runs in Kubernetes
+    Kubernetes(commands::kubernetes::KubernetesCommandArgs),
     /// Test with any iperf3, or serve any number of them
     #[command(disable_version_flag = true)]
     Iperf3(Box<commands::iperf3::Iperf3Args>),
@@ -120,8 +126,11 @@ fn dispatch(command: Command) -> Outcome {
         Command::Compare(args) => commands::compare::run(&args),
         Command::Runs(args) => commands::runs::run(&args),
         Command::Limit(args) => commands::limit::run(&args),
+        Command::Size(args) => commands::size::run(&args),
         Command::Top(args) => commands::top::run(&args),
         Command::Lab(args) => commands::lab::run(&args),
+        Command::Image(args) => commands::image::run(&args),
+        Command::Kubernetes(args) => commands::kubernetes::run(&args),
         Command::Iperf3(args) => commands::iperf3::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Man => commands::completions::man(),

@@ -53,6 +53,11 @@ impl Failure {
     }
 }
 
+/// The exit code of work that could not all be done, of a command that still has something to show.
+pub(crate) fn failed() -> ExitCode {
+    ExitCode::from(FAILED)
+}
+
 /// The exit code of an interrupted command that still has something to show.
 pub(crate) fn interrupted() -> ExitCode {
     ExitCode::from(INTERRUPTED)

@@ -2,6 +2,7 @@
 
 use crate::build::build;
 use crate::exit::Failure;
+use crate::kubernetes::KubernetesArgs;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use ew_controller::LaunchOptions;
@@ -9,13 +10,14 @@ use ew_fleet::{Entered, Launcher, Local, Payload, Ssh, SshOptions};
 use ew_lab::Lab;
 use ew_model::inventory::Host;
 use std::collections::BTreeSet;
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// This very binary, also after its file was replaced or removed.
-const OWN_BINARY: &str = "/proc/self/exe";
+pub(crate) const OWN_BINARY: &str = "/proc/self/exe";
 /// More often would measure the kernel's own ticks, and the reading.
 const SHORTEST_SAMPLE_INTERVAL_NS: u64 = 100_000_000;
 
@@ -28,13 +30,15 @@ pub(crate) enum FleetKind {
     Lab,
     /// Agents on this machine, on loopback addresses
     Local,
+    /// Pods of a Kubernetes cluster, one per node, entered through the API server
+    Kubernetes,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Fleet")]
 pub(crate) struct FleetArgs {
     /// How agents are started
-    #[arg(long, value_enum, default_value = "ssh")]
+    #[arg(long, visible_alias = "via", value_enum, default_value = "ssh")]
     pub(crate) fleet: FleetKind,
     /// The lab's name, when more than one is up
     #[arg(long, value_name = "NAME")]
@@ -51,6 +55,9 @@ pub(crate) struct FleetArgs {
     /// From starting to launch a host to its readiness
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     launch_timeout: Duration,
+    /// Hosts launched over ssh at the same time; fewer where the uplink is slow or a jump host takes few connections
+    #[arg(long, value_name = "N", default_value = "64")]
+    fan_out: NonZeroU16,
     /// Refuse to run when a host does not come up
     #[arg(long)]
     require_all: bool,
@@ -66,6 +73,8 @@ pub(crate) struct FleetArgs {
     /// Every host also serves stock iperf3 clients at this port while the run lasts, without authentication
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     offer_iperf3: Option<u16>,
+    #[command(flatten)]
+    pub(crate) kubernetes: KubernetesArgs,
 }
 
 impl FleetArgs {
@@ -87,7 +96,20 @@ impl FleetArgs {
             (FleetKind::Local, _) => Ok(Arc::new(local())),
             (_, Some(lab)) => Ok(lab_launcher(lab)),
             (FleetKind::Ssh | FleetKind::Lab, None) => self.ssh(),
+            (FleetKind::Kubernetes, None) => Err(Failure::usage(anyhow!(
+                "only `eastwest run` works with --fleet kubernetes: it checks rights, nodes and pods before anything is measured"
+            ))),
         }
+    }
+
+    /// How long agents may take to come up.
+    pub(crate) fn launch_timeout(&self) -> Duration {
+        self.launch_timeout
+    }
+
+    /// The first port that data listeners take.
+    pub(crate) fn first_data_port(&self) -> u16 {
+        self.data_ports.0
     }
 
     /// How agents are started.
@@ -110,7 +132,7 @@ impl FleetArgs {
             ssh_config: self.ssh_config.clone(),
             user: self.ssh_user.clone(),
             remote_dir: self.remote_dir.clone(),
-            copy_timeout: self.launch_timeout,
+            fan_out: usize::from(self.fan_out.get()),
             ..SshOptions::default()
         };
         Ok(Arc::new(
@@ -164,7 +186,7 @@ fn parse_ports(text: &str) -> anyhow::Result<(u16, u16)> {
     Ok((first, last))
 }
 
-fn parse_duration(text: &str) -> Result<Duration, ew_model::units::UnitError> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, ew_model::units::UnitError> {
     ew_model::units::parse_duration_ns(text).map(Duration::from_nanos)
 }
 

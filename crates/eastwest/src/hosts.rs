@@ -7,7 +7,9 @@ use clap::Args;
 use ew_controller::AddressFamily;
 use ew_lab::Lab;
 use ew_model::inventory::{Host, Inventory, Rack, RackId};
+use ew_model::scenario::Roles;
 use ew_plan::inventory::{self, GroupEnvironment, GroupSources, InventoryRequest, NamedText};
+use ew_plan::scenario::RoleSets;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -21,6 +23,12 @@ pub(crate) struct HostArgs {
     /// Groups that are racks, for example '@mc_rack[1-3]'; alone, they are also the hosts
     #[arg(long, value_name = "SET")]
     racks: Option<String>,
+    /// Hosts that open connections; with --servers, patterns run between both sets
+    #[arg(long, value_name = "SET")]
+    clients: Option<String>,
+    /// Hosts that accept connections
+    #[arg(long, value_name = "SET")]
+    servers: Option<String>,
     /// One host name a line; several files are several racks (nodes.rack1, nodes.rack2)
     #[arg(long, value_name = "FILE")]
     hosts_file: Vec<PathBuf>,
@@ -42,11 +50,14 @@ impl HostArgs {
         fleet: &FleetArgs,
         lab: Option<&Lab>,
         scenario_racks: &[String],
+        roles: Option<&Roles>,
     ) -> Result<Inventory, Failure> {
-        let named = self.hosts.is_some()
-            || self.racks.is_some()
-            || !self.hosts_file.is_empty()
-            || !scenario_racks.is_empty();
+        let sources = match lab {
+            Some(lab) => lab_group_sources(lab),
+            None => group_sources(),
+        };
+        let by_role = self.hosts_by_role(roles, &sources)?;
+        let named = by_role.is_some() || self.names_any(scenario_racks);
         if let (Some(lab), false) = (lab, named) {
             return Ok(lab_inventory(lab));
         }
@@ -55,7 +66,37 @@ impl HostArgs {
                 "which hosts? give --hosts SET, --racks SET or --hosts-file FILE (or see `eastwest demo`)"
             )));
         }
+        let asked = self.request(scenario_racks)?;
         let request = InventoryRequest {
+            hosts: asked.hosts.clone().or(by_role),
+            ..asked
+        };
+        let mut inventory = inventory::build(&request, &sources).map_err(Failure::usage)?;
+        if let Some(lab) = lab {
+            take_lab_addresses(&mut inventory, lab)?;
+        }
+        if fleet.fleet == FleetKind::Local {
+            give_loopback_addresses(&mut inventory);
+        }
+        Ok(inventory)
+    }
+
+    /// Whether any host is named.
+    pub(crate) fn names_any(&self, scenario_racks: &[String]) -> bool {
+        self.hosts.is_some()
+            || self.racks.is_some()
+            || !self.hosts_file.is_empty()
+            || !scenario_racks.is_empty()
+    }
+
+    /// Those that are named, without addresses.
+    pub(crate) fn named_inventory(&self, scenario_racks: &[String]) -> Result<Inventory, Failure> {
+        let request = self.request(scenario_racks)?;
+        inventory::build(&request, &group_sources()).map_err(Failure::usage)
+    }
+
+    fn request(&self, scenario_racks: &[String]) -> Result<InventoryRequest, Failure> {
+        Ok(InventoryRequest {
             hosts: self.hosts.clone(),
             racks: self
                 .racks
@@ -68,19 +109,83 @@ impl HostArgs {
                 .iter()
                 .map(|path| named_text(path))
                 .collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Clients and servers by name: of the command line, else of the scenario file.
+    pub(crate) fn roles(
+        &self,
+        lab: Option<&Lab>,
+        of_scenario: Option<&RoleSets>,
+    ) -> Result<Option<Roles>, Failure> {
+        let set = |given: &Option<String>, of_file: fn(&RoleSets) -> &String| {
+            given.clone().or_else(|| of_scenario.map(of_file).cloned())
         };
+        let clients = set(&self.clients, |roles| &roles.clients);
+        let servers = set(&self.servers, |roles| &roles.servers);
+        if clients.is_none() && servers.is_none() {
+            return Ok(None);
+        }
         let sources = match lab {
             Some(lab) => lab_group_sources(lab),
             None => group_sources(),
         };
-        let mut inventory = inventory::build(&request, &sources).map_err(Failure::usage)?;
-        if let Some(lab) = lab {
-            take_lab_addresses(&mut inventory, lab)?;
+        let names = |set: Option<String>| match set {
+            Some(set) => inventory::expand(&set, &sources).map_err(Failure::usage),
+            None => Ok(Vec::new()),
+        };
+        let roles = Roles {
+            clients: names(clients)?,
+            servers: names(servers)?,
+        };
+        match roles
+            .clients
+            .iter()
+            .find(|name| roles.servers.contains(name))
+        {
+            Some(both) => Err(Failure::usage(anyhow!(
+                "host {both} is in --clients and in --servers; a host has one role: take it out of one"
+            ))),
+            None => Ok(Some(roles)),
         }
-        if fleet.fleet == FleetKind::Local {
-            give_loopback_addresses(&mut inventory);
+    }
+
+    /// Pods are named by eastwest, so nobody can say beforehand which are clients.
+    pub(crate) fn refuse_roles_of_pods(
+        &self,
+        of_scenario: Option<&RoleSets>,
+    ) -> Result<(), Failure> {
+        match self.clients.is_some() || self.servers.is_some() || of_scenario.is_some() {
+            true => Err(Failure::usage(anyhow!(
+                "--clients, --servers and `roles:` name hosts, and pods get their names from eastwest; leave them out with --via kubernetes"
+            ))),
+            false => Ok(()),
         }
-        Ok(inventory)
+    }
+
+    /// Hosts with a role, where nothing else names hosts; else all of them must be among the hosts.
+    fn hosts_by_role(
+        &self,
+        roles: Option<&Roles>,
+        sources: &GroupSources,
+    ) -> Result<Option<String>, Failure> {
+        let Some(roles) = roles else { return Ok(None) };
+        let names: Vec<&str> = roles
+            .clients
+            .iter()
+            .chain(&roles.servers)
+            .map(String::as_str)
+            .collect();
+        if let Some(hosts) = &self.hosts {
+            let hosts = inventory::expand(hosts, sources).map_err(Failure::usage)?;
+            if let Some(stranger) = names.iter().find(|name| !hosts.iter().any(|h| h == *name)) {
+                return Err(Failure::usage(anyhow!(
+                    "host {stranger} has a role and is not in --hosts; add it there, or leave out --hosts"
+                )));
+            }
+        }
+        let nothing_else = self.racks.is_none() && self.hosts_file.is_empty();
+        Ok((self.hosts.is_none() && nothing_else).then(|| names.join(",")))
     }
 
     /// Gives every host its address, and refuses two hosts with the same one.
@@ -127,7 +232,7 @@ pub(crate) fn lab_inventory(lab: &Lab) -> Inventory {
         });
         inventory.hosts.push(Host {
             name: host.name,
-            address: Some(IpAddr::V4(host.address)),
+            address: Some(host.address),
             rack: Some(RackId(rack as u32)),
         });
     }
@@ -167,7 +272,7 @@ fn named_text(path: &Path) -> Result<NamedText, Failure> {
 }
 
 fn take_lab_addresses(inventory: &mut Inventory, lab: &Lab) -> Result<(), Failure> {
-    let addresses: BTreeMap<String, Ipv4Addr> = lab
+    let addresses: BTreeMap<String, IpAddr> = lab
         .hosts()
         .into_iter()
         .map(|host| (host.name, host.address))
@@ -180,7 +285,7 @@ fn take_lab_addresses(inventory: &mut Inventory, lab: &Lab) -> Result<(), Failur
                 host.name
             ))
         })?;
-        host.address = Some(IpAddr::V4(*address));
+        host.address = Some(*address);
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ mod exit;
 mod fleet;
 mod full_screen;
 mod hosts;
+mod kubernetes;
 mod metrics;
 mod output;
 mod watch;

@@ -8,17 +8,19 @@ use anyhow::anyhow;
 use ew_model::RunEvent;
 use ew_report::prometheus::{CONTENT_TYPE, Exposition};
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONTENT_TYPE as CONTENT_TYPE_HEADER, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE as CONTENT_TYPE_HEADER, HOST, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 
 /// Connections served at once; others wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 16;
@@ -31,6 +33,9 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 const MAX_HEADERS: usize = 64;
 /// After a failure to accept, which mostly means that there are no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Metrics are made anew at most this often.
+const RENDER_INTERVAL: Duration = Duration::from_millis(500);
 
 const FRONT_PAGE: &str = "<!doctype html><title>eastwest</title><p>A run of eastwest. \
 <a href=\"/metrics\">Metrics</a> for Prometheus.</p>\n";
@@ -50,10 +55,39 @@ pub(crate) struct Endpoint {
     address: SocketAddr,
 }
 
-/// Serves until it is dropped.
+/// Serves until it is dropped, on a thread of its own.
 pub(crate) struct Serving {
-    exposition: Arc<Mutex<Exposition>>,
-    task: JoinHandle<()>,
+    served: Arc<Served>,
+    /// Dropped, it ends the thread.
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What is served.
+struct Served {
+    page: Mutex<Page>,
+    /// Whether only this machine can connect: then nobody has a reason to call it by a name, but a browser that a foreign
+    /// page has sent here (DNS rebinding).
+    is_loopback: bool,
+}
+
+struct Page {
+    exposition: Exposition,
+    /// As of when, and the text: scrapers must not make the run's machine render again and again.
+    rendered: Option<(Instant, String)>,
+}
+
+impl Page {
+    fn text(&mut self) -> String {
+        match &self.rendered {
+            Some((at, text)) if at.elapsed() < RENDER_INTERVAL => text.clone(),
+            _ => {
+                let text = self.exposition.render();
+                self.rendered = Some((Instant::now(), text.clone()));
+                text
+            }
+        }
+    }
 }
 
 impl Endpoint {
@@ -78,31 +112,63 @@ impl Endpoint {
         format!("http://{}/metrics", self.address)
     }
 
-    /// Serves from now on, on the current runtime.
+    /// Serves from now on.
     pub(crate) fn serve(self, version: &str) -> Result<Serving, Failure> {
-        let listener = tokio::net::TcpListener::from_std(self.listener).map_err(Failure::failed)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(Failure::failed)?;
+        let listener = {
+            let _entered = runtime.enter();
+            tokio::net::TcpListener::from_std(self.listener).map_err(Failure::failed)?
+        };
         let began_unix_ns = ew_sys::clock::realtime_ns();
-        let exposition = Arc::new(Mutex::new(Exposition::new(version, began_unix_ns)));
-        let task = tokio::spawn(accept(listener, Arc::clone(&exposition)));
-        Ok(Serving { exposition, task })
+        let served = Arc::new(Served {
+            page: Mutex::new(Page {
+                exposition: Exposition::new(version, began_unix_ns),
+                rendered: None,
+            }),
+            is_loopback: self.address.ip().is_loopback(),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let thread = {
+            let served = Arc::clone(&served);
+            thread::spawn(move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = accept(listener, served) => {}
+                        _ = stopped => {}
+                    }
+                });
+            })
+        };
+        Ok(Serving {
+            served,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 }
 
 impl Serving {
     /// Takes one event; `at_ns` is the time since the run began.
     pub(crate) fn take(&self, at_ns: u64, event: &RunEvent) {
-        lock(&self.exposition).take(at_ns, event);
+        lock(&self.served.page).exposition.take(at_ns, event);
     }
 }
 
 impl Drop for Serving {
-    /// The connections go with the task that holds them.
+    /// The connections go with the thread that holds them.
     fn drop(&mut self) {
-        self.task.abort();
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been printed already.
+            let _ = thread.join();
+        }
     }
 }
 
-async fn accept(listener: tokio::net::TcpListener, exposition: Arc<Mutex<Exposition>>) {
+async fn accept(listener: tokio::net::TcpListener, served: Arc<Served>) {
     let free = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
@@ -115,19 +181,19 @@ async fn accept(listener: tokio::net::TcpListener, exposition: Arc<Mutex<Exposit
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let exposition = Arc::clone(&exposition);
+        let served = Arc::clone(&served);
         connections.spawn(async move {
             // Who is too slow, or speaks nonsense, is left alone.
-            let _ = tokio::time::timeout(CONNECTION_LIMIT, connection(stream, exposition)).await;
+            let _ = tokio::time::timeout(CONNECTION_LIMIT, connection(stream, served)).await;
             drop(permit);
         });
     }
 }
 
 /// One request, one answer: a scraper comes once in seconds, and a connection that stays open takes another's place.
-async fn connection(stream: TcpStream, exposition: Arc<Mutex<Exposition>>) {
+async fn connection(stream: TcpStream, served: Arc<Served>) {
     let service = service_fn(|request: Request<Incoming>| {
-        let answer = answer(&request, &exposition);
+        let answer = answer(&request, &served);
         async { Ok::<_, Infallible>(answer) }
     });
     let served = hyper::server::conn::http1::Builder::new()
@@ -143,16 +209,20 @@ async fn connection(stream: TcpStream, exposition: Arc<Mutex<Exposition>>) {
 }
 
 /// The answer to HEAD is that to GET; hyper leaves the body out.
-fn answer(request: &Request<Incoming>, exposition: &Mutex<Exposition>) -> Response<String> {
+fn answer(request: &Request<Incoming>, served: &Served) -> Response<String> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refused = page(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n");
         let allowed = HeaderValue::from_static("GET, HEAD");
         refused.headers_mut().insert(ALLOW, allowed);
         return refused;
     }
+    if served.is_loopback && !names_this_machine(request) {
+        let words = "ask for it by its address, such as 127.0.0.1, or as localhost\n";
+        return page(StatusCode::FORBIDDEN, TEXT, words);
+    }
     match request.uri().path() {
         "/metrics" => {
-            let metrics = lock(exposition).render();
+            let metrics = lock(&served.page).text();
             page(
                 StatusCode::OK,
                 HeaderValue::from_static(CONTENT_TYPE),
@@ -167,6 +237,19 @@ fn answer(request: &Request<Incoming>, exposition: &Mutex<Exposition>) -> Respon
     }
 }
 
+/// Whether `Host` is an address or localhost. Without one it is not a browser's.
+fn names_this_machine(request: &Request<Incoming>) -> bool {
+    let Some(host) = request.headers().get(HOST) else {
+        return true;
+    };
+    let Ok(host) = host.to_str() else {
+        return false;
+    };
+    let is_address = host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok();
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    is_address || name.eq_ignore_ascii_case("localhost")
+}
+
 fn page(status: StatusCode, kind: HeaderValue, body: impl Into<String>) -> Response<String> {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
@@ -175,6 +258,6 @@ fn page(status: StatusCode, kind: HeaderValue, body: impl Into<String>) -> Respo
 }
 
 /// What was counted stays readable, whatever happened to another reader.
-fn lock(exposition: &Mutex<Exposition>) -> MutexGuard<'_, Exposition> {
-    exposition.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(page: &Mutex<Page>) -> MutexGuard<'_, Page> {
+    page.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use ew_report::{Format, TextStyle};
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -98,7 +99,7 @@ pub(crate) fn text_style(color: ColorChoice) -> TextStyle {
 /// Data. A reader that has gone away (`| head`) is not an error.
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
+    let _ = out.write_all(harmless(text).as_bytes());
     if !text.ends_with('\n') {
         let _ = out.write_all(b"\n");
     }
@@ -107,5 +108,68 @@ pub(crate) fn print(text: &str) {
 
 /// A line for the person, not for a pipe.
 pub(crate) fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", harmless(text));
+}
+
+/// One line without anything that a terminal would obey: for names out of files that somebody else wrote.
+pub(crate) fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if is_obeyed(c) { '?' } else { c })
+        .collect()
+}
+
+/// The text with what a terminal would obey taken out, but for line ends, tabs and colours. What comes from hosts and files is
+/// made printable where it comes in; this is for what is forgotten there.
+fn harmless(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c| is_obeyed(c) && c != '\n') {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let kept = kept_bytes(rest);
+        match kept {
+            0 => shown.push('?'),
+            kept => shown.push_str(&rest[..kept]),
+        }
+        rest = &rest[kept.max(c.len_utf8())..];
+    }
+    Cow::Owned(shown)
+}
+
+/// How much of the start of `text` may be shown as it is: a character, a line end, or a colour.
+fn kept_bytes(text: &str) -> usize {
+    if text.starts_with("\r\n") {
+        return 2;
+    }
+    if let Some(parameters) = text.strip_prefix("\u{1b}[") {
+        let is_parameter = |c: char| c.is_ascii_digit() || c == ';';
+        let end = parameters.find(|c| !is_parameter(c));
+        let colour = end.filter(|end| parameters[*end..].starts_with('m'));
+        return colour.map_or(0, |end| end + 3);
+    }
+    match text.chars().next() {
+        Some(c) if c == '\n' || c == '\t' || !is_obeyed(c) => c.len_utf8(),
+        _ => 0,
+    }
+}
+
+/// Controls, and what turns the direction of a line about.
+fn is_obeyed(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_and_line_ends_pass_and_nothing_else_does() {
+        let ours = "\u{1b}[1;32mok\u{1b}[0m\tä\r\nnext\n";
+        assert_eq!(harmless(ours), ours);
+        let evil = "a\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}6n\rb\u{202e}c\u{1b}[";
+        assert_eq!(harmless(evil), "a?]0;owned??[2J?6n?b?c?[");
+        assert_eq!(plain(evil), "a?]0;owned??[2J?6n?b?c?[");
+        assert_eq!(plain("\u{1b}[8mhidden"), "?[8mhidden");
+    }
 }

@@ -26,6 +26,8 @@ const MAX_HELD_SAMPLES: usize = 3600;
 const IDLE_NS: u64 = 1_000_000_000;
 /// How long the last words may take.
 const FAREWELL_LIMIT: Duration = Duration::from_millis(500);
+/// From the end's beginning to the process's end, whatever its threads are at.
+const END_LIMIT: Duration = Duration::from_secs(1);
 /// How long one connection of a port check may take.
 const PORT_CHECK_LIMIT: Duration = Duration::from_secs(2);
 
@@ -54,6 +56,8 @@ pub fn run(options: &AgentOptions) -> Ending {
     if options.remove_self {
         // The launcher's trap removes what cannot be removed here.
         let _ = ew_sys::process::unlink_self();
+        // The directory that the launcher started it in is gone.
+        let _ = std::env::set_current_dir("/");
     }
     // Else it would be `exe`: launchers start the agent by a descriptor. Without /proc it stays so.
     let _ = std::fs::write("/proc/self/comm", "eastwest");
@@ -252,10 +256,30 @@ impl Agent {
             return;
         }
         let stage = report.stage;
-        let said = self.session.report(report);
-        self.said(said);
+        self.report(report);
         self.release_samples();
         self.finish_stage_if_over(stage);
+    }
+
+    /// A report that is too long for its round loses what is long in it: first the intervals, then the figures.
+    fn report(&mut self, report: RoundReport) {
+        let mut shorter = report.clone();
+        let mut said = self.session.report(report);
+        if let Err(CommandError::Frame(_)) = said {
+            let flows = shorter.flows.iter_mut();
+            let ends = flows.flat_map(|flow| [&mut flow.sender, &mut flow.receiver]);
+            ends.flatten().for_each(|end| end.intervals.clear());
+            said = self.session.report(shorter.clone());
+        }
+        if let Err(CommandError::Frame(error)) = &said {
+            let error = error.to_string();
+            for flow in &mut shorter.flows {
+                (flow.sender, flow.receiver) = (None, None);
+                flow.error = Some(error.clone());
+            }
+            said = self.session.report(shorter);
+        }
+        self.said(said);
     }
 
     fn finish_stage_if_over(&mut self, stage: StageIndex) {
@@ -288,7 +312,16 @@ impl Agent {
 
     fn release_samples(&mut self) {
         while let Some(sample) = self.samples.pop_front() {
-            let said = self.session.sample(sample);
+            let mut without_traffic = sample.clone();
+            let mut said = self.session.sample(sample);
+            if let (Err(CommandError::Frame(_)), Some(causes)) =
+                (&said, &mut without_traffic.causes)
+            {
+                causes.traffic.clear();
+                causes.traffic_ns = None;
+                causes.unseen.push("traffic: too many sockets".into());
+                said = self.session.sample(without_traffic);
+            }
             self.said(said);
         }
     }
@@ -333,6 +366,7 @@ impl Agent {
     }
 
     fn stop(mut self, ending: &Ending) {
+        end_at_the_latest();
         self.abort();
         if *ending == Ending::Goodbye {
             // A closed session has nobody left to hear it.
@@ -343,4 +377,13 @@ impl Agent {
             self.writer.drain(FAREWELL_LIMIT);
         }
     }
+}
+
+/// An agent promises to be gone within 5 s of its controller. Threads that do not end, such as one that strangers keep busy,
+/// must not hold it; children die with it.
+fn end_at_the_latest() {
+    thread::spawn(|| {
+        thread::sleep(END_LIMIT);
+        std::process::exit(1);
+    });
 }

@@ -4,7 +4,7 @@ use crate::follow;
 use crate::inbox::Input;
 use ew_engine::{Engine, RoundSpec};
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
-use ew_model::workload::Tool;
+use ew_model::workload::{Tool, Workload};
 use ew_proto::message::{FlowOrder, FlowReport, Role, RoundOrder, RoundReport, StageOrder};
 use ew_sys::clock;
 use std::collections::BTreeSet;
@@ -74,7 +74,10 @@ fn spec(order: &StageOrder, round: &RoundOrder, stage_start_ns: u64) -> RoundSpe
     RoundSpec {
         stage: order.stage,
         round: round.round,
-        workload: (*order.workload).clone(),
+        workload: Workload {
+            streams: round.streams,
+            ..(*order.workload).clone()
+        },
         connect_at_ns: start_ns.saturating_sub(order.gap_ns - drain_ns(order.gap_ns)),
         start_ns,
         window_start_ns: start_ns + order.warm_up_ns,

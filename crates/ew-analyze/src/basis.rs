@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 /// A link speed is believed when flows inside racks reach this share of it.
 const PLAUSIBLE_SHARE: f64 = 0.7;
+/// Drivers of devices that have no link of their own, and report any speed.
+pub(crate) const VIRTUAL: [&str; 5] = ["veth", "tun", "bridge", "macvlan", "ipvlan"];
 /// The greatest IP packet; loopback's MTU is one byte more.
 const GREATEST_MTU_BYTES: u32 = 65_536;
 
@@ -255,7 +257,6 @@ fn seen_timestamps(observations: &Observations<'_>) -> Option<bool> {
 
 /// Virtual devices shape frames as the kernel sees them, without preamble, checksum and gap.
 fn counting<'a>(mut drivers: impl Iterator<Item = &'a str>) -> LinkCounting {
-    const VIRTUAL: [&str; 5] = ["veth", "tun", "bridge", "macvlan", "ipvlan"];
     if drivers.any(|driver| VIRTUAL.contains(&driver)) {
         LinkCounting::EthernetHeader
     } else {

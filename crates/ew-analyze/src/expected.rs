@@ -1,10 +1,9 @@
 //! Max-min fair rates per flow, from the flows that actually ran together.
 
-use crate::Network;
 use crate::basis::Reference;
 use crate::ceiling;
+use crate::fit::Network;
 use crate::observations::{Observations, RoundView};
-use crate::stats::median;
 use ew_model::Workload;
 use ew_model::analysis::StageCeiling;
 use ew_plan::expectation::{Bottleneck, Capacities, Share, max_min};
@@ -17,9 +16,6 @@ pub(crate) struct Expected {
     healthy: Option<Vec<Vec<Vec<Share>>>>,
     /// Per stage, what the hosts' links alone would carry.
     ceilings: Vec<Option<StageCeiling>>,
-    /// Per stage, median over rounds of measured over expected with slow hosts counted with their own capacity:
-    /// what stays below 1 is not explained by anything found.
-    pub(crate) explained: Vec<Option<f64>>,
 }
 
 impl Expected {
@@ -28,24 +24,15 @@ impl Expected {
         reference: &Reference,
         network: &Network,
     ) -> Self {
-        let inventory = observations.inventory();
-        let paths = &network.rack_pairs.paths;
-        let healthy = reference
-            .goodput_bits_per_sec
-            .map(|goodput| shares(observations, &paths.with_equal_hosts(inventory, goodput)));
-        let stated = reference
-            .goodput_bits_per_sec
-            .filter(|_| !reference.discovered);
-        let capacities = paths
-            .with_measured_hosts(inventory, &network.fit)
-            .or_else(|| Some(paths.with_equal_hosts(inventory, stated?)));
-        let explained = match capacities {
-            Some(capacities) => explained(observations, &capacities),
-            None => vec![None; observations.stages.len()],
-        };
+        let hosts = observations.inventory().hosts.len();
+        let several_classes = network.classes.len() > 1;
+        let healthy = reference.goodput_bits_per_sec.map(|goodput| {
+            let of_host = |host| network.class_rate(host).filter(|_| several_classes);
+            let capacities = network.healthy(hosts, |host| of_host(host).unwrap_or(goodput));
+            shares(observations, &capacities)
+        });
         Self {
             healthy,
-            explained,
             ceilings: ceiling::ceilings(observations, reference),
         }
     }
@@ -107,7 +94,7 @@ fn shares(observations: &Observations<'_>, capacities: &Capacities) -> Vec<Vec<V
 
 /// What a flow is paced to, payload; nothing more can be expected of it. `None` where it is not paced, and where it is
 /// done before the window ends.
-fn flow_pace(workload: &Workload) -> Option<f64> {
+pub(crate) fn flow_pace(workload: &Workload) -> Option<f64> {
     if !workload.kind.is_bulk() || workload.limit.is_some() {
         return None;
     }
@@ -117,22 +104,4 @@ fn flow_pace(workload: &Workload) -> Option<f64> {
         .into_iter()
         .flatten()
         .reduce(f64::min)
-}
-
-fn explained(observations: &Observations<'_>, capacities: &Capacities) -> Vec<Option<f64>> {
-    let inventory = observations.inventory();
-    let of_round = |round: &RoundView<'_>| {
-        let measured: f64 = round.rates().map(|(_, rate)| rate).sum();
-        let shares = max_min(&round.flows, inventory, capacities);
-        let expected: f64 = shares.iter().map(|share| share.bits_per_sec).sum();
-        (expected > 0.0).then(|| measured / expected)
-    };
-    observations
-        .stages
-        .iter()
-        .map(|stage| {
-            let rounds = stage.rounds.iter().filter(|_| stage.judged);
-            median(&rounds.filter_map(of_round).collect::<Vec<_>>())
-        })
-        .collect()
 }

@@ -1,7 +1,7 @@
 //! One host's figures.
 
 use crate::basis::data_interface;
-use crate::capacity::{HostFit, Side};
+use crate::fit::{Network, Side};
 use crate::observations::{Observations, times};
 use ew_model::HostId;
 use ew_model::analysis::{HostAnalysis, HostState};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const CPU_SPAN_NS: u64 = 900_000_000;
 
 /// All hosts, in inventory order.
-pub(crate) fn hosts(observations: &Observations<'_>, fit: &HostFit) -> Vec<HostAnalysis> {
+pub(crate) fn hosts(observations: &Observations<'_>, network: &Network) -> Vec<HostAnalysis> {
     let run = observations.run;
     let round_trips = round_trips(observations);
     let retransmits = retransmits(observations);
@@ -22,10 +22,10 @@ pub(crate) fn hosts(observations: &Observations<'_>, fit: &HostFit) -> Vec<HostA
     let analysis = |host: HostId| HostAnalysis {
         host,
         state: state(run, host),
-        tx_bits_per_sec: fit.side_rate(Side::Tx(host)),
-        rx_bits_per_sec: fit.side_rate(Side::Rx(host)),
-        tx_effect: fit.effect(Side::Tx(host)),
-        rx_effect: fit.effect(Side::Rx(host)),
+        tx_bits_per_sec: network.side_rate(Side::Tx(host)),
+        rx_bits_per_sec: network.side_rate(Side::Rx(host)),
+        tx_effect: network.effect(Side::Tx(host)),
+        rx_effect: network.effect(Side::Rx(host)),
         interface: data_interface(run, host).cloned(),
         kernel: run.facts.get(&host).map(|facts| facts.kernel.clone()),
         congestion: congestion.get(&host).map(|name| (*name).to_owned()),

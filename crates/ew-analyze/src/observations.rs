@@ -6,6 +6,7 @@ use ew_model::latency::Histogram;
 use ew_model::plan::{End, Flow, FlowId, Round, RoundIndex, Stage, StageIndex};
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::run::Run;
+use ew_model::scenario::Pattern;
 use ew_model::workload::{Pace, ReceiveMode, SendMode, WorkloadKind};
 use ew_model::{HostId, Inventory};
 use std::collections::{BTreeMap, BTreeSet};
@@ -279,7 +280,10 @@ fn mode_of(stage: &Stage) -> (SendMode, ReceiveMode) {
 /// messages are small by design.
 fn is_network_limited(stage: &Stage) -> bool {
     let workload = &stage.workload;
-    stage.sweep.is_none()
+    // What pods get says something of the pod network, and is compared by itself.
+    let is_of_hosts = !matches!(stage.pattern, Pattern::Pods { .. });
+    is_of_hosts
+        && stage.sweep.is_none()
         && workload.kind == WorkloadKind::TcpStream
         && workload.pace == Pace::default()
         && workload.limit.is_none()

@@ -1,6 +1,7 @@
 //! All findings, worst first, with one sentence on top.
 
 use crate::basis::basis_words;
+use crate::fit::{RackDirection, Reach};
 use crate::rules::{Case, findings};
 use crate::sweep;
 use crate::words::{count, host_list};
@@ -54,8 +55,12 @@ fn rank(finding: &Finding) -> (Severity, u8) {
         Cause::Loss => 4,
         Cause::Latency => 3,
         Cause::Mtu => 2,
+        Cause::PodNetwork => 6,
         Cause::CellsMissing => 1,
-        Cause::NotDetermined => 0,
+        Cause::MeasurementQuality => 11,
+        Cause::BadPath => 6,
+        Cause::BelowLinkSpeed | Cause::ConnectionLimit => 5,
+        Cause::NicClasses | Cause::HashCollisions | Cause::NotDetermined => 0,
     };
     (finding.severity, weight)
 }
@@ -65,7 +70,8 @@ fn status(case: &Case<'_>, findings: &[Finding]) -> VerdictStatus {
     let has = |cause: Cause| findings.iter().any(|finding| finding.cause == cause);
     if !case.observations.anything() {
         VerdictStatus::NotDetermined
-    } else if has(Cause::HostMissing) || has(Cause::CellsMissing) {
+    } else if has(Cause::HostMissing) || has(Cause::CellsMissing) || has(Cause::MeasurementQuality)
+    {
         VerdictStatus::Partial
     } else if findings
         .iter()
@@ -187,7 +193,7 @@ fn nothing_wrong(case: &Case<'_>) -> String {
         return format!("nothing wrong found: {}", told_figures(case));
     }
     let hosts = case.hosts.len();
-    let rate = case.network.fit.typical.map(|typical| {
+    let rate = case.network.typical.map(|typical| {
         let basis =
             basis_words(&case.reference.basis).map_or(String::new(), |b| format!(" of {b}"));
         format!(
@@ -195,30 +201,45 @@ fn nothing_wrong(case: &Case<'_>) -> String {
             format_bits_per_sec(typical.value)
         )
     });
-    let pairs = &case.network.rack_pairs.pairs;
-    let racks = if pairs.is_empty() {
-        ""
-    } else if pairs
-        .iter()
-        .all(|pair| pair.analysis.limited == Some(false))
-    {
-        ", and no rack is oversubscribed"
-    } else if pairs.iter().all(|pair| pair.analysis.limited.is_none()) {
-        "; oversubscription was not determined"
-    } else {
-        "; oversubscription was not determined for every rack"
-    };
+    let racks = racks_in_words(case);
     let judged = case.stages.iter().filter(|stage| stage.judged);
     let unseen = unseen(judged.flat_map(|stage| &stage.labels));
-    // Nothing was held against anybody for these, which is less than to have found them in order.
-    let set_aside = match case.network.disturbed.len() {
+    // Nothing is concluded from these, which is less than to have found them in order.
+    let set_aside = match case.network.quality.void_total() {
         0 => String::new(),
-        rounds => format!("; not counting {} slow as a whole", count(rounds, "round")),
+        rounds => format!("; {} excluded", count(rounds, "round")),
     };
     format!(
         "nothing wrong found{}{unseen}{racks}{set_aside}",
         rate.unwrap_or_default()
     )
+}
+
+/// What is known of the racks' uplinks where none limits: how far they were tested.
+fn racks_in_words(case: &Case<'_>) -> String {
+    let directions = || case.network.racks.iter().flatten();
+    if case.network.rack_pairs.is_empty() {
+        return String::new();
+    }
+    if directions().next().is_some()
+        && directions().all(|direction| direction.reach == Reach::NotLimiting)
+    {
+        return ", and no rack is oversubscribed".into();
+    }
+    let reached =
+        |direction: &RackDirection| direction.carried_bits_per_sec / direction.hosts_bits_per_sec;
+    let tested = directions().filter(|direction| direction.reach != Reach::NotLimiting);
+    match tested
+        .map(reached)
+        .filter(|share| share.is_finite())
+        .min_by(f64::total_cmp)
+    {
+        Some(share) if share > 0.0 => format!(
+            "; oversubscription not tested above {:.0}% of the hosts' rate",
+            100.0 * share
+        ),
+        _ => "; oversubscription not tested".into(),
+    }
 }
 
 /// What the first stages did, where there is nothing to hold it against.

@@ -145,7 +145,7 @@ fn explains(slow: Slow, cause: Cause, symptom: Symptom, change: Change) -> Findi
         "{finding:#?}"
     );
     assert_eq!(finding.severity, Severity::Fault);
-    assert!(finding.sentence.contains("because") && !finding.hint.is_empty());
+    assert!(finding.sentence.contains(". Cause: ") && !finding.hint.is_empty());
     let everywhere = analyze(&with_counters(shown, |_| true, change));
     let found = about(&everywhere, host);
     assert!(found.iter().all(|f| f.cause != cause), "{found:#?}");
@@ -432,14 +432,14 @@ fn threads_that_wait_everywhere_are_why_a_stage_is_slow() {
     let slow_stages = |is_starved: bool| {
         let rows = with_rows(shown.clone(), |row| {
             let receiver = row.receiver.as_mut().unwrap();
-            if (row.src.0 + row.dst.0 + row.round.0) % 2 == 0 {
+            if (row.src.0 + row.round.0) % 2 == 0 {
                 receiver.bytes /= 3;
                 receiver.intervals.clear();
             }
             receiver.cpu = Some(waiting(is_starved));
         });
         let findings = analyze(&rows).verdict.findings.into_iter();
-        let of_stages = findings.filter(|found| found.sentence.contains("of what hosts and paths"));
+        let of_stages = findings.filter(|found| found.sentence.contains("of expected throughput"));
         of_stages.map(|found| found.cause).collect::<Vec<_>>()
     };
     let determined = |causes: &[Cause]| causes.iter().all(|cause| *cause == Cause::CoreSaturated);
@@ -479,6 +479,13 @@ fn hosts_without_cpu_make_no_oversubscription() {
         let rows = with_rows(truth_run(&truth), |row| {
             for end in [&mut row.sender, &mut row.receiver].into_iter().flatten() {
                 end.cpu = Some(waiting(is_starved));
+                // Waiting that takes nothing from intra-rack flows would be forgiven.
+                let left = [3, 9, 5, 7, 4, 8][row.round.0 as usize % 6];
+                end.bytes = if is_starved {
+                    end.bytes * left / 10
+                } else {
+                    end.bytes
+                };
             }
         });
         analyze(&rows).rack_pairs[0].oversubscription
@@ -513,6 +520,12 @@ fn a_lossy_link_is_told_from_a_full_one() {
         let lossy = with_rows(shown, |row| {
             let own = row.dst == host;
             lose(row, if own { 0.03 } else { 0.0002 }, own && swings);
+            // Random loss leaves each flow another rate; what is full leaves all the same.
+            if let Some(receiver) = row.receiver.as_mut().filter(|_| own && swings) {
+                receiver.bytes = receiver.bytes
+                    * [6, 8, 10, 12, 13][(row.src.0 + row.round.0) as usize % 5]
+                    / 10;
+            }
         });
         assert_eq!(
             about(&analyze(&lossy), host)[0].cause,
@@ -538,12 +551,13 @@ fn a_lossy_host_is_no_narrow_uplink() {
         let findings = analyze(&rows).verdict.findings;
         findings.iter().any(|found| found.cause == Cause::Uplink)
     };
-    assert!(has_uplink(0.0002));
+    // One host's flows are no uplink, whatever they lose.
+    assert!(!has_uplink(0.0002));
     assert!(!has_uplink(0.03));
 }
 
 #[test]
-fn a_lossy_host_is_named_although_it_is_fast() {
+fn retransmissions_of_a_host_at_full_rate_accuse_nobody() {
     let (shown, host) = run(Slow::Nowhere);
     let lossy = with_rows(shown, |row| {
         let own = row.src == host || row.dst == host;
@@ -556,7 +570,7 @@ fn a_lossy_host_is_named_although_it_is_fast() {
         .iter()
         .filter(|f| f.cause == Cause::Loss);
     let subjects: Vec<Subject> = losses.map(|f| f.subject).collect();
-    assert_eq!(subjects, [Subject::Host { host }]);
+    assert_eq!(subjects, []);
 }
 
 #[test]
@@ -566,31 +580,47 @@ fn what_everybody_loses_accuses_nobody() {
     assert_eq!(analysis.verdict.findings, []);
 }
 
-/// Without a slow host, where flows between racks lose in the given stages.
-fn lossy_across(in_stage: impl Fn(u32) -> bool) -> Analysis {
+/// Without a slow host, where flows between racks lose in the given stages; `left` is what that leaves of their rates.
+fn lossy_across(
+    in_stage: impl Fn(u32) -> bool,
+    left: impl Fn(&ew_model::FlowRecord) -> f64,
+) -> Analysis {
     let (shown, _) = run(Slow::Nowhere);
     let inventory = shown.manifest.inventory.clone();
     analyze(&with_rows(shown, |row| {
         let loses = inventory.crosses_racks(row.src, row.dst) && in_stage(row.stage.0);
         lose(row, if loses { 0.03 } else { 0.0002 }, loses);
+        if loses {
+            let left = left(row);
+            let receiver = row.receiver.as_mut().unwrap();
+            receiver.bytes = (receiver.bytes as f64 * left) as u64;
+        }
     }))
 }
 
 #[test]
-fn a_lossy_uplink_is_told_as_that() {
-    let findings = lossy_across(|_| true).verdict.findings;
-    let found: Vec<_> = findings.iter().map(|f| (f.cause, f.subject)).collect();
+fn a_lossy_uplink_is_named_where_it_takes_rate_of_flows_that_share_nothing() {
+    let left = |row: &ew_model::FlowRecord| {
+        0.25 + 0.1 * f64::from((row.src.0 * 5 + row.dst.0 * 3 + row.round.0) % 5)
+    };
+    let findings = lossy_across(|_| true, left).verdict.findings;
     assert!(
-        matches!(found[..], [(Cause::Loss, Subject::RackPair { .. })]),
+        findings
+            .iter()
+            .any(|f| f.cause == Cause::Loss && matches!(f.subject, Subject::Rack { .. })),
         "{findings:#?}"
     );
 }
 
 #[test]
-fn what_only_company_loses_is_no_lossy_uplink() {
-    // In the mesh a flow has the way between the racks to itself.
-    let crowded = lossy_across(|stage| stage == 1);
-    assert_eq!(crowded.verdict.findings, []);
+fn retransmissions_between_racks_alone_are_no_fault() {
+    for stages in [|_| true, |stage| stage == 1] {
+        let findings = lossy_across(stages, |_| 1.0).verdict.findings;
+        assert!(
+            findings.iter().all(|f| f.severity < Severity::Fault),
+            "{findings:#?}"
+        );
+    }
 }
 
 #[test]

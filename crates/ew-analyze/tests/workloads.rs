@@ -51,6 +51,8 @@ fn made_up(stages: &[Told]) -> Run {
         stages: Vec::new(),
         random_order: false,
         dropped_tests: Vec::new(),
+        interleaved: Vec::new(),
+        host_rates: Vec::new(),
     };
     let mut flows = Vec::new();
     for (index, told) in (0..).zip(stages) {
@@ -117,6 +119,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
                 tests: Vec::new(),
                 time_budget_ns: None,
                 random_order: false,
+                roles: None,
             },
             inventory: Inventory {
                 hosts: hosts.to_vec(),

@@ -8,55 +8,105 @@ use crate::repeat::Repeats;
 use crate::run::Job;
 use crate::stage::{BatchEnd, BatchRun};
 use ew_model::event::RunEvent;
+use ew_model::inventory::Inventory;
 use ew_model::plan::{FlowId, Plan, Round, RoundIndex, Stage, StageIndex};
 use ew_model::record::FlowRecord;
 use ew_model::run::Outcome;
 use ew_model::scenario::{MeshMode, Pattern};
+use ew_plan::adapt::{Shown, adapted};
 use ew_plan::schedule::UplinkLimits;
 use ew_sys::clock;
+use std::ops::Range;
 
-/// All stages to their ends, each with all its repetitions at once, or in turns. Says so when interrupted.
+/// All stages to their ends, each with all its repetitions at once, or interleaved with others. Says so when interrupted.
 pub(crate) async fn drive(
     job: &Job,
     plan: &Plan,
     members: &mut Members,
-    journal: &mut Journal<'_>,
+    journal: &mut Journal,
 ) -> Outcome {
-    let mut courses: Vec<Course<'_>> = Course::of_all(plan);
-    let mut next_flow = ew_plan::plan::next_flow_id(plan);
-    let mut tool_ports = ToolPorts::new(job.options.tool_ports);
-    let mut pass = 0;
-    while courses.iter().any(|course| !course.is_over()) {
-        for StageIndex(number) in ew_plan::plan::turns(plan, pass) {
-            let left_ns: u64 = courses.iter().map(Course::left_ns).sum();
-            let course = &mut courses[number as usize];
-            if course.is_over() {
-                continue;
-            }
-            let mut driver = Driver {
-                job,
-                later_ns: left_ns - course.left_ns(),
-                takes_turns: plan.random_order,
-                course,
-                members,
-                journal,
-                tool_ports: &mut tool_ports,
-                next_flow: &mut next_flow,
-            };
-            if driver.take_turn().await == BatchEnd::Interrupted {
-                journal.emit(RunEvent::Interrupted);
-                return Outcome::Interrupted;
-            }
+    let mut drive = Drive {
+        plan: plan.clone(),
+        next_flow: ew_plan::plan::next_flow_id(plan),
+        tool_ports: ToolPorts::new(job.options.tool_ports),
+        shown: Shown::default(),
+        all_measured: true,
+    };
+    for group in plan.groups() {
+        if drive.drive_group(job, &group, members, journal).await == BatchEnd::Interrupted {
+            journal.emit(RunEvent::Interrupted);
+            return Outcome::Interrupted;
         }
-        pass += 1;
+        drive.adapt(&job.inventory, group.end, journal);
     }
-    let all_measured = courses
-        .iter()
-        .all(|course| course.all_measured == Some(true));
     let all_up = members.alive().len() == job.inventory.hosts.len();
-    match all_measured && all_up {
+    match drive.all_measured && all_up {
         true => Outcome::Complete,
         false => Outcome::Partial,
+    }
+}
+
+/// What goes on from one group of stages to the next.
+struct Drive {
+    /// With what its first stages have shown taken over.
+    plan: Plan,
+    /// For flows of repair rounds.
+    next_flow: FlowId,
+    tool_ports: ToolPorts,
+    shown: Shown,
+    /// So far.
+    all_measured: bool,
+}
+
+impl Drive {
+    /// Stages that take turns with each other, or one alone.
+    async fn drive_group(
+        &mut self,
+        job: &Job,
+        group: &Range<usize>,
+        members: &mut Members,
+        journal: &mut Journal,
+    ) -> BatchEnd {
+        let mut courses: Vec<Course<'_>> = Course::of_all(&self.plan, group);
+        let later = self.plan.stages[group.end..].iter();
+        let later_ns: u64 = later.map(Stage::planned_ns).sum();
+        let mut pass = 0;
+        while courses.iter().any(|course| !course.is_over()) {
+            for StageIndex(number) in ew_plan::plan::turns(&self.plan, group, pass) {
+                let left_ns: u64 = courses.iter().map(Course::left_ns).sum();
+                let course = &mut courses[number as usize - group.start];
+                if course.is_over() {
+                    continue;
+                }
+                let mut driver = Driver {
+                    job,
+                    plan: &self.plan,
+                    later_ns: later_ns + left_ns - course.left_ns(),
+                    takes_turns: group.len() > 1,
+                    course,
+                    members,
+                    journal,
+                    tool_ports: &mut self.tool_ports,
+                    next_flow: &mut self.next_flow,
+                };
+                if driver.take_turn().await == BatchEnd::Interrupted {
+                    return BatchEnd::Interrupted;
+                }
+                self.shown.note(course.stage, &course.finished);
+                course.finished.clear();
+            }
+            pass += 1;
+        }
+        self.all_measured &= courses.iter().all(|c| c.all_measured == Some(true));
+        BatchEnd::Done
+    }
+
+    /// Stages from `next` on take over what those before have shown.
+    fn adapt(&mut self, inventory: &Inventory, next: usize, journal: &mut Journal) {
+        if let Some(plan) = adapted(&self.plan, next, &self.shown, inventory) {
+            journal.emit(RunEvent::Replanned { plan: plan.clone() });
+            self.plan = plan;
+        }
     }
 }
 
@@ -69,6 +119,8 @@ struct Course<'a> {
     next: Vec<RoundIndex>,
     /// Until it is over.
     records: Vec<FlowRecord>,
+    /// All of them once it is over, to be looked at.
+    finished: Vec<FlowRecord>,
     /// How long its own rounds took so far, with what starting them cost; repair rounds are on top.
     spent_ns: u64,
     /// `None` until it is over.
@@ -76,21 +128,23 @@ struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn of_all(plan: &'a Plan) -> Vec<Self> {
-        let stages = (0..).map(StageIndex).zip(&plan.stages);
-        let begin = |(index, stage)| {
-            let mut repeats = Repeats::new(stage, plan.random_order);
+    fn of_all(plan: &'a Plan, group: &Range<usize>) -> Vec<Self> {
+        let takes_turns = group.len() > 1;
+        let begin = |at: usize| {
+            let (index, stage) = (StageIndex(at as u32), &plan.stages[at]);
+            let mut repeats = Repeats::new(stage, takes_turns);
             Self {
                 index,
                 stage,
                 next: repeats.next(&[], &[], 0),
                 repeats,
                 records: Vec::new(),
+                finished: Vec::new(),
                 spent_ns: 0,
                 all_measured: None,
             }
         };
-        stages.map(begin).collect()
+        group.clone().map(begin).collect()
     }
 
     fn is_over(&self) -> bool {
@@ -98,8 +152,8 @@ impl<'a> Course<'a> {
     }
 
     fn finish(&mut self) {
-        let records = std::mem::take(&mut self.records);
-        self.all_measured = Some(repair::all_measured(&records));
+        self.finished = std::mem::take(&mut self.records);
+        self.all_measured = Some(repair::all_measured(&self.finished));
     }
 
     /// Planned time of what has not run; the most it may be.
@@ -112,20 +166,21 @@ impl<'a> Course<'a> {
 }
 
 /// One turn of a stage.
-struct Driver<'a, 'j, 'p> {
+struct Driver<'a, 'p> {
     job: &'a Job,
+    plan: &'a Plan,
     course: &'a mut Course<'p>,
     takes_turns: bool,
     /// Planned time of what has not run of the other stages.
     later_ns: u64,
     members: &'a mut Members,
-    journal: &'a mut Journal<'j>,
+    journal: &'a mut Journal,
     tool_ports: &'a mut ToolPorts,
     /// For flows of repair rounds.
     next_flow: &'a mut FlowId,
 }
 
-impl Driver<'_, '_, '_> {
+impl Driver<'_, '_> {
     /// All of a stage, or one repetition where stages take turns; when nothing of it is left, what is missing once more.
     async fn take_turn(&mut self) -> BatchEnd {
         self.journal.emit(RunEvent::StageStarted {
@@ -213,10 +268,12 @@ impl Driver<'_, '_, '_> {
 
     async fn run_rounds(&mut self, rounds: Vec<(RoundIndex, &Round)>) -> BatchEnd {
         let batch = Batch {
+            plan: self.plan,
             index: self.course.index,
             stage: self.course.stage,
             rounds,
             follow: self.job.follow_flows,
+            detours: &self.job.detours,
         };
         let mut run = BatchRun {
             inventory: &self.job.inventory,

@@ -1,39 +1,63 @@
-//! Stamps every event with the run's time and hands it to the recorder and the listener.
+//! Stamps every event with the run's time and hands it to the recorder and to who watches, each on a thread of its own: the
+//! thread that keeps the agents alive never writes to a file or a terminal.
 
+use crate::queue::{EventReceiver, EventSender, event_queue};
 use ew_model::event::{RecordedEvent, RunEvent};
-use ew_store::{RunWriter, StoreError};
 use ew_sys::clock;
+use std::sync::Arc;
 
-/// Who watches a run live.
-pub(crate) type Listener<'a> = &'a mut dyn FnMut(u64, &RunEvent);
+/// What may wait for the disk; beyond it samples are left out.
+const MAX_UNWRITTEN_BYTES: usize = 64 << 20;
+/// What may wait for the terminal; beyond it events are not shown.
+const MAX_UNSHOWN_BYTES: usize = 64 << 20;
 
 /// The one way out of the controller.
-pub(crate) struct Journal<'a> {
+#[derive(Debug)]
+pub(crate) struct Journal {
     began_ns: u64,
-    recorder: RunWriter,
-    listener: Listener<'a>,
-    failure: Option<StoreError>,
+    recorded: EventSender,
+    shown: EventSender,
+    /// Samples that were left out since the last that was not.
+    unwritten: u64,
 }
 
-impl<'a> Journal<'a> {
-    pub(crate) fn new(recorder: RunWriter, listener: Listener<'a>) -> Self {
-        Self {
+/// What comes out of a journal.
+#[derive(Debug)]
+pub(crate) struct JournalEnds {
+    /// For the recorder.
+    pub(crate) recorded: EventReceiver,
+    /// For who watches.
+    pub(crate) shown: EventReceiver,
+    /// For what the recorder has to say to who watches.
+    pub(crate) to_shown: EventSender,
+}
+
+impl Journal {
+    pub(crate) fn new() -> (Self, JournalEnds) {
+        let (to_recorded, recorded) = event_queue(MAX_UNWRITTEN_BYTES);
+        let (to_shown, shown) = event_queue(MAX_UNSHOWN_BYTES);
+        let ends = JournalEnds {
+            recorded,
+            shown,
+            to_shown: to_shown.clone(),
+        };
+        let journal = Self {
             began_ns: clock::monotonic_ns(),
-            recorder,
-            listener,
-            failure: None,
-        }
+            recorded: to_recorded,
+            shown: to_shown,
+            unwritten: 0,
+        };
+        (journal, ends)
     }
 
-    /// Records and shows an event. A full disk must not stop a measurement under way: the failure is kept for the end.
+    /// Records and shows an event; never waits for either.
     pub(crate) fn emit(&mut self, event: RunEvent) {
-        let at_ns = clock::monotonic_ns() - self.began_ns;
-        (self.listener)(at_ns, &event);
-        if !event.is_live_only()
-            && let Err(error) = self.recorder.record(&RecordedEvent { at_ns, event })
-        {
-            self.failure.get_or_insert(error);
+        let event = self.stamped(event);
+        if !event.event.is_live_only() {
+            self.record(&event);
         }
+        // Who does not keep up misses what was not shown yet; the record has it.
+        self.shown.offer(&event);
     }
 
     /// A warning in words.
@@ -43,11 +67,21 @@ impl<'a> Journal<'a> {
         });
     }
 
-    /// The recorder, or the first failure to record.
-    pub(crate) fn close(self) -> Result<RunWriter, StoreError> {
-        match self.failure {
-            Some(error) => Err(error),
-            None => Ok(self.recorder),
+    fn record(&mut self, event: &Arc<RecordedEvent>) {
+        if !matches!(event.event, RunEvent::HostSampled { .. }) {
+            return self.recorded.send(event);
         }
+        if !self.recorded.offer(event) {
+            self.unwritten += 1;
+        } else if self.unwritten > 0 {
+            let count = std::mem::take(&mut self.unwritten);
+            self.recorded
+                .send(&self.stamped(RunEvent::EventsLost { count }));
+        }
+    }
+
+    fn stamped(&self, event: RunEvent) -> Arc<RecordedEvent> {
+        let at_ns = clock::monotonic_ns() - self.began_ns;
+        Arc::new(RecordedEvent { at_ns, event })
     }
 }

@@ -40,7 +40,7 @@ pub struct LaunchOptions {
 pub(crate) async fn bring_up(
     members: &mut Members,
     hosts: &[HostId],
-    journal: &mut Journal<'_>,
+    journal: &mut Journal,
 ) -> Result<(), RunError> {
     let began_ns = clock::monotonic_ns();
     for id in hosts {

@@ -14,6 +14,8 @@ mod members;
 mod merge;
 mod missing_tools;
 mod orders;
+mod queue;
+mod recorder;
 mod repair;
 mod repeat;
 mod resolve;
@@ -24,6 +26,7 @@ mod survey;
 
 pub use doctor::{Check, CheckState, DoctorReport, doctor};
 pub use launch::{LaunchOptions, sub_inventory};
+pub use orders::Detours;
 pub use resolve::{AddressFamily, ResolveError, resolve};
 pub use run::{Finished, Job, RunError, run};
 pub use survey::{run_as_root_on, survey};

@@ -42,7 +42,7 @@ pub(crate) struct MemberTask {
     pub(crate) build: String,
     pub(crate) launch_limit: Duration,
     pub(crate) places: Arc<Semaphore>,
-    pub(crate) happenings: mpsc::UnboundedSender<Happening>,
+    pub(crate) happenings: mpsc::Sender<Happening>,
 }
 
 impl MemberTask {
@@ -58,25 +58,35 @@ impl MemberTask {
                 self.tell(Happening::LaunchFailed {
                     host: self.id,
                     message,
-                });
+                })
+                .await;
                 None
             }
         };
         self.tell(Happening::Ended {
             host: self.id,
             unclean,
-        });
+        })
+        .await;
     }
 
+    /// Tries again where that is worth it, each time a little later and not in step with the other hosts.
     async fn connect(&self) -> Result<(Link, OwnedSemaphorePermit), String> {
-        let place = Arc::clone(&self.places)
-            .acquire_owned()
-            .await
-            .map_err(|e| e.to_string())?;
-        let link = launch(self.launcher.as_ref(), &self.host, self.launch_limit)
-            .await
-            .map_err(|error| error.to_string())?;
-        Ok((link, place))
+        let mut tried = 0;
+        loop {
+            let place = Arc::clone(&self.places)
+                .acquire_owned()
+                .await
+                .map_err(|e| e.to_string())?;
+            match launch(self.launcher.as_ref(), &self.host, self.launch_limit).await {
+                Ok(link) => return Ok((link, place)),
+                Err(error) if tried >= error.worthwhile_retries() => return Err(error.to_string()),
+                Err(_) => {}
+            }
+            drop(place);
+            tried += 1;
+            tokio::time::sleep(retry_pause(tried)).await;
+        }
     }
 
     async fn serve(
@@ -110,7 +120,7 @@ impl MemberTask {
                     break;
                 }
             }
-            self.pass_on(&mut session, &mut serving, &guard);
+            self.pass_on(&mut session, &mut serving, &guard).await;
             if serving.over.is_some() {
                 break;
             }
@@ -120,7 +130,7 @@ impl MemberTask {
                     Ok(0) | Err(_) => session.handle_eof(clock::monotonic_ns()),
                     Ok(length) => session.handle_bytes(&buffer[..length], clock::monotonic_ns()),
                 },
-                command = commands.recv() => self.obey(&mut session, command, &mut serving),
+                command = commands.recv() => self.obey(&mut session, command, &mut serving).await,
                 () = tokio::time::sleep(wait) => session.handle_timeout(clock::monotonic_ns()),
             }
         }
@@ -138,17 +148,23 @@ impl MemberTask {
     }
 
     /// Answers hello on the spot; everything else is the dispatcher's business.
-    fn pass_on(&self, session: &mut ControllerSession, serving: &mut Serving, guard: &LinkGuard) {
+    async fn pass_on(
+        &self,
+        session: &mut ControllerSession,
+        serving: &mut Serving,
+        guard: &LinkGuard,
+    ) {
         while let Some(event) = session.poll_event() {
             match event {
-                ControllerEvent::Hello => self.welcome(session),
+                ControllerEvent::Hello => self.welcome(session).await,
                 ControllerEvent::Farewell => serving.over = Some(Over::Farewell),
                 ControllerEvent::Fault { message } if !serving.ready => {
                     serving.over = Some(Over::Lost);
                     self.tell(Happening::LaunchFailed {
                         host: self.id,
                         message,
-                    });
+                    })
+                    .await;
                 }
                 ControllerEvent::Lost { reason } => {
                     serving.over.get_or_insert(Over::Lost);
@@ -158,29 +174,31 @@ impl MemberTask {
                         Happening::Agent(host, ControllerEvent::Lost { reason: message })
                     } else {
                         Happening::LaunchFailed { host, message }
-                    });
+                    })
+                    .await;
                 }
                 event => {
                     if matches!(event, ControllerEvent::Ready { .. }) {
                         serving.ready = true;
                         serving.place = None;
                     }
-                    self.tell(Happening::Agent(self.id, event));
+                    self.tell(Happening::Agent(self.id, event)).await;
                 }
             }
         }
     }
 
-    fn welcome(&self, session: &mut ControllerSession) {
+    async fn welcome(&self, session: &mut ControllerSession) {
         if let Err(error) = session.welcome(self.welcome.clone()) {
             self.tell(Happening::LaunchFailed {
                 host: self.id,
                 message: error.to_string(),
-            });
+            })
+            .await;
         }
     }
 
-    fn obey(
+    async fn obey(
         &self,
         session: &mut ControllerSession,
         command: Option<Command>,
@@ -203,13 +221,15 @@ impl MemberTask {
             self.tell(Happening::Agent(
                 self.id,
                 ControllerEvent::Fault { message },
-            ));
+            ))
+            .await;
         }
     }
 
-    fn tell(&self, happening: Happening) {
+    /// Waits while the dispatcher has enough to do: the link is not read meanwhile, which is what slows a host down.
+    async fn tell(&self, happening: Happening) {
         // Nobody listens any more only when the run is over.
-        let _ = self.happenings.send(happening);
+        let _ = self.happenings.send(happening).await;
     }
 }
 
@@ -228,6 +248,12 @@ enum Over {
 
 async fn killed(commands: &mut mpsc::Receiver<Command>) {
     while !matches!(commands.recv().await, None | Some(Command::Kill)) {}
+}
+
+/// Between half and one and a half of a second, and twice as long after every further try.
+fn retry_pause(tried: u32) -> Duration {
+    let spread_ms = getrandom::u32().unwrap_or(500) % 1000;
+    Duration::from_millis(u64::from(500 + spread_ms)) * 2_u32.pow(tried.min(4) - 1)
 }
 
 fn time_until(due_ns: Option<u64>) -> Duration {

@@ -20,6 +20,9 @@ use tokio::sync::{Semaphore, mpsc};
 /// Time between whole readings of a watched host: what a person can follow.
 const WATCH_INTERVAL_NS: u64 = 1_000_000_000;
 
+/// What may wait for the dispatcher; then the agents' links wait, and with them the agents.
+const MAX_QUEUED_HAPPENINGS: usize = 1024;
+
 /// One thing that happened to the fleet.
 #[derive(Debug)]
 pub(crate) enum Happening {
@@ -72,8 +75,8 @@ pub(crate) struct Members {
     token: RunToken,
     members: BTreeMap<HostId, Member>,
     places: Arc<Semaphore>,
-    sender: mpsc::UnboundedSender<Happening>,
-    happenings: mpsc::UnboundedReceiver<Happening>,
+    sender: mpsc::Sender<Happening>,
+    happenings: mpsc::Receiver<Happening>,
     signals: [Signal; 3],
     running_tasks: usize,
     pub(crate) unclean: Vec<(String, String)>,
@@ -86,7 +89,9 @@ impl Members {
         launcher: Arc<dyn Launcher>,
         options: LaunchOptions,
     ) -> std::io::Result<Self> {
-        let (sender, happenings) = mpsc::unbounded_channel();
+        // Four for each host; the usual 1024 are enough for 250 hosts.
+        ew_sys::process::raise_open_files_limit();
+        let (sender, happenings) = mpsc::channel(MAX_QUEUED_HAPPENINGS);
         let mut token = [0; 16];
         getrandom::fill(&mut token).map_err(std::io::Error::other)?;
         Ok(Self {

@@ -3,7 +3,8 @@
 use crate::silence;
 use ew_model::inventory::HostId;
 use ew_model::plan::{Flow, RoundIndex, StageIndex};
-use ew_model::record::{FlowOutcome, FlowRecord};
+use ew_model::record::{EndRecord, FlowOutcome, FlowRecord};
+use ew_model::workload::Tool;
 use ew_proto::message::FlowReport;
 use std::collections::BTreeMap;
 
@@ -34,6 +35,7 @@ impl Reports {
         &mut self,
         place: &Place,
         flow: &Flow,
+        tool: Tool,
         names: &dyn Fn(HostId) -> String,
         why_silent: &dyn Fn(HostId) -> String,
     ) -> FlowRecord {
@@ -47,10 +49,7 @@ impl Reports {
         if let (true, Some(src), Some(dst)) = (reasons.is_empty(), of(flow.src), of(flow.dst)) {
             reasons = silences(flow, src, dst, names);
         }
-        let sender = reports.iter().find_map(|(_, report)| report.sender.clone());
-        let receiver = reports
-            .iter()
-            .find_map(|(_, report)| report.receiver.clone());
+        let (sender, receiver) = ends(flow, reports, tool);
         if reasons.is_empty() && (sender.is_none() || receiver.is_none()) {
             reasons.push("neither end counted the flow".into());
         }
@@ -69,10 +68,28 @@ impl Reports {
             src: flow.src,
             dst: flow.dst,
             outcome,
-            sender,
-            receiver,
+            sender: sender.map(|end| *end),
+            receiver: receiver.map(|end| *end),
         }
     }
+}
+
+type End = Option<Box<EndRecord>>;
+
+/// Sender and receiver. With the engine each end counts for itself, and what it says of the other is of no account: a host
+/// that is wrong must not decide another's figure. A tool's client may know both.
+fn ends(flow: &Flow, reports: Vec<(HostId, FlowReport)>, tool: Tool) -> (End, End) {
+    let (mut sender, mut receiver) = (None, None);
+    for (host, report) in reports {
+        let speaks_for = |end: HostId| tool != Tool::Engine || host == end;
+        if speaks_for(flow.src) {
+            sender = sender.or(report.sender);
+        }
+        if speaks_for(flow.dst) {
+            receiver = receiver.or(report.receiver);
+        }
+    }
+    (sender, receiver)
 }
 
 /// Why a flow that both ends counted has no figure all the same.
@@ -97,7 +114,6 @@ fn silences(
 mod tests {
     use super::*;
     use ew_model::plan::{End, FlowId};
-    use ew_model::record::EndRecord;
     use ew_proto::message::Standing;
 
     fn flow() -> Flow {
@@ -112,10 +128,12 @@ mod tests {
 
     fn report(sender: bool, receiver: bool, error: Option<&str>) -> FlowReport {
         let end = |present: bool| {
-            present.then(|| EndRecord {
-                bytes: 1000,
-                window_ns: 1_000_000,
-                ..EndRecord::default()
+            present.then(|| {
+                Box::new(EndRecord {
+                    bytes: 1000,
+                    window_ns: 1_000_000,
+                    ..EndRecord::default()
+                })
             })
         };
         FlowReport {
@@ -128,6 +146,10 @@ mod tests {
     }
 
     fn record(reports: Vec<(u32, FlowReport)>) -> FlowRecord {
+        record_by(Tool::Engine, reports)
+    }
+
+    fn record_by(tool: Tool, reports: Vec<(u32, FlowReport)>) -> FlowRecord {
         let mut all = Reports::default();
         for (host, report) in reports {
             all.add(HostId(host), report);
@@ -137,9 +159,8 @@ mod tests {
             round: RoundIndex(0),
             sample: 0,
         };
-        all.record(&place, &flow(), &|id| format!("h{}", id.0), &|_| {
-            "no report".into()
-        })
+        let names = |id: HostId| format!("h{}", id.0);
+        all.record(&place, &flow(), tool, &names, &|_| "no report".into())
     }
 
     #[test]
@@ -154,11 +175,22 @@ mod tests {
 
     #[test]
     fn a_tools_client_may_speak_for_both() {
-        let record = record(vec![
+        let reports = vec![
             (0, report(true, true, None)),
             (1, report(false, false, None)),
-        ]);
-        assert_eq!(record.outcome, FlowOutcome::Measured);
+        ];
+        let by_tool = record_by(Tool::Iperf3, reports.clone());
+        assert_eq!(by_tool.outcome, FlowOutcome::Measured);
+        let by_engine = record(reports);
+        assert_ne!(by_engine.outcome, FlowOutcome::Measured);
+    }
+
+    #[test]
+    fn an_end_cannot_give_the_other_ends_figure() {
+        let mut forged = report(true, true, None);
+        forged.receiver.as_mut().unwrap().bytes = u64::MAX;
+        let record = record(vec![(0, forged), (1, report(false, true, None))]);
+        assert_eq!(record.bits_per_sec(), Some(8e6));
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use crate::follow::tellers;
 use ew_model::inventory::HostId;
-use ew_model::plan::{Flow, Round, RoundIndex, Stage, StageIndex};
+use ew_model::plan::{Flow, Plan, Round, RoundIndex, Stage, StageIndex};
+use ew_model::pods::PodPath;
+use ew_model::scenario::Pattern;
 use ew_model::tools::ServerPorts;
 use ew_proto::message::{FlowOrder, Role, RoundOrder, StageOrder};
 use std::collections::BTreeMap;
@@ -10,13 +12,19 @@ use std::net::SocketAddr;
 
 /// What the orders are made of.
 pub(crate) struct Batch<'a> {
+    pub(crate) plan: &'a Plan,
     pub(crate) index: StageIndex,
     pub(crate) stage: &'a Stage,
     /// Rounds of the stage's own, or repair rounds after them, with their numbers, ascending.
     pub(crate) rounds: Vec<(RoundIndex, &'a Round)>,
     /// Whether agents tell how flows go while rounds go on.
     pub(crate) follow: bool,
+    /// Where clients connect instead of at the server itself.
+    pub(crate) detours: &'a Detours,
 }
+
+/// Addresses of Services by the path through them and the server behind.
+pub type Detours = BTreeMap<(PodPath, HostId), SocketAddr>;
 
 impl Batch<'_> {
     /// The number of a round by its position in the batch.
@@ -61,14 +69,36 @@ impl Batch<'_> {
                     ServerPorts::Fixed(port) => port,
                 };
                 let [sender, receiver] = both_ends(flow, src, dst, port);
-                self.add(&mut orders, position, flow.src, sender);
-                self.add(&mut orders, position, flow.dst, receiver);
+                self.add(&mut orders, position, flow.src, self.detailed(flow, sender));
+                self.add(
+                    &mut orders,
+                    position,
+                    flow.dst,
+                    self.detailed(flow, receiver),
+                );
             }
             if self.follow {
                 self.ask_to_tell(&mut orders, position, round);
             }
         }
         orders
+    }
+
+    /// With its ports and its pace.
+    fn detailed(&self, flow: &Flow, mut end: FlowOrder) -> FlowOrder {
+        end.port_seed = self.plan.port_seed(self.stage, flow);
+        end.bits_per_sec = self.plan.pace_of(self.stage, flow);
+        match self.detour(flow).filter(|_| end.opens) {
+            Some(address) => end.through(address),
+            None => end,
+        }
+    }
+
+    fn detour(&self, flow: &Flow) -> Option<SocketAddr> {
+        let Pattern::Pods { path } = &self.stage.pattern else {
+            return None;
+        };
+        self.detours.get(&(*path, flow.server())).copied()
     }
 
     fn ask_to_tell(
@@ -109,6 +139,7 @@ impl Batch<'_> {
             _ => order.rounds.push(RoundOrder {
                 round,
                 offset_ns: self.offset_ns(position),
+                streams: self.stage.streams_in(self.rounds[position].1),
                 flows: vec![flow],
                 followed: Vec::new(),
             }),
@@ -167,7 +198,7 @@ impl ToolPorts {
 mod tests {
     use super::*;
     use ew_model::plan::{End, FlowId};
-    use ew_model::scenario::Pattern;
+    use ew_model::scenario::Expect;
     use ew_model::workload::{Tool, Workload, WorkloadKind};
 
     fn stage(tool: Tool) -> Stage {
@@ -202,6 +233,32 @@ mod tests {
         }
     }
 
+    fn plan() -> Plan {
+        Plan {
+            scenario: "test".into(),
+            seed: 1,
+            expect: Expect::default(),
+            stages: Vec::new(),
+            random_order: false,
+            dropped_tests: Vec::new(),
+            interleaved: Vec::new(),
+            host_rates: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn both_ends_know_the_ports_and_the_pace_of_the_flow() {
+        let orders = orders(Tool::Engine);
+        let [near, far] = [0, 1].map(|host| &orders[&HostId(host)].rounds[0]);
+        assert_eq!(near.streams, 1);
+        for (near, far) in near.flows.iter().zip(&far.flows) {
+            assert!(near.port_seed.is_some());
+            assert_eq!(near.port_seed, far.port_seed);
+            assert_eq!(near.bits_per_sec, None);
+        }
+        assert_ne!(near.flows[0].port_seed, near.flows[1].port_seed);
+    }
+
     fn listeners() -> BTreeMap<HostId, SocketAddr> {
         (0..2)
             .map(|i| {
@@ -216,10 +273,12 @@ mod tests {
     fn orders(tool: Tool) -> BTreeMap<HostId, StageOrder> {
         let stage = stage(tool);
         Batch {
+            plan: &plan(),
             index: StageIndex(0),
             stage: &stage,
             rounds: (0..).map(RoundIndex).zip(&stage.rounds).collect(),
             follow: true,
+            detours: &Detours::new(),
         }
         .orders(&listeners(), &mut ToolPorts::new((5201, 5300)))
     }
@@ -251,11 +310,15 @@ mod tests {
     fn followed_flows_are_the_tellers_own() {
         let mut stage = stage(Tool::Engine);
         stage.duration_ns = 2_000_000_000;
+        let plan = plan();
+        let direct = Detours::new();
         let batch = |follow| Batch {
+            plan: &plan,
             index: StageIndex(0),
             stage: &stage,
             rounds: (0..).map(RoundIndex).zip(&stage.rounds).collect(),
             follow,
+            detours: &direct,
         };
         let followed = |follow, host| {
             let orders = batch(follow).orders(&listeners(), &mut ToolPorts::new((5201, 5300)));

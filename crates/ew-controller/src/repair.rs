@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 const MAX_LAUNCHES: u32 = 3;
 
 /// Tries to bring lost hosts back, and waits until each is up or has failed again.
-pub(crate) async fn revive(members: &mut Members, journal: &mut Journal<'_>) -> bool {
+pub(crate) async fn revive(members: &mut Members, journal: &mut Journal) -> bool {
     let tries: BTreeSet<HostId> = members
         .down()
         .into_iter()

@@ -7,6 +7,8 @@ use ew_analyze::settling;
 use ew_model::inventory::HostId;
 use ew_model::plan::{RoundIndex, Stage};
 use ew_model::record::FlowRecord;
+use ew_model::workload::StreamCount;
+use ew_plan::adapt::is_worth_doubling;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -46,6 +48,9 @@ impl<'a> Repeats<'a> {
             self.ordered = if self.takes_turns { first + 1 } else { least };
             return self.all_rounds(first..self.ordered);
         }
+        if self.doubles() {
+            return self.next_doubling(records);
+        }
         let places = self.unsettled_places(records, alive);
         let samples = self.affordable(places.len(), spent_ns);
         let per_sample = self.stage.rounds_per_sample() as u32;
@@ -61,10 +66,33 @@ impl<'a> Repeats<'a> {
 
     /// Repetitions that run in any case.
     fn least_samples(&self) -> u32 {
-        let planned = self.stage.rounds.iter().map(|round| round.sample + 1).max();
-        let planned = planned.unwrap_or(0);
+        if self.doubles() {
+            return self.planned_samples().min(2);
+        }
         let auto = self.stage.auto;
-        auto.map_or(planned, |auto| auto.at_least.min(auto.at_most))
+        auto.map_or_else(
+            || self.planned_samples(),
+            |auto| auto.at_least.min(auto.at_most),
+        )
+    }
+
+    fn planned_samples(&self) -> u32 {
+        let samples = self.stage.rounds.iter().map(|round| round.sample + 1);
+        samples.max().unwrap_or(0)
+    }
+
+    fn doubles(&self) -> bool {
+        self.stage.workload.stream_count == StreamCount::Doubling
+    }
+
+    /// Twice the streams, if the last doubling was worth it.
+    fn next_doubling(&mut self, records: &[FlowRecord]) -> Vec<RoundIndex> {
+        if !is_worth_doubling(self.stage, records) {
+            return Vec::new();
+        }
+        let first = self.ordered;
+        self.ordered = (first + 1).min(self.planned_samples());
+        self.all_rounds(first..self.ordered)
     }
 
     fn all_rounds(&self, samples: Range<u32>) -> Vec<RoundIndex> {

@@ -1,10 +1,12 @@
 //! The main flow.
 
 use crate::drive::drive;
-use crate::journal::Journal;
+use crate::journal::{Journal, JournalEnds};
 use crate::launch::{LaunchOptions, bring_up, check_enough, plan_among};
 use crate::members::Members;
 use crate::missing_tools;
+use crate::orders::Detours;
+use crate::recorder::{Recorded, record};
 use ew_fleet::Launcher;
 use ew_model::analysis::Analysis;
 use ew_model::event::RunEvent;
@@ -16,6 +18,7 @@ use ew_store::{RunWriter, StoreError};
 use ew_sys::clock;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 /// The whole fleet has this long to end after goodbye.
@@ -40,6 +43,11 @@ pub struct Job {
     /// Whether somebody watches single flows: agents then tell every second how they go, in rounds of few flows and long
     /// windows.
     pub follow_flows: bool,
+    /// Whether signals end the process as usual again once the fleet is down: analysis and reports may take long. False where
+    /// the caller has to clean up whatever happens.
+    pub signals_end_analysis: bool,
+    /// Services that lead to agents, where paths go through them. Empty elsewhere.
+    pub detours: Detours,
 }
 
 impl std::fmt::Debug for Job {
@@ -60,6 +68,8 @@ pub struct Finished {
     pub analysis: Analysis,
     /// Whether the user cut it short.
     pub interrupted: bool,
+    /// The first failure to write the run directory: the analysis is of what could be written.
+    pub unwritten: Option<StoreError>,
 }
 
 /// Why there is no run.
@@ -107,55 +117,107 @@ pub enum RunError {
 }
 
 /// Plans, launches, drives, collects, tears down and analyses one run. Whatever happens after the launch, the fleet is
-/// torn down and what was measured is kept.
+/// torn down and what was measured is kept; where the disk is full, what it took is analysed.
+///
+/// Three threads: one keeps the agents alive and drives the plan, one writes the run directory, and the caller's shows what
+/// happens. The first never waits for the others.
 ///
 /// # Errors
 /// [`RunError`] when nothing could be measured or kept.
-pub async fn run(
-    job: &Job,
-    listener: &mut dyn FnMut(u64, &RunEvent),
-) -> Result<Finished, RunError> {
-    let mut plan = ew_plan::plan(&job.scenario, &job.inventory, job.seed)?;
+pub fn run(job: &Job, listener: &mut dyn FnMut(u64, &RunEvent)) -> Result<Finished, RunError> {
+    let plan = ew_plan::plan(&job.scenario, &job.inventory, job.seed)?;
     let mut manifest = manifest(job, &plan);
-    let recorder = RunWriter::create(&job.runs_dir, manifest.clone())?;
-    let mut journal = Journal::new(recorder, listener);
-    journal.emit(RunEvent::RunStarted {
-        id: manifest.id.clone(),
-        inventory: job.inventory.clone(),
-        plan: plan.clone(),
+    let writer = RunWriter::create(&job.runs_dir, manifest.clone())?;
+    let id = writer.id().to_owned();
+    let (journal, ends) = Journal::new();
+    let JournalEnds {
+        recorded,
+        shown,
+        to_shown,
+    } = ends;
+    let (controlled, recorded) = thread::scope(|scope| {
+        let recorder = scope.spawn(|| record(recorded, writer, to_shown));
+        let controller = scope.spawn(|| control(job, id, plan, journal));
+        shown.for_each(|shown| listener(shown.at_ns, &shown.event));
+        (joined(controller), joined(recorder))
     });
-
-    let mut members = Members::new(
-        &job.inventory,
-        Arc::clone(&job.launcher),
-        job.options.clone(),
-    )?;
-    let driven = match launch(job, &mut plan, &mut members, &mut journal).await {
-        Ok(()) => Ok(drive(job, &plan, &mut members, &mut journal).await),
-        Err(error) => Err(error),
-    };
-    members.tear_down(TEAR_DOWN_LIMIT).await;
-
-    manifest.outcome = match &driven {
-        Ok(outcome) => *outcome,
-        Err(RunError::Interrupted) => Outcome::Interrupted,
-        Err(_) => Outcome::Failed,
-    };
-    manifest.plan_hash = ew_store::plan_hash(&plan);
-    journal.emit(RunEvent::RunFinished {
-        outcome: manifest.outcome,
-        unclean: std::mem::take(&mut members.unclean),
-    });
-    let dir = finish(journal, manifest)?;
+    if job.signals_end_analysis {
+        ew_sys::process::restore_signals();
+    }
+    let Controlled { driven, plan_hash } = controlled?;
+    manifest.outcome = outcome_of(&driven);
+    manifest.plan_hash = plan_hash;
+    let Recorded { writer, failure } = recorded;
+    let dir = writer.path().to_owned();
+    let unwritten = failure.or(finish(writer, manifest).err());
     driven?;
     let analysis = ew_analyze::analyze(&ew_store::load(&dir)?);
-    ew_store::write_findings(&dir, &analysis.verdict)?;
+    let kept = ew_store::write_findings(&dir, &analysis.verdict);
     let interrupted = analysis.run.outcome == Outcome::Interrupted;
     Ok(Finished {
         dir,
         analysis,
         interrupted,
+        unwritten: unwritten.or(kept.err()),
     })
+}
+
+/// What the thread that keeps the agents alive leaves behind.
+struct Controlled {
+    driven: Result<Outcome, RunError>,
+    plan_hash: String,
+}
+
+/// Everything between the plan and the end of the last agent. Runs on a thread of its own, to which the agents' processes are
+/// tied ([`ew_sys::process::die_with_parent`]): it ends after them.
+fn control(
+    job: &Job,
+    id: String,
+    mut plan: Plan,
+    mut journal: Journal,
+) -> Result<Controlled, RunError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        journal.emit(RunEvent::RunStarted {
+            id,
+            inventory: job.inventory.clone(),
+            plan: plan.clone(),
+        });
+        let mut members = Members::new(
+            &job.inventory,
+            Arc::clone(&job.launcher),
+            job.options.clone(),
+        )?;
+        let driven = match launch(job, &mut plan, &mut members, &mut journal).await {
+            Ok(()) => Ok(drive(job, &plan, &mut members, &mut journal).await),
+            Err(error) => Err(error),
+        };
+        members.tear_down(TEAR_DOWN_LIMIT).await;
+        journal.emit(RunEvent::RunFinished {
+            outcome: outcome_of(&driven),
+            unclean: std::mem::take(&mut members.unclean),
+        });
+        Ok(Controlled {
+            driven,
+            plan_hash: ew_store::plan_hash(&plan),
+        })
+    })
+}
+
+fn outcome_of(driven: &Result<Outcome, RunError>) -> Outcome {
+    match driven {
+        Ok(outcome) => *outcome,
+        Err(RunError::Interrupted) => Outcome::Interrupted,
+        Err(_) => Outcome::Failed,
+    }
+}
+
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn manifest(job: &Job, plan: &Plan) -> RunManifest {
@@ -183,7 +245,7 @@ async fn launch(
     job: &Job,
     plan: &mut Plan,
     members: &mut Members,
-    journal: &mut Journal<'_>,
+    journal: &mut Journal,
 ) -> Result<(), RunError> {
     let hosts: Vec<_> = job.inventory.host_ids().collect();
     bring_up(members, &hosts, journal).await?;
@@ -211,10 +273,10 @@ async fn launch(
     Ok(())
 }
 
-fn finish(journal: Journal<'_>, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
+fn finish(writer: RunWriter, mut manifest: RunManifest) -> Result<PathBuf, StoreError> {
     let usage = ew_sys::process::usage();
     manifest.finished_unix_ns = Some(clock::realtime_ns());
     manifest.controller_peak_bytes = Some(usage.peak_rss_bytes);
     manifest.controller_cpu_ns = Some(usage.cpu_ns);
-    journal.close()?.finish(manifest)
+    writer.finish(manifest)
 }

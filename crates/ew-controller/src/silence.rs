@@ -13,12 +13,12 @@ const SHORTEST_SILENCE_MS: u64 = 1000;
 
 /// Why the sender's figure is none: its peer was silent at the end. In words.
 pub(crate) fn at_sender(report: &FlowReport) -> Option<String> {
-    doubt(report.sender.as_ref(), report, "the peer was silent for")
+    doubt(report.sender.as_deref(), report, "the peer was silent for")
 }
 
 /// Why the receiver's figure is none: no more data came. In words.
 pub(crate) fn at_receiver(report: &FlowReport) -> Option<String> {
-    doubt(report.receiver.as_ref(), report, "no data came in")
+    doubt(report.receiver.as_deref(), report, "no data came in")
 }
 
 /// Whether a silent flow is only starved, and its low figure true: both hosts' links are up, and while the flow was silent
@@ -72,11 +72,11 @@ mod tests {
     const WINDOW_NS: u64 = 2_000_000_000;
 
     fn report(standing: Standing) -> FlowReport {
-        let end = EndRecord {
+        let end = Box::new(EndRecord {
             bytes: 10_000,
             window_ns: WINDOW_NS,
             ..EndRecord::default()
-        };
+        });
         FlowReport {
             flow: FlowId(0),
             sender: Some(end.clone()),

@@ -35,11 +35,11 @@ pub(crate) enum BatchEnd {
 }
 
 /// A batch of rounds under way.
-pub(crate) struct BatchRun<'a, 'j> {
+pub(crate) struct BatchRun<'a> {
     pub(crate) inventory: &'a Inventory,
     pub(crate) batch: &'a Batch<'a>,
     pub(crate) members: &'a mut Members,
-    pub(crate) journal: &'a mut Journal<'j>,
+    pub(crate) journal: &'a mut Journal,
     pub(crate) tool_ports: &'a mut ToolPorts,
     /// Planned time of everything after this batch.
     pub(crate) later_ns: u64,
@@ -47,7 +47,7 @@ pub(crate) struct BatchRun<'a, 'j> {
     pub(crate) records: Vec<FlowRecord>,
 }
 
-impl BatchRun<'_, '_> {
+impl BatchRun<'_> {
     /// Runs the batch to its end.
     pub(crate) async fn run(&mut self) -> BatchEnd {
         if self.sync_clocks().await == BatchEnd::Interrupted {
@@ -266,7 +266,11 @@ impl BatchRun<'_, '_> {
         planned
             .flows
             .iter()
-            .map(|flow| round.reports.record(&place, flow, &names, &why_silent))
+            .map(|flow| {
+                let tool = self.batch.stage.workload.tool;
+                let reports = &mut round.reports;
+                reports.record(&place, flow, tool, &names, &why_silent)
+            })
             .collect()
     }
 

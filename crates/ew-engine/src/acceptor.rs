@@ -3,14 +3,14 @@
 //! Strangers are closed and counted. Nothing a stranger does can hold up a flow: all sockets are non-blocking here,
 //! and when too many connections are undecided, the one that has been silent longest goes first.
 
-use crate::hello::{ACK, HELLO_BYTES, Hello, StreamKey, may_become_hello};
+use crate::hello::{Ends, HELLO_BYTES, Hello, StreamKey, acknowledgement, may_become_hello};
 use crate::registry::{Registry, Seat};
 use ew_proto::message::{Role, RunToken};
 use ew_sys::clock::monotonic_ns;
 use ew_sys::epoll::{Epoll, Ready, Watch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,8 +18,12 @@ use std::time::Duration;
 
 /// Time from accept to a complete hello that somebody waits for.
 pub(crate) const HELLO_DEADLINE_NS: u64 = 2_000_000_000;
-/// Bound on undecided connections.
-const MAX_PENDING: usize = 4096;
+/// Bound on undecided connections; openers begin fewer at the same time.
+const MAX_PENDING: usize = 2048;
+/// Strangers get at most this part of the process's descriptors: the rounds need the others.
+const PENDING_PART: usize = 4;
+/// Connections taken before anything else is looked at again.
+const MAX_ACCEPTS_PER_TURN: usize = 256;
 /// How long to leave the listener alone when the process has no file descriptor left.
 const OUT_OF_DESCRIPTORS_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -44,6 +48,7 @@ pub(crate) struct Acceptor {
     early: BTreeSet<u64>,
     next: u64,
     is_listening: bool,
+    max_pending: usize,
 }
 
 /// What the engine and its acceptor share.
@@ -51,6 +56,8 @@ pub(crate) struct Acceptor {
 pub(crate) struct AcceptorShared {
     pub(crate) registry: Registry,
     pub(crate) token: RunToken,
+    /// This host's, by which others know it.
+    pub(crate) address: IpAddr,
     pub(crate) strangers: AtomicU64,
     pub(crate) ended: AtomicBool,
 }
@@ -64,7 +71,7 @@ struct Pending {
     /// Whether the epoll set watches it.
     is_watched: bool,
     /// A complete and honest hello.
-    wants: Option<(StreamKey, Role)>,
+    wants: Option<(StreamKey, Role, Ends)>,
 }
 
 enum Verdict {
@@ -95,6 +102,7 @@ impl Acceptor {
             early: BTreeSet::new(),
             next: FIRST_PENDING,
             is_listening: true,
+            max_pending: max_pending(),
         })
     }
 
@@ -161,7 +169,8 @@ impl Acceptor {
     }
 
     fn accept_all(&mut self) {
-        loop {
+        // The rest is told again at the next turn.
+        for _ in 0..MAX_ACCEPTS_PER_TURN {
             let socket = match self.listener.accept() {
                 Ok((socket, _)) => socket,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -174,10 +183,10 @@ impl Acceptor {
                     return;
                 }
             };
-            if self.pending.len() >= MAX_PENDING {
+            if self.pending.len() >= self.max_pending {
                 self.evict_silent();
             }
-            if self.pending.len() < MAX_PENDING && socket.set_nonblocking(true).is_ok() {
+            if self.pending.len() < self.max_pending && socket.set_nonblocking(true).is_ok() {
                 self.pending.insert(self.next, Pending::new(socket));
                 self.next += 1;
                 // The hello mostly comes right behind the connection.
@@ -211,7 +220,7 @@ impl Acceptor {
         match self.judge(&mut connection) {
             Verdict::Keep => self.keep(token, connection),
             Verdict::HandOver(seat) => {
-                connection.acknowledge();
+                connection.acknowledge(&self.shared.token);
                 if connection.is_watched {
                     // It lives on elsewhere; if it stays in the set, that is only noise.
                     let _ = self.epoll.remove(&connection.socket);
@@ -230,17 +239,23 @@ impl Acceptor {
                 Ok(false) => return Verdict::Keep,
                 Ok(true) => match Hello::decode(&connection.wire, &self.shared.token) {
                     None => return Verdict::Stranger,
-                    Some(Hello::Probe) => {
-                        connection.acknowledge();
+                    // Meant for another host: somebody hands on what he has heard.
+                    Some((_, ends)) if ends.acceptor != self.shared.address.to_canonical() => {
+                        return Verdict::Stranger;
+                    }
+                    Some((Hello::Probe, _)) => {
+                        connection.acknowledge(&self.shared.token);
                         return Verdict::Settled;
                     }
-                    Some(Hello::Stream { key, role }) => connection.wants = Some((key, role)),
+                    Some((Hello::Stream { key, role }, ends)) => {
+                        connection.wants = Some((key, role, ends));
+                    }
                 },
             }
         }
         let seat = connection
             .wants
-            .and_then(|(key, role)| self.shared.registry.claim(key, role));
+            .and_then(|(key, role, ends)| self.shared.registry.claim(key, role, ends.opener));
         seat.map_or(Verdict::Keep, Verdict::HandOver)
     }
 
@@ -319,10 +334,16 @@ impl Pending {
         Ok(self.filled == HELLO_BYTES)
     }
 
-    fn acknowledge(&mut self) {
-        // The send buffer of a fresh connection holds one byte; if the peer is gone, the stream's thread sees it.
-        let _ = self.socket.write(&[ACK]);
+    fn acknowledge(&mut self, token: &RunToken) {
+        // The send buffer of a fresh connection holds it; if the peer is gone, the stream's thread sees it.
+        let _ = self.socket.write(&acknowledgement(&self.wire, token));
     }
+}
+
+fn max_pending() -> usize {
+    let limit = ew_sys::process::raise_open_files_limit();
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    MAX_PENDING.min(limit / PENDING_PART)
 }
 
 fn out_of_descriptors(error: &io::Error) -> bool {

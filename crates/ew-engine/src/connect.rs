@@ -1,8 +1,10 @@
 //! The opening ends of connections: one thread opens thousands at the same time.
 
 use crate::clock_wait::Cancel;
-use crate::hello::{ACK, HELLO_BYTES};
+use crate::hello::{ACK_BYTES, Ends, HELLO_BYTES, Hello, acknowledgement, same_secret};
 use crate::settings::Settings;
+use ew_model::ports::source_port;
+use ew_proto::message::RunToken;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::epoll::{Epoll, Ready, Watch};
 use ew_sys::socket::choose_port_at_connect;
@@ -28,12 +30,56 @@ const TOO_SHORT_NS: u64 = 20_000_000;
 const EINPROGRESS: i32 = 115;
 const ECONNREFUSED: i32 = 111;
 const EVENTS: usize = 256;
+const EADDRINUSE: i32 = 98;
+const EADDRNOTAVAIL: i32 = 99;
+/// Chosen source ports to try before the kernel chooses.
+const PORT_ATTEMPTS: u32 = 8;
 
 /// A connection to be opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Opening {
     pub(crate) peer: SocketAddr,
-    pub(crate) hello: [u8; HELLO_BYTES],
+    hello: [u8; HELLO_BYTES],
+    /// What the peer must answer to it.
+    acknowledgement: [u8; ACK_BYTES],
+    /// Where its source ports come from. `None`: the kernel chooses.
+    ports: Option<ChosenPorts>,
+}
+
+impl Opening {
+    /// Of a connection to `peer`, between these ends, that says `hello`.
+    pub(crate) fn new(hello: &Hello, ends: Ends, peer: SocketAddr, token: &RunToken) -> Self {
+        let hello = hello.encode(ends, token);
+        Self {
+            peer,
+            hello,
+            acknowledgement: acknowledgement(&hello, token),
+            ports: None,
+        }
+    }
+
+    /// The same from source ports of the plan's choice.
+    pub(crate) fn with_ports(self, ports: Option<ChosenPorts>) -> Self {
+        Self { ports, ..self }
+    }
+}
+
+/// The source ports of one stream, in the order to be tried.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChosenPorts {
+    pub(crate) seed: u64,
+    pub(crate) stream: u32,
+}
+
+impl ChosenPorts {
+    /// The one to take unless it is busy.
+    pub(crate) fn first(self) -> u16 {
+        self.attempt(0)
+    }
+
+    fn attempt(self, attempt: u32) -> u16 {
+        source_port(self.seed, self.stream, attempt)
+    }
 }
 
 /// What all connections have in common.
@@ -56,9 +102,16 @@ enum Phase {
     /// Waiting for the peer's kernel.
     Connecting(TcpStream),
     /// Waiting for the peer's answer to the hello.
-    Acknowledging(TcpStream),
+    Acknowledging(TcpStream, Answer),
     /// Told.
     Over,
+}
+
+/// What of the answer has come.
+#[derive(Debug, Default)]
+struct Answer {
+    bytes: [u8; ACK_BYTES],
+    filled: usize,
 }
 
 #[derive(Debug)]
@@ -118,11 +171,28 @@ impl Opener<'_> {
         work.run();
     }
 
-    fn begin(&self, peer: SocketAddr) -> io::Result<TcpStream> {
+    fn begin(&self, opening: &Opening) -> io::Result<TcpStream> {
+        if let Some(ports) = opening.ports {
+            for attempt in 0..PORT_ATTEMPTS {
+                match self.begin_from(ports.attempt(attempt), opening.peer) {
+                    Err(error) if is_busy(&error) => {}
+                    outcome => return outcome,
+                }
+            }
+        }
+        self.begin_from(0, opening.peer)
+    }
+
+    /// From a source port; 0 for one of the kernel's choice.
+    fn begin_from(&self, port: u16, peer: SocketAddr) -> io::Result<TcpStream> {
         let socket = self.settings.tcp_socket(peer)?;
-        // Without it only the number of local ports shrinks.
-        let _ = choose_port_at_connect(&socket);
-        socket.bind(&SocketAddr::new(self.source, 0).into())?;
+        match port {
+            // Without it only the number of local ports shrinks.
+            0 => drop(choose_port_at_connect(&socket)),
+            // Connections to several peers may have one port in common.
+            _ => socket.set_reuse_address(true)?,
+        }
+        socket.bind(&SocketAddr::new(self.source, port).into())?;
         socket.set_nonblocking(true)?;
         connect(&socket, peer)?;
         Ok(socket.into())
@@ -188,7 +258,7 @@ impl<Tell: FnMut(usize, Result<TcpStream, String>)> Work<'_, Tell> {
         if progress.begun_ns == 0 {
             progress.begun_ns = now_ns;
         }
-        let begun = self.opener.begin(opening.peer).and_then(|socket| {
+        let begun = self.opener.begin(opening).and_then(|socket| {
             self.epoll.add(&socket, Watch::Changes, index as u64)?;
             Ok(socket)
         });
@@ -205,7 +275,7 @@ impl<Tell: FnMut(usize, Result<TcpStream, String>)> Work<'_, Tell> {
     fn advance(&mut self, index: usize) {
         match std::mem::replace(&mut self.progress[index].phase, Phase::Over) {
             Phase::Connecting(socket) => self.connected(index, socket),
-            Phase::Acknowledging(socket) => self.answered(index, socket),
+            Phase::Acknowledging(socket, answer) => self.answered(index, socket, answer),
             unchanged => self.progress[index].phase = unchanged,
         }
     }
@@ -227,24 +297,29 @@ impl<Tell: FnMut(usize, Result<TcpStream, String>)> Work<'_, Tell> {
         };
         match outcome {
             Ok(()) => {
-                self.enter(index, Phase::Acknowledging(socket), self.opener.deadline_ns);
+                let phase = Phase::Acknowledging(socket, Answer::default());
+                self.enter(index, phase, self.opener.deadline_ns);
             }
             Err(error) => self.try_later(index, error),
         }
     }
 
-    fn answered(&mut self, index: usize, mut socket: TcpStream) {
-        let mut answer = [0];
-        let error = match socket.read(&mut answer) {
-            Ok(1) if answer == [ACK] => {
+    fn answered(&mut self, index: usize, mut socket: TcpStream, mut answer: Answer) {
+        // Not a byte more: what follows is the stream's.
+        let error = match socket.read(&mut answer.bytes[answer.filled..]) {
+            Ok(0) => io::Error::other("the peer does not wait for this connection"),
+            Ok(count) if answer.filled + count < ACK_BYTES => {
+                answer.filled += count;
+                return self.answered(index, socket, answer);
+            }
+            Ok(_) if same_secret(&answer.bytes, &self.openings[index].acknowledgement) => {
                 // It lives on elsewhere; if it stays in the set, that is only noise.
                 let _ = self.epoll.remove(&socket);
                 return self.finish(index, Ok(socket));
             }
-            Ok(1) => io::Error::other("another program answers at this port"),
-            Ok(_) => io::Error::other("the peer does not wait for this connection"),
+            Ok(_) => io::Error::other("another program answers at this port"),
             Err(error) if is_timeout(&error) => {
-                self.progress[index].phase = Phase::Acknowledging(socket);
+                self.progress[index].phase = Phase::Acknowledging(socket, answer);
                 return;
             }
             Err(error) => error,
@@ -326,6 +401,11 @@ impl Progress {
             told: None,
         }
     }
+}
+
+/// Whether another socket has the port, or the connection's four numbers are still remembered (`TIME_WAIT`).
+fn is_busy(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EADDRINUSE | EADDRNOTAVAIL))
 }
 
 fn connect(socket: &Socket, peer: SocketAddr) -> io::Result<()> {

@@ -26,13 +26,33 @@ impl DataPorts {
         }
     }
 
-    /// Binds to a free port of the range; when there is none, to one of the kernel's choice. Says whether it is of the range.
+    /// The port of the range that a chosen source port stands for. Without a range it is that one.
+    pub(crate) fn within(&self, chosen: u16) -> u16 {
+        match self.first {
+            0 => chosen,
+            first => first + (u32::from(chosen) % self.count()) as u16,
+        }
+    }
+
+    fn count(&self) -> u32 {
+        u32::from(self.last.saturating_sub(self.first)) + 1
+    }
+
+    /// Binds to the chosen port or to the next free one of the range; when there is none, to one of the kernel's choice.
+    /// Says whether it is of the range.
     pub(crate) fn bind(
         &self,
         address: IpAddr,
+        chosen: Option<u16>,
         bind: impl Fn(SocketAddr) -> io::Result<()>,
     ) -> io::Result<bool> {
-        let ports = u32::from(self.last.saturating_sub(self.first)) + 1;
+        if let Some(port) = chosen {
+            match bind(SocketAddr::new(address, self.within(port))) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                outcome => return outcome.map(|()| true),
+            }
+        }
+        let ports = self.count();
         if !self.ran_out.load(Ordering::Relaxed) {
             for _ in 0..ports {
                 let place = self.tried.fetch_add(1, Ordering::Relaxed) % ports;
@@ -67,7 +87,9 @@ mod tests {
             taken.borrow_mut().push(at.port());
             Ok(())
         };
-        let inside: Vec<bool> = (0..4).map(|_| ports.bind(HOME, bind).unwrap()).collect();
+        let inside: Vec<bool> = (0..4)
+            .map(|_| ports.bind(HOME, None, bind).unwrap())
+            .collect();
         assert_eq!(inside, [true, true, false, false]);
         assert_eq!(*taken.borrow(), [5402, 5401, 5403, 0, 0]);
     }
@@ -77,7 +99,7 @@ mod tests {
         let ports = DataPorts::new((0, 0));
         assert!(
             ports
-                .bind(HOME, |at| {
+                .bind(HOME, None, |at| {
                     assert_eq!(at.port(), 0);
                     Ok(())
                 })
@@ -88,7 +110,7 @@ mod tests {
     #[test]
     fn other_errors_are_the_callers() {
         let ports = DataPorts::new((5401, 5403));
-        let refused = ports.bind(HOME, |_| Err(io::ErrorKind::AddrNotAvailable.into()));
+        let refused = ports.bind(HOME, None, |_| Err(io::ErrorKind::AddrNotAvailable.into()));
         assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::AddrNotAvailable);
     }
 }

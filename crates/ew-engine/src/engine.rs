@@ -69,6 +69,7 @@ impl Engine {
         let shared = Arc::new(AcceptorShared {
             registry: Registry::new(waker),
             token: config.token,
+            address: config.address,
             strangers: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         });

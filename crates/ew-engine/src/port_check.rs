@@ -2,7 +2,7 @@
 
 use crate::clock_wait::Cancel;
 use crate::connect::{Opener, Opening};
-use crate::hello::Hello;
+use crate::hello::{Ends, Hello};
 use crate::settings::Settings;
 use ew_proto::message::RunToken;
 use ew_sys::clock::monotonic_ns;
@@ -23,10 +23,16 @@ pub(crate) fn check_ports(
         deadline_ns: monotonic_ns().saturating_add(timeout_ns),
         cancel: &Cancel::default(),
     };
-    let hello = Hello::Probe.encode(token);
     let openings: Vec<_> = peers
         .iter()
-        .map(|peer| Opening { peer: *peer, hello })
+        .map(|peer| {
+            let acceptor = peer.ip();
+            let ends = Ends {
+                opener: source,
+                acceptor,
+            };
+            Opening::new(&Hello::Probe, ends, *peer, token)
+        })
         .collect();
     let mut errors = vec![None; peers.len()];
     opener.run(&openings, |index, outcome| errors[index] = outcome.err());

@@ -6,7 +6,7 @@ use crate::settings::ListenerSettings;
 use ew_proto::message::Role;
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -37,6 +37,8 @@ struct ListenerState {
 pub(crate) struct Seat {
     /// The opener's part in the stream.
     pub(crate) opener: Role,
+    /// The opener's address in the run's inventory.
+    pub(crate) peer: IpAddr,
     /// The stream's place on its thread.
     pub(crate) place: usize,
     pub(crate) thread: Sender<Arrival>,
@@ -101,9 +103,10 @@ impl Registry {
     }
 
     /// The seat of this stream with this opener, if somebody waits for it.
-    pub(crate) fn claim(&self, key: StreamKey, opener: Role) -> Option<Seat> {
+    pub(crate) fn claim(&self, key: StreamKey, opener: Role, from: IpAddr) -> Option<Seat> {
         let mut seats = self.lock();
-        if seats.get(&key)?.opener != opener {
+        let seat = seats.get(&key)?;
+        if seat.opener != opener || seat.peer.to_canonical() != from {
             return None;
         }
         seats.remove(&key)

@@ -7,7 +7,7 @@ use crate::clock_wait::Cancel;
 use crate::connect::{Opener, Opening};
 use crate::data_ports::DataPorts;
 use crate::error::EngineError;
-use crate::hello::{Hello, StreamKey};
+use crate::hello::{Ends, Hello, StreamKey};
 use crate::lane::{Lane, Ledger};
 use crate::registry;
 use crate::report;
@@ -18,7 +18,7 @@ use crate::tally::Tally;
 use crate::window::{Observed, observe};
 use crate::worker::{Worker, start_thread};
 use crate::workload::{self, Prepared, Seat};
-use ew_model::workload::{Workload, WorkloadKind};
+use ew_model::workload::{SourcePorts, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, FlowReport, Role, RunToken};
 use ew_proto::round::RoundSpec;
 use ew_sys::clock::{monotonic_ns, sleep_until_ns};
@@ -34,6 +34,8 @@ const AFTER_WINDOW_NS: u64 = 20_000_000;
 /// How long to wait for stream threads that were told to stop.
 const STOP_PATIENCE_NS: u64 = 150_000_000;
 const STOP_POLL_NS: u64 = 500_000;
+/// By how much accepting ends stop before opening ones where ports are used again: more than clocks and schedulers differ.
+const ACCEPTORS_FIRST_NS: u64 = 15_000_000;
 const MAX_STREAMS: usize = 16_384;
 /// Requests a stream keeps in flight.
 const MAX_OUTSTANDING: u32 = 65_536;
@@ -272,7 +274,7 @@ impl Round {
                     flow: order.flow,
                     stream: stream as u16,
                 };
-                Arc::new(Stream::new(key, flow, order.role, order.opens, order.peer))
+                Arc::new(Stream::new(key, flow, order, self.spec.workload.streams))
             };
             let streams = (0..self.spec.workload.streams).map(stream);
             self.flows.push(streams.collect());
@@ -322,6 +324,7 @@ impl Round {
             let opener = opposite(stream.role);
             let seat = registry::Seat {
                 opener,
+                peer: stream.peer_host,
                 place,
                 thread,
             };
@@ -332,11 +335,13 @@ impl Round {
             key: stream.key,
             role: stream.role,
         };
+        let ends = Ends {
+            opener: self.shared.address,
+            acceptor: stream.peer_host,
+        };
+        let opening = Opening::new(&hello, ends, stream.peer, &self.shared.token);
         self.openings.push(OwnOpening {
-            opening: Opening {
-                peer: stream.peer,
-                hello: hello.encode(&self.shared.token),
-            },
+            opening: opening.with_ports(stream.chosen_ports),
             place,
             thread,
         });
@@ -394,9 +399,14 @@ impl Round {
 
     fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Release);
-        for stream in self.flows.iter().flatten() {
-            stream.shut_down();
+        let streams = || self.flows.iter().flatten();
+        streams().filter(|s| !s.opens).for_each(|s| s.shut_down());
+        if self.shared.workload.source_ports == SourcePorts::Pinned {
+            // Who ends a connection first remembers it (`TIME_WAIT`). At the opening end that would keep its port busy
+            // for the next round.
+            sleep_until_ns(monotonic_ns() + ACCEPTORS_FIRST_NS);
         }
+        streams().filter(|s| s.opens).for_each(|s| s.shut_down());
         let give_up_ns = monotonic_ns() + STOP_PATIENCE_NS;
         while self.shared.running.load(Ordering::Acquire) > 0 && monotonic_ns() < give_up_ns {
             sleep_until_ns(monotonic_ns() + STOP_POLL_NS);

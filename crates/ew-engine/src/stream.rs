@@ -1,13 +1,14 @@
 //! One stream of a flow as its round sees it: counters, socket, failure. Its driver is elsewhere.
 
+use crate::connect::ChosenPorts;
 use crate::hello::StreamKey;
 use crate::lane::Lane;
 use crate::round::RoundShared;
 use ew_model::record::Remark;
-use ew_proto::message::Role;
+use ew_proto::message::{FlowOrder, Role};
 use ew_sys::clock::monotonic_ns;
 use std::collections::BTreeSet;
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One stream as the supervisor sees it.
@@ -20,6 +21,12 @@ pub(crate) struct Stream {
     /// Whether this end opens the connection.
     pub(crate) opens: bool,
     pub(crate) peer: SocketAddr,
+    /// The peer's address in the run's inventory.
+    pub(crate) peer_host: IpAddr,
+    /// Where its port comes from. `None`: the kernel chooses.
+    pub(crate) chosen_ports: Option<ChosenPorts>,
+    /// Payload, at most, where flows of the round differ in it.
+    pub(crate) bits_per_sec: Option<f64>,
     pub(crate) lane: Arc<Lane>,
     state: Mutex<State>,
 }
@@ -51,19 +58,22 @@ pub(crate) struct Ports {
 }
 
 impl Stream {
-    pub(crate) fn new(
-        key: StreamKey,
-        flow: usize,
-        role: Role,
-        opens: bool,
-        peer: SocketAddr,
-    ) -> Self {
+    /// One of so many streams of a flow.
+    pub(crate) fn new(key: StreamKey, flow: usize, order: &FlowOrder, streams: u32) -> Self {
+        // The two ends' ports differ, since some switches hash the exclusive or of both.
+        let of_end = |seed: u64| ChosenPorts {
+            seed: if order.opens { seed } else { !seed },
+            stream: key.stream.into(),
+        };
         Self {
             key,
             flow,
-            role,
-            opens,
-            peer,
+            role: order.role,
+            opens: order.opens,
+            peer: order.peer,
+            peer_host: order.peer_host,
+            chosen_ports: order.port_seed.map(of_end),
+            bits_per_sec: order.bits_per_sec.map(|rate| rate / f64::from(streams)),
             lane: Arc::default(),
             state: Mutex::default(),
         }
@@ -135,6 +145,10 @@ impl Stream {
             local: connection.local_addr().map_or(0, |a| a.port()),
             peer: connection.peer_addr().map_or(0, |a| a.port()),
         };
+        let chosen = self.chosen_ports.filter(|_| self.opens);
+        if chosen.is_some_and(|ports| ports.first() != state.ports.local) {
+            state.remarks.insert(Remark::SourcePortBusy);
+        }
         state.connection = Some(Arc::clone(&connection));
         connection
     }

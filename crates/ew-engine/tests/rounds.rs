@@ -10,7 +10,7 @@ use ew_model::plan::FlowId;
 use ew_model::record::EndRecord;
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_proto::message::{FlowReport, Role};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Duration;
 
@@ -41,6 +41,36 @@ fn over_ipv6() {
     }
     let (sender, receiver) = measure(address, stream(2), false);
     check_stream_flow(&sender, &receiver, 2);
+}
+
+/// As through a Kubernetes Service: the opener sees another address than the peer listens at.
+#[test]
+fn through_a_translated_address() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    let peer = data_address(&far, LOCALHOST);
+    let service = TcpListener::bind((Ipv4Addr::new(127, 0, 0, 9), 0)).unwrap();
+    let translated = service.local_addr().unwrap();
+    std::thread::spawn(move || relay(&service.accept().unwrap().0, peer));
+    let spec = round(stream(1));
+    let accepting = order(5, Role::Receive, false, data_address(&near, LOCALHOST));
+    let received = start(&far, with_flows(&spec, vec![accepting]));
+    let sending = order(5, Role::Send, true, peer).through(translated);
+    let sent = wait(&start(&near, with_flows(&spec, vec![sending]))).remove(0);
+    let received = wait(&received).remove(0);
+    assert_eq!((&sent.error, &received.error), (&None, &None));
+    assert!(received.receiver.unwrap().bytes > 1 << 16);
+}
+
+/// Both directions, until either end closes.
+fn relay(client: &TcpStream, peer: SocketAddr) {
+    let server = TcpStream::connect(peer).unwrap();
+    let (mut from_server, mut to_client) =
+        (server.try_clone().unwrap(), client.try_clone().unwrap());
+    std::thread::spawn(move || std::io::copy(&mut from_server, &mut to_client));
+    let (mut from_client, mut to_server) = (client, &server);
+    // What is broken off shows in the ends' reports.
+    let _ = std::io::copy(&mut from_client, &mut to_server);
+    let _ = server.shutdown(Shutdown::Both);
 }
 
 /// What the sender's connections tell while the round goes on, and nothing once it is over or of another flow.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
 mod common;
+mod hello;
 
 use common::{
     LOCALHOST, TOKEN, data_address, engine, order, round, start, wait, with_flows, workload,
@@ -10,8 +11,11 @@ use common::{
 use ew_engine::{Engine, EngineConfig};
 use ew_model::workload::WorkloadKind;
 use ew_proto::message::{Role, RunToken};
+use hello::{HELLO_BYTES, hello};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -23,8 +27,8 @@ fn strangers_are_closed_and_counted_and_the_flow_is_unharmed() {
     );
     let spec = round(workload(WorkloadKind::TcpStream, 1, 64 * 1024));
     let mut garbage = say(far_port, b"GET / HTTP/1.1\r\n\r\n");
-    let mut wrong_token = say(far_port, &hello([1; 16], 1));
-    let mut unknown_flow = say(far_port, &hello(TOKEN.0, 99));
+    let mut wrong_token = say(far_port, &hello(RunToken([1; 16]), 1, Role::Send));
+    let mut unknown_flow = say(far_port, &hello(TOKEN, 99, Role::Send));
     let mut silent = say(far_port, b"");
     let mut slow = say(far_port, b"ewda");
     let far_reports = start(
@@ -61,7 +65,7 @@ fn a_connection_with_the_wrong_direction_is_a_stranger() {
         with_flows(&spec, vec![order(1, Role::Send, false, far_port)]),
     );
     // The opener says that it sends, but here the accepting end does.
-    let mut stranger = say(far_port, &hello(TOKEN.0, 1));
+    let mut stranger = say(far_port, &hello(TOKEN, 1, Role::Send));
     assert_closed(&mut stranger);
     assert!(wait(&reports)[0].error.is_some());
     wait_for_strangers(&far, 1);
@@ -126,15 +130,59 @@ fn the_port_is_free_again_when_the_engine_is_gone() {
     TcpListener::bind(port).unwrap();
 }
 
-/// Layout as in the engine: magic, token, stage 1, round 2, flow, stream 0, "I send".
-fn hello(token: [u8; 16], flow: u32) -> Vec<u8> {
-    let mut wire = b"ewdata\x00\x01".to_vec();
-    wire.extend(token);
-    for number in [1, 2, flow] {
-        wire.extend(u32::to_be_bytes(number));
-    }
-    wire.extend([0, 0, 1, 0]);
-    wire
+/// What takes a dead agent's port learns nothing with which it could open a connection, and is no peer.
+#[test]
+fn a_thief_of_the_port_gets_no_token_and_no_flow() {
+    let near = engine(LOCALHOST);
+    let thief = TcpListener::bind((LOCALHOST, 0)).unwrap();
+    let port = thief.local_addr().unwrap();
+    let (steal, stolen) = std::sync::mpsc::channel();
+    // Any answer of the right length, for as long as the opener tries.
+    std::thread::spawn(move || {
+        while let Ok((mut connection, _)) = thief.accept() {
+            let mut hello = [0; HELLO_BYTES];
+            connection.read_exact(&mut hello).unwrap();
+            let _ = connection.write_all(&[0xa5; 16]);
+            let _ = steal.send(hello);
+        }
+    });
+    let errors = near.check_ports(&[port], Duration::from_millis(500));
+    let error = errors[0].as_deref().unwrap_or_default();
+    assert!(error.contains("another program answers"), "{error}");
+    let hello = stolen.recv().unwrap();
+    assert!(!hello.windows(16).any(|bytes| bytes == TOKEN.0));
+    // Said again to another host it is a stranger's.
+    let elsewhere = engine("127.0.0.2".parse().unwrap());
+    let elsewhere_port = data_address(&elsewhere, "127.0.0.2".parse().unwrap());
+    assert_closed(&mut say(elsewhere_port, &hello));
+    wait_for_strangers(&elsewhere, 1);
+}
+
+#[test]
+fn an_endless_flood_of_connections_does_not_outlive_the_engine() {
+    let engine = engine(LOCALHOST);
+    let port = data_address(&engine, LOCALHOST);
+    let ended = Arc::new(AtomicBool::new(false));
+    let floods: Vec<_> = (0..3)
+        .map(|_| {
+            let ended = Arc::clone(&ended);
+            std::thread::spawn(move || {
+                while !ended.load(Ordering::Relaxed) {
+                    drop(TcpStream::connect(port));
+                }
+            })
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(300));
+    let began = Instant::now();
+    drop(engine);
+    assert!(
+        began.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        began.elapsed()
+    );
+    ended.store(true, Ordering::Relaxed);
+    floods.into_iter().for_each(|flood| flood.join().unwrap());
 }
 
 fn say(port: SocketAddr, bytes: &[u8]) -> TcpStream {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
 mod common;
+mod hello;
 #[path = "common/pair.rs"]
 mod pair;
 
@@ -14,6 +15,7 @@ use ew_model::record::{DatagramCounts, EndRecord, Remark};
 use ew_model::workload::{Limit, Workload, WorkloadKind};
 use ew_proto::message::{FlowReport, Role};
 use ew_sys::datagram::{receive_trains, segment_sends};
+use hello::{HELLO_BYTES, code, hello};
 use pair::Pair;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -23,7 +25,6 @@ use std::time::Duration;
 const STREAM: WorkloadKind = WorkloadKind::UdpStream;
 const RR: WorkloadKind = WorkloadKind::UdpRr;
 const BYTES: u64 = 1448;
-const ACK: u8 = 0xa5;
 
 fn of(kind: WorkloadKind, change: impl FnOnce(&mut Workload)) -> Workload {
     let mut workload = Workload::of(kind);
@@ -475,23 +476,20 @@ struct Peer {
 impl Peer {
     fn connect(engine: &Engine, role: Role) -> Self {
         let mut connection = TcpStream::connect(data_address(engine, LOCALHOST)).unwrap();
-        let mut hello = b"ewdata\x00\x01".to_vec();
-        hello.extend_from_slice(&TOKEN.0);
-        for number in [1_u32, 2, 7] {
-            hello.extend_from_slice(&number.to_be_bytes());
-        }
-        hello.extend_from_slice(&[0, 0, if role == Role::Send { 1 } else { 2 }, 0]);
+        let hello = hello(TOKEN, 7, role);
         connection.write_all(&hello).unwrap();
-        let mut ack = [0];
-        connection.read_exact(&mut ack).unwrap();
-        assert_eq!(ack, [ACK]);
+        let mut answer = [0; 16];
+        connection.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, code(TOKEN, &[b"ack", &hello]));
         Self::exchange(connection)
     }
 
     fn accept(listener: &TcpListener) -> Self {
         let (mut connection, _) = listener.accept().unwrap();
-        connection.read_exact(&mut [0; 40]).unwrap();
-        connection.write_all(&[ACK]).unwrap();
+        let mut hello = [0; HELLO_BYTES];
+        connection.read_exact(&mut hello).unwrap();
+        let answer = code(TOKEN, &[b"ack", &hello]);
+        connection.write_all(&answer).unwrap();
         Self::exchange(connection)
     }
 

@@ -71,6 +71,8 @@ impl Line {
     /// The script's line at the end of a line of output; before it may be a prompt without a line break.
     pub(crate) fn find(text: &str) -> Option<Self> {
         let (_, said) = text.split_once(SAY)?;
+        // What it says is shown to people, and a terminal must not obey it.
+        let said = said.replace(|c: char| c.is_control(), " ");
         let said = said.trim();
         let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
         match word {
@@ -180,6 +182,12 @@ mod tests {
             panic!("no failure");
         };
         assert_eq!((&*failure.word, &*failure.directory), ("copy", "/a b"));
+        let Some(Line::Failed(failure)) =
+            Line::find("eastwest-bootstrap-failed directory \u{1b}]0;owned\u{7}\u{1b}[31mred")
+        else {
+            panic!("no failure");
+        };
+        assert!(!failure.directory.contains(char::is_control));
         // What a login shell that repeats its command says.
         let command = remote_command(None, 1, 60).unwrap();
         for noise in ["", "eastwest-bootstrap-arrived soon", &command] {

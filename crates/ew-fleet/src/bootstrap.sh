@@ -10,21 +10,34 @@
 # POSIX sh, and mktemp and `head -c`, which every Linux has. So that any login shell hands the line on as it is, every command ends with `;` or
 # `&`, and outside these comments stands no single quote, no backslash, and no exclamation mark but before a blank (where csh lets it be).
 
-umask 077; d=; copy=; watch=;
+umask 077; d=; inside=; copy=; watch=;
 
 # Whatever ends the script ends what it started, and removes the directory. A milder signal than KILL is lost on a child that has not yet
 # put aside our own traps.
 clean() {
     trap "" HUP INT TERM PIPE;
     [ -z "$copy$watch" ] || { kill -KILL $copy $watch; wait $copy $watch; } 2>/dev/null;
-    [ -z "$d" ] || rm -rf "$d";
+    [ -z "$d" ] || remove;
 };
+# Our one file in the directory that we are in, and the directory only when it is empty: whatever stands at its name by now.
+remove() { [ -z "$inside" ] || { rm -f ./eastwest; cd /; }; rmdir "$d"; } 2>/dev/null;
 trap clean EXIT; trap "exit 1" HUP INT TERM PIPE;
 
 tell() { echo "$say-failed $1 $parent"; };
 fail() { tell $1; exit 1; };
 d=$(mktemp -d "$parent/eastwest.XXXXXX") || { d=; fail directory; };
-f="$d/eastwest";
+
+# Who may write in the parent directory may put a directory of his own in the place of ours, unless the parent is sticky as /tmp is. So
+# the parent must be ours or the administrator's and writable for nobody else, or sticky; and from here on everything is done in the
+# directory that we are in, not at its name.
+safe_parent() {
+    set -- $(ls -Lldn "$parent/.");
+    case $1 in d????????[tT]*) return 0;; d????w*|d???????w*) return 1;; esac;
+    [ "$3" = 0 ] || [ "$3" = "$(id -u)" ];
+};
+safe_parent || fail unsafe;
+cd "$d" && d=$(pwd -P) && [ -O . ] || fail unsafe;
+inside=yes; f=./eastwest;
 echo "$say-on $(uname -s) $(uname -m)";
 
 # Shells give what runs in the background an empty standard input, hence the detour.
@@ -38,7 +51,7 @@ watch_copy() {
     arrived=; unchanged=0; seconds=0;
     while sleep 1 >/dev/null; do
         # Without the shell that started this, nobody else cleans up.
-        kill -0 $$ || { kill -KILL $copy; rm -rf "$d"; exit; };
+        kill -0 $$ || { kill -KILL $copy; remove; exit; };
         seconds=$((seconds+1)); unchanged=$((unchanged+1));
         now=$(wc -c < "$f"); [ "$now" = "$arrived" ] || unchanged=0; arrived=$now;
         echo $say-arrived $arrived;
@@ -55,7 +68,7 @@ exec 3<&-;
 [ $status -eq 0 ] && [ $(wc -c < "$f") -eq $size ] || fail copy;
 
 # Not every `test -x` sees a noexec mount: only trying shows it.
-chmod 700 "$f"; "$f" --version </dev/null >/dev/null;
+chmod 700 "$f" || fail copy; "$f" --version </dev/null >/dev/null;
 case $? in 126|127) fail execute;; esac;
 
 echo $say-ready; "$f" agent --remove-self; exit $?

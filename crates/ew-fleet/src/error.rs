@@ -86,6 +86,17 @@ pub enum LaunchError {
         /// mktemp's own.
         words: String,
     },
+    /// Others could exchange the binary before it is started.
+    #[error(
+        "{host}: others may write in {directory}, so they could put a program of theirs in the place of the agent; choose a directory that \
+         is yours alone or sticky as /tmp is (chmod +t), for example --remote-dir /tmp"
+    )]
+    UnsafeDirectory {
+        /// The host's name.
+        host: String,
+        /// As asked for.
+        directory: String,
+    },
     /// The binary did not arrive whole.
     #[error(
         "{host}: the binary did not arrive whole in {directory}: {words}; check the free space there (df), or choose another with --remote-dir"
@@ -139,6 +150,24 @@ pub enum LaunchError {
         /// The binary's machine.
         built_for: String,
     },
+    /// Its pod does not run.
+    #[error("{host}: {words}")]
+    Pod {
+        /// The host's name.
+        host: String,
+        /// The cluster's, with the remedy.
+        words: String,
+    },
+    /// What this launcher cannot do.
+    #[error("{host}: {what} is not possible in pods; {remedy}")]
+    NotInPods {
+        /// The host's name.
+        host: String,
+        /// What was asked for.
+        what: &'static str,
+        /// What to do instead.
+        remedy: &'static str,
+    },
     /// It took too long.
     #[error(
         "{host}: no agent within {:.1} s (stopped while {step}){}; give a slow host more time with --launch-timeout",
@@ -167,6 +196,31 @@ pub enum LaunchError {
         /// The end of what came.
         words: String,
     },
+}
+
+impl LaunchError {
+    /// Whether another try may go better, and how many are worth it: sshd and jump hosts turn connections away while there are
+    /// too many (`MaxStartups`), and a path may be lost for a moment.
+    #[must_use]
+    pub fn worthwhile_retries(&self) -> u32 {
+        match self {
+            Self::Ssh { words, .. } if is_turned_away(words) => 4,
+            Self::TooLate { .. } | Self::CopyStalled { .. } => 1,
+            _ => 0,
+        }
+    }
+}
+
+/// What ssh says when the other side closed the connection before it asked who we are.
+const TURNED_AWAY: [&str; 4] = [
+    "kex_exchange_identification",
+    "Connection closed by",
+    "Connection reset by",
+    "Exceeded MaxStartups",
+];
+
+fn is_turned_away(words: &str) -> bool {
+    TURNED_AWAY.iter().any(|phrase| words.contains(phrase))
 }
 
 /// What was being done on the way to an agent.
@@ -214,7 +268,9 @@ pub struct Unclean {
 /// What to do about ssh's best-known refusals, by a phrase of OpenSSH's own messages.
 #[must_use]
 pub(crate) fn ssh_hint(words: &str) -> Option<&'static str> {
-    const HINTS: [(&str, &str); 9] = [
+    const TOO_MANY: &str = "sshd there, or on a jump host, takes no more connections at once: raise its MaxStartups, or launch fewer \
+         hosts at once with --fan-out";
+    const HINTS: [(&str, &str); 12] = [
         (
             "Host key verification failed",
             "connect once by hand with ssh to accept the host's key, or set StrictHostKeyChecking accept-new in the ssh configuration",
@@ -235,6 +291,9 @@ pub(crate) fn ssh_hint(words: &str) -> Option<&'static str> {
             "Connection refused",
             "check that sshd runs there, and its Port in the ssh configuration",
         ),
+        ("kex_exchange_identification", TOO_MANY),
+        ("Connection closed by", TOO_MANY),
+        ("Connection reset by", TOO_MANY),
         (
             "timed out",
             "check that the host is up and that no firewall stands between",

@@ -1,4 +1,4 @@
-//! Starts agents (local, lab, ssh), hands back byte-stream links, always tears down.
+//! Starts agents (local, lab, ssh, Kubernetes), hands back byte-stream links, always tears down.
 //!
 //! A [`Launcher`] only says *which* process gives a link to a host's agent: the agent itself (local, lab) or the system's
 //! ssh client. [`launch`] starts that process so that it cannot outlive this one, hands the binary over where
@@ -11,6 +11,7 @@
 pub mod bootstrap;
 mod entered;
 mod error;
+mod kubernetes;
 mod launcher;
 mod link;
 mod local;
@@ -20,6 +21,7 @@ mod tail;
 
 pub use entered::Entered;
 pub use error::{LaunchError, Step, Unclean};
+pub use kubernetes::{Kubernetes, PodLink};
 pub use launcher::{AgentCommand, Launcher, Payload};
 pub use link::{Link, LinkGuard, LinkReader, LinkWriter, launch, launch_all};
 pub use local::Local;

@@ -25,6 +25,8 @@ const NOISE_LIMIT_BYTES: u64 = 64 * 1024;
 /// How long a host may be silent while it receives the binary. It says every second how much has arrived, and gives a copy that stalls up
 /// by itself before this, in words that say more: silence this long is a link that was cut.
 const COPY_SILENCE: Duration = Duration::from_secs(5);
+/// How long a copy may take that moves all the time: longer than anybody waits.
+pub(crate) const COPY_LIMIT: Duration = Duration::from_secs(3600);
 /// How long a process that has closed its output may take to be gone, and its last words to be read.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -49,7 +51,8 @@ pub struct LinkGuard {
     drained: Option<JoinHandle<()>>,
 }
 
-/// Starts the agent of one host; with a payload, hands it over and waits until the far side has started it.
+/// Starts the agent of one host; with a payload, hands it over and waits until the far side has started it. The far side must
+/// answer within `deadline`; the copy may then take as long as it moves.
 ///
 /// The agent's own greeting is not waited for: the first bytes of [`Link::reader`] are the agent's.
 ///
@@ -66,10 +69,17 @@ pub async fn launch(
     let Some(payload) = payload else {
         return Ok(starting.link);
     };
-    match timeout(deadline, starting.hand_over(&payload)).await {
+    let greeting = match timeout(deadline, starting.await_greeting()).await {
+        Ok(Ok(greeting)) => greeting,
+        Ok(Err(stop)) => return Err(starting.explain(stop).await),
+        Err(_) => return Err(starting.too_late(deadline)),
+    };
+    // A copy that moves may take its time: many at once share an uplink, and none of them is at fault.
+    let copy_limit = COPY_LIMIT.max(deadline);
+    match timeout(copy_limit, starting.hand_over(greeting, &payload)).await {
         Ok(Ok(())) => Ok(starting.link),
         Ok(Err(stop)) => Err(starting.explain(stop).await),
-        Err(_) => Err(starting.too_late(deadline)),
+        Err(_) => Err(starting.too_late(copy_limit)),
     }
 }
 
@@ -289,8 +299,7 @@ impl Starting {
         })
     }
 
-    async fn hand_over(&mut self, payload: &Payload) -> Result<(), Stop> {
-        let greeting = self.await_greeting().await?;
+    async fn hand_over(&mut self, greeting: Greeting, payload: &Payload) -> Result<(), Stop> {
         if let Some(built_for) = payload.architecture()
             && !greeting.runs(built_for)
         {
@@ -439,6 +448,7 @@ fn failed_step(
             directory,
             words,
         },
+        "unsafe" => LaunchError::UnsafeDirectory { host, directory },
         "execute" => LaunchError::NotExecutable {
             host,
             directory,

@@ -3,17 +3,19 @@
 use crate::bootstrap::remote_command;
 use crate::error::LaunchError;
 use crate::launcher::{AgentCommand, Launcher, Payload, ROOT_SHELL};
+use crate::link::COPY_LIMIT;
 use ew_model::Host;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// Hosts that are launched at once.
+/// Hosts that are launched at once, unless the user says otherwise.
 const FAN_OUT: usize = 64;
 
 /// Settings of our own that the user's ssh configuration must not override: no questions, no terminal, nothing forwarded, no
-/// master process that outlives the run (an existing one is used), and only errors on standard error. All are known to every OpenSSH since 6; an unknown one would be fatal.
-const FIXED_OPTIONS: [&str; 8] = [
+/// master process that outlives the run (an existing one is used), and only errors on standard error. Heartbeats share the NIC with
+/// the load: they go ahead of it where switches look at DSCP, not behind it as ssh would have it (CS1). All are known to every OpenSSH since 6; an unknown one would be fatal.
+const FIXED_OPTIONS: [&str; 9] = [
     "BatchMode=yes",
     "RequestTTY=no",
     "ControlMaster=no",
@@ -22,6 +24,7 @@ const FIXED_OPTIONS: [&str; 8] = [
     "ForwardAgent=no",
     "PermitLocalCommand=no",
     "LogLevel=ERROR",
+    "IPQoS=cs6",
 ];
 
 /// What the user may say about ssh.
@@ -40,6 +43,8 @@ pub struct SshOptions {
     /// How long the copy may take on the far side before it removes itself, rounded up to whole seconds. A copy that does not move at
     /// all does so after 4 s.
     pub copy_timeout: Duration,
+    /// Hosts that are launched at once.
+    pub fan_out: usize,
     /// Further arguments for the client, before the host.
     pub extra: Vec<String>,
 }
@@ -52,7 +57,8 @@ impl Default for SshOptions {
             user: None,
             remote_dir: None,
             connect_timeout: Duration::from_secs(10),
-            copy_timeout: Duration::from_secs(60),
+            copy_timeout: COPY_LIMIT,
+            fan_out: FAN_OUT,
             extra: Vec::new(),
         }
     }
@@ -91,7 +97,7 @@ impl Launcher for Ssh {
     }
 
     fn fan_out(&self) -> usize {
-        FAN_OUT
+        self.options.fan_out
     }
 
     fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError> {
@@ -164,6 +170,7 @@ mod tests {
             user: Some("ops".into()),
             remote_dir: Some("/scratch".into()),
             connect_timeout: Duration::from_millis(2500),
+            copy_timeout: Duration::from_secs(60),
             extra: vec!["-v".into()],
             ..SshOptions::default()
         };

@@ -205,6 +205,55 @@ async fn another_machine_is_named_before_anything_is_sent() {
 }
 
 #[tokio::test]
+async fn a_directory_that_others_may_write_in_is_refused_unless_it_is_sticky() {
+    for (mode, is_safe) in [
+        (0o777, false),
+        (0o775, false),
+        (0o1777, true),
+        (0o755, true),
+    ] {
+        let room = Room::new("exec sh -c \"$command\"");
+        fs::set_permissions(room.remote(), fs::Permissions::from_mode(mode)).unwrap();
+        if is_safe {
+            is_served(&room, "sh").await;
+            continue;
+        }
+        let error = failure(&room, SPEAKS).await;
+        assert!(
+            matches!(error, LaunchError::UnsafeDirectory { .. }),
+            "{mode:o}: {error}"
+        );
+        assert!(error.to_string().contains("--remote-dir"), "{error}");
+        eventually("the directory is gone", || room.is_clean()).await;
+    }
+}
+
+/// What has the name of ours in the login directory is not ours.
+#[tokio::test]
+async fn a_failed_launch_removes_nothing_of_the_users() {
+    let room = Room::new("cd \"$HOME\" && exec sh -c \"$command\"");
+    let home = TempDir::new().unwrap();
+    let kept = home.path().join("eastwest");
+    fs::write(&kept, "mine").unwrap();
+    let room = Room {
+        script: format!(
+            "HOME={}; export HOME; {}",
+            home.path().display(),
+            room.script
+        ),
+        ..room
+    };
+    fs::set_permissions(room.remote(), fs::Permissions::from_mode(0o777)).unwrap();
+    let error = failure(&room, SPEAKS).await;
+    assert!(
+        matches!(error, LaunchError::UnsafeDirectory { .. }),
+        "{error}"
+    );
+    eventually("the directory is gone", || room.is_clean()).await;
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "mine");
+}
+
+#[tokio::test]
 async fn unusable_directories_are_named_with_the_remedy() {
     let room = Room::new("exec sh -c \"$command\"");
     let missing = room.path("missing");
@@ -305,7 +354,7 @@ async fn an_agent_that_fails_is_explained_and_its_file_removed() {
 #[tokio::test]
 async fn an_agent_that_does_not_end_is_killed_and_reported() {
     let room = Room::new("exec sh -c \"$command\"");
-    let script = "rm \"$0\"; rmdir \"${0%/*}\"; echo $$; exec sleep 600";
+    let script = "own=$(pwd -P); rm \"$0\"; cd /; rmdir \"$own\"; echo $$; exec sleep 600";
     let mut link = launch(&room.ssh(payload(script)), &host("a"), PATIENCE)
         .await
         .unwrap();
@@ -435,7 +484,7 @@ impl Room {
         let room = Self::new(&format!("PATH=${{0%/*}}/bin:$PATH; export PATH; {script}"));
         let tools: &[&str] = match shell {
             "busybox" => &[
-                "sh", "chmod", "head", "mktemp", "rm", "sleep", "uname", "wc",
+                "sh", "chmod", "head", "id", "ls", "mktemp", "rm", "rmdir", "sleep", "uname", "wc",
             ],
             _ => &["sh"],
         };

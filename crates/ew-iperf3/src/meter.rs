@@ -96,10 +96,16 @@ impl Meter {
         pairs.any(|(stream, account)| stream.counters.read().bytes != account.last.counted.bytes)
     }
 
-    /// Bytes received so far, to notice silence.
+    /// Bytes received so far, to notice the end of what was on its way.
     pub(crate) fn received_bytes(streams: &[Stream]) -> u64 {
         let receivers = streams.iter().filter(|stream| !stream.sends);
         receivers.map(|stream| stream.counters.read().bytes).sum()
+    }
+
+    /// Bytes moved so far, to notice a peer that neither sends nor takes anything.
+    pub(crate) fn moved_bytes(streams: &[Stream]) -> u64 {
+        let moved = streams.iter().map(|stream| stream.counters.read().bytes);
+        moved.sum()
     }
 
     /// What to tell the peer.

@@ -279,8 +279,8 @@ impl Watch<'_> {
     }
 
     fn is_idle(&mut self, now_ns: u64) -> bool {
-        let bytes = Meter::received_bytes(self.streams);
-        if bytes != self.heard_bytes || self.streams.iter().all(|stream| stream.sends) {
+        let bytes = Meter::moved_bytes(self.streams);
+        if bytes != self.heard_bytes {
             (self.heard_bytes, self.heard_ns) = (bytes, now_ns);
         }
         now_ns - self.heard_ns > self.bounds.idle_ns

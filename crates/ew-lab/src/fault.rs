@@ -1,20 +1,21 @@
 //! What can be wrong with a lab on purpose.
 
+use ew_model::topology::{BucketSpec, CongestionControl};
 use ew_model::units;
 
 use crate::error::LabError;
 
-/// One thing wrong with one host or rack.
+/// One thing wrong with one part of the network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// A host, or for [`FaultKind::Uplink`] a rack.
+    /// A host, rack or pod by name; `r1/2` for member 2 of an uplink; `spine/2` or `core/2` for all that leads there.
     pub target: String,
     /// What is wrong.
     pub kind: FaultKind,
 }
 
 /// What is wrong. Rates in bits per second.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum FaultKind {
     /// The NIC sends and receives at this rate.
     Nic(u64),
@@ -22,10 +23,18 @@ pub enum FaultKind {
     Tx(u64),
     /// The NIC receives at this rate.
     Rx(u64),
-    /// The rack's uplink has this rate, each direction.
-    Uplink(u64),
-    /// This share of all packets on the host's link, or on the rack's uplink, is lost, each direction.
-    Loss(f64),
+    /// The uplink, or one member of it, has this rate in these directions.
+    Uplink(Way, u64),
+    /// This share of all packets is lost: on a host's link, or on an uplink or member in these directions.
+    Loss(Way, f64),
+    /// The member loses every packet in these directions, and both ends take it to be good.
+    BlackHole(Way),
+    /// The member's link is up, but routes over it are lost in these directions: senders use the others.
+    Withdrawn(Way),
+    /// The member's share of the hash buckets, relative to the others'.
+    Weight(u32),
+    /// Other hosts of the rack send to those of another rack; `None` ends it.
+    Background(Option<Background>),
     /// All processes of the host share this many cores.
     CpuQuota(f64),
     /// TCP receive buffers end at this many bytes.
@@ -34,22 +43,49 @@ pub enum FaultKind {
     SendBuffer(u64),
     /// The NIC's MTU in bytes.
     Mtu(u32),
+    /// What the host's connections use by default.
+    Congestion(CongestionControl),
+    /// One connection of the host sends at most at this rate; `None` ends that.
+    FlowCap(Option<u64>),
+    /// The host sends at its NIC's rate while it has credits, then at a sustained one; `None` ends that.
+    Bucket(Option<BucketSpec>),
     /// A process of the host sends to the controller at this rate, for as long as the lab is up; `None` ends it.
     Neighbour(Option<u64>),
     /// All processes of the host share one CPU with a process that takes this share of it first; `None` ends that.
     CpuHog(Option<f64>),
     /// A process of the host writes to this machine's disk without pause.
     DiskWriter(bool),
-    /// The cable is out.
+    /// The cable is out. Of a member: routing has converged.
     LinkDown,
     /// The cable is in again.
     LinkUp,
 }
 
+/// Directions of a link, seen from below: of a rack, or of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Out of the rack.
+    Up,
+    /// Into the rack.
+    Down,
+    /// Up and down.
+    Both,
+    /// Neither: mends.
+    Neither,
+}
+
+/// Traffic of hosts that take no part in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Background {
+    /// The rack that it enters.
+    pub to: String,
+    /// Payload of all connections together.
+    pub bits_per_sec: u64,
+}
+
 impl Fault {
-    /// Reads a fault as written on the command line: `nic=100M`, `rx=50M`, `uplink=1G`, `loss=2%`, `cpu-quota=20%`,
-    /// `receive-buffer=64K`, `send-buffer=16K`, `mtu=1400`, `neighbour=40M`, `cpu-hog=98%`, `disk-writer=on`, `link-down`,
-    /// `link-up`.
+    /// Reads a fault as written on the command line: `nic=100M`, `uplink=1G`, `up-loss=2%`, `black-hole=down`, `cpu-quota=20%`,
+    /// `link-down`, and so on; docs/reference/lab-files.md has all.
     ///
     /// # Errors
     /// [`LabError::Fault`] naming what was expected.
@@ -69,30 +105,58 @@ impl Fault {
     }
 }
 
+const WORDS: &str = "of a host: nic=RATE, tx=RATE, rx=RATE, loss=PERCENT, cpu-quota=PERCENT, receive-buffer=SIZE, send-buffer=SIZE, \
+                     mtu=BYTES, congestion-control=cubic|bbr, flow-cap=RATE, bucket=RATE/SIZE, neighbour=RATE, cpu-hog=PERCENT, \
+                     disk-writer=on, link-down, link-up; of a rack, pod or path: uplink=RATE, up=RATE, down=RATE, loss=PERCENT, \
+                     up-loss=PERCENT, down-loss=PERCENT, black-hole=up|down|both, withdrawn=up|down|both, weight=NUMBER, link-down, \
+                     link-up; of a rack: background=RACK:RATE";
+
 impl FaultKind {
     pub(crate) fn read(word: &str, value: Option<&str>) -> Result<Self, String> {
-        const WORDS: &str = "nic=RATE, tx=RATE, rx=RATE, uplink=RATE, loss=PERCENT, cpu-quota=PERCENT, receive-buffer=SIZE, \
-                             send-buffer=SIZE, mtu=BYTES, neighbour=RATE, cpu-hog=PERCENT, disk-writer=on, link-down or link-up";
         match (word, value) {
             ("link-down", None) => return Ok(Self::LinkDown),
             ("link-up", None) => return Ok(Self::LinkUp),
             _ => {}
         }
         let value = value.ok_or_else(|| format!("`{word}` is not a fault; use {WORDS}"))?;
-        Ok(match word {
+        let of_path = Self::read_path_fault(word, value)?;
+        let kind = match of_path {
+            Some(kind) => Some(kind),
+            None => Self::read_host_fault(word, value)?,
+        };
+        kind.ok_or_else(|| format!("`{word}` is not a fault; use {WORDS}"))
+    }
+
+    fn read_path_fault(word: &str, value: &str) -> Result<Option<Self>, String> {
+        let loss = |way| Ok(Self::Loss(way, read_share(value, "of packets", "2%")?));
+        let kind: Result<Self, String> = match word {
+            "uplink" => Ok(Self::Uplink(Way::Both, read_rate(value)?)),
+            "up" => Ok(Self::Uplink(Way::Up, read_rate(value)?)),
+            "down" => Ok(Self::Uplink(Way::Down, read_rate(value)?)),
+            "loss" => loss(Way::Both),
+            "up-loss" => loss(Way::Up),
+            "down-loss" => loss(Way::Down),
+            "black-hole" => Ok(Self::BlackHole(read_way(value)?)),
+            "withdrawn" => Ok(Self::Withdrawn(read_way(value)?)),
+            "weight" => Ok(Self::Weight(read_whole(value, "weight", "3")?)),
+            "background" => Ok(Self::Background(unless_off(value, read_background)?)),
+            _ => return Ok(None),
+        };
+        kind.map(Some)
+    }
+
+    fn read_host_fault(word: &str, value: &str) -> Result<Option<Self>, String> {
+        Ok(Some(match word {
             "nic" => Self::Nic(read_rate(value)?),
             "tx" => Self::Tx(read_rate(value)?),
             "rx" => Self::Rx(read_rate(value)?),
-            "uplink" => Self::Uplink(read_rate(value)?),
-            "loss" => Self::Loss(read_share(value, "of packets", "2%")?),
             "cpu-quota" => Self::CpuQuota(read_share(value, "of a core", "20%")?),
             "receive-buffer" => Self::ReceiveBuffer(read_size(value)?),
             "send-buffer" => Self::SendBuffer(read_size(value)?),
-            "mtu" => Self::Mtu(
-                value
-                    .parse()
-                    .map_err(|_| format!("`{value}` is not an mtu; write it like 1400"))?,
-            ),
+            "mtu" => Self::Mtu(read_whole(value, "mtu", "1400")?),
+            "congestion-control" => Self::Congestion(read_congestion(value)?),
+            "flow-cap" => Self::FlowCap(unless_off(value, read_rate)?),
+            "bucket" => Self::Bucket(unless_off(value, read_bucket)?),
             "neighbour" => Self::Neighbour(unless_off(value, read_rate)?),
             "cpu-hog" => Self::CpuHog(unless_off(value, |text| {
                 read_share(text, "of a core", "98%")
@@ -102,9 +166,53 @@ impl FaultKind {
                 "off" => false,
                 _ => return Err(format!("`{value}` is neither `on` nor `off`")),
             }),
-            _ => return Err(format!("`{word}` is not a fault; use {WORDS}")),
-        })
+            _ => return Ok(None),
+        }))
     }
+}
+
+fn read_way(text: &str) -> Result<Way, String> {
+    match text {
+        "up" => Ok(Way::Up),
+        "down" => Ok(Way::Down),
+        "both" => Ok(Way::Both),
+        "off" => Ok(Way::Neither),
+        _ => Err(format!(
+            "`{text}` is none of `up`, `down`, `both` and `off`"
+        )),
+    }
+}
+
+pub(crate) fn read_congestion(text: &str) -> Result<CongestionControl, String> {
+    let known = [CongestionControl::Cubic, CongestionControl::Bbr];
+    let found = known.into_iter().find(|control| control.name() == text);
+    found.ok_or_else(|| format!("`{text}` is neither `cubic` nor `bbr`"))
+}
+
+/// `20M/100M`: sustained rate, and credits in bytes.
+pub(crate) fn read_bucket(text: &str) -> Result<BucketSpec, String> {
+    let (rate, size) = text
+        .split_once('/')
+        .ok_or_else(|| format!("`{text}` is no bucket; write it like 20M/50MB"))?;
+    Ok(BucketSpec {
+        sustained_bits_per_sec: read_rate(rate)?,
+        capacity_bytes: read_size(size)?,
+    })
+}
+
+fn read_background(text: &str) -> Result<Background, String> {
+    let (to, rate) = text
+        .split_once(':')
+        .ok_or_else(|| format!("`{text}` is no traffic; write it like r2:40M"))?;
+    Ok(Background {
+        to: to.into(),
+        bits_per_sec: read_rate(rate)?,
+    })
+}
+
+fn read_whole(text: &str, what: &str, example: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is no {what}; write it like {example}"))
 }
 
 fn unless_off<T>(
@@ -157,7 +265,10 @@ mod tests {
             FaultKind::SendBuffer(16384)
         );
         assert_eq!(kind("mtu=1400").unwrap(), FaultKind::Mtu(1400));
-        assert_eq!(kind("loss=2.5%").unwrap(), FaultKind::Loss(0.025));
+        assert_eq!(
+            kind("loss=2.5%").unwrap(),
+            FaultKind::Loss(Way::Both, 0.025)
+        );
         assert_eq!(
             kind("neighbour=40M").unwrap(),
             FaultKind::Neighbour(Some(40_000_000))
@@ -166,6 +277,34 @@ mod tests {
         assert_eq!(kind("cpu-hog=98%").unwrap(), FaultKind::CpuHog(Some(0.98)));
         assert_eq!(kind("disk-writer=on").unwrap(), FaultKind::DiskWriter(true));
         assert_eq!(kind("link-down").unwrap(), FaultKind::LinkDown);
+        assert_eq!(
+            kind("up=25M").unwrap(),
+            FaultKind::Uplink(Way::Up, 25_000_000)
+        );
+        assert_eq!(
+            kind("down-loss=1%").unwrap(),
+            FaultKind::Loss(Way::Down, 0.01)
+        );
+        assert_eq!(
+            kind("black-hole=off").unwrap(),
+            FaultKind::BlackHole(Way::Neither)
+        );
+        let bucket = BucketSpec {
+            sustained_bits_per_sec: 20_000_000,
+            capacity_bytes: 1 << 20,
+        };
+        assert_eq!(
+            kind("bucket=20M/1M").unwrap(),
+            FaultKind::Bucket(Some(bucket))
+        );
+        let background = Background {
+            to: "r2".into(),
+            bits_per_sec: 40_000_000,
+        };
+        assert_eq!(
+            kind("background=r2:40M").unwrap(),
+            FaultKind::Background(Some(background))
+        );
     }
 
     #[test]
@@ -178,6 +317,10 @@ mod tests {
             "loss=little",
             "disk-writer=maybe",
             "link-down=1",
+            "black-hole=left",
+            "bucket=20M",
+            "background=40M",
+            "congestion-control=vegas",
             "",
         ] {
             assert!(Fault::parse("r1h1", text).is_err(), "{text}");

@@ -6,9 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::batch::tool_path;
 use crate::error::{LabError, write_file};
-use crate::spec::{CONTROLLER, LabSpec};
-use crate::wiring::tool_path;
+use crate::spec::{CONTROLLER, LabSpec, folded_hosts};
+use crate::wiring::address;
 
 /// Writes hosts, ClusterShell groups, and for real sshd the keys and configurations.
 pub(crate) fn write_all(dir: &Path, spec: &LabSpec) -> Result<(), LabError> {
@@ -48,10 +49,10 @@ pub(crate) fn shadow_path(dir: &Path) -> PathBuf {
 fn hosts(spec: &LabSpec) -> String {
     let mut text = format!(
         "127.0.0.1 localhost\n::1 localhost\n{} {CONTROLLER}\n",
-        LabSpec::controller_address()
+        spec.controller_address()
     );
     for host in spec.hosts() {
-        let _ = writeln!(text, "{} {}", host.address, host.name);
+        let _ = writeln!(text, "{} {}", address(host), host.name);
     }
     text
 }
@@ -59,8 +60,8 @@ fn hosts(spec: &LabSpec) -> String {
 /// ClusterShell's flat group file: `name: nodeset`.
 fn groups(spec: &LabSpec) -> String {
     let mut text = format!("all: {}\n", spec.folded_hosts());
-    for rack in &spec.racks {
-        let _ = writeln!(text, "{}: {}", rack.name, rack.folded_hosts());
+    for rack in &spec.topology.racks {
+        let _ = writeln!(text, "{}: {}", rack.name, folded_hosts(rack));
     }
     text
 }
@@ -81,7 +82,7 @@ fn ssh_config(dir: &Path, spec: &LabSpec) -> String {
     let dir = dir.display();
     let mut text = String::new();
     for host in spec.hosts() {
-        let _ = writeln!(text, "Host {}\n  HostName {}", host.name, host.address);
+        let _ = writeln!(text, "Host {}\n  HostName {}", host.name, address(host));
     }
     let _ = write!(
         text,
@@ -107,7 +108,7 @@ fn write_sshd_files(dir: &Path, spec: &LabSpec) -> Result<(), LabError> {
         let key = sshd.join(format!("{}.key", host.name));
         generate_key(&key, &host.name)?;
         let public = read(&key.with_extension("key.pub"))?;
-        let _ = write!(known_hosts, "{},{} {public}", host.name, host.address);
+        let _ = write!(known_hosts, "{},{} {public}", host.name, address(host));
         let config = sshd_config(dir, &host.name, &key);
         write_file(&sshd_config_path(dir, &host.name), &config)?;
     }

@@ -1,21 +1,26 @@
-//! Processes that a fault puts onto a host to be in the way: one that sends, one that keeps a CPU busy, one that writes to disk.
+//! Processes that are in the way on purpose: one that sends, one that keeps a CPU busy, one that writes to disk; and traffic between
+//! racks by hosts that take no part, which is sent and received at the leaves.
 //!
 //! An intruder is the calling program started anew inside the host. It ends with the lab: it holds on to the keeper and ends
 //! when that does, however it ends.
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ew_model::topology::{BackgroundSpec, BurstSpec, HostSpec};
 use ew_sys::namespace::{ProcessHandle, effective_user_id};
 use serde::{Deserialize, Serialize};
+use socket2::{Domain, Socket, Type};
 
+use crate::addresses::{Addresses, host_number};
 use crate::error::LabError;
-use crate::spec::{HostSpec, LabSpec};
+use crate::spec::LabSpec;
 use crate::state;
+use crate::wiring::address;
 
 const VARIABLE: &str = "EASTWEST_LAB_INTRUDER";
 
@@ -23,8 +28,9 @@ const VARIABLE: &str = "EASTWEST_LAB_INTRUDER";
 const SINK_PORT: u16 = 9;
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
-/// How often the neighbour hands over what its rate allows.
+/// How often the neighbour hands over what its rate allows, and each connection of background traffic.
 const SENDS_PER_SEC: u32 = 100;
+const BACKGROUND_SENDS_PER_SEC: u32 = 25;
 
 /// How long a hog takes and leaves the CPU in turn, when it is woken in time. Short, since what the kernel does for other hosts on
 /// this CPU waits as long.
@@ -44,9 +50,17 @@ const ALIGNMENT: usize = 4096;
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Intruder {
     /// Sends to the controller over TCP at this rate, as far as the network lets it.
-    Neighbour { bits_per_sec: u64 },
-    /// Receives what neighbours send.
-    Sink,
+    Neighbour { to: IpAddr, bits_per_sec: u64 },
+    /// Receives what neighbours, or hosts of other racks, send.
+    Sink { at: IpAddr },
+    /// Sends to another rack over TCP at this rate, as far as the network lets it.
+    Background {
+        from: IpAddr,
+        to: IpAddr,
+        bits_per_sec: u64,
+        streams: u32,
+        bursts: Option<BurstSpec>,
+    },
     /// Takes this share of one CPU, before every ordinary process.
     CpuHog { cpu: usize, share: f64 },
     /// Writes to a disk without pause, and waits for each write.
@@ -62,16 +76,29 @@ struct Order {
 }
 
 /// Those that a host is to have.
-pub(crate) fn of_host(host: &HostSpec) -> Vec<Intruder> {
-    let neighbour = host
-        .neighbour_bits_per_sec
-        .map(|bits_per_sec| Intruder::Neighbour { bits_per_sec });
+pub(crate) fn of_host(controller: IpAddr, host: &HostSpec) -> Vec<Intruder> {
+    let neighbour = host.neighbour_bits_per_sec;
+    let neighbour = neighbour.map(|bits_per_sec| Intruder::Neighbour {
+        to: controller,
+        bits_per_sec,
+    });
     let hog = host.cpu_hog_share.map(|share| Intruder::CpuHog {
         cpu: hog_cpu(host),
         share,
     });
     let writer = host.disk_writer.then_some(Intruder::DiskWriter);
     [neighbour, hog, writer].into_iter().flatten().collect()
+}
+
+/// What sends a rack's background traffic.
+pub(crate) fn of_background(addresses: Addresses, traffic: &BackgroundSpec) -> Intruder {
+    Intruder::Background {
+        from: addresses.tenant(traffic.from.index()),
+        to: addresses.tenant(traffic.to.index()),
+        bits_per_sec: traffic.rate_bits_per_sec,
+        streams: traffic.streams,
+        bursts: traffic.bursts,
+    }
 }
 
 /// The CPUs that what is started on a host is bound to: its hog's, or those without hogs, since a hog is to be in the way of its own
@@ -90,7 +117,7 @@ pub(crate) fn cpus_of(lab: &LabSpec, host: &HostSpec) -> Option<Vec<usize>> {
 
 /// By the host's number in its rack.
 fn hog_cpu(host: &HostSpec) -> usize {
-    usize::from(host.address.octets()[3]) % cpu_count()
+    usize::from(host_number(address(host))) % cpu_count()
 }
 
 fn cpu_count() -> usize {
@@ -138,10 +165,21 @@ pub(crate) fn prepare(
 
 /// Whether a process is an intruder. False for one that has just ended, or that is somebody else's.
 pub(crate) fn is_intruder(pid: u32) -> bool {
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment
-        .split(|byte| *byte == 0)
-        .any(|entry| entry.starts_with(VARIABLE.as_bytes()))
+    order_of(pid).is_some()
+}
+
+/// Whether a process receives what intruders send.
+pub(crate) fn is_sink(pid: u32) -> bool {
+    let order = order_of(pid);
+    order.is_some_and(|order| matches!(order.intruder, Intruder::Sink { .. }))
+}
+
+fn order_of(pid: u32) -> Option<Order> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let entries = environment.split(|byte| *byte == 0);
+    let prefix = format!("{VARIABLE}=");
+    let mut words = entries.filter_map(|entry| entry.strip_prefix(prefix.as_bytes()));
+    serde_json::from_slice(words.next()?).ok()
 }
 
 /// Becomes an intruder, and never returns, when this process was started as one.
@@ -165,8 +203,29 @@ fn live(order: &Order) -> io::Result<()> {
     let _ = fs::write("/proc/self/comm", name(order.intruder));
     end_with_keeper(order)?;
     match order.intruder {
-        Intruder::Neighbour { bits_per_sec } => send_for_ever(bits_per_sec),
-        Intruder::Sink => receive_for_ever(),
+        Intruder::Neighbour { to, bits_per_sec } => Stream::neighbour(to, bits_per_sec).live(),
+        Intruder::Sink { at } => receive_for_ever(at),
+        Intruder::Background {
+            from,
+            to,
+            bits_per_sec,
+            streams,
+            bursts,
+        } => {
+            let stream = Stream {
+                from: Some(from),
+                to,
+                bits_per_sec: bits_per_sec / u64::from(streams.max(1)),
+                sends_per_sec: BACKGROUND_SENDS_PER_SEC,
+                bursts,
+            };
+            std::thread::scope(|scope| {
+                for _ in 0..streams {
+                    scope.spawn(|| stream.live());
+                }
+            });
+            Ok(())
+        }
         Intruder::CpuHog { cpu, share } => keep_busy(cpu, share),
         Intruder::DiskWriter => write_for_ever(),
     }
@@ -176,7 +235,8 @@ fn live(order: &Order) -> io::Result<()> {
 fn name(intruder: Intruder) -> &'static str {
     match intruder {
         Intruder::Neighbour { .. } => "lab-neighbour",
-        Intruder::Sink => "lab-sink",
+        Intruder::Sink { .. } => "lab-sink",
+        Intruder::Background { .. } => "lab-background",
         Intruder::CpuHog { .. } => "lab-cpu-hog",
         Intruder::DiskWriter => "lab-disk-writer",
     }
@@ -194,33 +254,69 @@ fn end_with_keeper(order: &Order) -> io::Result<()> {
     Ok(())
 }
 
-/// A lost connection is made again; what could not be sent in its time is not made up for.
-fn send_for_ever(bits_per_sec: u64) -> io::Result<()> {
-    let block = vec![0x5a; (bits_per_sec / 8 / u64::from(SENDS_PER_SEC)).max(1) as usize];
-    loop {
-        if let Ok(mut stream) = connect_to_sink() {
-            while send_in_time(&mut stream, &block).is_ok() {}
+/// One connection that is made again when it is lost. What could not be sent in its time is not made up for.
+struct Stream {
+    from: Option<IpAddr>,
+    to: IpAddr,
+    bits_per_sec: u64,
+    sends_per_sec: u32,
+    bursts: Option<BurstSpec>,
+}
+
+impl Stream {
+    fn neighbour(to: IpAddr, bits_per_sec: u64) -> Self {
+        Self {
+            from: None,
+            to,
+            bits_per_sec,
+            sends_per_sec: SENDS_PER_SEC,
+            bursts: None,
         }
-        std::thread::sleep(Duration::from_millis(100));
+    }
+
+    fn live(&self) -> io::Result<()> {
+        let bytes = self.bits_per_sec / 8 / u64::from(self.sends_per_sec);
+        let block = vec![0x5a; bytes.max(1) as usize];
+        let begin = Instant::now();
+        loop {
+            if let Ok(mut stream) = self.connect() {
+                while self.send_in_time(&mut stream, &block, begin).is_ok() {}
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn connect(&self) -> io::Result<TcpStream> {
+        let to = SocketAddr::from((self.to, SINK_PORT));
+        let socket = Socket::new(Domain::for_address(to), Type::STREAM, None)?;
+        if let Some(from) = self.from {
+            socket.bind(&SocketAddr::from((from, 0)).into())?;
+        }
+        socket.connect_timeout(&to.into(), CONNECT_LIMIT)?;
+        socket.set_write_timeout(Some(CONNECT_LIMIT))?;
+        Ok(socket.into())
+    }
+
+    fn send_in_time(&self, stream: &mut TcpStream, block: &[u8], begin: Instant) -> io::Result<()> {
+        let next = Instant::now() + Duration::from_secs(1) / self.sends_per_sec;
+        if self.is_on(begin.elapsed()) {
+            stream.write_all(block)?;
+        }
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+        Ok(())
+    }
+
+    fn is_on(&self, since_begin: Duration) -> bool {
+        let Some(bursts) = self.bursts else {
+            return true;
+        };
+        let period_ns = u128::from(bursts.on_ns) + u128::from(bursts.off_ns);
+        since_begin.as_nanos() % period_ns.max(1) < u128::from(bursts.on_ns)
     }
 }
 
-fn connect_to_sink() -> io::Result<TcpStream> {
-    let sink = SocketAddr::from((LabSpec::controller_address(), SINK_PORT));
-    let stream = TcpStream::connect_timeout(&sink, CONNECT_LIMIT)?;
-    stream.set_write_timeout(Some(CONNECT_LIMIT))?;
-    Ok(stream)
-}
-
-fn send_in_time(stream: &mut TcpStream, block: &[u8]) -> io::Result<()> {
-    let next = Instant::now() + Duration::from_secs(1) / SENDS_PER_SEC;
-    stream.write_all(block)?;
-    std::thread::sleep(next.saturating_duration_since(Instant::now()));
-    Ok(())
-}
-
-fn receive_for_ever() -> io::Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, SINK_PORT))?;
+fn receive_for_ever(at: IpAddr) -> io::Result<()> {
+    let listener = TcpListener::bind((at, SINK_PORT))?;
     for stream in listener.incoming() {
         let mut stream = stream?;
         std::thread::Builder::new().spawn(move || {
@@ -289,6 +385,7 @@ fn is_in_memory(dir: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ew_model::inventory::RackId;
 
     #[test]
     fn memory_is_no_disk() {
@@ -318,8 +415,23 @@ mod tests {
     #[test]
     fn names_fit_the_kernel() {
         let all = [
-            Intruder::Neighbour { bits_per_sec: 1 },
-            Intruder::Sink,
+            Intruder::Neighbour {
+                to: IpAddr::from([0; 4]),
+                bits_per_sec: 1,
+            },
+            Intruder::Sink {
+                at: IpAddr::from([0; 4]),
+            },
+            of_background(
+                Addresses(Default::default()),
+                &BackgroundSpec {
+                    from: RackId(0),
+                    to: RackId(1),
+                    rate_bits_per_sec: 1,
+                    streams: 1,
+                    bursts: None,
+                },
+            ),
             Intruder::CpuHog { cpu: 0, share: 0.5 },
             Intruder::DiskWriter,
         ];

@@ -9,15 +9,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use ew_model::topology::{AddressFamily, HostSpec};
 use ew_sys::namespace::{self, Entrance, Kind};
 
+use crate::addresses::Addresses;
+use crate::batch;
 use crate::control_group;
 use crate::error::{LabError, write_file};
+use crate::fabric::{Fabric, Router};
 use crate::files;
 use crate::intruder;
-use crate::spec::{CONTROLLER, HostSpec, LabSpec};
+use crate::shaping;
+use crate::spec::{CONTROLLER, LabSpec};
 use crate::state::{self, Descriptors, Request, State};
-use crate::wiring::{self, Step};
+use crate::wiring;
 
 const VARIABLE: &str = "EASTWEST_LAB_KEEPER";
 /// Tells the keeper's answer from whatever a test harness prints.
@@ -226,10 +231,10 @@ fn build(dir: &Path) -> Result<Keeper, LabError> {
     let mut keeper = Keeper::new()?;
     files::write_all(dir, spec)?;
     keeper.create_places(dir, spec)?;
-    keeper.wire(spec)?;
+    keeper.wire(spec, &Fabric::of(spec))?;
     for host in spec.hosts() {
         if let Some(cores) = host.cpu_quota_cores {
-            control_group::set_quota(&spec.name, &host.name, cores)?;
+            control_group::set_quota(spec.name(), &host.name, cores)?;
         }
     }
     if spec.sshd {
@@ -254,22 +259,29 @@ impl Keeper {
     }
 
     fn create_places(&mut self, dir: &Path, spec: &LabSpec) -> Result<(), LabError> {
-        self.create_router("spine")?;
-        for rack in &spec.racks {
-            self.create_router(&leaf_place(&rack.name))?;
+        let fabric = Fabric::of(spec);
+        for router in &fabric.routers {
+            self.create_router(&fabric, *router)?;
         }
-        self.create_host(dir, CONTROLLER, None)?;
+        self.create_host(dir, CONTROLLER, spec, None)?;
         for host in spec.hosts() {
-            self.create_host(dir, &host.name, Some(host))?;
+            self.create_host(dir, &host.name, spec, Some(host))?;
         }
         Ok(())
     }
 
-    fn create_router(&mut self, place: &str) -> Result<(), LabError> {
-        self.create(place, |_| {
+    fn create_router(&mut self, fabric: &Fabric, router: Router) -> Result<(), LabError> {
+        let place = fabric.place(router);
+        let (addresses, seed) = (fabric.addresses, fabric.hash_seed(router));
+        self.create(&place, |_| {
             let _ = namespace::set_host_name(&place.replace(':', "-"));
-            set_kernel("net/ipv6/conf/default/disable_ipv6", "1", false)?;
-            set_kernel("net/ipv4/ip_forward", "1", true)
+            set_family(addresses)?;
+            set_kernel("net/ipv4/ip_forward", "1", true)?;
+            set_kernel("net/ipv6/conf/all/forwarding", "1", false)?;
+            // As switches do: a few hundred answers a second to packets whose time to live has ended.
+            set_kernel("net/ipv4/icmp_ratelimit", "5", false)?;
+            set_kernel("net/ipv6/icmp/ratelimit", "5", false)?;
+            hash_like_a_switch(seed)
         })
     }
 
@@ -277,11 +289,13 @@ impl Keeper {
         &mut self,
         dir: &Path,
         name: &str,
+        spec: &LabSpec,
         host: Option<&HostSpec>,
     ) -> Result<(), LabError> {
         self.create(name, |notes| {
             let _ = namespace::set_host_name(name);
-            set_kernel("net/ipv6/conf/default/disable_ipv6", "1", false)?;
+            set_family(spec.addresses())?;
+            hash_like_a_switch(0)?;
             // What one run learnt about a path must not change the next.
             set_kernel("net/ipv4/tcp_no_metrics_save", "1", false)?;
             if let Some(bytes) = host.and_then(|host| host.receive_buffer_bytes) {
@@ -315,39 +329,55 @@ impl Keeper {
             .map_err(LabError::io_named("leave", "a namespace"))
     }
 
-    fn wire(&self, spec: &LabSpec) -> Result<(), LabError> {
-        let spine = self.network_path("spine");
-        for (index, rack) in spec.racks.iter().enumerate() {
-            let paths: Vec<_> = rack
-                .hosts
-                .iter()
-                .map(|host| self.network_path(&host.name))
-                .collect();
-            let leaf = leaf_place(&rack.name);
-            let links = wiring::leaf_links(rack, index, &spine, &paths);
-            self.batch(&leaf, "ip", &links)?;
-            self.batch(&leaf, "tc", &wiring::leaf_rates(spec, rack))?;
-            self.batch(&leaf, "tc", &wiring::leaf_losses(rack))
-                .map_err(loss_refused)?;
-            for host in &rack.hosts {
-                self.batch(&host.name, "ip", &wiring::host_links(host, index))?;
-                self.batch(&host.name, "tc", &wiring::send_rate(host))?;
-            }
+    fn wire(&self, spec: &LabSpec, fabric: &Fabric) -> Result<(), LabError> {
+        let path_of = |router| self.network_path(&fabric.place(router));
+        for router in &fabric.routers {
+            let links = wiring::links_up(fabric, *router, path_of);
+            self.batch(&fabric.place(*router), "ip", &links)?;
         }
-        let links = wiring::spine_links(spec, &self.network_path(CONTROLLER));
-        self.batch("spine", "ip", &links)?;
-        let rates: String = (0..spec.racks.len())
-            .map(|index| wiring::downlink_rate(spec, index, Step::Build))
+        for (number, top) in fabric.tops().enumerate() {
+            let cable = wiring::management(fabric, number, &self.network_path(CONTROLLER));
+            self.batch(&fabric.place(top), "ip", &cable)?;
+        }
+        for router in &fabric.routers {
+            let place = fabric.place(*router);
+            self.batch(&place, "ip", &wiring::router(fabric, *router))?;
+            let rates = shaping::router_ports(spec, fabric, *router);
+            self.batch(&place, "tc", &rates).map_err(loss_refused)?;
+        }
+        self.batch(CONTROLLER, "ip", &wiring::controller(fabric))?;
+        for rack in 0..spec.topology.racks.len() {
+            self.wire_hosts(spec, fabric, rack)?;
+        }
+        Ok(())
+    }
+
+    fn wire_hosts(&self, spec: &LabSpec, fabric: &Fabric, rack: usize) -> Result<(), LabError> {
+        let (leaf, addresses) = (fabric.place(Router::Leaf(rack)), fabric.addresses);
+        let hosts = &spec.topology.racks[rack].hosts;
+        let cables: String = hosts
+            .iter()
+            .map(|host| {
+                let path = self.network_path(&host.name);
+                wiring::host_cables(addresses, rack, host, &path)
+            })
             .collect();
-        self.batch("spine", "tc", &rates)?;
-        self.batch(CONTROLLER, "ip", &wiring::controller_links())
+        self.batch(&leaf, "ip", &cables)?;
+        self.batch(&leaf, "tc", &shaping::host_ports(spec, rack))
+            .map_err(loss_refused)?;
+        for host in hosts {
+            let links = wiring::host_links(addresses, rack, host);
+            self.batch(&host.name, "ip", &links)?;
+            self.batch(&host.name, "tc", &shaping::send_rate(host, false))?;
+        }
+        Ok(())
     }
 
     fn batch(&self, place: &str, tool: &'static str, text: &str) -> Result<(), LabError> {
         let namespaces = self.place(place)?;
         namespace::enter(&namespaces.network, Kind::Network)
             .map_err(LabError::io_named("enter", place))?;
-        let result = wiring::run_batch(tool, text, |_| Ok(()));
+        let result = batch::run_batch(tool, text, |_| Ok(()));
         self.go_home()?;
         result
     }
@@ -384,7 +414,7 @@ impl Keeper {
             mount: copy(&place.mount)?,
             host_name: copy(&place.host_name)?,
             network: copy(&place.network)?,
-            control_groups: control_group::entry(&spec.name, &host.name)?,
+            control_groups: control_group::entry(spec.name(), &host.name)?,
         };
         let mut command = Command::new("/usr/sbin/sshd");
         command
@@ -434,11 +464,6 @@ impl Keeper {
             notes: self.notes.clone(),
         })
     }
-}
-
-/// The name of a rack's leaf router among the places.
-pub(crate) fn leaf_place(rack: &str) -> String {
-    format!("leaf:{rack}")
 }
 
 /// Limits of TCP buffers in one network namespace, below /proc/sys.
@@ -493,6 +518,50 @@ fn set_kernel(name: &str, value: &str, needed: bool) -> Result<(), LabError> {
         Err(error) if needed => Err(error),
         _ => Ok(()),
     }
+}
+
+/// One family of addresses, each given by the lab and by nobody else, and packets taken from whichever way they come.
+fn set_family(addresses: Addresses) -> Result<(), LabError> {
+    let without_ipv6 = match addresses.0 {
+        AddressFamily::Ipv4 => "1",
+        AddressFamily::Ipv6 => "0",
+    };
+    for which in ["all", "default"] {
+        set_kernel(&format!("net/ipv4/conf/{which}/rp_filter"), "0", false)?;
+        let ipv6 = format!("net/ipv6/conf/{which}");
+        let is_needed = addresses.0 == AddressFamily::Ipv6;
+        set_kernel(&format!("{ipv6}/disable_ipv6"), without_ipv6, is_needed)?;
+        for (setting, value) in [
+            ("addr_gen_mode", "1"),
+            ("accept_ra", "0"),
+            ("accept_dad", "0"),
+        ] {
+            set_kernel(&format!("{ipv6}/{setting}"), value, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// Which of several ways a connection takes depends on its addresses and ports alone (hash policy 3 of these fields). Policy 1, "layer
+/// 4", would use what the sending socket drew for itself, if that was on this machine, as in a lab: another way for each connection
+/// of the same ports, and the same choice in all tiers.
+fn hash_like_a_switch(seed: u32) -> Result<(), LabError> {
+    // Source and destination address, protocol, source and destination port (ip-sysctl.rst).
+    const FIELDS: &str = "55";
+    for family in ["ipv4", "ipv6"] {
+        set_kernel(
+            &format!("net/{family}/fib_multipath_hash_policy"),
+            "3",
+            false,
+        )?;
+        set_kernel(
+            &format!("net/{family}/fib_multipath_hash_fields"),
+            FIELDS,
+            false,
+        )?;
+    }
+    // Since Linux 6.11; earlier kernels choose alike in all tiers.
+    set_kernel("net/ipv4/fib_multipath_hash_seed", &seed.to_string(), false)
 }
 
 /// The host's own interfaces in /sys, and the lab's names in /etc/hosts.

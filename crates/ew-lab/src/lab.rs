@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
@@ -16,24 +16,24 @@ use serde::Serialize;
 use crate::control_group;
 use crate::error::LabError;
 use crate::fault::Fault;
-use crate::intruder::{self, Intruder};
-use crate::keeper::{self, KeeperCommand, KeeperLine, leaf_place};
+use crate::intruder;
+use crate::keeper::{self, KeeperCommand, KeeperLine};
 use crate::spec::{CONTROLLER, LabSpec};
 use crate::state::{self, State};
-use crate::wiring::{self, Step};
+use crate::wiring;
 
 const KEEPER_END_LIMIT: Duration = Duration::from_secs(10);
-const POLITE_END_LIMIT: Duration = Duration::from_millis(500);
+pub(crate) const POLITE_END_LIMIT: Duration = Duration::from_millis(500);
 
 /// A running lab. One that [`Lab::up`] returned ends when it is dropped, unless [`Lab::detach`]ed;
 /// one that [`Lab::attach`] returned goes on.
 #[derive(Debug)]
 pub struct Lab {
-    dir: PathBuf,
-    state: State,
+    pub(crate) dir: PathBuf,
+    pub(crate) state: State,
     line: Option<KeeperLine>,
     /// What intruders start as.
-    program: KeeperCommand,
+    pub(crate) program: KeeperCommand,
 }
 
 /// A host of a lab.
@@ -44,7 +44,7 @@ pub struct LabHost {
     /// Such as `r1`.
     pub rack: String,
     /// Its only address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
 }
 
 /// What `lab status` shows.
@@ -157,11 +157,11 @@ impl Lab {
                     line: Some(line),
                     program: keeper.clone(),
                 };
-                lab.start_all_intruders()?;
+                lab.start_intruders()?;
                 Ok(lab)
             }
             Err(error) => {
-                state::remove(&dir, &spec.name);
+                state::remove(&dir, spec.name());
                 Err(error)
             }
         }
@@ -206,7 +206,7 @@ impl Lab {
     /// The lab's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.state.declared.name
+        self.state.declared.name()
     }
 
     /// The lab's directory: `hosts` (hosts(5)), `groups` (ClusterShell's flat format), `ssh_config`, keys.
@@ -224,13 +224,13 @@ impl Lab {
     /// All hosts, rack by rack, without the controller.
     #[must_use]
     pub fn hosts(&self) -> Vec<LabHost> {
-        let racks = self.state.current.racks.iter();
+        let racks = self.state.current.topology.racks.iter();
         racks
             .flat_map(|rack| {
                 rack.hosts.iter().map(|host| LabHost {
                     name: host.name.clone(),
                     rack: rack.name.clone(),
-                    address: host.address,
+                    address: wiring::address(host),
                 })
             })
             .collect()
@@ -276,7 +276,7 @@ impl Lab {
     /// [`LabError::Fault`] when the target does not exist or the value is out of range; otherwise what failed.
     pub fn apply_fault(&mut self, fault: &Fault) -> Result<(), LabError> {
         let changed = self.state.current.clone().with_fault(fault)?;
-        self.change_to(changed, &fault.target)
+        self.change_to(changed)
     }
 
     /// Puts a host or rack back to what the lab was built with.
@@ -284,178 +284,16 @@ impl Lab {
     /// # Errors
     /// [`LabError::Fault`] when the target does not exist; otherwise what failed.
     pub fn clear_faults(&mut self, target: &str) -> Result<(), LabError> {
-        let wrong = |problem| LabError::Fault {
+        let mut changed = self.state.current.clone();
+        let restored = changed.restore(target, &self.state.declared);
+        restored.map_err(|problem| LabError::Fault {
             target: target.into(),
             problem,
-        };
-        let mut declared = self.state.declared.clone();
-        let mut changed = self.state.current.clone();
-        if let Ok(rack) = changed.rack_mut(target) {
-            let declared = declared.rack_mut(target).map_err(wrong)?;
-            rack.uplink_bits_per_sec = declared.uplink_bits_per_sec;
-            rack.loss_share = declared.loss_share;
-        } else {
-            let host = changed.host_mut(target).map_err(wrong)?;
-            *host = declared.host_mut(target).map_err(wrong)?.clone();
-        }
-        self.change_to(changed, target)
+        })?;
+        self.change_to(changed)
     }
 
-    /// Programs everything about `target` from `changed`; idempotent, and so also the repair of a change cut short.
-    fn change_to(&mut self, changed: LabSpec, target: &str) -> Result<(), LabError> {
-        let before = std::mem::replace(&mut self.state.current, changed);
-        let spec = &self.state.current;
-        let rack = spec.racks.iter().position(|rack| rack.name == target);
-        let programmed = match rack {
-            Some(index) => self.program_rack(index, &before),
-            None => self.program_host(target, &before),
-        };
-        if let Err(error) = programmed {
-            self.state.current = before;
-            return Err(error);
-        }
-        self.state.save(&self.dir)
-    }
-
-    fn program_rack(&self, index: usize, before: &LabSpec) -> Result<(), LabError> {
-        let spec = &self.state.current;
-        let rack = &spec.racks[index];
-        let uplink = wiring::uplink_rate(spec, rack, Step::Change);
-        self.batch(&leaf_place(&rack.name), "tc", &uplink)?;
-        let downlink = wiring::downlink_rate(spec, index, Step::Change);
-        self.batch("spine", "tc", &downlink)?;
-        if rack.loss_share != before.racks[index].loss_share {
-            let loss = wiring::uplink_loss(rack);
-            self.batch(&leaf_place(&rack.name), "tc", &loss)
-                .map_err(keeper::loss_refused)?;
-        }
-        Ok(())
-    }
-
-    fn program_host(&self, name: &str, before: &LabSpec) -> Result<(), LabError> {
-        let unknown = || self.unknown_host(name);
-        let (index, host) = self.state.current.find_host(name).ok_or_else(unknown)?;
-        let (_, was) = before.find_host(name).ok_or_else(unknown)?;
-        let leaf = leaf_place(&self.state.current.racks[index].name);
-        if host.mtu_bytes != was.mtu_bytes || host.tx_bits_per_sec != was.tx_bits_per_sec {
-            self.batch(name, "ip", &wiring::host_device(host))?;
-            self.batch(&leaf, "ip", &wiring::leaf_mtu(host))?;
-        }
-        self.batch(name, "tc", &wiring::send_rate(host))?;
-        let receive = wiring::receive_rate(&self.state.current, host, Step::Change);
-        self.batch(&leaf, "tc", &receive)?;
-        if host.link_up != was.link_up {
-            self.batch(&leaf, "ip", &wiring::leaf_port(host, index))?;
-        }
-        if host.loss_share != was.loss_share {
-            self.batch(&leaf, "tc", &wiring::host_loss(host))
-                .map_err(keeper::loss_refused)?;
-        }
-        if host.receive_buffer_bytes != was.receive_buffer_bytes {
-            self.set_buffer(name, keeper::RECEIVE_BUFFER, host.receive_buffer_bytes)?;
-        }
-        if host.send_buffer_bytes != was.send_buffer_bytes {
-            self.set_buffer(name, keeper::SEND_BUFFER, host.send_buffer_bytes)?;
-        }
-        if host.cpu_quota_cores != was.cpu_quota_cores {
-            self.set_cpu_quota(name, host.cpu_quota_cores)?;
-        }
-        if intruder::of_host(host) != intruder::of_host(was) {
-            self.end_intruders(name);
-            self.start_intruders(name, &intruder::of_host(host))?;
-        }
-        Ok(())
-    }
-
-    fn start_all_intruders(&self) -> Result<(), LabError> {
-        for host in self.state.current.hosts() {
-            self.start_intruders(&host.name, &intruder::of_host(host))?;
-        }
-        Ok(())
-    }
-
-    fn start_intruders(&self, host: &str, intruders: &[Intruder]) -> Result<(), LabError> {
-        for intruder in intruders {
-            intruder::check(*intruder)?;
-            if matches!(intruder, Intruder::Neighbour { .. }) && !self.has_sink() {
-                self.start_intruder(CONTROLLER, Intruder::Sink)?;
-            }
-            self.start_intruder(host, *intruder)?;
-        }
-        Ok(())
-    }
-
-    fn has_sink(&self) -> bool {
-        let inside = self.processes().remove(CONTROLLER).unwrap_or_default();
-        inside.into_iter().any(intruder::is_intruder)
-    }
-
-    fn start_intruder(&self, host: &str, intruder: Intruder) -> Result<(), LabError> {
-        let mut command = self.program.command();
-        let keeper = (self.state.keeper_pid, self.state.keeper_start_ticks);
-        intruder::prepare(
-            &mut command,
-            intruder,
-            keeper,
-            &self.dir.join("intruders.log"),
-        )?;
-        self.enter_command(host, &mut command)?;
-        command
-            .spawn()
-            .map_err(LabError::io_named("start", "a process of a fault"))?;
-        Ok(())
-    }
-
-    fn end_intruders(&self, host: &str) {
-        let inside = self.processes().remove(host).unwrap_or_default();
-        for pid in inside.into_iter().filter(|pid| intruder::is_intruder(*pid)) {
-            if let Ok(handle) = ProcessHandle::open(pid) {
-                // One that ends by itself in this moment is as good.
-                let _ = handle.end(true);
-                let _ = handle.wait_ended(POLITE_END_LIMIT);
-                namespace::reap_child(pid);
-            }
-        }
-    }
-
-    /// Holds for sockets opened from now on. Without a limit the machine's own values are restored.
-    fn set_buffer(&self, host: &str, file: &str, bytes: Option<u64>) -> Result<(), LabError> {
-        let path = format!("/proc/sys/{file}");
-        let triple = match bytes {
-            Some(bytes) => keeper::buffer_triple(bytes),
-            None => fs::read_to_string(&path).map_err(LabError::io_named("read", &path))?,
-        };
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", "echo \"$1\" > \"$2\"", "sh", triple.trim(), &path]);
-        self.enter_command(host, &mut command)?;
-        let output = command.output().map_err(LabError::io_named("run", "sh"))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        Err(LabError::Command {
-            command: format!("set {path} on {host}"),
-            output: String::from_utf8_lossy(&output.stderr).trim().into(),
-        })
-    }
-
-    /// Holds for processes that run already as well.
-    fn set_cpu_quota(&self, host: &str, cores: Option<f64>) -> Result<(), LabError> {
-        let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        control_group::set_quota(self.name(), host, cores.unwrap_or(all as f64))?;
-        for pid in self.processes().remove(host).unwrap_or_default() {
-            control_group::adopt(self.name(), host, pid);
-        }
-        Ok(())
-    }
-
-    fn batch(&self, place: &str, tool: &'static str, text: &str) -> Result<(), LabError> {
-        wiring::run_batch(tool, text, |command| {
-            namespace::enter_before_exec(command, self.entrance(place)?);
-            Ok(())
-        })
-    }
-
-    fn entrance(&self, place: &str) -> Result<Entrance, LabError> {
+    pub(crate) fn entrance(&self, place: &str) -> Result<Entrance, LabError> {
         let descriptors = self.state.namespaces.get(place);
         let descriptors = *descriptors.ok_or_else(|| self.unknown_host(place))?;
         // Held while the files are opened, so that they are the keeper's and nobody else's.
@@ -474,13 +312,13 @@ impl Lab {
         })
     }
 
-    fn open(&self, file: &str) -> Result<OwnedFd, LabError> {
+    pub(crate) fn open(&self, file: &str) -> Result<OwnedFd, LabError> {
         let path = PathBuf::from(format!("/proc/{}/{file}", self.state.keeper_pid));
         let file = fs::File::open(&path).map_err(LabError::io("open", &path))?;
         Ok(OwnedFd::from(file))
     }
 
-    fn unknown_host(&self, host: &str) -> LabError {
+    pub(crate) fn unknown_host(&self, host: &str) -> LabError {
         LabError::UnknownHost {
             lab: self.name().into(),
             host: host.into(),
@@ -496,7 +334,7 @@ impl Lab {
     }
 
     /// Processes inside the lab, by place.
-    fn processes(&self) -> BTreeMap<String, Vec<u32>> {
+    pub(crate) fn processes(&self) -> BTreeMap<String, Vec<u32>> {
         match self.state.keeper() {
             Some(_keeper) => processes_in(&self.networks()),
             None => BTreeMap::new(),
@@ -516,7 +354,7 @@ impl Lab {
 
     fn end(&mut self) -> Result<(), LabError> {
         let Some(keeper) = self.state.keeper() else {
-            state::remove(&self.dir, &self.state.declared.name);
+            state::remove(&self.dir, self.state.declared.name());
             return Ok(());
         };
         let networks = self.networks();
@@ -528,7 +366,7 @@ impl Lab {
         }
         namespace::reap_child(self.state.keeper_pid);
         end_processes(&networks);
-        state::remove(&self.dir, &self.state.declared.name);
+        state::remove(&self.dir, self.state.declared.name());
         Ok(())
     }
 }

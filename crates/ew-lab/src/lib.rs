@@ -6,20 +6,28 @@
 //!
 //! The keeper is the calling program started anew: `main` must call [`keeper_main_if_requested`] before anything else.
 
+mod addresses;
+mod apply;
+mod batch;
+mod change;
 mod control_group;
+mod counters;
 mod error;
+mod fabric;
 mod fault;
 mod files;
 mod intruder;
 mod keeper;
 mod lab;
+mod shaping;
 mod spec;
 mod state;
 mod wiring;
 mod yaml;
 
+pub use counters::{PortCounters, PortReading};
 pub use error::LabError;
-pub use fault::{Fault, FaultKind};
+pub use fault::{Background, Fault, FaultKind, Way};
 pub use keeper::{KeeperCommand, keeper_main_if_requested};
 pub use lab::{Lab, LabHost, LabStatus, down, exec, names, status, up};
-pub use spec::{CONTROLLER, HostSpec, LabSpec, Queue, RackSpec};
+pub use spec::{CONTROLLER, LabSpec, troubles};

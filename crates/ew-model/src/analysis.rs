@@ -3,6 +3,7 @@
 use crate::facts::InterfaceFacts;
 use crate::finding::Verdict;
 use crate::inventory::{HostId, Inventory, RackId};
+use crate::pods::PodComparison;
 use crate::record::Remark;
 use crate::run::RunManifest;
 use crate::scenario::AutoSamples;
@@ -28,6 +29,9 @@ pub struct Analysis {
     pub cells_stage: Option<String>,
     /// Ordered rack pairs.
     pub rack_pairs: Vec<RackPairAnalysis>,
+    /// Racks, in inventory order. Empty without racks, where nothing was measured, and in analyses of before it was computed.
+    #[serde(default)]
+    pub racks: Vec<RackAnalysis>,
     /// How the expectation was made, in words: declared or discovered capacities, MTU, efficiency.
     pub basis: Basis,
     /// What the user should know of the run itself, in order of time.
@@ -38,6 +42,9 @@ pub struct Analysis {
     /// External tools side by side with the engine, per kind of workload; empty in a run of the engine alone.
     #[serde(default)]
     pub tools: Vec<ToolComparison>,
+    /// Pods against their nodes; empty but for `run pods`.
+    #[serde(default)]
+    pub pods: Vec<PodComparison>,
 }
 
 /// A median (or a ratio of medians) with its 95 % interval.
@@ -501,6 +508,32 @@ pub struct Cell {
     pub rtt_us: Option<u32>,
     /// Why it is missing.
     pub missing: Option<String>,
+}
+
+/// One rack's uplinks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RackAnalysis {
+    /// Which.
+    pub rack: RackId,
+    /// Out of the rack.
+    pub tx: UplinkAnalysis,
+    /// Into the rack.
+    pub rx: UplinkAnalysis,
+}
+
+/// One direction of a rack's uplinks, in payload.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UplinkAnalysis {
+    /// What the rack's hosts can do together.
+    pub hosts_bits_per_sec: f64,
+    /// The most that was carried in a round.
+    pub carried_bits_per_sec: f64,
+    /// What the uplinks carry. `None` where they were not seen to limit.
+    pub capacity_bits_per_sec: Option<Estimate>,
+    /// Hosts over capacity, to one: the rack's own ratio. `None` where that was not tested.
+    pub oversubscription: Option<Estimate>,
+    /// Whether the uplinks limit the hosts. `None`: nothing asked as much of them as the hosts can do.
+    pub limited: Option<bool>,
 }
 
 /// One direction between two racks.

@@ -151,6 +151,11 @@ pub enum RunEvent {
         /// In words, with a remedy.
         message: String,
     },
+    /// Events before this one were not written: the disk was full or did not keep up, or a host had said too much.
+    EventsLost {
+        /// How many.
+        count: u64,
+    },
     /// The user asked to stop.
     Interrupted,
     /// All is collected and the fleet is torn down.

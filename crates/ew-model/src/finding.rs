@@ -65,6 +65,11 @@ pub enum Subject {
         /// Receiving rack.
         to: RackId,
     },
+    /// The uplinks of one rack.
+    Rack {
+        /// Which.
+        rack: RackId,
+    },
     /// The whole run.
     Run,
 }
@@ -113,6 +118,20 @@ pub enum Cause {
     Disk,
     /// Traffic that is not the run's takes a part of the link.
     ForeignTraffic,
+    /// Pods get less than their nodes.
+    PodNetwork,
+    /// The rounds did not run as planned: too many flows late or missing, so that nothing may be concluded.
+    MeasurementQuality,
+    /// Hosts come in classes of NIC speed, which is no fault.
+    NicClasses,
+    /// All hosts stay below their links' own speed.
+    BelowLinkSpeed,
+    /// A single connection is limited below what its hosts do with several: a provider's cap, or one member of a bond.
+    ConnectionLimit,
+    /// One of a rack's parallel paths carries less than the others, loses packets, or is down.
+    BadPath,
+    /// Single connections get less than the fabric has, because parallel paths are hashed: expected, and no fault.
+    HashCollisions,
     /// Below expectation, and the evidence does not say why.
     NotDetermined,
 }

@@ -1,9 +1,11 @@
 //! Scenario x inventory x seed, fully spelled out: stages of rounds of flows. Data, no behaviour.
 
 use crate::inventory::HostId;
+use crate::ports;
 use crate::scenario::{AutoSamples, Expect, Pattern};
-use crate::workload::Workload;
+use crate::workload::{SourcePorts, StreamCount, Workload};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Number of a flow, unique in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -33,6 +35,21 @@ pub struct Plan {
     pub random_order: bool,
     /// Tests left out, each as `NAME: reason`.
     pub dropped_tests: Vec<String>,
+    /// First and last stage of each run of neighbours that take turns, one repetition each, in the order written.
+    #[serde(default)]
+    pub interleaved: Vec<(StageIndex, StageIndex)>,
+    /// What each host was measured to carry before the stages that go at a share of it; empty until then. By host id.
+    #[serde(default)]
+    pub host_rates: Vec<HostRate>,
+}
+
+/// What a host carried when nothing but its NIC and its uplink kept it back: medians over rounds, `None` when it took no part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostRate {
+    /// Payload sent.
+    pub tx_bits_per_sec: Option<f64>,
+    /// Payload received.
+    pub rx_bits_per_sec: Option<f64>,
 }
 
 /// One test's rounds.
@@ -97,7 +114,60 @@ pub enum End {
     Dst,
 }
 
+impl Plan {
+    /// The stages in groups, one after the other: those that take turns with each other, or one alone.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Range<usize>> {
+        let count = self.stages.len();
+        if self.random_order {
+            return std::iter::once(0..count).collect();
+        }
+        let mut groups = Vec::new();
+        let mut next = 0;
+        while next < count {
+            let run = self
+                .interleaved
+                .iter()
+                .find(|(first, _)| first.0 as usize == next);
+            let end = run.map_or(next + 1, |(_, last)| last.0 as usize + 1);
+            groups.push(next..end.min(count));
+            next = end;
+        }
+        groups
+    }
+
+    /// What a flow's payload is held to by its stage and its hosts' measured rates. `None`: nothing, or its hosts
+    /// were not measured.
+    #[must_use]
+    pub fn pace_of(&self, stage: &Stage, flow: &Flow) -> Option<f64> {
+        let share = stage.workload.pace.measured_share?;
+        let sends = self.host_rates.get(flow.src.index())?.tx_bits_per_sec?;
+        let receives = self.host_rates.get(flow.dst.index())?.rx_bits_per_sec?;
+        Some(share * sends.min(receives))
+    }
+
+    /// What the source ports of a flow's streams are chosen from. `None`: the kernel chooses.
+    #[must_use]
+    pub fn port_seed(&self, stage: &Stage, flow: &Flow) -> Option<u64> {
+        let (client, server) = (flow.client(), flow.server());
+        match stage.workload.source_ports {
+            SourcePorts::Kernel => None,
+            SourcePorts::Fresh => Some(ports::fresh_seed(self.seed, flow.id)),
+            SourcePorts::Pinned => Some(ports::pinned_seed(self.seed, client, server)),
+        }
+    }
+}
+
 impl Stage {
+    /// Parallel connections per flow in a round.
+    #[must_use]
+    pub fn streams_in(&self, round: &Round) -> u32 {
+        match self.workload.stream_count {
+            StreamCount::Doubling => 1 << round.sample.min(15),
+            StreamCount::Fixed | StreamCount::Auto => self.workload.streams,
+        }
+    }
+
     /// Time from one round's start to the next one's.
     #[must_use]
     pub fn round_period_ns(&self) -> u64 {
@@ -127,9 +197,11 @@ impl Stage {
     /// How many of the first rounds run in any case.
     #[must_use]
     pub fn least_rounds(&self) -> usize {
-        match self.auto {
-            Some(auto) => self.rounds_per_sample() * auto.at_least.min(auto.at_most) as usize,
-            None => self.rounds.len(),
+        match (self.auto, self.workload.stream_count) {
+            (Some(auto), _) => self.rounds_per_sample() * auto.at_least.min(auto.at_most) as usize,
+            // One stream, and two.
+            (None, StreamCount::Doubling) => self.rounds.len().min(2 * self.rounds_per_sample()),
+            (None, _) => self.rounds.len(),
         }
     }
 

@@ -247,6 +247,8 @@ pub enum Remark {
     PortOutsideRange,
     /// Multipath TCP was asked for, and plain TCP was used.
     MptcpUnavailable,
+    /// A chosen source port was busy, and another was used.
+    SourcePortBusy,
 }
 
 impl EndRecord {

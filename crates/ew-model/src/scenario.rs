@@ -1,5 +1,6 @@
 //! What the user wants to know: tests, each a pattern plus a workload, and what to hold the result against.
 
+use crate::pods::PodPath;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,18 @@ pub struct Scenario {
     /// the other.
     #[serde(default)]
     pub random_order: bool,
+    /// Two sets of hosts that patterns run between. `None`: all hosts are clients and servers.
+    #[serde(default)]
+    pub roles: Option<Roles>,
+}
+
+/// Clients and servers by name, each in the user's order, none in both.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roles {
+    /// Hosts that open connections.
+    pub clients: Vec<String>,
+    /// Hosts that accept them.
+    pub servers: Vec<String>,
 }
 
 /// The stated expectation a run is compared with; findings worse than it lead to exit code 1.
@@ -61,6 +74,10 @@ pub struct Test {
     pub sizes: Vec<u64>,
     /// May be dropped when the time budget is short.
     pub optional: bool,
+    /// Takes part in passes with the tests beside it that do, too: the first repetition of each, the second of each, and so on, so
+    /// that what changes with time touches all of them alike.
+    #[serde(default)]
+    pub interleaved: bool,
 }
 
 /// When a stage was repeated often enough (`samples: auto`). All repetitions have the flows of the first one, because only the
@@ -87,6 +104,12 @@ pub enum Pattern {
     /// A seeded cyclic matching inside each rack (of all hosts when there are no racks): every host sends to one
     /// other and receives from one other.
     Permutation,
+    /// Every host sends to one host, the same ones in each repetition: in its own round for every shift of the racks against
+    /// each other (of the hosts, without racks). Every other repetition sends the data the other way over the same connections.
+    Paths {
+        /// Shifts. Two at least tell the end that sends from the one that receives.
+        shifts: u32,
+    },
     /// Every host sends to a host of another rack.
     CrossRack {
         /// How targets are chosen.
@@ -110,6 +133,9 @@ pub enum Pattern {
         /// Upper bound on N where `senders` is `None`. `None` for no bound.
         #[serde(default)]
         max_senders: Option<u32>,
+        /// All receivers at once, the senders shared out among them, instead of one after the other.
+        #[serde(default)]
+        at_once: bool,
     },
     /// One sender to N receivers; the senders take turns, one per rack.
     Outcast {
@@ -118,6 +144,14 @@ pub enum Pattern {
     },
     /// One half of the hosts against the other, both directions at once: by racks when there are racks.
     Bisection,
+    /// Nodes and pods of a Kubernetes cluster, whose agents are named as [`crate::pods`] has it. The same two nodes meet in the same
+    /// repetition whatever the path.
+    Pods {
+        /// Between whom, and through what.
+        path: PodPath,
+    },
+    /// Every client to every server at once, N:M; needs [`Roles`].
+    FanIn,
 }
 
 /// How cross-rack targets are chosen.
@@ -186,11 +220,14 @@ impl Pattern {
         match self {
             Self::Pair => "pair",
             Self::Permutation => "permutation",
+            Self::Paths { .. } => "paths",
             Self::CrossRack { .. } => "cross-rack",
             Self::Mesh { .. } => "mesh",
             Self::Incast { .. } => "incast",
             Self::Outcast { .. } => "outcast",
             Self::Bisection => "bisection",
+            Self::Pods { .. } => "pods",
+            Self::FanIn => "fan-in",
         }
     }
 }

@@ -73,6 +73,39 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     Ok(bytes as u64)
 }
 
+/// Reads an amount of data or a rate of storage, as disks are sold: `10TB` and `1.2GB/s` are decimal, `64MiB` is binary.
+/// What the unit is per (`/s`) is the caller's.
+///
+/// # Errors
+/// [`UnitError`] when the text is not a positive, finite amount.
+pub fn parse_storage_bytes(text: &str) -> Result<f64, UnitError> {
+    let error = || UnitError {
+        input: text.into(),
+        what: "amount of data",
+        example: "10TB, 500GB, 1.2GB/s or 64MiB",
+    };
+    let (number, unit) = split_number(text).ok_or_else(error)?;
+    let unit = unit.to_ascii_lowercase();
+    let unit = unit.strip_suffix("/s").unwrap_or(&unit);
+    let unit = unit.strip_suffix('b').unwrap_or(unit);
+    let (prefix, base) = match unit.strip_suffix('i') {
+        Some(prefix) => (prefix, 1024.0f64),
+        None => (unit, 1000.0),
+    };
+    let exponent = ["", "k", "m", "g", "t", "p"]
+        .iter()
+        .position(|known| *known == prefix)
+        .ok_or_else(error)?;
+    positive(number * base.powi(exponent as i32)).ok_or_else(error)
+}
+
+/// `1.20 GB/s`: three significant digits, decimal prefix.
+#[must_use]
+pub fn format_bytes_per_sec(rate: f64) -> String {
+    let (value, prefix) = decimal_prefix(rate);
+    format!("{} {prefix}B/s", three_digits(value))
+}
+
 /// Reads a duration into nanoseconds: `2s`, `500ms`, `1.5s`, `5m`, `1h`, `250us`; a bare number is seconds.
 ///
 /// # Errors
@@ -221,6 +254,17 @@ mod tests {
         assert_eq!(parse_bytes("64"), Ok(64));
         assert!(parse_bytes("0").is_err());
         assert_eq!(format_bytes(1_572_864), "1.50 MiB");
+    }
+
+    #[test]
+    fn storage_is_sold_in_decimal_units() {
+        assert_eq!(parse_storage_bytes("10TB"), Ok(10e12));
+        assert_eq!(parse_storage_bytes("1.2GB/s"), Ok(1.2e9));
+        assert_eq!(parse_storage_bytes("64MiB"), Ok(67_108_864.0));
+        assert_eq!(parse_storage_bytes("512"), Ok(512.0));
+        assert!(parse_storage_bytes("10Tb5").is_err());
+        assert!(parse_storage_bytes("0GB").is_err());
+        assert_eq!(format_bytes_per_sec(5.5556e9), "5.56 GB/s");
     }
 
     #[test]

@@ -38,6 +38,36 @@ pub struct Workload {
     /// The tool repeats its test inside the window until the 95 % interval of its mean is this wide over the mean (netperf's
     /// `-I`). `None`: one test.
     pub confidence_width: Option<f64>,
+    /// How the streams' source ports are chosen, and so the paths that switches hash them to.
+    pub source_ports: SourcePorts,
+    /// Where `streams` comes from.
+    pub stream_count: StreamCount,
+}
+
+/// How the opening end chooses the source ports of a flow's streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourcePorts {
+    /// The kernel does.
+    Kernel,
+    /// Drawn from the plan's seed for each flow of each round ([`crate::ports::fresh_seed`]).
+    #[default]
+    Fresh,
+    /// Drawn from the plan's seed for each pair of hosts ([`crate::ports::pinned_seed`]): the same 5-tuples in every round.
+    Pinned,
+}
+
+/// Where a workload's number of streams comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StreamCount {
+    /// The scenario.
+    #[default]
+    Fixed,
+    /// Doubled from repetition to repetition, from 1, until a host gains less than 3 %.
+    Doubling,
+    /// What the stage before found by doubling, and enough to spread over hashed paths. Until then `streams` holds the most.
+    Auto,
 }
 
 /// The traffic of a flow.
@@ -68,6 +98,9 @@ pub struct Pace {
     pub flow_bits_per_sec: Option<f64>,
     /// Requests of a flow over all its streams, sent at their times whether or not answers came (open loop).
     pub requests_per_sec: Option<f64>,
+    /// A flow's payload as a share of what its two hosts were measured to carry before, the lower of what one sent and the
+    /// other received ([`crate::plan::HostRate`]); bulk workloads.
+    pub measured_share: Option<f64>,
 }
 
 /// When a stream is done. What counts is what was sent inside the window.
@@ -198,6 +231,8 @@ impl Workload {
             placement: Placement::default(),
             tool: Tool::Engine,
             confidence_width: None,
+            source_ports: SourcePorts::default(),
+            stream_count: StreamCount::default(),
         }
     }
 

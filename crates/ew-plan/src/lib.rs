@@ -1,6 +1,7 @@
 //! Inventory sources, scenarios, patterns, schedules and the max-min fair expectation. Pure: no clock, no socket, no
 //! random source that is not a seed given by the caller.
 
+pub mod adapt;
 pub mod estimate;
 pub mod expectation;
 pub mod inventory;

@@ -1,14 +1,17 @@
 //! Scenario x inventory x seed -> plan.
 
 use crate::estimate::estimate_stage;
-use crate::pattern::{Draft, Impossible, Relation, Site, drafts, most_relations};
+use crate::pattern::{Draft, Impossible, Relation, Sides, Site, drafts, most_relations};
 use crate::schedule::draw::Draw;
 use crate::sweep;
 use ew_model::Inventory;
+use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage, StageIndex};
-use ew_model::scenario::{Direction, Pattern, Scenario, Test};
+use ew_model::scenario::{Direction, Pattern, Roles, Scenario, Test};
 use ew_model::units::format_duration_ns;
-use ew_model::workload::Tool;
+use ew_model::workload::{StreamCount, Tool, WorkloadKind};
+use std::collections::BTreeMap;
+use std::ops::Range;
 use thiserror::Error;
 
 /// Flows that a plan may have; more would not fit a controller's memory with their records.
@@ -16,6 +19,9 @@ pub const MAX_FLOWS: u64 = 20_000_000;
 
 /// Time that a plan may take.
 pub const MAX_PLANNED_NS: u64 = 30 * 86_400 * 1_000_000_000;
+
+/// Windows are not shortened below this to save time.
+const SHORTEST_WINDOW_NS: u64 = 500_000_000;
 
 /// What an uplink is taken to be, to one, where a mesh spares it and nothing was stated. Leaf switches of real
 /// clusters are rarely worse; a milder network only costs some rounds.
@@ -83,6 +89,25 @@ pub enum PlanError {
         /// Hosts without the one in the middle.
         others: usize,
     },
+    /// The pattern is between two sets.
+    #[error(
+        "test `{test}`: `{pattern}` runs between clients and servers; name them with --clients SET --servers SET, or `roles:` in \
+         the scenario file"
+    )]
+    NeedsRoles {
+        /// The test.
+        test: String,
+        /// Its pattern's word.
+        pattern: &'static str,
+    },
+    /// Hosts with a role are not there.
+    #[error(
+        "the {role} have no host: name them with --{role} SET (both sets are needed), and see which hosts did not come up"
+    )]
+    NoHostWithRole {
+        /// `clients` or `servers`.
+        role: &'static str,
+    },
     /// The plan would not fit.
     #[error(
         "test `{test}` brings the plan to {flows} flows, above the limit of {MAX_FLOWS}; lower `samples`, or sample the \
@@ -93,6 +118,17 @@ pub enum PlanError {
         test: String,
         /// Flows up to and with it, or more.
         flows: u64,
+    },
+    /// A Service leads to one port, and these flows need others.
+    #[error(
+        "test `{test}`: {what} cannot be measured through a Service, which leads to the agent's TCP port only; use tcp-stream or tcp-rr \
+         by eastwest's own engine, or a path without a Service"
+    )]
+    NotThroughService {
+        /// The test.
+        test: String,
+        /// What it carries.
+        what: String,
     },
     /// The plan would take too long.
     #[error("the plan would take {}, above the limit of {}; lower `duration` or `samples`", format_duration_ns(*.planned_ns), format_duration_ns(MAX_PLANNED_NS))]
@@ -105,7 +141,8 @@ pub enum PlanError {
 /// Spells out a scenario. Pure: same scenario, inventory and seed give the same plan; each test draws from a stream of
 /// its own, so that editing one changes no other.
 ///
-/// Optional tests are dropped, the last one first, while the estimate exceeds the scenario's time budget. A test that
+/// While the estimate exceeds the scenario's time budget, windows are shortened, down to half; then optional tests are dropped, the
+/// last one first. A test that
 /// only the racks stand against is dropped too when other tests remain; [`Plan::dropped_tests`] names them with the reason.
 ///
 /// # Errors
@@ -113,11 +150,12 @@ pub enum PlanError {
 pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Plan, PlanError> {
     let mut draft = lay_out(scenario, inventory, seed)?;
     fit_time_budget(&mut draft, scenario.time_budget_ns);
-    let mut stages: Vec<Stage> = draft.stages.into_iter().map(|(_, stage)| stage).collect();
-    number_flows(&mut stages);
-    check_time(&stages)?;
+    number_flows(&mut draft.stages);
+    check_time(&draft.stages)?;
     // Named in the scenario's order.
     draft.dropped.sort_by_key(|(index, _)| *index);
+    let interleaved = interleaved(scenario, &draft.stages);
+    let stages: Vec<Stage> = draft.stages.into_iter().map(|(_, stage)| stage).collect();
     Ok(Plan {
         scenario: scenario.name.clone(),
         seed,
@@ -125,14 +163,31 @@ pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Pla
         stages,
         random_order: scenario.random_order,
         dropped_tests: draft.dropped.into_iter().map(|(_, why)| why).collect(),
+        interleaved,
+        host_rates: Vec::new(),
     })
 }
 
-/// Whose turn it is, in a pass over the plan's stages: as they are written, or drawn anew for every pass, so that no tool always
-/// has the same one before it.
+/// Runs of neighbouring stages whose tests are interleaved.
+fn interleaved(scenario: &Scenario, stages: &[(usize, Stage)]) -> Vec<(StageIndex, StageIndex)> {
+    let mut runs: Vec<(StageIndex, StageIndex)> = Vec::new();
+    for (at, (test, _)) in (0u32..).zip(stages) {
+        if !scenario.tests[*test].interleaved {
+            continue;
+        }
+        match runs.last_mut() {
+            Some((_, last)) if last.0 + 1 == at => last.0 = at,
+            _ => runs.push((StageIndex(at), StageIndex(at))),
+        }
+    }
+    runs
+}
+
+/// Whose turn it is, in a pass over a group of the plan's stages ([`Plan::groups`]): as they are written, or drawn anew for every
+/// pass, so that no tool always has the same one before it.
 #[must_use]
-pub fn turns(plan: &Plan, pass: u32) -> Vec<StageIndex> {
-    let mut turns: Vec<StageIndex> = (0u32..).map(StageIndex).take(plan.stages.len()).collect();
+pub fn turns(plan: &Plan, group: &Range<usize>, pass: u32) -> Vec<StageIndex> {
+    let mut turns: Vec<StageIndex> = group.clone().map(|at| StageIndex(at as u32)).collect();
     if plan.random_order {
         Draw::new(plan.seed, &format!("turns of pass {pass}")).shuffle(&mut turns);
     }
@@ -211,10 +266,28 @@ fn lay_out(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layo
 /// Racks are what an inventory may lack without the rest losing its sense; an optional test may also be too large.
 fn may_be_dropped(error: &PlanError, test: &Test) -> bool {
     match error {
-        PlanError::NeedsTwoRacks { .. } | PlanError::NoRackOfTwo { .. } => true,
+        PlanError::NeedsTwoRacks { .. }
+        | PlanError::NoRackOfTwo { .. }
+        | PlanError::NotThroughService { .. } => true,
         PlanError::TooManyFlows { .. } => test.optional,
         _ => false,
     }
+}
+
+/// UDP flows, connections made anew and tools' servers have ports of their own.
+fn check_service(test: &Test) -> Result<(), PlanError> {
+    let Pattern::Pods { path } = &test.pattern else {
+        return Ok(());
+    };
+    let workload = &test.workload;
+    let by_tcp = matches!(workload.kind, WorkloadKind::TcpStream | WorkloadKind::TcpRr);
+    if path.service().is_none() || (by_tcp && workload.tool == Tool::Engine) {
+        return Ok(());
+    }
+    Err(PlanError::NotThroughService {
+        test: test.name.clone(),
+        what: format!("{} ({})", workload.kind.name(), workload.tool.name()),
+    })
 }
 
 fn flows_of(stage: &Stage) -> u64 {
@@ -230,14 +303,21 @@ fn lay_out_test(
     seed: u64,
     flows_before: u64,
 ) -> Result<Stage, PlanError> {
+    check_service(of_size)?;
+    let sides = scenario.roles.as_ref();
+    let sides = sides.map(|roles| sides_of(roles, inventory)).transpose()?;
     let site = Site {
+        roles: sides.as_ref(),
         inventory,
-        samples: test.auto.map_or(test.samples, |_| 1),
+        samples: if of_same_flows(test) { 1 } else { test.samples },
         oversubscription: assumed_oversubscription(&scenario.expect),
     };
     let direction = effective_direction(test);
     let per_relation = if direction == Direction::Both { 2 } else { 1 };
-    let repeats = test.samples / site.samples;
+    let repeats = match test.workload.stream_count {
+        StreamCount::Doubling => test.workload.streams.ilog2() + 1,
+        _ => test.samples / site.samples,
+    };
     let most = most_relations(&test.pattern, &site)
         .saturating_mul(per_relation)
         .saturating_mul(repeats.into());
@@ -246,7 +326,7 @@ fn lay_out_test(
         let test = test.name.clone();
         return Err(PlanError::TooManyFlows { test, flows });
     }
-    let drafts = drafts(&test.pattern, &site, &mut Draw::new(seed, &test.name))
+    let drafts = drafts(&test.pattern, &site, &mut Draw::new(seed, drawn_for(test)))
         .map_err(|reason| impossible(reason, test))?;
     let Timing {
         duration_ns,
@@ -265,6 +345,41 @@ fn lay_out_test(
         rounds: repeated(&drafts, repeats)
             .map(|draft| round(&draft, direction, of_size.workload.opener()))
             .collect(),
+    })
+}
+
+/// Whether all repetitions have the flows of the first one: only the same flow can settle, or gain by more streams.
+fn of_same_flows(test: &Test) -> bool {
+    test.auto.is_some() || test.workload.stream_count == StreamCount::Doubling
+}
+
+/// Each test draws for itself, but paths that one test discovers are those that another one loads.
+fn drawn_for(test: &Test) -> &str {
+    match &test.pattern {
+        pattern @ Pattern::Paths { .. } => pattern.name(),
+        _ => &test.name,
+    }
+}
+
+/// Hosts that are not there are left out; a side needs one.
+fn sides_of(roles: &Roles, inventory: &Inventory) -> Result<Sides, PlanError> {
+    let ids: BTreeMap<&str, HostId> = inventory
+        .host_ids()
+        .map(|id| (inventory.name(id), id))
+        .collect();
+    let side = |names: &[String], role| {
+        let hosts: Vec<HostId> = names
+            .iter()
+            .filter_map(|name| ids.get(name.as_str()).copied())
+            .collect();
+        match hosts.is_empty() {
+            true => Err(PlanError::NoHostWithRole { role }),
+            false => Ok(hosts),
+        }
+    };
+    Ok(Sides {
+        clients: side(&roles.clients, "clients")?,
+        servers: side(&roles.servers, "servers")?,
     })
 }
 
@@ -328,6 +443,7 @@ fn impossible(reason: Impossible, test: &Test) -> PlanError {
             pattern,
             have,
         },
+        Impossible::NeedsRoles => PlanError::NeedsRoles { test, pattern },
         Impossible::NoRackOfTwo => PlanError::NoRackOfTwo { test, pattern },
         Impossible::TooManyPartners { asked, others } => PlanError::TooManyPartners {
             test,
@@ -339,6 +455,11 @@ fn impossible(reason: Impossible, test: &Test) -> PlanError {
 
 /// Flow numbers are given at the end, when it is known which tests stay.
 fn round(draft: &Draft, direction: Direction, opener: Option<End>) -> Round {
+    let direction = match (draft.reversed, direction) {
+        (true, Direction::Forward) => Direction::Reverse,
+        (true, Direction::Reverse) => Direction::Forward,
+        (_, direction) => direction,
+    };
     let flows = draft.relations.iter().flat_map(|relation| {
         let forward = (direction != Direction::Reverse).then(|| flow(relation, End::Src));
         let reverse = (direction != Direction::Forward).then(|| flow(relation, End::Dst));
@@ -370,20 +491,18 @@ fn flow(relation: &Relation, opened_by: End) -> Flow {
     }
 }
 
+/// Shortens windows first, all by the same part; drops optional tests, the last one first, only while that is not enough.
 fn fit_time_budget(layout: &mut Layout, budget_ns: Option<u64>) {
     let Some(budget_ns) = budget_ns else { return };
     loop {
-        let estimates = layout
-            .stages
-            .iter()
-            .map(|(_, s)| estimate_stage(s, None).duration_ns);
-        let total_ns = estimates.fold(0, u64::saturating_add);
-        let last_optional = layout.stages.iter().rposition(|(i, _)| layout.optional[*i]);
-        let (true, Some(at)) = (
-            total_ns > budget_ns && layout.stages.len() > 1,
-            last_optional,
-        ) else {
+        let total_ns = planned_ns(layout, 1.0);
+        if total_ns <= budget_ns {
             return;
+        }
+        let last_optional = layout.stages.iter().rposition(|(i, _)| layout.optional[*i]);
+        let at = match last_optional {
+            Some(at) if layout.stages.len() > 1 && planned_ns(layout, 0.0) > budget_ns => at,
+            _ => return shorten(layout, budget_ns),
         };
         let (index, stage) = layout.stages.remove(at);
         let why = format!(
@@ -397,8 +516,42 @@ fn fit_time_budget(layout: &mut Layout, budget_ns: Option<u64>) {
     }
 }
 
-fn number_flows(stages: &mut [Stage]) {
-    let rounds = stages.iter_mut().flat_map(|stage| &mut stage.rounds);
+/// Planned time with windows between their shortest (0) and their own length (1).
+fn planned_ns(layout: &Layout, part: f64) -> u64 {
+    let stages = layout.stages.iter();
+    let times = stages.map(|(_, stage)| {
+        let saved_ns = stage.duration_ns - window_ns(stage, part);
+        let all_saved_ns = saved_ns.saturating_mul(stage.rounds.len() as u64);
+        let whole_ns = estimate_stage(stage, None).duration_ns;
+        whole_ns.saturating_sub(all_saved_ns)
+    });
+    times.fold(0, u64::saturating_add)
+}
+
+/// All windows by the same part of what they can give, in steps of a hundredth.
+fn shorten(layout: &mut Layout, budget_ns: u64) {
+    let part = |hundredths: u32| f64::from(hundredths) / 100.0;
+    let fits = |hundredths: &u32| planned_ns(layout, part(*hundredths)) <= budget_ns;
+    let longest = (0..100).rev().find(fits).unwrap_or(0);
+    for (_, stage) in &mut layout.stages {
+        stage.duration_ns = window_ns(stage, part(longest));
+    }
+}
+
+/// A window shortened to no less than half, nor below what TCP needs for a steady figure. Tools know whole seconds only, and
+/// `samples: auto` has a budget of its own.
+fn window_ns(stage: &Stage, part: f64) -> u64 {
+    let own_ns = stage.duration_ns;
+    let is_fixed = stage.workload.tool != Tool::Engine || stage.auto.is_some();
+    if is_fixed || own_ns <= SHORTEST_WINDOW_NS {
+        return own_ns;
+    }
+    let shortest_ns = (own_ns / 2).max(SHORTEST_WINDOW_NS);
+    shortest_ns + ((own_ns - shortest_ns) as f64 * part) as u64
+}
+
+fn number_flows(stages: &mut [(usize, Stage)]) {
+    let rounds = stages.iter_mut().flat_map(|(_, stage)| &mut stage.rounds);
     let flows = rounds.flat_map(|round| &mut round.flows);
     // Within 32 bits: MAX_FLOWS was checked.
     for (id, flow) in (0u32..).zip(flows) {
@@ -406,10 +559,10 @@ fn number_flows(stages: &mut [Stage]) {
     }
 }
 
-fn check_time(stages: &[Stage]) -> Result<(), PlanError> {
+fn check_time(stages: &[(usize, Stage)]) -> Result<(), PlanError> {
     let total = stages
         .iter()
-        .map(Stage::planned_ns)
+        .map(|(_, stage)| stage.planned_ns())
         .fold(0, u64::saturating_add);
     if total > MAX_PLANNED_NS {
         return Err(PlanError::TooLong { planned_ns: total });

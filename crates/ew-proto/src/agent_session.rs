@@ -232,10 +232,13 @@ impl AgentSession {
     /// (report the round again with less in it).
     pub fn report(&mut self, report: RoundReport) -> Result<(), CommandError> {
         let (stage, round) = (report.stage, report.round);
-        self.active("report", stage, StagePhase::Running)?
+        let active = self.active("report", stage, StagePhase::Running)?;
+        active
             .check_report(&report)
             .map_err(CommandError::Contradiction)?;
-        self.outbox.send(&ToController::RoundReport(report))?;
+        let limit = active.report_limit_bytes;
+        self.outbox
+            .send_within(&ToController::RoundReport(report), limit)?;
         self.active("report", stage, StagePhase::Running)?
             .strike(round);
         Ok(())

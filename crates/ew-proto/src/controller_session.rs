@@ -11,16 +11,18 @@
 
 use crate::clock::{ClockEstimate, ClockEstimator, EXCHANGES, Exchange};
 use crate::frame::FrameDecoder;
+use crate::limits::{Message, ROUND_REPORT};
 use crate::liveness::Liveness;
 use crate::message::{FlowProgress, RoundReport, StageOrder, ToAgent, ToController, Welcome};
 use crate::outbox::{CommandError, MAX_WAITING_EVENTS, Outbox};
 use crate::preamble::PreambleScanner;
 use crate::stage::{ActiveStage, StagePhase};
 use crate::text;
+use crate::unasked::Unasked;
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
 use ew_model::plan::StageIndex;
-use ew_model::telemetry::HostReading;
+use ew_model::telemetry::{HostReading, QdiscCounters};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -141,8 +143,11 @@ pub struct ControllerSession {
     stage: Option<ActiveStage>,
     aborted: Option<Aborted>,
     port_check: Option<usize>,
+    /// Longest report of any stage that was ordered: one may come after its stage's end.
+    report_limit_bytes: usize,
     /// Whether the agent was asked for readings.
     watched: bool,
+    unasked: Unasked,
     sync: Option<Sync>,
     next_sequence: u32,
     unanswered_heartbeats: u32,
@@ -180,7 +185,9 @@ impl ControllerSession {
             stage: None,
             aborted: None,
             port_check: None,
+            report_limit_bytes: 0,
             watched: false,
+            unasked: Unasked::default(),
             sync: None,
             next_sequence: 0,
             unanswered_heartbeats: 0,
@@ -209,7 +216,12 @@ impl ControllerSession {
         }
         let mut completed = false;
         while self.state != State::Closed {
-            match self.decoder.next() {
+            let report_limit = self.report_limit_bytes;
+            let limits = |kind| match kind {
+                ROUND_REPORT => report_limit,
+                other => ToController::limit_bytes(other),
+            };
+            match self.decoder.next_within(limits) {
                 Ok(Some(message)) => {
                     completed = true;
                     self.handle_message(message, now_ns);
@@ -321,6 +333,7 @@ impl ControllerSession {
     pub fn welcome(&mut self, welcome: Welcome) -> Result<(), CommandError> {
         self.require("welcome", self.state == State::Greeted)?;
         self.watched = welcome.watch_interval_ns.is_some();
+        self.unasked = Unasked::new(&welcome, self.latest_ns);
         self.outbox.send(&ToAgent::Welcome(welcome))?;
         self.state = State::Preparing;
         self.clocks_start_pending = true;
@@ -355,6 +368,7 @@ impl ControllerSession {
         self.require("send_stage", self.is_free())?;
         let active = ActiveStage::new(&order).map_err(CommandError::Contradiction)?;
         self.outbox.send(&ToAgent::Stage(order))?;
+        self.report_limit_bytes = self.report_limit_bytes.max(active.report_limit_bytes);
         self.stage = Some(active);
         Ok(())
     }
@@ -461,6 +475,9 @@ impl ControllerSession {
     fn handle_message(&mut self, message: ToController, now_ns: u64) {
         match message {
             ToController::Fault { message } => {
+                if !self.unasked.faults.take(now_ns) {
+                    return self.excess(now_ns);
+                }
                 let message = text::printable(&message);
                 self.event(ControllerEvent::Fault { message });
             }
@@ -475,12 +492,19 @@ impl ControllerSession {
             ToController::Ready { facts, data_port } if self.state == State::Preparing => {
                 self.state = State::Ready;
                 self.state_deadline_ns = None;
+                let facts = text::printable_facts(facts);
                 self.event(ControllerEvent::Ready { facts, data_port });
             }
             ToController::Sample(sample) if self.may_sample() => {
+                if !self.unasked.samples.take(now_ns) {
+                    return self.excess(now_ns);
+                }
                 self.event(ControllerEvent::Sample(printable_sample(sample)));
             }
             ToController::Reading(reading) if self.watched && self.may_sample() => {
+                if !self.unasked.readings.take(now_ns) {
+                    return self.excess(now_ns);
+                }
                 self.event(ControllerEvent::Reading(printable_reading(reading)));
             }
             // What was on its way when the agent was asked to go.
@@ -491,7 +515,7 @@ impl ControllerSession {
                 let errors = errors.collect();
                 self.event(ControllerEvent::PortsChecked { errors });
             }
-            message if self.state == State::Ready => self.handle_stage_message(message),
+            message if self.state == State::Ready => self.handle_stage_message(message, now_ns),
             unexpected => self.unexpected(&unexpected),
         }
     }
@@ -500,7 +524,7 @@ impl ControllerSession {
         matches!(self.state, State::Ready | State::Leaving)
     }
 
-    fn handle_stage_message(&mut self, message: ToController) {
+    fn handle_stage_message(&mut self, message: ToController, now_ns: u64) {
         if self.aborted.is_some() {
             self.handle_late_message(message);
             return;
@@ -510,7 +534,12 @@ impl ControllerSession {
             ToController::StageRefused { stage, reason } => self.refused(stage, &reason),
             ToController::RoundReport(report) => self.reported(report),
             ToController::StageDone { stage, strangers } => self.done(stage, strangers),
-            ToController::FlowProgress(progress) => self.progressed(progress),
+            ToController::FlowProgress(progress) => {
+                if !self.unasked.progress.take(now_ns) {
+                    return self.excess(now_ns);
+                }
+                self.progressed(progress)
+            }
             unexpected => {
                 self.unexpected(&unexpected);
                 return;
@@ -669,6 +698,13 @@ impl ControllerSession {
         self.events.push_back(event);
     }
 
+    /// The agent says more by itself than it was asked for: that is passed over, up to a point.
+    fn excess(&mut self, now_ns: u64) {
+        if !self.unasked.excess.take(now_ns) {
+            self.violation("the agent sends much more than it was asked for");
+        }
+    }
+
     fn unexpected(&mut self, message: &ToController) {
         let (what, state) = (message.name(), self.state_words());
         self.violation(&format!("the agent sent {what} while {state}"));
@@ -742,28 +778,55 @@ impl ControllerSession {
 
 /// Names of processes are whatever their authors like.
 fn printable_sample(mut sample: HostSample) -> HostSample {
+    let interfaces = sample.interfaces.iter_mut().map(|i| &mut i.name);
+    interfaces.for_each(text::make_printable);
     if let Some(causes) = &mut sample.causes {
         let commands = causes.traffic.iter_mut().map(|t| &mut t.command);
-        commands.for_each(text::make_printable);
-        causes.unseen.iter_mut().for_each(text::make_printable);
+        let counters = causes.driver_counters.iter_mut();
+        let disks = causes.disks.iter_mut().map(|d| &mut d.name);
+        let interrupts = causes.interrupts.iter_mut().map(|i| &mut i.name);
+        commands
+            .chain(counters.flat_map(|(interface, counter, _)| [interface, counter]))
+            .chain(disks)
+            .chain(interrupts)
+            .chain(qdisc_words(&mut causes.qdiscs))
+            .chain(&mut causes.unseen)
+            .for_each(text::make_printable);
     }
     sample
 }
 
 fn printable_reading(mut reading: Box<HostReading>) -> Box<HostReading> {
+    for interface in &mut reading.interfaces {
+        text::make_printable(&mut interface.counters.name);
+        text::printable_link(&mut interface.link);
+        let counters = interface.driver_counters.iter_mut().map(|(name, _)| name);
+        counters.for_each(text::make_printable);
+    }
     let processes = reading.processes.iter_mut().map(|p| &mut p.name);
-    let interfaces = reading.interfaces.iter_mut().map(|i| &mut i.counters.name);
     let disks = reading.disks.iter_mut().map(|d| &mut d.name);
-    let names = processes.chain(interfaces).chain(disks);
-    names
+    let interrupts = reading.interrupts.iter_mut().map(|i| &mut i.name);
+    processes
+        .chain(disks)
+        .chain(interrupts)
+        .chain(qdisc_words(&mut reading.qdiscs))
         .chain(&mut reading.unseen)
         .for_each(text::make_printable);
     reading
 }
 
+fn qdisc_words(qdiscs: &mut [QdiscCounters]) -> impl Iterator<Item = &mut String> {
+    qdiscs
+        .iter_mut()
+        .flat_map(|qdisc| [&mut qdisc.interface, &mut qdisc.kind])
+}
+
 fn printable_report(mut report: RoundReport) -> RoundReport {
     for flow in &mut report.flows {
-        flow.error = flow.error.take().map(|e| text::printable(&e));
+        let ends = [&mut flow.sender, &mut flow.receiver];
+        let congestion = ends.into_iter().flatten().map(|end| &mut end.congestion);
+        let words = congestion.chain([&mut flow.error]).flatten();
+        words.for_each(text::make_printable);
     }
     report
 }

@@ -1,7 +1,7 @@
 //! Frames: a big-endian `u32` length and that many bytes of postcard (<https://postcard.jamesmunns.com/wire-format>).
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use crate::budget::{Budget, Charged};
+use crate::limits::Message;
 use thiserror::Error;
 
 /// Longest message, without its length field.
@@ -9,16 +9,24 @@ pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 
 const HEADER_BYTES: usize = 4;
 
+/// What a message may take in memory before it is a message: this much, and so many times its length.
+/// The lists of honest messages take less than ten times their length. Lists that grow take up to
+/// three times what is charged for a moment, so the peak stays below 64 times the length.
+const MEMORY_BASE_BYTES: usize = 256 * 1024;
+const MEMORY_PER_BYTE: usize = 20;
+
 /// Why bytes are not a frame, or a message does not fit one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// The peer announced more than the limit.
+    /// The peer announced more than the limit of this kind of message.
     #[error(
-        "the peer announced a message of {announced} bytes, over the limit of {MAX_FRAME_BYTES}: it does not speak this protocol"
+        "the peer announced a message of {announced} bytes, over the limit of {limit}: it does not speak this protocol"
     )]
     Oversized {
         /// What the length field says.
         announced: u64,
+        /// What it may say.
+        limit: usize,
     },
     /// The peer announced nothing.
     #[error("the peer announced a message of no bytes: it does not speak this protocol")]
@@ -39,13 +47,23 @@ pub enum FrameError {
         /// How many.
         surplus: usize,
     },
+    /// The message is short for what it would take in memory.
+    #[error(
+        "the peer sent a message of {size} bytes that would take much more memory: it does not speak this protocol"
+    )]
+    TooDense {
+        /// Its length.
+        size: usize,
+    },
     /// Our own message is longer than the limit.
     #[error(
-        "a message of {size} bytes is over the limit of {MAX_FRAME_BYTES}: use fewer rounds or hosts per stage, or longer intervals"
+        "a message of {size} bytes is over the limit of {limit}: use fewer rounds or hosts per stage, or longer intervals"
     )]
     TooLarge {
         /// Its length.
         size: usize,
+        /// What it may be.
+        limit: usize,
     },
     /// Our own message cannot be written.
     #[error("a message cannot be written: {detail}")]
@@ -58,18 +76,25 @@ pub enum FrameError {
 /// One message as a frame.
 ///
 /// # Errors
-/// [`FrameError::TooLarge`] above [`MAX_FRAME_BYTES`]; [`FrameError::Unwritable`] for types postcard has no form for.
-pub fn encode<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
+/// [`FrameError::TooLarge`] above the limit of its kind; [`FrameError::Unwritable`] for types postcard has no form for.
+pub fn encode<T: Message>(message: &T) -> Result<Vec<u8>, FrameError> {
+    encode_within(message, MAX_FRAME_BYTES)
+}
+
+/// As [`encode`], of at most `limit` bytes.
+pub(crate) fn encode_within<T: Message>(message: &T, limit: usize) -> Result<Vec<u8>, FrameError> {
     let mut frame = postcard::to_extend(message, vec![0; HEADER_BYTES]).map_err(|error| {
         FrameError::Unwritable {
             detail: error.to_string(),
         }
     })?;
     let size = frame.len() - HEADER_BYTES;
-    if size > MAX_FRAME_BYTES {
-        return Err(FrameError::TooLarge { size });
+    let kind = frame.get(HEADER_BYTES).copied().unwrap_or(0);
+    let limit = limit.min(T::limit_bytes(kind));
+    if size > limit {
+        return Err(FrameError::TooLarge { size, limit });
     }
-    let length = u32::try_from(size).map_err(|_| FrameError::TooLarge { size })?;
+    let length = u32::try_from(size).map_err(|_| FrameError::TooLarge { size, limit })?;
     frame[..HEADER_BYTES].copy_from_slice(&length.to_be_bytes());
     Ok(frame)
 }
@@ -105,17 +130,25 @@ impl FrameDecoder {
     /// The next complete message; `None` until more bytes come.
     ///
     /// # Errors
-    /// [`FrameError`] for a length of zero or above the limit (seen before anything is allocated for it), bytes that are
-    /// no `T`, and bytes left over behind it. Every later call returns the same error.
+    /// [`FrameError`] for a length of zero or above the limit of the message's kind (seen before anything is allocated for
+    /// it), bytes that are no `T`, and bytes left over behind it. Every later call returns the same error.
     #[expect(
         clippy::should_implement_trait,
         reason = "generic in the message, so no Iterator"
     )]
-    pub fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+    pub fn next<T: Message>(&mut self) -> Result<Option<T>, FrameError> {
+        self.next_within(T::limit_bytes)
+    }
+
+    /// As [`FrameDecoder::next`], with narrower limits of the kinds of messages.
+    pub(crate) fn next_within<T: Message>(
+        &mut self,
+        limit_bytes: impl Fn(u8) -> usize,
+    ) -> Result<Option<T>, FrameError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let result = self.decode();
+        let result = self.decode(limit_bytes);
         if let Err(error) = &result {
             self.failed = Some(error.clone());
             self.buffer = Vec::new();
@@ -130,13 +163,20 @@ impl FrameDecoder {
         self.consumed < self.buffer.len()
     }
 
-    fn decode<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+    fn decode<T: Message>(
+        &mut self,
+        limit_bytes: impl Fn(u8) -> usize,
+    ) -> Result<Option<T>, FrameError> {
         let pending = &self.buffer[self.consumed..];
         let Some((header, body)) = pending.split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };
         let announced = u32::from_be_bytes(*header);
-        let length = check_length(announced)?;
+        check_length(announced, MAX_FRAME_BYTES)?;
+        let Some(kind) = body.first() else {
+            return Ok(None);
+        };
+        let length = check_length(announced, limit_bytes(*kind))?;
         let Some(body) = body.get(..length) else {
             return Ok(None);
         };
@@ -157,22 +197,31 @@ impl FrameDecoder {
     }
 }
 
-fn check_length(announced: u32) -> Result<usize, FrameError> {
-    let oversized = FrameError::Oversized {
-        announced: announced.into(),
-    };
+fn check_length(announced: u32, limit: usize) -> Result<usize, FrameError> {
     match usize::try_from(announced) {
         Ok(0) => Err(FrameError::Empty),
-        Ok(length) if length <= MAX_FRAME_BYTES => Ok(length),
-        _ => Err(oversized),
+        Ok(length) if length <= limit => Ok(length),
+        _ => Err(FrameError::Oversized {
+            announced: announced.into(),
+            limit,
+        }),
     }
 }
 
-fn decode_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, FrameError> {
-    let (message, rest) =
-        postcard::take_from_bytes(body).map_err(|error| FrameError::Malformed {
-            detail: error.to_string(),
+fn decode_body<T: Message>(body: &[u8]) -> Result<T, FrameError> {
+    let malformed = |error: postcard::Error| FrameError::Malformed {
+        detail: error.to_string(),
+    };
+    let budget = Budget::new(MEMORY_BASE_BYTES + MEMORY_PER_BYTE * body.len());
+    let mut bytes = postcard::Deserializer::from_bytes(body);
+    let message =
+        T::deserialize(Charged::new(&mut bytes, &budget)).map_err(|error| {
+            match budget.is_spent() {
+                true => FrameError::TooDense { size: body.len() },
+                false => malformed(error),
+            }
         })?;
+    let rest = bytes.finalize().map_err(malformed)?;
     if rest.is_empty() {
         Ok(message)
     } else {
@@ -233,6 +282,7 @@ mod tests {
         decoder.push(&(MAX_FRAME_BYTES as u32 + 1).to_be_bytes());
         let error = FrameError::Oversized {
             announced: MAX_FRAME_BYTES as u64 + 1,
+            limit: MAX_FRAME_BYTES,
         };
         assert_eq!(decoder.next::<ToAgent>(), Err(error.clone()));
         decoder.push(&encode(&ToAgent::Heartbeat).unwrap());
@@ -264,28 +314,16 @@ mod tests {
     #[test]
     fn an_announced_element_count_allocates_nothing() {
         // A sequence that announces 2^63 elements and holds one: memory for the announcement would abort the test.
-        let mut body = vec![0xff; 8];
-        body.extend_from_slice(&[0x7f, 0x01]);
-        for _ in 0..2 {
+        let count = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+        for start in [&[4, 0, 0][..], &[8], &[9]] {
+            let body = [start, &count, &[0x01]].concat();
             let mut decoder = FrameDecoder::new();
             decoder.push(&framed(&body));
             assert!(matches!(
-                decoder.next::<Vec<u64>>(),
+                decoder.next::<ToController>(),
                 Err(FrameError::Malformed { .. })
             ));
         }
-        let mut decoder = FrameDecoder::new();
-        decoder.push(&framed(&body));
-        assert!(matches!(
-            decoder.next::<String>(),
-            Err(FrameError::Malformed { .. })
-        ));
-        let mut decoder = FrameDecoder::new();
-        decoder.push(&framed(&body));
-        assert!(matches!(
-            decoder.next::<Vec<Option<String>>>(),
-            Err(FrameError::Malformed { .. })
-        ));
     }
 
     #[test]

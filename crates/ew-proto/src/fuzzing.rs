@@ -9,12 +9,11 @@ pub mod seeds;
 use crate::agent_session::{AgentEvent, AgentSession};
 use crate::controller_session::{ControllerEvent, ControllerSession};
 use crate::frame::{FrameDecoder, encode};
+use crate::limits::Message;
 use crate::message::{ToAgent, ToController};
 use crate::preamble::{MAX_BANNER_BYTES, PreambleScanner, preamble};
 use ew_model::facts::HostFacts;
 use ew_model::inventory::HostId;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 /// The build both sides claim.
 pub const BUILD: &str = "fuzz";
@@ -132,7 +131,7 @@ fn pieces(bytes: &[u8], piece: usize) -> std::slice::Chunks<'_, u8> {
     bytes.chunks(piece.max(1))
 }
 
-fn check_decoder<T: DeserializeOwned + Serialize>(data: &[u8]) {
+fn check_decoder<T: Message>(data: &[u8]) {
     let mut whole = FrameDecoder::new();
     whole.push(data);
     let expected = drain::<T>(&mut whole);
@@ -147,9 +146,7 @@ fn check_decoder<T: DeserializeOwned + Serialize>(data: &[u8]) {
 }
 
 /// The messages, written again, and the error that ended them. Compared in written form, as floats may be NaN.
-fn drain<T: DeserializeOwned + Serialize>(
-    decoder: &mut FrameDecoder,
-) -> Vec<Result<Vec<u8>, String>> {
+fn drain<T: Message>(decoder: &mut FrameDecoder) -> Vec<Result<Vec<u8>, String>> {
     let mut results = Vec::new();
     loop {
         match decoder.next::<T>() {
@@ -163,7 +160,7 @@ fn drain<T: DeserializeOwned + Serialize>(
     }
 }
 
-fn check_transmitted<T: DeserializeOwned>(frames: impl Iterator<Item = Vec<u8>>) {
+fn check_transmitted<T: Message>(frames: impl Iterator<Item = Vec<u8>>) {
     let mut decoder = FrameDecoder::new();
     for frame in frames {
         decoder.push(&frame);

@@ -10,10 +10,12 @@
 //! All `now_ns` are nanoseconds of the side's own monotonic clock and never run backwards.
 
 pub mod agent_session;
+mod budget;
 pub mod clock;
 pub mod controller_session;
 pub mod frame;
 pub mod fuzzing;
+mod limits;
 mod liveness;
 pub mod message;
 mod names;
@@ -22,10 +24,12 @@ pub mod preamble;
 pub mod round;
 pub mod stage;
 mod text;
+mod unasked;
 
 pub use agent_session::{AgentEvent, AgentSession};
 pub use clock::{ClockEstimate, ClockEstimator, Exchange};
 pub use controller_session::{ControllerEvent, ControllerSession};
 pub use frame::{FrameDecoder, FrameError, MAX_FRAME_BYTES, encode};
+pub use limits::Message;
 pub use outbox::CommandError;
 pub use stage::StagePhase;

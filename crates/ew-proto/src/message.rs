@@ -95,6 +95,8 @@ pub struct RoundOrder {
     pub round: RoundIndex,
     /// Common start, from the stage's start; connecting begins `gap_ns` before.
     pub offset_ns: u64,
+    /// Parallel connections per flow in this round.
+    pub streams: u32,
     /// This agent's ends of flows.
     pub flows: Vec<FlowOrder>,
     /// Flows of which this agent tells every second of the window how they go ([`FlowProgress`]): those that it can tell
@@ -113,8 +115,14 @@ pub struct FlowOrder {
     pub opens: bool,
     /// The peer's data listener, or for a tool the port its server takes at the accepting end.
     pub peer: SocketAddr,
+    /// The peer's address in the inventory. Another one than `peer`'s where a translated address leads to it, as a Service's.
+    pub peer_host: IpAddr,
     /// The port this end's tool server takes when it accepts; 0 for the engine.
     pub server_port: u16,
+    /// What the source ports of its streams are chosen from ([`ew_model::ports::source_port`]). `None`: the kernel chooses.
+    pub port_seed: Option<u64>,
+    /// Payload of the flow over all its streams, at most, where flows of a round differ in it. `None`: as the workload has it.
+    pub bits_per_sec: Option<f64>,
 }
 
 impl FlowOrder {
@@ -126,7 +134,28 @@ impl FlowOrder {
             role,
             opens,
             peer,
+            peer_host: peer.ip(),
             server_port: 0,
+            port_seed: None,
+            bits_per_sec: None,
+        }
+    }
+
+    /// The same end with source ports chosen from a seed.
+    #[must_use]
+    pub fn with_ports(self, seed: u64) -> Self {
+        Self {
+            port_seed: Some(seed),
+            ..self
+        }
+    }
+
+    /// The same end, with its connections opened to an address that is translated to the peer's.
+    #[must_use]
+    pub fn through(self, address: SocketAddr) -> Self {
+        Self {
+            peer: address,
+            ..self
         }
     }
 
@@ -253,9 +282,9 @@ pub struct FlowReport {
     /// Which.
     pub flow: FlowId,
     /// The sender's counts, when this end knows them.
-    pub sender: Option<EndRecord>,
+    pub sender: Option<Box<EndRecord>>,
     /// The receiver's counts, when this end knows them.
-    pub receiver: Option<EndRecord>,
+    pub receiver: Option<Box<EndRecord>>,
     /// How this end stood at the window's end. `None` for a tool, whose sockets are its own, and beside an error.
     pub standing: Option<Standing>,
     /// Why there is no figure: in words, with the system's or the tool's own message.
@@ -266,7 +295,7 @@ pub struct FlowReport {
 /// dead or only starved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// The stream that had not heard its peer for longest, from 0.
+    /// The stream that heard its peer last, from 0: while one does, the flow is alive.
     pub stream: u16,
     /// Since that stream last heard its peer, ms: a sender acknowledgements, a receiver data (`tcpi_last_ack_recv`,
     /// `tcpi_last_data_recv` of include/uapi/linux/tcp.h).

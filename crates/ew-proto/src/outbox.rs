@@ -1,13 +1,13 @@
 //! Bytes waiting to be written, bounded, and why a command was not taken.
 
-use crate::frame::{FrameError, encode};
+use crate::frame::{FrameError, MAX_FRAME_BYTES, encode_within};
+use crate::limits::Message;
 use ew_model::plan::StageIndex;
-use serde::Serialize;
 use std::collections::VecDeque;
 use thiserror::Error;
 
 /// What may wait to be written; room for a few of the largest messages.
-pub(crate) const MAX_WAITING_BYTES: usize = 4 * crate::frame::MAX_FRAME_BYTES;
+pub(crate) const MAX_WAITING_BYTES: usize = 4 * MAX_FRAME_BYTES;
 
 /// What may wait to be read by the caller. Above what one 64 KiB read can hold, so a caller that drains the events
 /// after each read never meets it.
@@ -58,8 +58,17 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    pub(crate) fn send<T: Serialize>(&mut self, message: &T) -> Result<(), CommandError> {
-        let frame = encode(message)?;
+    pub(crate) fn send<T: Message>(&mut self, message: &T) -> Result<(), CommandError> {
+        self.send_within(message, MAX_FRAME_BYTES)
+    }
+
+    /// As [`Outbox::send`], of at most `limit` bytes.
+    pub(crate) fn send_within<T: Message>(
+        &mut self,
+        message: &T,
+        limit: usize,
+    ) -> Result<(), CommandError> {
+        let frame = encode_within(message, limit)?;
         if self.waiting_bytes + frame.len() > MAX_WAITING_BYTES {
             return Err(CommandError::QueueFull {
                 waiting_bytes: self.waiting_bytes,
@@ -90,9 +99,9 @@ mod tests {
     fn what_waits_is_bounded() {
         let mut outbox = Outbox::default();
         let message = ToController::Fault {
-            message: "x".repeat(10 << 20),
+            message: "x".repeat(63 << 10),
         };
-        for _ in 0..6 {
+        for _ in 0..1040 {
             outbox.send(&message).unwrap();
         }
         assert!(matches!(

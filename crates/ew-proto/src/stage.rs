@@ -1,5 +1,6 @@
 //! The one stage at hand, as both sides keep it.
 
+use crate::limits::report_limit_bytes;
 use crate::message::{FlowProgress, RoundReport, StageOrder};
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ pub enum StagePhase {
 pub(crate) struct ActiveStage {
     pub(crate) stage: StageIndex,
     pub(crate) phase: StagePhase,
+    /// Longest report of any of its rounds.
+    pub(crate) report_limit_bytes: usize,
     /// Rounds without a report, with the flows of the order.
     unreported: BTreeMap<RoundIndex, Vec<FlowId>>,
 }
@@ -40,6 +43,7 @@ impl ActiveStage {
         Ok(Self {
             stage: order.stage,
             phase: StagePhase::Offered,
+            report_limit_bytes: report_limit_bytes(order),
             unreported,
         })
     }

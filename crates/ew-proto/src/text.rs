@@ -1,6 +1,49 @@
 //! Text that came from another machine, made safe to show.
 
+use ew_model::facts::HostFacts;
+use ew_model::telemetry::InterfaceLink;
+
 const MAX_CHARS: usize = 2000;
+
+/// Every text of a host's facts, made safe to show.
+pub(crate) fn printable_facts(mut facts: HostFacts) -> HostFacts {
+    let words = [
+        &mut facts.kernel,
+        &mut facts.hostname,
+        &mut facts.architecture,
+    ];
+    words.into_iter().for_each(make_printable);
+    for (tool, version) in &mut facts.tools {
+        make_printable(tool);
+        make_printable(version);
+    }
+    for interface in &mut facts.interfaces {
+        make_printable(&mut interface.name);
+        let words = [
+            &mut interface.driver,
+            &mut interface.duplex,
+            &mut interface.kind,
+            &mut interface.lower,
+        ];
+        words.into_iter().flatten().for_each(make_printable);
+    }
+    if let Some(os) = &mut facts.os {
+        let words = os.id_like.iter_mut().chain([&mut os.id, &mut os.name]);
+        words.for_each(make_printable);
+    }
+    for (name, link) in facts.hardware.iter_mut().flat_map(|h| &mut h.links) {
+        make_printable(name);
+        printable_link(link);
+    }
+    facts
+}
+
+/// Every text of a link's settings, made safe to show.
+pub(crate) fn printable_link(link: &mut InterfaceLink) {
+    let words = [&mut link.duplex, &mut link.driver];
+    words.into_iter().flatten().for_each(make_printable);
+    link.offloads_on.iter_mut().for_each(make_printable);
+}
 
 /// One line without control characters (a terminal would obey them), at most 2000 characters.
 pub(crate) fn printable(text: &str) -> String {

@@ -193,8 +193,14 @@ pub(crate) fn whole(value: Option<f64>) -> String {
     }
 }
 
-/// A field as RFC 4180 has it.
+/// A field as RFC 4180 has it. Words that a spreadsheet would take for a formula get an apostrophe before them: names come
+/// from inventories and hosts.
 pub(crate) fn quoted(field: &str) -> String {
+    let is_formula = field.len() > 1 && field.starts_with(['=', '+', '-', '@', '\t']);
+    let field = &match is_formula && field.parse::<f64>().is_err() {
+        true => format!("'{field}"),
+        false => field.to_owned(),
+    };
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
     } else {
@@ -225,6 +231,8 @@ mod tests {
     #[test]
     fn only_what_needs_it_is_quoted() {
         assert_eq!(quoted("host1"), "host1");
+        assert_eq!(quoted("=HYPERLINK(1)"), "'=HYPERLINK(1)");
+        assert_eq!((&*quoted("-0.5"), &*quoted("-")), ("-0.5", "-"));
         assert_eq!(quoted("a,\"b\""), "\"a,\"\"b\"\"\"");
     }
 }

@@ -1,5 +1,6 @@
 //! Latency, datagrams and CPU as tables, and what must be said of how figures came about; the same in every view.
 
+use crate::pods;
 use crate::sweep::{self, lone_stages};
 use crate::tools;
 use crate::words::{
@@ -48,6 +49,7 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
     let tables = details.into_iter().flatten().chain([cpu(analysis)]);
     let tables = sweep::tables(analysis).into_iter().chain(tables);
     let tables = tools::tables(analysis).into_iter().chain(tables);
+    let tables = pods::tables(analysis).into_iter().chain(tables);
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 

@@ -17,8 +17,10 @@ mod limit;
 pub mod live;
 mod markdown;
 mod plan;
+mod pods;
 pub mod prometheus;
 mod settling;
+mod storage;
 mod sweep;
 mod table;
 mod text;
@@ -29,6 +31,7 @@ pub use compare::render_comparison;
 pub use json::SCHEMA_VERSION;
 pub use limit::{limit_json, limit_text};
 pub use plan::dry_run;
+pub use storage::{sizing_bound_json, sizing_json, sizing_text};
 
 use ew_model::Analysis;
 use std::str::FromStr;

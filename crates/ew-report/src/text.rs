@@ -691,7 +691,7 @@ fn differs(analysis: &Analysis, host: &HostAnalysis) -> bool {
     let named = analysis.verdict.findings.iter().any(|f| match f.subject {
         Subject::Host { host: named } => named == host.host,
         Subject::Pair { src, dst } => src == host.host || dst == host.host,
-        Subject::RackPair { .. } | Subject::Run => false,
+        Subject::RackPair { .. } | Subject::Rack { .. } | Subject::Run => false,
     });
     host.state != HostState::Alive || off(host.tx_effect) || off(host.rx_effect) || named
 }

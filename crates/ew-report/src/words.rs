@@ -167,6 +167,7 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::Mtu => "MTU",
         Cause::HostMissing => "host missing",
         Cause::CellsMissing => "pairs missing",
+        Cause::PodNetwork => "pod network",
         Cause::Latency => "latency",
         Cause::ReceiveWindow => "receive window",
         Cause::SendBuffer => "send buffer",
@@ -174,6 +175,12 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::ReceiveDrops => "receive drops",
         Cause::Disk => "disk",
         Cause::ForeignTraffic => "other traffic",
+        Cause::MeasurementQuality => "measurement quality",
+        Cause::NicClasses => "NIC classes",
+        Cause::BelowLinkSpeed => "below link speed",
+        Cause::ConnectionLimit => "connection limit",
+        Cause::BadPath => "bad path",
+        Cause::HashCollisions => "hash collisions",
         Cause::NotDetermined => "cause not determined",
     }
 }
@@ -200,6 +207,7 @@ pub(crate) fn remark(remark: Remark) -> &'static str {
             "the data ports (--data-ports) ran out, so other ports were used"
         }
         Remark::MptcpUnavailable => "Multipath TCP is not there, so plain TCP was used",
+        Remark::SourcePortBusy => "a chosen source port was busy, so another was used",
     }
 }
 

@@ -46,6 +46,10 @@ impl EventWriter {
         Ok(())
     }
 
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
     pub(crate) fn sync(&self) -> Result<(), StoreError> {
         self.file.sync_all().map_err(io_error("write", &self.path))
     }

@@ -66,6 +66,8 @@ fn empty(manifest: RunManifest) -> Run {
             expect: manifest.scenario.expect,
             stages: Vec::new(),
             random_order: false,
+            interleaved: Vec::new(),
+            host_rates: Vec::new(),
             dropped_tests: Vec::new(),
         },
         manifest,
@@ -117,6 +119,9 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
             run.lost.remove(&host);
         }
         RunEvent::Warning { message } => run.warnings.push(message),
+        RunEvent::EventsLost { count } => run.warnings.push(format!(
+            "{count} events could not be written: the disk was full or did not keep up; what they said is missing here"
+        )),
         RunEvent::RunFinished { outcome, unclean } => {
             // The manifest is replaced after this event: a kill in between leaves it behind.
             if run.manifest.outcome == Outcome::Unfinished {

@@ -9,6 +9,7 @@ use crate::{FINDINGS_FILE, FORMAT_VERSION, MANIFEST_FILE};
 use ew_model::{Outcome, RecordedEvent, RunManifest, Verdict};
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// How many names are tried when two runs have drawn the same.
@@ -51,6 +52,12 @@ impl RunWriter {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.directory
+    }
+
+    /// What `events.jsonl` takes so far.
+    #[must_use]
+    pub fn events_bytes(&self) -> u64 {
+        self.events.written_bytes()
     }
 
     /// Appends one event; it is in the file when this returns. Live-only events are passed over.
@@ -102,7 +109,8 @@ fn make_directory(root: &Path, manifest: &mut RunManifest) -> Result<PathBuf, St
     loop {
         let directory = root.join(&manifest.id);
         tries_left -= 1;
-        match fs::create_dir(&directory) {
+        // What hosts run and whom they talk to is in it: not for everybody.
+        match fs::DirBuilder::new().mode(0o750).create(&directory) {
             Ok(()) => return Ok(directory),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries_left > 0 => {
                 manifest.id = renamed(&manifest.id, manifest.started_unix_ns);

@@ -680,6 +680,8 @@ fn plan() -> Plan {
         }],
         random_order: false,
         dropped_tests: Vec::new(),
+        interleaved: Vec::new(),
+        host_rates: Vec::new(),
     }
 }
 
@@ -699,6 +701,7 @@ fn manifest(started_unix_ns: u64) -> RunManifest {
             tests: Vec::new(),
             time_budget_ns: None,
             random_order: false,
+            roles: None,
         },
         inventory: inventory(),
         seed: u64::MAX,

@@ -8,6 +8,7 @@ use ew_model::telemetry::{Coalescing, PauseSettings, Rings};
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
 
 const GET_COALESCE: u32 = 0x0e;
 const GET_RINGS: u32 = 0x10;
@@ -22,9 +23,10 @@ const STRINGS_OF_STATISTICS: u32 = 1;
 const STRINGS_OF_FEATURES: u32 = 4;
 /// `ETH_GSTRING_LEN`.
 const STRING_BYTES: usize = 32;
-/// A driver may gain counters between the call that tells their number and the one that fetches them, and the kernel
-/// writes as many as there are then. So much more room is kept than any driver adds at once, and as much again as it has.
-const SPARE: usize = 1024;
+/// A driver may gain counters or names between the call that tells their number and the one that fetches them (`ethtool -L`),
+/// and many kernels write as many as there are then, whatever room was announced. Beyond this much room there is a page that
+/// nobody may write to, so that the kernel gives up instead of writing over our memory.
+const SPARE_BYTES: usize = 64 * 1024;
 /// More than any driver has; a greater answer is taken for nonsense.
 const MOST_STRINGS: usize = 100_000;
 
@@ -120,10 +122,14 @@ impl Ethtool {
     /// driver's counters are no longer those.
     #[must_use]
     pub fn statistics(&self, interface: &str, names: &[String]) -> Option<Vec<u64>> {
+        if self.set_size(interface, STRINGS_OF_STATISTICS)? != names.len() {
+            return None;
+        }
         // Header of two words, one u64.
-        let mut block = vec![0_u64; 1 + 2 * names.len() + SPARE];
+        let mut guarded = GuardedBlock::with_room(8 + 8 * names.len() + SPARE_BYTES)?;
+        let block = guarded.words_mut();
         block[0] = pack(GET_STATISTICS, u32::try_from(names.len()).ok()?);
-        self.call(interface, &mut block)?;
+        self.call(interface, block)?;
         let told = unpack(block[0]).1 as usize;
         (told == names.len()).then(|| block[1..=told].to_vec())
     }
@@ -131,14 +137,18 @@ impl Ethtool {
     fn strings(&self, interface: &str, set: u32) -> Option<Vec<String>> {
         let count = self.set_size(interface, set)?;
         // Three words of header, then the strings.
-        let room = 12 + (2 * count + SPARE) * STRING_BYTES;
-        let mut words = vec![0_u32; room / 4];
-        words[0] = GET_STRINGS;
-        words[1] = set;
-        words[2] = u32::try_from(count).ok()?;
-        self.call(interface, &mut words)?;
-        let count = (words[2] as usize).min((words.len() - 3) / (STRING_BYTES / 4));
-        let bytes: Vec<u8> = words[3..].iter().flat_map(|w| w.to_ne_bytes()).collect();
+        let mut guarded = GuardedBlock::with_room(12 + count * STRING_BYTES + SPARE_BYTES)?;
+        let block = guarded.words_mut();
+        block[0] = pack(GET_STRINGS, set);
+        block[1] = pack(u32::try_from(count).ok()?, 0);
+        self.call(interface, block)?;
+        let told = unpack(block[1]).0 as usize;
+        let bytes: Vec<u8> = block
+            .iter()
+            .flat_map(|w| w.to_ne_bytes())
+            .skip(12)
+            .collect();
+        let count = told.min(bytes.len() / STRING_BYTES);
         Some(
             bytes
                 .chunks_exact(STRING_BYTES)
@@ -176,6 +186,63 @@ impl Ethtool {
             unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
         (status >= 0).then_some(())
     }
+}
+
+/// Zeroed memory that ends where a page begins that nobody may write to.
+struct GuardedBlock {
+    start: NonNull<u64>,
+    words: usize,
+    mapped_bytes: usize,
+}
+
+impl GuardedBlock {
+    /// `None` when the system has no memory left.
+    fn with_room(bytes: usize) -> Option<Self> {
+        let page_bytes = page_bytes();
+        let room_bytes = bytes.checked_next_multiple_of(page_bytes)?;
+        let mapped_bytes = room_bytes.checked_add(page_bytes)?;
+        // SAFETY: a new mapping of anonymous memory, at an address of the kernel's choice.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                mapped_bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        let block = Self {
+            start: NonNull::new(start.cast())?,
+            words: room_bytes / size_of::<u64>(),
+            mapped_bytes,
+        };
+        // SAFETY: the last page of the mapping just made, which nothing refers to yet.
+        let guarded =
+            unsafe { libc::mprotect(start.byte_add(room_bytes), page_bytes, libc::PROT_NONE) };
+        (guarded == 0).then_some(block)
+    }
+
+    fn words_mut(&mut self) -> &mut [u64] {
+        // SAFETY: the mapping is page aligned, zeroed, writable up to the guard page, ours alone, and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.words) }
+    }
+}
+
+impl Drop for GuardedBlock {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `with_room` made; nothing refers to it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.mapped_bytes) };
+    }
+}
+
+fn page_bytes() -> usize {
+    // SAFETY: no arguments but a constant.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).unwrap_or(4096)
 }
 
 /// A plain integer, for which every bit pattern is a value.

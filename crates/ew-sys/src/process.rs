@@ -22,6 +22,15 @@ pub enum Signal {
     Kill,
 }
 
+/// Gives SIGINT, SIGTERM and SIGHUP their default action back, which ends the process. What has taken them over, such as a
+/// runtime, hears of them no more.
+pub fn restore_signals() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: SIG_DFL is a valid action for any of them, and no handler is installed. It cannot fail for them.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 /// What this process has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {

@@ -16,6 +16,8 @@ const ATTRIBUTE_OPTIONS: u16 = 2;
 const ATTRIBUTE_STATS2: u16 = 7;
 const STATS_BASIC: u16 = 1;
 const STATS_QUEUE: u16 = 3;
+/// Set since Linux 5.5, where the packets may not fit the 32 bits of `STATS_BASIC`.
+const STATS_PACKETS64: u16 = 8;
 const TBF_PARAMETERS: u16 = 1;
 /// Set when the rate does not fit 32 bits.
 const TBF_RATE64: u16 = 4;
@@ -51,6 +53,60 @@ impl QdiscLister {
             })?;
         Ok(found)
     }
+}
+
+/// What left an interface through its outermost queueing discipline. A train of segments (GSO) counts as the packets it becomes on the
+/// wire, each with its headers, which the interface's own counters do not do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EgressCounters {
+    /// The interface.
+    pub interface: String,
+    /// Frames with their Ethernet headers.
+    pub bytes: u64,
+    /// Frames.
+    pub packets: u64,
+    /// Frames that the queue had no room for.
+    pub drops: u32,
+    /// Bytes waiting now.
+    pub backlog_bytes: u32,
+}
+
+impl QdiscLister {
+    /// What left each interface that has a queue.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn egress(&mut self) -> io::Result<Vec<EgressCounters>> {
+        let mut found = Vec::new();
+        self.netlink
+            .dump(RTM_GETQDISC, &[0; MESSAGE_BYTES], &mut |kind, body| {
+                if kind == RTM_NEWQDISC && u32_at(body, 12) == Some(TC_H_ROOT) {
+                    found.extend(egress(body, interface_name));
+                }
+            })?;
+        Ok(found)
+    }
+}
+
+fn egress(body: &[u8], name_of: impl Fn(u32) -> Option<String>) -> Option<EgressCounters> {
+    let counted = qdisc(body, name_of)?;
+    let mut packets = 0;
+    for (kind, value) in attributes(body.get(MESSAGE_BYTES..)?) {
+        if kind == ATTRIBUTE_STATS2 {
+            let of_kind = |wanted| attributes(value).find(|(kind, _)| *kind == wanted);
+            packets = match of_kind(STATS_PACKETS64) {
+                Some((_, value)) => u64_at(value, 0)?,
+                None => u32_at(of_kind(STATS_BASIC)?.1, 8)?.into(),
+            };
+        }
+    }
+    Some(EgressCounters {
+        interface: counted.interface,
+        bytes: counted.bytes,
+        packets,
+        drops: counted.drops,
+        backlog_bytes: counted.backlog_bytes,
+    })
 }
 
 fn qdisc(body: &[u8], name_of: impl Fn(u32) -> Option<String>) -> Option<QdiscCounters> {
@@ -132,7 +188,8 @@ mod tests {
         for number in [3_u32, 4542, 9, 0, 77] {
             queue.extend(number.to_ne_bytes());
         }
-        let basic = 123_456_u64.to_ne_bytes();
+        let mut basic = 123_456_u64.to_ne_bytes().to_vec();
+        basic.extend(99_u32.to_ne_bytes());
         let stats = [
             attribute(STATS_BASIC, &basic),
             attribute(STATS_QUEUE, &queue),
@@ -165,6 +222,20 @@ mod tests {
             (123_456, 9, 77)
         );
         assert_eq!((qdisc.backlog_packets, qdisc.backlog_bytes), (3, 4542));
+    }
+
+    #[test]
+    fn what_left_an_interface() {
+        let name = |index| (index == 2).then(|| "up1".to_owned());
+        let expected = EgressCounters {
+            interface: "up1".into(),
+            bytes: 123_456,
+            packets: 99,
+            drops: 9,
+            backlog_bytes: 4542,
+        };
+        assert_eq!(egress(&message("htb"), name), Some(expected));
+        assert_eq!(egress(&message("noqueue"), name), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use ew_model::telemetry::{InterfaceLink, InterfaceReading, QdiscCounters};
 use ew_sys::ethtool::Ethtool;
 use ew_sys::net::interfaces;
 use ew_sys::qdisc::QdiscLister;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -48,6 +49,8 @@ pub(crate) struct NetworkReader {
 struct DriverNames {
     all: Vec<String>,
     kept: Vec<usize>,
+    /// The driver's counters are no longer those.
+    are_stale: Cell<bool>,
 }
 
 impl NetworkReader {
@@ -108,7 +111,12 @@ impl NetworkReader {
         if names.kept.is_empty() {
             return None;
         }
-        let values = self.ethtool.as_ref()?.statistics(interface, &names.all)?;
+        let ethtool = self.ethtool.as_ref()?;
+        let Some(values) = ethtool.statistics(interface, &names.all) else {
+            // Other counters than before: after `ethtool -L`, for example.
+            names.are_stale.set(true);
+            return None;
+        };
         let kept = names.kept.iter();
         Some(
             kept.map(|index| (names.all[*index].clone(), values[*index]))
@@ -121,7 +129,8 @@ impl NetworkReader {
         let is_there = |name: &String| lines.iter().any(|line| line.name == *name);
         self.drivers.retain(|name, _| is_there(name));
         for name in lines.iter().map(|line| &line.name) {
-            if !self.drivers.contains_key(name) {
+            let known = self.drivers.get(name);
+            if known.is_none_or(|names| names.are_stale.get()) {
                 let names = self.ethtool.as_ref().map(|e| e.statistic_names(name));
                 let names = driver_names(names.unwrap_or_default());
                 self.drivers.insert(name.clone(), names);
@@ -170,6 +179,7 @@ fn driver_names(all: Vec<String>) -> DriverNames {
     DriverNames {
         kept: kept.map(|(index, _)| index).collect(),
         all,
+        are_stale: Cell::new(false),
     }
 }
 

@@ -24,7 +24,8 @@ impl ExternalTool for Nuttcp {
 
     fn server(&self, site: &Site<'_>, port: u16) -> Command {
         let mut command = Command::new(site.program);
-        command.args([family(site), "-1"]);
+        // Else a stranger could have the host send to a third one.
+        command.args([family(site), "-1", "--no3rdparty"]);
         command.args(port_arguments(port));
         command
     }

@@ -309,8 +309,8 @@ fn report(order: &FlowOrder, result: EndResult) -> FlowReport {
     };
     FlowReport {
         flow: order.flow,
-        sender: ends.sender,
-        receiver: ends.receiver,
+        sender: ends.sender.map(Box::new),
+        receiver: ends.receiver.map(Box::new),
         standing: None,
         error,
     }

@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ew-fleet", &["ew-model", "ew-sys"]),
+    ("ew-kubernetes", &[]),
     (
         "ew-controller",
         &[
@@ -37,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ew-sys",
         ],
     ),
+    ("ew-sim", &["ew-model", "ew-plan"]),
     ("ew-store", &["ew-model"]),
     ("ew-analyze", &["ew-model", "ew-plan"]),
     ("ew-report", &["ew-analyze", "ew-model"]),
@@ -47,7 +49,14 @@ const ARROWS: &[(&str, &[&str])] = &[
 const BINARY: &str = "eastwest";
 
 /// Crates in which nothing may wait on a runtime.
-const WITHOUT_TOKIO: &[&str] = &["ew-model", "ew-plan", "ew-proto", "ew-engine", "ew-analyze"];
+const WITHOUT_TOKIO: &[&str] = &[
+    "ew-model",
+    "ew-plan",
+    "ew-proto",
+    "ew-sim",
+    "ew-engine",
+    "ew-analyze",
+];
 
 /// Violations of one manifest. Tests (dev-dependencies) may use whatever of ours they want.
 pub(crate) fn check(manifest: &Manifest) -> Vec<Violation> {

@@ -4,7 +4,7 @@ use super::Violation;
 use super::source::{Source, for_each_level, ident, is_punct};
 use proc_macro2::{Ident, TokenTree};
 
-const PURE: &[&str] = &["ew-model", "ew-plan", "ew-proto", "ew-analyze"];
+const PURE: &[&str] = &["ew-model", "ew-plan", "ew-proto", "ew-sim", "ew-analyze"];
 
 /// What may not be taken from a module of this name.
 const BANNED: &[(&str, &[&str], &str)] = &[

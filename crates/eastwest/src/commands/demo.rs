@@ -1,7 +1,7 @@
 //! `eastwest demo`: a small cluster with two things wrong, and the main job finding both.
 
 use crate::commands::report;
-use crate::commands::run::{LiveArgs, block_on, conclude, drive, load_scenario};
+use crate::commands::run::{LiveArgs, conclude, drive, load_scenario};
 use crate::exit::{Failure, Outcome};
 use crate::fleet::lab_launcher;
 use crate::hosts::lab_inventory;
@@ -43,37 +43,35 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let spec = LabSpec::parse(LAB, "demo.yaml").map_err(Failure::failed)?;
-    let spec = LabSpec {
-        name: format!("demo-{}", std::process::id()),
-        ..spec
-    };
+    let name = format!("demo-{}", std::process::id());
+    let spec = spec.renamed(&name).map_err(Failure::failed)?;
     output::say("building a lab: two racks of four hosts at 100 Mb/s, 4:1 uplinks, one slow host");
     let lab = Arc::new(Lab::up(&spec, &KeeperCommand::current_exe()).map_err(Failure::failed)?);
-    let finished = block_on(async {
-        let overrides: Vec<String> = OVERRIDES.iter().map(ToString::to_string).collect();
-        let job = Job {
-            scenario: load_scenario("qualify", &overrides)?.scenario,
-            inventory: lab_inventory(&lab),
-            seed: SEED,
-            launcher: lab_launcher(Arc::clone(&lab)),
-            options: LaunchOptions {
-                build: crate::build::build(),
-                data_ports: (5401, 5499),
-                tool_ports: (5001, 5399),
-                sample_interval_ns: 1_000_000_000,
-                offer_iperf3_port: None,
-                watched: BTreeSet::new(),
-                launch_limit: Duration::from_secs(20),
-                require_all: true,
-            },
-            runs_dir: args.runs.runs_dir.clone(),
-            command: std::env::args().collect(),
-            follow_flows: LiveArgs::USUAL.follows_flows(),
-        };
-        let finished = drive(&job, LiveArgs::USUAL, args.show.color, None).await?;
-        report::show(&finished.analysis, &args.show)?;
-        Ok(finished)
-    })?;
+    let overrides: Vec<String> = OVERRIDES.iter().map(ToString::to_string).collect();
+    let job = Job {
+        scenario: load_scenario("qualify", &overrides)?.scenario,
+        inventory: lab_inventory(&lab),
+        seed: SEED,
+        launcher: lab_launcher(Arc::clone(&lab)),
+        options: LaunchOptions {
+            build: crate::build::build(),
+            data_ports: (5401, 5499),
+            tool_ports: (5001, 5399),
+            sample_interval_ns: 1_000_000_000,
+            offer_iperf3_port: None,
+            watched: BTreeSet::new(),
+            launch_limit: Duration::from_secs(20),
+            require_all: true,
+        },
+        runs_dir: args.runs.runs_dir.clone(),
+        command: std::env::args().collect(),
+        detours: ew_controller::Detours::new(),
+        follow_flows: LiveArgs::USUAL.follows_flows(),
+        // The lab must not be left behind.
+        signals_end_analysis: false,
+    };
+    let finished = drive(&job, LiveArgs::USUAL, args.show.color, None)?;
+    report::show(&finished.analysis, &args.show)?;
     drop(lab);
     // The faults are the point of the demo: finding them is success.
     let code = conclude(&finished)?;

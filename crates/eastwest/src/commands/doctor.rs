@@ -24,7 +24,10 @@ pub(crate) struct DoctorArgs {
 
 pub(crate) fn run(args: &DoctorArgs) -> Outcome {
     let lab = args.fleet.attach_lab()?.map(Arc::new);
-    let mut inventory = args.hosts.inventory(&args.fleet, lab.as_deref(), &[])?;
+    let roles = args.hosts.roles(lab.as_deref(), None)?;
+    let mut inventory = args
+        .hosts
+        .inventory(&args.fleet, lab.as_deref(), &[], roles.as_ref())?;
     let launcher = args.fleet.launcher(lab)?;
     let report = block_on(async {
         let unresolved = args.hosts.resolve(&mut inventory, &args.fleet).await.err();

@@ -2,30 +2,40 @@
 
 use crate::commands::{report, scenario};
 use crate::exit::{self, Failure, Outcome};
-use crate::fleet::FleetArgs;
+use crate::fleet::{FleetArgs, FleetKind};
 use crate::hosts::HostArgs;
+use crate::kubernetes;
 use crate::metrics::{self, Endpoint};
 use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
 use crate::watch::{self, Log, Watch};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
-use ew_controller::{Finished, Job, RunError};
+use ew_controller::{Detours, Finished, Job, RunError};
+use ew_model::finding::VerdictStatus;
+use ew_model::pods::PodPath;
 use ew_model::{Inventory, Scenario, Stage, Tool, WorkloadKind};
 use ew_plan::estimate::estimate_stage;
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// A built-in scenario (see `eastwest scenario list`) or a YAML file
     #[arg(default_value = "qualify")]
     scenario: String,
+    /// Tests of a k8s-netperf configuration, in its old or current form, instead of a scenario
+    #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
+    k8s_netperf: Option<PathBuf>,
+    /// Paths that the tests of --k8s-netperf are run by
+    #[arg(long, value_name = "PATH,...", value_delimiter = ',', default_value = "host-network,same-node,other-node", value_parser = parse_path)]
+    paths: Vec<PodPath>,
     #[command(flatten)]
     hosts: HostArgs,
     #[command(flatten)]
@@ -131,11 +141,32 @@ impl PlanArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Outcome {
-    let ScenarioFile { scenario, racks } =
-        load_scenario(&args.scenario, &args.plan.all_overrides())?;
+    let overrides = args.plan.all_overrides();
+    let ScenarioFile {
+        mut scenario,
+        racks,
+        roles,
+    } = match &args.k8s_netperf {
+        Some(path) => load_k8s_netperf(path, &args.paths, &overrides)?,
+        None => load_scenario(&args.scenario, &overrides)?,
+    };
     let seed = args.plan.seed.map_or_else(draw_seed, Ok)?;
+    if args.fleet.fleet == FleetKind::Kubernetes {
+        args.hosts.refuse_roles_of_pods(roles.as_ref())?;
+        return block_on(run_in_pods(args, scenario, &racks, seed));
+    }
+    if !kubernetes::paths(&scenario).is_empty() {
+        return Err(Failure::usage(anyhow!(
+            "`{}` compares pods with their nodes; add --via kubernetes",
+            args.scenario
+        )));
+    }
     let lab = args.fleet.attach_lab()?.map(Arc::new);
-    let mut inventory = args.hosts.inventory(&args.fleet, lab.as_deref(), &racks)?;
+    scenario.roles = args.hosts.roles(lab.as_deref(), roles.as_ref())?;
+    let known = scenario.roles.as_ref();
+    let mut inventory = args
+        .hosts
+        .inventory(&args.fleet, lab.as_deref(), &racks, known)?;
     if args.dry_run {
         return dry_run(args, &scenario, &inventory, seed);
     }
@@ -145,28 +176,76 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         .transpose()?;
     let launcher = args.fleet.launcher(lab)?;
     let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
-    block_on(async {
-        args.hosts.resolve(&mut inventory, &args.fleet).await?;
-        let mut options = args.fleet.options();
-        options.watched.extend(watched);
-        let job = Job {
-            scenario,
-            inventory,
-            seed,
-            launcher,
-            options,
-            runs_dir: args.runs.runs_dir.clone(),
-            command: std::env::args().collect(),
-            follow_flows: args.live.follows_flows(),
-        };
-        let finished = drive(&job, args.live, args.show.color, endpoint).await?;
-        report::show(&finished.analysis, &args.show)?;
-        conclude(&finished)
-    })
+    block_on(args.hosts.resolve(&mut inventory, &args.fleet))?;
+    let mut options = args.fleet.options();
+    options.watched.extend(watched);
+    let job = Job {
+        scenario,
+        inventory,
+        seed,
+        launcher,
+        options,
+        runs_dir: args.runs.runs_dir.clone(),
+        command: std::env::args().collect(),
+        follow_flows: args.live.follows_flows(),
+        signals_end_analysis: true,
+        detours: Detours::new(),
+    };
+    let finished = drive(&job, args.live, args.show.color, endpoint)?;
+    report::show(&finished.analysis, &args.show)?;
+    conclude(&finished)
+}
+
+/// The same over pods, which are made first and removed after, whatever happens in between.
+async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed: u64) -> Outcome {
+    let cluster = args.fleet.kubernetes.open().await?;
+    let mut inventory = cluster.inventory(&args.hosts, racks)?;
+    let paths = kubernetes::paths(&scenario);
+    if !paths.is_empty() {
+        inventory = kubernetes::with_pods(&inventory, &paths);
+    }
+    if args.dry_run {
+        return dry_run(args, &scenario, &inventory, seed);
+    }
+    let plan = ew_plan::plan(&scenario, &inventory, seed).map_err(Failure::usage)?;
+    let planned_ns = plan.stages.iter().map(Stage::planned_ns).sum();
+    let run = format!("{:08x}", draw_seed()?);
+    let data_port = args.fleet.first_data_port();
+    let objects = cluster.objects(&run, data_port, Duration::from_nanos(planned_ns))?;
+    let plans = cluster.pod_plans(&inventory, !paths.is_empty());
+    let services: Vec<&str> = paths.iter().filter_map(|path| path.service()).collect();
+    if args.fleet.kubernetes.print_manifests {
+        output::print(&ew_kubernetes::to_yaml(&objects.all(&plans, &services)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let limit = args.fleet.launch_timeout();
+    let placement = cluster.place(objects, &plans, &services, limit).await?;
+    placement.give_addresses(&mut inventory);
+    let job = Job {
+        scenario,
+        seed,
+        launcher: Arc::clone(&placement.launcher),
+        options: args.fleet.options(),
+        runs_dir: args.runs.runs_dir.clone(),
+        command: std::env::args().collect(),
+        follow_flows: args.live.follows_flows(),
+        // The pods must not be left behind.
+        signals_end_analysis: false,
+        detours: placement.detours(&inventory, &paths),
+        inventory,
+    };
+    let finished = drive(&job, args.live, args.show.color, None);
+    let is_partial = |done: &Finished| done.analysis.verdict.status == VerdictStatus::Partial;
+    placement
+        .finish(finished.as_ref().map_or(true, is_partial))
+        .await;
+    let finished = finished?;
+    report::show(&finished.analysis, &args.show)?;
+    conclude(&finished)
 }
 
 /// Runs a job with the live view on stderr and its metrics at the endpoint, and writes the HTML report beside the data.
-pub(crate) async fn drive(
+pub(crate) fn drive(
     job: &Job,
     args: LiveArgs,
     color: ColorChoice,
@@ -190,15 +269,15 @@ pub(crate) async fn drive(
     let draws_bars = args.draws_bars() && watch.is_none();
     let mut live = Live::new(log, draws_bars, color, args.quiet);
     let finished = ew_controller::run(job, &mut |at_ns, event| {
+        if let Some(metrics) = &metrics {
+            metrics.take(at_ns, event);
+        }
         live.handle(at_ns, event);
         if let Some(watch) = &mut watch {
             watch.handle(at_ns, event);
         }
-        if let Some(metrics) = &metrics {
-            metrics.take(at_ns, event);
-        }
-    })
-    .await;
+    });
+    drop(metrics);
     live.finish();
     if let Some(watch) = watch {
         watch.finish();
@@ -208,12 +287,23 @@ pub(crate) async fn drive(
         RunError::Plan(_) => Failure::usage(error),
         _ => Failure::failed(error),
     })?;
-    report::write_html(&finished.analysis, &finished.dir)?;
+    let written = report::write_html(&finished.analysis, &finished.dir);
+    // A disk that is full has cost enough: the verdict is shown all the same.
+    if finished.unwritten.is_none() {
+        written?;
+    }
     Ok(finished)
 }
 
 /// Says where everything is, and turns the verdict into the exit code.
 pub(crate) fn conclude(finished: &Finished) -> Outcome {
+    if let Some(error) = &finished.unwritten {
+        output::say(&format!(
+            "error: the run directory is not whole ({error}): the verdict is of what could be written to {}",
+            finished.dir.display()
+        ));
+        return Ok(exit::failed());
+    }
     output::say(&format!(
         "report: {}",
         finished.dir.join("report.html").display()
@@ -245,6 +335,30 @@ pub(crate) fn load_scenario(name: &str, overrides: &[String]) -> Result<Scenario
     let text = ew_plan::scenario::builtin(name).ok_or_else(|| scenario::unknown(name))?;
     let file_name = Path::new("built-in").join(name).display().to_string();
     ew_plan::scenario::parse_file(text, &file_name, overrides).map_err(Failure::usage)
+}
+
+/// In our own words; what cannot be run is named.
+fn load_k8s_netperf(
+    path: &Path,
+    paths: &[PodPath],
+    overrides: &[String],
+) -> Result<ScenarioFile, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read `{name}`"))
+        .map_err(Failure::usage)?;
+    let translated = ew_plan::scenario::from_k8s_netperf(&text, &name, paths);
+    let translated = translated.map_err(Failure::usage)?;
+    for skipped in &translated.skipped {
+        output::say(&format!("skipped {skipped}"));
+    }
+    ew_plan::scenario::parse_file(&translated.yaml, &name, overrides).map_err(Failure::usage)
+}
+
+fn parse_path(text: &str) -> anyhow::Result<PodPath> {
+    let found = PodPath::ALL.into_iter().find(|path| path.name() == text);
+    let known = PodPath::ALL.map(PodPath::name).join(", ");
+    found.with_context(|| format!("`{text}` is no path; there are {known}"))
 }
 
 /// Short enough to be typed again.

@@ -78,7 +78,9 @@ fn list(args: &RunsArgs) -> Outcome {
         };
         output::print(&format!(
             "{:46} {:5} {:4} hosts  {outcome}",
-            run.id, run.fleet, run.hosts
+            output::plain(&run.id),
+            output::plain(&run.fleet),
+            run.hosts
         ));
     }
     for problem in listing.unreadable {

@@ -56,7 +56,10 @@ struct Listing {
 
 pub(crate) fn run(args: &ToolsArgs) -> Outcome {
     let lab = args.fleet.attach_lab()?.map(Arc::new);
-    let mut inventory = args.hosts.inventory(&args.fleet, lab.as_deref(), &[])?;
+    let roles = args.hosts.roles(lab.as_deref(), None)?;
+    let mut inventory = args
+        .hosts
+        .inventory(&args.fleet, lab.as_deref(), &[], roles.as_ref())?;
     let launcher = args.fleet.launcher(lab)?;
     let options = args.fleet.options();
     let listing = block_on(async {

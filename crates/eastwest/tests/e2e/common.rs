@@ -212,7 +212,7 @@ pub(crate) fn wait_for(what: &str, limit: Duration, mut done: impl FnMut() -> bo
     }
 }
 
-/// Process ids whose command line holds all the words.
+/// Process ids whose command line, or program, holds all the words: an agent is started in its directory, by a relative name.
 pub(crate) fn processes_with(words: &[&str]) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -220,7 +220,8 @@ pub(crate) fn processes_with(words: &[&str]) -> Vec<u32> {
             continue;
         };
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let line = text(&line).replace('\0', " ");
+        let program = std::fs::read_link(entry.path().join("exe")).unwrap_or_default();
+        let line = format!("{} {}", text(&line).replace('\0', " "), program.display());
         if words.iter().all(|word| line.contains(word)) {
             found.push(pid);
         }

@@ -7,14 +7,17 @@
 
 mod common;
 mod compare;
+mod hostile;
 mod iperf3;
 mod lab_accuracy;
 mod lab_failures;
 mod lab_faults;
 mod lab_ssh;
+mod lab_witness;
 mod limit;
 mod local;
 mod metrics;
+mod size;
 mod sweep;
 mod tools;
 mod tools_run;

@@ -110,7 +110,7 @@ fn a_dry_run_tells_what_is_swept_and_both_bounds() {
         stdout.contains("7.20 s to 12 s") || stdout.contains("7.20 s to 12.0 s"),
         "{stdout}"
     );
-    let words = "left out: streaming of 2 MiB to 4 MiB: iperf3 carries 1 to 1048576 bytes";
+    let words = "skipped: streaming of 2 MiB to 4 MiB: iperf3 carries 1 to 1048576 bytes";
     assert!(stdout.contains(words), "{stdout}");
 }
 

@@ -3,7 +3,6 @@
 use super::peers::{compared, is_judged, of_stages, percent};
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
-use crate::capacity::Side;
 use crate::stats::median;
 use crate::words::{count, plain};
 use ew_model::HostId;
@@ -37,13 +36,11 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
 
 /// Full disks of hosts that move their bytes as their peers do; else those of all hosts, which may be one and the same.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let slow = &case.network.fit.slow;
-    let is_slow = |host| slow.contains_key(&Side::Tx(host)) || slow.contains_key(&Side::Rx(host));
     let hosts = case
         .observations
         .inventory()
         .host_ids()
-        .filter(|host| !is_slow(*host));
+        .filter(|host| !case.network.is_slow(*host));
     let found: Vec<Finding> = hosts.filter_map(|host| finding(case, host)).collect();
     if found.is_empty() {
         return everywhere(case).into_iter().collect();

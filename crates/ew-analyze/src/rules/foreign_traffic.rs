@@ -3,7 +3,7 @@
 use super::peers::{compared, is_judged, of_stages, percent};
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
-use crate::capacity::Side;
+use crate::fit::Side;
 use crate::words::plain;
 use ew_model::HostId;
 use ew_model::facts::HostSample;
@@ -74,7 +74,7 @@ fn standing_apart(case: &Case<'_>, host: HostId, direction: Direction) -> Option
         Direction::Sent => Side::Tx(host),
         Direction::Received => Side::Rx(host),
     };
-    if case.network.fit.slow.contains_key(&side) {
+    if case.network.slow.contains_key(&side) {
         return None;
     }
     let foreign = found(case, host, direction, WORTH_KNOWING)?;

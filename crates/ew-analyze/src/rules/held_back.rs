@@ -5,7 +5,7 @@
 use super::slow_host::rate_quantity;
 use super::why::{Reason, Suspect};
 use super::{Case, core_saturated, cpu_quota, receive_window, send_buffer};
-use crate::capacity::Side;
+use crate::fit::Isolated;
 use crate::stats::quantile;
 use ew_model::HostId;
 use ew_model::finding::{Finding, Severity, Subject};
@@ -50,8 +50,7 @@ fn held_back(case: &Case<'_>) -> impl Iterator<Item = HeldBack> {
 
 /// A quota that runs out is worth telling by itself; all else only where its flows suffer.
 fn at(case: &Case<'_>, host: HostId) -> Option<HeldBack> {
-    let slow = &case.network.fit.slow;
-    if slow.contains_key(&Side::Tx(host)) || slow.contains_key(&Side::Rx(host)) {
+    if case.network.is_slow(host) {
         return None;
     }
     let suspect = Suspect {
@@ -69,16 +68,20 @@ fn at(case: &Case<'_>, host: HostId) -> Option<HeldBack> {
     Some(HeldBack { host, why, low })
 }
 
+/// Against what each flow's hosts allow, so that a slow peer does not count against the host.
 fn low(case: &Case<'_>, host: HostId) -> Option<Low> {
-    let typical = case.network.fit.typical?.value;
-    let solos = case.network.solos.iter();
-    let own = solos.filter(|solo| solo.src == host || solo.dst == host);
-    let rates: Vec<f64> = own.map(|solo| solo.bits_per_sec).collect();
-    let others = case.network.solos.len() - rates.len();
-    let quartile = quantile(&rates, LOWER)?;
-    let is_known = rates.len().min(others) >= LEAST_FLOWS;
-    let is_low = is_known && quartile < SLOW_SHARE * typical;
-    is_low.then_some(Low { quartile, typical })
+    let typical = case.network.class_rate(host)?;
+    let of_host = |flow: &&Isolated| flow.src == host || flow.dst == host;
+    let (own, others): (Vec<&Isolated>, Vec<&Isolated>) =
+        case.network.isolated.iter().partition(of_host);
+    let shares: Vec<f64> = own
+        .iter()
+        .map(|flow| flow.bits_per_sec / flow.expected_bits_per_sec)
+        .collect();
+    let share = quantile(&shares, LOWER)?;
+    let is_known = own.len().min(others.len()) >= LEAST_FLOWS;
+    let quartile = share * typical;
+    (is_known && share < SLOW_SHARE).then_some(Low { quartile, typical })
 }
 
 fn finding(case: &Case<'_>, HeldBack { host, why, low }: HeldBack) -> Finding {
@@ -87,7 +90,7 @@ fn finding(case: &Case<'_>, HeldBack { host, why, low }: HeldBack) -> Finding {
         Some(low) => (
             Severity::Fault,
             format!(
-                "{name} is slow at times: a quarter of its flows do at most {} where its peers do {}, because {}",
+                "{name}: intermittently slow, lower quartile {} (peers {}). Cause: {}",
                 format_bits_per_sec(low.quartile),
                 format_bits_per_sec(low.typical),
                 why.because,
@@ -95,10 +98,10 @@ fn finding(case: &Case<'_>, HeldBack { host, why, low }: HeldBack) -> Finding {
         ),
         None => (
             Severity::Notice,
-            format!("{name} keeps up with its peers although {}", why.because),
+            format!("{name}: as fast as its peers, but {}", why.because),
         ),
     };
-    let typical = case.network.fit.typical.map(|typical| typical.value);
+    let typical = case.network.class_rate(host);
     Finding {
         severity,
         subject: Subject::Host { host },

@@ -5,7 +5,7 @@ use super::slow_host::{rate_quantity, side_evidence};
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
 use crate::basis::{data_interface, most_common, shaper};
-use crate::capacity::Side;
+use crate::fit::Side;
 use ew_model::HostId;
 use ew_model::finding::{Cause, Finding, Severity, Subject};
 use ew_model::units::format_bits_per_sec;
@@ -54,7 +54,7 @@ fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
         Some(shaper(case.observations.run, host)?.0)
     })?;
     let usual = rate.peers.or(case.reference.basis.nic_bits_per_sec)?;
-    let sends = case.network.fit.slow.get(&Side::Tx(host))?.rate.value;
+    let sends = case.network.slow.get(&Side::Tx(host))?.rate.value;
     let is_it =
         rate.own < LOWER * usual && sends >= EXPLAINED * rate.own * case.reference.basis.efficiency;
     if !suspect.tx || !is_it {
@@ -88,7 +88,7 @@ pub(super) fn explains(case: &Case<'_>, host: HostId) -> bool {
         return false;
     };
     let own = EXPLAINED * speed * case.reference.basis.efficiency;
-    let slow = &case.network.fit.slow;
+    let slow = &case.network.slow;
     [Side::Tx(host), Side::Rx(host)]
         .iter()
         .filter_map(|side| slow.get(side))
@@ -103,11 +103,29 @@ fn lower_speed(case: &Case<'_>, host: HostId) -> Option<(f64, f64)> {
             .speed_bits_per_sec
             .filter(|speed: &f64| *speed > 0.0)
     };
-    let speeds = run.manifest.inventory.host_ids().filter_map(speed_of);
+    // A NIC class of its own is no fault: a host is held against the hosts of its class.
+    let classes = case.network.classes.iter().map(|(_, hosts)| hosts);
+    let own = classes
+        .filter(|hosts| hosts.contains(&host))
+        .flatten()
+        .copied();
+    let own: Vec<HostId> = own.collect();
+    let peers = if own.is_empty() {
+        run.manifest.inventory.host_ids().collect()
+    } else {
+        own
+    };
+    let speeds = peers.into_iter().filter_map(speed_of);
     let usual = most_common(speeds.map(|speed| speed.round() as u64)).map(|speed| speed as f64);
     let wanted = run.plan.expect.nic_bits_per_sec.or(usual)?;
     let speed = speed_of(host)?;
-    (speed < LOWER * wanted).then_some((speed, wanted))
+    let hosts = run.manifest.inventory.host_ids();
+    let alike = hosts
+        .filter_map(speed_of)
+        .filter(|other| (other / speed - 1.0).abs() < 1.0 - LOWER);
+    let is_class = run.plan.expect.nic_bits_per_sec.is_none()
+        && crate::fit::is_class(alike.count(), run.manifest.inventory.hosts.len());
+    (speed < LOWER * wanted && !is_class).then_some((speed, wanted))
 }
 
 fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
@@ -154,7 +172,7 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
 
 /// What the low speed did to the host's rates, when it did.
 fn consequence(case: &Case<'_>, host: HostId) -> String {
-    let slow = &case.network.fit.slow;
+    let slow = &case.network.slow;
     let rate = |side| {
         slow.get(&side)
             .map(|slow| format_bits_per_sec(slow.rate.value))

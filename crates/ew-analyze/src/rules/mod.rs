@@ -1,6 +1,8 @@
 //! One file per cause. A rule looks at the whole case and returns findings; it knows nothing of other rules' findings. Rules for
 //! what makes a host slow also answer [`why`].
 
+mod bad_path;
+mod below_link;
 mod cells_missing;
 mod core_saturated;
 mod cpu_quota;
@@ -12,9 +14,12 @@ mod latency;
 mod line_rate;
 mod link_speed;
 mod loss;
+mod measurement;
 mod mtu;
+mod nic_classes;
 mod not_determined;
 mod path_loss;
+mod paths;
 mod peers;
 mod receive_drops;
 mod receive_window;
@@ -26,12 +31,11 @@ mod tool_limit;
 mod uplink;
 mod why;
 
-use crate::Network;
 use crate::basis::Reference;
-use crate::expected::Expected;
-use crate::losses::Losses;
+use crate::fit::Network;
 use crate::observations::Observations;
 use crate::telemetry::Telemetry;
+use crate::tomography::BadPath;
 use ew_model::analysis::{HostAnalysis, StageAnalysis};
 use ew_model::finding::{Cause, Evidence, Finding, Subject};
 use ew_model::sweep::SweepAnalysis;
@@ -42,24 +46,35 @@ pub(crate) struct Case<'a> {
     pub(crate) observations: &'a Observations<'a>,
     pub(crate) reference: &'a Reference,
     pub(crate) network: &'a Network,
-    pub(crate) expected: &'a Expected,
     /// In the order of the observations' stages.
     pub(crate) stages: &'a [StageAnalysis],
     pub(crate) sweeps: &'a [SweepAnalysis],
     pub(crate) hosts: &'a [HostAnalysis],
     pub(crate) telemetry: &'a Telemetry<'a>,
-    pub(crate) losses: &'a Losses,
+    /// One of several hashed paths that is bad.
+    pub(crate) bad_path: Option<&'a BadPath>,
 }
 
 /// All findings, in the order of the rules.
 pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
+    if let Some(invalid) = measurement::find(case) {
+        return [
+            host_missing::find(case),
+            cells_missing::find(case),
+            vec![invalid],
+        ]
+        .concat();
+    }
     let mut findings = [
         host_missing::find(case),
         link_speed::find(case),
         slow_host::find(case),
         held_back::find(case),
         stated_nic::find(case),
+        below_link::find(case),
         uplink::find(case),
+        paths::find(case),
+        bad_path::find(case).into_iter().collect(),
         path_loss::find(case),
         slow_pair::find(case),
         foreign_traffic::find(case),
@@ -70,6 +85,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         cells_missing::find(case),
     ]
     .concat();
+    findings.extend(nic_classes::find(case));
     findings.extend(not_determined::find(case, &findings));
     findings.extend(line_rate::find(case, &findings));
     told_once(findings)
@@ -87,6 +103,11 @@ fn told_once(findings: Vec<Finding>) -> Vec<Finding> {
     let kept = findings.into_iter().zip(keep);
     kept.filter_map(|(finding, keep)| keep.then_some(finding))
         .collect()
+}
+
+/// Confidence, 0.5 to 0.99, from what the explanation of the run loses without a part, in nats.
+fn confidence_of(gain: f64) -> f64 {
+    (1.0 / (1.0 + (-gain / 3.0).exp())).clamp(0.5, 0.99)
 }
 
 fn evidence(text: String, source: String) -> Evidence {

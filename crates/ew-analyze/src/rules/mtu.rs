@@ -43,7 +43,11 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
 }
 
 fn mtu_of(case: &Case<'_>, host: HostId) -> Option<u32> {
-    data_interface(case.observations.run, host)?.mtu_bytes
+    // A pod's is its network's, and part of what pods are compared with their nodes for.
+    let name = case.observations.inventory().name(host);
+    let is_pod = ew_model::pods::place(name).pod.is_some();
+    let interface = data_interface(case.observations.run, host)?;
+    interface.mtu_bytes.filter(|_| !is_pod)
 }
 
 fn usual(case: &Case<'_>) -> Option<u64> {

@@ -1,12 +1,14 @@
 //! A stage stays below expectation, and nothing found explains it.
 
-use super::{Case, evidence};
+use super::{Case, evidence, held_back};
+use crate::fit::Unexplained;
 use crate::observations::StageView;
-use crate::solo::waited_for_cpu;
-use crate::words::{count, plain};
+use crate::quality::starvation;
+use crate::words::{count, list, plain};
 use ew_model::analysis::StageAnalysis;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
 use ew_model::scenario::{MeshMode, Pattern, Pick};
+use ew_model::units::format_bits_per_sec;
 
 /// Share of the explained expectation below which a stage of lone flows asks for an answer.
 const BELOW: f64 = 0.85;
@@ -18,23 +20,78 @@ const OPEN_HINT: &str = "give the racks if there are any (--racks), look at CPU 
 const BUSY_HINT: &str = "hosts that share CPUs (virtual machines, a lab) cannot all be measured at once: fewer hosts, fewer streams, or \
                          less beside them";
 
+/// More unexplained flows than this make the verdict a question.
+const UNEXPLAINED_SHARE: f64 = 0.03;
+/// Pairs whose evidence is shown.
+const MOST_EVIDENCE: usize = 8;
+/// Starvation above which a flow says little of the network.
+const STARVED: f64 = 0.5;
+
 /// Share of all CPUs' time above which hosts have none to spare.
 const BUSY: f64 = 0.95;
 
 pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
-    if found.iter().any(explains_stages) || !case.losses.racks.is_empty() {
+    let mut findings = stages(case, found);
+    findings.extend(unexplained(case));
+    findings
+}
+
+/// Pairs that nothing explains, measured too seldom to say more: shown, and a question only when they are many.
+fn unexplained(case: &Case<'_>) -> Option<Finding> {
+    let held_back = held_back::hosts(case);
+    let is_open =
+        |pair: &&Unexplained| !held_back.contains(&pair.src) && !held_back.contains(&pair.dst);
+    let pairs: Vec<&Unexplained> = case.network.unexplained.iter().filter(is_open).collect();
+    let flows: usize = pairs.iter().map(|pair| pair.flows).sum();
+    let ratio = |pair: &&Unexplained| pair.bits_per_sec / pair.predicted_bits_per_sec;
+    let worst = pairs.iter().min_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
+    let share = flows as f64 / case.network.flows.max(1) as f64;
+    let inventory = case.observations.inventory();
+    let name = |pair: &&Unexplained| {
+        format!(
+            "{} to {}",
+            inventory.name(pair.src),
+            inventory.name(pair.dst)
+        )
+    };
+    let names: Vec<String> = pairs.iter().map(name).collect();
+    let (src, dst) = (worst.src, worst.dst);
+    let is_question = share > UNEXPLAINED_SHARE && pairs.len() > 1;
+    Some(Finding {
+        severity: if is_question { Severity::Notice } else { Severity::Info },
+        subject: if pairs.len() == 1 { Subject::Pair { src, dst } } else { Subject::Run },
+        cause: Cause::NotDetermined,
+        symptom: None,
+        sentence: format!(
+            "{} unexplained: {}, min {:.0}% of expected; too few rounds to determine a cause",
+            count(flows, "flow"),
+            list(&names),
+            100.0 * ratio(worst),
+        ),
+        measured: Some(plain(share, "share")),
+        expected: Some(plain(0.0, "share")),
+        confidence: 0.5,
+        evidence: pairs.iter().take(MOST_EVIDENCE).map(|pair| {
+            let rates = (format_bits_per_sec(pair.bits_per_sec), format_bits_per_sec(pair.predicted_bits_per_sec));
+            evidence(
+                format!("{}: median {} of {} expected, {}", name(pair), rates.0, rates.1, count(pair.flows, "flow")),
+                format!("flows.parquet: src = {}, dst = {}", inventory.name(pair.src), inventory.name(pair.dst)),
+            )
+        }).collect(),
+        hint: "measure each pair at least three times (`--set samples=3`): what stays is a path, what goes was a moment".into(),
+    })
+}
+
+fn stages(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
+    if found.iter().any(explains_stages) {
         return Vec::new();
     }
-    let stages = case
-        .observations
-        .stages
-        .iter()
-        .zip(case.stages)
-        .zip(&case.expected.explained);
+    let stages = case.observations.stages.iter().zip(case.stages);
+    let stages = stages.enumerate().filter(|(_, (stage, _))| stage.judged);
     // Hosts that share CPUs share their want of them, too: told of a host, it is not told of the run again.
     let is_cpu_told = found.iter().any(|f| f.cause == Cause::CoreSaturated);
     stages
-        .filter_map(|((stage, analysis), share)| finding(stage, analysis, (*share)?))
+        .filter_map(|(at, (stage, analysis))| finding(stage, analysis, case.network.explained(at)?))
         .filter(|finding| finding.cause != Cause::CoreSaturated || !is_cpu_told)
         .collect()
 }
@@ -64,18 +121,18 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
         ),
         format!("flows.parquet: stage `{name}`"),
     )];
-    let without_cpu = busy_hosts(analysis).or_else(|| waiting_hosts(stage));
+    let without_cpu = busy_hosts(analysis).or_else(|| starved_hosts(stage));
     let (cause, symptom, why, hint) = match &without_cpu {
         Some(_) => (
             Cause::CoreSaturated,
             Some(Symptom::SlowStage),
-            "because the hosts' CPUs had no time left",
+            ". Cause: hosts' CPUs saturated",
             BUSY_HINT,
         ),
         None => (
             Cause::NotDetermined,
             None,
-            "why was not determined",
+            ", cause not determined",
             OPEN_HINT,
         ),
     };
@@ -85,9 +142,7 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
         subject: Subject::Run,
         cause,
         symptom,
-        sentence: format!(
-            "`{name}` reached {percent:.0} % of what hosts and paths as measured allow; {why}"
-        ),
+        sentence: format!("{name}: {percent:.0}% of expected throughput{why}"),
         measured: Some(plain(share, "ratio")),
         expected: Some(plain(1.0, "ratio")),
         confidence: 0.5,
@@ -117,16 +172,18 @@ fn busy_hosts(analysis: &StageAnalysis) -> Option<Evidence> {
 }
 
 /// Hosts whose CPUs others have, such as a hypervisor's other guests, are not busy and have none to spare either.
-fn waiting_hosts(stage: &StageView<'_>) -> Option<Evidence> {
-    let waited = stage.measured().filter(|row| waited_for_cpu(row)).count();
-    let measured = stage.measured().count();
+fn starved_hosts(stage: &StageView<'_>) -> Option<Evidence> {
+    let starved: Vec<f64> = stage.rounds.iter().flat_map(starvation).collect();
+    let count_starved = starved
+        .iter()
+        .filter(|starvation| **starvation > STARVED)
+        .count();
     let name = &stage.stage.name;
-    (2 * waited > measured).then(|| {
+    (2 * count_starved > starved.len()).then(|| {
         evidence(
             format!(
-                "in {waited} of {} the threads that move bytes were ready and waited for a CPU for more than half of the window: \
-                 that, and not the network, is the limit",
-                count(measured, "flow")
+                "{count_starved} of {} CPU-starved: the I/O threads waited for a CPU, or the hypervisor stole it",
+                count(starved.len(), "flow")
             ),
             format!("flows.parquet: stage `{name}`, tx_cpu_engine_wait_ns and rx_cpu_engine_wait_ns"),
         )
@@ -136,7 +193,9 @@ fn waiting_hosts(stage: &StageView<'_>) -> Option<Evidence> {
 fn limit(pattern: &Pattern) -> f64 {
     match pattern {
         Pattern::Pair
+        | Pattern::Pods { .. }
         | Pattern::Permutation
+        | Pattern::Paths { .. }
         | Pattern::Bisection
         | Pattern::CrossRack {
             pick: Pick::Matching,
@@ -155,6 +214,7 @@ fn limit(pattern: &Pattern) -> f64 {
             ..
         }
         | Pattern::Incast { .. }
-        | Pattern::Outcast { .. } => BELOW_SHARED,
+        | Pattern::Outcast { .. }
+        | Pattern::FanIn => BELOW_SHARED,
     }
 }

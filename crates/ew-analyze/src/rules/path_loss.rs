@@ -1,18 +1,16 @@
 //! Packets are lost on a host's link, or on the way between racks.
 
-use super::peers::{lone_flows, percent};
+use super::peers::percent;
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
 use crate::basis::data_interface;
-use crate::capacity::Side;
-use crate::losses::{common_rack, loss_of};
-use crate::solo::rack_pair;
+use crate::fit::{RackDirection, Side, is_scattered};
 use crate::stats::median;
 use crate::telemetry::Cover;
 use crate::words::{count, plain};
-use ew_model::HostId;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
-use ew_model::record::FlowRecord;
+use ew_model::{HostId, RackId};
+use std::collections::BTreeMap;
 
 const HOST_HINT: &str = "look at `ethtool -S` (crc, symbol and fifo errors) and `tc -s qdisc` on the host and at the error counters of its \
                          switch port; then change transceiver and cable";
@@ -21,82 +19,90 @@ const PATH_HINT: &str = "look at error and discard counters of the uplinks' port
 
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     let host = suspect.host;
-    let (tx, rx) = (
-        side_loss(case, Side::Tx(host)),
-        side_loss(case, Side::Rx(host)),
-    );
-    let asked = [tx.filter(|_| suspect.tx), rx.filter(|_| suspect.rx)];
-    asked.into_iter().flatten().next()?;
+    let tx = side_loss(case, Side::Tx(host)).filter(|_| suspect.tx);
+    let rx = side_loss(case, Side::Rx(host)).filter(|_| suspect.rx);
+    tx.or(rx)?;
     Some(Reason {
         cause: Cause::Loss,
-        because: format!("{} lost on its link", shares(tx, rx)),
+        because: format!("random loss on its link, {}", shares(tx, rx)),
         evidence: proofs(case, host, tx, rx),
         hint: HOST_HINT.into(),
         confidence: 0.9,
     })
 }
 
-/// Lossy links of hosts that are not slow for it, and lossy paths between racks.
+/// Racks whose uplinks lose packets at random.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let hosts = case.observations.inventory().host_ids();
-    let hosts = hosts.filter_map(|host| on_host(case, host));
-    hosts.chain(between_racks(case)).collect()
+    let racks = (0..).map(RackId).zip(&case.network.racks);
+    racks
+        .filter_map(|(rack, directions)| of_rack(case, rack, directions))
+        .collect()
 }
 
-fn side_loss(case: &Case<'_>, side: Side) -> Option<f64> {
-    case.losses.sides.get(&side).copied()
-}
+/// Share of segments retransmitted that may be why a host is slow ...
+const LOSSY_AND_SLOW: f64 = 0.002;
+/// ... if it is this many times what isolated flows retransmit.
+const TIMES_USUAL: f64 = 4.0;
+/// A side needs this many peers before its losses are told from theirs.
+const LEAST_PEERS: usize = 2;
 
-fn on_host(case: &Case<'_>, host: HostId) -> Option<Finding> {
-    let slow = &case.network.fit.slow;
-    if slow.contains_key(&Side::Tx(host)) || slow.contains_key(&Side::Rx(host)) {
-        return None;
+/// Median over peers of the share of segments retransmitted, where it stands out, and the share of flows that are steady.
+fn stands_out(case: &Case<'_>, side: Side, least: f64) -> Option<(f64, f64)> {
+    let mut of_peers: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
+    let (mut flows, mut steady) = (0.0, 0.0);
+    // Across racks, queues of the fabric lose, too.
+    let intra = case.network.isolated.iter().filter(|flow| !flow.crosses);
+    for flow in intra.filter(|flow| flow.is_of(side)) {
+        let peer = if matches!(side, Side::Tx(_)) {
+            flow.dst
+        } else {
+            flow.src
+        };
+        of_peers
+            .entry(peer)
+            .or_default()
+            .extend(flow.retransmitted_share);
+        flows += 1.0;
+        steady += f64::from(u8::from(flow.is_steady));
     }
-    let (tx, rx) = (
-        side_loss(case, Side::Tx(host)),
-        side_loss(case, Side::Rx(host)),
-    );
-    let worst = [tx, rx].into_iter().flatten().max_by(f64::total_cmp)?;
-    let name = case.observations.inventory().name(host);
-    Some(Finding {
-        severity: Severity::Fault,
-        subject: Subject::Host { host },
-        cause: Cause::Loss,
-        symptom: None,
-        sentence: format!(
-            "{name}'s link loses packets: {} lost, where {} is usual here",
-            shares(tx, rx),
-            percent(case.losses.usual)
-        ),
-        measured: Some(plain(worst, "share")),
-        expected: Some(plain(case.losses.usual, "share")),
-        confidence: 0.9,
-        evidence: proofs(case, host, tx, rx),
-        hint: HOST_HINT.into(),
-    })
+    let shares: Vec<f64> = of_peers
+        .values()
+        .filter_map(|shares| median(shares))
+        .collect();
+    let share = median(&shares).filter(|_| shares.len() >= LEAST_PEERS)?;
+    (share > least.max(TIMES_USUAL * case.network.usual_loss)).then_some((share, steady / flows))
 }
 
-/// "3.1 % of the segments it sends and 2.9 % of those it receives are".
+/// A slow side that loses at random: a full one loses, too, but its rate is steady.
+fn side_loss(case: &Case<'_>, side: Side) -> Option<f64> {
+    let slow = case.network.slow.get(&side)?;
+    let (share, steady) = stands_out(case, side, LOSSY_AND_SLOW)?;
+    let own = case.network.isolated.iter().filter(|flow| flow.is_of(side));
+    let rates: Vec<f64> = own.map(|flow| flow.bits_per_sec).collect();
+    (slow.lossy || steady < 0.5 && is_scattered(&rates)).then_some(share)
+}
+
+/// "3.1 % of TX segments retransmitted, 2.9 % of RX".
 fn shares(tx: Option<f64>, rx: Option<f64>) -> String {
     match (tx, rx) {
         (Some(tx), Some(rx)) => format!(
-            "{} of the segments it sends and {} of those sent to it are",
+            "{} of TX and {} of RX segments retransmitted",
             percent(tx),
             percent(rx)
         ),
-        (Some(tx), None) => format!("{} of the segments it sends are", percent(tx)),
-        (None, Some(rx)) => format!("{} of the segments sent to it are", percent(rx)),
+        (Some(tx), None) => format!("{} of TX segments retransmitted", percent(tx)),
+        (None, Some(rx)) => format!("{} of RX segments retransmitted", percent(rx)),
         (None, None) => String::new(),
     }
 }
 
 fn proofs(case: &Case<'_>, host: HostId, tx: Option<f64>, rx: Option<f64>) -> Vec<Evidence> {
     let name = case.observations.inventory().name(host);
-    let usual = percent(case.losses.usual);
-    let side = |column: &str, loss: Option<f64>| {
+    let usual = percent(case.network.usual_loss);
+    let side = |(column, word): (&str, &str), loss: Option<f64>| {
         Some(evidence(
             format!(
-                "lone flows with {column} {name}: {} of the segments sent again in the median over partners, {usual} usual here",
+                "isolated flows {word} {name}: median {} of segments retransmitted (typical {usual})",
                 percent(loss?)
             ),
             format!(
@@ -105,10 +111,56 @@ fn proofs(case: &Case<'_>, host: HostId, tx: Option<f64>, rx: Option<f64>) -> Ve
         ))
     };
     let counted = counted_at(case, host);
-    [side("src", tx), side("dst", rx), counted]
+    [side(("src", "from"), tx), side(("dst", "to"), rx), counted]
         .into_iter()
         .flatten()
         .collect()
+}
+
+fn of_rack(case: &Case<'_>, rack: RackId, [out, into]: &[RackDirection; 2]) -> Option<Finding> {
+    let direction = match (out.loss_left, into.loss_left) {
+        (Some(_), Some(_)) => "in both directions",
+        (Some(_), None) => "TX",
+        (None, Some(_)) => "RX",
+        (None, None) => return None,
+    };
+    let inventory = case.observations.inventory();
+    let name = inventory.rack_name(rack);
+    let is_on = |host: HostId| inventory.rack_of(host) == Some(rack);
+    let isolated = case
+        .network
+        .isolated
+        .iter()
+        .filter(|flow| flow.crosses && (is_on(flow.src) || is_on(flow.dst)));
+    let shares: Vec<f64> = isolated
+        .filter_map(|flow| flow.retransmitted_share)
+        .collect();
+    let share = median(&shares)?;
+    let usual = percent(case.network.usual_loss);
+    Some(Finding {
+        severity: Severity::Fault,
+        subject: Subject::Rack { rack },
+        cause: Cause::Loss,
+        symptom: None,
+        sentence: format!(
+            "{name}: random loss on its uplinks {direction}, {} of segments retransmitted (typical {usual})",
+            percent(share)
+        ),
+        measured: Some(plain(share, "share")),
+        expected: Some(plain(case.network.usual_loss, "share")),
+        confidence: 0.9,
+        evidence: vec![evidence(
+            format!(
+                "{name}: median {} of segments retransmitted by {} that fill nothing",
+                percent(share),
+                count(shares.len(), "isolated flow")
+            ),
+            format!(
+                "flows.parquet: src_rack or dst_rack = {name}, retransmits against tx_bytes over send_mss_bytes"
+            ),
+        )],
+        hint: PATH_HINT.into(),
+    })
 }
 
 /// What the host's own counters saw of it: errors and drops of its interface and queueing disciplines.
@@ -142,72 +194,4 @@ fn interface_errors(cover: &Cover<'_>, interface: &str) -> f64 {
         Some(found.rx_errors + found.tx_errors)
     });
     errors.unwrap_or(0.0)
-}
-
-/// All lossy paths are told in one finding: what they have in common is where to look.
-fn between_racks(case: &Case<'_>) -> Option<Finding> {
-    let paths = &case.losses.racks;
-    let ((from, to), _) = paths.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
-    let inventory = case.observations.inventory();
-    let shares: Vec<f64> = paths.values().copied().collect();
-    let loss = median(&shares)?;
-    let two = paths
-        .keys()
-        .all(|(a, b)| (a, b) == (from, to) || (a, b) == (to, from));
-    let where_ = match common_rack(paths) {
-        Some(rack) => format!("between {} and every other rack", inventory.rack_name(rack)),
-        None if two => format!(
-            "between {} and {}",
-            inventory.rack_name(*from.min(to)),
-            inventory.rack_name(*from.max(to))
-        ),
-        None => format!(
-            "on {}",
-            count(paths.len(), "path between racks").replace("rackss", "racks")
-        ),
-    };
-    Some(Finding {
-        severity: Severity::Fault,
-        subject: if two {
-            Subject::RackPair {
-                from: *from,
-                to: *to,
-            }
-        } else {
-            Subject::Run
-        },
-        cause: Cause::Loss,
-        symptom: None,
-        sentence: format!(
-            "{} of the segments {where_} are lost, where {} is usual here",
-            percent(loss),
-            percent(case.losses.usual)
-        ),
-        measured: Some(plain(loss, "share")),
-        expected: Some(plain(case.losses.usual, "share")),
-        confidence: 0.9,
-        evidence: paths
-            .keys()
-            .take(6)
-            .filter_map(|path| on_path(case, *path))
-            .collect(),
-        hint: PATH_HINT.into(),
-    })
-}
-
-fn on_path(case: &Case<'_>, path: (ew_model::RackId, ew_model::RackId)) -> Option<Evidence> {
-    let inventory = case.observations.inventory();
-    let is_on = |row: &&FlowRecord| rack_pair(inventory, row.src, row.dst) == Some(path);
-    let losses: Vec<f64> = lone_flows(case).filter(is_on).filter_map(loss_of).collect();
-    let (from, to) = (inventory.rack_name(path.0), inventory.rack_name(path.1));
-    Some(evidence(
-        format!(
-            "{from} to {to}: {} of the segments sent again in the median of {}; what they carry together has no ceiling that they share",
-            percent(median(&losses)?),
-            count(losses.len(), "flow")
-        ),
-        format!(
-            "flows.parquet: src_rack = {from}, dst_rack = {to}, retransmits against tx_bytes over send_mss_bytes"
-        ),
-    ))
 }

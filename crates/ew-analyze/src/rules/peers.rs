@@ -1,7 +1,6 @@
 //! A host's figures beside its peers': what stands out only against nothing stands out not at all.
 
 use super::Case;
-use crate::capacity::Side;
 use crate::stats::{median, quantile};
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
@@ -45,8 +44,7 @@ pub(super) fn percent(share: f64) -> String {
 
 /// Peers are the hosts that are slow on no side.
 fn is_peer(case: &Case<'_>, host: HostId) -> bool {
-    let slow = &case.network.fit.slow;
-    !slow.contains_key(&Side::Tx(host)) && !slow.contains_key(&Side::Rx(host))
+    !case.network.is_slow(host)
 }
 
 /// A figure of a host and of its peers.

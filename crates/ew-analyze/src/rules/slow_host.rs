@@ -1,9 +1,8 @@
 //! A host sends or receives slower than its peers.
 
 use super::why::{self, Reason, Suspect};
-use super::{Case, evidence, link_speed};
-use crate::capacity::{Side, SlowSide};
-use crate::stats::{confidence, log_half_width};
+use super::{Case, evidence, link_speed, slow_pair};
+use crate::fit::{LEAST_EFFECT, Side, SlowSide};
 use crate::words::{count, plain, quantity};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
@@ -15,20 +14,19 @@ use std::collections::{BTreeMap, BTreeSet};
 const ALIKE: f64 = 0.25;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let Some(typical) = case.network.fit.typical else {
-        return Vec::new();
-    };
-    case.observations
-        .inventory()
-        .host_ids()
-        .filter(|host| !link_speed::explains(case, *host))
-        .flat_map(|host| findings(case, host, &typical))
+    let hosts = case.observations.inventory().host_ids();
+    let unexplained = hosts.filter(|host| {
+        !link_speed::explains(case, *host) && slow_pair::ambiguous(case, *host).is_none()
+    });
+    unexplained
+        .flat_map(|host| findings(case, host).unwrap_or_default())
         .collect()
 }
 
 /// One finding for a host, unless its sides are slow for different reasons.
-fn findings(case: &Case<'_>, host: HostId, typical: &Estimate) -> Vec<Finding> {
-    let slow = &case.network.fit.slow;
+fn findings(case: &Case<'_>, host: HostId) -> Option<Vec<Finding>> {
+    let typical = &peers_rate(case, host)?;
+    let slow = &case.network.slow;
     let tx = slow.get(&Side::Tx(host));
     let rx = slow.get(&Side::Rx(host));
     let why = |tx: bool, rx: bool| why::explain(case, &Suspect { host, tx, rx });
@@ -41,7 +39,16 @@ fn findings(case: &Case<'_>, host: HostId, typical: &Estimate) -> Vec<Finding> {
         ],
         (a, b) => vec![finding(case, host, (tx, rx), typical, a.or(b))],
     };
-    found.into_iter().flatten().collect()
+    Some(found.into_iter().flatten().collect())
+}
+
+/// What the other hosts of its class do.
+fn peers_rate(case: &Case<'_>, host: HostId) -> Option<Estimate> {
+    let classes = case.network.classes.iter();
+    let own = classes
+        .filter(|(_, hosts)| hosts.contains(&host))
+        .map(|(rate, _)| *rate);
+    own.chain(case.network.typical).next()
 }
 
 /// A link that is known to be slow and is as slow the other way needs no other reason there.
@@ -65,10 +72,12 @@ fn finding(
         (Some(one), _) | (None, Some(one)) => one,
         (None, None) => return None,
     };
+    if worse.rate.value > (1.0 - LEAST_EFFECT) * typical.value {
+        return None;
+    }
     let name = case.observations.inventory().name(host);
     let (symptom, alone) = kinds(tx.is_some(), rx.is_some());
-    let effect = (worse.rate.value.max(1.0) / typical.value).ln();
-    let sure = confidence(effect, log_half_width(&worse.rate, 0.1));
+    let sure = super::confidence_of(worse.gain);
     let cause = why.as_ref().map_or(alone, |why| why.cause);
     let mut rests_on = why.as_ref().map_or(Vec::new(), |why| why.evidence.clone());
     rests_on.extend(side_evidence(case, host));
@@ -95,63 +104,62 @@ fn kinds(tx: bool, rx: bool) -> (Symptom, Cause) {
     }
 }
 
+/// "r2h3: 50% of peers in both directions (47.3 vs 94.6 Mb/s). Cause: ...".
 fn words(
     name: &str,
     (tx, rx): (Option<&SlowSide>, Option<&SlowSide>),
     typical: &Estimate,
     why: Option<&Reason>,
 ) -> String {
-    let rate = |side: &SlowSide| format_bits_per_sec(side.rate.value);
-    let does = match (tx, rx) {
-        (Some(tx), Some(rx)) if rate(tx) == rate(rx) => format!("sends and receives {}", rate(tx)),
-        (Some(tx), Some(rx)) => format!("sends {} and receives {}", rate(tx), rate(rx)),
-        (Some(tx), None) => format!("sends {}", rate(tx)),
-        (None, Some(rx)) => format!("receives {}", rate(rx)),
+    let side = |direction: &str, side: &SlowSide| {
+        let percent = 100.0 * side.rate.value / typical.value;
+        let (rate, peers) = (
+            format_bits_per_sec(side.rate.value),
+            format_bits_per_sec(typical.value),
+        );
+        format!("{percent:.0}% of peers {direction} ({rate} vs {peers})")
+    };
+    let what = match (tx, rx) {
+        (Some(tx), Some(rx)) if (tx.rate.value / rx.rate.value).ln().abs() < ALIKE => side(
+            "in both directions",
+            if tx.rate.value < rx.rate.value {
+                tx
+            } else {
+                rx
+            },
+        ),
+        (Some(tx), Some(rx)) => format!("{}, {}", side("TX", tx), side("RX", rx)),
+        (Some(tx), None) => side("TX", tx),
+        (None, Some(rx)) => side("RX", rx),
         (None, None) => String::new(),
     };
-    let peers = format!("where its peers do {}", format_bits_per_sec(typical.value));
-    if let Some(why) = why {
-        return format!("{name} {does} {peers}, because {}", why.because);
-    }
-    match (tx, rx) {
-        (Some(_), Some(_)) => format!("{name} is slow both ways: it {does} {peers}"),
-        (Some(tx), None) => {
-            format!(
-                "{name} sends slowly: at {} {peers}; it receives as they do",
-                rate(tx)
-            )
-        }
-        (None, Some(rx)) => {
-            format!(
-                "{name} receives slowly: at {} {peers}; it sends as they do",
-                rate(rx)
-            )
-        }
-        (None, None) => String::new(),
+    match why {
+        Some(why) => format!("{name}: {what}. Cause: {}", why.because),
+        None => format!("{name}: {what}. Cause not determined"),
     }
 }
 
-/// What the host's lone flows did, one piece per slow side, and the peers' figure.
+/// The host's isolated flows, one piece per slow side, and the peers' figure.
 pub(super) fn side_evidence(case: &Case<'_>, host: HostId) -> Vec<Evidence> {
-    let fit = &case.network.fit;
+    let network = case.network;
     let mut found: Vec<Evidence> = [Side::Tx(host), Side::Rx(host)]
         .into_iter()
-        .filter_map(|side| Some(one_side(case, host, side, fit.slow.get(&side)?)))
+        .filter_map(|side| Some(one_side(case, host, side, network.slow.get(&side)?)))
         .collect();
-    if let Some(typical) = fit.typical {
-        let stages: BTreeSet<usize> = case.network.solos.iter().map(|solo| solo.stage).collect();
+    if let Some(typical) = peers_rate(case, host) {
+        let stages: BTreeSet<usize> = network.isolated.iter().map(|flow| flow.stage).collect();
         let names: Vec<String> = stages
             .iter()
             .map(|stage| stage_name(case, *stage))
             .collect();
         found.push(evidence(
             format!(
-                "peers do {} in the median of {}",
+                "peers: median {} of {}",
                 format_bits_per_sec(typical.value),
-                count(typical.samples as usize, "lone flow")
+                count(typical.samples as usize, "host")
             ),
             format!(
-                "flows.parquet: stages {}, neither src nor dst slow",
+                "flows.parquet: isolated flows of stages {}, neither src nor dst slow",
                 names.join(", ")
             ),
         ));
@@ -159,7 +167,7 @@ pub(super) fn side_evidence(case: &Case<'_>, host: HostId) -> Vec<Evidence> {
     found
 }
 
-/// "lone flows with src h3: `inside racks` median 95.0 Mb/s (6), `mesh` 95.2 Mb/s (7); ..."
+/// "isolated flows from h3: `inside racks` median 95.0 Mb/s (6), `mesh` 95.2 Mb/s (7); 5 peers; ..."
 fn one_side(case: &Case<'_>, host: HostId, side: Side, slow: &SlowSide) -> Evidence {
     let name = case.observations.inventory().name(host);
     let column = match side {
@@ -182,10 +190,11 @@ fn one_side(case: &Case<'_>, host: HostId, side: Side, slow: &SlowSide) -> Evide
         .collect();
     evidence(
         format!(
-            "lone flows with {column} {name}: {}; modified z-score {:.1} among all hosts' sides, {}",
+            "isolated flows {} {name}: {}; {}; likelihood gain {:.0} nats",
+            if column == "src" { "from" } else { "to" },
             medians.join(", "),
-            slow.z.max(-999.0),
-            count(slow.partners as usize, "partner"),
+            count(slow.partners as usize, "peer"),
+            slow.gain,
         ),
         format!("flows.parquet: {column} = {name}, {}", count(rows, "row")),
     )
@@ -197,14 +206,8 @@ fn stage_name(case: &Case<'_>, stage: usize) -> String {
 
 fn rates_by_stage(case: &Case<'_>, side: Side) -> BTreeMap<usize, Vec<f64>> {
     let mut rates: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for solo in &case.network.solos {
-        let is_of_side = match side {
-            Side::Tx(host) => solo.src == host,
-            Side::Rx(host) => solo.dst == host,
-        };
-        if is_of_side {
-            rates.entry(solo.stage).or_default().push(solo.bits_per_sec);
-        }
+    for flow in case.network.isolated.iter().filter(|flow| flow.is_of(side)) {
+        rates.entry(flow.stage).or_default().push(flow.bits_per_sec);
     }
     rates
 }

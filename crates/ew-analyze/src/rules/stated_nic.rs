@@ -3,7 +3,7 @@
 use super::slow_host::rate_quantity;
 use super::{Case, evidence};
 use crate::basis::basis_words;
-use crate::capacity::{LEAST_EFFECT, Side};
+use crate::fit::{LEAST_EFFECT, Side};
 use crate::stats::{confidence, log_half_width, median_estimate};
 use crate::words::{count, host_list, quantity};
 use ew_model::HostId;
@@ -36,14 +36,13 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 
 /// The host's slower side, when it is surely below what the stated NIC gives.
 fn below(case: &Case<'_>, host: HostId, goodput: f64) -> Option<Estimate> {
-    let fit = &case.network.fit;
     let sides = [Side::Tx(host), Side::Rx(host)];
-    if sides.iter().any(|side| fit.slow.contains_key(side)) {
+    if case.network.is_slow(host) {
         return None;
     }
     sides
         .into_iter()
-        .filter_map(|side| fit.side_rate(side))
+        .filter_map(|side| case.network.side_rate(side))
         .filter(|rate| match rate.high {
             Some(high) => high < (1.0 - LEAST_EFFECT) * goodput,
             None => rate.value < (1.0 - LEAST_EFFECT_UNSURE) * goodput,

@@ -4,7 +4,7 @@
 use crate::simulator::{GOODPUT, Truth};
 use crate::{qualify, random_run, run};
 use ew_model::Analysis;
-use ew_model::finding::{Cause, Subject, VerdictStatus};
+use ew_model::finding::{Cause, Severity, Subject, VerdictStatus};
 use std::ops::Range;
 
 /// Share of the rounds that are slowed by 10 to 50 %.
@@ -86,11 +86,8 @@ fn slow_hosts(disturbances: f64) -> Vec<Kind> {
 }
 
 fn slow_cells(disturbances: f64) -> Vec<Kind> {
-    let cells = [
-        (1.0, "r1h1", "r1h3"),
-        (4.0, "r1h1", "r1h3"),
-        (1.0, "r1h1", "r2h3"),
-    ];
+    // Across racks a low rate of one connection may be its hash.
+    let cells = [(1.0, "r1h1", "r1h3"), (4.0, "r1h1", "r1h3")];
     let kind = |(ratio, src, dst)| {
         let mut truth = cluster(&[4, 4], ratio, disturbances);
         let name = format!("SlowPair {src} to {dst} {ratio}:1");
@@ -114,7 +111,10 @@ fn tally(kind: &Kind, seeds: Range<u64>) -> Tally {
         // Uplinks are narrow in some of these clusters, and "not determined" accuses nobody.
         let accused: Vec<(Subject, Cause)> = findings
             .iter()
-            .filter(|f| !matches!(f.cause, Cause::Uplink | Cause::NotDetermined))
+            .filter(|f| {
+                f.severity > Severity::Info
+                    && !matches!(f.cause, Cause::Uplink | Cause::NotDetermined)
+            })
             .map(|f| (f.subject, f.cause))
             .collect();
         let is_fault = |one: &(Subject, Cause)| Some(*one) == kind.fault;
@@ -179,20 +179,10 @@ fn a_cell_measured_once_is_left_open() {
     let (src, dst) = (truth.host("r1h2"), truth.host("r2h5"));
     truth.pair.insert((src, dst), 0.4 * GOODPUT);
     let verdict = mesh(&truth, 3300).verdict;
-    assert_eq!(verdict.status, VerdictStatus::AsExpected, "{verdict:#?}");
+    assert_eq!(verdict.status, VerdictStatus::NothingWrong, "{verdict:#?}");
     assert_eq!(verdict.findings.len(), 1, "{verdict:#?}");
     assert_eq!(verdict.findings[0].cause, Cause::NotDetermined);
     assert_eq!(verdict.findings[0].subject, Subject::Pair { src, dst });
-}
-
-#[test]
-fn disturbed_rounds_are_counted_in_a_warning() {
-    let truth = cluster(&[4, 4], 1.0, DISTURBANCES);
-    let warnings = qualify(&truth, 3400).warnings;
-    let is_told = |warning: &String| warning.contains("slow as a whole");
-    assert!(warnings.iter().any(is_told), "{warnings:?}");
-    let steady = qualify(&Truth::new(&[4, 4], 1.0), 3400).warnings;
-    assert!(!steady.iter().any(is_told), "{steady:?}");
 }
 
 /// Every kind, undisturbed, disturbed, and more than it should ever be. `SURVEY_SEEDS=100 cargo test -p ew-analyze --test truth

@@ -170,7 +170,9 @@ pub(crate) struct Seat<'a> {
 impl Seat<'_> {
     /// Binds a socket of the stream's own to a data port of this host, so that firewalls let it through.
     fn bind(&self, bind: impl Fn(SocketAddr) -> io::Result<()>) -> io::Result<()> {
-        let is_in_range = self.shared.ports.bind(self.shared.address, bind)?;
+        let chosen = self.stream.chosen_ports.map(|ports| ports.first());
+        let ports = &self.shared.ports;
+        let is_in_range = ports.bind(self.shared.address, chosen, bind)?;
         if !is_in_range {
             self.stream.remark(Remark::PortOutsideRange);
         }

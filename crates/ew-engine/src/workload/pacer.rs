@@ -126,7 +126,7 @@ mod tests {
             let pace = Pace {
                 stream_bits_per_sec,
                 flow_bits_per_sec,
-                requests_per_sec: None,
+                ..Pace::default()
             };
             stream_rate(&pace, 4)
         };

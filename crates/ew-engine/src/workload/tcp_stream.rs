@@ -77,7 +77,8 @@ impl TcpStreams {
             Some(_) => seat.shared.window_ns.start,
             None => seat.shared.load_from_ns(),
         };
-        let pacer = self.stream_bits_per_sec.map(|rate| {
+        let rate = seat.stream.bits_per_sec.or(self.stream_bits_per_sec);
+        let pacer = rate.map(|rate| {
             seat.stream.remark(Remark::PacedByEngine);
             Pacer::new(rate, load_from_ns, self.content.len())
         });

@@ -78,10 +78,15 @@ impl OwnSocket for Channel {
         let connected = self.socket.connect(peer);
         connected.map_err(|error| format!("UDP to {peer}: {error}"))?;
         self.peer_cookie = offer.cookie;
+        let local = self.socket.local_addr().map_or(0, |a| a.port());
         seat.stream.set_ports(Ports {
-            local: self.socket.local_addr().map_or(0, |a| a.port()),
+            local,
             peer: offer.port,
         });
+        let chosen = seat.stream.chosen_ports;
+        if chosen.is_some_and(|ports| seat.shared.ports.within(ports.first()) != local) {
+            seat.stream.remark(Remark::SourcePortBusy);
+        }
         Ok(())
     }
 }

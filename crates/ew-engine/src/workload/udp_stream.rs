@@ -114,7 +114,8 @@ impl UdpStreams {
             None => seat.shared.load_from_ns(),
         };
         let mut burst = self.batch();
-        let pacer = self.stream_bits_per_sec.map(|rate| {
+        let rate = seat.stream.bits_per_sec.or(self.stream_bits_per_sec);
+        let pacer = rate.map(|rate| {
             seat.stream.remark(Remark::PacedByEngine);
             let per_burst = rate / 8.0 / BURSTS_PER_SEC / self.message_bytes as f64;
             burst = (per_burst as usize).clamp(1, burst);

@@ -30,7 +30,7 @@ impl Pair {
     pub(crate) fn measure(&self, spec: &RoundSpec) -> (EndRecord, EndRecord) {
         let (sender, receiver) = self.run(spec);
         assert_eq!((&sender.error, &receiver.error), (&None, &None));
-        (sender.sender.unwrap(), receiver.receiver.unwrap())
+        (*sender.sender.unwrap(), *receiver.receiver.unwrap())
     }
 
     /// What the sender says went wrong.

@@ -39,7 +39,7 @@ pub(crate) fn ends(near: &Reports, far: &Reports) -> (EndRecord, EndRecord) {
         assert_eq!(report.error, None);
     }
     let sender = near[0].sender.clone().unwrap();
-    (sender, far[0].receiver.clone().unwrap())
+    (*sender, *far[0].receiver.clone().unwrap())
 }
 
 /// The figures of a distribution are in the order that their names say.

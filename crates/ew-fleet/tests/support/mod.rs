@@ -16,7 +16,7 @@ pub(crate) const CLEAN_WITHIN: Duration = Duration::from_secs(6);
 
 /// Removes itself as the agent does, says hello, and repeats what it hears until its input ends.
 pub(crate) const SPEAKS: &str = r#"[ "$*" = "agent --remove-self" ] || exit 9
-rm "$0"; rmdir "${0%/*}"
+own=$(pwd -P); rm "$0"; cd /; rmdir "$own"
 echo hello
 cat
 exit 0

@@ -340,11 +340,11 @@ fn refuse(socket: &Socket) {
     let _ = socket.send(&[State::AccessDenied.to_wire()]);
 }
 
+/// Whether the listener itself is unharmed. accept(2) hands on what befell the new connection, and names what is to be tried
+/// again; only a socket that is none any more is not.
 fn is_passing(error: &io::Error) -> bool {
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted
-    ) || matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+    const EBADF: i32 = 9;
+    const EINVAL: i32 = 22;
+    const ENOTSOCK: i32 = 88;
+    !matches!(error.raw_os_error(), Some(EBADF | EINVAL | ENOTSOCK))
 }

@@ -5,6 +5,7 @@ use super::{Draft, Impossible, Relation, Site, racks};
 use crate::schedule::circle;
 use crate::schedule::draw::Draw;
 use crate::schedule::matching::{draw_matching, rotated};
+use crate::schedule::shift::{paired, rack_offsets};
 use ew_model::inventory::HostId;
 use ew_model::scenario::{Pick, RackScope, Senders};
 
@@ -28,6 +29,11 @@ pub(super) fn drafts(
     }
     // A drawn order per rack, kept over samples, so that turns reach everybody.
     racks.iter_mut().for_each(|hosts| draw.shuffle(hosts));
+    if let (Pick::Matching, Senders::All, RackScope::All) = (pick, senders, scope)
+        && racks.iter().all(|hosts| hosts.len() == racks[0].len())
+    {
+        return Ok(shifted(site, racks, draw));
+    }
     let rounds = rounds_of_arenas(racks.len(), scope, draw);
     let mut drafts = Vec::new();
     for sample in 0..site.samples {
@@ -42,11 +48,31 @@ pub(super) fn drafts(
                     sample,
                     senders_per_rack: step.map(|k| k as u32),
                     relations,
+                    reversed: false,
                 });
             }
         }
     }
     Ok(drafts)
+}
+
+/// Racks of one size: every repetition another shift of the racks against each other, in a drawn order, and their
+/// hosts matched anew. Racks of several sizes are matched at random instead, because pairs of racks would leave the
+/// larger ones' hosts idle.
+fn shifted(site: &Site<'_>, mut racks: Vec<Vec<HostId>>, draw: &mut Draw) -> Vec<Draft> {
+    let mut offsets = Vec::new();
+    let mut drafts = Vec::new();
+    for sample in 0..site.samples {
+        let offset = offsets.pop().unwrap_or_else(|| {
+            draw.shuffle(&mut racks);
+            offsets = rack_offsets(racks.len(), draw);
+            offsets.pop().unwrap_or(1)
+        });
+        let pairs = paired(&racks, offset, sample as usize);
+        let relations = pairs.into_iter().map(|(a, b)| Relation::new(a, b));
+        drafts.push(Draft::new(sample, relations.collect()));
+    }
+    drafts
 }
 
 /// See [`super::most_relations`].

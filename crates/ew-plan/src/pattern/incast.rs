@@ -1,8 +1,9 @@
 //! N senders to one receiver. The receivers take turns, one drawn per rack and kept over the samples; which N of more
 //! hosts send is drawn anew, spread over the racks.
 
-use super::{Draft, Impossible, Relation, Site, fan};
+use super::{Draft, Impossible, Relation, Site, fan, one_per_rack, spread};
 use crate::schedule::draw::Draw;
+use ew_model::inventory::HostId;
 
 pub(super) fn drafts(
     site: &Site<'_>,
@@ -17,6 +18,37 @@ pub(super) fn drafts(
     })
 }
 
+/// One receiver of each rack at the same time, and all other hosts shared out among them as senders, spread over the racks: as
+/// many for each receiver, up to the number asked for.
+pub(super) fn drafts_at_once(
+    site: &Site<'_>,
+    senders: Option<u32>,
+    max_senders: Option<u32>,
+    draw: &mut Draw,
+) -> Result<Vec<Draft>, Impossible> {
+    let receivers = one_per_rack(site.inventory, draw);
+    let others = site.inventory.hosts.len() - receivers.len();
+    if others == 0 {
+        let have = site.inventory.hosts.len();
+        return Err(Impossible::TooFewHosts {
+            need: have + 1,
+            have,
+        });
+    }
+    let most = senders.or(max_senders).map_or(usize::MAX, |n| n as usize);
+    let each = (others / receivers.len()).clamp(1, most.max(1));
+    let drafts = (0..site.samples).map(|sample| {
+        let is_sender = |id: &HostId| !receivers.contains(id);
+        let senders = site.inventory.host_ids().filter(is_sender).collect();
+        let senders = spread(site.inventory, senders, draw);
+        // The receivers take one each in turn, so that each one's are spread over the racks, too.
+        let dealt = senders.iter().zip(receivers.iter().cycle());
+        let relations = dealt.map(|(sender, receiver)| Relation::new(*sender, *receiver));
+        Draft::new(sample, relations.take(each * receivers.len()).collect())
+    });
+    Ok(drafts.collect())
+}
+
 #[cfg(test)]
 mod tests {
     use crate::pattern::tests::{flat, inventory, laid_out, site};
@@ -29,6 +61,29 @@ mod tests {
         Pattern::Incast {
             senders,
             max_senders,
+            at_once: false,
+        }
+    }
+
+    #[test]
+    fn all_racks_at_once_share_the_senders_out() {
+        let inventory = inventory(&[4; 5]);
+        let pattern = Pattern::Incast {
+            senders: None,
+            max_senders: Some(16),
+            at_once: true,
+        };
+        for draft in laid_out(&pattern, &site(&inventory, 3), 9) {
+            let mut of: BTreeMap<_, u32> = BTreeMap::new();
+            for relation in &draft.relations {
+                *of.entry(relation.server).or_default() += 1;
+            }
+            assert_eq!(of.values().copied().collect::<Vec<_>>(), [3; 5]);
+            let racks: BTreeSet<_> = of.keys().map(|id| inventory.rack_of(*id)).collect();
+            assert_eq!(racks.len(), 5);
+            let senders: BTreeSet<_> = draft.relations.iter().map(|r| r.client).collect();
+            assert_eq!(senders.len(), 15);
+            assert!(senders.iter().all(|id| !of.contains_key(id)));
         }
     }
 

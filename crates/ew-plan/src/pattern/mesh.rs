@@ -23,6 +23,9 @@ pub(super) fn drafts(
     for sample in 0..site.samples {
         let order = draw.shuffled(&hosts);
         let mut rounds = match mode {
+            MeshMode::Isolated if hosts.len() > FEW_HOSTS && max_rounds.is_some() => {
+                sampled(site, &order, max_rounds.unwrap_or(0) as usize, draw)
+            }
             MeshMode::Isolated => isolated(site, &order, draw),
             MeshMode::Loaded { shifts_at_once } => loaded(&order, shifts_at_once, draw),
         };
@@ -44,7 +47,10 @@ pub(super) fn most_relations(hosts: u64, mode: MeshMode, max_rounds: Option<u32>
             let shifts = u64::from(rounds) * u64::from(shifts_at_once);
             whole.min(shifts.saturating_mul(hosts))
         }
-        // An isolated schedule is made whole before it is cut.
+        (MeshMode::Isolated, Some(rounds)) if hosts > FEW_HOSTS as u64 => {
+            whole.min(u64::from(rounds).saturating_mul(hosts))
+        }
+        // A small isolated schedule is made whole before it is cut.
         _ => whole,
     }
 }
@@ -81,6 +87,49 @@ fn isolated(site: &Site<'_>, order: &[HostId], draw: &mut Draw) -> Vec<Vec<Relat
     // The busiest rounds come out first; a mesh cut short by max-rounds should be a fair sample.
     draw.shuffle(&mut rounds);
     rounds
+}
+
+/// Rounds of the circle in a drawn order, of each as many pairs as the uplinks carry: the whole schedule of a large mesh takes
+/// long to make, and a sample needs little of it.
+fn sampled(
+    site: &Site<'_>,
+    order: &[HostId],
+    rounds: usize,
+    draw: &mut Draw,
+) -> Vec<Vec<Relation>> {
+    let topology = narrow_uplinks(site, order);
+    let mut numbers: Vec<usize> = (0..circle::count(order.len())).collect();
+    draw.shuffle(&mut numbers);
+    let round = |number: usize| {
+        let mut pairs = circle::round(order.len(), number);
+        if let Some(topology) = &topology {
+            let mut room = topology.uplink_flows.clone();
+            draw.shuffle(&mut pairs);
+            pairs.retain(|(a, b)| fits(topology, &mut room, *a, *b));
+        }
+        let both = |(a, b): (usize, usize)| {
+            [
+                Relation::new(order[a], order[b]),
+                Relation::new(order[b], order[a]),
+            ]
+        };
+        pairs.into_iter().flat_map(both).collect()
+    };
+    numbers.into_iter().take(rounds).map(round).collect()
+}
+
+/// Takes room for a pair, both directions at once, on the uplinks between its hosts.
+fn fits(topology: &uplink::Topology, room: &mut [u32], a: usize, b: usize) -> bool {
+    let (a, b) = (topology.rack_of[a], topology.rack_of[b]);
+    if a == b {
+        return true;
+    }
+    if room[a] == 0 || room[b] == 0 {
+        return false;
+    }
+    room[a] -= 1;
+    room[b] -= 1;
+    true
 }
 
 fn spare_uplinks(order: &[HostId], topology: &uplink::Topology) -> Vec<Vec<Relation>> {
@@ -230,6 +279,30 @@ mod tests {
         };
         assert_eq!(laid_out(&pattern, &site(&inventory, 1), 1).len(), 8);
         assert_eq!(laid_out(&pattern, &site(&inventory, 2), 1).len(), 16);
+    }
+
+    #[test]
+    fn a_large_mesh_is_sampled_without_loading_uplinks() {
+        let inventory = inventory(&[40; 8]);
+        let pattern = Pattern::Mesh {
+            mode: MeshMode::Isolated,
+            max_rounds: Some(24),
+        };
+        let drafts = laid_out(&pattern, &site(&inventory, 1), 1);
+        assert_eq!(drafts.len(), 24);
+        let carried = uplink_flows(&inventory, 4.0);
+        for draft in &drafts {
+            assert!(is_matching(draft));
+            assert!(draft.relations.len() > 40);
+            for rack in inventory.rack_ids() {
+                let leaves = |r: &&Relation| {
+                    inventory.rack_of(r.client) == Some(rack)
+                        && inventory.crosses_racks(r.client, r.server)
+                };
+                let count = draft.relations.iter().filter(leaves).count();
+                assert!(count <= carried[rack.index()] as usize);
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,10 @@ mod incast;
 mod mesh;
 mod outcast;
 mod pair;
+mod paths;
 mod permutation;
+mod pods;
+mod roles;
 
 use crate::schedule::draw::Draw;
 use ew_model::inventory::{HostId, Inventory, RackId};
@@ -29,6 +32,8 @@ pub(crate) struct Draft {
     pub(crate) sample: u32,
     pub(crate) senders_per_rack: Option<u32>,
     pub(crate) relations: Vec<Relation>,
+    /// The server sends where the test says that the client does, and the other way round.
+    pub(crate) reversed: bool,
 }
 
 /// What patterns are laid out on.
@@ -38,6 +43,15 @@ pub(crate) struct Site<'a> {
     pub(crate) samples: u32,
     /// What uplinks are taken to be, to one, where a pattern spares them.
     pub(crate) oversubscription: f64,
+    /// Clients and servers, where the scenario tells them apart.
+    pub(crate) roles: Option<&'a Sides>,
+}
+
+/// Clients and servers by id; neither is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sides {
+    pub(crate) clients: Vec<HostId>,
+    pub(crate) servers: Vec<HostId>,
 }
 
 /// Why a pattern does not fit an inventory.
@@ -47,6 +61,7 @@ pub(crate) enum Impossible {
     NeedsTwoRacks { have: usize },
     NoRackOfTwo,
     TooManyPartners { asked: u32, others: usize },
+    NeedsRoles,
 }
 
 /// Lays a pattern out.
@@ -59,9 +74,14 @@ pub(crate) fn drafts(
     if have < 2 {
         return Err(Impossible::TooFewHosts { need: 2, have });
     }
+    if let Some(sides) = site.roles {
+        return roles::drafts(pattern, site, sides, draw);
+    }
     match pattern {
+        Pattern::FanIn => Err(Impossible::NeedsRoles),
         Pattern::Pair => Ok(pair::drafts(site)),
         Pattern::Permutation => permutation::drafts(site, draw),
+        Pattern::Paths { shifts } => Ok(paths::drafts(site, *shifts, draw)),
         Pattern::CrossRack {
             pick,
             senders,
@@ -71,19 +91,31 @@ pub(crate) fn drafts(
         Pattern::Incast {
             senders,
             max_senders,
+            at_once: false,
         } => incast::drafts(site, *senders, *max_senders, draw),
+        Pattern::Incast {
+            senders,
+            max_senders,
+            at_once: true,
+        } => incast::drafts_at_once(site, *senders, *max_senders, draw),
         Pattern::Outcast { receivers } => outcast::drafts(site, *receivers, draw),
         Pattern::Bisection => Ok(bisection::drafts(site, draw)),
+        Pattern::Pods { path } => pods::drafts(site, *path),
     }
 }
 
 /// An upper bound of the relations that [`drafts`] would make, cheap to know beforehand.
 pub(crate) fn most_relations(pattern: &Pattern, site: &Site<'_>) -> u64 {
+    if let Some(sides) = site.roles {
+        return roles::most_relations(sides).saturating_mul(u64::from(site.samples));
+    }
     let hosts = site.inventory.hosts.len() as u64;
     let racks = site.inventory.racks.len() as u64;
     let per_sample = match pattern {
+        Pattern::FanIn => 0,
         Pattern::Pair => hosts / 2,
-        Pattern::Permutation | Pattern::Bisection => hosts,
+        Pattern::Permutation | Pattern::Bisection | Pattern::Pods { .. } => hosts,
+        Pattern::Paths { shifts } => hosts * u64::from(*shifts),
         Pattern::CrossRack { senders, scope, .. } => {
             cross_rack::most_relations(hosts, racks, *senders, *scope)
         }
@@ -109,6 +141,7 @@ impl Draft {
             sample,
             senders_per_rack: None,
             relations,
+            reversed: false,
         }
     }
 }
@@ -219,6 +252,7 @@ pub(crate) mod tests {
             inventory,
             samples,
             oversubscription: 4.0,
+            roles: None,
         }
     }
 

@@ -20,7 +20,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 16] = files![
+const FILES: [(&str, &str); 17] = files![
     "qualify",
     "pair",
     "permutation",
@@ -37,6 +37,7 @@ const FILES: [(&str, &str); 16] = files![
     "connections",
     "sweep",
     "tools",
+    "pods",
 ];
 
 /// The YAML text of a built-in, comments included. `None` when there is none of that name.

@@ -12,6 +12,7 @@
 
 mod builtin;
 mod error;
+mod k8s_netperf;
 mod overrides;
 mod pattern;
 mod read;
@@ -23,6 +24,7 @@ mod workload;
 
 pub use builtin::{Builtin, DEFAULT_BUILTIN, builtin, builtins};
 pub use error::{Choices, Place, ScenarioError};
+pub use k8s_netperf::{K8sNetperfError, Translated, from_k8s_netperf};
 
 use ew_model::Scenario;
 
@@ -34,6 +36,17 @@ pub struct ScenarioFile {
     /// The `racks:` key: node sets or groups, one per rack or folded (`@mc_rack[1-3]`), as `--racks` takes them.
     /// Empty when the file names none. Not expanded here.
     pub racks: Vec<String>,
+    /// The `roles:` key. Not expanded here.
+    pub roles: Option<RoleSets>,
+}
+
+/// Clients and servers as node sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoleSets {
+    /// As `--clients` takes it.
+    pub clients: String,
+    /// As `--servers` takes it.
+    pub servers: String,
 }
 
 /// Reads a scenario from YAML text, applies `overrides` (`key=value` or `TEST.key=value`, in order) and checks it.

@@ -3,25 +3,32 @@
 use super::error::ScenarioError;
 use super::tree::Node;
 use super::values::{choice, count, only_known};
+use ew_model::pods::PodPath;
 use ew_model::scenario::{MeshMode, Pattern, Pick, RackScope, Senders};
 
-const WORDS: [&str; 7] = [
+const WORDS: [&str; 10] = [
     "pair",
     "permutation",
+    "paths",
     "cross-rack",
     "mesh",
     "incast",
     "outcast",
     "bisection",
+    "pods",
+    "fan-in",
 ];
 
 /// The shell loop's 5001-5003.
 const DEFAULT_LANES: u32 = 3;
 const MAX_PARTNERS: u32 = 1_000_000;
+/// As few as tell a rack that sends from one that receives.
+const DEFAULT_SHIFTS: u32 = 2;
+const MOST_SHIFTS: u32 = 1024;
 
 /// Options that `--set` may name, as (option, pattern, way from the pattern to the option). The last step is the
 /// option itself; a step before it applies only where the scenario already took that way.
-pub(super) const OPTIONS: [(&str, &str, &[&str]); 9] = [
+pub(super) const OPTIONS: [(&str, &str, &[&str]); 12] = [
     ("pick", "cross-rack", &["pick"]),
     ("senders", "cross-rack", &["senders"]),
     ("scope", "cross-rack", &["scope"]),
@@ -35,6 +42,9 @@ pub(super) const OPTIONS: [(&str, &str, &[&str]); 9] = [
     ),
     ("senders", "incast", &["senders"]),
     ("receivers", "outcast", &["receivers"]),
+    ("receivers", "incast", &["receivers"]),
+    ("shifts", "paths", &["shifts"]),
+    ("path", "pods", &["path"]),
 ];
 
 /// Reads a pattern.
@@ -43,7 +53,9 @@ pub(super) fn read(node: &Node) -> Result<Pattern, ScenarioError> {
     match word {
         "cross-rack" => cross_rack(options),
         "mesh" => mesh(options),
+        "pods" => pods(options),
         "incast" => incast(options),
+        "paths" => paths(options),
         "outcast" => {
             if let Some(options) = options {
                 only_known(options, "`outcast`", &["receivers"])?;
@@ -60,6 +72,7 @@ pub(super) fn read(node: &Node) -> Result<Pattern, ScenarioError> {
             Ok(match plain {
                 "pair" => Pattern::Pair,
                 "permutation" => Pattern::Permutation,
+                "fan-in" => Pattern::FanIn,
                 _ => Pattern::Bisection,
             })
         }
@@ -154,8 +167,11 @@ fn mode(node: &Node) -> Result<MeshMode, ScenarioError> {
 
 fn incast(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
     if let Some(options) = options {
-        only_known(options, "`incast`", &["senders"])?;
+        only_known(options, "`incast`", &["senders", "receivers"])?;
     }
+    let receivers = options.and_then(|o| o.get("receivers"));
+    let at_once =
+        receivers.map(|node| choice(node, "value for `receivers`", &["in-turn", "at-once"]));
     let senders = options.and_then(|o| o.get("senders"));
     let (senders, max_senders) = match senders.map(|node| (node, word(node))) {
         None => (None, None),
@@ -167,6 +183,29 @@ fn incast(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
     Ok(Pattern::Incast {
         senders,
         max_senders,
+        at_once: at_once.transpose()? == Some(1),
+    })
+}
+
+fn paths(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
+    if let Some(options) = options {
+        only_known(options, "`paths`", &["shifts"])?;
+    }
+    let shifts = options.and_then(|o| o.get("shifts"));
+    Ok(Pattern::Paths {
+        shifts: shifts.map_or(Ok(DEFAULT_SHIFTS), |n| count(n, "shifts", 1..=MOST_SHIFTS))?,
+    })
+}
+
+fn pods(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
+    if let Some(options) = options {
+        only_known(options, "`pods`", &["path"])?;
+    }
+    let words = PodPath::ALL.map(PodPath::name);
+    let path = options.and_then(|o| o.get("path"));
+    let path = path.map(|node| choice(node, "value for `path`", &words));
+    Ok(Pattern::Pods {
+        path: PodPath::ALL[path.unwrap_or(Ok(0))?],
     })
 }
 

@@ -1,25 +1,26 @@
 //! The tree understood: every key known, every value in bounds.
 
-use super::ScenarioFile;
 use super::error::ScenarioError;
 use super::pattern;
 use super::repeat;
 use super::tree::{Content, Node};
 use super::values::{choice, duration, only_known, quantity, required, text, text_or_empty};
 use super::workload;
+use super::{RoleSets, ScenarioFile};
 use ew_model::scenario::{Direction, Expect, Scenario, Test};
 use ew_model::units;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// Keys at the top of a file.
-pub(super) const ROOT_KEYS: [&str; 8] = [
+pub(super) const ROOT_KEYS: [&str; 9] = [
     "name",
     "description",
     "expect",
     "time-budget",
     "order",
     "racks",
+    "roles",
     "defaults",
     "tests",
 ];
@@ -28,7 +29,7 @@ pub(super) const ROOT_KEYS: [&str; 8] = [
 pub(super) const EXPECT_KEYS: [&str; 3] = ["oversubscription", "nic", "rtt"];
 
 /// Keys that a test and `defaults` share, without those of the workload.
-const COURSE_KEYS: [&str; 7] = [
+const COURSE_KEYS: [&str; 8] = [
     "duration",
     "warm-up",
     "gap",
@@ -36,6 +37,7 @@ const COURSE_KEYS: [&str; 7] = [
     "sizes",
     "direction",
     "optional",
+    "interleaved",
 ];
 
 const MS: u64 = 1_000_000;
@@ -57,11 +59,30 @@ pub(super) fn scenario_file(root: &Node) -> Result<ScenarioFile, ScenarioError> 
         tests: tests(root)?,
         time_budget_ns: duration(root.get("time-budget"), "time-budget", SECOND..=720 * HOUR)?,
         random_order: random_order(root)?,
+        // Sets of names, until hosts are known.
+        roles: None,
     };
     Ok(ScenarioFile {
         scenario,
         racks: racks(root)?,
+        roles: roles(root)?,
     })
+}
+
+/// `roles: {clients: SET, servers: SET}`.
+fn roles(root: &Node) -> Result<Option<RoleSets>, ScenarioError> {
+    let Some(node) = root.get("roles") else {
+        return Ok(None);
+    };
+    only_known(node, "`roles`", &["clients", "servers"])?;
+    let set = |key| {
+        let example = "`roles: {clients: 'c[1-4]', servers: 'dn[1-8]'}`";
+        required(node, "`roles`", key, example).and_then(|node| text(node, key).map(str::to_owned))
+    };
+    Ok(Some(RoleSets {
+        clients: set("clients")?,
+        servers: set("servers")?,
+    }))
 }
 
 /// Keys that a test and `defaults` share.
@@ -216,7 +237,8 @@ fn test(node: &Node, defaults: Option<&Node>) -> Result<Test, ScenarioError> {
         samples,
         auto,
         sizes,
-        optional: settings.optional()?,
+        optional: settings.switch("optional")?,
+        interleaved: settings.switch("interleaved")?,
     })
 }
 
@@ -257,11 +279,11 @@ impl<'a> Settings<'a> {
         duration(self.find(key), key, bounds)
     }
 
-    fn optional(&self) -> Result<bool, ScenarioError> {
-        let Some(node) = self.find("optional") else {
+    fn switch(&self, key: &str) -> Result<bool, ScenarioError> {
+        let Some(node) = self.find(key) else {
             return Ok(false);
         };
-        Ok(choice(node, "value for `optional`", &["true", "false"])? == 0)
+        Ok(choice(node, &format!("value for `{key}`"), &["true", "false"])? == 0)
     }
 
     fn direction(&self) -> Result<Direction, ScenarioError> {

@@ -154,6 +154,7 @@ fn a_stated_number_of_senders_lifts_the_bound() {
     let expected = |senders, max_senders| Pattern::Incast {
         senders,
         max_senders,
+        at_once: false,
     };
     assert_eq!(incast(&[]), expected(None, Some(16)));
     assert_eq!(incast(&["in.senders=all"]), expected(None, None));

@@ -9,7 +9,8 @@ use super::values::{choice, count, duration, quantity, size, switch, text};
 use ew_model::scenario::Test;
 use ew_model::units;
 use ew_model::workload::{
-    Limit, Pace, Placement, ReceiveMode, SendMode, SocketSettings, Tool, Workload, WorkloadKind,
+    Limit, Pace, Placement, ReceiveMode, SendMode, SocketSettings, SourcePorts, StreamCount, Tool,
+    Workload, WorkloadKind,
 };
 use std::ops::RangeInclusive;
 
@@ -25,7 +26,7 @@ const REQUESTS: Kinds = &[TcpRr, UdpRr, TcpCrr];
 const IN_FLIGHT: Kinds = &[TcpRr, UdpRr, Ping];
 
 /// Every key and the workloads that have it.
-const KEYS: [(&str, Kinds); 26] = [
+const KEYS: [(&str, Kinds); 27] = [
     ("workload", ALL),
     ("tool", ALL),
     ("streams", ALL),
@@ -51,12 +52,15 @@ const KEYS: [(&str, Kinds); 26] = [
     ("receive", &[TcpStream]),
     ("segmentation", &[UdpStream]),
     ("cpus", ALL),
+    ("source-ports", BUFFERED),
     ("confidence", ALL),
 ];
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const MAX_STREAMS: u32 = 10_000;
+/// Where doubling ends: as many streams as fill a NIC of 400 Gb/s from cores that copy 25 Gb/s each.
+const MOST_AUTO_STREAMS: u32 = 16;
 /// More would only measure the queues on the way.
 const MAX_OUTSTANDING: u32 = 65_536;
 /// 65,535 less the headers of IPv4 and of UDP or ICMP (RFC 791, 768, 792).
@@ -195,9 +199,10 @@ impl<'a> Reader<'a> {
         let is_engine = self.tool == Tool::Engine;
         let message_bytes = self.message_size("message-size")?;
         let message_bytes = message_bytes.unwrap_or(usual.message_bytes);
+        let stream_count = self.stream_count();
         Ok(Workload {
             kind: self.kind,
-            streams: self.count("streams", 1..=MAX_STREAMS)?.unwrap_or(1),
+            streams: self.streams(stream_count)?,
             threads: self.count("threads", 1..=1024)?,
             message_bytes,
             response_bytes: self.response_size(message_bytes)?,
@@ -215,17 +220,53 @@ impl<'a> Reader<'a> {
                 .find("confidence")
                 .map(|node| width(node, "confidence"))
                 .transpose()?,
+            source_ports: self.source_ports()?,
+            stream_count,
         })
+    }
+
+    /// `auto`, `doubling`, or a number.
+    fn stream_count(&self) -> StreamCount {
+        match self.find("streams").and_then(Node::text) {
+            Some("auto") => StreamCount::Auto,
+            Some("doubling") => StreamCount::Doubling,
+            _ => StreamCount::Fixed,
+        }
+    }
+
+    fn streams(&self, count: StreamCount) -> Result<u32, ScenarioError> {
+        match count {
+            StreamCount::Fixed => Ok(self.count("streams", 1..=MAX_STREAMS)?.unwrap_or(1)),
+            StreamCount::Doubling | StreamCount::Auto => Ok(MOST_AUTO_STREAMS),
+        }
+    }
+
+    /// Tools choose theirs as they do.
+    fn source_ports(&self) -> Result<SourcePorts, ScenarioError> {
+        const ALL: [SourcePorts; 3] =
+            [SourcePorts::Fresh, SourcePorts::Pinned, SourcePorts::Kernel];
+        let names = ["fresh", "pinned", "kernel"];
+        match self.find("source-ports") {
+            None if self.tool == Tool::Engine => Ok(SourcePorts::Fresh),
+            None => Ok(SourcePorts::Kernel),
+            Some(node) => Ok(ALL[choice(node, "value for `source-ports`", &names)?]),
+        }
     }
 
     fn pace(&self) -> Result<Pace, ScenarioError> {
         let rate = |key| self.find(key).map_or(Ok(None), |node| bit_rate(node, key));
         let requests = self.find("request-rate").map(request_rate).transpose()?;
         let echoes = self.find("interval").map(echo_rate).transpose()?.flatten();
+        let share = self.find("total-rate").map(measured_share).transpose()?;
+        let measured_share = share.flatten();
         Ok(Pace {
             stream_bits_per_sec: rate("rate")?,
-            flow_bits_per_sec: rate("total-rate")?,
+            flow_bits_per_sec: match measured_share {
+                Some(_) => None,
+                None => rate("total-rate")?,
+            },
             requests_per_sec: requests.or(echoes),
+            measured_share,
         })
     }
 
@@ -428,6 +469,23 @@ fn bit_rate(node: &Node, key: &str) -> Result<Option<f64>, ScenarioError> {
     }
 }
 
+/// `50%` of what the flow's hosts were measured to carry before; `None` for anything else.
+fn measured_share(node: &Node) -> Result<Option<f64>, ScenarioError> {
+    let word = text(node, "total-rate")?;
+    let Some(number) = word.strip_suffix('%') else {
+        return Ok(None);
+    };
+    match number.trim().parse::<f64>() {
+        Ok(percent) if (1.0..=100.0).contains(&percent) => Ok(Some(percent / 100.0)),
+        _ => Err(ScenarioError::value(
+            node.place.clone(),
+            "total-rate",
+            format!("`{word}` is not a share of the measured rate"),
+            "1% to 100%, or a rate such as 500M",
+        )),
+    }
+}
+
 /// `5000`, `5k`, `2.5M` or `5k/s`.
 fn request_rate(node: &Node) -> Result<f64, ScenarioError> {
     let word = text(node, "request-rate")?;
@@ -542,7 +600,7 @@ mod tests {
             pace: Pace {
                 stream_bits_per_sec: Some(1e9),
                 flow_bits_per_sec: Some(5e9),
-                requests_per_sec: None,
+                ..Pace::default()
             },
             limit: Some(Limit::Bytes(10 << 30)),
             socket: SocketSettings {

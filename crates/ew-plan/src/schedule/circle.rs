@@ -3,22 +3,30 @@
 /// Rounds in which every unordered pair of `0..players` meets exactly once, and each player at most once a round:
 /// `players - 1` rounds, or `players` rounds with a bye each when the number is odd.
 pub(crate) fn rounds(players: usize) -> Vec<Vec<(usize, usize)>> {
-    if players < 2 {
-        return Vec::new();
+    (0..count(players))
+        .map(|number| round(players, number))
+        .collect()
+}
+
+/// How many rounds there are.
+pub(crate) fn count(players: usize) -> usize {
+    match players {
+        0 | 1 => 0,
+        // An odd number gets a dummy, whose partner has the bye.
+        _ => players + players % 2 - 1,
     }
-    // An odd number gets a dummy, whose partner has the bye.
-    let seats = players + players % 2;
-    let turning = seats - 1;
-    let meets = |round: usize| {
-        let fixed = (turning, round % turning);
-        let others =
-            (1..seats / 2).map(move |k| ((round + k) % turning, (round + turning - k) % turning));
-        std::iter::once(fixed)
-            .chain(others)
-            .filter(|(a, b)| *a < players && *b < players)
-            .collect()
-    };
-    (0..turning).map(meets).collect()
+}
+
+/// One of the rounds.
+pub(crate) fn round(players: usize, number: usize) -> Vec<(usize, usize)> {
+    let turning = count(players);
+    let fixed = (turning, number % turning);
+    let others = (1..turning.div_ceil(2))
+        .map(|k| ((number + k) % turning, (number + turning - k) % turning));
+    std::iter::once(fixed)
+        .chain(others)
+        .filter(|(a, b)| *a < players && *b < players)
+        .collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub(crate) mod coloring;
 pub(crate) mod draw;
 pub(crate) mod matching;
 pub mod repair;
+pub(crate) mod shift;
 pub(crate) mod uplink;
 
 pub use repair::{UplinkLimits, repair_rounds};

@@ -2,6 +2,8 @@ use super::*;
 use crate::frame::encode;
 use crate::fuzzing::seeds::{progress, report, stage_order, welcome};
 use crate::preamble::preamble;
+use ew_model::facts::{InterfaceCounters, InterfaceFacts, OsRelease};
+use ew_model::telemetry::CauseCounters;
 
 const S: u64 = 1_000_000_000;
 
@@ -366,10 +368,72 @@ fn words_from_the_host_cannot_drive_a_terminal() {
 }
 
 #[test]
-fn a_flood_is_bounded() {
-    let mut session = ready();
+fn no_text_of_a_host_reaches_a_terminal_as_it_came() {
+    let evil = || "\u{1b}]0;owned\u{7}".to_owned();
+    let facts = HostFacts {
+        kernel: evil(),
+        hostname: evil(),
+        tools: vec![(evil(), evil())],
+        interfaces: vec![InterfaceFacts {
+            name: evil(),
+            driver: Some(evil()),
+            ..InterfaceFacts::default()
+        }],
+        os: Some(Box::new(OsRelease {
+            id: evil(),
+            id_like: vec![evil()],
+            name: evil(),
+        })),
+        ..HostFacts::default()
+    };
+    let mut session = greeted();
+    session.welcome(welcome()).unwrap();
+    let data_port = 4000;
+    say(&mut session, &ToController::Ready { facts, data_port }, 5);
+    let sample = HostSample {
+        interfaces: vec![InterfaceCounters {
+            name: evil(),
+            ..InterfaceCounters::default()
+        }],
+        causes: Some(Box::new(CauseCounters {
+            driver_counters: vec![(evil(), evil(), 1)],
+            unseen: vec![evil()],
+            ..CauseCounters::default()
+        })),
+        ..HostSample::default()
+    };
+    say(&mut session, &ToController::Sample(sample), 6);
+    let events = events(&mut session);
+    assert_eq!(events.len(), 2, "{events:?}");
+    let shown = format!("{events:?}");
+    assert!(
+        shown.contains("owned") && !shown.contains("\\u{1b}"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_flood_of_samples_is_passed_over_and_then_the_end() {
     let sample = encode(&ToController::Sample(HostSample::default())).unwrap();
-    let flood = sample.repeat(MAX_WAITING_EVENTS + 1);
+    let mut session = ready();
+    session.handle_bytes(&sample.repeat(500), 5);
+    let few = events(&mut session).len();
+    assert!((1..500).contains(&few) && !session.is_closed(), "{few}");
+    for second in 0..10 {
+        session.handle_bytes(&sample.repeat(5000), 5 + second * S);
+    }
+    assert!(lost_reason(&mut session).contains("more than it was asked for"));
+}
+
+#[test]
+fn what_waits_for_the_caller_is_bounded() {
+    let mut session = ready();
+    let alive = ToController::Alive {
+        tx_bytes: 1,
+        rx_bytes: 2,
+    };
+    session.unanswered_heartbeats = u32::MAX;
+    let flood = encode(&alive).unwrap().repeat(MAX_WAITING_EVENTS + 1);
     session.handle_bytes(&flood, 5);
     assert!(session.is_closed());
     assert_eq!(events(&mut session).len(), MAX_WAITING_EVENTS + 1);

@@ -2,6 +2,7 @@
 
 use super::{AGENT_SCENES, BUILD, CONTROLLER_SCENES};
 use crate::frame::{MAX_FRAME_BYTES, encode};
+use crate::limits::Message;
 use crate::message::{
     FlowOrder, FlowProgress, FlowReport, Role, RoundOrder, RoundReport, RunToken, StageOrder,
     Standing, ToAgent, ToController, Welcome,
@@ -13,7 +14,6 @@ use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::record::{EndRecord, StreamRecord};
 use ew_model::telemetry::{HostReading, ProcessCounters};
 use ew_model::workload::{Workload, WorkloadKind};
-use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// A named input of a fuzz target.
@@ -72,7 +72,7 @@ pub fn report(order: &StageOrder, index: usize) -> RoundReport {
             .flat_map(|r| &r.flows)
             .map(|f| FlowReport {
                 flow: f.flow,
-                sender: Some(end.clone()),
+                sender: Some(Box::new(end.clone())),
                 receiver: None,
                 standing: Some(Standing::default()),
                 error: None,
@@ -123,12 +123,13 @@ fn round_order(round: u32, flows: u32) -> RoundOrder {
     RoundOrder {
         round: RoundIndex(round),
         offset_ns: u64::from(round) * 6_000_000,
+        streams: 1,
         flows: (0..flows).map(flow).collect(),
         followed: Vec::new(),
     }
 }
 
-fn to_agent() -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn to_agent() -> Vec<(&'static str, Vec<u8>)> {
     let order = stage_order(0, 2, 2);
     let stage = order.stage;
     let check = ToAgent::CheckPorts {
@@ -146,7 +147,7 @@ fn to_agent() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
     let order = stage_order(0, 2, 2);
     let stage = order.stage;
     let ready = ToController::Ready {
@@ -306,6 +307,6 @@ fn whole_controller_session() -> Seed {
     }
 }
 
-fn frame<T: Serialize>(message: &T) -> Vec<u8> {
+fn frame<T: Message>(message: &T) -> Vec<u8> {
     encode(message).unwrap_or_default()
 }

@@ -66,7 +66,13 @@ impl<'a> Accused<'a> {
         };
         named(Subject::RackPair { from, to }).or_else(|| {
             pair.limited.filter(|limited| *limited)?;
-            named(Subject::RackPair { from: to, to: from }).or_else(|| named(Subject::Run))
+            let wider = [
+                Subject::RackPair { from: to, to: from },
+                Subject::Rack { rack: from },
+                Subject::Rack { rack: to },
+                Subject::Run,
+            ];
+            wider.into_iter().find_map(named)
         })
     }
 }

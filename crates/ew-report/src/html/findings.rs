@@ -118,6 +118,10 @@ fn subject_links(analysis: &Analysis, subject: Subject) -> Vec<Link> {
                 .any(|p| (p.from, p.to) == (from, to))
                 .then(|| rack_anchor(from, to)),
         }],
+        Subject::Rack { rack } => vec![Link {
+            text: rack_name(inventory, rack),
+            to: None,
+        }],
         Subject::Run => vec![Link {
             text: "the run".into(),
             to: None,

@@ -3,7 +3,8 @@
 use ew_model::Workload;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use ew_model::workload::{
-    Limit, Placement, ReceiveMode, SendMode, SocketSettings, Tool, WorkloadKind,
+    Limit, Placement, ReceiveMode, SendMode, SocketSettings, SourcePorts, StreamCount, Tool,
+    WorkloadKind,
 };
 
 /// Comma-separated; empty when all is as usual.
@@ -14,6 +15,7 @@ pub(super) fn in_words(workload: &Workload) -> String {
     parts.extend(socket(workload));
     parts.extend(modes(workload));
     parts.extend(placement(workload));
+    parts.extend(streams_and_ports(workload));
     parts.extend(workload.confidence_width.map(|width| {
         format!(
             "{} repeats until its own 95 % interval is no wider than {} %",
@@ -60,6 +62,12 @@ fn pace(workload: &Workload) -> Vec<String> {
     if let Some(rate) = pace.flow_bits_per_sec {
         parts.push(format!("at most {} a flow", format_bits_per_sec(rate)));
     }
+    if let Some(share) = pace.measured_share {
+        parts.push(format!(
+            "at {:.0} % of what the flow's hosts were measured to carry",
+            100.0 * share
+        ));
+    }
     match (workload.kind, pace.requests_per_sec) {
         (WorkloadKind::Ping, Some(rate)) => parts.push(format!(
             "an echo every {} a flow",
@@ -75,6 +83,20 @@ fn pace(workload: &Workload) -> Vec<String> {
         (_, None) => {}
     }
     parts
+}
+
+fn streams_and_ports(workload: &Workload) -> Vec<String> {
+    let streams = match workload.stream_count {
+        StreamCount::Fixed => None,
+        StreamCount::Doubling => Some("streams doubled from 1 until the gain is below 3 %"),
+        StreamCount::Auto => Some("streams as the stage that doubles them finds"),
+    };
+    let ports = match workload.source_ports {
+        SourcePorts::Pinned => Some("the same 5-tuples in every round"),
+        SourcePorts::Fresh | SourcePorts::Kernel => None,
+    };
+    let parts = [streams, ports].into_iter().flatten();
+    parts.map(str::to_owned).collect()
 }
 
 fn limit(workload: &Workload) -> Option<String> {

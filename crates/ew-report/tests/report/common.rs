@@ -53,6 +53,7 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
     let inventory = inventory(racks, per_rack);
     let rack_pairs = rack_pairs(racks, per_rack, ratio);
     let mut analysis = Analysis {
+        racks: Vec::new(),
         verdict: verdict(ratio, slow, &inventory),
         stages: stages(racks * per_rack, racks, ratio),
         hosts: inventory.host_ids().map(|h| host(h, slow)).collect(),
@@ -62,6 +63,7 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         basis: basis(),
         sweeps: Vec::new(),
         tools: Vec::new(),
+        pods: Vec::new(),
         warnings: vec![
             "r1h02: the clock is not disciplined (adjtimex); times of this host are its own".into(),
         ],
@@ -565,6 +567,7 @@ pub(crate) fn manifest(inventory: Inventory) -> RunManifest {
             tests: Vec::new(),
             time_budget_ns: None,
             random_order: false,
+            roles: None,
         },
         inventory,
         seed: 42,

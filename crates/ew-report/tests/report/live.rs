@@ -357,5 +357,7 @@ fn plan() -> Plan {
         ],
         random_order: false,
         dropped_tests: vec!["incast".into()],
+        interleaved: Vec::new(),
+        host_rates: Vec::new(),
     }
 }

@@ -305,6 +305,8 @@ fn plan() -> Plan {
         }],
         random_order: false,
         dropped_tests: Vec::new(),
+        interleaved: Vec::new(),
+        host_rates: Vec::new(),
     }
 }
 

@@ -135,10 +135,12 @@ fn of_two(sentence: &str, stages: Vec<StageAnalysis>) -> Analysis {
         cells: Vec::new(),
         cells_stage: None,
         rack_pairs: Vec::new(),
+        racks: Vec::new(),
         basis: common::basis(),
         warnings: Vec::new(),
         sweeps: Vec::new(),
         tools: Vec::new(),
+        pods: Vec::new(),
         run,
     }
 }

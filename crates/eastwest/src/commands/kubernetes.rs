@@ -1,0 +1,151 @@
+//! `eastwest kubernetes`: the rights a run needs, and what runs inside pods and beside links.
+
+use crate::commands::run::block_on;
+use crate::exit::{Failure, Outcome};
+use crate::kubernetes::{AccessArgs, default_image, refused};
+use crate::output;
+use clap::{Args, Subcommand};
+use ew_kubernetes::{Access, Bootstrap, ControllerJob, PodOptions, exec, rules_yaml, to_yaml};
+use std::process::ExitCode;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+#[derive(Debug, Args)]
+pub(crate) struct KubernetesCommandArgs {
+    #[command(subcommand)]
+    command: KubernetesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum KubernetesCommand {
+    /// Print the least rights that a run needs, as YAML for kubectl apply
+    Rbac(RbacArgs),
+    /// Print a Job, or a CronJob, that runs the controller in the cluster, with its account and rights, as YAML for kubectl apply
+    Job(JobArgs),
+    /// Carry an agent's standard streams through the API server; started by the launcher
+    #[command(hide = true)]
+    Link(LinkArgs),
+    /// Hold a pod until it is told to end; started in pods
+    #[command(hide = true)]
+    Hold(HoldArgs),
+}
+
+#[derive(Debug, Args)]
+struct RbacArgs {
+    /// Namespace of the run
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    namespace: String,
+    /// Who gets the rights: a user, or system:serviceaccount:NAMESPACE:NAME
+    #[arg(long, value_name = "NAME", default_value = "eastwest")]
+    subject: String,
+    /// Also the right to make and remove the namespace
+    #[arg(long)]
+    make_namespace: bool,
+}
+
+#[derive(Debug, Args)]
+struct JobArgs {
+    /// Namespace of the Job and of its runs
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    namespace: String,
+    /// Image that `eastwest image` wrote [default: eastwest:VERSION]
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// When nodes pull the image: Always, IfNotPresent, Never [default: Kubernetes' own]
+    #[arg(long, value_name = "POLICY", value_parser = ["Always", "IfNotPresent", "Never"])]
+    pull_policy: Option<String>,
+    /// PersistentVolumeClaim for run directories [default: they end with the pod]
+    #[arg(long, value_name = "NAME")]
+    claim: Option<String>,
+    /// Run again and again, for example '0 3 * * *'
+    #[arg(long, value_name = "SCHEDULE")]
+    cron: Option<String>,
+    /// When the cluster ends the Job by itself
+    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = crate::fleet::parse_duration)]
+    deadline: Duration,
+    /// Arguments of eastwest in the cluster, after --; --via kubernetes and the image are added
+    #[arg(last = true)]
+    arguments: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct LinkArgs {
+    #[command(flatten)]
+    access: AccessArgs,
+    /// The pod
+    #[arg(long, value_name = "NAME")]
+    pod: String,
+    /// What to run in it
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct HoldArgs {
+    /// At most this long
+    #[arg(long, value_name = "N")]
+    seconds: u64,
+}
+
+pub(crate) fn run(args: &KubernetesCommandArgs) -> Outcome {
+    match &args.command {
+        KubernetesCommand::Rbac(args) => {
+            let yaml = rules_yaml(&args.namespace, &args.subject, args.make_namespace);
+            output::print(&yaml);
+            Ok(ExitCode::SUCCESS)
+        }
+        KubernetesCommand::Job(args) => {
+            output::print(&job_yaml(args));
+            Ok(ExitCode::SUCCESS)
+        }
+        KubernetesCommand::Link(args) => block_on(link(args)),
+        KubernetesCommand::Hold(args) => block_on(hold(args)),
+    }
+}
+
+fn job_yaml(args: &JobArgs) -> String {
+    let image = args.image.clone().unwrap_or_else(default_image);
+    let mut arguments = match args.arguments.is_empty() {
+        true => ["run", "pods", "--format", "json", "--quiet"]
+            .map(str::to_owned)
+            .to_vec(),
+        false => args.arguments.clone(),
+    };
+    arguments.extend(["--via", "kubernetes", "--image", &image].map(str::to_owned));
+    let mut options = PodOptions::new(&image, Bootstrap::Image);
+    if let Some(policy) = &args.pull_policy {
+        arguments.extend(["--pull-policy".to_owned(), policy.clone()]);
+        options.pull_policy = Some(policy.clone());
+    }
+    let job = ControllerJob {
+        namespace: args.namespace.clone(),
+        claim: args.claim.clone(),
+        arguments,
+        cron: args.cron.clone(),
+        options,
+        deadline_seconds: args.deadline.as_secs().max(1),
+    };
+    let subject = format!("system:serviceaccount:{}:eastwest", args.namespace);
+    let rules = rules_yaml(&args.namespace, &subject, false);
+    format!("{rules}{}", to_yaml(&job.documents()))
+}
+
+async fn link(args: &LinkArgs) -> Outcome {
+    let access = Access::open(&args.access.options())
+        .await
+        .map_err(refused)?;
+    let code = exec(&access, &args.pod, &args.command).await;
+    Ok(ExitCode::from(code.map_err(refused)?))
+}
+
+/// As a pod's first process nothing ends it but what it listens to.
+async fn hold(args: &HoldArgs) -> Outcome {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        () = tokio::time::sleep(Duration::from_secs(args.seconds)) => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}

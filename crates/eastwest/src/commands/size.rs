@@ -1,0 +1,177 @@
+//! `eastwest size`: storage nodes for a deadline.
+
+use crate::exit::{Failure, Outcome, WORSE};
+use crate::output;
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueEnum};
+use ew_analyze::storage::sizing::{self, NodeRates, Operation, Question, Redundancy, SizingError};
+use ew_model::units;
+use std::process::ExitCode;
+
+const EXAMPLES: &str = "Examples:
+  eastwest size --data 10TB --within 30m --disk 1.2GB/s --nic 25G
+  eastwest size --data 10TB --within 30m --disk 1.2GB/s --nic 25G --headroom 20% --failures 1 --price 9000
+  eastwest size --data 500GB --within 1h --ec 6,3 --disk 200MB/s --nic 10G --clients 16 --client-nic 10G
+Amounts are decimal as disks are sold (10TB = 10^13 bytes; GiB is binary); NIC rates are bits per second (25G).";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SizeArgs {
+    /// Data to move, one copy, for example 10TB
+    #[arg(long, value_name = "AMOUNT", value_parser = units::parse_storage_bytes)]
+    data: f64,
+    /// The deadline, for example 30m or 1h
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration_ns)]
+    within: u64,
+    /// Write (all copies) or read (one copy)
+    #[arg(long, value_enum, default_value = "write")]
+    operation: OperationArg,
+    /// Copies of every block [default: 3]
+    #[arg(long, value_name = "N", conflicts_with = "ec")]
+    replication: Option<u32>,
+    /// Erasure coding with K data and M parity cells, for example 6,3
+    #[arg(long, value_name = "K,M", value_parser = parse_ec)]
+    ec: Option<(u32, u32)>,
+    #[command(flatten)]
+    node: NodeArgs,
+    #[command(flatten)]
+    clients: ClientArgs,
+    /// Capacity on top of what is needed, for example 20%
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = parse_percent)]
+    headroom: f64,
+    /// Storage nodes that may fail while the deadline holds: 1 is N+1
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    failures: u32,
+    /// Price of one storage node, in any currency
+    #[arg(long, value_name = "PRICE")]
+    price: Option<f64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known of a storage node.
+#[derive(Debug, Args)]
+#[group(skip)]
+#[command(next_help_heading = "Storage node")]
+struct NodeArgs {
+    /// Its disks together, for example 1.2GB/s
+    #[arg(long, value_name = "RATE", value_parser = units::parse_storage_bytes)]
+    disk: Option<f64>,
+    /// Its NIC, for example 25G
+    #[arg(long, value_name = "RATE", value_parser = units::parse_bits_per_sec)]
+    nic: Option<f64>,
+    /// Part of NICs' rates that data reaches
+    #[arg(long, value_name = "PERCENT", default_value = "90%", value_parser = parse_percent)]
+    nic_efficiency: f64,
+}
+
+/// What stands before the storage nodes.
+#[derive(Debug, Args)]
+#[group(skip)]
+#[command(next_help_heading = "Clients and network")]
+struct ClientArgs {
+    /// Clients [default: as many as the deadline needs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    clients: Option<u32>,
+    /// A client's NIC, for example 10G
+    #[arg(long, value_name = "RATE", value_parser = units::parse_bits_per_sec)]
+    client_nic: Option<f64>,
+    /// Uplinks between clients and storage together, for example 400G
+    #[arg(long, value_name = "RATE", value_parser = units::parse_bits_per_sec)]
+    uplink: Option<f64>,
+    /// Clients run on the storage nodes: the first copy does not enter a NIC
+    #[arg(long)]
+    clients_on_storage: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OperationArg {
+    /// All copies reach disks
+    Write,
+    /// One copy is read
+    Read,
+}
+
+pub(crate) fn run(args: &SizeArgs) -> Outcome {
+    let question = question(args);
+    let answer = match sizing::size(&question) {
+        Ok(answer) => answer,
+        Err(error @ SizingError::Unreachable(bound)) => {
+            if args.json {
+                let text = ew_report::sizing_bound_json(&question, &bound);
+                output::print(&text.map_err(Failure::failed)?);
+            } else {
+                output::say(&format!("FAIL: {error}"));
+            }
+            return Ok(ExitCode::from(WORSE));
+        }
+        Err(error) => return Err(Failure::usage(error)),
+    };
+    let text = match args.json {
+        true => ew_report::sizing_json(&question, &answer).map_err(Failure::failed)?,
+        false => {
+            let style = output::text_style(output::ColorChoice::Never);
+            ew_report::sizing_text(&question, &answer, &style)
+        }
+    };
+    output::print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn question(args: &SizeArgs) -> Question {
+    let data_rate = |bits_per_sec: f64| bits_per_sec / 8.0 * args.node.nic_efficiency;
+    let redundancy = match args.ec {
+        Some((data, parity)) => Redundancy::ErasureCoding { data, parity },
+        None => Redundancy::Replication(args.replication.unwrap_or(3)),
+    };
+    Question {
+        data_bytes: args.data,
+        within_s: args.within as f64 / 1e9,
+        redundancy,
+        operation: match args.operation {
+            OperationArg::Write => Operation::Write,
+            OperationArg::Read => Operation::Read,
+        },
+        clients_on_storage: args.clients.clients_on_storage,
+        node: NodeRates {
+            disk_bytes_per_sec: args.node.disk,
+            nic_bytes_per_sec: args.node.nic.map(data_rate),
+            served_bytes_per_sec: None,
+        },
+        clients_bytes_per_sec: None,
+        client_bytes_per_sec: args.clients.client_nic.map(data_rate),
+        clients: args.clients.clients,
+        uplink_bytes_per_sec: args.clients.uplink.map(data_rate),
+        headroom: args.headroom,
+        failures: args.failures,
+        price_per_node: args.price,
+    }
+}
+
+/// `6,3`.
+fn parse_ec(text: &str) -> anyhow::Result<(u32, u32)> {
+    let bad = || anyhow!("`{text}` is not K,M; give data and parity cells, for example 6,3");
+    let (data, parity) = text.split_once([',', '+']).ok_or_else(bad)?;
+    let cells = |text: &str| text.trim().parse::<u32>().ok();
+    match (cells(data), cells(parity)) {
+        (Some(data @ 1..=256), Some(parity @ 0..=256)) => Ok((data, parity)),
+        _ => Err(bad()),
+    }
+}
+
+/// `20%` or `0.2` as a part of one.
+fn parse_percent(text: &str) -> anyhow::Result<f64> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    let value: f64 = number
+        .trim()
+        .parse()
+        .with_context(|| format!("`{text}` is not a part; give for example 20% or 0.2"))?;
+    if !(0.0..=10.0).contains(&(value / unit)) {
+        return Err(anyhow!("`{text}` is out of range; give 0% to 1000%"));
+    }
+    Ok(value / unit)
+}

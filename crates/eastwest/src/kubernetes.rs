@@ -1,0 +1,525 @@
+//! `--fleet kubernetes`: from options to nodes, pods and the launcher that enters them.
+
+use crate::exit::Failure;
+use crate::fleet::OWN_BINARY;
+use crate::hosts::HostArgs;
+use crate::output;
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use ew_controller::Detours;
+use ew_fleet::{Kubernetes, Launcher, Payload};
+use ew_kubernetes::{
+    Access, AccessOptions, Bootstrap, Deployment, KubernetesError, Need, NodeFacts, PodOptions,
+    PodPlan, RunObjects, Toleration, check_rights, list_nodes, why_unreachable,
+};
+use ew_model::inventory::{Host, Inventory, Rack, RackId};
+use ew_model::pods::{self, PodPath};
+use ew_model::scenario::{Pattern, Scenario, Test};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Beside twice the planned time: launching, clocks, repairs.
+const DEADLINE_MARGIN: Duration = Duration::from_secs(600);
+
+/// Which cluster.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AccessArgs {
+    /// Kubeconfig instead of $KUBECONFIG or ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// Namespace of everything made; one that does not exist is made and removed [default: the context's]
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+}
+
+impl AccessArgs {
+    pub(crate) fn options(&self) -> AccessOptions {
+        AccessOptions {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            namespace: self.namespace.clone(),
+        }
+    }
+
+    /// The same cluster for a process of our own.
+    fn words(&self, namespace: &str) -> Vec<String> {
+        let mut words = vec!["--namespace".to_owned(), namespace.to_owned()];
+        if let Some(path) = &self.kubeconfig {
+            words.extend(["--kubeconfig".to_owned(), path.display().to_string()]);
+        }
+        if let Some(context) = &self.context {
+            words.extend(["--context".to_owned(), context.clone()]);
+        }
+        words
+    }
+}
+
+/// `--bootstrap`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BootstrapChoice {
+    /// The image has eastwest: one that `eastwest image` wrote
+    Image,
+    /// The binary is copied into any image that has sh
+    Copy,
+}
+
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Kubernetes (--fleet kubernetes)")]
+pub(crate) struct KubernetesArgs {
+    #[command(flatten)]
+    access: AccessArgs,
+    /// Nodes by label selector, for example 'pool=gpu,!spot' [default: all that are Ready]
+    #[arg(long, value_name = "SELECTOR")]
+    nodes: Option<String>,
+    /// Node label that names the rack [default: topology.kubernetes.io/zone]
+    #[arg(long, value_name = "LABEL")]
+    rack_label: Option<String>,
+    /// Agents use their nodes' network instead of the pod network
+    #[arg(long)]
+    host_network: bool,
+    /// Image of the pods [default: eastwest:VERSION; busybox with --bootstrap copy]
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
+    /// How the binary gets into a pod
+    #[arg(long, value_enum, default_value = "image")]
+    bootstrap: BootstrapChoice,
+    /// When nodes pull the image: Always, IfNotPresent, Never [default: Kubernetes' own]
+    #[arg(long, value_name = "POLICY", value_parser = ["Always", "IfNotPresent", "Never"])]
+    pull_policy: Option<String>,
+    /// Image pull secret; repeatable
+    #[arg(long, value_name = "NAME")]
+    pull_secret: Vec<String>,
+    /// Service account of the pods [default: the namespace's default one]
+    #[arg(long, value_name = "NAME")]
+    service_account: Option<String>,
+    /// Priority class of the pods
+    #[arg(long, value_name = "NAME")]
+    priority_class: Option<String>,
+    /// Taint to tolerate, `key[=value][:effect]` or `all`; repeatable
+    #[arg(long, value_name = "TAINT", value_parser = parse_toleration)]
+    toleration: Vec<Toleration>,
+    /// Annotation of the pods, for example k8s.v1.cni.cncf.io/networks=net1; repeatable
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
+    annotation: Vec<(String, String)>,
+    /// Resource request of a pod, for example cpu=500m; repeatable [default: none]
+    #[arg(long, value_name = "RESOURCE=AMOUNT", value_parser = parse_pair)]
+    request: Vec<(String, String)>,
+    /// Resource limit of a pod; repeatable [default: none, because a CPU limit would be what is measured]
+    #[arg(long, value_name = "RESOURCE=AMOUNT", value_parser = parse_pair)]
+    limit: Vec<(String, String)>,
+    /// User of the container [default: the image's, or 65532 with --bootstrap copy]
+    #[arg(long, value_name = "UID")]
+    run_as_user: Option<u32>,
+    /// YAML merged into every pod's spec: affinity, runtimeClassName, dnsPolicy
+    #[arg(long, value_name = "FILE")]
+    pod_overrides: Option<PathBuf>,
+    /// When the cluster ends the pods by itself, should the controller not [default: twice the planned time and 10 min]
+    #[arg(long, value_name = "TIME", value_parser = crate::fleet::parse_duration)]
+    pod_deadline: Option<Duration>,
+    /// Print everything that would be made in the cluster, as YAML, and stop
+    #[arg(long)]
+    pub(crate) print_manifests: bool,
+}
+
+/// A cluster whose nodes are known, before anything is made in it.
+#[derive(Debug)]
+pub(crate) struct Cluster<'a> {
+    args: &'a KubernetesArgs,
+    pub(crate) access: Access,
+    nodes: Vec<NodeFacts>,
+}
+
+/// Pods that run, and what they are for.
+pub(crate) struct Placement {
+    deployment: Deployment,
+    access: Access,
+    /// Enters them.
+    pub(crate) launcher: Arc<dyn Launcher>,
+}
+
+impl KubernetesArgs {
+    /// Opens the cluster and lists its nodes; nothing is made.
+    pub(crate) async fn open(&self) -> Result<Cluster<'_>, Failure> {
+        let access = Access::open(&self.access.options())
+            .await
+            .map_err(refused)?;
+        let nodes = list_nodes(&access, self.nodes.as_deref()).await;
+        let nodes = nodes.map_err(refused)?;
+        Ok(Cluster {
+            args: self,
+            access,
+            nodes,
+        })
+    }
+
+    pub(crate) fn pod_options(&self) -> Result<PodOptions, Failure> {
+        let bootstrap = match self.bootstrap {
+            BootstrapChoice::Image => Bootstrap::Image,
+            BootstrapChoice::Copy => Bootstrap::Copy,
+        };
+        let default = match bootstrap {
+            Bootstrap::Image => default_image(),
+            Bootstrap::Copy => "busybox".to_owned(),
+        };
+        let image = self.image.clone().unwrap_or(default);
+        let overrides = self.pod_overrides.as_deref();
+        Ok(PodOptions {
+            pull_policy: self.pull_policy.clone(),
+            pull_secrets: self.pull_secret.clone(),
+            service_account: self.service_account.clone(),
+            priority_class: self.priority_class.clone(),
+            tolerations: self.toleration.clone(),
+            annotations: self.annotation.clone(),
+            requests: self.request.clone(),
+            limits: self.limit.clone(),
+            run_as_user: self.run_as_user,
+            overrides: overrides.map(read_overrides).transpose()?,
+            ..PodOptions::new(&image, bootstrap)
+        })
+    }
+}
+
+impl Cluster<'_> {
+    /// Nodes as hosts: those that are named, else all that can be used.
+    pub(crate) fn inventory(
+        &self,
+        hosts: &HostArgs,
+        scenario_racks: &[String],
+    ) -> Result<Inventory, Failure> {
+        let mut inventory = if hosts.names_any(scenario_racks) {
+            hosts.named_inventory(scenario_racks)?
+        } else {
+            self.all_usable()?
+        };
+        for host in &inventory.hosts {
+            self.check_usable(&host.name)?;
+        }
+        self.check_architecture(&inventory)?;
+        if inventory.racks.is_empty() {
+            self.add_racks(&mut inventory);
+        }
+        Ok(inventory)
+    }
+
+    fn all_usable(&self) -> Result<Inventory, Failure> {
+        let usable = |node: &&NodeFacts| node.unusable.is_none();
+        let named = |node: &NodeFacts| Host {
+            name: node.name.clone(),
+            address: None,
+            rack: None,
+        };
+        let hosts: Vec<Host> = self.nodes.iter().filter(usable).map(named).collect();
+        if hosts.is_empty() {
+            let found: Vec<String> = self.nodes.iter().map(describe).collect();
+            let found = match found.is_empty() {
+                true => "there is no node".to_owned(),
+                false => found.join(", "),
+            };
+            let selector = self.args.nodes.clone();
+            return Err(refused(KubernetesError::NoNodes { selector, found }));
+        }
+        for node in self.nodes.iter().filter(|node| node.unusable.is_some()) {
+            output::say(&format!("skipped node {}", describe(node)));
+        }
+        Ok(Inventory {
+            hosts,
+            racks: Vec::new(),
+        })
+    }
+
+    fn check_usable(&self, name: &str) -> Result<(), Failure> {
+        let Some(node) = self.nodes.iter().find(|node| node.name == name) else {
+            let known: Vec<&str> = self.nodes.iter().map(|n| n.name.as_str()).collect();
+            return Err(Failure::usage(anyhow!(
+                "`{name}` is no node of this cluster (there are: {}); check --hosts and --nodes",
+                known.join(", ")
+            )));
+        };
+        match node.unusable {
+            None => Ok(()),
+            Some(_) => Err(Failure::usage(anyhow!(
+                "node {}; leave it out, or make it usable (kubectl uncordon)",
+                describe(node)
+            ))),
+        }
+    }
+
+    fn check_architecture(&self, inventory: &Inventory) -> Result<(), Failure> {
+        let built_for = match std::env::consts::ARCH {
+            "x86_64" => "amd64",
+            "aarch64" => "arm64",
+            other => other,
+        };
+        let of = |host: &Host| self.nodes.iter().find(|node| node.name == host.name);
+        let other = |node: &&NodeFacts| {
+            !matches!(node.architecture.as_str(), "" | "unknown") && node.architecture != built_for
+        };
+        let nodes: Vec<String> = inventory
+            .hosts
+            .iter()
+            .filter_map(of)
+            .filter(other)
+            .map(|node| format!("{} ({})", node.name, node.architecture))
+            .collect();
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let built_for = built_for.to_owned();
+        Err(Failure::usage(KubernetesError::Architecture {
+            built_for,
+            nodes,
+        }))
+    }
+
+    /// One rack says no more than none.
+    fn add_racks(&self, inventory: &mut Inventory) {
+        let label = self.args.rack_label.as_deref();
+        let rack_of = |name: &str| {
+            let node = self.nodes.iter().find(|node| node.name == name)?;
+            node.rack(label).map(str::to_owned)
+        };
+        let mut names: Vec<String> = inventory
+            .hosts
+            .iter()
+            .filter_map(|h| rack_of(&h.name))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.len() < 2 {
+            return;
+        }
+        for host in &mut inventory.hosts {
+            let rack = rack_of(&host.name);
+            let position = rack.and_then(|rack| names.iter().position(|name| *name == rack));
+            host.rack = position.map(|at| RackId(at as u32));
+        }
+        inventory.racks = names.into_iter().map(|name| Rack { name }).collect();
+    }
+
+    /// What would be made for these agents.
+    pub(crate) fn objects(
+        &self,
+        run: &str,
+        data_port: u16,
+        planned: Duration,
+    ) -> Result<RunObjects, Failure> {
+        let deadline = self
+            .args
+            .pod_deadline
+            .unwrap_or(planned * 2 + DEADLINE_MARGIN);
+        Ok(RunObjects {
+            run: run.to_owned(),
+            namespace: self.access.namespace.clone(),
+            deadline_seconds: deadline.as_secs().max(1),
+            data_port,
+            options: self.args.pod_options()?,
+        })
+    }
+
+    /// One pod per agent of the inventory. Where pods are compared with nodes, the nodes' agents use their network and have no limits.
+    pub(crate) fn pod_plans(&self, inventory: &Inventory, compares: bool) -> Vec<PodPlan> {
+        let plan = |host: &Host| {
+            let place = pods::place(&host.name);
+            let is_baseline = compares && place.pod.is_none();
+            PodPlan {
+                agent: host.name.clone(),
+                node: place.node.to_owned(),
+                host_network: is_baseline || (!compares && self.args.host_network),
+                served: compares && place.pod == Some(pods::FIRST_POD),
+                limited: !is_baseline,
+            }
+        };
+        inventory.hosts.iter().map(plan).collect()
+    }
+
+    /// Checks the rights, makes everything and waits until it runs; removes it again when that is cut short. Agents get the addresses of their
+    /// pods; those whose pods do not run keep none.
+    pub(crate) async fn place(
+        &self,
+        objects: RunObjects,
+        plans: &[PodPlan],
+        services: &[&str],
+        limit: Duration,
+    ) -> Result<Placement, Failure> {
+        let mut needs = vec![Need::Always];
+        if !services.is_empty() {
+            needs.push(Need::Services);
+        }
+        check_rights(&self.access, &needs).await.map_err(refused)?;
+        let payload = match objects.options.bootstrap {
+            Bootstrap::Image => None,
+            Bootstrap::Copy => Some(Payload::read(Path::new(OWN_BINARY)).map_err(Failure::failed)?),
+        };
+        let mut deployment = Deployment::begin(&self.access, objects)
+            .await
+            .map_err(refused)?;
+        let placed = async {
+            deployment.place(plans, services).await;
+            deployment.wait(limit).await.map(|_| ())
+        };
+        let cut_short = tokio::select! {
+            placed = placed => placed.map_err(refused),
+            () = stopped() => Err(Failure::Interrupted),
+        };
+        if let Err(failure) = cut_short {
+            tell_left(deployment.remove().await);
+            return Err(failure);
+        }
+        let launcher = Kubernetes {
+            binary: PathBuf::from(OWN_BINARY),
+            access: self.args.access.words(&self.access.namespace),
+            pods: deployment
+                .placed()
+                .iter()
+                .map(|placed| {
+                    let link = placed.address.clone().map(|_| placed.pod.clone());
+                    (placed.plan.agent.clone(), link)
+                })
+                .collect(),
+            payload,
+            copy_timeout: limit,
+        };
+        Ok(Placement {
+            deployment,
+            access: self.access.clone(),
+            launcher: Arc::new(launcher),
+        })
+    }
+}
+
+impl Placement {
+    /// Gives every agent its pod's address; one whose pod does not run keeps an address that nobody has, so that the run names it as a host that
+    /// did not come up.
+    pub(crate) fn give_addresses(&self, inventory: &mut Inventory) {
+        let placed = self.deployment.placed();
+        let of: BTreeMap<&str, _> = placed.iter().map(|p| (p.plan.agent.as_str(), p)).collect();
+        for host in &mut inventory.hosts {
+            let found = of.get(host.name.as_str());
+            host.address = found.and_then(|placed| placed.address.clone().ok());
+            host.address
+                .get_or_insert(std::net::Ipv4Addr::UNSPECIFIED.into());
+        }
+    }
+
+    /// Where clients of these paths connect instead of at the server's pod.
+    pub(crate) fn detours(&self, inventory: &Inventory, paths: &[PodPath]) -> Detours {
+        let mut detours = Detours::new();
+        for placed in self.deployment.placed() {
+            let Some(host) = inventory.find(&placed.plan.agent) else {
+                continue;
+            };
+            for path in paths {
+                let address = path.service().and_then(|kind| placed.services.get(kind));
+                detours.extend(address.map(|address| ((*path, host), *address)));
+            }
+        }
+        detours
+    }
+
+    /// Says what happened to pods during a run and, where pairs are missing, what may keep them apart; then removes everything.
+    pub(crate) async fn finish(self, pairs_missing: bool) {
+        for (agent, words) in self.deployment.fallen().await {
+            output::say(&format!("{agent}: {words}"));
+        }
+        if pairs_missing {
+            for barrier in why_unreachable(&self.access, &self.deployment).await {
+                output::say(&format!("unreachable pods: {barrier}"));
+            }
+        }
+        tell_left(self.deployment.remove().await);
+    }
+}
+
+fn tell_left(removed: Result<(), String>) {
+    if let Err(words) = removed {
+        output::say(&format!("warning: {words}"));
+    }
+}
+
+/// Ctrl-C, SIGTERM or SIGHUP. Where they cannot be listened to, nobody waits for them.
+async fn stopped() {
+    let listen = |kind| signal(kind).ok();
+    let signals = (
+        listen(SignalKind::interrupt()),
+        listen(SignalKind::terminate()),
+        listen(SignalKind::hangup()),
+    );
+    let (Some(mut interrupt), Some(mut terminate), Some(mut hangup)) = signals else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+fn describe(node: &NodeFacts) -> String {
+    match &node.unusable {
+        Some(reason) => format!("{}: {reason}", node.name),
+        None => format!("{}: Ready", node.name),
+    }
+}
+
+pub(crate) fn default_image() -> String {
+    format!("eastwest:{}", env!("CARGO_PKG_VERSION"))
+}
+
+pub(crate) fn refused(error: KubernetesError) -> Failure {
+    match error {
+        KubernetesError::Access { .. }
+        | KubernetesError::NoNodes { .. }
+        | KubernetesError::Overrides { .. }
+        | KubernetesError::Architecture { .. } => Failure::usage(error),
+        other => Failure::failed(other),
+    }
+}
+
+/// Agents for a comparison of pods with nodes: every node's own, and as many pods on each as the paths need.
+pub(crate) fn with_pods(nodes: &Inventory, paths: &[PodPath]) -> Inventory {
+    let mut kinds = vec![None, Some(pods::FIRST_POD)];
+    if paths.contains(&PodPath::SameNode) {
+        kinds.push(Some(pods::SECOND_POD));
+    }
+    let agents = nodes.hosts.iter().flat_map(|node| {
+        kinds.iter().map(|kind| Host {
+            name: pods::agent(&node.name, *kind),
+            ..node.clone()
+        })
+    });
+    Inventory {
+        hosts: agents.collect(),
+        racks: nodes.racks.clone(),
+    }
+}
+
+/// The paths of a scenario, each once; none where it compares no pods.
+pub(crate) fn paths(scenario: &Scenario) -> Vec<PodPath> {
+    let path = |test: &Test| match test.pattern {
+        Pattern::Pods { path } => Some(path),
+        _ => None,
+    };
+    let all: BTreeSet<PodPath> = scenario.tests.iter().filter_map(path).collect();
+    all.into_iter().collect()
+}
+
+fn read_overrides(path: &Path) -> Result<serde_json::Value, Failure> {
+    PodOptions::read_overrides(path).map_err(refused)
+}
+
+fn parse_toleration(text: &str) -> Result<Toleration, String> {
+    Toleration::parse(text)
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is not KEY=VALUE")),
+    }
+}

@@ -1,0 +1,45 @@
+//! A limit that every single connection has: seen where flows of several connections do more than flows of one.
+
+use super::hypothesis::{Effect, Hypothesis, Part, Place};
+use super::prices::LEAST_EFFECT;
+use super::rounds::{Obs, Rounds};
+use super::search::{FINE, Search, part_value};
+use crate::stats::median;
+use ew_model::HostId;
+
+/// Adds the limit if it explains more than it costs: where isolated flows of one connection do less than their hosts did at their best.
+pub(super) fn add(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis {
+    let single = single_connections(search.rounds);
+    let of = |host: HostId| hypothesis.classes[hypothesis.class_of[host.index()]];
+    let shares: Vec<f64> = single
+        .iter()
+        .map(|obs| obs.bits_per_sec / of(obs.src).min(of(obs.dst)))
+        .collect();
+    let is_less = median(&shares).is_some_and(|share| share < 1.0 - LEAST_EFFECT);
+    let rates: Vec<f64> = single.iter().map(|obs| obs.bits_per_sec).collect();
+    let Some(middle) = median(&rates).filter(|_| is_less) else {
+        return hypothesis;
+    };
+    let part = Part {
+        place: Place::Connection,
+        effect: Effect::Capacity(middle),
+    };
+    let mut limited = hypothesis.with(part);
+    let last = limited.parts.len() - 1;
+    search.climb(&mut limited, |h| part_value(h, last), &FINE);
+    if search.worth(&limited) > search.worth(&hypothesis) {
+        limited
+    } else {
+        hypothesis
+    }
+}
+
+/// Isolated flows inside racks that have one connection.
+fn single_connections(rounds: &Rounds) -> Vec<&Obs> {
+    let flows = rounds
+        .rounds
+        .iter()
+        .flat_map(|round| rounds.of(round).iter().zip(&round.alone));
+    let isolated = flows.filter(|(obs, alone)| **alone && obs.racks.is_none() && obs.streams < 1.5);
+    isolated.map(|(obs, _)| obs).collect()
+}

@@ -1,0 +1,194 @@
+//! Random loss, told from the loss that a full queue makes: only flows that share nothing with anybody count, and none whose way
+//! is full. Retransmissions of concurrent flows accuse nobody.
+
+use super::hypothesis::{Direction, Effect, Hypothesis, Place};
+use super::rounds::{Obs, Rounds};
+use crate::stats::median;
+use ew_model::HostId;
+use std::collections::BTreeSet;
+
+/// Share of segments retransmitted from which on random loss is thought of ...
+const LEAST_SHARE: f64 = 0.002;
+/// ... and this many times what isolated flows of the run retransmit.
+const TIMES_USUAL: f64 = 3.0;
+/// Flows, and partners, that must show it.
+const LEAST_FLOWS: usize = 3;
+const LEAST_PARTNERS: usize = 2;
+/// A rack's uplink that one flow could fill to this share is full with it.
+const FULL: f64 = 0.9;
+/// Share of the rate that loss leaves, assumed before it is fitted.
+const LEFT: f64 = 0.5;
+/// Spread of the logarithm of retransmitted shares on one lossy way, and the least spread of usual ones.
+const SPREAD: f64 = 0.8;
+/// Keeps the logarithm of no loss finite.
+const NO_LOSS: f64 = 1e-5;
+/// What one flow may say, nats.
+const MOST_PER_FLOW: f64 = 3.0;
+
+/// Isolated flows, and what is usual of their retransmissions.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Index {
+    /// Places in [`Rounds::obs`].
+    isolated: Vec<usize>,
+    usual_log: f64,
+    spread: f64,
+    usual_share: f64,
+}
+
+impl Index {
+    pub(super) fn new(obs: &[Obs], isolated: Vec<usize>) -> Self {
+        let shares: Vec<f64> = isolated
+            .iter()
+            .filter_map(|at| obs[*at].retransmitted_share)
+            .collect();
+        let logs: Vec<f64> = shares.iter().map(|share| (share + NO_LOSS).ln()).collect();
+        let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
+        let squares = logs
+            .iter()
+            .map(|log| (log - mean) * (log - mean))
+            .sum::<f64>();
+        Self {
+            isolated,
+            usual_log: median(&logs).unwrap_or(NO_LOSS.ln()),
+            spread: (squares / logs.len().max(1) as f64).sqrt().max(SPREAD),
+            usual_share: median(&shares).unwrap_or(0.0),
+        }
+    }
+
+    /// Median share of segments that isolated flows retransmit.
+    pub(super) fn usual_share(&self) -> f64 {
+        self.usual_share
+    }
+}
+
+/// What retransmissions say for loss on a side, nats. `None` where they do not stand out.
+pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Option<f64> {
+    if direction == Direction::Both {
+        return None;
+    }
+    gain(
+        rounds,
+        &flows_of(rounds, Place::Host(host, direction), None),
+    )
+}
+
+/// The share of their rate that is thought to be left to flows through a rack's uplink. `None` where nothing speaks for loss.
+pub(super) fn of_rack(
+    rounds: &Rounds,
+    hypothesis: &Hypothesis,
+    rack: usize,
+    direction: Direction,
+) -> Option<f64> {
+    let flows = flows_of(rounds, Place::Rack(rack, direction), Some(hypothesis));
+    let is_steady = |obs: &&&Obs| obs.is_steady;
+    let low: Vec<&Obs> = flows
+        .iter()
+        .copied()
+        .filter(|obs| is_low(hypothesis, obs))
+        .collect();
+    // What cannot be exceeded is full. Random loss makes TCP swing.
+    if 2 * low.iter().filter(is_steady).count() > low.len() {
+        return None;
+    }
+    gain(rounds, &flows).map(|_| LEFT)
+}
+
+/// What the retransmissions say for all lossy parts together.
+pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
+    let lossy = hypothesis
+        .parts
+        .iter()
+        .filter(|part| matches!(part.effect, Effect::Loss(_)));
+    lossy
+        .map(|part| {
+            raw_gain(rounds, &flows_of(rounds, part.place, Some(hypothesis))).unwrap_or(0.0)
+        })
+        .sum()
+}
+
+fn is_low(hypothesis: &Hypothesis, obs: &Obs) -> bool {
+    obs.bits_per_sec < FULL * asked(hypothesis, obs)
+}
+
+fn asked(hypothesis: &Hypothesis, obs: &Obs) -> f64 {
+    let of = |host: HostId| hypothesis.classes[hypothesis.class_of[host.index()]];
+    of(obs.src).min(of(obs.dst))
+}
+
+/// The isolated flows through a place that do not fill it.
+fn flows_of<'r>(rounds: &'r Rounds, place: Place, hypothesis: Option<&Hypothesis>) -> Vec<&'r Obs> {
+    let is_on = |obs: &&Obs| match place {
+        Place::Host(host, direction) => {
+            direction.has_tx() && obs.src == host || direction.has_rx() && obs.dst == host
+        }
+        Place::Rack(rack, direction) | Place::Member(rack, direction) => {
+            obs.racks.is_some_and(|(from, to)| {
+                direction.has_tx() && from == rack || direction.has_rx() && to == rack
+            })
+        }
+        Place::Pair(src, dst) => obs.src == src && obs.dst == dst,
+        Place::Connection => false,
+    };
+    let capacities = hypothesis.map(|hypothesis| (hypothesis.capacities(rounds), hypothesis));
+    let fills = |obs: &&Obs| {
+        let (Some((from, to)), Some((capacities, hypothesis))) = (obs.racks, &capacities) else {
+            return false;
+        };
+        let path = capacities.bits_per_sec[capacities.up(from, 0)]
+            .min(capacities.bits_per_sec[capacities.down(to, 0)]);
+        asked(hypothesis, obs) > FULL * path
+    };
+    let isolated = rounds.loss.isolated.iter().map(|at| &rounds.obs[*at]);
+    isolated.filter(is_on).filter(|obs| !fills(obs)).collect()
+}
+
+/// `None` unless enough flows, with enough partners, retransmit far more than usual.
+fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
+    let shares: Vec<f64> = flows
+        .iter()
+        .filter_map(|obs| obs.retransmitted_share)
+        .collect();
+    let partners = |end: fn(&Obs) -> HostId| {
+        flows
+            .iter()
+            .map(|obs| end(obs))
+            .collect::<BTreeSet<_>>()
+            .len()
+    };
+    let met = partners(|obs| obs.src).max(partners(|obs| obs.dst));
+    let stands_out = median(&shares)? > LEAST_SHARE.max(TIMES_USUAL * rounds.loss.usual_share);
+    let rates: Vec<f64> = flows.iter().map(|obs| obs.bits_per_sec).collect();
+    let is_known = shares.len() >= LEAST_FLOWS && met >= LEAST_PARTNERS && is_scattered(&rates);
+    if stands_out && is_known {
+        raw_gain(rounds, flows)
+    } else {
+        None
+    }
+}
+
+/// What is full, or shaped, gives its flows one rate that they cannot exceed, and drops the rest; random loss gives each another.
+pub(crate) fn is_scattered(rates: &[f64]) -> bool {
+    let at = |share: f64| crate::stats::quantile(rates, share);
+    at(0.75)
+        .zip(at(0.25))
+        .is_some_and(|(high, low)| high > SCATTERED * low)
+}
+
+/// Upper over lower quartile of the rates that random loss leaves, at least.
+const SCATTERED: f64 = 1.15;
+
+/// The flows' shares against those of all isolated flows, both log-normal.
+fn raw_gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
+    let index = &rounds.loss;
+    let shares = flows.iter().filter_map(|obs| obs.retransmitted_share);
+    let logs: Vec<f64> = shares.map(|share| (share + NO_LOSS).ln()).collect();
+    let own = median(&logs)?;
+    let log_normal =
+        |log: f64, middle: f64, spread: f64| -0.5 * ((log - middle) / spread).powi(2) - spread.ln();
+    let of_flow =
+        |log: &f64| log_normal(*log, own, SPREAD) - log_normal(*log, index.usual_log, index.spread);
+    Some(logs.iter().map(of_flow).sum::<f64>().clamp(
+        -MOST_PER_FLOW * logs.len() as f64,
+        MOST_PER_FLOW * logs.len() as f64,
+    ))
+}

@@ -1,0 +1,92 @@
+//! One fit: the smallest set of departures from "all alike" that explains every flow of every round.
+//!
+//! A hypothesis says what hosts can send and receive, by class, how racks are tied together, and what single things are off
+//! (`hypothesis`). From it max-min sharing predicts each flow (`filling`, `score`), a noise model says how likely the recorded rates are
+//! (`noise`), and departures are added while they explain more than they cost (`search`, `prices`). Values then come straight from the
+//! flows that a component limits, with exact order-statistic intervals (`network`, `uplinks`).
+
+mod classes;
+mod connections;
+mod filling;
+mod hosts;
+mod hypothesis;
+mod loss;
+mod members;
+mod network;
+mod noise;
+mod pairs;
+mod prices;
+mod racks;
+mod rounds;
+mod score;
+mod search;
+mod uplinks;
+mod views;
+
+pub(crate) use classes::is_class;
+pub(crate) use hypothesis::{Direction, Effect, Place};
+pub(crate) use loss::is_scattered;
+pub(crate) use members::Posterior;
+pub(crate) use network::{Isolated, Network, PartFound, Side, SlowSide};
+pub(crate) use pairs::Unexplained;
+pub(crate) use prices::LEAST_EFFECT;
+pub(crate) use uplinks::{RackDirection, Reach};
+
+use crate::observations::Observations;
+use crate::quality::Quality;
+use crate::stats::{mad, median};
+use hypothesis::{Fabric, Hypothesis};
+use rounds::Rounds;
+use search::Search;
+use std::collections::BTreeMap;
+
+/// Makes a median absolute deviation a standard deviation.
+const MAD_TO_SIGMA: f64 = 1.4826;
+
+/// Explains a run. Of one whose rounds are mostly void nothing is concluded.
+pub(crate) fn network(observations: &Observations<'_>, quality: Quality) -> Network {
+    let mut rounds = Rounds::new(observations, &quality);
+    if quality.is_invalid() || rounds.obs.is_empty() {
+        return Network::nothing(observations, &rounds, quality);
+    }
+    let (classes, class_of) = classes::classes(&rounds);
+    rounds.forgive_harmless_starvation(|host| classes[class_of[host.index()]]);
+    rounds.doubt_single_connections();
+    rounds.excuse_slow_rounds(|host| classes[class_of[host.index()]]);
+    let start = Hypothesis {
+        classes,
+        class_of,
+        fabric: Fabric::Unlimited,
+        parts: Vec::new(),
+        split_sigma: noise::SPLIT_SIGMA,
+        isolated_sigma: isolated_sigma(&rounds),
+    };
+    let mut search = Search::new(&rounds);
+    let found = search.run(start);
+    Network::new(observations, found, quality, &rounds)
+}
+
+/// Spread of isolated flows about the median of their pair, as far as a run repeats pairs.
+fn isolated_sigma(rounds: &Rounds) -> f64 {
+    let mut pairs: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for round in &rounds.rounds {
+        for (obs, alone) in rounds.of(round).iter().zip(&round.alone) {
+            if *alone && obs.racks.is_none() && obs.starvation < noise::LITTLE_STARVATION {
+                pairs
+                    .entry((obs.src, obs.dst))
+                    .or_default()
+                    .push(obs.ln_rate);
+            }
+        }
+    }
+    let residuals: Vec<f64> = pairs
+        .values()
+        .filter(|logs| logs.len() > 2)
+        .flat_map(|logs| {
+            let middle = median(logs).unwrap_or(0.0);
+            logs.iter().map(move |log| log - middle)
+        })
+        .collect();
+    let own = mad(&residuals).map_or(0.0, |mad| MAD_TO_SIGMA * mad);
+    own.clamp(noise::ISOLATED_SIGMA, noise::MAX_ISOLATED_SIGMA)
+}

@@ -1,0 +1,553 @@
+//! The explained network: what hosts do, what differs, and what nothing explains.
+
+use super::filling::PRIVATE;
+use super::hypothesis::{Capacities, Direction, Effect, Fabric, Hypothesis, Part, Place};
+use super::members::Posterior;
+use super::noise::LITTLE_STARVATION;
+use super::pairs::Unexplained;
+use super::prices::EQUAL;
+use super::rounds::{Obs, Rounds};
+use super::score::{Predicted, Scorer};
+use super::search::{Found, Search, rivals};
+use super::uplinks::{self, RackDirection};
+use super::views;
+use crate::observations::Observations;
+use crate::quality::Quality;
+use crate::stats::{median, median_estimate};
+use ew_model::analysis::{Estimate, RackAnalysis, RackPairAnalysis};
+use ew_model::{HostId, RackId};
+use ew_plan::expectation::Capacities as PlanCapacities;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One direction of a host's link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Side {
+    /// Sending.
+    Tx(HostId),
+    /// Receiving.
+    Rx(HostId),
+}
+
+/// A side that does less than its class.
+#[derive(Clone, Debug)]
+pub(crate) struct SlowSide {
+    /// What it did where it was the limit.
+    pub(crate) rate: Estimate,
+    /// Different hosts at the other end.
+    pub(crate) partners: u32,
+    /// What the run's explanation loses without it, nats.
+    pub(crate) gain: f64,
+    /// Random loss, and not a lower capacity.
+    pub(crate) lossy: bool,
+}
+
+/// A part of the explanation, and what it is worth.
+#[derive(Clone, Debug)]
+pub(crate) struct PartFound {
+    pub(crate) place: Place,
+    pub(crate) effect: Effect,
+    /// What the explanation loses without it, nats.
+    pub(crate) gain: f64,
+    /// Flows that it predicts better, of those it touches, in so many rounds.
+    pub(crate) explained: usize,
+    pub(crate) touched: usize,
+    pub(crate) rounds: usize,
+    /// Places that would explain as much.
+    pub(crate) rivals: Vec<Place>,
+}
+
+/// A flow that shared no end with another, and that only its hosts limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Isolated {
+    pub(crate) src: HostId,
+    pub(crate) dst: HostId,
+    pub(crate) stage: usize,
+    pub(crate) bits_per_sec: f64,
+    /// What its hosts allow.
+    pub(crate) expected_bits_per_sec: f64,
+    pub(crate) retransmitted_share: Option<f64>,
+    /// Its better intervals are close to the middle ones, as those of what is full; random loss makes TCP swing.
+    pub(crate) is_steady: bool,
+    pub(crate) crosses: bool,
+}
+
+/// Everything the fit found.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) quality: Quality,
+    /// `None` where nothing could be fitted.
+    pub(crate) hypothesis: Option<Hypothesis>,
+    pub(crate) parts: Vec<PartFound>,
+    /// What is known of parallel paths, where that was asked.
+    paths: Option<Posterior>,
+    pub(crate) slow: BTreeMap<Side, SlowSide>,
+    /// Median over the hosts of the largest class of what each does when only hosts limit.
+    pub(crate) typical: Option<Estimate>,
+    /// The same of every class, ascending, with its hosts.
+    pub(crate) classes: Vec<(Estimate, Vec<HostId>)>,
+    pub(crate) isolated: Vec<Isolated>,
+    /// Per rack: out, in.
+    pub(crate) racks: Vec<[RackDirection; 2]>,
+    pub(crate) rack_pairs: Vec<RackPairAnalysis>,
+    /// Pairs that nothing explains, and the number of all flows.
+    pub(crate) unexplained: Vec<Unexplained>,
+    pub(crate) flows: usize,
+    /// Median share of segments that isolated flows retransmit.
+    pub(crate) usual_loss: f64,
+    /// By stage and place of the round: predicted sum over the flows, and measured.
+    sums: BTreeMap<(usize, usize), (f64, f64)>,
+}
+
+impl Network {
+    /// Nothing was measured, or nothing that counts.
+    pub(super) fn nothing(
+        observations: &Observations<'_>,
+        rounds: &Rounds,
+        quality: Quality,
+    ) -> Self {
+        Self {
+            quality,
+            hypothesis: None,
+            parts: Vec::new(),
+            paths: None,
+            slow: BTreeMap::new(),
+            typical: None,
+            classes: Vec::new(),
+            isolated: Vec::new(),
+            racks: Vec::new(),
+            rack_pairs: views::unknown_pairs(observations),
+            unexplained: Vec::new(),
+            flows: rounds.obs.len(),
+            usual_loss: 0.0,
+            sums: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn new(
+        observations: &Observations<'_>,
+        found: Found,
+        quality: Quality,
+        rounds: &Rounds,
+    ) -> Self {
+        let mut search = Search::new(rounds);
+        let hypothesis = found.hypothesis;
+        let parts = parts(&mut search, &hypothesis);
+        let unexplained = super::pairs::unexplained(&mut search, &hypothesis);
+        let fitted = Fitted::new(search.scorer(), &hypothesis);
+        let slow = slow_sides(&fitted, &parts);
+        let isolated = isolated(&fitted);
+        let classes = classes(&fitted, &isolated, &slow);
+        let racks = uplinks::racks(&fitted, found.paths.as_ref());
+        let rack_pairs = views::rack_pairs(observations, &fitted, &racks);
+        let largest = classes.iter().max_by_key(|(_, hosts)| hosts.len());
+        Self {
+            quality,
+            typical: largest.map(|(rate, _)| *rate),
+            classes,
+            rack_pairs,
+            unexplained,
+            flows: rounds.obs.len(),
+            usual_loss: rounds.loss.usual_share(),
+            sums: fitted.sums(),
+            parts,
+            paths: found.paths,
+            slow,
+            isolated,
+            racks,
+            hypothesis: Some(hypothesis),
+        }
+    }
+
+    /// A side's rate when only hosts limit: its own where it is slow, else towards partners that are not slower.
+    pub(crate) fn side_rate(&self, side: Side) -> Option<Estimate> {
+        if let Some(slow) = self.slow.get(&side) {
+            return Some(slow.rate);
+        }
+        let partner_is_slow = |flow: &&Isolated| match side {
+            Side::Tx(_) => self.slow.contains_key(&Side::Rx(flow.dst)),
+            Side::Rx(_) => self.slow.contains_key(&Side::Tx(flow.src)),
+        };
+        let own = self.isolated.iter().filter(|flow| flow.is_of(side));
+        let (slowed, free): (Vec<&Isolated>, Vec<&Isolated>) = own.partition(partner_is_slow);
+        let rates = |flows: &[&Isolated]| {
+            flows
+                .iter()
+                .map(|flow| flow.bits_per_sec)
+                .collect::<Vec<_>>()
+        };
+        median_estimate(&rates(&free)).or_else(|| median_estimate(&rates(&slowed)))
+    }
+
+    /// A side's rate over its class'.
+    pub(crate) fn effect(&self, side: Side) -> Option<f64> {
+        let (Side::Tx(host) | Side::Rx(host)) = side;
+        Some(self.side_rate(side)?.value / self.class_rate(host)?)
+    }
+
+    /// What a host of that class does.
+    pub(crate) fn class_rate(&self, host: HostId) -> Option<f64> {
+        let hypothesis = self.hypothesis.as_ref()?;
+        let class = *hypothesis.class_of.get(host.index())?;
+        self.classes
+            .get(class)
+            .map(|(rate, _)| rate.value)
+            .filter(|rate| *rate > 0.0)
+    }
+
+    pub(crate) fn is_slow(&self, host: HostId) -> bool {
+        self.slow.contains_key(&Side::Tx(host)) || self.slow.contains_key(&Side::Rx(host))
+    }
+
+    /// Capacities with every host as its class does, or as `of_host` says, and racks as found.
+    pub(crate) fn healthy(&self, hosts: usize, of_host: impl Fn(HostId) -> f64) -> PlanCapacities {
+        let own: Vec<f64> = (0..hosts as u32)
+            .map(|host| of_host(HostId(host)))
+            .collect();
+        let limit = |direction: usize| {
+            let racks = self.racks.iter();
+            racks
+                .map(|rack| rack[direction].capacity.map(|capacity| capacity.value))
+                .collect()
+        };
+        PlanCapacities {
+            tx_bits_per_sec: own.clone(),
+            rx_bits_per_sec: own,
+            up_bits_per_sec: limit(0),
+            down_bits_per_sec: limit(1),
+            path_bits_per_sec: BTreeMap::new(),
+        }
+    }
+
+    /// The racks as reports show them.
+    pub(crate) fn rack_analyses(&self) -> Vec<RackAnalysis> {
+        let racks = (0..).map(RackId).zip(&self.racks);
+        racks
+            .map(|(rack, [tx, rx])| RackAnalysis {
+                rack,
+                tx: tx.analysis(),
+                rx: rx.analysis(),
+            })
+            .collect()
+    }
+
+    /// What is known of parallel paths, where the fit found such.
+    pub(crate) fn parallel_paths(&self) -> Option<&Posterior> {
+        let fabric = self.hypothesis.as_ref()?.fabric;
+        self.paths
+            .as_ref()
+            .filter(|_| matches!(fabric, Fabric::Paths { .. }))
+    }
+
+    /// What one connection carries at most, where that is less than a host does with several.
+    pub(crate) fn connection_limit(&self) -> Option<f64> {
+        self.parts
+            .iter()
+            .find_map(|part| match (part.place, part.effect) {
+                (Place::Connection, Effect::Capacity(value)) => Some(value),
+                _ => None,
+            })
+    }
+
+    /// A stage's measured over explained sums, median over its rounds.
+    pub(crate) fn explained(&self, stage: usize) -> Option<f64> {
+        let rounds = self.sums.range((stage, 0)..(stage + 1, 0));
+        let ratios = rounds.filter(|(_, (predicted, _))| *predicted > 0.0);
+        median(
+            &ratios
+                .map(|(_, (predicted, measured))| measured / predicted)
+                .collect::<Vec<_>>(),
+        )
+    }
+}
+
+impl Isolated {
+    pub(crate) fn is_of(&self, side: Side) -> bool {
+        match side {
+            Side::Tx(host) => self.src == host,
+            Side::Rx(host) => self.dst == host,
+        }
+    }
+}
+
+/// A hypothesis with all it predicts.
+pub(super) struct Fitted<'a> {
+    pub(super) rounds: &'a Rounds,
+    pub(super) hypothesis: &'a Hypothesis,
+    pub(super) capacities: Capacities,
+    /// Per round, per flow.
+    pub(super) predicted: Vec<Vec<Predicted>>,
+    /// The same if nothing but hosts limited: what is asked of the fabric.
+    pub(super) asked: Vec<Vec<Predicted>>,
+}
+
+impl<'a> Fitted<'a> {
+    fn new(scorer: &mut Scorer<'a>, hypothesis: &'a Hypothesis) -> Self {
+        let rounds = scorer.rounds;
+        let capacities = hypothesis.capacities(rounds);
+        let mut hosts_alone = Hypothesis {
+            fabric: Fabric::Unlimited,
+            ..hypothesis.clone()
+        };
+        hosts_alone
+            .parts
+            .retain(|part| matches!(part.place, Place::Host(..)));
+        let mut of = |capacities: &Capacities| -> Vec<Vec<Predicted>> {
+            rounds
+                .rounds
+                .iter()
+                .map(|round| scorer.mean_prediction(capacities, round))
+                .collect()
+        };
+        let predicted = of(&capacities);
+        let asked = of(&hosts_alone.capacities(rounds));
+        Self {
+            rounds,
+            hypothesis,
+            capacities,
+            predicted,
+            asked,
+        }
+    }
+
+    /// Every flow with its round's index, its place, and its prediction.
+    pub(super) fn flows(&self) -> impl Iterator<Item = (usize, usize, &'a Obs, Predicted)> + '_ {
+        let rounds = self.rounds.rounds.iter().enumerate();
+        rounds.flat_map(move |(at, round)| {
+            let flows = self
+                .rounds
+                .of(round)
+                .iter()
+                .zip(&self.predicted[at])
+                .enumerate();
+            flows.map(move |(place, (obs, predicted))| (at, place, obs, *predicted))
+        })
+    }
+
+    /// Whether only hosts, or the pair, limit a flow, and it shares none with another.
+    pub(super) fn is_isolated(&self, round: usize, place: usize, predicted: &Predicted) -> bool {
+        let round = &self.rounds.rounds[round];
+        let obs = &self.rounds.of(round)[place];
+        let is_host = (predicted.bottleneck as usize) < 2 * self.rounds.hosts;
+        let is_pair = predicted.bottleneck == PRIVATE
+            && self.capacities.pairs.contains_key(&(obs.src, obs.dst));
+        round.alone[place] && (is_host || is_pair) && predicted.users < 1.5
+    }
+
+    fn sums(&self) -> BTreeMap<(usize, usize), (f64, f64)> {
+        let rounds = self
+            .rounds
+            .rounds
+            .iter()
+            .zip(&self.predicted)
+            .filter(|(round, _)| !round.is_excused);
+        let sum = |(round, predicted): (&super::rounds::Round, &Vec<Predicted>)| {
+            let measured = self
+                .rounds
+                .of(round)
+                .iter()
+                .map(|obs| obs.bits_per_sec)
+                .sum::<f64>();
+            let predicted = predicted.iter().map(|flow| flow.bits_per_sec).sum::<f64>();
+            ((round.stage, round.at), (predicted, measured))
+        };
+        rounds.map(sum).collect()
+    }
+}
+
+fn isolated(fitted: &Fitted<'_>) -> Vec<Isolated> {
+    let flows = fitted.flows().filter(|(round, place, obs, predicted)| {
+        let hidden = fitted.capacities.paths > 1 && obs.racks.is_some();
+        !hidden && fitted.is_isolated(*round, *place, predicted)
+    });
+    let isolated = |(round, place, obs, _): (usize, usize, &Obs, Predicted)| Isolated {
+        src: obs.src,
+        dst: obs.dst,
+        stage: fitted.rounds.rounds[round].stage,
+        bits_per_sec: obs.bits_per_sec,
+        expected_bits_per_sec: fitted.asked[round][place].bits_per_sec,
+        retransmitted_share: obs.retransmitted_share,
+        is_steady: obs.is_steady,
+        crosses: obs.racks.is_some(),
+    };
+    flows.map(isolated).collect()
+}
+
+/// What each class does: one value for each of its hosts, so that hosts and not their flows are the samples.
+fn classes(
+    fitted: &Fitted<'_>,
+    isolated: &[Isolated],
+    slow: &BTreeMap<Side, SlowSide>,
+) -> Vec<(Estimate, Vec<HostId>)> {
+    let mut of_hosts: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
+    for flow in isolated {
+        if slow.contains_key(&Side::Tx(flow.src)) || slow.contains_key(&Side::Rx(flow.dst)) {
+            continue;
+        }
+        let class =
+            |host: HostId| fitted.hypothesis.classes[fitted.hypothesis.class_of[host.index()]];
+        for (host, other) in [(flow.src, flow.dst), (flow.dst, flow.src)] {
+            if class(host) <= class(other) {
+                of_hosts.entry(host).or_default().push(flow.bits_per_sec);
+            }
+        }
+    }
+    let of_class = |(class, value): (usize, &f64)| {
+        let hosts: Vec<HostId> = (0..fitted.rounds.hosts as u32)
+            .map(HostId)
+            .filter(|host| fitted.hypothesis.class_of[host.index()] == class)
+            .collect();
+        let rates = hosts.iter().filter_map(|host| median(of_hosts.get(host)?));
+        let fallback = Estimate {
+            value: *value,
+            low: None,
+            high: None,
+            samples: 0,
+        };
+        (
+            median_estimate(&rates.collect::<Vec<_>>()).unwrap_or(fallback),
+            hosts,
+        )
+    };
+    fitted
+        .hypothesis
+        .classes
+        .iter()
+        .enumerate()
+        .map(of_class)
+        .collect()
+}
+
+fn slow_sides(fitted: &Fitted<'_>, parts: &[PartFound]) -> BTreeMap<Side, SlowSide> {
+    let mut slow = BTreeMap::new();
+    for part in parts {
+        let Place::Host(host, direction) = part.place else {
+            continue;
+        };
+        let sides = [
+            (direction.has_tx(), Side::Tx(host)),
+            (direction.has_rx(), Side::Rx(host)),
+        ];
+        for (_, side) in sides.into_iter().filter(|(is_meant, _)| *is_meant) {
+            slow.insert(side, slow_side(fitted, part, side));
+        }
+    }
+    slow
+}
+
+/// What the side did where it was the limit; the fitted value where it never was alone.
+fn slow_side(fitted: &Fitted<'_>, part: &PartFound, side: Side) -> SlowSide {
+    let resource = match side {
+        Side::Tx(host) => Capacities::tx(host),
+        Side::Rx(host) => fitted.capacities.rx(host),
+    } as u32;
+    let mut rates = Vec::new();
+    let mut partners = BTreeSet::new();
+    for (round, place, obs, predicted) in fitted.flows() {
+        let (own, other) = match side {
+            Side::Tx(host) => (obs.src == host, obs.dst),
+            Side::Rx(host) => (obs.dst == host, obs.src),
+        };
+        let is_limit = predicted.bottleneck == resource || predicted.lossy;
+        let had_cpu = obs.starvation < LITTLE_STARVATION;
+        if own && is_limit && had_cpu && fitted.rounds.rounds[round].alone[place] {
+            rates.push(obs.bits_per_sec);
+            partners.insert(other);
+        }
+    }
+    let fitted_value = match part.effect {
+        Effect::Capacity(value) => value,
+        Effect::Loss(left) => left * fitted.capacities.bits_per_sec[resource as usize],
+    };
+    let fallback = Estimate {
+        value: fitted_value,
+        low: None,
+        high: None,
+        samples: 0,
+    };
+    SlowSide {
+        rate: median_estimate(&rates).unwrap_or(fallback),
+        partners: partners.len() as u32,
+        gain: part.gain,
+        lossy: matches!(part.effect, Effect::Loss(_)),
+    }
+}
+
+fn parts(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<PartFound> {
+    let best = search.worth(hypothesis);
+    let rounds = search.rounds;
+    let with = predictions(search, hypothesis);
+    (0..hypothesis.parts.len())
+        .map(|index| {
+            let without = hypothesis.without(index);
+            let gain = best - search.worth(&without);
+            let (touched, explained, in_rounds) =
+                compare(rounds, &with, &predictions(search, &without));
+            PartFound {
+                place: hypothesis.parts[index].place,
+                effect: hypothesis.parts[index].effect,
+                gain,
+                explained,
+                touched,
+                rounds: in_rounds,
+                rivals: equals(search, hypothesis, index, best),
+            }
+        })
+        .collect()
+}
+
+/// Places that explain as much as a part's own, best first.
+fn equals(search: &mut Search<'_>, hypothesis: &Hypothesis, index: usize, best: f64) -> Vec<Place> {
+    let mut equals: Vec<(f64, Part)> = Vec::new();
+    for rival in rivals(search.rounds, hypothesis, index) {
+        let mut other = hypothesis.clone();
+        other.parts[index] = rival;
+        let worth = search.worth(&other);
+        if worth > best - EQUAL {
+            equals.push((worth, rival));
+        }
+    }
+    equals.sort_by(|a, b| b.0.total_cmp(&a.0));
+    equals.into_iter().map(|(_, part)| part.place).collect()
+}
+
+fn predictions(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<f64> {
+    let rounds = search.rounds;
+    let capacities = hypothesis.capacities(rounds);
+    let mut all = Vec::with_capacity(rounds.obs.len());
+    for round in &rounds.rounds {
+        let predicted = search.scorer().mean_prediction(&capacities, round);
+        all.extend(predicted.iter().map(|flow| flow.bits_per_sec.max(1.0).ln()));
+    }
+    all
+}
+
+/// A prediction is touched by a part that changes it by more than this, as a logarithm.
+const TOUCHED: f64 = 0.03;
+
+/// Flows whose prediction differs, those that are nearer with the part, and the rounds they are in.
+fn compare(rounds: &Rounds, with: &[f64], without: &[f64]) -> (usize, usize, usize) {
+    let (mut touched, mut explained, mut in_rounds) = (0, 0, 0);
+    for round in &rounds.rounds {
+        let before = touched;
+        for at in round
+            .flows
+            .clone()
+            .filter(|at| (with[*at] - without[*at]).abs() > TOUCHED)
+        {
+            let ln_rate = rounds.obs[at].ln_rate;
+            touched += 1;
+            explained += usize::from((ln_rate - with[at]).abs() < (ln_rate - without[at]).abs());
+        }
+        in_rounds += usize::from(touched > before);
+    }
+    (touched, explained, in_rounds)
+}
+
+/// Whether a direction of a place is meant, by index: 0 is out, 1 is in.
+pub(super) fn is_meant(direction: Direction, index: usize) -> bool {
+    if index == 0 {
+        direction.has_tx()
+    } else {
+        direction.has_rx()
+    }
+}

@@ -1,0 +1,81 @@
+//! How likely a figure is beside its prediction: every constant of the noise in one place.
+//!
+//! Nothing beats its link, so the kernel is tight above. A retransmission timeout takes any part of a rate, so it is heavy below. Where
+//! the ends lacked CPU a low figure is what one expects, while a high one still proves capacity.
+
+/// Standard deviation of the logarithm of a flow's rate that has its bottleneck to itself: the least that is assumed. A run's own
+/// repeats may say more.
+pub(super) const ISOLATED_SIGMA: f64 = 0.025;
+/// The most that a run's own repeats may say.
+pub(super) const MAX_ISOLATED_SIGMA: f64 = 0.08;
+/// The same of a sum over all users of a bottleneck.
+pub(super) const SUM_SIGMA: f64 = 0.03;
+/// How unevenly TCP splits a bottleneck between two streams: recorded collisions split 3 to 7.
+pub(super) const SPLIT_SIGMA: f64 = 0.45;
+/// What other users of a bottleneck add to a sum that holds only a part of them.
+pub(super) const PARTIAL_SIGMA: f64 = 0.25;
+/// Random loss makes TCP swing.
+pub(super) const LOSSY_SIGMA: f64 = 0.5;
+
+/// Share of flows that a timeout slows.
+const TIMEOUTS: f64 = 0.08;
+/// The same where the ends got no CPU.
+const TIMEOUTS_STARVED: f64 = 0.95;
+/// Mean of what a timeout takes, as a logarithm.
+const TIMEOUT_SCALE: f64 = 0.35;
+/// The same where the ends got no CPU: any part of the rate.
+const TIMEOUT_SCALE_STARVED: f64 = 2.0;
+/// Share of figures that may be anything, both ways, and the width of "anything" as a logarithm.
+const ANYTHING: f64 = 0.003;
+const ANYTHING_SPAN: f64 = 8.0;
+const SQRT_TWO_PI: f64 = 2.506_628_274_631;
+
+pub(super) use crate::quality::LITTLE_STARVATION;
+
+/// Flows of a round are not independent: log-likelihoods count by this much less.
+pub(super) const OVERDISPERSION: f64 = 1.5;
+
+/// Logarithm of the [`density`].
+pub(super) fn log_kernel(z: f64, sigma: f64, starvation: f64) -> f64 {
+    density(z, sigma, starvation).ln()
+}
+
+/// Density of `z` = ln(measured / predicted).
+pub(super) fn density(z: f64, sigma: f64, starvation: f64) -> f64 {
+    let low = TIMEOUTS + (TIMEOUTS_STARVED - TIMEOUTS) * starvation;
+    let scale = TIMEOUT_SCALE + (TIMEOUT_SCALE_STARVED - TIMEOUT_SCALE) * starvation;
+    let standard = z / sigma;
+    let core = (1.0 - low - ANYTHING) * (-0.5 * standard * standard).exp() / (sigma * SQRT_TWO_PI);
+    let below = if z < 0.0 {
+        low * (z / scale).exp() / scale
+    } else {
+        0.0
+    };
+    core + below + ANYTHING / ANYTHING_SPAN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_a_density() {
+        for starvation in [0.0, 0.5, 1.0] {
+            let step = 1e-3;
+            let points = (-16_000..4_000).map(|i| f64::from(i) * step);
+            let mass: f64 = points
+                .map(|z| log_kernel(z, 0.03, starvation).exp() * step)
+                .sum();
+            assert!((mass - 1.0).abs() < 0.01, "{starvation}: {mass}");
+        }
+    }
+
+    #[test]
+    fn low_figures_weigh_less_where_cpu_was_missing_and_high_ones_the_same() {
+        let accuses = |starvation: f64| {
+            log_kernel(-0.7, 0.025, starvation) - log_kernel(0.0, 0.025, starvation)
+        };
+        assert!(accuses(0.0) < accuses(0.5) && accuses(0.5) < accuses(1.0));
+        assert!(log_kernel(0.3, 0.025, 1.0) < log_kernel(-0.3, 0.025, 1.0));
+    }
+}

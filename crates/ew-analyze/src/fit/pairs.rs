@@ -1,0 +1,145 @@
+//! Single ordered pairs that are slow although neither of their hosts is: a path between them.
+
+use super::hypothesis::{Direction, Effect, Hypothesis, Part, Place};
+use super::noise::OVERDISPERSION;
+use super::prices;
+use super::rounds::Obs;
+use super::score::isolated_kernel;
+use super::search::Search;
+use crate::stats::median;
+use ew_model::HostId;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A larger share of the measured pairs is no exception but a structure that the model does not know.
+const MOST_SHARE: f64 = 0.05;
+/// So many may always be.
+const ALWAYS: usize = 2;
+/// Rounds in which a pair must have been seen: what happened in one or two of them explains it as well.
+const LEAST_ROUNDS: usize = 3;
+
+/// Adds pairs while they explain more than they cost.
+pub(super) fn add(search: &mut Search<'_>, without: Hypothesis) -> Hypothesis {
+    let measured: BTreeSet<(HostId, HostId)> = search
+        .rounds
+        .obs
+        .iter()
+        .map(|obs| (obs.src, obs.dst))
+        .collect();
+    let most = ALWAYS.max((MOST_SHARE * measured.len() as f64) as usize);
+    let mut hypothesis = without.clone();
+    for added in 0.. {
+        let Some(part) = best(search, &hypothesis) else {
+            break;
+        };
+        let other = hypothesis.with(part);
+        if search.worth(&other) <= search.worth(&hypothesis) {
+            break;
+        }
+        if added == most {
+            return without;
+        }
+        hypothesis = other;
+    }
+    hypothesis
+}
+
+fn best(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Option<Part> {
+    let rounds = search.rounds;
+    let candidates =
+        isolated_pairs(search, hypothesis)
+            .into_iter()
+            .filter_map(|((src, dst), flows)| {
+                let place = Place::Pair(src, dst);
+                let (gain, effect) =
+                    gain(hypothesis, &flows).filter(|_| flows.len() >= LEAST_ROUNDS)?;
+                let part = Part { place, effect };
+                let is_new = !hypothesis.has(place) && gain > prices::of_part(rounds, &part);
+                is_new.then_some((gain, part))
+            });
+    candidates
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, part)| part)
+}
+
+/// Pairs whose flows are lower than explained, but too few to say why, the plainest first.
+pub(super) fn unexplained(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Unexplained> {
+    let pairs = isolated_pairs(search, hypothesis).into_iter();
+    let unexplained = pairs.filter_map(|((src, dst), flows)| {
+        let (gain, effect) = gain(hypothesis, &flows)?;
+        let (Effect::Capacity(bits_per_sec), true) = (effect, gain > prices::EQUAL) else {
+            return None;
+        };
+        let predicted = median(
+            &flows
+                .iter()
+                .map(|(_, predicted)| *predicted)
+                .collect::<Vec<_>>(),
+        )?;
+        let pair = Unexplained {
+            src,
+            dst,
+            flows: flows.len(),
+            bits_per_sec,
+            predicted_bits_per_sec: predicted,
+        };
+        Some((gain, pair))
+    });
+    let mut unexplained: Vec<(f64, Unexplained)> = unexplained.collect();
+    unexplained.sort_by(|a, b| b.0.total_cmp(&a.0));
+    unexplained.into_iter().map(|(_, pair)| pair).collect()
+}
+
+/// A pair that nothing explains.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unexplained {
+    pub(crate) src: HostId,
+    pub(crate) dst: HostId,
+    pub(crate) flows: usize,
+    /// Median of its flows, measured and predicted.
+    pub(crate) bits_per_sec: f64,
+    pub(crate) predicted_bits_per_sec: f64,
+}
+
+/// By ordered pair its flows that share nothing, with their predictions.
+type Pairs<'r> = BTreeMap<(HostId, HostId), Vec<(&'r Obs, f64)>>;
+
+fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs<'r> {
+    let rounds = search.rounds;
+    let capacities = hypothesis.capacities(rounds);
+    let mut pairs: Pairs<'r> = BTreeMap::new();
+    for round in &rounds.rounds {
+        let predicted = search.scorer().mean_prediction(&capacities, round);
+        for (place, obs) in rounds.of(round).iter().enumerate() {
+            let is_lone = round.alone[place] && predicted[place].users < 1.5;
+            if is_lone && (obs.racks.is_none() || capacities.paths == 1) {
+                pairs
+                    .entry((obs.src, obs.dst))
+                    .or_default()
+                    .push((obs, predicted[place].bits_per_sec));
+            }
+        }
+    }
+    pairs
+}
+
+fn gain(hypothesis: &Hypothesis, flows: &[(&Obs, f64)]) -> Option<(f64, Effect)> {
+    let rates: Vec<f64> = flows.iter().map(|(obs, _)| obs.bits_per_sec).collect();
+    let middle = median(&rates)?;
+    let of_flow = |(obs, predicted): &(&Obs, f64)| {
+        isolated_kernel(hypothesis, obs, predicted.min(middle))
+            - isolated_kernel(hypothesis, obs, *predicted)
+    };
+    let gain = flows.iter().map(of_flow).sum::<f64>() / OVERDISPERSION;
+    let is_effect = flows
+        .iter()
+        .any(|(_, predicted)| middle < (1.0 - prices::LEAST_EFFECT) * predicted);
+    is_effect.then_some((gain, Effect::Capacity(middle)))
+}
+
+/// Either end, in the pair's direction.
+pub(super) fn rivals(src: HostId, dst: HostId) -> Vec<Place> {
+    vec![
+        Place::Host(src, Direction::Tx),
+        Place::Host(dst, Direction::Rx),
+    ]
+}

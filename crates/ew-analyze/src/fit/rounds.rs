@@ -1,0 +1,420 @@
+//! What the fit reads: the flows of every valid round of the capacity tests, and who shares a sum with whom.
+
+use super::loss::Index;
+use crate::observations::Observations;
+use crate::quality::{LITTLE_STARVATION, Quality, starvation};
+use crate::stats::{median, quantile};
+use ew_model::record::{EndRecord, FlowRecord};
+use ew_model::workload::Workload;
+use ew_model::{HostId, Inventory};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// One measured flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Obs {
+    pub(crate) src: HostId,
+    pub(crate) dst: HostId,
+    /// Racks of its ends when they are known and differ.
+    pub(super) racks: Option<(usize, usize)>,
+    pub(crate) bits_per_sec: f64,
+    pub(super) ln_rate: f64,
+    /// 0 to 1, see [`starvation`].
+    pub(crate) starvation: f64,
+    /// How little a low rate says, 0 to 1: starvation, and whatever else is known to lower it.
+    pub(super) doubt: f64,
+    /// Connections of the flow, each with a share and a hash of its own.
+    pub(super) streams: f64,
+    /// What the flow is paced to.
+    pub(super) pace_bits_per_sec: f64,
+    /// Segments retransmitted over segments sent. `None` where the kernel does not tell.
+    pub(crate) retransmitted_share: Option<f64>,
+    /// Its better intervals are close to the middle ones: it cannot exceed what it does.
+    pub(super) is_steady: bool,
+}
+
+/// One round: its flows, and their sums at both ends.
+#[derive(Clone, Debug)]
+pub(crate) struct Round {
+    pub(crate) stage: usize,
+    /// Place among the stage's rounds with rows.
+    pub(crate) at: usize,
+    pub(crate) flows: Range<usize>,
+    /// Controller's clock, middle of the windows. `None` in runs that do not tell.
+    pub(crate) time_ns: Option<i64>,
+    pub(super) sums: [Sums; 2],
+    /// It was slow as a whole, for a reason outside the network.
+    pub(crate) is_excused: bool,
+    /// Whether a flow shares neither its sender nor its receiver with another.
+    pub(crate) alone: Vec<bool>,
+}
+
+/// The flows of a round that end, or begin, at the same place: a host with several flows, else a rack, else the flow itself. TCP's
+/// split of a shared bottleneck says little; the sum says a lot.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    /// Per flow of the round, its group.
+    pub(super) group_of: Vec<u32>,
+    pub(super) groups: Vec<Sum>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    pub(super) bits_per_sec: f64,
+    pub(super) flows: f64,
+    /// Mean over its flows.
+    pub(super) doubt: f64,
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Rounds {
+    pub(crate) obs: Vec<Obs>,
+    pub(crate) rounds: Vec<Round>,
+    pub(super) hosts: usize,
+    pub(super) racks: usize,
+    pub(super) rack_of: Vec<Option<usize>>,
+    /// Whether the host took part to the end.
+    pub(super) is_up: Vec<bool>,
+    pub(super) loss: Index,
+}
+
+impl Rounds {
+    pub(super) fn new(observations: &Observations<'_>, quality: &Quality) -> Self {
+        let inventory = observations.inventory();
+        let rack_of = inventory
+            .host_ids()
+            .map(|host| Some(inventory.rack_of(host)?.index()));
+        let mut all = Self {
+            obs: Vec::new(),
+            rounds: Vec::new(),
+            hosts: inventory.hosts.len(),
+            racks: inventory.racks.len(),
+            rack_of: rack_of.collect(),
+            is_up: inventory
+                .host_ids()
+                .map(|host| is_up(observations, host))
+                .collect(),
+            loss: Index::default(),
+        };
+        for (index, stage) in observations.stages.iter().enumerate() {
+            if !stage.judged {
+                continue;
+            }
+            for (at, round) in stage.rounds.iter().enumerate() {
+                if quality.is_void(index, at) {
+                    continue;
+                }
+                let start = all.obs.len();
+                let workload = &stage.stage.workload;
+                let flows = round.rates().zip(starvation(round));
+                let flows = flows.filter(|((_, rate), _)| *rate > 0.0);
+                all.obs
+                    .extend(flows.map(|((row, rate), starved)| {
+                        obs(inventory, workload, row, rate, starved)
+                    }));
+                if all.obs.len() > start {
+                    let time_ns = round
+                        .records
+                        .iter()
+                        .find_map(|row| middle_ns(observations, row));
+                    all.push_round((index, at), start, time_ns);
+                }
+            }
+        }
+        let places = all
+            .rounds
+            .iter()
+            .flat_map(|round| round.flows.clone().map(move |at| (round, at)));
+        let isolated =
+            places.filter(|(round, at)| Self::is_isolated(round, at - round.flows.start));
+        all.loss = Index::new(&all.obs, isolated.map(|(_, at)| at).collect());
+        all
+    }
+
+    fn push_round(&mut self, (stage, at): (usize, usize), start: usize, time_ns: Option<i64>) {
+        let flows = start..self.obs.len();
+        let own = &self.obs[flows.clone()];
+        let sums = [
+            sums(
+                own,
+                self.hosts,
+                |obs| obs.src,
+                |obs| obs.racks.map(|racks| racks.0),
+            ),
+            sums(
+                own,
+                self.hosts,
+                |obs| obs.dst,
+                |obs| obs.racks.map(|racks| racks.1),
+            ),
+        ];
+        let (sending, receiving) = (
+            counts(own, self.hosts, |obs| obs.src),
+            counts(own, self.hosts, |obs| obs.dst),
+        );
+        let is_alone = |obs: &Obs| sending[obs.src.index()] == 1 && receiving[obs.dst.index()] == 1;
+        let alone = own.iter().map(is_alone).collect();
+        self.rounds.push(Round {
+            stage,
+            at,
+            flows,
+            time_ns,
+            sums,
+            is_excused: false,
+            alone,
+        });
+    }
+
+    pub(crate) fn of(&self, round: &Round) -> &[Obs] {
+        &self.obs[round.flows.clone()]
+    }
+
+    /// Whether a flow, by its place in the round, shares no end and no rack's uplink with another.
+    pub(super) fn is_isolated(round: &Round, place: usize) -> bool {
+        round.sums.iter().all(|sums| sums.of(place).flows < 1.5)
+    }
+
+    /// Share of a flow's weight that its split of the sums has: a flow by itself is its own sum.
+    pub(super) fn split_weight(round: &Round, place: usize) -> f64 {
+        let parts = round.sums.iter().map(|sums| 0.5 / sums.of(place).flows);
+        1.0 - parts.sum::<f64>()
+    }
+
+    /// Starvation that takes nothing: where isolated intra-rack flows whose ends waited as much are as fast as their classes, buffers
+    /// bridge the waiting, and a low rate of this run is not the CPU's doing up to that degree.
+    pub(super) fn forgive_harmless_starvation(&mut self, rate: impl Fn(HostId) -> f64) {
+        let flows = self
+            .rounds
+            .iter()
+            .flat_map(|round| self.of(round).iter().zip(&round.alone));
+        let starved = flows.filter(|(obs, alone)| {
+            **alone && obs.racks.is_none() && obs.starvation > LITTLE_STARVATION
+        });
+        let starved: Vec<(f64, f64)> = starved
+            .map(|(obs, _)| {
+                (
+                    obs.starvation,
+                    obs.ln_rate - rate(obs.src).min(rate(obs.dst)).ln(),
+                )
+            })
+            .collect();
+        let gaps: Vec<f64> = starved.iter().map(|(_, gap)| *gap).collect();
+        let degrees: Vec<f64> = starved.iter().map(|(degree, _)| *degree).collect();
+        let is_harmless = starved.len() >= LEAST_TO_FORGIVE
+            && quantile(&gaps, LOWER_PART).is_some_and(|gap| gap > HARMLESS);
+        let Some(degree) = quantile(&degrees, MOST_DEGREES).filter(|_| is_harmless) else {
+            return;
+        };
+        for round in &mut self.rounds {
+            for (place, obs) in self.obs[round.flows.clone()].iter_mut().enumerate() {
+                if obs.starvation > degree {
+                    continue;
+                }
+                for sums in &mut round.sums {
+                    let sum = &mut sums.groups[sums.group_of[place] as usize];
+                    sum.doubt -= obs.starvation / sum.flows;
+                }
+                obs.doubt -= obs.starvation;
+                obs.starvation = 0.0;
+            }
+        }
+    }
+
+    /// A round whose intra-rack flows are low while most rounds of its stage are not was slow as a whole, for a reason outside the
+    /// network: its low figures say nothing.
+    pub(super) fn excuse_slow_rounds(&mut self, rate: impl Fn(HostId) -> f64) {
+        let mut of_stages: BTreeMap<usize, (usize, Vec<usize>)> = BTreeMap::new();
+        for (at, round) in self.rounds.iter().enumerate() {
+            let flows = self.of(round).iter().zip(&round.alone);
+            let isolated = flows.filter(|(obs, alone)| **alone && obs.racks.is_none());
+            let gaps: Vec<f64> = isolated
+                .map(|(obs, _)| obs.ln_rate - rate(obs.src).min(rate(obs.dst)).ln())
+                .collect();
+            let Some(middle) = median(&gaps).filter(|_| gaps.len() >= LEAST_TO_EXCUSE) else {
+                continue;
+            };
+            let of_stage = of_stages.entry(round.stage).or_default();
+            of_stage.0 += 1;
+            of_stage.1.extend((middle < SLOW_ROUND).then_some(at));
+        }
+        let few = of_stages
+            .into_values()
+            .filter(|(rounds, slow)| 2 * slow.len() < *rounds);
+        for at in few.flat_map(|(_, slow)| slow) {
+            self.rounds[at].is_excused = true;
+            self.doubt(at, |_| true);
+        }
+    }
+
+    /// Where flows across racks ask for capacity with many connections, those of one connection ask what a connection gets: hashed onto
+    /// parallel paths, a low rate of theirs says nothing of the capacity.
+    pub(super) fn doubt_single_connections(&mut self) {
+        if self.asks_capacity() {
+            for at in 0..self.rounds.len() {
+                self.doubt(at, |obs| obs.racks.is_some() && obs.streams < MANY_STREAMS);
+            }
+        }
+    }
+
+    /// Whether flows across racks have many connections.
+    pub(super) fn asks_capacity(&self) -> bool {
+        self.obs
+            .iter()
+            .any(|obs| obs.racks.is_some() && obs.streams >= MANY_STREAMS)
+    }
+
+    fn doubt(&mut self, round: usize, is_meant: impl Fn(&Obs) -> bool) {
+        let round = &mut self.rounds[round];
+        let flows = &mut self.obs[round.flows.clone()];
+        for (place, obs) in flows
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, obs)| is_meant(obs))
+        {
+            for sums in &mut round.sums {
+                let group = sums.group_of[place] as usize;
+                let sum = &mut sums.groups[group];
+                sum.doubt += (1.0 - obs.doubt) / sum.flows;
+            }
+            obs.doubt = 1.0;
+        }
+    }
+
+    /// The hosts of a rack that took part to the end.
+    pub(super) fn hosts_in(&self, rack: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.hosts).filter(move |host| self.rack_of[*host] == Some(rack) && self.is_up[*host])
+    }
+
+    /// Whether any flow crosses racks.
+    pub(super) fn has_crossing(&self) -> bool {
+        self.obs.iter().any(|obs| obs.racks.is_some())
+    }
+}
+
+impl Sums {
+    pub(super) fn of(&self, place: usize) -> &Sum {
+        &self.groups[self.group_of[place] as usize]
+    }
+}
+
+/// A flow of so many connections spreads over parallel paths.
+const MANY_STREAMS: f64 = 4.0;
+/// Starved flows that must be as fast as the others before starvation is forgiven.
+const LEAST_TO_FORGIVE: usize = 8;
+/// Of them the lower part, which slow hosts may be in, and what it may lose, as a logarithm.
+const LOWER_PART: f64 = 0.4;
+const HARMLESS: f64 = -0.05;
+/// Forgiven up to what so many of them had.
+const MOST_DEGREES: f64 = 0.9;
+/// Flows without which nobody can tell whether a round was slow as a whole.
+const LEAST_TO_EXCUSE: usize = 4;
+/// How far below their classes' rates they are in the median, as a logarithm.
+const SLOW_ROUND: f64 = -0.07;
+
+fn is_up(observations: &Observations<'_>, host: HostId) -> bool {
+    !observations.run.lost.contains_key(&host) && !observations.run.failed.contains_key(&host)
+}
+
+fn obs(
+    inventory: &Inventory,
+    workload: &Workload,
+    row: &FlowRecord,
+    rate: f64,
+    starvation: f64,
+) -> Obs {
+    let rack = |host| Some(inventory.rack_of(host)?.index());
+    let racks = rack(row.src)
+        .zip(rack(row.dst))
+        .filter(|(from, to)| from != to);
+    Obs {
+        src: row.src,
+        dst: row.dst,
+        racks,
+        bits_per_sec: rate,
+        ln_rate: rate.ln(),
+        starvation,
+        doubt: starvation,
+        streams: f64::from(workload.streams.max(1)),
+        pace_bits_per_sec: crate::expected::flow_pace(workload).unwrap_or(f64::INFINITY),
+        retransmitted_share: retransmitted_share(row),
+        is_steady: is_steady(row),
+    }
+}
+
+/// Segments retransmitted over segments sent.
+pub(crate) fn retransmitted_share(row: &FlowRecord) -> Option<f64> {
+    let sender = row.sender.as_ref()?;
+    let mss = sender
+        .streams
+        .iter()
+        .find_map(|stream| stream.tcp_info)?
+        .send_mss_bytes;
+    let segments = sender.bytes as f64 / f64::from(if mss == 0 { 1448 } else { mss });
+    Some(row.retransmits()? as f64 / segments.max(1.0))
+}
+
+/// A flow's better intervals may exceed the middle ones by this factor when what it fills cannot be exceeded.
+const STEADY: f64 = 1.3;
+
+fn is_steady(row: &FlowRecord) -> bool {
+    let intervals = row
+        .receiver
+        .iter()
+        .flat_map(EndRecord::interval_bits_per_sec);
+    let rates: Vec<f64> = intervals.collect();
+    match (quantile(&rates, 0.9), quantile(&rates, 0.5)) {
+        (Some(high), Some(middle)) => high <= STEADY * middle,
+        _ => true,
+    }
+}
+
+/// The middle of the sender's window on the controller's clock.
+fn middle_ns(observations: &Observations<'_>, row: &FlowRecord) -> Option<i64> {
+    let offset_ns = observations.run.clock_offset_ns.get(&row.src)?;
+    let sender = row.sender.as_ref()?;
+    let start_ns = i64::try_from(sender.window_start_ns?).ok()?;
+    let half_ns = i64::try_from(sender.window_ns / 2).ok()?;
+    start_ns.checked_sub(*offset_ns)?.checked_add(half_ns)
+}
+
+fn sums(
+    flows: &[Obs],
+    hosts: usize,
+    end: impl Fn(&Obs) -> HostId,
+    rack: impl Fn(&Obs) -> Option<usize>,
+) -> Sums {
+    let at_host = counts(flows, hosts, &end);
+    let mut number: BTreeMap<(u8, usize), u32> = BTreeMap::new();
+    let mut sums = Sums::default();
+    for (place, obs) in flows.iter().enumerate() {
+        let host = end(obs).index();
+        let key = match rack(obs) {
+            _ if at_host[host] > 1 => (0, host),
+            Some(rack) => (1, rack),
+            None => (2, place),
+        };
+        let group = *number.entry(key).or_insert_with(|| {
+            sums.groups.push(Sum::default());
+            sums.groups.len() as u32 - 1
+        });
+        sums.group_of.push(group);
+        let sum = &mut sums.groups[group as usize];
+        sum.bits_per_sec += obs.bits_per_sec;
+        sum.flows += 1.0;
+        sum.doubt += obs.doubt;
+    }
+    for sum in &mut sums.groups {
+        sum.doubt /= sum.flows;
+    }
+    sums
+}
+
+/// Flows of each host at one of their ends.
+fn counts(flows: &[Obs], hosts: usize, end: impl Fn(&Obs) -> HostId) -> Vec<u32> {
+    let mut counts = vec![0; hosts];
+    for obs in flows {
+        counts[end(obs).index()] += 1;
+    }
+    counts
+}

@@ -1,0 +1,354 @@
+//! How well a hypothesis explains the rounds.
+
+use super::filling::{Filling, PRIVATE, Share, Strand};
+use super::hypothesis::{Capacities, Hypothesis};
+use super::noise::{LOSSY_SIGMA, OVERDISPERSION, PARTIAL_SIGMA, SUM_SIGMA, density, log_kernel};
+use super::rounds::{Obs, Round, Rounds, Sums};
+
+/// Guesses at the hashes of a round's connections; fewer above [`MANY_HOSTS`].
+const DRAWS: usize = 16;
+const DRAWS_OF_MANY: usize = 8;
+const MANY_HOSTS: usize = 40;
+/// Share of a sum's bottleneck that others use from which on a lone flow's share is a matter of TCP's split.
+const SHARED: f64 = 0.01;
+
+/// A flow as predicted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Predicted {
+    pub(super) bits_per_sec: f64,
+    /// The resource that limits it, or [`PRIVATE`].
+    pub(super) bottleneck: u32,
+    /// Flows of the round with that bottleneck.
+    pub(super) users: f64,
+    /// Random loss is assumed on its way.
+    pub(super) lossy: bool,
+}
+
+/// Predicts and scores; keeps the buffers.
+#[derive(Debug)]
+pub(super) struct Scorer<'a> {
+    pub(super) rounds: &'a Rounds,
+    filling: Filling,
+    strands: Vec<Strand>,
+    /// Per flow, where its strands begin; one more at the end.
+    first_strand: Vec<usize>,
+    shares: Vec<Share>,
+    users: Vec<f64>,
+    /// Per draw, per flow.
+    draws: Vec<Vec<Predicted>>,
+}
+
+impl<'a> Scorer<'a> {
+    pub(super) fn new(rounds: &'a Rounds) -> Self {
+        Self {
+            rounds,
+            filling: Filling::default(),
+            strands: Vec::new(),
+            first_strand: Vec::new(),
+            shares: Vec::new(),
+            users: Vec::new(),
+            draws: Vec::new(),
+        }
+    }
+
+    /// Log-likelihood of all rounds, flows' dependence allowed for.
+    pub(super) fn score(&mut self, hypothesis: &Hypothesis) -> f64 {
+        let capacities = hypothesis.capacities(self.rounds);
+        let rounds = self.rounds.rounds.iter();
+        let sum: f64 = rounds
+            .map(|round| self.score_round(hypothesis, &capacities, round))
+            .sum();
+        (sum + super::loss::gain_of_parts(self.rounds, hypothesis)) / OVERDISPERSION
+    }
+
+    /// Every flow of a round, as predicted; with hidden paths, of the first guess at the hashes.
+    pub(super) fn predict(&mut self, capacities: &Capacities, round: &Round) -> &[Predicted] {
+        self.predict_draws(capacities, round, 1);
+        &self.draws[0]
+    }
+
+    /// The prediction of each flow, the geometric mean over the guesses at the hashes.
+    pub(super) fn mean_prediction(
+        &mut self,
+        capacities: &Capacities,
+        round: &Round,
+    ) -> Vec<Predicted> {
+        let draws = self.draws_of(capacities);
+        self.predict_draws(capacities, round, draws);
+        let mut mean = self.draws[0].clone();
+        for (place, predicted) in mean.iter_mut().enumerate() {
+            let logs = self.draws[..draws]
+                .iter()
+                .map(|draw| draw[place].bits_per_sec.max(1.0).ln());
+            predicted.bits_per_sec = (logs.sum::<f64>() / draws as f64).exp();
+            predicted.users = self.draws[..draws]
+                .iter()
+                .map(|draw| draw[place].users)
+                .fold(0.0, f64::max);
+        }
+        mean
+    }
+
+    fn draws_of(&self, capacities: &Capacities) -> usize {
+        match capacities.paths {
+            1 => 1,
+            _ if self.rounds.hosts > MANY_HOSTS => DRAWS_OF_MANY,
+            _ => DRAWS,
+        }
+    }
+
+    fn predict_draws(&mut self, capacities: &Capacities, round: &Round, draws: usize) {
+        if self.draws.len() < draws {
+            self.draws.resize_with(draws, Vec::new);
+        }
+        for draw in 0..draws {
+            self.lay_strands(capacities, round, draw);
+            self.filling
+                .fill(&self.strands, &capacities.bits_per_sec, &mut self.shares);
+            self.gather(capacities, round, draw);
+        }
+    }
+
+    /// The strands of a round's flows: one for each parallel member that the flow's connections are hashed to.
+    fn lay_strands(&mut self, capacities: &Capacities, round: &Round, draw: usize) {
+        self.strands.clear();
+        self.first_strand.clear();
+        for (place, obs) in self.rounds.of(round).iter().enumerate() {
+            self.first_strand.push(self.strands.len());
+            let pair = capacities.pairs.get(&(obs.src, obs.dst)).copied();
+            let connections = obs.streams * capacities.connection_bits_per_sec;
+            let limit = obs
+                .pace_bits_per_sec
+                .min(pair.unwrap_or(f64::INFINITY))
+                .min(connections);
+            let ends = [
+                Capacities::tx(obs.src) as u32,
+                capacities.rx(obs.dst) as u32,
+            ];
+            let Some((from, to)) = obs.racks else {
+                let way = [ends[0], ends[1], 0, 0];
+                self.strands.push(Strand {
+                    weight: obs.streams,
+                    way,
+                    hops: 2,
+                    limit_bits_per_sec: limit,
+                });
+                continue;
+            };
+            for (member, connections) in
+                members(obs, capacities.paths, round.flows.start + place, draw)
+            {
+                let (up, down) = (capacities.up(from, member), capacities.down(to, member));
+                self.strands.push(Strand {
+                    weight: connections,
+                    way: [ends[0], ends[1], up as u32, down as u32],
+                    hops: 4,
+                    limit_bits_per_sec: limit * connections / obs.streams,
+                });
+            }
+        }
+        self.first_strand.push(self.strands.len());
+    }
+
+    fn gather(&mut self, capacities: &Capacities, round: &Round, draw: usize) {
+        self.users.clear();
+        self.users.resize(capacities.bits_per_sec.len(), 0.0);
+        let flows = &mut self.draws[draw];
+        flows.clear();
+        for (place, obs) in self.rounds.of(round).iter().enumerate() {
+            let own = &self.shares[self.first_strand[place]..self.first_strand[place + 1]];
+            let bottleneck = own[0].bottleneck;
+            if let Some(users) = self.users.get_mut(bottleneck as usize) {
+                *users += 1.0;
+            }
+            let left = loss_left(capacities, obs);
+            let sum: f64 = own.iter().map(|share| share.bits_per_sec).sum();
+            flows.push(Predicted {
+                bits_per_sec: sum * left,
+                bottleneck,
+                users: 1.0,
+                lossy: left < 1.0,
+            });
+        }
+        for flow in flows {
+            if let Some(users) = self.users.get(flow.bottleneck as usize) {
+                flow.users = *users;
+            }
+        }
+    }
+
+    fn score_round(
+        &mut self,
+        hypothesis: &Hypothesis,
+        capacities: &Capacities,
+        round: &Round,
+    ) -> f64 {
+        let draws = self.draws_of(capacities);
+        self.predict_draws(capacities, round, draws);
+        let draws = &self.draws[..draws];
+        let sums = round
+            .sums
+            .iter()
+            .map(|sums| 0.5 * score_sums(hypothesis, sums, draws));
+        let splits = score_splits(hypothesis, self.rounds.of(round), round, draws);
+        sums.sum::<f64>() + splits
+    }
+}
+
+/// How many of a flow's connections are hashed to each of `paths` members: of the given guess, which is the same for every hypothesis
+/// with as many, so that scores differ by what is assumed and not by luck.
+fn members(
+    obs: &Obs,
+    paths: usize,
+    flow: usize,
+    draw: usize,
+) -> impl Iterator<Item = (usize, f64)> {
+    let mut connections = [0.0; super::members::MAX_PATHS];
+    match paths {
+        1 => connections[0] = obs.streams,
+        _ => {
+            for stream in 0..obs.streams as usize {
+                let thrown = splitmix(((draw * 1024 + stream) as u64) << 32 | flow as u64);
+                connections[(thrown % paths as u64) as usize] += 1.0;
+            }
+        }
+    }
+    connections
+        .into_iter()
+        .enumerate()
+        .filter(|(_, count)| *count > 0.0)
+}
+
+/// Vigna's SplitMix64: one number from another.
+pub(super) fn splitmix(seed: u64) -> u64 {
+    let z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// What random loss on its way leaves of a flow's rate.
+fn loss_left(capacities: &Capacities, obs: &Obs) -> f64 {
+    let ends = capacities.loss[0][obs.src.index()].min(capacities.loss[1][obs.dst.index()]);
+    obs.racks.map_or(ends, |(from, to)| {
+        ends.min(capacities.loss[2][from])
+            .min(capacities.loss[3][to])
+    })
+}
+
+/// The sums at one end of a round's flows.
+fn score_sums(hypothesis: &Hypothesis, sums: &Sums, draws: &[Vec<Predicted>]) -> f64 {
+    let count = sums.groups.len();
+    // Per draw and group: predicted sum, share of its bottlenecks that others use, share of lossy flows.
+    let mut of_draws: Vec<Vec<[f64; 3]>> = Vec::with_capacity(draws.len());
+    for draw in draws {
+        of_draws.push(predicted_sums(sums, draw));
+    }
+    let mut score = 0.0;
+    for group in 0..count {
+        let of_group: Vec<[f64; 3]> = of_draws.iter().map(|draw| draw[group]).collect();
+        score += score_sum(hypothesis, &sums.groups[group], &of_group);
+    }
+    score
+}
+
+fn score_sum(hypothesis: &Hypothesis, sum: &super::rounds::Sum, draws: &[[f64; 3]]) -> f64 {
+    let logs: Vec<f64> = draws
+        .iter()
+        .map(|[predicted, ..]| predicted.max(1.0).ln())
+        .collect();
+    let spread = deviation(&logs);
+    let measured = sum.bits_per_sec.ln();
+    let of_draw = |(log, [_, partial, lossy]): (&f64, &[f64; 3])| {
+        let base = if sum.flows < 1.5 {
+            if *partial > SHARED {
+                hypothesis.split_sigma
+            } else {
+                hypothesis.isolated_sigma
+            }
+        } else {
+            let others = PARTIAL_SIGMA * partial;
+            (SUM_SIGMA * SUM_SIGMA + others * others + 0.25 * spread * spread).sqrt()
+        };
+        density(measured - log, base.max(LOSSY_SIGMA * lossy), sum.doubt)
+    };
+    let mean = logs.iter().zip(draws).map(of_draw).sum::<f64>() / draws.len() as f64;
+    mean.ln()
+}
+
+fn predicted_sums(sums: &Sums, flows: &[Predicted]) -> Vec<[f64; 3]> {
+    let mut predicted = vec![[0.0; 3]; sums.groups.len()];
+    // Flows of the same group behind the same bottleneck use it together.
+    let mut together: std::collections::BTreeMap<(u32, u32), f64> =
+        std::collections::BTreeMap::new();
+    for (flow, group) in flows.iter().zip(&sums.group_of) {
+        *together.entry((*group, flow.bottleneck)).or_default() += 1.0;
+    }
+    for (flow, group) in flows.iter().zip(&sums.group_of) {
+        let own = together
+            .get(&(*group, flow.bottleneck))
+            .copied()
+            .unwrap_or(1.0);
+        let others = match flow.bottleneck {
+            PRIVATE => 0.0,
+            _ => (flow.users - own).max(0.0) / flow.users,
+        };
+        let sum = &mut predicted[*group as usize];
+        sum[0] += flow.bits_per_sec;
+        sum[1] += others / sums.groups[*group as usize].flows;
+        sum[2] += f64::from(u8::from(flow.lossy)) / sums.groups[*group as usize].flows;
+    }
+    predicted
+}
+
+/// What the single flows add to the sums they are part of.
+fn score_splits(
+    hypothesis: &Hypothesis,
+    flows: &[Obs],
+    round: &Round,
+    draws: &[Vec<Predicted>],
+) -> f64 {
+    let mut score = 0.0;
+    for (place, obs) in flows.iter().enumerate() {
+        let weight = Rounds::split_weight(round, place);
+        if weight < 1e-6 {
+            continue;
+        }
+        let of_draw = |draw: &Vec<Predicted>| {
+            let flow = &draw[place];
+            let z = obs.ln_rate - flow.bits_per_sec.max(1.0).ln();
+            density(z, flow_sigma(hypothesis, obs, flow), obs.doubt)
+        };
+        let mean = draws.iter().map(of_draw).sum::<f64>() / draws.len() as f64;
+        score += weight * mean.ln();
+    }
+    score
+}
+
+fn flow_sigma(hypothesis: &Hypothesis, obs: &Obs, flow: &Predicted) -> f64 {
+    if flow.lossy {
+        LOSSY_SIGMA
+    } else if flow.users > 1.5 {
+        hypothesis.split_sigma / obs.streams.min(16.0).sqrt()
+    } else {
+        hypothesis.isolated_sigma
+    }
+}
+
+/// Of an isolated flow against a prediction.
+pub(super) fn isolated_kernel(hypothesis: &Hypothesis, obs: &Obs, predicted: f64) -> f64 {
+    log_kernel(
+        obs.ln_rate - predicted.max(1.0).ln(),
+        hypothesis.isolated_sigma,
+        obs.doubt,
+    )
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares = values.iter().map(|value| (value - mean) * (value - mean));
+    (squares.sum::<f64>() / values.len() as f64).sqrt()
+}

@@ -1,0 +1,392 @@
+//! What each rack's uplinks carry, each direction by itself, in bits per second, with the rack's own ratio.
+//!
+//! The value comes from the rounds in which the fit finds that direction full: the sum of its flows. The ratio of a round is what the
+//! rack's hosts could have done over that sum, held against the intra-rack round nearest in time, so that a drift of the level cancels.
+
+use super::hypothesis::{Effect, Fabric, Place};
+use super::members::Posterior;
+use super::network::{Fitted, is_meant};
+use super::noise::LITTLE_STARVATION;
+use super::prices::LEAST_EFFECT;
+use crate::stats::{median, median_estimate, quantile};
+use ew_model::analysis::{Estimate, UplinkAnalysis};
+
+/// Systematic error of a ratio that repetition cannot show: window edges, protocol.
+const SYSTEMATIC: f64 = 0.01;
+/// The same where the hosts are the limit: TCP leaves a little of what they could.
+const SYSTEMATIC_OPEN: f64 = 0.02;
+/// An uplink with this share of its capacity predicted on it is full.
+const FULL: f64 = 0.99;
+/// Rounds that asked for more than it carried, without which an uplink is not said to limit.
+const LEAST_ROUNDS: usize = 3;
+/// An uplink that was asked to carry this share of what its hosts can do, and did, is not what limits them.
+const REACHED: f64 = 0.90;
+
+/// One direction of a rack's uplinks.
+#[derive(Clone, Debug)]
+pub(crate) struct RackDirection {
+    /// What its hosts can do together.
+    pub(crate) hosts_bits_per_sec: f64,
+    /// The most that was carried in a round.
+    pub(crate) carried_bits_per_sec: f64,
+    /// What it carries. `None` where it does not limit its hosts as far as was seen.
+    pub(crate) capacity: Option<Estimate>,
+    /// Hosts over capacity; of one that does not limit, over what was carried.
+    pub(crate) ratio: Option<Estimate>,
+    pub(crate) reach: Reach,
+    /// Rounds that the value rests on.
+    pub(crate) rounds: usize,
+    /// Stage with most of them.
+    pub(crate) stage: Option<usize>,
+    /// Random loss, as the share of the rate it leaves.
+    pub(crate) loss_left: Option<f64>,
+}
+
+/// Whether an uplink was tried as far as its hosts go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// It was full before its hosts were.
+    Limits,
+    /// It carried what its hosts can do.
+    NotLimiting,
+    /// Nothing asked so much of it.
+    NotTested,
+}
+
+/// Every rack, out and in.
+pub(super) fn racks(fitted: &Fitted<'_>, paths: Option<&Posterior>) -> Vec<[RackDirection; 2]> {
+    let levels = Levels::new(fitted);
+    let both = |rack: usize| [0, 1].map(|index| direction(fitted, &levels, paths, rack, index));
+    (0..fitted.rounds.racks).map(both).collect()
+}
+
+fn direction(
+    fitted: &Fitted<'_>,
+    levels: &Levels,
+    paths: Option<&Posterior>,
+    rack: usize,
+    index: usize,
+) -> RackDirection {
+    let sums = sums(fitted, rack, index);
+    let hosts = fitted.hypothesis.hosts_bits_per_sec(fitted.rounds, rack);
+    let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
+    // By what the fit says of its capacity, and not by what was measured: that would pick the low ones.
+    let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - LEAST_EFFECT) > sum.capacity;
+    let asked: Vec<&Sum> = sums.iter().filter(asks_more).collect();
+    let full = with_most_cpu(&asked);
+    let values: Vec<f64> = full.iter().map(|sum| sum.bits_per_sec).collect();
+    let of_round = |sum: &&Sum| hosts * levels.near(sum.time_ns) / sum.bits_per_sec;
+    let ratios: Vec<f64> = full.iter().map(of_round).collect();
+    let mut found = RackDirection {
+        hosts_bits_per_sec: hosts,
+        carried_bits_per_sec: carried,
+        capacity: median_estimate(&values),
+        ratio: median_estimate(&ratios).map(|ratio| widened(ratio, SYSTEMATIC)),
+        reach: Reach::Limits,
+        rounds: full.len(),
+        stage: most_common(full.iter().map(|sum| sum.stage)),
+        loss_left: loss_left(fitted, rack, index),
+    };
+    if let (
+        Fabric::Paths {
+            paths: count,
+            each_bits_per_sec,
+        },
+        Some(paths),
+    ) = (fitted.hypothesis.fabric, paths)
+    {
+        found.take_paths(fitted, paths, (count, each_bits_per_sec), (rack, index));
+    }
+    // Without an interval every round must say so.
+    let low = found
+        .ratio
+        .and_then(|ratio| ratio.low)
+        .or_else(|| ratios.iter().copied().reduce(f64::min));
+    let is_sure = full.len() >= LEAST_ROUNDS || fitted.capacities.paths > 1;
+    let is_limit =
+        is_sure && low.is_some_and(|low| low * (1.0 + SYSTEMATIC) > 1.0 / (1.0 - LEAST_EFFECT));
+    if !is_limit {
+        found.leave_open(fitted, &sums, levels, (rack, index));
+    }
+    found
+}
+
+impl RackDirection {
+    pub(super) fn analysis(&self) -> UplinkAnalysis {
+        UplinkAnalysis {
+            hosts_bits_per_sec: self.hosts_bits_per_sec,
+            carried_bits_per_sec: self.carried_bits_per_sec,
+            capacity_bits_per_sec: self.capacity,
+            oversubscription: self.ratio,
+            limited: match self.reach {
+                Reach::Limits => Some(true),
+                Reach::NotLimiting => Some(false),
+                Reach::NotTested => None,
+            },
+        }
+    }
+
+    /// Parallel paths were found: their total is known from all rounds together.
+    fn take_paths(
+        &mut self,
+        fitted: &Fitted<'_>,
+        found: &Posterior,
+        (count, each): (usize, f64),
+        (rack, index): (usize, usize),
+    ) {
+        let bad = fitted
+            .hypothesis
+            .parts
+            .iter()
+            .find_map(|part| match (part.place, part.effect) {
+                (Place::Member(other, direction), Effect::Capacity(value))
+                    if other == rack && is_meant(direction, index) =>
+                {
+                    Some(value)
+                }
+                _ => None,
+            });
+        let whole = count as f64 * each;
+        let total = bad.map_or(whole, |bad| whole - each + bad);
+        let (low, high) = found.total_interval;
+        // The interval is of the racks that the posterior saw worst; a rack without the bad path has the rest of it.
+        let scale = if bad.is_some() || found.bad.is_none() {
+            1.0
+        } else {
+            whole / (whole - each).max(1.0)
+        };
+        let capacity = Estimate {
+            value: total,
+            low: Some(low.min(total)),
+            high: Some((high * scale).max(total)),
+            samples: self.rounds as u32,
+        };
+        self.ratio = Some(Estimate {
+            value: self.hosts_bits_per_sec / total,
+            low: capacity.high.map(|high| self.hosts_bits_per_sec / high),
+            high: capacity.low.map(|low| self.hosts_bits_per_sec / low),
+            samples: self.rounds as u32,
+        });
+        self.capacity = Some(capacity);
+    }
+
+    /// It does not limit: what is known is what it carried.
+    fn leave_open(
+        &mut self,
+        fitted: &Fitted<'_>,
+        sums: &[Sum],
+        levels: &Levels,
+        (rack, index): (usize, usize),
+    ) {
+        self.capacity = None;
+        // A slow host of the rack asks for less; the others may still have asked for all they can.
+        let of_host =
+            |host: usize| fitted.capacities.bits_per_sec[host + index * fitted.rounds.hosts];
+        let able: f64 = fitted.rounds.hosts_in(rack).map(of_host).sum();
+        let most = sums.iter().map(|sum| sum.asked).fold(0.0, f64::max);
+        let fullest: Vec<&Sum> = sums.iter().filter(|sum| sum.asked > 0.99 * most).collect();
+        let fullest = usable(fullest);
+        let ratios: Vec<f64> = fullest
+            .iter()
+            .map(|sum| sum.asked * levels.near(sum.time_ns) / sum.bits_per_sec)
+            .collect();
+        // Whatever starved it: a high figure proves capacity.
+        let reached = self.carried_bits_per_sec / able.max(1.0);
+        self.reach = if reached > REACHED {
+            Reach::NotLimiting
+        } else {
+            Reach::NotTested
+        };
+        self.ratio = median_estimate(&ratios)
+            .map(|ratio| widened(ratio, SYSTEMATIC_OPEN))
+            .filter(|_| self.reach == Reach::NotLimiting);
+        self.rounds = fullest.len();
+        self.stage = most_common(fullest.iter().map(|sum| sum.stage));
+    }
+}
+
+fn loss_left(fitted: &Fitted<'_>, rack: usize, index: usize) -> Option<f64> {
+    fitted
+        .hypothesis
+        .parts
+        .iter()
+        .find_map(|part| match (part.place, part.effect) {
+            (Place::Rack(other, direction), Effect::Loss(left))
+                if other == rack && is_meant(direction, index) =>
+            {
+                Some(left)
+            }
+            _ => None,
+        })
+}
+
+/// What left, or entered, a rack in one round.
+struct Sum {
+    stage: usize,
+    time_ns: Option<i64>,
+    bits_per_sec: f64,
+    /// What its flows could have done by their hosts alone.
+    asked: f64,
+    starvation: f64,
+    connections: f64,
+    /// Of the uplinks, as fitted.
+    capacity: f64,
+    /// The fit finds the direction full.
+    is_full: bool,
+}
+
+fn sums(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<Sum> {
+    let rounds = fitted.rounds;
+    let first = if index == 0 {
+        fitted.capacities.up(rack, 0)
+    } else {
+        fitted.capacities.down(rack, 0)
+    };
+    let capacity: f64 = fitted.capacities.bits_per_sec[first..first + fitted.capacities.paths]
+        .iter()
+        .sum();
+    let mut all = Vec::new();
+    for (at, round) in rounds.rounds.iter().enumerate() {
+        let mut sum = Sum {
+            stage: round.stage,
+            time_ns: round.time_ns,
+            bits_per_sec: 0.0,
+            asked: 0.0,
+            starvation: 0.0,
+            connections: 0.0,
+            capacity,
+            is_full: false,
+        };
+        let (mut flows, mut load) = (0.0, 0.0);
+        for (place, obs) in rounds.of(round).iter().enumerate() {
+            let Some((from, to)) = obs.racks else {
+                continue;
+            };
+            if [from, to][index] != rack {
+                continue;
+            }
+            load += fitted.predicted[at][place].bits_per_sec;
+            sum.asked += fitted.asked[at][place].bits_per_sec;
+            sum.bits_per_sec += obs.bits_per_sec;
+            sum.starvation += obs.starvation;
+            sum.connections += obs.streams;
+            flows += 1.0;
+        }
+        if flows > 0.0 {
+            sum.starvation /= flows;
+            sum.is_full = load > FULL * capacity;
+            all.push(sum);
+        }
+    }
+    // Capacity is asked with many connections: few collide on hashed paths, and leave a part of it.
+    let most = all.iter().map(|sum| sum.connections).fold(0.0, f64::max);
+    all.retain(|sum| sum.connections >= MANY_CONNECTIONS * most);
+    all
+}
+
+/// Share of the most connections of a round from which on a round asks for capacity.
+const MANY_CONNECTIONS: f64 = 0.5;
+
+/// Rounds whose ends had CPU. Where too few had, all of them if they carried the same: a full uplink does, whatever starves its hosts,
+/// while missing CPU takes another part in every round. Else those that had it for half of the time.
+fn with_most_cpu<'s>(sums: &[&'s Sum]) -> Vec<&'s Sum> {
+    let below = |most: f64| {
+        sums.iter()
+            .filter(|sum| sum.starvation < most)
+            .copied()
+            .collect::<Vec<_>>()
+    };
+    let good = below(LITTLE_STARVATION);
+    let rates: Vec<f64> = sums.iter().map(|sum| sum.bits_per_sec).collect();
+    let at = |share: f64| quantile(&rates, share);
+    let is_steady = at(0.9)
+        .zip(at(0.1))
+        .is_some_and(|(high, low)| high < STEADY * low);
+    if good.len() >= LEAST_ROUNDS {
+        good
+    } else if is_steady {
+        sums.to_vec()
+    } else {
+        below(HALF_STARVED)
+    }
+}
+
+/// Sums of a full uplink in several rounds are within this factor.
+const STEADY: f64 = 1.10;
+/// Starvation at which the ends had CPU for about half of the time.
+const HALF_STARVED: f64 = 0.6;
+
+/// Those with CPU at their ends; all where too few had it.
+fn usable(sums: Vec<&Sum>) -> Vec<&Sum> {
+    let with_cpu: Vec<&Sum> = sums
+        .iter()
+        .filter(|sum| sum.starvation < LITTLE_STARVATION)
+        .copied()
+        .collect();
+    if 2 * with_cpu.len() >= sums.len() {
+        with_cpu
+    } else {
+        sums
+    }
+}
+
+/// How the hosts did over time, against what the fit finds of them.
+struct Levels {
+    /// Time on the controller's clock, median of measured over predicted of the round's isolated intra-rack flows.
+    rounds: Vec<(i64, f64)>,
+    middle: f64,
+}
+
+impl Levels {
+    fn new(fitted: &Fitted<'_>) -> Self {
+        let mut rounds = Vec::new();
+        let mut all = Vec::new();
+        for (at, round) in fitted.rounds.rounds.iter().enumerate() {
+            let flows = fitted
+                .rounds
+                .of(round)
+                .iter()
+                .zip(&fitted.predicted[at])
+                .enumerate();
+            let isolated = flows.filter(|(place, (obs, predicted))| {
+                obs.racks.is_none()
+                    && obs.starvation < LITTLE_STARVATION
+                    && fitted.is_isolated(at, *place, predicted)
+            });
+            let ratios: Vec<f64> = isolated
+                .map(|(_, (obs, predicted))| obs.bits_per_sec / predicted.bits_per_sec)
+                .collect();
+            if let Some(level) = median(&ratios) {
+                all.push(level);
+                rounds.extend(round.time_ns.map(|time_ns| (time_ns, level)));
+            }
+        }
+        rounds.sort_by_key(|(time_ns, _)| *time_ns);
+        Self {
+            rounds,
+            middle: median(&all).unwrap_or(1.0),
+        }
+    }
+
+    /// The level of the intra-rack round nearest in time; the middle of all where times are not known.
+    fn near(&self, time_ns: Option<i64>) -> f64 {
+        let nearest = time_ns.and_then(|time_ns| {
+            self.rounds
+                .iter()
+                .min_by_key(|(other, _)| other.abs_diff(time_ns))
+        });
+        nearest.map_or(self.middle, |(_, level)| *level)
+    }
+}
+
+fn widened(estimate: Estimate, systematic: f64) -> Estimate {
+    Estimate {
+        low: estimate.low.map(|low| low / (1.0 + systematic)),
+        high: estimate.high.map(|high| high * (1.0 + systematic)),
+        ..estimate
+    }
+}
+
+fn most_common(stages: impl Iterator<Item = usize>) -> Option<usize> {
+    crate::basis::most_common(stages)
+}

@@ -1,0 +1,195 @@
+//! The fit as tables show it: every ordered pair of racks.
+
+use super::network::Fitted;
+use super::rounds::Obs;
+use super::uplinks::{RackDirection, Reach};
+use crate::observations::Observations;
+use crate::stats::{median, median_estimate, scaled};
+use ew_model::RackId;
+use ew_model::analysis::{Estimate, RackPairAnalysis};
+use std::collections::BTreeMap;
+
+/// Every ordered pair of racks, in order.
+pub(super) fn rack_pairs(
+    observations: &Observations<'_>,
+    fitted: &Fitted<'_>,
+    racks: &[[RackDirection; 2]],
+) -> Vec<RackPairAnalysis> {
+    let ramps = ramps(observations, fitted);
+    pairs(racks.len())
+        .map(|(from, to)| pair(fitted, racks, &ramps, (from, to)))
+        .collect()
+}
+
+/// The same of a run that says nothing.
+pub(super) fn unknown_pairs(observations: &Observations<'_>) -> Vec<RackPairAnalysis> {
+    let racks = observations.inventory().racks.len();
+    let unknown = |(from, to)| RackPairAnalysis {
+        reason: Some("not measured".into()),
+        ..empty(from, to)
+    };
+    pairs(racks).map(unknown).collect()
+}
+
+fn pairs(racks: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..racks).flat_map(move |from| {
+        (0..racks)
+            .filter(move |to| *to != from)
+            .map(move |to| (from, to))
+    })
+}
+
+fn empty(from: usize, to: usize) -> RackPairAnalysis {
+    RackPairAnalysis {
+        from: RackId(from as u32),
+        to: RackId(to as u32),
+        inside_bits_per_sec: None,
+        across_bits_per_sec: None,
+        oversubscription: None,
+        limited: None,
+        ramp: Vec::new(),
+        knee_senders: None,
+        uplink_bits_per_sec: None,
+        reason: None,
+    }
+}
+
+type Ramps = BTreeMap<(usize, usize), BTreeMap<u32, Vec<f64>>>;
+
+fn pair(
+    fitted: &Fitted<'_>,
+    racks: &[[RackDirection; 2]],
+    ramps: &Ramps,
+    (from, to): (usize, usize),
+) -> RackPairAnalysis {
+    let (out, into) = (&racks[from][0], &racks[to][1]);
+    let asked = out.hosts_bits_per_sec.min(into.hosts_bits_per_sec);
+    let across = across(fitted, (from, to));
+    let limit = narrower(out, into);
+    let limited = match limit {
+        Some(limit) if capacity(limit) < (1.0 - super::LEAST_EFFECT) * asked => Some(true),
+        _ if out.reach == Reach::NotLimiting || into.reach == Reach::NotLimiting => Some(false),
+        _ => across.filter(|(_, reached)| *reached > 0.9).map(|_| false),
+    };
+    let oversubscription = match (limited, limit) {
+        (Some(true), Some(limit)) => limit
+            .ratio
+            .map(|ratio| scaled(&ratio, asked / limit.hosts_bits_per_sec)),
+        (Some(false), _) => out
+            .ratio
+            .filter(|_| out.reach == Reach::NotLimiting)
+            .or(into.ratio),
+        _ => None,
+    };
+    let typical = fitted.hypothesis.classes.last().copied();
+    let is_limited = limited == Some(true);
+    RackPairAnalysis {
+        inside_bits_per_sec: inside(fitted, from),
+        across_bits_per_sec: across.map(|(across, _)| across),
+        oversubscription,
+        limited,
+        ramp: ramps.get(&(from, to)).map(points).unwrap_or_default(),
+        knee_senders: limit
+            .filter(|_| is_limited && ramps.contains_key(&(from, to)))
+            .zip(typical)
+            .map(|(limit, nic)| capacity(limit) / nic),
+        uplink_bits_per_sec: limit.filter(|_| is_limited).map(capacity),
+        reason: limited
+            .is_none()
+            .then(|| "nothing asked as much of it as its hosts can do".to_owned()),
+        ..empty(from, to)
+    }
+}
+
+/// Of the uplinks on the way the one that carries less.
+fn narrower<'r>(out: &'r RackDirection, into: &'r RackDirection) -> Option<&'r RackDirection> {
+    let limits = [out, into]
+        .into_iter()
+        .filter(|direction| direction.capacity.is_some());
+    limits.min_by(|a, b| capacity(a).total_cmp(&capacity(b)))
+}
+
+fn capacity(direction: &RackDirection) -> f64 {
+    direction
+        .capacity
+        .map_or(f64::INFINITY, |capacity| capacity.value)
+}
+
+/// What the hosts of a rack do among each other.
+fn inside(fitted: &Fitted<'_>, rack: usize) -> Option<Estimate> {
+    let is_inside =
+        |obs: &Obs| obs.racks.is_none() && fitted.rounds.rack_of[obs.src.index()] == Some(rack);
+    let mut of_hosts: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for (round, place, obs, predicted) in fitted.flows() {
+        if is_inside(obs) && fitted.is_isolated(round, place, &predicted) {
+            of_hosts.entry(obs.src).or_default().push(obs.bits_per_sec);
+        }
+    }
+    median_estimate(
+        &of_hosts
+            .values()
+            .filter_map(|rates| median(rates))
+            .collect::<Vec<_>>(),
+    )
+}
+
+/// Sum of what one rack sends to the other in the rounds in which most was asked, and the share of that it reached.
+fn across(fitted: &Fitted<'_>, racks: (usize, usize)) -> Option<(Estimate, f64)> {
+    let mut sums: Vec<(f64, f64)> = Vec::new();
+    for (at, round) in fitted.rounds.rounds.iter().enumerate() {
+        let (mut sum, mut asked) = (0.0, 0.0);
+        for (place, obs) in fitted
+            .rounds
+            .of(round)
+            .iter()
+            .enumerate()
+            .filter(|(_, obs)| obs.racks == Some(racks))
+        {
+            sum += obs.bits_per_sec;
+            asked += fitted.asked[at][place].bits_per_sec;
+        }
+        if asked > 0.0 {
+            sums.push((asked, sum));
+        }
+    }
+    let most = sums.iter().map(|(asked, _)| *asked).fold(0.0, f64::max);
+    sums.retain(|(asked, _)| *asked > MOST_ASKED * most);
+    let reached: Vec<f64> = sums.iter().map(|(asked, sum)| sum / asked).collect();
+    let sums: Vec<f64> = sums.into_iter().map(|(_, sum)| sum).collect();
+    Some((median_estimate(&sums)?, median(&reached)?))
+}
+
+/// Rounds that ask this share of the most that was asked belong to those that ask most.
+const MOST_ASKED: f64 = 0.99;
+
+/// Sums of each ordered pair by senders a rack, of the stages that grow them.
+fn ramps(observations: &Observations<'_>, fitted: &Fitted<'_>) -> Ramps {
+    let mut ramps: Ramps = BTreeMap::new();
+    for round in &fitted.rounds.rounds {
+        let view = &observations.stages[round.stage].rounds[round.at];
+        let Some(senders) = view.senders_per_rack else {
+            continue;
+        };
+        let mut sums: BTreeMap<(usize, usize), f64> = BTreeMap::new();
+        for obs in fitted.rounds.of(round) {
+            if let Some(racks) = obs.racks {
+                *sums.entry(racks).or_default() += obs.bits_per_sec;
+            }
+        }
+        for (racks, sum) in sums {
+            ramps
+                .entry(racks)
+                .or_default()
+                .entry(senders)
+                .or_default()
+                .push(sum);
+        }
+    }
+    ramps
+}
+
+fn points(sums: &BTreeMap<u32, Vec<f64>>) -> Vec<(u32, f64)> {
+    sums.iter()
+        .filter_map(|(senders, sums)| Some((*senders, median(sums)?)))
+        .collect()
+}

@@ -1,0 +1,431 @@
+//! Why a path is lower than its baseline: one function per cause, each with the counters that show it.
+
+use super::words::percent;
+use super::{LEAST_DIFFERENCE, Match, is_significant};
+use crate::observations::{Observations, StageView};
+use crate::stats::{median, median_estimate};
+use crate::telemetry::Telemetry;
+use ew_model::HostId;
+use ew_model::facts::{CpuCounters, HostSample, InterfaceFacts};
+use ew_model::finding::Evidence;
+use ew_model::pods::{PodCause, PodCauseKind, PodComparison, PodPath, agent, place};
+use ew_model::record::{EndRecord, FlowRecord};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Share of the time in which a pod's CPU limit held it back.
+const THROTTLED: f64 = 0.05;
+/// A CPU with no time left.
+const SATURATED: f64 = 0.9;
+/// Of which packet handling takes at least this part.
+const BY_SOFTIRQ: f64 = 0.5;
+/// CPU time per byte or transaction, over the baseline's, that says the path costs more.
+const DEARER: f64 = 1.15;
+/// Ethernet header: what a link's rate counts beside the packet.
+const ETHERNET_BYTES: f64 = 14.0;
+/// IPv4 and TCP with timestamps, which every segment carries beside its payload.
+const HEADER_BYTES: f64 = 52.0;
+
+/// One lower path.
+pub(super) struct Case<'c, 'o, 'a> {
+    observations: &'c Observations<'a>,
+    telemetry: &'c Telemetry<'a>,
+    found: &'c Match<'o, 'a>,
+    comparison: &'c PodComparison,
+}
+
+impl<'c, 'o, 'a> Case<'c, 'o, 'a> {
+    pub(super) fn new(
+        observations: &'c Observations<'a>,
+        telemetry: &'c Telemetry<'a>,
+        found: &'c Match<'o, 'a>,
+        comparison: &'c PodComparison,
+    ) -> Self {
+        Self {
+            observations,
+            telemetry,
+            found,
+            comparison,
+        }
+    }
+
+    fn drop(&self) -> f64 {
+        1.0 - self.comparison.ratio.value
+    }
+
+    fn name(&self, host: HostId) -> &str {
+        self.observations.inventory().name(host)
+    }
+
+    /// Whoever took part in a stage.
+    fn agents(view: &StageView<'_>) -> BTreeSet<HostId> {
+        view.measured().flat_map(|row| [row.src, row.dst]).collect()
+    }
+
+    fn evidence(&self, text: String, source: &str) -> Evidence {
+        Evidence {
+            text,
+            source: source.to_owned(),
+        }
+    }
+}
+
+/// All causes that counters show; "not determined" when they show none, or leave most of the difference.
+pub(super) fn find(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Vec<PodCause> {
+    let mut causes: Vec<PodCause> = cpu_limit(case).into_iter().collect();
+    causes.extend(smaller_segments(case));
+    let explained = causes
+        .iter()
+        .any(|cause| cause.share.is_none_or(|share| share >= 0.5));
+    if !explained {
+        causes.extend(service_path(case, all));
+        causes.extend(softirq(case));
+        if causes.is_empty() {
+            causes.extend(dearer_path(case));
+        }
+    }
+    let determined = causes
+        .iter()
+        .any(|cause| cause.share.is_none_or(|share| share >= 0.3));
+    if !determined {
+        causes.push(PodCause {
+            kind: PodCauseKind::NotDetermined,
+            words: match causes.is_empty() {
+                true => "not determined".to_owned(),
+                false => "the rest is not determined".to_owned(),
+            },
+            share: None,
+            evidence: Vec::new(),
+        });
+    }
+    causes
+}
+
+/// The kubelet's CPU limit, of either end.
+fn cpu_limit(case: &Case<'_, '_, '_>) -> Option<PodCause> {
+    let stage = case.found.index;
+    let agents = Case::agents(case.found.stage).into_iter();
+    let throttled = agents.filter_map(|host| Some((throttled_share(case, host, stage)?, host)));
+    let mut throttled: Vec<(f64, HostId)> =
+        throttled.filter(|(share, _)| *share >= THROTTLED).collect();
+    throttled.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (most, host) = *throttled.first()?;
+    let group = |host| Some(&case.telemetry.samples(host).last()?.causes.as_ref()?.cgroup);
+    let limit = group(host).and_then(|g| Some(g.cpu_quota_us? as f64 / g.cpu_period_us? as f64));
+    let limit = limit.map_or_else(String::new, |cpus| format!(" ({cpus:.2} CPU)"));
+    let evidence = throttled.iter().map(|(share, host)| {
+        let name = case.name(*host);
+        let text = format!(
+            "pod {name}: throttled {} of the time{limit}",
+            percent(*share)
+        );
+        case.evidence(
+            text,
+            &format!("counters.parquet: host = {name}, source = cgroup, cpu_throttled_us"),
+        )
+    });
+    let others = match throttled.len() {
+        1 => String::new(),
+        more => format!(" and {} more", more - 1),
+    };
+    Some(PodCause {
+        kind: PodCauseKind::CpuLimit,
+        words: format!(
+            "CPU limit{limit} throttled pod {}{others} {} of the time",
+            case.name(host),
+            percent(most)
+        ),
+        share: None,
+        evidence: evidence.collect(),
+    })
+}
+
+/// In the stage's windows; over all of the run where no reading lies in them.
+fn throttled_share(case: &Case<'_, '_, '_>, host: HostId, stage: usize) -> Option<f64> {
+    let counter = |sample: &HostSample| sample.causes.as_ref()?.cgroup.cpu_throttled_us;
+    let in_windows = case.telemetry.cover(host, |index| index == stage);
+    let per_second = in_windows.and_then(|cover| cover.per_second(counter));
+    let over_all = || {
+        let samples = case.telemetry.samples(host);
+        let (first, last) = (samples.first()?, samples.last()?);
+        let seconds = last.agent_ns.saturating_sub(first.agent_ns) as f64 / 1e9;
+        let grown = counter(last)?.saturating_sub(counter(first)?) as f64;
+        (seconds > 0.0).then(|| grown / seconds)
+    };
+    Some((per_second.or_else(over_all)? / 1e6).min(1.0))
+}
+
+/// A tunnel's headers and the smaller segments inside it, from both ends' segment sizes and the nodes' interfaces.
+fn smaller_segments(case: &Case<'_, '_, '_>) -> Option<PodCause> {
+    if case.found.path == PodPath::SameNode || !case.comparison.kind.is_bulk() {
+        return None;
+    }
+    let inner = segment_bytes(case.found.stage)?;
+    let outer = segment_bytes(case.found.baseline)?;
+    let tunnel = tunnel_of(case);
+    if tunnel.is_none() && inner >= outer {
+        return None;
+    }
+    let packet = inner + HEADER_BYTES;
+    let carried = tunnel.and_then(|i| i.tunnel).map_or(packet, |tunnel| {
+        f64::from(tunnel.carried_bytes(packet.round() as u32))
+    });
+    let efficiency = inner / (carried + ETHERNET_BYTES);
+    let expected = efficiency / (outer / (outer + HEADER_BYTES + ETHERNET_BYTES));
+    let lost = 1.0 - expected;
+    if lost < LEAST_DIFFERENCE / 3.0 {
+        return None;
+    }
+    let share = (lost / case.drop()).min(1.0);
+    let (kind, what) = match tunnel {
+        Some(interface) => {
+            let kind = interface
+                .tunnel
+                .map_or("tunnel", |tunnel| tunnel.kind.name());
+            (
+                PodCauseKind::Encapsulation,
+                format!("{} encapsulation", kind.to_uppercase()),
+            )
+        }
+        None => (
+            PodCauseKind::Mtu,
+            "smaller MTU of the pod network".to_owned(),
+        ),
+    };
+    let mtu = inner + HEADER_BYTES;
+    let part = if share >= 0.95 {
+        "all of it".to_owned()
+    } else {
+        format!("{} of it", percent(share))
+    };
+    Some(PodCause {
+        kind,
+        words: format!("{what}, MTU {mtu:.0} in pods: {} of goodput, {part}", percent(lost)),
+        share: Some(share),
+        evidence: vec![case.evidence(
+            format!(
+                "TCP segments of {inner:.0} bytes in frames of {:.0} between pods, of {outer:.0} in frames of {:.0} between nodes{}",
+                carried + ETHERNET_BYTES,
+                outer + HEADER_BYTES + ETHERNET_BYTES,
+                tunnel.map_or_else(String::new, |i| format!("; nodes have {}", i.name))
+            ),
+            "flows.parquet: tx_tcp_send_mss_bytes; run.json: facts of the nodes' interfaces",
+        )],
+    })
+}
+
+/// The typical segment of a stage's senders.
+fn segment_bytes(view: &StageView<'_>) -> Option<f64> {
+    let rows = view.measured();
+    let infos = rows
+        .filter_map(|row| row.sender.as_ref())
+        .flat_map(|end| &end.streams);
+    let sizes = infos.filter_map(|stream| Some(f64::from(stream.tcp_info?.send_mss_bytes)));
+    median(&sizes.collect::<Vec<_>>())
+}
+
+/// A tunnel of a node whose agent is in the node's own network.
+fn tunnel_of<'c>(case: &Case<'c, '_, '_>) -> Option<&'c InterfaceFacts> {
+    let nodes = Case::agents(case.found.stage).into_iter();
+    let inventory = case.observations.inventory();
+    let hosts =
+        nodes.filter_map(|host| inventory.find(&agent(place(inventory.name(host)).node, None)));
+    let facts = hosts.filter_map(|host| case.observations.run.facts.get(&host));
+    let mut interfaces = facts.flat_map(|facts| &facts.interfaces);
+    interfaces.find(|interface| interface.tunnel.is_some() && interface.up)
+}
+
+/// Through a Service against the same pods without it.
+fn service_path(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Option<PodCause> {
+    case.found.path.service()?;
+    let direct = all.iter().find(|other| {
+        other.path == PodPath::OtherNode
+            && other.kind == case.comparison.kind
+            && other.streams == case.comparison.streams
+    })?;
+    let through = case.comparison.ratio.value / direct.ratio.value;
+    let lost = 1.0 - through;
+    let apart = case.comparison.ratio.high < direct.ratio.low;
+    if lost < LEAST_DIFFERENCE || !apart {
+        return None;
+    }
+    Some(PodCause {
+        kind: PodCauseKind::ServicePath,
+        words: format!(
+            "Service path (address translation, conntrack): {} below the same pods without it",
+            percent(lost)
+        ),
+        share: Some((lost / case.drop()).min(1.0)),
+        evidence: vec![case.evidence(
+            format!(
+                "`{}` over `{}`: {through:.3}",
+                case.comparison.stage, direct.stage
+            ),
+            "flows.parquet",
+        )],
+    })
+}
+
+/// One CPU of a node that packet handling fills with pods and not without.
+fn softirq(case: &Case<'_, '_, '_>) -> Option<PodCause> {
+    let with_pods = busiest(case, case.found.stage, case.found.index)?;
+    let without = busiest(case, case.found.baseline, case.found.baseline_index);
+    let is_full = |cpu: &BusyCpu| cpu.busy >= SATURATED && cpu.softirq >= BY_SOFTIRQ * cpu.busy;
+    if !is_full(&with_pods) || without.as_ref().is_some_and(is_full) {
+        return None;
+    }
+    let name = case.name(with_pods.host);
+    let node = place(name).node;
+    Some(PodCause {
+        kind: PodCauseKind::Softirq,
+        words: format!("softirq on CPU {} of {node} saturated", with_pods.cpu),
+        share: None,
+        evidence: vec![case.evidence(
+            format!(
+                "{node}: CPU {} busy {} in `{}`, {} in softirq; busiest CPU in `{}` {}",
+                with_pods.cpu,
+                percent(with_pods.busy),
+                case.comparison.stage,
+                percent(with_pods.softirq),
+                case.comparison.baseline_stage,
+                without.map_or_else(|| "-".to_owned(), |cpu| percent(cpu.busy))
+            ),
+            &format!("hosts.parquet: host = {name}, softirq_ticks"),
+        )],
+    })
+}
+
+struct BusyCpu {
+    host: HostId,
+    cpu: u32,
+    busy: f64,
+    softirq: f64,
+}
+
+fn busiest(case: &Case<'_, '_, '_>, view: &StageView<'_>, stage: usize) -> Option<BusyCpu> {
+    let of = |host| -> Vec<BusyCpu> {
+        let Some(cover) = case.telemetry.cover(host, |index| index == stage) else {
+            return Vec::new();
+        };
+        let grown = |ticks: fn(&CpuCounters) -> u64| {
+            let keyed =
+                move |sample: &HostSample| sample.cpus.iter().map(|c| (c.cpu, ticks(c))).collect();
+            cover.grown_by_key(None, keyed)
+        };
+        let idle: BTreeMap<u32, f64> = grown(|c| c.idle_ticks + c.iowait_ticks.unwrap_or(0));
+        let softirq = grown(|c| c.softirq_ticks.unwrap_or(0) + c.irq_ticks.unwrap_or(0));
+        let all = grown(all_ticks);
+        let shares = all
+            .iter()
+            .filter(|(_, all)| **all > 0.0)
+            .map(|(cpu, all)| BusyCpu {
+                host,
+                cpu: *cpu,
+                busy: 1.0 - idle.get(cpu).copied().unwrap_or(0.0) / all,
+                softirq: softirq.get(cpu).copied().unwrap_or(0.0) / all,
+            });
+        shares.collect()
+    };
+    let all = Case::agents(view).into_iter().flat_map(of);
+    all.max_by(|a, b| (a.busy * a.softirq).total_cmp(&(b.busy * b.softirq)))
+}
+
+fn all_ticks(cpu: &CpuCounters) -> u64 {
+    let more = [
+        cpu.iowait_ticks,
+        cpu.irq_ticks,
+        cpu.softirq_ticks,
+        cpu.steal_ticks,
+    ];
+    let more: u64 = more.iter().flatten().sum();
+    cpu.user_ticks + cpu.nice_ticks + cpu.system_ticks + cpu.idle_ticks + more
+}
+
+/// More CPU time per byte or transaction than the node's own network takes, where CPUs are short or every transaction waits for them.
+fn dearer_path(case: &Case<'_, '_, '_>) -> Option<PodCause> {
+    let is_bulk = case.comparison.kind.is_bulk();
+    let busy = case
+        .comparison
+        .node_cpu
+        .iter()
+        .flatten()
+        .copied()
+        .fold(0.0, f64::max);
+    if is_bulk && busy < SATURATED {
+        return None;
+    }
+    let demand = |view: &StageView<'_>| {
+        let rows = view.measured();
+        let values: Vec<f64> = rows.filter_map(|row| demand_ns(row, is_bulk)).collect();
+        median(&values)
+    };
+    let (with_pods, without) = (demand(case.found.stage)?, demand(case.found.baseline)?);
+    let times = with_pods / without;
+    let unit = if is_bulk { "KiB" } else { "transaction" };
+    if times < DEARER {
+        return latency_alone(case);
+    }
+    Some(PodCause {
+        kind: PodCauseKind::PodDatapath,
+        words: format!(
+            "pod data path (veth, bridge, filters): {times:.1}x the CPU time per {unit}"
+        ),
+        share: None,
+        evidence: vec![case.evidence(
+            format!(
+                "both nodes' CPU time per {unit}: {:.1} µs in `{}`, {:.1} µs in `{}`",
+                with_pods / 1e3,
+                case.comparison.stage,
+                without / 1e3,
+                case.comparison.baseline_stage
+            ),
+            "flows.parquet: tx_cpu_busy_ns, rx_cpu_busy_ns",
+        )],
+    })
+}
+
+/// One request at a time: the whole difference is time on the way.
+fn latency_alone(case: &Case<'_, '_, '_>) -> Option<PodCause> {
+    let times = |view: &StageView<'_>| {
+        let rows = view.measured();
+        let times = rows
+            .filter_map(crate::observations::typical_ns)
+            .map(|ns| ns as f64);
+        median_estimate(&times.collect::<Vec<_>>())
+    };
+    let (with_pods, without) = (times(case.found.stage)?, times(case.found.baseline)?);
+    let more_ns = with_pods.value - without.value;
+    let pairs = is_significant(&case.comparison.ratio, case.comparison.p_value);
+    if case.comparison.kind.is_bulk() || more_ns <= 0.0 || !pairs {
+        return None;
+    }
+    Some(PodCause {
+        kind: PodCauseKind::PodDatapath,
+        words: format!(
+            "pod data path (veth, bridge, filters): {:.1} µs more per transaction",
+            more_ns / 1e3
+        ),
+        share: None,
+        evidence: vec![case.evidence(
+            format!(
+                "median {:.1} µs against {:.1} µs",
+                with_pods.value / 1e3,
+                without.value / 1e3
+            ),
+            "flows.parquet: latency",
+        )],
+    })
+}
+
+/// CPU time of both nodes over what they moved.
+fn demand_ns(row: &FlowRecord, per_byte: bool) -> Option<f64> {
+    let of = |end: &Option<EndRecord>| {
+        let cpu = end.as_ref()?.cpu.as_ref()?;
+        let moved = if per_byte {
+            cpu.moved_bytes / 1024
+        } else {
+            cpu.transactions
+        };
+        (moved > 0).then(|| cpu.busy_ns as f64 / moved as f64)
+    };
+    Some(of(&row.sender)? + of(&row.receiver)?)
+}

@@ -1,0 +1,308 @@
+//! Pods against their nodes: each path by pairs with its baseline, and why it is lower.
+//!
+//! Rests on observations, counters and rank tests alone: the same two nodes meet in the same repetition whatever the path, so every ratio is of two
+//! measurements a moment apart.
+
+mod causes;
+mod words;
+
+use crate::observations::{Observations, RoundView, StageView};
+use crate::significance::{adjusted_where_known, signed_rank};
+use crate::stats::{median, median_estimate};
+use crate::telemetry::Telemetry;
+use ew_model::analysis::Estimate;
+use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus};
+use ew_model::pods::{PodCauseKind, PodComparison, PodPath, place};
+use ew_model::record::{EndRecord, FlowRecord};
+use ew_model::scenario::Pattern;
+use ew_model::workload::Workload;
+use std::collections::BTreeMap;
+
+/// Chance of calling a difference where there is none.
+const LEVEL: f64 = 0.05;
+/// A smaller difference is within the accuracy of a measurement.
+const LEAST_DIFFERENCE: f64 = 0.015;
+
+/// One path's stage beside its baseline's.
+struct Match<'o, 'a> {
+    stage: &'o StageView<'a>,
+    index: usize,
+    baseline: &'o StageView<'a>,
+    baseline_index: usize,
+    path: PodPath,
+    baseline_path: PodPath,
+    ratios: Vec<f64>,
+}
+
+/// All paths that have a baseline, in the order of the plan; none but in runs with pods.
+pub(crate) fn comparisons(
+    observations: &Observations<'_>,
+    telemetry: &Telemetry<'_>,
+) -> Vec<PodComparison> {
+    let matches = matches(observations);
+    let p_values: Vec<_> = matches
+        .iter()
+        .map(|m| signed_rank(&logs(&m.ratios)))
+        .collect();
+    let p_values = adjusted_where_known(&p_values);
+    let mut all: Vec<PodComparison> = Vec::new();
+    for (found, p_value) in matches.iter().zip(p_values) {
+        if let Some(comparison) = compare(found, p_value) {
+            all.push(comparison);
+        }
+    }
+    let direct = all.clone();
+    for comparison in &mut all {
+        let found = matches
+            .iter()
+            .find(|m| m.stage.stage.name == comparison.stage);
+        if let (Some(found), true) = (found, is_lower(comparison)) {
+            let case = causes::Case::new(observations, telemetry, found, comparison);
+            comparison.causes = causes::find(&case, &direct);
+        }
+        comparison.sentence = words::sentence(comparison);
+    }
+    all
+}
+
+/// The verdict with what pods pay: its own sentence where the rest found nothing worse.
+pub(crate) fn conclude(mut verdict: Verdict, comparisons: &[PodComparison]) -> Verdict {
+    if comparisons.is_empty() {
+        return verdict;
+    }
+    let lower = comparisons.iter().filter(|c| is_lower(c));
+    verdict.findings.extend(lower.map(finding));
+    let headline = words::headline(comparisons);
+    match verdict.status {
+        VerdictStatus::NothingWrong => {
+            if comparisons.iter().any(is_lower) {
+                verdict.status = VerdictStatus::AsExpected;
+            }
+            verdict.sentence = headline;
+        }
+        VerdictStatus::NotDetermined => {}
+        VerdictStatus::AsExpected | VerdictStatus::Worse | VerdictStatus::Partial => {
+            verdict.sentence = format!("{headline}; {}", verdict.sentence);
+        }
+    }
+    verdict
+}
+
+fn matches<'o, 'a>(observations: &'o Observations<'a>) -> Vec<Match<'o, 'a>> {
+    let stages: Vec<(usize, PodPath, &StageView<'_>)> = observations
+        .stages
+        .iter()
+        .enumerate()
+        .filter_map(|(index, view)| match view.stage.pattern {
+            Pattern::Pods { path } => Some((index, path, view)),
+            _ => None,
+        })
+        .collect();
+    let baseline_of = |path: PodPath, workload: &Workload| {
+        let wanted = path.baseline()?;
+        let fits = |(_, other, view): &&(usize, PodPath, &StageView<'_>)| {
+            *other == wanted && view.stage.workload == *workload
+        };
+        stages
+            .iter()
+            .find(fits)
+            .map(|(index, _, view)| (*index, wanted, *view))
+    };
+    let matched = stages.iter().filter_map(|(index, path, view)| {
+        let (baseline_index, baseline_path, baseline) = baseline_of(*path, &view.stage.workload)?;
+        Some(Match {
+            stage: view,
+            index: *index,
+            baseline,
+            baseline_index,
+            path: *path,
+            baseline_path,
+            ratios: ratios(observations, view, baseline, *path),
+        })
+    });
+    matched.collect()
+}
+
+/// Of the same nodes in the same repetition. Two pods of one node have no two nodes: theirs are of the repetition alone.
+fn ratios(
+    observations: &Observations<'_>,
+    view: &StageView<'_>,
+    baseline: &StageView<'_>,
+    path: PodPath,
+) -> Vec<f64> {
+    if path == PodPath::SameNode {
+        let (own, other) = (by_sample(view), by_sample(baseline));
+        let ratio = |(sample, value): (&u32, &f64)| Some(value / other.get(sample)?);
+        return own
+            .iter()
+            .filter_map(ratio)
+            .filter(|r| r.is_finite())
+            .collect();
+    }
+    let (own, other) = (
+        by_nodes(observations, view),
+        by_nodes(observations, baseline),
+    );
+    let ratio = |(key, value): (&(u32, String, String), &f64)| Some(value / other.get(key)?);
+    own.iter()
+        .filter_map(ratio)
+        .filter(|r| r.is_finite())
+        .collect()
+}
+
+fn by_nodes(
+    observations: &Observations<'_>,
+    view: &StageView<'_>,
+) -> BTreeMap<(u32, String, String), f64> {
+    let inventory = observations.inventory();
+    let node = |id| place(inventory.name(id)).node.to_owned();
+    let rows = rows(view).into_iter();
+    rows.filter_map(|(sample, row)| Some(((sample, node(row.src), node(row.dst)), value(row)?)))
+        .collect()
+}
+
+fn by_sample(view: &StageView<'_>) -> BTreeMap<u32, f64> {
+    let mut values: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (sample, row) in rows(view) {
+        values.entry(sample).or_default().extend(value(row));
+    }
+    let typical = |(sample, values): (u32, Vec<f64>)| Some((sample, median(&values)?));
+    values.into_iter().filter_map(typical).collect()
+}
+
+/// Measured rows with the repetition they belong to; those of repair rounds belong to none.
+fn rows<'a>(view: &StageView<'a>) -> Vec<(u32, &'a FlowRecord)> {
+    let planned = &view.stage.rounds;
+    let of_round = |round: &RoundView<'a>| {
+        let sample = planned
+            .get(round.index.0 as usize)
+            .map(|planned| planned.sample);
+        let records = round.records.clone().into_iter();
+        records.filter_map(move |row| Some((sample?, row)))
+    };
+    view.rounds.iter().flat_map(of_round).collect()
+}
+
+/// Higher is better: bits per second, or transactions per second.
+fn value(row: &FlowRecord) -> Option<f64> {
+    crate::latency::transactions_per_sec(row).or_else(|| row.bits_per_sec())
+}
+
+fn values(view: &StageView<'_>) -> Vec<f64> {
+    view.measured().filter_map(value).collect()
+}
+
+fn logs(ratios: &[f64]) -> Vec<f64> {
+    ratios.iter().map(|ratio| ratio.ln()).collect()
+}
+
+fn compare(found: &Match<'_, '_>, p_value: Option<f64>) -> Option<PodComparison> {
+    let figure = median_estimate(&values(found.stage))?;
+    let baseline = median_estimate(&values(found.baseline))?;
+    let ratio = median_estimate(&found.ratios)?;
+    let workload = &found.stage.stage.workload;
+    Some(PodComparison {
+        stage: found.stage.stage.name.clone(),
+        baseline_stage: found.baseline.stage.name.clone(),
+        path: found.path,
+        baseline_path: found.baseline_path,
+        kind: workload.kind,
+        streams: workload.streams,
+        figure,
+        baseline,
+        ratio,
+        p_value,
+        significant: is_significant(&ratio, p_value),
+        node_cpu: cpu(found.stage, node_share),
+        agent_cpus: cpu(found.stage, agent_cpus),
+        causes: Vec::new(),
+        sentence: String::new(),
+    })
+}
+
+/// More than chance, with an interval that leaves out "no difference", and more than a measurement's accuracy.
+fn is_significant(ratio: &Estimate, p_value: Option<f64>) -> bool {
+    let (Some(low), Some(high), Some(p_value)) = (ratio.low, ratio.high, p_value) else {
+        return false;
+    };
+    p_value < LEVEL && (high < 1.0 || low > 1.0) && (ratio.value - 1.0).abs() >= LEAST_DIFFERENCE
+}
+
+fn is_lower(comparison: &PodComparison) -> bool {
+    comparison.significant && comparison.ratio.value < 1.0
+}
+
+/// Of the clients and of the servers: medians over the windows. The sender of the data is the client in all these stages' plans.
+fn cpu(view: &StageView<'_>, figure: impl Fn(&EndRecord) -> Option<f64>) -> [Option<f64>; 2] {
+    let of = |end: fn(&FlowRecord) -> Option<&EndRecord>| {
+        let values: Vec<f64> = view
+            .measured()
+            .filter_map(end)
+            .filter_map(&figure)
+            .collect();
+        median(&values)
+    };
+    [
+        of(|row| row.sender.as_ref()),
+        of(|row| row.receiver.as_ref()),
+    ]
+}
+
+fn node_share(end: &EndRecord) -> Option<f64> {
+    let cpu = end.cpu.as_ref()?;
+    let all_ns = f64::from(cpu.cpus) * end.window_ns as f64;
+    (all_ns > 0.0).then(|| (cpu.busy_ns as f64 / all_ns).min(1.0))
+}
+
+fn agent_cpus(end: &EndRecord) -> Option<f64> {
+    let cpu = end.cpu.as_ref()?;
+    (end.window_ns > 0).then(|| cpu.engine_ns as f64 / end.window_ns as f64)
+}
+
+fn finding(comparison: &PodComparison) -> Finding {
+    let ratio = &comparison.ratio;
+    let mut evidence: Vec<_> = comparison
+        .causes
+        .iter()
+        .flat_map(|c| c.evidence.clone())
+        .collect();
+    evidence.insert(0, words::evidence(comparison));
+    Finding {
+        severity: Severity::Notice,
+        subject: Subject::Run,
+        cause: Cause::PodNetwork,
+        symptom: None,
+        sentence: comparison.sentence.clone(),
+        measured: Some(Quantity {
+            value: ratio.value,
+            low: ratio.low,
+            high: ratio.high,
+            unit: "ratio".to_owned(),
+        }),
+        expected: Some(Quantity {
+            value: 1.0,
+            low: None,
+            high: None,
+            unit: "ratio".to_owned(),
+        }),
+        confidence: 1.0 - comparison.p_value.unwrap_or(1.0),
+        evidence,
+        hint: hint(comparison),
+    }
+}
+
+fn hint(comparison: &PodComparison) -> String {
+    let has = |kind| comparison.causes.iter().any(|cause| cause.kind == kind);
+    let text = if has(PodCauseKind::CpuLimit) {
+        "raise or drop the pods' CPU limit (resources.limits.cpu)"
+    } else if has(PodCauseKind::Encapsulation) || has(PodCauseKind::Mtu) {
+        "raise the nodes' MTU so that pods keep theirs, or route pods without a tunnel where the network allows"
+    } else if has(PodCauseKind::Softirq) {
+        "spread receive queues over CPUs (RSS, RPS), and check that the NIC offloads the tunnel"
+    } else if has(PodCauseKind::ServicePath) {
+        "use headless Services for traffic that matters, or a data path without address translation"
+    } else {
+        "compare with hostNetwork pods, and read what that means for security: docs/guide/kubernetes.md"
+    };
+    text.to_owned()
+}

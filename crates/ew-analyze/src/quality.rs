@@ -1,0 +1,186 @@
+//! How well each round was measured, judged before anything is concluded from its rates.
+//!
+//! A round is *void* when its flows did not run together: too many of them are missing or started late. A round that ran on time on
+//! hosts short of CPU is not void: its low rates say little, its high rates still prove capacity. So each flow has a degree of
+//! starvation, and the fit weighs it.
+
+use crate::observations::{Observations, RoundView, StageView};
+use ew_model::HostId;
+use ew_model::record::{EndRecord, FlowRecord};
+use ew_model::run::Run;
+use std::collections::BTreeMap;
+
+/// A round is void when more than this share of its flows is missing, or late.
+const VOID_SHARE: f64 = 0.10;
+/// A flow is late when an end started this share of the window after its time.
+const LATE_SHARE: f64 = 0.10;
+/// A flow as starved as this says next to nothing of the network when it is low.
+const STARVED: f64 = 0.9;
+/// Below this a flow's ends had the CPU they needed, as far as values go.
+pub(crate) const LITTLE_STARVATION: f64 = 0.25;
+/// Waiting and steal that idle labs show too, as shares of the window.
+const IDLE_WAIT: f64 = 0.15;
+const IDLE_STEAL: f64 = 0.10;
+/// From idle to this much more of the window without CPU, starvation goes from 0 to 1: three quarters of the window then.
+const STARVATION_SPAN: f64 = 0.60;
+
+/// The quality of every round of the capacity tests.
+#[derive(Debug, Default)]
+pub(crate) struct Quality {
+    rounds: BTreeMap<(usize, usize), RoundQuality>,
+    /// Rounds that use at least half of the hosts; all rounds where none does.
+    pub(crate) full_rounds: usize,
+    /// Those of them that are void.
+    pub(crate) void_rounds: usize,
+    /// Mean share of late flows over the full rounds.
+    pub(crate) late_share: f64,
+    /// Mean share of missing flows over the full rounds.
+    pub(crate) missing_share: f64,
+    /// Share of the full rounds whose median flow was starved.
+    pub(crate) starved_share: f64,
+}
+
+/// One round.
+#[derive(Debug)]
+struct RoundQuality {
+    missing_share: f64,
+    late_share: f64,
+    median_starvation: f64,
+    hosts: usize,
+}
+
+impl RoundQuality {
+    fn is_void(&self) -> bool {
+        self.missing_share > VOID_SHARE || self.late_share > VOID_SHARE
+    }
+}
+
+impl Quality {
+    pub(crate) fn new(observations: &Observations<'_>) -> Self {
+        let mut quality = Self::default();
+        for (index, stage) in observations.stages.iter().enumerate() {
+            for (at, round) in stage.rounds.iter().enumerate().filter(|_| stage.judged) {
+                let of_round = round_quality(observations.run, stage, round);
+                quality.rounds.insert((index, at), of_round);
+            }
+        }
+        quality.summarise(observations.inventory().hosts.len());
+        quality
+    }
+
+    fn summarise(&mut self, hosts: usize) {
+        let is_full = |round: &&RoundQuality| 2 * round.hosts >= hosts;
+        let mut full: Vec<&RoundQuality> = self.rounds.values().filter(is_full).collect();
+        if full.is_empty() {
+            full = self.rounds.values().collect();
+        }
+        let rounds = full.len().max(1) as f64;
+        let mean =
+            |share: fn(&RoundQuality) -> f64| full.iter().map(|r| share(r)).sum::<f64>() / rounds;
+        let starved = |round: &&&RoundQuality| round.median_starvation > STARVED;
+        self.late_share = mean(|round| round.late_share);
+        self.missing_share = mean(|round| round.missing_share);
+        self.starved_share = full.iter().filter(starved).count() as f64 / rounds;
+        self.full_rounds = full.len();
+        self.void_rounds = full.iter().filter(|round| round.is_void()).count();
+    }
+
+    /// Whether nothing may be concluded of the network: most full rounds did not run as planned.
+    pub(crate) fn is_invalid(&self) -> bool {
+        2 * self.void_rounds > self.full_rounds
+    }
+
+    /// Whether a round, by its stage and its place among the stage's rounds with rows, counts for nothing.
+    pub(crate) fn is_void(&self, stage: usize, round: usize) -> bool {
+        let known = self.rounds.get(&(stage, round));
+        known.is_some_and(RoundQuality::is_void)
+    }
+
+    /// Void rounds of all, full or not.
+    pub(crate) fn void_total(&self) -> usize {
+        self.rounds.values().filter(|round| round.is_void()).count()
+    }
+}
+
+fn round_quality(run: &Run, stage: &StageView<'_>, round: &RoundView<'_>) -> RoundQuality {
+    let is_up = |host: HostId| !run.lost.contains_key(&host) && !run.failed.contains_key(&host);
+    let planned = stage.stage.rounds.get(round.index.0 as usize);
+    // What a lost host leaves behind is told of the host; the others ran together all the same.
+    let due = planned.map_or(round.records.len(), |planned| {
+        let flows = planned.flows.iter();
+        flows
+            .filter(|flow| is_up(flow.src) && is_up(flow.dst))
+            .count()
+    });
+    let measured = round
+        .records
+        .iter()
+        .filter(|row| is_up(row.src) && is_up(row.dst))
+        .count();
+    let late = round.records.iter().filter(|row| is_late(row)).count();
+    let of_flows = starvation(round);
+    let mut hosts: Vec<HostId> = round
+        .flows
+        .iter()
+        .flat_map(|flow| [flow.src, flow.dst])
+        .collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    RoundQuality {
+        missing_share: due.saturating_sub(measured) as f64 / due.max(1) as f64,
+        late_share: late as f64 / round.records.len().max(1) as f64,
+        median_starvation: crate::stats::median(&of_flows).unwrap_or(0.0),
+        hosts: hosts.len(),
+    }
+}
+
+fn is_late(row: &FlowRecord) -> bool {
+    let ends = [&row.sender, &row.receiver].into_iter().flatten();
+    ends.filter(|end| end.window_ns > 0)
+        .any(|end| end.start_skew_ns.unsigned_abs() as f64 > LATE_SHARE * end.window_ns as f64)
+}
+
+/// How much each flow of a round lacked CPU time at its ends, 0 to 1, in the order of the records: at 1 a low rate is what one
+/// expects whatever the network does. Waiting on the run queue and stolen time count; being busy does not, since a busy
+/// host may still have done all that was asked of it.
+pub(crate) fn starvation(round: &RoundView<'_>) -> Vec<f64> {
+    let mut streams: BTreeMap<HostId, u32> = BTreeMap::new();
+    for row in &round.records {
+        let of_flow = row
+            .sender
+            .as_ref()
+            .map_or(1, |end| end.streams.len().max(1)) as u32;
+        *streams.entry(row.src).or_default() += of_flow;
+        *streams.entry(row.dst).or_default() += of_flow;
+    }
+    let of_end = |host: HostId, end: &Option<EndRecord>| {
+        let threads = streams.get(&host).copied().unwrap_or(1);
+        end.as_ref().map_or(0.0, |end| end_starvation(end, threads))
+    };
+    let rows = round.records.iter();
+    rows.map(|row| of_end(row.src, &row.sender).max(of_end(row.dst, &row.receiver)))
+        .collect()
+}
+
+fn end_starvation(end: &EndRecord, streams: u32) -> f64 {
+    let lacked = |share: f64, idle: f64| ((share - idle) / STARVATION_SPAN).clamp(0.0, 1.0);
+    let waited = waited_share(end, streams).map_or(0.0, |share| lacked(share, IDLE_WAIT));
+    let stolen = stolen_share(end).map_or(0.0, |share| lacked(share, IDLE_STEAL));
+    waited.max(stolen)
+}
+
+/// Share of the window that a thread of the engine was ready and waited for a CPU, if only those of one direction waited: the kernel's
+/// count is the sum over the host's threads, and a host that sends and receives has a thread for each stream of either. More threads
+/// than CPUs wait for one another; what counts is how much all CPUs were short.
+pub(crate) fn waited_share(end: &EndRecord, streams: u32) -> Option<f64> {
+    let cpu = end.cpu.as_ref()?;
+    let threads = f64::from(streams.div_ceil(2).min(cpu.cpus).max(1));
+    (end.window_ns > 0).then_some(cpu.engine_wait_ns? as f64 / threads / end.window_ns as f64)
+}
+
+/// Share of the time of the host's CPUs that a hypervisor gave to others.
+fn stolen_share(end: &EndRecord) -> Option<f64> {
+    let cpu = end.cpu.as_ref()?;
+    let all_ns = f64::from(cpu.cpus) * end.window_ns as f64;
+    (all_ns > 0.0).then(|| cpu.steal_ns as f64 / all_ns)
+}

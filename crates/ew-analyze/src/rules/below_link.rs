@@ -1,0 +1,243 @@
+//! All hosts of a class stay well below their links' own speed: never fine, whatever they agree on.
+
+use super::peers::{of_stages, percent};
+use super::receive_window::limited_share;
+use super::{Case, evidence};
+use crate::basis::{data_interface, most_common};
+use crate::stats::median;
+use crate::words::{count, plain};
+use ew_model::HostId;
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
+use ew_model::record::FlowRecord;
+use ew_model::units::format_bits_per_sec;
+
+/// Share of the link's payload rate below which a class is uniformly slow.
+const LEAST_SHARE: f64 = 0.80;
+/// A connection's thread that uses this much of a CPU has no time left.
+const WHOLE_CPU: f64 = 0.90;
+/// Share of busy time that a window or buffer limited.
+const LIMITED: f64 = 0.3;
+/// Share of time that a CPU quota throttled.
+const THROTTLED: f64 = 0.1;
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    // What was configured is held against every host by itself.
+    if case.observations.run.plan.expect.nic_bits_per_sec.is_some() {
+        return Vec::new();
+    }
+    let classes = case.network.classes.iter();
+    let slow: Vec<Finding> = classes
+        .filter_map(|(rate, hosts)| of_class(case, rate.value, hosts))
+        .collect();
+    if slow.is_empty() {
+        return of_connections(case).into_iter().collect();
+    }
+    slow
+}
+
+/// Hosts fill their links with several connections, and no single connection comes near.
+fn of_connections(case: &Case<'_>) -> Option<Finding> {
+    let typical = case.network.typical?.value;
+    let limit = case
+        .network
+        .connection_limit()
+        .filter(|limit| *limit < LEAST_SHARE * typical)?;
+    let (cause, why, proof, hint) = core(case)
+        .or_else(|| window(case))
+        .or_else(|| send_buffer(case))
+        .or_else(|| per_connection(case, typical))?;
+    let (limit_words, typical_words) = (format_bits_per_sec(limit), format_bits_per_sec(typical));
+    let share = percent(limit / typical);
+    Some(Finding {
+        severity: Severity::Notice,
+        subject: Subject::Run,
+        cause,
+        symptom: Some(Symptom::SlowStage),
+        sentence: format!(
+            "single connections: {share} of what hosts do with several ({limit_words} vs {typical_words}). {why}"
+        ),
+        measured: Some(plain(limit, "bits_per_sec")),
+        expected: Some(plain(typical, "bits_per_sec")),
+        confidence: 0.9,
+        evidence: vec![proof],
+        hint: hint.into(),
+    })
+}
+
+fn of_class(case: &Case<'_>, rate: f64, hosts: &[HostId]) -> Option<Finding> {
+    let speeds = hosts.iter().filter_map(|host| physical_speed(case, *host));
+    let link = most_common(speeds.map(|speed| speed.round() as u64))? as f64;
+    let goodput = link * case.reference.basis.efficiency;
+    if rate >= LEAST_SHARE * goodput {
+        return None;
+    }
+    let (cause, why, proof, hint) = why(case, hosts, rate).unwrap_or((
+        Cause::BelowLinkSpeed,
+        "Cause not determined".into(),
+        evidence("no counter of the hosts stands out".into(), "hosts.parquet, flows.parquet".into()),
+        "run with more connections (`--set streams=8`) and longer (`--set duration=10s`); look at provider limits and bonds",
+    ));
+    let share = percent(rate / goodput);
+    Some(Finding {
+        severity: Severity::Notice,
+        subject: Subject::Run,
+        cause,
+        symptom: Some(Symptom::SlowStage),
+        sentence: format!(
+            "{}: {share} of line rate ({} of {}). {why}",
+            count(hosts.len(), "host"),
+            format_bits_per_sec(rate),
+            format_bits_per_sec(goodput),
+        ),
+        measured: Some(plain(rate, "bits_per_sec")),
+        expected: Some(plain(goodput, "bits_per_sec")),
+        confidence: 0.9,
+        evidence: vec![proof],
+        hint: hint.into(),
+    })
+}
+
+/// What the host's physical link reports; virtual devices report speeds that nothing has.
+fn physical_speed(case: &Case<'_>, host: HostId) -> Option<f64> {
+    let interface = data_interface(case.observations.run, host)?;
+    let is_physical = interface
+        .driver
+        .as_deref()
+        .is_some_and(|driver| !crate::basis::VIRTUAL.contains(&driver));
+    interface
+        .speed_bits_per_sec
+        .filter(|speed| is_physical && *speed > 0.0)
+}
+
+/// A single connection does so much less than several.
+const LESS: f64 = 0.85;
+
+type Why = (Cause, String, Evidence, &'static str);
+
+/// The first limit that most of the hosts share.
+fn why(case: &Case<'_>, hosts: &[HostId], rate: f64) -> Option<Why> {
+    quota(case, hosts)
+        .or_else(|| core(case))
+        .or_else(|| window(case))
+        .or_else(|| send_buffer(case))
+        .or_else(|| per_connection(case, rate))
+}
+
+fn quota(case: &Case<'_>, hosts: &[HostId]) -> Option<Why> {
+    let shares = hosts
+        .iter()
+        .filter_map(|host| of_stages(case, *host, |stage| stage.throttled_share));
+    let share = median(&shares.collect::<Vec<_>>()).filter(|share| *share >= THROTTLED)?;
+    Some((
+        Cause::CpuQuota,
+        format!(
+            "Cause: cgroup CPU limit throttled the agents {} of the time",
+            percent(share)
+        ),
+        evidence(
+            format!(
+                "median over hosts: throttled {} of the windows",
+                percent(share)
+            ),
+            "counters.parquet: source = cgroup, cpu_throttled_us".into(),
+        ),
+        "raise or remove the CPU limit of the agents' control group",
+    ))
+}
+
+fn core(case: &Case<'_>) -> Option<Why> {
+    let cpus = of_flows(case, |row| {
+        let ends = [&row.sender, &row.receiver].into_iter().flatten();
+        let of_end = |end: &ew_model::record::EndRecord| {
+            let streams = end.streams.len().max(1) as f64;
+            Some(end.cpu?.engine_ns as f64 / end.window_ns.max(1) as f64 / streams)
+        };
+        ends.filter_map(of_end).max_by(f64::total_cmp)
+    })?;
+    (cpus >= WHOLE_CPU).then(|| {
+        (
+            Cause::ToolLimit,
+            "Cause: one core per connection saturated".into(),
+            evidence(
+                format!(
+                    "I/O threads: median {} of a CPU per connection",
+                    percent(cpus)
+                ),
+                "flows.parquet: tx_cpu_engine_ns and rx_cpu_engine_ns over the window".into(),
+            ),
+            "use more connections (`--set streams=8`), so that more cores share the work",
+        )
+    })
+}
+
+fn window(case: &Case<'_>) -> Option<Why> {
+    let share = of_flows(case, |row| {
+        limited_share(row, |info| info.receive_window_limited_us)
+    })?;
+    (share >= LIMITED).then(|| {
+        (
+            Cause::ReceiveWindow,
+            format!(
+                "Cause: receive window limited {} of busy time",
+                percent(share)
+            ),
+            evidence(
+                format!(
+                    "median over isolated flows: limited by the receive window {} of busy time",
+                    percent(share)
+                ),
+                "flows.parquet: receive_window_limited_us over busy_us".into(),
+            ),
+            "raise `net.ipv4.tcp_rmem` and `net.core.rmem_max` to twice bandwidth times round trip",
+        )
+    })
+}
+
+fn send_buffer(case: &Case<'_>) -> Option<Why> {
+    let share = of_flows(case, |row| {
+        limited_share(row, |info| info.send_buffer_limited_us)
+    })?;
+    (share >= LIMITED).then(|| {
+        (
+            Cause::SendBuffer,
+            format!("Cause: send buffer limited {} of busy time", percent(share)),
+            evidence(
+                format!(
+                    "median over isolated flows: limited by the send buffer {} of busy time",
+                    percent(share)
+                ),
+                "flows.parquet: send_buffer_limited_us over busy_us".into(),
+            ),
+            "raise `net.ipv4.tcp_wmem` and `net.core.wmem_max` to twice bandwidth times round trip",
+        )
+    })
+}
+
+fn per_connection(case: &Case<'_>, rate: f64) -> Option<Why> {
+    let limit = case
+        .network
+        .connection_limit()
+        .filter(|limit| *limit < LESS * rate)?;
+    Some((
+        Cause::ConnectionLimit,
+        format!(
+            "Cause: each connection limited to {}",
+            format_bits_per_sec(limit)
+        ),
+        evidence(
+            format!(
+                "isolated flows of one connection: {}; of several: {}",
+                format_bits_per_sec(limit),
+                format_bits_per_sec(rate)
+            ),
+            "flows.parquet: isolated flows by streams".into(),
+        ),
+        "use more connections per host; a provider's per-flow cap or one LAG member limits each",
+    ))
+}
+
+/// Median over the isolated flows of the capacity tests.
+fn of_flows(case: &Case<'_>, figure: impl Fn(&FlowRecord) -> Option<f64>) -> Option<f64> {
+    let flows = super::peers::lone_flows(case).filter_map(figure);
+    median(&flows.collect::<Vec<_>>())
+}

@@ -1,0 +1,126 @@
+//! Parallel paths between racks: how many, what hashing costs single connections, and one that is bad.
+
+use super::peers::percent;
+use super::{Case, evidence};
+use crate::fit::{Effect, PartFound, Place, Posterior};
+use crate::words::{list, plain};
+use ew_model::RackId;
+use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject};
+use ew_model::units::format_bits_per_sec;
+use std::collections::BTreeSet;
+
+/// Numbers of paths that are less likely than this are not shown.
+const UNLIKELY: f64 = 0.05;
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let Some(paths) = case.network.parallel_paths() else {
+        return Vec::new();
+    };
+    let bad = case
+        .network
+        .parts
+        .iter()
+        .filter_map(|part| bad_path(case, paths, part));
+    bad.chain([hashing(paths)]).collect()
+}
+
+/// "4", "4 or 6".
+fn counts(paths: &Posterior) -> String {
+    let likely = paths.counts.iter().filter(|(_, share)| *share > UNLIKELY);
+    let counts: Vec<String> = likely.map(|(count, _)| count.to_string()).collect();
+    counts.join(" or ")
+}
+
+fn hashing(paths: &Posterior) -> Finding {
+    let (low, high) = paths.total_interval;
+    let (each_low, each_high) = paths.each_interval;
+    let range = |low, high| {
+        format!(
+            "{} to {}",
+            format_bits_per_sec(low),
+            format_bits_per_sec(high)
+        )
+    };
+    Finding {
+        severity: Severity::Info,
+        subject: Subject::Run,
+        cause: Cause::HashCollisions,
+        symptom: None,
+        sentence: format!(
+            "{} parallel paths per rack, {} each, {} together: single connections collide (expected)",
+            counts(paths),
+            range(each_low, each_high),
+            range(low, high),
+        ),
+        measured: Some(plain(paths.paths as f64, "count")),
+        expected: None,
+        confidence: 0.9,
+        evidence: vec![evidence(
+            format!("posterior of the number of paths: {}", posterior(paths)),
+            "flows.parquet: flows across racks, by round".into(),
+        )],
+        hint: "capacity needs several connections per host (`--set streams=8`); what single connections get is the price of hashing".into(),
+    }
+}
+
+fn posterior(paths: &Posterior) -> String {
+    let likely = paths.counts.iter().filter(|(_, share)| *share > UNLIKELY);
+    list(
+        &likely
+            .map(|(count, share)| format!("{count} ({})", percent(*share)))
+            .collect::<Vec<_>>(),
+    )
+}
+
+fn bad_path(case: &Case<'_>, paths: &Posterior, part: &PartFound) -> Option<Finding> {
+    let (Place::Member(rack, _), Effect::Capacity(value)) = (part.place, part.effect) else {
+        return None;
+    };
+    let bad = paths.bad.as_ref()?;
+    let inventory = case.observations.inventory();
+    let name = |rack: usize| inventory.rack_name(RackId(rack as u32)).to_owned();
+    let others = part.rivals.iter().filter_map(|place| match place {
+        Place::Member(other, _) => Some(*other),
+        _ => None,
+    });
+    let candidates = bad
+        .racks
+        .iter()
+        .enumerate()
+        .filter(|(_, share)| **share > UNLIKELY)
+        .map(|(rack, _)| rack);
+    let racks: BTreeSet<usize> = others.chain(candidates).chain([rack]).collect();
+    let names: Vec<String> = racks.iter().map(|rack| name(*rack)).collect();
+    let or = if names.len() > 1 {
+        " (not told apart)"
+    } else {
+        ""
+    };
+    let rate = format_bits_per_sec;
+    Some(Finding {
+        severity: Severity::Fault,
+        subject: Subject::Rack { rack: RackId(rack as u32) },
+        cause: Cause::BadPath,
+        symptom: None,
+        sentence: format!(
+            "{}{or}: one of {} uplink paths at {} (others {}), 1 of {} connections affected",
+            names.join(" or "),
+            counts(paths),
+            rate(value),
+            rate(paths.each_bits_per_sec),
+            paths.paths,
+        ),
+        measured: Some(Quantity {
+            low: Some(bad.interval.0),
+            high: Some(bad.interval.1),
+            ..plain(value, "bits_per_sec")
+        }),
+        expected: Some(plain(paths.each_bits_per_sec, "bits_per_sec")),
+        confidence: bad.probability.min(0.99),
+        evidence: vec![evidence(
+            format!("explains {} of {} flows in {} rounds", part.explained, part.touched, part.rounds),
+            "flows.parquet: flows across racks, by round".into(),
+        )],
+        hint: "compare speed, errors and bytes of each member of the rack's uplinks (ECMP or LAG) on the leaf switch".into(),
+    })
+}

@@ -1,0 +1,6 @@
+//! Storage through the network: what TestDFSIO prints and what it hides, fan-in, and sizing for a deadline.
+//!
+//! Apart from the analysis of flows: a storage job has no window of its own and no receiver that reports.
+
+pub mod dfsio;
+pub mod sizing;

@@ -1,0 +1,279 @@
+//! Which of a rack's hashed paths is bad, from the stage that loads all of them to half with pinned ports.
+//!
+//! At half load nothing healthy is full. So a connection that stays below its pace, or retransmits, in every round in which its 5-tuple was
+//! measured is on a bad path. A share of bad connections out of one rack, whatever rack they go to, is a member of that rack's uplinks;
+//! into one rack, of its downlinks; everywhere, a spine. Binomial likelihoods of the scopes are compared, as 007 (Arzani et al., NSDI
+//! 2018) and NetBouncer (Tan et al., NSDI 2019) do with votes.
+
+use crate::fit::{Direction, Network};
+use crate::observations::{Observations, RoundView};
+use crate::quality::{LITTLE_STARVATION, starvation};
+use crate::stats::{median, quantile};
+use ew_model::HostId;
+use ew_model::record::FlowRecord;
+use ew_model::scenario::Pattern;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A connection below this share of the pace is slow.
+const SLOW: f64 = 0.85;
+/// A connection that retransmits more than this share of its segments, and [`TIMES_USUAL`] times the median, loses: at half load
+/// a packet is lost to no queue.
+const LOSSY: f64 = 5e-4;
+const TIMES_USUAL: f64 = 5.0;
+/// Rounds in which a 5-tuple must have been measured, and bad.
+const LEAST_ROUNDS: usize = 2;
+/// Share of healthy connections that look bad for no reason.
+const SPURIOUS: f64 = 0.003;
+/// A host most of whose connections are bad is bad itself.
+const OF_HOST: f64 = 0.75;
+/// A scope most of whose connections are bad is no single path.
+const OF_PATH: f64 = 0.75;
+/// Bad connections, of different hosts, that a finding needs.
+const LEAST_BAD: usize = 3;
+const LEAST_HOSTS: usize = 2;
+/// Prior odds of a bad path, and nats within which two scopes are not told apart.
+const ODDS: f64 = 0.02;
+const EQUAL: f64 = 3.0;
+
+/// The flow's connections at this quantile keep the pace.
+const PACE: f64 = 0.75;
+
+/// Where a bad path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// A member of one rack's uplinks.
+    Rack(usize, Direction),
+    /// One of every rack's: a spine.
+    Everywhere,
+}
+
+/// One bad path.
+#[derive(Clone, Debug)]
+pub(crate) struct BadPath {
+    pub(crate) scope: Scope,
+    /// Scopes that explain as much.
+    pub(crate) rivals: Vec<Scope>,
+    /// Bad connections of those in the scope.
+    pub(crate) bad: usize,
+    pub(crate) connections: usize,
+    /// Median over the bad ones: rate over pace, and share of segments retransmitted.
+    pub(crate) of_pace: f64,
+    pub(crate) retransmitted_share: f64,
+    /// Log-likelihood gained, less the price, nats.
+    pub(crate) gain: f64,
+    pub(crate) stage: String,
+}
+
+/// One pinned connection over all its rounds.
+#[derive(Clone, Debug, Default)]
+struct Connection {
+    of_pace: Vec<f64>,
+    retransmitted: Vec<f64>,
+    bad_rounds: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    src: HostId,
+    dst: HostId,
+    /// Source and destination port of the opening end.
+    ports: (u16, u16),
+}
+
+/// A judged connection.
+struct Judged {
+    src: HostId,
+    dst: HostId,
+    racks: (usize, usize),
+    is_bad: bool,
+    of_pace: f64,
+    retransmitted: f64,
+}
+
+/// The worst bad path of the run, if there is one.
+pub(crate) fn bad_path(observations: &Observations<'_>, network: &Network) -> Option<BadPath> {
+    let stages = observations.stages.iter();
+    let mut stages = stages.filter(|stage| matches!(stage.stage.pattern, Pattern::Paths { .. }));
+    let stage =
+        stages.find(|stage| stage.stage.workload.pace != ew_model::workload::Pace::default())?;
+    let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
+    for round in &stage.rounds {
+        take_round(round, &mut connections);
+    }
+    let judged = judge(observations, network, &connections);
+    let racks = observations.inventory().racks.len();
+    let mut found = explain(&judged, racks)?;
+    found.stage.clone_from(&stage.stage.name);
+    Some(found)
+}
+
+/// The connections of a round, each against the better ones of its own flow, which are as fast as the flow's pace lets them be.
+fn take_round(round: &RoundView<'_>, connections: &mut BTreeMap<Key, Connection>) {
+    let rows = round.records.iter().zip(starvation(round));
+    let flows: Vec<Vec<(Key, f64, f64)>> = rows
+        .filter(|(_, starved)| *starved < LITTLE_STARVATION)
+        .map(|(row, _)| connections_of(row))
+        .collect();
+    let losses: Vec<f64> = flows.iter().flatten().map(|(_, _, loss)| *loss).collect();
+    let lossy = LOSSY.max(TIMES_USUAL * median(&losses).unwrap_or(0.0));
+    for flow in &flows {
+        let rates: Vec<f64> = flow.iter().map(|(_, rate, _)| *rate).collect();
+        let Some(pace) = quantile(&rates, PACE).filter(|pace| *pace > 0.0) else {
+            continue;
+        };
+        for (key, rate, loss) in flow {
+            let connection = connections.entry(*key).or_default();
+            connection.of_pace.push(rate / pace);
+            connection.retransmitted.push(*loss);
+            connection.bad_rounds += usize::from(*rate < SLOW * pace || *loss > lossy);
+        }
+    }
+}
+
+/// Every connection of a flow with its rate and the share of segments it retransmitted.
+fn connections_of(row: &FlowRecord) -> Vec<(Key, f64, f64)> {
+    let (Some(sender), Some(receiver)) = (&row.sender, &row.receiver) else {
+        return Vec::new();
+    };
+    let streams = sender.streams.iter().filter_map(|sent| {
+        let mut received = receiver.streams.iter();
+        let received =
+            received.find(|r| (r.local_port, r.peer_port) == (sent.peer_port, sent.local_port))?;
+        let rate = received.bytes as f64 / receiver.window_ns.max(1) as f64;
+        let mss = sent
+            .tcp_info
+            .map_or(1448, |info| info.send_mss_bytes.max(1));
+        let segments = (sent.bytes as f64 / f64::from(mss)).max(1.0);
+        let loss = sent.retransmits.unwrap_or(0) as f64 / segments;
+        let key = Key {
+            src: row.src,
+            dst: row.dst,
+            ports: (sent.local_port, sent.peer_port),
+        };
+        Some((key, rate, loss))
+    });
+    streams.collect()
+}
+
+fn judge(
+    observations: &Observations<'_>,
+    network: &Network,
+    connections: &BTreeMap<Key, Connection>,
+) -> Vec<Judged> {
+    let inventory = observations.inventory();
+    let rack = |host| Some(inventory.rack_of(host)?.index());
+    let judged = connections.iter().filter_map(|(key, connection)| {
+        let racks = rack(key.src)
+            .zip(rack(key.dst))
+            .filter(|(from, to)| from != to)?;
+        let rounds = connection.of_pace.len();
+        (rounds >= LEAST_ROUNDS).then(|| Judged {
+            src: key.src,
+            dst: key.dst,
+            racks,
+            is_bad: connection.bad_rounds == rounds,
+            of_pace: median(&connection.of_pace).unwrap_or(1.0),
+            retransmitted: median(&connection.retransmitted).unwrap_or(0.0),
+        })
+    });
+    let judged: Vec<Judged> = judged.collect();
+    let own_fault = bad_hosts(&judged);
+    let is_host = |host: HostId| network.is_slow(host) || own_fault.contains(&host);
+    judged
+        .into_iter()
+        .filter(|one| !is_host(one.src) && !is_host(one.dst))
+        .collect()
+}
+
+fn bad_hosts(judged: &[Judged]) -> BTreeSet<HostId> {
+    let mut counts: BTreeMap<(HostId, bool), (usize, usize)> = BTreeMap::new();
+    for one in judged {
+        for end in [(one.src, true), (one.dst, false)] {
+            let count = counts.entry(end).or_default();
+            count.0 += usize::from(one.is_bad);
+            count.1 += 1;
+        }
+    }
+    let bad = counts
+        .into_iter()
+        .filter(|(_, (bad, all))| *bad as f64 > OF_HOST * *all as f64);
+    bad.map(|((host, _), _)| host).collect()
+}
+
+fn explain(judged: &[Judged], racks: usize) -> Option<BadPath> {
+    let mut scopes: Vec<Scope> = (0..racks)
+        .flat_map(|rack| {
+            [Direction::Tx, Direction::Rx, Direction::Both]
+                .map(|direction| Scope::Rack(rack, direction))
+        })
+        .collect();
+    scopes.push(Scope::Everywhere);
+    let price =
+        (scopes.len() as f64).ln() + (1.0 / ODDS).ln() + 0.5 * (judged.len().max(2) as f64).ln();
+    let without = likelihood(judged.iter(), SPURIOUS);
+    let mut gains: Vec<(f64, Scope)> = scopes
+        .into_iter()
+        .filter(|scope| is_possible(judged, *scope))
+        .map(|scope| (gain(judged, scope, without) - price, scope))
+        .collect();
+    gains.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (gain, scope) = *gains.first().filter(|(gain, _)| *gain > 0.0)?;
+    let inside: Vec<&Judged> = judged.iter().filter(|one| is_in(one, scope)).collect();
+    let bad: Vec<&&Judged> = inside.iter().filter(|one| one.is_bad).collect();
+    let over =
+        |figure: fn(&Judged) -> f64| median(&bad.iter().map(|one| figure(one)).collect::<Vec<_>>());
+    let rivals = gains
+        .iter()
+        .skip(1)
+        .filter(|(other, _)| *other > gain - EQUAL);
+    Some(BadPath {
+        scope,
+        rivals: rivals.map(|(_, scope)| *scope).collect(),
+        bad: bad.len(),
+        connections: inside.len(),
+        of_pace: over(|one| one.of_pace)?,
+        retransmitted_share: over(|one| one.retransmitted)?,
+        gain,
+        stage: String::new(),
+    })
+}
+
+fn is_in(one: &Judged, scope: Scope) -> bool {
+    match scope {
+        Scope::Rack(rack, direction) => {
+            direction.has_tx() && one.racks.0 == rack || direction.has_rx() && one.racks.1 == rack
+        }
+        Scope::Everywhere => true,
+    }
+}
+
+/// Enough bad connections of different hosts, and not most of the scope.
+fn is_possible(judged: &[Judged], scope: Scope) -> bool {
+    let inside: Vec<&Judged> = judged.iter().filter(|one| is_in(one, scope)).collect();
+    let bad: Vec<&&Judged> = inside.iter().filter(|one| one.is_bad).collect();
+    let hosts: BTreeSet<HostId> = bad.iter().flat_map(|one| [one.src, one.dst]).collect();
+    bad.len() >= LEAST_BAD
+        && hosts.len() > LEAST_HOSTS
+        && (bad.len() as f64) < OF_PATH * inside.len() as f64
+}
+
+/// Log-likelihood gained when the connections of a scope are bad with a probability of their own.
+fn gain(judged: &[Judged], scope: Scope, without: f64) -> f64 {
+    let inside = || judged.iter().filter(|one| is_in(one, scope));
+    let (all, bad) = (inside().count(), inside().filter(|one| one.is_bad).count());
+    let own = (bad as f64 / all as f64).max(SPURIOUS);
+    let outside = judged.iter().filter(|one| !is_in(one, scope));
+    likelihood(inside(), own) + likelihood(outside, SPURIOUS) - without
+}
+
+fn likelihood<'j>(judged: impl Iterator<Item = &'j Judged>, bad: f64) -> f64 {
+    judged
+        .map(|one| {
+            if one.is_bad {
+                bad.ln()
+            } else {
+                (1.0 - bad).ln()
+            }
+        })
+        .sum()
+}

@@ -1,0 +1,136 @@
+//! Agents in pods that run already: the link of each is an exec stream through the API server, carried by a process of our own, as ssh's client
+//! carries its own. Whoever made the pods says which they are.
+
+use crate::bootstrap::remote_command;
+use crate::error::LaunchError;
+use crate::launcher::{AgentCommand, Launcher, Payload};
+use ew_model::Host;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Pods that are entered at once: API servers of small clusters give out no more.
+const FAN_OUT: usize = 32;
+/// Where the binary lies in an image of ours.
+const BINARY_IN_IMAGE: &str = "/eastwest";
+/// Made for the copy, where every pod may write: a pod's volume is open to everybody in the pod, and not sticky.
+const PRIVATE: &str = "/tmp/eastwest";
+
+/// The way into one pod.
+pub type PodLink = Result<String, String>;
+
+/// Enters pods by exec.
+#[derive(Clone, Debug)]
+pub struct Kubernetes {
+    /// The eastwest binary, which carries the streams.
+    pub binary: PathBuf,
+    /// What it needs to know of the cluster: options of `eastwest kubernetes link`.
+    pub access: Vec<String>,
+    /// By the host's name: its pod, or in words why there is none.
+    pub pods: BTreeMap<String, PodLink>,
+    /// The binary, where the image does not have it.
+    pub payload: Option<Payload>,
+    /// How long a copy may take.
+    pub copy_timeout: Duration,
+}
+
+impl Launcher for Kubernetes {
+    fn name(&self) -> &'static str {
+        "kubernetes"
+    }
+
+    fn fan_out(&self) -> usize {
+        FAN_OUT
+    }
+
+    fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError> {
+        let failed = |words: &str| LaunchError::Pod {
+            host: host.name.clone(),
+            words: words.to_owned(),
+        };
+        let pod = self.pods.get(&host.name);
+        let pod = pod.ok_or_else(|| failed("it has no pod"))?;
+        let pod = pod.as_ref().map_err(|words| failed(words))?;
+        let mut command = Command::new(&self.binary);
+        command.args(["kubernetes", "link", "--pod", pod]);
+        command.args(&self.access).arg("--");
+        match &self.payload {
+            None => command.args([BINARY_IN_IMAGE, "agent"]),
+            Some(payload) => {
+                let seconds = self.copy_timeout.as_secs().max(1);
+                let script = remote_command(Some(PRIVATE), payload.bytes().len(), seconds)?;
+                // One that somebody else made is refused by the script.
+                let script = format!("mkdir -m 700 {PRIVATE} 2>/dev/null; {script}");
+                command.args(["sh", "-c", &script])
+            }
+        };
+        Ok(AgentCommand {
+            command,
+            payload: self.payload.clone(),
+        })
+    }
+
+    fn root_shell(&self, host: &Host) -> Result<Command, LaunchError> {
+        Err(LaunchError::NotInPods {
+            host: host.name.clone(),
+            what: "installing tools",
+            remedy: "use an image that has them, with --image and --bootstrap copy",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str) -> Host {
+        Host {
+            name: name.into(),
+            address: None,
+            rack: None,
+        }
+    }
+
+    fn launcher(payload: Option<Payload>) -> Kubernetes {
+        let pods = [
+            ("n1", Ok("eastwest-x-n1".to_owned())),
+            ("n2", Err("ErrImagePull".to_owned())),
+        ];
+        Kubernetes {
+            binary: "/bin/eastwest".into(),
+            access: vec!["--namespace".into(), "net".into()],
+            pods: pods.map(|(name, pod)| (name.to_owned(), pod)).into(),
+            payload,
+            copy_timeout: Duration::from_secs(30),
+        }
+    }
+
+    #[test]
+    fn the_link_enters_the_hosts_pod() {
+        let agent = launcher(None).agent_command(&host("n1")).unwrap();
+        let words: Vec<_> = agent
+            .command
+            .get_args()
+            .map(|a| a.to_str().unwrap())
+            .collect();
+        assert_eq!(words[..4], ["kubernetes", "link", "--pod", "eastwest-x-n1"]);
+        assert_eq!(
+            words[4..],
+            ["--namespace", "net", "--", "/eastwest", "agent"]
+        );
+        let payload = Payload::new(vec![0; 9]);
+        let agent = launcher(Some(payload)).agent_command(&host("n1")).unwrap();
+        let script = agent.command.get_args().last().unwrap().to_str().unwrap();
+        assert!(
+            script.contains("size=9") && script.contains("parent=\"/tmp/eastwest\""),
+            "{script}"
+        );
+    }
+
+    #[test]
+    fn a_pod_that_does_not_run_is_a_host_that_does_not_come_up() {
+        let error = launcher(None).agent_command(&host("n2")).unwrap_err();
+        assert_eq!(error.to_string(), "n2: ErrImagePull");
+    }
+}

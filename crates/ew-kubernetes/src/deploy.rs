@@ -1,0 +1,432 @@
+//! A run's objects: made, waited for, and removed again until nothing carries the run's label.
+
+use crate::access::Access;
+use crate::error::{KubernetesError, chain};
+use crate::manifest::{PodPlan, RunObjects};
+use crate::trouble::{State, state};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, PostParams};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// Requests at once.
+const FAN_OUT: usize = 32;
+/// How often pods are looked at while they come up or go away.
+const LOOK_INTERVAL: Duration = Duration::from_millis(300);
+/// The garbage collector and the kubelets have this long to remove everything.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
+/// On a namespace that a run has made, so that a later run removes it when that one could not.
+const MADE_LABEL: &str = "eastwest-made";
+
+/// Everything a run has in a cluster. Call [`Deployment::remove`] in the end; should nobody, the deadline does.
+#[derive(Debug)]
+pub struct Deployment {
+    access: Access,
+    objects: RunObjects,
+    owner_uid: String,
+    removes_namespace: bool,
+    placed: Vec<Placed>,
+}
+
+/// One agent's pod, as it came out.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// What was asked for.
+    pub plan: PodPlan,
+    /// The pod's name.
+    pub pod: String,
+    /// Where data flows reach it, or why it does not run.
+    pub address: Result<IpAddr, String>,
+    /// The addresses of its Services, by kind: `ClusterIP`, `NodePort`, `headless`.
+    pub services: BTreeMap<String, SocketAddr>,
+}
+
+impl Deployment {
+    /// Makes the namespace where it is missing, and the owner object that all else will belong to.
+    ///
+    /// # Errors
+    /// [`KubernetesError::Refused`], in the API server's words; by then nothing is left.
+    pub async fn begin(access: &Access, objects: RunObjects) -> Result<Self, KubernetesError> {
+        let removes_namespace = ensure_namespace(access).await?;
+        let owner: Result<Job, _> = create(access, objects.owner(), "create job").await;
+        let owner = match owner {
+            Ok(owner) => owner,
+            Err(error) => {
+                if removes_namespace {
+                    // The refusal is what the user needs to read.
+                    let _ = delete_namespace(access).await;
+                }
+                return Err(error);
+            }
+        };
+        Ok(Self {
+            access: access.clone(),
+            objects,
+            owner_uid: owner.metadata.uid.unwrap_or_default(),
+            removes_namespace,
+            placed: Vec::new(),
+        })
+    }
+
+    /// Makes the pods, and Services of these kinds for those that are to have them. What is refused is kept with its reason.
+    pub async fn place(&mut self, plans: &[PodPlan], services: &[&str]) {
+        let slots = Arc::new(Semaphore::new(FAN_OUT));
+        let mut tasks = JoinSet::new();
+        for (position, plan) in plans.iter().enumerate() {
+            let pod = self.objects.pod(plan, Some(&self.owner_uid));
+            let kinds = services.iter().filter(|_| plan.served);
+            let services: Vec<(String, Value)> = kinds
+                .map(|kind| {
+                    let document = self.objects.service(plan, kind, Some(&self.owner_uid));
+                    ((*kind).to_owned(), document)
+                })
+                .collect();
+            let (access, slots) = (self.access.clone(), Arc::clone(&slots));
+            tasks.spawn(async move {
+                let _slot = slots.acquire_owned().await;
+                (position, place_one(&access, pod, services).await)
+            });
+        }
+        let mut made: Vec<Option<Made>> = plans.iter().map(|_| None).collect();
+        while let Some(done) = tasks.join_next().await {
+            if let Ok((position, result)) = done {
+                made[position] = Some(result);
+            }
+        }
+        self.placed = plans
+            .iter()
+            .zip(made)
+            .map(|(plan, made)| self.placed_of(plan, made))
+            .collect();
+    }
+
+    fn placed_of(&self, plan: &PodPlan, made: Option<Made>) -> Placed {
+        let made = made.unwrap_or_else(|| Made {
+            refusal: Some("it was not asked for".to_owned()),
+            services: BTreeMap::new(),
+        });
+        Placed {
+            plan: plan.clone(),
+            pod: self.objects.pod_name(&plan.agent),
+            address: Err(made.refusal.unwrap_or_default()),
+            services: made.services,
+        }
+    }
+
+    /// Waits until every pod runs or will not; what does not run by the deadline says what it waits for.
+    ///
+    /// # Errors
+    /// [`KubernetesError`] when the API server refuses to tell.
+    pub async fn wait(&mut self, limit: Duration) -> Result<&[Placed], KubernetesError> {
+        let end = Instant::now() + limit;
+        let mut open: BTreeMap<String, usize> = BTreeMap::new();
+        for (position, placed) in self.placed.iter().enumerate() {
+            if placed.address == Err(String::new()) {
+                open.insert(placed.pod.clone(), position);
+            }
+        }
+        while !open.is_empty() {
+            let late = Instant::now() >= end;
+            let mut states = self.states().await?;
+            for (pod, position) in open.clone() {
+                let gone = || {
+                    State::Failed(
+                        "the pod is gone: it, its node or its namespace was removed".to_owned(),
+                    )
+                };
+                let placed = &mut self.placed[position];
+                placed.address = match states.remove(&pod).unwrap_or_else(gone) {
+                    State::Running(address) => address
+                        .parse()
+                        .map_err(|_| format!("`{address}` is no address")),
+                    State::Failed(words) => Err(words),
+                    State::Waiting(words) if late => Err(not_within(limit, &words)),
+                    State::Waiting(_) => continue,
+                };
+                open.remove(&pod);
+            }
+            if !open.is_empty() {
+                tokio::time::sleep(LOOK_INTERVAL).await;
+            }
+        }
+        for placed in &mut self.placed {
+            if let (Ok(address), Some(service)) =
+                (&placed.address, placed.services.get_mut("headless"))
+            {
+                service.set_ip(*address);
+            }
+        }
+        self.set_node_addresses().await?;
+        Ok(&self.placed)
+    }
+
+    /// A NodePort is reached at the node of the pod behind it, which the pod's status tells.
+    async fn set_node_addresses(&mut self) -> Result<(), KubernetesError> {
+        if !self
+            .placed
+            .iter()
+            .any(|placed| placed.services.contains_key("NodePort"))
+        {
+            return Ok(());
+        }
+        let pods = self.list::<Pod>("list pods").await?;
+        let address = |pod: &Pod| {
+            pod.status
+                .as_ref()?
+                .host_ip
+                .as_ref()?
+                .parse::<IpAddr>()
+                .ok()
+        };
+        let nodes: BTreeMap<String, IpAddr> = pods
+            .iter()
+            .filter_map(|pod| Some((pod.metadata.name.clone()?, address(pod)?)))
+            .collect();
+        for placed in &mut self.placed {
+            if let (Some(node), Some(service)) =
+                (nodes.get(&placed.pod), placed.services.get_mut("NodePort"))
+            {
+                service.set_ip(*node);
+            }
+        }
+        Ok(())
+    }
+
+    /// All pods as they came out.
+    #[must_use]
+    pub fn placed(&self) -> &[Placed] {
+        &self.placed
+    }
+
+    /// What happened to pods that no longer run: by their agents' names.
+    pub async fn fallen(&self) -> BTreeMap<String, String> {
+        let states = self.states().await.unwrap_or_default();
+        let gone = |placed: &Placed| match states.get(&placed.pod) {
+            Some(State::Failed(words)) => Some(words.clone()),
+            None => Some("the pod is gone: it, its node or its namespace was removed".to_owned()),
+            Some(_) => None,
+        };
+        let ran = self.placed.iter().filter(|placed| placed.address.is_ok());
+        ran.filter_map(|placed| Some((placed.plan.agent.clone(), gone(placed)?)))
+            .collect()
+    }
+
+    /// Removes everything, and the namespace where this run made it; looks until nothing carries the run's label any more.
+    ///
+    /// # Errors
+    /// In words: what is still there, and how to remove it.
+    pub async fn remove(self) -> Result<(), String> {
+        let jobs: Api<Job> = Api::namespaced(self.access.client.clone(), &self.access.namespace);
+        let deleted = jobs
+            .delete(&self.objects.owner_name(), &DeleteParams::background())
+            .await;
+        let by_hand = format!(
+            "remove it with `kubectl -n {} delete job,pod,service -l {}`, or wait until its deadline does",
+            self.access.namespace,
+            self.objects.selector()
+        );
+        match deleted {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => {
+                return Err(format!(
+                    "cannot delete the run's objects: {}; {by_hand}",
+                    chain(&error)
+                ));
+            }
+        }
+        let end = Instant::now() + REMOVAL_LIMIT;
+        loop {
+            let left = self
+                .left()
+                .await
+                .map_err(|error| format!("{error}; {by_hand}"))?;
+            if left.is_empty() {
+                break;
+            }
+            if Instant::now() >= end {
+                return Err(format!("still there: {}; {by_hand}", left.join(", ")));
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+        if self.removes_namespace {
+            delete_namespace(&self.access).await?;
+        }
+        Ok(())
+    }
+
+    async fn states(&self) -> Result<BTreeMap<String, State>, KubernetesError> {
+        let pods = self.list::<Pod>("list pods").await?;
+        let named = pods
+            .iter()
+            .filter_map(|pod| Some((pod.metadata.name.clone()?, state(pod))));
+        Ok(named.collect())
+    }
+
+    async fn left(&self) -> Result<Vec<String>, KubernetesError> {
+        let mut left = Vec::new();
+        for pod in self.list::<Pod>("list pods").await? {
+            left.push(format!("pod {}", pod.metadata.name.unwrap_or_default()));
+        }
+        if self.placed.iter().any(|placed| !placed.services.is_empty()) {
+            for service in self.list::<Service>("list services").await? {
+                left.push(format!(
+                    "service {}",
+                    service.metadata.name.unwrap_or_default()
+                ));
+            }
+        }
+        Ok(left)
+    }
+
+    /// What all of its pods carry, whichever agent they are.
+    pub(crate) fn pod_labels(&self) -> BTreeMap<String, String> {
+        self.objects.common_labels()
+    }
+
+    pub(crate) async fn list<K>(&self, what: &str) -> Result<Vec<K>, KubernetesError>
+    where
+        K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + std::fmt::Debug,
+    {
+        let api: Api<K> = Api::namespaced(self.access.client.clone(), &self.access.namespace);
+        let parameters = ListParams::default().labels(&self.objects.selector());
+        let list = api.list(&parameters).await;
+        list.map(|list| list.items)
+            .map_err(|error| self.access.first_error(what, &error))
+    }
+}
+
+/// What came of one pod: why it was refused, or the empty word of one to be waited for.
+struct Made {
+    refusal: Option<String>,
+    services: BTreeMap<String, SocketAddr>,
+}
+
+async fn place_one(access: &Access, pod: Value, services: Vec<(String, Value)>) -> Made {
+    let mut addresses = BTreeMap::new();
+    for (kind, document) in services {
+        match create::<Service>(access, document, "create service").await {
+            Ok(service) => {
+                if let Some(address) = service_address(&service, &kind) {
+                    addresses.insert(kind, address);
+                }
+            }
+            Err(error) => {
+                return Made {
+                    refusal: Some(error.to_string()),
+                    services: addresses,
+                };
+            }
+        }
+    }
+    let made = create::<Pod>(access, pod, "create pod").await;
+    Made {
+        refusal: made.err().map(|error| error.to_string()),
+        services: addresses,
+    }
+}
+
+/// Of a headless Service and a NodePort the address is known only once the pod runs.
+fn service_address(service: &Service, kind: &str) -> Option<SocketAddr> {
+    let spec = service.spec.as_ref()?;
+    let port = spec.ports.as_ref()?.first()?;
+    let number = match kind {
+        "NodePort" => port.node_port?,
+        _ => port.port,
+    };
+    let address = spec
+        .cluster_ip
+        .as_ref()
+        .and_then(|ip| ip.parse::<IpAddr>().ok());
+    let address = address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
+    Some(SocketAddr::new(address, u16::try_from(number).ok()?))
+}
+
+async fn create<K>(access: &Access, document: Value, what: &str) -> Result<K, KubernetesError>
+where
+    K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + serde::Serialize
+        + std::fmt::Debug,
+{
+    let name = document["metadata"]["name"].as_str().unwrap_or_default();
+    let what = format!("{what} {name}");
+    let object = serde_json::from_value(document).map_err(|error| KubernetesError::Refused {
+        what: what.clone(),
+        words: error.to_string(),
+        hint: Some("check --pod-overrides against a pod's spec"),
+    })?;
+    let api: Api<K> = Api::namespaced(access.client.clone(), &access.namespace);
+    let made = api.create(&PostParams::default(), &object).await;
+    made.map_err(|error| access.first_error(&what, &error))
+}
+
+/// Whether the namespace was made here, by this run or by one that could not remove it.
+async fn ensure_namespace(access: &Access) -> Result<bool, KubernetesError> {
+    let namespaces: Api<Namespace> = Api::all(access.client.clone());
+    match namespaces.get_opt(&access.namespace).await {
+        Ok(Some(found)) => {
+            let labels = found.metadata.labels.unwrap_or_default();
+            return Ok(labels.contains_key(MADE_LABEL));
+        }
+        // Who may not look has one that exists.
+        Err(kube::Error::Api(status)) if status.code == 403 => return Ok(false),
+        Err(error) => return Err(access.first_error("look for the namespace", &error)),
+        Ok(None) => {}
+    }
+    let document = json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": access.namespace, "labels": {
+            MADE_LABEL: "yes",
+            "app.kubernetes.io/managed-by": "eastwest",
+            // Pods in the nodes' network are asked for by name; the others are restricted by their own specs.
+            "pod-security.kubernetes.io/enforce": "privileged",
+        }},
+    });
+    let what = format!("create namespace {}", access.namespace);
+    let namespace: Namespace =
+        serde_json::from_value(document).map_err(|error| KubernetesError::Refused {
+            what: what.clone(),
+            words: error.to_string(),
+            hint: None,
+        })?;
+    let made = namespaces.create(&PostParams::default(), &namespace).await;
+    made.map_err(|error| KubernetesError::of(what, &error))?;
+    Ok(true)
+}
+
+async fn delete_namespace(access: &Access) -> Result<(), String> {
+    let namespaces: Api<Namespace> = Api::all(access.client.clone());
+    match namespaces
+        .delete(&access.namespace, &DeleteParams::default())
+        .await
+    {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => Err(format!(
+            "cannot delete namespace {}: {}",
+            access.namespace,
+            chain(&error)
+        )),
+    }
+}
+
+fn not_within(limit: Duration, words: &str) -> String {
+    format!(
+        "the pod does not run after {} s: {words}; see `kubectl describe pod`, or give it more time with --launch-timeout",
+        limit.as_secs()
+    )
+}

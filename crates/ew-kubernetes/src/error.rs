@@ -1,0 +1,176 @@
+//! What the cluster refuses, in words a person can act on.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why the cluster does not do what a run needs.
+#[derive(Debug, Error)]
+pub enum KubernetesError {
+    /// No usable kubeconfig.
+    #[error(
+        "no access to a Kubernetes cluster: {words}; give --kubeconfig FILE and --context NAME, or set KUBECONFIG"
+    )]
+    Access {
+        /// What is wrong with it.
+        words: String,
+    },
+    /// The API server does not answer.
+    #[error(
+        "the API server {server} does not answer: {words}; check the address in the kubeconfig, and the way to it (VPN, proxy)"
+    )]
+    Unreachable {
+        /// Its address.
+        server: String,
+        /// The system's.
+        words: String,
+    },
+    /// Rights are missing.
+    #[error("missing rights in namespace `{namespace}`: {}; grant them with `eastwest kubernetes rbac | kubectl apply -f -`, or ask a cluster administrator to", rules.join("; "))]
+    Forbidden {
+        /// Where.
+        namespace: String,
+        /// Each as `verb resource (rule of the Role or ClusterRole)`.
+        rules: Vec<String>,
+    },
+    /// The API server refused a request.
+    #[error("cannot {what}: {words}{}", remedy(hint))]
+    Refused {
+        /// What was asked of it.
+        what: String,
+        /// Its own words.
+        words: String,
+        /// What to do about it, when we know.
+        hint: Option<&'static str>,
+    },
+    /// No node to run on.
+    #[error("no node {}: {found}", selector.as_deref().map_or_else(|| "is Ready".to_owned(), |s| format!("matches `{s}` and is Ready")))]
+    NoNodes {
+        /// The label selector.
+        selector: Option<String>,
+        /// What there is.
+        found: String,
+    },
+    /// Nodes of more than one architecture.
+    #[error("this eastwest is built for {built_for}, and these nodes are of another architecture: {}; leave them out with --nodes kubernetes.io/arch={built_for}, or use an eastwest built for them", nodes.join(", "))]
+    Architecture {
+        /// As Kubernetes names it: `amd64`, `arm64`.
+        built_for: String,
+        /// Each as `name (architecture)`.
+        nodes: Vec<String>,
+    },
+    /// A file of overrides that is none.
+    #[error("cannot use the pod overrides in {}: {words}", path.display())]
+    Overrides {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        words: String,
+    },
+    /// Standard streams broke.
+    #[error("the exec stream to pod {pod} broke: {words}")]
+    Stream {
+        /// Which.
+        pod: String,
+        /// What was seen.
+        words: String,
+    },
+    /// The system refused something.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl KubernetesError {
+    /// Of an API call: the server's own words, with the remedies of the best-known refusals.
+    pub(crate) fn of(what: impl Into<String>, error: &kube::Error) -> Self {
+        let what = what.into();
+        let words = match error {
+            kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
+            kube::Error::Api(status) => format!("{} ({})", status.reason, status.code),
+            other => chain(other),
+        };
+        let hint = hint(&words);
+        Self::Refused { what, words, hint }
+    }
+}
+
+/// An error with its sources, as hyper hides the useful part.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let said = inner.to_string();
+        if !words.contains(&said) {
+            words = format!("{words}: {said}");
+        }
+        source = inner.source();
+    }
+    words
+}
+
+fn hint(words: &str) -> Option<&'static str> {
+    const HINTS: [(&str, &str); 6] = [
+        (
+            "exceeded quota",
+            "free some of the quota, choose fewer nodes with --nodes, lower --request and --limit, or use another --namespace",
+        ),
+        (
+            "violates PodSecurity",
+            "--host-network and `run pods` need a namespace with the label pod-security.kubernetes.io/enforce=privileged; `run pods --set` without \
+             host network, or another --namespace, needs none",
+        ),
+        (
+            "is being terminated",
+            "the namespace is on its way out: wait until it is gone, or give another --namespace",
+        ),
+        (
+            "is forbidden",
+            "print the rights a run needs with `eastwest kubernetes rbac`",
+        ),
+        (
+            "security context constraint",
+            "on OpenShift, grant the service account a constraint that allows what was asked: hostnetwork-v2 for host network",
+        ),
+        (
+            "no PriorityClass",
+            "name a class that exists (kubectl get priorityclasses)",
+        ),
+    ];
+    let found = HINTS.iter().find(|(phrase, _)| words.contains(phrase));
+    found.map(|(_, hint)| *hint)
+}
+
+fn remedy(hint: &Option<&'static str>) -> String {
+    hint.map(|hint| format!("; {hint}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As API servers of 1.34 answer.
+    fn refused(message: &str) -> String {
+        let status = serde_json::json!({"status": "Failure", "message": message, "reason": "Forbidden", "code": 403});
+        let status = serde_json::from_value(status).unwrap();
+        KubernetesError::of("create pod x", &kube::Error::Api(Box::new(status))).to_string()
+    }
+
+    #[test]
+    fn a_quota_is_named_with_its_remedy() {
+        let words = refused(
+            "pods \"x\" is forbidden: exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2",
+        );
+        assert!(
+            words.contains("limited: pods=2") && words.contains("--nodes"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn a_right_that_is_missing_is_named() {
+        let words = refused(
+            "pods is forbidden: User \"limited\" cannot create resource \"pods\" in API group \"\" in the namespace \"x\"",
+        );
+        assert!(words.contains("eastwest kubernetes rbac"), "{words}");
+    }
+}

@@ -1,0 +1,28 @@
+//! Agents as pods: nodes, manifests, rights, the exec link, what keeps pods from coming up or from reaching each other, the image.
+//!
+//! [`Access`] is a kubeconfig's context, [`Deployment`] a run's objects from their making to the proof that nothing is left, and [`exec`] the
+//! stream that carries an agent's standard input and output through the API server. Everything made belongs to one owner object, a Job without
+//! pods whose deadline and time to live remove it, and all that it owns, also when nobody is left to do so.
+
+mod access;
+mod deploy;
+mod error;
+mod exec;
+mod image;
+mod manifest;
+mod nodes;
+mod reach;
+mod rights;
+mod trouble;
+mod workload;
+
+pub use access::{Access, AccessOptions};
+pub use deploy::{Deployment, Placed};
+pub use error::KubernetesError;
+pub use exec::exec;
+pub use image::{ImageError, write_image};
+pub use manifest::{Bootstrap, PodOptions, PodPlan, RunObjects, Toleration, to_yaml};
+pub use nodes::{NodeFacts, list_nodes};
+pub use reach::{Barrier, why_unreachable};
+pub use rights::{Need, check_rights, rules_yaml};
+pub use workload::ControllerJob;

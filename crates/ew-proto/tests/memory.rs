@@ -1,0 +1,58 @@
+//! What a peer's message may take in memory: a promise that fuzzing alone would find broken by luck.
+
+use ew_proto::message::ToController;
+use ew_proto::{FrameDecoder, FrameError, MAX_FRAME_BYTES};
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// The counter is the whole process', so one test does it all.
+#[test]
+fn a_frame_takes_at_most_64_times_its_length() {
+    // A round's report whose flows say nothing: five bytes each.
+    let flows = |count: usize| message(&[4, 0, 0], count, &[0; 5]);
+    // One flow with streams that say nothing.
+    let streams = |count: usize| message(&[4, 0, 0, 1, 0, 1, 0, 0, 0, 0], count, &[0; 5]);
+    // A sample of CPUs that say nothing, and one of counters without a name.
+    let cpus = |count: usize| message(&[7, 0, 0, 0], count, &[0; 11]);
+    let counters = |count: usize| message(&[7, 0, 0, 0, 0, 0, 1, 0, 0], count, &[0; 3]);
+    // A port check's answers.
+    let ports = |count: usize| message(&[8], count, &[0]);
+    for (name, body) in [
+        ("flows", flows(MAX_FRAME_BYTES / 5 - 8)),
+        ("streams", streams(MAX_FRAME_BYTES / 5 - 8)),
+        ("cpus", cpus(300_000)),
+        ("counters", counters(1_000_000)),
+        ("ports", ports(4_000_000)),
+        ("few flows", flows(3000)),
+        ("few ports", ports(9000)),
+    ] {
+        let mut decoder = FrameDecoder::new();
+        decoder.push(&(body.len() as u32).to_be_bytes());
+        decoder.push(&body);
+        let before_bytes = ALLOCATOR.current_usage();
+        ALLOCATOR.reset_peak_usage();
+        let read = decoder.next::<ToController>();
+        let peak_bytes = ALLOCATOR.peak_usage().saturating_sub(before_bytes);
+        let most_bytes = 64 * body.len() + (1 << 20);
+        assert!(
+            peak_bytes <= most_bytes,
+            "{name}: {peak_bytes} of {most_bytes}"
+        );
+        assert_eq!(read.is_ok(), name.starts_with("few"), "{name}");
+        assert!(name != "flows" || matches!(read, Err(FrameError::TooDense { .. })));
+    }
+}
+
+fn message(start: &[u8], count: usize, element: &[u8]) -> Vec<u8> {
+    let mut body = start.to_vec();
+    let mut left = count;
+    while left >= 128 {
+        body.push(left as u8 | 128);
+        left >>= 7;
+    }
+    body.push(left as u8);
+    body.extend(element.repeat(count));
+    body
+}

@@ -1,0 +1,153 @@
+//! The answer of `eastwest size`, for people and for programs.
+
+use crate::table::{table, wrap};
+use crate::{ReportError, TextStyle};
+use ew_analyze::storage::sizing::{
+    Answer, Bound, Constraint, Need, Operation, Question, Redundancy,
+};
+use ew_model::units::{format_bytes_per_sec, format_duration_ns};
+use serde::Serialize;
+
+/// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new fields do not count.
+const SCHEMA_VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    schema_version: u32,
+    question: &'a Question,
+    answer: Option<&'a Answer>,
+    unreachable: Option<&'a Bound>,
+}
+
+/// For programs.
+///
+/// # Errors
+/// [`ReportError::Json`], a defect.
+pub fn sizing_json(question: &Question, answer: &Answer) -> Result<String, ReportError> {
+    document(question, Some(answer), None)
+}
+
+/// For programs, where no number of nodes is enough.
+///
+/// # Errors
+/// [`ReportError::Json`], a defect.
+pub fn sizing_bound_json(question: &Question, bound: &Bound) -> Result<String, ReportError> {
+    document(question, None, Some(bound))
+}
+
+fn document(
+    question: &Question,
+    answer: Option<&Answer>,
+    unreachable: Option<&Bound>,
+) -> Result<String, ReportError> {
+    let document = Document {
+        schema: "eastwest-size",
+        schema_version: SCHEMA_VERSION,
+        question,
+        answer,
+        unreachable,
+    };
+    let mut text = serde_json::to_string_pretty(&document)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// For the terminal: the answer first, then what each constraint asks by itself.
+#[must_use]
+pub fn sizing_text(question: &Question, answer: &Answer, style: &TextStyle) -> String {
+    let width = style.width.max(40);
+    let mut lines = vec![headline(question, answer), asked(question, answer)];
+    lines.extend(ratio(question, answer));
+    let rows: Vec<Vec<String>> = answer.needs.iter().map(|need| row(need, answer)).collect();
+    let heads = [
+        "constraint",
+        "bytes per byte",
+        "per node",
+        "exact",
+        "nodes",
+        "",
+    ];
+    let mut out: String = lines.iter().map(|line| wrap(line, width, "")).collect();
+    out.push_str(&table(&heads, &rows, 1, width));
+    let [none, one, two] = answer.nodes_by_failures;
+    let spares = format!(
+        "Nodes for N+0, N+1, N+2 with {} headroom: {none}, {one}, {two}.",
+        percent(question.headroom)
+    );
+    out.push_str(&wrap(&spares, width, ""));
+    out
+}
+
+fn headline(question: &Question, answer: &Answer) -> String {
+    let price = answer
+        .price
+        .map(|price| format!(", price {price:.0}"))
+        .unwrap_or_default();
+    format!(
+        "{} storage nodes (bare {}, headroom {}, N+{}){price}. Binding constraint: {}.",
+        answer.nodes,
+        answer.nodes_bare,
+        percent(question.headroom),
+        question.failures,
+        answer.binding.name()
+    )
+}
+
+fn asked(question: &Question, answer: &Answer) -> String {
+    let kept = match question.redundancy {
+        Redundancy::Replication(copies) => format!("replication {copies}"),
+        Redundancy::ErasureCoding { data, parity } => format!("EC({data},{parity})"),
+    };
+    let operation = match question.operation {
+        Operation::Write => "written",
+        Operation::Read => "read",
+    };
+    format!(
+        "{} {operation} in {} with {kept}: {} needed, {} possible with all nodes up, deadline met with {} nodes down.",
+        amount(question.data_bytes),
+        format_duration_ns((question.within_s * 1e9) as u64),
+        format_bytes_per_sec(answer.needed_bytes_per_sec),
+        format_bytes_per_sec(answer.carried_bytes_per_sec),
+        answer.failures_tolerated
+    )
+}
+
+fn ratio(question: &Question, answer: &Answer) -> Option<String> {
+    let (clients, fan_in) = (answer.clients?, answer.fan_in?);
+    let word = match question.clients {
+        Some(_) => "Clients",
+        None => "Clients needed",
+    };
+    Some(format!(
+        "{word}: {clients}. Fan-in: {clients}:{} = {fan_in:.2} clients per storage node.",
+        answer.nodes
+    ))
+}
+
+fn row(need: &Need, answer: &Answer) -> Vec<String> {
+    let rate = need.node_bytes_per_sec.map(format_bytes_per_sec);
+    let is_binding = need.constraint == answer.binding;
+    let factor = match need.constraint {
+        Constraint::Placement => "-".to_owned(),
+        _ => format!("{:.2}", need.factor),
+    };
+    vec![
+        need.constraint.name().to_owned(),
+        factor,
+        rate.unwrap_or_else(|| "-".into()),
+        format!("{:.2}", need.nodes_exact),
+        need.nodes.to_string(),
+        if is_binding { "binding" } else { "" }.to_owned(),
+    ]
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.0}%", part * 100.0)
+}
+
+/// `10.0 TB`: decimal, as asked.
+fn amount(bytes: f64) -> String {
+    let rate = format_bytes_per_sec(bytes);
+    rate.strip_suffix("/s").unwrap_or(&rate).to_owned()
+}

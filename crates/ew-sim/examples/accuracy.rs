@@ -1,0 +1,201 @@
+//! How often the analysis is right on networks whose truth is known: plans, simulates, analyses and compares.
+//!
+//! `cargo run --release -p ew-sim --example accuracy -- --family healthy --seeds 1-200 [--scenario qualify] [--list 20] [--explain on]`
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it talks to who runs it"
+)]
+
+use ew_model::Analysis;
+use ew_sim::{Family, Judgement, clopper_pearson, draw, judge, simulate};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const USAGE: &str = "usage: accuracy --family healthy|oversubscribed|bad-member|slow-hosts|uniformly-slow|all \
+                     --seeds FIRST-LAST [--scenario NAME] [--list MOST] [--explain on]";
+
+struct Options {
+    families: Vec<Family>,
+    seeds: RangeInclusive<u64>,
+    scenario: String,
+    most_listed: usize,
+    /// Print what is said of every wrong seed.
+    explain: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(options) = options(&arguments) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    for family in &options.families {
+        if let Err(error) = report(*family, &options) {
+            eprintln!("{error}");
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn options(arguments: &[String]) -> Option<Options> {
+    let mut options = Options {
+        families: Family::ALL.to_vec(),
+        seeds: 1..=100,
+        scenario: "qualify".into(),
+        most_listed: 20,
+        explain: false,
+    };
+    for pair in arguments.chunks(2) {
+        let [key, value] = pair else { return None };
+        match key.as_str() {
+            "--family" if value == "all" => {}
+            "--family" => {
+                let named = |family: &Family| family.name() == value;
+                options.families = vec![Family::ALL.into_iter().find(named)?];
+            }
+            "--seeds" => {
+                let (first, last) = value.split_once('-').unwrap_or((value, value));
+                options.seeds = first.parse().ok()?..=last.parse().ok()?;
+            }
+            "--scenario" => options.scenario.clone_from(value),
+            "--explain" => options.explain = value == "on",
+            "--list" => options.most_listed = value.parse().ok()?,
+            _ => return None,
+        }
+    }
+    Some(options)
+}
+
+fn report(family: Family, options: &Options) -> Result<(), String> {
+    let mut spent = Spent::default();
+    let mut checks: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let (mut right, mut all, mut wrong) = (0, 0, Vec::new());
+    for seed in options.seeds.clone() {
+        let case = draw(seed, family);
+        let (judgement, analysis) = run(seed, &case, &options.scenario, &mut spent)?;
+        if options.explain && !judgement.is_right() {
+            explain(seed, &analysis);
+        }
+        all += 1;
+        right += u64::from(judgement.is_right());
+        for (name, passed) in &judgement.checks {
+            let count = checks.entry(name).or_default();
+            count.0 += u64::from(*passed);
+            count.1 += 1;
+        }
+        if !judgement.is_right() {
+            wrong.push((seed, case.truth.axes.join(", "), judgement.wrong));
+        }
+    }
+    println!("{} ({})", family.name(), spent.in_words(all));
+    println!("{}", line("right as a whole", right, all));
+    for (name, (passed, asked)) in checks {
+        println!("{}", line(name, passed, asked));
+    }
+    for (seed, axes, sentences) in wrong.iter().take(options.most_listed) {
+        println!("  seed {seed}: {axes}");
+        sentences
+            .iter()
+            .take(4)
+            .for_each(|sentence| println!("    {sentence}"));
+    }
+    if wrong.len() > options.most_listed {
+        let seeds: Vec<String> = wrong.iter().map(|(seed, ..)| seed.to_string()).collect();
+        println!("  all wrong seeds: {}", seeds.join(" "));
+    }
+    Ok(())
+}
+
+/// What the analysis says.
+fn explain(seed: u64, analysis: &Analysis) {
+    println!(
+        "seed {seed}: {:?}: {}",
+        analysis.verdict.status, analysis.verdict.sentence
+    );
+    for finding in &analysis.verdict.findings {
+        println!(
+            "  {:?} {:?}: {}",
+            finding.severity, finding.cause, finding.sentence
+        );
+        for evidence in &finding.evidence {
+            println!("      {}", evidence.text);
+        }
+    }
+    if let Some(host) = analysis.hosts.first() {
+        let throttled: Vec<_> = host
+            .stages
+            .iter()
+            .map(|stage| stage.throttled_share)
+            .collect();
+        println!("  first host throttled {throttled:?}");
+    }
+    for stage in &analysis.stages {
+        let settings = stage.settings.join(", ");
+        println!(
+            "  {}: {} rounds, flow {:?}, {settings}",
+            stage.name,
+            stage.rounds,
+            stage.flow_bits_per_sec.map(|e| e.value / 1e9)
+        );
+    }
+}
+
+/// Where the time goes.
+#[derive(Default)]
+struct Spent {
+    plan: Duration,
+    simulate: Duration,
+    analyze: Duration,
+}
+
+impl Spent {
+    fn in_words(&self, runs: u64) -> String {
+        let each = |time: Duration| time.as_secs_f64() * 1e3 / runs.max(1) as f64;
+        let all = (self.plan + self.simulate + self.analyze).as_secs_f64();
+        format!(
+            "{all:.1} s, {:.0} runs a minute; a run: plan {:.2} ms, simulate {:.2} ms, analyze {:.2} ms",
+            runs as f64 * 60.0 / all.max(1e-9),
+            each(self.plan),
+            each(self.simulate),
+            each(self.analyze)
+        )
+    }
+}
+
+fn run(
+    seed: u64,
+    case: &ew_sim::Case,
+    scenario: &str,
+    spent: &mut Spent,
+) -> Result<(Judgement, Analysis), String> {
+    let began = Instant::now();
+    let text =
+        ew_plan::scenario::builtin(scenario).ok_or_else(|| format!("no scenario `{scenario}`"))?;
+    let scenario =
+        ew_plan::scenario::parse(text, scenario, &[]).map_err(|error| error.to_string())?;
+    let plan = ew_plan::plan(&scenario, &case.topology.inventory(), seed)
+        .map_err(|error| error.to_string())?;
+    let planned = Instant::now();
+    let run = simulate(&case.topology, &plan, seed, &case.noise);
+    let simulated = Instant::now();
+    let analysis = ew_analyze::analyze(&run);
+    spent.plan += planned - began;
+    spent.simulate += simulated - planned;
+    spent.analyze += simulated.elapsed();
+    Ok((judge(&case.truth, &analysis), analysis))
+}
+
+fn line(name: &str, passed: u64, asked: u64) -> String {
+    let (low, high) = clopper_pearson(passed, asked);
+    let share = 100.0 * passed as f64 / asked.max(1) as f64;
+    format!(
+        "  {name:<28} {passed:>6} of {asked:<6} {share:5.1}%  (95% CI {:.1}-{:.1})",
+        100.0 * low,
+        100.0 * high
+    )
+}

@@ -1,0 +1,514 @@
+//! Random networks of a kind, with their truth.
+
+use crate::dice::Dice;
+use crate::noise::{Drift, Noise};
+use crate::truth::{Direction, Fault, MemberFault, Truth, UniformCause, ratios};
+use ew_model::topology::{
+    AddressFamily, CongestionControl, DirectionSpec, HostSpec, PathSpec, PodSpec, Queue, RackSpec,
+    Topology,
+};
+use ew_model::{HostId, RackId};
+use serde::{Deserialize, Serialize};
+
+/// A kind of network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// Nothing is wrong: hashed paths, FIFO, NIC classes, unequal racks, LAG, pods, drift, starvation.
+    Healthy,
+    /// 1:1 to 8:1 over hashed paths and unequal racks.
+    Oversubscribed,
+    /// One member of one rack's uplink, or of all.
+    BadMember,
+    /// One to three hosts.
+    SlowHosts,
+    /// All hosts below their links' speed.
+    UniformlySlow,
+}
+
+impl Family {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Healthy,
+        Self::Oversubscribed,
+        Self::BadMember,
+        Self::SlowHosts,
+        Self::UniformlySlow,
+    ];
+
+    /// The word on command lines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Oversubscribed => "oversubscribed",
+            Self::BadMember => "bad-member",
+            Self::SlowHosts => "slow-hosts",
+            Self::UniformlySlow => "uniformly-slow",
+        }
+    }
+}
+
+/// A drawn network, the noise to measure it with, and its truth.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// The network.
+    pub topology: Topology,
+    /// How it is measured.
+    pub noise: Noise,
+    /// What is right to say about it.
+    pub truth: Truth,
+}
+
+/// A network of a family. Same seed, same network.
+#[must_use]
+pub fn draw(seed: u64, family: Family) -> Case {
+    let mut drawing = Drawing::new(Dice::new(seed, [0xFA311, family as u64, 0]));
+    let faults = match family {
+        Family::Healthy => drawing.healthy(),
+        Family::Oversubscribed => drawing.oversubscribed(),
+        Family::BadMember => drawing.bad_member(),
+        Family::SlowHosts => drawing.slow_hosts(),
+        Family::UniformlySlow => drawing.uniformly_slow(),
+    };
+    drawing.finish(family, faults)
+}
+
+/// Racks that users have: equal ones, and the unequal ones of real clusters.
+const SHAPES: [&[usize]; 9] = [
+    &[4, 4],
+    &[8, 8],
+    &[4, 4, 4],
+    &[8, 8, 8, 8],
+    &[16, 16],
+    &[6, 6, 6, 6],
+    &[4, 6, 9],
+    &[20, 20, 31],
+    &[40, 10],
+];
+/// With a rack more than two, so that the two ends of a member can be told apart.
+const FROM_THREE_RACKS: [&[usize]; 5] = [
+    &[4, 4, 4],
+    &[8, 8, 8],
+    &[8, 8, 8, 8],
+    &[6, 6, 6, 6],
+    &[4, 6, 9],
+];
+const NICS_BITS_PER_SEC: [u64; 4] = [200_000_000, 10_000_000_000, 25_000_000_000, 100_000_000_000];
+/// From this rate on a NIC is a real one, which reports its speed.
+const REPORTED_FROM_BITS_PER_SEC: u64 = 10_000_000_000;
+const MOST_DRIFT: f64 = 0.05;
+
+struct Drawing {
+    dice: Dice,
+    topology: Topology,
+    noise: Noise,
+    axes: Vec<String>,
+    paths: u32,
+}
+
+impl Drawing {
+    fn new(dice: Dice) -> Self {
+        Self {
+            dice,
+            topology: Topology::default(),
+            noise: Noise::default(),
+            axes: Vec::new(),
+            paths: 1,
+        }
+    }
+
+    fn healthy(&mut self) -> Vec<Fault> {
+        let shape = self.pick(&SHAPES);
+        self.build(shape, 1.0, &[1, 2, 4, 8, 16]);
+        if self.dice.chance(0.25) {
+            self.split_classes();
+        }
+        if self.dice.chance(0.1) {
+            self.bond(2);
+        }
+        if shape.len() >= 4 && self.dice.chance(0.4) {
+            self.add_pods();
+        }
+        if self.dice.chance(0.1) {
+            self.axes.push("starved".into());
+            self.noise = Noise::starved();
+        }
+        self.disturb();
+        Vec::new()
+    }
+
+    fn oversubscribed(&mut self) -> Vec<Fault> {
+        let shape = self.pick(&SHAPES);
+        let ratio = self.pick(&[1.0, 8.0 / 7.0, 1.5, 2.0, 4.0, 8.0]);
+        let one_lost = ratio > 1.0 && ratio < 1.2;
+        let faults = if one_lost {
+            self.build(shape, 1.0, &[8]);
+            self.axes.push("one of eight lost".into());
+            let rack = self.dice.below(shape.len());
+            let member = self.dice.below(8);
+            vec![self.break_member(Some(rack), member, Direction::Both, MemberFault::Down)]
+        } else {
+            self.axes.push(format!("{ratio}:1"));
+            self.build(shape, ratio, &[1, 2, 4, 8]);
+            Vec::new()
+        };
+        self.disturb();
+        faults
+    }
+
+    fn bad_member(&mut self) -> Vec<Fault> {
+        let shape = self.pick(&FROM_THREE_RACKS);
+        self.build(shape, 1.0, &[2, 4, 8, 16]);
+        let member = self.dice.below(self.paths as usize);
+        let (narrow, loss) = (
+            self.dice.between(0.25, 0.6),
+            self.dice.between(0.001f64.ln(), 0.02f64.ln()).exp(),
+        );
+        let kind = self.pick(&[
+            MemberFault::Narrow(narrow),
+            MemberFault::Loss(loss),
+            MemberFault::BlackHole,
+            MemberFault::Down,
+            MemberFault::OneSided,
+        ]);
+        let rack = Some(self.dice.below(shape.len())).filter(|_| !self.dice.chance(0.25));
+        let direction = match kind {
+            MemberFault::Down => Direction::Both,
+            _ if rack.is_none() => Direction::Both,
+            _ => self.pick(&[Direction::Up, Direction::Down]),
+        };
+        // A route that all racks lost in both directions is a member that is down.
+        let kind = match (kind, rack) {
+            (MemberFault::OneSided, None) => MemberFault::Down,
+            (kind, _) => kind,
+        };
+        let fault = self.break_member(rack, member, direction, kind);
+        self.disturb();
+        vec![fault]
+    }
+
+    fn slow_hosts(&mut self) -> Vec<Fault> {
+        let shape = self.pick(&SHAPES);
+        let ratio = self.pick(&[1.0, 1.0, 2.0, 4.0]);
+        self.axes.push(format!("{ratio}:1"));
+        self.build(shape, ratio, &[1, 4]);
+        let hosts = self.topology.hosts().count();
+        let mut faults: Vec<Fault> = Vec::new();
+        for _ in 0..=self.dice.below(3) {
+            let host = HostId(self.dice.below(hosts) as u32);
+            let is_taken =
+                |fault: &Fault| matches!(fault, Fault::Host { host: other, .. } if *other == host);
+            if faults.iter().any(is_taken) {
+                continue;
+            }
+            let direction = self.pick(&[Direction::Up, Direction::Down, Direction::Both]);
+            let share = self.dice.between(0.2, 0.85);
+            self.axes
+                .push(format!("host {} at {share:.2} {direction:?}", host.0));
+            let nic = &mut self.host(host).nic;
+            if direction.covers(Direction::Up) {
+                nic.tx_bits_per_sec = (nic.tx_bits_per_sec as f64 * share) as u64;
+            }
+            if direction.covers(Direction::Down) {
+                nic.rx_bits_per_sec = (nic.rx_bits_per_sec as f64 * share) as u64;
+            }
+            faults.push(Fault::Host {
+                host,
+                direction,
+                share,
+            });
+        }
+        self.disturb();
+        faults
+    }
+
+    fn uniformly_slow(&mut self) -> Vec<Fault> {
+        let shape = self.pick(&SHAPES[..7]);
+        self.build_with(shape, 1.0, &[1, 2, 4, 8], &NICS_BITS_PER_SEC[1..]);
+        let cause = self.pick(&[
+            UniformCause::FlowCap,
+            UniformCause::ReceiveWindow,
+            UniformCause::CpuQuota,
+            UniformCause::LagMember,
+        ]);
+        let share = self.dice.between(0.15, 0.5);
+        self.axes.push(format!("{cause:?} at {share:.2}"));
+        let cpu_ns_per_byte = self.noise.cpu_ns_per_byte;
+        // Of the longest way: idle round trips are tens of microseconds.
+        let round_trip_sec = 1e-4;
+        self.topology.link_delay_ns = Some(10_000);
+        for host in self
+            .topology
+            .racks
+            .iter_mut()
+            .flat_map(|rack| &mut rack.hosts)
+        {
+            let rate = host.nic.tx_bits_per_sec as f64 * share;
+            match cause {
+                UniformCause::FlowCap => host.shaper.flow_bits_per_sec = Some(rate as u64),
+                UniformCause::ReceiveWindow => {
+                    host.receive_buffer_bytes = Some((rate * round_trip_sec / 8.0 * 2.0) as u64);
+                }
+                // Both directions are work.
+                UniformCause::CpuQuota => {
+                    host.cpu_quota_cores = Some(2.0 * rate / 8e9 * cpu_ns_per_byte);
+                }
+                UniformCause::LagMember => {
+                    host.nic.lag_members = (1.0 / share).round().max(2.0) as u32;
+                }
+            }
+        }
+        self.disturb();
+        vec![Fault::Uniform { cause }]
+    }
+
+    fn finish(self, family: Family, faults: Vec<Fault>) -> Case {
+        let truth = Truth {
+            family,
+            axes: self.axes,
+            faults,
+            ratios: ratios(&self.topology),
+            paths: self.paths,
+            is_starved: self.noise.starvation.round_share > 0.0,
+        };
+        Case {
+            topology: self.topology,
+            noise: self.noise,
+            truth,
+        }
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.dice.below(from.len())]
+    }
+
+    fn host(&mut self, id: HostId) -> &mut HostSpec {
+        let mut hosts = self
+            .topology
+            .racks
+            .iter_mut()
+            .flat_map(|rack| &mut rack.hosts);
+        match hosts.nth(id.index()) {
+            Some(host) => host,
+            None => unreachable!("{id} was drawn among the hosts"),
+        }
+    }
+
+    fn build(&mut self, shape: &[usize], ratio: f64, paths: &[u32]) {
+        self.build_with(shape, ratio, paths, &NICS_BITS_PER_SEC);
+    }
+
+    /// Racks whose members carry what the ratio leaves of their hosts' sum. A 1:1 member is never narrower than a NIC.
+    fn build_with(&mut self, shape: &[usize], ratio: f64, paths: &[u32], nics: &[u64]) {
+        let nic = self.pick(nics);
+        self.paths = self.pick(paths);
+        let members = f64::from(self.paths);
+        let rack = |number: usize, size: usize| {
+            let even = size as f64 * nic as f64 / ratio / members;
+            let rate = if ratio > 1.0 {
+                even
+            } else {
+                even.max(nic as f64)
+            };
+            RackSpec {
+                name: format!("rack{number}"),
+                hosts: (1..=size)
+                    .map(|host| healthy_host(number, host, nic))
+                    .collect(),
+                paths: vec![PathSpec::healthy(rate as u64); self.paths as usize],
+                ..RackSpec::default()
+            }
+        };
+        self.topology.racks = (1..)
+            .zip(shape)
+            .map(|(number, size)| rack(number, *size))
+            .collect();
+        let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+        self.axes.push(format!("{} hosts", sizes.join("/")));
+        self.axes.push(format!("nic {} Mb/s", nic / 1_000_000));
+        self.axes.push(format!("{} paths", self.paths));
+    }
+
+    /// A third of the hosts has a slower NIC, and says so where NICs do.
+    fn split_classes(&mut self) {
+        let share = self.pick(&[0.25, 0.4, 0.5]);
+        self.axes.push(format!("nic classes 1 and {share}"));
+        for host in self
+            .topology
+            .racks
+            .iter_mut()
+            .flat_map(|rack| &mut rack.hosts)
+        {
+            if !self.dice.chance(0.35) {
+                continue;
+            }
+            let nic = &mut host.nic;
+            nic.tx_bits_per_sec = (nic.tx_bits_per_sec as f64 * share) as u64;
+            nic.rx_bits_per_sec = nic.tx_bits_per_sec;
+            nic.reported_bits_per_sec = nic.reported_bits_per_sec.map(|_| nic.tx_bits_per_sec);
+        }
+    }
+
+    fn bond(&mut self, members: u32) {
+        self.axes.push(format!("lag of {members}"));
+        let hosts = self
+            .topology
+            .racks
+            .iter_mut()
+            .flat_map(|rack| &mut rack.hosts);
+        hosts.for_each(|host| host.nic.lag_members = members);
+    }
+
+    /// Two pods that do not block.
+    fn add_pods(&mut self) {
+        self.axes.push("pods".into());
+        let half = self.topology.racks.len().div_ceil(2);
+        for (number, rack) in self.topology.racks.iter_mut().enumerate() {
+            rack.pod = Some(u32::from(number >= half));
+        }
+        for pod in 0..2_u32 {
+            let racks = self
+                .topology
+                .racks
+                .iter()
+                .filter(|rack| rack.pod == Some(pod));
+            let all: u64 = racks.map(RackSpec::up_bits_per_sec).sum();
+            let path = PathSpec::healthy(all / u64::from(self.paths));
+            self.topology.pods.push(PodSpec {
+                name: format!("pod{}", pod + 1),
+                paths: vec![path; self.paths as usize],
+            });
+        }
+    }
+
+    /// What measuring is like, whatever the network.
+    fn disturb(&mut self) {
+        if self.dice.chance(0.7) {
+            self.topology.queue = Queue::Fifo;
+            self.axes.push("fifo".into());
+        }
+        if self.dice.chance(0.3) {
+            let share = self.dice.between(0.01, MOST_DRIFT);
+            self.noise.drift =
+                self.pick(&[Drift::Falling, Drift::Rising, Drift::Step, Drift::Wave])(share);
+            self.axes.push(format!("drift {:?}", self.noise.drift));
+        }
+        if self.dice.chance(0.15) {
+            self.noise.level = self.dice.between(1.0, 3.0);
+            self.axes.push(format!("noise x {:.1}", self.noise.level));
+        }
+        if self.dice.chance(0.1) {
+            self.topology.address_family = AddressFamily::Ipv6;
+            self.axes.push("ipv6".into());
+        }
+        let is_bbr = self.dice.chance(0.15);
+        let is_jumbo = self.dice.chance(0.2);
+        for host in self
+            .topology
+            .racks
+            .iter_mut()
+            .flat_map(|rack| &mut rack.hosts)
+        {
+            if is_bbr {
+                host.congestion_control = CongestionControl::Bbr;
+            }
+            if is_jumbo {
+                host.nic.mtu_bytes = 9000;
+            }
+        }
+        if is_bbr {
+            self.axes.push("bbr".into());
+        }
+        if is_jumbo {
+            self.axes.push("mtu 9000".into());
+        }
+    }
+
+    fn break_member(
+        &mut self,
+        rack: Option<usize>,
+        member: usize,
+        direction: Direction,
+        kind: MemberFault,
+    ) -> Fault {
+        self.axes.push(format!(
+            "member {member} of {rack:?} {direction:?} {kind:?}"
+        ));
+        for (number, of_rack) in self.topology.racks.iter_mut().enumerate() {
+            if rack.is_some_and(|only| only != number) {
+                continue;
+            }
+            let path = &mut of_rack.paths[member];
+            if kind == MemberFault::Down {
+                path.link_up = false;
+            }
+            if direction.covers(Direction::Up) {
+                break_direction(&mut path.up, kind);
+            }
+            if direction.covers(Direction::Down) {
+                break_direction(&mut path.down, kind);
+            }
+        }
+        Fault::Member {
+            rack: rack.map(|rack| RackId(rack as u32)),
+            member: member as u32,
+            direction,
+            kind,
+        }
+    }
+}
+
+fn healthy_host(rack: usize, host: usize, nic_bits_per_sec: u64) -> HostSpec {
+    let mut spec = HostSpec::healthy(&format!("rack{rack}host{host}"), nic_bits_per_sec);
+    spec.nic.reported_bits_per_sec =
+        (nic_bits_per_sec >= REPORTED_FROM_BITS_PER_SEC).then_some(nic_bits_per_sec);
+    spec
+}
+
+fn break_direction(direction: &mut DirectionSpec, kind: MemberFault) {
+    match kind {
+        MemberFault::Narrow(share) => {
+            direction.rate_bits_per_sec = (direction.rate_bits_per_sec as f64 * share) as u64;
+        }
+        MemberFault::Loss(share) => direction.loss_share = share,
+        MemberFault::BlackHole => direction.black_hole = true,
+        MemberFault::OneSided => direction.routed = false,
+        MemberFault::Down => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_network_can_be_and_repeats() {
+        for family in Family::ALL {
+            for seed in 0..200 {
+                let case = draw(seed, family);
+                assert_eq!(case.topology.validate(), Ok(()), "{} {seed}", family.name());
+                assert_eq!(case, draw(seed, family));
+            }
+        }
+    }
+
+    #[test]
+    fn faults_are_in_the_numbers() {
+        for seed in 0..100 {
+            let healthy = draw(seed, Family::Healthy).truth;
+            assert!(healthy.faults.is_empty());
+            assert!(
+                healthy
+                    .ratios
+                    .iter()
+                    .all(|r| r.up <= 1.001 && r.down <= 1.001),
+                "{healthy:?}"
+            );
+            let truth = draw(seed, Family::Oversubscribed).truth;
+            assert!(truth.ratios.iter().all(|r| r.up <= 8.01));
+            assert_eq!(draw(seed, Family::BadMember).truth.faults.len(), 1);
+            assert!(!draw(seed, Family::SlowHosts).truth.faults.is_empty());
+        }
+    }
+}

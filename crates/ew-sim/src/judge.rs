@@ -1,0 +1,247 @@
+//! An analysis compared with the truth.
+
+use crate::families::Family;
+use crate::truth::{Direction, Fault, MemberFault, RackRatio, Truth, UniformCause};
+use ew_model::finding::{Cause, Finding, Severity, Subject, VerdictStatus};
+use ew_model::{Analysis, HostId, Inventory, RackId};
+
+/// A ratio is right within this part of the truth.
+const RIGHT_WITHIN: f64 = 0.05;
+/// From this ratio on a rack is oversubscribed.
+const OVERSUBSCRIBED: f64 = 1.05;
+
+/// What an analysis got right and wrong.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Judgement {
+    /// Each question that the truth asks, with whether the analysis answered it rightly.
+    pub checks: Vec<(&'static str, bool)>,
+    /// What is wrong, in words.
+    pub wrong: Vec<String>,
+}
+
+impl Judgement {
+    /// Whether nothing is wrong.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.wrong.is_empty()
+    }
+
+    fn check(&mut self, name: &'static str, passed: bool, what: impl FnOnce() -> String) {
+        self.checks.push((name, passed));
+        if !passed {
+            self.wrong.push(what());
+        }
+    }
+}
+
+/// Compares an analysis with the truth of the network that it is about.
+#[must_use]
+pub fn judge(truth: &Truth, analysis: &Analysis) -> Judgement {
+    let mut judgement = Judgement::default();
+    let inventory = analysis.inventory();
+    let findings = &analysis.verdict.findings;
+    let false_ones: Vec<&Finding> = findings
+        .iter()
+        .filter(|finding| is_accusation(finding) && !is_justified(truth, inventory, finding))
+        .collect();
+    judgement.check("no false accusation", false_ones.is_empty(), || {
+        let sentences = false_ones
+            .iter()
+            .map(|f| format!("{:?} {:?}: {}", f.severity, f.cause, f.sentence));
+        sentences.collect::<Vec<_>>().join("; ")
+    });
+    if truth.is_starved && analysis.verdict.status == VerdictStatus::NotDetermined {
+        return judgement;
+    }
+    if truth.family == Family::Oversubscribed {
+        judge_ratios(truth, analysis, &mut judgement);
+    }
+    for fault in &truth.faults {
+        judge_fault(truth, fault, analysis, &mut judgement);
+    }
+    judgement
+}
+
+/// Whether it says of a host, pair or rack that something is wrong there, or makes the run fail.
+fn is_accusation(finding: &Finding) -> bool {
+    match finding.severity {
+        Severity::Fault => true,
+        Severity::Notice => finding.subject != Subject::Run,
+        Severity::Info => false,
+    }
+}
+
+fn is_justified(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool {
+    let is_quality = matches!(finding.cause, Cause::CellsMissing | Cause::HostMissing);
+    if is_quality && (truth.is_starved || truth.faults.iter().any(kills_connections)) {
+        return true;
+    }
+    if truth
+        .faults
+        .iter()
+        .any(|fault| matches!(fault, Fault::Uniform { .. }))
+    {
+        return !matches!(
+            finding.subject,
+            Subject::Pair { .. } | Subject::RackPair { .. }
+        );
+    }
+    match finding.subject {
+        Subject::Host { host } => has_host_fault(truth, host, Direction::Both),
+        Subject::Pair { src, dst } => {
+            let ends = has_host_fault(truth, src, Direction::Up)
+                || has_host_fault(truth, dst, Direction::Down);
+            let racks = inventory.rack_of(src).zip(inventory.rack_of(dst));
+            ends || racks.is_some_and(|(from, to)| has_path_fault(truth, from, to))
+        }
+        Subject::RackPair { from, to } => {
+            has_path_fault(truth, from, to)
+                || ratio(truth, from).up > OVERSUBSCRIBED
+                || ratio(truth, to).down > OVERSUBSCRIBED
+        }
+        Subject::Rack { rack } => {
+            let racks = inventory.rack_ids().filter(|other| *other != rack);
+            let mut on_its_way = racks.map(|other| {
+                has_path_fault(truth, rack, other) || has_path_fault(truth, other, rack)
+            });
+            on_its_way.any(|is| is)
+                || ratio(truth, rack).up > OVERSUBSCRIBED
+                || ratio(truth, rack).down > OVERSUBSCRIBED
+        }
+        Subject::Run => !truth.faults.is_empty(),
+    }
+}
+
+fn kills_connections(fault: &Fault) -> bool {
+    matches!(
+        fault,
+        Fault::Member {
+            kind: MemberFault::BlackHole,
+            ..
+        }
+    )
+}
+
+fn ratio(truth: &Truth, rack: RackId) -> RackRatio {
+    truth
+        .ratios
+        .get(rack.index())
+        .copied()
+        .unwrap_or(RackRatio { up: 1.0, down: 1.0 })
+}
+
+fn has_host_fault(truth: &Truth, asked: HostId, way: Direction) -> bool {
+    truth.faults.iter().any(|fault| match fault {
+        Fault::Host {
+            host, direction, ..
+        } => *host == asked && direction.covers(way),
+        _ => false,
+    })
+}
+
+/// Whether a bad member is on the way of some connections from rack to rack, or of their acknowledgements.
+fn has_path_fault(truth: &Truth, from: RackId, to: RackId) -> bool {
+    truth.faults.iter().any(|fault| match fault {
+        Fault::Member { rack: None, .. } => true,
+        Fault::Member {
+            rack: Some(rack),
+            direction,
+            kind,
+            ..
+        } => {
+            let is_on_way = |end: RackId, way| end == *rack && direction.covers(way);
+            let there = is_on_way(from, Direction::Up) || is_on_way(to, Direction::Down);
+            let back = is_on_way(to, Direction::Up) || is_on_way(from, Direction::Down);
+            there || *kind == MemberFault::BlackHole && back
+        }
+        _ => false,
+    })
+}
+
+/// Every rack's own ratio, each direction by itself.
+fn judge_ratios(truth_of: &Truth, analysis: &Analysis, judgement: &mut Judgement) {
+    for rack in &analysis.racks {
+        let own = ratio(truth_of, rack.rack);
+        for (word, shown, truth) in [("TX", &rack.tx, own.up), ("RX", &rack.rx, own.down)] {
+            let name = analysis.inventory().rack_name(rack.rack);
+            let what = || {
+                format!(
+                    "{name} {word}: true {truth:.2}, shown {:?} {:?}",
+                    shown.limited, shown.oversubscription
+                )
+            };
+            // Between two racks nobody can tell whose uplink is the limit.
+            let between_two = analysis.racks.len() == 2;
+            if truth <= OVERSUBSCRIBED && between_two && shown.limited == Some(true) {
+                continue;
+            }
+            if truth <= OVERSUBSCRIBED {
+                judgement.check("1:1 shown as none", shown.limited != Some(true), what);
+                continue;
+            }
+            let ratio = shown
+                .oversubscription
+                .filter(|_| shown.limited == Some(true));
+            let is_near =
+                ratio.is_some_and(|ratio| (ratio.value / truth - 1.0).abs() <= RIGHT_WITHIN);
+            judgement.check("ratio within 5 %", is_near, what);
+            if let Some((low, high)) = ratio.and_then(|ratio| ratio.low.zip(ratio.high)) {
+                judgement
+                    .checks
+                    .push(("interval holds the ratio", (low..=high).contains(&truth)));
+            }
+        }
+    }
+}
+
+fn judge_fault(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mut Judgement) {
+    let findings = &analysis.verdict.findings;
+    match fault {
+        Fault::Host { host, .. } => {
+            let is_named = findings
+                .iter()
+                .any(|f| f.subject == Subject::Host { host: *host });
+            let name = analysis.inventory().name(*host);
+            judgement.check("slow host named", is_named, || {
+                format!("{name} is not named")
+            });
+        }
+        Fault::Member { .. } => {
+            let is_named = findings.iter().any(|finding| match finding.subject {
+                Subject::RackPair { from, to } => has_path_fault(truth, from, to),
+                Subject::Rack { rack } => is_members_rack(fault, rack),
+                _ => false,
+            });
+            judgement.check("rack of the member named", is_named, || {
+                format!("{fault:?} is not named")
+            });
+        }
+        Fault::Uniform { cause } => {
+            let passes = analysis.verdict.status == VerdictStatus::NothingWrong;
+            judgement.check("uniformly slow is no PASS", !passes, || {
+                format!("{cause:?}: PASS")
+            });
+            let is_named = findings
+                .iter()
+                .any(|finding| matches_cause(finding.cause, *cause));
+            judgement.check("cause of uniform slowness", is_named, || {
+                format!("{cause:?} is not named")
+            });
+        }
+    }
+}
+
+fn is_members_rack(fault: &Fault, named: RackId) -> bool {
+    match fault {
+        Fault::Member { rack, .. } => rack.is_none_or(|rack| rack == named),
+        _ => false,
+    }
+}
+
+fn matches_cause(found: Cause, truth: UniformCause) -> bool {
+    match truth {
+        UniformCause::ReceiveWindow => found == Cause::ReceiveWindow,
+        UniformCause::CpuQuota => found == Cause::CpuQuota,
+        UniformCause::FlowCap | UniformCause::LagMember => found == Cause::ConnectionLimit,
+    }
+}
