@@ -37,7 +37,7 @@ check:
 
 # The binary comes first, since tests of other packages start it.
 test:
-	scripts/setup.sh --optional
+	scripts/setup.sh --optional --tools
 	cargo build --locked --package eastwest
 	INSTA_UPDATE=no cargo test --locked --workspace --no-fail-fast
 
@@ -48,7 +48,7 @@ test-engines:
 	set -e; for suite in tests/*/run; do echo "== $$suite"; EASTWEST="$(abspath $(TARGET_DIR)/$(HOST)/debug/eastwest)" $$suite; done
 
 bench: release
-	scripts/setup.sh --optional --bench
+	scripts/setup.sh --optional --tools
 	set -e; for script in bench/*.sh; do echo "== $$script"; EASTWEST="$(abspath $(BINARY))" bash "$$script"; done
 
 faults: release

@@ -3,18 +3,18 @@
 #
 #   scripts/setup.sh             fails when something is missing and cannot be installed
 #   scripts/setup.sh --optional  says so and goes on: tests that need it skip themselves and say why
-#   scripts/setup.sh --bench     the load generators that `make bench` measures against and that `run tools` drives, too; for netperf
+#   scripts/setup.sh --tools     the load generators that `make test` and `make bench` hold ours against and `run tools` drives, too; for netperf
 #                                and lmbench the archive's non-free part (multiverse on Ubuntu) is added to the archive's existing entry
 set -euo pipefail
 
 optional=no
-bench=no
+with_tools=no
 for word in "$@"; do
     case "$word" in
         --optional) optional=yes ;;
-        --bench) bench=yes ;;
+        --tools) with_tools=yes ;;
         *)
-            echo "usage: scripts/setup.sh [--optional] [--bench]" >&2
+            echo "usage: scripts/setup.sh [--optional] [--tools]" >&2
             exit 2
             ;;
     esac
@@ -49,7 +49,7 @@ tools=(
     netperf:netperf
     lmbench-run:lmbench
 )
-[ "$bench" = no ] || needs+=("${tools[@]}")
+[ "$with_tools" = no ] || needs+=("${tools[@]}")
 
 missing_packages() {
     local need

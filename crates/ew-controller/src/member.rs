@@ -70,9 +70,11 @@ impl MemberTask {
         .await;
     }
 
-    /// Tries again where that is worth it, each time a little later and not in step with the other hosts.
+    /// Tries again where that is worth it, each time a little later and not in step with the other hosts. What ends the last try
+    /// may only be what the first one's trouble leads to, so both are reported.
     async fn connect(&self) -> Result<(Link, OwnedSemaphorePermit), String> {
         let mut tried = 0;
+        let mut first: Option<String> = None;
         loop {
             let place = Arc::clone(&self.places)
                 .acquire_owned()
@@ -80,8 +82,12 @@ impl MemberTask {
                 .map_err(|e| e.to_string())?;
             match launch(self.launcher.as_ref(), &self.host, self.launch_limit).await {
                 Ok(link) => return Ok((link, place)),
-                Err(error) if tried >= error.worthwhile_retries() => return Err(error.to_string()),
-                Err(_) => {}
+                Err(error) if tried >= error.worthwhile_retries() => {
+                    return Err(both_errors(first, error.to_string()));
+                }
+                Err(error) => {
+                    first.get_or_insert_with(|| error.to_string());
+                }
             }
             drop(place);
             tried += 1;
@@ -248,6 +254,14 @@ enum Over {
 
 async fn killed(commands: &mut mpsc::Receiver<Command>) {
     while !matches!(commands.recv().await, None | Some(Command::Kill)) {}
+}
+
+/// What the first try failed with, and the last if that is another.
+fn both_errors(first: Option<String>, last: String) -> String {
+    match first {
+        Some(first) if first != last => format!("{first}; tried again: {last}"),
+        _ => last,
+    }
 }
 
 /// Between half and one and a half of a second, and twice as long after every further try.

@@ -55,7 +55,7 @@ fn without(stage: &Stage, has_it: impl Fn(HostId) -> bool) -> (BTreeSet<HostId>,
 fn words(tool: &str, hosts: &str, left_out: &[String]) -> String {
     let what = match left_out {
         [] => "its flows will be missing".to_owned(),
-        tests => format!("left out: {}", tests.join(", ")),
+        tests => format!("skipped: {}", tests.join(", ")),
     };
     format!(
         "{tool} is not installed on {hosts}; {what}; `eastwest tools --hosts {hosts} --tool {tool}` tells how to install it"
@@ -108,7 +108,7 @@ mod tests {
         );
         assert_eq!(left, ["ours"]);
         assert_eq!(told.len(), 1, "{told:?}");
-        let words = "iperf3 is not installed on b,c; left out: first, sizes; `eastwest tools";
+        let words = "iperf3 is not installed on b,c; skipped: first, sizes; `eastwest tools";
         assert!(told[0].starts_with(words), "{told:?}");
     }
 }

@@ -426,7 +426,9 @@ fn it_works_without_root() {
         .arg(&program)
         .args(["--test-threads=2"])
         .env("TMPDIR", home.path())
+        .env("HOME", home.path())
         .env_remove("XDG_RUNTIME_DIR")
+        .env_remove("XDG_STATE_HOME")
         .current_dir(home.path())
         .output();
     let Ok(output) = output else {

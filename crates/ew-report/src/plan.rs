@@ -39,7 +39,7 @@ pub fn dry_run(
         out.push_str(&wrap(words, width, "order: "));
     }
     for test in &plan.dropped_tests {
-        out.push_str(&wrap(&one_line(test), width, "left out: "));
+        out.push_str(&wrap(&one_line(test), width, "skipped: "));
     }
     out
 }

@@ -152,7 +152,7 @@ fn a_missing_tool_is_told_once_and_its_tests_are_left_out() {
         command.output().unwrap()
     };
     let out = run(&[]);
-    let words = "iperf3 is not installed on r1h2; left out: theirs; `eastwest tools";
+    let words = "iperf3 is not installed on r1h2; skipped: theirs; `eastwest tools";
     assert_eq!(
         text(&out.stderr).matches(words).count(),
         1,
@@ -167,7 +167,7 @@ fn a_missing_tool_is_told_once_and_its_tests_are_left_out() {
 
     let out = run(&["--tool", "iperf3"]);
     assert_eq!(out.status.code(), Some(4), "{}", text(&out.stderr));
-    let words = "no test is left: iperf3 is not installed on r1h2; left out: theirs, ours";
+    let words = "no test is left: iperf3 is not installed on r1h2; skipped: theirs, ours";
     assert!(text(&out.stdout).contains(words), "{}", text(&out.stdout));
 }
 

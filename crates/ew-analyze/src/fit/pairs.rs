@@ -1,12 +1,12 @@
 //! Single ordered pairs that are slow although neither of their hosts is: a path between them.
 
+use super::MAD_TO_SIGMA;
 use super::hypothesis::{Direction, Effect, Hypothesis, Part, Place};
-use super::noise::OVERDISPERSION;
+use super::noise::{OVERDISPERSION, log_kernel};
 use super::prices;
 use super::rounds::Obs;
-use super::score::isolated_kernel;
 use super::search::Search;
-use crate::stats::median;
+use crate::stats::{mad, median};
 use ew_model::HostId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,8 +50,7 @@ fn best(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Option<Part> {
             .into_iter()
             .filter_map(|((src, dst), flows)| {
                 let place = Place::Pair(src, dst);
-                let (gain, effect) =
-                    gain(hypothesis, &flows).filter(|_| flows.len() >= LEAST_ROUNDS)?;
+                let (gain, effect) = gain(&flows).filter(|_| flows.len() >= LEAST_ROUNDS)?;
                 let part = Part { place, effect };
                 let is_new = !hypothesis.has(place) && gain > prices::of_part(rounds, &part);
                 is_new.then_some((gain, part))
@@ -65,16 +64,11 @@ fn best(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Option<Part> {
 pub(super) fn unexplained(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Unexplained> {
     let pairs = isolated_pairs(search, hypothesis).into_iter();
     let unexplained = pairs.filter_map(|((src, dst), flows)| {
-        let (gain, effect) = gain(hypothesis, &flows)?;
+        let (gain, effect) = gain(&flows)?;
         let (Effect::Capacity(bits_per_sec), true) = (effect, gain > prices::EQUAL) else {
             return None;
         };
-        let predicted = median(
-            &flows
-                .iter()
-                .map(|(_, predicted)| *predicted)
-                .collect::<Vec<_>>(),
-        )?;
+        let predicted = median(&flows.iter().map(|flow| flow.predicted).collect::<Vec<_>>())?;
         let pair = Unexplained {
             src,
             dst,
@@ -100,8 +94,27 @@ pub(crate) struct Unexplained {
     pub(crate) predicted_bits_per_sec: f64,
 }
 
-/// By ordered pair its flows that share nothing, with their predictions.
-type Pairs<'r> = BTreeMap<(HostId, HostId), Vec<(&'r Obs, f64)>>;
+/// A flow that shares nothing.
+struct Lone<'r> {
+    obs: &'r Obs,
+    /// Bits per second.
+    predicted: f64,
+    /// Spread of the logarithm of such flows.
+    sigma: f64,
+}
+
+impl Lone<'_> {
+    fn kernel(&self, predicted: f64) -> f64 {
+        log_kernel(
+            self.obs.ln_rate - predicted.max(1.0).ln(),
+            self.sigma,
+            self.obs.doubt,
+        )
+    }
+}
+
+/// By ordered pair its flows that share nothing.
+type Pairs<'r> = BTreeMap<(HostId, HostId), Vec<Lone<'r>>>;
 
 fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs<'r> {
     let rounds = search.rounds;
@@ -112,27 +125,51 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
         for (place, obs) in rounds.of(round).iter().enumerate() {
             let is_lone = round.alone[place] && predicted[place].users < 1.5;
             if is_lone && (obs.racks.is_none() || capacities.paths == 1) {
-                pairs
-                    .entry((obs.src, obs.dst))
-                    .or_default()
-                    .push((obs, predicted[place].bits_per_sec));
+                let flow = Lone {
+                    obs,
+                    predicted: predicted[place].bits_per_sec,
+                    sigma: hypothesis.isolated_sigma,
+                };
+                pairs.entry((obs.src, obs.dst)).or_default().push(flow);
             }
         }
     }
+    widen(hypothesis, &mut pairs);
     pairs
 }
 
-fn gain(hypothesis: &Hypothesis, flows: &[(&Obs, f64)]) -> Option<(f64, Effect)> {
-    let rates: Vec<f64> = flows.iter().map(|(obs, _)| obs.bits_per_sec).collect();
+/// The flows of a slow host spread as they do with all its peers: what makes it slow, such as loss, may scatter them. One peer's flows
+/// are odd only beyond that.
+fn widen(hypothesis: &Hypothesis, pairs: &mut Pairs<'_>) {
+    let slow_sides = hypothesis.parts.iter().flat_map(|part| match part.place {
+        Place::Host(host, direction) => vec![
+            direction.has_tx().then_some((host, true)),
+            direction.has_rx().then_some((host, false)),
+        ],
+        _ => Vec::new(),
+    });
+    for (host, sends) in slow_sides.flatten() {
+        let is_own = |flow: &Lone<'_>| host == if sends { flow.obs.src } else { flow.obs.dst };
+        let own = pairs.values().flatten().filter(|flow| is_own(flow));
+        let residuals: Vec<f64> = own
+            .map(|flow| flow.obs.ln_rate - flow.predicted.max(1.0).ln())
+            .collect();
+        let spread = mad(&residuals).map_or(0.0, |mad| MAD_TO_SIGMA * mad);
+        for flow in pairs.values_mut().flatten().filter(|flow| is_own(flow)) {
+            flow.sigma = flow.sigma.max(spread);
+        }
+    }
+}
+
+fn gain(flows: &[Lone<'_>]) -> Option<(f64, Effect)> {
+    let rates: Vec<f64> = flows.iter().map(|flow| flow.obs.bits_per_sec).collect();
     let middle = median(&rates)?;
-    let of_flow = |(obs, predicted): &(&Obs, f64)| {
-        isolated_kernel(hypothesis, obs, predicted.min(middle))
-            - isolated_kernel(hypothesis, obs, *predicted)
-    };
+    let of_flow =
+        |flow: &Lone<'_>| flow.kernel(flow.predicted.min(middle)) - flow.kernel(flow.predicted);
     let gain = flows.iter().map(of_flow).sum::<f64>() / OVERDISPERSION;
     let is_effect = flows
         .iter()
-        .any(|(_, predicted)| middle < (1.0 - prices::LEAST_EFFECT) * predicted);
+        .any(|flow| middle < (1.0 - prices::LEAST_EFFECT) * flow.predicted);
     is_effect.then_some((gain, Effect::Capacity(middle)))
 }
 

@@ -287,8 +287,8 @@ fn sums(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<Sum> {
 /// Share of the most connections of a round from which on a round asks for capacity.
 const MANY_CONNECTIONS: f64 = 0.5;
 
-/// Rounds whose ends had CPU. Where too few had, all of them if they carried the same: a full uplink does, whatever starves its hosts,
-/// while missing CPU takes another part in every round. Else those that had it for half of the time.
+/// All rounds if they carried the same: a full uplink does, whatever starves its hosts, while missing CPU takes another part in every
+/// round. Else those whose ends had CPU; where too few had, those that had it for half of the time.
 fn with_most_cpu<'s>(sums: &[&'s Sum]) -> Vec<&'s Sum> {
     let below = |most: f64| {
         sums.iter()
@@ -302,10 +302,10 @@ fn with_most_cpu<'s>(sums: &[&'s Sum]) -> Vec<&'s Sum> {
     let is_steady = at(0.9)
         .zip(at(0.1))
         .is_some_and(|(high, low)| high < STEADY * low);
-    if good.len() >= LEAST_ROUNDS {
-        good
-    } else if is_steady {
+    if is_steady {
         sums.to_vec()
+    } else if good.len() >= LEAST_ROUNDS {
+        good
     } else {
         below(HALF_STARVED)
     }
