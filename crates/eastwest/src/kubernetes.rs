@@ -24,6 +24,10 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Beside twice the planned time: launching, clocks, repairs.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(600);
 
+/// What is left when neither policies nor proxies are to blame.
+const NO_BARRIER: &str = "no NetworkPolicy selects the pods and no proxy was injected: where pods could not connect, check the CNI's routes between the nodes \
+     (ip route on both) and the nodes' firewalls";
+
 /// Which cluster.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AccessArgs {
@@ -424,12 +428,17 @@ impl Placement {
 
     /// Says what happened to pods during a run and, where pairs are missing, what may keep them apart; then removes everything.
     pub(crate) async fn finish(self, pairs_missing: bool) {
-        for (agent, words) in self.deployment.fallen().await {
+        let fallen = self.deployment.fallen().await;
+        for (agent, words) in &fallen {
             output::say(&format!("{agent}: {words}"));
         }
         if pairs_missing {
-            for barrier in why_unreachable(&self.access, &self.deployment).await {
+            let barriers = why_unreachable(&self.access, &self.deployment).await;
+            for barrier in &barriers {
                 output::say(&format!("unreachable pods: {barrier}"));
+            }
+            if barriers.is_empty() && fallen.is_empty() {
+                output::say(NO_BARRIER);
             }
         }
         tell_left(self.deployment.remove().await);

@@ -12,6 +12,8 @@ mod hosts;
 mod kubernetes;
 mod metrics;
 mod output;
+mod predecessor;
+mod push;
 mod watch;
 
 fn main() -> ExitCode {

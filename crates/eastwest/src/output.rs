@@ -47,6 +47,10 @@ pub(crate) enum OutputFormat {
     Md,
     /// One self-contained page.
     Html,
+    /// k8s-netperf's result tables; runs with pods only.
+    K8sNetperf,
+    /// Documents with k8s-netperf's JSON field names; runs with pods only.
+    K8sNetperfJson,
 }
 
 /// `--color`.
@@ -69,6 +73,8 @@ impl OutputFormat {
             Self::CsvHosts => Format::CsvHosts,
             Self::Md => Format::Markdown,
             Self::Html => Format::Html,
+            Self::K8sNetperf => Format::K8sNetperf,
+            Self::K8sNetperfJson => Format::K8sNetperfJson,
         }
     }
 }

@@ -13,6 +13,7 @@ mod figures;
 mod host_figures;
 mod html;
 mod json;
+mod k8s_netperf;
 mod limit;
 pub mod live;
 mod markdown;
@@ -52,6 +53,10 @@ pub enum Format {
     Markdown,
     /// One file that needs no network.
     Html,
+    /// k8s-netperf's result tables; runs with pods only.
+    K8sNetperf,
+    /// Documents with k8s-netperf's JSON field names; runs with pods only.
+    K8sNetperfJson,
 }
 
 /// How a text report is laid out.
@@ -67,8 +72,18 @@ pub struct TextStyle {
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// The word for the format is not known.
-    #[error("`{0}` is not a report format; write one of text, json, csv, csv-hosts, md, html")]
+    #[error(
+        "`{0}` is not a report format; write one of text, json, csv, csv-hosts, md, html, k8s-netperf, k8s-netperf-json"
+    )]
     UnknownFormat(String),
+    /// k8s-netperf has words for pods only.
+    #[error(
+        "`{0}` compares no pods with their nodes, and k8s-netperf's formats show nothing else; run `eastwest run pods --via kubernetes`, or choose another --format"
+    )]
+    NoPods(String),
+    /// k8s-netperf has no comparisons of runs.
+    #[error("k8s-netperf's formats have no comparison of two runs; choose another --format")]
+    NoComparison,
     /// The analysis could not be written as JSON.
     #[error(
         "the analysis could not be written as JSON: {0}; this is a defect of eastwest, please report it"
@@ -84,7 +99,8 @@ pub enum ReportError {
 /// Makes a report of an analysis. The result ends with a newline.
 ///
 /// # Errors
-/// [`ReportError`] when the JSON writer or the page's template fails; both are defects, not the user's doing.
+/// [`ReportError::NoPods`] for a format of k8s-netperf and a run without pods. [`ReportError`] when the JSON writer or the page's template
+/// fails; both are defects, not the user's doing.
 pub fn render(
     analysis: &Analysis,
     format: Format,
@@ -97,12 +113,23 @@ pub fn render(
         Format::CsvHosts => Ok(csv_hosts::render(analysis)),
         Format::Markdown => Ok(markdown::render(analysis)),
         Format::Html => html::render(analysis),
+        Format::K8sNetperf => k8s_netperf::table(analysis),
+        Format::K8sNetperfJson => k8s_netperf::json(analysis),
     }
 }
 
 impl Format {
     /// The words of `--format`, in the order help shows them.
-    pub const WORDS: [&'static str; 6] = ["text", "json", "csv", "csv-hosts", "md", "html"];
+    pub const WORDS: [&'static str; 8] = [
+        "text",
+        "json",
+        "csv",
+        "csv-hosts",
+        "md",
+        "html",
+        "k8s-netperf",
+        "k8s-netperf-json",
+    ];
 
     /// The word of `--format`.
     #[must_use]
@@ -114,7 +141,15 @@ impl Format {
             Self::CsvHosts => "csv-hosts",
             Self::Markdown => "md",
             Self::Html => "html",
+            Self::K8sNetperf => "k8s-netperf",
+            Self::K8sNetperfJson => "k8s-netperf-json",
         }
+    }
+
+    /// Whether it shows runs with pods and nothing else.
+    #[must_use]
+    pub fn is_of_pods(self) -> bool {
+        matches!(self, Self::K8sNetperf | Self::K8sNetperfJson)
     }
 
     /// Reads the word of `--format`; `markdown` is taken for `md`.
@@ -129,6 +164,8 @@ impl Format {
             "csv-hosts" => Ok(Self::CsvHosts),
             "md" | "markdown" => Ok(Self::Markdown),
             "html" => Ok(Self::Html),
+            "k8s-netperf" => Ok(Self::K8sNetperf),
+            "k8s-netperf-json" => Ok(Self::K8sNetperfJson),
             _ => Err(ReportError::UnknownFormat(words::one_line(word))),
         }
     }

@@ -10,9 +10,10 @@ mod busiest;
 mod families;
 mod host;
 mod page;
+mod results;
 mod run;
 
-use ew_model::{HostId, RunEvent};
+use ew_model::{Analysis, HostId, RunEvent};
 use host::HostSeries;
 use page::Page;
 use run::RunSeries;
@@ -62,6 +63,17 @@ impl Exposition {
         let mut page = Page::default();
         run::render(&self.run, self.hosts.values(), &mut page);
         families::render(&self.hosts, &mut page);
+        page.into_text()
+    }
+
+    /// The page of a run that is over: without what was true of a moment, with what the run amounts to. Series per stage are added.
+    #[must_use]
+    pub fn render_final(mut self, analysis: &Analysis) -> String {
+        self.run.end();
+        let mut page = Page::default();
+        run::render(&self.run, self.hosts.values(), &mut page);
+        families::render(&self.hosts, &mut page);
+        results::render(analysis, &mut page);
         page.into_text()
     }
 

@@ -1,5 +1,6 @@
 //! `eastwest compare`: two runs held against each other.
 
+use crate::commands::report;
 use crate::exit::{self, Failure, Outcome};
 use crate::output::{self, RunsDirArg, ShowArgs};
 use anyhow::Context;
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
         ew_analyze::compare::compare(&base, &other, &options).map_err(Failure::usage)?;
     let style = output::text_style(args.show.color);
     let format = args.show.format.report_format();
-    output::print(&render_comparison(&comparison, format, &style).map_err(Failure::failed)?);
+    output::print(&render_comparison(&comparison, format, &style).map_err(report::unreportable)?);
     if let Some(path) = &args.html {
         let page = render_comparison(&comparison, Format::Html, &style).map_err(Failure::failed)?;
         std::fs::write(path, page)
@@ -74,7 +75,7 @@ fn load(args: &CompareArgs, wanted: &str) -> Result<Run, Failure> {
 }
 
 /// `5%`, `5 %`, `0.5%`.
-fn parse_share(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {
         Ok(percent) if (0.0..=1000.0).contains(&percent) && text.contains('%') => {

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         // The lab must not be left behind.
         signals_end_analysis: false,
     };
-    let finished = drive(&job, LiveArgs::USUAL, args.show.color, None)?;
+    let finished = drive(&job, LiveArgs::USUAL, args.show.color, None, None)?;
     report::show(&finished.analysis, &args.show)?;
     drop(lab);
     // The faults are the point of the demo: finding them is success.

@@ -1,14 +1,19 @@
 //! `eastwest kubernetes`: the rights a run needs, and what runs inside pods and beside links.
 
+use crate::commands::compare;
 use crate::commands::run::block_on;
 use crate::exit::{Failure, Outcome};
 use crate::kubernetes::{AccessArgs, default_image, refused};
 use crate::output;
+use crate::push::{self, Pushgateway};
 use clap::{Args, Subcommand};
 use ew_kubernetes::{Access, Bootstrap, ControllerJob, PodOptions, exec, rules_yaml, to_yaml};
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// How much worse than the last run fails a CronJob.
+const USUAL_THRESHOLD: f64 = 0.1;
 
 #[derive(Debug, Args)]
 pub(crate) struct KubernetesCommandArgs {
@@ -60,6 +65,12 @@ struct JobArgs {
     /// Run again and again, for example '0 3 * * *'
     #[arg(long, value_name = "SCHEDULE")]
     cron: Option<String>,
+    /// Push the metrics of each run to this Prometheus Pushgateway
+    #[arg(long, value_name = "URL", value_parser = push::parse_gateway)]
+    push: Option<Pushgateway>,
+    /// Fail the Job when something is significantly worse than in the last complete run by more than this [default: 10% with --cron]
+    #[arg(long, value_name = "PERCENT", requires = "claim", value_parser = compare::parse_share)]
+    threshold: Option<f64>,
     /// When the cluster ends the Job by itself
     #[arg(long, value_name = "TIME", default_value = "2h", value_parser = crate::fleet::parse_duration)]
     deadline: Duration,
@@ -117,6 +128,7 @@ fn job_yaml(args: &JobArgs) -> String {
         arguments.extend(["--pull-policy".to_owned(), policy.clone()]);
         options.pull_policy = Some(policy.clone());
     }
+    arguments.extend(sequel(args));
     let job = ControllerJob {
         namespace: args.namespace.clone(),
         claim: args.claim.clone(),
@@ -128,6 +140,26 @@ fn job_yaml(args: &JobArgs) -> String {
     let subject = format!("system:serviceaccount:{}:eastwest", args.namespace);
     let rules = rules_yaml(&args.namespace, &subject, false);
     format!("{rules}{}", to_yaml(&job.documents()))
+}
+
+/// Words of `run` for what follows it. A comparison needs run directories that stay.
+fn sequel(args: &JobArgs) -> Vec<String> {
+    let mut words = Vec::new();
+    let is_run = args.arguments.first().is_none_or(|word| word == "run");
+    if !is_run {
+        return words;
+    }
+    if let Some(gateway) = &args.push {
+        words.extend(["--push".to_owned(), gateway.to_string()]);
+    }
+    let nightly = args.cron.as_ref().and(args.claim.as_ref());
+    let threshold = args.threshold.or(nightly.map(|_| USUAL_THRESHOLD));
+    if let Some(threshold) = threshold {
+        // A share of 0.07 is 7.000000000000001%.
+        let percent = format!("{}%", (threshold * 1e6).round() / 1e4);
+        words.extend(["--compare-with", "last", "--threshold", &percent].map(str::to_owned));
+    }
+    words
 }
 
 async fn link(args: &LinkArgs) -> Outcome {

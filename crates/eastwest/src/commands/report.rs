@@ -4,6 +4,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output::{self, RunsDirArg, ShowArgs};
 use clap::Args;
 use ew_model::Analysis;
+use ew_report::ReportError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -29,8 +30,16 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
 pub(crate) fn show(analysis: &Analysis, args: &ShowArgs) -> Result<(), Failure> {
     let style = output::text_style(args.color);
     let text = ew_report::render(analysis, args.format.report_format(), &style);
-    output::print(&text.map_err(Failure::failed)?);
+    output::print(&text.map_err(unreportable)?);
     Ok(())
+}
+
+/// What the user asked for, or a defect.
+pub(crate) fn unreportable(error: ReportError) -> Failure {
+    match error {
+        ReportError::NoPods(_) | ReportError::NoComparison => Failure::usage(error),
+        _ => Failure::failed(error),
+    }
 }
 
 /// Writes `report.html` into the run's directory.

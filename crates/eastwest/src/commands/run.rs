@@ -7,6 +7,8 @@ use crate::hosts::HostArgs;
 use crate::kubernetes;
 use crate::metrics::{self, Endpoint};
 use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
+use crate::predecessor::{Predecessor, PredecessorArgs};
+use crate::push::{self, Pushgateway};
 use crate::watch::{self, Log, Watch};
 use anyhow::{Context, anyhow};
 use clap::builder::PossibleValuesParser;
@@ -18,6 +20,7 @@ use ew_model::{Inventory, Scenario, Stage, Tool, WorkloadKind};
 use ew_plan::estimate::estimate_stage;
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
+use ew_report::prometheus::Exposition;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -54,6 +57,11 @@ pub(crate) struct RunArgs {
     /// Serve Prometheus metrics of the run at this address, to whoever may connect; for example 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
     metrics: Option<SocketAddr>,
+    /// Push the run's metrics and results to a Prometheus Pushgateway afterwards, for example http://pushgateway:9091
+    #[arg(long, value_name = "URL", value_parser = push::parse_gateway)]
+    push: Option<Pushgateway>,
+    #[command(flatten)]
+    predecessor: PredecessorArgs,
     /// Show this host as `eastwest top` does while the run goes on: full screen on a terminal, else text every 5 s
     #[arg(long, value_name = "HOST")]
     watch: Option<String>,
@@ -150,6 +158,11 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         Some(path) => load_k8s_netperf(path, &args.paths, &overrides)?,
         None => load_scenario(&args.scenario, &overrides)?,
     };
+    if args.show.format.report_format().is_of_pods() && kubernetes::paths(&scenario).is_empty() {
+        return Err(Failure::usage(ew_report::ReportError::NoPods(
+            scenario.name,
+        )));
+    }
     let seed = args.plan.seed.map_or_else(draw_seed, Ok)?;
     if args.fleet.fleet == FleetKind::Kubernetes {
         args.hosts.refuse_roles_of_pods(roles.as_ref())?;
@@ -174,6 +187,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let watched = watched
         .map(|name| watch::find(&inventory, name))
         .transpose()?;
+    let mut sequel = Sequel::of(args, &scenario)?;
     let launcher = args.fleet.launcher(lab)?;
     let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
     block_on(args.hosts.resolve(&mut inventory, &args.fleet))?;
@@ -191,9 +205,9 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         signals_end_analysis: true,
         detours: Detours::new(),
     };
-    let finished = drive(&job, args.live, args.show.color, endpoint)?;
-    report::show(&finished.analysis, &args.show)?;
-    conclude(&finished)
+    let pushed = sequel.exposition.as_mut();
+    let finished = drive(&job, args.live, args.show.color, endpoint, pushed)?;
+    block_on(sequel.conclude(args, &finished))
 }
 
 /// The same over pods, which are made first and removed after, whatever happens in between.
@@ -218,6 +232,7 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         output::print(&ew_kubernetes::to_yaml(&objects.all(&plans, &services)));
         return Ok(ExitCode::SUCCESS);
     }
+    let mut sequel = Sequel::of(args, &scenario)?;
     let limit = args.fleet.launch_timeout();
     let placement = cluster.place(objects, &plans, &services, limit).await?;
     placement.give_addresses(&mut inventory);
@@ -234,22 +249,64 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         detours: placement.detours(&inventory, &paths),
         inventory,
     };
-    let finished = drive(&job, args.live, args.show.color, None);
+    let pushed = sequel.exposition.as_mut();
+    let finished = drive(&job, args.live, args.show.color, None, pushed);
     let is_partial = |done: &Finished| done.analysis.verdict.status == VerdictStatus::Partial;
     placement
         .finish(finished.as_ref().map_or(true, is_partial))
         .await;
-    let finished = finished?;
-    report::show(&finished.analysis, &args.show)?;
-    conclude(&finished)
+    sequel.conclude(args, &finished?).await
 }
 
-/// Runs a job with the live view on stderr and its metrics at the endpoint, and writes the HTML report beside the data.
+/// What follows a run beside its report.
+struct Sequel {
+    predecessor: Option<Predecessor>,
+    /// What is pushed.
+    exposition: Option<Exposition>,
+}
+
+impl Sequel {
+    /// Before the run: afterwards it would be the last one itself.
+    fn of(args: &RunArgs, scenario: &Scenario) -> Result<Self, Failure> {
+        let predecessor = args.predecessor.find(&args.runs.runs_dir, &scenario.name)?;
+        let began = ew_sys::clock::realtime_ns();
+        let exposition = |_: &Pushgateway| Exposition::new(&args.fleet.options().build, began);
+        Ok(Self {
+            predecessor,
+            exposition: args.push.as_ref().map(exposition),
+        })
+    }
+
+    /// Shows the report, pushes the metrics and compares. A verdict's exit code other than 0 is kept.
+    async fn conclude(self, args: &RunArgs, finished: &Finished) -> Outcome {
+        report::show(&finished.analysis, &args.show)?;
+        if let (Some(gateway), Some(exposition)) = (&args.push, self.exposition) {
+            let metrics = exposition.render_final(&finished.analysis);
+            let scenario = &finished.analysis.run.scenario.name;
+            if let Err(error) = gateway.push(scenario, metrics).await {
+                output::say(&format!("warning: the metrics were not pushed: {error:#}"));
+            }
+        }
+        let code = conclude(finished)?;
+        match self.predecessor {
+            Some(predecessor) if finished.unwritten.is_none() && !finished.interrupted => {
+                let regression = predecessor.judge(&finished.dir)?;
+                Ok(regression
+                    .filter(|_| code == ExitCode::SUCCESS)
+                    .unwrap_or(code))
+            }
+            _ => Ok(code),
+        }
+    }
+}
+
+/// Runs a job with the live view on stderr and its metrics at the endpoint and in `pushed`, and writes the HTML report beside the data.
 pub(crate) fn drive(
     job: &Job,
     args: LiveArgs,
     color: ColorChoice,
     endpoint: Option<Endpoint>,
+    mut pushed: Option<&mut Exposition>,
 ) -> Result<Finished, Failure> {
     let color = color.enabled(std::io::stderr().is_terminal());
     let metrics = endpoint
@@ -271,6 +328,9 @@ pub(crate) fn drive(
     let finished = ew_controller::run(job, &mut |at_ns, event| {
         if let Some(metrics) = &metrics {
             metrics.take(at_ns, event);
+        }
+        if let Some(pushed) = &mut pushed {
+            pushed.take(at_ns, event);
         }
         live.handle(at_ns, event);
         if let Some(watch) = &mut watch {

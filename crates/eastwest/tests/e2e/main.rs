@@ -17,6 +17,7 @@ mod lab_witness;
 mod limit;
 mod local;
 mod metrics;
+mod sequel;
 mod size;
 mod sweep;
 mod tools;

@@ -77,6 +77,13 @@ impl RunSeries {
         }
     }
 
+    /// What was true of a moment is no longer.
+    pub(super) fn end(&mut self) {
+        self.stage = None;
+        self.goodput_bits_per_sec = None;
+        self.left_ns = None;
+    }
+
     fn take_round(&mut self, records: &[FlowRecord]) {
         self.rounds_finished += 1;
         let measured = records

@@ -7,6 +7,8 @@ mod hosts;
 #[cfg(test)]
 mod html;
 #[cfg(test)]
+mod k8s_netperf;
+#[cfg(test)]
 mod live;
 #[cfg(test)]
 mod prometheus;

@@ -185,6 +185,42 @@ fn the_reference_lists_every_family() {
     }
 }
 
+#[test]
+fn a_run_that_is_over_has_results_and_nothing_of_a_moment() {
+    let mut exposition = Exposition::new("1.2.3", BEGAN_UNIX_NS);
+    for (at_ns, event) in &story() {
+        exposition.take(*at_ns, event);
+    }
+    let page = exposition.render_final(&crate::k8s_netperf::pods());
+    let reference = read("docs/reference/metrics.md");
+    for (name, kind) in families(&page) {
+        let row = format!("| `{name}` | {kind} ");
+        assert!(
+            reference.lines().any(|line| line.starts_with(&row)),
+            "{row}"
+        );
+    }
+    for sample in [
+        "eastwest_result_stage_flow_goodput_bytes_per_second{stage=\"pod\",workload=\"tcp-stream\"} 23087500\n",
+        "eastwest_result_stage_datagram_loss_ratio{stage=\"udp\",workload=\"udp-stream\"} 0.01\n",
+        "eastwest_result_pods_ratio{stage=\"rr\",workload=\"tcp-rr\",path=\"other-node\",baseline=\"host-network\"} 0.75\n",
+        "eastwest_result_pods_significant{stage=\"rr\"",
+        "quantile=\"0.99\"} ",
+        "eastwest_run_info{",
+    ] {
+        assert!(page.contains(sample), "{sample} is not in {page}");
+    }
+    // Not measured: no series.
+    assert!(!page.contains("stage=\"service\""), "{page}");
+    for momentary in [
+        "eastwest_run_goodput",
+        "eastwest_run_time_left",
+        "eastwest_run_stage_info",
+    ] {
+        assert!(!page.contains(momentary), "{momentary}");
+    }
+}
+
 fn told(events: &[(u64, RunEvent)]) -> String {
     let mut exposition = Exposition::new("1.2.3", BEGAN_UNIX_NS);
     for (at_ns, event) in events {
