@@ -127,30 +127,25 @@ fn a_failed_push_is_a_warning_with_the_reason() {
     assert_eq!(wrong.status.code(), Some(2));
 }
 
+/// A run that is complete: on a busy machine rounds may be lost, and what is partial is no bar for others.
+fn complete_pair(runs: &TempDir, rate: &str) -> Finished {
+    let judged = ["--compare-with", "last", "--threshold", "20%"];
+    let tries = std::iter::repeat_with(|| Finished::of(&pair(runs, rate, "samples=8", &judged)));
+    let found = tries.take(6).find(|finished| finished.code != 3);
+    found.expect("six runs were partial")
+}
+
 #[test]
 fn a_regression_against_the_last_run_fails() {
     let runs = tempfile::tempdir().unwrap();
-    let judged = ["--compare-with", "last", "--threshold", "20%"];
-    let first = Finished::of(&pair(&runs, "rate=20M", "samples=8", &judged));
-    assert!(
-        first.stderr.contains("no complete run of `pair`"),
-        "{}",
-        first.stderr
-    );
-    if first.code != 0 {
-        // A machine that is busy loses rounds, and a run that is not complete is no bar for others.
-        assert_eq!(first.code, 3, "{}", first.stderr);
-        return;
-    }
-    let same = Finished::of(&pair(&runs, "rate=20M", "samples=8", &judged));
-    assert!(matches!(same.code, 0 | 3), "{}", same.stderr);
-    let slower = Finished::of(&pair(&runs, "rate=10M", "samples=8", &judged));
-    assert!(
-        matches!(slower.code, 1 | 3),
-        "{} {}",
-        slower.code,
-        slower.stderr
-    );
+    let first = complete_pair(&runs, "rate=20M");
+    let words = "no complete run of `pair`";
+    assert!(first.stderr.contains(words), "{}", first.stderr);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    let same = complete_pair(&runs, "rate=20M");
+    assert_eq!(same.code, 0, "{}", same.stderr);
+    let slower = complete_pair(&runs, "rate=10M");
+    assert_eq!(slower.code, 1, "{}", slower.stderr);
     assert!(slower.stderr.contains("Worse"), "{}", slower.stderr);
 }
 
