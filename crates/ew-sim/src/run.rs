@@ -308,6 +308,7 @@ impl<'a> Course<'a> {
             strangers: BTreeMap::new(),
             warnings: Vec::new(),
             unclean: Vec::new(),
+            storage: Vec::new(),
         }
     }
 
@@ -399,6 +400,7 @@ impl<'a> Course<'a> {
         let finished = RunEvent::RunFinished {
             outcome,
             unclean: Vec::new(),
+            storage: Vec::new(),
         };
         events.push(at(self.now_ns, finished));
         events

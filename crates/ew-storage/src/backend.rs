@@ -1,0 +1,100 @@
+//! What a store of files can do.
+
+use crate::error::{Problem, StorageError};
+use crate::file::FileBackend;
+use ew_model::storage::StorageJob;
+use std::fmt::Debug;
+
+/// A place that holds files. Names are flat: no folders in them.
+pub trait Backend: Debug + Send + Sync {
+    /// Makes the folder that files go to.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn prepare(&self) -> Result<(), StorageError>;
+
+    /// A new file, or an old one emptied.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn create(&self, name: &str) -> Result<Box<dyn Writing>, StorageError>;
+
+    /// A file that is there, to be written at its end.
+    ///
+    /// # Errors
+    /// The store's, by name; [`Problem::Other`] where the store cannot append.
+    fn append(&self, name: &str) -> Result<Box<dyn Writing>, StorageError>;
+
+    /// A file that is there, to be read.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn open(&self, name: &str) -> Result<Box<dyn Reading>, StorageError>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn remove(&self, name: &str) -> Result<(), StorageError>;
+
+    /// Names of all files in the folder.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn list(&self) -> Result<Vec<String>, StorageError>;
+
+    /// Removes the folder if it is empty. Somebody else's file keeps it.
+    fn remove_folder(&self);
+
+    /// What a reader of the figures must know of this store.
+    fn notes(&self) -> Vec<String>;
+}
+
+/// A file being written.
+pub trait Writing: Send {
+    /// Writes all of it at the end.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError>;
+
+    /// Makes it as durable as the job asks for, and closes it.
+    ///
+    /// # Errors
+    /// The store's, by name: data may be lost.
+    fn close(self: Box<Self>) -> Result<(), StorageError>;
+}
+
+/// A file being read.
+pub trait Reading: Send {
+    /// Fills `bytes` from `offset` on; fewer only at the file's end.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError>;
+
+    /// Closes it.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn close(self: Box<Self>) -> Result<(), StorageError>;
+}
+
+/// The back end that a job's target means.
+///
+/// # Errors
+/// [`Problem::BadTarget`] with what there is instead.
+pub fn open_backend(job: &StorageJob) -> Result<Box<dyn Backend>, StorageError> {
+    let target = job.target.as_str();
+    let bad = |words: String| StorageError::new("use", target, Problem::BadTarget(words));
+    match target.split_once("://") {
+        Some(("file", path)) if path.starts_with('/') => {
+            Ok(Box::new(FileBackend::new(path.as_ref(), job)))
+        }
+        Some(("file", _)) => Err(bad(
+            "a path begins with a slash; write file:///mnt/share".into()
+        )),
+        Some((scheme, _)) => Err(bad(format!("`{scheme}` is unknown; write file:///PATH"))),
+        None => Err(bad("it is no URL; write file:///PATH".into())),
+    }
+}
