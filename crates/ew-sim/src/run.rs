@@ -400,7 +400,6 @@ impl<'a> Course<'a> {
         let finished = RunEvent::RunFinished {
             outcome,
             unclean: Vec::new(),
-            storage: Vec::new(),
         };
         events.push(at(self.now_ns, finished));
         events
