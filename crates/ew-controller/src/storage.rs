@@ -124,7 +124,8 @@ impl Drive<'_> {
         }
         if operation == StorageOperation::Clean {
             // Whatever is there, on every host.
-            orders.values_mut().for_each(Vec::clear);
+            let workers = self.task.workers.iter();
+            orders = workers.map(|host| (*host, Vec::new())).collect();
         }
         if orders.is_empty() {
             let name = operation.name();
@@ -133,7 +134,7 @@ impl Drive<'_> {
             self.all_done = false;
             return;
         }
-        if operation.writes() {
+        if operation == StorageOperation::Write {
             let pairs = orders.iter();
             let pairs = pairs.flat_map(|(host, files)| files.iter().map(|file| (*host, *file)));
             self.written.extend(pairs);

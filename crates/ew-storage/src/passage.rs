@@ -96,10 +96,9 @@ impl Worker<'_> {
         let written = self.write_all(record, writing.as_mut(), present_bytes, opened_ns);
         let done_ns = clock::monotonic_ns();
         record.io_ns = Some(done_ns - opened_ns);
-        // The first failure counts.
-        let closed = writing.close();
+        // What is not whole needs no fsync: it is removed.
         written?;
-        closed?;
+        writing.close()?;
         record.close_ns = Some(clock::monotonic_ns() - done_ns);
         Ok(())
     }
