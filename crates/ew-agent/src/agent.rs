@@ -310,7 +310,7 @@ impl Agent {
     fn on_storage(&mut self, order: StorageOrder) {
         match RunningStep::start(order, self.sender.clone()) {
             Ok(step) => self.step = Some(step),
-            Err(report) => self.on_storage_done(Box::new(report)),
+            Err(report) => self.on_storage_done(report),
         }
     }
 

@@ -20,7 +20,10 @@ pub(crate) struct RunningStep {
 
 impl RunningStep {
     /// Starts the workers; their end is an [`Input::StorageDone`].
-    pub(crate) fn start(order: StorageOrder, inbox: Sender<Input>) -> Result<Self, StorageReport> {
+    pub(crate) fn start(
+        order: StorageOrder,
+        inbox: Sender<Input>,
+    ) -> Result<Self, Box<StorageReport>> {
         let cancelled = Arc::new(AtomicBool::new(false));
         let (flag, step) = (Arc::clone(&cancelled), order.step);
         let work = move || {
@@ -29,10 +32,12 @@ impl RunningStep {
             let _ = inbox.send(Input::StorageDone(report));
         };
         let spawned = thread::Builder::new().name("storage".into()).spawn(work);
-        let thread = spawned.map_err(|error| StorageReport {
-            step,
-            error: Some(format!("cannot start a thread: {error}")),
-            ..StorageReport::default()
+        let thread = spawned.map_err(|error| {
+            Box::new(StorageReport {
+                step,
+                error: Some(format!("cannot start a thread: {error}")),
+                ..StorageReport::default()
+            })
         })?;
         Ok(Self { cancelled, thread })
     }

@@ -187,7 +187,11 @@ impl Drive<'_> {
     }
 
     fn host_of(&self, file: u32, operation: StorageOperation) -> HostId {
-        let shift = if operation.reads() { self.task.read_shift } else { 0 };
+        let shift = if operation.reads() {
+            self.task.read_shift
+        } else {
+            0
+        };
         let count = self.task.workers.len().max(1);
         let at = (file as usize + shift as usize) % count;
         self.task.workers[at]
@@ -198,7 +202,10 @@ impl Drive<'_> {
         let records = step.reports.iter().flat_map(|(_, report)| &report.files);
         let done = records.filter(|record| record.outcome == FileOutcome::Done);
         let done: BTreeSet<u32> = done.map(|record| record.file).collect();
-        let failed = step.reports.iter().any(|(_, report)| report.error.is_some());
+        let failed = step
+            .reports
+            .iter()
+            .any(|(_, report)| report.error.is_some());
         if step.operation != StorageOperation::Clean {
             self.all_done &= done.len() == step.files as usize;
         }

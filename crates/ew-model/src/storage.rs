@@ -212,7 +212,11 @@ impl FileRecord {
     /// with the storage.
     #[must_use]
     pub fn dfsio_ns(&self, operation: StorageOperation) -> Option<u64> {
-        let close_ns = if operation.writes() { self.close_ns? } else { 0 };
+        let close_ns = if operation.writes() {
+            self.close_ns?
+        } else {
+            0
+        };
         Some(self.io_ns? + close_ns)
     }
 }

@@ -529,7 +529,9 @@ impl AgentSession {
             (State::Preparing, _) => "the agent prepares",
             (State::Ready, Some(_)) => "the agent has a stage at hand",
             (State::Ready, None) if self.port_check.is_some() => "the agent checks ports",
-            (State::Ready, None) if self.storage.is_some() => "the agent has a storage step at hand",
+            (State::Ready, None) if self.storage.is_some() => {
+                "the agent has a storage step at hand"
+            }
             (State::Ready, None) => "the agent is ready",
             (State::Leaving, _) => "the agent is leaving",
             (State::Closed, _) => "the session is over",

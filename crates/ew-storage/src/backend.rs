@@ -2,6 +2,7 @@
 
 use crate::error::{Problem, StorageError};
 use crate::file::FileBackend;
+use crate::s3::{S3Backend, S3Credentials, S3Target};
 use ew_model::storage::StorageJob;
 use std::fmt::Debug;
 
@@ -29,7 +30,7 @@ pub trait Backend: Debug + Send + Sync {
     ///
     /// # Errors
     /// The store's, by name.
-    fn open(&self, name: &str) -> Result<Box<dyn Reading>, StorageError>;
+    fn open(&self, name: &str, access: Access) -> Result<Box<dyn Reading>, StorageError>;
 
     /// Removes a file.
     ///
@@ -48,6 +49,15 @@ pub trait Backend: Debug + Send + Sync {
 
     /// What a reader of the figures must know of this store.
     fn notes(&self) -> Vec<String>;
+}
+
+/// In which order a file will be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// From start to end.
+    Sequential,
+    /// Anywhere.
+    Random,
 }
 
 /// A file being written.
@@ -80,21 +90,48 @@ pub trait Reading: Send {
     fn close(self: Box<Self>) -> Result<(), StorageError>;
 }
 
-/// The back end that a job's target means.
+/// A target, taken apart.
+enum Target<'a> {
+    File(&'a str),
+    S3(S3Target),
+}
+
+/// Whether a job's target is one, without a look at what is there.
+///
+/// # Errors
+/// [`Problem::BadTarget`] with what there is instead.
+pub fn check_target(job: &StorageJob) -> Result<(), StorageError> {
+    target(job).map(|_| ())
+}
+
+/// The back end that a job's target means, with the credentials of this process's environment.
 ///
 /// # Errors
 /// [`Problem::BadTarget`] with what there is instead.
 pub fn open_backend(job: &StorageJob) -> Result<Box<dyn Backend>, StorageError> {
+    Ok(match target(job)? {
+        Target::File(path) => Box::new(FileBackend::new(path.as_ref(), job)),
+        Target::S3(target) => {
+            let credentials = S3Credentials::from_env(&target)?;
+            Box::new(S3Backend::open(&target, credentials)?)
+        }
+    })
+}
+
+fn target(job: &StorageJob) -> Result<Target<'_>, StorageError> {
     let target = job.target.as_str();
     let bad = |words: String| StorageError::new("use", target, Problem::BadTarget(words));
     match target.split_once("://") {
-        Some(("file", path)) if path.starts_with('/') => {
-            Ok(Box::new(FileBackend::new(path.as_ref(), job)))
-        }
+        Some(("file", path)) if path.starts_with('/') => Ok(Target::File(path)),
         Some(("file", _)) => Err(bad(
             "a path begins with a slash; write file:///mnt/share".into()
         )),
-        Some((scheme, _)) => Err(bad(format!("`{scheme}` is unknown; write file:///PATH"))),
-        None => Err(bad("it is no URL; write file:///PATH".into())),
+        Some(("s3", rest)) => S3Target::parse(rest).map(Target::S3).map_err(bad),
+        Some((scheme, _)) => Err(bad(format!(
+            "`{scheme}` is unknown; write file:///PATH or s3://BUCKET/PREFIX"
+        ))),
+        None => Err(bad(
+            "it is no URL; write file:///PATH or s3://BUCKET/PREFIX".into(),
+        )),
     }
 }

@@ -49,12 +49,18 @@ mod tests {
         for time_ns in [0, 1, 127, 128, 1000, 123_456_789, u64::MAX] {
             let bound = bound(time_ns);
             assert!(bound >= time_ns);
-            assert!((bound - time_ns) as f64 <= time_ns as f64 * 0.016, "{time_ns} {bound}");
+            assert!(
+                (bound - time_ns) as f64 <= time_ns as f64 * 0.016,
+                "{time_ns} {bound}"
+            );
         }
         let mut times = CallTimes::default();
         (1..=1000).for_each(|ms| times.add(ms * 1_000_000));
         let summary = times.histogram().summary().unwrap();
         assert_eq!((summary.count, summary.max_ns), (1000, 1_000_000_000));
-        assert!(summary.p50_ns.abs_diff(500_000_000) < 8_000_000, "{summary:?}");
+        assert!(
+            summary.p50_ns.abs_diff(500_000_000) < 8_000_000,
+            "{summary:?}"
+        );
     }
 }

@@ -139,7 +139,9 @@ impl Content {
         let files = std::iter::once(self.file).chain(0..FILES_LOOKED_UP);
         files.into_iter().find_map(|file| {
             let distance = state.wrapping_sub(key(self.seed, file));
-            let offset = distance.wrapping_mul(GOLDEN_INVERSE).checked_mul(WORD as u64)?;
+            let offset = distance
+                .wrapping_mul(GOLDEN_INVERSE)
+                .checked_mul(WORD as u64)?;
             let is_near = offset < 1 << 44;
             let is_here = file == self.file && offset == place;
             (is_near && !is_here).then(|| match file == self.file {
@@ -238,7 +240,10 @@ mod tests {
         let content = Content::new(7, 3);
         let found = |bytes: &[u8]| content.check(8192, bytes).unwrap_err().found;
         let swapped = found(&filled(&content, 4096, 4096));
-        assert!(swapped.ends_with("offset 4096 of the same file"), "{swapped}");
+        assert!(
+            swapped.ends_with("offset 4096 of the same file"),
+            "{swapped}"
+        );
         let foreign = found(&filled(&Content::new(7, 12), 8192, 4096));
         assert!(foreign.ends_with("offset 8192 of file 12"), "{foreign}");
         let hole = found(&[0; 4096]);

@@ -25,7 +25,9 @@ pub enum Problem {
     #[error("quota exceeded (EDQUOT); raise it, or choose fewer or smaller files")]
     QuotaExceeded,
     /// `EACCES`, `EPERM`.
-    #[error("permission denied (EACCES); run as a user who may write there, or choose another --target")]
+    #[error(
+        "permission denied (EACCES); run as a user who may write there, or choose another --target"
+    )]
     NoPermission,
     /// `EROFS`.
     #[error("read-only file system (EROFS); mount it for writing, or choose another --target")]
@@ -37,10 +39,14 @@ pub enum Problem {
     #[error("stale file handle (ESTALE): the server no longer knows the file; mount it anew")]
     Stale,
     /// `EINVAL` with `O_DIRECT`.
-    #[error("the file system does not support O_DIRECT with this buffer size; leave out --direct, or give a multiple of 4096 bytes")]
+    #[error(
+        "the file system does not support O_DIRECT with this buffer size; leave out --direct, or give a multiple of 4096 bytes"
+    )]
     NoDirect,
     /// A file ended early.
-    #[error("it ends after {found} bytes, expected {expected}; write it with the same --file-size first")]
+    #[error(
+        "it ends after {found} bytes, expected {expected}; write it with the same --file-size first"
+    )]
     Short {
         /// Bytes it has.
         found: u64,

@@ -1,6 +1,6 @@
 //! `file://`: any mount.
 
-use crate::backend::{Backend, Reading, Writing};
+use crate::backend::{Access, Backend, Reading, Writing};
 use crate::buffer::ALIGNMENT;
 use crate::error::{Problem, StorageError, of_system};
 use ew_model::storage::StorageJob;
@@ -63,7 +63,10 @@ impl FileBackend {
 impl Backend for FileBackend {
     fn prepare(&self) -> Result<(), StorageError> {
         let target = self.target.display().to_string();
-        if !fs::metadata(&self.target).map_err(of_system("use", &target))?.is_dir() {
+        if !fs::metadata(&self.target)
+            .map_err(of_system("use", &target))?
+            .is_dir()
+        {
             let words = "it is no directory; give the directory of a mount".to_owned();
             return Err(StorageError::new("use", target, Problem::BadTarget(words)));
         }
@@ -88,7 +91,7 @@ impl Backend for FileBackend {
         self.writing(file.map_err(of_system("open", &shown))?, shown)
     }
 
-    fn open(&self, name: &str) -> Result<Box<dyn Reading>, StorageError> {
+    fn open(&self, name: &str, _access: Access) -> Result<Box<dyn Reading>, StorageError> {
         let (path, name) = self.path(name);
         let file = File::open(path).map_err(of_system("open", &name))?;
         if self.drop_cache {

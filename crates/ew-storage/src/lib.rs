@@ -12,10 +12,12 @@ mod error;
 mod file;
 mod passage;
 mod progress;
+mod s3;
 mod worker;
 
-pub use backend::{Backend, Reading, Writing, open_backend};
+pub use backend::{Access, Backend, Reading, Writing, check_target, open_backend};
 pub use content::{Content, Mismatch};
 pub use error::{Problem, StorageError};
 pub use file::FileBackend;
+pub use s3::{S3Backend, S3Credentials, S3Target};
 pub use worker::run;

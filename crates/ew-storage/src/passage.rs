@@ -1,6 +1,6 @@
 //! One file's way through a step: open, bytes, close, each with its time.
 
-use crate::backend::{Backend, Writing};
+use crate::backend::{Access, Backend, Writing};
 use crate::buffer::AlignedBuffer;
 use crate::call_times::CallTimes;
 use crate::content::Content;
@@ -142,11 +142,17 @@ impl Worker<'_> {
         let present_bytes = self.order.present_bytes;
         let buffer_bytes = self.order.job.buffer_bytes.min(present_bytes).max(1);
         let blocks = present_bytes / buffer_bytes;
-        let draws = Content::new(self.order.job.seed ^ u64::from(self.order.step), record.file);
+        let draws = Content::new(
+            self.order.job.seed ^ u64::from(self.order.step),
+            record.file,
+        );
         let places = (0..blocks).map(move |turn| {
             let mut drawn = [0; 8];
             draws.fill(turn * 8, &mut drawn);
-            (u64::from_le_bytes(drawn) % blocks * buffer_bytes, buffer_bytes)
+            (
+                u64::from_le_bytes(drawn) % blocks * buffer_bytes,
+                buffer_bytes,
+            )
         });
         self.read_at(record, places)
     }
@@ -158,8 +164,12 @@ impl Worker<'_> {
     ) -> Result<(), Stop> {
         let name = file_name(record.file);
         let content = Content::new(self.order.job.seed, record.file);
+        let access = match self.order.operation {
+            StorageOperation::RandomRead => Access::Random,
+            _ => Access::Sequential,
+        };
         let began_ns = clock::monotonic_ns();
-        let mut reading = self.backend.open(&name)?;
+        let mut reading = self.backend.open(&name, access)?;
         let opened_ns = clock::monotonic_ns();
         record.open_ns = Some(opened_ns - began_ns);
         for (offset, length) in places {

@@ -76,7 +76,10 @@ mod tests {
     fn calls_are_spread_over_their_time() {
         let mut progress = Progress::new();
         progress.add(500_000, 2_500_000, 1000);
-        assert_eq!(progress.clone().into_parts(), (1_000_000, vec![250, 500, 250]));
+        assert_eq!(
+            progress.clone().into_parts(),
+            (1_000_000, vec![250, 500, 250])
+        );
         progress.add(2_600_000, 2_600_000, 7);
         assert_eq!(progress.into_parts().1, [250, 500, 257]);
     }

@@ -4,9 +4,7 @@
     reason = "a test stops where something is not as it should be"
 )]
 
-use ew_model::storage::{
-    FileOutcome, StorageJob, StorageOperation, StorageOrder, StorageReport,
-};
+use ew_model::storage::{FileOutcome, StorageJob, StorageOperation, StorageOrder, StorageReport};
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
@@ -92,7 +90,10 @@ fn files_are_written_read_appended_and_removed() {
         files: Vec::new(),
         ..order(dir.path(), StorageOperation::Clean)
     });
-    assert!(all_done(&cleaned) && cleaned.files.len() == 4, "{cleaned:?}");
+    assert!(
+        all_done(&cleaned) && cleaned.files.len() == 4,
+        "{cleaned:?}"
+    );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "folder left");
 }
 
@@ -180,7 +181,10 @@ fn what_is_missing_or_forbidden_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let nowhere = run(&dir.path().join("no-mount"), StorageOperation::Write);
     let error = nowhere.error.unwrap();
-    assert!(error.contains("no such file") && error.contains("no-mount"), "{error}");
+    assert!(
+        error.contains("no such file") && error.contains("no-mount"),
+        "{error}"
+    );
     let unwritten = run(dir.path(), StorageOperation::Read);
     assert!(
         matches!(&unwritten.files[0].outcome, FileOutcome::Failed { error } if error.contains("write before reading"))
@@ -213,7 +217,12 @@ fn a_cancelled_step_leaves_no_part_of_a_file() {
         running.join().unwrap()
     });
     assert!(!report.files.is_empty());
-    assert!(report.files.iter().all(|f| f.outcome == FileOutcome::Cancelled));
+    assert!(
+        report
+            .files
+            .iter()
+            .all(|f| f.outcome == FileOutcome::Cancelled)
+    );
     let left = fs::read_dir(dir.path().join("eastwest-dfsio")).unwrap();
     assert_eq!(left.count(), 0);
 }

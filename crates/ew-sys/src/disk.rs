@@ -61,8 +61,7 @@ pub fn set_direct(file: &File, direct: bool) -> io::Result<()> {
 /// The system's, for example `ESPIPE` for a pipe.
 pub fn drop_cache(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open as long as `file`; the call touches no memory of ours.
-    let code =
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    let code = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
     match code {
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),

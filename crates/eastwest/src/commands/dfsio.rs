@@ -29,7 +29,7 @@ const DIRECT_BYTES: u64 = 4096;
 #[group(skip)]
 #[command(next_help_heading = "Storage (run dfsio)")]
 pub(crate) struct StorageArgs {
-    /// Where the files go: file:///MOUNT; required
+    /// Where the files go: file:///MOUNT or s3://BUCKET/PREFIX?endpoint=URL; required
     #[arg(long, value_name = "URL")]
     target: Option<String>,
     /// What is done with them, in this order [default: write,read]
@@ -105,7 +105,7 @@ impl StorageArgs {
         let operations = self.operations();
         let Some(target) = self.target.clone() else {
             return Err(Failure::usage(anyhow!(
-                "run dfsio needs to know where the files go; give --target file:///MOUNT"
+                "run dfsio needs to know where the files go; give --target file:///MOUNT or s3://BUCKET/PREFIX"
             )));
         };
         let parallel = self.parallel.unwrap_or(1);
@@ -152,7 +152,7 @@ impl StorageArgs {
 }
 
 fn check(job: &StorageJob, files: u32, hosts: usize) -> Result<(), Failure> {
-    if let Err(error) = ew_storage::open_backend(job) {
+    if let Err(error) = ew_storage::check_target(job) {
         return Err(Failure::usage(error));
     }
     if job.direct && !job.buffer_bytes.is_multiple_of(DIRECT_BYTES) {

@@ -217,13 +217,18 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
         let reports = step.reports.iter();
         reports.flat_map(|(host, report)| report.files.iter().map(|record| (*host, record)))
     };
-    let done: Vec<(HostId, &FileRecord)> =
-        all().filter(|(_, r)| r.outcome == FileOutcome::Done).collect();
-    let times = |of: fn(&FileRecord) -> Option<u64>| summary(done.iter().filter_map(|(_, r)| of(r)));
+    let done: Vec<(HostId, &FileRecord)> = all()
+        .filter(|(_, r)| r.outcome == FileOutcome::Done)
+        .collect();
+    let times =
+        |of: fn(&FileRecord) -> Option<u64>| summary(done.iter().filter_map(|(_, r)| of(r)));
     let bytes: u64 = done.iter().map(|(_, record)| record.bytes).sum();
     let wall_ns = wall_ns(done.iter().map(|(_, record)| *record));
     let moves = step.operation != StorageOperation::Clean;
-    let tasks: Vec<Task> = done.iter().filter_map(|(_, r)| task(r, step.operation)).collect();
+    let tasks: Vec<Task> = done
+        .iter()
+        .filter_map(|(_, r)| task(r, step.operation))
+        .collect();
     StepAnalysis {
         operation: step.operation,
         started_unix_ns: step.started_unix_ns,
@@ -246,8 +251,14 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
         stragglers: stragglers(&done, step.operation, name),
         corrupt: corrupt(all(), name),
         failures: failures(step, name),
-        cancelled: all().filter(|(_, r)| r.outcome == FileOutcome::Cancelled).count() as u32,
-        missing: step.missing.iter().map(|(host, why)| (name(*host), why.clone())).collect(),
+        cancelled: all()
+            .filter(|(_, r)| r.outcome == FileOutcome::Cancelled)
+            .count() as u32,
+        missing: step
+            .missing
+            .iter()
+            .map(|(host, why)| (name(*host), why.clone()))
+            .collect(),
         notes: notes(step),
     }
 }
@@ -326,7 +337,9 @@ fn bytes_between(step: &StorageStep, start_ns: u64, end_ns: u64) -> Option<f64> 
 
 fn calls(step: &StorageStep) -> Option<LatencySummary> {
     let mut all = Histogram::default();
-    step.reports.iter().for_each(|(_, report)| all.merge(&report.calls));
+    step.reports
+        .iter()
+        .for_each(|(_, report)| all.merge(&report.calls));
     all.summary()
 }
 
@@ -429,7 +442,9 @@ fn failures(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> Vec<Failure>
         let errors = errors.chain(report.error.as_ref().map(|error| (error, 0)));
         for (error, count) in errors {
             // `cannot write /mnt/x/test_io_3: no space left ...`: alike but for the name.
-            let reason = error.split_once(": ").map_or(error.as_str(), |(_, why)| why);
+            let reason = error
+                .split_once(": ")
+                .map_or(error.as_str(), |(_, why)| why);
             let entry = failures.entry((*host, reason.to_owned()));
             let failure = entry.or_insert_with(|| Failure {
                 host: name(*host),
@@ -545,7 +560,12 @@ mod tests {
             },
             ..record(3, 0, 10)
         };
-        let found = analyzed(vec![report(vec![record(0, 0, 100), full(1), full(2), wrong])]);
+        let found = analyzed(vec![report(vec![
+            record(0, 0, 100),
+            full(1),
+            full(2),
+            wrong,
+        ])]);
         assert_eq!((found.files_ordered, found.files_done), (4, 1));
         assert_eq!(found.bytes, 1 << 20);
         assert_eq!(found.dfsio.unwrap().files, 1);
@@ -559,7 +579,10 @@ mod tests {
         let files = (0..5).map(|file| record(file, 0, if file == 3 { 300 } else { 100 }));
         let found = analyzed(vec![report(files.collect())]);
         assert_eq!(found.stragglers.len(), 1);
-        assert_eq!((found.stragglers[0].file, found.stragglers[0].host.as_str()), (3, "h0"));
+        assert_eq!(
+            (found.stragglers[0].file, found.stragglers[0].host.as_str()),
+            (3, "h0")
+        );
         assert!((found.stragglers[0].times_median - 3.0).abs() < 1e-9);
     }
 

@@ -54,11 +54,9 @@ impl<W: Write> Lines<W> {
 
     fn course(&mut self, at_ns: u64, event: &RunEvent, tally: &Tally) -> Option<String> {
         match event {
-            RunEvent::RunStarted { plan, .. } if plan.stages.is_empty() => Some(format!(
-                "{}: {}",
-                one_line(&plan.scenario),
-                tally.size()
-            )),
+            RunEvent::RunStarted { plan, .. } if plan.stages.is_empty() => {
+                Some(format!("{}: {}", one_line(&plan.scenario), tally.size()))
+            }
             RunEvent::RunStarted { plan, .. } => Some(format!(
                 "{}: {}, {}, about {} of load",
                 one_line(&plan.scenario),

@@ -24,7 +24,10 @@ pub(super) fn began(event: &RunEvent) -> Option<String> {
         0 => String::new(),
         bytes => format!(", {}", format_bytes(*bytes)),
     };
-    Some(format!("{} begins: {files}{bytes}, {hosts}", operation.name()))
+    Some(format!(
+        "{} begins: {files}{bytes}, {hosts}",
+        operation.name()
+    ))
 }
 
 /// `write ended: 7 of 8 files whole, 3.20 s`.

@@ -100,7 +100,9 @@ pub fn storage_text(analysis: &StorageAnalysis, style: &TextStyle) -> String {
         out.push_str(&wrap(&note, width, ""));
     }
     for step in &analysis.steps {
-        out.push('\n');
+        if !out.ends_with("\n\n") {
+            out.push('\n');
+        }
         out.push_str(&step_text(step, width));
     }
     out
@@ -108,9 +110,12 @@ pub fn storage_text(analysis: &StorageAnalysis, style: &TextStyle) -> String {
 
 fn verdict(analysis: &StorageAnalysis) -> String {
     let wrong: usize = analysis.steps.iter().map(|s| s.corrupt.len()).sum();
-    let words = match analysis.status {
+    match analysis.status {
         VerdictStatus::Worse => {
-            format!("FAIL: {} read back with other bytes than written", plural(wrong, "file"))
+            format!(
+                "FAIL: {} read back with other bytes than written",
+                plural(wrong, "file")
+            )
         }
         VerdictStatus::Partial if analysis.interrupted => "INCOMPLETE: stopped by the user".into(),
         VerdictStatus::Partial => "INCOMPLETE: files or hosts are missing, see below".into(),
@@ -123,8 +128,7 @@ fn verdict(analysis: &StorageAnalysis) -> String {
                 _ => "PASS: all files whole".to_owned(),
             }
         }
-    };
-    words
+    }
 }
 
 fn job_line(job: &StorageJob) -> String {
@@ -226,14 +230,25 @@ fn hidden(step: &StepAnalysis) -> Vec<String> {
         ));
     }
     if let Some(share) = step.content_share {
-        let word = if step.operation.writes() { "making" } else { "verifying" };
-        lines.push(format!("{word} content: {} of the I/O time", percent(Some(share))));
+        let word = if step.operation.writes() {
+            "making"
+        } else {
+            "verifying"
+        };
+        lines.push(format!(
+            "{word} content: {} of the I/O time",
+            percent(Some(share))
+        ));
     }
     lines
 }
 
 fn times(step: &StepAnalysis, width: usize) -> String {
-    let call = if step.operation.writes() { "write call" } else { "read call" };
+    let call = if step.operation.writes() {
+        "write call"
+    } else {
+        "read call"
+    };
     let rows = [
         ("open", &step.open),
         ("first byte", &step.first_byte),
@@ -254,7 +269,12 @@ fn times(step: &StepAnalysis, width: usize) -> String {
         ]
     };
     let rows: Vec<_> = rows.into_iter().map(row).collect();
-    table(&["time", "n", "min", "p50", "p90", "p99", "max"], &rows, 1, width)
+    table(
+        &["time", "n", "min", "p50", "p90", "p99", "max"],
+        &rows,
+        1,
+        width,
+    )
 }
 
 fn clients(clients: &[ClientFigures], width: usize) -> String {
@@ -274,7 +294,9 @@ fn clients(clients: &[ClientFigures], width: usize) -> String {
         ]
     };
     let rows: Vec<_> = slowest.iter().take(MOST_ROWS).map(row).collect();
-    let head = ["client", "files", "bytes", "rate", "wall", "p50 file", "start"];
+    let head = [
+        "client", "files", "bytes", "rate", "wall", "p50 file", "start",
+    ];
     let mut out = table(&head, &rows, 1, width);
     if left_out > 0 {
         out.push_str(&format!("... and {} faster\n", plural(left_out, "client")));
