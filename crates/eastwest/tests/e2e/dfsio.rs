@@ -269,3 +269,56 @@ fn objects_of_an_s3_server_are_as_good_as_files() {
         assert!(finished.stderr.contains(problem), "{}", finished.stderr);
     }
 }
+
+#[test]
+fn a_killed_agent_costs_its_files_and_nothing_more() {
+    let place = Place::new();
+    let child = place
+        .dfsio(
+            "--files 2 --file-size 384MiB --buffer-size 4KiB --operations write,read --format json",
+        )
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let path = place.mount.path().join("eastwest-dfsio/test_io_1");
+    let has_bytes = || std::fs::metadata(&path).is_ok_and(|file| file.len() > 0);
+    wait_for("the first bytes", Duration::from_secs(20), has_bytes);
+    // The last one started is the last host's.
+    let agents = children_of(child.id());
+    assert_eq!(agents.len(), 2, "{agents:?}");
+    kill("-KILL", agents[1]);
+    let finished = Finished::of(&child.wait_with_output().unwrap());
+    assert_eq!(finished.code, 3, "{}", finished.stderr);
+    let write = &finished.json["steps"][0];
+    assert_eq!(
+        (&write["files_ordered"], &write["files_done"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(write["missing"].as_array().unwrap().len(), 1, "{write}");
+    assert!(
+        finished.stderr.contains("may be left below"),
+        "{}",
+        finished.stderr
+    );
+    let read = &finished.json["steps"][1];
+    assert_eq!(
+        (&read["files_ordered"], &read["files_done"]),
+        (&1.into(), &1.into())
+    );
+}
+
+/// Processes whose parent this is, oldest first.
+fn children_of(parent: u32) -> Vec<u32> {
+    let mut children = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{parent}/task")).unwrap() {
+        let list = task.unwrap().path().join("children");
+        let list = std::fs::read_to_string(list).unwrap_or_default();
+        children.extend(
+            list.split_whitespace()
+                .map(|pid| pid.parse::<u32>().unwrap()),
+        );
+    }
+    children.sort_unstable();
+    children
+}

@@ -63,7 +63,7 @@ pub struct StepAnalysis {
     pub io: Option<LatencySummary>,
     /// Close calls, with fsync if asked for.
     pub close: Option<LatencySummary>,
-    /// Single read or write calls.
+    /// Single read or write calls, those of files that failed later included.
     pub calls: Option<LatencySummary>,
     /// Rates of files as TestDFSIO counts them, bytes per second.
     pub file_rates: Option<RateSummary>,
@@ -92,7 +92,8 @@ pub struct CommonWindow {
     pub length_ns: u64,
     /// Its share of the whole wall time.
     pub overlap: f64,
-    /// Bytes of all workers in it over its length. `None`: it is shorter than the intervals in which bytes were counted.
+    /// Bytes of all workers in it over its length. `None`: it is shorter than the intervals in which bytes were counted, or
+    /// some of the bytes are of files that failed.
     pub bytes_per_sec: Option<f64>,
 }
 
@@ -239,7 +240,7 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
         bytes,
         wall_ns,
         aggregate_bytes_per_sec: per_sec(bytes, wall_ns).filter(|_| moves),
-        common: common_window(step, wall_ns),
+        common: common_window(step),
         open: times(|r| r.open_ns),
         first_byte: times(|r| r.first_byte_ns),
         io: times(|r| r.io_ns),
@@ -294,11 +295,14 @@ fn per_sec(bytes: u64, time_ns: Option<u64>) -> Option<f64> {
     Some(bytes as f64 * 1e9 / time_ns as f64)
 }
 
-/// From the last worker's first open to the first worker's last end. A failed file ends its worker's figures like any other.
-fn common_window(step: &StorageStep, wall_ns: Option<u64>) -> Option<CommonWindow> {
+/// From the last worker's first open to the first worker's last end, of all files: a worker with a failed file was at work, too.
+/// Its bytes are in no figure, so the window then has no rate.
+fn common_window(step: &StorageStep) -> Option<CommonWindow> {
     if step.operation == StorageOperation::Clean {
         return None;
     }
+    let all = || step.reports.iter().flat_map(|(_, report)| &report.files);
+    let all_done = all().all(|record| record.outcome == FileOutcome::Done);
     let mut workers: BTreeMap<(HostId, u32), (u64, u64)> = BTreeMap::new();
     for (host, report) in &step.reports {
         for record in &report.files {
@@ -311,11 +315,12 @@ fn common_window(step: &StorageStep, wall_ns: Option<u64>) -> Option<CommonWindo
     let start_ns = workers.values().map(|span| span.0).max()?;
     let end_ns = workers.values().map(|span| span.1).min()?;
     let length_ns = end_ns.saturating_sub(start_ns);
-    let wall_ns = wall_ns.filter(|ns| *ns > 0)?;
+    let wall_ns = wall_ns(all()).filter(|ns| *ns > 0)?;
+    let rate = bytes_between(step, start_ns, end_ns);
     Some(CommonWindow {
         length_ns,
-        overlap: (length_ns as f64 / wall_ns as f64).min(1.0),
-        bytes_per_sec: bytes_between(step, start_ns, end_ns),
+        overlap: length_ns as f64 / wall_ns as f64,
+        bytes_per_sec: rate.filter(|_| all_done),
     })
 }
 
@@ -572,6 +577,8 @@ mod tests {
         assert_eq!(found.failures.len(), 1);
         assert_eq!(found.failures[0].files, 2);
         assert_eq!(found.corrupt[0].offset, 7);
+        let common = found.common.unwrap();
+        assert!(common.overlap <= 1.0 && common.bytes_per_sec.is_none());
     }
 
     #[test]

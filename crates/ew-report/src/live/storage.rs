@@ -2,7 +2,7 @@
 
 use crate::words::plural;
 use ew_model::RunEvent;
-use ew_model::storage::{FileOutcome, StorageStep};
+use ew_model::storage::{FileOutcome, StorageOperation, StorageStep};
 use ew_model::units::{format_bytes, format_duration_ns};
 
 /// `write begins: 8 files, 1.00 GiB, 2 hosts`. `None` for other events.
@@ -34,8 +34,12 @@ pub(super) fn began(event: &RunEvent) -> Option<String> {
 pub(super) fn ended(step: &StorageStep) -> String {
     let records = step.reports.iter().flat_map(|(_, report)| &report.files);
     let done = records.filter(|record| record.outcome == FileOutcome::Done);
+    let verb = match step.operation {
+        StorageOperation::Clean => "removed",
+        _ => "whole",
+    };
     format!(
-        "{} ended: {} of {} whole, {}",
+        "{} ended: {} of {} {verb}, {}",
         step.operation.name(),
         done.count(),
         plural(step.files as usize, "file"),

@@ -168,15 +168,13 @@ fn step_text(step: &StepAnalysis, width: usize) -> String {
         }
         None => out.push_str(&counts(step)),
     }
-    if step.operation != StorageOperation::Clean {
+    if step.dfsio.is_some() {
         for line in hidden(step) {
             out.push_str(&wrap(&line, width, ""));
         }
-        if step.files_done > 0 {
-            out.push('\n');
-            out.push_str(&times(step, width));
-            out.push_str(&clients(&step.clients, width));
-        }
+        out.push('\n');
+        out.push_str(&times(step, width));
+        out.push_str(&clients(&step.clients, width));
     }
     for line in troubles(step) {
         out.push_str(&wrap(&line, width, ""));
