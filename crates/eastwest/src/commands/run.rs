@@ -1,5 +1,6 @@
 //! `eastwest run`: the main job.
 
+use crate::commands::dfsio::{self, StorageArgs};
 use crate::commands::{report, scenario};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::{FleetArgs, FleetKind};
@@ -11,10 +12,11 @@ use crate::watch::{self, Log, Watch};
 use anyhow::{Context, anyhow};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
+use ew_analyze::storage::job::SCENARIO;
 use ew_controller::{Detours, Finished, Job, RunError};
 use ew_model::finding::VerdictStatus;
 use ew_model::pods::PodPath;
-use ew_model::{Inventory, Scenario, Stage, Tool, WorkloadKind};
+use ew_model::{Inventory, RunEvent, Scenario, Stage, Tool, WorkloadKind};
 use ew_plan::estimate::estimate_stage;
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
@@ -27,7 +29,7 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// A built-in scenario (see `eastwest scenario list`) or a YAML file
+    /// A built-in scenario (see `eastwest scenario list`), a YAML file, or `dfsio` for files on storage
     #[arg(default_value = "qualify")]
     scenario: String,
     /// Tests of a k8s-netperf configuration, in its old or current form, instead of a scenario
@@ -37,26 +39,28 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH,...", value_delimiter = ',', default_value = "host-network,same-node,other-node", value_parser = parse_path)]
     paths: Vec<PodPath>,
     #[command(flatten)]
-    hosts: HostArgs,
+    pub(crate) hosts: HostArgs,
     #[command(flatten)]
-    fleet: FleetArgs,
+    pub(crate) fleet: FleetArgs,
     #[command(flatten)]
-    plan: PlanArgs,
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) storage: StorageArgs,
     /// Print stages, rounds, flows, expected duration and bytes, and stop
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     #[command(flatten)]
-    runs: RunsDirArg,
+    pub(crate) runs: RunsDirArg,
     #[command(flatten)]
-    show: ShowArgs,
+    pub(crate) show: ShowArgs,
     #[command(flatten)]
-    live: LiveArgs,
+    pub(crate) live: LiveArgs,
     /// Serve Prometheus metrics of the run at this address, to whoever may connect; for example 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
-    metrics: Option<SocketAddr>,
+    pub(crate) metrics: Option<SocketAddr>,
     /// Show this host as `eastwest top` does while the run goes on: full screen on a terminal, else text every 5 s
     #[arg(long, value_name = "HOST")]
-    watch: Option<String>,
+    pub(crate) watch: Option<String>,
 }
 
 /// What is told on stderr while a run goes on.
@@ -119,7 +123,7 @@ pub(crate) struct PlanArgs {
     time_budget: Option<String>,
     /// Seed of all draws; the same seed gives the same plan [default: drawn, and reported]
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
 }
 
 impl PlanArgs {
@@ -141,6 +145,15 @@ impl PlanArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Outcome {
+    if args.scenario == SCENARIO && args.k8s_netperf.is_none() {
+        return dfsio::run(args);
+    }
+    if let Some(flag) = args.storage.given() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of `run dfsio`, and `{}` moves no files; leave it out",
+            args.scenario
+        )));
+    }
     let overrides = args.plan.all_overrides();
     let ScenarioFile {
         mut scenario,
@@ -251,6 +264,25 @@ pub(crate) fn drive(
     color: ColorChoice,
     endpoint: Option<Endpoint>,
 ) -> Result<Finished, Failure> {
+    let finished = watched_run(job, args, color, endpoint, |listener| {
+        ew_controller::run(job, listener)
+    })?;
+    let written = report::write_html(&finished.analysis, &finished.dir);
+    // A disk that is full has cost enough: the verdict is shown all the same.
+    if finished.unwritten.is_none() {
+        written?;
+    }
+    Ok(finished)
+}
+
+/// Carries a job out with the live view on stderr and its metrics at the endpoint.
+pub(crate) fn watched_run<T>(
+    job: &Job,
+    args: LiveArgs,
+    color: ColorChoice,
+    endpoint: Option<Endpoint>,
+    carry_out: impl FnOnce(&mut dyn FnMut(u64, &RunEvent)) -> Result<T, RunError>,
+) -> Result<T, Failure> {
     let color = color.enabled(std::io::stderr().is_terminal());
     let metrics = endpoint
         .map(|endpoint| {
@@ -268,7 +300,7 @@ pub(crate) fn drive(
     // Where a watched host is shown, there is no room for bars.
     let draws_bars = args.draws_bars() && watch.is_none();
     let mut live = Live::new(log, draws_bars, color, args.quiet);
-    let finished = ew_controller::run(job, &mut |at_ns, event| {
+    let finished = carry_out(&mut |at_ns, event| {
         if let Some(metrics) = &metrics {
             metrics.take(at_ns, event);
         }
@@ -282,17 +314,11 @@ pub(crate) fn drive(
     if let Some(watch) = watch {
         watch.finish();
     }
-    let finished = finished.map_err(|error| match error {
+    finished.map_err(|error| match error {
         RunError::Interrupted => Failure::Interrupted,
         RunError::Plan(_) => Failure::usage(error),
         _ => Failure::failed(error),
-    })?;
-    let written = report::write_html(&finished.analysis, &finished.dir);
-    // A disk that is full has cost enough: the verdict is shown all the same.
-    if finished.unwritten.is_none() {
-        written?;
-    }
-    Ok(finished)
+    })
 }
 
 /// Says where everything is, and turns the verdict into the exit code.
@@ -362,7 +388,7 @@ fn parse_path(text: &str) -> anyhow::Result<PodPath> {
 }
 
 /// Short enough to be typed again.
-fn draw_seed() -> Result<u64, Failure> {
+pub(crate) fn draw_seed() -> Result<u64, Failure> {
     getrandom::u32()
         .map(u64::from)
         .map_err(|error| Failure::failed(anyhow::anyhow!("no random seed: {error}")))
