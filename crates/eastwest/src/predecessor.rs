@@ -22,6 +22,12 @@ pub(crate) struct PredecessorArgs {
     threshold: Option<f64>,
 }
 
+impl PredecessorArgs {
+    pub(crate) fn is_given(&self) -> bool {
+        self.compare_with.is_some()
+    }
+}
+
 /// The run to compare with, found before the new one begins. `None` where there is nothing to compare with.
 #[derive(Debug)]
 pub(crate) struct Predecessor {

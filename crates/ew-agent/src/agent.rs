@@ -5,9 +5,11 @@ use crate::link::{self, Writer};
 use crate::offer;
 use crate::sampler;
 use crate::stage::{Host, RunningStage};
+use crate::storage::RunningStep;
 use ew_engine::{Engine, EngineConfig};
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::plan::StageIndex;
+use ew_model::storage::{StorageOrder, StorageReport};
 use ew_proto::message::{RoundReport, StageOrder, Welcome};
 use ew_proto::{AgentEvent, AgentSession, CommandError};
 use ew_sys::clock;
@@ -28,6 +30,8 @@ const IDLE_NS: u64 = 1_000_000_000;
 const FAREWELL_LIMIT: Duration = Duration::from_millis(500);
 /// From the end's beginning to the process's end, whatever its threads are at.
 const END_LIMIT: Duration = Duration::from_secs(1);
+/// How long a storage step that is ended with its agent may take to remove what it has written in part.
+const STORAGE_END_LIMIT: Duration = Duration::from_millis(400);
 /// How long one connection of a port check may take.
 const PORT_CHECK_LIMIT: Duration = Duration::from_secs(2);
 
@@ -71,6 +75,7 @@ pub fn run(options: &AgentOptions) -> Ending {
         host: None,
         accepted: None,
         running: None,
+        step: None,
         samples: VecDeque::new(),
         own: OwnConnections::default(),
         work_dir_free_bytes,
@@ -86,6 +91,7 @@ struct Agent {
     host: Option<Host>,
     accepted: Option<StageOrder>,
     running: Option<RunningStage>,
+    step: Option<RunningStep>,
     samples: VecDeque<HostSample>,
     own: OwnConnections,
     work_dir_free_bytes: Option<u64>,
@@ -148,6 +154,7 @@ impl Agent {
                 // One that does not fit its frame is missed by who watches, and by nobody else.
                 let _ = self.session.reading(reading);
             }
+            Input::StorageDone(report) => self.on_storage_done(report),
             Input::PortsChecked(errors) => {
                 let said = self.session.ports_checked(errors);
                 self.said(said);
@@ -162,6 +169,7 @@ impl Agent {
             AgentEvent::Go { stage, start_ns } => self.on_go(stage, start_ns),
             AgentEvent::Abort => self.abort(),
             AgentEvent::CheckPorts { peers } => self.check_ports(peers),
+            AgentEvent::Storage(order) => self.on_storage(order),
             AgentEvent::Goodbye => self.ending = Some(Ending::Goodbye),
             AgentEvent::ControllerLost { reason } => self.lose(&reason),
         }
@@ -299,6 +307,22 @@ impl Agent {
         }
     }
 
+    fn on_storage(&mut self, order: StorageOrder) {
+        match RunningStep::start(order, self.sender.clone()) {
+            Ok(step) => self.step = Some(step),
+            Err(report) => self.on_storage_done(report),
+        }
+    }
+
+    fn on_storage_done(&mut self, report: Box<StorageReport>) {
+        self.step = None;
+        let said = self.session.storage_done(report);
+        // One that ends with its agent is nobody's business any more.
+        if !matches!(said, Err(CommandError::OutOfOrder { .. })) {
+            self.said(said);
+        }
+    }
+
     /// Samples wait for the end of a round, so that they do not travel inside a window.
     fn hold_sample(&mut self, sample: HostSample) {
         if self.samples.len() == MAX_HELD_SAMPLES {
@@ -345,6 +369,9 @@ impl Agent {
 
     fn abort(&mut self) {
         self.accepted = None;
+        if let Some(step) = &self.step {
+            step.cancel();
+        }
         if let Some(running) = self.running.take() {
             running.cancel();
         }
@@ -368,6 +395,9 @@ impl Agent {
     fn stop(mut self, ending: &Ending) {
         end_at_the_latest();
         self.abort();
+        if let Some(step) = &self.step {
+            step.wait(STORAGE_END_LIMIT);
+        }
         if *ending == Ending::Goodbye {
             // A closed session has nobody left to hear it.
             let _ = self.session.farewell();

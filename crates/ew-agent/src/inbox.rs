@@ -1,6 +1,7 @@
 //! What the agent's loop can be woken by.
 
 use ew_model::facts::{HostFacts, HostSample};
+use ew_model::storage::StorageReport;
 use ew_model::telemetry::HostReading;
 use ew_proto::message::{FlowProgress, RoundReport, Welcome};
 
@@ -21,6 +22,8 @@ pub(crate) enum Input {
     Sample(HostSample),
     /// All counters of this host.
     Reading(Box<HostReading>),
+    /// A storage step is over.
+    StorageDone(Box<StorageReport>),
     /// Answer to a port check.
     PortsChecked(Vec<Option<String>>),
 }

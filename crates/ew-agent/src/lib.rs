@@ -10,5 +10,6 @@ mod link;
 mod offer;
 mod sampler;
 mod stage;
+mod storage;
 
 pub use agent::{AgentOptions, Ending, run};

@@ -55,6 +55,8 @@ pub(crate) struct MissingFlow {
     pub(crate) src: HostId,
     pub(crate) dst: HostId,
     pub(crate) reason: String,
+    /// Neither end counted anything: it was tried, and its connections did not all open.
+    pub(crate) never_began: bool,
 }
 
 impl<'a> Observations<'a> {
@@ -312,7 +314,7 @@ fn missing_flows(stage: &Stage, due: &[&Round], records: &[&FlowRecord]) -> Vec<
     let planned_rounds = stage.rounds.len() as u32;
     let mut measured: BTreeSet<FlowId> = BTreeSet::new();
     let mut repaired: BTreeSet<(HostId, HostId, u32)> = BTreeSet::new();
-    let mut reasons: BTreeMap<FlowId, &str> = BTreeMap::new();
+    let mut rows: BTreeMap<FlowId, &FlowRecord> = BTreeMap::new();
     for row in records {
         if is_measured(row, stage.workload.kind) {
             measured.insert(row.flow);
@@ -320,7 +322,7 @@ fn missing_flows(stage: &Stage, due: &[&Round], records: &[&FlowRecord]) -> Vec<
                 repaired.insert((row.src, row.dst, row.sample));
             }
         } else {
-            reasons.insert(row.flow, reason_of(row));
+            rows.insert(row.flow, row);
         }
     }
     let mut missing = Vec::new();
@@ -328,10 +330,15 @@ fn missing_flows(stage: &Stage, due: &[&Round], records: &[&FlowRecord]) -> Vec<
         for flow in &round.flows {
             let is_repaired = repaired.contains(&(flow.src, flow.dst, round.sample));
             if !measured.contains(&flow.id) && !is_repaired {
+                let row = rows.get(&flow.id);
                 missing.push(MissingFlow {
                     src: flow.src,
                     dst: flow.dst,
-                    reason: (*reasons.get(&flow.id).unwrap_or(&"its round did not run")).into(),
+                    reason: row
+                        .map_or("its round did not run", |row| reason_of(row))
+                        .into(),
+                    never_began: row
+                        .is_some_and(|row| row.sender.is_none() && row.receiver.is_none()),
                 });
             }
         }

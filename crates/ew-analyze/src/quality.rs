@@ -144,6 +144,18 @@ fn is_late(row: &FlowRecord) -> bool {
 /// expects whatever the network does. Waiting on the run queue and stolen time count; being busy does not, since a busy
 /// host may still have done all that was asked of it.
 pub(crate) fn starvation(round: &RoundView<'_>) -> Vec<f64> {
+    let streams = streams_of_hosts(round);
+    let of_end = |host: HostId, end: &Option<EndRecord>| {
+        let threads = streams.get(&host).copied().unwrap_or(1);
+        end.as_ref().map_or(0.0, |end| end_starvation(end, threads))
+    };
+    let rows = round.records.iter();
+    rows.map(|row| of_end(row.src, &row.sender).max(of_end(row.dst, &row.receiver)))
+        .collect()
+}
+
+/// Streams that each host sends and receives in a round: the engine's threads there, unless one drives several.
+pub(crate) fn streams_of_hosts(round: &RoundView<'_>) -> BTreeMap<HostId, u32> {
     let mut streams: BTreeMap<HostId, u32> = BTreeMap::new();
     for row in &round.records {
         let of_flow = row
@@ -153,13 +165,7 @@ pub(crate) fn starvation(round: &RoundView<'_>) -> Vec<f64> {
         *streams.entry(row.src).or_default() += of_flow;
         *streams.entry(row.dst).or_default() += of_flow;
     }
-    let of_end = |host: HostId, end: &Option<EndRecord>| {
-        let threads = streams.get(&host).copied().unwrap_or(1);
-        end.as_ref().map_or(0.0, |end| end_starvation(end, threads))
-    };
-    let rows = round.records.iter();
-    rows.map(|row| of_end(row.src, &row.sender).max(of_end(row.dst, &row.receiver)))
-        .collect()
+    streams
 }
 
 fn end_starvation(end: &EndRecord, streams: u32) -> f64 {

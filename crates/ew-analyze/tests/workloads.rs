@@ -142,6 +142,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
         strangers: BTreeMap::new(),
         warnings: Vec::new(),
         unclean: Vec::new(),
+        storage: Vec::new(),
     }
 }
 

@@ -22,11 +22,13 @@ mod resolve;
 mod run;
 mod silence;
 mod stage;
+mod storage;
 mod survey;
 
 pub use doctor::{Check, CheckState, DoctorReport, doctor};
 pub use launch::{LaunchOptions, sub_inventory};
 pub use orders::Detours;
 pub use resolve::{AddressFamily, ResolveError, resolve};
-pub use run::{Finished, Job, RunError, run};
+pub use run::{Finished, Job, RunError, StoredRun, run, run_storage};
+pub use storage::StorageTask;
 pub use survey::{run_as_root_on, survey};

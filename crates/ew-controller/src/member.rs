@@ -4,6 +4,7 @@ use crate::members::Happening;
 use ew_fleet::{Launcher, Link, LinkGuard, launch};
 use ew_model::inventory::{Host, HostId};
 use ew_model::plan::StageIndex;
+use ew_model::storage::StorageOrder;
 use ew_proto::controller_session::{ControllerEvent, ControllerSession};
 use ew_proto::message::{StageOrder, Welcome};
 use ew_sys::clock;
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Go { stage: StageIndex, start_ns: u64 },
     Abort,
     CheckPorts(Vec<SocketAddr>),
+    Storage(StorageOrder),
+    EndStorage,
     Goodbye,
     Kill,
 }
@@ -216,6 +219,8 @@ impl MemberTask {
             Some(Command::Go { stage, start_ns }) => session.go(stage, start_ns),
             Some(Command::Abort) => session.abort(),
             Some(Command::CheckPorts(peers)) => session.check_ports(peers),
+            Some(Command::Storage(order)) => session.send_storage(order),
+            Some(Command::EndStorage) => session.end_storage(),
             Some(Command::Goodbye) => session.goodbye(),
             Some(Command::Kill) | None => {
                 serving.over = Some(Over::Kill);

@@ -89,6 +89,11 @@ fn held_bytes(event: &RunEvent) -> usize {
             PLAIN_BYTES + counters * COUNTER_BYTES
         }
         RunEvent::HostRead { .. } => READING_BYTES,
+        RunEvent::StorageStepFinished(step) => {
+            let held = step.reports.iter();
+            let counters = held.map(|(_, r)| r.files.len() + r.interval_bytes.len());
+            PLAIN_BYTES + counters.sum::<usize>() * COUNTER_BYTES
+        }
         _ => PLAIN_BYTES,
     }
 }

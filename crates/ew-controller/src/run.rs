@@ -7,12 +7,13 @@ use crate::members::Members;
 use crate::missing_tools;
 use crate::orders::Detours;
 use crate::recorder::{Recorded, record};
+use crate::storage::{self, StorageTask};
 use ew_fleet::Launcher;
 use ew_model::analysis::Analysis;
 use ew_model::event::RunEvent;
 use ew_model::inventory::Inventory;
 use ew_model::plan::Plan;
-use ew_model::run::{Outcome, RunManifest};
+use ew_model::run::{Outcome, Run, RunManifest};
 use ew_model::scenario::Scenario;
 use ew_store::{RunWriter, StoreError};
 use ew_sys::clock;
@@ -108,12 +109,37 @@ pub enum RunError {
         /// Hosts left.
         left: usize,
     },
+    /// A storage job without anybody who could work.
+    #[error("no host with workers came up; mend them (see above)")]
+    NoWorkers,
     /// Every test needs a tool that is missing.
     #[error("no test is left: {0}")]
     NoTool(String),
     /// The user stopped it before anything was measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
+}
+
+/// A storage run that took place.
+#[derive(Debug)]
+pub struct StoredRun {
+    /// The run directory.
+    pub dir: PathBuf,
+    /// What it holds.
+    pub run: Run,
+    /// Whether the user cut it short.
+    pub interrupted: bool,
+    /// The first failure to write the run directory.
+    pub unwritten: Option<StoreError>,
+}
+
+/// What agents are launched for.
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    /// The plan's flows.
+    Flows,
+    /// Files.
+    Storage(&'a StorageTask),
 }
 
 /// Plans, launches, drives, collects, tears down and analyses one run. Whatever happens after the launch, the fleet is
@@ -126,6 +152,54 @@ pub enum RunError {
 /// [`RunError`] when nothing could be measured or kept.
 pub fn run(job: &Job, listener: &mut dyn FnMut(u64, &RunEvent)) -> Result<Finished, RunError> {
     let plan = ew_plan::plan(&job.scenario, &job.inventory, job.seed)?;
+    let (dir, unwritten) = carry_out(job, plan, Work::Flows, listener)?;
+    let analysis = ew_analyze::analyze(&ew_store::load(&dir)?);
+    let kept = ew_store::write_findings(&dir, &analysis.verdict);
+    let interrupted = analysis.run.outcome == Outcome::Interrupted;
+    Ok(Finished {
+        dir,
+        analysis,
+        interrupted,
+        unwritten: unwritten.or(kept.err()),
+    })
+}
+
+/// As [`run`], of a storage job in place of the scenario's flows: launches, does its steps, removes its files, tears down.
+///
+/// # Errors
+/// [`RunError`] when nothing could be measured or kept.
+pub fn run_storage(
+    job: &Job,
+    task: &StorageTask,
+    listener: &mut dyn FnMut(u64, &RunEvent),
+) -> Result<StoredRun, RunError> {
+    let plan = Plan {
+        scenario: job.scenario.name.clone(),
+        seed: job.seed,
+        expect: job.scenario.expect,
+        stages: Vec::new(),
+        random_order: false,
+        dropped_tests: Vec::new(),
+        interleaved: Vec::new(),
+        host_rates: Vec::new(),
+    };
+    let (dir, unwritten) = carry_out(job, plan, Work::Storage(task), listener)?;
+    let run = ew_store::load(&dir)?;
+    Ok(StoredRun {
+        interrupted: run.manifest.outcome == Outcome::Interrupted,
+        dir,
+        run,
+        unwritten,
+    })
+}
+
+/// From the run directory's creation to its end. Returns it, with the first failure to write it.
+fn carry_out(
+    job: &Job,
+    plan: Plan,
+    work: Work<'_>,
+    listener: &mut dyn FnMut(u64, &RunEvent),
+) -> Result<(PathBuf, Option<StoreError>), RunError> {
     let mut manifest = manifest(job, &plan);
     let writer = RunWriter::create(&job.runs_dir, manifest.clone())?;
     let id = writer.id().to_owned();
@@ -137,7 +211,7 @@ pub fn run(job: &Job, listener: &mut dyn FnMut(u64, &RunEvent)) -> Result<Finish
     } = ends;
     let (controlled, recorded) = thread::scope(|scope| {
         let recorder = scope.spawn(|| record(recorded, writer, to_shown));
-        let controller = scope.spawn(|| control(job, id, plan, journal));
+        let controller = scope.spawn(|| control(job, work, id, plan, journal));
         shown.for_each(|shown| listener(shown.at_ns, &shown.event));
         (joined(controller), joined(recorder))
     });
@@ -151,15 +225,7 @@ pub fn run(job: &Job, listener: &mut dyn FnMut(u64, &RunEvent)) -> Result<Finish
     let dir = writer.path().to_owned();
     let unwritten = failure.or(finish(writer, manifest).err());
     driven?;
-    let analysis = ew_analyze::analyze(&ew_store::load(&dir)?);
-    let kept = ew_store::write_findings(&dir, &analysis.verdict);
-    let interrupted = analysis.run.outcome == Outcome::Interrupted;
-    Ok(Finished {
-        dir,
-        analysis,
-        interrupted,
-        unwritten: unwritten.or(kept.err()),
-    })
+    Ok((dir, unwritten))
 }
 
 /// What the thread that keeps the agents alive leaves behind.
@@ -172,6 +238,7 @@ struct Controlled {
 /// tied ([`ew_sys::process::die_with_parent`]): it ends after them.
 fn control(
     job: &Job,
+    work: Work<'_>,
     id: String,
     mut plan: Plan,
     mut journal: Journal,
@@ -190,9 +257,9 @@ fn control(
             Arc::clone(&job.launcher),
             job.options.clone(),
         )?;
-        let driven = match launch(job, &mut plan, &mut members, &mut journal).await {
-            Ok(()) => Ok(drive(job, &plan, &mut members, &mut journal).await),
-            Err(error) => Err(error),
+        let driven = match work {
+            Work::Flows => drive_flows(job, &mut plan, &mut members, &mut journal).await,
+            Work::Storage(task) => drive_storage(job, task, &mut members, &mut journal).await,
         };
         members.tear_down(TEAR_DOWN_LIMIT).await;
         journal.emit(RunEvent::RunFinished {
@@ -204,6 +271,26 @@ fn control(
             plan_hash: ew_store::plan_hash(&plan),
         })
     })
+}
+
+async fn drive_flows(
+    job: &Job,
+    plan: &mut Plan,
+    members: &mut Members,
+    journal: &mut Journal,
+) -> Result<Outcome, RunError> {
+    launch(job, plan, members, journal).await?;
+    Ok(drive(job, plan, members, journal).await)
+}
+
+async fn drive_storage(
+    job: &Job,
+    task: &StorageTask,
+    members: &mut Members,
+    journal: &mut Journal,
+) -> Result<Outcome, RunError> {
+    storage::launch(job, task, members, journal).await?;
+    Ok(storage::drive(job, task, members, journal).await)
 }
 
 fn outcome_of(driven: &Result<Outcome, RunError>) -> Outcome {

@@ -5,6 +5,7 @@ use crate::inventory::{HostId, Inventory};
 use crate::plan::{FlowId, Plan, RoundIndex, StageIndex};
 use crate::record::FlowRecord;
 use crate::run::Outcome;
+use crate::storage::{StorageOperation, StorageStep};
 use crate::telemetry::HostReading;
 use serde::{Deserialize, Serialize};
 
@@ -156,6 +157,19 @@ pub enum RunEvent {
         /// How many.
         count: u64,
     },
+    /// Workers on storage were sent their orders. Not recorded: the end is.
+    StorageStepStarted {
+        /// What they do.
+        operation: StorageOperation,
+        /// Hosts with workers.
+        hosts: u32,
+        /// Files, all hosts.
+        files: u32,
+        /// Bytes to be moved, all hosts.
+        bytes: u64,
+    },
+    /// All reports of a storage step are in, or its hosts are lost.
+    StorageStepFinished(Box<StorageStep>),
     /// The user asked to stop.
     Interrupted,
     /// All is collected and the fleet is torn down.
@@ -173,7 +187,10 @@ impl RunEvent {
     pub fn is_live_only(&self) -> bool {
         matches!(
             self,
-            Self::Progress { .. } | Self::FlowProgress { .. } | Self::HostRead { .. }
+            Self::Progress { .. }
+                | Self::FlowProgress { .. }
+                | Self::HostRead { .. }
+                | Self::StorageStepStarted { .. }
         )
     }
 }

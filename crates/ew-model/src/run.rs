@@ -5,6 +5,7 @@ use crate::inventory::{HostId, Inventory};
 use crate::plan::Plan;
 use crate::record::FlowRecord;
 use crate::scenario::Scenario;
+use crate::storage::StorageStep;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -84,4 +85,6 @@ pub struct Run {
     pub warnings: Vec<String>,
     /// Hosts that could not be proved clean at the end, by name, with the reason.
     pub unclean: Vec<(String, String)>,
+    /// Steps of a storage job, in order; empty in runs of flows.
+    pub storage: Vec<StorageStep>,
 }

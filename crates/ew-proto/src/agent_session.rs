@@ -15,6 +15,7 @@ use crate::stage::{ActiveStage, StagePhase};
 use crate::text;
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::plan::StageIndex;
+use ew_model::storage::{StorageOrder, StorageReport};
 use ew_model::telemetry::HostReading;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -41,8 +42,10 @@ pub enum AgentEvent {
         /// On this agent's monotonic clock.
         start_ns: u64,
     },
-    /// Drop the stage at hand; nothing more of it is sent.
+    /// Drop the stage at hand; nothing more of it is sent. A storage step is ended, and reported all the same.
     Abort,
+    /// Do this, then [`AgentSession::storage_done`].
+    Storage(StorageOrder),
     /// Probe these data ports, then [`AgentSession::ports_checked`] in the same order.
     CheckPorts {
         /// Peers' data listeners.
@@ -73,6 +76,8 @@ pub struct AgentSession {
     stage: Option<ActiveStage>,
     /// Number of peers of an unanswered port check.
     port_check: Option<usize>,
+    /// The storage step at hand.
+    storage: Option<u32>,
     totals: (u64, u64),
     welcome_deadline_ns: u64,
     liveness: Liveness,
@@ -91,6 +96,7 @@ impl AgentSession {
             state: State::AwaitWelcome,
             stage: None,
             port_check: None,
+            storage: None,
             totals: (0, 0),
             welcome_deadline_ns: now_ns.saturating_add(WELCOME_DEADLINE_NS),
             liveness: Liveness::new(AGENT_SILENCE_LIMIT_NS, now_ns),
@@ -311,6 +317,24 @@ impl AgentSession {
         Ok(())
     }
 
+    /// The answer to [`AgentEvent::Storage`].
+    ///
+    /// # Errors
+    /// [`CommandError::Contradiction`] when this step is not at hand, [`CommandError::OutOfOrder`] when the agent is leaving,
+    /// [`CommandError::Frame`] when it is too large.
+    pub fn storage_done(&mut self, report: Box<StorageReport>) -> Result<(), CommandError> {
+        self.require("storage_done", State::Ready)?;
+        if self.storage != Some(report.step) {
+            return Err(CommandError::Contradiction(format!(
+                "storage step {} is done, which is not at hand",
+                report.step
+            )));
+        }
+        self.outbox.send(&ToController::StorageReport(report))?;
+        self.storage = None;
+        Ok(())
+    }
+
     /// Something went wrong that is not a flow's failure.
     ///
     /// # Errors
@@ -353,6 +377,10 @@ impl AgentSession {
                 self.port_check = Some(peers.len());
                 self.event(AgentEvent::CheckPorts { peers });
             }
+            ToAgent::Storage(order) if self.is_free() => {
+                self.storage = Some(order.step);
+                self.event(AgentEvent::Storage(order));
+            }
             unexpected => {
                 let what = unexpected.name();
                 let state = self.state_words();
@@ -365,6 +393,7 @@ impl AgentSession {
         self.state = State::Leaving;
         self.stage = None;
         self.port_check = None;
+        self.storage = None;
         self.forget_overtaken();
         self.event(AgentEvent::Goodbye);
     }
@@ -399,6 +428,10 @@ impl AgentSession {
 
     /// An abort may cross the end of its stage, and is then of no effect.
     fn abort(&mut self) {
+        if self.storage.is_some() {
+            self.event(AgentEvent::Abort);
+            return;
+        }
         if self.stage.take().is_none() {
             return;
         }
@@ -454,7 +487,9 @@ impl AgentSession {
     }
 
     fn is_free(&self) -> bool {
-        self.state == State::Ready && self.stage.is_none() && self.port_check.is_none()
+        let nothing_at_hand =
+            self.stage.is_none() && self.port_check.is_none() && self.storage.is_none();
+        self.state == State::Ready && nothing_at_hand
     }
 
     fn active(
@@ -494,6 +529,9 @@ impl AgentSession {
             (State::Preparing, _) => "the agent prepares",
             (State::Ready, Some(_)) => "the agent has a stage at hand",
             (State::Ready, None) if self.port_check.is_some() => "the agent checks ports",
+            (State::Ready, None) if self.storage.is_some() => {
+                "the agent has a storage step at hand"
+            }
             (State::Ready, None) => "the agent is ready",
             (State::Leaving, _) => "the agent is leaving",
             (State::Closed, _) => "the session is over",

@@ -11,7 +11,7 @@
 
 use crate::clock::{ClockEstimate, ClockEstimator, EXCHANGES, Exchange};
 use crate::frame::FrameDecoder;
-use crate::limits::{Message, ROUND_REPORT};
+use crate::limits::{Message, ROUND_REPORT, STORAGE_REPORT};
 use crate::liveness::Liveness;
 use crate::message::{FlowProgress, RoundReport, StageOrder, ToAgent, ToController, Welcome};
 use crate::outbox::{CommandError, MAX_WAITING_EVENTS, Outbox};
@@ -22,8 +22,9 @@ use crate::unasked::Unasked;
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
 use ew_model::plan::StageIndex;
+use ew_model::storage::{FileOutcome, StorageOperation, StorageOrder, StorageReport};
 use ew_model::telemetry::{HostReading, QdiscCounters};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
 /// Time between heartbeats.
@@ -94,6 +95,8 @@ pub enum ControllerEvent {
         /// `None` is reachable.
         errors: Vec<Option<String>>,
     },
+    /// The answer to [`ControllerSession::send_storage`].
+    StorageReport(Box<StorageReport>),
     /// Something went wrong on the host that is not a flow's failure.
     Fault {
         /// In words.
@@ -126,6 +129,14 @@ struct Sync {
     sent_ns: u64,
 }
 
+/// A storage step under way.
+#[derive(Clone, Debug)]
+struct ActiveStorage {
+    step: u32,
+    /// `None`: whichever are there.
+    files: Option<BTreeSet<u32>>,
+}
+
 /// An aborted stage whose end the agent has not confirmed.
 #[derive(Clone, Debug)]
 struct Aborted {
@@ -143,6 +154,8 @@ pub struct ControllerSession {
     stage: Option<ActiveStage>,
     aborted: Option<Aborted>,
     port_check: Option<usize>,
+    /// Stays after a goodbye: the report may be on its way.
+    storage: Option<ActiveStorage>,
     /// Longest report of any stage that was ordered: one may come after its stage's end.
     report_limit_bytes: usize,
     /// Whether the agent was asked for readings.
@@ -185,6 +198,7 @@ impl ControllerSession {
             stage: None,
             aborted: None,
             port_check: None,
+            storage: None,
             report_limit_bytes: 0,
             watched: false,
             unasked: Unasked::default(),
@@ -217,8 +231,10 @@ impl ControllerSession {
         let mut completed = false;
         while self.state != State::Closed {
             let report_limit = self.report_limit_bytes;
+            let is_storing = self.storage.is_some();
             let limits = |kind| match kind {
                 ROUND_REPORT => report_limit,
+                STORAGE_REPORT if !is_storing => 0,
                 other => ToController::limit_bytes(other),
             };
             match self.decoder.next_within(limits) {
@@ -415,6 +431,36 @@ impl ControllerSession {
         Ok(())
     }
 
+    /// Orders a storage step, whose start is **on the agent's clock**; [`ControllerEvent::StorageReport`] follows, however long
+    /// the step takes.
+    ///
+    /// # Errors
+    /// [`CommandError::OutOfOrder`] while a stage, a port check or a step is at hand or the agent is not ready;
+    /// [`CommandError::Frame`] when it is too large.
+    pub fn send_storage(&mut self, order: StorageOrder) -> Result<(), CommandError> {
+        self.require("send_storage", self.is_free())?;
+        let lists = order.operation == StorageOperation::Clean && order.files.is_empty();
+        let active = ActiveStorage {
+            step: order.step,
+            files: (!lists).then(|| order.files.iter().copied().collect()),
+        };
+        self.outbox.send(&ToAgent::Storage(order))?;
+        self.storage = Some(active);
+        Ok(())
+    }
+
+    /// Asks the agent to end the storage step at hand; its report still follows. Without one nothing is sent.
+    ///
+    /// # Errors
+    /// [`CommandError::Closed`] when the session is over.
+    pub fn end_storage(&mut self) -> Result<(), CommandError> {
+        self.require("end_storage", true)?;
+        match self.storage {
+            Some(_) => self.outbox.send(&ToAgent::Abort),
+            None => Ok(()),
+        }
+    }
+
     /// Asks the agent to clean up and exit, at any time; [`ControllerEvent::Farewell`] follows, or
     /// [`ControllerEvent::Lost`] within [`FAREWELL_DEADLINE_NS`]. A second goodbye is of no effect.
     ///
@@ -514,6 +560,11 @@ impl ControllerSession {
                 let errors = errors.into_iter().map(|e| e.map(|e| text::printable(&e)));
                 let errors = errors.collect();
                 self.event(ControllerEvent::PortsChecked { errors });
+            }
+            ToController::StorageReport(report) if self.storage.is_some() => {
+                if let Err(reason) = self.stored(report) {
+                    self.violation(&reason);
+                }
             }
             message if self.state == State::Ready => self.handle_stage_message(message, now_ns),
             unexpected => self.unexpected(&unexpected),
@@ -631,6 +682,32 @@ impl ControllerSession {
         Ok(())
     }
 
+    /// `Err` says in words how the report contradicts the order.
+    fn stored(&mut self, report: Box<StorageReport>) -> Result<(), String> {
+        let Some(active) = self.storage.take() else {
+            return Err("a storage step was reported, which was not ordered".into());
+        };
+        let mut left = active.files;
+        let stray = report.files.iter().find(|record| match &mut left {
+            Some(ordered) => !ordered.remove(&record.file),
+            None => false,
+        });
+        if let Some(stray) = stray {
+            return Err(format!(
+                "the report of a storage step holds file {} against the order",
+                stray.file
+            ));
+        }
+        if report.step != active.step {
+            return Err(format!(
+                "storage step {} was reported, ordered was {}",
+                report.step, active.step
+            ));
+        }
+        self.event(ControllerEvent::StorageReport(printable_storage(report)));
+        Ok(())
+    }
+
     fn clock_reply(&mut self, sequence: u32, agent_ns: u64, now_ns: u64) {
         if matches!(&self.aborted, Some(aborted) if aborted.fence == sequence) {
             self.aborted = None;
@@ -727,12 +804,15 @@ impl ControllerSession {
     fn end(&mut self) {
         self.state = State::Closed;
         self.stage = None;
+        self.storage = None;
         self.aborted = None;
         self.sync = None;
     }
 
     fn is_free(&self) -> bool {
-        self.state == State::Ready && self.stage.is_none() && self.port_check.is_none()
+        let nothing_at_hand =
+            self.stage.is_none() && self.port_check.is_none() && self.storage.is_none();
+        self.state == State::Ready && nothing_at_hand
     }
 
     fn require(&self, command: &'static str, possible: bool) -> Result<(), CommandError> {
@@ -769,6 +849,7 @@ impl ControllerSession {
             (State::Ready, Some((_, StagePhase::Running))) => "a stage runs",
             (State::Ready, Some(_)) => "a stage is offered or accepted",
             (State::Ready, None) if self.port_check.is_some() => "ports are checked",
+            (State::Ready, None) if self.storage.is_some() => "a storage step runs",
             (State::Ready, None) => "no stage is at hand",
             (State::Leaving, _) => "the agent is leaving",
             (State::Closed, _) => "the session is over",
@@ -819,6 +900,20 @@ fn qdisc_words(qdiscs: &mut [QdiscCounters]) -> impl Iterator<Item = &mut String
     qdiscs
         .iter_mut()
         .flat_map(|qdisc| [&mut qdisc.interface, &mut qdisc.kind])
+}
+
+fn printable_storage(mut report: Box<StorageReport>) -> Box<StorageReport> {
+    for record in &mut report.files {
+        match &mut record.outcome {
+            FileOutcome::Failed { error: words } | FileOutcome::Corrupt { found: words, .. } => {
+                text::make_printable(words);
+            }
+            FileOutcome::Done | FileOutcome::Cancelled => {}
+        }
+    }
+    let words = report.notes.iter_mut().chain(&mut report.error);
+    words.for_each(text::make_printable);
+    report
 }
 
 fn printable_report(mut report: RoundReport) -> RoundReport {

@@ -19,10 +19,10 @@ use ew_model::inventory::HostId;
 pub const BUILD: &str = "fuzz";
 
 /// Scenes a controller's session can be put into.
-pub const CONTROLLER_SCENES: u8 = 8;
+pub const CONTROLLER_SCENES: u8 = 9;
 
 /// Scenes an agent's session can be put into.
-pub const AGENT_SCENES: u8 = 6;
+pub const AGENT_SCENES: u8 = 7;
 
 const NOW_NS: u64 = 1_000_000_000;
 
@@ -198,6 +198,10 @@ fn controller_in_scene(scene: u8) -> ControllerSession {
         );
         let _ = session.sync(3);
     }
+    if scene == 8 {
+        let _ = session.send_storage(seeds::storage_order(0, 2));
+        return session;
+    }
     if scene >= 4 {
         let _ = session.send_stage(order.clone());
     }
@@ -227,6 +231,11 @@ fn agent_in_scene(scene: u8) -> AgentSession {
     }
     if scene >= 2 {
         let _ = session.ready(HostFacts::default(), 4000);
+    }
+    if scene == 6 {
+        let order = seeds::storage_order(0, 2);
+        controller_says(&mut session, &ToAgent::Storage(order));
+        return session;
     }
     let order = seeds::stage_order(0, 2, 2);
     let stage = order.stage;

@@ -35,6 +35,8 @@ impl Message for ToController {
             3 | 9 => WORDS,
             // RoundReport: the session knows what it ordered, and says less.
             4 => MAX_FRAME_BYTES,
+            // StorageReport: thousands of files, each with an error's words at worst. Only who was ordered to may say it.
+            13 => MAX_FRAME_BYTES,
             // Ready, Sample, PortsChecked and Reading: of hosts with hundreds of CPUs and thousands of
             // peers.
             0 | 7 | 8 | 12 => 4 * MIB,
@@ -50,8 +52,8 @@ impl Message for ToAgent {
             0 => 4 * KIB,
             // Stage.
             2 => MAX_FRAME_BYTES,
-            // CheckPorts.
-            6 => MIB,
+            // CheckPorts and Storage.
+            6 | 8 => MIB,
             _ => FEW_NUMBERS,
         }
     }
@@ -59,6 +61,8 @@ impl Message for ToAgent {
 
 /// The number of [`ToController::RoundReport`].
 pub(crate) const ROUND_REPORT: u8 = 4;
+/// The number of [`ToController::StorageReport`].
+pub(crate) const STORAGE_REPORT: u8 = 13;
 
 /// Longest report of any round of a stage, by what was ordered.
 pub(crate) fn report_limit_bytes(order: &StageOrder) -> usize {
@@ -93,18 +97,19 @@ mod tests {
             let meant = match name {
                 "ready" | "sample" => 4 * MIB,
                 "refused" | "fault" => WORDS,
-                "report" => MAX_FRAME_BYTES,
+                "report" | "storage-report" => MAX_FRAME_BYTES,
                 "ports-checked" | "reading" => 4 * MIB,
                 _ => FEW_NUMBERS,
             };
             assert_eq!(ToController::limit_bytes(kind(&frame)), meant, "{name}");
             assert_eq!(kind(&frame) == ROUND_REPORT, name == "report");
+            assert_eq!(kind(&frame) == STORAGE_REPORT, name == "storage-report");
         }
         for (name, frame) in to_agent() {
             let meant = match name {
                 "welcome" => 4 * KIB,
                 "stage" => MAX_FRAME_BYTES,
-                "check-ports" => MIB,
+                "check-ports" | "storage" => MIB,
                 _ => FEW_NUMBERS,
             };
             assert_eq!(ToAgent::limit_bytes(kind(&frame)), meant, "{name}");

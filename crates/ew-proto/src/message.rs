@@ -7,6 +7,7 @@ use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::record::EndRecord;
+use ew_model::storage::{StorageOrder, StorageReport};
 use ew_model::telemetry::HostReading;
 use ew_model::workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -38,7 +39,7 @@ pub enum ToAgent {
         /// Agent-local.
         start_ns: u64,
     },
-    /// Drop the running stage.
+    /// Drop the running stage; end the storage step and report it.
     Abort,
     /// The controller lives. An agent that hears nothing for the session's deadline ends itself.
     Heartbeat,
@@ -49,6 +50,8 @@ pub enum ToAgent {
     },
     /// Clean up and exit.
     Goodbye,
+    /// Do a step of a storage job; answered by `StorageReport`, after an abort early.
+    Storage(StorageOrder),
 }
 
 /// What an agent needs to know before anything else.
@@ -242,6 +245,8 @@ pub enum ToController {
     FlowProgress(FlowProgress),
     /// All counters of a watched host.
     Reading(Box<HostReading>),
+    /// Answer to `Storage`.
+    StorageReport(Box<StorageReport>),
 }
 
 /// How a flow went for a part of its window, told while the round goes on. For who watches; the round's report has the figures.

@@ -13,6 +13,7 @@ impl ToAgent {
             Self::Heartbeat => "a heartbeat",
             Self::CheckPorts { .. } => "a port check",
             Self::Goodbye => "a goodbye",
+            Self::Storage(_) => "a storage step",
         }
     }
 }
@@ -33,6 +34,7 @@ impl ToController {
             Self::Farewell => "a farewell",
             Self::FlowProgress(_) => "how a flow goes",
             Self::Reading(_) => "a reading",
+            Self::StorageReport(_) => "a storage step's report",
         }
     }
 }

@@ -32,7 +32,9 @@ pub use compare::render_comparison;
 pub use json::SCHEMA_VERSION;
 pub use limit::{limit_json, limit_text};
 pub use plan::dry_run;
-pub use storage::{sizing_bound_json, sizing_json, sizing_text};
+pub use storage::{
+    sizing_bound_json, sizing_json, sizing_text, storage_csv, storage_json, storage_text,
+};
 
 use ew_model::Analysis;
 use std::str::FromStr;

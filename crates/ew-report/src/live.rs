@@ -4,6 +4,7 @@
 
 mod bars;
 mod lines;
+mod storage;
 mod tally;
 
 use bars::Bars;

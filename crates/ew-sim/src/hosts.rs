@@ -178,7 +178,7 @@ impl Counters {
             let receiver = row.receiver.as_ref().map(|end| (row.dst, false, end));
             [sender, receiver].into_iter().flatten()
         });
-        let mut used: BTreeMap<HostId, CpuUse> = BTreeMap::new();
+        let mut used: BTreeMap<HostId, (CpuUse, u64)> = BTreeMap::new();
         for (host, is_sender, end) in ends {
             // The warm-up is load too.
             let stretch = (span.end_ns - span.start_ns) as f64 / end.window_ns.max(1) as f64;
@@ -189,11 +189,11 @@ impl Counters {
                 false => counters.rx_bytes += bytes,
             }
             if let Some(cpu) = end.cpu {
-                used.insert(host, cpu);
+                used.insert(host, (cpu, end.window_ns));
             }
         }
-        for (host, cpu) in used {
-            self.hosts[host.index()].work(&cpu, network.host(host), span);
+        for (host, (cpu, window_ns)) in used {
+            self.hosts[host.index()].work(&cpu, window_ns, network.host(host), span);
         }
         if is_read {
             self.sample_all(network, clocks, span.end_ns);
@@ -274,18 +274,19 @@ impl Counters {
 }
 
 impl HostCounters {
-    fn work(&mut self, cpu: &CpuUse, site: &Site<'_>, span: Span) {
+    fn work(&mut self, cpu: &CpuUse, window_ns: u64, site: &Site<'_>, span: Span) {
         let wall_ns = (span.end_ns - span.start_ns) as f64;
         self.work_ns += cpu.engine_ns as f64;
         self.softirq_ns += cpu.softirq_ns as f64;
         self.steal_ns += cpu.steal_ns as f64;
-        let Some(quota_ns) = site.spec.cpu_quota_cores.map(|cores| cores * wall_ns) else {
+        let Some(cores) = site.spec.cpu_quota_cores else {
             return;
         };
-        // A quota that is all used holds the group back for what is left of each period.
-        let used_ns = (cpu.engine_ns + cpu.softirq_ns) as f64;
-        if used_ns >= 0.9 * quota_ns && quota_ns < wall_ns {
-            self.throttled_us += (wall_ns - quota_ns) / 1e3;
+        // A quota that is all used holds the group back for what is left of each period, which comes the sooner the more CPUs work.
+        let used_cores = (cpu.engine_ns + cpu.softirq_ns) as f64 / window_ns.max(1) as f64;
+        let cpus = f64::from(site.spec.cpus.unwrap_or(CPUS));
+        if used_cores >= 0.9 * cores && cores < cpus {
+            self.throttled_us += wall_ns * (1.0 - cores / cpus) / 1e3;
             self.throttled_periods += wall_ns / 1e8;
         }
     }

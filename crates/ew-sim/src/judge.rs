@@ -210,6 +210,8 @@ fn judge_fault(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mu
             let is_named = findings.iter().any(|finding| match finding.subject {
                 Subject::RackPair { from, to } => has_path_fault(truth, from, to),
                 Subject::Rack { rack } => is_members_rack(fault, rack),
+                // All racks' paths through one spine.
+                Subject::Run => finding.cause == Cause::BadPath && is_spine(fault),
                 _ => false,
             });
             judgement.check("rack of the member named", is_named, || {
@@ -236,6 +238,10 @@ fn is_members_rack(fault: &Fault, named: RackId) -> bool {
         Fault::Member { rack, .. } => rack.is_none_or(|rack| rack == named),
         _ => false,
     }
+}
+
+fn is_spine(fault: &Fault) -> bool {
+    matches!(fault, Fault::Member { rack: None, .. })
 }
 
 fn matches_cause(found: Cause, truth: UniformCause) -> bool {

@@ -308,6 +308,7 @@ impl<'a> Course<'a> {
             strangers: BTreeMap::new(),
             warnings: Vec::new(),
             unclean: Vec::new(),
+            storage: Vec::new(),
         }
     }
 

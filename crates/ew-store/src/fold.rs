@@ -81,6 +81,7 @@ fn empty(manifest: RunManifest) -> Run {
         strangers: Default::default(),
         warnings: Vec::new(),
         unclean: Vec::new(),
+        storage: Vec::new(),
     }
 }
 
@@ -129,7 +130,9 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
             }
             run.unclean = unclean;
         }
-        RunEvent::StageStarted { .. }
+        RunEvent::StorageStepFinished(step) => run.storage.push(*step),
+        RunEvent::StorageStepStarted { .. }
+        | RunEvent::StageStarted { .. }
         | RunEvent::StageFinished { .. }
         | RunEvent::Progress { .. }
         | RunEvent::FlowProgress { .. }

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -28,14 +28,57 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
 /// # Errors
 /// The system's, `EINVAL` where the file system cannot do this.
 pub fn write_uncached(file: &File) -> io::Result<()> {
+    set_direct(file, true)
+}
+
+/// Whether from now on reads and writes pass by the page cache (`O_DIRECT`, open(2)): then memory, offsets and lengths must be
+/// multiples of the disk's logical block.
+///
+/// # Errors
+/// The system's, `EINVAL` where the file system cannot do this.
+pub fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     let fd = file.as_raw_fd();
     // SAFETY: reading the flags of a descriptor that is open as long as `file`.
     let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-    // SAFETY: as above; the new flags only change how later writes are done.
-    if flags < 0 || unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_DIRECT) } < 0 {
+    if flags < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let flags = match direct {
+        true => flags | libc::O_DIRECT,
+        false => flags & !libc::O_DIRECT,
+    };
+    // SAFETY: as above; the new flags only change how later reads and writes are done.
+    if unsafe { libc::fcntl(fd, libc::F_SETFL, flags) } < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
+}
+
+/// Drops the file's clean pages from this host's page cache (`POSIX_FADV_DONTNEED`, posix_fadvise(2)). Pages that wait to be
+/// written stay: fsync before.
+///
+/// # Errors
+/// The system's, for example `ESPIPE` for a pipe.
+pub fn drop_cache(file: &File) -> io::Result<()> {
+    // SAFETY: the descriptor is open as long as `file`; the call touches no memory of ours.
+    let code = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+    match code {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+/// Closes a file and tells whether that worked: NFS reports a full disk or an exceeded quota here (close(2)), which dropping the
+/// file swallows.
+///
+/// # Errors
+/// The system's; the descriptor is gone all the same.
+pub fn close(file: File) -> io::Result<()> {
+    // SAFETY: `into_raw_fd` gives the descriptor up, so nobody closes it a second time.
+    match unsafe { libc::close(file.into_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 #[cfg(test)]
@@ -46,5 +89,15 @@ mod tests {
     fn what_does_not_exist_has_no_space() {
         assert!(free_bytes(Path::new("/")).is_ok());
         assert!(free_bytes(Path::new("/no/such/folder")).is_err());
+    }
+
+    #[test]
+    fn only_files_have_a_page_cache_to_drop() {
+        let own = File::open("/proc/self/exe").unwrap();
+        drop_cache(&own).unwrap();
+        set_direct(&own, false).unwrap();
+        let (pipe, _) = io::pipe().unwrap();
+        let pipe = File::from(std::os::fd::OwnedFd::from(pipe));
+        assert!(drop_cache(&pipe).is_err());
     }
 }

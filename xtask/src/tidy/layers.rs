@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ew-iperf3", &["ew-model", "ew-sys"]),
     ("ew-tools", &["ew-model", "ew-proto", "ew-sys"]),
     ("ew-telemetry", &["ew-model", "ew-sys"]),
+    ("ew-storage", &["ew-model", "ew-sys"]),
     (
         "ew-agent",
         &[
@@ -19,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ew-iperf3",
             "ew-model",
             "ew-proto",
+            "ew-storage",
             "ew-sys",
             "ew-telemetry",
             "ew-tools",

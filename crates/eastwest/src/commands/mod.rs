@@ -4,6 +4,7 @@ pub(crate) mod agent;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod dfsio;
 pub(crate) mod doctor;
 pub(crate) mod hosts;
 pub(crate) mod image;

@@ -1,5 +1,6 @@
 //! `eastwest report`: an old run again, analysed anew.
 
+use crate::commands::dfsio;
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, RunsDirArg, ShowArgs};
 use clap::Args;
@@ -21,7 +22,11 @@ pub(crate) struct ReportArgs {
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let dir = ew_store::resolve(&args.runs.runs_dir, &args.run).map_err(Failure::usage)?;
-    let analysis = ew_analyze::analyze(&ew_store::load(&dir).map_err(Failure::failed)?);
+    let run = ew_store::load(&dir).map_err(Failure::failed)?;
+    if let Some(shown) = dfsio::show(&run, &args.show) {
+        return shown;
+    }
+    let analysis = ew_analyze::analyze(&run);
     show(&analysis, &args.show)?;
     Ok(ExitCode::from(analysis.verdict.status.exit_code()))
 }

@@ -1,5 +1,6 @@
 //! `eastwest run`: the main job.
 
+use crate::commands::dfsio::{self, StorageArgs};
 use crate::commands::{report, scenario};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::{FleetArgs, FleetKind};
@@ -13,10 +14,11 @@ use crate::watch::{self, Log, Watch};
 use anyhow::{Context, anyhow};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
+use ew_analyze::storage::job::SCENARIO;
 use ew_controller::{Detours, Finished, Job, RunError};
 use ew_model::finding::VerdictStatus;
 use ew_model::pods::PodPath;
-use ew_model::{Inventory, Scenario, Stage, Tool, WorkloadKind};
+use ew_model::{Inventory, RunEvent, Scenario, Stage, Tool, WorkloadKind};
 use ew_plan::estimate::estimate_stage;
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
@@ -30,7 +32,7 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// A built-in scenario (see `eastwest scenario list`) or a YAML file
+    /// A built-in scenario (see `eastwest scenario list`), a YAML file, or `dfsio` for files on storage
     #[arg(default_value = "qualify")]
     scenario: String,
     /// Tests of a k8s-netperf configuration, in its old or current form, instead of a scenario
@@ -40,23 +42,25 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH,...", value_delimiter = ',', default_value = "host-network,same-node,other-node", value_parser = parse_path)]
     paths: Vec<PodPath>,
     #[command(flatten)]
-    hosts: HostArgs,
+    pub(crate) hosts: HostArgs,
     #[command(flatten)]
-    fleet: FleetArgs,
+    pub(crate) fleet: FleetArgs,
     #[command(flatten)]
-    plan: PlanArgs,
+    pub(crate) plan: PlanArgs,
+    #[command(flatten)]
+    pub(crate) storage: StorageArgs,
     /// Print stages, rounds, flows, expected duration and bytes, and stop
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     #[command(flatten)]
-    runs: RunsDirArg,
+    pub(crate) runs: RunsDirArg,
     #[command(flatten)]
-    show: ShowArgs,
+    pub(crate) show: ShowArgs,
     #[command(flatten)]
-    live: LiveArgs,
+    pub(crate) live: LiveArgs,
     /// Serve Prometheus metrics of the run at this address, to whoever may connect; for example 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
-    metrics: Option<SocketAddr>,
+    pub(crate) metrics: Option<SocketAddr>,
     /// Push the run's metrics and results to a Prometheus Pushgateway afterwards, for example http://pushgateway:9091
     #[arg(long, value_name = "URL", value_parser = push::parse_gateway)]
     push: Option<Pushgateway>,
@@ -64,7 +68,19 @@ pub(crate) struct RunArgs {
     predecessor: PredecessorArgs,
     /// Show this host as `eastwest top` does while the run goes on: full screen on a terminal, else text every 5 s
     #[arg(long, value_name = "HOST")]
-    watch: Option<String>,
+    pub(crate) watch: Option<String>,
+}
+
+impl RunArgs {
+    /// A flag that was given and that only runs with flows know.
+    pub(crate) fn flag_of_flows(&self) -> Option<&'static str> {
+        let flags = [
+            ("--push", self.push.is_some()),
+            ("--compare-with", self.predecessor.is_given()),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
 }
 
 /// What is told on stderr while a run goes on.
@@ -127,7 +143,7 @@ pub(crate) struct PlanArgs {
     time_budget: Option<String>,
     /// Seed of all draws; the same seed gives the same plan [default: drawn, and reported]
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
 }
 
 impl PlanArgs {
@@ -149,6 +165,15 @@ impl PlanArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Outcome {
+    if args.scenario == SCENARIO && args.k8s_netperf.is_none() {
+        return dfsio::run(args);
+    }
+    if let Some(flag) = args.storage.given() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of `run dfsio`, and `{}` moves no files; leave it out",
+            args.scenario
+        )));
+    }
     let overrides = args.plan.all_overrides();
     let ScenarioFile {
         mut scenario,
@@ -251,7 +276,13 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
     };
     let pushed = sequel.exposition.as_mut();
     let finished = drive(&job, args.live, args.show.color, None, pushed);
-    let is_partial = |done: &Finished| done.analysis.verdict.status == VerdictStatus::Partial;
+    let is_partial = |done: &Finished| {
+        let status = done.analysis.verdict.status;
+        matches!(
+            status,
+            VerdictStatus::Partial | VerdictStatus::NotDetermined
+        )
+    };
     placement
         .finish(finished.as_ref().map_or(true, is_partial))
         .await;
@@ -287,7 +318,7 @@ impl Sequel {
                 output::say(&format!("warning: the metrics were not pushed: {error:#}"));
             }
         }
-        let code = conclude(finished)?;
+        let code = conclude(finished, args.live.quiet)?;
         match self.predecessor {
             Some(predecessor) if finished.unwritten.is_none() && !finished.interrupted => {
                 let regression = predecessor.judge(&finished.dir)?;
@@ -308,6 +339,30 @@ pub(crate) fn drive(
     endpoint: Option<Endpoint>,
     mut pushed: Option<&mut Exposition>,
 ) -> Result<Finished, Failure> {
+    let finished = watched_run(job, args, color, endpoint, |listener| {
+        ew_controller::run(job, &mut |at_ns, event| {
+            if let Some(pushed) = &mut pushed {
+                pushed.take(at_ns, event);
+            }
+            listener(at_ns, event);
+        })
+    })?;
+    let written = report::write_html(&finished.analysis, &finished.dir);
+    // A disk that is full has cost enough: the verdict is shown all the same.
+    if finished.unwritten.is_none() {
+        written?;
+    }
+    Ok(finished)
+}
+
+/// Carries a job out with the live view on stderr and its metrics at the endpoint.
+pub(crate) fn watched_run<T>(
+    job: &Job,
+    args: LiveArgs,
+    color: ColorChoice,
+    endpoint: Option<Endpoint>,
+    carry_out: impl FnOnce(&mut dyn FnMut(u64, &RunEvent)) -> Result<T, RunError>,
+) -> Result<T, Failure> {
     let color = color.enabled(std::io::stderr().is_terminal());
     let metrics = endpoint
         .map(|endpoint| {
@@ -325,12 +380,9 @@ pub(crate) fn drive(
     // Where a watched host is shown, there is no room for bars.
     let draws_bars = args.draws_bars() && watch.is_none();
     let mut live = Live::new(log, draws_bars, color, args.quiet);
-    let finished = ew_controller::run(job, &mut |at_ns, event| {
+    let finished = carry_out(&mut |at_ns, event| {
         if let Some(metrics) = &metrics {
             metrics.take(at_ns, event);
-        }
-        if let Some(pushed) = &mut pushed {
-            pushed.take(at_ns, event);
         }
         live.handle(at_ns, event);
         if let Some(watch) = &mut watch {
@@ -342,21 +394,15 @@ pub(crate) fn drive(
     if let Some(watch) = watch {
         watch.finish();
     }
-    let finished = finished.map_err(|error| match error {
+    finished.map_err(|error| match error {
         RunError::Interrupted => Failure::Interrupted,
         RunError::Plan(_) => Failure::usage(error),
         _ => Failure::failed(error),
-    })?;
-    let written = report::write_html(&finished.analysis, &finished.dir);
-    // A disk that is full has cost enough: the verdict is shown all the same.
-    if finished.unwritten.is_none() {
-        written?;
-    }
-    Ok(finished)
+    })
 }
 
-/// Says where everything is, and turns the verdict into the exit code.
-pub(crate) fn conclude(finished: &Finished) -> Outcome {
+/// Says where everything is unless it is to be quiet, and turns the verdict into the exit code.
+pub(crate) fn conclude(finished: &Finished, quiet: bool) -> Outcome {
     if let Some(error) = &finished.unwritten {
         output::say(&format!(
             "error: the run directory is not whole ({error}): the verdict is of what could be written to {}",
@@ -364,10 +410,12 @@ pub(crate) fn conclude(finished: &Finished) -> Outcome {
         ));
         return Ok(exit::failed());
     }
-    output::say(&format!(
-        "report: {}",
-        finished.dir.join("report.html").display()
-    ));
+    if !quiet {
+        output::say(&format!(
+            "report: {}",
+            finished.dir.join("report.html").display()
+        ));
+    }
     if finished.interrupted {
         return Ok(exit::interrupted());
     }
@@ -422,7 +470,7 @@ fn parse_path(text: &str) -> anyhow::Result<PodPath> {
 }
 
 /// Short enough to be typed again.
-fn draw_seed() -> Result<u64, Failure> {
+pub(crate) fn draw_seed() -> Result<u64, Failure> {
     getrandom::u32()
         .map(u64::from)
         .map_err(|error| Failure::failed(anyhow::anyhow!("no random seed: {error}")))

@@ -7,6 +7,7 @@
 
 mod common;
 mod compare;
+mod dfsio;
 mod hostile;
 mod iperf3;
 mod lab_accuracy;

@@ -3,7 +3,7 @@
 use super::peers::percent;
 use super::{Case, confidence_of, evidence};
 use crate::fit::Direction;
-use crate::tomography::{BadPath, Scope};
+use crate::tomography::Scope;
 use crate::words::{count, plain};
 use ew_model::RackId;
 use ew_model::finding::{Cause, Finding, Severity, Subject};
@@ -23,7 +23,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
             percent(found.retransmitted_share)
         )
     };
-    let names = names(case, found);
+    let names = names(case, found.scope, &found.rivals);
     Some(Finding {
         severity: Severity::Fault,
         subject: subject(found.scope),
@@ -49,7 +49,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     })
 }
 
-fn subject(scope: Scope) -> Subject {
+pub(super) fn subject(scope: Scope) -> Subject {
     match scope {
         Scope::Rack(rack, _) => Subject::Rack {
             rack: RackId(rack as u32),
@@ -59,7 +59,7 @@ fn subject(scope: Scope) -> Subject {
 }
 
 /// "rack2 TX", "rack2 TX or rack1 RX (not told apart)".
-fn names(case: &Case<'_>, found: &BadPath) -> String {
+pub(super) fn names(case: &Case<'_>, scope: Scope, rivals: &[Scope]) -> String {
     let name = |scope: &Scope| match scope {
         Scope::Rack(rack, direction) => {
             let name = case
@@ -75,11 +75,7 @@ fn names(case: &Case<'_>, found: &BadPath) -> String {
         }
         Scope::Everywhere => "every rack (a spine)".to_owned(),
     };
-    let all: Vec<String> = [&found.scope]
-        .into_iter()
-        .chain(&found.rivals)
-        .map(name)
-        .collect();
+    let all: Vec<String> = [&scope].into_iter().chain(rivals).map(name).collect();
     match all.len() {
         1 => all.concat(),
         _ => format!("{} (not told apart)", all.join(" or ")),

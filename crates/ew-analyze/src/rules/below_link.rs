@@ -4,11 +4,12 @@ use super::peers::{of_stages, percent};
 use super::receive_window::limited_share;
 use super::{Case, evidence};
 use crate::basis::{data_interface, most_common};
+use crate::quality::streams_of_hosts;
 use crate::stats::median;
 use crate::words::{count, plain};
 use ew_model::HostId;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
-use ew_model::record::FlowRecord;
+use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::units::format_bits_per_sec;
 
 /// Share of the link's payload rate below which a class is uniformly slow.
@@ -42,9 +43,10 @@ fn of_connections(case: &Case<'_>) -> Option<Finding> {
         .network
         .connection_limit()
         .filter(|limit| *limit < LEAST_SHARE * typical)?;
-    let (cause, why, proof, hint) = core(case)
-        .or_else(|| window(case))
-        .or_else(|| send_buffer(case))
+    let single = Flows::SingleConnections;
+    let (cause, why, proof, hint) = core(case, single)
+        .or_else(|| window(case, single))
+        .or_else(|| send_buffer(case, single))
         .or_else(|| per_connection(case, typical))?;
     let (limit_words, typical_words) = (format_bits_per_sec(limit), format_bits_per_sec(typical));
     let share = percent(limit / typical);
@@ -117,9 +119,9 @@ type Why = (Cause, String, Evidence, &'static str);
 /// The first limit that most of the hosts share.
 fn why(case: &Case<'_>, hosts: &[HostId], rate: f64) -> Option<Why> {
     quota(case, hosts)
-        .or_else(|| core(case))
-        .or_else(|| window(case))
-        .or_else(|| send_buffer(case))
+        .or_else(|| core(case, Flows::All))
+        .or_else(|| window(case, Flows::All))
+        .or_else(|| send_buffer(case, Flows::All))
         .or_else(|| per_connection(case, rate))
 }
 
@@ -145,15 +147,8 @@ fn quota(case: &Case<'_>, hosts: &[HostId]) -> Option<Why> {
     ))
 }
 
-fn core(case: &Case<'_>) -> Option<Why> {
-    let cpus = of_flows(case, |row| {
-        let ends = [&row.sender, &row.receiver].into_iter().flatten();
-        let of_end = |end: &ew_model::record::EndRecord| {
-            let streams = end.streams.len().max(1) as f64;
-            Some(end.cpu?.engine_ns as f64 / end.window_ns.max(1) as f64 / streams)
-        };
-        ends.filter_map(of_end).max_by(f64::total_cmp)
-    })?;
+fn core(case: &Case<'_>, which: Flows) -> Option<Why> {
+    let cpus = cpus_per_connection(case, which)?;
     (cpus >= WHOLE_CPU).then(|| {
         (
             Cause::ToolLimit,
@@ -170,8 +165,8 @@ fn core(case: &Case<'_>) -> Option<Why> {
     })
 }
 
-fn window(case: &Case<'_>) -> Option<Why> {
-    let share = of_flows(case, |row| {
+fn window(case: &Case<'_>, which: Flows) -> Option<Why> {
+    let share = of_flows(case, which, |row| {
         limited_share(row, |info| info.receive_window_limited_us)
     })?;
     (share >= LIMITED).then(|| {
@@ -193,8 +188,8 @@ fn window(case: &Case<'_>) -> Option<Why> {
     })
 }
 
-fn send_buffer(case: &Case<'_>) -> Option<Why> {
-    let share = of_flows(case, |row| {
+fn send_buffer(case: &Case<'_>, which: Flows) -> Option<Why> {
+    let share = of_flows(case, which, |row| {
         limited_share(row, |info| info.send_buffer_limited_us)
     })?;
     (share >= LIMITED).then(|| {
@@ -236,8 +231,49 @@ fn per_connection(case: &Case<'_>, rate: f64) -> Option<Why> {
     ))
 }
 
-/// Median over the isolated flows of the capacity tests.
-fn of_flows(case: &Case<'_>, figure: impl Fn(&FlowRecord) -> Option<f64>) -> Option<f64> {
-    let flows = super::peers::lone_flows(case).filter_map(figure);
+/// Median over isolated flows of the CPUs that the busier end's threads used, per connection.
+fn cpus_per_connection(case: &Case<'_>, which: Flows) -> Option<f64> {
+    let mut shares = Vec::new();
+    for round in case.observations.judged().flat_map(|stage| &stage.rounds) {
+        let threads = streams_of_hosts(round);
+        let of_end = |host: HostId, end: &EndRecord| {
+            let used = end.cpu?.engine_ns as f64 / end.window_ns.max(1) as f64;
+            Some(used / f64::from(threads.get(&host).copied().unwrap_or(1)))
+        };
+        let rows = round.records.iter().zip(&round.solo);
+        for (row, _) in rows.filter(|(row, solo)| **solo && which.has(row)) {
+            let ends = [(row.src, &row.sender), (row.dst, &row.receiver)];
+            let known = ends
+                .into_iter()
+                .filter_map(|(host, end)| of_end(host, end.as_ref()?));
+            shares.extend(known.max_by(f64::total_cmp));
+        }
+    }
+    median(&shares)
+}
+
+/// Which isolated flows are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flows {
+    All,
+    /// Several connections fill a link that none of them fills alone, and then wait for it and not for their windows.
+    SingleConnections,
+}
+
+impl Flows {
+    fn has(self, row: &FlowRecord) -> bool {
+        let connections = row.sender.as_ref().map_or(0, |end| end.streams.len());
+        self == Self::All || connections == 1
+    }
+}
+
+/// Median over isolated flows of the capacity tests.
+fn of_flows(
+    case: &Case<'_>,
+    which: Flows,
+    figure: impl Fn(&FlowRecord) -> Option<f64>,
+) -> Option<f64> {
+    let flows = super::peers::lone_flows(case).filter(|row| which.has(row));
+    let flows = flows.filter_map(figure);
     median(&flows.collect::<Vec<_>>())
 }

@@ -3,6 +3,7 @@
 
 mod bad_path;
 mod below_link;
+mod black_hole;
 mod cells_missing;
 mod core_saturated;
 mod cpu_quota;
@@ -35,7 +36,7 @@ use crate::basis::Reference;
 use crate::fit::Network;
 use crate::observations::Observations;
 use crate::telemetry::Telemetry;
-use crate::tomography::BadPath;
+use crate::tomography::{BadPath, BlackHole};
 use ew_model::analysis::{HostAnalysis, StageAnalysis};
 use ew_model::finding::{Cause, Evidence, Finding, Subject};
 use ew_model::sweep::SweepAnalysis;
@@ -53,6 +54,8 @@ pub(crate) struct Case<'a> {
     pub(crate) telemetry: &'a Telemetry<'a>,
     /// One of several hashed paths that is bad.
     pub(crate) bad_path: Option<&'a BadPath>,
+    /// One of them that swallows its connections.
+    pub(crate) black_hole: Option<&'a BlackHole>,
 }
 
 /// All findings, in the order of the rules.
@@ -61,6 +64,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         return [
             host_missing::find(case),
             cells_missing::find(case),
+            black_hole::find(case).into_iter().collect(),
             vec![invalid],
         ]
         .concat();
@@ -75,6 +79,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         uplink::find(case),
         paths::find(case),
         bad_path::find(case).into_iter().collect(),
+        black_hole::find(case).into_iter().collect(),
         path_loss::find(case),
         slow_pair::find(case),
         foreign_traffic::find(case),

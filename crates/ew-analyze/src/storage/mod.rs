@@ -3,4 +3,5 @@
 //! Apart from the analysis of flows: a storage job has no window of its own and no receiver that reports.
 
 pub mod dfsio;
+pub mod job;
 pub mod sizing;

@@ -132,6 +132,7 @@ impl Truth {
             strangers: BTreeMap::new(),
             warnings: Vec::new(),
             unclean: Vec::new(),
+            storage: Vec::new(),
         }
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::frame::encode;
-use crate::fuzzing::seeds::{report, stage_order, welcome};
+use crate::fuzzing::seeds::{report, stage_order, storage_order, storage_report, welcome};
 
 const S: u64 = 1_000_000_000;
 
@@ -233,4 +233,44 @@ fn garbage_and_eof_end_it() {
     let mut session = ready_session();
     session.handle_eof(2);
     assert!(lost_reason(&mut session).contains("closed"));
+}
+
+#[test]
+fn a_storage_step_is_reported_also_after_an_abort() {
+    let mut session = ready_session();
+    let order = storage_order(3, 2);
+    feed(&mut session, &ToAgent::Storage(order.clone()), 2);
+    assert_eq!(
+        session.poll_event(),
+        Some(AgentEvent::Storage(order.clone()))
+    );
+    feed(&mut session, &ToAgent::Abort, 3);
+    assert_eq!(session.poll_event(), Some(AgentEvent::Abort));
+    let other = Box::new(storage_report(&storage_order(4, 2)));
+    assert!(session.storage_done(other).is_err(), "another step");
+    let report = Box::new(storage_report(&order));
+    session.storage_done(report.clone()).unwrap();
+    assert_eq!(sent(&mut session), [ToController::StorageReport(report)]);
+    feed(&mut session, &ToAgent::Abort, 4);
+    assert_eq!(session.poll_event(), None, "it crossed the report");
+    feed(&mut session, &ToAgent::Storage(order), 5);
+    feed(&mut session, &ToAgent::Storage(storage_order(4, 2)), 6);
+    assert!(lost_reason(&mut session).contains("storage step at hand"));
+}
+
+#[test]
+fn a_report_of_as_many_files_as_there_may_be_fits() {
+    use ew_model::storage::{FileOutcome, MAX_FILES_PER_HOST};
+    let mut session = ready_session();
+    let order = storage_order(0, MAX_FILES_PER_HOST as u32);
+    feed(&mut session, &ToAgent::Storage(order.clone()), 2);
+    let mut report = storage_report(&order);
+    for record in &mut report.files {
+        record.outcome = FileOutcome::Failed {
+            error: "x".repeat(400),
+        };
+    }
+    report.interval_bytes = vec![u64::MAX; 2048];
+    session.storage_done(Box::new(report)).unwrap();
+    assert_eq!(sent(&mut session).len(), 1);
 }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::frame::encode;
-use crate::fuzzing::seeds::{progress, report, stage_order, welcome};
+use crate::fuzzing::seeds::{
+    progress, report, stage_order, storage_order, storage_report, welcome,
+};
 use crate::preamble::preamble;
 use ew_model::facts::{InterfaceCounters, InterfaceFacts, OsRelease};
 use ew_model::telemetry::CauseCounters;
@@ -437,4 +439,51 @@ fn what_waits_for_the_caller_is_bounded() {
     session.handle_bytes(&flood, 5);
     assert!(session.is_closed());
     assert_eq!(events(&mut session).len(), MAX_WAITING_EVENTS + 1);
+}
+
+#[test]
+fn a_storage_step_is_reported_once_as_ordered() {
+    let order = storage_order(3, 2);
+    let report = |order| ToController::StorageReport(Box::new(storage_report(order)));
+    let mut session = ready();
+    session.send_storage(order.clone()).unwrap();
+    assert_eq!(sent(&mut session), [ToAgent::Storage(order.clone())]);
+    assert!(session.send_storage(order.clone()).is_err(), "two at once");
+    session.end_storage().unwrap();
+    assert_eq!(sent(&mut session), [ToAgent::Abort]);
+    say(&mut session, &report(&order), 5);
+    match events(&mut session).as_slice() {
+        [ControllerEvent::StorageReport(got)] => {
+            assert_eq!(got.files.len(), 2);
+            let words = format!("{:?}", got.files[0].outcome);
+            assert!(!words.contains("u{1b}"), "{words}");
+        }
+        other => panic!("{other:?}"),
+    }
+    session.end_storage().unwrap();
+    assert_eq!(sent(&mut session), [], "nothing to end");
+    say(&mut session, &report(&order), 6);
+    assert!(session.is_closed(), "reported twice");
+}
+
+#[test]
+fn a_storage_report_against_the_order_is_a_violation() {
+    for stray in [storage_order(4, 2), storage_order(3, 3)] {
+        let mut session = ready();
+        session.send_storage(storage_order(3, 2)).unwrap();
+        let report = Box::new(storage_report(&stray));
+        say(&mut session, &ToController::StorageReport(report), 5);
+        assert!(session.is_closed(), "{stray:?}");
+    }
+}
+
+#[test]
+fn a_storage_report_may_cross_a_goodbye() {
+    let mut session = ready();
+    let order = storage_order(3, 2);
+    session.send_storage(order.clone()).unwrap();
+    session.goodbye().unwrap();
+    let report = Box::new(storage_report(&order));
+    say(&mut session, &ToController::StorageReport(report), 5);
+    assert!(!session.is_closed());
 }

@@ -12,6 +12,9 @@ use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::record::{EndRecord, StreamRecord};
+use ew_model::storage::{
+    FileOutcome, FileRecord, StorageJob, StorageOperation, StorageOrder, StorageReport,
+};
 use ew_model::telemetry::{HostReading, ProcessCounters};
 use ew_model::workload::{Workload, WorkloadKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -98,6 +101,55 @@ pub fn progress(order: &StageOrder) -> FlowProgress {
     }
 }
 
+/// A storage step of `files` files.
+#[must_use]
+pub fn storage_order(step: u32, files: u32) -> StorageOrder {
+    StorageOrder {
+        step,
+        operation: StorageOperation::Write,
+        job: StorageJob {
+            target: "file:///mnt/share".into(),
+            file_bytes: 1 << 20,
+            buffer_bytes: 1 << 16,
+            parallel: 2,
+            direct: false,
+            sync: true,
+            drop_cache: true,
+            verify: true,
+            seed: 7,
+        },
+        files: (0..files).collect(),
+        present_bytes: 0,
+        start_ns: 5,
+    }
+}
+
+/// The report that fits the order.
+#[must_use]
+pub fn storage_report(order: &StorageOrder) -> StorageReport {
+    let record = |file: &u32| FileRecord {
+        file: *file,
+        worker: 0,
+        start_ns: 1,
+        open_ns: Some(2),
+        first_byte_ns: Some(3),
+        io_ns: Some(4),
+        close_ns: None,
+        bytes: 5,
+        outcome: FileOutcome::Failed {
+            error: "\u{1b}[31mno space left".into(),
+        },
+    };
+    StorageReport {
+        step: order.step,
+        files: order.files.iter().map(record).collect(),
+        interval_ns: 1_000_000,
+        interval_bytes: vec![5],
+        notes: vec!["page cache: warm".into()],
+        ..StorageReport::default()
+    }
+}
+
 /// Every input of the committed corpus.
 #[must_use]
 pub fn all() -> Vec<Seed> {
@@ -144,6 +196,7 @@ pub(crate) fn to_agent() -> Vec<(&'static str, Vec<u8>)> {
         ("heartbeat", frame(&ToAgent::Heartbeat)),
         ("check-ports", frame(&check)),
         ("goodbye", frame(&ToAgent::Goodbye)),
+        ("storage", frame(&ToAgent::Storage(storage_order(0, 2)))),
     ]
 }
 
@@ -172,6 +225,8 @@ pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
     };
     let checked = ToController::PortsChecked { errors: vec![None] };
     let progress = ToController::FlowProgress(progress(&order));
+    let stored = storage_report(&storage_order(0, 2));
+    let stored = ToController::StorageReport(Box::new(stored));
     let fault = ToController::Fault {
         message: "\u{1b}[31mred".into(),
     };
@@ -202,6 +257,7 @@ pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
             }))),
         ),
         ("ports-checked", frame(&checked)),
+        ("storage-report", frame(&stored)),
         ("fault", frame(&fault)),
         ("farewell", frame(&ToController::Farewell)),
     ]

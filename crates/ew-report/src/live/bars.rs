@@ -1,6 +1,7 @@
 //! Bars for a terminal: one while launching, one per stage, and a status line below. Stages that take turns keep theirs.
 
 use super::lines::{progress, trouble};
+use super::storage;
 use super::tally::Tally;
 use crate::words::{outcome, plural};
 use ew_model::{RunEvent, StageIndex};
@@ -69,6 +70,11 @@ impl Bars {
                 self.status
                     .set_message(progress(*bits_per_sec, *hosts_alive, *left_ns));
             }
+            RunEvent::StorageStepStarted { .. } => {
+                let began = storage::began(event);
+                self.status.set_message(began.unwrap_or_default());
+            }
+            RunEvent::StorageStepFinished(step) => self.status.set_message(storage::ended(step)),
             RunEvent::RunFinished { outcome: how, .. } => {
                 self.abandon_stages();
                 self.status

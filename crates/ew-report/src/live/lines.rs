@@ -1,5 +1,6 @@
 //! Plain lines with the time since the start, for logs and pipes.
 
+use super::storage;
 use super::tally::Tally;
 use crate::words::{one_line, outcome, plural, rate};
 use ew_model::units::{format_bytes, format_duration_ns};
@@ -53,6 +54,9 @@ impl<W: Write> Lines<W> {
 
     fn course(&mut self, at_ns: u64, event: &RunEvent, tally: &Tally) -> Option<String> {
         match event {
+            RunEvent::RunStarted { plan, .. } if plan.stages.is_empty() => {
+                Some(format!("{}: {}", one_line(&plan.scenario), tally.size()))
+            }
             RunEvent::RunStarted { plan, .. } => Some(format!(
                 "{}: {}, {}, about {} of load",
                 one_line(&plan.scenario),
@@ -90,6 +94,8 @@ impl<W: Write> Lines<W> {
                 self.last_progress_ns = at_ns;
                 Some(progress(*bits_per_sec, *hosts_alive, *left_ns))
             }
+            RunEvent::StorageStepStarted { .. } => storage::began(event),
+            RunEvent::StorageStepFinished(step) => Some(storage::ended(step)),
             RunEvent::FlowProgress { .. } => {
                 // It says what a line of progress would say.
                 self.last_progress_ns = at_ns;

@@ -5,6 +5,10 @@
 //! into one rack, of its downlinks; everywhere, a spine. Binomial likelihoods of the scopes are compared, as 007 (Arzani et al., NSDI
 //! 2018) and NetBouncer (Tan et al., NSDI 2019) do with votes.
 
+mod black_hole;
+
+pub(crate) use black_hole::{BlackHole, black_hole};
+
 use crate::fit::{Direction, Network};
 use crate::observations::{Observations, RoundView};
 use crate::quality::{LITTLE_STARVATION, starvation};

@@ -1,0 +1,322 @@
+//! `eastwest run dfsio`: what TestDFSIO does, on agents, without a JVM.
+
+use crate::commands::run::{RunArgs, block_on, draw_seed, watched_run};
+use crate::exit::{self, Failure, Outcome};
+use crate::fleet::FleetKind;
+use crate::metrics::Endpoint;
+use crate::output::{self, OutputFormat, ShowArgs};
+use crate::watch;
+use anyhow::anyhow;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, value_parser};
+use ew_analyze::storage::job::{self, SCENARIO};
+use ew_controller::{Detours, Job, StorageTask, StoredRun};
+use ew_model::inventory::{HostId, Inventory};
+use ew_model::run::Run;
+use ew_model::scenario::{Expect, Roles, Scenario};
+use ew_model::storage::{MAX_FILES_PER_HOST, StorageJob, StorageOperation};
+use ew_model::units;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const DEFAULT_FILE_BYTES: u64 = 128 << 20;
+const DEFAULT_BUFFER_BYTES: u64 = 1 << 20;
+/// What every disk's logical block divides.
+const DIRECT_BYTES: u64 = 4096;
+
+/// Flags of `run dfsio`; none has a default of its own, so that it is known which were given.
+#[derive(Debug, Default, Args)]
+#[group(skip)]
+#[command(next_help_heading = "Storage (run dfsio)")]
+pub(crate) struct StorageArgs {
+    /// Where the files go: file:///MOUNT or s3://BUCKET/PREFIX?endpoint=URL; required
+    #[arg(long, value_name = "URL")]
+    target: Option<String>,
+    /// What is done with them, in this order [default: write,read]
+    #[arg(long, value_name = "OPERATION,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(StorageOperation::ALL.map(StorageOperation::name)))]
+    operations: Vec<String>,
+    /// Files of all hosts together [default: one per host and --parallel]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    files: Option<u32>,
+    /// Size of each file, binary units [default: 128MiB]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    file_size: Option<u64>,
+    /// Bytes per read or write call [default: 1MiB]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    buffer_size: Option<u64>,
+    /// Files that each host works on at once [default: 1]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1024))]
+    parallel: Option<u32>,
+    /// Bypass the clients' page cache (O_DIRECT)
+    #[arg(long)]
+    direct: bool,
+    /// Close without fsync: writes may end in the clients' page cache
+    #[arg(long)]
+    no_fsync: bool,
+    /// Read with the clients' page cache as it is, instead of dropping it
+    #[arg(long, conflicts_with = "direct")]
+    warm: bool,
+    /// Do not compare what is read with what was written
+    #[arg(long)]
+    no_verify: bool,
+    /// Each host reads the files of the Nth host after it, whose bytes it has not cached; shared storage only [default: 0]
+    #[arg(long, value_name = "N")]
+    read_shift: Option<u32>,
+    /// Leave the files at the end
+    #[arg(long)]
+    keep: bool,
+}
+
+impl StorageArgs {
+    /// A flag of these that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let flags = [
+            ("--target", self.target.is_some()),
+            ("--operations", !self.operations.is_empty()),
+            ("--files", self.files.is_some()),
+            ("--file-size", self.file_size.is_some()),
+            ("--buffer-size", self.buffer_size.is_some()),
+            ("--parallel", self.parallel.is_some()),
+            ("--direct", self.direct),
+            ("--no-fsync", self.no_fsync),
+            ("--warm", self.warm),
+            ("--no-verify", self.no_verify),
+            ("--read-shift", self.read_shift.is_some()),
+            ("--keep", self.keep),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
+
+    fn operations(&self) -> Vec<StorageOperation> {
+        if self.operations.is_empty() {
+            return vec![StorageOperation::Write, StorageOperation::Read];
+        }
+        let words = self.operations.iter();
+        let known = words.filter_map(|word| {
+            let mut all = StorageOperation::ALL.into_iter();
+            all.find(|operation| operation.name() == word)
+        });
+        known.collect()
+    }
+
+    /// The task, for these workers; `seed` as given on the command line.
+    fn task(&self, workers: Vec<HostId>, seed: Option<u64>) -> Result<StorageTask, Failure> {
+        let operations = self.operations();
+        let Some(target) = self.target.clone() else {
+            return Err(Failure::usage(anyhow!(
+                "run dfsio needs to know where the files go; give --target file:///MOUNT or s3://BUCKET/PREFIX"
+            )));
+        };
+        let parallel = self.parallel.unwrap_or(1);
+        let job = StorageJob {
+            target: target.trim_end_matches('/').to_owned(),
+            file_bytes: self.file_size.unwrap_or(DEFAULT_FILE_BYTES),
+            buffer_bytes: self.buffer_size.unwrap_or(DEFAULT_BUFFER_BYTES),
+            parallel,
+            direct: self.direct,
+            sync: !self.no_fsync,
+            drop_cache: !self.warm && !self.direct,
+            verify: !self.no_verify,
+            seed: self.seed(&operations, seed)?,
+        };
+        let files = self.files.unwrap_or(workers.len() as u32 * parallel);
+        check(&job, files, workers.len())?;
+        Ok(StorageTask {
+            operations,
+            job,
+            files,
+            workers,
+            read_shift: self.read_shift.unwrap_or(0),
+            keep: self.keep,
+        })
+    }
+
+    /// What was written by another run can only be compared with that run's seed.
+    fn seed(&self, operations: &[StorageOperation], given: Option<u64>) -> Result<u64, Failure> {
+        if let Some(seed) = given {
+            return Ok(seed);
+        }
+        let reads_first = operations.iter().find_map(|operation| match operation {
+            StorageOperation::Write => Some(false),
+            StorageOperation::Clean => None,
+            _ => Some(true),
+        });
+        if reads_first == Some(true) && !self.no_verify {
+            return Err(Failure::usage(anyhow!(
+                "these files were written by another run: give its --seed (its report shows it), or --no-verify"
+            )));
+        }
+        draw_seed()
+    }
+}
+
+fn check(job: &StorageJob, files: u32, hosts: usize) -> Result<(), Failure> {
+    if let Err(error) = ew_storage::check_target(job) {
+        return Err(Failure::usage(error));
+    }
+    if job.direct && !job.buffer_bytes.is_multiple_of(DIRECT_BYTES) {
+        return Err(Failure::usage(anyhow!(
+            "--direct with --buffer-size {}: O_DIRECT needs a multiple of {DIRECT_BYTES} bytes; give for example 1MiB",
+            job.buffer_bytes
+        )));
+    }
+    if job.buffer_bytes > 1 << 30 {
+        return Err(Failure::usage(anyhow!(
+            "--buffer-size {} is more than each worker may hold; give at most 1GiB",
+            units::format_bytes(job.buffer_bytes)
+        )));
+    }
+    let per_host = (files as usize).div_ceil(hosts.max(1));
+    if per_host > MAX_FILES_PER_HOST {
+        return Err(Failure::usage(anyhow!(
+            "--files {files} is {per_host} files per host; give at most {MAX_FILES_PER_HOST} per host, or larger files"
+        )));
+    }
+    Ok(())
+}
+
+pub(crate) fn run(args: &RunArgs) -> Outcome {
+    if args.fleet.fleet == FleetKind::Kubernetes {
+        return Err(Failure::usage(anyhow!(
+            "run dfsio does not work with --via kubernetes yet; give --via ssh, lab or local"
+        )));
+    }
+    if let Some(flag) = args.flag_of_flows() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} does not work with run dfsio, which has no flows; leave it out"
+        )));
+    }
+    let lab = args.fleet.attach_lab()?.map(Arc::new);
+    let roles = args.hosts.roles(lab.as_deref(), None)?;
+    let fleet = &args.fleet;
+    let mut inventory = args
+        .hosts
+        .inventory(fleet, lab.as_deref(), &[], roles.as_ref())?;
+    let workers = workers(&inventory, roles.as_ref());
+    let task = args.storage.task(workers, args.plan.seed)?;
+    if args.dry_run {
+        return dry_run(&task, &inventory, args.show.format);
+    }
+    let watched = args.watch.as_deref();
+    let watched = watched
+        .map(|name| watch::find(&inventory, name))
+        .transpose()?;
+    let launcher = fleet.launcher(lab)?;
+    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
+    block_on(args.hosts.resolve(&mut inventory, fleet))?;
+    let mut options = fleet.options();
+    options.watched.extend(watched);
+    let job = Job {
+        scenario: scenario(roles),
+        inventory,
+        seed: task.job.seed,
+        launcher,
+        options,
+        runs_dir: args.runs.runs_dir.clone(),
+        command: std::env::args().collect(),
+        follow_flows: false,
+        signals_end_analysis: true,
+        detours: Detours::new(),
+    };
+    let stored = watched_run(&job, args.live, args.show.color, endpoint, |listener| {
+        ew_controller::run_storage(&job, &task, listener)
+    })?;
+    conclude(&stored, &args.show)
+}
+
+/// Clients where roles are given, else all hosts.
+fn workers(inventory: &Inventory, roles: Option<&Roles>) -> Vec<HostId> {
+    let works = |id: &HostId| {
+        let name = inventory.name(*id);
+        roles.is_none_or(|roles| roles.clients.iter().any(|client| client == name))
+    };
+    inventory.host_ids().filter(works).collect()
+}
+
+/// What the manifest calls the run.
+fn scenario(roles: Option<Roles>) -> Scenario {
+    Scenario {
+        name: SCENARIO.to_owned(),
+        description: "Write and read files on storage, as TestDFSIO does".to_owned(),
+        expect: Expect::default(),
+        tests: Vec::new(),
+        time_budget_ns: None,
+        random_order: false,
+        roles,
+    }
+}
+
+fn dry_run(task: &StorageTask, inventory: &Inventory, format: OutputFormat) -> Outcome {
+    let hosts: Vec<&str> = task.workers.iter().map(|id| inventory.name(*id)).collect();
+    let words: Vec<&str> = task.operations.iter().map(|o| o.name()).collect();
+    let bytes = task.job.file_bytes.saturating_mul(u64::from(task.files));
+    if format == OutputFormat::Json {
+        let plan = serde_json::json!({
+            "job": task.job, "operations": words, "files": task.files, "bytes": bytes,
+            "hosts": hosts, "keep": task.keep, "read_shift": task.read_shift,
+        });
+        output::print(&plan.to_string());
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::print(&format!(
+        "{}: {} files of {}, {} in all, on {} host(s) ({}), {} at once on each; operations: {}; seed {}",
+        task.job.target,
+        task.files,
+        units::format_whole_bytes(task.job.file_bytes),
+        units::format_bytes(bytes),
+        hosts.len(),
+        hosts.join(","),
+        task.job.parallel,
+        words.join(", "),
+        task.job.seed
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Shows a run of files. `None`: it is a run of flows.
+pub(crate) fn show(run: &Run, args: &ShowArgs) -> Option<Outcome> {
+    let analysis = job::analyze(run)?;
+    let style = output::text_style(args.color);
+    let text = match args.format {
+        OutputFormat::Text => Ok(ew_report::storage_text(&analysis, &style)),
+        OutputFormat::Json => ew_report::storage_json(&analysis),
+        OutputFormat::Csv => Ok(ew_report::storage_csv(run)),
+        OutputFormat::CsvHosts
+        | OutputFormat::Md
+        | OutputFormat::Html
+        | OutputFormat::K8sNetperf
+        | OutputFormat::K8sNetperfJson => {
+            return Some(Err(Failure::usage(anyhow!(
+                "runs of dfsio are shown as text, json or csv; give one of these to --format"
+            ))));
+        }
+    };
+    let code = ExitCode::from(analysis.status.exit_code());
+    let text = text.map_err(Failure::failed);
+    Some(text.map(|text| {
+        output::print(&text);
+        code
+    }))
+}
+
+fn conclude(stored: &StoredRun, args: &ShowArgs) -> Outcome {
+    let Some(analysis) = job::analyze(&stored.run) else {
+        return Err(Failure::failed(anyhow!("the run holds no storage step")));
+    };
+    let kept = ew_report::storage_json(&analysis).map_err(Failure::failed)?;
+    let kept = ew_store::write_file(&stored.dir, "storage.json", kept.as_bytes());
+    let shown = show(&stored.run, args).unwrap_or_else(|| Ok(exit::failed()))?;
+    if let Some(error) = stored.unwritten.as_ref().or(kept.as_ref().err()) {
+        output::say(&format!(
+            "error: the run directory is not whole ({error}): {}",
+            stored.dir.display()
+        ));
+        return Ok(exit::failed());
+    }
+    output::say(&format!("run: {}", stored.dir.display()));
+    if stored.interrupted {
+        return Ok(exit::interrupted());
+    }
+    Ok(shown)
+}

@@ -1,0 +1,57 @@
+//! A step of a storage job, on threads of its own.
+
+use crate::inbox::Input;
+use ew_model::storage::{StorageOrder, StorageReport};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether a step has ended.
+const END_CHECK: Duration = Duration::from_millis(10);
+
+/// A step under way.
+#[derive(Debug)]
+pub(crate) struct RunningStep {
+    cancelled: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl RunningStep {
+    /// Starts the workers; their end is an [`Input::StorageDone`].
+    pub(crate) fn start(
+        order: StorageOrder,
+        inbox: Sender<Input>,
+    ) -> Result<Self, Box<StorageReport>> {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let (flag, step) = (Arc::clone(&cancelled), order.step);
+        let work = move || {
+            let report = Box::new(ew_storage::run(&order, &flag));
+            // The loop may have ended the agent meanwhile.
+            let _ = inbox.send(Input::StorageDone(report));
+        };
+        let spawned = thread::Builder::new().name("storage".into()).spawn(work);
+        let thread = spawned.map_err(|error| {
+            Box::new(StorageReport {
+                step,
+                error: Some(format!("cannot start a thread: {error}")),
+                ..StorageReport::default()
+            })
+        })?;
+        Ok(Self { cancelled, thread })
+    }
+
+    /// Ends the step: each worker stops after its call at hand, and removes what it has written in part.
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for the workers, at most `limit`: a call to a server that is gone may never return.
+    pub(crate) fn wait(&self, limit: Duration) {
+        let began = Instant::now();
+        while !self.thread.is_finished() && began.elapsed() < limit {
+            thread::sleep(END_CHECK);
+        }
+    }
+}

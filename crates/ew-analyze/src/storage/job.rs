@@ -1,0 +1,602 @@
+//! A storage run: what TestDFSIO's block says, and what it hides.
+
+use super::dfsio::{self, Figures, Task};
+use ew_model::Run;
+use ew_model::finding::VerdictStatus;
+use ew_model::inventory::HostId;
+use ew_model::latency::{Histogram, LatencySummary};
+use ew_model::storage::{FileOutcome, FileRecord, StorageJob, StorageOperation, StorageStep};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A file is a straggler from this multiple of the median time on ...
+const STRAGGLER_FACTOR: f64 = 2.0;
+/// ... where there are this many files: the median of fewer says little.
+const STRAGGLER_FILES: usize = 4;
+
+/// A storage run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StorageAnalysis {
+    /// Id of the run.
+    pub run: String,
+    /// Where the files were. `None`: no step took place.
+    pub job: Option<StorageJob>,
+    /// Nothing wrong: all files whole and right. Worse: wrong bytes. Partial: files or hosts are missing. Not determined: an
+    /// operation moved no file at all.
+    pub status: VerdictStatus,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+    /// In order.
+    pub steps: Vec<StepAnalysis>,
+    /// Warnings of the run, in order.
+    pub warnings: Vec<String>,
+}
+
+/// One step. Rates are of whole files only; a file that failed is in no figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepAnalysis {
+    /// What was done.
+    pub operation: StorageOperation,
+    /// Wall clock at the common start, ns since 1970.
+    pub started_unix_ns: u64,
+    /// From sending the orders to the last report, seconds: TestDFSIO's `Test exec time sec`.
+    pub exec_s: f64,
+    /// TestDFSIO's block. `None`: no file is whole, or nothing was read or written.
+    pub dfsio: Option<Figures>,
+    /// Files ordered.
+    pub files_ordered: u32,
+    /// Files that are whole.
+    pub files_done: u32,
+    /// Bytes of whole files.
+    pub bytes: u64,
+    /// From the first open to the last close, ns.
+    pub wall_ns: Option<u64>,
+    /// All bytes over that time.
+    pub aggregate_bytes_per_sec: Option<f64>,
+    /// The time in which every worker was at work.
+    pub common: Option<CommonWindow>,
+    /// Open or create calls.
+    pub open: Option<LatencySummary>,
+    /// From the end of the open to the end of the first call.
+    pub first_byte: Option<LatencySummary>,
+    /// From the end of the open to before the close.
+    pub io: Option<LatencySummary>,
+    /// Close calls, with fsync if asked for.
+    pub close: Option<LatencySummary>,
+    /// Single read or write calls, those of files that failed later included.
+    pub calls: Option<LatencySummary>,
+    /// Rates of files as TestDFSIO counts them, bytes per second.
+    pub file_rates: Option<RateSummary>,
+    /// Share of the workers' time that making or comparing content took.
+    pub content_share: Option<f64>,
+    /// By host.
+    pub clients: Vec<ClientFigures>,
+    /// Slowest first.
+    pub stragglers: Vec<Straggler>,
+    /// Files whose bytes are wrong.
+    pub corrupt: Vec<Corruption>,
+    /// Failed files, by host and words.
+    pub failures: Vec<Failure>,
+    /// Files that were stopped.
+    pub cancelled: u32,
+    /// Hosts without a report, with the reason.
+    pub missing: Vec<(String, String)>,
+    /// What a reader of the figures must know.
+    pub notes: Vec<String>,
+}
+
+/// The time from the last worker's start to the first worker's end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommonWindow {
+    /// Its length, ns.
+    pub length_ns: u64,
+    /// Its share of the whole wall time.
+    pub overlap: f64,
+    /// Bytes of all workers in it over its length. `None`: it is shorter than the intervals in which bytes were counted, or
+    /// some of the bytes are of files that failed.
+    pub bytes_per_sec: Option<f64>,
+}
+
+/// Rates, bytes per second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateSummary {
+    /// Least.
+    pub min: f64,
+    /// 5th percentile.
+    pub p5: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Greatest.
+    pub max: f64,
+}
+
+/// One host's part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientFigures {
+    /// Its name.
+    pub host: String,
+    /// Whole files.
+    pub files: u32,
+    /// Their bytes.
+    pub bytes: u64,
+    /// From its first open to its last close, ns.
+    pub wall_ns: Option<u64>,
+    /// Its bytes over that time.
+    pub bytes_per_sec: Option<f64>,
+    /// How much later than the common start its first worker began, ns.
+    pub late_ns: u64,
+    /// Median time of a file, as TestDFSIO counts it, ns.
+    pub median_file_ns: Option<u64>,
+}
+
+/// A file that took much longer than the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Straggler {
+    /// Number of the file.
+    pub file: u32,
+    /// Whose.
+    pub host: String,
+    /// Its time as TestDFSIO counts it, ns.
+    pub time_ns: u64,
+    /// That over the median of all files.
+    pub times_median: f64,
+}
+
+/// A file whose bytes are wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Corruption {
+    /// Number of the file.
+    pub file: u32,
+    /// Who read it.
+    pub host: String,
+    /// First wrong byte.
+    pub offset: u64,
+    /// What was there instead, in words.
+    pub found: String,
+}
+
+/// Files that failed for the same reason on one host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Whose.
+    pub host: String,
+    /// How many; 0 when no worker started.
+    pub files: u32,
+    /// Of the first of them, in words.
+    pub error: String,
+}
+
+/// Analyses a run's storage steps. `None` for a run of flows.
+#[must_use]
+pub fn analyze(run: &Run) -> Option<StorageAnalysis> {
+    if run.storage.is_empty() && run.manifest.scenario.name != SCENARIO {
+        return None;
+    }
+    let name = |id: HostId| run.manifest.inventory.name(id).to_owned();
+    let steps: Vec<StepAnalysis> = run.storage.iter().map(|s| step(s, &name)).collect();
+    let interrupted = run.manifest.outcome == ew_model::Outcome::Interrupted;
+    Some(StorageAnalysis {
+        run: run.manifest.id.clone(),
+        job: run.storage.first().map(|s| s.job.clone()),
+        status: status(&steps, run),
+        interrupted,
+        steps,
+        warnings: run.warnings.clone(),
+    })
+}
+
+/// The scenario's name in manifests of storage runs.
+pub const SCENARIO: &str = "dfsio";
+
+fn status(steps: &[StepAnalysis], run: &Run) -> VerdictStatus {
+    if steps.iter().any(|step| !step.corrupt.is_empty()) {
+        return VerdictStatus::Worse;
+    }
+    let moves = |step: &StepAnalysis| step.operation != StorageOperation::Clean;
+    let is_empty = |step: &StepAnalysis| moves(step) && step.files_done == 0;
+    let is_silent = run.storage.iter().all(|step| step.reports.is_empty());
+    if is_silent || steps.iter().any(is_empty) {
+        return VerdictStatus::NotDetermined;
+    }
+    let is_whole = |step: &StepAnalysis| {
+        let all = !moves(step) || step.files_done == step.files_ordered;
+        all && step.missing.is_empty() && step.failures.is_empty() && step.cancelled == 0
+    };
+    let is_complete = run.manifest.outcome == ew_model::Outcome::Complete;
+    match is_complete && steps.iter().all(is_whole) {
+        true => VerdictStatus::NothingWrong,
+        false => VerdictStatus::Partial,
+    }
+}
+
+fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
+    let all = || {
+        let reports = step.reports.iter();
+        reports.flat_map(|(host, report)| report.files.iter().map(|record| (*host, record)))
+    };
+    let done: Vec<(HostId, &FileRecord)> = all()
+        .filter(|(_, r)| r.outcome == FileOutcome::Done)
+        .collect();
+    let times =
+        |of: fn(&FileRecord) -> Option<u64>| summary(done.iter().filter_map(|(_, r)| of(r)));
+    let bytes: u64 = done.iter().map(|(_, record)| record.bytes).sum();
+    let wall_ns = wall_ns(done.iter().map(|(_, record)| *record));
+    let moves = step.operation != StorageOperation::Clean;
+    let tasks: Vec<Task> = done
+        .iter()
+        .filter_map(|(_, r)| task(r, step.operation))
+        .collect();
+    StepAnalysis {
+        operation: step.operation,
+        started_unix_ns: step.started_unix_ns,
+        exec_s: step.exec_ns as f64 / 1e9,
+        dfsio: moves.then(|| dfsio::figures(&tasks)).flatten(),
+        files_ordered: step.files,
+        files_done: done.len() as u32,
+        bytes,
+        wall_ns,
+        aggregate_bytes_per_sec: per_sec(bytes, wall_ns).filter(|_| moves),
+        common: common_window(step),
+        open: times(|r| r.open_ns),
+        first_byte: times(|r| r.first_byte_ns),
+        io: times(|r| r.io_ns),
+        close: times(|r| r.close_ns),
+        calls: calls(step),
+        file_rates: rates(&tasks),
+        content_share: content_share(step),
+        clients: clients(step, name),
+        stragglers: stragglers(&done, step.operation, name),
+        corrupt: corrupt(all(), name),
+        failures: failures(step, name),
+        cancelled: all()
+            .filter(|(_, r)| r.outcome == FileOutcome::Cancelled)
+            .count() as u32,
+        missing: step
+            .missing
+            .iter()
+            .map(|(host, why)| (name(*host), why.clone()))
+            .collect(),
+        notes: notes(step),
+    }
+}
+
+fn task(record: &FileRecord, operation: StorageOperation) -> Option<Task> {
+    Some(Task {
+        bytes: record.bytes,
+        io_ns: record.dfsio_ns(operation)?,
+    })
+}
+
+fn summary(times_ns: impl Iterator<Item = u64>) -> Option<LatencySummary> {
+    let mut times_ns: Vec<u64> = times_ns.collect();
+    times_ns.sort_unstable();
+    let (min_ns, max_ns) = (*times_ns.first()?, *times_ns.last()?);
+    let histogram = Histogram {
+        sum_ns: times_ns.iter().fold(0, |sum, ns| sum.saturating_add(*ns)),
+        buckets: times_ns.into_iter().map(|ns| (ns, 1)).collect(),
+        min_ns,
+        max_ns,
+    };
+    histogram.summary()
+}
+
+fn wall_ns<'a>(records: impl Iterator<Item = &'a FileRecord>) -> Option<u64> {
+    let spans = records.map(|record| (record.start_ns, record.end_ns()));
+    let (start, end) = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    Some(end.saturating_sub(start))
+}
+
+fn per_sec(bytes: u64, time_ns: Option<u64>) -> Option<f64> {
+    let time_ns = time_ns.filter(|ns| *ns > 0)?;
+    Some(bytes as f64 * 1e9 / time_ns as f64)
+}
+
+/// From the last worker's first open to the first worker's last end, of all files: a worker with a failed file was at work, too.
+/// Its bytes are in no figure, so the window then has no rate.
+fn common_window(step: &StorageStep) -> Option<CommonWindow> {
+    if step.operation == StorageOperation::Clean {
+        return None;
+    }
+    let all = || step.reports.iter().flat_map(|(_, report)| &report.files);
+    let all_done = all().all(|record| record.outcome == FileOutcome::Done);
+    let mut workers: BTreeMap<(HostId, u32), (u64, u64)> = BTreeMap::new();
+    for (host, report) in &step.reports {
+        for record in &report.files {
+            let span = workers
+                .entry((*host, record.worker))
+                .or_insert((record.start_ns, record.end_ns()));
+            *span = (span.0.min(record.start_ns), span.1.max(record.end_ns()));
+        }
+    }
+    let start_ns = workers.values().map(|span| span.0).max()?;
+    let end_ns = workers.values().map(|span| span.1).min()?;
+    let length_ns = end_ns.saturating_sub(start_ns);
+    let wall_ns = wall_ns(all()).filter(|ns| *ns > 0)?;
+    let rate = bytes_between(step, start_ns, end_ns);
+    Some(CommonWindow {
+        length_ns,
+        overlap: length_ns as f64 / wall_ns as f64,
+        bytes_per_sec: rate.filter(|_| all_done),
+    })
+}
+
+/// Only intervals that lie wholly inside count, each host by its own.
+fn bytes_between(step: &StorageStep, start_ns: u64, end_ns: u64) -> Option<f64> {
+    let mut total = 0.0;
+    for (_, report) in &step.reports {
+        let interval_ns = report.interval_ns.max(1);
+        let (first, last) = (start_ns.div_ceil(interval_ns), end_ns / interval_ns);
+        if last <= first {
+            return None;
+        }
+        let inside = report.interval_bytes.iter();
+        let inside = inside.skip(first as usize).take((last - first) as usize);
+        total += per_sec(inside.sum(), Some((last - first) * interval_ns))?;
+    }
+    (!step.reports.is_empty()).then_some(total)
+}
+
+fn calls(step: &StorageStep) -> Option<LatencySummary> {
+    let mut all = Histogram::default();
+    step.reports
+        .iter()
+        .for_each(|(_, report)| all.merge(&report.calls));
+    all.summary()
+}
+
+fn rates(tasks: &[Task]) -> Option<RateSummary> {
+    let rates: Vec<f64> = tasks
+        .iter()
+        .filter_map(|task| per_sec(task.bytes, Some(task.io_ns)))
+        .collect();
+    let quantile = |share| crate::stats::quantile(&rates, share);
+    Some(RateSummary {
+        min: quantile(0.0)?,
+        p5: quantile(0.05)?,
+        p50: quantile(0.5)?,
+        p95: quantile(0.95)?,
+        p99: quantile(0.99)?,
+        max: quantile(1.0)?,
+    })
+}
+
+fn content_share(step: &StorageStep) -> Option<f64> {
+    let reports = || step.reports.iter().map(|(_, report)| report);
+    let files = reports().flat_map(|report| &report.files);
+    let io_ns: u64 = files.filter_map(|record| record.io_ns).sum();
+    let content_ns: u64 = reports().map(|report| report.content_ns).sum();
+    let is_moving = step.operation != StorageOperation::Clean && io_ns > 0;
+    is_moving.then(|| (content_ns as f64 / io_ns as f64).min(1.0))
+}
+
+fn clients(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> Vec<ClientFigures> {
+    let figures = step.reports.iter().map(|(host, report)| {
+        let records = report.files.iter();
+        let done: Vec<_> = records.filter(|r| r.outcome == FileOutcome::Done).collect();
+        let bytes = done.iter().map(|record| record.bytes).sum();
+        let wall_ns = wall_ns(done.iter().copied());
+        let times = done.iter().filter_map(|r| r.dfsio_ns(step.operation));
+        ClientFigures {
+            host: name(*host),
+            files: done.len() as u32,
+            bytes,
+            wall_ns,
+            bytes_per_sec: per_sec(bytes, wall_ns).filter(|_| bytes > 0),
+            late_ns: report.late_ns,
+            median_file_ns: summary(times).map(|s| s.p50_ns),
+        }
+    });
+    figures.collect()
+}
+
+fn stragglers(
+    done: &[(HostId, &FileRecord)],
+    operation: StorageOperation,
+    name: &dyn Fn(HostId) -> String,
+) -> Vec<Straggler> {
+    let time = |record: &FileRecord| record.dfsio_ns(operation);
+    let all = summary(done.iter().filter_map(|(_, record)| time(record)));
+    let Some(all) = all.filter(|_| done.len() >= STRAGGLER_FILES) else {
+        return Vec::new();
+    };
+    let mut stragglers: Vec<Straggler> = done
+        .iter()
+        .filter_map(|(host, record)| {
+            let time_ns = time(record)?;
+            let times_median = time_ns as f64 / all.p50_ns.max(1) as f64;
+            (times_median >= STRAGGLER_FACTOR).then(|| Straggler {
+                file: record.file,
+                host: name(*host),
+                time_ns,
+                times_median,
+            })
+        })
+        .collect();
+    stragglers.sort_by_key(|straggler| std::cmp::Reverse(straggler.time_ns));
+    stragglers
+}
+
+fn corrupt<'a>(
+    records: impl Iterator<Item = (HostId, &'a FileRecord)>,
+    name: &dyn Fn(HostId) -> String,
+) -> Vec<Corruption> {
+    let wrong = records.filter_map(|(host, record)| match &record.outcome {
+        FileOutcome::Corrupt { offset, found } => Some(Corruption {
+            file: record.file,
+            host: name(host),
+            offset: *offset,
+            found: found.clone(),
+        }),
+        _ => None,
+    });
+    wrong.collect()
+}
+
+/// One line per host and first word of an error: a thousand files on a full disk fail alike.
+fn failures(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> Vec<Failure> {
+    let mut failures: BTreeMap<(HostId, String), Failure> = BTreeMap::new();
+    for (host, report) in &step.reports {
+        let errors = report.files.iter().filter_map(|r| match &r.outcome {
+            FileOutcome::Failed { error } => Some((error, 1)),
+            _ => None,
+        });
+        let errors = errors.chain(report.error.as_ref().map(|error| (error, 0)));
+        for (error, count) in errors {
+            // `cannot write /mnt/x/test_io_3: no space left ...`: alike but for the name.
+            let reason = error
+                .split_once(": ")
+                .map_or(error.as_str(), |(_, why)| why);
+            let entry = failures.entry((*host, reason.to_owned()));
+            let failure = entry.or_insert_with(|| Failure {
+                host: name(*host),
+                files: 0,
+                error: error.clone(),
+            });
+            failure.files += count;
+        }
+    }
+    failures.into_values().collect()
+}
+
+fn notes(step: &StorageStep) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for note in step.reports.iter().flat_map(|(_, report)| &report.notes) {
+        if !notes.contains(note) {
+            notes.push(note.clone());
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::storage::StorageReport;
+
+    const MS: u64 = 1_000_000;
+
+    fn record(file: u32, start_ms: u64, io_ms: u64) -> FileRecord {
+        FileRecord {
+            file,
+            worker: 0,
+            start_ns: start_ms * MS,
+            open_ns: Some(MS),
+            first_byte_ns: Some(2 * MS),
+            io_ns: Some(io_ms * MS),
+            close_ns: Some(0),
+            bytes: 1 << 20,
+            outcome: FileOutcome::Done,
+        }
+    }
+
+    fn report(files: Vec<FileRecord>) -> StorageReport {
+        StorageReport {
+            files,
+            interval_ns: 10 * MS,
+            interval_bytes: vec![1000; 50],
+            ..StorageReport::default()
+        }
+    }
+
+    fn of(reports: Vec<StorageReport>) -> StorageStep {
+        let files = reports.iter().map(|r| r.files.len() as u32).sum();
+        StorageStep {
+            step: 0,
+            operation: StorageOperation::Write,
+            job: StorageJob {
+                target: "file:///tmp".into(),
+                file_bytes: 1 << 20,
+                buffer_bytes: 1 << 20,
+                parallel: 1,
+                direct: false,
+                sync: true,
+                drop_cache: true,
+                verify: true,
+                seed: 1,
+            },
+            files,
+            exec_ns: 1_000 * MS,
+            started_unix_ns: 0,
+            reports: (0..).map(HostId).zip(reports).collect(),
+            missing: Vec::new(),
+            interrupted: false,
+        }
+    }
+
+    fn analyzed(reports: Vec<StorageReport>) -> StepAnalysis {
+        step(&of(reports), &|id| format!("h{}", id.0))
+    }
+
+    /// Host 0 works from 0 to 101 ms, host 1 from 20 to 221 ms: both from 20 to 101.
+    #[test]
+    fn the_common_window_is_when_all_work() {
+        let found = analyzed(vec![
+            report(vec![record(0, 0, 100)]),
+            report(vec![record(1, 20, 200)]),
+        ]);
+        let common = found.common.unwrap();
+        assert_eq!(common.length_ns, 81 * MS);
+        assert_eq!(found.wall_ns, Some(221 * MS));
+        assert!((common.overlap - 81.0 / 221.0).abs() < 1e-9);
+        // 1000 bytes in 10 ms on each of two hosts.
+        assert!((common.bytes_per_sec.unwrap() - 200_000.0).abs() < 1e-6);
+        let dfsio = found.dfsio.unwrap();
+        assert!((dfsio.throughput_mb_per_sec - 2.0 / 0.3).abs() < 1e-9);
+        assert!((found.aggregate_bytes_per_sec.unwrap() - f64::from(2 << 20) / 0.221).abs() < 1.0);
+    }
+
+    #[test]
+    fn failed_files_are_in_no_figure() {
+        let full = |file| FileRecord {
+            outcome: FileOutcome::Failed {
+                error: format!("cannot write /x/test_io_{file}: no space left"),
+            },
+            close_ns: None,
+            ..record(file, 0, 900)
+        };
+        let wrong = FileRecord {
+            outcome: FileOutcome::Corrupt {
+                offset: 7,
+                found: "1 byte differs".into(),
+            },
+            ..record(3, 0, 10)
+        };
+        let found = analyzed(vec![report(vec![
+            record(0, 0, 100),
+            full(1),
+            full(2),
+            wrong,
+        ])]);
+        assert_eq!((found.files_ordered, found.files_done), (4, 1));
+        assert_eq!(found.bytes, 1 << 20);
+        assert_eq!(found.dfsio.unwrap().files, 1);
+        assert_eq!(found.failures.len(), 1);
+        assert_eq!(found.failures[0].files, 2);
+        assert_eq!(found.corrupt[0].offset, 7);
+        let common = found.common.unwrap();
+        assert!(common.overlap <= 1.0 && common.bytes_per_sec.is_none());
+    }
+
+    #[test]
+    fn a_straggler_is_named() {
+        let files = (0..5).map(|file| record(file, 0, if file == 3 { 300 } else { 100 }));
+        let found = analyzed(vec![report(files.collect())]);
+        assert_eq!(found.stragglers.len(), 1);
+        assert_eq!(
+            (found.stragglers[0].file, found.stragglers[0].host.as_str()),
+            (3, "h0")
+        );
+        assert!((found.stragglers[0].times_median - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_is_no_figure() {
+        let found = analyzed(Vec::new());
+        assert!(found.dfsio.is_none() && found.common.is_none() && found.calls.is_none());
+        assert!(found.aggregate_bytes_per_sec.is_none());
+    }
+}

@@ -1,0 +1,190 @@
+//! A path that swallows what is hashed to it: its connections never open, whatever their rate.
+//!
+//! A connection needs both ways, so a member that drops only one direction of a rack's uplinks takes connections from that rack and to
+//! it alike. A flow of s connections begins with probability (1 - p)^s where the share p of the connections is lost. The scopes that the
+//! losses could have are compared by likelihood, as for slow paths; a host that nobody reaches and two racks that are kept apart are
+//! among them, so that neither is taken for a path.
+
+use super::{EQUAL, LEAST_BAD, LEAST_HOSTS, ODDS, OF_PATH, SPURIOUS, Scope};
+use crate::fit::Direction;
+use crate::observations::{Observations, StageView};
+use ew_model::HostId;
+use ew_model::scenario::Pattern;
+use ew_model::workload::SourcePorts;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Shares of connections lost that are tried: from one of 64, the widest groups of equal paths that switches are set up with, ascending by
+/// a factor. Less than that is no path.
+const LEAST_SHARE: f64 = 1.0 / 64.0;
+const STEP: f64 = 1.1;
+
+/// One path that swallows its connections.
+#[derive(Clone, Debug)]
+pub(crate) struct BlackHole {
+    pub(crate) scope: Scope,
+    /// Scopes that explain as much.
+    pub(crate) rivals: Vec<Scope>,
+    /// Share of the connections in the scope that never open.
+    pub(crate) share: f64,
+    /// Flows in the scope that never began, of all.
+    pub(crate) failed: usize,
+    pub(crate) flows: usize,
+    /// Log-likelihood gained, less the price, nats.
+    pub(crate) gain: f64,
+}
+
+/// What may keep flows from beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Suspect {
+    Path(Scope),
+    Host(HostId),
+    Racks(usize, usize),
+}
+
+/// The flows of a pair of hosts in one stage.
+struct Tried {
+    src: HostId,
+    dst: HostId,
+    /// Where they are known and differ.
+    racks: Option<(usize, usize)>,
+    flows: f64,
+    failed: f64,
+    /// Connections of each flow.
+    connections: f64,
+}
+
+/// The black hole that explains the flows that never began, if one does.
+pub(crate) fn black_hole(observations: &Observations<'_>) -> Option<BlackHole> {
+    let tried: Vec<Tried> = observations
+        .stages
+        .iter()
+        .filter(|stage| !matches!(stage.stage.pattern, Pattern::Pods { .. }))
+        .flat_map(|stage| of_stage(observations, stage))
+        .collect();
+    let hosts: BTreeSet<HostId> = tried.iter().flat_map(|one| [one.src, one.dst]).collect();
+    let racks = observations.inventory().racks.len();
+    let usual = usual_share(&tried);
+    let price = |suspect: &Suspect| {
+        let places = match suspect {
+            Suspect::Path(_) => racks + 1,
+            Suspect::Host(_) => hosts.len(),
+            Suspect::Racks(..) => racks * racks,
+        };
+        (places.max(1) as f64 / ODDS).ln() + 0.5 * (tried.len().max(2) as f64).ln()
+    };
+    let mut explained: Vec<(f64, f64, Suspect)> = suspects(&hosts, racks)
+        .into_iter()
+        .map(|suspect| {
+            let (gain, share) = best_share(&tried, suspect, usual);
+            (gain - price(&suspect), share, suspect)
+        })
+        .collect();
+    explained.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (gain, share, best) = *explained.first().filter(|(gain, ..)| *gain > 0.0)?;
+    let Suspect::Path(scope) = best else {
+        return None;
+    };
+    let inside = || tried.iter().filter(|one| is_in(one, best));
+    let failed = inside().map(|one| one.failed).sum::<f64>() as usize;
+    let ends: BTreeSet<HostId> = inside()
+        .filter(|one| one.failed > 0.0)
+        .flat_map(|one| [one.src, one.dst])
+        .collect();
+    let rivals = explained.iter().skip(1);
+    let rivals = rivals.filter(|(other, ..)| *other > gain - EQUAL);
+    (failed >= LEAST_BAD && ends.len() > LEAST_HOSTS && share < OF_PATH).then(|| BlackHole {
+        scope,
+        rivals: rivals
+            .filter_map(|(_, _, suspect)| match suspect {
+                Suspect::Path(scope) => Some(*scope),
+                _ => None,
+            })
+            .collect(),
+        share,
+        failed,
+        flows: inside().map(|one| one.flows).sum::<f64>() as usize,
+        gain,
+    })
+}
+
+fn of_stage(observations: &Observations<'_>, stage: &StageView<'_>) -> Vec<Tried> {
+    let run = observations.run;
+    let is_up = |host: HostId| !run.lost.contains_key(&host) && !run.failed.contains_key(&host);
+    let rack = |host| Some(observations.inventory().rack_of(host)?.index());
+    let mut counts: BTreeMap<(HostId, HostId), (f64, f64)> = BTreeMap::new();
+    for flow in stage.due.iter().flat_map(|round| &round.flows) {
+        if is_up(flow.src) && is_up(flow.dst) {
+            counts.entry((flow.src, flow.dst)).or_default().0 += 1.0;
+        }
+    }
+    for flow in stage.missing.iter().filter(|flow| flow.never_began) {
+        if let Some(count) = counts.get_mut(&(flow.src, flow.dst)) {
+            count.1 += 1.0;
+        }
+    }
+    // The same 5-tuples in every round are the same connections again, not further ones.
+    let is_pinned = stage.stage.workload.source_ports == SourcePorts::Pinned;
+    let tried = |((src, dst), (flows, failed)): ((HostId, HostId), (f64, f64))| Tried {
+        src,
+        dst,
+        racks: rack(src).zip(rack(dst)).filter(|(from, to)| from != to),
+        flows: if is_pinned { 1.0 } else { flows },
+        failed: if is_pinned {
+            f64::from(u8::from(2.0 * failed > flows))
+        } else {
+            failed
+        },
+        connections: f64::from(stage.stage.workload.streams.max(1)),
+    };
+    counts.into_iter().map(tried).collect()
+}
+
+/// Share of the flows inside racks that never begin: what keeps those is no path between racks.
+fn usual_share(tried: &[Tried]) -> f64 {
+    let inside = || tried.iter().filter(|one| one.racks.is_none());
+    let flows: f64 = inside().map(|one| one.flows).sum();
+    let failed: f64 = inside().map(|one| one.failed).sum();
+    (failed / flows.max(1.0)).max(SPURIOUS)
+}
+
+fn suspects(hosts: &BTreeSet<HostId>, racks: usize) -> Vec<Suspect> {
+    let mut all: Vec<Suspect> = (0..racks)
+        .map(|rack| Suspect::Path(Scope::Rack(rack, Direction::Both)))
+        .collect();
+    all.push(Suspect::Path(Scope::Everywhere));
+    all.extend(hosts.iter().map(|host| Suspect::Host(*host)));
+    all.extend((0..racks).flat_map(|a| (a + 1..racks).map(move |b| Suspect::Racks(a, b))));
+    all
+}
+
+fn is_in(one: &Tried, suspect: Suspect) -> bool {
+    match (suspect, one.racks) {
+        (Suspect::Host(host), _) => one.src == host || one.dst == host,
+        (_, None) => false,
+        (Suspect::Path(Scope::Everywhere), Some(_)) => true,
+        (Suspect::Path(Scope::Rack(rack, _)), Some((from, to))) => from == rack || to == rack,
+        (Suspect::Racks(a, b), Some(racks)) => racks == (a, b) || racks == (b, a),
+    }
+}
+
+/// What is gained, in nats, when the connections of a suspect are lost with the likeliest share of them, and that share.
+fn best_share(tried: &[Tried], suspect: Suspect, usual: f64) -> (f64, f64) {
+    let gain = |lost: f64| {
+        let inside = tried.iter().filter(|one| is_in(one, suspect));
+        inside
+            .map(|one| {
+                let begins = (1.0 - usual) * (1.0 - lost).powf(one.connections);
+                let of = |begins: f64| {
+                    one.failed * (1.0 - begins).ln() + (one.flows - one.failed) * begins.ln()
+                };
+                of(begins) - of(1.0 - usual)
+            })
+            .sum::<f64>()
+    };
+    let shares = std::iter::successors(Some(LEAST_SHARE), |share| Some(share * STEP));
+    let tried_shares = shares.take_while(|share| *share < 1.0);
+    tried_shares
+        .map(|share| (gain(share), share))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .unwrap_or((0.0, 0.0))
+}

@@ -1,0 +1,412 @@
+//! Drives a storage job: one step after the other, all workers of a step from one common start.
+
+use crate::journal::Journal;
+use crate::launch::bring_up;
+use crate::member::Command;
+use crate::members::{Happening, Members, State};
+use crate::run::{Job, RunError};
+use ew_model::event::RunEvent;
+use ew_model::inventory::{HostId, Inventory};
+use ew_model::run::Outcome;
+use ew_model::storage::{
+    FileOutcome, StorageJob, StorageOperation, StorageOrder, StorageReport, StorageStep,
+};
+use ew_proto::controller_session::ControllerEvent;
+use ew_sys::clock;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Clock estimates may take this long; who has none by then takes no part.
+const SYNC_LIMIT_NS: u64 = 3_000_000_000;
+/// From sending the orders to the common start: the last order must have arrived.
+const LEAD_NS: u64 = 300_000_000;
+/// Additional lead per host.
+const LEAD_PER_HOST_NS: u64 = 1_000_000;
+/// After an interrupt workers have this long to report: a call to a server that is gone may never return.
+const END_LIMIT_NS: u64 = 8_000_000_000;
+/// After an interrupt removing the files may take this long.
+const CLEAN_LIMIT_NS: u64 = 30_000_000_000;
+
+/// What a storage run does.
+#[derive(Clone, Debug)]
+pub struct StorageTask {
+    /// Step by step.
+    pub operations: Vec<StorageOperation>,
+    /// How files are written and read.
+    pub job: StorageJob,
+    /// Files, all hosts; file `f` is of host `f` modulo the number of workers.
+    pub files: u32,
+    /// Hosts with workers, in order. The others are only watched.
+    pub workers: Vec<HostId>,
+    /// Reads go to files of the host so many further, so that no client has them in its page cache. Shared storage only.
+    pub read_shift: u32,
+    /// The files stay when the run ends.
+    pub keep: bool,
+}
+
+/// Brings the hosts up.
+pub(crate) async fn launch(
+    job: &Job,
+    task: &StorageTask,
+    members: &mut Members,
+    journal: &mut Journal,
+) -> Result<(), RunError> {
+    let hosts: Vec<HostId> = job.inventory.host_ids().collect();
+    bring_up(members, &hosts, journal).await?;
+    let alive = members.alive();
+    let failed = hosts.len() - alive.len();
+    if failed > 0 && job.options.require_all {
+        return Err(RunError::NotAllHosts { failed });
+    }
+    match alive.iter().any(|host| task.workers.contains(host)) {
+        true => Ok(()),
+        false => Err(RunError::NoWorkers),
+    }
+}
+
+/// All steps, and the removal of the files whatever happened before.
+pub(crate) async fn drive(
+    job: &Job,
+    task: &StorageTask,
+    members: &mut Members,
+    journal: &mut Journal,
+) -> Outcome {
+    let files = (0..task.files).collect();
+    let mut drive = Drive {
+        inventory: &job.inventory,
+        task,
+        members,
+        journal,
+        next_step: 0,
+        present_bytes: task.job.file_bytes,
+        whole: files,
+        written: BTreeSet::new(),
+        all_done: true,
+        interrupted: false,
+    };
+    for operation in &task.operations {
+        if !drive.interrupted {
+            drive.take_step(*operation).await;
+        }
+    }
+    if !task.keep && !drive.written.is_empty() {
+        drive.clean().await;
+    }
+    match (drive.interrupted, drive.all_done) {
+        (true, _) => Outcome::Interrupted,
+        (false, true) => Outcome::Complete,
+        (false, false) => Outcome::Partial,
+    }
+}
+
+/// How far a job is.
+struct Drive<'a> {
+    inventory: &'a Inventory,
+    task: &'a StorageTask,
+    members: &'a mut Members,
+    journal: &'a mut Journal,
+    next_step: u32,
+    /// Bytes each whole file has.
+    present_bytes: u64,
+    /// Files that later steps may read.
+    whole: BTreeSet<u32>,
+    /// Files that a step began to write, by the host that did.
+    written: BTreeSet<(HostId, u32)>,
+    all_done: bool,
+    interrupted: bool,
+}
+
+impl Drive<'_> {
+    async fn take_step(&mut self, operation: StorageOperation) {
+        let mut orders: BTreeMap<HostId, Vec<u32>> = BTreeMap::new();
+        for file in &self.whole {
+            let host = self.host_of(*file, operation);
+            orders.entry(host).or_default().push(*file);
+        }
+        if operation == StorageOperation::Clean {
+            // Whatever is there, on every host.
+            let workers = self.task.workers.iter();
+            orders = workers.map(|host| (*host, Vec::new())).collect();
+        }
+        if orders.is_empty() {
+            let name = operation.name();
+            self.journal
+                .warn(format!("{name}: skipped, no file was written whole"));
+            self.all_done = false;
+            return;
+        }
+        if operation == StorageOperation::Write {
+            let pairs = orders.iter();
+            let pairs = pairs.flat_map(|(host, files)| files.iter().map(|file| (*host, *file)));
+            self.written.extend(pairs);
+        }
+        let step = self.run_step(operation, &orders, u64::MAX).await;
+        self.take_over(&step);
+        self.journal
+            .emit(RunEvent::StorageStepFinished(Box::new(step)));
+    }
+
+    /// Removes what was written, and lists what may be left.
+    async fn clean(&mut self) {
+        let mut orders: BTreeMap<HostId, Vec<u32>> = BTreeMap::new();
+        for (host, file) in &self.written {
+            orders.entry(*host).or_default().push(*file);
+        }
+        let limit_ns = match self.interrupted {
+            true => clock::monotonic_ns() + CLEAN_LIMIT_NS,
+            false => u64::MAX,
+        };
+        let step = self
+            .run_step(StorageOperation::Clean, &orders, limit_ns)
+            .await;
+        for (host, reason) in &step.missing {
+            self.tell_left(*host, orders[host].len(), reason);
+        }
+        for (host, report) in &step.reports {
+            let is_left = |outcome: &FileOutcome| *outcome != FileOutcome::Done;
+            let left = report.files.iter().filter(|f| is_left(&f.outcome));
+            let count = orders[host].len() - report.files.len() + left.clone().count();
+            let why = left.clone().find_map(|record| match &record.outcome {
+                FileOutcome::Failed { error } => Some(error.clone()),
+                _ => None,
+            });
+            if count > 0 {
+                let why = report.error.clone().or(why);
+                self.tell_left(*host, count, &why.unwrap_or_else(|| "stopped".into()));
+            }
+        }
+        self.journal
+            .emit(RunEvent::StorageStepFinished(Box::new(step)));
+    }
+
+    fn tell_left(&mut self, host: HostId, count: usize, reason: &str) {
+        let name = self.inventory.name(host);
+        let target = &self.task.job.target;
+        self.journal.warn(format!(
+            "{count} test file(s) of {name} may be left below {target}/eastwest-dfsio ({reason}); remove them with `eastwest run dfsio --operations clean --target {target} --hosts {name}`"
+        ));
+    }
+
+    fn host_of(&self, file: u32, operation: StorageOperation) -> HostId {
+        let shift = if operation.reads() {
+            self.task.read_shift
+        } else {
+            0
+        };
+        let count = self.task.workers.len().max(1);
+        let at = (file as usize + shift as usize) % count;
+        self.task.workers[at]
+    }
+
+    /// What a step means for those that follow.
+    fn take_over(&mut self, step: &StorageStep) {
+        let records = step.reports.iter().flat_map(|(_, report)| &report.files);
+        let done = records.filter(|record| record.outcome == FileOutcome::Done);
+        let done: BTreeSet<u32> = done.map(|record| record.file).collect();
+        let failed = step
+            .reports
+            .iter()
+            .any(|(_, report)| report.error.is_some());
+        if step.operation != StorageOperation::Clean {
+            self.all_done &= done.len() == step.files as usize;
+        }
+        self.all_done &= step.missing.is_empty() && !failed;
+        match step.operation {
+            StorageOperation::Write => {
+                self.present_bytes = self.task.job.file_bytes;
+                self.whole = done;
+            }
+            StorageOperation::Append => {
+                self.present_bytes += self.task.job.file_bytes;
+                self.whole = done;
+            }
+            StorageOperation::Clean => self.written.clear(),
+            StorageOperation::Read | StorageOperation::RandomRead => {}
+        }
+    }
+
+    async fn run_step(
+        &mut self,
+        operation: StorageOperation,
+        orders: &BTreeMap<HostId, Vec<u32>>,
+        limit_ns: u64,
+    ) -> StorageStep {
+        let began_ns = clock::monotonic_ns();
+        let files: usize = orders.values().map(Vec::len).sum();
+        let bytes_per_file = match operation {
+            StorageOperation::Clean => 0,
+            _ if operation.writes() => self.task.job.file_bytes,
+            _ => self.present_bytes,
+        };
+        self.journal.emit(RunEvent::StorageStepStarted {
+            operation,
+            hosts: orders.len() as u32,
+            files: files as u32,
+            bytes: bytes_per_file.saturating_mul(files as u64),
+        });
+        let mut step = StorageStep {
+            step: self.next_step,
+            operation,
+            job: self.task.job.clone(),
+            files: files as u32,
+            exec_ns: 0,
+            started_unix_ns: 0,
+            reports: Vec::new(),
+            missing: Vec::new(),
+            interrupted: false,
+        };
+        self.next_step += 1;
+        self.sync_clocks(orders).await;
+        if self.interrupted && operation != StorageOperation::Clean {
+            step.interrupted = true;
+        } else {
+            let waiting = self.send(&mut step, orders);
+            self.listen(&mut step, waiting, limit_ns).await;
+        }
+        step.reports.sort_by_key(|(host, _)| *host);
+        step.exec_ns = clock::monotonic_ns() - began_ns;
+        step
+    }
+
+    async fn sync_clocks(&mut self, orders: &BTreeMap<HostId, Vec<u32>>) {
+        let mut waiting: BTreeSet<HostId> = self.members.alive().into_iter().collect();
+        waiting.retain(|host| orders.contains_key(host));
+        for id in &waiting {
+            self.members.tell(*id, Command::Sync);
+        }
+        let deadline_ns = clock::monotonic_ns() + SYNC_LIMIT_NS;
+        while !waiting.is_empty() {
+            match self.members.next(deadline_ns).await {
+                Happening::Agent(host, ControllerEvent::Synced(estimate)) => {
+                    waiting.remove(&host);
+                    self.journal.emit(RunEvent::ClockSynced {
+                        host,
+                        offset_ns: estimate.offset_ns,
+                        error_ns: estimate.error_ns,
+                    });
+                }
+                Happening::Interrupt => self.interrupted = true,
+                Happening::Deadline => break,
+                other => {
+                    if let Some(lost) = self.note(other) {
+                        waiting.remove(&lost);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Orders to everybody who is up, with one common start. Returns who will report.
+    fn send(
+        &mut self,
+        step: &mut StorageStep,
+        orders: &BTreeMap<HostId, Vec<u32>>,
+    ) -> BTreeSet<HostId> {
+        let lead_ns = LEAD_NS + LEAD_PER_HOST_NS * orders.len() as u64;
+        let start_ns = clock::monotonic_ns() + lead_ns;
+        step.started_unix_ns = clock::realtime_ns() + lead_ns;
+        let alive = self.members.alive();
+        let mut waiting = BTreeSet::new();
+        for (host, files) in orders {
+            let estimate = self.members.get(*host).and_then(|member| member.clock);
+            let (Some(estimate), true) = (estimate, alive.contains(host)) else {
+                step.missing.push((*host, self.why_down(*host)));
+                continue;
+            };
+            let order = StorageOrder {
+                step: step.step,
+                operation: step.operation,
+                job: step.job.clone(),
+                files: files.clone(),
+                present_bytes: self.present_bytes,
+                start_ns: estimate.to_agent_ns(start_ns),
+            };
+            self.members.tell(*host, Command::Storage(order));
+            waiting.insert(*host);
+        }
+        waiting
+    }
+
+    /// Until the last report. After an interrupt, or when the limit is over, workers are asked to end.
+    async fn listen(
+        &mut self,
+        step: &mut StorageStep,
+        mut waiting: BTreeSet<HostId>,
+        limit_ns: u64,
+    ) {
+        let mut deadline_ns = limit_ns;
+        while !waiting.is_empty() {
+            match self.members.next(deadline_ns).await {
+                Happening::Agent(host, ControllerEvent::StorageReport(report)) => {
+                    if waiting.remove(&host) {
+                        self.keep(step, host, *report);
+                    }
+                }
+                Happening::Interrupt | Happening::Deadline if step.interrupted => break,
+                Happening::Interrupt | Happening::Deadline => {
+                    step.interrupted = true;
+                    self.interrupted = true;
+                    deadline_ns = clock::monotonic_ns() + END_LIMIT_NS;
+                    for host in &waiting {
+                        self.members.tell(*host, Command::EndStorage);
+                    }
+                }
+                other => {
+                    if let Some(lost) = self.note(other)
+                        && waiting.remove(&lost)
+                    {
+                        step.missing.push((lost, self.why_down(lost)));
+                    }
+                }
+            }
+        }
+        for host in waiting {
+            let reason = "no report in time after the run was stopped".to_owned();
+            step.missing.push((host, reason));
+        }
+    }
+
+    fn keep(&mut self, step: &mut StorageStep, host: HostId, report: StorageReport) {
+        if let Some(error) = &report.error {
+            let name = self.inventory.name(host);
+            let operation = step.operation.name();
+            self.journal.warn(format!("{name}: {operation}: {error}"));
+        }
+        step.reports.push((host, report));
+    }
+
+    fn why_down(&self, id: HostId) -> String {
+        match self.members.get(id).map(|member| &member.state) {
+            Some(State::Down { message }) => format!("lost: {message}"),
+            Some(State::Up { .. }) => "no clock estimate in time".into(),
+            Some(State::Launching) | None => "it took no part".into(),
+        }
+    }
+
+    /// Handles what matters at any time; returns a host that was lost.
+    fn note(&mut self, happening: Happening) -> Option<HostId> {
+        match happening {
+            Happening::Agent(host, ControllerEvent::Lost { reason: message })
+            | Happening::LaunchFailed { host, message } => {
+                self.journal.emit(RunEvent::HostLost { host, message });
+                Some(host)
+            }
+            Happening::Agent(host, ControllerEvent::Sample(sample)) => {
+                self.journal.emit(RunEvent::HostSampled { host, sample });
+                None
+            }
+            Happening::Agent(host, ControllerEvent::Reading(reading)) => {
+                self.journal.emit(RunEvent::HostRead { host, reading });
+                None
+            }
+            Happening::Agent(host, ControllerEvent::Fault { message }) => {
+                let name = self.inventory.name(host);
+                self.journal.warn(format!("{name}: {message}"));
+                None
+            }
+            Happening::Agent(..)
+            | Happening::Ended { .. }
+            | Happening::Interrupt
+            | Happening::Deadline => None,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Storage jobs: what workers do with files, and what they saw.
+
+use crate::inventory::HostId;
+use crate::latency::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// Files of one host in one step, at most: its report must fit a frame.
+pub const MAX_FILES_PER_HOST: usize = 10_000;
+
+/// What workers do with their files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StorageOperation {
+    /// Create and fill.
+    Write,
+    /// Read from start to end.
+    Read,
+    /// Read as many bytes as the file has, buffers at random offsets.
+    RandomRead,
+    /// Write as many bytes again at the end.
+    Append,
+    /// Remove.
+    Clean,
+}
+
+/// How files are written and read; the same in all steps of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageJob {
+    /// Where, as a URL: `file:///mnt/share`, `s3://bucket/prefix`.
+    pub target: String,
+    /// Bytes that a write or an append puts into a file.
+    pub file_bytes: u64,
+    /// Bytes per read or write call.
+    pub buffer_bytes: u64,
+    /// Files that a host works on at once.
+    pub parallel: u32,
+    /// Past the client's page cache (`O_DIRECT`); `file://` only.
+    pub direct: bool,
+    /// fsync before close; `file://` only.
+    pub sync: bool,
+    /// The client's page cache is dropped before each file is read (`posix_fadvise`); `file://` only.
+    pub drop_cache: bool,
+    /// Every byte read is compared with what was written.
+    pub verify: bool,
+    /// Of the content.
+    pub seed: u64,
+}
+
+/// A step of one host. Crosses the control link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageOrder {
+    /// Number of the step in the run, from 0.
+    pub step: u32,
+    /// What to do.
+    pub operation: StorageOperation,
+    /// How.
+    pub job: StorageJob,
+    /// Numbers of the files. Clean: empty for every test file that is there.
+    pub files: Vec<u32>,
+    /// Bytes each file has before the step.
+    pub present_bytes: u64,
+    /// When the workers start: this host's CLOCK_MONOTONIC.
+    pub start_ns: u64,
+}
+
+/// How a file's part of a step ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileOutcome {
+    /// Whole.
+    Done,
+    /// Not: in words, with the call, the name and the system's own message.
+    Failed {
+        /// In words.
+        error: String,
+    },
+    /// A read returned other bytes than were written.
+    Corrupt {
+        /// First wrong byte.
+        offset: u64,
+        /// What was there instead, in words.
+        found: String,
+    },
+    /// The run was stopped meanwhile.
+    Cancelled,
+}
+
+/// One file in one step. Times that were not reached are `None`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// Number of the file.
+    pub file: u32,
+    /// Which of the host's workers, from 0.
+    pub worker: u32,
+    /// From the common start to the open call.
+    pub start_ns: u64,
+    /// Of the open or create call.
+    pub open_ns: Option<u64>,
+    /// From after the open to the end of the first read or write call.
+    pub first_byte_ns: Option<u64>,
+    /// From after the open to before the close. Clean: of the removal.
+    pub io_ns: Option<u64>,
+    /// Of fsync, if asked for, and close.
+    pub close_ns: Option<u64>,
+    /// Bytes read or written.
+    pub bytes: u64,
+    /// How it ended.
+    pub outcome: FileOutcome,
+}
+
+/// What one host's workers saw in one step. Crosses the control link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageReport {
+    /// Of the order.
+    pub step: u32,
+    /// In the order in which workers took them.
+    pub files: Vec<FileRecord>,
+    /// Length of the intervals below.
+    pub interval_ns: u64,
+    /// Bytes moved per interval since the common start, all workers.
+    pub interval_bytes: Vec<u64>,
+    /// Times of single read or write calls.
+    pub calls: Histogram,
+    /// Time the workers spent making and comparing content, summed over them. Part of the I/O times.
+    pub content_ns: u64,
+    /// How much later than ordered the first worker started.
+    pub late_ns: u64,
+    /// Why no worker started. `None`: they did.
+    pub error: Option<String>,
+    /// What a reader of the figures must know.
+    pub notes: Vec<String>,
+}
+
+/// One step of a run, all hosts. One event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageStep {
+    /// Number of the step, from 0.
+    pub step: u32,
+    /// What was done.
+    pub operation: StorageOperation,
+    /// How.
+    pub job: StorageJob,
+    /// Files ordered, all hosts.
+    pub files: u32,
+    /// From sending the orders to the last report.
+    pub exec_ns: u64,
+    /// Wall clock at the common start, ns since 1970.
+    pub started_unix_ns: u64,
+    /// By host.
+    pub reports: Vec<(HostId, StorageReport)>,
+    /// Hosts without a report, with the reason.
+    pub missing: Vec<(HostId, String)>,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+}
+
+impl StorageOperation {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Write,
+        Self::Read,
+        Self::RandomRead,
+        Self::Append,
+        Self::Clean,
+    ];
+
+    /// The word on the command line and in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Read => "read",
+            Self::RandomRead => "random-read",
+            Self::Append => "append",
+            Self::Clean => "clean",
+        }
+    }
+
+    /// The word of TestDFSIO's block (`TestType` of TestDFSIO.java).
+    #[must_use]
+    pub fn dfsio_name(self) -> &'static str {
+        match self {
+            Self::RandomRead => "random read",
+            other => other.name(),
+        }
+    }
+
+    /// Whether bytes go to storage.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::Append)
+    }
+
+    /// Whether bytes come from storage.
+    #[must_use]
+    pub fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::RandomRead)
+    }
+}
+
+impl FileRecord {
+    /// From the common start to the end of the last call that is known.
+    #[must_use]
+    pub fn end_ns(&self) -> u64 {
+        [self.open_ns, self.io_ns, self.close_ns]
+            .into_iter()
+            .flatten()
+            .fold(self.start_ns, u64::saturating_add)
+    }
+
+    /// The time that TestDFSIO counts: without the open; with the close where bytes are written, because only then are they
+    /// with the storage.
+    #[must_use]
+    pub fn dfsio_ns(&self, operation: StorageOperation) -> Option<u64> {
+        let close_ns = if operation.writes() {
+            self.close_ns?
+        } else {
+            0
+        };
+        Some(self.io_ns? + close_ns)
+    }
+}

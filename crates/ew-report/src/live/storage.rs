@@ -1,0 +1,48 @@
+//! Steps of a storage job in one line each.
+
+use crate::words::plural;
+use ew_model::RunEvent;
+use ew_model::storage::{FileOutcome, StorageOperation, StorageStep};
+use ew_model::units::{format_bytes, format_duration_ns};
+
+/// `write begins: 8 files, 1.00 GiB, 2 hosts`. `None` for other events.
+pub(super) fn began(event: &RunEvent) -> Option<String> {
+    let RunEvent::StorageStepStarted {
+        operation,
+        hosts,
+        files,
+        bytes,
+    } = event
+    else {
+        return None;
+    };
+    let (files, hosts) = (
+        plural(*files as usize, "file"),
+        plural(*hosts as usize, "host"),
+    );
+    let bytes = match bytes {
+        0 => String::new(),
+        bytes => format!(", {}", format_bytes(*bytes)),
+    };
+    Some(format!(
+        "{} begins: {files}{bytes}, {hosts}",
+        operation.name()
+    ))
+}
+
+/// `write ended: 7 of 8 files whole, 3.20 s`.
+pub(super) fn ended(step: &StorageStep) -> String {
+    let records = step.reports.iter().flat_map(|(_, report)| &report.files);
+    let done = records.filter(|record| record.outcome == FileOutcome::Done);
+    let verb = match step.operation {
+        StorageOperation::Clean => "removed",
+        _ => "whole",
+    };
+    format!(
+        "{} ended: {} of {} {verb}, {}",
+        step.operation.name(),
+        done.count(),
+        plural(step.files as usize, "file"),
+        format_duration_ns(step.exec_ns)
+    )
+}

@@ -1,0 +1,137 @@
+//! What a store of files can do.
+
+use crate::error::{Problem, StorageError};
+use crate::file::FileBackend;
+use crate::s3::{S3Backend, S3Credentials, S3Target};
+use ew_model::storage::StorageJob;
+use std::fmt::Debug;
+
+/// A place that holds files. Names are flat: no folders in them.
+pub trait Backend: Debug + Send + Sync {
+    /// Makes the folder that files go to.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn prepare(&self) -> Result<(), StorageError>;
+
+    /// A new file, or an old one emptied.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn create(&self, name: &str) -> Result<Box<dyn Writing>, StorageError>;
+
+    /// A file that is there, to be written at its end.
+    ///
+    /// # Errors
+    /// The store's, by name; [`Problem::Other`] where the store cannot append.
+    fn append(&self, name: &str) -> Result<Box<dyn Writing>, StorageError>;
+
+    /// A file that is there, to be read.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn open(&self, name: &str, access: Access) -> Result<Box<dyn Reading>, StorageError>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn remove(&self, name: &str) -> Result<(), StorageError>;
+
+    /// Names of all files in the folder.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn list(&self) -> Result<Vec<String>, StorageError>;
+
+    /// Removes the folder if it is empty. Somebody else's file keeps it.
+    fn remove_folder(&self);
+
+    /// What a reader of the figures must know of this store.
+    fn notes(&self) -> Vec<String>;
+}
+
+/// In which order a file will be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// From start to end.
+    Sequential,
+    /// Anywhere.
+    Random,
+}
+
+/// A file being written.
+pub trait Writing: Send {
+    /// Writes all of it at the end.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError>;
+
+    /// Makes it as durable as the job asks for, and closes it.
+    ///
+    /// # Errors
+    /// The store's, by name: data may be lost.
+    fn close(self: Box<Self>) -> Result<(), StorageError>;
+}
+
+/// A file being read.
+pub trait Reading: Send {
+    /// Fills `bytes` from `offset` on; fewer only at the file's end.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError>;
+
+    /// Closes it.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn close(self: Box<Self>) -> Result<(), StorageError>;
+}
+
+/// A target, taken apart.
+enum Target<'a> {
+    File(&'a str),
+    S3(S3Target),
+}
+
+/// Whether a job's target is one, without a look at what is there.
+///
+/// # Errors
+/// [`Problem::BadTarget`] with what there is instead.
+pub fn check_target(job: &StorageJob) -> Result<(), StorageError> {
+    target(job).map(|_| ())
+}
+
+/// The back end that a job's target means, with the credentials of this process's environment.
+///
+/// # Errors
+/// [`Problem::BadTarget`] with what there is instead.
+pub fn open_backend(job: &StorageJob) -> Result<Box<dyn Backend>, StorageError> {
+    Ok(match target(job)? {
+        Target::File(path) => Box::new(FileBackend::new(path.as_ref(), job)),
+        Target::S3(target) => {
+            let credentials = S3Credentials::from_env(&target)?;
+            Box::new(S3Backend::open(&target, credentials)?)
+        }
+    })
+}
+
+fn target(job: &StorageJob) -> Result<Target<'_>, StorageError> {
+    let target = job.target.as_str();
+    let bad = |words: String| StorageError::new("use", target, Problem::BadTarget(words));
+    match target.split_once("://") {
+        Some(("file", path)) if path.starts_with('/') => Ok(Target::File(path)),
+        Some(("file", _)) => Err(bad(
+            "a path begins with a slash; write file:///mnt/share".into()
+        )),
+        Some(("s3", rest)) => S3Target::parse(rest).map(Target::S3).map_err(bad),
+        Some((scheme, _)) => Err(bad(format!(
+            "`{scheme}` is unknown; write file:///PATH or s3://BUCKET/PREFIX"
+        ))),
+        None => Err(bad(
+            "it is no URL; write file:///PATH or s3://BUCKET/PREFIX".into(),
+        )),
+    }
+}

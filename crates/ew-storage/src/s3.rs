@@ -1,0 +1,456 @@
+//! `s3://`: any server of the S3 API.
+
+use crate::backend::{Access, Backend, Reading, Writing};
+use crate::error::{Problem, StorageError};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, GetOptions, GetRange, MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload,
+    RetryConfig,
+};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// Folder below the target that holds the objects, and nothing but them.
+const FOLDER: &str = "eastwest-dfsio";
+/// Parts of a multipart upload; S3 wants at least 5 MiB, and at most 10,000 parts of an object.
+const PART_BYTES: usize = 16 << 20;
+/// Threads that drive the requests of all of a host's workers.
+const IO_THREADS: usize = 2;
+/// A request that fails with 5xx, or whose connection fails, is sent again this often ...
+const MAX_RETRIES: usize = 5;
+/// ... within this time.
+const RETRY_LIMIT: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const DEFAULT_REGION: &str = "us-east-1";
+
+/// `s3://BUCKET/PREFIX?endpoint=URL&region=NAME`, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct S3Target {
+    bucket: String,
+    prefix: String,
+    endpoint: Option<String>,
+    region: Option<String>,
+}
+
+impl S3Target {
+    /// What stands behind `s3://`. `Err` says in words what is wrong with it.
+    ///
+    /// # Errors
+    /// In words, with what there is instead.
+    pub fn parse(rest: &str) -> Result<Self, String> {
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+        if bucket.is_empty() {
+            return Err("it names no bucket; write s3://BUCKET/PREFIX".into());
+        }
+        let mut target = Self {
+            bucket: bucket.into(),
+            prefix: prefix.trim_matches('/').into(),
+            endpoint: None,
+            region: None,
+        };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("endpoint", url))
+                    if url.starts_with("http://") || url.starts_with("https://") =>
+                {
+                    target.endpoint = Some(url.into());
+                }
+                Some(("region", name)) => target.region = Some(name.into()),
+                _ => {
+                    return Err(format!(
+                        "`{pair}` is unknown; write ?endpoint=http://HOST:PORT&region=NAME"
+                    ));
+                }
+            }
+        }
+        Ok(target)
+    }
+}
+
+/// Who signs the requests.
+#[derive(Clone)]
+pub struct S3Credentials {
+    /// `AWS_ACCESS_KEY_ID`.
+    pub key: String,
+    /// `AWS_SECRET_ACCESS_KEY`.
+    pub secret: String,
+    /// `AWS_SESSION_TOKEN`, of credentials that end.
+    pub token: Option<String>,
+}
+
+impl S3Credentials {
+    /// Those of this process's environment.
+    ///
+    /// # Errors
+    /// [`Problem::BadTarget`] where there are none.
+    pub fn from_env(target: &S3Target) -> Result<Self, StorageError> {
+        let variable = |name: &str| {
+            std::env::var(name).map_err(|_| {
+                let words = format!(
+                    "no credentials; set {name} in the environment of each host's agent (over ssh: in ~/.ssh/environment or the shell's profile)"
+                );
+                let name = format!("s3://{}", target.bucket);
+                StorageError::new("use", name, Problem::BadTarget(words))
+            })
+        };
+        Ok(Self {
+            key: variable("AWS_ACCESS_KEY_ID")?,
+            secret: variable("AWS_SECRET_ACCESS_KEY")?,
+            token: std::env::var("AWS_SESSION_TOKEN").ok(),
+        })
+    }
+}
+
+impl std::fmt::Debug for S3Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("S3Credentials(..)")
+    }
+}
+
+/// Objects below a prefix.
+#[derive(Debug)]
+pub struct S3Backend {
+    store: Arc<AmazonS3>,
+    runtime: Arc<Runtime>,
+    folder: Path,
+    shown: String,
+}
+
+impl S3Backend {
+    /// Endpoint and region are those of the target, else of the environment (`AWS_ENDPOINT_URL`, `AWS_REGION`).
+    ///
+    /// # Errors
+    /// [`Problem::BadTarget`] when the endpoint is none.
+    pub fn open(target: &S3Target, credentials: S3Credentials) -> Result<Self, StorageError> {
+        let shown = format!("s3://{}", target.bucket);
+        let bad =
+            |words: String| StorageError::new("use", shown.clone(), Problem::BadTarget(words));
+        // Another part of the process may have chosen one already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let of_env = |name: &str| std::env::var(name).ok();
+        let region = target.region.clone().or_else(|| of_env("AWS_REGION"));
+        let endpoint = target
+            .endpoint
+            .clone()
+            .or_else(|| of_env("AWS_ENDPOINT_URL"));
+        let mut builder = AmazonS3Builder::new()
+            .with_bucket_name(&target.bucket)
+            .with_access_key_id(credentials.key)
+            .with_secret_access_key(credentials.secret)
+            .with_region(region.unwrap_or_else(|| DEFAULT_REGION.into()))
+            .with_virtual_hosted_style_request(false)
+            .with_allow_http(true)
+            .with_retry(retries());
+        if let Some(token) = credentials.token {
+            builder = builder.with_token(token);
+        }
+        if let Some(endpoint) = endpoint {
+            builder = builder.with_endpoint(endpoint);
+        }
+        let store = builder.build().map_err(|error| bad(in_words(&error)))?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(IO_THREADS)
+            .thread_name("s3")
+            .enable_all()
+            .build()
+            .map_err(|error| bad(error.to_string()))?;
+        let folder = format!("{}/{FOLDER}", target.prefix);
+        Ok(Self {
+            store: Arc::new(store),
+            runtime: Arc::new(runtime),
+            folder: Path::from(folder.trim_start_matches('/')),
+            shown,
+        })
+    }
+
+    fn path(&self, name: &str) -> (Path, String) {
+        let path = self.folder.clone().join(name);
+        let shown = format!("{}/{path}", self.shown);
+        (path, shown)
+    }
+}
+
+impl Backend for S3Backend {
+    fn prepare(&self) -> Result<(), StorageError> {
+        // That the bucket is there and may be used is better known before thousands of workers fail.
+        self.list().map(|_| ())
+    }
+
+    fn create(&self, name: &str) -> Result<Box<dyn Writing>, StorageError> {
+        let (path, shown) = self.path(name);
+        Ok(Box::new(WritingObject {
+            store: Arc::clone(&self.store),
+            runtime: Arc::clone(&self.runtime),
+            path,
+            name: shown,
+            part: Vec::with_capacity(PART_BYTES),
+            upload: None,
+            is_whole: false,
+        }))
+    }
+
+    fn append(&self, name: &str) -> Result<Box<dyn Writing>, StorageError> {
+        let (_, shown) = self.path(name);
+        let words = "S3 cannot append to objects; leave append out of --operations".to_owned();
+        Err(StorageError::new(
+            "append to",
+            shown,
+            Problem::BadTarget(words),
+        ))
+    }
+
+    fn open(&self, name: &str, access: Access) -> Result<Box<dyn Reading>, StorageError> {
+        let (path, name) = self.path(name);
+        let stream = match access {
+            Access::Random => {
+                let head = self.runtime.block_on(self.store.head(&path));
+                head.map_err(of_store("open", &name))?;
+                None
+            }
+            Access::Sequential => {
+                let got = self
+                    .runtime
+                    .block_on(self.store.get_opts(&path, GetOptions::default()));
+                Some(got.map_err(of_store("open", &name))?.into_stream())
+            }
+        };
+        Ok(Box::new(ReadingObject {
+            store: Arc::clone(&self.store),
+            runtime: Arc::clone(&self.runtime),
+            path,
+            name,
+            stream,
+            pending: Bytes::new(),
+        }))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StorageError> {
+        let (path, shown) = self.path(name);
+        let removed = self.runtime.block_on(self.store.delete(&path));
+        removed.map_err(of_store("remove", &shown))
+    }
+
+    fn list(&self) -> Result<Vec<String>, StorageError> {
+        let shown = format!("{}/{}", self.shown, self.folder);
+        let listed = self
+            .runtime
+            .block_on(self.store.list_with_delimiter(Some(&self.folder)));
+        let objects = listed.map_err(of_store("list", &shown))?.objects;
+        let names = objects.iter().filter_map(|o| o.location.filename());
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    fn remove_folder(&self) {
+        // A prefix is gone with its last object.
+    }
+
+    fn notes(&self) -> Vec<String> {
+        vec![format!(
+            "S3: path style, parts of {} MiB, sequential reads in one GET per object, failed requests sent again up to {MAX_RETRIES} times within {} s",
+            PART_BYTES >> 20,
+            RETRY_LIMIT.as_secs()
+        )]
+    }
+}
+
+struct WritingObject {
+    store: Arc<AmazonS3>,
+    runtime: Arc<Runtime>,
+    path: Path,
+    name: String,
+    part: Vec<u8>,
+    upload: Option<Box<dyn MultipartUpload>>,
+    is_whole: bool,
+}
+
+impl WritingObject {
+    fn send_part(&mut self) -> Result<(), StorageError> {
+        let part = std::mem::replace(&mut self.part, Vec::with_capacity(PART_BYTES));
+        if self.upload.is_none() {
+            let begun = self.runtime.block_on(self.store.put_multipart(&self.path));
+            self.upload = Some(begun.map_err(of_store("write", &self.name))?);
+        }
+        let Some(upload) = &mut self.upload else {
+            return Ok(());
+        };
+        let sent = self
+            .runtime
+            .block_on(upload.put_part(PutPayload::from(part)));
+        sent.map_err(of_store("write", &self.name))
+    }
+}
+
+impl Writing for WritingObject {
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), StorageError> {
+        while !bytes.is_empty() {
+            let room = (PART_BYTES - self.part.len()).min(bytes.len());
+            self.part.extend_from_slice(&bytes[..room]);
+            bytes = &bytes[room..];
+            if self.part.len() == PART_BYTES {
+                self.send_part()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(mut self: Box<Self>) -> Result<(), StorageError> {
+        if self.upload.is_some() && !self.part.is_empty() {
+            self.send_part()?;
+        }
+        let failed = of_store("close", &self.name);
+        match &mut self.upload {
+            Some(upload) => self.runtime.block_on(upload.complete()).map(|_| ()),
+            None => {
+                let payload = PutPayload::from(std::mem::take(&mut self.part));
+                self.runtime
+                    .block_on(self.store.put(&self.path, payload))
+                    .map(|_| ())
+            }
+        }
+        .map_err(failed)?;
+        self.is_whole = true;
+        Ok(())
+    }
+}
+
+/// Parts of an upload that never ends are kept, and paid for, until somebody removes them.
+impl Drop for WritingObject {
+    fn drop(&mut self) {
+        if let (Some(upload), false) = (&mut self.upload, self.is_whole) {
+            // The server may be why it is not whole.
+            let _ = self.runtime.block_on(upload.abort());
+        }
+    }
+}
+
+struct ReadingObject {
+    store: Arc<AmazonS3>,
+    runtime: Arc<Runtime>,
+    path: Path,
+    name: String,
+    /// Of the whole object. `None`: each read is a request.
+    stream: Option<BoxStream<'static, object_store::Result<Bytes>>>,
+    /// Came with the stream's last piece, not read yet.
+    pending: Bytes,
+}
+
+impl Reading for ReadingObject {
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError> {
+        let Some(stream) = &mut self.stream else {
+            let options = GetOptions {
+                range: Some(GetRange::Bounded(offset..offset + bytes.len() as u64)),
+                ..GetOptions::default()
+            };
+            let (store, path) = (&self.store, &self.path);
+            let got = self
+                .runtime
+                .block_on(async { store.get_opts(path, options).await?.bytes().await });
+            let got = got.map_err(of_store("read", &self.name))?;
+            let length = got.len().min(bytes.len());
+            bytes[..length].copy_from_slice(&got[..length]);
+            return Ok(length);
+        };
+        let mut done = 0;
+        while done < bytes.len() {
+            if self.pending.is_empty() {
+                match self.runtime.block_on(stream.next()) {
+                    Some(piece) => self.pending = piece.map_err(of_store("read", &self.name))?,
+                    None => break,
+                }
+            }
+            let length = self.pending.len().min(bytes.len() - done);
+            bytes[done..done + length].copy_from_slice(&self.pending.split_to(length));
+            done += length;
+        }
+        Ok(done)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StorageError> {
+        Ok(())
+    }
+}
+
+fn retries() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: FIRST_PAUSE,
+            max_backoff: LONGEST_PAUSE,
+            base: 2.0,
+        },
+        max_retries: MAX_RETRIES,
+        retry_timeout: RETRY_LIMIT,
+    }
+}
+
+/// For `map_err`: the store's error of a call on an object.
+fn of_store(call: &'static str, name: &str) -> impl FnOnce(object_store::Error) -> StorageError {
+    let name = name.to_owned();
+    move |error| {
+        let words = in_words(&error);
+        let problem = match &error {
+            object_store::Error::NotFound { .. } => Problem::NotFound,
+            // Some requests' refusals come as any other answer, with the status in their words.
+            _ if is_refused(&error, &words) => Problem::Other(format!(
+                "access denied; check the credentials and the bucket's policy ({words})"
+            )),
+            _ if words.contains("503 Service Unavailable") || words.contains("SlowDown") => {
+                Problem::Other(format!(
+                    "the server is overloaded (503), also {MAX_RETRIES} times later; choose fewer workers ({words})"
+                ))
+            }
+            _ => Problem::Other(words),
+        };
+        StorageError::new(call, name, problem)
+    }
+}
+
+fn is_refused(error: &object_store::Error, words: &str) -> bool {
+    let is_named = matches!(
+        error,
+        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. }
+    );
+    is_named || words.contains("403 Forbidden") || words.contains("401 Unauthorized")
+}
+
+/// One line, with the causes that the outer words leave out.
+fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_words = inner.to_string();
+        if !words.contains(&inner_words) {
+            words.push_str(": ");
+            words.push_str(&inner_words);
+        }
+        cause = inner.source();
+    }
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_taken_apart() {
+        let target =
+            S3Target::parse("bench/a/b/?endpoint=http://127.0.0.1:9000&region=eu").unwrap();
+        assert_eq!(
+            (target.bucket.as_str(), target.prefix.as_str()),
+            ("bench", "a/b")
+        );
+        assert_eq!(target.endpoint.as_deref(), Some("http://127.0.0.1:9000"));
+        assert_eq!(target.region.as_deref(), Some("eu"));
+        assert!(S3Target::parse("bench").unwrap().prefix.is_empty());
+        for bad in ["", "/x", "b?endpoint=127.0.0.1", "b?nonsense"] {
+            assert!(S3Target::parse(bad).is_err(), "{bad}");
+        }
+    }
+}
