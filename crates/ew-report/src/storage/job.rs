@@ -141,12 +141,12 @@ fn fan_in_text(fan_in: &FanIn, width: usize) -> String {
     let most = fan_in.points.iter().map(|point| point.endpoints).max();
     let words = match (fan_in.enough_endpoints, most) {
         (Some(enough), Some(most)) if enough < most => format!(
-            "{operation}: {enough} of {most} endpoints reach 90 % of the highest aggregate: above that clients or network limit, below it endpoints (one run per step)"
+            "{operation}: {enough} of {most} endpoints reach 90 % of the highest aggregate, more do not raise it (one run per step)"
         ),
         (Some(_), _) => format!(
-            "{operation}: every endpoint taken away lowers the aggregate: endpoints limit (one run per step)"
+            "{operation}: with fewer endpoints the aggregate stays below 90 % of the highest (one run per step)"
         ),
-        (None, _) => format!("{operation}: a step has no whole aggregate, so no limit is named"),
+        (None, _) => format!("{operation}: a step has no whole aggregate to compare with"),
     };
     let row = |point: &FanInPoint| {
         vec![
