@@ -39,6 +39,10 @@ pub struct StorageTask {
     pub workers: Vec<HostId>,
     /// Reads go to files of the host so many further, so that no client has them in its page cache. Shared storage only.
     pub read_shift: u32,
+    /// Where the files go: worker `i` uses endpoint `i` modulo their number. One at least; the first is the job's target.
+    pub endpoints: Vec<String>,
+    /// All operations again with one endpoint less each time, down to one.
+    pub fan_in: bool,
     /// The files stay when the run ends.
     pub keep: bool,
 }
@@ -70,26 +74,25 @@ pub(crate) async fn drive(
     members: &mut Members,
     journal: &mut Journal,
 ) -> Outcome {
-    let files = (0..task.files).collect();
     let mut drive = Drive {
         inventory: &job.inventory,
         task,
         members,
         journal,
         next_step: 0,
+        endpoints: task.endpoints.len(),
         present_bytes: task.job.file_bytes,
-        whole: files,
+        whole: BTreeSet::new(),
         written: BTreeSet::new(),
         all_done: true,
         interrupted: false,
     };
-    for operation in &task.operations {
+    let all = task.endpoints.len();
+    let least = if task.fan_in { 1 } else { all };
+    for endpoints in (least..=all).rev() {
         if !drive.interrupted {
-            drive.take_step(*operation).await;
+            drive.run_with(endpoints).await;
         }
-    }
-    if !task.keep && !drive.written.is_empty() {
-        drive.clean().await;
     }
     match (drive.interrupted, drive.all_done) {
         (true, _) => Outcome::Interrupted,
@@ -105,6 +108,8 @@ struct Drive<'a> {
     members: &'a mut Members,
     journal: &'a mut Journal,
     next_step: u32,
+    /// How many of the endpoints are used.
+    endpoints: usize,
     /// Bytes each whole file has.
     present_bytes: u64,
     /// Files that later steps may read.
@@ -116,6 +121,38 @@ struct Drive<'a> {
 }
 
 impl Drive<'_> {
+    /// All operations on the first so many endpoints, and the removal of their files.
+    async fn run_with(&mut self, endpoints: usize) {
+        self.endpoints = endpoints;
+        self.present_bytes = self.task.job.file_bytes;
+        self.whole = (0..self.task.files).collect();
+        for operation in &self.task.operations {
+            if !self.interrupted {
+                self.take_step(*operation).await;
+            }
+        }
+        if !self.task.keep && !self.written.is_empty() {
+            self.clean().await;
+            self.written.clear();
+        }
+    }
+
+    /// Where the files are that a host works on: its own, or with a shift those of the host so many before it.
+    fn endpoint_of(&self, host: HostId, operation: StorageOperation) -> &str {
+        let workers = &self.task.workers;
+        let count = workers.len().max(1);
+        let at = workers.iter().position(|id| *id == host).unwrap_or(0);
+        let owner = (at + count - self.shift(operation) % count) % count;
+        &self.task.endpoints[owner % self.endpoints.max(1)]
+    }
+
+    fn shift(&self, operation: StorageOperation) -> usize {
+        match operation.reads() {
+            true => self.task.read_shift as usize,
+            false => 0,
+        }
+    }
+
     async fn take_step(&mut self, operation: StorageOperation) {
         let mut orders: BTreeMap<HostId, Vec<u32>> = BTreeMap::new();
         for file in &self.whole {
@@ -180,20 +217,15 @@ impl Drive<'_> {
 
     fn tell_left(&mut self, host: HostId, count: usize, reason: &str) {
         let name = self.inventory.name(host);
-        let target = &self.task.job.target;
+        let target = self.endpoint_of(host, StorageOperation::Clean);
         self.journal.warn(format!(
             "{count} test file(s) of {name} may be left below {target}/eastwest-dfsio ({reason}); remove them with `eastwest run dfsio --operations clean --target {target} --hosts {name}`"
         ));
     }
 
     fn host_of(&self, file: u32, operation: StorageOperation) -> HostId {
-        let shift = if operation.reads() {
-            self.task.read_shift
-        } else {
-            0
-        };
         let count = self.task.workers.len().max(1);
-        let at = (file as usize + shift as usize) % count;
+        let at = (file as usize + self.shift(operation)) % count;
         self.task.workers[at]
     }
 
@@ -253,7 +285,13 @@ impl Drive<'_> {
             reports: Vec::new(),
             missing: Vec::new(),
             interrupted: false,
+            endpoints: Vec::new(),
         };
+        if self.task.endpoints.len() > 1 {
+            let hosts = orders.keys().copied();
+            let used = hosts.map(|id| (id, self.endpoint_of(id, operation).to_owned()));
+            step.endpoints = used.collect();
+        }
         self.next_step += 1;
         self.sync_clocks(orders).await;
         if self.interrupted && operation != StorageOperation::Clean {
@@ -315,7 +353,10 @@ impl Drive<'_> {
             let order = StorageOrder {
                 step: step.step,
                 operation: step.operation,
-                job: step.job.clone(),
+                job: StorageJob {
+                    target: self.endpoint_of(*host, step.operation).to_owned(),
+                    ..step.job.clone()
+                },
                 files: files.clone(),
                 present_bytes: self.present_bytes,
                 start_ns: estimate.to_agent_ns(start_ns),

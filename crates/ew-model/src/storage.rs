@@ -152,6 +152,9 @@ pub struct StorageStep {
     pub missing: Vec<(HostId, String)>,
     /// Whether the user stopped it.
     pub interrupted: bool,
+    /// Where each host's files were, where a job has several targets. Empty: the job's target.
+    #[serde(default)]
+    pub endpoints: Vec<(HostId, String)>,
 }
 
 impl StorageOperation {

@@ -29,9 +29,13 @@ const DIRECT_BYTES: u64 = 4096;
 #[group(skip)]
 #[command(next_help_heading = "Storage (run dfsio)")]
 pub(crate) struct StorageArgs {
-    /// Where the files go: file:///MOUNT or s3://BUCKET/PREFIX?endpoint=URL; required
-    #[arg(long, value_name = "URL")]
-    target: Option<String>,
+    /// Where the files go: file:///MOUNT or s3://BUCKET/PREFIX?endpoint=URL; required. Several: host N uses target N modulo
+    /// their number
+    #[arg(long, value_name = "URL,...", value_delimiter = ',')]
+    target: Vec<String>,
+    /// Repeat with one target less each time, down to one
+    #[arg(long, conflicts_with = "keep")]
+    fan_in: bool,
     /// What is done with them, in this order [default: write,read]
     #[arg(long, value_name = "OPERATION,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(StorageOperation::ALL.map(StorageOperation::name)))]
     operations: Vec<String>,
@@ -71,7 +75,8 @@ impl StorageArgs {
     /// A flag of these that was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let flags = [
-            ("--target", self.target.is_some()),
+            ("--target", !self.target.is_empty()),
+            ("--fan-in", self.fan_in),
             ("--operations", !self.operations.is_empty()),
             ("--files", self.files.is_some()),
             ("--file-size", self.file_size.is_some()),
@@ -103,14 +108,18 @@ impl StorageArgs {
     /// The task, for these workers; `seed` as given on the command line.
     fn task(&self, workers: Vec<HostId>, seed: Option<u64>) -> Result<StorageTask, Failure> {
         let operations = self.operations();
-        let Some(target) = self.target.clone() else {
+        let endpoints = self.target.iter();
+        let endpoints: Vec<String> = endpoints
+            .map(|target| target.trim_end_matches('/').to_owned())
+            .collect();
+        let Some(target) = endpoints.first().cloned() else {
             return Err(Failure::usage(anyhow!(
                 "run dfsio needs to know where the files go; give --target file:///MOUNT or s3://BUCKET/PREFIX"
             )));
         };
         let parallel = self.parallel.unwrap_or(1);
         let job = StorageJob {
-            target: target.trim_end_matches('/').to_owned(),
+            target,
             file_bytes: self.file_size.unwrap_or(DEFAULT_FILE_BYTES),
             buffer_bytes: self.buffer_size.unwrap_or(DEFAULT_BUFFER_BYTES),
             parallel,
@@ -122,14 +131,44 @@ impl StorageArgs {
         };
         let files = self.files.unwrap_or(workers.len() as u32 * parallel);
         check(&job, files, workers.len())?;
+        self.check_endpoints(&job, &endpoints, workers.len())?;
         Ok(StorageTask {
             operations,
             job,
             files,
             workers,
             read_shift: self.read_shift.unwrap_or(0),
+            endpoints,
+            fan_in: self.fan_in,
             keep: self.keep,
         })
+    }
+
+    fn check_endpoints(
+        &self,
+        job: &StorageJob,
+        endpoints: &[String],
+        hosts: usize,
+    ) -> Result<(), Failure> {
+        for target in endpoints {
+            let job = StorageJob {
+                target: target.clone(),
+                ..job.clone()
+            };
+            ew_storage::check_target(&job).map_err(Failure::usage)?;
+        }
+        if endpoints.len() > hosts {
+            return Err(Failure::usage(anyhow!(
+                "{} targets and {hosts} host(s): each host uses one target; give as many hosts, or fewer targets",
+                endpoints.len()
+            )));
+        }
+        if self.fan_in && endpoints.len() < 2 {
+            return Err(Failure::usage(anyhow!(
+                "--fan-in takes targets away one by one and there is one; give --target URL,URL"
+            )));
+        }
+        Ok(())
     }
 
     /// What was written by another run can only be compared with that run's seed.

@@ -322,3 +322,57 @@ fn children_of(parent: u32) -> Vec<u32> {
     children.sort_unstable();
     children
 }
+
+#[test]
+fn fan_in_takes_targets_away_one_by_one() {
+    let place = Place::new();
+    let targets = ["a", "b", "c"].map(|name| {
+        let path = place.mount.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        format!("file://{}", path.display())
+    });
+    let words = "--hosts n[1-3] --fan-in --files 6 --file-size 2MiB";
+    let out = dfsio(place.runs.path(), "", "")
+        .args(["--format", "json"])
+        .output();
+    assert_eq!(out.unwrap().status.code(), Some(2), "an empty target");
+    let mut command = eastwest();
+    command
+        .args(["run", "dfsio", "--via", "local", "--runs-dir"])
+        .arg(place.runs.path())
+        .args(["--target", &targets.join(","), "--format", "json"])
+        .args(words.split_whitespace());
+    let finished = Finished::of(&command.output().unwrap());
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let fan_in = finished.json["fan_in"].as_array().unwrap();
+    assert_eq!(fan_in.len(), 2, "write and read");
+    for operation in fan_in {
+        let points = operation["points"].as_array().unwrap();
+        let endpoints: Vec<_> = points
+            .iter()
+            .map(|p| p["endpoints"].as_u64().unwrap())
+            .collect();
+        assert_eq!(endpoints, [3, 2, 1]);
+        assert!(
+            points
+                .iter()
+                .all(|p| p["bytes_per_sec"].as_f64().unwrap() > 0.0)
+        );
+        assert!(operation["enough_endpoints"].as_u64().is_some());
+    }
+    // Three hosts on two targets: the first target has two of them.
+    let steps = finished.json["steps"].as_array().unwrap();
+    let two = steps
+        .iter()
+        .find(|s| s["endpoints"].as_array().unwrap().len() == 2);
+    let two = two.unwrap()["endpoints"].as_array().unwrap();
+    assert_eq!(
+        (&two[0]["clients"], &two[1]["clients"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(two[0]["bytes"], 4 * (2 << 20));
+    for name in ["a", "b", "c"] {
+        let left = std::fs::read_dir(place.mount.path().join(name)).unwrap();
+        assert_eq!(left.count(), 0, "files are left in {name}");
+    }
+}

@@ -1,6 +1,7 @@
 //! A storage run: what TestDFSIO's block says, and what it hides.
 
 use super::dfsio::{self, Figures, Task};
+use super::fan_in::{self, FanIn};
 use ew_model::Run;
 use ew_model::finding::VerdictStatus;
 use ew_model::inventory::HostId;
@@ -28,6 +29,8 @@ pub struct StorageAnalysis {
     pub interrupted: bool,
     /// In order.
     pub steps: Vec<StepAnalysis>,
+    /// Against the number of endpoints, where it varied.
+    pub fan_in: Vec<FanIn>,
     /// Warnings of the run, in order.
     pub warnings: Vec<String>,
 }
@@ -71,6 +74,8 @@ pub struct StepAnalysis {
     pub content_share: Option<f64>,
     /// By host.
     pub clients: Vec<ClientFigures>,
+    /// By endpoint, where there are several targets.
+    pub endpoints: Vec<EndpointFigures>,
     /// Slowest first.
     pub stragglers: Vec<Straggler>,
     /// Files whose bytes are wrong.
@@ -133,6 +138,19 @@ pub struct ClientFigures {
     pub median_file_ns: Option<u64>,
 }
 
+/// One target's part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndpointFigures {
+    /// Its URL.
+    pub target: String,
+    /// Hosts that used it.
+    pub clients: u32,
+    /// Bytes of whole files.
+    pub bytes: u64,
+    /// Those from the first open to the last close there.
+    pub bytes_per_sec: Option<f64>,
+}
+
 /// A file that took much longer than the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Straggler {
@@ -181,6 +199,7 @@ pub fn analyze(run: &Run) -> Option<StorageAnalysis> {
     let interrupted = run.manifest.outcome == ew_model::Outcome::Interrupted;
     Some(StorageAnalysis {
         run: run.manifest.id.clone(),
+        fan_in: fan_in::analyze(&steps),
         job: run.storage.first().map(|s| s.job.clone()),
         status: status(&steps, run),
         interrupted,
@@ -249,6 +268,7 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
         file_rates: rates(&tasks),
         content_share: content_share(step),
         clients: clients(step, name),
+        endpoints: endpoints(step),
         stragglers: stragglers(&done, step.operation, name),
         corrupt: corrupt(all(), name),
         failures: failures(step, name),
@@ -393,6 +413,27 @@ fn clients(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> Vec<ClientFig
     figures.collect()
 }
 
+fn endpoints(step: &StorageStep) -> Vec<EndpointFigures> {
+    let mut by_target: BTreeMap<&str, (u32, Vec<&FileRecord>)> = BTreeMap::new();
+    for (host, target) in &step.endpoints {
+        let (clients, records) = by_target.entry(target).or_default();
+        *clients += 1;
+        let reports = step.reports.iter().filter(|(id, _)| id == host);
+        let files = reports.flat_map(|(_, report)| &report.files);
+        records.extend(files.filter(|record| record.outcome == FileOutcome::Done));
+    }
+    let figures = by_target.into_iter().map(|(target, (clients, records))| {
+        let bytes = records.iter().map(|record| record.bytes).sum();
+        EndpointFigures {
+            target: target.to_owned(),
+            clients,
+            bytes,
+            bytes_per_sec: per_sec(bytes, wall_ns(records.into_iter())).filter(|_| bytes > 0),
+        }
+    });
+    figures.collect()
+}
+
 fn stragglers(
     done: &[(HostId, &FileRecord)],
     operation: StorageOperation,
@@ -524,6 +565,7 @@ mod tests {
             reports: (0..).map(HostId).zip(reports).collect(),
             missing: Vec::new(),
             interrupted: false,
+            endpoints: Vec::new(),
         }
     }
 

@@ -3,5 +3,6 @@
 //! Apart from the analysis of flows: a storage job has no window of its own and no receiver that reports.
 
 pub mod dfsio;
+pub mod fan_in;
 pub mod job;
 pub mod sizing;

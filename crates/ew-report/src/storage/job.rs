@@ -4,6 +4,7 @@ use crate::table::{table, wrap};
 use crate::words::{MISSING, duration, one_line, or_missing, percent, plural};
 use crate::{ReportError, TextStyle};
 use ew_analyze::storage::dfsio;
+use ew_analyze::storage::fan_in::{FanIn, FanInPoint};
 use ew_analyze::storage::job::{ClientFigures, StepAnalysis, StorageAnalysis};
 use ew_model::finding::VerdictStatus;
 use ew_model::latency::LatencySummary;
@@ -99,6 +100,9 @@ pub fn storage_text(analysis: &StorageAnalysis, style: &TextStyle) -> String {
     for note in notes(analysis) {
         out.push_str(&wrap(&note, width, ""));
     }
+    for fan_in in &analysis.fan_in {
+        out.push_str(&fan_in_text(fan_in, width));
+    }
     for step in &analysis.steps {
         if !out.ends_with("\n\n") {
             out.push('\n');
@@ -129,6 +133,47 @@ fn verdict(analysis: &StorageAnalysis) -> String {
             }
         }
     }
+}
+
+/// One operation against the number of endpoints.
+fn fan_in_text(fan_in: &FanIn, width: usize) -> String {
+    let operation = fan_in.operation.name();
+    let most = fan_in.points.iter().map(|point| point.endpoints).max();
+    let words = match (fan_in.enough_endpoints, most) {
+        (Some(enough), Some(most)) if enough < most => format!(
+            "{operation}: {enough} of {most} endpoints reach 90 % of the highest aggregate, more do not raise it (one run per step)"
+        ),
+        (Some(_), _) => format!(
+            "{operation}: with fewer endpoints the aggregate stays below 90 % of the highest (one run per step)"
+        ),
+        (None, _) => format!("{operation}: a step has no whole aggregate to compare with"),
+    };
+    let row = |point: &FanInPoint| {
+        vec![
+            point.endpoints.to_string(),
+            format!("{}:{}", point.clients, point.endpoints),
+            or_missing(point.bytes_per_sec, format_bytes_per_sec),
+            or_missing(point.endpoint_bytes_per_sec, format_bytes_per_sec),
+            percent(point.variation),
+            format!("{:.2} s", point.exec_s),
+            or_missing(point.slowest.as_deref(), one_line),
+        ]
+    };
+    let rows: Vec<_> = fan_in.points.iter().map(row).collect();
+    let head = [
+        "endpoints",
+        "fan-in",
+        "aggregate",
+        "per endpoint",
+        "variation",
+        "exec",
+        "slowest",
+    ];
+    format!(
+        "\n{}\n{}",
+        wrap(&words, width, ""),
+        table(&head, &rows, 0, width)
+    )
 }
 
 fn job_line(job: &StorageJob) -> String {
