@@ -51,7 +51,7 @@ pub fn analyze(run: &Run) -> Analysis {
     let (cells_stage, cells) = cells::cells(&observations, &expected);
     let sweeps = sweep::sweeps(&observations);
     let bad_path = tomography::bad_path(&observations, &network);
-    let black_hole = tomography::black_hole(&observations);
+    let black_hole = tomography::black_hole(&observations, &network.quality);
     let case = rules::Case {
         bad_path: bad_path.as_ref(),
         black_hole: black_hole.as_ref(),

@@ -18,6 +18,8 @@ const LATE_SHARE: f64 = 0.10;
 const STARVED: f64 = 0.9;
 /// Below this a flow's ends had the CPU they needed, as far as values go.
 pub(crate) const LITTLE_STARVATION: f64 = 0.25;
+/// Below this share of flows or rounds something is an exception.
+const SELDOM: f64 = 0.01;
 /// Waiting and steal that idle labs show too, as shares of the window.
 const IDLE_WAIT: f64 = 0.15;
 const IDLE_STEAL: f64 = 0.10;
@@ -88,6 +90,12 @@ impl Quality {
     /// Whether nothing may be concluded of the network: most full rounds did not run as planned.
     pub(crate) fn is_invalid(&self) -> bool {
         2 * self.void_rounds > self.full_rounds
+    }
+
+    /// Whether hosts had the CPU they needed all along: only then does a connection that never opens accuse the network, and not an
+    /// end that came too late.
+    pub(crate) fn had_cpu(&self) -> bool {
+        self.late_share < SELDOM && self.starved_share < SELDOM
     }
 
     /// Whether a round, by its stage and its place among the stage's rounds with rows, counts for nothing.

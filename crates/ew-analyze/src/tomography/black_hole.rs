@@ -8,6 +8,7 @@
 use super::{EQUAL, LEAST_BAD, LEAST_HOSTS, ODDS, OF_PATH, SPURIOUS, Scope};
 use crate::fit::Direction;
 use crate::observations::{Observations, StageView};
+use crate::quality::Quality;
 use ew_model::HostId;
 use ew_model::scenario::Pattern;
 use ew_model::workload::SourcePorts;
@@ -53,8 +54,12 @@ struct Tried {
     connections: f64,
 }
 
-/// The black hole that explains the flows that never began, if one does.
-pub(crate) fn black_hole(observations: &Observations<'_>) -> Option<BlackHole> {
+/// The black hole that explains the flows that never began, if one does. Of hosts short of CPU nothing is concluded: their flows across
+/// racks, which have more connections, fail to begin more often than those inside.
+pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> Option<BlackHole> {
+    if !quality.had_cpu() {
+        return None;
+    }
     let tried: Vec<Tried> = observations
         .stages
         .iter()
