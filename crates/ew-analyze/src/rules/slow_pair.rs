@@ -52,35 +52,33 @@ pub(super) fn ambiguous<'a>(case: &Case<'a>, host: HostId) -> Option<SlowPair<'a
         Place::Host(other, Direction::Rx) if other != host => Some((host, other)),
         _ => None,
     })?;
-    let expected = case
-        .network
-        .class_rate(src)?
-        .min(case.network.class_rate(dst)?);
-    (bits_per_sec < (1.0 - LEAST_EFFECT) * expected).then_some(SlowPair {
-        src,
-        dst,
-        bits_per_sec,
-        expected,
-        part,
-        is_told_apart: false,
-    })
+    below_class(case, part, (src, dst), bits_per_sec, false)
 }
 
 fn slow_pair<'a>(case: &Case<'a>, part: &'a PartFound) -> Option<SlowPair<'a>> {
     let (Place::Pair(src, dst), Effect::Capacity(bits_per_sec)) = (part.place, part.effect) else {
         return None;
     };
-    let expected = case
-        .network
-        .class_rate(src)?
-        .min(case.network.class_rate(dst)?);
+    below_class(case, part, (src, dst), bits_per_sec, true)
+}
+
+/// `None` where the rate is what the slower of both classes does.
+fn below_class<'a>(
+    case: &Case<'a>,
+    part: &'a PartFound,
+    (src, dst): (HostId, HostId),
+    bits_per_sec: f64,
+    is_told_apart: bool,
+) -> Option<SlowPair<'a>> {
+    let class_rate = |host| case.network.class_rate(host);
+    let expected = class_rate(src)?.min(class_rate(dst)?);
     (bits_per_sec < (1.0 - LEAST_EFFECT) * expected).then_some(SlowPair {
         src,
         dst,
         bits_per_sec,
         expected,
         part,
-        is_told_apart: true,
+        is_told_apart,
     })
 }
 
