@@ -5,16 +5,14 @@
     reason = "a test stops where something is not as it should be, and says why it was skipped"
 )]
 
+#[path = "../common/mod.rs"]
 mod common;
 mod compare;
 mod dfsio;
 mod hostile;
 mod iperf3;
-mod lab_accuracy;
 mod lab_failures;
-mod lab_faults;
 mod lab_ssh;
-mod lab_witness;
 mod limit;
 mod local;
 mod metrics;

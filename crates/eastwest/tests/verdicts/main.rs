@@ -1,0 +1,15 @@
+//! What is said of labs whose truth is known. A test binary of its own, since cargo runs one binary
+//! after the other: no other test takes the CPU that the labs' hosts need.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test stops where something is not as it should be, and says why it was skipped"
+)]
+
+mod accuracy;
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "the end-to-end tests need more of it")]
+mod common;
+mod congestion;
+mod faults;
+mod witness;
