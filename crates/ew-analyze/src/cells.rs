@@ -81,7 +81,7 @@ fn chosen<'o, 'a>(observations: &'o Observations<'a>) -> Option<(usize, &'o Stag
         .stages
         .iter()
         .enumerate()
-        .filter(|(_, stage)| stage.is_bulk())
+        .filter(|(_, stage)| stage.is_bulk() && !stage.has_aggressors())
         .max_by_key(|(index, stage)| {
             let is_mesh = matches!(stage.stage.pattern, Pattern::Mesh { .. });
             (

@@ -7,6 +7,7 @@ mod basis;
 mod ceiling;
 mod cells;
 pub mod compare;
+mod congestion;
 mod cpu;
 mod datagrams;
 mod expected;
@@ -64,7 +65,9 @@ pub fn analyze(run: &Run) -> Analysis {
         telemetry: &telemetry,
     };
     let pods = pods::comparisons(&observations, &telemetry);
+    let congestion = congestion::impacts(run, &observations.stages);
     let verdict = pods::conclude(verdict::verdict(&case), &pods);
+    let verdict = congestion::conclude(verdict, &congestion, &observations.stages);
     let warnings = warnings(&observations, &network);
     Analysis {
         run: run.manifest.clone(),
@@ -79,6 +82,7 @@ pub fn analyze(run: &Run) -> Analysis {
         sweeps,
         tools: tools::comparisons(&observations),
         pods,
+        congestion,
         warnings,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::stats::median_estimate;
 use ew_model::analysis::Estimate;
+use ew_model::congestion::Aggressor;
 use ew_model::latency::Histogram;
 use ew_model::plan::{End, Flow, FlowId, Round, RoundIndex, Stage, StageIndex};
 use ew_model::record::{FlowOutcome, FlowRecord};
@@ -67,7 +68,7 @@ impl<'a> Observations<'a> {
         for record in run
             .flows
             .iter()
-            .filter(|r| is_known(r, &run.manifest.inventory))
+            .filter(|r| !r.is_aggressor && is_known(r, &run.manifest.inventory))
         {
             by_stage.entry(record.stage).or_default().push(record);
         }
@@ -131,11 +132,19 @@ impl<'a> StageView<'a> {
                 .iter()
                 .map(|(index, rows)| RoundView::new(stage, *index, rows))
                 .collect(),
-            planned: due.iter().map(|r| r.flows.len() as u32).sum(),
+            planned: due.iter().map(|r| r.measured_flows().count() as u32).sum(),
             missing: missing_flows(stage, &due, records),
             due,
             judged,
         }
+    }
+
+    /// Whether others are in its flows' way by design.
+    pub(crate) fn has_aggressors(&self) -> bool {
+        let Pattern::Congestion { aggressor } = self.stage.pattern else {
+            return false;
+        };
+        aggressor != Aggressor::None
     }
 
     /// Whether its flows have rates.
@@ -154,7 +163,11 @@ impl<'a> StageView<'a> {
         let one_at_a_time = workload.streams == 1 && workload.outstanding == 1;
         // Great messages take longer to send than the network to answer.
         let is_probe = self.stage.sweep.is_none();
-        is_probe && self.has_round_trips() && one_at_a_time && workload.pace == Pace::default()
+        !self.has_aggressors()
+            && is_probe
+            && self.has_round_trips()
+            && one_at_a_time
+            && workload.pace == Pace::default()
     }
 
     /// A figure of the flows summed per round, median over rounds. A ramp's rounds differ by design, so only its last
@@ -282,9 +295,12 @@ fn mode_of(stage: &Stage) -> (SendMode, ReceiveMode) {
 /// messages are small by design.
 fn is_network_limited(stage: &Stage) -> bool {
     let workload = &stage.workload;
-    // What pods get says something of the pod network, and is compared by itself.
-    let is_of_hosts = !matches!(stage.pattern, Pattern::Pods { .. });
-    is_of_hosts
+    // What pods and victims get says something of the pod network and of the others, and is compared by itself.
+    let is_compared = matches!(
+        stage.pattern,
+        Pattern::Pods { .. } | Pattern::Congestion { .. }
+    );
+    !is_compared
         && stage.sweep.is_none()
         && workload.kind == WorkloadKind::TcpStream
         && workload.pace == Pace::default()
@@ -304,6 +320,7 @@ fn planned_flow(by_id: &BTreeMap<FlowId, &Flow>, row: &FlowRecord) -> Flow {
             dst: row.dst,
             opened_by: End::Src,
             lane: None,
+            is_aggressor: false,
         },
         |flow| (*flow).clone(),
     )
@@ -327,7 +344,7 @@ fn missing_flows(stage: &Stage, due: &[&Round], records: &[&FlowRecord]) -> Vec<
     }
     let mut missing = Vec::new();
     for round in due {
-        for flow in &round.flows {
+        for flow in round.measured_flows() {
             let is_repaired = repaired.contains(&(flow.src, flow.dst, round.sample));
             if !measured.contains(&flow.id) && !is_repaired {
                 let row = rows.get(&flow.id);

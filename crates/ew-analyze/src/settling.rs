@@ -105,6 +105,7 @@ mod tests {
                 dst: HostId(place + 1),
                 opened_by: End::Src,
                 lane: None,
+                is_aggressor: false,
             }],
         };
         Stage {
@@ -136,6 +137,7 @@ mod tests {
             ..EndRecord::default()
         };
         FlowRecord {
+            is_aggressor: false,
             stage: StageIndex(0),
             round: RoundIndex(round),
             flow: flow.id,

@@ -43,6 +43,7 @@ fn made_up(stages: &[Told]) -> Run {
         dst: HostId(dst),
         opened_by: End::Src,
         lane: None,
+        is_aggressor: false,
     };
     let mut plan = Plan {
         scenario: "made up".into(),
@@ -70,6 +71,7 @@ fn made_up(stages: &[Told]) -> Run {
             for flow in &round.flows {
                 let (sender, receiver) = (told.ends)(at, flow.src);
                 flows.push(FlowRecord {
+                    is_aggressor: false,
                     stage: StageIndex(index),
                     round: RoundIndex(at),
                     flow: flow.id,

@@ -21,7 +21,7 @@ pub(crate) fn tellers(stage: &Stage, round: &Round) -> BTreeMap<HostId, Vec<Flow
     if !is_readable || stage.workload.tool != Tool::Engine {
         return tellers;
     }
-    for flow in &round.flows {
+    for flow in round.measured_flows() {
         let teller = match stage.workload.kind {
             WorkloadKind::TcpStream => Some(flow.src),
             kind if kind.is_bulk() => bulk_teller(flow, round),
@@ -67,6 +67,7 @@ mod tests {
             dst: HostId(*dst),
             opened_by: End::Src,
             lane: None,
+            is_aggressor: false,
         };
         let round = Round {
             sample: 0,

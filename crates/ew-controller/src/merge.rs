@@ -61,6 +61,7 @@ impl Reports {
             }
         };
         FlowRecord {
+            is_aggressor: flow.is_aggressor,
             stage: place.stage,
             round: place.round,
             flow: flow.id,
@@ -123,6 +124,7 @@ mod tests {
             dst: HostId(1),
             opened_by: End::Src,
             lane: None,
+            is_aggressor: false,
         }
     }
 

@@ -63,19 +63,14 @@ impl Batch<'_> {
                 else {
                     continue;
                 };
-                let port = match self.stage.workload.server_ports() {
+                let port = match self.stage.workload_of(flow).server_ports() {
                     ServerPorts::None => 0,
                     ServerPorts::Range(count) => ports.next(flow.server(), count),
                     ServerPorts::Fixed(port) => port,
                 };
                 let [sender, receiver] = both_ends(flow, src, dst, port);
-                self.add(&mut orders, position, flow.src, self.detailed(flow, sender));
-                self.add(
-                    &mut orders,
-                    position,
-                    flow.dst,
-                    self.detailed(flow, receiver),
-                );
+                self.add(&mut orders, position, flow, flow.src, sender);
+                self.add(&mut orders, position, flow, flow.dst, receiver);
             }
             if self.follow {
                 self.ask_to_tell(&mut orders, position, round);
@@ -122,12 +117,20 @@ impl Batch<'_> {
         &self,
         orders: &mut BTreeMap<HostId, StageOrder>,
         position: usize,
+        flow: &Flow,
         host: HostId,
-        flow: FlowOrder,
+        end: FlowOrder,
     ) {
+        // One for all the host's flows: no host is victim and aggressor.
+        let workload = self.stage.workload_of(flow);
+        let streams = match flow.is_aggressor {
+            true => workload.streams,
+            false => self.stage.streams_in(self.rounds[position].1),
+        };
+        let end = self.detailed(flow, end);
         let order = orders.entry(host).or_insert_with(|| StageOrder {
             stage: self.index,
-            workload: Box::new(self.stage.workload.clone()),
+            workload: Box::new(workload.into_owned()),
             warm_up_ns: self.stage.warm_up_ns,
             duration_ns: self.stage.duration_ns,
             gap_ns: self.stage.gap_ns,
@@ -135,12 +138,12 @@ impl Batch<'_> {
         });
         let round = self.round_index(position);
         match order.rounds.last_mut() {
-            Some(last) if last.round == round => last.flows.push(flow),
+            Some(last) if last.round == round => last.flows.push(end),
             _ => order.rounds.push(RoundOrder {
                 round,
                 offset_ns: self.offset_ns(position),
-                streams: self.stage.streams_in(self.rounds[position].1),
-                flows: vec![flow],
+                streams,
+                flows: vec![end],
                 followed: Vec::new(),
             }),
         }
@@ -208,6 +211,7 @@ mod tests {
             dst: HostId(dst),
             opened_by,
             lane: None,
+            is_aggressor: false,
         };
         Stage {
             name: "test".into(),

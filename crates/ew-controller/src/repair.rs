@@ -116,6 +116,7 @@ mod tests {
             dst: HostId(dst),
             opened_by: End::Src,
             lane: None,
+            is_aggressor: false,
         };
         let round = |id: u32| Round {
             sample: id,
@@ -150,6 +151,7 @@ mod tests {
                     FlowOutcome::Measured
                 };
                 records.push(FlowRecord {
+                    is_aggressor: false,
                     stage: StageIndex(0),
                     round: RoundIndex(number as u32),
                     flow: flow.id,

@@ -153,6 +153,7 @@ mod tests {
                 dst: HostId(1),
                 opened_by: End::Src,
                 lane: None,
+                is_aggressor: false,
             }],
         };
         Stage {
@@ -181,6 +182,7 @@ mod tests {
         let record = |round: &RoundIndex| {
             let planned = &stage.rounds[round.0 as usize];
             FlowRecord {
+                is_aggressor: false,
                 stage: StageIndex(0),
                 round: *round,
                 flow: planned.flows[0].id,

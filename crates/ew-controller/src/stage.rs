@@ -267,7 +267,7 @@ impl BatchRun<'_> {
             .flows
             .iter()
             .map(|flow| {
-                let tool = self.batch.stage.workload.tool;
+                let tool = self.batch.stage.workload_of(flow).tool;
                 let reports = &mut round.reports;
                 reports.record(&place, flow, tool, &names, &why_silent)
             })

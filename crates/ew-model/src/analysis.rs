@@ -1,5 +1,6 @@
 //! A run's numbers after analysis: what reports show. Made by `ew-analyze`, read by `ew-report`.
 
+use crate::congestion::CongestionImpact;
 use crate::facts::InterfaceFacts;
 use crate::finding::Verdict;
 use crate::inventory::{HostId, Inventory, RackId};
@@ -45,6 +46,9 @@ pub struct Analysis {
     /// Pods against their nodes; empty but for `run pods`.
     #[serde(default)]
     pub pods: Vec<PodComparison>,
+    /// Victims beside aggressors; empty but for `run congestion`.
+    #[serde(default)]
+    pub congestion: Vec<CongestionImpact>,
 }
 
 /// A median (or a ratio of medians) with its 95 % interval.

@@ -120,6 +120,8 @@ pub enum Cause {
     ForeignTraffic,
     /// Pods get less than their nodes.
     PodNetwork,
+    /// Others' load makes flows slower: what a fabric does to everybody, and how much.
+    Congestion,
     /// The rounds did not run as planned: too many flows late or missing, so that nothing may be concluded.
     MeasurementQuality,
     /// Hosts come in classes of NIC speed, which is no fault.

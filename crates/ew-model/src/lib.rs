@@ -7,6 +7,7 @@
 pub mod analysis;
 pub mod ceiling;
 pub mod comparison;
+pub mod congestion;
 pub mod content;
 pub mod event;
 pub mod facts;

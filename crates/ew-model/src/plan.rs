@@ -5,6 +5,7 @@ use crate::ports;
 use crate::scenario::{AutoSamples, Expect, Pattern};
 use crate::workload::{SourcePorts, StreamCount, Workload};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// Number of a flow, unique in its plan.
@@ -102,6 +103,9 @@ pub struct Flow {
     pub opened_by: End,
     /// The server port slot that the client drew (`pick: random` only).
     pub lane: Option<u16>,
+    /// It is there to be in the way of the stage's other flows ([`Stage::workload_of`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_aggressor: bool,
 }
 
 /// One end of a flow.
@@ -140,7 +144,7 @@ impl Plan {
     /// were not measured.
     #[must_use]
     pub fn pace_of(&self, stage: &Stage, flow: &Flow) -> Option<f64> {
-        let share = stage.workload.pace.measured_share?;
+        let share = stage.workload_of(flow).pace.measured_share?;
         let sends = self.host_rates.get(flow.src.index())?.tx_bits_per_sec?;
         let receives = self.host_rates.get(flow.dst.index())?.rx_bits_per_sec?;
         Some(share * sends.min(receives))
@@ -159,6 +163,15 @@ impl Plan {
 }
 
 impl Stage {
+    /// What a flow of the stage carries: an aggressor as many bytes as TCP lets it, the others what the test says.
+    #[must_use]
+    pub fn workload_of(&self, flow: &Flow) -> Cow<'_, Workload> {
+        match flow.is_aggressor {
+            true => Cow::Owned(Workload::default()),
+            false => Cow::Borrowed(&self.workload),
+        }
+    }
+
     /// Parallel connections per flow in a round.
     #[must_use]
     pub fn streams_in(&self, round: &Round) -> u32 {
@@ -209,6 +222,13 @@ impl Stage {
     #[must_use]
     pub fn rounds_per_sample(&self) -> usize {
         self.rounds.iter().filter(|r| r.sample == 0).count()
+    }
+}
+
+impl Round {
+    /// The flows that the stage is about: all but aggressors.
+    pub fn measured_flows(&self) -> impl Iterator<Item = &Flow> {
+        self.flows.iter().filter(|flow| !flow.is_aggressor)
     }
 }
 

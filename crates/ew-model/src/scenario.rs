@@ -1,5 +1,6 @@
 //! What the user wants to know: tests, each a pattern plus a workload, and what to hold the result against.
 
+use crate::congestion::Aggressor;
 use crate::pods::PodPath;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
@@ -152,6 +153,12 @@ pub enum Pattern {
     },
     /// Every client to every server at once, N:M; needs [`Roles`].
     FanIn,
+    /// A fifth of the hosts, the victims, in a circle across racks, while the others are in their way. Both are the same hosts in
+    /// all tests of a run.
+    Congestion {
+        /// What the others do.
+        aggressor: Aggressor,
+    },
 }
 
 /// How cross-rack targets are chosen.
@@ -228,6 +235,7 @@ impl Pattern {
             Self::Bisection => "bisection",
             Self::Pods { .. } => "pods",
             Self::FanIn => "fan-in",
+            Self::Congestion { .. } => "congestion",
         }
     }
 }

@@ -141,6 +141,12 @@ pub fn format_bits_per_sec(rate: f64) -> String {
     format!("{} {prefix}b/s", three_digits(value))
 }
 
+/// `1.05`, `12.3`, `586`: how many times, in three significant digits.
+#[must_use]
+pub fn format_factor(factor: f64) -> String {
+    three_digits(factor)
+}
+
 /// `2.40 GHz`: three significant digits, decimal prefix.
 #[must_use]
 pub fn format_hertz(frequency_hz: f64) -> String {

@@ -210,6 +210,7 @@ tests:
         let records = numbered.flat_map(|(number, round)| {
             let rate = &rate;
             round.flows.iter().map(move |flow| FlowRecord {
+                is_aggressor: false,
                 stage: StageIndex(stage as u32),
                 round: RoundIndex(number),
                 flow: flow.id,

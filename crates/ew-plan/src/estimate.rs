@@ -63,7 +63,8 @@ fn most_bytes(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Option<u64> {
     let (flows, streams) = (flows as f64, f64::from(workload.streams));
     let pace = &workload.pace;
     let by_rate = |bits_per_sec: f64| flows * seconds * bits_per_sec / 8.0;
-    let nic = nic_bits_per_sec.filter(|_| workload.kind.is_bulk());
+    let fills_links = workload.kind.is_bulk() || has_aggressors(stage);
+    let nic = nic_bits_per_sec.filter(|_| fills_links);
     let bounds = [
         nic.map(|rate| busy_nics(stage) * seconds * rate / 8.0),
         pace.stream_bits_per_sec.map(|rate| by_rate(rate * streams)),
@@ -77,6 +78,11 @@ fn most_bytes(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Option<u64> {
     ];
     let least = bounds.into_iter().flatten().min_by(f64::total_cmp)?;
     Some(least as u64)
+}
+
+fn has_aggressors(stage: &Stage) -> bool {
+    let mut flows = stage.rounds.iter().flat_map(|round| &round.flows);
+    flows.any(|flow| flow.is_aggressor)
 }
 
 /// No more can move than all senders' NICs send, or all receivers' take; summed over rounds.

@@ -259,6 +259,7 @@ mod tests {
             dst: HostId(dst),
             opened_by: End::Src,
             lane: None,
+            is_aggressor: false,
         }
     }
 

@@ -100,6 +100,17 @@ pub enum PlanError {
         /// Its pattern's word.
         pattern: &'static str,
     },
+    /// The pattern deals the roles itself.
+    #[error(
+        "test `{test}`: `{pattern}` chooses by itself who is in whose way; leave out --clients and --servers (`roles:`), and \
+         name the hosts with --hosts"
+    )]
+    TakesNoRoles {
+        /// The test.
+        test: String,
+        /// Its pattern's word.
+        pattern: &'static str,
+    },
     /// Hosts with a role are not there.
     #[error(
         "the {role} have no host: name them with --{role} SET (both sets are needed), and see which hosts did not come up"
@@ -263,13 +274,15 @@ fn lay_out(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layo
     }
 }
 
-/// Racks are what an inventory may lack without the rest losing its sense; an optional test may also be too large.
+/// Racks are what an inventory may lack without the rest losing its sense; an optional test may also be too large, or not fit otherwise.
 fn may_be_dropped(error: &PlanError, test: &Test) -> bool {
     match error {
         PlanError::NeedsTwoRacks { .. }
         | PlanError::NoRackOfTwo { .. }
         | PlanError::NotThroughService { .. } => true,
-        PlanError::TooManyFlows { .. } => test.optional,
+        PlanError::TooManyFlows { .. }
+        | PlanError::TooFewHosts { .. }
+        | PlanError::TakesNoRoles { .. } => test.optional,
         _ => false,
     }
 }
@@ -353,10 +366,10 @@ fn of_same_flows(test: &Test) -> bool {
     test.auto.is_some() || test.workload.stream_count == StreamCount::Doubling
 }
 
-/// Each test draws for itself, but paths that one test discovers are those that another one loads.
+/// Each test draws for itself, but paths that one test discovers are those that another one loads, and victims stay the same.
 fn drawn_for(test: &Test) -> &str {
     match &test.pattern {
-        pattern @ Pattern::Paths { .. } => pattern.name(),
+        pattern @ (Pattern::Paths { .. } | Pattern::Congestion { .. }) => pattern.name(),
         _ => &test.name,
     }
 }
@@ -444,6 +457,7 @@ fn impossible(reason: Impossible, test: &Test) -> PlanError {
             have,
         },
         Impossible::NeedsRoles => PlanError::NeedsRoles { test, pattern },
+        Impossible::TakesNoRoles => PlanError::TakesNoRoles { test, pattern },
         Impossible::NoRackOfTwo => PlanError::NoRackOfTwo { test, pattern },
         Impossible::TooManyPartners { asked, others } => PlanError::TooManyPartners {
             test,
@@ -488,6 +502,7 @@ fn flow(relation: &Relation, opened_by: End) -> Flow {
         dst,
         opened_by,
         lane: relation.lane,
+        is_aggressor: relation.is_aggressor,
     }
 }
 

@@ -1,11 +1,11 @@
 //! Latency, datagrams and CPU as tables, and what must be said of how figures came about; the same in every view.
 
-use crate::pods;
 use crate::sweep::{self, lone_stages};
 use crate::tools;
 use crate::words::{
     MISSING, fine_percent, host_name, one_line, or_missing, percent, plural, rate, remark,
 };
+use crate::{congestion, pods};
 use ew_model::Analysis;
 use ew_model::WorkloadKind;
 use ew_model::analysis::{
@@ -50,6 +50,7 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
     let tables = sweep::tables(analysis).into_iter().chain(tables);
     let tables = tools::tables(analysis).into_iter().chain(tables);
     let tables = pods::tables(analysis).into_iter().chain(tables);
+    let tables = congestion::tables(analysis).into_iter().chain(tables);
     tables.filter(|table| !table.rows.is_empty()).collect()
 }
 

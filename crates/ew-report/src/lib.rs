@@ -7,6 +7,7 @@
 
 mod compact;
 mod compare;
+mod congestion;
 mod csv;
 mod csv_hosts;
 mod figures;

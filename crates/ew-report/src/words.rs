@@ -168,6 +168,7 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::HostMissing => "host missing",
         Cause::CellsMissing => "pairs missing",
         Cause::PodNetwork => "pod network",
+        Cause::Congestion => "congestion",
         Cause::Latency => "latency",
         Cause::ReceiveWindow => "receive window",
         Cause::SendBuffer => "send buffer",

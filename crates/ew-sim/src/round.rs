@@ -474,6 +474,7 @@ impl<'a> RoundRun<'a> {
     ) -> FlowRecord {
         let (stage, round) = self.at;
         let mut record = FlowRecord {
+            is_aggressor: flow.is_aggressor,
             stage,
             round,
             flow: flow.id,

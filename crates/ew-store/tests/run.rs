@@ -532,6 +532,7 @@ fn measured() -> FlowRecord {
         bytes: 12_500_000,
     };
     FlowRecord {
+        is_aggressor: false,
         outcome: FlowOutcome::Measured,
         sender: Some(EndRecord {
             bytes: 25_000_100,
@@ -578,6 +579,7 @@ fn times(buckets: &[(u64, u64)]) -> Histogram {
 
 fn missing() -> FlowRecord {
     FlowRecord {
+        is_aggressor: false,
         stage: StageIndex(0),
         round: RoundIndex(0),
         flow: FlowId(0),
@@ -655,6 +657,7 @@ fn plan() -> Plan {
         dst: HostId(1),
         opened_by: End::Src,
         lane: None,
+        is_aggressor: false,
     };
     Plan {
         scenario: "qualify".into(),

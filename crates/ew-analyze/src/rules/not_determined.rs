@@ -194,6 +194,7 @@ fn limit(pattern: &Pattern) -> f64 {
     match pattern {
         Pattern::Pair
         | Pattern::Pods { .. }
+        | Pattern::Congestion { .. }
         | Pattern::Permutation
         | Pattern::Paths { .. }
         | Pattern::Bisection

@@ -63,7 +63,12 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
     let tried: Vec<Tried> = observations
         .stages
         .iter()
-        .filter(|stage| !matches!(stage.stage.pattern, Pattern::Pods { .. }))
+        .filter(|stage| {
+            !matches!(
+                stage.stage.pattern,
+                Pattern::Pods { .. } | Pattern::Congestion { .. }
+            )
+        })
         .flat_map(|stage| of_stage(observations, stage))
         .collect();
     let hosts: BTreeSet<HostId> = tried.iter().flat_map(|one| [one.src, one.dst]).collect();

@@ -183,10 +183,10 @@ fn random_picks(
             .flat_map(|rack| servers[rack].iter().copied())
             .collect();
         for client in hosts {
+            let server = others[draw.below(others.len())];
             relations.push(Relation {
-                client: *client,
-                server: others[draw.below(others.len())],
                 lane: Some(draw.below(usize::from(lanes)) as u16),
+                ..Relation::new(*client, server)
             });
         }
     }

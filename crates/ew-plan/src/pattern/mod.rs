@@ -2,6 +2,7 @@
 //! client -> server relations; directions and flow numbers are added by the plan.
 
 mod bisection;
+mod congestion;
 mod cross_rack;
 mod incast;
 mod mesh;
@@ -24,6 +25,8 @@ pub(crate) struct Relation {
     pub(crate) server: HostId,
     /// The server port slot the client drew (`pick: random` only).
     pub(crate) lane: Option<u16>,
+    /// It is in the way of those that are measured.
+    pub(crate) is_aggressor: bool,
 }
 
 /// A round before directions and flow numbers.
@@ -62,6 +65,7 @@ pub(crate) enum Impossible {
     NoRackOfTwo,
     TooManyPartners { asked: u32, others: usize },
     NeedsRoles,
+    TakesNoRoles,
 }
 
 /// Lays a pattern out.
@@ -101,6 +105,7 @@ pub(crate) fn drafts(
         Pattern::Outcast { receivers } => outcast::drafts(site, *receivers, draw),
         Pattern::Bisection => Ok(bisection::drafts(site, draw)),
         Pattern::Pods { path } => pods::drafts(site, *path),
+        Pattern::Congestion { aggressor } => congestion::drafts(site, *aggressor, draw),
     }
 }
 
@@ -121,6 +126,7 @@ pub(crate) fn most_relations(pattern: &Pattern, site: &Site<'_>) -> u64 {
         }
         Pattern::Mesh { mode, max_rounds } => mesh::most_relations(hosts, *mode, *max_rounds),
         Pattern::Incast { .. } | Pattern::Outcast { .. } => hosts * racks.max(1),
+        Pattern::Congestion { .. } => congestion::most_relations(hosts),
     };
     per_sample.saturating_mul(u64::from(site.samples))
 }
@@ -131,6 +137,14 @@ impl Relation {
             client,
             server,
             lane: None,
+            is_aggressor: false,
+        }
+    }
+
+    pub(crate) fn aggressor(client: HostId, server: HostId) -> Self {
+        Self {
+            is_aggressor: true,
+            ..Self::new(client, server)
         }
     }
 }

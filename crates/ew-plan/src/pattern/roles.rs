@@ -18,6 +18,7 @@ pub(super) fn drafts(
     let mut drafts = Vec::new();
     for sample in 0..site.samples {
         let rounds = match pattern {
+            Pattern::Congestion { .. } => return Err(Impossible::TakesNoRoles),
             Pattern::Pair => vec![spread(&sides.clients, &sides.servers)],
             Pattern::Permutation
             | Pattern::CrossRack { .. }

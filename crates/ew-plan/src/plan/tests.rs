@@ -113,6 +113,8 @@ fn qualify_leaves_cross_rack_tests_out_without_racks() {
             "intra-rack",
             "paths",
             "incast",
+            "rtt alone",
+            "rtt under load",
             "mesh"
         ]
     );
@@ -150,7 +152,10 @@ fn the_time_budget_shortens_windows_before_it_drops_optional_tests() {
     let probe = "idle rtt";
     assert_eq!(window_ns(&full, probe), window_ns(&shortened, probe));
     let least = qualify(1000);
-    assert_eq!(dropped_names(&least), ["mesh"]);
+    assert_eq!(
+        dropped_names(&least),
+        ["rtt alone", "rtt under load", "mesh"]
+    );
     assert!(least.dropped_tests[0].contains("time budget"));
     assert_eq!(window_ns(&least, "intra-rack"), before / 2);
 }

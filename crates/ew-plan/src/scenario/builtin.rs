@@ -20,7 +20,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 17] = files![
+const FILES: [(&str, &str); 18] = files![
     "qualify",
     "pair",
     "permutation",
@@ -38,6 +38,7 @@ const FILES: [(&str, &str); 17] = files![
     "sweep",
     "tools",
     "pods",
+    "congestion",
 ];
 
 /// The YAML text of a built-in, comments included. `None` when there is none of that name.

@@ -3,10 +3,11 @@
 use super::error::ScenarioError;
 use super::tree::Node;
 use super::values::{choice, count, only_known};
+use ew_model::congestion::Aggressor;
 use ew_model::pods::PodPath;
 use ew_model::scenario::{MeshMode, Pattern, Pick, RackScope, Senders};
 
-const WORDS: [&str; 10] = [
+const WORDS: [&str; 11] = [
     "pair",
     "permutation",
     "paths",
@@ -17,6 +18,7 @@ const WORDS: [&str; 10] = [
     "bisection",
     "pods",
     "fan-in",
+    "congestion",
 ];
 
 /// The shell loop's 5001-5003.
@@ -28,7 +30,7 @@ const MOST_SHIFTS: u32 = 1024;
 
 /// Options that `--set` may name, as (option, pattern, way from the pattern to the option). The last step is the
 /// option itself; a step before it applies only where the scenario already took that way.
-pub(super) const OPTIONS: [(&str, &str, &[&str]); 12] = [
+pub(super) const OPTIONS: [(&str, &str, &[&str]); 13] = [
     ("pick", "cross-rack", &["pick"]),
     ("senders", "cross-rack", &["senders"]),
     ("scope", "cross-rack", &["scope"]),
@@ -45,6 +47,7 @@ pub(super) const OPTIONS: [(&str, &str, &[&str]); 12] = [
     ("receivers", "incast", &["receivers"]),
     ("shifts", "paths", &["shifts"]),
     ("path", "pods", &["path"]),
+    ("aggressors", "congestion", &["aggressors"]),
 ];
 
 /// Reads a pattern.
@@ -54,6 +57,7 @@ pub(super) fn read(node: &Node) -> Result<Pattern, ScenarioError> {
         "cross-rack" => cross_rack(options),
         "mesh" => mesh(options),
         "pods" => pods(options),
+        "congestion" => congestion(options),
         "incast" => incast(options),
         "paths" => paths(options),
         "outcast" => {
@@ -206,6 +210,18 @@ fn pods(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
     let path = path.map(|node| choice(node, "value for `path`", &words));
     Ok(Pattern::Pods {
         path: PodPath::ALL[path.unwrap_or(Ok(0))?],
+    })
+}
+
+fn congestion(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
+    if let Some(options) = options {
+        only_known(options, "`congestion`", &["aggressors"])?;
+    }
+    let words = Aggressor::ALL.map(Aggressor::name);
+    let aggressors = options.and_then(|o| o.get("aggressors"));
+    let aggressors = aggressors.map(|node| choice(node, "value for `aggressors`", &words));
+    Ok(Pattern::Congestion {
+        aggressor: Aggressor::ALL[aggressors.unwrap_or(Ok(0))?],
     })
 }
 

@@ -39,6 +39,7 @@ pub fn repair_rounds(
             dst,
             opened_by,
             lane: None,
+            is_aggressor: false,
         };
         id = id.saturating_add(1);
         flow

@@ -139,8 +139,8 @@ impl StageTally {
 
     fn add_round(&mut self, records: &[FlowRecord]) {
         self.rounds_done += 1;
-        self.flows += records.len();
-        for record in records {
+        for record in records.iter().filter(|record| !record.is_aggressor) {
+            self.flows += 1;
             let measured = record.outcome == FlowOutcome::Measured;
             self.missing += usize::from(!measured);
             let time_ns = median_time_ns(record).filter(|_| measured);

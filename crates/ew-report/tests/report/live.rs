@@ -288,6 +288,7 @@ fn stage_and_end() -> Vec<(u64, RunEvent)> {
 
 fn record(flow: u32, bits_per_sec: Option<f64>) -> FlowRecord {
     FlowRecord {
+        is_aggressor: false,
         stage: StageIndex(0),
         round: RoundIndex(0),
         flow: FlowId(flow),
@@ -316,6 +317,7 @@ fn plan() -> Plan {
         dst: HostId(dst),
         opened_by: End::Src,
         lane: None,
+        is_aggressor: false,
     };
     let stage = |name: &str, pattern, flows: Vec<Flow>, rounds: usize| Stage {
         name: name.into(),

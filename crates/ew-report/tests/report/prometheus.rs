@@ -476,6 +476,7 @@ fn record(src: u32, dst: u32, bytes: u64) -> FlowRecord {
         ..EndRecord::default()
     };
     FlowRecord {
+        is_aggressor: false,
         stage: StageIndex(0),
         round: RoundIndex(0),
         flow: FlowId(0),

@@ -141,6 +141,7 @@ fn of_two(sentence: &str, stages: Vec<StageAnalysis>) -> Analysis {
         sweeps: Vec::new(),
         tools: Vec::new(),
         pods: Vec::new(),
+        congestion: Vec::new(),
         run,
     }
 }

@@ -4,7 +4,7 @@ use super::int;
 use crate::table::Column;
 use ew_model::latency::{Histogram, LatencySummary};
 use ew_model::record::{CpuUse, DatagramCounts, EndRecord};
-use ew_model::{FlowOutcome, FlowRecord, TcpInfo};
+use ew_model::{FlowOutcome, FlowRecord, TcpInfo, WorkloadKind};
 use std::sync::{Arc, LazyLock};
 
 /// All columns, in file order.
@@ -119,6 +119,13 @@ impl Times {
     }
 }
 
+fn part(record: &FlowRecord) -> &'static str {
+    match record.is_aggressor {
+        true => "aggressor",
+        false => "measured",
+    }
+}
+
 fn place() -> Vec<Column<FlowRow>> {
     vec![
         Column::int("stage", "index of the stage in the plan", |r| {
@@ -131,8 +138,22 @@ fn place() -> Vec<Column<FlowRow>> {
             r.planned.stage.as_ref().map(|s| s.pattern.to_owned())
         }),
         Column::maybe_text("workload", "what the flow carries", |r| {
-            r.planned.stage.as_ref().map(|s| s.workload.to_owned())
+            let workload = r.planned.stage.as_ref().map(|s| s.workload);
+            let of_aggressor = WorkloadKind::TcpStream.name();
+            workload.map(|word| {
+                if r.record.is_aggressor {
+                    of_aggressor
+                } else {
+                    word
+                }
+                .to_owned()
+            })
         }),
+        Column::text(
+            "part",
+            "measured; aggressor of a flow that was there to be in the others' way",
+            |r| part(&r.record).to_owned(),
+        ),
         Column::maybe_text("tool", "what moves the bytes: engine, iperf3", |r| {
             r.planned.stage.as_ref().map(|s| s.tool.to_owned())
         }),

@@ -1,0 +1,324 @@
+//! What others' load costs: each of the victims' loads beside an aggressor, by repetition against the same load alone.
+//!
+//! Impact factors as GPCNeT has them (see [`ew_model::congestion`]). The factor of a repetition is that of one pass, in which the
+//! stages run one after the other, so that what drifts touches both alike.
+
+use crate::observations::{StageView, times};
+use crate::stats::{median, median_estimate, quantile};
+use ew_model::analysis::Estimate;
+use ew_model::congestion::{Aggressor, CongestionImpact, Impact};
+use ew_model::finding::{
+    Cause, Evidence, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus,
+};
+use ew_model::latency::Histogram;
+use ew_model::scenario::Pattern;
+use ew_model::units::{format_bits_per_sec, format_duration_ns, format_factor};
+use ew_model::{FlowRecord, Run, StageIndex};
+use std::collections::BTreeMap;
+
+/// The figure that 99 % do better than.
+const WORST: f64 = 0.01;
+/// As few transactions as leave the true percentile below the greatest time in 95 % of all runs.
+const LEAST_FOR_P99: u64 = 299;
+
+/// What a repetition's victims show: times in ns, or rates in bits per second.
+#[derive(Clone, Copy)]
+struct Sample {
+    mean: f64,
+    p99: Option<f64>,
+}
+
+/// All loads beside all aggressors, in the order of the plan; none but in runs with aggressors.
+pub(crate) fn impacts(run: &Run, stages: &[StageView<'_>]) -> Vec<CongestionImpact> {
+    let victims: Vec<(StageIndex, Aggressor, &StageView<'_>)> = (0u32..)
+        .zip(stages)
+        .filter_map(|(index, view)| match view.stage.pattern {
+            Pattern::Congestion { aggressor } => Some((StageIndex(index), aggressor, view)),
+            _ => None,
+        })
+        .collect();
+    let alone = |loaded: &StageView<'_>| {
+        let mut alone = victims.iter().filter(|(_, by, _)| *by == Aggressor::None);
+        alone.find(|(_, _, view)| view.stage.workload == loaded.stage.workload)
+    };
+    let loaded = victims.iter().filter(|(_, by, _)| *by != Aggressor::None);
+    loaded
+        .filter_map(|(index, aggressor, view)| {
+            let (_, _, baseline) = alone(view)?;
+            impact(*aggressor, view, baseline, carried(run, *index))
+        })
+        .collect()
+}
+
+/// The verdict of a run that asks for nothing else: the impacts' own sentence where the rest found nothing worse.
+pub(crate) fn conclude(
+    mut verdict: Verdict,
+    impacts: &[CongestionImpact],
+    stages: &[StageView<'_>],
+) -> Verdict {
+    let is_one = |view: &StageView<'_>| matches!(view.stage.pattern, Pattern::Congestion { .. });
+    if !stages.iter().all(is_one) {
+        return verdict;
+    }
+    let Some(worst) = impacts
+        .iter()
+        .max_by(|a, b| times_worse(a).total_cmp(&times_worse(b)))
+    else {
+        return verdict;
+    };
+    verdict.findings.extend(worst_of_each(impacts).map(finding));
+    match verdict.status {
+        VerdictStatus::NothingWrong => verdict.sentence = worst.sentence.clone(),
+        VerdictStatus::NotDetermined => {}
+        VerdictStatus::AsExpected | VerdictStatus::Worse | VerdictStatus::Partial => {
+            verdict.sentence = format!("{}; {}", worst.sentence, verdict.sentence);
+        }
+    }
+    verdict
+}
+
+/// Of each load of the victims the aggressor that costs it most.
+fn worst_of_each(impacts: &[CongestionImpact]) -> impl Iterator<Item = &CongestionImpact> {
+    impacts.iter().filter(|one| {
+        let alike = impacts
+            .iter()
+            .filter(|other| other.baseline_stage == one.baseline_stage);
+        alike
+            .max_by(|a, b| times_worse(a).total_cmp(&times_worse(b)))
+            .is_some_and(|worst| worst.stage == one.stage)
+    })
+}
+
+fn impact(
+    aggressor: Aggressor,
+    view: &StageView<'_>,
+    baseline: &StageView<'_>,
+    aggressors_bits_per_sec: Option<Estimate>,
+) -> Option<CongestionImpact> {
+    let (loaded, alone) = (by_sample(view), by_sample(baseline));
+    let both: Vec<(Sample, Sample)> = loaded
+        .iter()
+        .filter_map(|(sample, loaded)| Some((*alone.get(sample)?, *loaded)))
+        .collect();
+    let is_bulk = view.is_bulk();
+    let means: Vec<(f64, f64)> = both.iter().map(|(a, l)| (a.mean, l.mean)).collect();
+    let tails = both.iter().filter_map(|(a, l)| Some((a.p99?, l.p99?)));
+    let mut tails: Vec<(f64, f64)> = tails.collect();
+    if tails.is_empty() {
+        // Few transactions a repetition may be enough in all.
+        tails.extend(of_all(baseline).zip(of_all(view)));
+    }
+    let mut impact = CongestionImpact {
+        stage: view.stage.name.clone(),
+        baseline_stage: baseline.stage.name.clone(),
+        aggressor,
+        kind: view.stage.workload.kind,
+        mean: compared(&means, is_bulk)?,
+        p99: compared(&tails, is_bulk),
+        aggressors_bits_per_sec,
+        sentence: String::new(),
+    };
+    impact.sentence = sentence(&impact);
+    Some(impact)
+}
+
+/// The 99th percentile of the transactions of all repetitions.
+fn of_all(view: &StageView<'_>) -> Option<f64> {
+    let rows: Vec<&FlowRecord> = view.measured().collect();
+    (!view.is_bulk()).then(|| round_trips(&rows)?.p99)?
+}
+
+/// Of pairs (alone, loaded). A time is worse the longer, a rate the lower it is.
+fn compared(both: &[(f64, f64)], is_rate: bool) -> Option<Impact> {
+    let factors: Vec<f64> = both
+        .iter()
+        .map(|(alone, loaded)| match is_rate {
+            true => alone / loaded,
+            false => loaded / alone,
+        })
+        .filter(|factor| factor.is_finite())
+        .collect();
+    let of = |one: fn(&(f64, f64)) -> f64| median(&both.iter().map(one).collect::<Vec<_>>());
+    Some(Impact {
+        alone: of(|(alone, _)| *alone)?,
+        loaded: of(|(_, loaded)| *loaded)?,
+        factor: median_estimate(&factors)?,
+    })
+}
+
+fn by_sample(view: &StageView<'_>) -> BTreeMap<u32, Sample> {
+    let mut rows: BTreeMap<u32, Vec<&FlowRecord>> = BTreeMap::new();
+    for row in view.measured() {
+        rows.entry(row.sample).or_default().push(row);
+    }
+    let of = |rows: &[&FlowRecord]| match view.is_bulk() {
+        true => rates(rows),
+        false => round_trips(rows),
+    };
+    rows.iter()
+        .filter_map(|(sample, rows)| Some((*sample, of(rows)?)))
+        .collect()
+}
+
+/// Of all transactions alike: a victim that got few answers counts as little.
+fn round_trips(rows: &[&FlowRecord]) -> Option<Sample> {
+    let mut all = Histogram::default();
+    rows.iter()
+        .filter_map(|row| times(row))
+        .for_each(|one| all.merge(one));
+    let summary = all.summary()?;
+    Some(Sample {
+        mean: summary.mean_ns as f64,
+        p99: (summary.count >= LEAST_FOR_P99).then_some(summary.p99_ns as f64),
+    })
+}
+
+fn rates(rows: &[&FlowRecord]) -> Option<Sample> {
+    let rates: Vec<f64> = rows.iter().filter_map(|row| row.bits_per_sec()).collect();
+    let count = rates.len();
+    (count > 0).then(|| Sample {
+        mean: rates.iter().sum::<f64>() / count as f64,
+        p99: quantile(&rates, WORST),
+    })
+}
+
+/// What a stage's aggressors carried together, by repetition.
+fn carried(run: &Run, stage: StageIndex) -> Option<Estimate> {
+    let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
+    let rows = run.flows.iter();
+    for row in rows.filter(|row| row.is_aggressor && row.stage == stage) {
+        *sums.entry(row.sample).or_default() += row.bits_per_sec().unwrap_or(0.0);
+    }
+    median_estimate(&sums.into_values().collect::<Vec<_>>())
+}
+
+fn times_worse(impact: &CongestionImpact) -> f64 {
+    impact.mean.factor.value
+}
+
+/// `round trips beside incast: mean x7.2 (6.9-7.6), p99 x12; 48.2 us alone, 347 us loaded`.
+fn sentence(impact: &CongestionImpact) -> String {
+    let mean = &impact.mean;
+    let tail = impact.p99.map_or_else(String::new, |p99| {
+        format!(", p99 {}", times_words(&p99.factor))
+    });
+    format!(
+        "{}: mean {}{tail}; {} alone, {} beside {}",
+        impact.stage,
+        times_words(&mean.factor),
+        figure(impact, mean.alone),
+        figure(impact, mean.loaded),
+        impact.aggressor.name(),
+    )
+}
+
+fn times_words(factor: &Estimate) -> String {
+    match (factor.low, factor.high) {
+        (Some(low), Some(high)) => {
+            let [value, low, high] = [factor.value, low, high].map(format_factor);
+            format!("x{value} ({low}-{high})")
+        }
+        _ => format!("x{}", format_factor(factor.value)),
+    }
+}
+
+fn figure(impact: &CongestionImpact, value: f64) -> String {
+    match impact.kind.is_bulk() {
+        true => format_bits_per_sec(value),
+        false => format_duration_ns(value as u64),
+    }
+}
+
+fn finding(impact: &CongestionImpact) -> Finding {
+    let factor = &impact.mean.factor;
+    let ratio = |value, low, high| Quantity {
+        value,
+        low,
+        high,
+        unit: "ratio".to_owned(),
+    };
+    let carried = impact.aggressors_bits_per_sec.map_or_else(
+        || "the aggressors' rate is not known".to_owned(),
+        |rate| {
+            format!(
+                "{}: the aggressors carried {} together",
+                impact.stage,
+                format_bits_per_sec(rate.value)
+            )
+        },
+    );
+    Finding {
+        severity: Severity::Info,
+        subject: Subject::Run,
+        cause: Cause::Congestion,
+        symptom: None,
+        sentence: impact.sentence.clone(),
+        measured: Some(ratio(factor.value, factor.low, factor.high)),
+        expected: Some(ratio(1.0, None, None)),
+        confidence: 1.0,
+        evidence: vec![Evidence {
+            text: carried,
+            source: format!(
+                "flows.parquet: stages `{}` and `{}`",
+                impact.stage, impact.baseline_stage
+            ),
+        }],
+        hint: hint(impact).to_owned(),
+    }
+}
+
+fn hint(impact: &CongestionImpact) -> &'static str {
+    let is_slower = impact.mean.factor.low.is_some_and(|low| low > 1.0);
+    if impact.kind.is_bulk() || !is_slower {
+        return "compare with another fabric, or with this one after a change, by `eastwest compare`";
+    }
+    "shorten the queues that victims wait in: ECN marking with DCTCP, active queue management, a class of its own for short \
+     requests, or less oversubscription"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_worse_the_longer_and_a_rate_the_lower_it_is() {
+        let both = [(10.0, 30.0); 6];
+        assert_eq!(compared(&both, false).unwrap().factor.value, 3.0);
+        let impact = compared(&both.map(|(a, b)| (b, a)), true).unwrap();
+        assert_eq!(impact.factor.value, 3.0);
+        assert_eq!((impact.alone, impact.loaded), (30.0, 10.0));
+        assert!(compared(&[], true).is_none());
+        assert!(
+            compared(&[(1.0, 0.0)], true).is_none(),
+            "nothing got through"
+        );
+    }
+
+    #[test]
+    fn a_sentence_has_factors_with_intervals_and_both_figures() {
+        let factor = Estimate {
+            value: 7.2,
+            low: Some(6.9),
+            high: Some(7.6),
+            samples: 6,
+        };
+        let impact = CongestionImpact {
+            stage: "round trips beside incast".into(),
+            baseline_stage: "round trips".into(),
+            aggressor: Aggressor::Incast,
+            kind: ew_model::WorkloadKind::TcpRr,
+            mean: Impact {
+                alone: 50_000.0,
+                loaded: 360_000.0,
+                factor,
+            },
+            p99: None,
+            aggressors_bits_per_sec: None,
+            sentence: String::new(),
+        };
+        assert_eq!(
+            sentence(&impact),
+            "round trips beside incast: mean x7.20 (6.90-7.60); 50.0 µs alone, 360 µs beside incast"
+        );
+    }
+}
