@@ -5,6 +5,7 @@
 
 mod accused;
 mod chart;
+mod fabric;
 mod findings;
 mod hosts;
 mod matrix;

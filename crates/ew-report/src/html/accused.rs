@@ -2,11 +2,30 @@
 
 use super::findings::severity_class;
 use crate::words::cause;
+use ew_model::RackId;
 use ew_model::analysis::RackPairAnalysis;
 use ew_model::finding::{Cause, Finding, Severity, Subject};
 use ew_model::{Analysis, HostId};
 use serde::Serialize;
 use std::collections::BTreeMap;
+
+/// Whether the rack's uplinks limit its hosts in a direction.
+fn is_limited(analysis: &Analysis, rack: RackId) -> bool {
+    let of_rack = analysis.racks.iter().filter(|one| one.rack == rack);
+    let mut directions = of_rack.flat_map(|one| [one.tx.limited, one.rx.limited]);
+    let of_pair = |pair: &RackPairAnalysis| pair.from == rack || pair.to == rack;
+    let mut pairs = analysis.rack_pairs.iter().filter(|pair| of_pair(pair));
+    directions.any(|limited| limited == Some(true)) || pairs.any(|pair| pair.limited == Some(true))
+}
+
+/// What a mark says of a rack's uplinks. `None`: the cause is none of theirs.
+fn of_uplink(cause: Cause) -> Option<&'static str> {
+    match cause {
+        Cause::Uplink => Some("oversubscribed"),
+        Cause::BadPath => Some("bad path"),
+        _ => None,
+    }
+}
 
 /// A word with an icon that leads from a row to its finding.
 #[derive(Clone, Serialize)]
@@ -14,6 +33,21 @@ pub(super) struct Mark {
     class: &'static str,
     word: &'static str,
     to: String,
+}
+
+impl Mark {
+    pub(super) fn class(&self) -> &'static str {
+        self.class
+    }
+
+    pub(super) fn word(&self) -> &'static str {
+        self.word
+    }
+
+    /// Anchor of the finding.
+    pub(super) fn to(&self) -> &str {
+        &self.to
+    }
 }
 
 /// All accusations of an analysis.
@@ -39,12 +73,8 @@ impl<'a> Accused<'a> {
             };
             if let Subject::Host { host } = finding.subject {
                 accused.hosts.entry(host).or_default().push(mark);
-            } else if finding.cause == Cause::Uplink {
-                let mark = Mark {
-                    word: "oversubscribed",
-                    ..mark
-                };
-                accused.uplinks.push((finding, mark));
+            } else if let Some(word) = of_uplink(finding.cause) {
+                accused.uplinks.push((finding, Mark { word, ..mark }));
             }
         }
         accused
@@ -54,6 +84,22 @@ impl<'a> Accused<'a> {
         self.hosts.get(&host).cloned().unwrap_or_default()
     }
 
+    /// What is said of a rack's uplinks: by itself, or of a pair or of all racks that it is one of.
+    pub(super) fn rack(&self, analysis: &Analysis, rack: RackId) -> Vec<Mark> {
+        let is_limited = is_limited(analysis, rack);
+        let names = |subject: Subject| match subject {
+            Subject::Rack { rack: named } => named == rack,
+            Subject::RackPair { from, to } => is_limited && (from == rack || to == rack),
+            Subject::Run => is_limited,
+            Subject::Host { .. } | Subject::Pair { .. } => false,
+        };
+        let uplinks = self.uplinks.iter();
+        uplinks
+            .filter(|(finding, _)| names(finding.subject))
+            .map(|(_, mark)| mark.clone())
+            .collect()
+    }
+
     /// A finding may tell both directions, or those of many racks, in one: a direction that limits is then marked
     /// with the finding that names it, else its other direction, else the whole run.
     pub(super) fn rack_pair(&self, pair: &RackPairAnalysis) -> Option<Mark> {
@@ -61,7 +107,7 @@ impl<'a> Accused<'a> {
         let named = |wanted: Subject| {
             self.uplinks
                 .iter()
-                .find(|(finding, _)| finding.subject == wanted)
+                .find(|(finding, _)| finding.cause == Cause::Uplink && finding.subject == wanted)
                 .map(|(_, mark)| mark.clone())
         };
         named(Subject::RackPair { from, to }).or_else(|| {

@@ -1,6 +1,7 @@
 //! What the page's template shows: every number already in words.
 
 use super::accused::{Accused, Mark};
+use super::fabric::{self, Fabric};
 use super::findings::{self, FindingView};
 use super::hosts::{self, HostsView};
 use super::{chart, matrix, panels, spectrum, sweep_chart};
@@ -41,6 +42,7 @@ pub(super) struct Page {
     status_class: &'static str,
     sentence: String,
     subtitle: String,
+    fabric: Option<Fabric>,
     tiles: Vec<Tile>,
     findings: Vec<FindingView>,
     rack_pairs: Vec<RackPairView>,
@@ -152,6 +154,7 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         status_class: status_class(verdict.status),
         sentence: rich(&capitalised(analysis.inventory(), &verdict.sentence)),
         subtitle: subtitle(analysis),
+        fabric: fabric::view(analysis, &accused),
         tiles: tiles(analysis),
         findings: findings::views(analysis),
         rack_pairs: analysis

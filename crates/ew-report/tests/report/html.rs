@@ -57,6 +57,21 @@ fn findings_and_rows_lead_to_each_other() {
 }
 
 #[test]
+fn the_fabric_is_drawn_with_its_faults() {
+    let page = page(&common::demo());
+    let start = page.find("class=\"fabric\"").unwrap();
+    let drawing = &page[start..start + page[start..].find("fabric-keys").unwrap()];
+    assert_eq!(drawing.matches("fabric-rack\"").count(), 2);
+    let accused: Vec<&str> = drawing
+        .split("<li>")
+        .filter(|cell| cell.contains("class=\"host bad\""))
+        .collect();
+    assert_eq!(accused.len(), 1, "{accused:?}");
+    assert!(accused[0].contains("r2h03") && accused[0].contains("href=\"#finding-"));
+    assert!(drawing.contains("oversubscribed</a>"), "{drawing}");
+}
+
+#[test]
 fn backquotes_are_code_and_sentences_are_whole() {
     let mut analysis = common::demo();
     analysis.verdict.findings[2].hint = "look at `ethtool -S <eth0>`".into();
