@@ -366,6 +366,6 @@ fn missing_flows(stage: &Stage, due: &[&Round], records: &[&FlowRecord]) -> Vec<
 fn reason_of(row: &FlowRecord) -> &str {
     match &row.outcome {
         FlowOutcome::Missing { reason } => reason,
-        FlowOutcome::Measured => "the receiver's count is missing",
+        FlowOutcome::Measured => "its figure is missing",
     }
 }

@@ -53,6 +53,11 @@ impl Reports {
         if reasons.is_empty() && (sender.is_none() || receiver.is_none()) {
             reasons.push("neither end counted the flow".into());
         }
+        if let (true, Some(asking)) = (reasons.is_empty(), &sender) {
+            reasons.extend(
+                without_times(asking, tool).map(|told| format!("{}: {told}", names(flow.src))),
+            );
+        }
         let outcome = if reasons.is_empty() {
             FlowOutcome::Measured
         } else {
@@ -93,6 +98,17 @@ fn ends(flow: &Flow, reports: Vec<(HostId, FlowReport)>, tool: Tool) -> (End, En
     (sender, receiver)
 }
 
+/// Why the end that asked has answers and no time of one: its thread came to a CPU only after the window.
+fn without_times(asking: &EndRecord, tool: Tool) -> Option<&'static str> {
+    let has_times = asking
+        .latency
+        .as_ref()
+        .is_some_and(|latency| latency.times.count() > 0);
+    let is_late = tool == Tool::Engine && asking.transactions.is_some() && !has_times;
+    is_late
+        .then_some("no transaction began and ended inside the window; its thread waited for a CPU")
+}
+
 /// Why a flow that both ends counted has no figure all the same.
 fn silences(
     flow: &Flow,
@@ -114,6 +130,7 @@ fn silences(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ew_model::latency::{Histogram, Latency};
     use ew_model::plan::{End, FlowId};
     use ew_proto::message::Standing;
 
@@ -218,6 +235,30 @@ mod tests {
         let among_others = record(vec![(0, end(true, None)), (1, end(false, Some(4)))]);
         assert_eq!(among_others.outcome, FlowOutcome::Measured);
         assert_eq!(among_others.bits_per_sec(), Some(8e6));
+    }
+
+    #[test]
+    fn answers_without_a_time_are_no_figure() {
+        let asked = |times: Option<Histogram>| {
+            let mut report = report(true, false, None);
+            let sender = report.sender.as_mut().unwrap();
+            sender.transactions = Some(560);
+            sender.latency = times.map(|times| Latency {
+                times,
+                uncorrected: None,
+            });
+            record(vec![(0, report), (1, self::report(false, true, None))]).outcome
+        };
+        assert_eq!(
+            asked(Some(Histogram::of(20_000, 560))),
+            FlowOutcome::Measured
+        );
+        for late in [None, Some(Histogram::default())] {
+            let FlowOutcome::Missing { reason } = asked(late) else {
+                panic!("it has no figure");
+            };
+            assert!(reason.starts_with("h0: no transaction"), "{reason}");
+        }
     }
 
     #[test]

@@ -29,6 +29,14 @@ pub(super) struct FindingView {
     hint: String,
 }
 
+/// A finding on top of the page.
+#[derive(Serialize)]
+pub(super) struct Headline {
+    to: String,
+    class: &'static str,
+    text: String,
+}
+
 /// Words that lead to a place in the page, where there is one.
 #[derive(Serialize)]
 struct Link {
@@ -41,6 +49,22 @@ struct EvidenceView {
     text: String,
     source: String,
     places: Vec<Place>,
+}
+
+/// What is not only good to know, a line each.
+pub(super) fn headlines(analysis: &Analysis) -> Vec<Headline> {
+    let findings = analysis.verdict.findings.iter().enumerate();
+    let told = findings.filter(|(_, finding)| finding.severity != Severity::Info);
+    told.map(|(index, finding)| Headline {
+        to: anchor(index),
+        class: severity_class(finding.severity),
+        text: full_sentence(analysis.inventory(), &finding.sentence).replace('`', ""),
+    })
+    .collect()
+}
+
+fn anchor(index: usize) -> String {
+    format!("finding-{}", index + 1)
 }
 
 /// All findings, worst first.
@@ -70,7 +94,7 @@ fn view(analysis: &Analysis, places: &Places<'_>, index: usize, finding: &Findin
         places: places.of(finding.subject, &evidence.source),
     };
     FindingView {
-        anchor: format!("finding-{}", index + 1),
+        anchor: anchor(index),
         open: is_short || (index < FINDINGS_OPEN && finding.severity == Severity::Fault),
         class: severity_class(finding.severity),
         severity: severity(finding.severity),

@@ -2,7 +2,7 @@
 
 use super::accused::{Accused, Mark};
 use super::fabric::{self, Fabric};
-use super::findings::{self, FindingView};
+use super::findings::{self, FindingView, Headline};
 use super::hosts::{self, HostsView};
 use super::{chart, matrix, panels, spectrum, sweep_chart};
 use crate::figures::{Figures, stage_name, tables};
@@ -22,6 +22,8 @@ use std::collections::BTreeMap;
 
 /// Charts of at most this many rack pairs; the table has all.
 const RAMPS_SHOWN: usize = 12;
+/// More findings than this are below.
+const HEADLINES_SHOWN: usize = 4;
 /// From this many racks on, the ratios are shown as a grid, too.
 const RACKS_FOR_GRID: usize = 4;
 
@@ -42,6 +44,8 @@ pub(super) struct Page {
     status_class: &'static str,
     sentence: String,
     subtitle: String,
+    headlines: Vec<Headline>,
+    headlines_left_out: usize,
     fabric: Option<Fabric>,
     tiles: Vec<Tile>,
     findings: Vec<FindingView>,
@@ -142,6 +146,7 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
     let (stage_header, stages) = stage_table(analysis);
     let accused = Accused::new(analysis);
     let ramps = ramps(analysis);
+    let headlines = findings::headlines(analysis);
     Ok(Page {
         title: format!(
             "{}: {}",
@@ -154,6 +159,8 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         status_class: status_class(verdict.status),
         sentence: rich(&capitalised(analysis.inventory(), &verdict.sentence)),
         subtitle: subtitle(analysis),
+        headlines_left_out: headlines.len().saturating_sub(HEADLINES_SHOWN),
+        headlines: headlines.into_iter().take(HEADLINES_SHOWN).collect(),
         fabric: fabric::view(analysis, &accused),
         tiles: tiles(analysis),
         findings: findings::views(analysis),

@@ -21,7 +21,6 @@ fn every_part_is_there() {
     let page = page(&common::demo());
     keep("report-demo.html", &page);
     for part in [
-        "oversubscribed 4.0:1 both ways",
         "Worse than expected",
         "id=\"findings\"",
         "id=\"racks\"",
