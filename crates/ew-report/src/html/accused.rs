@@ -94,10 +94,13 @@ impl<'a> Accused<'a> {
             Subject::Host { .. } | Subject::Pair { .. } => false,
         };
         let uplinks = self.uplinks.iter();
-        uplinks
+        let mut marks: Vec<Mark> = uplinks
             .filter(|(finding, _)| names(finding.subject))
             .map(|(_, mark)| mark.clone())
-            .collect()
+            .collect();
+        // Two directions are one word.
+        marks.dedup_by_key(|mark| mark.word);
+        marks
     }
 
     /// A finding may tell both directions, or those of many racks, in one: a direction that limits is then marked

@@ -12,6 +12,8 @@ use serde::Serialize;
 
 /// More hosts than this are drawn as dots, and only accused ones are named.
 const MOST_NAMED: usize = 48;
+/// The class of a host that nothing is said of.
+const FINE: &str = "fine";
 /// More parallel paths than this are one thick line.
 const MOST_WIRES: u32 = 16;
 
@@ -35,6 +37,13 @@ struct RackView {
     /// One per parallel path.
     wires: Vec<&'static str>,
     hosts: Vec<HostCell>,
+}
+
+impl RackView {
+    fn accusations(&self) -> usize {
+        let is_accused = |host: &&HostCell| host.class != FINE;
+        self.marks.len() + self.hosts.iter().filter(is_accused).count()
+    }
 }
 
 #[derive(Serialize)]
@@ -81,6 +90,11 @@ pub(super) fn view(analysis: &Analysis, accused: &Accused<'_>) -> Option<Fabric>
         });
     }
     let has_racks = !inventory.racks.is_empty();
+    let is_dense = analysis.hosts.len() > MOST_NAMED;
+    if is_dense {
+        // What is wrong must not be below the fold.
+        racks.sort_by_key(|rack| std::cmp::Reverse(rack.accusations()));
+    }
     let spine = match paths {
         Some(paths) => format!(
             "Between racks: {} a rack",
@@ -91,7 +105,7 @@ pub(super) fn view(analysis: &Analysis, accused: &Accused<'_>) -> Option<Fabric>
     Some(Fabric {
         spine: has_racks.then_some(spine),
         summary: summary(analysis, &racks),
-        dense: analysis.hosts.len() > MOST_NAMED,
+        dense: is_dense,
         racks,
     })
 }
@@ -207,7 +221,7 @@ fn cell(analysis: &Analysis, accused: &Accused<'_>, host: &HostAnalysis) -> Host
             mark.to().to_owned(),
             format!("{name}: {}; {rates}", mark.word()),
         ),
-        (HostState::Alive, None) => ("fine", own(), format!("{name}: {rates}")),
+        (HostState::Alive, None) => (FINE, own(), format!("{name}: {rates}")),
         (state, _) => ("gone", own(), format!("{name}: {}", host_state(state))),
     };
     HostCell {
