@@ -1,4 +1,4 @@
-//! The report for the terminal: verdict first, then findings, then the tables they rest on.
+//! The report for the terminal: findings, the tables they rest on, and the summary last, where the eye is when a run ends.
 
 use crate::TextStyle;
 use crate::compact::{self, is_compact};
@@ -10,7 +10,7 @@ use crate::table::{columns_that_fit, table, wrap};
 use crate::words::{
     MISSING, count, duration, estimated_rate, finding_figures, fine_percent, host_name, host_state,
     knee, one_line, or_missing, outcome, percent, plural, rack_name, rack_of, rate,
-    ratio_with_interval, severity, status, utc,
+    ratio_with_interval, severity, severity_status, status, utc,
 };
 use ew_model::Analysis;
 use ew_model::analysis::{Cell, HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
@@ -23,6 +23,9 @@ use std::collections::BTreeMap;
 const HOSTS_LISTED: usize = 16;
 /// Up to this many findings are written out.
 const FINDINGS_LISTED: usize = 25;
+/// Up to this many findings are in the summary, a line of at most this many columns each.
+const SUMMARY_LISTED: usize = 6;
+const SUMMARY_WIDTH: usize = 108;
 /// Up to this many rack pairs are listed.
 const RACK_PAIRS_LISTED: usize = 40;
 /// Up to this many reasons for missing pairs are listed.
@@ -63,18 +66,17 @@ const NOTABLE_EFFECT: f64 = 0.05;
 pub(crate) fn render(analysis: &Analysis, style: &TextStyle) -> String {
     let width = style.width.max(40);
     let ink = Ink { color: style.color };
-    let mut out = verdict(analysis, width, ink);
     if is_compact(analysis) {
-        out.push_str(&compact(analysis, width, ink));
-        return out;
+        return compact(analysis, width, ink) + &summary(analysis, width, ink);
     }
-    out.push_str(&findings(analysis, width, ink));
+    let mut out = findings(analysis, width, ink);
     out.push_str(&rack_pairs(analysis, width, ink));
     out.push_str(&stages(analysis, width, ink));
     out.push_str(&figure_tables(&figures::tables(analysis), width, ink));
     out.push_str(&hosts(analysis, width, ink));
     out.push_str(&missing_cells(analysis, width, ink));
     out.push_str(&facts(analysis, width, ink));
+    out.push_str(&summary(analysis, width, ink));
     out
 }
 
@@ -467,15 +469,77 @@ fn state_word(state: &HostState) -> &'static str {
     }
 }
 
-fn verdict(analysis: &Analysis, width: usize, ink: Ink) -> String {
+/// At most ten lines: status, what is wrong, a line each, and how much was measured.
+fn summary(analysis: &Analysis, width: usize, ink: Ink) -> String {
     let word = status(analysis);
     let word = match analysis.verdict.status {
-        VerdictStatus::NothingWrong | VerdictStatus::AsExpected => ink.green(word),
+        VerdictStatus::NothingWrong => ink.green(word),
+        VerdictStatus::AsExpected => ink.yellow(word),
         VerdictStatus::Worse => ink.red(word),
         VerdictStatus::Partial | VerdictStatus::NotDetermined => ink.yellow(word),
     };
-    let sentence = wrap(&one_line(&analysis.verdict.sentence), width, "");
-    format!("{}\n{word}\n\n", ink.bold(sentence.trim_end()))
+    let mut out = format!("\n{}\n", ink.bold(&word));
+    let told: Vec<&Finding> = analysis
+        .verdict
+        .findings
+        .iter()
+        .filter(|finding| finding.severity != Severity::Info)
+        .collect();
+    if told.is_empty() {
+        out.push_str(&wrap(&one_line(&analysis.verdict.sentence), width, "  "));
+    }
+    for finding in told.iter().take(SUMMARY_LISTED) {
+        let sentence = shortened(&one_line(&finding.sentence), width.min(SUMMARY_WIDTH) - 8);
+        out.push_str(&format!(
+            "  {}  {sentence}\n",
+            severity_status(finding.severity)
+        ));
+    }
+    if told.len() > SUMMARY_LISTED {
+        let more = plural(told.len() - SUMMARY_LISTED, "more finding");
+        out.push_str(&format!("  {more} above\n"));
+    }
+    out.push_str(&wrap(&measured(analysis), width, "  "));
+    out
+}
+
+/// `Measured: 8 of 8 hosts, 416 of 416 flows; 7 hosts without findings.`
+fn measured(analysis: &Analysis) -> String {
+    let of = |count: usize, all: usize, noun: &str| format!("{count} of {}", plural(all, noun));
+    let alive = |host: &&HostAnalysis| host.state == HostState::Alive;
+    let up: Vec<&HostAnalysis> = analysis.hosts.iter().filter(alive).collect();
+    let flows: u32 = analysis.stages.iter().map(|stage| stage.flows).sum();
+    let missing: u32 = analysis.stages.iter().map(|stage| stage.missing).sum();
+    let fine = up.iter().filter(|host| !is_accused(analysis, host)).count();
+    let without_findings = match fine == up.len() {
+        true => String::new(),
+        false => format!("; {} without findings", plural(fine, "host")),
+    };
+    format!(
+        "Measured: {}, {}{without_findings}.",
+        of(up.len(), analysis.hosts.len(), "host"),
+        of(
+            flows.saturating_sub(missing) as usize,
+            flows as usize,
+            "flow"
+        ),
+    )
+}
+
+fn is_accused(analysis: &Analysis, host: &HostAnalysis) -> bool {
+    let subject = Subject::Host { host: host.host };
+    let mut findings = analysis.verdict.findings.iter();
+    findings.any(|finding| finding.severity != Severity::Info && finding.subject == subject)
+}
+
+/// Cut at a word, with an ellipsis.
+fn shortened(text: &str, most_chars: usize) -> String {
+    if text.chars().count() <= most_chars {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().take(most_chars - 1).collect();
+    let end = cut.rfind(' ').unwrap_or(cut.len());
+    format!("{}\u{2026}", cut[..end].trim_end_matches([',', ';', '.']))
 }
 
 fn findings(analysis: &Analysis, width: usize, ink: Ink) -> String {

@@ -132,13 +132,22 @@ pub(crate) fn status(analysis: &Analysis) -> &'static str {
         || expect.nic_bits_per_sec.is_some()
         || expect.rtt_ns.is_some();
     match analysis.verdict.status {
-        VerdictStatus::NothingWrong => "Nothing wrong found",
-        VerdictStatus::AsExpected if is_stated => "As expected",
-        VerdictStatus::AsExpected => "No fault found",
-        VerdictStatus::Worse if is_stated => "Worse than expected",
-        VerdictStatus::Worse => "Fault found",
-        VerdictStatus::Partial => "Partial: figures are missing",
-        VerdictStatus::NotDetermined => "Not determined",
+        VerdictStatus::NothingWrong => "PASS: nothing wrong found",
+        VerdictStatus::AsExpected if is_stated => "WARN: as expected, with notices",
+        VerdictStatus::AsExpected => "WARN: no fault found, with notices",
+        VerdictStatus::Worse if is_stated => "FAIL: worse than expected",
+        VerdictStatus::Worse => "FAIL: fault found",
+        VerdictStatus::Partial => "INCOMPLETE: figures are missing",
+        VerdictStatus::NotDetermined => "NO DATA: nothing to conclude from",
+    }
+}
+
+/// The severity as a status: what it does to the verdict.
+pub(crate) fn severity_status(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "INFO",
+        Severity::Notice => "WARN",
+        Severity::Fault => "FAIL",
     }
 }
 

@@ -21,7 +21,7 @@ fn every_part_is_there() {
     let page = page(&common::demo());
     keep("report-demo.html", &page);
     for part in [
-        "Worse than expected",
+        "FAIL: worse than expected",
         "id=\"findings\"",
         "id=\"racks\"",
         "id=\"pairs\"",
@@ -87,7 +87,7 @@ fn backquotes_are_code_and_sentences_are_whole() {
 fn empty_and_partial_runs_render() {
     let failed = page(&common::failed());
     keep("report-failed.html", &failed);
-    assert!(failed.contains("Not determined"));
+    assert!(failed.contains("NO DATA"));
     assert!(!failed.contains("id=\"pairs\"") && !failed.contains("id=\"racks\""));
     let missing = page(&common::missing());
     keep("report-missing.html", &missing);
@@ -95,7 +95,7 @@ fn empty_and_partial_runs_render() {
     assert!(missing.contains("fewer than two hosts left"));
     let clean = page(&common::cluster(3, 3, 1.0, None));
     keep("report-clean.html", &clean);
-    assert!(clean.contains("Nothing wrong found") && clean.contains("none found"));
+    assert!(clean.contains("PASS: nothing wrong found") && clean.contains("none found"));
 }
 
 #[test]

@@ -60,8 +60,8 @@ fn without_a_statement_nothing_is_worse_than_expected() {
     analysis.run.scenario.expect = Expect::default();
     for format in [Format::Text, Format::Markdown, Format::Html] {
         let text = report(&analysis, format, 100);
-        assert!(text.contains("Fault found"), "{format:?}");
-        assert!(!text.contains("Worse than expected"), "{format:?}");
+        assert!(text.contains("FAIL: fault found"), "{format:?}");
+        assert!(!text.contains("worse than expected"), "{format:?}");
     }
 }
 
