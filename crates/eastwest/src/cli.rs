@@ -3,15 +3,24 @@
 use crate::commands;
 use crate::exit::Outcome;
 use crate::output;
+use crate::shorthand;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-const EXIT_CODES: &str = "Exit codes: 0 as expected; 1 findings worse than stated, or a host worse than its peers; \
+const AFTER_HELP: &str = "\
+Short for `run SCENARIO --hosts ...`: eastwest pair A B; latency A B; mesh SET; congestion SET
+
+Examples:
+  eastwest demo                                       two faults in an emulated cluster, found
+  eastwest pair web1 web2 -t 5 -P 4                   throughput of two hosts, both directions
+  eastwest run --racks '@rack[1-3]'                   qualify the network between racks
+
+Exit codes: 0 as expected; 1 findings worse than stated, or a host worse than its peers; \
 2 wrong usage or input; 3 partial (hosts or pairs missing); 4 failed; 130 interrupted.";
 
 /// Qualifies a cluster's network: drives synchronised load between its hosts and says what limits what.
 #[derive(Debug, Parser)]
-#[command(name = "eastwest", version, propagate_version = true, after_help = EXIT_CODES)]
+#[command(name = "eastwest", version, propagate_version = true, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -64,7 +73,7 @@ enum Command {
 
 /// Parses, runs, and turns a failure into a message and its exit code.
 pub(crate) fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(shorthand::spelled_out(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };

@@ -14,6 +14,7 @@ mod metrics;
 mod output;
 mod predecessor;
 mod push;
+mod shorthand;
 mod watch;
 
 fn main() -> ExitCode {

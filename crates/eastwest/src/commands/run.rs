@@ -130,10 +130,10 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "WORKLOAD", value_parser = PossibleValuesParser::new(WorkloadKind::ALL.map(WorkloadKind::name)))]
     workload: Option<String>,
     /// Parallel connections per flow, short for --set streams=N
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'P', long, value_name = "N")]
     streams: Option<String>,
     /// Length of each measurement, short for --set duration=TIME
-    #[arg(long, value_name = "TIME")]
+    #[arg(short = 't', long, value_name = "TIME")]
     duration: Option<String>,
     /// What moves the bytes: eastwest's own engine, or a tool installed on the hosts
     #[arg(long, value_parser = PossibleValuesParser::new(Tool::ALL.map(Tool::name)))]

@@ -8,7 +8,7 @@
 
 mod accuracy;
 #[path = "../common/mod.rs"]
-#[allow(dead_code, reason = "the end-to-end tests need more of it")]
+#[expect(dead_code, reason = "the end-to-end tests need more of it")]
 mod common;
 mod congestion;
 mod faults;
