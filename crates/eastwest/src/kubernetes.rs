@@ -12,6 +12,8 @@ use ew_kubernetes::{
     Access, AccessOptions, Bootstrap, Deployment, KubernetesError, Need, NodeFacts, PodOptions,
     PodPlan, RunObjects, Toleration, check_rights, list_nodes, why_unreachable,
 };
+use ew_model::Analysis;
+use ew_model::finding::{Cause, VerdictStatus};
 use ew_model::inventory::{Host, Inventory, Rack, RackId};
 use ew_model::pods::{self, PodPath};
 use ew_model::scenario::{Pattern, Scenario, Test};
@@ -24,9 +26,26 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Beside twice the planned time: launching, clocks, repairs.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(600);
 
-/// What is left when neither policies nor proxies are to blame.
-const NO_BARRIER: &str = "no NetworkPolicy selects the pods and no proxy was injected: where pods could not connect, check the CNI's routes between the nodes \
-     (ip route on both) and the nodes' firewalls";
+/// What is left when neither policies nor proxies are to blame, by the kernel's answer to a
+/// connection attempt.
+const ANSWERS: [(&str, &str); 3] = [
+    (
+        "os error 111",
+        "connections were rejected (TCP reset): a firewall of a node rejects the data ports; see `nft list ruleset` on the nodes",
+    ),
+    (
+        "os error 113",
+        "somebody on the way answered that pods cannot be reached: a firewall that rejects (firewalld, nft `reject`), or a CNI route to a host that does \
+         not answer; see `nft list ruleset` and `ip route` on the nodes",
+    ),
+    (
+        "os error 101",
+        "the network is unreachable: the CNI gave the pods or their nodes no route to the others; see `ip route` in a pod and on the nodes",
+    ),
+];
+/// Nobody answered.
+const NO_ANSWER: &str = "where pods could not connect, nobody answered: check the CNI's routes between the nodes (ip route on both), and the nodes' firewalls \
+     for rules that drop";
 
 /// Which cluster.
 #[derive(Clone, Debug, Args)]
@@ -427,22 +446,65 @@ impl Placement {
     }
 
     /// Says what happened to pods during a run and, where pairs are missing, what may keep them apart; then removes everything.
-    pub(crate) async fn finish(self, pairs_missing: bool) {
+    pub(crate) async fn finish(self, analysis: Option<&Analysis>) {
         let fallen = self.deployment.fallen().await;
         for (agent, words) in &fallen {
             output::say(&format!("{agent}: {words}"));
         }
-        if pairs_missing {
+        if analysis.is_none_or(is_partial) {
+            let refusing = analysis.map(conntrack_words).unwrap_or_default();
+            for words in &refusing {
+                output::say(words);
+            }
             let barriers = why_unreachable(&self.access, &self.deployment).await;
             for barrier in &barriers {
                 output::say(&format!("unreachable pods: {barrier}"));
             }
-            if barriers.is_empty() && fallen.is_empty() {
-                output::say(NO_BARRIER);
+            if barriers.is_empty() && fallen.is_empty() && refusing.is_empty() {
+                let answer = analysis.map_or(NO_ANSWER, answer_words);
+                output::say(&format!(
+                    "no NetworkPolicy selects the pods and no proxy was injected: {answer}"
+                ));
             }
         }
         tell_left(self.deployment.remove().await);
     }
+}
+
+fn is_partial(analysis: &Analysis) -> bool {
+    let status = analysis.verdict.status;
+    matches!(
+        status,
+        VerdictStatus::Partial | VerdictStatus::NotDetermined
+    )
+}
+
+/// What attempts that failed have in common, by the reasons of missing flows.
+fn answer_words(analysis: &Analysis) -> &'static str {
+    let findings = analysis.verdict.findings.iter();
+    let reasons = findings
+        .filter(|finding| finding.cause == Cause::CellsMissing)
+        .flat_map(|finding| &finding.evidence);
+    let reasons: Vec<&str> = reasons.map(|evidence| evidence.text.as_str()).collect();
+    let heard = |code: &str| reasons.iter().any(|reason| reason.contains(code));
+    let known = ANSWERS.iter().find(|(code, _)| heard(code));
+    known.map_or(NO_ANSWER, |(_, words)| words)
+}
+
+/// Nodes whose connection tracking refused connections during the run.
+fn conntrack_words(analysis: &Analysis) -> Vec<String> {
+    let inventory = &analysis.run.inventory;
+    let refusing = analysis.hosts.iter();
+    let refusing = refusing.filter_map(|host| Some((inventory.name(host.host), host.conntrack?)));
+    let words = refusing.map(|(node, refused)| {
+        format!(
+            "unreachable pods: conntrack of {node} dropped {} packets of new connections ({}): raise net.netfilter.nf_conntrack_max, or give address \
+             translation more addresses or ports",
+            refused.packets,
+            refused.why()
+        )
+    });
+    words.collect()
 }
 
 fn tell_left(removed: Result<(), String>) {

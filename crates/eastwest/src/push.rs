@@ -5,30 +5,22 @@
 
 use anyhow::{Context as _, anyhow, bail};
 use ew_report::prometheus::CONTENT_TYPE;
-use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONTENT_TYPE as CONTENT_TYPE_HEADER, HOST};
-use hyper::{Request, Response, Uri};
-use hyper_util::rt::TokioIo;
+use hyper::Uri;
+use hyper::header::CONTENT_TYPE as CONTENT_TYPE_HEADER;
+use reqwest::redirect::Policy;
+use reqwest::{Certificate, Client, Response};
 use std::fmt;
-use std::pin::Pin;
+use std::path::Path;
 use std::time::Duration;
-use tokio::net::TcpStream;
 
 /// From name resolution to the answer's end.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Of a refusal's words.
 const MAX_REASON_BYTES: usize = 400;
 
-/// Where a Pushgateway is.
+/// Where a Pushgateway is: its URL without a slash at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pushgateway {
-    /// Host and port.
-    authority: String,
-    host: String,
-    port: u16,
-    /// Without a slash at its end.
-    path: String,
-}
+pub(crate) struct Pushgateway(String);
 
 /// Takes the words of `--push`.
 pub(crate) fn parse_gateway(text: &str) -> anyhow::Result<Pushgateway> {
@@ -36,10 +28,8 @@ pub(crate) fn parse_gateway(text: &str) -> anyhow::Result<Pushgateway> {
     let uri: Uri = text
         .parse()
         .map_err(|error| anyhow!("`{text}` is not a URL ({error}); {form}"))?;
-    match uri.scheme_str() {
-        Some("http") => {}
-        Some("https") => bail!("`{text}`: metrics are pushed by plain http only; {form}"),
-        _ => bail!("`{text}` does not begin with http://; {form}"),
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        bail!("`{text}` begins with neither http:// nor https://; {form}");
     }
     let authority = uri
         .authority()
@@ -47,72 +37,85 @@ pub(crate) fn parse_gateway(text: &str) -> anyhow::Result<Pushgateway> {
     if authority.as_str().contains('@') || uri.query().is_some() {
         bail!("`{text}`: a user, password or query cannot be pushed with; {form}");
     }
-    Ok(Pushgateway {
-        authority: authority.to_string(),
-        host: authority.host().trim_matches(['[', ']']).to_owned(),
-        port: authority.port_u16().unwrap_or(80),
-        path: uri.path().trim_end_matches('/').to_owned(),
-    })
+    Ok(Pushgateway(text.trim_end_matches('/').to_owned()))
 }
 
 impl fmt::Display for Pushgateway {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "http://{}{}", self.authority, self.path)
+        formatter.write_str(&self.0)
     }
 }
 
-impl Pushgateway {
+/// What pushes. Made before a run, so that a certificate that cannot be read costs no run.
+#[derive(Clone, Debug)]
+pub(crate) struct Pusher {
+    gateway: Pushgateway,
+    client: Client,
+}
+
+impl Pusher {
+    /// `ca` is a file of PEM certificates that are trusted instead of the system's.
+    ///
+    /// # Errors
+    /// In words: a file that cannot be read or holds no certificate, a system without certificates.
+    pub(crate) fn new(gateway: &Pushgateway, ca: Option<&Path>) -> anyhow::Result<Self> {
+        // Fails where it is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // The group's own URL is all that is asked for: what answers elsewhere is not the gateway.
+        let mut builder = Client::builder().timeout(LIMIT).redirect(Policy::none());
+        builder = builder.no_proxy();
+        if let Some(path) = ca {
+            builder = builder.tls_certs_only(certificates(path)?);
+        }
+        let client = builder.build().with_context(|| {
+            format!("cannot push to {gateway}; give the certificates to trust with --push-ca FILE")
+        })?;
+        let gateway = gateway.clone();
+        Ok(Self { gateway, client })
+    }
+
     /// Replaces the group of a scenario.
     ///
     /// # Errors
-    /// In words: nobody listens, no answer within 10 s, a refusal with its reason.
+    /// In words: nobody listens, no answer within 10 s, a certificate that is not trusted, a
+    /// refusal with its reason.
     pub(crate) async fn push(&self, scenario: &str, metrics: String) -> anyhow::Result<()> {
-        let group = format!("/metrics/job/eastwest/scenario/{}", encoded(scenario));
-        let path = format!("{}{group}", self.path);
-        let pushed = tokio::time::timeout(LIMIT, self.put(&path, metrics)).await;
-        let pushed =
-            pushed.unwrap_or_else(|_| Err(anyhow!("no answer within {} s", LIMIT.as_secs())));
-        pushed.with_context(|| format!("PUT {self}{group}"))
-    }
-
-    async fn put(&self, path: &str, metrics: String) -> anyhow::Result<()> {
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        let request = Request::put(path)
-            .header(HOST, &self.authority)
-            .header(CONTENT_TYPE_HEADER, CONTENT_TYPE)
-            .body(metrics)?;
-        let exchange = async {
-            let answer = sender.send_request(request).await?;
-            let status = answer.status();
-            if status.is_success() {
-                return Ok(());
-            }
-            Err(anyhow!("{status}: {}", reason(answer).await))
-        };
-        tokio::pin!(exchange, connection);
-        tokio::select! {
-            done = &mut exchange => done,
-            // It ends first where the answer is already here.
-            ended = &mut connection => match ended {
-                Ok(()) => exchange.await,
-                Err(error) => Err(error.into()),
-            },
+        let scenario = encoded(scenario);
+        let url = format!("{}/metrics/job/eastwest/scenario/{scenario}", self.gateway);
+        let request = self.client.put(&url);
+        let request = request.header(CONTENT_TYPE_HEADER, CONTENT_TYPE);
+        let answer = request.body(metrics).send().await;
+        let answer = answer.map_err(reqwest::Error::without_url);
+        let answer = answer.with_context(|| format!("PUT {url}"))?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(());
         }
+        bail!("PUT {url}: {status}: {}", reason(answer).await)
     }
 }
 
+fn certificates(path: &Path) -> anyhow::Result<Vec<Certificate>> {
+    let name = path.display();
+    let pem = std::fs::read(path);
+    let pem = pem.with_context(|| format!("cannot read the certificates of --push-ca {name}"))?;
+    let found = Certificate::from_pem_bundle(&pem).unwrap_or_default();
+    if found.is_empty() {
+        bail!(
+            "--push-ca {name} holds no certificate; give a PEM file with the certificate authority's"
+        );
+    }
+    Ok(found)
+}
+
 /// What the gateway says of a refusal, as far as it can be read.
-async fn reason(answer: Response<Incoming>) -> String {
-    let mut body = answer.into_body();
+async fn reason(mut answer: Response) -> String {
     let mut bytes = Vec::new();
     while bytes.len() < MAX_REASON_BYTES {
-        let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
-        let Some(Ok(frame)) = frame else { break };
-        if let Some(data) = frame.data_ref() {
-            bytes.extend_from_slice(data);
-        }
+        let Ok(Some(part)) = answer.chunk().await else {
+            break;
+        };
+        bytes.extend_from_slice(&part);
     }
     bytes.truncate(MAX_REASON_BYTES);
     crate::output::plain(String::from_utf8_lossy(&bytes).trim())
@@ -135,19 +138,17 @@ mod tests {
 
     #[test]
     fn gateways_are_parsed_or_refused_with_the_remedy() {
-        let gateway = parse_gateway("http://push.example:9091/prefix/").unwrap();
-        assert_eq!(
-            (gateway.host.as_str(), gateway.port),
-            ("push.example", 9091)
-        );
-        assert_eq!(gateway.path, "/prefix");
-        let bare = parse_gateway("http://[::1]").unwrap();
-        assert_eq!(
-            (bare.host.as_str(), bare.port, bare.path.as_str()),
-            ("::1", 80, "")
-        );
+        for (text, url) in [
+            (
+                "http://push.example:9091/prefix/",
+                "http://push.example:9091/prefix",
+            ),
+            ("https://[::1]", "https://[::1]"),
+        ] {
+            assert_eq!(parse_gateway(text).unwrap().to_string(), url);
+        }
         for wrong in [
-            "https://push.example",
+            "ftp://push.example",
             "push.example:9091",
             "http://a:b@push.example",
             "",
@@ -158,6 +159,17 @@ mod tests {
                 "{error}"
             );
         }
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_refused_by_name() {
+        let room = tempfile::tempdir().unwrap();
+        let file = room.path().join("ca.pem");
+        let gateway = parse_gateway("https://push.example").unwrap();
+        let words = |file: &Path| Pusher::new(&gateway, Some(file)).unwrap_err().to_string();
+        assert!(words(&file).contains("cannot read") && words(&file).contains("ca.pem"));
+        std::fs::write(&file, "no certificate").unwrap();
+        assert!(words(&file).contains("holds no certificate"));
     }
 
     #[test]

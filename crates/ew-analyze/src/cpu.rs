@@ -3,9 +3,9 @@
 use crate::latency;
 use crate::observations::StageView;
 use ew_model::HostId;
-use ew_model::analysis::CpuAnalysis;
+use ew_model::analysis::{CpuAnalysis, CpuSplitShares};
 use ew_model::plan::RoundIndex;
-use ew_model::record::{CpuUse, EndRecord, FlowRecord};
+use ew_model::record::{CpuSplit, CpuUse, EndRecord, FlowRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One end of a row and its host.
@@ -93,7 +93,25 @@ fn cpu(windows: &[Window], hosts: u32, is_bulk: bool) -> CpuAnalysis {
         busy_share: (busy_ns / all_cpus_ns).min(1.0),
         softirq_share: sum(|w| w.used.softirq_ns as f64) / all_cpus_ns,
         steal_share: sum(|w| w.used.steal_ns as f64) / all_cpus_ns,
+        split: split(windows, all_cpus_ns),
         micros_per_kib: demand(kib).filter(|_| is_bulk),
         micros_per_transaction: demand(transactions).filter(|_| !is_bulk),
     }
+}
+
+/// `None` where a window has none: parts of different windows do not add up.
+fn split(windows: &[Window], all_cpus_ns: f64) -> Option<CpuSplitShares> {
+    let splits: Option<Vec<CpuSplit>> = windows.iter().map(|w| w.used.split).collect();
+    let splits = splits?;
+    let share = |part: fn(&CpuSplit) -> u64| {
+        let ns: f64 = splits.iter().map(|split| part(split) as f64).sum();
+        ns / all_cpus_ns
+    };
+    Some(CpuSplitShares {
+        user: share(|split| split.user_ns),
+        nice: share(|split| split.nice_ns),
+        system: share(|split| split.system_ns),
+        iowait: share(|split| split.iowait_ns),
+        irq: share(|split| split.irq_ns),
+    })
 }

@@ -4,10 +4,11 @@ use crate::basis::data_interface;
 use crate::fit::{Network, Side};
 use crate::observations::{Observations, times};
 use ew_model::HostId;
-use ew_model::analysis::{HostAnalysis, HostState};
+use ew_model::analysis::{ConntrackRefusals, HostAnalysis, HostState};
 use ew_model::facts::{CpuCounters, HostSample};
 use ew_model::latency::Histogram;
 use ew_model::run::Run;
+use ew_model::telemetry::ConntrackCounters;
 use std::collections::BTreeMap;
 
 /// Least time over which a CPU's share is taken: shorter spans are mostly the clock tick.
@@ -37,10 +38,26 @@ pub(crate) fn hosts(observations: &Observations<'_>, network: &Network) -> Vec<H
             .samples
             .get(&host)
             .and_then(|samples| busiest_cpu(samples)),
+        conntrack: run.samples.get(&host).and_then(|s| conntrack(s)),
         stages: Vec::new(),
         series: Vec::new(),
     };
     observations.inventory().host_ids().map(analysis).collect()
+}
+
+/// Over all readings, whatever went on. A failed insertion counts as a dropped packet, too, on most
+/// kernels.
+fn conntrack(samples: &[HostSample]) -> Option<ConntrackRefusals> {
+    let readings = samples.iter().filter_map(|s| s.causes.as_ref()?.conntrack);
+    let readings: Vec<ConntrackCounters> = readings.collect();
+    let refused = |counters: &ConntrackCounters| counters.insert_failed.max(counters.dropped);
+    let packets = refused(readings.last()?).saturating_sub(refused(readings.first()?));
+    let fullest = readings.iter().max_by_key(|counters| counters.entries)?;
+    (packets > 0).then_some(ConntrackRefusals {
+        packets,
+        entries: fullest.entries,
+        max_entries: fullest.max_entries,
+    })
 }
 
 fn state(run: &Run, host: HostId) -> HostState {

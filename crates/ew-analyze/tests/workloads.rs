@@ -5,7 +5,8 @@ use ew_model::finding::{Cause, Severity, Subject, VerdictStatus};
 use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::{End, Flow, FlowId, RoundIndex, StageIndex};
 use ew_model::record::{
-    CpuUse, DatagramCounts, EndRecord, FlowOutcome, FlowRecord, Remark, StreamRecord, TcpInfo,
+    CpuSplit, CpuUse, DatagramCounts, EndRecord, FlowOutcome, FlowRecord, Remark, StreamRecord,
+    TcpInfo,
 };
 use ew_model::run::{Outcome, RunManifest};
 use ew_model::scenario::{Expect, Scenario};
@@ -169,6 +170,11 @@ fn answers(round: u32, _src: HostId) -> (EndRecord, EndRecord) {
             busy_ns: SECOND / 2,
             softirq_ns: SECOND / 5,
             steal_ns: 0,
+            split: Some(CpuSplit {
+                user_ns: SECOND / 10,
+                system_ns: SECOND / 5,
+                ..CpuSplit::default()
+            }),
             cpus: 4,
             moved_bytes: 2 * 20_000 * 64,
             transactions: 20_000,
@@ -222,6 +228,8 @@ fn a_host_is_charged_once_a_round() {
     assert!((cpu.engine_cpus - 0.25).abs() < 1e-9);
     assert!((cpu.busy_share - 0.125).abs() < 1e-9);
     assert!((cpu.softirq_share - 0.05).abs() < 1e-9);
+    let split = cpu.split.unwrap();
+    assert!((split.user - 0.025).abs() < 1e-9 && (split.system - 0.05).abs() < 1e-9);
     assert_eq!(cpu.micros_per_kib, None);
     // Half a second of CPU for 20,000 transactions: each host asks for half of them and answers the others.
     assert!((cpu.micros_per_transaction.unwrap() - 25.0).abs() < 1e-9);

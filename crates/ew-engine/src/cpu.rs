@@ -2,7 +2,7 @@
 
 use crate::round::RoundShared;
 use crate::stream::Stream;
-use ew_model::record::CpuUse;
+use ew_model::record::{CpuSplit, CpuUse};
 use std::sync::Arc;
 
 /// The kernel counts in ticks of 10 ms towards programs (USER_HZ of include/asm-generic/param.h).
@@ -21,7 +21,11 @@ pub(crate) struct CpuReading {
 /// The host's CPUs together, `/proc/stat` of proc(5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct HostTicks {
-    busy: u64,
+    user: u64,
+    nice: u64,
+    system: u64,
+    iowait: u64,
+    irq: u64,
     softirq: u64,
     steal: u64,
     cpus: u32,
@@ -52,9 +56,16 @@ impl CpuReading {
                 .engine_wait_ns
                 .zip(earlier.engine_wait_ns)
                 .and_then(|(now, then)| now.checked_sub(then)),
-            busy_ns: ticks(|host| host.busy),
+            busy_ns: ticks(HostTicks::busy),
             softirq_ns: ticks(|host| host.softirq),
             steal_ns: ticks(|host| host.steal),
+            split: Some(CpuSplit {
+                user_ns: ticks(|host| host.user),
+                nice_ns: ticks(|host| host.nice),
+                system_ns: ticks(|host| host.system),
+                iowait_ns: ticks(|host| host.iowait),
+                irq_ns: ticks(|host| host.irq),
+            }),
             cpus: self.host.cpus,
             moved_bytes: self.moved_bytes - earlier.moved_bytes,
             transactions: self.transactions - earlier.transactions,
@@ -71,7 +82,7 @@ impl HostTicks {
             .split_whitespace()
             .map_while(|w| w.parse().ok())
             .collect();
-        let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks[..] else {
+        let [user, nice, system, _idle, iowait, irq, softirq, steal, ..] = ticks[..] else {
             return None;
         };
         let is_cpu = |line: &&str| {
@@ -79,11 +90,20 @@ impl HostTicks {
             number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
         Some(Self {
-            busy: user + nice + system + irq + softirq,
+            user,
+            nice,
+            system,
+            iowait,
+            irq,
             softirq,
             steal,
             cpus: text.lines().filter(is_cpu).count() as u32,
         })
+    }
+
+    /// Everything but idle, waiting for disks, and stolen.
+    fn busy(&self) -> u64 {
+        self.user + self.nice + self.system + self.irq + self.softirq
     }
 }
 
@@ -92,7 +112,7 @@ mod tests {
     use super::*;
 
     const BEFORE: &str = "cpu  10 1 20 500 7 2 30 4 9 0\ncpu0 5 1\ncpu1 5 0\nintr 5\n";
-    const AFTER: &str = "cpu  15 1 21 900 7 2 33 6 9 0\ncpu0 5 1\ncpu1 5 0\n";
+    const AFTER: &str = "cpu  15 1 21 900 10 2 33 6 9 0\ncpu0 5 1\ncpu1 5 0\n";
 
     #[test]
     fn idle_waiting_and_stolen_time_is_not_busy() {
@@ -110,6 +130,12 @@ mod tests {
             busy_ns: (5 + 1 + 3) * TICK_NS,
             softirq_ns: 3 * TICK_NS,
             steal_ns: 2 * TICK_NS,
+            split: Some(CpuSplit {
+                user_ns: 5 * TICK_NS,
+                system_ns: TICK_NS,
+                iowait_ns: 3 * TICK_NS,
+                ..CpuSplit::default()
+            }),
             cpus: 2,
             moved_bytes: 40,
             transactions: 60,

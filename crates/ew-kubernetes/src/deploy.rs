@@ -5,7 +5,8 @@ use crate::error::{KubernetesError, chain};
 use crate::manifest::{PodPlan, RunObjects};
 use crate::trouble::{State, state};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
+use k8s_openapi::api::core::v1::{Event, Namespace, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
 use serde::de::DeserializeOwned;
@@ -23,6 +24,12 @@ const FAN_OUT: usize = 32;
 const LOOK_INTERVAL: Duration = Duration::from_millis(300);
 /// The garbage collector and the kubelets have this long to remove everything.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
+/// The endpoint controller has this long to enter pods that run.
+const ENDPOINT_LIMIT: Duration = Duration::from_secs(15);
+/// On an endpoint slice: whose it is.
+const SERVICE_NAME_LABEL: &str = "kubernetes.io/service-name";
+/// The kind of Service without an address of its own.
+const HEADLESS: &str = "headless";
 /// On a namespace that a run has made, so that a later run removes it when that one could not.
 const MADE_LABEL: &str = "eastwest-made";
 
@@ -148,7 +155,10 @@ impl Deployment {
                         .parse()
                         .map_err(|_| format!("`{address}` is no address")),
                     State::Failed(words) => Err(words),
-                    State::Waiting(words) if late => Err(not_within(limit, &words)),
+                    State::Waiting(words) if late => {
+                        let warning = last_warning(&self.access, &pod).await;
+                        Err(not_within(limit, &words, warning.as_deref()))
+                    }
                     State::Waiting(_) => continue,
                 };
                 open.remove(&pod);
@@ -157,15 +167,42 @@ impl Deployment {
                 tokio::time::sleep(LOOK_INTERVAL).await;
             }
         }
-        for placed in &mut self.placed {
-            if let (Ok(address), Some(service)) =
-                (&placed.address, placed.services.get_mut("headless"))
-            {
-                service.set_ip(*address);
-            }
-        }
+        self.set_headless_addresses().await?;
         self.set_node_addresses().await?;
         Ok(&self.placed)
+    }
+
+    /// A headless Service has the addresses of its endpoints: what cluster DNS would answer. A pod
+    /// that is no endpoint of its own Service does not take part.
+    async fn set_headless_addresses(&mut self) -> Result<(), KubernetesError> {
+        let is_headless = |placed: &Placed| placed.services.contains_key(HEADLESS);
+        if !self.placed.iter().any(is_headless) {
+            return Ok(());
+        }
+        let end = Instant::now() + ENDPOINT_LIMIT;
+        loop {
+            let slices = self.list::<EndpointSlice>("list endpointslices").await?;
+            let endpoints = endpoints_by_service(&slices);
+            let late = Instant::now() >= end;
+            let mut waiting = false;
+            for placed in &mut self.placed {
+                let name = self.objects.service_name(&placed.plan, HEADLESS);
+                let Some(service) = placed.services.get_mut(HEADLESS) else {
+                    continue;
+                };
+                match endpoints.get(&name) {
+                    Some(address) => service.set_ip(*address),
+                    None if late && placed.address.is_ok() => {
+                        placed.address = Err(no_endpoint(&name));
+                    }
+                    None => waiting |= placed.address.is_ok(),
+                }
+            }
+            if !waiting {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
     }
 
     /// A NodePort is reached at the node of the pod behind it, which the pod's status tells.
@@ -353,6 +390,25 @@ fn service_address(service: &Service, kind: &str) -> Option<SocketAddr> {
     Some(SocketAddr::new(address, u16::try_from(number).ok()?))
 }
 
+/// The address of each Service's one endpoint, where it has one.
+fn endpoints_by_service(slices: &[EndpointSlice]) -> BTreeMap<String, IpAddr> {
+    let endpoint = |slice: &EndpointSlice| {
+        let labels = slice.metadata.labels.as_ref()?;
+        let service = labels.get(SERVICE_NAME_LABEL)?.clone();
+        let mut addresses = slice.endpoints.iter().flat_map(|e| &e.addresses);
+        Some((service, addresses.find_map(|a| a.parse().ok())?))
+    };
+    slices.iter().filter_map(endpoint).collect()
+}
+
+fn no_endpoint(service: &str) -> String {
+    format!(
+        "the pod is no endpoint of its headless Service {service} after {} s: see `kubectl get endpointslices`, and whether the control plane's \
+         endpoint slice controller runs",
+        ENDPOINT_LIMIT.as_secs()
+    )
+}
+
 async fn create<K>(access: &Access, document: Value, what: &str) -> Result<K, KubernetesError>
 where
     K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>
@@ -424,9 +480,71 @@ async fn delete_namespace(access: &Access) -> Result<(), String> {
     }
 }
 
-fn not_within(limit: Duration, words: &str) -> String {
+/// What the cluster last warned of a pod: a sandbox that its CNI cannot make is told nowhere else.
+/// `None` also without the right to look.
+async fn last_warning(access: &Access, pod: &str) -> Option<String> {
+    let events: Api<Event> = Api::namespaced(access.client.clone(), &access.namespace);
+    let of_pod = format!("involvedObject.name={pod},type=Warning");
+    let list = events.list(&ListParams::default().fields(&of_pod)).await;
+    newest(&list.ok()?.items)
+}
+
+fn newest(events: &[Event]) -> Option<String> {
+    let when = |event: &Event| {
+        let series = event.last_timestamp.as_ref().map(|time| time.0);
+        series.or_else(|| event.event_time.as_ref().map(|time| time.0))
+    };
+    let event = events.iter().max_by_key(|event| when(event))?;
+    let reason = event.reason.clone().unwrap_or_default();
+    let message = event.message.clone().unwrap_or_default();
+    Some(format!("{reason}: {}", message.trim()))
+}
+
+fn not_within(limit: Duration, words: &str, warning: Option<&str>) -> String {
+    let warning = warning.map_or_else(String::new, |text| format!("; {text}"));
     format!(
-        "the pod does not run after {} s: {words}; see `kubectl describe pod`, or give it more time with --launch-timeout",
+        "the pod does not run after {} s: {words}{warning}; see `kubectl describe pod`, or give it more time with --launch-timeout",
         limit.as_secs()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_warning_is_told() {
+        let event = |reason: &str, second: u32| {
+            let time = format!("2026-11-23T15:00:{second:02}Z");
+            serde_json::from_value(json!({
+                "metadata": {}, "involvedObject": {}, "reason": reason, "message": "no plugin ", "lastTimestamp": time,
+            }))
+        };
+        let events = [("New", 9), ("Old", 5)].map(|(reason, at)| event(reason, at).unwrap());
+        assert_eq!(newest(&events).as_deref(), Some("New: no plugin"));
+        assert_eq!(newest(&[]), None);
+    }
+
+    #[test]
+    fn a_headless_service_has_its_endpoints_address() {
+        let slice = |service: &str, addresses: &[&str]| {
+            json!({
+                "metadata": {"labels": {SERVICE_NAME_LABEL: service}},
+                "addressType": "IPv4",
+                "endpoints": [{"addresses": addresses}],
+            })
+        };
+        let documents = [
+            slice("ew-headless-x-n1", &["198.19.1.5"]),
+            slice("ew-headless-x-n2", &[]),
+            json!({"metadata": {}, "addressType": "IPv4", "endpoints": []}),
+        ];
+        let slices = documents.map(|document| serde_json::from_value(document).unwrap());
+        let endpoints = endpoints_by_service(&slices);
+        let address: IpAddr = "198.19.1.5".parse().unwrap();
+        assert_eq!(
+            endpoints,
+            BTreeMap::from([("ew-headless-x-n1".to_owned(), address)])
+        );
+    }
 }

@@ -9,11 +9,14 @@ use kube::Api;
 use kube::api::{AttachParams, AttachedProcess};
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 /// Of every stream: as much as an agent's greatest report, so that no direction waits for the other.
 const BUFFER_BYTES: usize = 256 * 1024;
+/// What came through a stream before it broke is written in this time, or not at all.
+const BROKEN_LIMIT: Duration = Duration::from_millis(200);
 /// What a command ends with when nobody could say how it ended.
 const UNKNOWN_END: u8 = 4;
 
@@ -51,15 +54,23 @@ async fn carry(pod: &str, mut process: AttachedProcess) -> Result<u8, Kubernetes
     let from_launcher = Receiver::from_owned_fd(std::io::stdin().as_fd().try_clone_to_owned()?)?;
     let to_launcher = Sender::from_owned_fd(std::io::stdout().as_fd().try_clone_to_owned()?)?;
     let input = tokio::spawn(pump(from_launcher, stdin));
-    let output = tokio::spawn(pump(stdout, to_launcher));
-    let errors = tokio::spawn(repeat_errors(stderr));
+    let mut output = tokio::spawn(pump(stdout, to_launcher));
+    let mut errors = tokio::spawn(repeat_errors(stderr));
     let status = match status {
         Some(status) => status.await,
         None => None,
     };
     input.abort();
-    // Both end with the stream, once all that came through it is written.
-    let _ = tokio::join!(output, errors);
+    // Both end with the stream, once all that came through it is written. After an error the client
+    // leaves them open for ever.
+    let written = async { tokio::join!(&mut output, &mut errors) };
+    if status.is_some() {
+        let _ = written.await;
+    } else {
+        let _ = tokio::time::timeout(BROKEN_LIMIT, written).await;
+        output.abort();
+        errors.abort();
+    }
     match (status, process.join().await) {
         (Some(status), _) => Ok(exit_code(&status)),
         (None, Err(error)) => Err(broken(&chain(&error))),

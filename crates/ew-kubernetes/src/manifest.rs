@@ -247,6 +247,7 @@ impl RunObjects {
         self.add_choices(&mut spec);
         if let Some(overrides) = &options.overrides {
             merge(&mut spec, overrides);
+            keep_on_node(&mut spec, &plan.node);
         }
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     }
@@ -254,12 +255,7 @@ impl RunObjects {
     /// A Service of an agent's pod: `ClusterIP`, `NodePort`, or headless (`None` as its address).
     #[must_use]
     pub fn service(&self, plan: &PodPlan, kind: &str, owner_uid: Option<&str>) -> Value {
-        let name = dns_label(&format!(
-            "ew-{}-{}-{}",
-            kind.to_lowercase(),
-            self.run,
-            plan.agent
-        ));
+        let name = self.service_name(plan, kind);
         let mut spec = json!({
             "selector": {RUN_LABEL: self.run, AGENT_LABEL: dns_label(&plan.agent)},
             "ports": [
@@ -273,6 +269,12 @@ impl RunObjects {
         }
         let metadata = self.metadata(&name, None, owner_uid);
         json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+    }
+
+    /// The name of an agent's Service: a DNS label.
+    pub(crate) fn service_name(&self, plan: &PodPlan, kind: &str) -> String {
+        let (kind, run) = (kind.to_lowercase(), &self.run);
+        dns_label(&format!("ew-{kind}-{run}-{}", plan.agent))
     }
 
     /// Everything, in the order it is made.
@@ -411,8 +413,27 @@ fn container_security(user: Option<u32>, read_only: bool) -> Value {
 /// By the scheduler and not past it, so that taints, quotas and resources are respected and a refusal says why.
 fn on_node(node: &str) -> Value {
     json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]},
+        {"matchFields": its_name(node)},
     ]}}})
+}
+
+fn its_name(node: &str) -> Value {
+    json!([{"key": "metadata.name", "operator": "In", "values": [node]}])
+}
+
+/// An affinity of the user's own narrows the choice, and never moves an agent to another node than
+/// its name says. Terms are alternatives.
+fn keep_on_node(spec: &mut Value, node: &str) {
+    const TERMS: &str =
+        "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    match spec.pointer_mut(TERMS).and_then(Value::as_array_mut) {
+        Some(terms) if terms.iter().all(Value::is_object) && !terms.is_empty() => {
+            for term in terms {
+                term["matchFields"] = its_name(node);
+            }
+        }
+        _ => merge(spec, &json!({"affinity": on_node(node)})),
+    }
 }
 
 fn pairs(pairs: &[(String, String)]) -> Value {
@@ -514,6 +535,27 @@ mod tests {
             pod["spec"]["containers"][0]["resources"]["limits"]["cpu"],
             "500m"
         );
+    }
+
+    #[test]
+    fn affinity_of_the_users_own_keeps_the_pod_on_its_node() {
+        let terms = |affinity: Value| {
+            let mut options = PodOptions::new("busybox", Bootstrap::Copy);
+            options.overrides = Some(json!({"affinity": affinity}));
+            let pod = objects(options).pod(&plan(false), None);
+            let node = &pod["spec"]["affinity"]["nodeAffinity"];
+            node["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"].clone()
+        };
+        let expression = json!([{"key": "pool", "operator": "Exists"}]);
+        let own = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": expression}],
+        }}});
+        let both = json!([{"matchExpressions": expression, "matchFields": its_name("n1")}]);
+        assert_eq!(terms(own), both);
+        let spread = json!({"podAntiAffinity": {}});
+        for other in [spread, Value::Null] {
+            assert_eq!(terms(other), json!([{"matchFields": its_name("n1")}]));
+        }
     }
 
     #[test]

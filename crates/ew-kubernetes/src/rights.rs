@@ -33,7 +33,7 @@ struct Rule {
     why: &'static str,
 }
 
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     Rule {
         need: Need::Always,
         namespaced: false,
@@ -73,6 +73,14 @@ const RULES: [Rule; 8] = [
         resource: "services",
         verbs: &["create", "list"],
         why: "`run pods` measures through Services",
+    },
+    Rule {
+        need: Need::Services,
+        namespaced: true,
+        group: "discovery.k8s.io",
+        resource: "endpointslices",
+        verbs: &["list"],
+        why: "headless Services: clients get the addresses that their endpoints have",
     },
     Rule {
         need: Need::Namespace,

@@ -308,11 +308,30 @@ pub struct CpuAnalysis {
     pub softirq_share: f64,
     /// Time a hypervisor gave to others over the time of all CPUs.
     pub steal_share: f64,
+    /// The rest of the time. `None` where a host did not report it.
+    #[serde(default)]
+    pub split: Option<CpuSplitShares>,
     /// Service demand as netperf defines it: whole-host CPU microseconds per KiB that a host sent and received. `None` when nothing moved,
     /// and for stages of transactions.
     pub micros_per_kib: Option<f64>,
     /// The same per transaction. `None` for bulk stages.
     pub micros_per_transaction: Option<f64>,
+}
+
+/// Parts of the time of all CPUs, 0 to 1: the columns of `/proc/stat` beside idle, softirq and
+/// steal.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuSplitShares {
+    /// Programs.
+    pub user: f64,
+    /// Programs of low priority.
+    pub nice: f64,
+    /// The kernel, for programs.
+    pub system: f64,
+    /// Idle, waiting for disks.
+    pub iowait: f64,
+    /// Interrupts.
+    pub irq: f64,
 }
 
 /// One point of a stage's throughput over time.
@@ -374,12 +393,43 @@ pub struct HostAnalysis {
     pub strangers: u64,
     /// Busiest CPU's busy share in the busiest second, 0 to 1.
     pub busiest_cpu: Option<f64>,
+    /// What connection tracking of its network namespace refused during the run. `None` where that
+    /// was nothing, or is not known.
+    #[serde(default)]
+    pub conntrack: Option<ConntrackRefusals>,
     /// What its counters say of each stage it took part in, in order of the stages.
     #[serde(default)]
     pub stages: Vec<HostStageAnalysis>,
     /// Its counters over the run, in order of time.
     #[serde(default)]
     pub series: Vec<HostPoint>,
+}
+
+/// What connection tracking (conntrack) of a host's network namespace refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConntrackRefusals {
+    /// Packets dropped, nearly all of new connections.
+    pub packets: u64,
+    /// Most entries that the table had in a reading.
+    pub entries: u64,
+    /// Most that it holds. `None` where the namespace does not show it.
+    pub max_entries: Option<u64>,
+}
+
+impl ConntrackRefusals {
+    /// Part of the entries from which on a table is full: its count runs a little behind.
+    const FULL: f64 = 0.98;
+
+    /// Why, as far as the table's size tells.
+    #[must_use]
+    pub fn why(&self) -> String {
+        match self.max_entries {
+            Some(most) if self.entries as f64 >= Self::FULL * most as f64 => {
+                format!("table full: {} of {most} entries", self.entries)
+            }
+            _ => "table not full: translated addresses and ports used up".to_owned(),
+        }
+    }
 }
 
 /// One host in one stage: rates and shares over the windows of the rounds it took part in. `None` is not told by the host,

@@ -86,6 +86,13 @@ impl PodPath {
         }
     }
 
+    /// Whether only one of the server's ports can be reached by it: the one whose address the
+    /// Service translates.
+    #[must_use]
+    pub fn leads_to_one_port(self) -> bool {
+        matches!(self, Self::ClusterIp | Self::NodePort)
+    }
+
     /// Whether it leads from one zone to another.
     #[must_use]
     pub fn crosses_zones(self) -> bool {
@@ -165,7 +172,10 @@ pub enum PodCauseKind {
     Softirq,
     /// More CPU time per byte or transaction than the node's own network takes: veth, bridge, filters.
     PodDatapath,
-    /// The way through a Service: kube-proxy's or the CNI's address translation, connection tracking.
+    /// Connection tracking of a node refuses connections: its table is full, or translated ports
+    /// are used up.
+    Conntrack,
+    /// The way through a Service: kube-proxy's or the CNI's address translation.
     ServicePath,
     /// None of these.
     NotDetermined,

@@ -216,12 +216,31 @@ pub struct CpuUse {
     pub softirq_ns: u64,
     /// Time a hypervisor gave to others.
     pub steal_ns: u64,
+    /// The rest of the time, apart. `None` in runs of before it was read.
+    #[serde(default)]
+    pub split: Option<CpuSplit>,
     /// CPUs of the host.
     pub cpus: u32,
     /// Payload that all the host's streams sent and received in the window: service demand is time over this.
     pub moved_bytes: u64,
     /// Transactions that all the host's streams completed in the window.
     pub transactions: u64,
+}
+
+/// What all CPUs of a host did in one window beside softirq and what a hypervisor took: the columns
+/// of `/proc/stat` (proc(5)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuSplit {
+    /// Programs.
+    pub user_ns: u64,
+    /// Programs of low priority.
+    pub nice_ns: u64,
+    /// The kernel, for programs.
+    pub system_ns: u64,
+    /// Idle, waiting for disks.
+    pub iowait_ns: u64,
+    /// Interrupts.
+    pub irq_ns: u64,
 }
 
 /// What a reader must know about how a figure came about.

@@ -65,6 +65,10 @@ pub struct CauseCounters {
     pub pressure: Pressure,
     /// The agent's own control group.
     pub cgroup: CgroupReading,
+    /// Connection tracking of this network namespace. `None` where nothing is tracked, and in runs
+    /// of before it was read.
+    #[serde(default)]
+    pub conntrack: Option<ConntrackCounters>,
     /// Device interrupts, one per queue of a NIC or disk, counted from the agent's first reading; the busiest ones.
     #[serde(default)]
     pub interrupts: Vec<InterruptCounters>,
@@ -296,6 +300,23 @@ pub struct QdiscCounters {
     pub backlog_bytes: u32,
     /// Packets waiting now.
     pub backlog_packets: u32,
+}
+
+/// `/proc/net/stat/nf_conntrack`, its lines of all CPUs together, and the table's size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConntrackCounters {
+    /// Connections in the table now.
+    pub entries: u64,
+    /// Most that it holds (`net.netfilter.nf_conntrack_max`). `None` where this namespace does not
+    /// show it.
+    pub max_entries: Option<u64>,
+    /// New connections that could not be entered, mostly because their translated addresses and
+    /// ports were taken; their packets were dropped.
+    pub insert_failed: u64,
+    /// Packets dropped because the table was full or memory was short.
+    pub dropped: u64,
+    /// Connections thrown out of a full table for a new one.
+    pub early_dropped: u64,
 }
 
 /// Counters of `/proc/net/snmp`, `netstat` and `snmp6`.

@@ -133,7 +133,7 @@ pub enum PlanError {
     /// A Service leads to one port, and these flows need others.
     #[error(
         "test `{test}`: {what} cannot be measured through a Service, which leads to the agent's TCP port only; use tcp-stream or tcp-rr \
-         by eastwest's own engine, or a path without a Service"
+         by eastwest's own engine, or a path without a Service or with a headless one"
     )]
     NotThroughService {
         /// The test.
@@ -294,7 +294,7 @@ fn check_service(test: &Test) -> Result<(), PlanError> {
     };
     let workload = &test.workload;
     let by_tcp = matches!(workload.kind, WorkloadKind::TcpStream | WorkloadKind::TcpRr);
-    if path.service().is_none() || (by_tcp && workload.tool == Tool::Engine) {
+    if !path.leads_to_one_port() || (by_tcp && workload.tool == Tool::Engine) {
         return Ok(());
     }
     Err(PlanError::NotThroughService {

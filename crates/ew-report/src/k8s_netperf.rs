@@ -7,7 +7,7 @@
 mod tables;
 
 use crate::ReportError;
-use ew_model::analysis::{CpuAnalysis, Estimate, StageAnalysis};
+use ew_model::analysis::{CpuAnalysis, CpuSplitShares, Estimate, StageAnalysis};
 use ew_model::pods::{PodPath, place};
 use ew_model::scenario::{Pattern, Test};
 use ew_model::{Analysis, Tool, WorkloadKind};
@@ -82,7 +82,8 @@ struct Row {
     client_pods: Vec<PodCpu>,
 }
 
-/// Percent of all CPUs of a node. `busyCPU` is no field of k8s-netperf: there is no split of it by user and system.
+/// Percent of all CPUs of a node. `busyCPU` is no field of k8s-netperf: it is there without the
+/// split, too.
 #[derive(Debug, Serialize)]
 #[expect(
     clippy::struct_field_names,
@@ -93,6 +94,16 @@ struct NodeCpu {
     idle_cpu: f64,
     #[serde(rename = "busyCPU")]
     busy_cpu: f64,
+    #[serde(rename = "userCPU")]
+    user_cpu: Option<f64>,
+    #[serde(rename = "systemCPU")]
+    system_cpu: Option<f64>,
+    #[serde(rename = "niceCPU")]
+    nice_cpu: Option<f64>,
+    #[serde(rename = "ioCPU")]
+    io_cpu: Option<f64>,
+    #[serde(rename = "irqCPU")]
+    irq_cpu: Option<f64>,
     #[serde(rename = "softCPU")]
     soft_cpu: f64,
     #[serde(rename = "stealCPU")]
@@ -229,9 +240,16 @@ fn driver(tool: Tool) -> &'static str {
 }
 
 fn node_cpu(cpu: &CpuAnalysis) -> NodeCpu {
+    let part = |of: fn(&CpuSplitShares) -> f64| cpu.split.as_ref().map(|split| of(split) * 100.0);
+    let not_idle = cpu.busy_share + cpu.steal_share + cpu.split.map_or(0.0, |split| split.iowait);
     NodeCpu {
-        idle_cpu: (1.0 - cpu.busy_share) * 100.0,
+        idle_cpu: (1.0 - not_idle).max(0.0) * 100.0,
         busy_cpu: cpu.busy_share * 100.0,
+        user_cpu: part(|split| split.user),
+        system_cpu: part(|split| split.system),
+        nice_cpu: part(|split| split.nice),
+        io_cpu: part(|split| split.iowait),
+        irq_cpu: part(|split| split.irq),
         soft_cpu: cpu.softirq_share * 100.0,
         steal_cpu: cpu.steal_share * 100.0,
     }

@@ -105,6 +105,7 @@ impl HostTotals {
             busy_ns: busy_ns.min(all_ns) as u64,
             softirq_ns: softirq_ns.min(all_ns) as u64,
             steal_ns: steal_ns.min(all_ns) as u64,
+            split: None,
             cpus,
             moved_bytes: self.moved_bytes[host.index()] as u64,
             transactions: 0,

@@ -4,6 +4,7 @@
 //! computes a rate, and what is absent is `None` or left out, never 0.
 
 mod cgroup;
+mod conntrack;
 mod cost;
 mod cpu;
 mod disks;

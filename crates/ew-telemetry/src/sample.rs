@@ -8,7 +8,7 @@ use crate::network::NetworkReader;
 use crate::own::OwnConnections;
 use crate::paced::Paced;
 use crate::traffic::{Traffic, TrafficReader};
-use crate::{cgroup, cpu, disks, memory, pressure, protocols};
+use crate::{cgroup, conntrack, cpu, disks, memory, pressure, protocols};
 use ew_model::facts::HostSample;
 use ew_model::telemetry::{
     CauseCounters, CpuReading, InterfaceReading, InterruptCounters, SoftnetCounters,
@@ -90,6 +90,7 @@ impl Sampler {
             disks: disks::disks(root, buffer),
             pressure: pressure::pressure(root, buffer),
             cgroup: cgroup::cgroup(root, buffer),
+            conntrack: conntrack::conntrack(root, buffer),
             interrupts,
             traffic: traffic.processes,
             traffic_ns: traffic.read_ns,
@@ -181,5 +182,6 @@ pub(crate) mod tests {
         assert!(causes.pressure.io.is_some() && causes.memory.total_bytes.is_some());
         assert_eq!(causes.disks.len(), 2);
         assert_eq!(causes.frequencies_hz[1], (2, 2_400_000_000));
+        assert_eq!(causes.conntrack.unwrap().dropped, 3);
     }
 }

@@ -8,6 +8,7 @@ use crate::output;
 use crate::push::{self, Pushgateway};
 use clap::{Args, Subcommand};
 use ew_kubernetes::{Access, Bootstrap, ControllerJob, PodOptions, exec, rules_yaml, to_yaml};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -59,6 +60,9 @@ struct JobArgs {
     /// When nodes pull the image: Always, IfNotPresent, Never [default: Kubernetes' own]
     #[arg(long, value_name = "POLICY", value_parser = ["Always", "IfNotPresent", "Never"])]
     pull_policy: Option<String>,
+    /// Image pull secret, of the Job and of the agents; repeatable
+    #[arg(long, value_name = "NAME")]
+    pull_secret: Vec<String>,
     /// PersistentVolumeClaim for run directories [default: they end with the pod]
     #[arg(long, value_name = "NAME")]
     claim: Option<String>,
@@ -68,6 +72,10 @@ struct JobArgs {
     /// Push the metrics of each run to this Prometheus Pushgateway
     #[arg(long, value_name = "URL", value_parser = push::parse_gateway)]
     push: Option<Pushgateway>,
+    /// PEM file in the Job's pod with the certificates that --push trusts by https, for example
+    /// /runs/ca.pem on the claim
+    #[arg(long, value_name = "FILE", requires = "push")]
+    push_ca: Option<PathBuf>,
     /// Fail the Job when something is significantly worse than in the last complete run by more than this [default: 10% with --cron]
     #[arg(long, value_name = "PERCENT", requires = "claim", value_parser = compare::parse_share)]
     threshold: Option<f64>,
@@ -128,6 +136,10 @@ fn job_yaml(args: &JobArgs) -> String {
         arguments.extend(["--pull-policy".to_owned(), policy.clone()]);
         options.pull_policy = Some(policy.clone());
     }
+    for secret in &args.pull_secret {
+        arguments.extend(["--pull-secret".to_owned(), secret.clone()]);
+    }
+    options.pull_secrets.clone_from(&args.pull_secret);
     arguments.extend(sequel(args));
     let job = ControllerJob {
         namespace: args.namespace.clone(),
@@ -151,6 +163,9 @@ fn sequel(args: &JobArgs) -> Vec<String> {
     }
     if let Some(gateway) = &args.push {
         words.extend(["--push".to_owned(), gateway.to_string()]);
+    }
+    if let Some(path) = &args.push_ca {
+        words.extend(["--push-ca".to_owned(), path.display().to_string()]);
     }
     let nightly = args.cron.as_ref().and(args.claim.as_ref());
     let threshold = args.threshold.or(nightly.map(|_| USUAL_THRESHOLD));

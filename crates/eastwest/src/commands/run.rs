@@ -9,14 +9,13 @@ use crate::kubernetes;
 use crate::metrics::{self, Endpoint};
 use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
 use crate::predecessor::{Predecessor, PredecessorArgs};
-use crate::push::{self, Pushgateway};
+use crate::push::{self, Pusher, Pushgateway};
 use crate::watch::{self, Log, Watch};
 use anyhow::{Context, anyhow};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use ew_analyze::storage::job::SCENARIO;
 use ew_controller::{Detours, Finished, Job, RunError};
-use ew_model::finding::VerdictStatus;
 use ew_model::pods::PodPath;
 use ew_model::{Inventory, RunEvent, Scenario, Stage, Tool, WorkloadKind};
 use ew_plan::estimate::estimate_stage;
@@ -64,6 +63,9 @@ pub(crate) struct RunArgs {
     /// Push the run's metrics and results to a Prometheus Pushgateway afterwards, for example http://pushgateway:9091
     #[arg(long, value_name = "URL", value_parser = push::parse_gateway)]
     push: Option<Pushgateway>,
+    /// PEM file of the certificates that --push trusts by https [default: the system's]
+    #[arg(long, value_name = "FILE", requires = "push")]
+    push_ca: Option<PathBuf>,
     #[command(flatten)]
     predecessor: PredecessorArgs,
     /// Show this host as `eastwest top` does while the run goes on: full screen on a terminal, else text every 5 s
@@ -276,22 +278,15 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
     };
     let pushed = sequel.exposition.as_mut();
     let finished = drive(&job, args.live, args.show.color, None, pushed);
-    let is_partial = |done: &Finished| {
-        let status = done.analysis.verdict.status;
-        matches!(
-            status,
-            VerdictStatus::Partial | VerdictStatus::NotDetermined
-        )
-    };
-    placement
-        .finish(finished.as_ref().map_or(true, is_partial))
-        .await;
+    let analysis = finished.as_ref().ok().map(|done| &done.analysis);
+    placement.finish(analysis).await;
     sequel.conclude(args, &finished?).await
 }
 
 /// What follows a run beside its report.
 struct Sequel {
     predecessor: Option<Predecessor>,
+    pusher: Option<Pusher>,
     /// What is pushed.
     exposition: Option<Exposition>,
 }
@@ -301,20 +296,24 @@ impl Sequel {
     fn of(args: &RunArgs, scenario: &Scenario) -> Result<Self, Failure> {
         let predecessor = args.predecessor.find(&args.runs.runs_dir, &scenario.name)?;
         let began = ew_sys::clock::realtime_ns();
-        let exposition = |_: &Pushgateway| Exposition::new(&args.fleet.options().build, began);
+        let pusher = |gateway| Pusher::new(gateway, args.push_ca.as_deref());
+        let pusher = args.push.as_ref().map(pusher).transpose();
+        let pusher = pusher.map_err(Failure::usage)?;
+        let exposition = |_: &Pusher| Exposition::new(&args.fleet.options().build, began);
         Ok(Self {
             predecessor,
-            exposition: args.push.as_ref().map(exposition),
+            exposition: pusher.as_ref().map(exposition),
+            pusher,
         })
     }
 
     /// Shows the report, pushes the metrics and compares. A verdict's exit code other than 0 is kept.
     async fn conclude(self, args: &RunArgs, finished: &Finished) -> Outcome {
         report::show(&finished.analysis, &args.show)?;
-        if let (Some(gateway), Some(exposition)) = (&args.push, self.exposition) {
+        if let (Some(pusher), Some(exposition)) = (&self.pusher, self.exposition) {
             let metrics = exposition.render_final(&finished.analysis);
             let scenario = &finished.analysis.run.scenario.name;
-            if let Err(error) = gateway.push(scenario, metrics).await {
+            if let Err(error) = pusher.push(scenario, metrics).await {
                 output::say(&format!("warning: the metrics were not pushed: {error:#}"));
             }
         }

@@ -122,7 +122,7 @@ fn a_failed_push_is_a_warning_with_the_reason() {
         &runs,
         "rate=20M",
         "samples=1",
-        &["--push", "https://push.example"],
+        &["--push", "ftp://push.example"],
     );
     assert_eq!(wrong.status.code(), Some(2));
 }

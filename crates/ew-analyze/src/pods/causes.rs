@@ -6,6 +6,7 @@ use crate::observations::{Observations, StageView};
 use crate::stats::{median, median_estimate};
 use crate::telemetry::Telemetry;
 use ew_model::HostId;
+use ew_model::analysis::ConntrackRefusals;
 use ew_model::facts::{CpuCounters, HostSample, InterfaceFacts};
 use ew_model::finding::Evidence;
 use ew_model::pods::{PodCause, PodCauseKind, PodComparison, PodPath, agent, place};
@@ -20,6 +21,8 @@ const SATURATED: f64 = 0.9;
 const BY_SOFTIRQ: f64 = 0.5;
 /// CPU time per byte or transaction, over the baseline's, that says the path costs more.
 const DEARER: f64 = 1.15;
+/// Fewer happen now and then on a busy node, and cost nothing that is seen.
+const LEAST_REFUSALS_PER_SEC: f64 = 1.0;
 /// Ethernet header: what a link's rate counts beside the packet.
 const ETHERNET_BYTES: f64 = 14.0;
 /// IPv4 and TCP with timestamps, which every segment carries beside its payload.
@@ -77,7 +80,11 @@ pub(super) fn find(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Vec<PodCau
         .iter()
         .any(|cause| cause.share.is_none_or(|share| share >= 0.5));
     if !explained {
-        causes.extend(service_path(case, all));
+        let refusals = conntrack(case);
+        if refusals.is_none() {
+            causes.extend(service_path(case, all));
+        }
+        causes.extend(refusals);
         causes.extend(softirq(case));
         if causes.is_empty() {
             causes.extend(dearer_path(case));
@@ -234,9 +241,83 @@ fn tunnel_of<'c>(case: &Case<'c, '_, '_>) -> Option<&'c InterfaceFacts> {
     interfaces.find(|interface| interface.tunnel.is_some() && interface.up)
 }
 
+/// Connections that a node's connection tracking refuses with pods, and not without.
+fn conntrack(case: &Case<'_, '_, '_>) -> Option<PodCause> {
+    let agents = Case::agents(case.found.stage).into_iter();
+    let mut refusing: Vec<Refusals> = agents.filter_map(|host| refusals(case, host)).collect();
+    refusing.sort_by(|a, b| b.per_second.total_cmp(&a.per_second));
+    refusing.dedup_by_key(|found| found.node);
+    let worst = refusing.first()?;
+    let why = worst.refused.why();
+    let evidence = refusing.iter().map(|found| {
+        let name = case.name(found.node);
+        let text = format!(
+            "{name}: conntrack dropped {:.0} packets of new connections/s in `{}`, {:.0}/s in `{}`",
+            found.per_second,
+            case.comparison.stage,
+            found.baseline_per_second,
+            case.comparison.baseline_stage
+        );
+        let source = format!(
+            "counters.parquet: host = {name}, source = conntrack, insert_failed and dropped"
+        );
+        case.evidence(text, &source)
+    });
+    Some(PodCause {
+        kind: PodCauseKind::Conntrack,
+        words: format!(
+            "conntrack of {} dropped {:.0} packets of new connections/s ({why})",
+            case.name(worst.node),
+            worst.per_second
+        ),
+        share: None,
+        evidence: evidence.collect(),
+    })
+}
+
+/// What a node's connection tracking refused.
+struct Refusals {
+    /// The agent in the node's own network, where pods' connections are tracked.
+    node: HostId,
+    per_second: f64,
+    baseline_per_second: f64,
+    refused: ConntrackRefusals,
+}
+
+fn refusals(case: &Case<'_, '_, '_>, host: HostId) -> Option<Refusals> {
+    let inventory = case.observations.inventory();
+    let node = inventory.find(&agent(place(inventory.name(host)).node, None))?;
+    let counters = |sample: &HostSample| sample.causes.as_ref()?.conntrack;
+    // A failed insertion counts as a dropped packet, too, on most kernels.
+    let refused = |sample: &HostSample| counters(sample).map(|c| c.insert_failed.max(c.dropped));
+    let of_stage = |index| move |stage| stage == index;
+    let telemetry = case.telemetry;
+    let with_pods = telemetry.cover_beside(node, host, of_stage(case.found.index))?;
+    let per_second = with_pods.per_second(refused)?;
+    let without = telemetry.cover(node, of_stage(case.found.baseline_index));
+    let baseline_per_second = without.and_then(|c| c.per_second(refused)).unwrap_or(0.0);
+    if per_second < LEAST_REFUSALS_PER_SEC || per_second < 2.0 * baseline_per_second {
+        return None;
+    }
+    let fullest = with_pods.readings().filter_map(counters);
+    let fullest = fullest.max_by_key(|counters| counters.entries);
+    Some(Refusals {
+        node,
+        per_second,
+        baseline_per_second,
+        refused: ConntrackRefusals {
+            packets: with_pods.grown(refused).unwrap_or(0.0) as u64,
+            entries: fullest.map_or(0, |counters| counters.entries),
+            max_entries: fullest.and_then(|counters| counters.max_entries),
+        },
+    })
+}
+
 /// Through a Service against the same pods without it.
 fn service_path(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Option<PodCause> {
-    case.found.path.service()?;
+    if !case.found.path.leads_to_one_port() {
+        return None;
+    }
     let direct = all.iter().find(|other| {
         other.path == PodPath::OtherNode
             && other.kind == case.comparison.kind
@@ -251,7 +332,7 @@ fn service_path(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Option<PodCau
     Some(PodCause {
         kind: PodCauseKind::ServicePath,
         words: format!(
-            "Service path (address translation, conntrack): {} below the same pods without it",
+            "Service path (address translation): {} below the same pods without it",
             percent(lost)
         ),
         share: Some((lost / case.drop()).min(1.0)),

@@ -299,6 +299,8 @@ fn hint(comparison: &PodComparison) -> String {
         "raise the nodes' MTU so that pods keep theirs, or route pods without a tunnel where the network allows"
     } else if has(PodCauseKind::Softirq) {
         "spread receive queues over CPUs (RSS, RPS), and check that the NIC offloads the tunnel"
+    } else if has(PodCauseKind::Conntrack) {
+        "raise net.netfilter.nf_conntrack_max, give address translation more addresses or ports, or exempt the pods' traffic from it"
     } else if has(PodCauseKind::ServicePath) {
         "use headless Services for traffic that matters, or a data path without address translation"
     } else {

@@ -61,17 +61,32 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         measured: Some(plain(missing as f64, "count")),
         expected: Some(plain(0.0, "count")),
         confidence: 0.99,
-        evidence: observations
-            .stages
-            .iter()
-            .filter_map(stage_evidence)
-            .collect(),
+        evidence: all_evidence(case),
         hint: if interrupted {
             "what was measured stands; run it to the end for the rest".into()
         } else {
             "the reasons are in the rows; run again when they are dealt with, the other figures stand".into()
         },
     }]
+}
+
+/// By stages, and by hosts whose connection tracking refused connections, which then never came up.
+fn all_evidence(case: &Case<'_>) -> Vec<Evidence> {
+    let stages = case.observations.stages.iter();
+    let inventory = case.observations.inventory();
+    let refusing = case
+        .hosts
+        .iter()
+        .filter_map(|h| Some((h.host, h.conntrack?)));
+    let words = refusing.map(|(host, refused)| {
+        let name = inventory.name(host);
+        let (packets, why) = (refused.packets, refused.why());
+        evidence(
+            format!("{name}: conntrack dropped {packets} packets of new connections ({why})"),
+            format!("counters.parquet: host = {name}, source = conntrack"),
+        )
+    });
+    stages.filter_map(stage_evidence).chain(words).collect()
 }
 
 fn stage_evidence(stage: &StageView<'_>) -> Option<Evidence> {

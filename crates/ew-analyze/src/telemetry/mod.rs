@@ -82,6 +82,28 @@ impl<'a> Telemetry<'a> {
         Cover::new(samples, &windows)
     }
 
+    /// The readings of `host` that cover another's windows: of an agent that took no part, on the
+    /// same machine.
+    pub(crate) fn cover_beside(
+        &self,
+        host: HostId,
+        other: HostId,
+        is_asked: impl Fn(usize) -> bool,
+    ) -> Option<Cover<'a>> {
+        let (samples, _) = self.hosts.get(&host)?;
+        let (_, windows) = self.hosts.get(&other)?;
+        let shift_ns = self.offset_ns(host) - self.offset_ns(other);
+        let shifted = |window: &Window| Window {
+            loaded_ns: window.loaded_ns.saturating_add_signed(shift_ns),
+            start_ns: window.start_ns.saturating_add_signed(shift_ns),
+            end_ns: window.end_ns.saturating_add_signed(shift_ns),
+            ..*window
+        };
+        let asked = windows.iter().filter(|w| is_asked(w.stage));
+        let windows: Vec<Window> = asked.map(shifted).collect();
+        Cover::new(samples, &windows.iter().collect::<Vec<_>>())
+    }
+
     /// Every reading of a host.
     pub(crate) fn samples(&self, host: HostId) -> &'a [HostSample] {
         self.hosts.get(&host).map_or(&[], |(samples, _)| samples)

@@ -1,7 +1,7 @@
 //! k8s-netperf's result tables: the same columns in the same order.
 
 use super::{NodeCpu, PodCpu, Row};
-use crate::words::{MISSING, or_missing};
+use crate::words::or_missing;
 
 /// A table's heading words before and after those that every table has.
 struct Table {
@@ -149,18 +149,18 @@ fn pod_cpus(row: &Row) -> Vec<Vec<String>> {
 
 /// In the order of [`NODE`].
 fn shares(cpu: &NodeCpu) -> Vec<String> {
-    let unknown = || MISSING.to_owned();
-    let share = |percent: f64| format!("{percent:.6}");
-    vec![
-        share(cpu.idle_cpu),
-        unknown(),
-        unknown(),
-        share(cpu.steal_cpu),
-        unknown(),
-        unknown(),
-        share(cpu.soft_cpu),
-        unknown(),
-    ]
+    let columns = [
+        Some(cpu.idle_cpu),
+        cpu.user_cpu,
+        cpu.system_cpu,
+        Some(cpu.steal_cpu),
+        cpu.io_cpu,
+        cpu.nice_cpu,
+        Some(cpu.soft_cpu),
+        cpu.irq_cpu,
+    ];
+    let share = |percent| or_missing(percent, |percent: f64| format!("{percent:.6}"));
+    columns.map(share).to_vec()
 }
 
 fn timing(row: &Row) -> Vec<String> {

@@ -234,6 +234,7 @@ pub(crate) fn host(host: HostId, slow: Option<HostId>) -> HostAnalysis {
         clock_error_ns: Some(21_000),
         strangers: 0,
         busiest_cpu: Some(0.42),
+        conntrack: None,
         stages: (1..4).map(|stage| host_stage(host, stage, rx)).collect(),
         series: (1..=SECONDS)
             .map(|second| host_point(host, second, rx))
@@ -324,6 +325,7 @@ fn absent(host: HostId, state: HostState) -> HostAnalysis {
         clock_error_ns: None,
         strangers: 0,
         busiest_cpu: None,
+        conntrack: None,
         stages: Vec::new(),
         series: Vec::new(),
     }

@@ -2,7 +2,7 @@
 
 use crate::{common, workloads};
 use ew_model::Analysis;
-use ew_model::analysis::{CpuAnalysis, DatagramAnalysis, StageAnalysis};
+use ew_model::analysis::{CpuAnalysis, CpuSplitShares, DatagramAnalysis, StageAnalysis};
 use ew_model::inventory::{Host, Inventory};
 use ew_model::pods::{PodComparison, PodPath};
 use ew_model::scenario::{Direction, Pattern, Test};
@@ -38,7 +38,14 @@ fn cpu(share: f64) -> Option<CpuAnalysis> {
         busy_cpus: 8.0 * share,
         busy_share: share,
         softirq_share: share / 2.0,
-        steal_share: 0.0,
+        steal_share: 0.01,
+        split: Some(CpuSplitShares {
+            user: share / 8.0,
+            nice: 0.0,
+            system: share / 4.0,
+            iowait: 0.02,
+            irq: share / 8.0,
+        }),
         micros_per_kib: None,
         micros_per_transaction: None,
     })
@@ -210,7 +217,10 @@ fn fields_mean_what_they_mean_there() {
         (&host["serverPods"], &pod["serverPods"][0]["cpuUsage"]),
         (&json!([]), &json!(50.0))
     );
-    assert_eq!(pod["serverCPU"]["idleCPU"], json!(50.0));
+    // Idle is neither waiting for disks nor stolen.
+    let cpu = |field: &str| pod["serverCPU"][field].as_f64().unwrap();
+    assert!((cpu("idleCPU") - 47.0).abs() < 1e-9, "{pod}");
+    assert_eq!((cpu("systemCPU"), cpu("ioCPU")), (12.5, 2.0));
 }
 
 #[test]

@@ -64,6 +64,7 @@ fn cpu(hosts: u32, busy: f64, demand: Option<f64>, is_bulk: bool) -> Option<CpuA
         busy_share: busy / 8.0,
         softirq_share: busy / 24.0,
         steal_share: 0.0,
+        split: None,
         micros_per_kib: demand.filter(|_| is_bulk),
         micros_per_transaction: demand.filter(|_| !is_bulk),
     })

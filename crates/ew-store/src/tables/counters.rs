@@ -206,6 +206,7 @@ fn counters(causes: &CauseCounters) -> Vec<(Counter, i64)> {
     collect("memory", None, &causes.memory, &mut found);
     collect("pressure", None, &causes.pressure, &mut found);
     collect("cgroup", None, &causes.cgroup, &mut found);
+    collect("conntrack", None, &causes.conntrack, &mut found);
     found
 }
 
@@ -250,7 +251,7 @@ pub(super) const COUNTERS: &[Column<CounterRow>] = &[
     host(),
     Column::text(
         "source",
-        "softnet, qdisc, driver, protocol, memory, disk, pressure, cgroup, interrupt or cpu",
+        "softnet, qdisc, driver, protocol, memory, disk, pressure, cgroup, conntrack, interrupt or cpu",
         |r| r.counter.source.to_owned(),
     ),
     Column::maybe_text(

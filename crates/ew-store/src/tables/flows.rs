@@ -465,6 +465,31 @@ macro_rules! host_cpu {
                 "time a hypervisor gave to others",
                 |r| used(r).map(|c| int(c.steal_ns)),
             ),
+            Column::maybe_int(
+                concat!($prefix, "_cpu_user_ns"),
+                "time in programs, all CPUs of the host together",
+                |r| used(r).and_then(|c| c.split).map(|s| int(s.user_ns)),
+            ),
+            Column::maybe_int(
+                concat!($prefix, "_cpu_nice_ns"),
+                "the same in programs of low priority",
+                |r| used(r).and_then(|c| c.split).map(|s| int(s.nice_ns)),
+            ),
+            Column::maybe_int(
+                concat!($prefix, "_cpu_system_ns"),
+                "the same in the kernel, for programs",
+                |r| used(r).and_then(|c| c.split).map(|s| int(s.system_ns)),
+            ),
+            Column::maybe_int(
+                concat!($prefix, "_cpu_iowait_ns"),
+                "the same idle, waiting for disks",
+                |r| used(r).and_then(|c| c.split).map(|s| int(s.iowait_ns)),
+            ),
+            Column::maybe_int(
+                concat!($prefix, "_cpu_irq_ns"),
+                "the same in interrupts",
+                |r| used(r).and_then(|c| c.split).map(|s| int(s.irq_ns)),
+            ),
             Column::maybe_int(concat!($prefix, "_cpus"), "CPUs of the host", |r| {
                 used(r).map(|c| c.cpus.into())
             }),

@@ -1,0 +1,119 @@
+"""A cluster that is up inside its `with` block, and runs of eastwest in it: for the tests, and for bench/kubernetes.sh."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+NAME = f"ewk{os.getpid() % 10000}"
+CLUSTER = [HERE / "cluster"]
+CEILING = 200e6 * 1448 / 1514
+VXLAN_RATIO = 1398 / 1448
+IMAGE = "eastwest.test/eastwest:1"
+API = "198.18.0.1"
+BUSYBOX = "eastwest.test/busybox:1"
+TWO_PATHS = """
+name: two-paths
+description: pods against their nodes
+order: random
+defaults: {duration: 1s, warm-up: 500ms, gap: 1s, samples: 10, workload: tcp-stream, streams: 4}
+tests:
+  - {name: host, pattern: {pods: {path: host-network}}}
+  - {name: pod, pattern: {pods: {path: other-node}}}
+"""
+
+
+def expect(condition, words):
+    if not condition:
+        raise AssertionError(words)
+
+
+class Cluster:
+    def __init__(self, work, cache):
+        self.work = pathlib.Path(work)
+        self.cache = pathlib.Path(cache)
+        self.binary = self.work / "eastwest"
+        self.environment = dict(os.environ, NAME=NAME, RATE="200mbit")
+
+    def call(self, *words, check=True, **more):
+        return subprocess.run([*CLUSTER, *map(str, words)], env=self.environment, check=check, text=True, **more)
+
+    def kubectl(self, *words, check=True, given=None):
+        done = self.call("kubectl", *words, check=False, capture_output=True, input=given)
+        if check and done.returncode:
+            raise AssertionError(f"kubectl {' '.join(map(str, words))}: {done.stderr}")
+        return done.stdout
+
+    def nft(self, node, *words, **more):
+        """Debian's nft, unpacked and not installed, in a node's network."""
+        root = self.cache / "root/usr"
+        libraries = f"LD_LIBRARY_PATH={root}/lib/{os.uname().machine}-linux-gnu"
+        return self.call("node", node, "env", libraries, root / "sbin/nft", *words, **more)
+
+    def state(self):
+        return pathlib.Path(self.call("state", capture_output=True).stdout.strip())
+
+    def command(self, *words):
+        return [*map(str, CLUSTER), "enter", str(self.binary), *map(str, words)]
+
+    def eastwest(self, *words, as_user="admin", limit=180):
+        environment = dict(self.environment, KUBECONFIG=str(self.state() / f"{as_user}.conf"))
+        return subprocess.run(self.command(*words), env=environment, text=True, capture_output=True, timeout=limit, cwd=self.work)
+
+    def run(self, scenario, *words, image=True, **more):
+        """`eastwest run`, with its result."""
+        how = ["--image", image if isinstance(image, str) else IMAGE] if image else ["--bootstrap", "copy", "--image", BUSYBOX]
+        done = self.eastwest("run", scenario, "--via", "kubernetes", *how, "--pull-policy", "Never", "--quiet", "--format", "json", *words, **more)
+        done.result = json.loads(done.stdout) if done.stdout.strip() else {}
+        return done
+
+    def left(self):
+        """Every object of any run."""
+        kinds = "jobs,pods,services,configmaps,secrets,endpointslices"
+        listed = self.kubectl("get", kinds, "-A", "-l", "app.kubernetes.io/managed-by=eastwest", "-o", "name")
+        return listed.split()
+
+    def left_of_any_kind(self):
+        """The same over all kinds that the API server lists; slow."""
+        kinds = self.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+        listed = self.kubectl("get", ",".join(kinds), "-A", "-l", "app.kubernetes.io/managed-by=eastwest", "-o", "name")
+        return listed.split()
+
+    def sent_bytes(self, node):
+        counter = self.call("node", node, "cat", "/proc/net/dev", capture_output=True).stdout
+        line = next(line for line in counter.splitlines() if line.strip().startswith("eth0:"))
+        return int(line.split()[9])
+
+
+def why_not_here():
+    if os.geteuid() != 0:
+        return "not root"
+    missing = [tool for tool in ("go", "dpkg", "apt-get") if not shutil.which(tool)]
+    if not os.environ.get("EASTWEST_MUST_RUN"):
+        missing += [tool for tool in ("cc", "strip", "ip", "tc", "nsenter", "unshare", "openssl") if not shutil.which(tool)]
+    if missing:
+        return f"without {', '.join(missing)}"
+    if shutil.which("unshare") and subprocess.run(["unshare", "--net", "--mount", "--pid", "--fork", "true"], capture_output=True).returncode:
+        return "no namespaces"
+    return None
+
+
+@contextlib.contextmanager
+def cluster_up(binary):
+    cache = subprocess.run([HERE / "setup"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    with tempfile.TemporaryDirectory(prefix="eastwest-test.") as work:
+        cluster = Cluster(work, cache)
+        # Debug information is most of a development build, and would be copied into every pod.
+        subprocess.run(["strip", "-o", cluster.binary, binary], check=True)
+        image = cluster.work / "eastwest.tar"
+        subprocess.run([cluster.binary, "image", "-o", image, "--name", IMAGE], check=True, stderr=subprocess.DEVNULL)
+        cluster.environment["IMAGES"] = str(image)
+        try:
+            cluster.call("up")
+            yield cluster
+        finally:
+            cluster.call("down")
