@@ -9,7 +9,7 @@ use crate::sweep::lone_stages;
 use crate::table::{columns_that_fit, table, wrap};
 use crate::words::{
     MISSING, count, duration, estimated_rate, finding_figures, fine_percent, host_name, host_state,
-    knee, one_line, or_missing, outcome, percent, plural, rack_name, rack_of, rate,
+    knee, network, one_line, or_missing, outcome, percent, plural, rack_name, rack_of, rate,
     ratio_with_interval, severity, status, utc,
 };
 use ew_model::Analysis;
@@ -475,7 +475,9 @@ fn verdict(analysis: &Analysis, width: usize, ink: Ink) -> String {
         VerdictStatus::Partial | VerdictStatus::NotDetermined => ink.yellow(word),
     };
     let sentence = wrap(&one_line(&analysis.verdict.sentence), width, "");
-    format!("{}\n{word}\n\n", ink.bold(sentence.trim_end()))
+    let network = network(analysis).map(|network| wrap(&network, width, "network: "));
+    let network = network.unwrap_or_default();
+    format!("{}\n{word}\n{network}\n", ink.bold(sentence.trim_end()))
 }
 
 fn findings(analysis: &Analysis, width: usize, ink: Ink) -> String {
