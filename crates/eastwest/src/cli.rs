@@ -1,10 +1,11 @@
 //! The command line: one variant per subcommand, one file per variant in `commands`.
 
+use crate::clusters;
 use crate::commands;
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::output;
 use crate::shorthand;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 const AFTER_HELP: &str = "\
@@ -73,21 +74,28 @@ enum Command {
 
 /// Parses, runs, and turns a failure into a message and its exit code.
 pub(crate) fn run() -> ExitCode {
-    let cli = match Cli::try_parse_from(shorthand::spelled_out(std::env::args_os())) {
+    let words = shorthand::spelled_out(std::env::args_os());
+    let words = match clusters::with_saved_options(words, &Cli::command()) {
+        Ok(words) => words,
+        Err(failure) => return fail(&failure),
+    };
+    let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
     match dispatch(cli.command) {
         Ok(code) => code,
-        Err(failure) => {
-            let message = failure.message();
-            if wants_json() {
-                print_json_error(&message, failure.code());
-            }
-            output::say(&format!("error: {message}"));
-            ExitCode::from(failure.code())
-        }
+        Err(failure) => fail(&failure),
     }
+}
+
+fn fail(failure: &Failure) -> ExitCode {
+    let message = failure.message();
+    if wants_json() {
+        print_json_error(&message, failure.code());
+    }
+    output::say(&format!("error: {message}"));
+    ExitCode::from(failure.code())
 }
 
 /// Help and version are answers, everything else is a usage error.

@@ -6,9 +6,11 @@ use crate::kubernetes::KubernetesArgs;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use ew_controller::LaunchOptions;
-use ew_fleet::{Entered, Launcher, Local, Payload, Ssh, SshOptions};
+use ew_fleet::bootstrap::Keeping;
+use ew_fleet::{Entered, FanOut, Launcher, Local, Payload, Ssh, SshOptions};
 use ew_lab::Lab;
 use ew_model::inventory::Host;
+use ew_plan::inventory::Roster;
 use std::collections::BTreeSet;
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
@@ -47,17 +49,37 @@ pub(crate) struct FleetArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) ssh_config: Option<PathBuf>,
     /// User on the hosts
-    #[arg(long, value_name = "USER")]
+    #[arg(short = 'l', long, value_name = "USER")]
     ssh_user: Option<String>,
-    /// Where the binary lies for a moment on a host [default: $TMPDIR or /tmp there]
+    /// Port of the hosts' sshd
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    ssh_port: Option<u16>,
+    /// Key for the hosts, before those of the ssh configuration; repeatable
+    #[arg(short = 'i', long, value_name = "FILE")]
+    identity: Vec<PathBuf>,
+    /// Jump hosts, as in `ssh -J`
+    #[arg(
+        short = 'J',
+        long,
+        value_name = "[USER@]HOST[:PORT],...",
+        allow_hyphen_values = false
+    )]
+    jump: Option<String>,
+    /// Setting of the ssh client, for example StrictHostKeyChecking=accept-new; repeatable
+    #[arg(short = 'o', long = "ssh-option", value_name = "KEY=VALUE")]
+    ssh_options: Vec<String>,
+    /// Directory on each host for the agent binary, which is removed on start [default: $TMPDIR or /tmp there]
     #[arg(long, value_name = "DIR")]
     remote_dir: Option<String>,
+    /// Keep the binary on the hosts for later runs, under its SHA-256 [in --remote-dir, default: ~/.cache/eastwest there]
+    #[arg(long)]
+    keep_binary: bool,
     /// From starting to launch a host to its readiness
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     launch_timeout: Duration,
-    /// Hosts launched over ssh at the same time; fewer where the uplink is slow or a jump host takes few connections
-    #[arg(long, value_name = "N", default_value = "64")]
-    fan_out: NonZeroU16,
+    /// Hosts launched over ssh at the same time [default: 8, and up to 64 while launches are quick]
+    #[arg(short = 'f', long, alias = "fan-out", value_name = "N")]
+    fanout: Option<NonZeroU16>,
     /// Refuse to run when a host does not come up
     #[arg(long)]
     require_all: bool,
@@ -91,11 +113,15 @@ impl FleetArgs {
     }
 
     /// The launcher.
-    pub(crate) fn launcher(&self, lab: Option<Arc<Lab>>) -> Result<Arc<dyn Launcher>, Failure> {
+    pub(crate) fn launcher(
+        &self,
+        lab: Option<Arc<Lab>>,
+        roster: &Roster,
+    ) -> Result<Arc<dyn Launcher>, Failure> {
         match (self.fleet, lab) {
             (FleetKind::Local, _) => Ok(Arc::new(local())),
             (_, Some(lab)) => Ok(lab_launcher(lab)),
-            (FleetKind::Ssh | FleetKind::Lab, None) => self.ssh(),
+            (FleetKind::Ssh | FleetKind::Lab, None) => self.ssh(roster),
             (FleetKind::Kubernetes, None) => Err(Failure::usage(anyhow!(
                 "only `eastwest run` works with --fleet kubernetes: it checks rights, nodes and pods before anything is measured"
             ))),
@@ -105,6 +131,11 @@ impl FleetArgs {
     /// How long agents may take to come up.
     pub(crate) fn launch_timeout(&self) -> Duration {
         self.launch_timeout
+    }
+
+    /// The ports that data listeners take, first and last.
+    pub(crate) fn data_ports(&self) -> (u16, u16) {
+        self.data_ports
     }
 
     /// The first port that data listeners take.
@@ -122,22 +153,33 @@ impl FleetArgs {
             offer_iperf3_port: self.offer_iperf3,
             watched: BTreeSet::new(),
             launch_limit: self.launch_timeout,
+            network: None,
             require_all: self.require_all,
         }
     }
 
-    fn ssh(&self) -> Result<Arc<dyn Launcher>, Failure> {
+    fn ssh(&self, roster: &Roster) -> Result<Arc<dyn Launcher>, Failure> {
         let payload = Payload::read(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
+        let usual = SshOptions::default();
+        let fan_out = self.fanout.map(|hosts| FanOut::fixed(hosts.get().into()));
         let options = SshOptions {
             ssh_config: self.ssh_config.clone(),
             user: self.ssh_user.clone(),
+            port: self.ssh_port,
             remote_dir: self.remote_dir.clone(),
-            fan_out: usize::from(self.fan_out.get()),
-            ..SshOptions::default()
+            fan_out: fan_out.unwrap_or(usual.fan_out),
+            identities: self.identity.clone(),
+            settings: self.ssh_options.clone(),
+            jump: self.jump.clone(),
+            keeping: match self.keep_binary {
+                true => Keeping::Binary,
+                false => Keeping::Nothing,
+            },
+            logins: roster.logins.clone(),
+            ..usual
         };
-        Ok(Arc::new(
-            Ssh::new(payload, options).map_err(Failure::usage)?,
-        ))
+        let ssh = Ssh::new(payload, options).map_err(Failure::usage)?;
+        Ok(Arc::new(ssh.with_ways_to(&roster.inventory.hosts)))
     }
 }
 

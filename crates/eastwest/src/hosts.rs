@@ -7,34 +7,51 @@ use clap::Args;
 use ew_controller::AddressFamily;
 use ew_lab::Lab;
 use ew_model::inventory::{Host, Inventory, Rack, RackId};
+use ew_model::network::{NetworkChoice, Subnet};
 use ew_model::scenario::Roles;
-use ew_plan::inventory::{self, GroupEnvironment, GroupSources, InventoryRequest, NamedText};
+use ew_plan::inventory::{
+    self, GroupEnvironment, GroupSources, InventoryRequest, NamedText, Roster,
+};
 use ew_plan::scenario::RoleSets;
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+
+/// More is no list of hosts: a million Kubernetes nodes in JSON would be, but nobody has them.
+const LARGEST_FILE_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostArgs {
-    /// Hosts in ClusterShell's grammar, for example 'node[01-40]!node13' or '@compute'
+    /// Hosts in ClusterShell's grammar, for example 'node[01-40]!node13', '@compute' or 'ops@n[1-4]:2222'
     #[arg(long, value_name = "SET")]
     hosts: Option<String>,
-    /// Groups that are racks, for example '@mc_rack[1-3]'; alone, they are also the hosts
+    /// Racks: groups as in '@mc_rack[1-3]', or written out as in 'r1=n[1-4],r2=n[5-8]'; alone, they are also the hosts
     #[arg(long, value_name = "SET")]
     racks: Option<String>,
+    /// Saved cluster: options under this name in ~/.config/eastwest/clusters.yaml
+    #[arg(short, long, value_name = "NAME")]
+    cluster: Option<String>,
     /// Hosts that open connections; with --servers, patterns run between both sets
     #[arg(long, value_name = "SET")]
     clients: Option<String>,
     /// Hosts that accept connections
     #[arg(long, value_name = "SET")]
     servers: Option<String>,
-    /// One host name a line; several files are several racks (nodes.rack1, nodes.rack2)
+    /// Hosts, one a line, or an inventory of Ansible, MPI, Slurm, Kubernetes, /etc/hosts or JSON; `-` is stdin. Several files are
+    /// several racks (nodes.rack1, nodes.rack2)
     #[arg(long, value_name = "FILE")]
     hosts_file: Vec<PathBuf>,
     /// Addresses of host names, in /etc/hosts format, before any resolver
     #[arg(long, value_name = "FILE")]
     addresses: Option<PathBuf>,
+    /// Network to measure: every host uses its own address in this subnet
+    #[arg(long, value_name = "CIDR", conflicts_with_all = ["interface", "addresses"])]
+    network: Option<Subnet>,
+    /// Interface to measure: every host uses its own address on it
+    #[arg(long, value_name = "NAME", conflicts_with = "addresses")]
+    interface: Option<String>,
     /// IPv4 only
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     ipv4: bool,
@@ -45,13 +62,13 @@ pub(crate) struct HostArgs {
 
 impl HostArgs {
     /// Who takes part; addresses may be missing until [`HostArgs::resolve`].
-    pub(crate) fn inventory(
+    pub(crate) fn roster(
         &self,
         fleet: &FleetArgs,
         lab: Option<&Lab>,
         scenario_racks: &[String],
         roles: Option<&Roles>,
-    ) -> Result<Inventory, Failure> {
+    ) -> Result<Roster, Failure> {
         let sources = match lab {
             Some(lab) => lab_group_sources(lab),
             None => group_sources(),
@@ -59,11 +76,14 @@ impl HostArgs {
         let by_role = self.hosts_by_role(roles, &sources)?;
         let named = by_role.is_some() || self.names_any(scenario_racks);
         if let (Some(lab), false) = (lab, named) {
-            return Ok(lab_inventory(lab));
+            return Ok(Roster {
+                inventory: lab_inventory(lab),
+                ..Roster::default()
+            });
         }
         if !named {
             return Err(Failure::usage(anyhow!(
-                "which hosts? give --hosts SET, --racks SET or --hosts-file FILE (or see `eastwest demo`)"
+                "which hosts? give --hosts SET, --racks SET, --hosts-file FILE or -c CLUSTER (or see `eastwest demo`)"
             )));
         }
         let asked = self.request(scenario_racks)?;
@@ -71,14 +91,14 @@ impl HostArgs {
             hosts: asked.hosts.clone().or(by_role),
             ..asked
         };
-        let mut inventory = inventory::build(&request, &sources).map_err(Failure::usage)?;
+        let mut roster = inventory::build(&request, &sources).map_err(Failure::usage)?;
         if let Some(lab) = lab {
-            take_lab_addresses(&mut inventory, lab)?;
+            take_lab_addresses(&mut roster.inventory, lab)?;
         }
         if fleet.fleet == FleetKind::Local {
-            give_loopback_addresses(&mut inventory);
+            give_loopback_addresses(&mut roster.inventory);
         }
-        Ok(inventory)
+        Ok(roster)
     }
 
     /// Whether any host is named.
@@ -92,7 +112,8 @@ impl HostArgs {
     /// Those that are named, without addresses.
     pub(crate) fn named_inventory(&self, scenario_racks: &[String]) -> Result<Inventory, Failure> {
         let request = self.request(scenario_racks)?;
-        inventory::build(&request, &group_sources()).map_err(Failure::usage)
+        let roster = inventory::build(&request, &group_sources()).map_err(Failure::usage)?;
+        Ok(roster.inventory)
     }
 
     fn request(&self, scenario_racks: &[String]) -> Result<InventoryRequest, Failure> {
@@ -141,7 +162,7 @@ impl HostArgs {
         match roles
             .clients
             .iter()
-            .find(|name| roles.servers.contains(name))
+            .find(|name| roles.servers.iter().any(|s| s.eq_ignore_ascii_case(name)))
         {
             Some(both) => Err(Failure::usage(anyhow!(
                 "host {both} is in --clients and in --servers; a host has one role: take it out of one"
@@ -178,7 +199,10 @@ impl HostArgs {
             .collect();
         if let Some(hosts) = &self.hosts {
             let hosts = inventory::expand(hosts, sources).map_err(Failure::usage)?;
-            if let Some(stranger) = names.iter().find(|name| !hosts.iter().any(|h| h == *name)) {
+            if let Some(stranger) = names
+                .iter()
+                .find(|name| !hosts.iter().any(|h| h.eq_ignore_ascii_case(name)))
+            {
                 return Err(Failure::usage(anyhow!(
                     "host {stranger} has a role and is not in --hosts; add it there, or leave out --hosts"
                 )));
@@ -191,9 +215,18 @@ impl HostArgs {
     /// Gives every host its address, and refuses two hosts with the same one.
     pub(crate) async fn resolve(
         &self,
-        inventory: &mut Inventory,
+        roster: &mut Roster,
         fleet: &FleetArgs,
     ) -> Result<(), Failure> {
+        let Roster { inventory, logins } = roster;
+        if self.network().is_some() {
+            check_network_choice(fleet)?;
+            inventory
+                .hosts
+                .iter_mut()
+                .for_each(|host| host.address = None);
+            return Ok(());
+        }
         let known = self.known_addresses()?;
         let family = match (self.ipv4, self.ipv6) {
             (true, _) => AddressFamily::V4,
@@ -201,10 +234,30 @@ impl HostArgs {
             (false, false) => AddressFamily::Any,
         };
         let ssh_config = fleet.ssh_config.as_deref();
-        ew_controller::resolve(inventory, &known, family, ssh_config)
+        ew_controller::resolve(inventory, &known, logins, family, ssh_config)
             .await
             .map_err(Failure::usage)?;
+        if fleet.fleet != FleetKind::Local {
+            refuse_loopback(inventory)?;
+        }
         inventory::check_addresses(inventory).map_err(Failure::usage)
+    }
+
+    /// The network that hosts look for themselves.
+    pub(crate) fn network(&self) -> Option<NetworkChoice> {
+        let by_name = self.interface.clone().map(NetworkChoice::Interface);
+        self.network.map(NetworkChoice::Subnet).or(by_name)
+    }
+
+    /// What is known of the network before any host was asked.
+    pub(crate) fn describe_network(&self) -> String {
+        match self.network() {
+            Some(choice) => format!("{choice}, found on every host"),
+            None => {
+                "that of the hosts' names; choose another with --network CIDR or --interface NAME"
+                    .into()
+            }
+        }
     }
 
     fn known_addresses(&self) -> Result<BTreeMap<String, IpAddr>, Failure> {
@@ -214,6 +267,33 @@ impl HostArgs {
         let file = named_text(path)?;
         Ok(inventory::parse_hosts_file(&file.text))
     }
+}
+
+/// Agents on this machine share its interfaces, and pods have the cluster's.
+fn check_network_choice(fleet: &FleetArgs) -> Result<(), Failure> {
+    let why = match fleet.fleet {
+        FleetKind::Local => "agents on this machine use loopback addresses",
+        FleetKind::Kubernetes => "pods use the addresses that the cluster gives them",
+        FleetKind::Ssh | FleetKind::Lab => return Ok(()),
+    };
+    Err(Failure::usage(anyhow!(
+        "--network and --interface choose among a host's own networks, and {why}; leave them out"
+    )))
+}
+
+/// Flows to a loopback address would measure no network.
+fn refuse_loopback(inventory: &Inventory) -> Result<(), Failure> {
+    let is_loopback = |host: &&Host| host.address.is_some_and(|address| address.is_loopback());
+    let Some(host) = inventory.hosts.iter().find(is_loopback) else {
+        return Ok(());
+    };
+    let address = host.address.map(|address| address.to_string());
+    Err(Failure::usage(anyhow!(
+        "host {} has the loopback address {}, over which no network is measured (Debian and Ubuntu give it to a machine's own name in \
+         /etc/hosts); choose the network with --network CIDR or --interface NAME, or use --via local",
+        host.name,
+        address.unwrap_or_default()
+    )))
 }
 
 /// A lab's hosts and racks, with addresses.
@@ -261,10 +341,28 @@ fn more_racks(given: Option<&str>, of_scenario: &[String]) -> Vec<String> {
     }
 }
 
+/// A file's text; `-` is standard input.
 fn named_text(path: &Path) -> Result<NamedText, Failure> {
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read `{}`", path.display()))
+    let is_stdin = path == Path::new("-");
+    let mut text = String::new();
+    let source: std::io::Result<Box<dyn Read>> = match is_stdin {
+        true => Ok(Box::new(std::io::stdin())),
+        false => std::fs::File::open(path).map(|file| Box::new(file) as Box<dyn Read>),
+    };
+    let read = source.and_then(|source| {
+        source
+            .take(LARGEST_FILE_BYTES + 1)
+            .read_to_string(&mut text)
+    });
+    read.with_context(|| format!("cannot read `{}`", path.display()))
         .map_err(Failure::usage)?;
+    if text.len() as u64 > LARGEST_FILE_BYTES {
+        return Err(Failure::usage(anyhow!(
+            "`{}` is larger than 64 MiB; give a file of hosts",
+            path.display()
+        )));
+    }
+    let path = if is_stdin { Path::new("stdin") } else { path };
     Ok(NamedText {
         path: path.to_path_buf(),
         text,

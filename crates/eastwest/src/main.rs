@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 mod build;
 mod cli;
+mod clusters;
 mod commands;
 mod exit;
 mod fleet;
@@ -13,6 +14,7 @@ mod kubernetes;
 mod metrics;
 mod output;
 mod predecessor;
+mod preflight;
 mod push;
 mod shorthand;
 mod watch;

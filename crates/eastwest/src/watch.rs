@@ -22,7 +22,7 @@ const MOST_HELD_BYTES: usize = 256 << 10;
 /// The host that is to be watched.
 pub(crate) fn find(inventory: &Inventory, name: &str) -> Result<HostId, Failure> {
     let hosts = &inventory.hosts;
-    let found = inventory.host_ids().find(|id| inventory.name(*id) == name);
+    let found = inventory.find(name);
     found.ok_or_else(|| {
         let named: Vec<&str> = hosts.iter().map(|h| h.name.as_str()).collect();
         let more = if named.len() > MOST_NAMED {

@@ -164,7 +164,7 @@ impl Agent {
 
     fn on_event(&mut self, event: AgentEvent) {
         match event {
-            AgentEvent::Welcomed(welcome) => self.on_welcome(&welcome),
+            AgentEvent::Welcomed(welcome) => self.on_welcome(welcome),
             AgentEvent::Stage(order) => self.on_stage(order),
             AgentEvent::Go { stage, start_ns } => self.on_go(stage, start_ns),
             AgentEvent::Abort => self.abort(),
@@ -175,7 +175,17 @@ impl Agent {
         }
     }
 
-    fn on_welcome(&mut self, welcome: &Welcome) {
+    fn on_welcome(&mut self, mut welcome: Welcome) {
+        if let Some(network) = &welcome.network {
+            match ew_telemetry::address_on(network) {
+                Ok(address) => welcome.address = address,
+                Err(problem) => {
+                    let said = self.session.fault(problem);
+                    self.said(said);
+                    return;
+                }
+            }
+        }
         let config = EngineConfig {
             address: welcome.address,
             ports: welcome.data_ports,
@@ -202,7 +212,7 @@ impl Agent {
             address: welcome.address,
             inbox: self.sender.clone(),
         });
-        self.read_facts(welcome.clone());
+        self.read_facts(welcome);
     }
 
     /// On a thread of its own: tools are asked for their versions, and meanwhile the controller wants to hear that the agent

@@ -112,6 +112,8 @@ pub async fn doctor(
         members.launch(id);
     }
     let interrupted = wait_until_launched(&mut members).await;
+    let found = members.inventory().clone();
+    let inventory = &found;
     for id in inventory.host_ids() {
         check_launch(&mut report, inventory, &members, id, launcher_name);
     }

@@ -4,9 +4,12 @@ use crate::journal::Journal;
 use crate::members::{Happening, Members};
 use crate::run::RunError;
 use ew_model::event::RunEvent;
+use ew_model::facts::InterfaceFacts;
 use ew_model::inventory::{HostId, Inventory};
+use ew_model::network::{NetworkChoice, faster_interface};
 use ew_model::plan::Plan;
 use ew_model::scenario::Scenario;
+use ew_model::units::format_bits_per_sec;
 use ew_proto::controller_session::ControllerEvent;
 use ew_sys::clock;
 use std::collections::BTreeSet;
@@ -32,6 +35,8 @@ pub struct LaunchOptions {
     pub watched: BTreeSet<HostId>,
     /// From starting the launcher to the agent's readiness.
     pub launch_limit: Duration,
+    /// The network that data use, found on each host. `None`: the inventory's addresses.
+    pub network: Option<NetworkChoice>,
     /// Refuse to run when a host does not come up.
     pub require_all: bool,
 }
@@ -50,10 +55,13 @@ pub(crate) async fn bring_up(
         match members.next(u64::MAX).await {
             Happening::Agent(host, ControllerEvent::Ready { facts, .. }) => {
                 let launch_ns = clock::monotonic_ns() - began_ns;
+                let chosen = members.inventory().host(host).address;
+                let address = chosen.filter(|_| members.chooses_network());
                 journal.emit(RunEvent::HostUp {
                     host,
                     facts,
                     launch_ns,
+                    address,
                 });
             }
             Happening::Agent(host, ControllerEvent::Lost { reason: message })
@@ -68,6 +76,30 @@ pub(crate) async fn bring_up(
         }
     }
     Ok(())
+}
+
+/// A warning about hosts with an interface that is faster than the measured one: the network that was meant may be another.
+pub(crate) fn faster_networks(members: &Members) -> Option<String> {
+    let all = members.data_interfaces();
+    let faster = all.iter().filter_map(|(facts, measured)| {
+        let other = faster_interface(&facts.interfaces, measured)?;
+        Some((*measured, other))
+    });
+    let faster: Vec<_> = faster.collect();
+    let (measured, other) = faster.first()?;
+    let rate = |interface: &InterfaceFacts| {
+        let speed = interface.speed_bits_per_sec;
+        speed.map(format_bits_per_sec).unwrap_or_default()
+    };
+    let name = &other.name;
+    Some(format!(
+        "{} of {} hosts have a faster interface than the measured one: {name} at {} next to {} at {}; measure it with --interface {name}",
+        faster.len(),
+        all.len(),
+        rate(other),
+        measured.name,
+        rate(measured)
+    ))
 }
 
 /// Whether the hosts that came up can give an answer.

@@ -1,7 +1,7 @@
 //! One agent as the controller sees it: a task that owns the link and its session, and nothing else's state.
 
 use crate::members::Happening;
-use ew_fleet::{Launcher, Link, LinkGuard, launch};
+use ew_fleet::{LaunchSlot, LaunchSlots, Launcher, Link, LinkGuard, launch};
 use ew_model::inventory::{Host, HostId};
 use ew_model::plan::StageIndex;
 use ew_model::storage::StorageOrder;
@@ -10,9 +10,9 @@ use ew_proto::message::{StageOrder, Welcome};
 use ew_sys::clock;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 /// An agent that says goodbye has this long before its launcher's process is killed.
@@ -44,7 +44,7 @@ pub(crate) struct MemberTask {
     pub(crate) welcome: Welcome,
     pub(crate) build: String,
     pub(crate) launch_limit: Duration,
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) slots: Arc<LaunchSlots>,
     pub(crate) happenings: mpsc::Sender<Happening>,
 }
 
@@ -56,7 +56,7 @@ impl MemberTask {
             () = killed(&mut commands) => Err("stopped while it was being launched".into()),
         };
         let unclean = match connected {
-            Ok((link, place)) => self.serve(link, place, commands).await,
+            Ok((link, slot)) => self.serve(link, slot, commands).await,
             Err(message) => {
                 self.tell(Happening::LaunchFailed {
                     host: self.id,
@@ -75,16 +75,18 @@ impl MemberTask {
 
     /// Tries again where that is worth it, each time a little later and not in step with the other hosts. What ends the last try
     /// may only be what the first one's trouble leads to, so both are reported.
-    async fn connect(&self) -> Result<(Link, OwnedSemaphorePermit), String> {
+    async fn connect(&self) -> Result<(Link, LaunchSlot), String> {
         let mut tried = 0;
         let mut first: Option<String> = None;
         loop {
-            let place = Arc::clone(&self.places)
-                .acquire_owned()
-                .await
-                .map_err(|e| e.to_string())?;
+            let slot = self.slots.take().await;
+            let slot = slot.ok_or("launches have ended")?;
+            let began = Instant::now();
             match launch(self.launcher.as_ref(), &self.host, self.launch_limit).await {
-                Ok(link) => return Ok((link, place)),
+                Ok(link) => {
+                    self.slots.launched_after(began.elapsed());
+                    return Ok((link, slot));
+                }
                 Err(error) if tried >= error.worthwhile_retries() => {
                     return Err(both_errors(first, error.to_string()));
                 }
@@ -92,7 +94,7 @@ impl MemberTask {
                     first.get_or_insert_with(|| error.to_string());
                 }
             }
-            drop(place);
+            drop(slot);
             tried += 1;
             tokio::time::sleep(retry_pause(tried)).await;
         }
@@ -101,7 +103,7 @@ impl MemberTask {
     async fn serve(
         &self,
         link: Link,
-        place: OwnedSemaphorePermit,
+        slot: LaunchSlot,
         mut commands: mpsc::Receiver<Command>,
     ) -> Option<String> {
         let Link {
@@ -114,7 +116,7 @@ impl MemberTask {
         let mut session =
             ControllerSession::with_hello_deadline(&self.build, self.id, now_ns, hello_deadline_ns);
         let mut serving = Serving {
-            place: Some(place),
+            slot: Some(slot),
             ready: false,
             over: None,
         };
@@ -189,7 +191,7 @@ impl MemberTask {
                 event => {
                     if matches!(event, ControllerEvent::Ready { .. }) {
                         serving.ready = true;
-                        serving.place = None;
+                        serving.slot = None;
                     }
                     self.tell(Happening::Agent(self.id, event)).await;
                 }
@@ -246,7 +248,7 @@ impl MemberTask {
 
 struct Serving {
     /// Held until the agent is ready: it bounds how many launches are under way.
-    place: Option<OwnedSemaphorePermit>,
+    slot: Option<LaunchSlot>,
     ready: bool,
     over: Option<Over>,
 }

@@ -2,8 +2,8 @@
 
 use crate::launch::LaunchOptions;
 use crate::member::{Command, MAX_QUEUED_COMMANDS, MemberTask};
-use ew_fleet::Launcher;
-use ew_model::facts::HostFacts;
+use ew_fleet::{LaunchSlots, Launcher};
+use ew_model::facts::{HostFacts, InterfaceFacts};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::workload::Tool;
 use ew_proto::clock::ClockEstimate;
@@ -15,7 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 /// Time between whole readings of a watched host: what a person can follow.
 const WATCH_INTERVAL_NS: u64 = 1_000_000_000;
@@ -74,7 +74,7 @@ pub(crate) struct Members {
     options: LaunchOptions,
     token: RunToken,
     members: BTreeMap<HostId, Member>,
-    places: Arc<Semaphore>,
+    slots: Arc<LaunchSlots>,
     sender: mpsc::Sender<Happening>,
     happenings: mpsc::Receiver<Happening>,
     signals: [Signal; 3],
@@ -96,7 +96,7 @@ impl Members {
         getrandom::fill(&mut token).map_err(std::io::Error::other)?;
         Ok(Self {
             inventory: inventory.clone(),
-            places: Arc::new(Semaphore::new(launcher.fan_out().max(1))),
+            slots: Arc::new(LaunchSlots::new(launcher.fan_out())),
             launcher,
             options,
             token: RunToken(token),
@@ -122,6 +122,7 @@ impl Members {
             welcome: Welcome {
                 host: id,
                 address: host.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+                network: self.options.network.clone(),
                 token: self.token,
                 data_ports: self.options.data_ports,
                 sample_interval_ns: self.options.sample_interval_ns,
@@ -136,7 +137,7 @@ impl Members {
             launcher: Arc::clone(&self.launcher),
             build: self.options.build.clone(),
             launch_limit: self.options.launch_limit,
-            places: Arc::clone(&self.places),
+            slots: Arc::clone(&self.slots),
             happenings: self.sender.clone(),
         };
         let before = self.members.get(&id);
@@ -206,6 +207,28 @@ impl Members {
         tool == Tool::Engine || facts.tools.iter().any(|(name, _)| name == tool.name())
     }
 
+    /// Whether hosts find their addresses themselves.
+    pub(crate) fn chooses_network(&self) -> bool {
+        self.options.network.is_some()
+    }
+
+    /// Who takes part, with the addresses that hosts which are up have on the network that was asked for.
+    pub(crate) fn inventory(&self) -> &Inventory {
+        &self.inventory
+    }
+
+    /// Hosts that are up, with their facts and the interface that carries their data.
+    pub(crate) fn data_interfaces<'a>(&'a self) -> Vec<(&'a HostFacts, &'a InterfaceFacts)> {
+        let of_host = |(id, member): (&HostId, &'a Member)| match &member.state {
+            State::Up { facts, .. } => {
+                let address = self.inventory.host(*id).address?;
+                Some((facts.as_ref(), facts.interface_with(address)?))
+            }
+            State::Launching | State::Down { .. } => None,
+        };
+        self.members.iter().filter_map(of_host).collect()
+    }
+
     /// Where a host's data listener is, when it is up.
     pub(crate) fn data_address(&self, id: HostId) -> Option<SocketAddr> {
         match &self.members.get(&id)?.state {
@@ -255,6 +278,10 @@ impl Members {
     fn keep(&mut self, happening: &Happening) {
         match happening {
             Happening::Agent(id, ControllerEvent::Ready { facts, data_port }) => {
+                if let Some(network) = &self.options.network {
+                    self.inventory.hosts[id.index()].address =
+                        network.address_on(&facts.interfaces);
+                }
                 let state = State::Up {
                     wall_clock_off_ns: clock::realtime_ns().abs_diff(facts.realtime_ns),
                     facts: Box::new(facts.clone()),

@@ -1,7 +1,7 @@
 //! Names to addresses, before anything starts. By the system's own resolver through `getent`, because a static binary
 //! has none of its own that honours nsswitch.conf; then by `ssh -G`, whose HostName may be an address.
 
-use ew_model::inventory::{Host, Inventory};
+use ew_model::inventory::{Host, Inventory, Login};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
@@ -31,30 +31,36 @@ pub enum AddressFamily {
 
 /// Names without an address.
 #[derive(Debug, thiserror::Error)]
-#[error("no address for {}: {} (check the spelling, DNS and /etc/hosts, or give addresses with --addresses FILE in /etc/hosts format)",
+#[error("no address for {}: {} (check the spelling, DNS and /etc/hosts, give addresses with --addresses FILE in /etc/hosts format, or let hosts find their own with --network CIDR or --interface NAME)",
     if names.len() == 1 { "this host" } else { "these hosts" }, names.join(", "))]
 pub struct ResolveError {
     /// All of them, so that one round of mending is enough.
     pub names: Vec<String>,
 }
 
-/// Gives every host without an address one: from `known`, from the name itself when it is an address, from the
-/// system's resolver, or from the ssh configuration.
+/// Gives every host without an address one: from `known` (by names in lower case), from the name itself when it is an address,
+/// from the system's resolver, or from the ssh configuration. Where a login has a target, that is looked up in place of the name.
+/// A name that is an address is what ssh connects to: `known` may say that data go elsewhere.
 ///
 /// # Errors
 /// [`ResolveError`] with every name that has none.
 pub async fn resolve(
     inventory: &mut Inventory,
     known: &BTreeMap<String, IpAddr>,
+    logins: &BTreeMap<String, Login>,
     family: AddressFamily,
     ssh_config: Option<&Path>,
 ) -> Result<(), ResolveError> {
     let places = Arc::new(Semaphore::new(FAN_OUT));
     let mut lookups = JoinSet::new();
     for (position, host) in inventory.hosts.iter_mut().enumerate() {
-        host.address = host.address.or_else(|| literal_or_known(host, known));
+        host.address = known_address(host, known);
         if host.address.is_none() {
-            let (name, places) = (host.name.clone(), Arc::clone(&places));
+            let target = logins
+                .get(&host.name)
+                .and_then(|login| login.target.clone());
+            let name = target.unwrap_or_else(|| host.name.clone());
+            let places = Arc::clone(&places);
             let ssh_config = ssh_config.map(Path::to_path_buf);
             lookups.spawn(async move {
                 let _place = places.acquire_owned().await;
@@ -81,11 +87,11 @@ pub async fn resolve(
     }
 }
 
-fn literal_or_known(host: &Host, known: &BTreeMap<String, IpAddr>) -> Option<IpAddr> {
-    host.name
-        .parse()
-        .ok()
-        .or_else(|| known.get(&host.name).copied())
+fn known_address(host: &Host, known: &BTreeMap<String, IpAddr>) -> Option<IpAddr> {
+    let literal = host.name.parse().ok();
+    let listed = host.address.filter(|address| Some(*address) != literal);
+    let by_name = || known.get(&host.name.to_ascii_lowercase()).copied();
+    listed.or_else(by_name).or(literal)
 }
 
 async fn look_up(name: &str, family: AddressFamily, ssh_config: Option<&Path>) -> Option<IpAddr> {
@@ -140,4 +146,30 @@ async fn output(mut command: Command) -> Option<String> {
         .status
         .success()
         .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_addresses_go_before_names_that_are_addresses() {
+        let host = |name: &str, address: Option<&str>| Host {
+            name: name.into(),
+            address: address.map(|text| text.parse().unwrap()),
+            rack: None,
+        };
+        let known = BTreeMap::from([
+            ("nodea".to_owned(), "10.1.0.1".parse().unwrap()),
+            ("10.0.0.2".to_owned(), "10.1.0.2".parse().unwrap()),
+        ]);
+        let found = |host: &Host| known_address(host, &known).map(|address| address.to_string());
+        assert_eq!(found(&host("NodeA", None)).as_deref(), Some("10.1.0.1"));
+        let literal = host("10.0.0.2", Some("10.0.0.2"));
+        assert_eq!(found(&literal).as_deref(), Some("10.1.0.2"));
+        let listed = host("10.0.0.2", Some("10.2.0.2"));
+        assert_eq!(found(&listed).as_deref(), Some("10.2.0.2"));
+        assert_eq!(found(&host("10.0.0.3", None)).as_deref(), Some("10.0.0.3"));
+        assert_eq!(found(&host("x", None)), None);
+    }
 }

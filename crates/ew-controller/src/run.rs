@@ -2,7 +2,7 @@
 
 use crate::drive::drive;
 use crate::journal::{Journal, JournalEnds};
-use crate::launch::{LaunchOptions, bring_up, check_enough, plan_among};
+use crate::launch::{LaunchOptions, bring_up, check_enough, faster_networks, plan_among};
 use crate::members::Members;
 use crate::missing_tools;
 use crate::orders::Detours;
@@ -79,6 +79,9 @@ pub enum RunError {
     /// The scenario does not fit the hosts.
     #[error(transparent)]
     Plan(#[from] ew_plan::PlanError),
+    /// Two hosts found the same address on the network that was asked for.
+    #[error(transparent)]
+    Addresses(#[from] ew_plan::inventory::InventoryError),
     /// The run directory could not be written.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -218,7 +221,12 @@ fn carry_out(
     if job.signals_end_analysis {
         ew_sys::process::restore_signals();
     }
-    let Controlled { driven, plan_hash } = controlled?;
+    let Controlled {
+        driven,
+        plan_hash,
+        inventory,
+    } = controlled?;
+    manifest.inventory = inventory;
     manifest.outcome = outcome_of(&driven);
     manifest.plan_hash = plan_hash;
     let Recorded { writer, failure } = recorded;
@@ -232,6 +240,8 @@ fn carry_out(
 struct Controlled {
     driven: Result<Outcome, RunError>,
     plan_hash: String,
+    /// With the addresses that hosts found.
+    inventory: Inventory,
 }
 
 /// Everything between the plan and the end of the last agent. Runs on a thread of its own, to which the agents' processes are
@@ -269,6 +279,7 @@ fn control(
         Ok(Controlled {
             driven,
             plan_hash: ew_store::plan_hash(&plan),
+            inventory: members.inventory().clone(),
         })
     })
 }
@@ -337,6 +348,10 @@ async fn launch(
     let hosts: Vec<_> = job.inventory.host_ids().collect();
     bring_up(members, &hosts, journal).await?;
     check_enough(&job.inventory, members, job.options.require_all)?;
+    ew_plan::inventory::check_addresses(members.inventory())?;
+    if let Some(warning) = faster_networks(members) {
+        journal.warn(warning);
+    }
     let alive = members.alive();
     if alive.len() < hosts.len() {
         *plan = plan_among(&job.scenario, &job.inventory, &alive, job.seed)?;

@@ -2,14 +2,13 @@
 
 use crate::launch::LaunchOptions;
 use crate::members::{Happening, Members, State};
-use ew_fleet::{Launcher, run_as_root};
+use ew_fleet::{LaunchSlots, Launcher, run_as_root};
 use ew_model::facts::HostFacts;
 use ew_model::inventory::{HostId, Inventory};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 /// The fleet has this long to end.
@@ -65,13 +64,13 @@ pub async fn run_as_root_on(
 ) -> std::io::Result<BTreeMap<HostId, Result<(), String>>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let places = Arc::new(Semaphore::new(launcher.fan_out().max(1)));
+    let places = Arc::new(LaunchSlots::new(launcher.fan_out()));
     let mut tasks = JoinSet::new();
     for (id, commands) in commands {
         let (host, launcher) = (inventory.host(id).clone(), Arc::clone(&launcher));
         let places = Arc::clone(&places);
         tasks.spawn(async move {
-            let _place = places.acquire_owned().await;
+            let _place = places.take().await;
             let done = run_as_root(launcher.as_ref(), &host, &commands, limit).await;
             (id, done.map_err(|error| error.to_string()))
         });

@@ -1,8 +1,8 @@
 //! The few shell commands at the far end of an ssh connection that receive the binary and start it: `bootstrap.sh`.
 //!
-//! One connection does it all. The script greets (with `uname`, so that a binary is never sent to another kind of machine),
-//! reads exactly the binary's length from standard input into a private directory, says every second how much has arrived, checks the
-//! length, tries whether the binary runs, says that it is ready and starts `eastwest agent --remove-self`, which removes file and
+//! One connection does it all. The script greets (with `uname`, so that a binary is never sent to another kind of machine, and with
+//! how it wants the binary: by gzip, as it is, or not at all because it has kept it), reads exactly as many bytes from standard input
+//! into a private directory, says every second how much has arrived, unpacks, checks the length, tries whether the binary runs, says that it is ready and starts `eastwest agent --remove-self`, which removes file and
 //! directory at once. Whatever ends the script before that removes them too, also a copy that stalls because the link was cut.
 //! Reading ahead is harmless: nothing is sent after the binary until the script has said that it is ready.
 //!
@@ -10,6 +10,7 @@
 //! backslash or line break, and an exclamation mark only before a blank, where csh does not take it for a piece of its history.
 
 use crate::error::LaunchError;
+use crate::payload::{Packing, Payload};
 
 /// Begins every line that the script means for us.
 const SAY: &str = "eastwest-bootstrap";
@@ -18,24 +19,51 @@ const SAY: &str = "eastwest-bootstrap";
 const STALL_SECONDS: u64 = 3;
 /// Where the binary lies when the user does not say: `$TMPDIR` of the host, or `/tmp`.
 const DEFAULT_DIRECTORY: &str = "${TMPDIR:-/tmp}";
+/// The same for a binary that is kept.
+const DEFAULT_STORE: &str = "${XDG_CACHE_HOME:-$HOME/.cache}/eastwest";
 
-/// The command for the remote login shell.
-///
-/// `directory` is absolute, relative to the home directory, or begins with `~/`; the copy must be over within `copy_seconds`, and
-/// never stand still for more than 4 s.
-///
-/// # Errors
-/// [`LaunchError::BadRemoteDir`] for a directory with characters that a shell may take for something else.
-pub fn remote_command(
-    directory: Option<&str>,
-    size_bytes: usize,
-    copy_seconds: u64,
-) -> Result<String, LaunchError> {
-    let parent = shell_directory(directory)?;
-    let script = one_line(include_str!("bootstrap.sh"));
-    Ok(format!(
-        r#"exec sh -c 'parent="{parent}"; size={size_bytes}; limit={copy_seconds}; stall={STALL_SECONDS}; say={SAY}; {script}'"#
-    ))
+/// What stays on the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keeping {
+    /// Nothing: the agent removes its file at once.
+    #[default]
+    Nothing,
+    /// The binary, under its digest, for later runs.
+    Binary,
+}
+
+/// What the script at the far end is to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Bootstrap<'a> {
+    /// Where the binary lies: absolute, relative to the home directory, or beginning with `~/`.
+    pub directory: Option<&'a str>,
+    /// The binary.
+    pub payload: &'a Payload,
+    /// The copy must be over within this, and never stand still for more than 4 s.
+    pub copy_seconds: u64,
+    /// What stays there.
+    pub keeping: Keeping,
+}
+
+impl Bootstrap<'_> {
+    /// The command for the remote login shell.
+    ///
+    /// # Errors
+    /// [`LaunchError::BadRemoteDir`] for a directory with characters that a shell may take for something else.
+    pub fn command(&self) -> Result<String, LaunchError> {
+        let (default, keep) = match self.keeping {
+            Keeping::Nothing => (DEFAULT_DIRECTORY, ""),
+            Keeping::Binary => (DEFAULT_STORE, self.payload.digest()),
+        };
+        let parent = shell_directory(self.directory, default)?;
+        let script = one_line(include_str!("bootstrap.sh"));
+        let size = self.payload.compressed().len();
+        let full = self.payload.program_bytes();
+        let limit = self.copy_seconds;
+        Ok(format!(
+            r#"exec sh -c 'parent="{parent}"; size={size}; full={full}; keep={keep}; limit={limit}; stall={STALL_SECONDS}; say={SAY}; {script}'"#
+        ))
+    }
 }
 
 /// The script without its comments, indentation and line breaks.
@@ -96,6 +124,8 @@ impl Line {
 pub(crate) struct Greeting {
     pub(crate) system: String,
     pub(crate) machine: String,
+    /// How it wants the binary.
+    pub(crate) packing: Packing,
 }
 
 impl Greeting {
@@ -105,6 +135,11 @@ impl Greeting {
         Self {
             system: words.next().unwrap_or_default(),
             machine: words.next().unwrap_or_default(),
+            packing: match words.next().as_deref() {
+                Some("gzip") => Packing::Gzip,
+                Some("kept") => Packing::Kept,
+                _ => Packing::Plain,
+            },
         }
     }
 
@@ -122,9 +157,9 @@ impl Greeting {
 }
 
 /// The directory as it stands inside double quotes in the script.
-fn shell_directory(directory: Option<&str>) -> Result<String, LaunchError> {
+fn shell_directory(directory: Option<&str>, default: &str) -> Result<String, LaunchError> {
     let Some(directory) = directory else {
-        return Ok(DEFAULT_DIRECTORY.to_owned());
+        return Ok(default.to_owned());
     };
     let unsafe_character = |c: &char| c.is_control() || "'\"\\$`!".contains(*c);
     if let Some(character) = directory.chars().find(unsafe_character) {
@@ -147,7 +182,7 @@ mod tests {
 
     #[test]
     fn home_and_relative_directories_are_spelled_out() {
-        let spelled = |directory| shell_directory(directory).unwrap();
+        let spelled = |directory| shell_directory(directory, DEFAULT_DIRECTORY).unwrap();
         assert_eq!(spelled(None), "${TMPDIR:-/tmp}");
         assert_eq!(spelled(Some("/var/tmp")), "/var/tmp");
         assert_eq!(spelled(Some("~")), "$HOME");
@@ -157,7 +192,8 @@ mod tests {
 
     #[test]
     fn machines_are_compared() {
-        let greeting = Greeting::parse("Linux aarch64\n");
+        let greeting = Greeting::parse("Linux aarch64 gzip\n");
+        assert_eq!(greeting.packing, Packing::Gzip);
         assert!(greeting.runs("aarch64") && greeting.runs("armv7l"));
         assert!(!greeting.runs("x86_64"));
         assert!(!Greeting::parse("FreeBSD amd64").runs("x86_64"));
@@ -189,16 +225,26 @@ mod tests {
         };
         assert!(!failure.directory.contains(char::is_control));
         // What a login shell that repeats its command says.
-        let command = remote_command(None, 1, 60).unwrap();
+        let command = command_in(None, Keeping::Nothing).unwrap();
         for noise in ["", "eastwest-bootstrap-arrived soon", &command] {
             assert_eq!(Line::find(noise), None);
         }
     }
 
+    fn command_in(directory: Option<&str>, keeping: Keeping) -> Result<String, LaunchError> {
+        Bootstrap {
+            directory,
+            payload: &Payload::new(vec![0]),
+            copy_seconds: 60,
+            keeping,
+        }
+        .command()
+    }
+
     proptest! {
         #[test]
         fn no_login_shell_can_misread_the_script(directory in ".{0,40}") {
-            if let Ok(command) = remote_command(Some(&directory), 1, 60) {
+            if let Ok(command) = command_in(Some(&directory), Keeping::Binary) {
                 let script = command.strip_prefix("exec sh -c '").unwrap();
                 let script = script.strip_suffix('\'').unwrap();
                 prop_assert!(!script.contains(['\'', '\\', '\n', '\r', '\0']));

@@ -2,7 +2,9 @@
 # of this file, without the comments, and sets before it:
 #
 #   parent  where the private directory is made
-#   size    bytes of the binary
+#   size    bytes of the binary, compressed by gzip
+#   full    bytes of the binary
+#   keep    the binary's SHA-256 when it is to be kept for later runs, else nothing
 #   limit   seconds the copy may take
 #   stall   seconds without a byte after which the copy is given up
 #   say     begins every line meant for the launcher
@@ -10,7 +12,8 @@
 # POSIX sh, and mktemp and `head -c`, which every Linux has. So that any login shell hands the line on as it is, every command ends with `;` or
 # `&`, and outside these comments stands no single quote, no backslash, and no exclamation mark but before a blank (where csh lets it be).
 
-umask 077; d=; inside=; copy=; watch=;
+umask 077; d=; inside=; copy=; watch=; f=./eastwest; part=$f.gz; packing=gzip;
+command -v gzip >/dev/null || { packing=plain; part=$f; size=$full; };
 
 # Whatever ends the script ends what it started, and removes the directory. A milder signal than KILL is lost on a child that has not yet
 # put aside our own traps.
@@ -19,13 +22,12 @@ clean() {
     [ -z "$copy$watch" ] || { kill -KILL $copy $watch; wait $copy $watch; } 2>/dev/null;
     [ -z "$d" ] || remove;
 };
-# Our one file in the directory that we are in, and the directory only when it is empty: whatever stands at its name by now.
-remove() { [ -z "$inside" ] || { rm -f ./eastwest; cd /; }; rmdir "$d"; } 2>/dev/null;
+# Our files in the directory that we are in, and the directory only when it is empty: whatever stands at its name by now.
+remove() { [ -z "$inside" ] || { rm -f $f $part; cd /; }; rmdir "$d"; } 2>/dev/null;
 trap clean EXIT; trap "exit 1" HUP INT TERM PIPE;
 
 tell() { echo "$say-failed $1 $parent"; };
 fail() { tell $1; exit 1; };
-d=$(mktemp -d "$parent/eastwest.XXXXXX") || { d=; fail directory; };
 
 # Who may write in the parent directory may put a directory of his own in the place of ours, unless the parent is sticky as /tmp is. So
 # the parent must be ours or the administrator's and writable for nobody else, or sticky; and from here on everything is done in the
@@ -35,14 +37,25 @@ safe_parent() {
     case $1 in d????????[tT]*) return 0;; d????w*|d???????w*) return 1;; esac;
     [ "$3" = 0 ] || [ "$3" = "$(id -u)" ];
 };
+
+# A kept binary is started only when it is ours and its digest is right, in a directory where nobody else could exchange it since.
+kept="$parent/eastwest-$keep";
+is_kept() { [ -f "$kept" ] && [ ! -L "$kept" ] && [ -O "$kept" ] && [ "$(sha256sum < "$kept")" = "$keep  -" ]; };
+start_kept() { trap - EXIT HUP INT TERM PIPE; cd /; echo $say-ready; exec "$kept" agent; };
+greet() { echo "$say-on $(uname -s) $(uname -m) $1"; };
+[ -z "$keep" ] || {
+    mkdir -p "$parent" && safe_parent || fail unsafe;
+    if is_kept 2>/dev/null; then greet kept; start_kept; fi;
+};
+
+d=$(mktemp -d "$parent/eastwest.XXXXXX") || { d=; fail directory; };
 safe_parent || fail unsafe;
 cd "$d" && d=$(pwd -P) && [ -O . ] || fail unsafe;
-inside=yes; f=./eastwest;
-echo "$say-on $(uname -s) $(uname -m)";
+inside=yes; greet $packing;
 
 # Shells give what runs in the background an empty standard input, hence the detour.
 exec 3<&0;
-head -c $size <&3 > "$f" & copy=$! ;
+head -c $size <&3 > "$part" & copy=$! ;
 
 # A link that is cut without a word gives neither end of file nor error: only a file that does not grow shows it. What has arrived is said
 # every second, so that the launcher notices the same. Once all has arrived it is the disk that takes its time.
@@ -53,7 +66,7 @@ watch_copy() {
         # Without the shell that started this, nobody else cleans up.
         kill -0 $$ || { kill -KILL $copy; remove; exit; };
         seconds=$((seconds+1)); unchanged=$((unchanged+1));
-        now=$(wc -c < "$f"); [ "$now" = "$arrived" ] || unchanged=0; arrived=$now;
+        now=$(wc -c < "$part"); [ "$now" = "$arrived" ] || unchanged=0; arrived=$now;
         echo $say-arrived $arrived;
         [ $unchanged -lt $stall ] || [ $arrived -eq $size ] || give_up stalled;
         [ $seconds -lt $limit ] || give_up slow;
@@ -65,10 +78,20 @@ wait $copy; status=$?; copy=;
 # Gone before anything else is said or started: it can neither speak in between nor end what it should not.
 { kill -KILL $watch; wait $watch; } 2>/dev/null; watch=;
 exec 3<&-;
-[ $status -eq 0 ] && [ $(wc -c < "$f") -eq $size ] || fail copy;
+[ $status -eq 0 ] && [ $(wc -c < "$part") -eq $size ] || fail copy;
+[ $packing = plain ] || { gzip -dc < "$part" > "$f" && rm -f "$part"; } || fail copy;
+[ $(wc -c < "$f") -eq $full ] || fail copy;
 
 # Not every `test -x` sees a noexec mount: only trying shows it.
 chmod 700 "$f" || fail copy; "$f" --version </dev/null >/dev/null;
 case $? in 126|127) fail execute;; esac;
+
+# Only the newest is kept. One that still runs goes on without its name. Hosts may share the directory.
+keep_it() {
+    for old in "$parent"/eastwest-*; do [ "$old" = "$kept" ] || rm -f "$old"; done;
+    mv -f "$f" "$kept" || fail copy;
+    remove; d=; start_kept;
+};
+[ -z "$keep" ] || keep_it;
 
 echo $say-ready; "$f" agent --remove-self; exit $?

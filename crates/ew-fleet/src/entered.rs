@@ -2,6 +2,7 @@
 
 use crate::error::LaunchError;
 use crate::launcher::{AgentCommand, Launcher};
+use crate::slots::FanOut;
 use ew_model::Host;
 use std::io;
 use std::process::Command;
@@ -41,7 +42,7 @@ where
         self.name
     }
 
-    fn fan_out(&self) -> usize {
+    fn fan_out(&self) -> FanOut {
         self.inner.fan_out()
     }
 

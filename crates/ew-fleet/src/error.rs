@@ -18,6 +18,24 @@ pub enum LaunchError {
         /// The system's error.
         source: io::Error,
     },
+    /// Our own binary would not start on hosts with other libraries.
+    #[error(
+        "this eastwest is dynamically linked (it needs {interpreter}), so it would not start on hosts with other libraries; use a \
+         released binary, or build with `RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target \
+         x86_64-unknown-linux-gnu`"
+    )]
+    DynamicBinary {
+        /// The loader that it asks for.
+        interpreter: String,
+    },
+    /// An option that ssh or we would take for something else.
+    #[error("ssh option `{option}`: {reason}")]
+    BadSshOption {
+        /// As given.
+        option: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// The name would be taken for an option, or cannot be a host.
     #[error("`{name}` cannot be a host's name: {reason}")]
     BadHostName {
@@ -269,19 +287,20 @@ pub struct Unclean {
 #[must_use]
 pub(crate) fn ssh_hint(words: &str) -> Option<&'static str> {
     const TOO_MANY: &str = "sshd there, or on a jump host, takes no more connections at once: raise its MaxStartups, or launch fewer \
-         hosts at once with --fan-out";
+         hosts at once with --fanout";
     const HINTS: [(&str, &str); 12] = [
         (
             "Host key verification failed",
-            "connect once by hand with ssh to accept the host's key, or set StrictHostKeyChecking accept-new in the ssh configuration",
+            "the host's key is unknown or has changed: connect once by hand, or accept unknown ones with -o StrictHostKeyChecking=accept-new",
         ),
         (
             "Permission denied",
-            "eastwest never asks for a password: check the key (ssh-add -l), the user (--ssh-user) and that `ssh -o BatchMode=yes HOST true` works",
+            "eastwest never asks for a password: `ssh-copy-id HOST` gives the host your key; else check the key (-i FILE, ssh-add -l) and \
+             the user (-l USER)",
         ),
         (
             "Too many authentication failures",
-            "name the key for this host in the ssh configuration (IdentityFile, IdentitiesOnly yes)",
+            "name the key with -i FILE -o IdentitiesOnly=yes, or in the ssh configuration",
         ),
         (
             "Could not resolve hostname",
@@ -289,7 +308,7 @@ pub(crate) fn ssh_hint(words: &str) -> Option<&'static str> {
         ),
         (
             "Connection refused",
-            "check that sshd runs there, and its Port in the ssh configuration",
+            "check that sshd runs there, and its port (--ssh-port)",
         ),
         ("kex_exchange_identification", TOO_MANY),
         ("Connection closed by", TOO_MANY),

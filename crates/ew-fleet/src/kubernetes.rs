@@ -1,9 +1,11 @@
 //! Agents in pods that run already: the link of each is an exec stream through the API server, carried by a process of our own, as ssh's client
 //! carries its own. Whoever made the pods says which they are.
 
-use crate::bootstrap::remote_command;
+use crate::bootstrap::{Bootstrap, Keeping};
 use crate::error::LaunchError;
-use crate::launcher::{AgentCommand, Launcher, Payload};
+use crate::launcher::{AgentCommand, Launcher};
+use crate::payload::Payload;
+use crate::slots::FanOut;
 use ew_model::Host;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -40,8 +42,8 @@ impl Launcher for Kubernetes {
         "kubernetes"
     }
 
-    fn fan_out(&self) -> usize {
-        FAN_OUT
+    fn fan_out(&self) -> FanOut {
+        FanOut::fixed(FAN_OUT)
     }
 
     fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError> {
@@ -59,7 +61,13 @@ impl Launcher for Kubernetes {
             None => command.args([BINARY_IN_IMAGE, "agent"]),
             Some(payload) => {
                 let seconds = self.copy_timeout.as_secs().max(1);
-                let script = remote_command(Some(PRIVATE), payload.bytes().len(), seconds)?;
+                let script = Bootstrap {
+                    directory: Some(PRIVATE),
+                    payload,
+                    copy_seconds: seconds,
+                    keeping: Keeping::Nothing,
+                }
+                .command()?;
                 // One that somebody else made is refused by the script.
                 let script = format!("mkdir -m 700 {PRIVATE} 2>/dev/null; {script}");
                 command.args(["sh", "-c", &script])
@@ -123,7 +131,7 @@ mod tests {
         let agent = launcher(Some(payload)).agent_command(&host("n1")).unwrap();
         let script = agent.command.get_args().last().unwrap().to_str().unwrap();
         assert!(
-            script.contains("size=9") && script.contains("parent=\"/tmp/eastwest\""),
+            script.contains("full=9") && script.contains("parent=\"/tmp/eastwest\""),
             "{script}"
         );
     }

@@ -2,7 +2,9 @@
 
 use crate::bootstrap::{Failure, Greeting, Line};
 use crate::error::{LaunchError, Step, Unclean, ssh_hint};
-use crate::launcher::{AgentCommand, Launcher, Payload};
+use crate::launcher::{AgentCommand, Launcher};
+use crate::payload::Payload;
+use crate::slots::LaunchSlots;
 use crate::tail::Tail;
 use ew_model::Host;
 use ew_sys::process::{Signal, die_with_parent, kill_group, new_process_group};
@@ -11,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
@@ -64,6 +66,11 @@ pub async fn launch(
     host: &Host,
     deadline: Duration,
 ) -> Result<Link, LaunchError> {
+    let login_slots = launcher.login_slots(host);
+    let login = match &login_slots {
+        Some(slots) => slots.acquire().await.ok(),
+        None => None,
+    };
     let AgentCommand { command, payload } = launcher.agent_command(host)?;
     let mut starting = Starting::spawn(command, host, payload.is_some())?;
     let Some(payload) = payload else {
@@ -74,6 +81,7 @@ pub async fn launch(
         Ok(Err(stop)) => return Err(starting.explain(stop).await),
         Err(_) => return Err(starting.too_late(deadline)),
     };
+    drop(login);
     // A copy that moves may take its time: many at once share an uplink, and none of them is at fault.
     let copy_limit = COPY_LIMIT.max(deadline);
     match timeout(copy_limit, starting.hand_over(greeting, &payload)).await {
@@ -91,16 +99,19 @@ pub async fn launch_all(
     deadline: Duration,
     results: mpsc::Sender<(usize, Result<Link, LaunchError>)>,
 ) {
-    let slots = Arc::new(Semaphore::new(launcher.fan_out().max(1)));
+    let slots = Arc::new(LaunchSlots::new(launcher.fan_out()));
     let mut tasks = JoinSet::new();
     for (index, host) in hosts.iter().cloned().enumerate() {
         let (launcher, slots, results) = (launcher.clone(), slots.clone(), results.clone());
         tasks.spawn(async move {
-            // The semaphore is never closed; without a slot there is nothing to do.
-            let Ok(_slot) = slots.acquire().await else {
+            let Some(_slot) = slots.take().await else {
                 return true;
             };
+            let began = Instant::now();
             let result = launch(launcher.as_ref(), &host, deadline).await;
+            if result.is_ok() {
+                slots.launched_after(began.elapsed());
+            }
             results.send((index, result)).await.is_ok()
         });
     }
@@ -306,12 +317,13 @@ impl Starting {
             return Err(Stop::Machine(greeting, built_for));
         }
         let Link { reader, writer, .. } = &mut self.link;
+        let bytes = payload.packed(greeting.packing);
         let copy = async {
             // The far side has the last word, also after a broken pipe.
-            let _ = writer.write_all(payload.bytes()).await;
+            let _ = writer.write_all(bytes).await;
             std::future::pending().await
         };
-        let size_bytes = payload.bytes().len() as u64;
+        let size_bytes = bytes.len() as u64;
         tokio::select! {
             arrived = await_arrival(reader, &mut self.noise, size_bytes, &mut self.step) => arrived,
             never = copy => never,

@@ -2,6 +2,7 @@
 
 use crate::error::LaunchError;
 use crate::launcher::{AgentCommand, Launcher, ROOT_SHELL};
+use crate::slots::FanOut;
 use ew_model::Host;
 use std::path::PathBuf;
 use std::process::Command;
@@ -18,8 +19,8 @@ impl Launcher for Local {
         "local"
     }
 
-    fn fan_out(&self) -> usize {
-        64
+    fn fan_out(&self) -> FanOut {
+        FanOut::fixed(64)
     }
 
     fn agent_command(&self, _host: &Host) -> Result<AgentCommand, LaunchError> {

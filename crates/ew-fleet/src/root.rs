@@ -119,6 +119,7 @@ fn judge(status: ExitStatus, words: String) -> Result<(), RootError> {
 mod tests {
     use super::*;
     use crate::launcher::AgentCommand;
+    use crate::slots::FanOut;
     use std::process::Command as Process;
 
     /// A host whose root shell is this user's own.
@@ -129,8 +130,8 @@ mod tests {
             "here"
         }
 
-        fn fan_out(&self) -> usize {
-            1
+        fn fan_out(&self) -> FanOut {
+            FanOut::fixed(1)
         }
 
         fn agent_command(&self, _: &Host) -> Result<AgentCommand, LaunchError> {

@@ -1,21 +1,32 @@
 //! Agents over the system's ssh client, so that the user's configuration, keys, agent, jump hosts and Kerberos keep working.
 
-use crate::bootstrap::remote_command;
+use crate::bootstrap::{Bootstrap, Keeping};
 use crate::error::LaunchError;
-use crate::launcher::{AgentCommand, Launcher, Payload, ROOT_SHELL};
+use crate::launcher::{AgentCommand, Launcher, ROOT_SHELL};
 use crate::link::COPY_LIMIT;
+use crate::payload::Payload;
+use crate::slots::FanOut;
 use ew_model::Host;
+use ew_model::inventory::Login;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// Hosts that are launched at once, unless the user says otherwise.
-const FAN_OUT: usize = 64;
+const FAN_OUT: FanOut = FanOut { first: 8, most: 64 };
+/// Connections through one jump host that have not logged in yet: sshd's default `MaxStartups 10:30:100` turns some away from the
+/// tenth on, and others may use it as well.
+const LOGINS_PER_JUMP_HOST: usize = 8;
+/// Look-ups of jump hosts at the same time.
+const LOOK_UPS: usize = 16;
 
 /// Settings of our own that the user's ssh configuration must not override: no questions, no terminal, nothing forwarded, no
 /// master process that outlives the run (an existing one is used), and only errors on standard error. Heartbeats share the NIC with
 /// the load: they go ahead of it where switches look at DSCP, not behind it as ssh would have it (CS1). All are known to every OpenSSH since 6; an unknown one would be fatal.
-const FIXED_OPTIONS: [&str; 9] = [
+const FIXED_OPTIONS: [&str; 8] = [
     "BatchMode=yes",
     "RequestTTY=no",
     "ControlMaster=no",
@@ -24,8 +35,9 @@ const FIXED_OPTIONS: [&str; 9] = [
     "ForwardAgent=no",
     "PermitLocalCommand=no",
     "LogLevel=ERROR",
-    "IPQoS=cs6",
 ];
+/// What the user's own `-o` may change.
+const DEFAULT_OPTIONS: [&str; 1] = ["IPQoS=cs6"];
 
 /// What the user may say about ssh.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +48,8 @@ pub struct SshOptions {
     pub ssh_config: Option<PathBuf>,
     /// `-l`: the user there.
     pub user: Option<String>,
+    /// `-p`: the port there.
+    pub port: Option<u16>,
     /// Where the binary lies for a moment; the host's `$TMPDIR` or `/tmp` when not given.
     pub remote_dir: Option<String>,
     /// ssh's `ConnectTimeout`, rounded up to whole seconds.
@@ -44,7 +58,17 @@ pub struct SshOptions {
     /// all does so after 4 s.
     pub copy_timeout: Duration,
     /// Hosts that are launched at once.
-    pub fan_out: usize,
+    pub fan_out: FanOut,
+    /// `-i`: keys, before those of the configuration.
+    pub identities: Vec<PathBuf>,
+    /// `-o`: settings of the client, each `KEY=VALUE`.
+    pub settings: Vec<String>,
+    /// `-J`: jump hosts, in place of the configuration's.
+    pub jump: Option<String>,
+    /// What stays on the hosts.
+    pub keeping: Keeping,
+    /// How single hosts are reached, by name; goes before the settings above.
+    pub logins: BTreeMap<String, Login>,
     /// Further arguments for the client, before the host.
     pub extra: Vec<String>,
 }
@@ -55,10 +79,16 @@ impl Default for SshOptions {
             program: PathBuf::from("ssh"),
             ssh_config: None,
             user: None,
+            port: None,
             remote_dir: None,
             connect_timeout: Duration::from_secs(10),
             copy_timeout: COPY_LIMIT,
             fan_out: FAN_OUT,
+            identities: Vec::new(),
+            settings: Vec::new(),
+            jump: None,
+            keeping: Keeping::Nothing,
+            logins: BTreeMap::new(),
             extra: Vec::new(),
         }
     }
@@ -69,25 +99,83 @@ impl Default for SshOptions {
 pub struct Ssh {
     payload: Payload,
     options: SshOptions,
+    /// By host: how ssh gets there when not directly.
+    ways: BTreeMap<String, String>,
+    /// By way.
+    login_slots: BTreeMap<String, Arc<Semaphore>>,
 }
 
 impl Ssh {
     /// A launcher that copies `payload`.
     ///
     /// # Errors
-    /// [`LaunchError::BadRemoteDir`], so that it is said once and not once per host.
+    /// [`LaunchError::BadRemoteDir`] and [`LaunchError::BadSshOption`], so that they are said once and not once per host.
     pub fn new(payload: Payload, options: SshOptions) -> Result<Self, LaunchError> {
-        let ssh = Self { payload, options };
+        let ssh = Self {
+            payload,
+            options,
+            ways: BTreeMap::new(),
+            login_slots: BTreeMap::new(),
+        };
         ssh.remote_command()?;
+        ssh.options
+            .settings
+            .iter()
+            .try_for_each(|s| check_setting(s))?;
         Ok(ssh)
     }
 
+    /// Asks the client's configuration which of the hosts are reached through a jump host, so that few connections at once wait there
+    /// to log in. Runs `ssh -G` for each host; does nothing else.
+    #[must_use]
+    pub fn with_ways_to(mut self, hosts: &[Host]) -> Self {
+        let open = Mutex::new(hosts.iter());
+        let next = || open.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let look = || {
+            let mut found = Vec::new();
+            while let Some(host) = next() {
+                found.extend(self.way_to(host).map(|way| (host.name.clone(), way)));
+            }
+            found
+        };
+        self.ways = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..LOOK_UPS.min(hosts.len()))
+                .map(|_| scope.spawn(look))
+                .collect();
+            let found = threads.into_iter().filter_map(|thread| thread.join().ok());
+            found.flatten().collect()
+        });
+        for way in self.ways.values() {
+            self.login_slots
+                .entry(way.clone())
+                .or_insert_with(|| Arc::new(Semaphore::new(LOGINS_PER_JUMP_HOST)));
+        }
+        self
+    }
+
+    /// The jump host or proxy command for a host.
+    fn way_to(&self, host: &Host) -> Option<String> {
+        let mut command = self.client(host, &["-G"]).ok()?;
+        let answer = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
+        let answer = String::from_utf8_lossy(&answer.ok()?.stdout).into_owned();
+        let value = |key: &str| {
+            let line = answer.lines().find_map(|line| line.strip_prefix(key));
+            line.map(str::trim)
+                .filter(|value| !value.is_empty() && *value != "none")
+        };
+        value("proxyjump ")
+            .or(value("proxycommand "))
+            .map(str::to_owned)
+    }
+
     fn remote_command(&self) -> Result<String, LaunchError> {
-        remote_command(
-            self.options.remote_dir.as_deref(),
-            self.payload.bytes().len(),
-            whole_seconds(self.options.copy_timeout),
-        )
+        Bootstrap {
+            directory: self.options.remote_dir.as_deref(),
+            payload: &self.payload,
+            copy_seconds: whole_seconds(self.options.copy_timeout),
+            keeping: self.options.keeping,
+        }
+        .command()
     }
 }
 
@@ -96,12 +184,16 @@ impl Launcher for Ssh {
         "ssh"
     }
 
-    fn fan_out(&self) -> usize {
+    fn fan_out(&self) -> FanOut {
         self.options.fan_out
     }
 
+    fn login_slots(&self, host: &Host) -> Option<Arc<Semaphore>> {
+        self.login_slots.get(self.ways.get(&host.name)?).cloned()
+    }
+
     fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError> {
-        let mut command = self.client(host)?;
+        let mut command = self.client(host, &[])?;
         command.arg(self.remote_command()?);
         Ok(AgentCommand {
             command,
@@ -112,7 +204,7 @@ impl Launcher for Ssh {
     /// In single quotes without anything that a login shell such as tcsh or fish would see.
     fn root_shell(&self, host: &Host) -> Result<Command, LaunchError> {
         let [option, script] = ROOT_SHELL;
-        let mut command = self.client(host)?;
+        let mut command = self.client(host, &[])?;
         command.arg(format!("exec sh {option} '{script}'"));
         Ok(command)
     }
@@ -120,23 +212,79 @@ impl Launcher for Ssh {
 
 impl Ssh {
     /// The client, up to what is to be run on the host.
-    fn client(&self, host: &Host) -> Result<Command, LaunchError> {
-        check_name(&host.name)?;
-        let mut command = Command::new(&self.options.program);
-        if let Some(config) = &self.options.ssh_config {
+    fn client(&self, host: &Host, flags: &[&str]) -> Result<Command, LaunchError> {
+        let options = &self.options;
+        let unchanged = Login::default();
+        let login = options.logins.get(&host.name).unwrap_or(&unchanged);
+        let target = login.target.as_ref().unwrap_or(&host.name);
+        check_name(target)?;
+        let mut command = Command::new(&options.program);
+        command.args(flags);
+        if let Some(config) = &options.ssh_config {
             command.arg("-F").arg(config);
         }
-        for option in FIXED_OPTIONS {
-            command.arg("-o").arg(option);
+        let timeout = whole_seconds(options.connect_timeout);
+        let timeout = format!("ConnectTimeout={timeout}");
+        // The client takes the first value that it is given.
+        let settings = FIXED_OPTIONS
+            .into_iter()
+            .chain(options.settings.iter().map(String::as_str))
+            .chain(DEFAULT_OPTIONS)
+            .chain([timeout.as_str()]);
+        for setting in settings {
+            command.arg("-o").arg(setting);
         }
-        let seconds = whole_seconds(self.options.connect_timeout);
-        command.arg("-o").arg(format!("ConnectTimeout={seconds}"));
-        if let Some(user) = &self.options.user {
+        if let Some(user) = login.user.as_ref().or(options.user.as_ref()) {
             command.arg("-l").arg(user);
         }
-        command.args(&self.options.extra).arg("--").arg(&host.name);
+        if let Some(port) = login.port.or(options.port) {
+            command.arg("-p").arg(port.to_string());
+        }
+        for identity in &options.identities {
+            command.arg("-i").arg(identity);
+        }
+        if let Some(jump) = &options.jump {
+            command.arg("-J").arg(jump);
+        }
+        command.args(&options.extra).arg("--").arg(target);
         Ok(command)
     }
+}
+
+/// `KEY=VALUE`, and none that would make the client ask, or say something else than our protocol.
+fn check_setting(setting: &str) -> Result<(), LaunchError> {
+    let key = setting
+        .split(['=', ' '])
+        .next()
+        .unwrap_or("")
+        .to_ascii_lowercase();
+    let fixed = FIXED_OPTIONS.iter().any(|fixed| {
+        fixed
+            .split('=')
+            .next()
+            .unwrap_or("")
+            .eq_ignore_ascii_case(&key)
+    });
+    let reason = if key.is_empty() || !setting.contains(['=', ' ']) {
+        "write KEY=VALUE, for example -o StrictHostKeyChecking=accept-new"
+    } else if fixed {
+        "eastwest sets it itself: the connection carries its protocol and nobody answers questions"
+    } else if [
+        "remotecommand",
+        "stdinnull",
+        "forkafterauthentication",
+        "sessiontype",
+    ]
+    .contains(&key.as_str())
+    {
+        "the agent could not be started with it"
+    } else {
+        return Ok(());
+    };
+    Err(LaunchError::BadSshOption {
+        option: setting.to_owned(),
+        reason,
+    })
 }
 
 fn check_name(name: &str) -> Result<(), LaunchError> {
@@ -171,6 +319,17 @@ mod tests {
             remote_dir: Some("/scratch".into()),
             connect_timeout: Duration::from_millis(2500),
             copy_timeout: Duration::from_secs(60),
+            identities: vec!["/keys/own".into()],
+            settings: vec!["StrictHostKeyChecking=accept-new".into()],
+            jump: Some("bastion".into()),
+            logins: BTreeMap::from([(
+                "node1".to_owned(),
+                Login {
+                    target: Some("10.0.0.1".into()),
+                    user: None,
+                    port: Some(2222),
+                },
+            )]),
             extra: vec!["-v".into()],
             ..SshOptions::default()
         };
@@ -185,9 +344,16 @@ mod tests {
         assert!(arguments.windows(2).any(|w| w == ["-l", "ops"]));
         assert!(arguments.contains(&"ConnectTimeout=3"));
         assert!(arguments.contains(&"BatchMode=yes"));
+        for pair in [["-i", "/keys/own"], ["-J", "bastion"], ["-p", "2222"]] {
+            assert!(arguments.windows(2).any(|w| w == pair), "{pair:?}");
+        }
+        let of_user = arguments.iter().position(|a| a.starts_with("Strict"));
+        let default = arguments.iter().position(|a| a.starts_with("IPQoS"));
+        assert!(of_user < default, "the first value counts");
         let end = &arguments[arguments.len() - 4..];
-        assert_eq!(end[..3], ["-v", "--", "node1"]);
-        assert!(end[3].contains("parent=\"/scratch\"; size=77; limit=60;"));
+        assert_eq!(end[..3], ["-v", "--", "10.0.0.1"]);
+        assert!(end[3].contains("parent=\"/scratch\"; size="));
+        assert!(end[3].contains("; full=77; keep=; limit=60;"));
     }
 
     #[test]
@@ -212,6 +378,21 @@ mod tests {
         };
         let error = Ssh::new(Payload::new(vec![0]), options).unwrap_err();
         assert!(error.to_string().contains("--remote-dir"), "{error}");
+    }
+
+    #[test]
+    fn settings_that_would_break_the_link_are_refused() {
+        for setting in ["batchmode=no", "RemoteCommand=x", "IdentityFile", ""] {
+            let options = SshOptions {
+                settings: vec![setting.into()],
+                ..SshOptions::default()
+            };
+            let refused = Ssh::new(Payload::new(vec![0]), options);
+            assert!(
+                matches!(refused, Err(LaunchError::BadSshOption { .. })),
+                "{setting}"
+            );
+        }
     }
 
     fn host(name: &str) -> Host {

@@ -9,6 +9,7 @@
 
 mod support;
 
+use ew_fleet::bootstrap::Keeping;
 use ew_fleet::{
     Entered, LaunchError, Launcher, Local, Payload, Ssh, SshOptions, Step, launch, launch_all,
 };
@@ -165,7 +166,7 @@ async fn a_shell_killed_in_mid_copy_leaves_nothing() {
         let mut client = command.spawn().unwrap();
         let mut input = client.stdin.take().unwrap();
         let payload = agent.payload.unwrap();
-        input.write_all(&payload.bytes()[..200_000]).unwrap();
+        input.write_all(&payload.compressed()[..200_000]).unwrap();
         eventually("the copy has begun", || arrived_bytes(&room.remote()) > 0).await;
         client.kill().unwrap();
         client.wait().unwrap();
@@ -315,6 +316,67 @@ async fn refusals_come_in_the_other_sides_words() {
     let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
     let error = launch(&ssh, &host("a"), PATIENCE).await.unwrap_err();
     assert!(matches!(error, LaunchError::Spawn { .. }), "{error}");
+}
+
+/// What an agent that is kept is started with.
+const IS_KEPT: &str = "[ \"$*\" = agent ] || exit 9\necho hello\ncat\nexit 0\n";
+
+#[tokio::test]
+async fn a_kept_binary_is_not_sent_again_and_not_trusted_when_changed() {
+    for shell in POSIX_SHELLS {
+        let Some(room) = Room::of(shell, "exec sh -c \"$command\"") else {
+            continue;
+        };
+        let store = room.remote().join("made/on/demand");
+        let old = store.join("eastwest-of-before");
+        let kept = payload(IS_KEPT);
+        let file = store.join(format!("eastwest-{}", kept.digest()));
+        let keeping = |room: &Room| {
+            let options = SshOptions {
+                remote_dir: Some(store.to_str().unwrap().to_owned()),
+                keeping: Keeping::Binary,
+                ..room.options()
+            };
+            Ssh::new(kept.clone(), options).unwrap()
+        };
+        fs::create_dir_all(&store).unwrap();
+        fs::write(&old, "old").unwrap();
+        is_answered(&keeping(&room), shell).await;
+        assert!(file.exists() && !old.exists(), "{shell}");
+        assert_eq!(entries(&store).len(), 1, "{shell}: only the binary stays");
+        // Nothing but the ping goes through.
+        let narrow = Room::of(shell, "head -c 5 | exec sh -c \"$command\"").unwrap();
+        is_answered(&keeping(&narrow), shell).await;
+        fs::OpenOptions::new()
+            .append(true)
+            .open(&file)
+            .and_then(|mut file| file.write_all(b"echo owned"))
+            .unwrap();
+        is_answered(&keeping(&room), shell).await;
+        let whole = fs::metadata(&file).unwrap().len();
+        assert_eq!(whole, kept.program_bytes() as u64, "{shell}");
+    }
+}
+
+#[tokio::test]
+async fn a_host_without_gzip_gets_the_binary_as_it_is() {
+    if !installed("busybox") {
+        return;
+    }
+    let room = Room::of("busybox", "PATH=${0%/*}/bin; exec sh -c \"$command\"").unwrap();
+    fs::remove_file(room.path("bin/gzip")).unwrap();
+    let cat = path_of("cat").unwrap();
+    symlink(cat, room.path("bin/cat")).unwrap();
+    is_served(&room, "busybox").await;
+}
+
+async fn is_answered(ssh: &Ssh, shell: &str) {
+    let mut link = launch(ssh, &host("a"), PATIENCE)
+        .await
+        .unwrap_or_else(|error| panic!("{shell}: {error}"));
+    converse(&mut link).await;
+    drop(link.writer);
+    link.guard.finish(PATIENCE).await.unwrap();
 }
 
 #[tokio::test]
@@ -484,7 +546,21 @@ impl Room {
         let room = Self::new(&format!("PATH=${{0%/*}}/bin:$PATH; export PATH; {script}"));
         let tools: &[&str] = match shell {
             "busybox" => &[
-                "sh", "chmod", "head", "id", "ls", "mktemp", "rm", "rmdir", "sleep", "uname", "wc",
+                "sh",
+                "chmod",
+                "gzip",
+                "head",
+                "id",
+                "ls",
+                "mkdir",
+                "mktemp",
+                "mv",
+                "rm",
+                "rmdir",
+                "sha256sum",
+                "sleep",
+                "uname",
+                "wc",
             ],
             _ => &["sh"],
         };

@@ -255,7 +255,7 @@ impl Sshd {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let half = &payload.bytes()[..payload.bytes().len() / 2];
+        let half = &payload.compressed()[..payload.compressed().len() / 2];
         let mut input = client.stdin.take().unwrap();
         input.write_all(half).unwrap();
         eventually("the copy has begun", || arrived_bytes(&self.remote()) > 0).await;

@@ -8,6 +8,7 @@ use crate::run::Outcome;
 use crate::storage::{StorageOperation, StorageStep};
 use crate::telemetry::HostReading;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// An event with its times, one line of `events.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +46,9 @@ pub enum RunEvent {
         facts: HostFacts,
         /// Time from launch to hello.
         launch_ns: u64,
+        /// Its address on the network that was asked for. `None` where the inventory has it.
+        #[serde(default)]
+        address: Option<IpAddr>,
     },
     /// A host could not be brought up.
     HostFailed {

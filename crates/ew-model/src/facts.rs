@@ -1,6 +1,7 @@
 //! What an agent says of its host, and raw host counters.
 
 use crate::ceiling::Tunnel;
+use crate::network::Subnet;
 use crate::telemetry::{CauseCounters, InterfaceLink, ReadingCost};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -73,6 +74,9 @@ pub struct InterfaceFacts {
     pub duplex: Option<String>,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
+    /// Length of each address' network prefix, in the same order. Empty in runs of before it was read.
+    #[serde(default)]
+    pub prefix_bits: Vec<u8>,
     /// Whether the link is up.
     pub up: bool,
     /// The kernel's word for a virtual link (`IFLA_INFO_KIND`): `veth`, `vlan`, `vxlan`. `None` for ports of a NIC, and in
@@ -160,6 +164,15 @@ pub struct InterfaceCounters {
     pub tx_errors: u64,
     /// Send drops.
     pub tx_drops: u64,
+}
+
+impl InterfaceFacts {
+    /// The subnet that one of its addresses is in. `None` for other addresses, and where the prefix is not known.
+    #[must_use]
+    pub fn subnet_of(&self, address: IpAddr) -> Option<Subnet> {
+        let at = self.addresses.iter().position(|own| *own == address)?;
+        Some(Subnet::of(address, *self.prefix_bits.get(at)?))
+    }
 }
 
 impl HostFacts {

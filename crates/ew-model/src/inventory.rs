@@ -45,6 +45,17 @@ pub struct Host {
     pub rack: Option<RackId>,
 }
 
+/// How a launcher reaches a host, where that differs from the host's name and the launcher's settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Login {
+    /// Name or address to connect to, in place of the host's name.
+    pub target: Option<String>,
+    /// User there.
+    pub user: Option<String>,
+    /// Port of its sshd.
+    pub port: Option<u16>,
+}
+
 /// A set of hosts below one leaf switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rack {
@@ -107,12 +118,12 @@ impl Inventory {
             .collect()
     }
 
-    /// The host of that name.
+    /// The host of that name, in capitals or not.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<HostId> {
         self.hosts
             .iter()
-            .position(|h| h.name == name)
+            .position(|h| h.name.eq_ignore_ascii_case(name))
             .map(|i| HostId(i as u32))
     }
 

@@ -15,6 +15,7 @@ pub mod finding;
 pub mod inventory;
 pub mod latency;
 pub mod limit;
+pub mod network;
 pub mod plan;
 pub mod pods;
 pub mod ports;

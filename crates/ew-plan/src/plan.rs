@@ -376,14 +376,14 @@ fn drawn_for(test: &Test) -> &str {
 
 /// Hosts that are not there are left out; a side needs one.
 fn sides_of(roles: &Roles, inventory: &Inventory) -> Result<Sides, PlanError> {
-    let ids: BTreeMap<&str, HostId> = inventory
+    let ids: BTreeMap<String, HostId> = inventory
         .host_ids()
-        .map(|id| (inventory.name(id), id))
+        .map(|id| (inventory.name(id).to_ascii_lowercase(), id))
         .collect();
     let side = |names: &[String], role| {
         let hosts: Vec<HostId> = names
             .iter()
-            .filter_map(|name| ids.get(name.as_str()).copied())
+            .filter_map(|name| ids.get(&name.to_ascii_lowercase()).copied())
             .collect();
         match hosts.is_empty() {
             true => Err(PlanError::NoHostWithRole { role }),

@@ -5,6 +5,7 @@
 
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
+use ew_model::network::NetworkChoice;
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_model::record::EndRecord;
 use ew_model::storage::{StorageOrder, StorageReport};
@@ -59,8 +60,10 @@ pub enum ToAgent {
 pub struct Welcome {
     /// Who the agent is.
     pub host: HostId,
-    /// The address data flows use.
+    /// The address data flows use, unless `network` says which.
     pub address: IpAddr,
+    /// The network data flows use: the host has its own address there.
+    pub network: Option<NetworkChoice>,
     /// What data connections must present.
     pub token: RunToken,
     /// First and last port the data listener may take.

@@ -6,7 +6,7 @@ use crate::text::{
     absences, alike, fact_list, host_table, missing_by_reason, notable, rack_table, stage_notes,
     stage_table,
 };
-use crate::words::{code_spans, finding_figures, one_line, severity, status};
+use crate::words::{code_spans, finding_figures, network, one_line, severity, status};
 use ew_model::Analysis;
 use ew_model::finding::Finding;
 
@@ -21,6 +21,9 @@ pub(crate) fn render(analysis: &Analysis) -> String {
         status(analysis),
         one_line(&analysis.run.id).replace('`', "'"),
     );
+    if let Some(network) = network(analysis) {
+        out.push_str(&format!("\nNetwork: {}\n", escaped(&network)));
+    }
     out.push_str(&findings(&verdict.findings));
     let (header, rows) = rack_table(analysis);
     section(&mut out, "Rack to rack", &header, &rows, 2);

@@ -12,17 +12,20 @@ use ew_model::{Inventory, Plan, Stage, Workload};
 /// the least where rounds run until they settle) and bytes; below it the workloads'
 /// settings that are not the usual ones, in words.
 ///
+/// `network` says over which network, as far as that is known before hosts are asked.
 /// `stage_bytes` holds the payload the caller expects each stage to move, in stage order; `None` or a missing entry
 /// is shown as "-", and then the total is a lower bound and says so. Nothing is decided here.
 #[must_use]
 pub fn dry_run(
     plan: &Plan,
     inventory: &Inventory,
+    network: &str,
     stage_bytes: &[Option<u64>],
     style: &TextStyle,
 ) -> String {
     let width = style.width.max(40);
     let mut out = wrap(&headline(plan, inventory), width, "");
+    out.push_str(&wrap(&one_line(network), width, "network: "));
     out.push('\n');
     let header = [
         "stage", "pattern", "workload", "rounds", "flows", "at once", "duration", "bytes",

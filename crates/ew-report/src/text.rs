@@ -9,7 +9,7 @@ use crate::sweep::lone_stages;
 use crate::table::{columns_that_fit, table, wrap};
 use crate::words::{
     MISSING, count, duration, estimated_rate, finding_figures, fine_percent, host_name, host_state,
-    knee, one_line, or_missing, outcome, percent, plural, rack_name, rack_of, rate,
+    knee, network, one_line, or_missing, outcome, percent, plural, rack_name, rack_of, rate,
     ratio_with_interval, severity, severity_status, status, utc,
 };
 use ew_model::Analysis;
@@ -500,6 +500,9 @@ fn summary(analysis: &Analysis, width: usize, ink: Ink) -> String {
         out.push_str(&format!("  {more} above\n"));
     }
     out.push_str(&wrap(&measured(analysis), width, "  "));
+    if let Some(network) = network(analysis) {
+        out.push_str(&wrap(&network, width, "  Network: "));
+    }
     out
 }
 

@@ -2,6 +2,7 @@
 
 use ew_model::analysis::{Estimate, HostState};
 use ew_model::finding::{Cause, Finding, Quantity, Severity, VerdictStatus};
+use ew_model::network::{MeasuredNetwork, describe_networks, measured_networks};
 use ew_model::record::Remark;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use ew_model::{Analysis, HostId, Inventory, Outcome, RackId};
@@ -10,6 +11,21 @@ use ew_model::{Analysis, HostId, Inventory, Outcome, RackId};
 pub(crate) const MISSING: &str = "-";
 /// An uplink that fills below this many senders has no rising part: one sender alone fills it.
 const FULL_WITH_ONE: f64 = 1.05;
+
+/// The networks that were measured, most hosts first.
+pub(crate) fn networks(analysis: &Analysis) -> Vec<MeasuredNetwork> {
+    let inventory = analysis.inventory();
+    measured_networks(analysis.hosts.iter().filter_map(|host| {
+        let address = inventory.host(host.host).address?;
+        Some((host.interface.as_ref()?, address))
+    }))
+}
+
+/// The same in words: `eth0, 10.20.0.0/16, 25.0 Gb/s, MTU 9000`. `None` where no host said.
+pub(crate) fn network(analysis: &Analysis) -> Option<String> {
+    let networks = networks(analysis);
+    (!networks.is_empty()).then(|| one_line(&describe_networks(&networks)))
+}
 
 /// Formats a value, or "-".
 pub(crate) fn or_missing<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {

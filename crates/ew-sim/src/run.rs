@@ -350,6 +350,7 @@ impl<'a> Course<'a> {
         let ups = hosts::facts(self.network)
             .into_iter()
             .map(|(host, facts)| RunEvent::HostUp {
+                address: None,
                 host,
                 facts,
                 launch_ns: 0,

@@ -88,7 +88,15 @@ fn empty(manifest: RunManifest) -> Run {
 fn fold(run: &mut Run, recorded: RecordedEvent) {
     match recorded.event {
         RunEvent::RunStarted { plan, .. } | RunEvent::Replanned { plan } => run.plan = plan,
-        RunEvent::HostUp { host, facts, .. } => {
+        RunEvent::HostUp {
+            host,
+            facts,
+            address,
+            ..
+        } => {
+            if let Some(own) = run.manifest.inventory.hosts.get_mut(host.index()) {
+                own.address = address.or(own.address);
+            }
             run.facts.insert(host, facts);
             run.failed.remove(&host);
             run.lost.remove(&host);

@@ -410,7 +410,7 @@ proptest! {
         let mut host = facts();
         host.kernel = text;
         host.interfaces[0].speed_bits_per_sec = Some(speed);
-        let up = RunEvent::HostUp { host: HostId(1), facts: host.clone(), launch_ns: bytes };
+        let up = RunEvent::HostUp { address: None, host: HostId(1), facts: host.clone(), launch_ns: bytes };
         let records = vec![record.clone()];
         let round = RunEvent::RoundFinished { stage: record.stage, round: record.round, records };
         let room = TempDir::new().unwrap();
@@ -475,6 +475,7 @@ fn events() -> Vec<RecordedEvent> {
             plan: plan(),
         },
         RunEvent::HostUp {
+            address: None,
             host: HostId(0),
             facts: facts(),
             launch_ns: 5,

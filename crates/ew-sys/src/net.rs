@@ -115,7 +115,21 @@ fn add_node(found: &mut Vec<Interface>, node: &libc::ifaddrs) {
     // SAFETY: the address is null or points at a sockaddr of its own family.
     if let Some(address) = unsafe { ip_of(node.ifa_addr) } {
         interface.facts.addresses.push(address);
+        // SAFETY: as the address, and of the same family.
+        let mask = unsafe { ip_of(node.ifa_netmask) };
+        interface
+            .facts
+            .prefix_bits
+            .push(mask.map_or(0, prefix_bits));
     }
+}
+
+fn prefix_bits(mask: IpAddr) -> u8 {
+    let bits = match mask {
+        IpAddr::V4(mask) => u32::from(mask).leading_ones(),
+        IpAddr::V6(mask) => u128::from(mask).leading_ones(),
+    };
+    bits as u8
 }
 
 /// # Safety

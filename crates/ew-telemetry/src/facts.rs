@@ -6,6 +6,7 @@ use crate::limits::open_files_limit;
 use crate::network::links_now;
 use crate::proc_stat::cpu_counters;
 use ew_model::facts::{HardwareFacts, HostFacts, InterfaceFacts, OsRelease};
+use ew_model::network::NetworkChoice;
 use ew_sys::clock::{realtime_ns, synchronised};
 use ew_sys::disk::free_bytes;
 use ew_sys::net::interfaces;
@@ -81,6 +82,17 @@ fn os_release(root: &Path) -> Option<Box<OsRelease>> {
         id_like: id_like.split_whitespace().map(str::to_owned).collect(),
         name: value("PRETTY_NAME").unwrap_or_default(),
     }))
+}
+
+/// This host's address on a network.
+///
+/// # Errors
+/// In words, which interfaces and addresses there are instead.
+pub fn address_on(network: &NetworkChoice) -> Result<IpAddr, String> {
+    let interfaces = relevant_interfaces(None);
+    network
+        .address_on(&interfaces)
+        .ok_or_else(|| network.missing_on(&interfaces))
 }
 
 fn relevant_interfaces(address: Option<IpAddr>) -> Vec<InterfaceFacts> {

@@ -30,7 +30,7 @@ mod sockets;
 mod traffic;
 mod udp_ledger;
 
-pub use facts::{facts, free_bytes_beside_executable};
+pub use facts::{address_on, facts, free_bytes_beside_executable};
 pub use host::HostReader;
 pub use own::OwnConnections;
 pub use sample::Sampler;

@@ -60,6 +60,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
             sample_interval_ns: 1_000_000_000,
             offer_iperf3_port: None,
             watched: BTreeSet::new(),
+            network: None,
             launch_limit: Duration::from_secs(20),
             require_all: true,
         },

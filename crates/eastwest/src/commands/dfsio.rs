@@ -229,26 +229,27 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let lab = args.fleet.attach_lab()?.map(Arc::new);
     let roles = args.hosts.roles(lab.as_deref(), None)?;
     let fleet = &args.fleet;
-    let mut inventory = args
+    let mut roster = args
         .hosts
-        .inventory(fleet, lab.as_deref(), &[], roles.as_ref())?;
-    let workers = workers(&inventory, roles.as_ref());
+        .roster(fleet, lab.as_deref(), &[], roles.as_ref())?;
+    let workers = workers(&roster.inventory, roles.as_ref());
     let task = args.storage.task(workers, args.plan.seed)?;
     if args.dry_run {
-        return dry_run(&task, &inventory, args.show.format);
+        return dry_run(&task, &roster.inventory, args.show.format);
     }
     let watched = args.watch.as_deref();
     let watched = watched
-        .map(|name| watch::find(&inventory, name))
+        .map(|name| watch::find(&roster.inventory, name))
         .transpose()?;
-    let launcher = fleet.launcher(lab)?;
+    let launcher = fleet.launcher(lab, &roster)?;
     let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
-    block_on(args.hosts.resolve(&mut inventory, fleet))?;
+    block_on(args.hosts.resolve(&mut roster, fleet))?;
     let mut options = fleet.options();
+    options.network = args.hosts.network();
     options.watched.extend(watched);
     let job = Job {
         scenario: scenario(roles),
-        inventory,
+        inventory: roster.inventory,
         seed: task.job.seed,
         launcher,
         options,

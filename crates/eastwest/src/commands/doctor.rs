@@ -25,14 +25,19 @@ pub(crate) struct DoctorArgs {
 pub(crate) fn run(args: &DoctorArgs) -> Outcome {
     let lab = args.fleet.attach_lab()?.map(Arc::new);
     let roles = args.hosts.roles(lab.as_deref(), None)?;
-    let mut inventory = args
+    let mut roster = args
         .hosts
-        .inventory(&args.fleet, lab.as_deref(), &[], roles.as_ref())?;
-    let launcher = args.fleet.launcher(lab)?;
+        .roster(&args.fleet, lab.as_deref(), &[], roles.as_ref())?;
+    let launcher = args.fleet.launcher(lab, &roster)?;
+    let mut options = args.fleet.options();
+    options.network = args.hosts.network();
     let report = block_on(async {
-        let unresolved = args.hosts.resolve(&mut inventory, &args.fleet).await.err();
-        let resolved = with_addresses(&inventory);
-        let mut report = ew_controller::doctor(&resolved, launcher, args.fleet.options())
+        let unresolved = args.hosts.resolve(&mut roster, &args.fleet).await.err();
+        let resolved = match options.network {
+            Some(_) => roster.inventory.clone(),
+            None => with_addresses(&roster.inventory),
+        };
+        let mut report = ew_controller::doctor(&resolved, launcher, options)
             .await
             .map_err(Failure::failed)?;
         if let Some(failure) = unresolved {

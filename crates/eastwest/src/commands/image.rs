@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ImageArgs) -> Outcome {
         .with_context(|| format!("cannot write `{}`", args.output.display()))
         .map_err(Failure::usage)?;
     let architecture = binary.architecture().unwrap_or(std::env::consts::ARCH);
-    ew_kubernetes::write_image(BufWriter::new(file), &name, architecture, binary.bytes())
+    ew_kubernetes::write_image(BufWriter::new(file), &name, architecture, binary.program())
         .map_err(Failure::failed)?;
     output::say(&format!("{}: image {name}", args.output.display()));
     Ok(ExitCode::SUCCESS)

@@ -9,13 +9,14 @@ use crate::kubernetes;
 use crate::metrics::{self, Endpoint};
 use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
 use crate::predecessor::{Predecessor, PredecessorArgs};
+use crate::preflight::PreFlight;
 use crate::push::{self, Pusher, Pushgateway};
 use crate::watch::{self, Log, Watch};
 use anyhow::{Context, anyhow};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use ew_analyze::storage::job::SCENARIO;
-use ew_controller::{Detours, Finished, Job, RunError};
+use ew_controller::{Detours, Finished, Job, LaunchOptions, RunError};
 use ew_model::pods::PodPath;
 use ew_model::{Inventory, RunEvent, Scenario, Stage, Tool, WorkloadKind};
 use ew_plan::estimate::estimate_stage;
@@ -51,6 +52,9 @@ pub(crate) struct RunArgs {
     /// Print stages, rounds, flows, expected duration and bytes, and stop
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Start without the question that a terminal gets above 32 hosts or 1 TiB
+    #[arg(short, long)]
+    yes: bool,
     #[command(flatten)]
     pub(crate) runs: RunsDirArg,
     #[command(flatten)]
@@ -204,25 +208,21 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let lab = args.fleet.attach_lab()?.map(Arc::new);
     scenario.roles = args.hosts.roles(lab.as_deref(), roles.as_ref())?;
     let known = scenario.roles.as_ref();
-    let mut inventory = args
+    let mut roster = args
         .hosts
-        .inventory(&args.fleet, lab.as_deref(), &racks, known)?;
+        .roster(&args.fleet, lab.as_deref(), &racks, known)?;
     if args.dry_run {
-        return dry_run(args, &scenario, &inventory, seed);
+        return dry_run(args, &scenario, &roster.inventory, seed);
     }
-    let watched = args.watch.as_deref();
-    let watched = watched
-        .map(|name| watch::find(&inventory, name))
-        .transpose()?;
+    let options = launch_options(args, &roster.inventory)?;
     let mut sequel = Sequel::of(args, &scenario)?;
-    let launcher = args.fleet.launcher(lab)?;
+    let launcher = args.fleet.launcher(lab, &roster)?;
     let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
-    block_on(args.hosts.resolve(&mut inventory, &args.fleet))?;
-    let mut options = args.fleet.options();
-    options.watched.extend(watched);
+    block_on(args.hosts.resolve(&mut roster, &args.fleet))?;
+    confirm(args, &scenario, &roster.inventory, seed)?;
     let job = Job {
         scenario,
-        inventory,
+        inventory: roster.inventory,
         seed,
         launcher,
         options,
@@ -235,6 +235,32 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let pushed = sequel.exposition.as_mut();
     let finished = drive(&job, args.live, args.show.color, endpoint, pushed)?;
     block_on(sequel.conclude(args, &finished))
+}
+
+fn launch_options(args: &RunArgs, inventory: &Inventory) -> Result<LaunchOptions, Failure> {
+    let watched = args.watch.as_deref();
+    let watched = watched.map(|name| watch::find(inventory, name));
+    let mut options = args.fleet.options();
+    options.network = args.hosts.network();
+    options.watched.extend(watched.transpose()?);
+    Ok(options)
+}
+
+/// Says what the run will do to the network, and asks where that is much.
+fn confirm(
+    args: &RunArgs,
+    scenario: &Scenario,
+    inventory: &Inventory,
+    seed: u64,
+) -> Result<(), Failure> {
+    if args.fleet.fleet != FleetKind::Ssh {
+        return Ok(());
+    }
+    let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
+    let network = args.hosts.describe_network();
+    let ports = args.fleet.data_ports();
+    let figures = PreFlight::of(&plan, inventory.hosts.len(), network, ports);
+    figures.confirm(args.yes, args.live.quiet)
 }
 
 /// The same over pods, which are made first and removed after, whatever happens in between.
@@ -488,7 +514,10 @@ fn dry_run(args: &RunArgs, scenario: &Scenario, inventory: &Inventory, seed: u64
         .map(|stage| estimate_stage(stage, nic).bytes)
         .collect();
     let style = output::text_style(args.show.color);
-    output::print(&ew_report::dry_run(&plan, inventory, &bytes, &style));
+    let network = args.hosts.describe_network();
+    output::print(&ew_report::dry_run(
+        &plan, inventory, &network, &bytes, &style,
+    ));
     let is_unknown =
         |(stage, bytes): (&Stage, &Option<u64>)| stage.workload.kind.is_bulk() && bytes.is_none();
     if plan.stages.iter().zip(&bytes).any(is_unknown) {

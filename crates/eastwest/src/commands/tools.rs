@@ -57,14 +57,15 @@ struct Listing {
 pub(crate) fn run(args: &ToolsArgs) -> Outcome {
     let lab = args.fleet.attach_lab()?.map(Arc::new);
     let roles = args.hosts.roles(lab.as_deref(), None)?;
-    let mut inventory = args
+    let mut roster = args
         .hosts
-        .inventory(&args.fleet, lab.as_deref(), &[], roles.as_ref())?;
-    let launcher = args.fleet.launcher(lab)?;
-    let options = args.fleet.options();
+        .roster(&args.fleet, lab.as_deref(), &[], roles.as_ref())?;
+    let launcher = args.fleet.launcher(lab, &roster)?;
+    let mut options = args.fleet.options();
+    options.network = args.hosts.network();
     let listing = block_on(async {
-        args.hosts.resolve(&mut inventory, &args.fleet).await?;
-        look(args, inventory, launcher, options).await
+        args.hosts.resolve(&mut roster, &args.fleet).await?;
+        look(args, roster.inventory, launcher, options).await
     })?;
     if args.json {
         let json = serde_json::to_string_pretty(&listing.json()).map_err(Failure::failed)?;

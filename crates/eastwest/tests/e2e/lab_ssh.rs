@@ -64,9 +64,6 @@ impl SshRun {
 
     /// The shells that start agents, and what else there is while a copy is on its way.
     fn bootstraps(&self) -> Vec<u32> {
-        let size_bytes = std::fs::metadata(env!("CARGO_BIN_EXE_eastwest"))
-            .unwrap()
-            .len();
         let remote = self.remote.path().display().to_string();
         // The ssh clients and login shells have the same words behind their own.
         let is_shell = |pid: &u32| {
@@ -74,7 +71,8 @@ impl SshRun {
         };
         let mut found = processes_with(&["sh -c parent=", &remote]);
         found.retain(is_shell);
-        found.extend(processes_with(&[&format!("head -c {size_bytes}")]));
+        let copies = processes_with(&["head -c "]);
+        found.extend(copies.into_iter().filter(|pid| works_in(*pid, &remote)));
         found
     }
 
@@ -291,6 +289,12 @@ fn a_dead_host_is_named_in_sshs_own_words_and_the_others_go_on() {
         finished.stderr
     );
     assert_eq!(base(&["--require-all"]).code, 4);
+}
+
+/// Whether a process' working directory is below another, which may be gone.
+fn works_in(pid: u32, directory: &str) -> bool {
+    let own = std::fs::read_link(format!("/proc/{pid}/cwd"));
+    own.is_ok_and(|own| own.starts_with(directory))
 }
 
 fn spawn(command: &mut Command) -> Child {

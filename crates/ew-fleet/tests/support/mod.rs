@@ -22,9 +22,20 @@ cat
 exit 0
 "#;
 
-/// A script in place of the binary, padded so that it does not fit any pipe's buffer. Like the binary it can be tried without harm.
+/// A script in place of the binary, padded so that it does not fit any pipe's buffer, also compressed. Like the binary it can be
+/// tried without harm.
 pub(crate) fn payload(script: &str) -> Payload {
-    let padding = "x".repeat(500_000);
+    const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/";
+    let mut state = 1_u64;
+    let padding: String = (0..750_000)
+        .map(|_| {
+            // Knuth's MMIX generator.
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            char::from(LETTERS[(state >> 58) as usize])
+        })
+        .collect();
     Payload::new(
         format!("#!/bin/sh\n[ \"$1\" = agent ] || exit 0\n{script}\n#{padding}\n").into_bytes(),
     )
@@ -89,7 +100,7 @@ pub(crate) async fn written_pid(path: &Path) -> u32 {
 /// How much of the binary is in the remote directory.
 pub(crate) fn arrived_bytes(remote: &Path) -> u64 {
     let size =
-        |directory: &PathBuf| fs::metadata(directory.join("eastwest")).map_or(0, |m| m.len());
+        |directory: &PathBuf| fs::metadata(directory.join("eastwest.gz")).map_or(0, |m| m.len());
     entries(remote).iter().map(size).sum()
 }
 

@@ -1,11 +1,14 @@
 //! From what the user gave to the inventory.
 
 use super::groups::GroupSources;
-use super::host_list::{ListedHost, parse_host_list, rack_name_of_file};
+use super::host_file::{HostFile, read_host_file, split_login};
+use super::host_list::{ListedHost, rack_name_of_file};
 use super::node_set_error::NodeSetError;
 use super::nodeset::{GroupName, NodeSet, group_names};
+use super::rack_list::{InlineRack, parse_racks};
+use ew_model::inventory::Login;
 use ew_model::{Host, Inventory, Rack, RackId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -20,8 +23,18 @@ pub struct InventoryRequest {
     pub hosts: Option<String>,
     /// `--hosts-file FILE`, each with its contents. Several files without `racks` are one rack each.
     pub host_files: Vec<NamedText>,
-    /// `--racks SET` of groups, such as `@mc_rack[1-3]` or `@racks:*`; each group is a rack.
+    /// `--racks`: sets of groups, such as `@mc_rack[1-3]` or `@racks:*`, each of which is a rack; or racks as they are,
+    /// `r1=n[1-4],r2=n[5-8]`.
     pub racks: Vec<String>,
+}
+
+/// Who takes part, and how they are reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Roster {
+    /// Hosts and racks.
+    pub inventory: Inventory,
+    /// By host name; those for whom there is nothing to say are not there.
+    pub logins: BTreeMap<String, Login>,
 }
 
 /// A file that has been read.
@@ -54,13 +67,41 @@ pub enum InventoryError {
     },
     /// A name that no host can have.
     #[error(
-        "`{name}` ({place}) cannot be a host: a name has up to 253 letters, digits and . _ - : and does not begin with -"
+        "`{name}` ({place}) cannot be a host: write a name of up to 253 letters, digits and . _ - that does not begin with -, or an \
+         address; before it USER@, behind it :PORT"
     )]
     InvalidName {
         /// The name.
         name: String,
         /// Where it was given.
         place: String,
+    },
+    /// Racks written out wrongly.
+    #[error("--racks `{part}`: {problem}; write r1=n[1-4],r2=n[5-8], or groups as in @rack[1-2]")]
+    InlineRack {
+        /// The part that is wrong.
+        part: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A login in a set with an operator.
+    #[error(
+        "`{set}` has a login (`{name}`) beside one of ! & ^, which compare names as they are written; give the login with --ssh-user and \
+         --ssh-port"
+    )]
+    LoginInOperation {
+        /// The set.
+        set: String,
+        /// One of its names.
+        name: String,
+    },
+    /// A host asked for that no file lists.
+    #[error("host {name} is not in {files}; check the spelling, or leave out --hosts")]
+    NotListed {
+        /// The host.
+        name: String,
+        /// The host files.
+        files: String,
     },
     /// A host given twice.
     #[error("host {name} is given twice, in {first} and in {second}; remove one of them")]
@@ -133,19 +174,18 @@ struct RackMembers {
 ///
 /// # Errors
 /// [`InventoryError`] when a set or file is wrong, a host is given twice, or is not in exactly one rack.
-pub fn build(
-    request: &InventoryRequest,
-    sources: &GroupSources,
-) -> Result<Inventory, InventoryError> {
+pub fn build(request: &InventoryRequest, sources: &GroupSources) -> Result<Roster, InventoryError> {
     let files = request
         .host_files
         .iter()
-        .map(|file| parse_host_list(&file.path, &file.text, sources))
+        .map(|file| read_host_file(file, sources))
         .collect::<Result<Vec<_>, _>>()?;
+    let of_files = groups_of_files(request, &files);
+    let sources = of_files.as_ref().unwrap_or(sources);
     let racks = if request.racks.is_empty() {
         racks_of_files(request, &files)?
     } else {
-        racks_of_groups(&request.racks, sources)?
+        racks_as_asked(&request.racks, sources)?
     };
     let hosts = chosen_hosts(request, sources, files, &racks)?;
     if hosts.is_empty() {
@@ -154,7 +194,35 @@ pub fn build(
     for host in &hosts {
         check_name(host)?;
     }
-    place_in_racks(hosts, &racks)
+    let logins = hosts
+        .iter()
+        .filter(|host| host.login != Login::default())
+        .map(|host| (host.name.clone(), host.login.clone()))
+        .collect();
+    Ok(Roster {
+        inventory: place_in_racks(hosts, &racks)?,
+        logins,
+    })
+}
+
+/// Groups that host files define, in place of ClusterShell's.
+fn groups_of_files(request: &InventoryRequest, files: &[HostFile]) -> Option<GroupSources> {
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, members) in files.iter().flat_map(|file| &file.groups) {
+        groups
+            .entry(name.clone())
+            .or_default()
+            .extend(members.iter().cloned());
+    }
+    (!groups.is_empty()).then(|| GroupSources::of_names(&groups, &names_of_files(request)))
+}
+
+fn names_of_files(request: &InventoryRequest) -> String {
+    let paths = request.host_files.iter().map(|file| file.path.display());
+    paths
+        .map(|path| path.to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Fills in addresses of hosts that have none, by name in lower case (see [`super::parse_hosts_file`]). Gives back the
@@ -196,10 +264,27 @@ pub fn check_addresses(inventory: &Inventory) -> Result<(), InventoryError> {
     Ok(())
 }
 
+/// Racks that the files name; without any, several files are a rack each.
 fn racks_of_files(
     request: &InventoryRequest,
-    files: &[Vec<ListedHost>],
+    files: &[HostFile],
 ) -> Result<Vec<RackMembers>, InventoryError> {
+    let listed = || files.iter().flat_map(|file| &file.hosts);
+    if listed().any(|host| host.rack.is_some()) {
+        let mut racks: Vec<RackMembers> = Vec::new();
+        for host in listed() {
+            let Some(name) = &host.rack else { continue };
+            match racks.iter_mut().find(|rack| rack.name == *name) {
+                Some(rack) => rack.hosts.push(host.name.clone()),
+                None => racks.push(RackMembers {
+                    name: name.clone(),
+                    place: host.place.clone(),
+                    hosts: vec![host.name.clone()],
+                }),
+            }
+        }
+        return Ok(racks);
+    }
     if files.len() < 2 {
         return Ok(Vec::new());
     }
@@ -207,28 +292,39 @@ fn racks_of_files(
         .host_files
         .iter()
         .zip(files)
-        .map(|(file, hosts)| RackMembers {
+        .map(|(file, listed)| RackMembers {
             name: rack_name_of_file(&file.path),
             place: file.path.display().to_string(),
-            hosts: hosts.iter().map(|h| h.name.clone()).collect(),
+            hosts: listed.hosts.iter().map(|h| h.name.clone()).collect(),
         })
         .collect();
     with_unique_names(racks)
 }
 
-fn racks_of_groups(
+/// Racks of `--racks`: written out, or by their groups.
+fn racks_as_asked(
     sets: &[String],
     sources: &GroupSources,
 ) -> Result<Vec<RackMembers>, InventoryError> {
+    let mut racks = Vec::new();
     let mut groups: Vec<GroupName> = Vec::new();
     for set in sets {
+        if let Some(inline) = parse_racks(set)? {
+            for InlineRack { name, set } in inline {
+                racks.push(RackMembers {
+                    hosts: NodeSet::parse(&set, sources)?.names(),
+                    place: format!("--racks {name}={set}"),
+                    name,
+                });
+            }
+            continue;
+        }
         for group in group_names(set, sources)? {
             if !groups.contains(&group) {
                 groups.push(group);
             }
         }
     }
-    let mut racks = Vec::new();
     for GroupName { source, group } in groups {
         let place = format!("@{source}:{group}");
         racks.push(RackMembers {
@@ -254,46 +350,80 @@ fn with_unique_names(racks: Vec<RackMembers>) -> Result<Vec<RackMembers>, Invent
     Ok(racks)
 }
 
-/// The hosts that take part: those given, or all of the racks when none are given.
+/// The hosts that take part: those given, or all of the racks when none are given. Of files that describe a cluster, those
+/// of `--hosts`.
 fn chosen_hosts(
     request: &InventoryRequest,
     sources: &GroupSources,
-    files: Vec<Vec<ListedHost>>,
+    files: Vec<HostFile>,
     racks: &[RackMembers],
 ) -> Result<Vec<ListedHost>, InventoryError> {
+    let is_choice = files.iter().any(|file| file.is_catalogue);
     let mut hosts: Vec<ListedHost> = Vec::new();
     if let Some(set) = &request.hosts {
         let names = NodeSet::parse(set, sources)?.names();
-        hosts.extend(names.into_iter().map(|name| listed(name, "--hosts")));
+        if let Some(name) = names.iter().find(|name| name.contains('@'))
+            && set.contains(['!', '&', '^'])
+        {
+            let (set, name) = (set.clone(), name.clone());
+            return Err(InventoryError::LoginInOperation { set, name });
+        }
+        hosts.extend(names.iter().map(|name| listed(name, "--hosts")));
     }
-    hosts.extend(files.into_iter().flatten());
+    let of_files = files.into_iter().flat_map(|file| file.hosts);
+    if is_choice && request.hosts.is_some() {
+        return choose(hosts, of_files.collect(), request);
+    }
+    hosts.extend(of_files);
     if request.hosts.is_none() && request.host_files.is_empty() {
         for rack in racks {
-            let names = rack.hosts.iter().cloned();
             // A name that comes again is in two racks, which is said when hosts are placed.
-            let fresh: Vec<ListedHost> = names.map(|name| listed(name, &rack.place)).collect();
-            hosts.extend(fresh);
+            hosts.extend(rack.hosts.iter().map(|name| listed(name, &rack.place)));
         }
-        let mut seen = std::collections::BTreeSet::new();
-        hosts.retain(|host| seen.insert(host.name.clone()));
+        let mut seen = BTreeSet::new();
+        hosts.retain(|host| seen.insert(key(&host.name)));
         return Ok(hosts);
     }
     check_duplicates(&hosts)?;
     Ok(hosts)
 }
 
-fn listed(name: String, place: &str) -> ListedHost {
-    ListedHost {
-        name,
-        address: None,
-        place: place.to_owned(),
-    }
+/// Those of `listed` that are asked for, in the order asked.
+fn choose(
+    asked: Vec<ListedHost>,
+    listed: Vec<ListedHost>,
+    request: &InventoryRequest,
+) -> Result<Vec<ListedHost>, InventoryError> {
+    check_duplicates(&asked)?;
+    check_duplicates(&listed)?;
+    let mut by_name: BTreeMap<String, ListedHost> = listed
+        .into_iter()
+        .map(|host| (key(&host.name), host))
+        .collect();
+    let take = |host: ListedHost| {
+        by_name
+            .remove(&key(&host.name))
+            .ok_or_else(|| InventoryError::NotListed {
+                name: host.name.clone(),
+                files: names_of_files(request),
+            })
+    };
+    asked.into_iter().map(take).collect()
+}
+
+fn listed(name: &str, place: &str) -> ListedHost {
+    ListedHost::of_login(name, place.to_owned())
+}
+
+/// Host names are the same in capitals (RFC 4343).
+fn key(name: &str) -> String {
+    name.to_ascii_lowercase()
 }
 
 fn check_duplicates(hosts: &[ListedHost]) -> Result<(), InventoryError> {
-    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for host in hosts {
-        if let Some(first) = seen.insert(&host.name, &host.place) {
+        if let Some(first) = seen.insert(key(&host.name), &host.place) {
             return Err(InventoryError::DuplicateHost {
                 name: host.name.clone(),
                 first: first.to_owned(),
@@ -306,31 +436,46 @@ fn check_duplicates(hosts: &[ListedHost]) -> Result<(), InventoryError> {
 
 /// Names go to ssh and into files, so anything that is more than a name is refused.
 fn check_name(host: &ListedHost) -> Result<(), InventoryError> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
-    let name = &host.name;
-    if name.is_empty() || name.len() > 253 || name.starts_with('-') || !name.chars().all(allowed) {
-        return Err(InventoryError::InvalidName {
+    let is_name = |name: &str| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let is_plain = !name.starts_with('-') && name.chars().all(allowed);
+        let length = (1..=253).contains(&name.len());
+        length && (is_plain || name.parse::<IpAddr>().is_ok())
+    };
+    let is_user = |user: &String| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "._-+$\\@".contains(c);
+        !user.is_empty() && !user.starts_with('-') && user.chars().all(allowed)
+    };
+    let Login { target, user, .. } = &host.login;
+    let wrong = match (target, user) {
+        (Some(target), _) if !is_name(target) => Some(target),
+        (_, Some(user)) if !is_user(user) => Some(user),
+        _ if !is_name(&host.name) => Some(&host.name),
+        _ => None,
+    };
+    wrong.map_or(Ok(()), |name| {
+        Err(InventoryError::InvalidName {
             name: name.clone(),
             place: host.place.clone(),
-        });
-    }
-    Ok(())
+        })
+    })
 }
 
 fn place_in_racks(
     hosts: Vec<ListedHost>,
     racks: &[RackMembers],
 ) -> Result<Inventory, InventoryError> {
-    let mut racks_of_host: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut racks_of_host: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (index, rack) in racks.iter().enumerate() {
         for host in &rack.hosts {
-            racks_of_host.entry(host).or_default().push(index);
+            let name = key(&split_login(host).0);
+            racks_of_host.entry(name).or_default().push(index);
         }
     }
     let mut homeless = Vec::new();
     let mut placed: Vec<(ListedHost, Option<usize>)> = Vec::new();
     for host in hosts {
-        let rack = match racks_of_host.get(host.name.as_str()).map(Vec::as_slice) {
+        let rack = match racks_of_host.get(&key(&host.name)).map(Vec::as_slice) {
             Some([rack]) => Some(*rack),
             Some([first, second, ..]) => {
                 return Err(InventoryError::HostInTwoRacks {
@@ -411,7 +556,7 @@ mod tests {
     }
 
     fn made(request: &InventoryRequest) -> Result<String, InventoryError> {
-        let inventory = build(request, &sources())?;
+        let inventory = build(request, &sources())?.inventory;
         Ok(inventory
             .host_ids()
             .map(|id| match inventory.rack_of(id) {
@@ -446,7 +591,8 @@ mod tests {
             &request(Some("h202"), &["@mc_rack2", "@mc_rack1"], &[]),
             &sources(),
         )
-        .unwrap();
+        .unwrap()
+        .inventory;
         assert_eq!(inventory.racks.len(), 1, "a rack without hosts is left out");
     }
 
@@ -500,6 +646,64 @@ mod tests {
     }
 
     #[test]
+    fn racks_written_out() {
+        let inline = "r1=h[101-102],h9,R2=@mc_rack2";
+        assert_eq!(
+            made(&request(None, &[inline], &[])).unwrap(),
+            "h9/r1 h101/r1 h102/r1 h201/R2 h202/R2 h203/R2"
+        );
+        assert_eq!(
+            made(&request(Some("H101,h201"), &[inline], &[])).unwrap(),
+            "H101/r1 h201/R2"
+        );
+        let mixed = ["@mc_rack1", "x=h201"];
+        assert_eq!(
+            made(&request(Some("h101,h201"), &mixed, &[])).unwrap(),
+            "h101/mc_rack1 h201/x"
+        );
+    }
+
+    #[test]
+    fn logins_and_choices() {
+        let roster = build(&request(Some("ops@n[1-2]:2222,n3"), &[], &[]), &sources()).unwrap();
+        let mut names: Vec<&str> = roster.inventory.hosts.iter().map(|h| &*h.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["n1", "n2", "n3"]);
+        assert_eq!(roster.logins.len(), 2);
+        assert_eq!(roster.logins["n2"].port, Some(2222));
+        let inventory = [(
+            "inv",
+            "[rack1]\nn1\nn2\n[rack2]\nn3 ansible_user=ops\n[other]\nbmc\n",
+        )];
+        assert_eq!(
+            made(&request(Some("@rack2,N1"), &[], &inventory)).unwrap(),
+            "n1/rack1 n3/rack2"
+        );
+        assert_eq!(
+            made(&request(
+                Some("@all!@other,@other!bmc"),
+                &["@rack[1-2]"],
+                &inventory
+            ))
+            .unwrap(),
+            "n1/rack1 n2/rack1 n3/rack2"
+        );
+        for (hosts, word) in [
+            ("x", "not in inv"),
+            ("@rack3", "@rack1"),
+            ("n1,N1", "twice"),
+        ] {
+            let error = made(&request(Some(hosts), &[], &inventory))
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(word), "{error}");
+        }
+        for wrong in ["ops@n1!n2", "n1:x", "n1:99999", "o;p@n1", "@"] {
+            assert!(made(&request(Some(wrong), &[], &[])).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn racks_that_are_not_groups_point_at_the_spot() {
         for (set, offset) in [("@mc_rack1,h5", 10), ("@mc_rack1,@mc_rak2", 10), ("h1", 0)] {
             match made(&request(None, &[set], &[])) {
@@ -526,7 +730,8 @@ mod tests {
             &request(None, &[], &[("f", "a 10.0.0.1\n10.0.0.2\nC\nd\n")]),
             &GroupSources::default(),
         )
-        .unwrap();
+        .unwrap()
+        .inventory;
         let known = super::super::parse_hosts_file("10.0.0.3 c\n");
         assert_eq!(apply_addresses(&mut inventory, &known), ["d"]);
         assert_eq!(check_addresses(&inventory), Ok(()));

@@ -178,6 +178,28 @@ impl GroupSources {
         Ok(sources)
     }
 
+    /// One source, the default one, of groups whose members are known by name; `all` is all of them unless it is defined.
+    #[must_use]
+    pub(super) fn of_names(groups: &BTreeMap<String, Vec<String>>, origin: &str) -> Self {
+        const NAME: &str = "inventory";
+        let value = |name: &String, members: &[String]| GroupValue {
+            value: members.join(","),
+            place: format!("group @{name} in {origin}"),
+        };
+        let values = groups
+            .iter()
+            .map(|(name, members)| (name.clone(), value(name, members)));
+        Self {
+            default: Some(NAME.to_owned()),
+            sources: vec![Source {
+                name: NAME.to_owned(),
+                origin: origin.to_owned(),
+                kind: SourceKind::Groups(values.collect()),
+            }],
+            ..Self::default()
+        }
+    }
+
     /// Adds a source from the text of a flat file.
     ///
     /// # Errors

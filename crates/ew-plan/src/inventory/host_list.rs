@@ -2,8 +2,10 @@
 
 use super::build::InventoryError;
 use super::groups::GroupSources;
+use super::host_file::split_login;
 use super::nodeset::NodeSet;
 use super::syntax::Blanks;
+use ew_model::inventory::Login;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -11,13 +13,48 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListedHost {
     pub(super) name: String,
-    /// The second column, if it is an address.
+    /// Where data flows go, if the file says.
     pub(super) address: Option<IpAddr>,
+    pub(super) login: Login,
+    /// Its rack, if the file says.
+    pub(super) rack: Option<String>,
     /// For errors: `FILE, line N`.
     pub(super) place: String,
 }
 
-/// Reads a host file: `name`, `name address` or node sets on a line; `#` begins a comment, blank lines do nothing.
+impl ListedHost {
+    /// A host of which only the name is known.
+    pub(super) fn named(name: &str, place: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            address: None,
+            login: Login::default(),
+            rack: None,
+            place,
+        }
+    }
+
+    /// From `user@host:port`.
+    pub(super) fn of_login(text: &str, place: String) -> Self {
+        let (name, login) = split_login(text);
+        Self {
+            login,
+            ..Self::named(&name, place)
+        }
+    }
+
+    /// A host that a launcher connects to at `target`; an address there is also where data goes.
+    pub(super) fn reached_at(name: &str, target: &str, place: String) -> Self {
+        let mut host = Self::named(name, place);
+        if target != name {
+            host.address = target.parse().ok();
+            host.login.target = Some(target.to_owned());
+        }
+        host
+    }
+}
+
+/// Reads a plain host file: `name`, `name address` or node sets on a line; `#` begins a comment, blank lines do nothing.
 ///
 /// # Errors
 /// [`InventoryError`] with file and line.
@@ -39,10 +76,9 @@ pub(super) fn parse_host_list(
                 remedy: "write each host with its address on a line of its own".into(),
             });
         }
-        hosts.extend(names.into_iter().map(|name| ListedHost {
-            name,
+        hosts.extend(names.iter().map(|name| ListedHost {
             address,
-            place: place.clone(),
+            ..ListedHost::of_login(name, place.clone())
         }));
     }
     Ok(hosts)
@@ -77,10 +113,10 @@ fn split_address<'a>(
         remedy: remedy.to_owned(),
     };
     match (words.as_slice(), addresses.as_slice()) {
-        ([name, _], [None, Some(address)]) => Ok((name, Some(*address))),
-        ([first, second, ..], [Some(_), None, ..]) => Err(error(
-            format!("address `{first}` stands before the name `{second}`"),
-            "write `name address`; this file is not in the format of /etc/hosts",
+        ([name, _], [_, Some(address)]) => Ok((name, Some(*address))),
+        ([_, _, third, ..], [_, Some(_), ..]) => Err(error(
+            format!("unknown third column `{third}`"),
+            "write `name address` on each line, or choose the network with --network CIDR or --interface NAME",
         )),
         (_, [None, .., Some(_)]) => Err(error(
             format!("`{content}` has several names for one address"),
@@ -117,14 +153,18 @@ mod tests {
         );
         assert_eq!(hosts[5].address, Some("10.0.0.1".parse().unwrap()));
         assert_eq!(hosts[1].place, "nodes.rack1, line 4");
-        assert_eq!(parse("10.0.0.1\n10.0.0.2 10.0.0.3\n").unwrap().len(), 3);
+        let by_address = parse("10.0.0.1\n10.0.0.2 10.0.0.3\n").unwrap();
+        assert_eq!(by_address.len(), 2);
+        assert_eq!(by_address[1].address, Some("10.0.0.3".parse().unwrap()));
+        let logins = parse("ops@n[1-2]:2222\n").unwrap();
+        assert_eq!((&*logins[1].name, logins[1].login.port), ("n2", Some(2222)));
     }
 
     #[test]
     fn mistakes_name_the_line() {
         for (text, word) in [
             ("ok\nn[1-2] 10.0.0.1\n", "2 hosts"),
-            ("ok\n10.0.0.1 n1\n", "/etc/hosts"),
+            ("ok\nn1 10.0.0.1 eth1\n", "third column `eth1`"),
             ("ok\na b 10.0.0.1\n", "several"),
             ("ok\nn[1-2\n", "bracket"),
         ] {

@@ -1,4 +1,4 @@
-//! Where hosts and racks come from: node sets, ClusterShell groups, host files.
+//! Where hosts and racks come from: node sets, ClusterShell groups, host files of every shape (`host_file`).
 //!
 //! The way through: text is cut into operands (`syntax`), each operand becomes a set of nodes (`nodeset`), groups are
 //! looked up in their sources (`groups`, fed by `group_files` and `upcall`), sets are written folded (`folding`), and
@@ -18,16 +18,18 @@ mod build;
 mod folding;
 mod group_files;
 mod groups;
+mod host_file;
 mod host_list;
 mod hosts_file;
 mod node_set_error;
 mod nodeset;
+mod rack_list;
 mod ranges;
 mod syntax;
 mod upcall;
 
 pub use build::{
-    InventoryError, InventoryRequest, NamedText, apply_addresses, build, check_addresses,
+    InventoryError, InventoryRequest, NamedText, Roster, apply_addresses, build, check_addresses,
 };
 pub use groups::{GroupEnvironment, GroupSources, GroupsError};
 pub use host_list::rack_name_of_file;

@@ -36,6 +36,7 @@ pub fn welcome() -> Welcome {
     Welcome {
         host: HostId(0),
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        network: None,
         token: RunToken([7; 16]),
         data_ports: (5201, 5299),
         sample_interval_ns: 1_000_000_000,

@@ -9,8 +9,8 @@ use crate::figures::{Figures, stage_name, tables};
 use crate::sweep::lone_stages;
 use crate::text::{fact_list, oversubscription, payload_ceiling, stage_notes, stage_table};
 use crate::words::{
-    MISSING, capitalised, code_spans, duration, healthy_knee, knee, one_line, or_missing, plural,
-    rack_name, rate, rate_with_interval, status, utc,
+    MISSING, capitalised, code_spans, duration, healthy_knee, knee, network, one_line, or_missing,
+    plural, rack_name, rate, rate_with_interval, status, utc,
 };
 use ew_model::Analysis;
 use ew_model::analysis::{HostState, RackPairAnalysis, StageAnalysis};
@@ -288,10 +288,12 @@ fn subtitle(analysis: &Analysis) -> String {
         0 => String::new(),
         n => format!(" in {}", plural(n, "rack")),
     };
+    let network = network(analysis).map(|network| format!(" over {network}"));
     format!(
-        "{} on {}{racks}, {}",
+        "{} on {}{racks}{}, {}",
         one_line(&analysis.run.scenario.name),
         plural(inventory.hosts.len(), "host"),
+        network.unwrap_or_default(),
         utc(Some(analysis.run.started_unix_ns)),
     )
 }

@@ -3,7 +3,7 @@
 use super::lines::{progress, trouble};
 use super::storage;
 use super::tally::Tally;
-use crate::words::{outcome, plural};
+use crate::words::outcome;
 use ew_model::{RunEvent, StageIndex};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ impl Bars {
     }
 
     pub(super) fn show(&mut self, at_ns: u64, event: &RunEvent, tally: &Tally) {
-        for line in trouble(event, tally) {
+        for line in tally.failures.iter().chain(&trouble(event, tally)) {
             // A closed terminal is no reason to stop measuring.
             let _ = self
                 .all
@@ -96,11 +96,7 @@ impl Bars {
 
     fn show_launch(&self, tally: &Tally) {
         self.launch.set_position(tally.up.len() as u64);
-        let mut message = format!(
-            "{} of {} up",
-            tally.up.len(),
-            plural(tally.inventory.hosts.len(), "host")
-        );
+        let mut message = tally.launch_result();
         if !tally.failed.is_empty() {
             message.push_str(&format!(", {} failed", tally.failed.len()));
         }

@@ -31,8 +31,8 @@ impl<W: Write> Lines<W> {
     }
 
     pub(super) fn show(&mut self, at_ns: u64, event: &RunEvent, tally: &Tally) {
-        for line in trouble(event, tally) {
-            self.line(at_ns, &line);
+        for line in tally.failures.iter().chain(&trouble(event, tally)) {
+            self.line(at_ns, line);
         }
         if self.quiet {
             return;
@@ -113,11 +113,7 @@ impl<W: Write> Lines<W> {
             return None;
         }
         self.launch_told = true;
-        Some(format!(
-            "{} of {} up",
-            tally.up.len(),
-            plural(tally.inventory.hosts.len(), "host")
-        ))
+        Some(tally.launch_result())
     }
 }
 
@@ -168,13 +164,6 @@ fn flow_progress(event: &RunEvent, tally: &Tally) -> Option<String> {
 /// What the user must see even when quiet.
 pub(super) fn trouble(event: &RunEvent, tally: &Tally) -> Vec<String> {
     match event {
-        RunEvent::HostFailed { host, message } => {
-            vec![format!(
-                "{} did not come up: {}",
-                tally.host(*host),
-                one_line(message)
-            )]
-        }
         RunEvent::HostLost { host, message } => {
             vec![format!("{} lost: {}", tally.host(*host), one_line(message))]
         }

@@ -1,11 +1,16 @@
 //! What the events so far amount to; both live views read it.
 
 use crate::words::{host_name, one_line, plural, rate};
+use ew_model::facts::InterfaceFacts;
+use ew_model::network::{describe_networks, measured_networks};
 use ew_model::units::format_duration_ns;
 use ew_model::{FlowOutcome, FlowRecord, HostId, Inventory, Plan, RunEvent, Stage, StageIndex};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 const NO_FIGURES: &str = "no figures";
+/// Hosts that a line about several names.
+const MOST_NAMED: usize = 5;
 
 /// The run so far.
 #[derive(Default)]
@@ -15,6 +20,12 @@ pub(super) struct Tally {
     pub(super) up: BTreeSet<HostId>,
     pub(super) failed: BTreeSet<HostId>,
     pub(super) lost: BTreeSet<HostId>,
+    /// The data interfaces of hosts that are up, with their addresses.
+    interfaces: BTreeMap<HostId, (InterfaceFacts, IpAddr)>,
+    /// Launches that failed and were not reported yet.
+    unreported: Vec<(HostId, String)>,
+    /// Lines about failed launches that are due with the latest event: one for all hosts that failed alike.
+    pub(super) failures: Vec<String>,
     stages: BTreeMap<StageIndex, StageTally>,
 }
 
@@ -38,11 +49,22 @@ impl Tally {
                 self.inventory = inventory.clone();
                 self.plan = Some(plan.clone());
             }
-            RunEvent::HostUp { host, .. } => {
+            RunEvent::HostUp {
+                host,
+                facts,
+                address,
+                ..
+            } => {
                 self.up.insert(*host);
+                let listed = self.inventory.hosts.get(host.index());
+                let address = address.or_else(|| listed?.address);
+                let own = address
+                    .and_then(|address| Some((facts.interface_with(address)?.clone(), address)));
+                self.interfaces.extend(own.map(|own| (*host, own)));
             }
-            RunEvent::HostFailed { host, .. } => {
+            RunEvent::HostFailed { host, message } => {
                 self.failed.insert(*host);
+                self.unreported.push((*host, one_line(message)));
             }
             RunEvent::HostLost { host, .. } => {
                 self.lost.insert(*host);
@@ -56,6 +78,32 @@ impl Tally {
             }
             _ => {}
         }
+        self.report_failures(event);
+    }
+
+    /// `8 of 8 hosts up over eth0, 10.20.0.0/16, 25.0 Gb/s, MTU 9000`: the network once nobody is waited for any more.
+    pub(super) fn launch_result(&self) -> String {
+        let (up, all) = (self.up.len(), self.inventory.hosts.len());
+        let mut words = format!("{up} of {} up", plural(all, "host"));
+        let interfaces = self.interfaces.values();
+        let networks = measured_networks(interfaces.map(|(own, address)| (own, *address)));
+        if self.launch_is_over() && !networks.is_empty() {
+            words.push_str(" over ");
+            words.push_str(&one_line(&describe_networks(&networks)));
+        }
+        words
+    }
+
+    /// Failures are reported together once nobody is waited for any more.
+    fn report_failures(&mut self, event: &RunEvent) {
+        let is_over = matches!(event, RunEvent::Interrupted | RunEvent::RunFinished { .. });
+        self.failures = match is_over || self.launch_is_over() {
+            true => {
+                let unreported = std::mem::take(&mut self.unreported);
+                folded(&self.inventory, &unreported)
+            }
+            false => Vec::new(),
+        };
     }
 
     /// All hosts have answered, one way or the other.
@@ -118,6 +166,59 @@ impl Tally {
                 .fold(0, |sum, s| sum.saturating_add(s.planned_ns()))
         })
     }
+}
+
+/// One line for all hosts whose failures are the same but for the host's name.
+fn folded(inventory: &Inventory, failures: &[(HostId, String)]) -> Vec<String> {
+    let mut classes: Vec<(String, Vec<(HostId, &str)>)> = Vec::new();
+    for (host, message) in failures {
+        let name = inventory.hosts.get(host.index()).map_or("", |h| &h.name);
+        let class = without_name(message, name);
+        let member = (*host, message.as_str());
+        match classes.iter_mut().find(|(known, _)| *known == class) {
+            Some((_, hosts)) => hosts.push(member),
+            None => classes.push((class, vec![member])),
+        }
+    }
+    let line = |(class, hosts): (String, Vec<(HostId, &str)>)| {
+        let names: Vec<String> = hosts
+            .iter()
+            .take(MOST_NAMED)
+            .map(|(host, _)| host_name(inventory, *host))
+            .collect();
+        let more = if hosts.len() > MOST_NAMED {
+            ", ..."
+        } else {
+            ""
+        };
+        match hosts[..] {
+            [(_, message)] => format!("{} did not come up: {message}", names[0]),
+            _ => format!(
+                "{} hosts did not come up ({}{more}): {class}",
+                hosts.len(),
+                names.join(", ")
+            ),
+        }
+    };
+    classes.into_iter().map(line).collect()
+}
+
+/// A message about a host with `HOST` in place of its name, and numbers that differ by try, such as ports, left as they are.
+fn without_name(message: &str, name: &str) -> String {
+    let own = message
+        .strip_prefix(&format!("{name}: "))
+        .unwrap_or(message);
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || "-_".contains(c));
+    let mut text = String::new();
+    let mut rest = own;
+    while let Some(at) = rest.find(name).filter(|_| !name.is_empty()) {
+        let (before, after) = (&rest[..at], &rest[at + name.len()..]);
+        let is_longer = is_part(before.chars().next_back()) || is_part(after.chars().next());
+        text.push_str(before);
+        text.push_str(if is_longer { name } else { "HOST" });
+        rest = after;
+    }
+    text + rest
 }
 
 impl StageTally {

@@ -105,8 +105,12 @@ impl HostSeries {
     pub(super) fn take(&mut self, unix_ns: u64, event: &RunEvent) {
         match event {
             RunEvent::HostUp {
-                facts, launch_ns, ..
+                facts,
+                launch_ns,
+                address,
+                ..
             } => {
+                self.address = address.or(self.address);
                 self.state = State::Up;
                 self.launch_ns = Some(*launch_ns);
                 self.device = self.device_of(facts);

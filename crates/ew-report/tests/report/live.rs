@@ -177,6 +177,7 @@ fn dry_run_table() {
     insta::assert_snapshot!(dry_run(
         &plan(),
         &common::inventory(2, 2),
+        "network 198.18.0.0/16 of every host",
         &[Some(3 << 30), None],
         &style
     ));
@@ -200,6 +201,7 @@ fn story() -> Vec<(u64, RunEvent)> {
 
 fn launch() -> Vec<(u64, RunEvent)> {
     let up = |host| RunEvent::HostUp {
+        address: None,
         host: HostId(host),
         facts: HostFacts::default(),
         launch_ns: SECOND,

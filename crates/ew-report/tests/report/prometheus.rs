@@ -354,6 +354,7 @@ fn up(host: u32) -> RunEvent {
     };
     let other = IpAddr::V4(Ipv4Addr::new(198, 19, 0, 1));
     RunEvent::HostUp {
+        address: None,
         host: HostId(host),
         facts: HostFacts {
             interfaces: vec![named("eth0", other), named("eth1", address(host))],

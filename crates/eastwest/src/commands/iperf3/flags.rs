@@ -389,7 +389,8 @@ impl Iperf3Args {
             racks: Vec::new(),
         };
         let known = BTreeMap::new();
-        let found = ew_controller::resolve(&mut inventory, &known, family, None);
+        let logins = BTreeMap::new();
+        let found = ew_controller::resolve(&mut inventory, &known, &logins, family, None);
         let hint = "(check the spelling, DNS and /etc/hosts, or give an address)";
         let nowhere = || Failure::usage(anyhow!("no address for {name} {hint}"));
         runtime.block_on(found).map_err(|_| nowhere())?;

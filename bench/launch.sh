@@ -1,0 +1,104 @@
+#!/bin/sh
+# How long a fleet takes to come up behind a jump host with sshd's default MaxStartups and a slow uplink: once with the copy,
+# once more with the kept binary. Everything is in network namespaces of its own, which go with the script. Needs root.
+#
+#   bench/launch.sh [BINARY [HOSTS [UPLINK]]]     default: the release build, 40 hosts, 20mbit
+set -eu
+binary=${1:-target/x86_64-unknown-linux-gnu/release/eastwest}
+hosts=${2:-40}
+uplink=${3:-20mbit}
+
+binary=$(realpath "$binary")
+prefix=ewl$$
+work=$(mktemp -d)
+remote=$work/remote
+servers=
+
+clean() {
+    trap '' EXIT INT TERM
+    # Only those that this script started.
+    for pid in $servers; do kill "$pid" 2>/dev/null || true; done
+    for name in ctl jump $(seq 1 "$hosts"); do ip netns del "$prefix-$name" 2>/dev/null || true; done
+    rm -rf "$work"
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+in_ns() { name=$1; shift; ip netns exec "$prefix-$name" "$@"; }
+
+add_ns() { ip netns add "$prefix-$1"; in_ns "$1" ip link set lo up; }
+
+# Host $1 with address $3 on the jump host's bridge, or for ctl on a link of its own.
+connect() {
+    ip link add "v$$-$1" netns "$prefix-$1" type veth peer name "p$1" netns "$prefix-jump"
+    in_ns "$1" ip link set "v$$-$1" name eth0
+    in_ns "$1" ip addr add "$2" dev eth0
+    in_ns "$1" ip link set eth0 up
+    in_ns jump ip link set "p$1" up
+}
+
+serve() {
+    cat > "$work/sshd.$1" <<CONFIG
+ListenAddress $2
+HostKey $work/host_key
+PidFile none
+UsePAM no
+StrictModes no
+PermitRootLogin yes
+PasswordAuthentication no
+AuthorizedKeysFile $work/user_key.pub
+MaxStartups 10:30:100
+AllowTcpForwarding yes
+CONFIG
+    in_ns "$1" "$(command -v sshd)" -D -f "$work/sshd.$1" 2>"$work/log.$1" &
+    servers="$servers $!"
+}
+
+build() {
+    mkdir -p /run/sshd "$remote"
+    chmod 700 "$remote"
+    for key in host_key user_key; do ssh-keygen -q -t ed25519 -N '' -f "$work/$key"; done
+    add_ns jump
+    in_ns jump ip link add br0 type bridge
+    in_ns jump ip link set br0 up
+    in_ns jump ip addr add 198.18.1.254/24 dev br0
+    add_ns ctl
+    connect ctl 198.18.0.1/24
+    in_ns jump ip addr add 198.18.0.2/24 dev pctl
+    in_ns ctl tc qdisc add dev eth0 root tbf rate "$uplink" burst 32k latency 100ms
+    serve jump 198.18.0.2
+    for n in $(seq 1 "$hosts"); do
+        add_ns "$n"
+        connect "$n" "198.18.1.$n/24"
+        in_ns jump ip link set "p$n" master br0
+        serve "$n" "198.18.1.$n"
+    done
+    {
+        printf 'Host bastion\n  HostName 198.18.0.2\n'
+        for n in $(seq 1 "$hosts"); do
+            printf 'Host n%s\n  HostName 198.18.1.%s\n  ProxyJump bastion\n' "$n" "$n"
+        done
+        printf 'Host *\n  User root\n  IdentityFile %s\n  IdentitiesOnly yes\n' "$work/user_key"
+        printf '  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n'
+    } > "$work/ssh_config"
+}
+
+# Seconds until the last host was up, and how many came up, from the run's own events.
+launch() {
+    label=$1; shift
+    in_ns ctl "$binary" run permutation --hosts "n[1-$hosts]" --ssh-config "$work/ssh_config" --runs-dir "$work/runs.$label" \
+        --set duration=300ms --set samples=1 --seed 1 --quiet --format json "$@" > "$work/out.$label" 2> "$work/err.$label" || true
+    events=$(ls "$work/runs.$label"/*/events.jsonl)
+    up=$(grep -c '"launch_ns"' "$events" || true)
+    last=$(grep -o '"launch_ns":[0-9]*' "$events" | cut -d: -f2 | sort -n | tail -1)
+    awk -v label="$label" -v up="$up" -v of="$hosts" -v ns="${last:-0}" \
+        'BEGIN { printf "%-12s %d of %d up, the last after %.1f s\n", label, up, of, ns / 1e9 }'
+    cat "$work/err.$label" >&2
+    [ "$up" -eq "$hosts" ]
+}
+
+build
+echo "uplink $uplink, binary $(stat -c %s "$binary") bytes, gzip -6 $(gzip -6 -c "$binary" | wc -c) bytes with its symbols"
+launch copy
+launch prepare --keep-binary --remote-dir "$remote"
+launch kept --keep-binary --remote-dir "$remote"

@@ -1,0 +1,165 @@
+//! Saved clusters: `-c prod` stands for the options under `prod` in `~/.config/eastwest/clusters.yaml`.
+
+use crate::exit::Failure;
+use anyhow::{Context, anyhow};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command};
+use serde_json::{Map, Value};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Headings of the options that a cluster may state.
+const HEADINGS: [&str; 2] = ["Hosts", "Fleet"];
+/// Options whose value is a file: relative to the directory of clusters.yaml.
+const PATHS: [&str; 4] = ["hosts-file", "addresses", "ssh-config", "identity"];
+/// The subcommand that knows every option of a cluster.
+const FULLEST: &str = "run";
+
+/// The command line with the saved cluster's options in it; those that are given on it go first. Unchanged where none is
+/// named, or where the words do not parse, which the caller then reports.
+///
+/// # Errors
+/// A usage failure when the file or the cluster is not there, or states something that is no option of hosts or fleets.
+pub(crate) fn with_saved_options(
+    words: Vec<OsString>,
+    cli: &Command,
+) -> Result<Vec<OsString>, Failure> {
+    let Ok(matches) = cli.clone().try_get_matches_from(&words) else {
+        return Ok(words);
+    };
+    let Some((subcommand, given)) = matches.subcommand() else {
+        return Ok(words);
+    };
+    let Some(cluster) = given.try_get_one::<String>("cluster").ok().flatten() else {
+        return Ok(words);
+    };
+    let file = clusters_file()?;
+    let saved = read(&file, cluster)?;
+    let directory = file.parent().unwrap_or(Path::new("."));
+    let options = options(&saved, cli, subcommand, given, directory).map_err(|problem| {
+        Failure::usage(anyhow!(
+            "cluster `{cluster}` in {}: {problem}",
+            file.display()
+        ))
+    })?;
+    let position = words
+        .iter()
+        .position(|word| word.to_str() == Some(subcommand))
+        .map_or(words.len(), |at| at + 1);
+    let (before, after) = words.split_at(position);
+    Ok([before, &options, after].concat())
+}
+
+fn clusters_file() -> Result<PathBuf, Failure> {
+    let directory = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let config = directory("XDG_CONFIG_HOME").or_else(|| Some(directory("HOME")?.join(".config")));
+    let config = config.ok_or_else(|| {
+        Failure::usage(anyhow!(
+            "-c needs HOME or XDG_CONFIG_HOME, to find eastwest/clusters.yaml"
+        ))
+    })?;
+    Ok(config.join("eastwest/clusters.yaml"))
+}
+
+fn read(file: &Path, cluster: &str) -> Result<Map<String, Value>, Failure> {
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read {}", file.display()))
+        .map_err(Failure::usage)?;
+    let clusters: Map<String, Value> = serde_saphyr::from_str(&text)
+        .with_context(|| format!("{} is not a mapping of clusters", file.display()))
+        .map_err(Failure::usage)?;
+    match clusters.get(cluster) {
+        Some(Value::Object(options)) => Ok(options.clone()),
+        Some(_) => Err(Failure::usage(anyhow!(
+            "cluster `{cluster}` in {} holds no options; write `hosts: SET` below it",
+            file.display()
+        ))),
+        None => {
+            let known: Vec<&str> = clusters.keys().map(String::as_str).collect();
+            Err(Failure::usage(anyhow!(
+                "no cluster `{cluster}` in {}; there are: {}",
+                file.display(),
+                known.join(", ")
+            )))
+        }
+    }
+}
+
+fn options(
+    saved: &Map<String, Value>,
+    cli: &Command,
+    subcommand: &str,
+    given: &ArgMatches,
+    directory: &Path,
+) -> Result<Vec<OsString>, String> {
+    let known = known_options(cli, FULLEST);
+    let here = known_options(cli, subcommand);
+    let mut words = Vec::new();
+    for (key, value) in saved {
+        if !known.iter().any(|(long, _)| long == key) {
+            let names: Vec<&str> = known.iter().map(|(long, _)| long.as_str()).collect();
+            return Err(format!("no option `{key}`; known are {}", names.join(", ")));
+        }
+        let Some((_, id)) = here.iter().find(|(long, _)| long == key) else {
+            continue;
+        };
+        if given.value_source(id) == Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let values = match value {
+            Value::Array(values) => values.clone(),
+            one => vec![one.clone()],
+        };
+        for value in values {
+            words.extend(option(key, &value, directory)?);
+        }
+    }
+    Ok(words)
+}
+
+fn option(key: &str, value: &Value, directory: &Path) -> Result<Option<OsString>, String> {
+    let text = match value {
+        Value::Bool(true) => return Ok(Some(format!("--{key}").into())),
+        Value::Bool(false) | Value::Null => return Ok(None),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        other => {
+            return Err(format!(
+                "`{key}` is {other}; give a word or a list of words"
+            ));
+        }
+    };
+    let mut word = OsString::from(format!("--{key}="));
+    match PATHS.contains(&key) {
+        true => word.push(path(&text, directory)),
+        false => word.push(text),
+    }
+    Ok(Some(word))
+}
+
+fn path(text: &str, directory: &Path) -> PathBuf {
+    match (text.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
+        _ => directory.join(text),
+    }
+}
+
+/// Long names and ids of a subcommand's options that a cluster may state.
+fn known_options(cli: &Command, subcommand: &str) -> Vec<(String, String)> {
+    let options = cli
+        .find_subcommand(subcommand)
+        .into_iter()
+        .flat_map(Command::get_arguments);
+    options
+        .filter(|option| {
+            let heading = option.get_help_heading();
+            heading.is_some_and(|heading| HEADINGS.contains(&heading))
+                && option.get_id() != "cluster"
+        })
+        .filter_map(|option| Some((option.get_long()?.to_owned(), option.get_id().to_string())))
+        .collect()
+}

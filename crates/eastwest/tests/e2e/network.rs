@@ -1,0 +1,187 @@
+//! Which network is measured: hosts find their own addresses, and every view says what it was.
+
+use crate::common::{TestLab, can_run_labs, eastwest, has_tool, processes_with, text, wait_for};
+use serde_json::Value;
+use std::io::Write;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+const LAB: &str = "racks: 1\nhosts-per-rack: 2\nnic: 100M\noversubscription: 1\n";
+const QUICK: [&str; 6] = [
+    "--set",
+    "duration=300ms",
+    "--set",
+    "samples=1",
+    "--set",
+    "warm-up=100ms",
+];
+
+/// A second network of two hosts, beside the lab's own: a cable between them.
+struct Cable(Child);
+
+impl Cable {
+    fn between(lab: &TestLab, hosts: [&str; 2]) -> Self {
+        // Its namespace is that of the second host.
+        const SLEEP: &str = "3601.7";
+        let other = lab.exec(hosts[1]).args(["sleep", SLEEP]).spawn().unwrap();
+        let cable = Self(other);
+        let mut there = Vec::new();
+        wait_for(
+            "a process on the other host",
+            Duration::from_secs(10),
+            || {
+                there = processes_with(&["sleep", SLEEP]);
+                there.retain(|pid| {
+                    std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"sleep\n")
+                });
+                !there.is_empty()
+            },
+        );
+        let pid = there[0].to_string();
+        let ip = |host: &str, args: &[&str]| {
+            let done = lab.exec(host).arg("ip").args(args).output().unwrap();
+            assert!(done.status.success(), "{args:?}: {}", text(&done.stderr));
+        };
+        let peer = ["type", "veth", "peer", "name", "data0", "netns", &pid];
+        ip(
+            hosts[0],
+            &[&["link", "add", "name", "data0"], &peer[..]].concat(),
+        );
+        for (number, host) in hosts.into_iter().enumerate() {
+            let address = format!("198.19.7.{}/24", number + 1);
+            ip(host, &["address", "add", &address, "dev", "data0"]);
+            ip(host, &["link", "set", "data0", "mtu", "1400", "up"]);
+        }
+        cable
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn pair(lab: &TestLab, args: &[&str]) -> Output {
+    let mut command = lab.run_command("pair");
+    command.args(QUICK).args(args).output().unwrap()
+}
+
+#[test]
+fn hosts_find_their_addresses_on_the_network_asked_for() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = TestLab::up(LAB);
+    let _cable = Cable::between(&lab, ["r1h1", "r1h2"]);
+    for choice in [["--network", "198.19.7.0/24"], ["--interface", "data0"]] {
+        let out = pair(&lab, &choice);
+        let stderr = text(&out.stderr);
+        let json: Value =
+            serde_json::from_slice(&out.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
+        let network = &json["networks"][0];
+        assert_eq!(network["interface"], "data0", "{json}: {stderr}");
+        assert_eq!(network["subnet"], "198.19.7.0/24");
+        assert_eq!(network["mtu_bytes"], 1400);
+        assert_eq!(network["hosts"], 2);
+        let addresses: Vec<&Value> = [0, 1]
+            .iter()
+            .map(|at| &json["run"]["inventory"]["hosts"][at]["address"])
+            .collect();
+        assert_eq!(addresses, ["198.19.7.1", "198.19.7.2"]);
+        assert!(
+            stderr.contains("up over data0, 198.19.7.0/24"),
+            "the live view says it: {stderr}"
+        );
+        let rate = json["stages"][0]["aggregate_bits_per_sec"]["value"].as_f64();
+        assert!(rate.is_some_and(|rate| rate > 1e6), "{rate:?}");
+    }
+    let usual = pair(&lab, &[]);
+    let json: Value = serde_json::from_slice(&usual.stdout).unwrap();
+    assert_eq!(json["networks"][0]["interface"], "eth0");
+    let nowhere = pair(&lab, &["--network", "203.0.113.0/24"]);
+    let stderr = text(&nowhere.stderr);
+    assert_ne!(nowhere.status.code(), Some(0));
+    assert!(
+        stderr.contains("no address on 203.0.113.0/24; it has")
+            && stderr.contains("data0 (198.19.7."),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn loopback_measures_no_network() {
+    let refused = |args: &[&str]| {
+        let mut command: Command = eastwest();
+        command.args(["run", "pair"]).args(args);
+        let out = command.output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        text(&out.stderr)
+    };
+    let debian = refused(&["--hosts", "127.0.1.1,127.0.1.2"]);
+    assert!(debian.contains("loopback address 127.0.1.1"), "{debian}");
+    let local = refused(&[
+        "--via",
+        "local",
+        "--hosts",
+        "a,b",
+        "--network",
+        "10.0.0.0/8",
+    ]);
+    assert!(local.contains("leave them out"), "{local}");
+    let wrong = refused(&["--hosts", "a,b", "--network", "10.0.0.0"]);
+    assert!(wrong.contains("10.20.0.0/16"), "{wrong}");
+    let dry = eastwest()
+        .args([
+            "run",
+            "pair",
+            "--dry-run",
+            "--hosts",
+            "a,b",
+            "--network",
+            "10.20.3.0/16",
+        ])
+        .output()
+        .unwrap();
+    let dry = text(&dry.stdout);
+    assert!(
+        dry.contains("network: 10.20.0.0/16, found on every host"),
+        "{dry}"
+    );
+}
+
+#[test]
+fn a_large_run_is_asked_about_on_a_terminal() {
+    if !has_tool("script") {
+        println!("skipped: no `script`, which makes a terminal");
+        return;
+    }
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("hosts");
+    // Names that no resolver knows: nothing could be sent even if it were started.
+    let lines: String = (1..=33)
+        .map(|n| format!("h{n}.invalid 192.0.2.{n}\n"))
+        .collect();
+    std::fs::write(&file, lines).unwrap();
+    let command = format!(
+        "{} run pair --set expect.nic=10G --runs-dir {} --hosts-file {}",
+        env!("CARGO_BIN_EXE_eastwest"),
+        work.path().join("runs").display(),
+        file.display()
+    );
+    let mut script = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    script.stdin.take().unwrap().write_all(b"n\n").unwrap();
+    let out = script.wait_with_output().unwrap();
+    let shown = text(&out.stdout);
+    assert_eq!(out.status.code(), Some(2), "{shown}");
+    assert!(shown.contains("pre-flight: 33 hosts, network:"), "{shown}");
+    assert!(shown.contains("data ports 5401-5499"), "{shown}");
+    assert!(shown.contains("not started"), "{shown}");
+    assert!(!work.path().join("runs").exists(), "nothing was begun");
+}

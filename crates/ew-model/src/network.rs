@@ -1,0 +1,333 @@
+//! Which of a host's networks data use, and which was measured.
+
+use crate::facts::InterfaceFacts;
+use crate::units::format_bits_per_sec;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+/// A network to measure, as the user names it; every host looks for it among its own interfaces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NetworkChoice {
+    /// The interface with an address in this subnet.
+    Subnet(Subnet),
+    /// The interface of this name.
+    Interface(String),
+}
+
+/// An IP subnet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Subnet {
+    first: IpAddr,
+    prefix_bits: u8,
+}
+
+/// Why a text is no subnet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubnetError(String);
+
+impl fmt::Display for SubnetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` is no subnet; write 10.20.0.0/16 or fd00::/64",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for SubnetError {}
+
+impl Subnet {
+    /// The subnet of an address; a prefix longer than the address is cut to it.
+    #[must_use]
+    pub fn of(address: IpAddr, prefix_bits: u8) -> Self {
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let prefix_bits = prefix_bits.min(longest);
+        let first = match address {
+            IpAddr::V4(v4) => {
+                let mask = u32::MAX
+                    .checked_shl(32 - u32::from(prefix_bits))
+                    .unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from(u32::from(v4) & mask))
+            }
+            IpAddr::V6(v6) => {
+                let mask = u128::MAX
+                    .checked_shl(128 - u32::from(prefix_bits))
+                    .unwrap_or(0);
+                IpAddr::V6(Ipv6Addr::from(u128::from(v6) & mask))
+            }
+        };
+        Self { first, prefix_bits }
+    }
+
+    /// Whether an address is in it.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.first.is_ipv4() && Self::of(address, self.prefix_bits) == *self
+    }
+}
+
+impl FromStr for Subnet {
+    type Err = SubnetError;
+
+    fn from_str(text: &str) -> Result<Self, SubnetError> {
+        let wrong = || SubnetError(text.to_owned());
+        let (address, prefix) = text.split_once('/').ok_or_else(wrong)?;
+        let address: IpAddr = address.trim().parse().map_err(|_| wrong())?;
+        let prefix: u8 = prefix.trim().parse().map_err(|_| wrong())?;
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        match prefix <= longest {
+            true => Ok(Self::of(address, prefix)),
+            false => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.first, self.prefix_bits)
+    }
+}
+
+impl fmt::Display for NetworkChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Subnet(subnet) => write!(f, "{subnet}"),
+            Self::Interface(name) => write!(f, "interface {name}"),
+        }
+    }
+}
+
+impl NetworkChoice {
+    /// A host's address on the network: that of an interface which is up before others, IPv4 before IPv6 where both fit.
+    /// Link-local addresses and loopback ones do not count.
+    #[must_use]
+    pub fn address_on(&self, interfaces: &[InterfaceFacts]) -> Option<IpAddr> {
+        let fits = |interface: &InterfaceFacts, address: IpAddr| match self {
+            Self::Subnet(subnet) => subnet.contains(address),
+            Self::Interface(name) => interface.name == *name,
+        };
+        let addresses = interfaces.iter().flat_map(|interface| {
+            let own = interface.addresses.iter().copied();
+            own.filter(move |address| is_routable(*address) && fits(interface, *address))
+                .map(|address| (!interface.up, address.is_ipv6(), address))
+        });
+        // The first of equals: `min_by_key` keeps the kernel's order.
+        addresses
+            .min_by_key(|(is_down, is_v6, _)| (*is_down, *is_v6))
+            .map(|(_, _, address)| address)
+    }
+
+    /// Why a host has no address on the network, in words.
+    #[must_use]
+    pub fn missing_on(&self, interfaces: &[InterfaceFacts]) -> String {
+        let describe = |interface: &InterfaceFacts| {
+            let addresses = interface.addresses.iter().filter(|a| is_routable(**a));
+            let addresses: Vec<String> = addresses.map(ToString::to_string).collect();
+            let down = if interface.up { "" } else { ", down" };
+            format!(
+                "{} ({}{down})",
+                interface.name,
+                or_none(&addresses.join(" "))
+            )
+        };
+        let there: Vec<String> = interfaces.iter().map(describe).collect();
+        format!(
+            "no address on {self}; it has {}. Name another with --network or --interface",
+            or_none(&there.join(", "))
+        )
+    }
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "none" } else { text }
+}
+
+fn is_routable(address: IpAddr) -> bool {
+    let is_link_local = match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    !address.is_loopback() && !is_link_local
+}
+
+/// What was measured: hosts whose data interfaces are alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredNetwork {
+    /// The interface's name on these hosts.
+    pub interface: String,
+    /// Its subnet. `None` in runs of before prefixes were read.
+    pub subnet: Option<String>,
+    /// Its speed, bits per second. `None` when unknown.
+    pub speed_bits_per_sec: Option<f64>,
+    /// Its maximum transmission unit, bytes.
+    pub mtu_bytes: Option<u32>,
+    /// On how many hosts.
+    pub hosts: usize,
+}
+
+impl fmt::Display for MeasuredNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.interface)?;
+        if let Some(subnet) = &self.subnet {
+            write!(f, ", {subnet}")?;
+        }
+        if let Some(speed) = self.speed_bits_per_sec {
+            write!(f, ", {}", format_bits_per_sec(speed))?;
+        }
+        match self.mtu_bytes {
+            Some(mtu) => write!(f, ", MTU {mtu}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The networks of hosts, by their data interface and address: those with most hosts first.
+#[must_use]
+pub fn measured_networks<'a>(
+    hosts: impl Iterator<Item = (&'a InterfaceFacts, IpAddr)>,
+) -> Vec<MeasuredNetwork> {
+    let mut networks: Vec<MeasuredNetwork> = Vec::new();
+    for (interface, address) in hosts {
+        let own = MeasuredNetwork {
+            interface: interface.name.clone(),
+            subnet: interface
+                .subnet_of(address)
+                .map(|subnet| subnet.to_string()),
+            speed_bits_per_sec: interface.speed_bits_per_sec,
+            mtu_bytes: interface.mtu_bytes,
+            hosts: 0,
+        };
+        let is_alike = |known: &&mut MeasuredNetwork| {
+            MeasuredNetwork {
+                hosts: 0,
+                ..(**known).clone()
+            } == own
+        };
+        match networks.iter_mut().find(is_alike) {
+            Some(known) => known.hosts += 1,
+            None => networks.push(MeasuredNetwork { hosts: 1, ..own }),
+        }
+    }
+    networks.sort_by_key(|network| std::cmp::Reverse(network.hosts));
+    networks
+}
+
+/// `eth0, 10.20.0.0/16, 25.0 Gb/s, MTU 9000`; where hosts differ, the first two kinds with their numbers of hosts.
+#[must_use]
+pub fn describe_networks(networks: &[MeasuredNetwork]) -> String {
+    const NAMED: usize = 2;
+    if let [one] = networks {
+        return one.to_string();
+    }
+    let mut words: Vec<String> = networks
+        .iter()
+        .take(NAMED)
+        .map(|network| {
+            let plural = if network.hosts == 1 { "" } else { "s" };
+            format!("{network} ({} host{plural})", network.hosts)
+        })
+        .collect();
+    if networks.len() > NAMED {
+        words.push(format!("and {} others", networks.len() - NAMED));
+    }
+    words.join("; ")
+}
+
+/// An interface of a host that is up, has an address and is faster than the measured one: the fastest of them.
+#[must_use]
+pub fn faster_interface<'a>(
+    interfaces: &'a [InterfaceFacts],
+    measured: &InterfaceFacts,
+) -> Option<&'a InterfaceFacts> {
+    /// Two ports of one kind may differ a little in what they report.
+    const FASTER: f64 = 1.05;
+    let speed = measured.speed_bits_per_sec?;
+    let is_faster = |interface: &&InterfaceFacts| {
+        let has_address = interface.addresses.iter().any(|a| is_routable(*a));
+        let faster = interface
+            .speed_bits_per_sec
+            .is_some_and(|s| s > FASTER * speed);
+        interface.up && has_address && faster
+    };
+    let rate = |interface: &&InterfaceFacts| interface.speed_bits_per_sec.unwrap_or(0.0);
+    interfaces
+        .iter()
+        .filter(is_faster)
+        .max_by(|a, b| rate(a).total_cmp(&rate(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(name: &str, address: &str, prefix: u8, speed: f64) -> InterfaceFacts {
+        InterfaceFacts {
+            name: name.into(),
+            addresses: vec!["fe80::1".parse().unwrap(), address.parse().unwrap()],
+            prefix_bits: vec![64, prefix],
+            speed_bits_per_sec: Some(speed),
+            mtu_bytes: Some(1500),
+            up: true,
+            ..InterfaceFacts::default()
+        }
+    }
+
+    #[test]
+    fn subnets() {
+        let subnet: Subnet = "10.20.3.4/16".parse().unwrap();
+        assert_eq!(subnet.to_string(), "10.20.0.0/16");
+        assert!(subnet.contains("10.20.255.1".parse().unwrap()));
+        assert!(!subnet.contains("10.21.0.1".parse().unwrap()));
+        assert!(!subnet.contains("::1".parse().unwrap()));
+        let all: Subnet = "::/0".parse().unwrap();
+        assert!(all.contains("fd00::1".parse().unwrap()));
+        for wrong in ["10.0.0.0", "10.0.0.0/33", "x/8", "10.0.0.0/x", ""] {
+            assert!(wrong.parse::<Subnet>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn hosts_find_their_address() {
+        let own = [
+            interface("eth0", "10.0.0.1", 24, 1e9),
+            interface("eth1", "10.20.0.1", 16, 25e9),
+        ];
+        let subnet = |text: &str| NetworkChoice::Subnet(text.parse().unwrap());
+        let found = |choice: &NetworkChoice| choice.address_on(&own).map(|a| a.to_string());
+        assert_eq!(found(&subnet("10.20.0.0/16")).as_deref(), Some("10.20.0.1"));
+        let by_name = NetworkChoice::Interface("eth0".into());
+        assert_eq!(found(&by_name).as_deref(), Some("10.0.0.1"));
+        assert_eq!(found(&subnet("fe80::/10")), None, "link-local");
+        let missing = subnet("10.30.0.0/16");
+        assert_eq!(found(&missing), None);
+        assert_eq!(
+            missing.missing_on(&own),
+            "no address on 10.30.0.0/16; it has eth0 (10.0.0.1), eth1 (10.20.0.1). Name another with --network or --interface"
+        );
+    }
+
+    #[test]
+    fn what_is_measured_is_described() {
+        let slow = interface("eth0", "10.0.0.1", 24, 1e9);
+        let fast = interface("eth1", "10.20.0.1", 16, 25e9);
+        let (a, b) = ("10.0.0.1".parse().unwrap(), "10.20.0.1".parse().unwrap());
+        let one = measured_networks([(&slow, a), (&slow, a)].into_iter());
+        assert_eq!(
+            describe_networks(&one),
+            "eth0, 10.0.0.0/24, 1.00 Gb/s, MTU 1500"
+        );
+        let two = measured_networks([(&slow, a), (&fast, b), (&slow, a)].into_iter());
+        assert_eq!(
+            describe_networks(&two),
+            "eth0, 10.0.0.0/24, 1.00 Gb/s, MTU 1500 (2 hosts); eth1, 10.20.0.0/16, 25.0 Gb/s, MTU 1500 (1 host)"
+        );
+        let all = [slow.clone(), fast.clone()];
+        assert_eq!(faster_interface(&all, &slow), Some(&all[1]));
+        assert_eq!(faster_interface(&all, &fast), None);
+        let down = InterfaceFacts { up: false, ..fast };
+        assert_eq!(faster_interface(&[down], &slow), None);
+    }
+}

@@ -1,0 +1,298 @@
+//! What an Ansible inventory says, whichever way it is written.
+
+use super::HostFile;
+use crate::inventory::build::InventoryError;
+use crate::inventory::host_list::ListedHost;
+use crate::inventory::nodeset::MAX_NODES;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Variables of a host or a group.
+pub(super) type Variables = BTreeMap<String, String>;
+
+/// The group that every host is in.
+const ALL: &str = "all";
+
+/// Groups and hosts as written.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    groups: BTreeMap<String, Group>,
+    hosts: Vec<String>,
+    variables: BTreeMap<String, Variables>,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    hosts: Vec<String>,
+    children: BTreeSet<String>,
+    variables: Variables,
+}
+
+impl Tree {
+    /// Adds hosts by Ansible's pattern, such as `n[01:40]`.
+    pub(super) fn add_hosts(
+        &mut self,
+        group: &str,
+        pattern: &str,
+        variables: &Variables,
+        place: &str,
+    ) -> Result<(), InventoryError> {
+        let (pattern, port) = match pattern.rsplit_once(':') {
+            Some((name, port)) if !name.contains(':') && !port.contains(']') => (name, Some(port)),
+            _ => (pattern, None),
+        };
+        for name in expand(pattern).map_err(|problem| wrong_range(pattern, problem, place))? {
+            if !self.variables.contains_key(&name) {
+                self.hosts.push(name.clone());
+            }
+            let own = self.variables.entry(name.clone()).or_default();
+            own.extend(port.map(|port| ("ansible_port".to_owned(), port.to_owned())));
+            own.extend(variables.clone());
+            let members = &mut self.group(group).hosts;
+            if !members.contains(&name) {
+                members.push(name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a group below another.
+    pub(super) fn add_child(&mut self, group: &str, child: &str) {
+        self.group(child);
+        self.group(group).children.insert(child.to_owned());
+    }
+
+    /// Adds variables of all hosts of a group.
+    pub(super) fn add_variables(&mut self, group: &str, variables: Variables) {
+        self.group(group).variables.extend(variables);
+    }
+
+    fn group(&mut self, name: &str) -> &mut Group {
+        self.groups.entry(name.to_owned()).or_default()
+    }
+
+    /// Hosts with how they are reached and in which rack they are: by the variable `rack`, or by a group with `rack` in its name.
+    pub(super) fn into_host_file(mut self, place: &str) -> Result<HostFile, InventoryError> {
+        self.group(ALL);
+        let groups: BTreeMap<String, Vec<String>> = self
+            .groups
+            .keys()
+            .map(|name| (name.clone(), self.members(name)))
+            .collect();
+        let mut hosts = Vec::new();
+        for name in &self.hosts {
+            let variables = self.effective(name, &groups);
+            if variables.get("ansible_connection").map(String::as_str) != Some("local") {
+                let rack = self.rack_of(name, &variables, &groups);
+                hosts.push(listed(name, &variables, rack, place)?);
+            }
+        }
+        Ok(HostFile {
+            hosts,
+            groups,
+            is_catalogue: true,
+        })
+    }
+
+    /// All hosts of a group and of those below it.
+    fn members(&self, group: &str) -> Vec<String> {
+        if group == ALL {
+            return self.hosts.clone();
+        }
+        let below = self.with_descendants(group);
+        let is_member = |host: &&String| {
+            below
+                .iter()
+                .filter_map(|name| self.groups.get(name))
+                .any(|group| group.hosts.contains(*host))
+        };
+        self.hosts.iter().filter(is_member).cloned().collect()
+    }
+
+    /// A group and all below it; a group that leads back to itself is there once.
+    fn with_descendants(&self, group: &str) -> BTreeSet<String> {
+        let mut found = BTreeSet::from([group.to_owned()]);
+        let mut open = vec![group.to_owned()];
+        while let Some(name) = open.pop() {
+            for child in self.groups.get(&name).into_iter().flat_map(|g| &g.children) {
+                if found.insert(child.clone()) {
+                    open.push(child.clone());
+                }
+            }
+        }
+        found
+    }
+
+    /// A host's own variables before those of its groups, a child's before its parent's.
+    fn effective(&self, host: &String, groups: &BTreeMap<String, Vec<String>>) -> Variables {
+        let mut of_host: Vec<(usize, &String)> = groups
+            .iter()
+            .filter(|(_, members)| members.contains(host))
+            .map(|(name, _)| (self.with_descendants(name).len(), name))
+            .collect();
+        // What has most below it stands highest, `all` above everything.
+        of_host.sort_by_key(|(below, name)| (*name != ALL, std::cmp::Reverse(*below), *name));
+        let mut variables = Variables::new();
+        for (_, name) in of_host {
+            variables.extend(self.groups[name].variables.clone());
+        }
+        variables.extend(self.variables.get(host).cloned().unwrap_or_default());
+        variables
+    }
+
+    fn rack_of(
+        &self,
+        host: &String,
+        variables: &Variables,
+        groups: &BTreeMap<String, Vec<String>>,
+    ) -> Option<String> {
+        let by_group = || {
+            let is_rack = |name: &String| {
+                let below = &self.groups[name].children;
+                let above_racks = below.iter().any(|child| names_a_rack(child));
+                names_a_rack(name) && !above_racks
+            };
+            groups
+                .iter()
+                .find(|(name, members)| is_rack(name) && members.contains(host))
+                .map(|(name, _)| name.clone())
+        };
+        variables.get("rack").cloned().or_else(by_group)
+    }
+}
+
+fn names_a_rack(group: &str) -> bool {
+    group.to_ascii_lowercase().contains("rack")
+}
+
+fn listed(
+    name: &str,
+    variables: &Variables,
+    rack: Option<String>,
+    place: &str,
+) -> Result<ListedHost, InventoryError> {
+    let either = |keys: [&str; 2]| keys.iter().find_map(|key| variables.get(*key)).cloned();
+    let target = either(["ansible_host", "ansible_ssh_host"]).unwrap_or_else(|| name.to_owned());
+    let user = either(["ansible_user", "ansible_ssh_user"]);
+    let port = either(["ansible_port", "ansible_ssh_port"]);
+    let values = [Some(&target), user.as_ref(), port.as_ref(), rack.as_ref()];
+    if let Some(template) = values.into_iter().flatten().find(|v| v.contains("{{")) {
+        return Err(InventoryError::HostFile {
+            place: place.to_owned(),
+            problem: format!("host {name} has the template `{template}`"),
+            remedy: "let Ansible fill it in: `ansible-inventory -i FILE --list > hosts.json`, and give hosts.json".into(),
+        });
+    }
+    let port = port.map(|text| match text.parse::<u16>() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(InventoryError::HostFile {
+            place: place.to_owned(),
+            problem: format!("host {name} has the port `{text}`"),
+            remedy: "give ansible_port a number from 1 to 65535".into(),
+        }),
+    });
+    let mut host = ListedHost::reached_at(name, &target, place.to_owned());
+    host.login.user = user;
+    host.login.port = port.transpose()?;
+    host.rack = rack;
+    Ok(host)
+}
+
+fn wrong_range(pattern: &str, problem: &str, place: &str) -> InventoryError {
+    InventoryError::HostFile {
+        place: place.to_owned(),
+        problem: format!("`{pattern}`: {problem}"),
+        remedy: "Ansible writes ranges as n[01:40], n[1:40:2] or n[a:f]".into(),
+    }
+}
+
+/// The names of a pattern: `n[01:40]`, `n[1:9:2]`, `n[a:f]`, several ranges multiply.
+fn expand(pattern: &str) -> Result<Vec<String>, &'static str> {
+    let Some((head, rest)) = pattern.split_once('[') else {
+        return Ok(vec![pattern.to_owned()]);
+    };
+    let (range, tail) = rest.split_once(']').ok_or("missing closing bracket")?;
+    let (items, tails) = (range_items(range)?, expand(tail)?);
+    if items.len().saturating_mul(tails.len()) > MAX_NODES {
+        return Err("too many hosts");
+    }
+    let each = |item: &String| {
+        tails
+            .iter()
+            .map(|tail| format!("{head}{item}{tail}"))
+            .collect::<Vec<_>>()
+    };
+    Ok(items.iter().flat_map(each).collect())
+}
+
+fn range_items(range: &str) -> Result<Vec<String>, &'static str> {
+    let parts: Vec<&str> = range.split(':').collect();
+    let (first, last, step) = match parts[..] {
+        [first, last] => (first, last, 1),
+        [first, last, step] => (
+            first,
+            last,
+            step.parse().map_err(|_| "the step is no number")?,
+        ),
+        _ => return Err("not a range"),
+    };
+    if step == 0 {
+        return Err("the step is 0");
+    }
+    if let ([from], [to]) = (first.as_bytes(), last.as_bytes())
+        && from.is_ascii_alphabetic()
+        && to.is_ascii_alphabetic()
+    {
+        return Ok((*from..=*to)
+            .step_by(step)
+            .map(|letter| char::from(letter).to_string())
+            .collect());
+    }
+    let number = |text: &str| text.parse::<usize>().map_err(|_| "not a range of numbers");
+    let (from, to) = (number(first)?, number(last)?);
+    if to.saturating_sub(from) / step >= MAX_NODES {
+        return Err("too many hosts");
+    }
+    let width = match first.starts_with('0') {
+        true => first.len(),
+        false => 0,
+    };
+    Ok((from..=to)
+        .step_by(step)
+        .map(|n| format!("{n:0width$}"))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges() {
+        assert_eq!(expand("n[09:11].x").unwrap(), ["n09.x", "n10.x", "n11.x"]);
+        assert_eq!(expand("n[1:5:2]").unwrap(), ["n1", "n3", "n5"]);
+        assert_eq!(
+            expand("r[1:2]n[a:b]").unwrap(),
+            ["r1na", "r1nb", "r2na", "r2nb"]
+        );
+        for wrong in [
+            "n[1-4]",
+            "n[1:",
+            "n[1:9:0]",
+            "n[0:99999999]",
+            "n[1:1000][1:1001]",
+        ] {
+            assert!(expand(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn groups_that_lead_in_a_circle_end() {
+        let mut tree = Tree::default();
+        tree.add_hosts("rack1", "n1", &Variables::new(), "f")
+            .unwrap();
+        tree.add_child("rack1", "b");
+        tree.add_child("b", "rack1");
+        let file = tree.into_host_file("f").unwrap();
+        assert_eq!(file.hosts[0].rack.as_deref(), Some("rack1"));
+    }
+}

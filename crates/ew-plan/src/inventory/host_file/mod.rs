@@ -1,0 +1,209 @@
+//! Host files of every shape people have, recognised by what is in them.
+//!
+//! A plain list and an MPI hostfile name the hosts of a run. The other shapes describe a whole cluster: `--hosts` then
+//! selects among their hosts, and `--racks` names their groups.
+
+mod ansible;
+mod ansible_ini;
+mod document;
+mod etc_hosts;
+mod mpi;
+mod slurm;
+
+use super::build::{InventoryError, NamedText};
+use super::groups::GroupSources;
+use super::host_list::{ListedHost, parse_host_list};
+use ew_model::inventory::Login;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What a host file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// `name [address]` or node sets on each line.
+    Plain,
+    /// `name slots=N`, or MPICH's `name:N`.
+    MpiHostfile,
+    /// `address name alias...`.
+    EtcHosts,
+    /// `[group]` sections.
+    AnsibleIni,
+    /// slurm.conf, topology.conf, or what `scontrol show node|topology` prints.
+    Slurm,
+    /// An object or array: Kubernetes nodes, `ansible-inventory --list`, or plain JSON.
+    Json,
+    /// Ansible's YAML, or the forms of JSON in YAML.
+    Yaml,
+    /// Markup, which no inventory is.
+    Markup,
+}
+
+/// What a host file says.
+#[derive(Debug, Default)]
+pub(super) struct HostFile {
+    /// In the file's order, each once.
+    pub(super) hosts: Vec<ListedHost>,
+    /// Groups of host names.
+    pub(super) groups: BTreeMap<String, Vec<String>>,
+    /// Whether it describes a cluster, of which a run may use a part.
+    pub(super) is_catalogue: bool,
+}
+
+/// Reads a host file of any shape.
+///
+/// # Errors
+/// [`InventoryError`] that names the file, the shape it was recognised as, and the problem.
+pub(super) fn read_host_file(
+    file: &NamedText,
+    sources: &GroupSources,
+) -> Result<HostFile, InventoryError> {
+    let NamedText { path, text } = file;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let catalogue = |read: Result<HostFile, InventoryError>| {
+        read.map(|file| HostFile {
+            is_catalogue: true,
+            ..file
+        })
+    };
+    match Shape::of(text) {
+        Shape::Plain => Ok(HostFile {
+            hosts: parse_host_list(path, text, sources)?,
+            ..HostFile::default()
+        }),
+        Shape::MpiHostfile => mpi::read(path, text, sources),
+        Shape::EtcHosts => catalogue(etc_hosts::read(path, text)),
+        Shape::AnsibleIni => catalogue(ansible_ini::read(path, text)),
+        Shape::Slurm => catalogue(slurm::read(path, text)),
+        Shape::Json => catalogue(document::read_json(path, text)),
+        Shape::Yaml => catalogue(document::read_yaml(path, text)),
+        Shape::Markup => Err(InventoryError::HostFile {
+            place: path.display().to_string(),
+            problem: "this is markup (XML or HTML), not a list of hosts".into(),
+            remedy: format!("give {KNOWN_SHAPES}"),
+        }),
+    }
+}
+
+/// For errors.
+const KNOWN_SHAPES: &str = "one host a line, an Ansible inventory (INI, YAML or JSON), an MPI hostfile, /etc/hosts, Slurm's \
+     node or topology lines, `kubectl get nodes -o json`, or JSON as in docs/guide/hosts.md";
+
+impl Shape {
+    /// By the first lines that say something.
+    fn of(text: &str) -> Self {
+        let lines = || significant_lines(text).map(|(_, line)| line);
+        let first = lines().next().unwrap_or("");
+        if first.starts_with('<') {
+            Self::Markup
+        } else if first.starts_with('{') || is_json_array(first) {
+            Self::Json
+        } else if lines().any(is_section) || lines().any(has_ansible_variable) {
+            Self::AnsibleIni
+        } else if lines().any(slurm::is_definition) {
+            Self::Slurm
+        } else if first == "---"
+            || first.starts_with("apiVersion:")
+            || (first.ends_with(':') && !first.contains(char::is_whitespace))
+        {
+            Self::Yaml
+        } else if lines().any(mpi::is_entry) {
+            Self::MpiHostfile
+        } else if lines().any(etc_hosts::is_entry) {
+            Self::EtcHosts
+        } else {
+            Self::Plain
+        }
+    }
+}
+
+/// Lines with their numbers, without comments and blanks around.
+fn significant_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..)
+        .zip(text.lines())
+        .map(|(number, line)| (number, line.split('#').next().unwrap_or("").trim()))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with(';'))
+}
+
+fn is_json_array(line: &str) -> bool {
+    let inside = line.strip_prefix('[').map(str::trim_start);
+    inside.is_some_and(|rest| rest.is_empty() || rest.starts_with(['"', '{', ']']))
+}
+
+/// `[web]`, `[web:vars]`: a node set such as `[1-4]` begins with a digit.
+fn is_section(line: &str) -> bool {
+    let inside = line.strip_prefix('[').and_then(|l| l.strip_suffix(']'));
+    inside.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+}
+
+fn has_ansible_variable(line: &str) -> bool {
+    line.split_whitespace()
+        .skip(1)
+        .any(|word| word.starts_with("ansible_") && word.contains('='))
+}
+
+/// `user@host:port`, each part but the host optional. An IPv6 address has no port here.
+pub(super) fn split_login(text: &str) -> (String, Login) {
+    let (user, rest) = match text.rsplit_once('@') {
+        Some((user, rest)) => (Some(user.to_owned()), rest),
+        None => (None, text),
+    };
+    let (name, port) = match rest.split_once(':') {
+        Some((name, port)) if !name.is_empty() => match port.parse::<u16>() {
+            Ok(port) if port > 0 => (name, Some(port)),
+            _ => (rest, None),
+        },
+        _ => (rest, None),
+    };
+    let login = Login {
+        target: None,
+        user,
+        port,
+    };
+    (name.to_owned(), login)
+}
+
+fn line_of(path: &Path, number: usize) -> String {
+    format!("{}, line {number}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(text: &str) -> Shape {
+        Shape::of(text)
+    }
+
+    #[test]
+    fn shapes_are_recognised() {
+        assert_eq!(shape("n1\nn[2-4]\n"), Shape::Plain);
+        assert_eq!(shape("n1 10.0.0.1\n10.0.0.2 10.1.0.2\n"), Shape::Plain);
+        assert_eq!(shape("# x\nn1 slots=4\n"), Shape::MpiHostfile);
+        assert_eq!(shape("127.0.0.1 localhost\n"), Shape::EtcHosts);
+        assert_eq!(shape("[web]\nn1\n"), Shape::AnsibleIni);
+        assert_eq!(shape("n1 ansible_host=10.0.0.1\n"), Shape::AnsibleIni);
+        assert_eq!(shape("all:\n  hosts:\n    n1:\n"), Shape::Yaml);
+        assert_eq!(shape("---\nall:\n"), Shape::Yaml);
+        assert_eq!(shape("[\"n1\"]"), Shape::Json);
+        assert_eq!(shape("[\n  {\"name\": \"n1\"}\n]"), Shape::Json);
+        assert_eq!(shape("{\"items\": []}"), Shape::Json);
+        assert_eq!(shape("SwitchName=s1 Nodes=n[1-4]\n"), Shape::Slurm);
+        assert_eq!(shape("<?xml version='1.0'?>"), Shape::Markup);
+        assert_eq!(shape(""), Shape::Plain);
+    }
+
+    #[test]
+    fn logins_are_split() {
+        let split = |text| {
+            let (name, login) = split_login(text);
+            (name, login.user, login.port)
+        };
+        assert_eq!(split("n1"), ("n1".into(), None, None));
+        assert_eq!(
+            split("ops@n1:2222"),
+            ("n1".into(), Some("ops".into()), Some(2222))
+        );
+        assert_eq!(split("fd00::2"), ("fd00::2".into(), None, None));
+        assert_eq!(split("n1:0"), ("n1:0".into(), None, None));
+    }
+}
