@@ -51,6 +51,8 @@ enum Command {
     Limit(commands::limit::LimitArgs),
     /// Calculate the storage nodes that move an amount of data by a deadline
     Size(Box<commands::size::SizeArgs>),
+    /// Put back what a storage run left changed
+    Storage(commands::storage::StorageCommandArgs),
     /// This host, now: what limits it, and who does it
     Top(commands::top::TopArgs),
     /// An emulated cluster in network namespaces on this machine
@@ -144,6 +146,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Runs(args) => commands::runs::run(&args),
         Command::Limit(args) => commands::limit::run(&args),
         Command::Size(args) => commands::size::run(&args),
+        Command::Storage(args) => commands::storage::run(&args),
         Command::Top(args) => commands::top::run(&args),
         Command::Lab(args) => commands::lab::run(&args),
         Command::Image(args) => commands::image::run(&args),

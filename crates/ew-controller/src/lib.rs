@@ -30,5 +30,5 @@ pub use launch::{LaunchOptions, sub_inventory};
 pub use orders::Detours;
 pub use resolve::{AddressFamily, ResolveError, resolve};
 pub use run::{Finished, Job, RunError, StoredRun, run, run_storage};
-pub use storage::StorageTask;
+pub use storage::{DiskTask, StorageTask};
 pub use survey::{run_as_root_on, survey};

@@ -176,7 +176,7 @@ pub fn run_storage(
     task: &StorageTask,
     listener: &mut dyn FnMut(u64, &RunEvent),
 ) -> Result<StoredRun, RunError> {
-    let plan = Plan {
+    let plan = task.network.clone().unwrap_or_else(|| Plan {
         scenario: job.scenario.name.clone(),
         seed: job.seed,
         expect: job.scenario.expect,
@@ -185,7 +185,7 @@ pub fn run_storage(
         dropped_tests: Vec::new(),
         interleaved: Vec::new(),
         host_rates: Vec::new(),
-    };
+    });
     let (dir, unwritten) = carry_out(job, plan, Work::Storage(task), listener)?;
     let run = ew_store::load(&dir)?;
     Ok(StoredRun {
@@ -269,7 +269,9 @@ fn control(
         )?;
         let driven = match work {
             Work::Flows => drive_flows(job, &mut plan, &mut members, &mut journal).await,
-            Work::Storage(task) => drive_storage(job, task, &mut members, &mut journal).await,
+            Work::Storage(task) => {
+                drive_storage(job, task, &plan, &mut members, &mut journal).await
+            }
         };
         members.tear_down(TEAR_DOWN_LIMIT).await;
         journal.emit(RunEvent::RunFinished {
@@ -297,10 +299,14 @@ async fn drive_flows(
 async fn drive_storage(
     job: &Job,
     task: &StorageTask,
+    network: &Plan,
     members: &mut Members,
     journal: &mut Journal,
 ) -> Result<Outcome, RunError> {
     storage::launch(job, task, members, journal).await?;
+    if drive(job, network, members, journal).await == Outcome::Interrupted {
+        return Ok(Outcome::Interrupted);
+    }
     Ok(storage::drive(job, task, members, journal).await)
 }
 

@@ -7,13 +7,16 @@ use crate::members::{Happening, Members, State};
 use crate::run::{Job, RunError};
 use ew_model::event::RunEvent;
 use ew_model::inventory::{HostId, Inventory};
+use ew_model::plan::Plan;
 use ew_model::run::Outcome;
 use ew_model::storage::{
     FileOutcome, StorageJob, StorageOperation, StorageOrder, StorageReport, StorageStep,
 };
 use ew_proto::controller_session::ControllerEvent;
+use ew_storage::{Maintenance, StorageError};
 use ew_sys::clock;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Clock estimates may take this long; who has none by then takes no part.
 const SYNC_LIMIT_NS: u64 = 3_000_000_000;
@@ -25,6 +28,9 @@ const LEAD_PER_HOST_NS: u64 = 1_000_000;
 const END_LIMIT_NS: u64 = 8_000_000_000;
 /// After an interrupt removing the files may take this long.
 const CLEAN_LIMIT_NS: u64 = 30_000_000_000;
+
+/// How often it is seen whether work on another thread is done.
+const POLL_NS: u64 = 50_000_000;
 
 /// What a storage run does.
 #[derive(Clone, Debug)]
@@ -41,10 +47,27 @@ pub struct StorageTask {
     pub read_shift: u32,
     /// Where the files go: worker `i` uses endpoint `i` modulo their number. One at least; the first is the job's target.
     pub endpoints: Vec<String>,
-    /// All operations again with one endpoint less each time, down to one.
-    pub fan_in: bool,
+    /// All operations with so many endpoints, or DataNodes, one number after the other. Empty: once, with all.
+    pub fan_in: Vec<usize>,
+    /// Takes DataNodes out of service for each step of a fan-in, and puts them back. `None`: endpoints are left out instead.
+    pub maintenance: Option<Arc<Mutex<Maintenance>>>,
+    /// What the network alone carries, measured first. Empty: it is not.
+    pub network: Option<Plan>,
+    /// What the storage nodes' disks do alone, measured after the network.
+    pub disks: Option<DiskTask>,
     /// The files stay when the run ends.
     pub keep: bool,
+}
+
+/// Files on the storage nodes' own disks, without a network.
+#[derive(Clone, Debug)]
+pub struct DiskTask {
+    /// The storage nodes.
+    pub hosts: Vec<HostId>,
+    /// Files of each node, as many as its disk has to serve at once in the run.
+    pub files_per_host: u32,
+    /// How they are written and read.
+    pub job: StorageJob,
 }
 
 /// Brings the hosts up.
@@ -74,25 +97,22 @@ pub(crate) async fn drive(
     members: &mut Members,
     journal: &mut Journal,
 ) -> Outcome {
-    let mut drive = Drive {
-        inventory: &job.inventory,
-        task,
-        members,
-        journal,
-        next_step: 0,
-        endpoints: task.endpoints.len(),
-        present_bytes: task.job.file_bytes,
-        whole: BTreeSet::new(),
-        written: BTreeSet::new(),
-        all_done: true,
-        interrupted: false,
-    };
-    let all = task.endpoints.len();
-    let least = if task.fan_in { 1 } else { all };
-    for endpoints in (least..=all).rev() {
-        if !drive.interrupted {
-            drive.run_with(endpoints).await;
+    let mut next_step = 0;
+    if let Some(disks) = task.disks.as_ref().map(DiskTask::as_storage) {
+        let mut drive = Drive::new(job, &disks, members, journal);
+        drive.is_disk_alone = true;
+        drive.run_with(1).await;
+        if drive.interrupted {
+            return Outcome::Interrupted;
         }
+        next_step = drive.next_step;
+    }
+    let mut drive = Drive::new(job, task, members, journal);
+    drive.next_step = next_step;
+    let all = task.endpoints.len();
+    match task.fan_in.is_empty() {
+        true => drive.run_with(all).await,
+        false => drive.fan_in().await,
     }
     match (drive.interrupted, drive.all_done) {
         (true, _) => Outcome::Interrupted,
@@ -118,9 +138,147 @@ struct Drive<'a> {
     written: BTreeSet<(HostId, u32)>,
     all_done: bool,
     interrupted: bool,
+    is_disk_alone: bool,
+    /// DataNodes in service, where the run takes them out.
+    storage_nodes: Vec<String>,
+}
+
+impl DiskTask {
+    /// As a task of its own, whose workers are the storage nodes.
+    fn as_storage(&self) -> StorageTask {
+        StorageTask {
+            operations: vec![StorageOperation::Write, StorageOperation::Read],
+            job: self.job.clone(),
+            files: self.files_per_host * self.hosts.len() as u32,
+            workers: self.hosts.clone(),
+            read_shift: 0,
+            endpoints: vec![self.job.target.clone()],
+            fan_in: Vec::new(),
+            maintenance: None,
+            network: None,
+            disks: None,
+            keep: false,
+        }
+    }
+}
+
+impl<'a> Drive<'a> {
+    fn new(
+        job: &'a Job,
+        task: &'a StorageTask,
+        members: &'a mut Members,
+        journal: &'a mut Journal,
+    ) -> Self {
+        Self {
+            inventory: &job.inventory,
+            task,
+            members,
+            journal,
+            next_step: 0,
+            endpoints: task.endpoints.len(),
+            present_bytes: task.job.file_bytes,
+            whole: BTreeSet::new(),
+            written: BTreeSet::new(),
+            all_done: true,
+            interrupted: false,
+            is_disk_alone: false,
+            storage_nodes: Vec::new(),
+        }
+    }
 }
 
 impl Drive<'_> {
+    /// One number of endpoints or DataNodes after the other. DataNodes are put back whatever happens.
+    async fn fan_in(&mut self) {
+        for count in &self.task.fan_in {
+            if self.interrupted {
+                break;
+            }
+            match &self.task.maintenance {
+                None => self.run_with(*count).await,
+                Some(maintenance) => {
+                    let maintenance = Arc::clone(maintenance);
+                    let kept = self.keep_data_nodes(maintenance, *count).await;
+                    if let Err(error) = kept {
+                        self.journal.warn(error.to_string());
+                        self.all_done = false;
+                        break;
+                    }
+                    if !self.interrupted {
+                        self.run_with(self.task.endpoints.len()).await;
+                    }
+                }
+            }
+        }
+        if let Some(maintenance) = &self.task.maintenance {
+            self.restore_data_nodes(Arc::clone(maintenance)).await;
+        }
+    }
+
+    async fn keep_data_nodes(
+        &mut self,
+        maintenance: Arc<Mutex<Maintenance>>,
+        count: usize,
+    ) -> Result<(), StorageError> {
+        let keep = move || {
+            let mut maintenance = maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+            let entering = maintenance.keep(count)?;
+            let nodes = maintenance.nodes().iter().take(count);
+            let nodes: Vec<String> = nodes.map(|node| node.host.clone()).collect();
+            Ok((nodes, entering))
+        };
+        let (nodes, entering) = self.meanwhile(keep).await?;
+        self.storage_nodes = nodes;
+        if !entering.is_empty() {
+            self.journal.warn(format!(
+                "{count} DataNodes: blocks of {} are still being copied to the others, which costs them bandwidth",
+                entering.join(", ")
+            ));
+        }
+        Ok(())
+    }
+
+    async fn restore_data_nodes(&mut self, maintenance: Arc<Mutex<Maintenance>>) {
+        let restore = move || {
+            let mut maintenance = maintenance.lock().unwrap_or_else(PoisonError::into_inner);
+            maintenance.restore()
+        };
+        match self.meanwhile(restore).await {
+            Ok(late) if late.is_empty() => {}
+            Ok(late) => self.journal.warn(format!(
+                "DataNodes are in the hosts file again but not in service yet: {}",
+                late.join(", ")
+            )),
+            Err(error) => {
+                self.all_done = false;
+                self.journal.warn(format!(
+                    "DataNodes may still be in maintenance ({error}); run `eastwest storage restore --dfs-hosts FILE`"
+                ));
+            }
+        }
+    }
+
+    /// What may wait, on a thread of its own while the agents are kept alive.
+    async fn meanwhile<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        let working = tokio::task::spawn_blocking(work);
+        while !working.is_finished() {
+            match self.members.next(clock::monotonic_ns() + POLL_NS).await {
+                Happening::Interrupt => self.interrupted = true,
+                Happening::Deadline => {}
+                other => {
+                    self.note(other);
+                }
+            }
+        }
+        match working.await {
+            Ok(done) => done,
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+
     /// All operations on the first so many endpoints, and the removal of their files.
     async fn run_with(&mut self, endpoints: usize) {
         self.endpoints = endpoints;
@@ -286,6 +444,8 @@ impl Drive<'_> {
             missing: Vec::new(),
             interrupted: false,
             endpoints: Vec::new(),
+            storage_nodes: self.storage_nodes.clone(),
+            is_disk_alone: self.is_disk_alone,
         };
         if self.task.endpoints.len() > 1 {
             let hosts = orders.keys().copied();

@@ -26,7 +26,7 @@ pub enum StorageOperation {
 /// How files are written and read; the same in all steps of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StorageJob {
-    /// Where, as a URL: `file:///mnt/share`, `s3://bucket/prefix`.
+    /// Where, as a URL: `file:///mnt/share`, `hdfs://nn:8020/benchmarks`, `s3://bucket/prefix`.
     pub target: String,
     /// Bytes that a write or an append puts into a file.
     pub file_bytes: u64,
@@ -44,6 +44,12 @@ pub struct StorageJob {
     pub verify: bool,
     /// Of the content.
     pub seed: u64,
+    /// Copies of each block; `hdfs://` only. `None`: the NameNode's default.
+    #[serde(default)]
+    pub replication: Option<u32>,
+    /// Bytes of each block; `hdfs://` only. `None`: the NameNode's default.
+    #[serde(default)]
+    pub block_bytes: Option<u64>,
 }
 
 /// A step of one host. Crosses the control link.
@@ -155,6 +161,12 @@ pub struct StorageStep {
     /// Where each host's files were, where a job has several targets. Empty: the job's target.
     #[serde(default)]
     pub endpoints: Vec<(HostId, String)>,
+    /// Storage nodes in service, where the run takes them out. Empty: it does not.
+    #[serde(default)]
+    pub storage_nodes: Vec<String>,
+    /// Whether the workers are the storage nodes themselves, on their own disks: what those do without a network.
+    #[serde(default)]
+    pub is_disk_alone: bool,
 }
 
 impl StorageOperation {

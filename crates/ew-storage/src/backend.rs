@@ -2,6 +2,7 @@
 
 use crate::error::{Problem, StorageError};
 use crate::file::FileBackend;
+use crate::hdfs::{self, HdfsBackend, HdfsTarget};
 use crate::s3::{S3Backend, S3Credentials, S3Target};
 use ew_model::storage::StorageJob;
 use std::fmt::Debug;
@@ -93,6 +94,7 @@ pub trait Reading: Send {
 /// A target, taken apart.
 enum Target<'a> {
     File(&'a str),
+    Hdfs(HdfsTarget),
     S3(S3Target),
 }
 
@@ -111,6 +113,7 @@ pub fn check_target(job: &StorageJob) -> Result<(), StorageError> {
 pub fn open_backend(job: &StorageJob) -> Result<Box<dyn Backend>, StorageError> {
     Ok(match target(job)? {
         Target::File(path) => Box::new(FileBackend::new(path.as_ref(), job)),
+        Target::Hdfs(target) => Box::new(HdfsBackend::open(&target, job)?),
         Target::S3(target) => {
             let credentials = S3Credentials::from_env(&target)?;
             Box::new(S3Backend::open(&target, credentials)?)
@@ -126,12 +129,16 @@ fn target(job: &StorageJob) -> Result<Target<'_>, StorageError> {
         Some(("file", _)) => Err(bad(
             "a path begins with a slash; write file:///mnt/share".into()
         )),
+        Some(("hdfs", rest)) => {
+            hdfs::check_job(job).map_err(bad)?;
+            HdfsTarget::parse(rest).map(Target::Hdfs).map_err(bad)
+        }
         Some(("s3", rest)) => S3Target::parse(rest).map(Target::S3).map_err(bad),
         Some((scheme, _)) => Err(bad(format!(
-            "`{scheme}` is unknown; write file:///PATH or s3://BUCKET/PREFIX"
+            "`{scheme}` is unknown; write file:///PATH, hdfs://NAMENODE:PORT/DIRECTORY or s3://BUCKET/PREFIX"
         ))),
         None => Err(bad(
-            "it is no URL; write file:///PATH or s3://BUCKET/PREFIX".into(),
+            "it is no URL; write file:///PATH, hdfs://NAMENODE:PORT/DIRECTORY or s3://BUCKET/PREFIX".into(),
         )),
     }
 }

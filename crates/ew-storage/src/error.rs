@@ -53,6 +53,54 @@ pub enum Problem {
         /// Bytes it should have.
         expected: u64,
     },
+    /// Nothing listens at the NameNode's address, or a DataNode's.
+    #[error(
+        "connection refused: nothing listens there; check host and port of --target (NameNode RPC, often 8020), and that it runs"
+    )]
+    Refused,
+    /// A server ended the connection.
+    #[error(
+        "the server closed the connection; check host and port of --target (NameNode RPC, often 8020), and its log"
+    )]
+    Closed,
+    /// A server is silent.
+    #[error(
+        "no answer within {seconds} s; check host and port of --target, and that the NameNode and its DataNodes run"
+    )]
+    NoAnswer {
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// HDFS is read-only.
+    #[error(
+        "the NameNode is in safe mode; wait until enough DataNodes have reported, or run `hdfs dfsadmin -safemode leave`"
+    )]
+    SafeMode,
+    /// Of two NameNodes the one without work.
+    #[error(
+        "this NameNode is the standby; give the active one (`hdfs haadmin -getAllServiceState`), or the nameservice with HADOOP_CONF_DIR set on each host"
+    )]
+    Standby,
+    /// HDFS's permissions.
+    #[error(
+        "{0}; set HADOOP_USER_NAME in the environment of each host's agent, or choose another --target"
+    )]
+    Denied(String),
+    /// Only Kerberos tickets are accepted.
+    #[error(
+        "the NameNode accepts only Kerberos or tokens, which this binary does not have; measure through a mount, or with Hadoop's own TestDFSIO"
+    )]
+    Kerberos,
+    /// No DataNode takes a block.
+    #[error(
+        "no DataNode takes the block, for want of space or because it is down or not in service: {0}"
+    )]
+    NoDataNode(String),
+    /// The NameNode gives no new block before an earlier one is reported. The client does not retry it.
+    #[error(
+        "the NameNode gave no next block since an earlier one was not reported yet (NotReplicatedYetException); choose a larger --block-size"
+    )]
+    BlockNotYet,
     /// The target is none.
     #[error("{0}")]
     BadTarget(String),
@@ -69,6 +117,11 @@ impl StorageError {
             name: name.into(),
             problem,
         }
+    }
+
+    /// Whether the same file may well succeed from its start.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self.problem, Problem::BlockNotYet)
     }
 
     /// Whether the file is not there.

@@ -1,6 +1,6 @@
 //! Files as a workload: what TestDFSIO does, without a JVM.
 //!
-//! A [`Backend`] holds files ([`FileBackend`] any mount); [`run`] is one host's part of a step: its workers take files from a
+//! A [`Backend`] holds files ([`FileBackend`] any mount, [`HdfsBackend`] HDFS, [`S3Backend`] any server of the S3 API); [`run`] is one host's part of a step: its workers take files from a
 //! queue, write or read them in buffers, and note times and bytes. Content is a function of seed, file and position
 //! ([`Content`]), so that a read finds a flipped byte, a swapped block and another file's bytes without a copy to compare with.
 
@@ -10,8 +10,13 @@ mod call_times;
 mod content;
 mod error;
 mod file;
+mod hdfs;
+mod hdfs_user;
+mod maintenance;
+mod name_node;
 mod passage;
 mod progress;
+mod protobuf;
 mod s3;
 mod worker;
 
@@ -19,5 +24,8 @@ pub use backend::{Access, Backend, Reading, Writing, check_target, open_backend}
 pub use content::{Content, Mismatch};
 pub use error::{Problem, StorageError};
 pub use file::FileBackend;
+pub use hdfs::{HdfsBackend, HdfsTarget};
+pub use maintenance::{Lease, Maintenance};
+pub use name_node::{DataNode, DataNodeState, NameNode};
 pub use s3::{S3Backend, S3Credentials, S3Target};
 pub use worker::run;

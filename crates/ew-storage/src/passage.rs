@@ -10,6 +10,10 @@ use ew_model::storage::{FileOutcome, FileRecord, StorageOperation, StorageOrder}
 use ew_sys::clock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// A file whose store gives no next block in time is written again from its start so often.
+const MOST_REWRITES: u32 = 5;
+/// Before the first of them; each later one waits twice as long. Both as Hadoop's own client waits for a block.
+const FIRST_PAUSE_NS: u64 = 400_000_000;
 /// Most characters of an error that travel.
 const MAX_ERROR_CHARS: usize = 400;
 
@@ -20,6 +24,8 @@ pub(crate) struct Tally {
     pub(crate) calls: CallTimes,
     pub(crate) progress: Progress,
     pub(crate) content_ns: u64,
+    /// Times that a file was written again from its start.
+    pub(crate) rewrites: u32,
 }
 
 /// A worker: one file at a time.
@@ -84,15 +90,46 @@ impl Worker<'_> {
         self.tally.files.push(record);
     }
 
+    /// A file is written again from its start where its store says that this may help. Its time goes on meanwhile; its
+    /// bytes count once.
     fn write(&mut self, record: &mut FileRecord, present_bytes: u64) -> Result<(), Stop> {
+        let mut opened_ns = None;
+        let mut pause_ns = FIRST_PAUSE_NS;
+        for _ in 0..MOST_REWRITES {
+            let progress = self.tally.progress.clone();
+            match self.write_once(record, present_bytes, &mut opened_ns) {
+                Err(Stop::Failed(error))
+                    if error.is_passing() && self.order.operation == StorageOperation::Write =>
+                {
+                    self.tally.progress = progress;
+                    self.tally.rewrites += 1;
+                    record.bytes = 0;
+                    clock::sleep_until_ns(clock::monotonic_ns() + pause_ns);
+                    pause_ns *= 2;
+                }
+                ended => return ended,
+            }
+        }
+        self.write_once(record, present_bytes, &mut opened_ns)
+    }
+
+    /// `opened_ns` is when the first open ended.
+    fn write_once(
+        &mut self,
+        record: &mut FileRecord,
+        present_bytes: u64,
+        opened_ns: &mut Option<u64>,
+    ) -> Result<(), Stop> {
         let name = file_name(record.file);
         let began_ns = clock::monotonic_ns();
         let mut writing = match self.order.operation {
             StorageOperation::Append => self.backend.append(&name)?,
             _ => self.backend.create(&name)?,
         };
-        let opened_ns = clock::monotonic_ns();
-        record.open_ns = Some(opened_ns - began_ns);
+        let opened_ns = *opened_ns.get_or_insert_with(clock::monotonic_ns);
+        record
+            .open_ns
+            .get_or_insert(opened_ns.saturating_sub(began_ns));
         let written = self.write_all(record, writing.as_mut(), present_bytes, opened_ns);
         let done_ns = clock::monotonic_ns();
         record.io_ns = Some(done_ns - opened_ns);

@@ -114,13 +114,20 @@ fn report(order: &StorageOrder, backend: &dyn Backend, tallies: Vec<Tally>) -> S
         notes: backend.notes(),
         ..StorageReport::default()
     };
+    let mut rewrites = 0;
     let mut progress = Progress::new();
     let mut calls = Histogram::default();
     for tally in tallies {
         report.files.extend(tally.files);
         report.content_ns += tally.content_ns;
+        rewrites += tally.rewrites;
         progress.merge(tally.progress);
         calls.merge(&tally.calls.histogram());
+    }
+    if rewrites > 0 {
+        report.notes.push(format!(
+            "files were written again from their start since the NameNode gave no next block in time (NotReplicatedYetException), {rewrites} times on one host: choose a larger --block-size"
+        ));
     }
     report.files.sort_by_key(|record| record.start_ns);
     report.late_ns = report.files.first().map_or(0, |first| first.start_ns);
@@ -136,6 +143,7 @@ impl Tally {
             calls: CallTimes::default(),
             progress: Progress::new(),
             content_ns: 0,
+            rewrites: 0,
         }
     }
 }

@@ -27,6 +27,8 @@ fn order(target: &Path, operation: StorageOperation) -> StorageOrder {
             drop_cache: true,
             verify: true,
             seed: 42,
+            replication: None,
+            block_bytes: None,
         },
         files: (0..4).collect(),
         present_bytes: FILE_BYTES,

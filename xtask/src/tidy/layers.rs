@@ -36,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ew-model",
             "ew-plan",
             "ew-proto",
+            "ew-storage",
             "ew-store",
             "ew-sys",
         ],

@@ -1,5 +1,6 @@
 //! `eastwest run dfsio`: what TestDFSIO does, on agents, without a JVM.
 
+use crate::commands::fan_in;
 use crate::commands::run::{RunArgs, block_on, draw_seed, watched_run};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetKind;
@@ -16,6 +17,7 @@ use ew_model::run::Run;
 use ew_model::scenario::{Expect, Roles, Scenario};
 use ew_model::storage::{MAX_FILES_PER_HOST, StorageJob, StorageOperation};
 use ew_model::units;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -29,13 +31,22 @@ const DIRECT_BYTES: u64 = 4096;
 #[group(skip)]
 #[command(next_help_heading = "Storage (run dfsio)")]
 pub(crate) struct StorageArgs {
-    /// Where the files go: file:///MOUNT or s3://BUCKET/PREFIX?endpoint=URL; required. Several: host N uses target N modulo
+    /// Where the files go: file:///MOUNT, hdfs://NAMENODE:PORT/DIRECTORY or s3://BUCKET/PREFIX?endpoint=URL; required. Several: host N uses target N modulo
     /// their number
     #[arg(long, value_name = "URL,...", value_delimiter = ',')]
     target: Vec<String>,
-    /// Repeat with one target less each time, down to one
+    /// Repeat with one target less each time, down to one; as `run fan-in --target`
     #[arg(long, conflicts_with = "keep")]
     fan_in: bool,
+    /// Numbers of storage nodes or targets of a fan-in [default: all, then one less each time, down to one]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = value_parser!(u32).range(1..))]
+    storage_nodes: Vec<u32>,
+    /// The NameNode's hosts file (dfs.hosts, JSON) on this host: a fan-in on hdfs:// takes DataNodes out of service with it
+    #[arg(long, value_name = "FILE")]
+    dfs_hosts: Option<PathBuf>,
+    /// Directory on the servers' disks, for what they do without the network; fan-in only
+    #[arg(long, value_name = "DIRECTORY")]
+    disk: Option<PathBuf>,
     /// What is done with them, in this order [default: write,read]
     #[arg(long, value_name = "OPERATION,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(StorageOperation::ALL.map(StorageOperation::name)))]
     operations: Vec<String>,
@@ -51,6 +62,12 @@ pub(crate) struct StorageArgs {
     /// Files that each host works on at once [default: 1]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1024))]
     parallel: Option<u32>,
+    /// Copies of each block, hdfs:// only [default: the NameNode's]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    replication: Option<u32>,
+    /// Bytes of each block, hdfs:// only [default: the NameNode's]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    block_size: Option<u64>,
     /// Bypass the clients' page cache (O_DIRECT)
     #[arg(long)]
     direct: bool,
@@ -72,16 +89,26 @@ pub(crate) struct StorageArgs {
 }
 
 impl StorageArgs {
+    /// Whether there is storage to measure.
+    pub(crate) fn has_target(&self) -> bool {
+        !self.target.is_empty()
+    }
+
     /// A flag of these that was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let flags = [
             ("--target", !self.target.is_empty()),
             ("--fan-in", self.fan_in),
+            ("--storage-nodes", !self.storage_nodes.is_empty()),
+            ("--dfs-hosts", self.dfs_hosts.is_some()),
+            ("--disk", self.disk.is_some()),
             ("--operations", !self.operations.is_empty()),
             ("--files", self.files.is_some()),
             ("--file-size", self.file_size.is_some()),
             ("--buffer-size", self.buffer_size.is_some()),
             ("--parallel", self.parallel.is_some()),
+            ("--replication", self.replication.is_some()),
+            ("--block-size", self.block_size.is_some()),
             ("--direct", self.direct),
             ("--no-fsync", self.no_fsync),
             ("--warm", self.warm),
@@ -114,7 +141,7 @@ impl StorageArgs {
             .collect();
         let Some(target) = endpoints.first().cloned() else {
             return Err(Failure::usage(anyhow!(
-                "run dfsio needs to know where the files go; give --target file:///MOUNT or s3://BUCKET/PREFIX"
+                "run dfsio needs to know where the files go; give --target file:///MOUNT, hdfs://NAMENODE:PORT/DIRECTORY or s3://BUCKET/PREFIX"
             )));
         };
         let parallel = self.parallel.unwrap_or(1);
@@ -128,6 +155,8 @@ impl StorageArgs {
             drop_cache: !self.warm && !self.direct,
             verify: !self.no_verify,
             seed: self.seed(&operations, seed)?,
+            replication: self.replication,
+            block_bytes: self.block_size,
         };
         let files = self.files.unwrap_or(workers.len() as u32 * parallel);
         check(&job, files, workers.len())?;
@@ -139,7 +168,10 @@ impl StorageArgs {
             workers,
             read_shift: self.read_shift.unwrap_or(0),
             endpoints,
-            fan_in: self.fan_in,
+            fan_in: Vec::new(),
+            maintenance: None,
+            network: None,
+            disks: None,
             keep: self.keep,
         })
     }
@@ -163,12 +195,20 @@ impl StorageArgs {
                 endpoints.len()
             )));
         }
-        if self.fan_in && endpoints.len() < 2 {
-            return Err(Failure::usage(anyhow!(
-                "--fan-in takes targets away one by one and there is one; give --target URL,URL"
-            )));
-        }
         Ok(())
+    }
+
+    /// Flags that only a fan-in has.
+    fn flag_of_fan_in(&self) -> Option<&'static str> {
+        let flags = [
+            ("--storage-nodes", !self.storage_nodes.is_empty()),
+            ("--dfs-hosts", self.dfs_hosts.is_some()),
+            ("--disk", self.disk.is_some()),
+        ];
+        flags
+            .into_iter()
+            .find(|(_, given)| *given)
+            .map(|(flag, _)| flag)
     }
 
     /// What was written by another run can only be compared with that run's seed.
@@ -193,6 +233,13 @@ impl StorageArgs {
 fn check(job: &StorageJob, files: u32, hosts: usize) -> Result<(), Failure> {
     if let Err(error) = ew_storage::check_target(job) {
         return Err(Failure::usage(error));
+    }
+    let is_hdfs = job.target.starts_with("hdfs://");
+    if !is_hdfs && (job.replication.is_some() || job.block_bytes.is_some()) {
+        return Err(Failure::usage(anyhow!(
+            "--replication and --block-size are of HDFS, and {} is not; leave them out",
+            job.target
+        )));
     }
     if job.direct && !job.buffer_bytes.is_multiple_of(DIRECT_BYTES) {
         return Err(Failure::usage(anyhow!(
@@ -233,7 +280,23 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         .hosts
         .roster(fleet, lab.as_deref(), &[], roles.as_ref())?;
     let workers = workers(&roster.inventory, roles.as_ref());
-    let task = args.storage.task(workers, args.plan.seed)?;
+    let mut task = args.storage.task(workers, args.plan.seed)?;
+    let is_fan_in = args.storage.fan_in || args.scenario == fan_in::SCENARIO;
+    if let (false, Some(flag)) = (is_fan_in, args.storage.flag_of_fan_in()) {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of a fan-in; run `eastwest run fan-in --target ...`, or leave it out"
+        )));
+    }
+    if is_fan_in {
+        let storage = &args.storage;
+        let wanted = fan_in::Wanted {
+            numbers: &storage.storage_nodes,
+            hosts_file: storage.dfs_hosts.as_deref(),
+            disk: storage.disk.as_deref(),
+            keep: storage.keep,
+        };
+        fan_in::prepare(&mut task, &wanted, &roster.inventory, roles.as_ref())?;
+    }
     if args.dry_run {
         return dry_run(&task, &roster.inventory, args.show.format);
     }

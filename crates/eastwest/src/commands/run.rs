@@ -1,7 +1,7 @@
 //! `eastwest run`: the main job.
 
 use crate::commands::dfsio::{self, StorageArgs};
-use crate::commands::{report, scenario};
+use crate::commands::{fan_in, report, scenario};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::{FleetArgs, FleetKind};
 use crate::hosts::HostArgs;
@@ -34,7 +34,7 @@ use std::time::Duration;
 pub(crate) struct RunArgs {
     /// A built-in scenario (see `eastwest scenario list`), a YAML file, or `dfsio` for files on storage
     #[arg(default_value = "qualify")]
-    scenario: String,
+    pub(crate) scenario: String,
     /// Tests of a k8s-netperf configuration, in its old or current form, instead of a scenario
     #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
     k8s_netperf: Option<PathBuf>,
@@ -171,7 +171,12 @@ impl PlanArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Outcome {
-    if args.scenario == SCENARIO && args.k8s_netperf.is_none() {
+    let is_storage = match args.scenario.as_str() {
+        SCENARIO => true,
+        fan_in::SCENARIO => args.storage.has_target(),
+        _ => false,
+    };
+    if is_storage && args.k8s_netperf.is_none() {
         return dfsio::run(args);
     }
     if let Some(flag) = args.storage.given() {

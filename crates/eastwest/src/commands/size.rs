@@ -1,16 +1,20 @@
 //! `eastwest size`: storage nodes for a deadline.
 
 use crate::exit::{Failure, Outcome, WORSE};
-use crate::output;
+use crate::output::{self, RunsDirArg};
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
+use ew_analyze::storage::job;
 use ew_analyze::storage::sizing::{self, NodeRates, Operation, Question, Redundancy, SizingError};
+use ew_model::storage::StorageOperation;
 use ew_model::units;
+use std::path::Path;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "Examples:
   eastwest size --data 10TB --within 30m --disk 1.2GB/s --nic 25G
   eastwest size --data 10TB --within 30m --disk 1.2GB/s --nic 25G --headroom 20% --failures 1 --price 9000
+  eastwest size --data 10TB --within 30m --run latest
   eastwest size --data 500GB --within 1h --ec 6,3 --disk 200MB/s --nic 10G --clients 16 --client-nic 10G
 Amounts are decimal as disks are sold (10TB = 10^13 bytes; GiB is binary); NIC rates are bits per second (25G).";
 
@@ -55,6 +59,11 @@ pub(crate) struct SizeArgs {
 #[group(skip)]
 #[command(next_help_heading = "Storage node")]
 struct NodeArgs {
+    /// A fan-in's run: its directory, its id or the beginning of it, or `latest`; counts at the lower end of its intervals
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    #[command(flatten)]
+    runs: RunsDirArg,
     /// Its disks together, for example 1.2GB/s
     #[arg(long, value_name = "RATE", value_parser = units::parse_storage_bytes)]
     disk: Option<f64>,
@@ -94,7 +103,10 @@ enum OperationArg {
 }
 
 pub(crate) fn run(args: &SizeArgs) -> Outcome {
-    let question = question(args);
+    let mut question = question(args);
+    if let Some(run) = &args.node.run {
+        take_over(&mut question, &args.node.runs.runs_dir, run)?;
+    }
     let answer = match sizing::size(&question) {
         Ok(answer) => answer,
         Err(error @ SizingError::Unreachable(bound)) => {
@@ -147,6 +159,41 @@ fn question(args: &SizeArgs) -> Question {
         failures: args.failures,
         price_per_node: args.price,
     }
+}
+
+/// What a run's fan-in says of one storage node and one client. A node that wrote other numbers of copies for each byte of data
+/// is taken to write as many bytes as before.
+fn take_over(question: &mut Question, runs_dir: &Path, run: &str) -> Result<(), Failure> {
+    let dir = ew_store::resolve(runs_dir, run).map_err(Failure::usage)?;
+    let loaded = ew_store::load(&dir).map_err(Failure::failed)?;
+    let operation = match question.operation {
+        Operation::Write => StorageOperation::Write,
+        Operation::Read => StorageOperation::Read,
+    };
+    let analysis = job::analyze(&loaded);
+    let mut fan_ins = analysis.iter().flat_map(|analysis| &analysis.fan_in);
+    let fan_in = fan_ins.find(|fan_in| fan_in.operation == operation);
+    let (Some(fan_in), Some(fit)) = (fan_in, fan_in.and_then(|fan_in| fan_in.fit.as_ref())) else {
+        return Err(Failure::usage(anyhow!(
+            "run `{run}` has no whole fan-in of {}: measure one with `eastwest run fan-in --target URL`, or give --disk and --nic",
+            operation.name()
+        )));
+    };
+    let written = analysis
+        .iter()
+        .filter_map(|a| a.job.as_ref()?.replication)
+        .next();
+    let written = f64::from(written.unwrap_or(1));
+    let copies = question.redundancy.factors(question.operation, false).disk;
+    let scale = match question.operation {
+        Operation::Write => written / copies,
+        Operation::Read => 1.0,
+    };
+    question.node.served_bytes_per_sec = Some(fit.node.low.unwrap_or(fit.node.value) * scale);
+    if question.client_bytes_per_sec.is_none() {
+        question.client_bytes_per_sec = fan_in.alone.client;
+    }
+    Ok(())
 }
 
 /// `6,3`.

@@ -152,7 +152,10 @@ fn what_cannot_be_done_is_named_with_its_exit_code() {
     assert!(shown.starts_with("NO DATA"), "{shown}");
     assert!(shown.contains("no such file or directory"), "{shown}");
     for (target, words, problem) in [
-        ("hdfs://nn/", "", "`hdfs` is unknown"),
+        ("ftp://nn/", "", "`ftp` is unknown"),
+        ("hdfs:///x", "", "names no NameNode"),
+        ("hdfs://nn:8020/", "--block-size 1000", "multiple of 512"),
+        ("file:///tmp", "--replication 2", "are of HDFS"),
         ("/mnt", "", "write file:///PATH"),
         (
             "file:///tmp",

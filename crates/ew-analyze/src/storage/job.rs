@@ -15,6 +15,9 @@ const STRAGGLER_FACTOR: f64 = 2.0;
 /// ... where there are this many files: the median of fewer says little.
 const STRAGGLER_FILES: usize = 4;
 
+/// The common window is looked at in so many parts.
+const WINDOW_PARTS: u64 = 8;
+
 /// A storage run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StorageAnalysis {
@@ -76,6 +79,12 @@ pub struct StepAnalysis {
     pub clients: Vec<ClientFigures>,
     /// By endpoint, where there are several targets.
     pub endpoints: Vec<EndpointFigures>,
+    /// Storage nodes in service, where the run took them out.
+    #[serde(default)]
+    pub storage_nodes: Vec<String>,
+    /// Whether the workers were the storage nodes themselves, on their own disks.
+    #[serde(default)]
+    pub is_disk_alone: bool,
     /// Slowest first.
     pub stragglers: Vec<Straggler>,
     /// Files whose bytes are wrong.
@@ -91,7 +100,7 @@ pub struct StepAnalysis {
 }
 
 /// The time from the last worker's start to the first worker's end.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommonWindow {
     /// Its length, ns.
     pub length_ns: u64,
@@ -100,6 +109,9 @@ pub struct CommonWindow {
     /// Bytes of all workers in it over its length. `None`: it is shorter than the intervals in which bytes were counted, or
     /// some of the bytes are of files that failed.
     pub bytes_per_sec: Option<f64>,
+    /// The same of its equal parts, one after the other. Empty where the window has no rate.
+    #[serde(default)]
+    pub parts_bytes_per_sec: Vec<f64>,
 }
 
 /// Rates, bytes per second.
@@ -199,8 +211,12 @@ pub fn analyze(run: &Run) -> Option<StorageAnalysis> {
     let interrupted = run.manifest.outcome == ew_model::Outcome::Interrupted;
     Some(StorageAnalysis {
         run: run.manifest.id.clone(),
-        fan_in: fan_in::analyze(&steps),
-        job: run.storage.first().map(|s| s.job.clone()),
+        fan_in: fan_in::analyze(run, &steps),
+        job: run
+            .storage
+            .iter()
+            .find(|s| !s.is_disk_alone)
+            .map(|s| s.job.clone()),
         status: status(&steps, run),
         interrupted,
         steps,
@@ -269,6 +285,8 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
         content_share: content_share(step),
         clients: clients(step, name),
         endpoints: endpoints(step),
+        storage_nodes: step.storage_nodes.clone(),
+        is_disk_alone: step.is_disk_alone,
         stragglers: stragglers(&done, step.operation, name),
         corrupt: corrupt(all(), name),
         failures: failures(step, name),
@@ -336,11 +354,17 @@ fn common_window(step: &StorageStep) -> Option<CommonWindow> {
     let end_ns = workers.values().map(|span| span.1).min()?;
     let length_ns = end_ns.saturating_sub(start_ns);
     let wall_ns = wall_ns(all()).filter(|ns| *ns > 0)?;
-    let rate = bytes_between(step, start_ns, end_ns);
+    let rate = bytes_between(step, start_ns, end_ns).filter(|_| all_done);
+    let part = |at: u64| {
+        let edge = |at: u64| start_ns + length_ns / WINDOW_PARTS * at;
+        bytes_between(step, edge(at), edge(at + 1))
+    };
+    let parts: Option<Vec<f64>> = (0..WINDOW_PARTS).map(part).collect();
     Some(CommonWindow {
         length_ns,
         overlap: length_ns as f64 / wall_ns as f64,
-        bytes_per_sec: rate.filter(|_| all_done),
+        bytes_per_sec: rate,
+        parts_bytes_per_sec: parts.filter(|_| rate.is_some()).unwrap_or_default(),
     })
 }
 
@@ -558,6 +582,8 @@ mod tests {
                 drop_cache: true,
                 verify: true,
                 seed: 1,
+                replication: None,
+                block_bytes: None,
             },
             files,
             exec_ns: 1_000 * MS,
@@ -566,6 +592,8 @@ mod tests {
             missing: Vec::new(),
             interrupted: false,
             endpoints: Vec::new(),
+            storage_nodes: Vec::new(),
+            is_disk_alone: false,
         }
     }
 

@@ -4,5 +4,7 @@
 
 pub mod dfsio;
 pub mod fan_in;
+pub mod fit;
 pub mod job;
+pub mod limits;
 pub mod sizing;

@@ -20,7 +20,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 18] = files![
+const FILES: [(&str, &str); 19] = files![
     "qualify",
     "pair",
     "permutation",
@@ -30,6 +30,7 @@ const FILES: [(&str, &str); 18] = files![
     "mesh-loaded",
     "incast",
     "outcast",
+    "fan-in",
     "bisection",
     "rtt",
     "latency",

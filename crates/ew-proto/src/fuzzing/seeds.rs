@@ -118,6 +118,8 @@ pub fn storage_order(step: u32, files: u32) -> StorageOrder {
             drop_cache: true,
             verify: true,
             seed: 7,
+            replication: Some(2),
+            block_bytes: Some(1 << 27),
         },
         files: (0..files).collect(),
         present_bytes: 0,

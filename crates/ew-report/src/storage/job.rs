@@ -6,6 +6,8 @@ use crate::{ReportError, TextStyle};
 use ew_analyze::storage::dfsio;
 use ew_analyze::storage::fan_in::{FanIn, FanInPoint};
 use ew_analyze::storage::job::{ClientFigures, StepAnalysis, StorageAnalysis};
+use ew_analyze::storage::limits::{Binding, Side};
+use ew_model::analysis::Estimate;
 use ew_model::finding::VerdictStatus;
 use ew_model::latency::LatencySummary;
 use ew_model::run::Run;
@@ -135,25 +137,23 @@ fn verdict(analysis: &StorageAnalysis) -> String {
     }
 }
 
-/// One operation against the number of endpoints.
+/// One operation against the number of storage nodes or endpoints.
 fn fan_in_text(fan_in: &FanIn, width: usize) -> String {
-    let operation = fan_in.operation.name();
-    let most = fan_in.points.iter().map(|point| point.endpoints).max();
-    let words = match (fan_in.enough_endpoints, most) {
-        (Some(enough), Some(most)) if enough < most => format!(
-            "{operation}: {enough} of {most} endpoints reach 90 % of the highest aggregate, more do not raise it (one run per step)"
-        ),
-        (Some(_), _) => format!(
-            "{operation}: with fewer endpoints the aggregate stays below 90 % of the highest (one run per step)"
-        ),
-        (None, _) => format!("{operation}: a step has no whole aggregate to compare with"),
-    };
+    let mut out = String::from("\n");
+    for line in fan_in_lines(fan_in) {
+        out.push_str(&wrap(&line, width, ""));
+    }
     let row = |point: &FanInPoint| {
         vec![
             point.endpoints.to_string(),
             format!("{}:{}", point.clients, point.endpoints),
             or_missing(point.bytes_per_sec, format_bytes_per_sec),
-            or_missing(point.endpoint_bytes_per_sec, format_bytes_per_sec),
+            or_missing(point.steady_bytes_per_sec, format_bytes_per_sec),
+            or_missing(
+                point.rate().map(|rate| rate / f64::from(point.endpoints)),
+                format_bytes_per_sec,
+            ),
+            or_missing(point.binding.as_ref(), binding),
             percent(point.variation),
             format!("{:.2} s", point.exec_s),
             or_missing(point.slowest.as_deref(), one_line),
@@ -161,19 +161,97 @@ fn fan_in_text(fan_in: &FanIn, width: usize) -> String {
     };
     let rows: Vec<_> = fan_in.points.iter().map(row).collect();
     let head = [
-        "endpoints",
+        "nodes",
         "fan-in",
         "aggregate",
-        "per endpoint",
+        "common window",
+        "per node",
+        "bound by",
         "variation",
         "exec",
         "slowest",
     ];
-    format!(
-        "\n{}\n{}",
-        wrap(&words, width, ""),
-        table(&head, &rows, 0, width)
-    )
+    out.push_str(&table(&head, &rows, 0, width));
+    out
+}
+
+/// What the table amounts to.
+fn fan_in_lines(fan_in: &FanIn) -> Vec<String> {
+    let operation = fan_in.operation.name();
+    let most = fan_in.points.iter().map(|point| point.endpoints).max();
+    let mut lines = vec![match (fan_in.enough_endpoints, most) {
+        (Some(enough), Some(most)) if enough < most => format!(
+            "{operation}: {enough} of {most} endpoints reach 90 % of the highest aggregate, more do not raise it (one run per step)"
+        ),
+        (Some(_), _) => format!(
+            "{operation}: with fewer endpoints the aggregate stays below 90 % of the highest (one run per step)"
+        ),
+        (None, _) => format!("{operation}: a step has no whole aggregate to compare with"),
+    }];
+    if let Some(fit) = &fan_in.fit {
+        let bend = match (&fit.plateau, &fit.knee) {
+            (Some(plateau), Some(knee)) => format!(
+                ", up to {}: saturates at {} ({:.2}{})",
+                interval(plateau),
+                plural(knee.nodes as usize, "storage node"),
+                knee.exact,
+                match (knee.low, knee.high) {
+                    (Some(low), Some(high)) => format!(", 95 % {low:.2} to {high:.2}"),
+                    _ => String::new(),
+                }
+            ),
+            _ => ", no saturation up to here".into(),
+        };
+        lines.push(format!(
+            "{operation}: {} per storage node{bend}; largest residual {}",
+            interval(&fit.node),
+            percent(Some(fit.worst_residual))
+        ));
+    }
+    let measured = [
+        ("one client", fan_in.alone.client),
+        ("one storage node", fan_in.alone.node),
+        ("all together", fan_in.alone.network),
+        ("one storage node's disk", fan_in.alone.disk),
+    ];
+    let measured = measured
+        .into_iter()
+        .filter_map(|(word, rate)| Some(format!("{word} {}", format_bytes_per_sec(rate?))));
+    let measured: Vec<String> = measured.collect();
+    if !measured.is_empty() {
+        lines.push(format!(
+            "{operation}, network and disks alone: {}",
+            measured.join(", ")
+        ));
+    }
+    lines
+}
+
+fn interval(estimate: &Estimate) -> String {
+    let value = format_bytes_per_sec(estimate.value);
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!(
+            "{value} (95 % {} to {})",
+            format_bytes_per_sec(low),
+            format_bytes_per_sec(high)
+        ),
+        _ => value,
+    }
+}
+
+fn binding(binding: &Binding) -> String {
+    let side = match binding.lowest.side {
+        Side::Clients => "clients' NICs",
+        Side::Network => "network",
+        Side::StorageNodeNic => "storage nodes' NICs",
+        Side::Disk => "disks",
+    };
+    let reached = percent(Some(binding.reached));
+    let limit = format_bytes_per_sec(binding.lowest.bytes_per_sec);
+    match binding.binds {
+        true => format!("{side}, {reached} of {limit}"),
+        false => format!("not measured ({reached} of {side})"),
+    }
 }
 
 fn job_line(job: &StorageJob) -> String {
@@ -214,6 +292,9 @@ fn step_text(step: &StepAnalysis, width: usize) -> String {
         None => out.push_str(&counts(step)),
     }
     if step.dfsio.is_some() {
+        if let Some(line) = circumstances(step) {
+            out.push_str(&wrap(&line, width, ""));
+        }
         for line in hidden(step) {
             out.push_str(&wrap(&line, width, ""));
         }
@@ -240,6 +321,18 @@ fn counts(step: &StepAnalysis) -> String {
         step.files_done,
         step.exec_s
     )
+}
+
+/// What is special about a step.
+fn circumstances(step: &StepAnalysis) -> Option<String> {
+    if step.is_disk_alone {
+        return Some("on the storage nodes' own disks, without the network".into());
+    }
+    let nodes = &step.storage_nodes;
+    (!nodes.is_empty()).then(|| {
+        let count = plural(nodes.len(), "storage node");
+        format!("{count} in service: {}", one_line(&nodes.join(", ")))
+    })
 }
 
 /// What TestDFSIO's block does not say.

@@ -1,0 +1,481 @@
+//! `hdfs://`: a NameNode and its DataNodes, without a JVM.
+
+use crate::backend::{Access, Backend, Reading, Writing};
+use crate::error::{Problem, StorageError};
+use crate::hdfs_user::hdfs_user;
+use bytes::Bytes;
+use ew_model::storage::StorageJob;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use hdfs_native::file::{FileReader, FileWriter};
+use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+/// Folder below the target that holds the files, and nothing but them.
+const FOLDER: &str = "eastwest-dfsio";
+/// Threads that drive the connections and check the checksums of all of a host's workers, at most.
+const MOST_IO_THREADS: usize = 8;
+/// A NameNode that answers later is taken for one that does not.
+const NAME_NODE_LIMIT: Duration = Duration::from_secs(30);
+/// As the previous; longer than hdfs-native waits for a DataNode before it tries the next one (60 s).
+const DATA_NODE_LIMIT: Duration = Duration::from_secs(90);
+/// Blocks are whole numbers of checksum chunks (`dfs.bytes-per-checksum`).
+const CHUNK_BYTES: u64 = 512;
+/// Most replicas that HDFS keeps by default (`dfs.replication.max`).
+const MOST_REPLICAS: u32 = 512;
+
+/// `hdfs://NAMENODE:PORT/DIRECTORY`, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HdfsTarget {
+    /// Host and port, or the name of a nameservice.
+    authority: String,
+    has_port: bool,
+    /// From the root on, without a slash at its end; empty is the root.
+    directory: String,
+}
+
+impl HdfsTarget {
+    /// What stands behind `hdfs://`.
+    ///
+    /// # Errors
+    /// In words, with what there is instead.
+    pub fn parse(rest: &str) -> Result<Self, String> {
+        let (authority, directory) = rest.split_once('/').unwrap_or((rest, ""));
+        if authority.is_empty() {
+            return Err("it names no NameNode; write hdfs://HOST:PORT/DIRECTORY".into());
+        }
+        let port = authority.rsplit_once(':').map(|(_, port)| port);
+        if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+            return Err(format!(
+                "`{authority}` has no number as its port; write hdfs://HOST:8020/DIRECTORY"
+            ));
+        }
+        let directory = directory.trim_matches('/');
+        Ok(Self {
+            authority: authority.into(),
+            has_port: port.is_some(),
+            directory: match directory {
+                "" => String::new(),
+                named => format!("/{named}"),
+            },
+        })
+    }
+
+    /// Host and port of the NameNode. `None`: it is a nameservice, which only Hadoop's own files explain.
+    #[must_use]
+    pub fn name_node(&self) -> Option<&str> {
+        self.has_port.then_some(self.authority.as_str())
+    }
+}
+
+/// Whether HDFS could take files of this job.
+///
+/// # Errors
+/// In words, with what there is instead.
+pub(crate) fn check_job(job: &StorageJob) -> Result<(), String> {
+    match (job.block_bytes, job.replication) {
+        (Some(bytes), _) if bytes == 0 || bytes % CHUNK_BYTES != 0 => Err(format!(
+            "--block-size {bytes} is not a multiple of {CHUNK_BYTES} bytes; give for example 128MiB"
+        )),
+        (_, Some(replicas)) if !(1..=MOST_REPLICAS).contains(&replicas) => Err(format!(
+            "--replication {replicas} is out of range; give 1 to {MOST_REPLICAS}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Files of a directory in HDFS.
+#[derive(Debug)]
+pub struct HdfsBackend {
+    hdfs: Arc<Hdfs>,
+    target: String,
+    folder: String,
+    replication: Option<u32>,
+    block_bytes: Option<u64>,
+}
+
+impl HdfsBackend {
+    /// Replication and block size are the job's, else the NameNode's defaults.
+    ///
+    /// # Errors
+    /// [`Problem::BadTarget`] when no client can be made of it.
+    pub fn open(target: &HdfsTarget, job: &StorageJob) -> Result<Self, StorageError> {
+        let url = format!("hdfs://{}", target.authority);
+        let bad = |words: String| StorageError::new("use", url.clone(), Problem::BadTarget(words));
+        let threads = available_parallelism().map_or(2, usize::from);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads.clamp(2, MOST_IO_THREADS))
+            .thread_name("hdfs")
+            .enable_all()
+            .build()
+            .map_err(|error| bad(error.to_string()))?;
+        // The static binary cannot load libgssapi: a NameNode that wants Kerberos refuses in its own words.
+        let mut settings = vec![("hadoop.security.authentication", "simple")];
+        if target.has_port {
+            // There is no other NameNode to try.
+            settings.push(("dfs.client.failover.max.attempts", "0"));
+        }
+        let client = ClientBuilder::new()
+            .with_url(&url)
+            .with_config(settings)
+            .with_user(hdfs_user().map_err(bad)?)
+            .with_io_runtime(runtime.handle().clone())
+            .build()
+            .map_err(|error| bad(error.to_string()))?;
+        Ok(Self {
+            hdfs: Arc::new(Hdfs {
+                client,
+                runtime,
+                url,
+            }),
+            target: target.directory.clone(),
+            folder: format!("{}/{FOLDER}", target.directory),
+            replication: job.replication,
+            block_bytes: job.block_bytes,
+        })
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.folder)
+    }
+
+    fn writing(&self, writer: FileWriter, path: String) -> Box<dyn Writing> {
+        Box::new(WritingFile {
+            hdfs: Arc::clone(&self.hdfs),
+            writer,
+            path,
+        })
+    }
+}
+
+impl Backend for HdfsBackend {
+    fn prepare(&self) -> Result<(), StorageError> {
+        let target = match self.target.as_str() {
+            "" => "/",
+            named => named,
+        };
+        let client = &self.hdfs.client;
+        let status = self.hdfs.ask("use", target, client.get_file_info(target))?;
+        if !status.isdir {
+            let problem = Problem::BadTarget("it is no directory; give one to --target".to_owned());
+            return Err(self.hdfs.error("use", target, problem));
+        }
+        let made = client.mkdirs(&self.folder, 0o755, false);
+        self.hdfs.ask("create", &self.folder, made)
+    }
+
+    fn create(&self, name: &str) -> Result<Box<dyn Writing>, StorageError> {
+        let path = self.path(name);
+        let mut options = WriteOptions::default().overwrite(true).create_parent(false);
+        options.replication = self.replication;
+        options.block_size = self.block_bytes;
+        let created = self.hdfs.client.create(&path, &options);
+        let writer = self.hdfs.ask("create", &path, created)?;
+        Ok(self.writing(writer, path))
+    }
+
+    fn append(&self, name: &str) -> Result<Box<dyn Writing>, StorageError> {
+        let path = self.path(name);
+        let opened = self.hdfs.client.append(&path);
+        let writer = self.hdfs.ask("append to", &path, opened)?;
+        Ok(self.writing(writer, path))
+    }
+
+    fn open(&self, name: &str, access: Access) -> Result<Box<dyn Reading>, StorageError> {
+        let path = self.path(name);
+        let opened = self.hdfs.client.read(&path);
+        let reader = self.hdfs.ask("open", &path, opened)?;
+        let whole = || reader.read_range_stream(0, reader.file_length()).boxed();
+        Ok(Box::new(ReadingFile {
+            hdfs: Arc::clone(&self.hdfs),
+            stream: (access == Access::Sequential).then(whole),
+            reader,
+            path,
+            pending: Bytes::new(),
+        }))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StorageError> {
+        let path = self.path(name);
+        let removed = self.hdfs.client.delete(&path, false);
+        match self.hdfs.ask("remove", &path, removed)? {
+            true => Ok(()),
+            false => Err(self.hdfs.error("remove", &path, Problem::NotFound)),
+        }
+    }
+
+    fn list(&self) -> Result<Vec<String>, StorageError> {
+        let listed = self.hdfs.client.list_status(&self.folder, false);
+        match self.hdfs.ask("list", &self.folder, listed) {
+            Ok(found) => {
+                let names = found.iter().filter_map(|file| file.path.rsplit('/').next());
+                Ok(names.map(str::to_owned).collect())
+            }
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn remove_folder(&self) {
+        // Refused where another host's files are left, or somebody else's.
+        let removed = self.hdfs.client.delete(&self.folder, false);
+        let _ = self.hdfs.ask("remove", &self.folder, removed);
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let replicas = self.replication;
+        let replicas = replicas.map_or("default".into(), |count| count.to_string());
+        let block = self.block_bytes;
+        let block = block.map_or("default".into(), ew_model::units::format_whole_bytes);
+        vec![
+            format!(
+                "HDFS: replication {replicas}, block size {block}; checksums verified by the client"
+            ),
+            "writes: acknowledged by all DataNodes of the pipeline, not synced to their disks; reads may come from their page cache".into(),
+        ]
+    }
+}
+
+/// A client and the threads that drive it. Workers block on it.
+#[derive(Debug)]
+struct Hdfs {
+    client: Client,
+    runtime: Runtime,
+    url: String,
+}
+
+impl Hdfs {
+    /// Of the NameNode.
+    fn ask<T>(
+        &self,
+        call: &'static str,
+        path: &str,
+        answer: impl Future<Output = hdfs_native::Result<T>>,
+    ) -> Result<T, StorageError> {
+        self.wait(call, path, NAME_NODE_LIMIT, answer)
+    }
+
+    /// Of DataNodes, and of the NameNode where blocks begin and end.
+    fn transfer<T>(
+        &self,
+        call: &'static str,
+        path: &str,
+        answer: impl Future<Output = hdfs_native::Result<T>>,
+    ) -> Result<T, StorageError> {
+        self.wait(call, path, DATA_NODE_LIMIT, answer)
+    }
+
+    /// A peer that breaks the protocol makes the client panic: one file is lost then, and not the agent.
+    fn wait<T>(
+        &self,
+        call: &'static str,
+        path: &str,
+        limit: Duration,
+        answer: impl Future<Output = hdfs_native::Result<T>>,
+    ) -> Result<T, StorageError> {
+        let waiting = || {
+            self.runtime
+                .block_on(async { timeout(limit, answer).await })
+        };
+        let problem = match catch_unwind(AssertUnwindSafe(waiting)) {
+            Ok(Ok(Ok(value))) => return Ok(value),
+            Ok(Ok(Err(error))) => Problem::from(error),
+            Ok(Err(_)) => Problem::NoAnswer {
+                seconds: limit.as_secs(),
+            },
+            Err(_) => Problem::Other(
+                "the answer is not of HDFS's protocol; check host and port of --target".into(),
+            ),
+        };
+        Err(self.error(call, path, problem))
+    }
+
+    fn error(&self, call: &'static str, path: &str, problem: Problem) -> StorageError {
+        StorageError::new(call, format!("{}{path}", self.url), problem)
+    }
+}
+
+struct WritingFile {
+    hdfs: Arc<Hdfs>,
+    writer: FileWriter,
+    path: String,
+}
+
+impl Writing for WritingFile {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
+        let written = self.writer.write_bytes(Bytes::copy_from_slice(bytes));
+        let written = self.hdfs.transfer("write", &self.path, written);
+        written.map(|_| ())
+    }
+
+    fn close(mut self: Box<Self>) -> Result<(), StorageError> {
+        let closed = self.writer.close();
+        self.hdfs.transfer("close", &self.path, closed)
+    }
+}
+
+struct ReadingFile {
+    hdfs: Arc<Hdfs>,
+    reader: FileReader,
+    path: String,
+    /// Of the whole file. `None`: each read is a request.
+    stream: Option<BoxStream<'static, hdfs_native::Result<Bytes>>>,
+    /// Came with the stream's last packet, not read yet.
+    pending: Bytes,
+}
+
+impl Reading for ReadingFile {
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError> {
+        let Some(stream) = &mut self.stream else {
+            let left = (self.reader.file_length() as u64).saturating_sub(offset);
+            let length = left.min(bytes.len() as u64) as usize;
+            let read = self
+                .reader
+                .read_range_buf(&mut bytes[..length], offset as usize);
+            self.hdfs.transfer("read", &self.path, read)?;
+            return Ok(length);
+        };
+        let mut done = 0;
+        while done < bytes.len() {
+            if self.pending.is_empty() {
+                let next = async { stream.next().await.transpose() };
+                match self.hdfs.transfer("read", &self.path, next)? {
+                    Some(packet) => self.pending = packet,
+                    None => break,
+                }
+            }
+            let length = self.pending.len().min(bytes.len() - done);
+            bytes[done..done + length].copy_from_slice(&self.pending.split_to(length));
+            done += length;
+        }
+        Ok(done)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StorageError> {
+        Ok(())
+    }
+}
+
+impl From<HdfsError> for Problem {
+    fn from(error: HdfsError) -> Self {
+        match error {
+            HdfsError::FileNotFound(_) => Self::NotFound,
+            HdfsError::IOError(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                Self::Refused
+            }
+            HdfsError::IOError(error) if is_closed(error.kind()) => Self::Closed,
+            HdfsError::RPCError(class, words) | HdfsError::FatalRPCError(class, words) => {
+                of_java(&class, &words)
+            }
+            HdfsError::InvalidRPCResponse(_) => Self::Other(
+                "the answer is not of HDFS's protocol; check host and port of --target".into(),
+            ),
+            HdfsError::DataTransferError(words) => Self::Other(of_data_nodes(&words)),
+            HdfsError::ChecksumError => Self::Other(
+                "wrong checksum: the bytes on the DataNode's disk are not those written".into(),
+            ),
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+fn is_closed(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::ConnectionAborted
+            | ErrorKind::ConnectionReset
+            | ErrorKind::BrokenPipe
+            | ErrorKind::UnexpectedEof
+    )
+}
+
+/// An exception of the NameNode: its class, and its message, which may go on with a stack trace.
+pub(crate) fn of_java(class: &str, words: &str) -> Problem {
+    let name = class.rsplit('.').next().unwrap_or(class);
+    let line = words.lines().next().unwrap_or("").trim();
+    match name {
+        "FileNotFoundException" => Problem::NotFound,
+        "SafeModeException" => Problem::SafeMode,
+        "StandbyException" => Problem::Standby,
+        "NotReplicatedYetException" => Problem::BlockNotYet,
+        "DSQuotaExceededException" | "NSQuotaExceededException" | "QuotaExceededException" => {
+            Problem::QuotaExceeded
+        }
+        // Both a user without rights and a cluster with Kerberos.
+        "AccessControlException" if line.contains("SIMPLE authentication is not enabled") => {
+            Problem::Kerberos
+        }
+        "AccessControlException" => Problem::Denied(line.to_owned()),
+        _ if line.contains("could only be written to") => Problem::NoDataNode(line.to_owned()),
+        _ => Problem::Other(format!("{line} ({name})")),
+    }
+}
+
+/// hdfs-native prints its whole record of each DataNode; their addresses are enough.
+fn of_data_nodes(words: &str) -> String {
+    if words.contains("closed while waiting for ack") {
+        return "a DataNode of the pipeline ended the connection: it is down, or its disk is full; see its log".into();
+    }
+    if !words.starts_with("All DataNodes failed") {
+        return words.to_owned();
+    }
+    let parts = words.split("ip_addr: \"").skip(1);
+    let addresses: Vec<&str> = parts.filter_map(|part| part.split('"').next()).collect();
+    match addresses.is_empty() {
+        true => "no DataNode that is in service holds the block".into(),
+        false => format!(
+            "no DataNode that holds the block gave its bytes ({}); see their logs",
+            addresses.join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_taken_apart() {
+        let target = HdfsTarget::parse("nn:8020/a/b/").unwrap();
+        assert_eq!(target.name_node(), Some("nn:8020"));
+        assert_eq!(target.directory, "/a/b");
+        assert_eq!(HdfsTarget::parse("nn:8020").unwrap().directory, "");
+        assert_eq!(HdfsTarget::parse("cluster1/x").unwrap().name_node(), None);
+        assert!(HdfsTarget::parse("/x").unwrap_err().contains("no NameNode"));
+        assert!(HdfsTarget::parse("nn:x/").unwrap_err().contains("port"));
+    }
+
+    #[test]
+    fn exceptions_become_problems_with_a_remedy() {
+        let words = |class: &str, text: &str| of_java(class, text).to_string();
+        let safe = words(
+            "org.apache.hadoop.hdfs.server.namenode.SafeModeException",
+            "Cannot create directory /x. Name node is in safe mode.\nmore",
+        );
+        assert!(safe.contains("safe mode") && safe.contains("dfsadmin -safemode leave"));
+        let denied = words(
+            "org.apache.hadoop.security.AccessControlException",
+            "Permission denied: user=alice, access=WRITE, inode=\"/x\":root:root:drwx\n\tat java",
+        );
+        assert!(denied.contains("user=alice") && !denied.contains("at java"));
+        let full = words(
+            "java.io.IOException",
+            "File /x could only be written to 0 of the 1 minReplication nodes.",
+        );
+        assert!(full.contains("space") && full.contains("0 of the 1"));
+    }
+
+    #[test]
+    fn data_nodes_are_named_by_their_addresses() {
+        let words = "All DataNodes failed: [DatanodeInfoProto { id: X { ip_addr: \"198.18.2.10\", p: 1 } }, Y { ip_addr: \"198.18.2.11\" }]";
+        assert!(of_data_nodes(words).contains("(198.18.2.10, 198.18.2.11)"));
+        let full = of_data_nodes("Datanode connection closed while waiting for ack");
+        assert!(full.contains("its disk is full"), "{full}");
+    }
+}

@@ -1,0 +1,314 @@
+//! What administrators ask a NameNode, by Hadoop's RPC: which DataNodes there are, and to read its hosts file again.
+//!
+//! hdfs-native has none of these calls. They are three, so the protocol is spoken here: frames of length-delimited protobuf
+//! messages (`RpcHeader.proto`, `ClientNamenodeProtocol.proto`), one connection per call, simple authentication.
+
+use crate::error::{Problem, StorageError};
+use crate::hdfs::of_java;
+use crate::hdfs_user::hdfs_user;
+use crate::protobuf::{self, Field};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+const PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
+/// Version 9, service class 0, no SASL.
+const GREETING: &[u8] = b"hrpc\x09\x00\x00";
+/// Of the connection's context, which has no answer.
+const CONTEXT_CALL: i32 = -3;
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+/// A report of ten thousand DataNodes takes 3 MB.
+const MAX_ANSWER_BYTES: u32 = 64 << 20;
+/// `DatanodeReportTypeProto.LIVE`.
+const LIVE: u64 = 2;
+
+/// A NameNode, and as whom it is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameNode {
+    /// `HOST:PORT` of its RPC server.
+    pub address: String,
+    /// The user; must be a superuser of HDFS to change anything.
+    pub user: String,
+}
+
+/// A DataNode as the NameNode sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataNode {
+    /// Its host name.
+    pub host: String,
+    /// Its address, where clients find its blocks.
+    pub address: String,
+    /// Whether it takes part.
+    pub state: DataNodeState,
+    /// Bytes of its disks.
+    pub capacity_bytes: u64,
+    /// Bytes that HDFS may still use.
+    pub remaining_bytes: u64,
+}
+
+/// `AdminStates` of DatanodeInfo.java.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataNodeState {
+    /// Takes blocks and gives them.
+    InService,
+    /// Is being emptied, or is empty.
+    Decommissioning,
+    /// Takes no more blocks; its last ones are being copied.
+    EnteringMaintenance,
+    /// Is left alone.
+    InMaintenance,
+}
+
+impl NameNode {
+    /// Asked as the user that HDFS's clients are here.
+    ///
+    /// # Errors
+    /// [`Problem::BadTarget`] when there is no user.
+    pub fn new(address: &str) -> Result<Self, StorageError> {
+        let user = hdfs_user()
+            .map_err(|words| StorageError::new("ask", address, Problem::BadTarget(words)))?;
+        Ok(Self {
+            address: address.to_owned(),
+            user,
+        })
+    }
+
+    /// All DataNodes that are alive, by name.
+    ///
+    /// # Errors
+    /// The NameNode's, by name.
+    pub fn data_nodes(&self) -> Result<Vec<DataNode>, StorageError> {
+        let question = protobuf::message(|m| m.number(1, LIVE));
+        let answer = self.call("list the DataNodes of", "getDatanodeReport", &question)?;
+        let mut nodes: Vec<DataNode> = protobuf::fields(&answer)
+            .filter(|(number, _)| *number == 1)
+            .filter_map(|(_, field)| data_node(field.bytes()?))
+            .collect();
+        nodes.sort_by(|a, b| a.host.cmp(&b.host));
+        Ok(nodes)
+    }
+
+    /// Copies of each block where a file asks for none.
+    ///
+    /// # Errors
+    /// The NameNode's, by name.
+    pub fn default_replication(&self) -> Result<u32, StorageError> {
+        let call = "ask the defaults of";
+        let answer = self.call(call, "getServerDefaults", &[])?;
+        let defaults = protobuf::first(&answer, 1).and_then(|field| field.bytes());
+        let replication = defaults
+            .and_then(|bytes| protobuf::first(bytes, 4))
+            .and_then(|field| field.number());
+        let replication = replication.and_then(|number| u32::try_from(number).ok());
+        replication.ok_or_else(|| self.failed(call, no_hdfs()))
+    }
+
+    /// It reads its hosts file again.
+    ///
+    /// # Errors
+    /// The NameNode's, by name.
+    pub fn refresh_nodes(&self) -> Result<(), StorageError> {
+        self.call("refresh the nodes of", "refreshNodes", &[])
+            .map(|_| ())
+    }
+
+    fn call(
+        &self,
+        call: &'static str,
+        method: &str,
+        question: &[u8],
+    ) -> Result<Vec<u8>, StorageError> {
+        let answered = self.exchange(method, question);
+        let answer = answered.map_err(|error| self.failed(call, of_connection(&error)))?;
+        body(&answer).map_err(|problem| self.failed(call, problem))
+    }
+
+    fn exchange(&self, method: &str, question: &[u8]) -> io::Result<Vec<u8>> {
+        let mut addresses = self.address.to_socket_addrs()?;
+        let address = addresses.next().ok_or(io::ErrorKind::NotFound)?;
+        let mut stream = TcpStream::connect_timeout(&address, CONNECT_LIMIT)?;
+        stream.set_read_timeout(Some(ANSWER_LIMIT))?;
+        stream.set_write_timeout(Some(ANSWER_LIMIT))?;
+        let context = protobuf::message(|m| {
+            m.bytes(
+                2,
+                &protobuf::message(|user| user.bytes(1, self.user.as_bytes())),
+            );
+            m.bytes(3, PROTOCOL.as_bytes());
+        });
+        let request = protobuf::message(|m| {
+            m.bytes(1, method.as_bytes());
+            m.bytes(2, PROTOCOL.as_bytes());
+            m.number(3, 1);
+        });
+        let mut sent = GREETING.to_vec();
+        sent.extend(frame(&[&header(CONTEXT_CALL), &context]));
+        sent.extend(frame(&[&header(0), &request, question]));
+        stream.write_all(&sent)?;
+        let mut length = [0; 4];
+        stream.read_exact(&mut length)?;
+        let length = u32::from_be_bytes(length);
+        if length > MAX_ANSWER_BYTES {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut answer = vec![0; length as usize];
+        stream.read_exact(&mut answer)?;
+        Ok(answer)
+    }
+
+    fn failed(&self, call: &'static str, problem: Problem) -> StorageError {
+        StorageError::new(call, format!("hdfs://{}", self.address), problem)
+    }
+}
+
+/// `RpcRequestHeaderProto`: protobuf engine, final packet.
+fn header(call: i32) -> Vec<u8> {
+    let zigzag = |value: i32| u64::from(((value << 1) ^ (value >> 31)) as u32);
+    protobuf::message(|m| {
+        m.number(1, 2);
+        m.number(2, 0);
+        m.number(3, zigzag(call));
+        // Only repeated calls are told apart by it, and none is.
+        m.bytes(4, &[0; 16]);
+        m.number(5, zigzag(if call < 0 { -1 } else { 0 }));
+    })
+}
+
+fn frame(messages: &[&[u8]]) -> Vec<u8> {
+    let mut all = Vec::new();
+    for message in messages {
+        protobuf::put_varint(&mut all, message.len() as u64);
+        all.extend_from_slice(message);
+    }
+    let mut framed = (all.len() as u32).to_be_bytes().to_vec();
+    framed.append(&mut all);
+    framed
+}
+
+/// The answer without its header, or the exception in it.
+fn body(answer: &[u8]) -> Result<Vec<u8>, Problem> {
+    let (header, rest) = protobuf::delimited(answer).ok_or_else(no_hdfs)?;
+    let status = protobuf::first(header, 2).and_then(|field| field.number());
+    let words = |number| {
+        let field = protobuf::first(header, number).and_then(|field| field.bytes());
+        String::from_utf8_lossy(field.unwrap_or_default()).into_owned()
+    };
+    match status {
+        Some(0) => {
+            let body = protobuf::delimited(rest).map(|(body, _)| body.to_vec());
+            body.ok_or_else(no_hdfs)
+        }
+        Some(_) => Err(of_java(&words(4), &words(5))),
+        None => Err(no_hdfs()),
+    }
+}
+
+fn no_hdfs() -> Problem {
+    Problem::Other("the answer is not of HDFS's protocol; check host and port of --target".into())
+}
+
+fn of_connection(error: &io::Error) -> Problem {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => Problem::Refused,
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Problem::NoAnswer {
+            seconds: ANSWER_LIMIT.as_secs(),
+        },
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => no_hdfs(),
+        _ => Problem::Other(error.to_string()),
+    }
+}
+
+/// `DatanodeInfoProto`.
+fn data_node(info: &[u8]) -> Option<DataNode> {
+    let number = |tag| protobuf::first(info, tag).and_then(|field| field.number());
+    let id = protobuf::first(info, 1)?.bytes()?;
+    let word = |tag| {
+        let bytes = protobuf::first(id, tag).and_then(|field: Field<'_>| field.bytes())?;
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    };
+    Some(DataNode {
+        address: word(1)?,
+        host: word(2)?,
+        state: match number(10) {
+            None | Some(0) => DataNodeState::InService,
+            Some(3) => DataNodeState::EnteringMaintenance,
+            Some(4) => DataNodeState::InMaintenance,
+            Some(_) => DataNodeState::Decommissioning,
+        },
+        capacity_bytes: number(2).unwrap_or(0),
+        remaining_bytes: number(4).unwrap_or(0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    fn answering(answer: Vec<u8>) -> NameNode {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut greeting = [0; GREETING.len()];
+            stream.read_exact(&mut greeting).unwrap();
+            assert_eq!(greeting, GREETING);
+            stream.write_all(&answer).unwrap();
+        });
+        NameNode {
+            address,
+            user: "hdfs".into(),
+        }
+    }
+
+    #[test]
+    fn data_nodes_are_read_from_the_answer() {
+        let id = protobuf::message(|m| {
+            m.bytes(1, b"198.18.2.10");
+            m.bytes(2, b"sh1");
+        });
+        let info = protobuf::message(|m| {
+            m.bytes(1, &id);
+            m.number(2, 1000);
+            m.number(4, 900);
+            m.number(10, 4);
+        });
+        let report = protobuf::message(|m| m.bytes(1, &info));
+        let header = protobuf::message(|m| {
+            m.number(1, 0);
+            m.number(2, 0);
+        });
+        let found = answering(frame(&[&header, &report])).data_nodes().unwrap();
+        assert_eq!(
+            found,
+            [DataNode {
+                host: "sh1".into(),
+                address: "198.18.2.10".into(),
+                state: DataNodeState::InMaintenance,
+                capacity_bytes: 1000,
+                remaining_bytes: 900,
+            }]
+        );
+    }
+
+    #[test]
+    fn what_is_no_name_node_is_said_so() {
+        let http = answering(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec());
+        let words = http.refresh_nodes().unwrap_err().to_string();
+        assert!(words.contains("not of HDFS's protocol"), "{words}");
+        let header = protobuf::message(|m| {
+            m.number(2, 1);
+            m.bytes(4, b"org.apache.hadoop.security.AccessControlException");
+            m.bytes(
+                5,
+                b"Access denied for user bob. Superuser privilege is required\nat",
+            );
+        });
+        let denied = answering(frame(&[&header])).refresh_nodes().unwrap_err();
+        assert!(denied.to_string().contains("Superuser"), "{denied}");
+    }
+}

@@ -1,0 +1,233 @@
+"""A real HDFS (and YARN) in a lab of eastwest: a NameNode, DataNodes and clients, each a host of its own with a NIC of known rate."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+# TCP payload at MTU 1500 with time stamps.
+GOODPUT = 1448 / 1514
+DATA_NODE_NIC = 200e6
+# Four of these are 2.5 DataNodes: the bend is between two and three.
+CLIENT_NIC = 125e6
+DATA_NODES = ["sh1", "sh2", "sh3", "sh4"]
+CLIENTS = ["ch1", "ch2", "ch3", "ch4"]
+NAME_NODE = "mh1"
+ADDRESSES = {
+    **{f"ch{n}": f"198.18.1.{9 + n}" for n in range(1, 5)},
+    **{f"sh{n}": f"198.18.2.{9 + n}" for n in range(1, 5)},
+    NAME_NODE: "198.18.3.10",
+}
+URL = f"hdfs://{ADDRESSES[NAME_NODE]}:8020"
+LAB = """
+racks:
+  - {name: c, hosts: 4, nic: 125M, uplink: 4G}
+  - {name: s, hosts: 4, nic: 200M, uplink: 4G}
+  - {name: m, hosts: 1, nic: 1G, uplink: 4G}
+"""
+# As small and as quick to start as a JVM gets.
+JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
+NAME_NODE_CLASS = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+DATA_NODE_CLASS = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+START_LIMIT = 90
+# A DataNode's disk, in memory: the network shall be what limits.
+DISK = "400m"
+
+
+class Cluster:
+    def __init__(self, binary, work, jars, name):
+        self.binary, self.work, self.jars, self.name = str(binary), pathlib.Path(work), jars, name
+        self.hosts_file = self.work / "dfs.hosts.json"
+        self.daemons = {}
+        self.mounts = []
+
+    # --- life ---
+
+    def up(self):
+        (self.work / "lab.yaml").write_text(LAB)
+        # A lab's hosts see what was mounted before.
+        for node in DATA_NODES:
+            self.make_disk(node)
+        subprocess.run([self.binary, "lab", "up", "-f", self.work / "lab.yaml", "--lab", self.name], check=True, stdout=subprocess.DEVNULL)
+        for folder in ["conf", "logs", "data", "conf/webapps/hdfs", "conf/webapps/datanode", "conf/webapps/cluster", "conf/webapps/node"]:
+            (self.work / folder).mkdir(parents=True, exist_ok=True)
+        self.write_settings()
+        self.set_states({})
+        self.java(NAME_NODE, NAME_NODE_CLASS, "-format", "-nonInteractive", check=True)
+        self.start(NAME_NODE, NAME_NODE_CLASS)
+        for node in DATA_NODES:
+            self.start(node, DATA_NODE_CLASS)
+        self.wait_for_data_nodes()
+
+    def down(self):
+        for host in list(self.daemons):
+            self.kill(host, signal.SIGTERM)
+        subprocess.run([self.binary, "lab", "down", "--lab", self.name], check=False, stdout=subprocess.DEVNULL)
+        for mount in self.mounts:
+            subprocess.run(["umount", "-l", mount], check=False)
+
+    def make_disk(self, node):
+        disk = self.disk(node)
+        disk.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", f"{self.name}-{node}", disk], check=True)
+        self.mounts.append(disk)
+
+    def disk(self, node):
+        return self.work / "data" / node / "dn"
+
+    # --- processes ---
+
+    def on(self, host, *words):
+        return [self.binary, "lab", "exec", "--lab", self.name, host, "--", *map(str, words)]
+
+    def java_words(self, host, *words, heap="256m"):
+        settings = [f"-Djdk.net.hosts.file={self.work}/conf/hosts", f"-Dtest.node={host}", f"-Xmx{heap}"]
+        return ["java", *JVM, *settings, "-cp", f"{self.work}/conf:{self.jars}/*", *words]
+
+    def java(self, host, *words, **more):
+        log = open(self.work / "logs" / "commands.log", "a")
+        return subprocess.run(self.on(host, *self.java_words(host, *words)), stdout=log, stderr=log, **more)
+
+    def start(self, host, role):
+        pid = self.work / "data" / f"{host}.{role.rsplit('.', 1)[1]}.pid"
+        log = open(self.work / "logs" / f"{host}.{role.rsplit('.', 1)[1]}.log", "a")
+        words = ["sh", "-c", 'echo $$ >"$0"; exec "$@"', pid, *self.java_words(host, role)]
+        process = subprocess.Popen(self.on(host, *words), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.daemons[host, role] = (process, pid)
+
+    def kill(self, key, number=signal.SIGKILL):
+        """Of a daemon that `start` started, by its id."""
+        process, pid = self.daemons.pop(key)
+        with contextlib.suppress(ProcessLookupError, ValueError, FileNotFoundError):
+            os.kill(int(pid.read_text()), number)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    # --- what the NameNode says ---
+
+    def bean(self, name):
+        url = f"http://{ADDRESSES[NAME_NODE]}:9870/jmx?qry=Hadoop:service=NameNode,name={name}"
+        fetch = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=3).read().decode())"
+        done = subprocess.run(self.on(NAME_NODE, "python3", "-c", fetch, url), capture_output=True, text=True)
+        beans = json.loads(done.stdout)["beans"] if done.returncode == 0 else []
+        return beans[0] if beans else {}
+
+    def states(self):
+        live = json.loads(self.bean("NameNodeInfo").get("LiveNodes", "{}"))
+        return {name.split(":")[0]: node["adminState"] for name, node in live.items()}
+
+    def wait_for_data_nodes(self):
+        """All of them, and each was heard a moment ago: one that died counts as alive for a while."""
+        def ready():
+            if self.bean("FSNamesystemState").get("FSState") != "Operational":
+                return False
+            nodes = json.loads(self.bean("NameNodeInfo").get("LiveNodes", "{}")).values()
+            return len(nodes) == len(DATA_NODES) and all(node["lastContact"] <= 1 for node in nodes)
+        until(START_LIMIT, ready, f"{len(DATA_NODES)} live DataNodes; logs are in {self.work}/logs")
+
+    def set_states(self, states):
+        """The NameNode's hosts file, with every DataNode; it is read at its start and at refreshNodes."""
+        nodes = [{"hostName": node} | ({"adminState": states[node]} if node in states else {}) for node in DATA_NODES]
+        self.hosts_file.write_text(json.dumps(nodes))
+
+    # --- eastwest ---
+
+    def command(self, *words):
+        return self.on(NAME_NODE, self.binary, *words)
+
+    def run(self, scenario, *words, user="root", limit=180):
+        """`eastwest run`, from the NameNode's host, with its result."""
+        command = self.command("run", scenario, "--via", "lab", "--lab", self.name, "--runs-dir", self.work / "runs", "--quiet", "--format", "json", *words)
+        environment = dict(os.environ, HADOOP_USER_NAME=user)
+        done = subprocess.run(command, env=environment, text=True, capture_output=True, timeout=limit, cwd=self.work)
+        done.result = json.loads(done.stdout) if done.stdout.strip().startswith("{") else {}
+        return done
+
+    # --- settings ---
+
+    def write_settings(self):
+        conf = self.work / "conf"
+        (conf / "hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{address} {host}\n" for host, address in ADDRESSES.items()))
+        (conf / "log4j.properties").write_text(LOG4J)
+        write_xml(conf / "core-site.xml", {"fs.defaultFS": f"hdfs://{NAME_NODE}:8020", "hadoop.tmp.dir": f"{self.work}/data/${{test.node}}/tmp"})
+        write_xml(conf / "hdfs-site.xml", HDFS_SITE | {
+            "dfs.namenode.name.dir": f"file://{self.work}/data/name",
+            "dfs.datanode.data.dir": f"file://{self.work}/data/${{test.node}}/dn",
+            "dfs.hosts": self.hosts_file,
+        })
+
+
+HDFS_SITE = {
+    "dfs.replication": 1,
+    "dfs.blocksize": "8m",
+    "dfs.namenode.rpc-address": f"{NAME_NODE}:8020",
+    "dfs.namenode.rpc-bind-host": "0.0.0.0",
+    "dfs.namenode.http-address": f"{NAME_NODE}:9870",
+    "dfs.datanode.hostname": "${test.node}",
+    "dfs.datanode.address": "${test.node}:9866",
+    "dfs.datanode.ipc.address": "${test.node}:9867",
+    "dfs.datanode.http.address": "${test.node}:9864",
+    "dfs.namenode.datanode.registration.ip-hostname-check": "false",
+    "dfs.namenode.safemode.extension": 0,
+    "dfs.datanode.directoryscan.interval": -1,
+    "dfs.block.scanner.volume.bytes.per.second": 0,
+    # Of each disk 1 GiB would be left.
+    "dfs.datanode.round-robin-volume-choosing-policy.additional-available-space": 0,
+    # A DataNode that is killed is noticed in seconds.
+    "dfs.heartbeat.interval": 1,
+    "dfs.namenode.heartbeat.recheck-interval": 3000,
+    "dfs.namenode.decommission.interval": 1,
+    # A node without replicas elsewhere goes into maintenance at once.
+    "dfs.namenode.maintenance.replication.min": 0,
+    "dfs.namenode.hosts.provider.classname": "org.apache.hadoop.hdfs.server.blockmanagement.CombinedHostFileManager",
+    "dfs.namenode.redundancy.considerLoad": "false",
+    "dfs.namenode.edits.noeditlogchannelflush": "true",
+    "dfs.namenode.file.close.num-committed-allowed": 64,
+    "dfs.namenode.fs-limits.min-block-size": 1 << 16,
+}
+LOG4J = """log4j.rootLogger=INFO,console
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.target=System.err
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
+"""
+
+
+def write_xml(path, settings):
+    properties = "".join(f"<property><name>{name}</name><value>{value}</value></property>\n" for name, value in settings.items())
+    path.write_text(f"<configuration>\n{properties}</configuration>\n")
+
+
+def until(seconds, holds, what):
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.2)
+
+
+@contextlib.contextmanager
+def cluster_up(binary):
+    jars = subprocess.run([HERE / "setup"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    with tempfile.TemporaryDirectory(prefix="eastwest-test.") as work:
+        # Debug information is most of a development build.
+        stripped = pathlib.Path(work) / "eastwest"
+        subprocess.run(["strip", "-o", stripped, binary], check=True)
+        cluster = Cluster(stripped, work, jars, f"ewh{os.getpid() % 10000}")
+        try:
+            cluster.up()
+            yield cluster
+        finally:
+            cluster.down()
+
+
+class Inaccurate(AssertionError):
+    """A rate off the known truth, as happens when something else takes the CPUs for a while."""
