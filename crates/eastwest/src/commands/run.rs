@@ -165,12 +165,7 @@ impl PlanArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Outcome {
-    let is_storage = match args.scenario.as_str() {
-        SCENARIO => true,
-        fan_in::SCENARIO => args.storage.has_target(),
-        _ => false,
-    };
-    if is_storage && args.k8s_netperf.is_none() {
+    if moves_files(args) {
         return dfsio::run(args);
     }
     if let Some(flag) = args.storage.given() {
@@ -238,6 +233,16 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let pushed = sequel.exposition.as_mut();
     let finished = drive(&job, args.live, args.show.color, endpoint, pushed)?;
     block_on(sequel.conclude(args, &finished))
+}
+
+/// A fan-in without storage is the network's part of it: flows.
+fn moves_files(args: &RunArgs) -> bool {
+    let is_storage = match args.scenario.as_str() {
+        SCENARIO => true,
+        fan_in::SCENARIO => args.storage.has_target(),
+        _ => false,
+    };
+    is_storage && args.k8s_netperf.is_none()
 }
 
 /// The same over pods, which are made first and removed after, whatever happens in between.
