@@ -419,7 +419,8 @@ pub(crate) fn of_java(class: &str, words: &str) -> Problem {
 
 /// hdfs-native prints its whole record of each DataNode; their addresses are enough.
 fn of_data_nodes(words: &str) -> String {
-    if words.contains("closed while waiting for ack") {
+    let of_pipeline = ["closed while waiting for ack", "All nodes failed for write"];
+    if of_pipeline.iter().any(|part| words.contains(part)) {
         return "a DataNode of the pipeline ended the connection: it is down, or its disk is full; see its log".into();
     }
     if !words.starts_with("All DataNodes failed") {

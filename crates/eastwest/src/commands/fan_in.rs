@@ -57,9 +57,12 @@ pub(crate) fn prepare(
     Ok(())
 }
 
-/// Of the one target, if it is in HDFS.
+/// Of the one target, if it is in HDFS. Several targets are left out one by one, whatever they are.
 fn name_node(task: &StorageTask) -> Result<Option<NameNode>, Failure> {
-    let Some(rest) = task.job.target.strip_prefix("hdfs://") else {
+    let [target] = task.endpoints.as_slice() else {
+        return Ok(None);
+    };
+    let Some(rest) = target.strip_prefix("hdfs://") else {
         return Ok(None);
     };
     let target = HdfsTarget::parse(rest).map_err(|words| Failure::usage(anyhow!(words)))?;

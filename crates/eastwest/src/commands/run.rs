@@ -171,12 +171,7 @@ impl PlanArgs {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Outcome {
-    let is_storage = match args.scenario.as_str() {
-        SCENARIO => true,
-        fan_in::SCENARIO => args.storage.has_target(),
-        _ => false,
-    };
-    if is_storage && args.k8s_netperf.is_none() {
+    if moves_files(args) {
         return dfsio::run(args);
     }
     if let Some(flag) = args.storage.given() {
@@ -266,6 +261,16 @@ fn confirm(
     let ports = args.fleet.data_ports();
     let figures = PreFlight::of(&plan, inventory.hosts.len(), network, ports);
     figures.confirm(args.yes, args.live.quiet)
+}
+
+/// A fan-in without storage is the network's part of it: flows.
+fn moves_files(args: &RunArgs) -> bool {
+    let is_storage = match args.scenario.as_str() {
+        SCENARIO => true,
+        fan_in::SCENARIO => args.storage.has_target(),
+        _ => false,
+    };
+    is_storage && args.k8s_netperf.is_none()
 }
 
 /// The same over pods, which are made first and removed after, whatever happens in between.

@@ -156,6 +156,14 @@ fn what_cannot_be_done_is_named_with_its_exit_code() {
         ("hdfs:///x", "", "names no NameNode"),
         ("hdfs://nn:8020/", "--block-size 1000", "multiple of 512"),
         ("file:///tmp", "--replication 2", "are of HDFS"),
+        ("file:///tmp", "--dfs-hosts x", "is of a fan-in"),
+        ("file:///tmp", "--fan-in", "there is 1"),
+        ("hdfs://nn:8020/", "--fan-in", "give --dfs-hosts FILE"),
+        (
+            "hdfs://nameservice/",
+            "--fan-in",
+            "asks the NameNode itself",
+        ),
         ("/mnt", "", "write file:///PATH"),
         (
             "file:///tmp",

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 const LEAST_BEND: f64 = 0.05;
 /// So much less than a whole node is no reason for one more.
 const NODE_SLACK: f64 = 0.05;
+/// A model that a step departs from by more describes nothing.
+const MOST_RESIDUAL: f64 = 0.25;
 
 /// What was found at one number of storage nodes: rates of equal parts of the measurement, bytes per second.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +51,8 @@ pub struct Knee {
     pub high: Option<f64>,
 }
 
-/// Least relative squares over all places of the bend. `None` for fewer than two numbers of nodes.
+/// Least relative squares over all places of the bend. `None` for fewer than two numbers of nodes, and where no such model is
+/// within a quarter of every step.
 #[must_use]
 pub fn fit(observations: &[Observation]) -> Option<Fit> {
     let mut sorted = observations.to_vec();
@@ -61,7 +64,7 @@ pub fn fit(observations: &[Observation]) -> Option<Fit> {
     }
     let bends = (1..=sorted.len()).filter_map(|line| Candidate::new(&sorted, line));
     let best = bends.min_by(|a, b| a.cost.total_cmp(&b.cost))?;
-    Some(best.into_fit(&sorted))
+    Some(best.into_fit(&sorted)).filter(|fit| fit.worst_residual <= MOST_RESIDUAL)
 }
 
 /// A line through the first so many observations, and a plateau through the others.
