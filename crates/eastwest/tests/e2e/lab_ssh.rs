@@ -66,13 +66,17 @@ impl SshRun {
     fn bootstraps(&self) -> Vec<u32> {
         let remote = self.remote.path().display().to_string();
         // The ssh clients and login shells have the same words behind their own.
-        let is_shell = |pid: &u32| {
-            std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"sh\n")
+        let is_named = |pid: &u32, name: &[u8]| {
+            std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == name)
         };
         let mut found = processes_with(&["sh -c parent=", &remote]);
-        found.retain(is_shell);
+        found.retain(|pid| is_named(pid, b"sh\n"));
         let copies = processes_with(&["head -c "]);
-        found.extend(copies.into_iter().filter(|pid| works_in(*pid, &remote)));
+        found.extend(
+            copies
+                .into_iter()
+                .filter(|pid| is_named(pid, b"head\n") && works_in(*pid, &remote)),
+        );
         found
     }
 
