@@ -192,9 +192,9 @@ fn what_is_missing_or_forbidden_is_named() {
         matches!(&unwritten.files[0].outcome, FileOutcome::Failed { error } if error.contains("write before reading"))
     );
     let mut order = order(dir.path(), StorageOperation::Write);
-    order.job.target = "hdfs://name-node/".into();
+    order.job.target = "ftp://server/".into();
     let error = run_order(&order).error.unwrap();
-    assert!(error.contains("`hdfs` is unknown"), "{error}");
+    assert!(error.contains("`ftp` is unknown"), "{error}");
     if is_root() {
         // Root may write anywhere; that the words are right is tested with the binary as another user.
         return;

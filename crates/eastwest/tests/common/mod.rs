@@ -230,10 +230,12 @@ pub(crate) fn processes_with(words: &[&str]) -> Vec<u32> {
 }
 
 /// Sends a signal by its name, for example `-KILL`, to a process the test started.
-pub(crate) fn kill(signal: &str, pid: u32) {
-    let done = Command::new("kill")
-        .args([signal, &pid.to_string()])
-        .status()
-        .unwrap();
-    assert!(done.success(), "kill {signal} {pid}");
+pub(crate) fn kill(name: &str, pid: u32) {
+    assert!(signal(name, pid), "kill {name} {pid}");
+}
+
+/// Sends a signal by its name to a process the test started; false where it is gone.
+pub(crate) fn signal(name: &str, pid: u32) -> bool {
+    let done = Command::new("kill").args([name, &pid.to_string()]).status();
+    done.unwrap().success()
 }

@@ -79,7 +79,7 @@ impl Liars {
             .arg("--as=3221225472")
             .arg(env!("CARGO_BIN_EXE_eastwest"))
             .args(args)
-            .args(["--fleet", "ssh", "--hosts", "127.0.0.2,127.0.0.3"])
+            .args(["--fleet", "ssh", "--hosts", "192.0.2.2,192.0.2.3"])
             .env("PATH", path)
             .env("EVIL", evil)
             .stdin(Stdio::null());

@@ -186,7 +186,7 @@ impl Truth {
             let rate = rate.map(|rate| (rate * noise).min(1.002 * rate.max(GOODPUT)));
             let ends = rate.map(|rate| ends(stage, rate, dice));
             FlowRecord {
-                is_aggressor: false,
+                is_aggressor: flow.is_aggressor,
                 stage: StageIndex(s as u32),
                 round: RoundIndex(r as u32),
                 flow: flow.id,

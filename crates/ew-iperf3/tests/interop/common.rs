@@ -156,14 +156,14 @@ impl TheirServer {
         self.ask_with(&options(self.address(), params.clone()))
     }
 
-    /// Who comes while their server closes its listener between two clients is refused, or let in and sent away again, so a test
+    /// Who comes while their server closes its listener between two clients is refused or reset, or let in and sent away again, so a test
     /// that did not begin is asked for anew. The options name the server's address or another of this host.
     pub(crate) fn ask_with(&self, options: &ClientOptions) -> Report {
-        for _ in 0..3 {
+        for _ in 0..5 {
             let report = our_client_with(options);
             let error = report.error.as_deref();
             let sent_away = error == Some("control socket has closed unexpectedly");
-            let refused = error.is_some_and(|error| error.contains("Connection refused"));
+            let refused = error.is_some_and(|error| error.starts_with("unable to connect"));
             if !(sent_away || refused) || report.head.is_some() {
                 return report;
             }
