@@ -2,7 +2,7 @@
 //! may cost a run, and what not. The experiments of a security review, as tests.
 
 use crate::common::{eastwest, has_tool, text};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -25,7 +25,7 @@ def frame(body): return len(body).to_bytes(4, "big") + body
 if mode == "escape-bootstrap":
     say(b"eastwest-bootstrap-failed directory \x1b]0;owned\x07\x1b[31mred\n"); sys.exit(1)
 size = int(re.search(r"size=(\d+);", sys.argv[-1]).group(1))
-say(b"eastwest-bootstrap-on Linux x86_64\n")
+say(b"eastwest-bootstrap-on Linux x86_64 gzip\n")
 left = size
 while left:
     got = os.read(0, min(left, 1 << 20))
@@ -48,6 +48,24 @@ else:
 while os.read(0, 65536): pass
 "#;
 
+/// The first line of an agent of this build. One whose link ends at once may end before it spoke.
+fn first_line() -> String {
+    let mut agent = eastwest()
+        .arg("agent")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(agent.stdout.take().unwrap()).lines();
+    let line = lines
+        .map_while(Result::ok)
+        .find(|line| line.starts_with("EASTWEST-AGENT"));
+    drop(agent.stdin.take());
+    agent.wait().unwrap();
+    line.unwrap()
+}
+
 /// Runs `eastwest` with the lying ssh first on its path.
 struct Liars {
     dir: TempDir,
@@ -56,11 +74,7 @@ struct Liars {
 impl Liars {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        // The first line of an agent of this build.
-        let agent = eastwest().arg("agent").output().unwrap();
-        let said = String::from_utf8_lossy(&agent.stdout).into_owned();
-        let line = said.lines().find(|line| line.starts_with("EASTWEST-AGENT"));
-        let script = EVIL_SSH.replace("EASTWEST-AGENT PROTOCOL BUILD", line.unwrap());
+        let script = EVIL_SSH.replace("EASTWEST-AGENT PROTOCOL BUILD", &first_line());
         let ssh = dir.path().join("ssh");
         std::fs::write(&ssh, script).unwrap();
         std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
