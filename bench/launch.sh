@@ -1,6 +1,7 @@
 #!/bin/sh
-# How long a fleet takes to come up behind a jump host with sshd's default MaxStartups and a slow uplink: once with the copy,
-# once more with the kept binary. Everything is in network namespaces of its own, which go with the script. Needs root.
+# How long a fleet takes to come up behind a jump host with sshd's default MaxStartups and a slow
+# uplink: once with the copy, once more with the kept binary. Everything is in network namespaces of
+# its own, which go with the script. Needs root.
 #
 #   bench/launch.sh [BINARY [HOSTS [UPLINK]]]     default: the release build, 40 hosts, 20mbit
 set -eu

@@ -36,7 +36,7 @@ NAME_NODE_CLASS = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATA_NODE_CLASS = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 START_LIMIT = 90
 # A DataNode's disk, in memory: the network shall be what limits.
-DISK = "400m"
+DISK = "700m"
 
 
 class Cluster:

@@ -1,4 +1,5 @@
-//! Saved clusters: `-c prod` stands for the options under `prod` in `~/.config/eastwest/clusters.yaml`.
+//! Saved clusters: `-c prod` stands for the options under `prod` in
+//! `~/.config/eastwest/clusters.yaml`.
 
 use crate::exit::Failure;
 use anyhow::{Context, anyhow};
@@ -15,11 +16,12 @@ const PATHS: [&str; 4] = ["hosts-file", "addresses", "ssh-config", "identity"];
 /// The subcommand that knows every option of a cluster.
 const FULLEST: &str = "run";
 
-/// The command line with the saved cluster's options in it; those that are given on it go first. Unchanged where none is
-/// named, or where the words do not parse, which the caller then reports.
+/// The command line with the saved cluster's options in it; those that are given on it go first.
+/// Unchanged where none is named, or where the words do not parse, which the caller then reports.
 ///
 /// # Errors
-/// A usage failure when the file or the cluster is not there, or states something that is no option of hosts or fleets.
+/// A usage failure when the file or the cluster is not there, or states something that is no option
+/// of hosts or fleets.
 pub(crate) fn with_saved_options(
     words: Vec<OsString>,
     cli: &Command,

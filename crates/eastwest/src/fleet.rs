@@ -68,10 +68,12 @@ pub(crate) struct FleetArgs {
     /// Setting of the ssh client, for example StrictHostKeyChecking=accept-new; repeatable
     #[arg(short = 'o', long = "ssh-option", value_name = "KEY=VALUE")]
     ssh_options: Vec<String>,
-    /// Directory on each host for the agent binary, which is removed on start [default: $TMPDIR or /tmp there]
+    /// Directory on each host for the agent binary, which is removed on start [default: $TMPDIR or
+    /// /tmp there]
     #[arg(long, value_name = "DIR")]
     remote_dir: Option<String>,
-    /// Keep the binary on the hosts for later runs, under its SHA-256 [in --remote-dir, default: ~/.cache/eastwest there]
+    /// Keep the binary on the hosts for later runs, under its SHA-256 [in --remote-dir, default:
+    /// ~/.cache/eastwest there]
     #[arg(long)]
     keep_binary: bool,
     /// From starting to launch a host to its readiness

@@ -24,10 +24,12 @@ const LARGEST_FILE_BYTES: u64 = 64 << 20;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostArgs {
-    /// Hosts in ClusterShell's grammar, for example 'node[01-40]!node13', '@compute' or 'ops@n[1-4]:2222'
+    /// Hosts in ClusterShell's grammar, for example 'node[01-40]!node13', '@compute' or
+    /// 'ops@n[1-4]:2222'
     #[arg(long, value_name = "SET")]
     hosts: Option<String>,
-    /// Racks: groups as in '@mc_rack[1-3]', or written out as in 'r1=n[1-4],r2=n[5-8]'; alone, they are also the hosts
+    /// Racks: groups as in '@mc_rack[1-3]', or written out as in 'r1=n[1-4],r2=n[5-8]'; alone, they
+    /// are also the hosts
     #[arg(long, value_name = "SET")]
     racks: Option<String>,
     /// Saved cluster: options under this name in ~/.config/eastwest/clusters.yaml
@@ -39,8 +41,8 @@ pub(crate) struct HostArgs {
     /// Hosts that accept connections
     #[arg(long, value_name = "SET")]
     servers: Option<String>,
-    /// Hosts, one a line, or an inventory of Ansible, MPI, Slurm, Kubernetes, /etc/hosts or JSON; `-` is stdin. Several files are
-    /// several racks (nodes.rack1, nodes.rack2)
+    /// Hosts, one a line, or an inventory of Ansible, MPI, Slurm, Kubernetes, /etc/hosts or JSON;
+    /// `-` is stdin. Several files are several racks (nodes.rack1, nodes.rack2)
     #[arg(long, value_name = "FILE")]
     hosts_file: Vec<PathBuf>,
     /// Addresses of host names, in /etc/hosts format, before any resolver

@@ -1,4 +1,5 @@
-//! What a run is about to do to the network, said before it does it; much of it is asked about on a terminal.
+//! What a run is about to do to the network, said before it does it; much of it is asked about on a
+//! terminal.
 
 use crate::exit::Failure;
 use crate::output;
@@ -66,7 +67,8 @@ impl PreFlight {
         self.hosts > MANY_HOSTS || self.bytes.is_some_and(|bytes| bytes > MANY_BYTES)
     }
 
-    /// Says it on stderr unless quiet, and asks where it is much and somebody sits at a terminal who has not said `--yes`.
+    /// Says it on stderr unless quiet, and asks where it is much and somebody sits at a terminal
+    /// who has not said `--yes`.
     ///
     /// # Errors
     /// A usage failure when the answer is no.

@@ -1,7 +1,9 @@
-//! What others' load costs: each of the victims' loads beside an aggressor, by repetition against the same load alone.
+//! What others' load costs: each of the victims' loads under an aggressor, by repetition against
+//! the same load alone.
 //!
-//! Impact factors as GPCNeT has them (see [`ew_model::congestion`]). The factor of a repetition is that of one pass, in which the
-//! stages run one after the other, so that what drifts touches both alike.
+//! Impact factors as GPCNeT has them (see [`ew_model::congestion`]). The factor of a repetition is
+//! that of one pass, in which the stages run one after the other, so that what drifts touches both
+//! alike.
 
 use crate::observations::{StageView, times};
 use crate::stats::{median, median_estimate, quantile};
@@ -28,7 +30,7 @@ struct Sample {
     p99: Option<f64>,
 }
 
-/// All loads beside all aggressors, in the order of the plan; none but in runs with aggressors.
+/// All loads under all aggressors, in the order of the plan; none but in runs with aggressors.
 pub(crate) fn impacts(run: &Run, stages: &[StageView<'_>]) -> Vec<CongestionImpact> {
     let victims: Vec<(StageIndex, Aggressor, &StageView<'_>)> = (0u32..)
         .zip(stages)
@@ -50,7 +52,8 @@ pub(crate) fn impacts(run: &Run, stages: &[StageView<'_>]) -> Vec<CongestionImpa
         .collect()
 }
 
-/// The verdict of a run that asks for nothing else: the impacts' own sentence where the rest found nothing worse.
+/// The verdict of a run that asks for nothing else: the impacts' own sentence where the rest found
+/// nothing worse.
 pub(crate) fn conclude(
     mut verdict: Verdict,
     impacts: &[CongestionImpact],
@@ -196,14 +199,14 @@ fn times_worse(impact: &CongestionImpact) -> f64 {
     impact.mean.factor.value
 }
 
-/// `round trips beside incast: mean x7.2 (6.9-7.6), p99 x12; 48.2 us alone, 347 us loaded`.
+/// `round trips under incast: mean x7.2 (6.9-7.6), p99 x12; 48.2 us alone, 347 us loaded`.
 fn sentence(impact: &CongestionImpact) -> String {
     let mean = &impact.mean;
     let tail = impact.p99.map_or_else(String::new, |p99| {
         format!(", p99 {}", times_words(&p99.factor))
     });
     format!(
-        "{}: mean {}{tail}; {} alone, {} beside {}",
+        "{}: mean {}{tail}; {} alone, {} under {}",
         impact.stage,
         times_words(&mean.factor),
         figure(impact, mean.alone),
@@ -303,7 +306,7 @@ mod tests {
             samples: 6,
         };
         let impact = CongestionImpact {
-            stage: "round trips beside incast".into(),
+            stage: "round trips under incast".into(),
             baseline_stage: "round trips".into(),
             aggressor: Aggressor::Incast,
             kind: ew_model::WorkloadKind::TcpRr,
@@ -318,7 +321,7 @@ mod tests {
         };
         assert_eq!(
             sentence(&impact),
-            "round trips beside incast: mean x7.20 (6.90-7.60); 50.0 µs alone, 360 µs beside incast"
+            "round trips under incast: mean x7.20 (6.90-7.60); 50.0 µs alone, 360 µs under incast"
         );
     }
 }

@@ -295,7 +295,8 @@ fn mode_of(stage: &Stage) -> (SendMode, ReceiveMode) {
 /// messages are small by design.
 fn is_network_limited(stage: &Stage) -> bool {
     let workload = &stage.workload;
-    // What pods and victims get says something of the pod network and of the others, and is compared by itself.
+    // What pods and victims get says something of the pod network and of the others, and is
+    // compared by itself.
     let is_compared = matches!(
         stage.pattern,
         Pattern::Pods { .. } | Pattern::Congestion { .. }

@@ -78,7 +78,8 @@ pub(crate) async fn bring_up(
     Ok(())
 }
 
-/// A warning about hosts with an interface that is faster than the measured one: the network that was meant may be another.
+/// A warning about hosts with an interface that is faster than the measured one: the network that
+/// was meant may be another.
 pub(crate) fn faster_networks(members: &Members) -> Option<String> {
     let all = members.data_interfaces();
     let faster = all.iter().filter_map(|(facts, measured)| {

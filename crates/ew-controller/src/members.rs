@@ -212,7 +212,8 @@ impl Members {
         self.options.network.is_some()
     }
 
-    /// Who takes part, with the addresses that hosts which are up have on the network that was asked for.
+    /// Who takes part, with the addresses that hosts which are up have on the network that was
+    /// asked for.
     pub(crate) fn inventory(&self) -> &Inventory {
         &self.inventory
     }

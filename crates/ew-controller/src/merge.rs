@@ -55,7 +55,7 @@ impl Reports {
         }
         if let (true, Some(asking)) = (reasons.is_empty(), &sender) {
             reasons.extend(
-                without_times(asking, tool).map(|told| format!("{}: {told}", names(flow.src))),
+                without_times(asking, tool).map(|reason| format!("{}: {reason}", names(flow.src))),
             );
         }
         let outcome = if reasons.is_empty() {
@@ -98,7 +98,8 @@ fn ends(flow: &Flow, reports: Vec<(HostId, FlowReport)>, tool: Tool) -> (End, En
     (sender, receiver)
 }
 
-/// Why the end that asked has answers and no time of one: its thread came to a CPU only after the window.
+/// Why the end that asked has answers and no time of one: its thread came to a CPU only after the
+/// window.
 fn without_times(asking: &EndRecord, tool: Tool) -> Option<&'static str> {
     let has_times = asking
         .latency

@@ -38,9 +38,10 @@ pub struct ResolveError {
     pub names: Vec<String>,
 }
 
-/// Gives every host without an address one: from `known` (by names in lower case), from the name itself when it is an address,
-/// from the system's resolver, or from the ssh configuration. Where a login has a target, that is looked up in place of the name.
-/// A name that is an address is what ssh connects to: `known` may say that data go elsewhere.
+/// Gives every host without an address one: from `known` (by names in lower case), from the name
+/// itself when it is an address, from the system's resolver, or from the ssh configuration. Where a
+/// login has a target, that is looked up in place of the name. A name that is an address is what
+/// ssh connects to: `known` may say that data go elsewhere.
 ///
 /// # Errors
 /// [`ResolveError`] with every name that has none.

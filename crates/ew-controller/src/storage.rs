@@ -47,9 +47,11 @@ pub struct StorageTask {
     pub read_shift: u32,
     /// Where the files go: worker `i` uses endpoint `i` modulo their number. One at least; the first is the job's target.
     pub endpoints: Vec<String>,
-    /// All operations with so many endpoints, or DataNodes, one number after the other. Empty: once, with all.
+    /// All operations with so many endpoints, or DataNodes, one number after the other. Empty:
+    /// once, with all.
     pub fan_in: Vec<usize>,
-    /// Takes DataNodes out of service for each step of a fan-in, and puts them back. `None`: endpoints are left out instead.
+    /// Takes DataNodes out of service for each step of a fan-in, and puts them back. `None`:
+    /// endpoints are left out instead.
     pub maintenance: Option<Arc<Mutex<Maintenance>>>,
     /// What the network alone carries, measured first. Empty: it is not.
     pub network: Option<Plan>,
@@ -188,7 +190,8 @@ impl<'a> Drive<'a> {
 }
 
 impl Drive<'_> {
-    /// One number of endpoints or DataNodes after the other. DataNodes are put back whatever happens.
+    /// One number of endpoints or DataNodes after the other. DataNodes are put back whatever
+    /// happens.
     async fn fan_in(&mut self) {
         for count in &self.task.fan_in {
             if self.interrupted {

@@ -1,10 +1,13 @@
 //! The few shell commands at the far end of an ssh connection that receive the binary and start it: `bootstrap.sh`.
 //!
-//! One connection does it all. The script greets (with `uname`, so that a binary is never sent to another kind of machine, and with
-//! how it wants the binary: by gzip, as it is, or not at all because it has kept it), reads exactly as many bytes from standard input
-//! into a private directory, says every second how much has arrived, unpacks, checks the length, tries whether the binary runs, says that it is ready and starts `eastwest agent --remove-self`, which removes file and
-//! directory at once. Whatever ends the script before that removes them too, also a copy that stalls because the link was cut.
-//! Reading ahead is harmless: nothing is sent after the binary until the script has said that it is ready.
+//! One connection does it all. The script greets (with `uname`, so that a binary is never sent to
+//! another kind of machine, and with how it wants the binary: by gzip, as it is, or not at all
+//! because it has kept it), reads exactly as many bytes from standard input into a private
+//! directory, says every second how much has arrived, unpacks, checks the length, tries whether the
+//! binary runs, says that it is ready and starts `eastwest agent --remove-self`, which removes file
+//! and directory at once. Whatever ends the script before that removes them too, also a copy that
+//! stalls because the link was cut. Reading ahead is harmless: nothing is sent after the binary
+//! until the script has said that it is ready.
 //!
 //! The user's login shell sees only `exec sh -c '...'`. So that csh and fish pass the script on as it is, it has no single quote,
 //! backslash or line break, and an exclamation mark only before a blank, where csh does not take it for a piece of its history.
@@ -49,7 +52,8 @@ impl Bootstrap<'_> {
     /// The command for the remote login shell.
     ///
     /// # Errors
-    /// [`LaunchError::BadRemoteDir`] for a directory with characters that a shell may take for something else.
+    /// [`LaunchError::BadRemoteDir`] for a directory with characters that a shell may take for
+    /// something else.
     pub fn command(&self) -> Result<String, LaunchError> {
         let (default, keep) = match self.keeping {
             Keeping::Nothing => (DEFAULT_DIRECTORY, ""),

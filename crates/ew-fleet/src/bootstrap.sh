@@ -22,7 +22,8 @@ clean() {
     [ -z "$copy$watch" ] || { kill -KILL $copy $watch; wait $copy $watch; } 2>/dev/null;
     [ -z "$d" ] || remove;
 };
-# Our files in the directory that we are in, and the directory only when it is empty: whatever stands at its name by now.
+# Our files in the directory that we are in, and the directory only when it is empty: whatever
+# stands at its name by now.
 remove() { [ -z "$inside" ] || { rm -f $f $part; cd /; }; rmdir "$d"; } 2>/dev/null;
 trap clean EXIT; trap "exit 1" HUP INT TERM PIPE;
 
@@ -38,7 +39,8 @@ safe_parent() {
     [ "$3" = 0 ] || [ "$3" = "$(id -u)" ];
 };
 
-# A kept binary is started only when it is ours and its digest is right, in a directory where nobody else could exchange it since.
+# A kept binary is started only when it is ours and its digest is right, in a directory where nobody
+# else could exchange it since.
 kept="$parent/eastwest-$keep";
 is_kept() { [ -f "$kept" ] && [ ! -L "$kept" ] && [ -O "$kept" ] && [ "$(sha256sum < "$kept")" = "$keep  -" ]; };
 start_kept() { trap - EXIT HUP INT TERM PIPE; cd /; echo $say-ready; exec "$kept" agent; };
@@ -86,7 +88,8 @@ exec 3<&-;
 chmod 700 "$f" || fail copy; "$f" --version </dev/null >/dev/null;
 case $? in 126|127) fail execute;; esac;
 
-# Only the newest is kept. One that still runs goes on without its name. Hosts may share the directory.
+# Only the newest is kept. One that still runs goes on without its name. Hosts may share the
+# directory.
 keep_it() {
     for old in "$parent"/eastwest-*; do [ "$old" = "$kept" ] || rm -f "$old"; done;
     mv -f "$f" "$kept" || fail copy;

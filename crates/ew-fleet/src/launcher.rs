@@ -16,7 +16,8 @@ pub trait Launcher: Send + Sync {
     /// How many hosts may be launched at once.
     fn fan_out(&self) -> FanOut;
 
-    /// Slots for connections that have not logged in yet, where the way to this host takes few of them.
+    /// Slots for connections that have not logged in yet, where the way to this host takes few of
+    /// them.
     fn login_slots(&self, _host: &Host) -> Option<Arc<Semaphore>> {
         None
     }

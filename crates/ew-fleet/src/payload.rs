@@ -54,10 +54,12 @@ impl Payload {
         }
     }
 
-    /// Reads an executable file whole: for our own, `/proc/self/exe`, which is right also after the file was replaced.
+    /// Reads an executable file whole: for our own, `/proc/self/exe`, which is right also after the
+    /// file was replaced.
     ///
     /// # Errors
-    /// [`LaunchError::ReadBinary`] when it cannot be read; [`LaunchError::DynamicBinary`] when it needs libraries of the host.
+    /// [`LaunchError::ReadBinary`] when it cannot be read; [`LaunchError::DynamicBinary`] when it
+    /// needs libraries of the host.
     pub fn read(path: &Path) -> Result<Self, LaunchError> {
         let program = std::fs::read(path).map_err(|source| LaunchError::ReadBinary {
             path: path.to_path_buf(),
@@ -102,7 +104,8 @@ impl Payload {
         &self.inner.digest
     }
 
-    /// The machine it is built for, as `uname -m` says it. `None` for what is not a little-endian ELF file or a machine we do not know.
+    /// The machine it is built for, as `uname -m` says it. `None` for what is not a little-endian
+    /// ELF file or a machine we do not know.
     #[must_use]
     pub fn architecture(&self) -> Option<&'static str> {
         /// `e_machine` (System V ABI, `elf.h`).
@@ -189,7 +192,8 @@ impl<'a> Elf<'a> {
     }
 }
 
-/// Cuts an ELF file behind its last segment, and takes the section headers that are gone out of its header.
+/// Cuts an ELF file behind its last segment, and takes the section headers that are gone out of its
+/// header.
 fn strip(program: &mut Vec<u8>, loaded_bytes: usize) {
     if loaded_bytes < SECTION_COUNTS.end || loaded_bytes >= program.len() {
         return;

@@ -28,8 +28,9 @@ impl FanOut {
     }
 }
 
-/// Slots for launches. Every quick launch makes room for one more, so that their number doubles as long as all are quick and
-/// stays where launches are slow: more at once would then only make each of them slower.
+/// Slots for launches. Every quick launch makes room for one more, so that their number doubles as
+/// long as all are quick and stays where launches are slow: more at once would then only make each
+/// of them slower.
 #[derive(Debug)]
 pub struct LaunchSlots {
     free: Arc<Semaphore>,

@@ -17,8 +17,8 @@ use tokio::sync::Semaphore;
 
 /// Hosts that are launched at once, unless the user says otherwise.
 const FAN_OUT: FanOut = FanOut { first: 8, most: 64 };
-/// Connections through one jump host that have not logged in yet: sshd's default `MaxStartups 10:30:100` turns some away from the
-/// tenth on, and others may use it as well.
+/// Connections through one jump host that have not logged in yet: sshd's default `MaxStartups
+/// 10:30:100` turns some away from the tenth on, and others may use it as well.
 const LOGINS_PER_JUMP_HOST: usize = 8;
 /// Look-ups of jump hosts at the same time.
 const LOOK_UPS: usize = 16;
@@ -109,7 +109,8 @@ impl Ssh {
     /// A launcher that copies `payload`.
     ///
     /// # Errors
-    /// [`LaunchError::BadRemoteDir`] and [`LaunchError::BadSshOption`], so that they are said once and not once per host.
+    /// [`LaunchError::BadRemoteDir`] and [`LaunchError::BadSshOption`], so that they are said once
+    /// and not once per host.
     pub fn new(payload: Payload, options: SshOptions) -> Result<Self, LaunchError> {
         let ssh = Self {
             payload,
@@ -125,8 +126,9 @@ impl Ssh {
         Ok(ssh)
     }
 
-    /// Asks the client's configuration which of the hosts are reached through a jump host, so that few connections at once wait there
-    /// to log in. Runs `ssh -G` for each host; does nothing else.
+    /// Asks the client's configuration which of the hosts are reached through a jump host, so that
+    /// few connections at once wait there to log in. Runs `ssh -G` for each host; does nothing
+    /// else.
     #[must_use]
     pub fn with_ways_to(mut self, hosts: &[Host]) -> Self {
         let open = Mutex::new(hosts.iter());

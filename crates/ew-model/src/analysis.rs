@@ -46,7 +46,7 @@ pub struct Analysis {
     /// Pods against their nodes; empty but for `run pods`.
     #[serde(default)]
     pub pods: Vec<PodComparison>,
-    /// Victims beside aggressors; empty but for `run congestion`.
+    /// Victims under load; empty but for `run congestion`.
     #[serde(default)]
     pub congestion: Vec<CongestionImpact>,
 }

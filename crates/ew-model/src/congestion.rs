@@ -1,4 +1,4 @@
-//! What others' load costs a few flows: victims alone and beside aggressors.
+//! What others' load costs a few flows: victims alone and under aggressors.
 //!
 //! The method is GPCNeT's: S. Chunduri et al., "GPCNeT: Designing a Benchmark Suite for Inducing
 //! and Measuring Contention in HPC Networks", SC 2019.
@@ -37,7 +37,7 @@ impl Aggressor {
     }
 }
 
-/// One load of the victims beside one aggressor, against the same load alone.
+/// One load of the victims under one aggressor, against the same load alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CongestionImpact {
     /// The stage.
@@ -58,7 +58,7 @@ pub struct CongestionImpact {
     pub sentence: String,
 }
 
-/// A figure alone and beside an aggressor: ns of a transaction, or bits per second of a flow.
+/// A figure alone and under an aggressor: ns of a transaction, or bits per second of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Impact {
     /// Alone: median over repetitions.

@@ -74,7 +74,8 @@ pub struct InterfaceFacts {
     pub duplex: Option<String>,
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
-    /// Length of each address' network prefix, in the same order. Empty in runs of before it was read.
+    /// Length of each address' network prefix, in the same order. Empty in runs of before it was
+    /// read.
     #[serde(default)]
     pub prefix_bits: Vec<u8>,
     /// Whether the link is up.
@@ -167,7 +168,8 @@ pub struct InterfaceCounters {
 }
 
 impl InterfaceFacts {
-    /// The subnet that one of its addresses is in. `None` for other addresses, and where the prefix is not known.
+    /// The subnet that one of its addresses is in. `None` for other addresses, and where the prefix
+    /// is not known.
     #[must_use]
     pub fn subnet_of(&self, address: IpAddr) -> Option<Subnet> {
         let at = self.addresses.iter().position(|own| *own == address)?;

@@ -45,7 +45,8 @@ pub struct Host {
     pub rack: Option<RackId>,
 }
 
-/// How a launcher reaches a host, where that differs from the host's name and the launcher's settings.
+/// How a launcher reaches a host, where that differs from the host's name and the launcher's
+/// settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Login {
     /// Name or address to connect to, in place of the host's name.

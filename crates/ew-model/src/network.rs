@@ -101,8 +101,8 @@ impl fmt::Display for NetworkChoice {
 }
 
 impl NetworkChoice {
-    /// A host's address on the network: that of an interface which is up before others, IPv4 before IPv6 where both fit.
-    /// Link-local addresses and loopback ones do not count.
+    /// A host's address on the network: that of an interface which is up before others, IPv4 before
+    /// IPv6 where both fit. Link-local addresses and loopback ones do not count.
     #[must_use]
     pub fn address_on(&self, interfaces: &[InterfaceFacts]) -> Option<IpAddr> {
         let fits = |interface: &InterfaceFacts, address: IpAddr| match self {
@@ -215,7 +215,8 @@ pub fn measured_networks<'a>(
     networks
 }
 
-/// `eth0, 10.20.0.0/16, 25.0 Gb/s, MTU 9000`; where hosts differ, the first two kinds with their numbers of hosts.
+/// `eth0, 10.20.0.0/16, 25.0 Gb/s, MTU 9000`; where hosts differ, the first two kinds with their
+/// numbers of hosts.
 #[must_use]
 pub fn describe_networks(networks: &[MeasuredNetwork]) -> String {
     const NAMED: usize = 2;
@@ -236,7 +237,8 @@ pub fn describe_networks(networks: &[MeasuredNetwork]) -> String {
     words.join("; ")
 }
 
-/// An interface of a host that is up, has an address and is faster than the measured one: the fastest of them.
+/// An interface of a host that is up, has an address and is faster than the measured one: the
+/// fastest of them.
 #[must_use]
 pub fn faster_interface<'a>(
     interfaces: &'a [InterfaceFacts],

@@ -163,7 +163,8 @@ impl Plan {
 }
 
 impl Stage {
-    /// What a flow of the stage carries: an aggressor as many bytes as TCP lets it, the others what the test says.
+    /// What a flow of the stage carries: an aggressor as many bytes as TCP lets it, the others what
+    /// the test says.
     #[must_use]
     pub fn workload_of(&self, flow: &Flow) -> Cow<'_, Workload> {
         match flow.is_aggressor {

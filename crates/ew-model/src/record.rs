@@ -20,7 +20,8 @@ pub struct FlowRecord {
     pub src: HostId,
     /// Receiver of the data.
     pub dst: HostId,
-    /// Whether it was there to be in the way of the stage's other flows, and is no result by itself.
+    /// Whether it was there to be in the way of the stage's other flows, and is no result by
+    /// itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_aggressor: bool,
     /// Whether there is a figure, and if not, why.

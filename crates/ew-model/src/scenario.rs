@@ -153,8 +153,8 @@ pub enum Pattern {
     },
     /// Every client to every server at once, N:M; needs [`Roles`].
     FanIn,
-    /// A fifth of the hosts, the victims, in a circle across racks, while the others are in their way. Both are the same hosts in
-    /// all tests of a run.
+    /// A fifth of the hosts, the victims, in a circle across racks, while the others are in their
+    /// way. Both are the same hosts in all tests of a run.
     Congestion {
         /// What the others do.
         aggressor: Aggressor,

@@ -164,7 +164,8 @@ pub struct StorageStep {
     /// Storage nodes in service, where the run takes them out. Empty: it does not.
     #[serde(default)]
     pub storage_nodes: Vec<String>,
-    /// Whether the workers are the storage nodes themselves, on their own disks: what those do without a network.
+    /// Whether the workers are the storage nodes themselves, on their own disks: what those do
+    /// without a network.
     #[serde(default)]
     pub is_disk_alone: bool,
 }

@@ -274,7 +274,8 @@ fn lay_out(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layo
     }
 }
 
-/// Racks are what an inventory may lack without the rest losing its sense; an optional test may also be too large, or not fit otherwise.
+/// Racks are what an inventory may lack without the rest losing its sense; an optional test may
+/// also be too large, or not fit otherwise.
 fn may_be_dropped(error: &PlanError, test: &Test) -> bool {
     match error {
         PlanError::NeedsTwoRacks { .. }
@@ -366,7 +367,8 @@ fn of_same_flows(test: &Test) -> bool {
     test.auto.is_some() || test.workload.stream_count == StreamCount::Doubling
 }
 
-/// Each test draws for itself, but paths that one test discovers are those that another one loads, and victims stay the same.
+/// Each test draws for itself, but paths that one test discovers are those that another one loads,
+/// and victims stay the same.
 fn drawn_for(test: &Test) -> &str {
     match &test.pattern {
         pattern @ (Pattern::Paths { .. } | Pattern::Congestion { .. }) => pattern.name(),

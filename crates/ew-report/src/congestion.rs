@@ -1,4 +1,4 @@
-//! Victims beside aggressors as a table, the same in every view.
+//! Victims under load as a table, the same in every view.
 
 use crate::figures::Figures;
 use crate::words::or_missing;
@@ -6,7 +6,7 @@ use ew_model::Analysis;
 use ew_model::congestion::{CongestionImpact, Impact};
 use ew_model::units::{format_bits_per_sec, format_duration_ns, format_factor};
 
-const FACTORS: &str = "Factor: how many times longer the victims' transactions take beside the aggressors, or how many times lower their rates are \
+const FACTORS: &str = "Factor: how many times longer the victims' transactions take under the aggressors, or how many times lower their rates are \
      (GPCNeT's congestion impact factor): median over repetitions, each against the same victims alone in the same pass, with its 95% interval. p99: \
      the figure that 99% of the transactions, or of the flows, do better than. Alone and loaded are means; load is what the aggressors carried together.";
 
@@ -16,7 +16,7 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
         return Vec::new();
     }
     vec![Figures {
-        title: "Victims beside aggressors",
+        title: "Victims under load",
         header: vec![
             "victims",
             "aggressors",

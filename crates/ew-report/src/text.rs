@@ -1,4 +1,5 @@
-//! The report for the terminal: findings, the tables they rest on, and the summary last, where the eye is when a run ends.
+//! The report for the terminal: findings, the tables they rest on, and the summary last, where the
+//! eye is when a run ends.
 
 use crate::TextStyle;
 use crate::compact::{self, is_compact};
@@ -479,24 +480,24 @@ fn summary(analysis: &Analysis, width: usize, ink: Ink) -> String {
         VerdictStatus::Partial | VerdictStatus::NotDetermined => ink.yellow(word),
     };
     let mut out = format!("\n{}\n", ink.bold(&word));
-    let told: Vec<&Finding> = analysis
+    let shown: Vec<&Finding> = analysis
         .verdict
         .findings
         .iter()
         .filter(|finding| finding.severity != Severity::Info)
         .collect();
-    if told.is_empty() {
+    if shown.is_empty() {
         out.push_str(&wrap(&one_line(&analysis.verdict.sentence), width, "  "));
     }
-    for finding in told.iter().take(SUMMARY_LISTED) {
+    for finding in shown.iter().take(SUMMARY_LISTED) {
         let sentence = shortened(&one_line(&finding.sentence), width.min(SUMMARY_WIDTH) - 8);
         out.push_str(&format!(
             "  {}  {sentence}\n",
             severity_status(finding.severity)
         ));
     }
-    if told.len() > SUMMARY_LISTED {
-        let more = plural(told.len() - SUMMARY_LISTED, "more finding");
+    if shown.len() > SUMMARY_LISTED {
+        let more = plural(shown.len() - SUMMARY_LISTED, "more finding");
         out.push_str(&format!("  {more} above\n"));
     }
     out.push_str(&wrap(&measured(analysis), width, "  "));

@@ -96,7 +96,8 @@ pub enum Problem {
         "no DataNode takes the block, for want of space or because it is down or not in service: {0}"
     )]
     NoDataNode(String),
-    /// The NameNode gives no new block before an earlier one is reported. The client does not retry it.
+    /// The NameNode gives no new block before an earlier one is reported. The client does not retry
+    /// it.
     #[error(
         "the NameNode gave no next block since an earlier one was not reported yet (NotReplicatedYetException); choose a larger --block-size"
     )]

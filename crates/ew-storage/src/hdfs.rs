@@ -3,6 +3,7 @@
 use crate::backend::{Access, Backend, Reading, Writing};
 use crate::error::{Problem, StorageError};
 use crate::hdfs_user::hdfs_user;
+use crate::pieces::Pieces;
 use bytes::Bytes;
 use ew_model::storage::StorageJob;
 use futures_util::StreamExt;
@@ -23,7 +24,8 @@ const FOLDER: &str = "eastwest-dfsio";
 const MOST_IO_THREADS: usize = 8;
 /// A NameNode that answers later is taken for one that does not.
 const NAME_NODE_LIMIT: Duration = Duration::from_secs(30);
-/// As the previous; longer than hdfs-native waits for a DataNode before it tries the next one (60 s).
+/// As the previous; longer than hdfs-native waits for a DataNode before it tries the next one (60
+/// s).
 const DATA_NODE_LIMIT: Duration = Duration::from_secs(90);
 /// Blocks are whole numbers of checksum chunks (`dfs.bytes-per-checksum`).
 const CHUNK_BYTES: u64 = 512;
@@ -67,7 +69,8 @@ impl HdfsTarget {
         })
     }
 
-    /// Host and port of the NameNode. `None`: it is a nameservice, which only Hadoop's own files explain.
+    /// Host and port of the NameNode. `None`: it is a nameservice, which only Hadoop's own files
+    /// explain.
     #[must_use]
     pub fn name_node(&self) -> Option<&str> {
         self.has_port.then_some(self.authority.as_str())
@@ -115,7 +118,8 @@ impl HdfsBackend {
             .enable_all()
             .build()
             .map_err(|error| bad(error.to_string()))?;
-        // The static binary cannot load libgssapi: a NameNode that wants Kerberos refuses in its own words.
+        // The static binary cannot load libgssapi: a NameNode that wants Kerberos refuses in its
+        // own words.
         let mut settings = vec![("hadoop.security.authentication", "simple")];
         if target.has_port {
             // There is no other NameNode to try.
@@ -197,7 +201,7 @@ impl Backend for HdfsBackend {
             stream: (access == Access::Sequential).then(whole),
             reader,
             path,
-            pending: Bytes::new(),
+            pieces: Pieces::default(),
         }))
     }
 
@@ -271,7 +275,8 @@ impl Hdfs {
         self.wait(call, path, DATA_NODE_LIMIT, answer)
     }
 
-    /// A peer that breaks the protocol makes the client panic: one file is lost then, and not the agent.
+    /// A peer that breaks the protocol makes the client panic: one file is lost then, and not the
+    /// agent.
     fn wait<T>(
         &self,
         call: &'static str,
@@ -326,8 +331,7 @@ struct ReadingFile {
     path: String,
     /// Of the whole file. `None`: each read is a request.
     stream: Option<BoxStream<'static, hdfs_native::Result<Bytes>>>,
-    /// Came with the stream's last packet, not read yet.
-    pending: Bytes,
+    pieces: Pieces,
 }
 
 impl Reading for ReadingFile {
@@ -341,20 +345,10 @@ impl Reading for ReadingFile {
             self.hdfs.transfer("read", &self.path, read)?;
             return Ok(length);
         };
-        let mut done = 0;
-        while done < bytes.len() {
-            if self.pending.is_empty() {
-                let next = async { stream.next().await.transpose() };
-                match self.hdfs.transfer("read", &self.path, next)? {
-                    Some(packet) => self.pending = packet,
-                    None => break,
-                }
-            }
-            let length = self.pending.len().min(bytes.len() - done);
-            bytes[done..done + length].copy_from_slice(&self.pending.split_to(length));
-            done += length;
-        }
-        Ok(done)
+        self.pieces.fill(bytes, || {
+            let next = async { stream.next().await.transpose() };
+            self.hdfs.transfer("read", &self.path, next)
+        })
     }
 
     fn close(self: Box<Self>) -> Result<(), StorageError> {

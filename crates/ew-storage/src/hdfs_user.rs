@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// The user of Hadoop's own clients: `HADOOP_USER_NAME`, else this process's in /etc/passwd. Without the C library, whose
-/// user database a static binary cannot ask.
+/// The user of Hadoop's own clients: `HADOOP_USER_NAME`, else this process's in /etc/passwd.
+/// Without the C library, whose user database a static binary cannot ask.
 ///
 /// # Errors
 /// In words, when there is none.

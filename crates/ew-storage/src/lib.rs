@@ -1,8 +1,10 @@
 //! Files as a workload: what TestDFSIO does, without a JVM.
 //!
-//! A [`Backend`] holds files ([`FileBackend`] any mount, [`HdfsBackend`] HDFS, [`S3Backend`] any server of the S3 API); [`run`] is one host's part of a step: its workers take files from a
-//! queue, write or read them in buffers, and note times and bytes. Content is a function of seed, file and position
-//! ([`Content`]), so that a read finds a flipped byte, a swapped block and another file's bytes without a copy to compare with.
+//! A [`Backend`] holds files ([`FileBackend`] any mount, [`HdfsBackend`] HDFS, [`S3Backend`] any
+//! server of the S3 API); [`run`] is one host's part of a step: its workers take files from a
+//! queue, write or read them in buffers, and note times and bytes. Content is a function of seed,
+//! file and position ([`Content`]), so that a read finds a flipped byte, a swapped block and
+//! another file's bytes without a copy to compare with.
 
 mod backend;
 mod buffer;
@@ -15,6 +17,7 @@ mod hdfs_user;
 mod maintenance;
 mod name_node;
 mod passage;
+mod pieces;
 mod progress;
 mod protobuf;
 mod s3;

@@ -1,8 +1,10 @@
-//! DataNodes out of service and back: the NameNode's hosts file, and a lease next to it that says how to undo it.
+//! DataNodes out of service and back: the NameNode's hosts file, and a lease next to it that says
+//! how to undo it.
 //!
-//! Nodes go into maintenance (HDFS-7877): they take no new blocks and nothing of theirs is copied. The lease is written before
-//! the first change and removed after the last, so that whoever finds one finds nodes that somebody forgot. Should nobody
-//! find it, the NameNode itself ends each maintenance when it expires.
+//! Nodes go into maintenance (HDFS-7877): they take no new blocks and nothing of theirs is copied.
+//! The lease is written before the first change and removed after the last, so that whoever finds
+//! one finds nodes that somebody forgot. Should nobody find it, the NameNode itself ends each
+//! maintenance when it expires.
 
 use crate::error::{Problem, StorageError, of_system};
 use crate::name_node::{DataNode, DataNodeState, NameNode};
@@ -67,8 +69,9 @@ impl Lease {
         Ok(Some(lease))
     }
 
-    /// Puts the nodes back in service, and removes the lease. Where somebody changed the hosts file meanwhile, only the
-    /// run's nodes are changed in it. Returns the nodes that are not in service yet.
+    /// Puts the nodes back in service, and removes the lease. Where somebody changed the hosts file
+    /// meanwhile, only the run's nodes are changed in it. Returns the nodes that are not in service
+    /// yet.
     ///
     /// # Errors
     /// The file's or the NameNode's, by name; the lease then stays.
@@ -126,8 +129,8 @@ impl Maintenance {
     /// All DataNodes in service, and nothing changed yet.
     ///
     /// # Errors
-    /// [`Problem::BadTarget`] when an earlier run's nodes are still out, or the hosts file is none of
-    /// `CombinedHostFileManager`; the NameNode's, by name.
+    /// [`Problem::BadTarget`] when an earlier run's nodes are still out, or the hosts file is none
+    /// of `CombinedHostFileManager`; the NameNode's, by name.
     pub fn begin(name_node: NameNode, hosts_file: &Path) -> Result<Self, StorageError> {
         let shown = hosts_file.display().to_string();
         let hosts_file = hosts_file
@@ -165,10 +168,12 @@ impl Maintenance {
         &self.lease.nodes
     }
 
-    /// Exactly the first so many nodes are in service when this returns. Returns those whose blocks are still being copied away.
+    /// Exactly the first so many nodes are in service when this returns. Returns those whose blocks
+    /// are still being copied away.
     ///
     /// # Errors
-    /// The file's or the NameNode's, by name; [`Problem::BadTarget`] when the NameNode does not follow the file.
+    /// The file's or the NameNode's, by name; [`Problem::BadTarget`] when the NameNode does not
+    /// follow the file.
     pub fn keep(&mut self, count: usize) -> Result<Vec<String>, StorageError> {
         let out: Vec<&DataNode> = self.lease.nodes.iter().skip(count).collect();
         let mut entries = entries(&self.lease.hosts_file, &self.lease.original)?;

@@ -1,7 +1,9 @@
-//! What administrators ask a NameNode, by Hadoop's RPC: which DataNodes there are, and to read its hosts file again.
+//! What administrators ask a NameNode, by Hadoop's RPC: which DataNodes there are, and to read its
+//! hosts file again.
 //!
-//! hdfs-native has none of these calls. They are three, so the protocol is spoken here: frames of length-delimited protobuf
-//! messages (`RpcHeader.proto`, `ClientNamenodeProtocol.proto`), one connection per call, simple authentication.
+//! hdfs-native has none of these calls. They are three, so the protocol is spoken here: frames of
+//! length-delimited protobuf messages (`RpcHeader.proto`, `ClientNamenodeProtocol.proto`), one
+//! connection per call, simple authentication.
 
 use crate::error::{Problem, StorageError};
 use crate::hdfs::of_java;

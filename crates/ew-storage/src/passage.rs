@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A file whose store gives no next block in time is written again from its start so often.
 const MOST_REWRITES: u32 = 5;
-/// Before the first of them; each later one waits twice as long. Both as Hadoop's own client waits for a block.
+/// Before the first of them; each later one waits twice as long. Both as Hadoop's own client waits
+/// for a block.
 const FIRST_PAUSE_NS: u64 = 400_000_000;
 /// Most characters of an error that travel.
 const MAX_ERROR_CHARS: usize = 400;
@@ -90,8 +91,8 @@ impl Worker<'_> {
         self.tally.files.push(record);
     }
 
-    /// A file is written again from its start where its store says that this may help. Its time goes on meanwhile; its
-    /// bytes count once.
+    /// A file is written again from its start where its store says that this may help. Its time
+    /// goes on meanwhile; its bytes count once.
     fn write(&mut self, record: &mut FileRecord, present_bytes: u64) -> Result<(), Stop> {
         let mut opened_ns = None;
         let mut pause_ns = FIRST_PAUSE_NS;

@@ -1,4 +1,5 @@
-//! As much of protobuf's wire format as a handful of calls need: varints and length-delimited fields.
+//! As much of protobuf's wire format as a handful of calls need: varints and length-delimited
+//! fields.
 
 /// A field's value. Fixed-width ones occur in no message that is read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

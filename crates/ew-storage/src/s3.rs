@@ -2,6 +2,7 @@
 
 use crate::backend::{Access, Backend, Reading, Writing};
 use crate::error::{Problem, StorageError};
+use crate::pieces::Pieces;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -227,7 +228,7 @@ impl Backend for S3Backend {
             path,
             name,
             stream,
-            pending: Bytes::new(),
+            pieces: Pieces::default(),
         }))
     }
 
@@ -337,8 +338,7 @@ struct ReadingObject {
     name: String,
     /// Of the whole object. `None`: each read is a request.
     stream: Option<BoxStream<'static, object_store::Result<Bytes>>>,
-    /// Came with the stream's last piece, not read yet.
-    pending: Bytes,
+    pieces: Pieces,
 }
 
 impl Reading for ReadingObject {
@@ -357,19 +357,10 @@ impl Reading for ReadingObject {
             bytes[..length].copy_from_slice(&got[..length]);
             return Ok(length);
         };
-        let mut done = 0;
-        while done < bytes.len() {
-            if self.pending.is_empty() {
-                match self.runtime.block_on(stream.next()) {
-                    Some(piece) => self.pending = piece.map_err(of_store("read", &self.name))?,
-                    None => break,
-                }
-            }
-            let length = self.pending.len().min(bytes.len() - done);
-            bytes[done..done + length].copy_from_slice(&self.pending.split_to(length));
-            done += length;
-        }
-        Ok(done)
+        self.pieces.fill(bytes, || {
+            let next = self.runtime.block_on(stream.next()).transpose();
+            next.map_err(of_store("read", &self.name))
+        })
     }
 
     fn close(self: Box<Self>) -> Result<(), StorageError> {

@@ -31,17 +31,19 @@ const DIRECT_BYTES: u64 = 4096;
 #[group(skip)]
 #[command(next_help_heading = "Storage (run dfsio)")]
 pub(crate) struct StorageArgs {
-    /// Where the files go: file:///MOUNT, hdfs://NAMENODE:PORT/DIRECTORY or s3://BUCKET/PREFIX?endpoint=URL; required. Several: host N uses target N modulo
-    /// their number
+    /// Where the files go: file:///MOUNT, hdfs://NAMENODE:PORT/DIRECTORY or
+    /// s3://BUCKET/PREFIX?endpoint=URL; required. Several: host N uses target N modulo their number
     #[arg(long, value_name = "URL,...", value_delimiter = ',')]
     target: Vec<String>,
     /// Repeat with one target less each time, down to one; as `run fan-in --target`
     #[arg(long, conflicts_with = "keep")]
     fan_in: bool,
-    /// Numbers of storage nodes or targets of a fan-in [default: all, then one less each time, down to one]
+    /// Numbers of storage nodes or targets of a fan-in [default: all, then one less each time, down
+    /// to one]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = value_parser!(u32).range(1..))]
     storage_nodes: Vec<u32>,
-    /// The NameNode's hosts file (dfs.hosts, JSON) on this host: a fan-in on hdfs:// takes DataNodes out of service with it
+    /// The NameNode's hosts file (dfs.hosts, JSON) on this host: a fan-in on hdfs:// takes
+    /// DataNodes out of service with it
     #[arg(long, value_name = "FILE")]
     dfs_hosts: Option<PathBuf>,
     /// Directory on the servers' disks, for what they do without the network; fan-in only

@@ -25,7 +25,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) keep: bool,
 }
 
-/// Makes a storage task one of many numbers of storage nodes. Asks the NameNode, and changes nothing yet.
+/// Makes a storage task one of many numbers of storage nodes. Asks the NameNode, and changes
+/// nothing yet.
 pub(crate) fn prepare(
     task: &mut StorageTask,
     wanted: &Wanted<'_>,
@@ -74,7 +75,8 @@ fn name_node(task: &StorageTask) -> Result<Option<NameNode>, Failure> {
     NameNode::new(address).map(Some).map_err(failure)
 }
 
-/// The NameNode's DataNodes, to be taken out and put back. The job gets the NameNode's replication if it has none.
+/// The NameNode's DataNodes, to be taken out and put back. The job gets the NameNode's replication
+/// if it has none.
 fn maintenance(
     name_node: NameNode,
     task: &mut StorageTask,
@@ -166,7 +168,8 @@ fn network(inventory: &Inventory, roles: Option<&Roles>, seed: u64) -> Result<Pl
     Ok(plan)
 }
 
-/// Hosts alone are alike until shown otherwise; all of them one by one would take longer than the storage.
+/// Hosts alone are alike until shown otherwise; all of them one by one would take longer than the
+/// storage.
 fn keep_some(stage: &mut Stage) {
     if stage.name != NETWORK_STAGES[0] {
         stage.rounds.truncate(MOST_ALONE);

@@ -59,7 +59,8 @@ pub(crate) struct SizeArgs {
 #[group(skip)]
 #[command(next_help_heading = "Storage node")]
 struct NodeArgs {
-    /// A fan-in's run: its directory, its id or the beginning of it, or `latest`; counts at the lower end of its intervals
+    /// A fan-in's run: its directory, its id or the beginning of it, or `latest`; counts at the
+    /// lower end of its intervals
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]
@@ -161,8 +162,8 @@ fn question(args: &SizeArgs) -> Question {
     }
 }
 
-/// What a run's fan-in says of one storage node and one client. A node that wrote other numbers of copies for each byte of data
-/// is taken to write as many bytes as before.
+/// What a run's fan-in says of one storage node and one client. A node that wrote other numbers of
+/// copies for each byte of data is taken to write as many bytes as before.
 fn take_over(question: &mut Question, runs_dir: &Path, run: &str) -> Result<(), Failure> {
     let dir = ew_store::resolve(runs_dir, run).map_err(Failure::usage)?;
     let loaded = ew_store::load(&dir).map_err(Failure::failed)?;

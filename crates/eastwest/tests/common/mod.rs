@@ -1,4 +1,5 @@
-//! What the end-to-end tests share: the built binary, labs that end with their test, and what a run left behind.
+//! What the end-to-end tests share: the built binary, labs that end with their test, and what a run
+//! left behind.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -47,7 +48,8 @@ pub(crate) fn has_tool(name: &str) -> bool {
         .any(|dir| Path::new(dir).join(name).exists())
 }
 
-/// One lab at a time: labs share the machine's cores, and a test's figures must not depend on another test.
+/// One lab at a time: labs share the machine's cores, and a test's figures must not depend on
+/// another test.
 static ONE_LAB: Mutex<()> = Mutex::new(());
 
 /// A lab that goes down with the test.
@@ -212,7 +214,8 @@ pub(crate) fn wait_for(what: &str, limit: Duration, mut done: impl FnMut() -> bo
     }
 }
 
-/// Process ids whose command line, or program, holds all the words: an agent is started in its directory, by a relative name.
+/// Process ids whose command line, or program, holds all the words: an agent is started in its
+/// directory, by a relative name.
 pub(crate) fn processes_with(words: &[&str]) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,4 +1,5 @@
-//! Hosts and racks from what people have: every shape of file gives the same cluster, and what is none is named.
+//! Hosts and racks from what people have: every shape of file gives the same cluster, and what is
+//! none is named.
 
 use crate::common::{eastwest, text};
 use std::io::Write;

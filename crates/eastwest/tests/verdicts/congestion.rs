@@ -2,14 +2,14 @@
 
 use crate::common::{Finished, TestLab, can_run_labs};
 
-/// Round trips and large flows, alone and beside a permutation that fills the uplinks.
+/// Round trips and large flows, alone and under a permutation that fills the uplinks.
 const SCENARIO: &str = "
 name: congestion
 order: random
 defaults: {duration: 1s, warm-up: 500ms, gap: 300ms, samples: 6}
 tests:
   - {name: round trips, pattern: congestion, workload: tcp-rr}
-  - {name: round trips beside permutation, pattern: {congestion: {aggressors: permutation}}, workload: tcp-rr}
+  - {name: round trips under permutation, pattern: {congestion: {aggressors: permutation}}, workload: tcp-rr}
 ";
 
 #[test]

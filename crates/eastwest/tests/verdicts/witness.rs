@@ -1,4 +1,5 @@
-//! The engine's figures against a witness that knows nothing of it: the counters of the lab's switches.
+//! The engine's figures against a witness that knows nothing of it: the counters of the lab's
+//! switches.
 
 use crate::common::{TestLab, can_run_labs, eastwest, word};
 use serde_json::Value;
@@ -67,7 +68,8 @@ struct End {
     bytes: f64,
 }
 
-/// The receiving ends of every round's flows from rack to rack; the first three hosts are one rack's.
+/// The receiving ends of every round's flows from rack to rack; the first three hosts are one
+/// rack's.
 fn rounds(run: &Path) -> Vec<Vec<End>> {
     let text = std::fs::read_to_string(run.join("events.jsonl")).unwrap();
     let events = text

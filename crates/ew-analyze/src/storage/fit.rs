@@ -1,7 +1,8 @@
 //! Throughput against storage nodes: T(S) = min(S s, P), a line through the origin until a plateau.
 //!
-//! s is what one storage node serves, P what limits apart from them: clients or the network. The model is that of a closed system
-//! with one bottleneck (operational analysis: the asymptotic bounds of Denning and Buzen, 1978).
+//! s is what one storage node serves, P what limits apart from them: clients or the network. The
+//! model is that of a closed system with one bottleneck (operational analysis: the asymptotic
+//! bounds of Denning and Buzen, 1978).
 
 use crate::significance::mean_estimate;
 use ew_model::analysis::Estimate;
@@ -14,7 +15,8 @@ const NODE_SLACK: f64 = 0.05;
 /// A model that a step departs from by more describes nothing.
 const MOST_RESIDUAL: f64 = 0.25;
 
-/// What was found at one number of storage nodes: rates of equal parts of the measurement, bytes per second.
+/// What was found at one number of storage nodes: rates of equal parts of the measurement, bytes
+/// per second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     /// Storage nodes.
@@ -51,8 +53,8 @@ pub struct Knee {
     pub high: Option<f64>,
 }
 
-/// Least relative squares over all places of the bend. `None` for fewer than two numbers of nodes, and where no such model is
-/// within a quarter of every step.
+/// Least relative squares over all places of the bend. `None` for fewer than two numbers of nodes,
+/// and where no such model is within a quarter of every step.
 #[must_use]
 pub fn fit(observations: &[Observation]) -> Option<Fit> {
     let mut sorted = observations.to_vec();

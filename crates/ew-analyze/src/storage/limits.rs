@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub const NETWORK_STAGES: [&str; 3] = ["all", "one-server", "one-client"];
 /// Stands behind their names where data goes to the clients.
 pub const READ_SUFFIX: &str = "-read";
-/// All clients and servers together bind only where they carry less than this share of what the ends allow.
+/// All clients and servers together bind only where they carry less than this share of what the
+/// ends allow.
 const NETWORK_BINDS_BELOW: f64 = 0.9;
 /// A step that reaches this share of its lowest limit is bound by it.
 const BINDS_FROM: f64 = 0.85;
@@ -105,7 +106,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 impl Alone {
-    /// What a step with so many clients and storage nodes cannot exceed; each byte is written to `copies` nodes.
+    /// What a step with so many clients and storage nodes cannot exceed; each byte is written to
+    /// `copies` nodes.
     #[must_use]
     pub fn limits(&self, clients: u32, nodes: u32, copies: u32) -> Vec<Limit> {
         let shared = f64::from(nodes) / f64::from(copies.clamp(1, nodes.max(1)));

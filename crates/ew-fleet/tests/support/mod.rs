@@ -22,8 +22,8 @@ cat
 exit 0
 "#;
 
-/// A script in place of the binary, padded so that it does not fit any pipe's buffer, also compressed. Like the binary it can be
-/// tried without harm.
+/// A script in place of the binary, padded so that it does not fit any pipe's buffer, also
+/// compressed. Like the binary it can be tried without harm.
 pub(crate) fn payload(script: &str) -> Payload {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/";
     let mut state = 1_u64;

@@ -156,8 +156,9 @@ impl TheirServer {
         self.ask_with(&options(self.address(), params.clone()))
     }
 
-    /// Who comes while their server closes its listener between two clients is refused or reset, or let in and sent away again, so a test
-    /// that did not begin is asked for anew. The options name the server's address or another of this host.
+    /// Who comes while their server closes its listener between two clients is refused or reset, or
+    /// let in and sent away again, so a test that did not begin is asked for anew. The options name
+    /// the server's address or another of this host.
     pub(crate) fn ask_with(&self, options: &ClientOptions) -> Report {
         for _ in 0..5 {
             let report = our_client_with(options);

@@ -23,8 +23,8 @@ pub struct InventoryRequest {
     pub hosts: Option<String>,
     /// `--hosts-file FILE`, each with its contents. Several files without `racks` are one rack each.
     pub host_files: Vec<NamedText>,
-    /// `--racks`: sets of groups, such as `@mc_rack[1-3]` or `@racks:*`, each of which is a rack; or racks as they are,
-    /// `r1=n[1-4],r2=n[5-8]`.
+    /// `--racks`: sets of groups, such as `@mc_rack[1-3]` or `@racks:*`, each of which is a rack;
+    /// or racks as they are, `r1=n[1-4],r2=n[5-8]`.
     pub racks: Vec<String>,
 }
 
@@ -350,8 +350,8 @@ fn with_unique_names(racks: Vec<RackMembers>) -> Result<Vec<RackMembers>, Invent
     Ok(racks)
 }
 
-/// The hosts that take part: those given, or all of the racks when none are given. Of files that describe a cluster, those
-/// of `--hosts`.
+/// The hosts that take part: those given, or all of the racks when none are given. Of files that
+/// describe a cluster, those of `--hosts`.
 fn chosen_hosts(
     request: &InventoryRequest,
     sources: &GroupSources,

@@ -178,7 +178,8 @@ impl GroupSources {
         Ok(sources)
     }
 
-    /// One source, the default one, of groups whose members are known by name; `all` is all of them unless it is defined.
+    /// One source, the default one, of groups whose members are known by name; `all` is all of them
+    /// unless it is defined.
     #[must_use]
     pub(super) fn of_names(groups: &BTreeMap<String, Vec<String>>, origin: &str) -> Self {
         const NAME: &str = "inventory";

@@ -54,7 +54,8 @@ impl ListedHost {
     }
 }
 
-/// Reads a plain host file: `name`, `name address` or node sets on a line; `#` begins a comment, blank lines do nothing.
+/// Reads a plain host file: `name`, `name address` or node sets on a line; `#` begins a comment,
+/// blank lines do nothing.
 ///
 /// # Errors
 /// [`InventoryError`] with file and line.

@@ -1,4 +1,5 @@
-//! Where hosts and racks come from: node sets, ClusterShell groups, host files of every shape (`host_file`).
+//! Where hosts and racks come from: node sets, ClusterShell groups, host files of every shape
+//! (`host_file`).
 //!
 //! The way through: text is cut into operands (`syntax`), each operand becomes a set of nodes (`nodeset`), groups are
 //! looked up in their sources (`groups`, fed by `group_files` and `upcall`), sets are written folded (`folding`), and

@@ -9,11 +9,12 @@ pub(super) struct InlineRack {
     pub(super) set: String,
 }
 
-/// The racks of a text in which a name stands before `=`; a set without a name belongs to the rack before it. `None` when
-/// there is no `=`: then the text names groups.
+/// The racks of a text in which a name stands before `=`; a set without a name belongs to the rack
+/// before it. `None` when there is no `=`: then the text names groups.
 ///
 /// # Errors
-/// [`InventoryError::InlineRack`] when the text does not begin with a name, or a rack has none or no hosts.
+/// [`InventoryError::InlineRack`] when the text does not begin with a name, or a rack has none or
+/// no hosts.
 pub(super) fn parse_racks(text: &str) -> Result<Option<Vec<InlineRack>>, InventoryError> {
     if !text.contains('=') {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! Victims beside aggressors. No host is both, so that a victim's own NIC and CPU are its own: what it loses
-//! is lost in the network.
+//! Victims under load. No host is both, so that a victim's own NIC and CPU are its own: what
+//! it loses is lost in the network.
 
 use super::{Draft, Impossible, Relation, Site, spread};
 use crate::schedule::draw::Draw;
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 const LEAST_HOSTS: usize = 4;
 /// GPCNeT has one victim in five hosts.
 const HOSTS_PER_VICTIM: usize = 5;
-/// Hosts that one sends to at once in all-to-all: enough to load every path, and no more connections
-/// than a host has to spare.
+/// Hosts that one sends to at once in all-to-all: enough to load every path, and no more
+/// connections than a host has to spare.
 const MOST_PARTNERS: usize = 16;
 
 pub(super) fn drafts(
@@ -45,7 +45,8 @@ pub(super) fn most_relations(hosts: u64) -> u64 {
     hosts.saturating_mul(MOST_PARTNERS as u64)
 }
 
-/// Victims, as many in each rack and at least one while half of the hosts are left, and aggressors. Racks take turns in both.
+/// Victims, as many in each rack and at least one while half of the hosts are left, and aggressors.
+/// Both alternate between racks.
 fn sides(inventory: &Inventory, draw: &mut Draw) -> (Vec<HostId>, Vec<HostId>) {
     let mut victims = spread(inventory, inventory.host_ids().collect(), draw);
     let hosts = victims.len();
@@ -56,7 +57,8 @@ fn sides(inventory: &Inventory, draw: &mut Draw) -> (Vec<HostId>, Vec<HostId>) {
     (victims, aggressors)
 }
 
-/// Each sends to one and receives from one, of another rack where no rack has more than half of them.
+/// Each sends to one and receives from one, of another rack where no rack has more than half of
+/// them.
 fn circle(inventory: &Inventory, hosts: &[HostId]) -> Vec<(HostId, HostId)> {
     let mut in_rack: BTreeMap<_, usize> = BTreeMap::new();
     for host in hosts {

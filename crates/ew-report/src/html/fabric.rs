@@ -1,5 +1,5 @@
-//! The fabric drawn: racks with their hosts, uplinks with what they carry, parallel paths, and the faulty parts marked, each leading
-//! to its evidence.
+//! The fabric drawn: racks with their hosts, uplinks with what they carry, parallel paths, and the
+//! faulty parts marked, each leading to its evidence.
 
 use super::accused::{Accused, Mark};
 use super::view::host_anchor;
@@ -190,7 +190,8 @@ fn parallel_paths(analysis: &Analysis) -> Option<u32> {
         .find(|paths| *paths > 1)
 }
 
-/// The bad one is among them where a path was found bad; which of them it is does not matter to the eye.
+/// The bad one is among them where a path was found bad; which of them it is does not matter to the
+/// eye.
 fn wires(analysis: &Analysis, rack: RackId, paths: Option<u32>) -> Vec<&'static str> {
     let is_bad = analysis.verdict.findings.iter().any(|finding| {
         let is_here =

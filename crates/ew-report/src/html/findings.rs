@@ -54,13 +54,14 @@ struct EvidenceView {
 /// What is not only good to know, a line each.
 pub(super) fn headlines(analysis: &Analysis) -> Vec<Headline> {
     let findings = analysis.verdict.findings.iter().enumerate();
-    let told = findings.filter(|(_, finding)| finding.severity != Severity::Info);
-    told.map(|(index, finding)| Headline {
-        to: anchor(index),
-        class: severity_class(finding.severity),
-        text: full_sentence(analysis.inventory(), &finding.sentence).replace('`', ""),
-    })
-    .collect()
+    let shown = findings.filter(|(_, finding)| finding.severity != Severity::Info);
+    shown
+        .map(|(index, finding)| Headline {
+            to: anchor(index),
+            class: severity_class(finding.severity),
+            text: full_sentence(analysis.inventory(), &finding.sentence).replace('`', ""),
+        })
+        .collect()
 }
 
 fn anchor(index: usize) -> String {

@@ -24,7 +24,8 @@ pub(super) struct Tally {
     interfaces: BTreeMap<HostId, (InterfaceFacts, IpAddr)>,
     /// Launches that failed and were not reported yet.
     unreported: Vec<(HostId, String)>,
-    /// Lines about failed launches that are due with the latest event: one for all hosts that failed alike.
+    /// Lines about failed launches that are due with the latest event: one for all hosts that
+    /// failed alike.
     pub(super) failures: Vec<String>,
     stages: BTreeMap<StageIndex, StageTally>,
 }
@@ -81,7 +82,8 @@ impl Tally {
         self.report_failures(event);
     }
 
-    /// `8 of 8 hosts up over eth0, 10.20.0.0/16, 25.0 Gb/s, MTU 9000`: the network once nobody is waited for any more.
+    /// `8 of 8 hosts up over eth0, 10.20.0.0/16, 25.0 Gb/s, MTU 9000`: the network once nobody is
+    /// waited for any more.
     pub(super) fn launch_result(&self) -> String {
         let (up, all) = (self.up.len(), self.inventory.hosts.len());
         let mut words = format!("{up} of {} up", plural(all, "host"));
@@ -203,7 +205,8 @@ fn folded(inventory: &Inventory, failures: &[(HostId, String)]) -> Vec<String> {
     classes.into_iter().map(line).collect()
 }
 
-/// A message about a host with `HOST` in place of its name, and numbers that differ by try, such as ports, left as they are.
+/// A message about a host with `HOST` in place of its name, and numbers that differ by try, such as
+/// ports, left as they are.
 fn without_name(message: &str, name: &str) -> String {
     let own = message
         .strip_prefix(&format!("{name}: "))

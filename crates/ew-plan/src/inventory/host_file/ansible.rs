@@ -70,7 +70,8 @@ impl Tree {
         self.groups.entry(name.to_owned()).or_default()
     }
 
-    /// Hosts with how they are reached and in which rack they are: by the variable `rack`, or by a group with `rack` in its name.
+    /// Hosts with how they are reached and in which rack they are: by the variable `rack`, or by a
+    /// group with `rack` in its name.
     pub(super) fn into_host_file(mut self, place: &str) -> Result<HostFile, InventoryError> {
         self.group(ALL);
         let groups: BTreeMap<String, Vec<String>> = self

@@ -10,7 +10,8 @@ use std::path::Path;
 
 type Object = Map<String, Value>;
 
-/// Node labels that name a rack, the first that a node has; a zone stands for one where nothing finer is known.
+/// Node labels that name a rack, the first that a node has; a zone stands for one where nothing
+/// finer is known.
 const RACK_LABELS: [&str; 2] = ["topology.kubernetes.io/rack", "topology.kubernetes.io/zone"];
 /// How deep groups may stand in groups of a document.
 const MAX_DEPTH: usize = 64;

@@ -13,7 +13,8 @@ pub(super) fn is_entry(line: &str) -> bool {
     matches!((words.next(), words.next()), (Some(Ok(_)), Some(Err(_))))
 }
 
-/// Every host by its first name, with its first address. Loopback, link-local and multicast lines are the machine's own.
+/// Every host by its first name, with its first address. Loopback, link-local and multicast lines
+/// are the machine's own.
 pub(super) fn read(path: &Path, text: &str) -> Result<HostFile, InventoryError> {
     let mut seen = BTreeSet::new();
     let mut hosts = Vec::new();

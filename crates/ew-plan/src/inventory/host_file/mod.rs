@@ -1,7 +1,7 @@
 //! Host files of every shape people have, recognised by what is in them.
 //!
-//! A plain list and an MPI hostfile name the hosts of a run. The other shapes describe a whole cluster: `--hosts` then
-//! selects among their hosts, and `--racks` names their groups.
+//! A plain list and an MPI hostfile name the hosts of a run. The other shapes describe a whole
+//! cluster: `--hosts` then selects among their hosts, and `--racks` names their groups.
 
 mod ansible;
 mod ansible_ini;

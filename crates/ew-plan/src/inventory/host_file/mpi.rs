@@ -7,7 +7,8 @@ use crate::inventory::host_list::{ListedHost, parse_host_list};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The highest number behind `name:` that is a count of processes: privileged ports, but for ssh's own, are no ports of sshd.
+/// The highest number behind `name:` that is a count of processes: privileged ports, but for ssh's
+/// own, are no ports of sshd.
 const MOST_PROCESSES: u16 = 1024;
 const SSH_PORT: u16 = 22;
 
@@ -16,7 +17,8 @@ pub(super) fn is_entry(line: &str) -> bool {
     line.split_whitespace().skip(1).any(is_slots) || process_count(line).is_some()
 }
 
-/// Reads the hosts; how many processes each may have is of no matter here, and a host named again is the same host.
+/// Reads the hosts; how many processes each may have is of no matter here, and a host named again
+/// is the same host.
 pub(super) fn read(
     path: &Path,
     text: &str,

@@ -1,5 +1,5 @@
-//! Slurm's own lines: `NodeName=` of slurm.conf and `scontrol show node -o`, `SwitchName=` of topology.conf and `scontrol show
-//! topology`.
+//! Slurm's own lines: `NodeName=` of slurm.conf and `scontrol show node -o`, `SwitchName=` of
+//! topology.conf and `scontrol show topology`.
 
 use super::{HostFile, line_of, significant_lines};
 use crate::inventory::build::InventoryError;
@@ -14,7 +14,8 @@ pub(super) fn is_definition(line: &str) -> bool {
     line.starts_with("NodeName=") || line.starts_with("SwitchName=")
 }
 
-/// Nodes in order, below the leaf switches as racks. Without `NodeName` lines, the nodes are those of the switches.
+/// Nodes in order, below the leaf switches as racks. Without `NodeName` lines, the nodes are those
+/// of the switches.
 pub(super) fn read(path: &Path, text: &str) -> Result<HostFile, InventoryError> {
     let joined = text.replace("\\\n", " ");
     let mut nodes: Vec<ListedHost> = Vec::new();

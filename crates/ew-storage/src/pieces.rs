@@ -1,0 +1,54 @@
+//! Reads of any size from a stream that brings pieces of its own size.
+
+use crate::error::StorageError;
+use bytes::Bytes;
+
+/// What came with the stream's last piece and is not read yet.
+#[derive(Default)]
+pub(crate) struct Pieces {
+    pending: Bytes,
+}
+
+impl Pieces {
+    /// Fills `bytes` from the front and returns how many; fewer only at the stream's end. `next` waits
+    /// for the next piece, `None` at the end.
+    ///
+    /// # Errors
+    /// Those of `next`.
+    pub(crate) fn fill(
+        &mut self,
+        bytes: &mut [u8],
+        mut next: impl FnMut() -> Result<Option<Bytes>, StorageError>,
+    ) -> Result<usize, StorageError> {
+        let mut done = 0;
+        while done < bytes.len() {
+            if self.pending.is_empty() {
+                match next()? {
+                    Some(piece) => self.pending = piece,
+                    None => break,
+                }
+            }
+            let length = self.pending.len().min(bytes.len() - done);
+            bytes[done..done + length].copy_from_slice(&self.pending.split_to(length));
+            done += length;
+        }
+        Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_cross_the_pieces_and_end_with_them() {
+        let mut stream = [&b"abc"[..], b"", b"defgh"].into_iter();
+        let mut next = || Ok(stream.next().map(Bytes::copy_from_slice));
+        let (mut pieces, mut bytes) = (Pieces::default(), [0; 4]);
+        assert_eq!(pieces.fill(&mut bytes, &mut next).unwrap(), 4);
+        assert_eq!(&bytes, b"abcd");
+        assert_eq!(pieces.fill(&mut bytes, &mut next).unwrap(), 4);
+        assert_eq!(&bytes, b"efgh");
+        assert_eq!(pieces.fill(&mut bytes, &mut next).unwrap(), 0);
+    }
+}
