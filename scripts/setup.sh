@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests and the demo need beside Rust, on Debian and Ubuntu, as root. May be run again at any time.
+# Installs what the tests and the demo need besides Rust, on Debian and Ubuntu, as root. May be run again at any time.
 #
 #   scripts/setup.sh             fails when something is missing and cannot be installed
 #   scripts/setup.sh --optional  says so and goes on: tests that need it skip themselves and say why

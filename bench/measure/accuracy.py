@@ -59,7 +59,7 @@ def oversubscription(work):
                 if error is None or abs(error) > 0.1 or not holds:
                     work.keep(finished)
     table.show()
-    print(f"  {pairs} rack pairs: greatest error {max(errors, default=0):.1%}, within 5 % {sum(e <= 0.05 for e in errors)}, ", end="")
+    print(f"  {pairs} rack pairs: max error {max(errors, default=0):.1%}, within 5 % {sum(e <= 0.05 for e in errors)}, ", end="")
     print(f"without an estimate {pairs - len(errors)}, interval holds the truth {held} of {pairs}: {met(held == pairs)}")
 
 
@@ -93,7 +93,7 @@ def slow_hosts(work):
         *("kind", "right", "bar", "", "runs that accused others"),
     )
     kinds = {
-        "a NIC at half rate: named slow both ways, nobody else": lambda number: faulty(work, draw, number, "nic", "slow-host"),
+        "a NIC at half rate: named slow in both directions, nobody else": lambda number: faulty(work, draw, number, "nic", "slow-host"),
         "a receive side at half rate: named slow receiver, nobody else": lambda number: faulty(work, draw, number, "rx", "slow-receiver"),
         "clean, every other by random picks: nobody accused": lambda number: clean(work, draw, number),
     }

@@ -26,7 +26,7 @@ ACCUSED = {"host", "pair"}
 
 
 class CouldNotRun(Exception):
-    """Something stood in the way of measuring: the only reason for a benchmark to fail."""
+    """Something prevented measuring: the only reason for a benchmark to fail."""
 
 
 def main(measure):
@@ -93,7 +93,7 @@ class Work:
         return Lab(self, racks, hosts_per_rack, nic, oversubscription, faults)
 
     def fabric(self, network, faults=""):
-        """A lab of other lines than the usual ones; `network` has them."""
+        """A lab of other lines than the default ones; `network` has them."""
         self.labs += 1
         return Lab.of_lines(self, network.title, network.lines, faults)
 
@@ -217,7 +217,7 @@ class Finished:
 
 
 class Table:
-    """Rows of words in columns; the bar stands next to the figure."""
+    """Rows of words in columns; the bar is next to the figure."""
 
     def __init__(self, title, *head):
         print(f"\n{title}")

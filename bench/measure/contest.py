@@ -104,7 +104,7 @@ class Unit:
         return f"{self.bare(value)} {self.name}"
 
     def around(self, values):
-        """The median, and the least and greatest."""
+        """The median, and min and max."""
         between = f" ({self.bare(min(values))} to {self.bare(max(values))})" if len(values) > 1 else ""
         return f"{self.text(median(values))}{between}"
 
@@ -143,7 +143,7 @@ class Judgement:
         )
 
     def keep(self, title, contest, ours, peers, ceiling, figure, unit, most):
-        """One row: our figure's median, held against a bound of its own; peers' and the raw loop's stand beside."""
+        """One row: our figure's median, held against a bound of its own; peers' and the raw loop's are next to it."""
         our, peer, top = (contest.best(names, figure, lowest=True) for names in ([ours.name], [it.name for it in peers], [ceiling.name]))
         limit = f"<= {unit.text(most)}"
         if our is None:
@@ -163,7 +163,7 @@ class Judgement:
     def show(self):
         if not self.rows:
             return
-        title = "The bars: medians (least to greatest), and the median of the turns' ratios to the best peer (95 % interval)"
+        title = "The bars: medians (min to max), and the median of the turns' ratios to the best peer (95 % interval)"
         table = Table(title, "figure", "eastwest", "best peer", "ratio", "bar", "", "raw loop, or why there is no figure")
         for row in self.rows:
             table.add(*row)
@@ -180,7 +180,7 @@ def around(ratios):
 
 def median_interval(values):
     """Order statistics that hold the median between them in 95 % of samples (Conover, Practical Nonparametric Statistics, section 3.2);
-    of fewer than six values the least and the greatest, which hold it less often."""
+    of fewer than six values min and max, which hold it less often."""
     ordered = sorted(values)
     below = 0
     while 2 * sum(comb(len(ordered), k) for k in range(below + 1)) <= 0.05 * 2 ** len(ordered):

@@ -35,7 +35,7 @@ STARVED = "starved"
 
 
 def truth_of(record):
-    """As the simulator tells the truth of its networks, so that one judge serves both."""
+    """As the simulator shows the truth of its networks, so that one judge serves both."""
     racks = record["topology"]["racks"]
     wait_share = record["engine_wait_share"] or 0
     return {
@@ -83,7 +83,7 @@ def fault_of(fault, racks):
 
 
 def member_fault(word, value):
-    """Its direction and kind; `None` for a narrow one, which the rates tell."""
+    """Its direction and kind; `None` for a narrow one, which the rates report."""
     ways = {"uplink": "both", "loss": "both", "link": "both", "up-loss": "up", "down-loss": "down"}
     direction = ways.get(word) or (word if word in ("up", "down") else value)
     kinds = {"black-hole": "black-hole", "link": "down", "withdrawn": "one-sided"}

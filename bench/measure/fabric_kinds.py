@@ -11,7 +11,7 @@ from fault_kinds import Fault
 # What may be said of a rack of which a path is in trouble. The member itself is asked for apart.
 PATH_CAUSES = frozenset({"uplink", "loss", "path", "path-loss", "member", "lost-member"})
 UPLINK_CAUSES = frozenset({"uplink"})
-# A network that is slow as a whole is no host's fault; it must not pass either.
+# A network that is slow everywhere is no host's fault; it must not pass either.
 SLOW_CAUSES = frozenset({"uniformly-slow", "flow-cap", "receive-window", "send-buffer", "cpu-quota", "tool-limit", "not-determined"})
 
 
@@ -66,7 +66,7 @@ class Network:
 
 
 def lab(racks, hosts, nic, paths, queue="fair", uplink=None, more="", hogs=0):
-    """Equal racks whose uplinks block nothing, unless told otherwise. Mb/s."""
+    """Equal racks whose uplinks block nothing, by default. Mb/s."""
     uplink = uplink or hosts * nic
     lines = (
         f"racks: {racks}\nhosts-per-rack: {hosts}\nnic: {nic}M\npaths: {paths}\nqueue: {queue}\nuplink: {round(uplink * 1000)}k\n{more}"

@@ -65,7 +65,7 @@ def words(sentence):
 
 
 def slow_nic(side, symptom):
-    """A link that is slow without a reason that counters could tell is only ever known by its side; where the queue in front
+    """A link that is slow without a reason that counters could report is only ever known by its side; where the queue in front
     of it is seen to be full, or its speed is known, the cause may be said in those words."""
 
     def draw(dice, shape):
@@ -139,7 +139,7 @@ KINDS = {
     "receive buffer": on_host("receive buffer", "receive-window", buffer("receive")),
     "send buffer": on_host("send buffer", "send-buffer", buffer("send")),
     "MTU": on_host("MTU", "mtu", mtu),
-    "neighbour": on_host("neighbour", "foreign-traffic", neighbour),
+    "neighbour": on_host("neighbour", "background-traffic", neighbour),
     "disk writer": on_host("disk writer", "disk", lambda *_: "disk-writer: on"),
 }
 

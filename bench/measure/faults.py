@@ -31,14 +31,14 @@ RIGHT_BAR = 0.95
 FALSE_ALARM_BAR = 0.02
 FIRST_TUNING_SEED = 1000
 
-# Lies beside the files of a kept run.
+# Lies next to the files of a kept run.
 TRUTH = "truth.json"
 
-# Findings that accuse nobody: what is worth knowing, and that flows could not be measured, which is counted beside.
+# Findings that accuse nobody: what is worth knowing, and that flows could not be measured, which is counted separately.
 SILENT = "info"
 UNMEASURED = "cells-missing"
 
-# Hosts of a lab share the machine's disks, so that what keeps one busy may be told of any of them.
+# Hosts of a lab share the machine's disks, so that what keeps one busy may be reported for any of them.
 DISK = "disk"
 
 
@@ -89,7 +89,7 @@ def run_all(work, arguments):
     rates = (nic_mbit(), nic_mbit_beside_hog()) if needs_cores else ()
     cores = {rate: healthy_cores(work, rate) for rate in rates}
     for rate, used in cores.items():
-        print(f"A host with a NIC of {rate} Mb/s uses {100 * used:.1f} % of a core here under full load, both ways")
+        print(f"A host with a NIC of {rate} Mb/s uses {100 * used:.1f} % of a core here under full load, both directions")
     results = []
     for seed, kind in runs:
         result = run_once(work, seed, kind, cores, arguments)
@@ -141,7 +141,7 @@ def plan_of(arguments):
         return [(seed, arguments.only) for seed in faulty]
     clean = faulty if arguments.clean is None else [] if arguments.clean == "none" else seeds(arguments.clean)
     check_range(clean, arguments.tuning)
-    # Every kind comes equally often, in an order that tells nothing.
+    # Every kind comes equally often, in an order that reports nothing.
     return [(seed, faulty_kinds[seed % len(faulty_kinds)]) for seed in faulty] + [
         (seed, clean_kinds[seed % len(clean_kinds)]) for seed in clean
     ]
@@ -181,7 +181,7 @@ def healthy_cores(work, rate_mbit):
     ends = [record["receiver"] for record in finished.records() if record["stage"] == 0 and record["receiver"]]
     used = [end["cpu"]["engine_ns"] / end["window_ns"] for end in ends if end["cpu"]]
     if not used:
-        raise CouldNotRun("this machine does not tell the CPU time of threads")
+        raise CouldNotRun("this machine does not report the CPU time of threads")
     return median(used)
 
 
@@ -289,7 +289,7 @@ def judge(result, finished):
     result.sentence = finished.json["verdict"]["sentence"]
     every = findings_of(finished)
     result.unmeasured = any(finding.cause == UNMEASURED for finding in every)
-    result.findings = [finding for finding in every if tells(finding)]
+    result.findings = [finding for finding in every if reports(finding)]
     left = list(result.findings)
     missed, mistaken = [], []
     for fault in result.faults:
@@ -304,7 +304,7 @@ def judge(result, finished):
     result.said = said(result, missed, mistaken, left)
 
 
-def tells(finding):
+def reports(finding):
     """Whether a finding accuses."""
     return finding.severity != SILENT and finding.cause != UNMEASURED
 
@@ -329,7 +329,7 @@ def said(result, missed, mistaken, left):
 
 
 def column_of(cause, symptom):
-    """The kind a cause stands for, else its own word."""
+    """The kind a cause means, else its own word."""
     for kind, stands_for in COLUMNS.items():
         if cause == stands_for:
             return kind
@@ -346,7 +346,7 @@ COLUMNS = {
     "receive buffer": "receive-window",
     "send buffer": "send-buffer",
     "MTU": "mtu",
-    "neighbour": "foreign-traffic",
+    "neighbour": "background-traffic",
     "disk writer": "disk",
 }
 

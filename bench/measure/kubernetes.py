@@ -130,7 +130,7 @@ def links(work, cluster):
         for _ in range(setting("BENCH_LINK_RUNS", 3)):
             found["exec"].append(cluster.run("pair", "--host-network", *plan).result)
             found["ssh"].append(by_ssh(*plan))
-    table = Table("Links", "link", "rounds", "start skew, median", "99th percentile", "greatest", "clock error, greatest")
+    table = Table("Links", "link", "rounds", "start skew, median", "99th percentile", "max", "clock error, max")
     for name, results in found.items():
         table.add(name, *link_figures(results))
     table.show()

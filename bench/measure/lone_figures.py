@@ -1,4 +1,4 @@
-"""Figures with a bar but without a peer: many streams, pacing, and what a run costs beside its engine."""
+"""Figures with a bar but without a peer: many streams, pacing, and what a run costs in addition to its engine."""
 
 import threading
 import time
@@ -98,19 +98,19 @@ def tcp_sockets(sockstat):
 
 
 def pacing(bench):
-    """The median of the runs' worst seconds. iperf3 and a raw loop stand beside: on a machine that pauses, nobody keeps a pace."""
+    """The median of the runs' worst seconds. iperf3 and a raw loop are next to it: on a machine that pauses, nobody keeps a pace."""
     for asked in PACES_BITS_PER_SEC:
         title = f"pacing at {GBPS.text(asked)}"
 
         def read(seconds, asked=asked):
-            return {"least": min(seconds), "greatest": max(seconds), "off": max(abs(rate / asked - 1) for rate in seconds)}
+            return {"least": min(seconds), "max": max(seconds), "off": max(abs(rate / asked - 1) for rate in seconds)}
 
         ours = paced(bench.ours, asked, read)
         raw = bench.peers.raw_pace(asked, read)
         iperf3s = bench.peers.iperf3(f" -b {asked // 1_000_000}M", "-b", str(asked), read=lambda document: read(sent_by_second(document)))
         contest = Contest(f"{title}, {PACED_SECONDS} s, each second", [ours, raw, *iperf3s])
         contest.hold(bench.pair, bench.repeats, PACED_SECONDS)
-        contest.show((("least", "slowest second", GBPS), ("greatest", "fastest second", GBPS), ("off", "farthest off", SHARE)))
+        contest.show((("least", "slowest second", GBPS), ("max", "fastest second", GBPS), ("off", "farthest off", SHARE)))
         bench.judgement.keep(f"{title}, worst second", contest, ours, iperf3s, raw, "off", SHARE, PACE_ERROR)
 
 
@@ -141,7 +141,7 @@ def overhead(bench):
     """CPU time of everything in a run but the threads that move bytes, over that of those, in the window of a longer transfer."""
     title = "CPU of sampling and control over the engine's"
     bar = f"< {OVERHEAD_SHARE:.0%}"
-    table = Table("What a run costs beside its engine", "engine's threads", "agents' other threads", "controller", "share")
+    table = Table("Cost of a run besides its engine", "engine's threads", "agents' other threads", "controller", "share")
     shares = []
     for _ in range(OVERHEAD_RUNS):
         try:

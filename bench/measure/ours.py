@@ -60,7 +60,7 @@ def remarks(record):
 
 
 def quantile(buckets, share):
-    """The time that a share of a histogram's times does not exceed; buckets are (greatest time, how many), ascending."""
+    """The time that a share of a histogram's times does not exceed; buckets are (max time, how many), ascending."""
     rank = max(1, share * sum(count for _, count in buckets))
     for time_ns, count in buckets:
         rank -= count

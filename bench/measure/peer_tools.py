@@ -21,7 +21,7 @@ class Missing(Exception):
 
 
 class Tool:
-    """A tool's server on one side and its client, run from the other. `name` tells versions apart."""
+    """A tool's server on one side and its client, run from the other. `name` distinguish versions."""
 
     def __init__(self, name, program, server, port):
         self.name = name
@@ -148,7 +148,7 @@ class Peers:
     def sockperf(self, *protocol):
         name = f"sockperf {' '.join(('ping-pong', *protocol))}"
         port = 5800 if protocol else 5801
-        # Its UDP server listens for nothing that can be seen, so a TCP server of the same program tells when it is there.
+        # Its UDP server listens for nothing that can be seen, so a TCP server of the same program shows when it is there.
         tool = self.one("sockperf", ["server", "--tcp", "-i", FAR, "-p", "5800"], 5800)
 
         def run(pair, seconds):

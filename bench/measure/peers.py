@@ -121,7 +121,7 @@ def tcp_two_streams(bench):
     ceiling = peers.ceiling("discard", 1 << 20, clients=2)
     title = "tcp-stream, 2 streams on 2 threads, discard"
     contest = bench.contest(title, ours, rivals, ceiling, BULK_FIGURES, is_bulk=True)
-    # The bar is against the stock one; newer ones stand in the contest's own table.
+    # The bar is against the stock one; newer ones are in the contest's own table.
     bench.rate(title, contest, ours, rivals[:1], GBPS, 3.0, ceiling)
 
 

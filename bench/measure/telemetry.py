@@ -50,7 +50,7 @@ def measure(work):
     sockets = setting("BENCH_SOCKETS", 1000)
     seconds = setting("BENCH_SECONDS", 20)
     title = f"Reading every second for {seconds} s, hosts with {sockets} TCP sockets of others"
-    table = Table(title, "who reads", "mean", "greatest", "lists the sockets", "of one core", "bar", "")
+    table = Table(title, "who reads", "mean", "max", "lists the sockets", "of one core", "bar", "")
     with Pair(work.dir) as pair:
         hold(pair, sockets)
         note("samples of a run")

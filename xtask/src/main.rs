@@ -39,7 +39,7 @@ fn tidy() -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         count => {
-            println!("tidy: {count} to mend");
+            println!("tidy: {count} to fix");
             Ok(ExitCode::FAILURE)
         }
     }

@@ -19,7 +19,8 @@ Examples:
 Exit codes: 0 as expected; 1 findings worse than stated, or a host worse than its peers; \
 2 wrong usage or input; 3 partial (hosts or pairs missing); 4 failed; 130 interrupted.";
 
-/// Qualifies a cluster's network: drives synchronised load between its hosts and says what limits what.
+/// Qualifies a cluster's network: drives synchronised load between its hosts and says what limits
+/// what.
 #[derive(Debug, Parser)]
 #[command(name = "eastwest", version, propagate_version = true, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
@@ -43,17 +44,19 @@ enum Command {
     Tools(commands::tools::ToolsArgs),
     /// Show a run again, in any format
     Report(commands::report::ReportArgs),
-    /// Hold two runs against each other: two networks, or two states of one
+    /// Compare two runs and report significant differences
     Compare(commands::compare::CompareArgs),
     /// List, show or prune runs
     Runs(commands::runs::RunsArgs),
-    /// What a link can do at best: payload, packets, windows and buffers, step by step
+    /// Calculate a link's maximum goodput, packet rate, BDP and socket buffers
     Limit(commands::limit::LimitArgs),
     /// Calculate the storage nodes that move an amount of data by a deadline
     Size(Box<commands::size::SizeArgs>),
     /// Put back what a storage run left changed
     Storage(commands::storage::StorageCommandArgs),
-    /// This host, now: what limits it, and who does it
+    /// Stop all agents on this host
+    Stop(commands::stop::StopArgs),
+    /// Show this host's bottleneck and the processes responsible
     Top(commands::top::TopArgs),
     /// An emulated cluster in network namespaces on this machine
     Lab(commands::lab::LabArgs),
@@ -61,7 +64,7 @@ enum Command {
     Image(commands::image::ImageArgs),
     /// Rights and parts of runs in Kubernetes
     Kubernetes(commands::kubernetes::KubernetesCommandArgs),
-    /// Test with any iperf3, or serve any number of them
+    /// iperf3-compatible client and multi-client server
     #[command(disable_version_flag = true)]
     Iperf3(Box<commands::iperf3::Iperf3Args>),
     /// Print a shell's completion script
@@ -115,7 +118,8 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Looked up in the words themselves, because a command line that does not parse must be answered in JSON, too.
+/// Looked up in the words themselves, because a command line that does not parse must be answered
+/// in JSON, too.
 fn wants_json() -> bool {
     let words = words();
     words
@@ -147,6 +151,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Limit(args) => commands::limit::run(&args),
         Command::Size(args) => commands::size::run(&args),
         Command::Storage(args) => commands::storage::run(&args),
+        Command::Stop(args) => commands::stop::run(&args),
         Command::Top(args) => commands::top::run(&args),
         Command::Lab(args) => commands::lab::run(&args),
         Command::Image(args) => commands::image::run(&args),

@@ -1,4 +1,4 @@
-//! Saved clusters: `-c prod` stands for the options under `prod` in
+//! Saved clusters: `-c prod` means the options under `prod` in
 //! `~/.config/eastwest/clusters.yaml`.
 
 use crate::exit::Failure;

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use ew_controller::LaunchOptions;
 use ew_fleet::bootstrap::Keeping;
 use ew_fleet::{Entered, FanOut, Launcher, Local, Payload, Ssh, SshOptions};
-use ew_lab::Lab;
+use ew_lab::{Lab, LabSpec};
 use ew_model::inventory::Host;
 use ew_plan::inventory::Roster;
 use std::collections::BTreeSet;
@@ -34,6 +34,8 @@ pub(crate) enum FleetKind {
     Local,
     /// Pods of a Kubernetes cluster, one per node, entered through the API server
     Kubernetes,
+    /// Nothing: the network of --topology is simulated, and nothing is sent
+    Sim,
 }
 
 #[derive(Debug, Args)]
@@ -45,6 +47,9 @@ pub(crate) struct FleetArgs {
     /// The lab's name, when more than one is up
     #[arg(long, value_name = "NAME")]
     pub(crate) lab: Option<String>,
+    /// Lab file with the network that --via sim simulates
+    #[arg(long, value_name = "FILE")]
+    pub(crate) topology: Option<PathBuf>,
     /// ssh configuration instead of the user's
     #[arg(long, value_name = "FILE")]
     pub(crate) ssh_config: Option<PathBuf>,
@@ -94,7 +99,8 @@ pub(crate) struct FleetArgs {
     /// Time between readings of every host's counters, at least 100ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_sample_interval)]
     sample_interval: u64,
-    /// Every host also serves stock iperf3 clients at this port while the run lasts, without authentication
+    /// Every host also serves stock iperf3 clients at this port while the run lasts, without
+    /// authentication
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     offer_iperf3: Option<u16>,
     #[command(flatten)]
@@ -124,6 +130,9 @@ impl FleetArgs {
             (FleetKind::Local, _) => Ok(Arc::new(local())),
             (_, Some(lab)) => Ok(lab_launcher(lab)),
             (FleetKind::Ssh | FleetKind::Lab, None) => self.ssh(roster),
+            (FleetKind::Sim, _) => Err(Failure::usage(anyhow!(
+                "only flows of `eastwest run` can be simulated; leave out --via sim"
+            ))),
             (FleetKind::Kubernetes, None) => Err(Failure::usage(anyhow!(
                 "only `eastwest run` works with --fleet kubernetes: it checks rights, nodes and pods before anything is measured"
             ))),
@@ -157,19 +166,25 @@ impl FleetArgs {
             launch_limit: self.launch_timeout,
             network: None,
             require_all: self.require_all,
+            claimed_by: None,
+            force: false,
+            abort_command: None,
+            allow_wan: true,
+            max_rate: None,
+            syslog: false,
         }
     }
 
     fn ssh(&self, roster: &Roster) -> Result<Arc<dyn Launcher>, Failure> {
         let payload = Payload::read(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
-        let usual = SshOptions::default();
+        let typical = SshOptions::default();
         let fan_out = self.fanout.map(|hosts| FanOut::fixed(hosts.get().into()));
         let options = SshOptions {
             ssh_config: self.ssh_config.clone(),
             user: self.ssh_user.clone(),
             port: self.ssh_port,
             remote_dir: self.remote_dir.clone(),
-            fan_out: fan_out.unwrap_or(usual.fan_out),
+            fan_out: fan_out.unwrap_or(typical.fan_out),
             identities: self.identity.clone(),
             settings: self.ssh_options.clone(),
             jump: self.jump.clone(),
@@ -178,7 +193,7 @@ impl FleetArgs {
                 false => Keeping::Nothing,
             },
             logins: roster.logins.clone(),
-            ..usual
+            ..typical
         };
         let ssh = Ssh::new(payload, options).map_err(Failure::usage)?;
         Ok(Arc::new(ssh.with_ways_to(&roster.inventory.hosts)))
@@ -198,6 +213,15 @@ fn local() -> Local {
     Local {
         binary: PathBuf::from(OWN_BINARY),
     }
+}
+
+/// A lab file's network.
+pub(crate) fn read_lab_file(file: &Path) -> Result<LabSpec, Failure> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read the lab file `{name}`"))
+        .map_err(Failure::usage)?;
+    LabSpec::parse(&text, &name).map_err(Failure::usage)
 }
 
 /// The name of the one lab that is up.

@@ -39,10 +39,10 @@ pub(crate) enum Left {
 /// Set when the process is asked to end: without this, a signal would leave the terminal as it is.
 pub(crate) type Ended = Arc<AtomicBool>;
 
-/// From now on SIGTERM, SIGHUP and SIGINT do not end the process, but are told.
+/// From now on SIGTERM, SIGHUP and SIGINT do not end the process, but are reported.
 pub(crate) fn listen_for_signals() -> io::Result<Ended> {
     let ended = Ended::default();
-    let told = Arc::clone(&ended);
+    let reported = Arc::clone(&ended);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -63,7 +63,7 @@ pub(crate) fn listen_for_signals() -> io::Result<Ended> {
                 _ = interrupt.recv() => {}
             }
         });
-        told.store(true, Ordering::Relaxed);
+        reported.store(true, Ordering::Relaxed);
     });
     Ok(ended)
 }

@@ -111,6 +111,20 @@ impl HostArgs {
             || !scenario_racks.is_empty()
     }
 
+    /// A flag that chooses hosts, if one was given.
+    pub(crate) fn chosen_hosts(&self) -> Option<&'static str> {
+        let flags = [
+            ("--hosts", self.hosts.is_some()),
+            ("--racks", self.racks.is_some()),
+            ("--hosts-file", !self.hosts_file.is_empty()),
+            ("--addresses", self.addresses.is_some()),
+            ("--network", self.network.is_some()),
+            ("--interface", self.interface.is_some()),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
+
     /// Those that are named, without addresses.
     pub(crate) fn named_inventory(&self, scenario_racks: &[String]) -> Result<Inventory, Failure> {
         let request = self.request(scenario_racks)?;
@@ -201,12 +215,12 @@ impl HostArgs {
             .collect();
         if let Some(hosts) = &self.hosts {
             let hosts = inventory::expand(hosts, sources).map_err(Failure::usage)?;
-            if let Some(stranger) = names
+            if let Some(other) = names
                 .iter()
                 .find(|name| !hosts.iter().any(|h| h.eq_ignore_ascii_case(name)))
             {
                 return Err(Failure::usage(anyhow!(
-                    "host {stranger} has a role and is not in --hosts; add it there, or leave out --hosts"
+                    "host {other} has a role and is not in --hosts; add it there, or leave out --hosts"
                 )));
             }
         }
@@ -276,7 +290,7 @@ fn check_network_choice(fleet: &FleetArgs) -> Result<(), Failure> {
     let why = match fleet.fleet {
         FleetKind::Local => "agents on this machine use loopback addresses",
         FleetKind::Kubernetes => "pods use the addresses that the cluster gives them",
-        FleetKind::Ssh | FleetKind::Lab => return Ok(()),
+        FleetKind::Ssh | FleetKind::Lab | FleetKind::Sim => return Ok(()),
     };
     Err(Failure::usage(anyhow!(
         "--network and --interface choose among a host's own networks, and {why}; leave them out"

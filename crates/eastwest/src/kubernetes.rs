@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Beside twice the planned time: launching, clocks, repairs.
+/// In addition to twice the planned time: launching, clocks, repairs.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(600);
 
 /// What is left when neither policies nor proxies are to blame, by the kernel's answer to a
@@ -56,7 +56,8 @@ pub(crate) struct AccessArgs {
     /// Context of the kubeconfig [default: its current one]
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
-    /// Namespace of everything made; one that does not exist is made and removed [default: the context's]
+    /// Namespace of everything made; one that does not exist is made and removed [default: the
+    /// context's]
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
 }
@@ -133,7 +134,8 @@ pub(crate) struct KubernetesArgs {
     /// Resource request of a pod, for example cpu=500m; repeatable [default: none]
     #[arg(long, value_name = "RESOURCE=AMOUNT", value_parser = parse_pair)]
     request: Vec<(String, String)>,
-    /// Resource limit of a pod; repeatable [default: none, because a CPU limit would be what is measured]
+    /// Resource limit of a pod; repeatable [default: none, because a CPU limit would be what is
+    /// measured]
     #[arg(long, value_name = "RESOURCE=AMOUNT", value_parser = parse_pair)]
     limit: Vec<(String, String)>,
     /// User of the container [default: the image's, or 65532 with --bootstrap copy]
@@ -142,7 +144,8 @@ pub(crate) struct KubernetesArgs {
     /// YAML merged into every pod's spec: affinity, runtimeClassName, dnsPolicy
     #[arg(long, value_name = "FILE")]
     pod_overrides: Option<PathBuf>,
-    /// When the cluster ends the pods by itself, should the controller not [default: twice the planned time and 10 min]
+    /// When the cluster ends the pods by itself, should the controller not [default: twice the
+    /// planned time and 10 min]
     #[arg(long, value_name = "TIME", value_parser = crate::fleet::parse_duration)]
     pod_deadline: Option<Duration>,
     /// Print everything that would be made in the cluster, as YAML, and stop
@@ -345,7 +348,8 @@ impl Cluster<'_> {
         })
     }
 
-    /// One pod per agent of the inventory. Where pods are compared with nodes, the nodes' agents use their network and have no limits.
+    /// One pod per agent of the inventory. Where pods are compared with nodes, the nodes' agents
+    /// use their network and have no limits.
     pub(crate) fn pod_plans(&self, inventory: &Inventory, compares: bool) -> Vec<PodPlan> {
         let plan = |host: &Host| {
             let place = pods::place(&host.name);
@@ -361,8 +365,8 @@ impl Cluster<'_> {
         inventory.hosts.iter().map(plan).collect()
     }
 
-    /// Checks the rights, makes everything and waits until it runs; removes it again when that is cut short. Agents get the addresses of their
-    /// pods; those whose pods do not run keep none.
+    /// Checks the rights, makes everything and waits until it runs; removes it again when that is
+    /// cut short. Agents get the addresses of their pods; those whose pods do not run keep none.
     pub(crate) async fn place(
         &self,
         objects: RunObjects,
@@ -417,8 +421,8 @@ impl Cluster<'_> {
 }
 
 impl Placement {
-    /// Gives every agent its pod's address; one whose pod does not run keeps an address that nobody has, so that the run names it as a host that
-    /// did not come up.
+    /// Gives every agent its pod's address; one whose pod does not run keeps an address that nobody
+    /// has, so that the run names it as a host that did not come up.
     pub(crate) fn give_addresses(&self, inventory: &mut Inventory) {
         let placed = self.deployment.placed();
         let of: BTreeMap<&str, _> = placed.iter().map(|p| (p.plan.agent.as_str(), p)).collect();
@@ -445,7 +449,8 @@ impl Placement {
         detours
     }
 
-    /// Says what happened to pods during a run and, where pairs are missing, what may keep them apart; then removes everything.
+    /// Says what happened to pods during a run and, where pairs are missing, what may keep them
+    /// apart; then removes everything.
     pub(crate) async fn finish(self, analysis: Option<&Analysis>) {
         let fallen = self.deployment.fallen().await;
         for (agent, words) in &fallen {
@@ -552,7 +557,8 @@ pub(crate) fn refused(error: KubernetesError) -> Failure {
     }
 }
 
-/// Agents for a comparison of pods with nodes: every node's own, and as many pods on each as the paths need.
+/// Agents for a comparison of pods with nodes: every node's own, and as many pods on each as the
+/// paths need.
 pub(crate) fn with_pods(nodes: &Inventory, paths: &[PodPath]) -> Inventory {
     let mut kinds = vec![None, Some(pods::FIRST_POD)];
     if paths.contains(&PodPath::SameNode) {

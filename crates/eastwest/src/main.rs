@@ -16,6 +16,7 @@ mod output;
 mod predecessor;
 mod preflight;
 mod push;
+mod safety;
 mod shorthand;
 mod watch;
 

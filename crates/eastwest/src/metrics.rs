@@ -1,7 +1,7 @@
 //! `--metrics`: a run's Prometheus metrics over HTTP, while the run lasts.
 //!
-//! Read-only: two pages, made from the run's events. Requests are bounded in size, time and number, so that nobody who may
-//! connect can hold up the run.
+//! Read-only: two pages, made from the run's events. Requests are bounded in size, time and number,
+//! so that nobody who may connect can hold up the run.
 
 use crate::exit::Failure;
 use anyhow::anyhow;
@@ -66,8 +66,8 @@ pub(crate) struct Serving {
 /// What is served.
 struct Served {
     page: Mutex<Page>,
-    /// Whether only this machine can connect: then nobody has a reason to call it by a name, but a browser that a foreign
-    /// page has sent here (DNS rebinding).
+    /// Whether only this machine can connect: then nobody has a reason to call it by a name, but a
+    /// browser that a foreign page has sent here (DNS rebinding).
     is_loopback: bool,
 }
 
@@ -190,7 +190,8 @@ async fn accept(listener: tokio::net::TcpListener, served: Arc<Served>) {
     }
 }
 
-/// One request, one answer: a scraper comes once in seconds, and a connection that stays open takes another's place.
+/// One request, one answer: a scraper comes once in seconds, and a connection that stays open takes
+/// another's place.
 async fn connection(stream: TcpStream, served: Arc<Served>) {
     let service = service_fn(|request: Request<Incoming>| {
         let answer = answer(&request, &served);

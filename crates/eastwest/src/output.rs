@@ -117,15 +117,17 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", harmless(text));
 }
 
-/// One line without anything that a terminal would obey: for names out of files that somebody else wrote.
+/// One line without anything that a terminal would obey: for names out of files that somebody else
+/// wrote.
 pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if is_obeyed(c) { '?' } else { c })
         .collect()
 }
 
-/// The text with what a terminal would obey taken out, but for line ends, tabs and colours. What comes from hosts and files is
-/// made printable where it comes in; this is for what is forgotten there.
+/// The text with what a terminal would obey taken out, but for line ends, tabs and colours. What
+/// comes from hosts and files is made printable where it comes in; this is for what is forgotten
+/// there.
 fn harmless(text: &str) -> Cow<'_, str> {
     if !text.contains(|c| is_obeyed(c) && c != '\n') {
         return Cow::Borrowed(text);

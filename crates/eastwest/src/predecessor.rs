@@ -14,10 +14,12 @@ use std::process::ExitCode;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PredecessorArgs {
-    /// Compare with an earlier run afterwards: a run's name, or `last`, the last complete one of this scenario. Its report goes to stderr
+    /// Compare with an earlier run afterwards: a run's name, or `last`, the last complete one of
+    /// this scenario. Its report goes to stderr
     #[arg(long, value_name = "RUN")]
     compare_with: Option<String>,
-    /// With --compare-with: end with 1 when something is significantly worse by more than this, for example 10%
+    /// With --compare-with: end with 1 when something is significantly worse by more than this, for
+    /// example 10%
     #[arg(long, value_name = "PERCENT", requires = "compare_with", value_parser = compare::parse_share)]
     threshold: Option<f64>,
 }
@@ -28,7 +30,8 @@ impl PredecessorArgs {
     }
 }
 
-/// The run to compare with, found before the new one begins. `None` where there is nothing to compare with.
+/// The run to compare with, found before the new one begins. `None` where there is nothing to
+/// compare with.
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     base: Run,

@@ -6,7 +6,7 @@ use crate::output;
 use anyhow::anyhow;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use ew_model::{Plan, Stage};
-use ew_plan::estimate::estimate_stage;
+use ew_plan::estimate::{estimate_stage, fills_links};
 use std::io::IsTerminal;
 
 /// More hosts than this are asked about.
@@ -30,7 +30,7 @@ impl PreFlight {
     /// Of a plan, over a network in words.
     pub(crate) fn of(plan: &Plan, hosts: usize, network: String, ports: (u16, u16)) -> Self {
         let nic_bits_per_sec = plan.expect.nic_bits_per_sec;
-        let loads = plan.stages.iter().filter(|s| s.workload.kind.is_bulk());
+        let loads = plan.stages.iter().filter(|stage| fills_links(stage));
         let bytes = loads.map(|stage| estimate_stage(stage, nic_bits_per_sec).bytes);
         Self {
             hosts,

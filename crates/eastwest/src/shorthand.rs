@@ -5,7 +5,7 @@ use std::ffi::OsString;
 /// Scenarios that people ask for by name. Their words are no subcommand's.
 const SCENARIOS: [&str; 4] = ["pair", "latency", "mesh", "congestion"];
 
-/// A command line as `run` reads it: what stands between the scenario and the first option are
+/// A command line as `run` reads it: what is between the scenario and the first option are
 /// hosts.
 pub(crate) fn spelled_out(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();

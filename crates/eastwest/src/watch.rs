@@ -49,8 +49,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// On a full screen when stderr is a terminal that may be drawn on, else as text from time to time.
-    /// What the run tells besides goes through `log`.
+    /// On a full screen when stderr is a terminal that may be drawn on, else as text from time to
+    /// time. What the run reports besides goes through `log`.
     pub(crate) fn start(host: HostId, name: String, log: Log, draws: bool) -> Self {
         Self {
             host,
@@ -66,7 +66,7 @@ impl Watch {
     pub(crate) fn handle(&mut self, at_ns: u64, event: &RunEvent) {
         if let Some(screen) = &self.screen {
             let headline = format!("{} · {} · q leaves", self.name, self.log.last_line());
-            screen.tell(News::Headline(headline));
+            screen.show(News::Headline(headline));
         }
         match event {
             RunEvent::HostRead { host, reading } if *host == self.host => {
@@ -88,7 +88,7 @@ impl Watch {
             return;
         };
         match &self.screen {
-            Some(screen) => screen.tell(News::View(Box::new(view))),
+            Some(screen) => screen.show(News::View(Box::new(view))),
             None => self.print(at_ns, &view),
         }
     }
@@ -128,7 +128,7 @@ impl FullScreen {
         }
     }
 
-    fn tell(&self, news: News) {
+    fn show(&self, news: News) {
         // After `q` nobody listens any more.
         let _ = self.news.send(news);
     }
@@ -151,7 +151,7 @@ fn draw(news: &Receiver<News>, ended: &Ended, log: &Log) {
     }
 }
 
-/// A run's lines on their way to stderr: held back while a full screen is there.
+/// A run's lines on their way to stderr: kept while a full screen is there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     state: Arc<Mutex<LogState>>,

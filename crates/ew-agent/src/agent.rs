@@ -1,15 +1,19 @@
 //! The loop that owns the session: one inbox, one decision at a time.
 
+use crate::claim;
 use crate::inbox::Input;
+use crate::limits::{self, Limits};
 use crate::link::{self, Writer};
 use crate::offer;
 use crate::sampler;
 use crate::stage::{Host, RunningStage};
 use crate::storage::RunningStep;
+use crate::syslog;
 use ew_engine::{Engine, EngineConfig};
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::plan::StageIndex;
 use ew_model::storage::{StorageOrder, StorageReport};
+use ew_model::workload::Tool;
 use ew_proto::message::{RoundReport, StageOrder, Welcome};
 use ew_proto::{AgentEvent, AgentSession, CommandError};
 use ew_sys::clock;
@@ -30,7 +34,8 @@ const IDLE_NS: u64 = 1_000_000_000;
 const FAREWELL_LIMIT: Duration = Duration::from_millis(500);
 /// From the end's beginning to the process's end, whatever its threads are at.
 const END_LIMIT: Duration = Duration::from_secs(1);
-/// How long a storage step that is ended with its agent may take to remove what it has written in part.
+/// How long a storage step that is ended with its agent may take to remove what it has written in
+/// part.
 const STORAGE_END_LIMIT: Duration = Duration::from_millis(400);
 /// How long one connection of a port check may take.
 const PORT_CHECK_LIMIT: Duration = Duration::from_secs(2);
@@ -40,7 +45,8 @@ const PORT_CHECK_LIMIT: Duration = Duration::from_secs(2);
 pub struct AgentOptions {
     /// Version and build, which must equal the controller's.
     pub build: String,
-    /// Remove the running executable and its private directory at once (a launcher put it there for us).
+    /// Remove the running executable and its private directory at once (a launcher put it there for
+    /// us).
     pub remove_self: bool,
 }
 
@@ -49,11 +55,17 @@ pub struct AgentOptions {
 pub enum Ending {
     /// The controller said goodbye.
     Goodbye,
+    /// The host's owner ended it (`eastwest stop`).
+    Stopped {
+        /// User id of who did.
+        user: u32,
+    },
     /// The controller is gone, silent or speaks nonsense.
     Lost(String),
 }
 
-/// Serves one controller on stdin and stdout until it leaves. Stops every flow and child before it returns.
+/// Serves one controller on stdin and stdout until it leaves. Stops every flow and child before it
+/// returns.
 #[must_use]
 pub fn run(options: &AgentOptions) -> Ending {
     let work_dir_free_bytes = ew_telemetry::free_bytes_beside_executable();
@@ -79,6 +91,8 @@ pub fn run(options: &AgentOptions) -> Ending {
         samples: VecDeque::new(),
         own: OwnConnections::default(),
         work_dir_free_bytes,
+        max_bits_per_sec: None,
+        logged_run: None,
         ending: None,
     };
     agent.serve(&inbox)
@@ -95,6 +109,10 @@ struct Agent {
     samples: VecDeque<HostSample>,
     own: OwnConnections,
     work_dir_free_bytes: Option<u64>,
+    /// What the host's owner allows.
+    max_bits_per_sec: Option<f64>,
+    /// Whose begin is in the host's log.
+    logged_run: Option<String>,
     ending: Option<Ending>,
 }
 
@@ -155,6 +173,7 @@ impl Agent {
                 let _ = self.session.reading(reading);
             }
             Input::StorageDone(report) => self.on_storage_done(report),
+            Input::Stop { user } => self.ending = Some(Ending::Stopped { user }),
             Input::PortsChecked(errors) => {
                 let said = self.session.ports_checked(errors);
                 self.said(said);
@@ -176,14 +195,19 @@ impl Agent {
     }
 
     fn on_welcome(&mut self, mut welcome: Welcome) {
+        match Limits::read() {
+            Ok(Limits { deny: None, .. }) => {}
+            Ok(Limits {
+                deny: Some(why), ..
+            }) => {
+                return self.fault(format!("its owner allows no runs: {why}"));
+            }
+            Err(problem) => return self.fault(problem),
+        }
         if let Some(network) = &welcome.network {
             match ew_telemetry::address_on(network) {
                 Ok(address) => welcome.address = address,
-                Err(problem) => {
-                    let said = self.session.fault(problem);
-                    self.said(said);
-                    return;
-                }
+                Err(problem) => return self.fault(problem),
             }
         }
         let config = EngineConfig {
@@ -193,18 +217,12 @@ impl Agent {
         };
         let engine = match Engine::start(config) {
             Ok(engine) => Arc::new(engine),
-            Err(error) => {
-                let said = self.session.fault(error.to_string());
-                self.said(said);
-                return;
-            }
+            Err(error) => return self.fault(error.to_string()),
         };
         if let Some(port) = welcome.offer_iperf3_port
             && let Err(problem) = offer::start(welcome.address, port)
         {
-            let said = self.session.fault(problem);
-            self.said(said);
-            return;
+            return self.fault(problem);
         }
         self.own = OwnConnections::new(welcome.data_ports);
         self.host = Some(Host {
@@ -215,21 +233,44 @@ impl Agent {
         self.read_facts(welcome);
     }
 
-    /// On a thread of its own: tools are asked for their versions, and meanwhile the controller wants to hear that the agent
-    /// lives.
+    /// The host takes no part, for a reason in words.
+    fn fault(&mut self, problem: String) {
+        let said = self.session.fault(problem);
+        self.said(said);
+    }
+
+    /// On a thread of its own: tools are asked for their versions, and meanwhile the controller
+    /// wants to hear that the agent lives.
     fn read_facts(&self, welcome: Welcome) {
         let (inbox, work_dir_free_bytes) = (self.sender.clone(), self.work_dir_free_bytes);
         thread::spawn(move || {
             let mut facts = ew_telemetry::facts(Path::new("/"), Some(welcome.address));
             facts.work_dir_free_bytes = work_dir_free_bytes;
             facts.tools = ew_tools::discover();
+            facts.in_use_by = (welcome.claim.as_ref())
+                .and_then(|own| claim::take(own, &inbox))
+                .map(Box::new);
             // The loop may have ended the agent meanwhile.
             let _ = inbox.send(Input::Facts(Box::new((welcome, facts))));
         });
     }
 
-    fn on_facts(&mut self, welcome: &Welcome, facts: HostFacts) {
+    fn on_facts(&mut self, welcome: &Welcome, mut facts: HostFacts) {
         let Some(host) = &self.host else { return };
+        let limits = Limits::read();
+        match limits.and_then(|limits| limits.max_bits_per_sec(&facts, welcome.address)) {
+            Ok(max) => facts.max_bits_per_sec = max,
+            Err(problem) => return self.fault(problem),
+        }
+        self.max_bits_per_sec = facts.max_bits_per_sec;
+        if let Some(claim) = welcome.claim.as_ref().filter(|_| welcome.syslog) {
+            let (run, by) = (&claim.run, &claim.by);
+            let address = welcome.address;
+            syslog::write(&format!(
+                "run {run} of {by} begins: network load on {address}"
+            ));
+            self.logged_run = Some(run.clone());
+        }
         let said = self.session.ready(facts, host.engine.port());
         self.said(said);
         sampler::spawn(
@@ -242,8 +283,17 @@ impl Agent {
         }
     }
 
-    fn on_stage(&mut self, order: StageOrder) {
+    fn on_stage(&mut self, mut order: StageOrder) {
         let stage = order.stage;
+        if let Some(max) = self.max_bits_per_sec {
+            if order.workload.tool != Tool::Engine {
+                let why = "this host's owner limits rates, which external tools do not obey";
+                let said = self.session.refuse(stage, why);
+                return self.said(said);
+            }
+            let rounds = order.rounds.iter_mut();
+            rounds.for_each(|round| limits::enforce(max, round));
+        }
         if self.running.is_some() {
             let said = self.session.refuse(stage, "another stage is still running");
             self.said(said);
@@ -279,7 +329,8 @@ impl Agent {
         self.finish_stage_if_over(stage);
     }
 
-    /// A report that is too long for its round loses what is long in it: first the intervals, then the figures.
+    /// A report that is too long for its round loses what is long in it: first the intervals, then
+    /// the figures.
     fn report(&mut self, report: RoundReport) {
         let mut shorter = report.clone();
         let mut said = self.session.report(report);
@@ -307,11 +358,11 @@ impl Agent {
             .is_some_and(|running| running.rounds_left.is_empty())
         {
             self.running = None;
-            let strangers = self
+            let rejected_connections = self
                 .host
                 .as_ref()
-                .map_or(0, |host| host.engine.totals().strangers);
-            let said = self.session.stage_done(stage, strangers);
+                .map_or(0, |host| host.engine.totals().rejected_connections);
+            let said = self.session.stage_done(stage, rejected_connections);
             self.said(said);
             self.release_samples();
         }
@@ -408,7 +459,10 @@ impl Agent {
         if let Some(step) = &self.step {
             step.wait(STORAGE_END_LIMIT);
         }
-        if *ending == Ending::Goodbye {
+        if let Some(run) = &self.logged_run {
+            syslog::write(&format!("run {run} ends"));
+        }
+        if !matches!(ending, Ending::Lost(_)) {
             // A closed session has nobody left to hear it.
             let _ = self.session.farewell();
             while let Some(bytes) = self.session.poll_transmit() {
@@ -419,8 +473,8 @@ impl Agent {
     }
 }
 
-/// An agent promises to be gone within 5 s of its controller. Threads that do not end, such as one that strangers keep busy,
-/// must not hold it; children die with it.
+/// An agent promises to be gone within 5 s of its controller. Threads that do not end, such as one
+/// that unauthenticated peers keep busy, must not hold it; children die with it.
 fn end_at_the_latest() {
     thread::spawn(|| {
         thread::sleep(END_LIMIT);

@@ -1,4 +1,4 @@
-//! Tells every second how followed flows go, for who watches a run of few flows.
+//! Reports every second how followed flows go, for who watches a run of few flows.
 
 use crate::inbox::Input;
 use crate::stage::{Host, sleep_unless_cancelled};
@@ -13,7 +13,7 @@ use std::thread;
 /// Length of the parts of a window.
 const PART_NS: u64 = 1_000_000_000;
 
-/// Tells of the round's followed flows until its window ends or the stage is cancelled.
+/// Reports the round's followed flows until its window ends or the stage is cancelled.
 pub(crate) fn spawn(
     spec: RoundSpec,
     running: RunningRound,
@@ -60,7 +60,7 @@ pub(crate) fn spawn(
 /// What was counted of the followed flows between two parts of the window.
 struct Edge {
     at_ns: u64,
-    /// `None` where it cannot be told.
+    /// `None` where it is unknown.
     counts: Vec<Option<Count>>,
 }
 
@@ -79,7 +79,8 @@ fn edges_ns(spec: &RoundSpec) -> impl Iterator<Item = u64> + use<> {
         .chain([end_ns])
 }
 
-/// Who sends over TCP knows what arrived, and what it had to send again; others know the engine's totals.
+/// Who sends over TCP knows what arrived, and what it had to send again; others know the engine's
+/// totals.
 fn count(
     spec: &RoundSpec,
     order: &FlowOrder,
@@ -182,18 +183,18 @@ mod tests {
             at_ns,
             counts: vec![Some(Count { bytes, retransmits }), None],
         };
-        let told = |kind, retransmits: [Option<u64>; 2]| {
+        let reported = |kind, retransmits: [Option<u64>; 2]| {
             let (first, before) = (edge(500, 10, Some(4)), edge(700, 160, retransmits[0]));
             let part = [&first, &before, &edge(900, 1010, retransmits[1])];
             assert_eq!(progress(&spec(kind), FlowId(7), 1, part), None);
-            let told = progress(&spec(kind), FlowId(7), 0, part).unwrap();
-            assert_eq!((told.offset_ns, told.length_ns), (200, 200));
-            (told.bytes, told.transactions, told.retransmits)
+            let reported = progress(&spec(kind), FlowId(7), 0, part).unwrap();
+            assert_eq!((reported.offset_ns, reported.length_ns), (200, 200));
+            (reported.bytes, reported.transactions, reported.retransmits)
         };
         let (stream, requests) = (WorkloadKind::TcpStream, WorkloadKind::TcpRr);
-        assert_eq!(told(stream, [Some(5), Some(12)]), (850, None, Some(7)));
+        assert_eq!(reported(stream, [Some(5), Some(12)]), (850, None, Some(7)));
         // 150 and 1000 bytes of answers of 100: one, then ten.
-        assert_eq!(told(requests, [None, None]), (850, Some(9), None));
+        assert_eq!(reported(requests, [None, None]), (850, Some(9), None));
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub(crate) enum Input {
     Reading(Box<HostReading>),
     /// A storage step is over.
     StorageDone(Box<StorageReport>),
+    /// The host's owner ends the agent.
+    Stop { user: u32 },
     /// Answer to a port check.
     PortsChecked(Vec<Option<String>>),
 }

@@ -1,4 +1,4 @@
-//! An iperf3 server for stock clients, beside the run: only where the user asks for it.
+//! An iperf3 server for stock clients, next to the run: only where the user asks for it.
 
 use ew_iperf3::Server;
 use ew_iperf3::server::ServerOptions;
@@ -13,7 +13,8 @@ pub(crate) fn start(address: IpAddr, port: u16) -> Result<(), String> {
         format!("cannot offer iperf3 at {at}: {error}; choose a free port with --offer-iperf3")
     })?;
     let serve = move || {
-        // Its end is the process's end; when its sockets fail before, clients see that nobody answers.
+        // Its end is the process's end; when its sockets fail before, clients see that nobody
+        // answers.
         let _ = server.run(&AtomicBool::new(false));
     };
     let spawned = thread::Builder::new()

@@ -10,7 +10,8 @@ use std::thread;
 
 /// More often would measure the clock ticks of the kernel, and the reading.
 const SHORTEST_INTERVAL_NS: u64 = 100_000_000;
-/// What a reading for who watches holds at most of sockets of each kind and of processes: about 1 MB in all.
+/// What a reading for who watches holds at most of sockets of each kind and of processes: about 1
+/// MB in all.
 const MOST_SENT: usize = 4000;
 
 /// Samples every `interval_ns` until the inbox is gone.
@@ -47,8 +48,8 @@ fn on_schedule(interval_ns: u64, mut read: impl FnMut(u64, u64) -> bool) {
     }
 }
 
-/// Leaves out what is too much for the control link. The oldest sockets stay: one that comes and goes from reading to reading
-/// would look as if it had carried all it ever did in one of them.
+/// Leaves out what is too much for the control link. The oldest sockets stay: one that comes and
+/// goes from reading to reading would look as if it had carried all it ever did in one of them.
 fn keep_sendable(reading: &mut HostReading) {
     let sockets = &mut reading.sockets;
     let left_out = [

@@ -1,4 +1,5 @@
-//! Walks through a stage's rounds on the agent's own clock, with nothing said on the control link unless flows are followed.
+//! Walks through a stage's rounds on the agent's own clock, with nothing said on the control link
+//! unless flows are followed.
 
 use crate::follow;
 use crate::inbox::Input;
@@ -14,7 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
 
-/// How long before its connect time a round is handed to the engine: time to make threads and buffers.
+/// How long before its connect time a round is handed to the engine: time to make threads and
+/// buffers.
 const HAND_OVER_NS: u64 = 20_000_000;
 /// At most this much of a gap is left for the previous round to drain.
 const MAX_DRAIN_NS: u64 = 40_000_000;
@@ -87,8 +89,8 @@ fn spec(order: &StageOrder, round: &RoundOrder, stage_start_ns: u64) -> RoundSpe
     }
 }
 
-/// The previous round's last segments are still on their way when the gap begins; a connection attempt would be lost
-/// among them.
+/// The previous round's last segments are still on their way when the gap begins; a connection
+/// attempt would be lost among them.
 fn drain_ns(gap_ns: u64) -> u64 {
     (gap_ns / 4).min(MAX_DRAIN_NS)
 }
@@ -132,8 +134,8 @@ fn run_round(
     }
 }
 
-/// Puts the window's begin into the end that this host is. A tool's client reports the other end too, whose clock is not this
-/// one.
+/// Puts the window's begin into the end that this host is. A tool's client reports the other end
+/// too, whose clock is not this one.
 fn say_when(report: &mut FlowReport, orders: &[FlowOrder], window_start_ns: u64) {
     let Some(order) = orders.iter().find(|order| order.flow == report.flow) else {
         return;

@@ -42,7 +42,8 @@ impl RunningStep {
         Ok(Self { cancelled, thread })
     }
 
-    /// Ends the step: each worker stops after its call at hand, and removes what it has written in part.
+    /// Ends the step: each worker stops after its call at hand, and removes what it has written in
+    /// part.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }

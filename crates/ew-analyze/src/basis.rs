@@ -1,4 +1,5 @@
-//! What rates are held against: a healthy host's line rate, and how much of it TCP payload can be.
+//! What rates are held against: a reference host's line rate, and how much of it TCP payload can
+//! be.
 
 use crate::observations::Observations;
 use crate::stats::{median, quantile};
@@ -14,14 +15,14 @@ use std::collections::BTreeMap;
 const PLAUSIBLE_SHARE: f64 = 0.7;
 /// Drivers of devices that have no link of their own, and report any speed.
 pub(crate) const VIRTUAL: [&str; 5] = ["veth", "tun", "bridge", "macvlan", "ipvlan"];
-/// The greatest IP packet; loopback's MTU is one byte more.
+/// The largest IP packet; loopback's MTU is one byte more.
 const GREATEST_MTU_BYTES: u32 = 65_536;
 
 /// The reference and what was learnt on the way to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
     pub(crate) basis: Basis,
-    /// Payload rate of a healthy host, bits per second.
+    /// Payload rate of a reference host, bits per second.
     pub(crate) goodput_bits_per_sec: Option<f64>,
     /// Whether that was taken from the measured rates themselves.
     pub(crate) discovered: bool,
@@ -30,8 +31,8 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    /// Payload rate of a healthy host for a workload: datagrams have other headers than segments, and may be short.
-    /// `None` without a reference, and for workloads that have no rate.
+    /// Payload rate of a reference host for a workload: datagrams have other headers than segments,
+    /// and may be short. `None` without a reference, and for workloads that have no rate.
     pub(crate) fn ceiling_bits_per_sec(&self, workload: &Workload) -> Option<f64> {
         let nic = self.basis.nic_bits_per_sec?;
         let efficiency = match workload.kind {
@@ -55,7 +56,8 @@ pub(crate) fn data_interface(run: &Run, host: HostId) -> Option<&InterfaceFacts>
     run.facts.get(&host)?.interface_with(address)
 }
 
-/// What the data interface's outermost queueing discipline lets pass, bits per second, and its kind.
+/// What the data interface's outermost queueing discipline lets pass, bits per second, and its
+/// kind.
 pub(crate) fn shaper(run: &Run, host: HostId) -> Option<(f64, &str)> {
     let interface = data_interface(run, host)?;
     let last = run.samples.get(&host)?.last()?.causes.as_ref()?;
@@ -76,15 +78,18 @@ pub(crate) fn most_common<T: Ord + Clone>(values: impl Iterator<Item = T>) -> Op
         .map(|(value, _)| value)
 }
 
-/// Finds the reference: the stated rate, else the hosts' link speed when the measured rates make it plausible,
-/// else the median over hosts of what each did at its better times.
+/// Finds the reference: the stated rate, else the hosts' link speed when the measured rates make it
+/// plausible, else the median over hosts of what each did at its better times.
 pub(crate) fn reference(observations: &Observations<'_>) -> Reference {
     let run = observations.run;
     let (framing, efficiency_source) = framing(observations);
-    // An MTU without room for payload is nonsense from a damaged file; it must not become a division by zero.
+    // An MTU without room for payload is nonsense from a damaged file; it must not become a
+    // division by zero.
     let efficiency = framing.efficiency().max(0.01);
     let seen = typical_goodput(observations);
-    let (nic, source, discovered) = if let Some(stated) = run.plan.expect.nic_bits_per_sec {
+    let (nic, source, discovered) = if let Some(limit) = max_rate(run) {
+        (Some(limit), "--max-rate".to_owned(), false)
+    } else if let Some(stated) = run.plan.expect.nic_bits_per_sec {
         (Some(stated), "stated".to_owned(), false)
     } else if let Some(speed) = plausible_link_speed(run, seen, efficiency) {
         (Some(speed), "link speed".to_owned(), false)
@@ -108,6 +113,13 @@ pub(crate) fn reference(observations: &Observations<'_>) -> Reference {
     }
 }
 
+/// What the run was allowed to load a host's link with, median over hosts.
+fn max_rate(run: &Run) -> Option<f64> {
+    let limit = run.plan.rate_limit.as_ref()?;
+    // Hosts without a limit are above all others.
+    median(&limit.hosts_bits_per_sec).filter(|rate| rate.is_finite())
+}
+
 fn plausible_link_speed(run: &Run, seen: Option<f64>, efficiency: f64) -> Option<f64> {
     let speeds = run
         .manifest
@@ -129,8 +141,9 @@ fn link_speed(run: &Run, host: HostId) -> Option<f64> {
     way.find_map(|interface| interface.speed_bits_per_sec)
 }
 
-/// What a host does when nothing but hosts limits it: per host the upper quartile of its lone flows, inside racks
-/// when there are such, then the median over hosts. Shared flows are asked only when there is no lone one.
+/// What a host does when nothing but hosts limits it: per host the upper quartile of its lone
+/// flows, inside racks when there are such, then the median over hosts. Shared flows are asked only
+/// when there is no lone one.
 fn typical_goodput(observations: &Observations<'_>) -> Option<f64> {
     let inventory = observations.inventory();
     let mut inside: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
@@ -156,8 +169,8 @@ fn typical_goodput(observations: &Observations<'_>) -> Option<f64> {
     median(&best).or_else(|| busiest_host(observations))
 }
 
-/// The greatest sum a host sent or received, median over rounds per host, then near the top over hosts:
-/// in an incast only the receivers are full.
+/// The max sum a host sent or received, median over rounds per host, then near the top over
+/// hosts: in an incast only the receivers are full.
 fn busiest_host(observations: &Observations<'_>) -> Option<f64> {
     let mut sums: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
     for round in observations.judged().flat_map(|stage| &stage.rounds) {

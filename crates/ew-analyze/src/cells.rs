@@ -18,8 +18,9 @@ struct Gathered {
     missing: Option<String>,
 }
 
-/// The cells and the name of the stage they come from: of the judged stages, else of all with rates, the mesh, else the
-/// stage without shared hosts that covers most pairs, else the one that covers most pairs.
+/// The cells and the name of the stage they come from: of the judged stages, else of all with
+/// rates, the mesh, else the stage without shared hosts that covers most pairs, else the one that
+/// covers most pairs.
 pub(crate) fn cells(
     observations: &Observations<'_>,
     expected: &Expected,

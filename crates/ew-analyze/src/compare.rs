@@ -1,5 +1,5 @@
-//! Two runs held against each other: the same stages, the same flows where there are any, repeated measurements, and tests that
-//! say what is chance.
+//! Two runs held against each other: the same stages, the same flows where there are any, repeated
+//! measurements, and tests that say what is chance.
 
 mod metric;
 mod remarks;
@@ -69,7 +69,7 @@ pub fn compare(
 ) -> Result<Comparison, CompareError> {
     let (a, b) = (Observations::new(base), Observations::new(other));
     let matched = matched_stages(&a.stages, &b.stages);
-    refuse_strangers(&a, &b, &matched)?;
+    refuse_unlike(&a, &b, &matched)?;
     let mut stages: Vec<StageComparison> = matched
         .iter()
         .map(|(ours, theirs)| stage(&a, ours, &b, theirs))
@@ -100,7 +100,8 @@ pub fn compare(
     })
 }
 
-/// Stages of the two runs that measure the same: by name, else the only ones of their pattern and traffic.
+/// Stages of the two runs that measure the same: by name, else the only ones of their pattern and
+/// traffic.
 fn matched_stages<'v, 'a>(
     ours: &'v [StageView<'a>],
     theirs: &'v [StageView<'a>],
@@ -123,7 +124,7 @@ fn matched_stages<'v, 'a>(
     ours.iter().filter_map(partner).collect()
 }
 
-fn refuse_strangers(
+fn refuse_unlike(
     a: &Observations<'_>,
     b: &Observations<'_>,
     matched: &[(&StageView<'_>, &StageView<'_>)],
@@ -174,7 +175,8 @@ fn stage(
     }
 }
 
-/// What may be compared of a kind of traffic, the most telling first; what a run does not hold is left out.
+/// What may be compared of a kind of traffic, the most informative first; what a run does not hold
+/// is skipped.
 fn metrics_of(kind: WorkloadKind) -> &'static [Metric] {
     match kind.is_bulk() {
         true => &[Metric::Throughput, Metric::Delivered, Metric::Jitter],
@@ -202,7 +204,8 @@ fn judge(stages: &mut [StageComparison], options: &CompareOptions) {
     }
 }
 
-/// Marks what is significantly worse by more than `most`: the metric, and the hosts where these are asked for.
+/// Marks what is significantly worse by more than `most`: the metric, and the hosts where these are
+/// asked for.
 fn hold_against(most: f64, metric: &mut MetricComparison, each_host: bool) {
     let kind = metric.metric;
     let is_too_much = |ratio: f64| kind.worsening(ratio) > most;

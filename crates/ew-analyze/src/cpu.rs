@@ -22,8 +22,9 @@ struct Window {
     transactions: u64,
 }
 
-/// A stage's hosts that sent data or asked, and those that received or answered; `None` where none of them reported.
-/// Where every host was both in every round, both are the same: a host's time cannot be divided.
+/// A stage's hosts that sent data or asked, and those that received or answered; `None` where none
+/// of them reported. Where every host was both in every round, both are the same: a host's time
+/// cannot be divided.
 pub(crate) fn of_ends(stage: &StageView<'_>) -> (Option<CpuAnalysis>, Option<CpuAnalysis>) {
     let transactions = transactions(stage);
     let windows = |ends: Ends| windows(stage, ends, &transactions);
@@ -64,7 +65,8 @@ fn windows(
     windows
 }
 
-/// Transactions that a host asked for or answered. Only the asking end counts them, and they cost both.
+/// Transactions that a host asked for or answered. Only the asking end counts them, and they cost
+/// both.
 fn transactions(stage: &StageView<'_>) -> BTreeMap<(RoundIndex, HostId), u64> {
     let mut transactions: BTreeMap<(RoundIndex, HostId), u64> = BTreeMap::new();
     for row in stage.measured().filter(|_| !stage.is_bulk()) {

@@ -42,13 +42,15 @@ impl Expected {
         *self.ceilings.get(stage)?
     }
 
-    /// The shares of a round's flows among healthy hosts, none above its pace. `None` for stages that are held against nothing.
+    /// The shares of a round's flows among reference hosts, none above its pace. `None` for stages
+    /// that are held against nothing.
     pub(crate) fn of_round(&self, stage: usize, round: usize) -> Option<&[Share]> {
         Some(self.healthy.as_ref()?.get(stage)?.get(round)?.as_slice())
     }
 
-    /// Measured over expected per flow of a round. Flows that share a bottleneck all get the quotient of the sums
-    /// over it: how TCP splits a bottleneck among them says nothing of the network.
+    /// Measured over expected per flow of a round. Flows that share a bottleneck all get the
+    /// quotient of the sums over it: how TCP splits a bottleneck among them says nothing of the
+    /// network.
     pub(crate) fn ratios(&self, stage: usize, index: usize, round: &RoundView<'_>) -> Vec<f64> {
         let Some(shares) = self.of_round(stage, index) else {
             return Vec::new();
@@ -92,8 +94,8 @@ fn shares(observations: &Observations<'_>, capacities: &Capacities) -> Vec<Vec<V
         .collect()
 }
 
-/// What a flow is paced to, payload; nothing more can be expected of it. `None` where it is not paced, and where it is
-/// done before the window ends.
+/// What a flow is paced to, payload; nothing more can be expected of it. `None` where it is not
+/// paced, and where it is done before the window ends.
 pub(crate) fn flow_pace(workload: &Workload) -> Option<f64> {
     if !workload.kind.is_bulk() || workload.limit.is_some() {
         return None;

@@ -33,7 +33,7 @@ pub(crate) fn hosts(observations: &Observations<'_>, network: &Network) -> Vec<H
         idle_rtt_ns: round_trips.get(&host).and_then(|times| times.quantile(0.5)),
         retransmits: retransmits.get(&host).copied(),
         clock_error_ns: run.clock_error_ns.get(&host).copied(),
-        strangers: run.strangers.get(&host).copied().unwrap_or(0),
+        rejected_connections: run.rejected_connections.get(&host).copied().unwrap_or(0),
         busiest_cpu: run
             .samples
             .get(&host)
@@ -113,7 +113,7 @@ fn retransmits(observations: &Observations<'_>) -> BTreeMap<HostId, u64> {
     by_host
 }
 
-/// The greatest busy share any CPU had over about a second.
+/// The max busy share any CPU had over about a second.
 fn busiest_cpu(samples: &[HostSample]) -> Option<f64> {
     let mut busiest: Option<f64> = None;
     let mut first = 0;

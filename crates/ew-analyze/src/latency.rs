@@ -7,7 +7,7 @@ use ew_model::latency::{Histogram, Latency};
 use ew_model::record::FlowRecord;
 use std::collections::BTreeMap;
 
-/// A percentile is told when the greatest time is above the true percentile with this confidence.
+/// A percentile is reported when the max time is above the true percentile with this confidence.
 const CONFIDENCE: f64 = 0.95;
 /// Points of a spectrum per factor of ten in the share above.
 const POINTS_PER_DECADE: u32 = 20;
@@ -39,19 +39,20 @@ pub(crate) fn latency(stage: &StageView<'_>) -> Option<LatencyAnalysis> {
     })
 }
 
-/// A distribution in a few figures, without percentiles that too few times are behind. `None` when it is empty.
+/// A distribution in a few figures, without percentiles that too few times are behind. `None` when
+/// it is empty.
 pub(crate) fn figures(histogram: &Histogram) -> Option<LatencyFigures> {
     let summary = histogram.summary()?;
-    let told = |share: f64, time_ns: u64| is_told(summary.count, share).then_some(time_ns);
+    let reported = |share: f64, time_ns: u64| is_told(summary.count, share).then_some(time_ns);
     Some(LatencyFigures {
         count: summary.count,
         min_ns: summary.min_ns,
         mean_ns: summary.mean_ns,
         p50_ns: summary.p50_ns,
-        p90_ns: told(0.9, summary.p90_ns),
-        p99_ns: told(0.99, summary.p99_ns),
-        p999_ns: told(0.999, summary.p999_ns),
-        p9999_ns: told(0.9999, summary.p9999_ns),
+        p90_ns: reported(0.9, summary.p90_ns),
+        p99_ns: reported(0.99, summary.p99_ns),
+        p999_ns: reported(0.999, summary.p999_ns),
+        p9999_ns: reported(0.9999, summary.p9999_ns),
         max_ns: summary.max_ns,
     })
 }
@@ -80,13 +81,15 @@ pub(crate) fn transactions_per_sec(row: &FlowRecord) -> Option<f64> {
     Some(transactions(row)? as f64 * 1e9 / end.window_ns as f64)
 }
 
-/// With a smaller count than this allows, the greatest time seen is below the true percentile in more than 5 % of all
-/// runs: the chance that none of `count` times exceeds the percentile is share^count.
+/// With a smaller count than this allows, the max time seen is below the true percentile in
+/// more than 5 % of all runs: the chance that none of `count` times exceeds the percentile is
+/// share^count.
 fn is_told(count: u64, share: f64) -> bool {
     1.0 - share.powf(count as f64) >= CONFIDENCE
 }
 
-/// Times by the share of transactions above them, evenly spaced in its logarithm, down to the last transaction.
+/// Times by the share of transactions above them, evenly spaced in its logarithm, down to the last
+/// transaction.
 fn spectrum(histogram: &Histogram) -> Vec<SpectrumPoint> {
     let count = histogram.count() as f64;
     let mut points: Vec<SpectrumPoint> = Vec::new();

@@ -1,7 +1,8 @@
 //! Derived numbers, statistics, expectation against measurement, and one rule per cause.
 //!
-//! Pure: a [`Run`] goes in, an [`Analysis`] comes out; no clock, no socket, no file. The same run gives the same
-//! analysis. What was not measured stays `None`, and "not determined" is a legal answer.
+//! Pure: a [`Run`] goes in, an [`Analysis`] comes out; no clock, no socket, no file. The same run
+//! gives the same analysis. What was not measured stays `None`, and "not determined" is a legal
+//! answer.
 
 mod basis;
 mod ceiling;
@@ -37,25 +38,25 @@ use ew_model::{Analysis, Run};
 /// Analyses a run. Never fails: a run without figures gives the status
 /// [`NotDetermined`](ew_model::finding::VerdictStatus::NotDetermined).
 ///
-/// The order of work: what was measured (`observations`) and how well (`quality`), the one explanation of all of it (`fit`), then the
-/// views of it (`expected`, `hosts`, `stages`, `cells`), what the counters say of every part (`rules`), and the verdict.
+/// The order of work: what was measured (`observations`) and how well (`quality`), the one
+/// explanation of all of it (`fit`), then the views of it (`expected`, `hosts`, `stages`, `cells`),
+/// what the counters say of every part (`rules`), and the verdict.
 #[must_use]
 pub fn analyze(run: &Run) -> Analysis {
     let observations = observations::Observations::new(run);
     let reference = basis::reference(&observations);
-    let network = fit::network(&observations, quality::Quality::new(&observations));
-    let expected = expected::Expected::new(&observations, &reference, &network);
     let telemetry = telemetry::Telemetry::new(&observations);
+    let quality = quality::Quality::new(&observations, &telemetry);
+    let network = fit::network(&observations, quality);
+    let expected = expected::Expected::new(&observations, &reference, &network);
     let mut hosts = hosts::hosts(&observations, &network);
     telemetry::fill(&mut hosts, &observations, &telemetry, &reference);
     let stages = stages::stages(&observations, &expected, &telemetry);
     let (cells_stage, cells) = cells::cells(&observations, &expected);
     let sweeps = sweep::sweeps(&observations);
-    let bad_path = tomography::bad_path(&observations, &network);
-    let black_hole = tomography::black_hole(&observations, &network.quality);
+    let tomography = tomography::tomography(&observations, &network);
     let case = rules::Case {
-        bad_path: bad_path.as_ref(),
-        black_hole: black_hole.as_ref(),
+        tomography: &tomography,
         observations: &observations,
         reference: &reference,
         network: &network,

@@ -1,11 +1,12 @@
-//! A run's rows put in order: per stage and round, measured flows apart from missing ones, repairs counted.
+//! A run's rows put in order: per stage and round, measured flows apart from missing ones, repairs
+//! counted.
 
 use crate::stats::median_estimate;
 use ew_model::analysis::Estimate;
 use ew_model::congestion::Aggressor;
 use ew_model::latency::Histogram;
 use ew_model::plan::{End, Flow, FlowId, Round, RoundIndex, Stage, StageIndex};
-use ew_model::record::{FlowOutcome, FlowRecord};
+use ew_model::record::{EndRecord, FlowOutcome, FlowRecord};
 use ew_model::run::Run;
 use ew_model::scenario::Pattern;
 use ew_model::workload::{Pace, ReceiveMode, SendMode, WorkloadKind};
@@ -23,7 +24,8 @@ pub(crate) struct Observations<'a> {
 #[derive(Debug)]
 pub(crate) struct StageView<'a> {
     pub(crate) stage: &'a Stage,
-    /// How far each host's clock may be off the controller's, ns. Hosts whose clock was never compared are not in it.
+    /// How far each host's clock may be off the controller's, ns. Hosts whose clock was never
+    /// compared are not in it.
     pub(crate) clock_error_ns: &'a BTreeMap<HostId, u64>,
     /// Rounds with at least one row, repair rounds included, in order.
     pub(crate) rounds: Vec<RoundView<'a>>,
@@ -44,7 +46,8 @@ pub(crate) struct RoundView<'a> {
     pub(crate) senders_per_rack: Option<u32>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) records: Vec<&'a FlowRecord>,
-    /// Whether the flow shares neither its sender's nor its receiver's NIC direction with another one.
+    /// Whether the flow shares neither its sender's nor its receiver's NIC direction with another
+    /// one.
     pub(crate) solo: Vec<bool>,
     /// Whether every flow of the round was measured.
     pub(crate) whole: bool,
@@ -61,8 +64,8 @@ pub(crate) struct MissingFlow {
 }
 
 impl<'a> Observations<'a> {
-    /// Sorts a run's rows. Rows that name hosts or stages outside the run are left out: a damaged file must not
-    /// stop the analysis of the rest.
+    /// Sorts a run's rows. Rows that name hosts or stages outside the run are skipped: a damaged
+    /// file must not stop the analysis of the rest.
     pub(crate) fn new(run: &'a Run) -> Self {
         let mut by_stage: BTreeMap<StageIndex, Vec<&FlowRecord>> = BTreeMap::new();
         for record in run
@@ -154,10 +157,12 @@ impl<'a> StageView<'a> {
 
     /// Whether its times are round trips: a connection made for every transaction takes several.
     pub(crate) fn has_round_trips(&self) -> bool {
-        !self.is_bulk() && self.stage.workload.kind != WorkloadKind::TcpCrr
+        let kind = self.stage.workload.kind;
+        !self.is_bulk() && !matches!(kind, WorkloadKind::TcpCrr | WorkloadKind::Trace)
     }
 
-    /// Whether it asks one question at a time, so that no answer waits behind another of the same flow.
+    /// Whether it asks one question at a time, so that no answer waits behind another of the same
+    /// flow.
     fn probes_idle(&self) -> bool {
         let workload = &self.stage.workload;
         let one_at_a_time = workload.streams == 1 && workload.outstanding == 1;
@@ -170,8 +175,9 @@ impl<'a> StageView<'a> {
             && workload.pace == Pace::default()
     }
 
-    /// A figure of the flows summed per round, median over rounds. A ramp's rounds differ by design, so only its last
-    /// step counts; a round with missing flows would look small, so it counts only when there is no whole one.
+    /// A figure of the flows summed per round, median over rounds. A ramp's rounds differ by
+    /// design, so only its last step counts; a round with missing flows would look small, so it
+    /// counts only when there is no whole one.
     pub(crate) fn sum_over_flows(
         &self,
         figure: impl Fn(&FlowRecord) -> Option<f64>,
@@ -183,7 +189,8 @@ impl<'a> StageView<'a> {
         median_estimate(&sums)
     }
 
-    /// The rounds that show what all flows do together: a ramp's last step, and whole rounds where there are any.
+    /// The rounds that show what all flows do together: a ramp's last step, and whole rounds where
+    /// there are any.
     pub(crate) fn fullest_rounds(&self) -> Vec<&RoundView<'a>> {
         let full = self.last_step();
         let whole: Vec<_> = full.iter().copied().filter(|round| round.whole).collect();
@@ -254,18 +261,29 @@ fn is_measured(record: &FlowRecord, kind: WorkloadKind) -> bool {
     if kind.is_bulk() {
         return record.bits_per_sec().is_some();
     }
-    record.outcome == FlowOutcome::Measured && typical_ns(record).is_some()
+    if record.outcome != FlowOutcome::Measured {
+        return false;
+    }
+    match kind {
+        WorkloadKind::Trace => record.sender.as_ref().is_some_and(has_path),
+        _ => typical_ns(record).is_some(),
+    }
 }
 
-/// A row's median time of a transaction; of a tool that keeps no distribution what it tells: its median, else its mean, else its
-/// least. In the tool's own meaning, which may be half a round trip.
+fn has_path(end: &EndRecord) -> bool {
+    end.streams.iter().any(|stream| stream.path.is_some())
+}
+
+/// A row's median time of a transaction; of a tool that keeps no distribution what it reports: its
+/// median, else its mean, else its least. In the tool's own meaning, which may be half a round
+/// trip.
 pub(crate) fn typical_ns(record: &FlowRecord) -> Option<u64> {
-    let told = || {
-        let told = record.sender.as_ref()?.told?;
-        told.p50_ns.or(told.mean_ns).or(told.min_ns)
+    let reported = || {
+        let reported = record.sender.as_ref()?.reported?;
+        reported.p50_ns.or(reported.mean_ns).or(reported.min_ns)
     };
     let of_all = times(record).and_then(Histogram::summary);
-    of_all.map(|summary| summary.p50_ns).or_else(told)
+    of_all.map(|summary| summary.p50_ns).or_else(reported)
 }
 
 /// The times of a row's transactions, where there were any.
@@ -274,8 +292,8 @@ pub(crate) fn times(record: &FlowRecord) -> Option<&Histogram> {
     (times.count() > 0).then_some(times)
 }
 
-/// The way to the bytes that the judged stages of a run share, so that like is compared with like: ordinary copying where
-/// a stage does that, else the first stage's.
+/// The way to the bytes that the judged stages of a run share, so that like is compared with like:
+/// ordinary copying where a stage does that, else the first stage's.
 fn judged_mode(stages: &[Stage]) -> Option<(SendMode, ReceiveMode)> {
     let mut modes = stages
         .iter()
@@ -291,8 +309,8 @@ fn mode_of(stage: &Stage) -> (SendMode, ReceiveMode) {
     (stage.workload.send_mode, stage.workload.receive_mode)
 }
 
-/// Whether nothing but hosts and network limits its flows: TCP that fills what it finds, to the end of the window. A sweep's
-/// messages are small by design.
+/// Whether nothing but hosts and network limits its flows: TCP that fills what it finds, to the end
+/// of the window. A sweep's messages are small by design.
 fn is_network_limited(stage: &Stage) -> bool {
     let workload = &stage.workload;
     // What pods and victims get says something of the pod network and of the others, and is
@@ -322,6 +340,7 @@ fn planned_flow(by_id: &BTreeMap<FlowId, &Flow>, row: &FlowRecord) -> Flow {
             opened_by: End::Src,
             lane: None,
             is_aggressor: false,
+            traces: None,
         },
         |flow| (*flow).clone(),
     )

@@ -1,10 +1,11 @@
 //! How well each round was measured, judged before anything is concluded from its rates.
 //!
-//! A round is *void* when its flows did not run together: too many of them are missing or started late. A round that ran on time on
-//! hosts short of CPU is not void: its low rates say little, its high rates still prove capacity. So each flow has a degree of
-//! starvation, and the fit weighs it.
+//! A round is *void* when its flows did not run together: too many of them are missing or started
+//! late. A round that ran on time on hosts short of CPU is not void: its low rates say little, its
+//! high rates still prove capacity. So each flow has a degree of starvation, and the fit weighs it.
 
 use crate::observations::{Observations, RoundView, StageView};
+use crate::telemetry::Telemetry;
 use ew_model::HostId;
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::run::Run;
@@ -23,8 +24,12 @@ const SELDOM: f64 = 0.01;
 /// Waiting and steal that idle labs show too, as shares of the window.
 const IDLE_WAIT: f64 = 0.15;
 const IDLE_STEAL: f64 = 0.10;
-/// From idle to this much more of the window without CPU, starvation goes from 0 to 1: three quarters of the window then.
+/// From idle to this much more of the window without CPU, starvation goes from 0 to 1: three
+/// quarters of the window then.
 const STARVATION_SPAN: f64 = 0.60;
+
+/// Share of the time that a CPU quota throttles the agents.
+pub(crate) const THROTTLED: f64 = 0.1;
 
 /// The quality of every round of the capacity tests.
 #[derive(Debug, Default)]
@@ -40,6 +45,9 @@ pub(crate) struct Quality {
     pub(crate) missing_share: f64,
     /// Share of the full rounds whose median flow was starved.
     pub(crate) starved_share: f64,
+    /// Whether CPU quotas throttled most hosts: what a host carries then depends on what else it
+    /// does, and a low rate says nothing of the network.
+    pub(crate) is_throttled: bool,
 }
 
 /// One round.
@@ -58,8 +66,12 @@ impl RoundQuality {
 }
 
 impl Quality {
-    pub(crate) fn new(observations: &Observations<'_>) -> Self {
-        let mut quality = Self::default();
+    pub(crate) fn new(observations: &Observations<'_>, telemetry: &Telemetry<'_>) -> Self {
+        let throttled = telemetry.throttled_share(observations);
+        let mut quality = Self {
+            is_throttled: throttled.is_some_and(|share| share >= THROTTLED),
+            ..Self::default()
+        };
         for (index, stage) in observations.stages.iter().enumerate() {
             for (at, round) in stage.rounds.iter().enumerate().filter(|_| stage.judged) {
                 let of_round = round_quality(observations.run, stage, round);
@@ -92,13 +104,14 @@ impl Quality {
         2 * self.void_rounds > self.full_rounds
     }
 
-    /// Whether hosts had the CPU they needed all along: only then does a connection that never opens accuse the network, and not an
-    /// end that came too late.
+    /// Whether hosts had the CPU they needed all along: only then does a connection that never
+    /// opens accuse the network, and not an end that came too late.
     pub(crate) fn had_cpu(&self) -> bool {
         self.late_share < SELDOM && self.starved_share < SELDOM
     }
 
-    /// Whether a round, by its stage and its place among the stage's rounds with rows, counts for nothing.
+    /// Whether a round, by its stage and its place among the stage's rounds with rows, counts for
+    /// nothing.
     pub(crate) fn is_void(&self, stage: usize, round: usize) -> bool {
         let known = self.rounds.get(&(stage, round));
         known.is_some_and(RoundQuality::is_void)
@@ -113,7 +126,8 @@ impl Quality {
 fn round_quality(run: &Run, stage: &StageView<'_>, round: &RoundView<'_>) -> RoundQuality {
     let is_up = |host: HostId| !run.lost.contains_key(&host) && !run.failed.contains_key(&host);
     let planned = stage.stage.rounds.get(round.index.0 as usize);
-    // What a lost host leaves behind is told of the host; the others ran together all the same.
+    // What a lost host leaves behind is reported for the host; the others ran together all the
+    // same.
     let due = planned.map_or(round.records.len(), |planned| {
         let flows = planned.flows.iter();
         flows
@@ -148,9 +162,10 @@ fn is_late(row: &FlowRecord) -> bool {
         .any(|end| end.start_skew_ns.unsigned_abs() as f64 > LATE_SHARE * end.window_ns as f64)
 }
 
-/// How much each flow of a round lacked CPU time at its ends, 0 to 1, in the order of the records: at 1 a low rate is what one
-/// expects whatever the network does. Waiting on the run queue and stolen time count; being busy does not, since a busy
-/// host may still have done all that was asked of it.
+/// How much each flow of a round lacked CPU time at its ends, 0 to 1, in the order of the records:
+/// at 1 a low rate is what one expects whatever the network does. Waiting on the run queue and
+/// stolen time count; being busy does not, since a busy host may still have done all that was asked
+/// of it.
 pub(crate) fn starvation(round: &RoundView<'_>) -> Vec<f64> {
     let streams = streams_of_hosts(round);
     let of_end = |host: HostId, end: &Option<EndRecord>| {
@@ -162,7 +177,8 @@ pub(crate) fn starvation(round: &RoundView<'_>) -> Vec<f64> {
         .collect()
 }
 
-/// Streams that each host sends and receives in a round: the engine's threads there, unless one drives several.
+/// Streams that each host sends and receives in a round: the engine's threads there, unless one
+/// drives several.
 pub(crate) fn streams_of_hosts(round: &RoundView<'_>) -> BTreeMap<HostId, u32> {
     let mut streams: BTreeMap<HostId, u32> = BTreeMap::new();
     for row in &round.records {
@@ -183,9 +199,10 @@ fn end_starvation(end: &EndRecord, streams: u32) -> f64 {
     waited.max(stolen)
 }
 
-/// Share of the window that a thread of the engine was ready and waited for a CPU, if only those of one direction waited: the kernel's
-/// count is the sum over the host's threads, and a host that sends and receives has a thread for each stream of either. More threads
-/// than CPUs wait for one another; what counts is how much all CPUs were short.
+/// Share of the window that a thread of the engine was ready and waited for a CPU, if only those of
+/// one direction waited: the kernel's count is the sum over the host's threads, and a host that
+/// sends and receives has a thread for each stream of either. More threads than CPUs wait for one
+/// another; what counts is how much all CPUs were short.
 pub(crate) fn waited_share(end: &EndRecord, streams: u32) -> Option<f64> {
     let cpu = end.cpu.as_ref()?;
     let threads = f64::from(streams.div_ceil(2).min(cpu.cpus).max(1));

@@ -4,10 +4,11 @@ use ew_model::units::{format_bits_per_sec, format_bytes};
 use ew_model::workload::{Limit, Placement, ReceiveMode, SendMode, SocketSettings};
 use ew_model::{Workload, WorkloadKind};
 
-/// Each setting that differs from the default of its kind of workload and its tool, in the order of the scenario's keys.
+/// Each setting that differs from the default of its kind of workload and its tool, in the order of
+/// the scenario's keys.
 pub(crate) fn in_words(workload: &Workload) -> Vec<String> {
-    let usual = Workload::of(workload.kind);
-    let mut words = amounts(workload, &usual);
+    let typical = Workload::of(workload.kind);
+    let mut words = amounts(workload, &typical);
     words.extend(pace_and_limit(workload));
     words.extend(way_to_the_bytes(workload));
     words.extend(nagle(workload));
@@ -16,23 +17,23 @@ pub(crate) fn in_words(workload: &Workload) -> Vec<String> {
     words
 }
 
-fn amounts(workload: &Workload, usual: &Workload) -> Vec<String> {
+fn amounts(workload: &Workload, typical: &Workload) -> Vec<String> {
     let mut words = Vec::new();
     let is_bulk = workload.kind.is_bulk();
-    if workload.streams != usual.streams {
+    if workload.streams != typical.streams {
         words.push(format!("{} streams", workload.streams));
     }
     if let Some(threads) = workload.threads {
         words.push(format!("{threads} threads"));
     }
-    if workload.message_bytes != usual.message_bytes {
+    if workload.message_bytes != typical.message_bytes {
         let what = if is_bulk { "messages" } else { "requests" };
         words.push(format!("{} {what}", format_bytes(workload.message_bytes)));
     }
     if let Some(bytes) = workload.response_bytes.filter(|_| !is_bulk) {
         words.push(format!("{} responses", format_bytes(bytes)));
     }
-    if workload.outstanding != usual.outstanding {
+    if workload.outstanding != typical.outstanding {
         words.push(format!("{} requests in flight", workload.outstanding));
     }
     words

@@ -1,4 +1,5 @@
-//! `samples: auto`: which figures have settled. The controller asks after every batch of rounds, the analysis at the end.
+//! `samples: auto`: which figures have settled. The controller asks after every batch of rounds,
+//! the analysis at the end.
 
 use crate::observations::typical_ns;
 use crate::stats::median_estimate;
@@ -16,11 +17,11 @@ pub struct Unsettled {
     pub figure: UnsettledFigure,
 }
 
-/// The flows' figures whose 95 % interval of the median is wider than the stage asks, by round. What was never measured is
-/// missing, which is another matter; a stage that does not ask has none.
+/// The flows' figures whose 95 % interval of the median is wider than the stage asks, by round.
+/// What was never measured is missing, which is another matter; a stage that does not ask has none.
 ///
-/// Looking again after every batch makes it likelier than 5 % that some interval is narrow by luck and misses the truth;
-/// batches grow, so that there are few looks.
+/// Looking again after every batch makes it likelier than 5 % that some interval is narrow by luck
+/// and misses the truth; batches grow, so that there are few looks.
 #[must_use]
 pub fn unsettled(stage: &Stage, records: &[&FlowRecord]) -> Vec<Unsettled> {
     let Some(auto) = stage.auto else {
@@ -55,8 +56,8 @@ pub fn relative_width(estimate: &Estimate) -> Option<f64> {
     (estimate.value > 0.0).then_some(width / estimate.value)
 }
 
-/// What each flow did in each repetition, by round of a repetition and position in the round. Repair rounds are left out:
-/// they stand for one repetition each, and do not say which round's.
+/// What each flow did in each repetition, by round of a repetition and position in the round.
+/// Repair rounds are skipped: they are one repetition each, and do not say which round's.
 fn values(stage: &Stage, records: &[&FlowRecord]) -> BTreeMap<(usize, usize), Vec<f64>> {
     let per_sample = stage.rounds_per_sample().max(1);
     let mut values: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
@@ -106,6 +107,7 @@ mod tests {
                 opened_by: End::Src,
                 lane: None,
                 is_aggressor: false,
+                traces: None,
             }],
         };
         Stage {

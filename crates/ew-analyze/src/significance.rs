@@ -1,10 +1,11 @@
-//! Whether two samples differ, by how much, and how sure that is: rank tests and what belongs to them. No distribution is
-//! assumed; where samples are small the tests are exact, ties included.
+//! Whether two samples differ, by how much, and how sure that is: rank tests and what belongs to
+//! them. No distribution is assumed; where samples are small the tests are exact, ties included.
 
 use crate::stats::{LEAST_FOR_INTERVAL, sorted};
 use ew_model::analysis::Estimate;
 
-/// Up to this many values a test enumerates all arrangements; above it the normal approximation is as good.
+/// Up to this many values a test enumerates all arrangements; above it the normal approximation is
+/// as good.
 const MOST_EXACT: usize = 50;
 /// 97.5 % point of the normal distribution.
 const Z: f64 = 1.959_964;
@@ -13,8 +14,9 @@ const RESAMPLES: usize = 2000;
 /// Fewer hosts cannot be resampled to any use.
 const LEAST_HOSTS: usize = 4;
 
-/// Two-sided p-value of Wilcoxon's signed-rank test: that differences have their middle at 0. Zeros are left out (Wilcoxon 1945); equal
-/// sizes get their mean rank, and the distribution is that of these very ranks. `None` when nothing is left.
+/// Two-sided p-value of Wilcoxon's signed-rank test: that differences have their middle at 0. Zeros
+/// are skipped (Wilcoxon 1945); equal sizes get their mean rank, and the distribution is that of
+/// these very ranks. `None` when nothing is left.
 #[must_use]
 pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     let nonzero: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
@@ -37,8 +39,8 @@ pub fn signed_rank(differences: &[f64]) -> Option<f64> {
     Some(two_sided(&signed_rank_counts(&ranks), positive))
 }
 
-/// Two-sided p-value of the test of Mann, Whitney and Wilcoxon: that values of `a` are as often above values of `b` as below. `None`
-/// when a side is empty.
+/// Two-sided p-value of the test of Mann, Whitney and Wilcoxon: that values of `a` are as often
+/// above values of `b` as below. `None` when a side is empty.
 #[must_use]
 pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.is_empty() || b.is_empty() {
@@ -69,8 +71,9 @@ pub fn rank_sum_can_tell(a: usize, b: usize) -> bool {
     a > 0 && b > 0 && 2.0 / arrangements < 0.05
 }
 
-/// The middle of differences after Hodges and Lehmann: the median of the means of all pairs (Walsh averages), with the 95 %
-/// interval that belongs to [`signed_rank`]; none below six. `None` without values.
+/// The middle of differences after Hodges and Lehmann: the median of the means of all pairs (Walsh
+/// averages), with the 95 % interval that belongs to [`signed_rank`]; none below six. `None`
+/// without values.
 #[must_use]
 pub fn paired_shift(differences: &[f64]) -> Option<Estimate> {
     let values = sorted(differences);
@@ -85,8 +88,9 @@ pub fn paired_shift(differences: &[f64]) -> Option<Estimate> {
     estimate(n, pairs, low_rank, walsh)
 }
 
-/// How far `b` lies above `a`, after Hodges and Lehmann: the median of all differences of a value of `b` and one of `a`, with
-/// the 95 % interval that belongs to [`rank_sum`]; none where that could tell nothing. `None` when a side is empty.
+/// How far `b` lies above `a`, after Hodges and Lehmann: the median of all differences of a value
+/// of `b` and one of `a`, with the 95 % interval that belongs to [`rank_sum`]; none where that
+/// could show nothing. `None` when a side is empty.
 #[must_use]
 pub fn shift(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let (below, above) = (sorted(a), sorted(b));
@@ -103,7 +107,8 @@ pub fn shift(a: &[f64], b: &[f64]) -> Option<Estimate> {
     estimate(a.len().min(b.len()), pairs, low_rank, difference)
 }
 
-/// Adjusts p-values for their number after Benjamini and Hochberg (1995): what is below q has at most a share q of false ones.
+/// Adjusts p-values for their number after Benjamini and Hochberg (1995): what is below q has at
+/// most a share q of false ones.
 #[must_use]
 pub fn adjusted(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
@@ -129,9 +134,10 @@ pub fn adjusted_where_known(p_values: &[Option<f64>]) -> Vec<Option<f64>> {
         .collect()
 }
 
-/// A 95 % interval of the median over flows that allows for flows of one host being alike: hosts are drawn with replacement, and a
-/// flow counts as often as both its hosts were drawn (percentile bootstrap). `flows` are (source, destination, value) with hosts
-/// below `hosts`. `None` with fewer than four hosts.
+/// A 95 % interval of the median over flows that allows for flows of one host being alike: hosts
+/// are drawn with replacement, and a flow counts as often as both its hosts were drawn (percentile
+/// bootstrap). `flows` are (source, destination, value) with hosts below `hosts`. `None` with fewer
+/// than four hosts.
 #[must_use]
 pub fn interval_over_hosts(
     flows: &[(usize, usize, f64)],
@@ -162,7 +168,8 @@ pub fn interval_over_hosts(
     Some((at(0.025)?, at(0.975)?))
 }
 
-/// Arithmetic mean with the 95 % interval of Student's t; none for a single value. `None` without values.
+/// Arithmetic mean with the 95 % interval of Student's t; none for a single value. `None` without
+/// values.
 #[must_use]
 pub fn mean_estimate(values: &[f64]) -> Option<Estimate> {
     if values.is_empty() {
@@ -181,8 +188,8 @@ pub fn mean_estimate(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// 97.5 % point of Student's t: tabled up to ten degrees of freedom, above by Cornish and Fisher's expansion (Abramowitz and Stegun,
-/// 26.7.5), which is exact to three decimals there.
+/// 97.5 % point of Student's t: tabled up to ten degrees of freedom, above by Cornish and Fisher's
+/// expansion (Abramowitz and Stegun, 26.7.5), which is exact to three decimals there.
 fn student_t(degrees: usize) -> f64 {
     const TABLE: [f64; 10] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
@@ -261,7 +268,8 @@ fn two_sided_normal(distance: f64, variance: f64, continuity: f64) -> f64 {
     error_complement(z / std::f64::consts::SQRT_2)
 }
 
-/// The complementary error function, exact to 1.2e-7 relative (Numerical Recipes, section 6.2: Chebyshev fit).
+/// The complementary error function, exact to 1.2e-7 relative (Numerical Recipes, section 6.2:
+/// Chebyshev fit).
 fn error_complement(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.5 * x.abs());
     const COEFFICIENTS: [f64; 10] = [
@@ -281,7 +289,8 @@ fn error_complement(x: f64) -> f64 {
     if x < 0.0 { 2.0 - value } else { value }
 }
 
-/// The rank of the Walsh average that is the interval's low end: as many of them lie outside as the test allows.
+/// The rank of the Walsh average that is the interval's low end: as many of them lie outside as the
+/// test allows.
 fn signed_rank_low(n: usize) -> usize {
     if n > MOST_EXACT {
         let n = n as f64;
@@ -317,7 +326,8 @@ fn low_rank(counts: &[f64]) -> usize {
     below.count().max(1)
 }
 
-/// An estimate from order statistics of `pairs` values: their median, and the ends that `low_rank` says.
+/// An estimate from order statistics of `pairs` values: their median, and the ends that `low_rank`
+/// says.
 fn estimate(
     samples: usize,
     pairs: usize,
@@ -337,8 +347,8 @@ fn estimate(
     })
 }
 
-/// The `rank`-th smallest (from 1) mean of a value of `a` and one of `b`, both ascending, by halving: there may be too
-/// many means to hold.
+/// The `rank`-th smallest (from 1) mean of a value of `a` and one of `b`, both ascending, by
+/// halving: there may be too many means to hold.
 fn select(a: &[f64], b: &[f64], rank: usize, count: impl Fn(f64) -> usize) -> Option<f64> {
     let mut low = f64::midpoint(*a.first()?, *b.first()?);
     let mut high = f64::midpoint(*a.last()?, *b.last()?);

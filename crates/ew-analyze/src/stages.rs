@@ -118,7 +118,7 @@ fn labels(stage: &StageView<'_>) -> Vec<Label> {
     flows.into_iter().map(label).collect()
 }
 
-/// What each ordered pair did over all rounds, where that is not told by the matrix of rates.
+/// What each ordered pair did over all rounds, where the matrix of rates does not have it.
 fn pairs(stage: &StageView<'_>) -> Vec<PairAnalysis> {
     let mut times = latency::by_pair(stage);
     let mut rows: BTreeMap<(HostId, HostId), Vec<&FlowRecord>> = BTreeMap::new();
@@ -168,7 +168,7 @@ fn retransmits(stage: &StageView<'_>) -> Option<u64> {
     (!known.is_empty()).then(|| known.iter().sum())
 }
 
-/// Least, median and greatest over ordered pairs of the pair's median round trip.
+/// Min, median and max over ordered pairs of the pair's median round trip.
 fn round_trips(stage: &StageView<'_>, pairs: &[PairAnalysis]) -> Option<(u64, u64, u64)> {
     if !stage.has_round_trips() {
         return None;
@@ -178,11 +178,11 @@ fn round_trips(stage: &StageView<'_>, pairs: &[PairAnalysis]) -> Option<(u64, u6
         .filter_map(|pair| Some(pair.times?.p50_ns as f64))
         .collect();
     let least = medians.iter().copied().min_by(f64::total_cmp)?;
-    let greatest = medians.iter().copied().max_by(f64::total_cmp)?;
-    Some((least as u64, median(&medians)? as u64, greatest as u64))
+    let max = medians.iter().copied().max_by(f64::total_cmp)?;
+    Some((least as u64, median(&medians)? as u64, max as u64))
 }
 
-/// Median, 99th percentile and greatest of |achieved - planned| start over the senders.
+/// Median, 99th percentile and max of |achieved - planned| start over the senders.
 fn start_skew(stage: &StageView<'_>) -> Option<(u64, u64, u64)> {
     let skews: Vec<f64> = stage
         .measured()
@@ -193,8 +193,8 @@ fn start_skew(stage: &StageView<'_>) -> Option<(u64, u64, u64)> {
     Some((at(0.5)?, at(0.99)?, at(1.0)?))
 }
 
-/// Draws of a server port that another client of the same round had drawn before; the stock iperf3 serves one
-/// client at a time and refuses the rest.
+/// Draws of a server port that another client of the same round had drawn before; the stock iperf3
+/// serves one client at a time and refuses the rest.
 fn random_collisions(stage: &StageView<'_>) -> Option<u32> {
     let Pattern::CrossRack {
         pick: Pick::Random { .. },

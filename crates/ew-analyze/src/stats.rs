@@ -28,7 +28,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// The order statistic at `ceil(share x n)`: for three values or fewer and a share of 0.75 it is the greatest.
+/// The order statistic at `ceil(share x n)`: for three values or fewer and a share of 0.75 it is
+/// the largest.
 #[must_use]
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let sorted = sorted(values);
@@ -44,15 +45,16 @@ pub fn mad(values: &[f64]) -> Option<f64> {
     median(&distances)
 }
 
-/// Modified z-score after Iglewicz and Hoaglin: 0.6745 (x - median) / MAD. The spread is never taken below
-/// `floor`, so that a run without any noise gives a finite score.
+/// Modified z-score after Iglewicz and Hoaglin: 0.6745 (x - median) / MAD. The spread is never
+/// taken below `floor`, so that a run without any noise gives a finite score.
 #[must_use]
 pub fn modified_z(value: f64, center: f64, mad: f64, floor: f64) -> f64 {
     MAD_TO_SIGMA * (value - center) / mad.max(floor)
 }
 
-/// Ranks (from 1) whose order statistics hold the median with at least 95 %, from the binomial distribution
-/// with p = 1/2 (exact up to 1000 values, normal approximation above). `None` below six values.
+/// Ranks (from 1) whose order statistics hold the median with at least 95 %, from the binomial
+/// distribution with p = 1/2 (exact up to 1000 values, normal approximation above). `None` below
+/// six values.
 #[must_use]
 pub fn median_interval_ranks(n: usize) -> Option<(usize, usize)> {
     if n < LEAST_FOR_INTERVAL {
@@ -67,7 +69,7 @@ pub fn median_interval_ranks(n: usize) -> Option<(usize, usize)> {
     Some((low, n + 1 - low))
 }
 
-/// The greatest k for which both tails outside [x_k, x_(n+1-k)] together hold at most 5 %.
+/// The max k for which both tails outside [x_k, x_(n+1-k)] together hold at most 5 %.
 fn exact_low_rank(n: usize) -> usize {
     let mut probability = 0.5_f64.powi(n as i32);
     let mut tail = 0.0;
@@ -83,8 +85,8 @@ fn exact_low_rank(n: usize) -> usize {
     rank.max(1)
 }
 
-/// Median with its exact order-statistic 95 % interval: n = 6 gives [x1, x6], 10 [x2, x9], 20 [x6, x15],
-/// 30 [x10, x21]; below six there is none. `None` without values.
+/// Median with its exact order-statistic 95 % interval: n = 6 gives [x1, x6], 10 [x2, x9], 20 [x6,
+/// x15], 30 [x10, x21]; below six there is none. `None` without values.
 #[must_use]
 pub fn median_estimate(values: &[f64]) -> Option<Estimate> {
     let value = median(values)?;
@@ -98,10 +100,11 @@ pub fn median_estimate(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// Ratio of two medians, conservatively: the quotient of their 95 % intervals, [a.low / b.high, a.high / b.low],
-/// which holds the true ratio with more than 90 % for independent samples and in practice with more than 95 %,
-/// as both errors must point apart. It is then widened by `systematic` (0.02 is 2 %) on either side for what
-/// repetition cannot show. No interval when one side has none.
+/// Ratio of two medians, conservatively: the quotient of their 95 % intervals, [a.low / b.high,
+/// a.high / b.low], which holds the true ratio with more than 90 % for independent samples and in
+/// practice with more than 95 %, as both errors must point apart. It is then widened by
+/// `systematic` (0.02 is 2 %) on either side for what repetition cannot show. No interval when one
+/// side has none.
 #[must_use]
 pub fn ratio_estimate(above: &Estimate, below: &Estimate, systematic: f64) -> Option<Estimate> {
     if below.value <= 0.0 {
@@ -135,8 +138,8 @@ pub fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
     }
 }
 
-/// Confidence, 0.5 to 0.99, in an effect that is `effect` away from nothing with an interval of half width
-/// `half_width` (both logarithms): one half where they are equal in size.
+/// Confidence, 0.5 to 0.99, in an effect that is `effect` away from nothing with an interval of
+/// half width `half_width` (both logarithms): one half where they are equal in size.
 #[must_use]
 pub fn confidence(effect: f64, half_width: f64) -> f64 {
     let effect = effect.abs();

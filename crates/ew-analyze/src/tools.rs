@@ -1,10 +1,11 @@
-//! Tools side by side: what each says of the same path, held against our own engine's figure of the same kind.
+//! Tools side by side: what each says of the same path, held against our own engine's figure of the
+//! same kind.
 
 use crate::basis::shaper;
 use crate::observations::{Observations, StageView};
 use crate::stats::{median_estimate, scaled};
 use ew_model::analysis::Estimate;
-use ew_model::record::{EndRecord, FlowRecord, Told};
+use ew_model::record::{EndRecord, FlowRecord, Reported};
 use ew_model::run::Run;
 use ew_model::tools::{Meaning, Standing, Statistic, ToolComparison, ToolFigure};
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
@@ -17,7 +18,8 @@ const BUFFERS_APART: f64 = 1.5;
 /// A mean above its median by this factor is made by few.
 const SKEWED: f64 = 1.25;
 
-/// One comparison per kind of workload that an external tool carried; none in a run of the engine alone.
+/// One comparison per kind of workload that an external tool carried; none in a run of the engine
+/// alone.
 pub(crate) fn comparisons(observations: &Observations<'_>) -> Vec<ToolComparison> {
     WorkloadKind::ALL
         .into_iter()
@@ -57,7 +59,9 @@ fn figure(run: &Run, stage: &StageView<'_>, engine: Option<&StageView<'_>>) -> T
     let meaning = workload.meaning();
     let statistic = told_statistic(stage);
     let time_ns = statistic.and_then(|statistic| time_ns(stage, statistic));
-    let told = stage.measured().find_map(|row| row.sender.as_ref()?.told);
+    let reported = stage
+        .measured()
+        .find_map(|row| row.sender.as_ref()?.reported);
     ToolFigure {
         stage: stage.stage.name.clone(),
         tool: workload.tool,
@@ -71,7 +75,7 @@ fn figure(run: &Run, stage: &StageView<'_>, engine: Option<&StageView<'_>>) -> T
             .filter(|_| workload.tool != Tool::Engine)
             .and_then(|engine| comparable(engine, statistic)),
         standing: standing(run, stage, engine, statistic),
-        meaning: in_parts(&meaning, told),
+        meaning: in_parts(&meaning, reported),
     }
 }
 
@@ -82,7 +86,8 @@ fn over_flows(
     median_estimate(&stage.measured().filter_map(figure).collect::<Vec<_>>())
 }
 
-/// The best that all of a stage's records tell: a median before a mean before the best of trials. `None` for bulk.
+/// The best that all of a stage's records report: a median before a mean before the best of trials.
+/// `None` for bulk.
 fn told_statistic(stage: &StageView<'_>) -> Option<Statistic> {
     if stage.is_bulk() {
         return None;
@@ -102,20 +107,20 @@ fn time_ns(stage: &StageView<'_>, statistic: Statistic) -> Option<Estimate> {
     over_flows(stage, |row| time_of(row.sender.as_ref()?, statistic))
 }
 
-/// One record's figure: of its distribution, else as the tool told it.
+/// One record's figure: of its distribution, else as the tool reported it.
 fn time_of(end: &EndRecord, statistic: Statistic) -> Option<f64> {
     let summary = end
         .latency
         .as_ref()
         .and_then(|latency| latency.times.summary());
-    let told = end.told.as_ref();
-    let (of_all, told) = match statistic {
+    let reported = end.reported.as_ref();
+    let (of_all, reported) = match statistic {
         Statistic::Rate => return None,
-        Statistic::Median => (summary.map(|s| s.p50_ns), told.and_then(|t| t.p50_ns)),
-        Statistic::Mean => (summary.map(|s| s.mean_ns), told.and_then(|t| t.mean_ns)),
-        Statistic::Least => (summary.map(|s| s.min_ns), told.and_then(|t| t.min_ns)),
+        Statistic::Median => (summary.map(|s| s.p50_ns), reported.and_then(|t| t.p50_ns)),
+        Statistic::Mean => (summary.map(|s| s.mean_ns), reported.and_then(|t| t.mean_ns)),
+        Statistic::Least => (summary.map(|s| s.min_ns), reported.and_then(|t| t.min_ns)),
     };
-    of_all.or(told).map(|ns| ns as f64)
+    of_all.or(reported).map(|ns| ns as f64)
 }
 
 /// What like is held against like by: a rate, or a tool's mean as a round trip.
@@ -147,7 +152,7 @@ fn standing(
     };
     let Some(own) = comparable(stage, statistic) else {
         let reason = stage.missing.first().map(|missing| missing.reason.clone());
-        return open(&reason.unwrap_or_else(|| "it told no figure".into()));
+        return open(&reason.unwrap_or_else(|| "it reported no figure".into()));
     };
     let engines = comparable(engine, statistic).filter(|engines| engines.value > 0.0);
     let Some(engines) = engines else {
@@ -170,14 +175,15 @@ fn standing(
     }
 }
 
-/// The least and the greatest ratio that two intervals allow; 1 is between them where they overlap. `None` without intervals.
+/// The least and the largest ratio that two intervals allow; 1 is between them where they overlap.
+/// `None` without intervals.
 fn far_ends(own: &Estimate, engines: &Estimate) -> Option<(f64, f64)> {
-    let least = own.low? / engines.high?;
-    let greatest = own.high? / engines.low.filter(|low| *low > 0.0)?;
-    Some((least, greatest))
+    let min = own.low? / engines.high?;
+    let max = own.high? / engines.low.filter(|low| *low > 0.0)?;
+    Some((min, max))
 }
 
-/// What is known to be different, from what the tools fix, were told, and say; never a guess.
+/// What is known to be different, from what the tools fix, were given, and report; never a guess.
 fn reasons(
     run: &Run,
     stage: &StageView<'_>,
@@ -262,8 +268,10 @@ fn skewed(engine: &StageView<'_>) -> Option<String> {
 
 /// A receive buffer that the tool found smaller than its send buffer.
 fn own_buffers(stage: &StageView<'_>) -> Option<String> {
-    let told = stage.measured().find_map(|row| row.sender.as_ref()?.told)?;
-    let (send, receive) = (told.send_buffer_bytes?, told.receive_buffer_bytes?);
+    let reported = stage
+        .measured()
+        .find_map(|row| row.sender.as_ref()?.reported)?;
+    let (send, receive) = (reported.send_buffer_bytes?, reported.receive_buffer_bytes?);
     let is_bulk = stage.is_bulk();
     (is_bulk && send as f64 > receive as f64 * BUFFERS_APART).then(|| {
         let (send, receive) = (format_bytes(send), format_bytes(receive));
@@ -271,16 +279,16 @@ fn own_buffers(stage: &StageView<'_>) -> Option<String> {
     })
 }
 
-fn in_parts(meaning: &Meaning, told: Option<Told>) -> Vec<String> {
-    let told = told.unwrap_or_default();
+fn in_parts(meaning: &Meaning, reported: Option<Reported>) -> Vec<String> {
+    let reported = reported.unwrap_or_default();
     let nodelay = meaning.nodelay.map(|on| match on {
         true => "sent at once",
         false => "Nagle's algorithm on",
     });
     let buffers = match (
         meaning.fixed_buffers_bytes,
-        told.send_buffer_bytes,
-        told.receive_buffer_bytes,
+        reported.send_buffer_bytes,
+        reported.receive_buffer_bytes,
     ) {
         (Some(bytes), ..) => format!("buffers fixed at {}", format_bytes(bytes)),
         (None, Some(send), Some(receive)) => format!(
@@ -300,14 +308,14 @@ fn in_parts(meaning: &Meaning, told: Option<Told>) -> Vec<String> {
         Some(format!("connection: {}", meaning.connections)),
         nodelay.map(str::to_owned),
         Some(buffers),
-        own_interval(&told),
+        own_interval(&reported),
     ];
     parts.into_iter().flatten().collect()
 }
 
 /// What a tool that repeats its test says of the mean.
-fn own_interval(told: &Told) -> Option<String> {
-    let (tests, width_ppm) = (told.tests?, told.width_ppm?);
+fn own_interval(reported: &Reported) -> Option<String> {
+    let (tests, width_ppm) = (reported.tests?, reported.width_ppm?);
     let percent = f64::from(width_ppm) / 1e4;
     Some(format!(
         "mean of {tests} tests, its 95 % interval {percent:.1} % wide as the tool reckons it"

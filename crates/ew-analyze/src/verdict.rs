@@ -12,9 +12,9 @@ use ew_model::record::Remark;
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 use std::collections::BTreeSet;
 
-/// Findings that the sentence on top tells in full.
+/// Findings that the sentence on top reports in full.
 const MOST_IN_SENTENCE: usize = 3;
-/// This many hosts with the same cause are told in one clause.
+/// This many hosts with the same cause are reported in one clause.
 const FOLD_FROM: usize = 3;
 
 /// Draws the conclusion.
@@ -42,7 +42,7 @@ fn rank(finding: &Finding) -> (Severity, u8) {
         | Cause::ToolLimit
         | Cause::CoreSaturated
         | Cause::CpuQuota
-        | Cause::ForeignTraffic
+        | Cause::BackgroundTraffic
         | Cause::ReceiveWindow
         | Cause::SendBuffer
         | Cause::ReceiveDrops
@@ -58,7 +58,7 @@ fn rank(finding: &Finding) -> (Severity, u8) {
         Cause::PodNetwork => 6,
         Cause::CellsMissing => 1,
         Cause::MeasurementQuality => 11,
-        Cause::BadPath => 6,
+        Cause::BadPath | Cause::LostPath => 6,
         Cause::BelowLinkSpeed | Cause::ConnectionLimit => 5,
         Cause::Congestion | Cause::NicClasses | Cause::HashCollisions | Cause::NotDetermined => 0,
     };
@@ -98,22 +98,22 @@ fn sentence(case: &Case<'_>, status: VerdictStatus, findings: &[Finding]) -> Str
     }
 }
 
-/// The worst findings in their own words. The missing flows' own sentence is left out where a missing host says it, and what
-/// was not determined where something was.
+/// The worst findings in their own words. The missing flows' own sentence is skipped where a
+/// missing host says it, and what was not determined where something was.
 fn worst(case: &Case<'_>, status: VerdictStatus, findings: &[Finding]) -> String {
     let host_missing = findings
         .iter()
         .any(|finding| finding.cause == Cause::HostMissing);
-    let mut told: Vec<&Finding> = findings
+    let mut reported: Vec<&Finding> = findings
         .iter()
         .filter(|finding| finding.severity > Severity::Info)
         .filter(|finding| !(host_missing && finding.cause == Cause::CellsMissing))
         .collect();
     let is_determined = |finding: &Finding| finding.cause != Cause::NotDetermined;
-    if told.iter().any(|finding| is_determined(finding)) {
-        told.retain(|finding| is_determined(finding));
+    if reported.iter().any(|finding| is_determined(finding)) {
+        reported.retain(|finding| is_determined(finding));
     }
-    let all = clauses(case, &told);
+    let all = clauses(case, &reported);
     let shown = all.len().min(MOST_IN_SENTENCE);
     let mut parts: Vec<String> = all[..shown]
         .iter()
@@ -123,7 +123,7 @@ fn worst(case: &Case<'_>, status: VerdictStatus, findings: &[Finding]) -> String
     if left > 0 {
         parts.push(count(left, "more finding"));
     }
-    let only_gaps = told
+    let only_gaps = reported
         .iter()
         .all(|finding| matches!(finding.cause, Cause::HostMissing | Cause::CellsMissing));
     if status == VerdictStatus::Partial && only_gaps {
@@ -132,23 +132,23 @@ fn worst(case: &Case<'_>, status: VerdictStatus, findings: &[Finding]) -> String
     parts.join("; ")
 }
 
-/// A part of the sentence and how many findings it tells.
+/// A part of the sentence and how many findings it reports.
 struct Clause {
     text: String,
     findings: usize,
 }
 
-/// One clause per finding; hosts that share a cause are told together when they are many, so that they do not crowd
-/// out the rest.
-fn clauses(case: &Case<'_>, told: &[&Finding]) -> Vec<Clause> {
+/// One clause per finding; hosts that share a cause are reported together when they are many, so
+/// that they do not crowd out the rest.
+fn clauses(case: &Case<'_>, reported: &[&Finding]) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = Vec::new();
     let mut folded: Vec<Cause> = Vec::new();
-    for finding in told {
+    for finding in reported {
         let is_host = matches!(finding.subject, Subject::Host { .. });
         if is_host && folded.contains(&finding.cause) {
             continue;
         }
-        let hosts: Vec<HostId> = told
+        let hosts: Vec<HostId> = reported
             .iter()
             .filter(|other| other.cause == finding.cause)
             .filter_map(|other| match other.subject {
@@ -157,18 +157,18 @@ fn clauses(case: &Case<'_>, told: &[&Finding]) -> Vec<Clause> {
             })
             .collect();
         let do_what = match finding.cause {
-            Cause::SlowHost => "are slow both ways",
+            Cause::SlowHost => "are slow in both directions",
             Cause::SlowSender => "send slowly",
             Cause::SlowReceiver => "receive slowly",
             Cause::LinkSpeed => "have links that came up slow",
-            Cause::CpuQuota => "are held back by a CPU quota",
+            Cause::CpuQuota => "are throttled by a CPU quota",
             Cause::CoreSaturated => "have a CPU without time left",
-            Cause::ForeignTraffic => "share their NIC with traffic that is not the run's",
+            Cause::BackgroundTraffic => "share their NIC with traffic that is not the run's",
             Cause::ReceiveWindow => "hold senders back with small receive windows",
             Cause::SendBuffer => "have small send buffers",
             Cause::Loss => "lose packets on their links",
             Cause::ReceiveDrops => "drop what they receive",
-            Cause::Disk => "have a disk that is busy all the time",
+            Cause::Disk => "have a saturated disk",
             _ => "",
         };
         if !is_host || hosts.len() < FOLD_FROM || do_what.is_empty() {
@@ -245,12 +245,12 @@ fn racks_in_words(case: &Case<'_>) -> String {
 /// What the first stages did, where there is nothing to hold it against.
 fn told_figures(case: &Case<'_>) -> String {
     let alone = case.stages.iter().filter(|stage| stage.sweep.is_none());
-    let told: Vec<String> = alone
+    let reported: Vec<String> = alone
         .filter_map(|stage| Some(format!("`{}` {}", stage.name, did(stage)?)))
         .chain(case.sweeps.iter().map(sweep::in_words))
         .take(MOST_IN_SENTENCE)
         .collect();
-    told.join("; ")
+    reported.join("; ")
 }
 
 /// "did 24310 transactions a second, median 41.2 µs", "carried 950 Mb/s, 0.10 % of datagrams lost".
@@ -272,7 +272,7 @@ fn did(stage: &StageAnalysis) -> Option<String> {
     Some(format!("carried {rate}{loss}{}", unseen(&stage.labels)))
 }
 
-/// A rate of bytes that no application saw is never told without saying so.
+/// A rate of bytes that no application saw is never reported without saying so.
 fn unseen<'a>(labels: impl IntoIterator<Item = &'a Label>) -> &'static str {
     let remarks: BTreeSet<Remark> = labels.into_iter().map(|label| label.remark).collect();
     let untouched = remarks.contains(&Remark::SenderDidNotTouchBytes);

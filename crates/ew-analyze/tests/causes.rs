@@ -1,4 +1,5 @@
-//! Each cause on a simulated cluster whose counters show it, and the same counters everywhere, where nobody may be accused.
+//! Each cause on a simulated cluster whose counters show it, and the same counters everywhere,
+//! where nobody may be accused.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
 #[path = "causes/limits.rs"]
@@ -24,7 +25,7 @@ tests:
   - {name: mesh, pattern: {mesh: {mode: isolated}}, samples: 1}
 ";
 
-/// What one host's counters show beside its flows.
+/// What one host's counters show next to its flows.
 type Change = fn(&mut HostSample, second: u64);
 
 #[derive(Clone, Copy)]
@@ -294,7 +295,7 @@ fn a_shaper_of_its_own() {
 fn a_neighbour_on_the_same_link() {
     let finding = explains(
         Slow::Tx,
-        Cause::ForeignTraffic,
+        Cause::BackgroundTraffic,
         Symptom::SlowSender,
         |sample, second| {
             let sent_bytes = 14_000_000 * second;
@@ -311,7 +312,7 @@ fn a_neighbour_on_the_same_link() {
             }];
         },
     );
-    let said = "process rsync (pid 812) sends 112 Mb/s to 198.18.9.9 through the same NIC";
+    let said = "background traffic, rsync (pid 812) sends 112 Mb/s to 198.18.9.9";
     assert!(finding.sentence.contains(said), "{}", finding.sentence);
 }
 
@@ -332,7 +333,7 @@ fn the_runs_own_traffic_is_nobodys_fault() {
     assert_eq!(about(&analysis, host)[0].cause, Cause::SlowSender);
 }
 
-/// Changes every row; `mine` tells those on the slow host's side.
+/// Changes every row; `mine` reports those on the slow host's side.
 fn with_rows(mut run: Run, change: impl Fn(&mut ew_model::FlowRecord)) -> Run {
     run.flows.iter_mut().for_each(change);
     with_counters(run, |_| false, |_, _| {})
@@ -580,7 +581,8 @@ fn what_everybody_loses_accuses_nobody() {
     assert_eq!(analysis.verdict.findings, []);
 }
 
-/// Without a slow host, where flows between racks lose in the given stages; `left` is what that leaves of their rates.
+/// Without a slow host, where flows between racks lose in the given stages; `left` is what that
+/// leaves of their rates.
 fn lossy_across(
     in_stage: impl Fn(u32) -> bool,
     left: impl Fn(&ew_model::FlowRecord) -> f64,

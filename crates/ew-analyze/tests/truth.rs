@@ -1,5 +1,5 @@
-//! The analysis held against simulated clusters whose truth is known. Seeds 0..60 were looked at while the rules were
-//! written; the assertions run on others.
+//! The analysis held against simulated clusters whose truth is known. Seeds 0..60 were looked at
+//! while the rules were written; the assertions run on others.
 
 #[cfg(test)]
 mod compare;
@@ -102,7 +102,7 @@ fn a_ramp_shows_where_the_uplink_saturates() {
                 let times = pair
                     .knee_senders
                     .zip(knee)
-                    .map_or(1.0, |(told, knee)| told / knee);
+                    .map_or(1.0, |(reported, knee)| reported / knee);
                 assert!((times - 1.0).abs() < 0.15, "{what}");
             }
         }

@@ -1,4 +1,5 @@
-//! What is told of workloads other than plain bulk TCP, from made-up records whose truth is known.
+//! What is reported for workloads other than plain bulk TCP, from made-up records whose truth is
+//! known.
 
 use ew_model::analysis::StageAnalysis;
 use ew_model::finding::{Cause, Severity, Subject, VerdictStatus};
@@ -17,8 +18,9 @@ use std::collections::BTreeMap;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A stage of hosts 0 and 1, both asking or sending to the other in every round, and what each end says.
-struct Told {
+/// A stage of hosts 0 and 1, both asking or sending to the other in every round, and what each end
+/// says.
+struct Reported {
     name: &'static str,
     workload: Workload,
     rounds: u32,
@@ -33,11 +35,11 @@ fn end(bytes: u64) -> EndRecord {
     }
 }
 
-fn analysis(stages: &[Told]) -> Analysis {
+fn analysis(stages: &[Reported]) -> Analysis {
     ew_analyze::analyze(&made_up(stages))
 }
 
-fn made_up(stages: &[Told]) -> Run {
+fn made_up(stages: &[Reported]) -> Run {
     let pair = |src, dst, id| Flow {
         id: FlowId(id),
         src: HostId(src),
@@ -45,6 +47,7 @@ fn made_up(stages: &[Told]) -> Run {
         opened_by: End::Src,
         lane: None,
         is_aggressor: false,
+        traces: None,
     };
     let mut plan = Plan {
         scenario: "made up".into(),
@@ -55,10 +58,11 @@ fn made_up(stages: &[Told]) -> Run {
         dropped_tests: Vec::new(),
         interleaved: Vec::new(),
         host_rates: Vec::new(),
+        rate_limit: None,
     };
     let mut flows = Vec::new();
-    for (index, told) in (0..).zip(stages) {
-        let rounds: Vec<Round> = (0..told.rounds)
+    for (index, reported) in (0..).zip(stages) {
+        let rounds: Vec<Round> = (0..reported.rounds)
             .map(|round| Round {
                 sample: round,
                 senders_per_rack: None,
@@ -70,7 +74,7 @@ fn made_up(stages: &[Told]) -> Run {
             .collect();
         for (at, round) in (0..).zip(&rounds) {
             for flow in &round.flows {
-                let (sender, receiver) = (told.ends)(at, flow.src);
+                let (sender, receiver) = (reported.ends)(at, flow.src);
                 flows.push(FlowRecord {
                     is_aggressor: false,
                     stage: StageIndex(index),
@@ -86,9 +90,9 @@ fn made_up(stages: &[Told]) -> Run {
             }
         }
         plan.stages.push(Stage {
-            name: told.name.into(),
+            name: reported.name.into(),
             pattern: Pattern::Pair,
-            workload: told.workload.clone(),
+            workload: reported.workload.clone(),
             duration_ns: SECOND,
             warm_up_ns: 0,
             gap_ns: 0,
@@ -142,7 +146,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
         clock_offset_ns: BTreeMap::new(),
         clock_error_ns: BTreeMap::new(),
         samples: BTreeMap::new(),
-        strangers: BTreeMap::new(),
+        rejected_connections: BTreeMap::new(),
         warnings: Vec::new(),
         unclean: Vec::new(),
         storage: Vec::new(),
@@ -188,7 +192,7 @@ fn answers(round: u32, _src: HostId) -> (EndRecord, EndRecord) {
 fn percentiles_are_those_of_all_transactions() {
     let mut workload = Workload::of(WorkloadKind::TcpRr);
     workload.pace.requests_per_sec = Some(10_000.0);
-    let analysis = analysis(&[Told {
+    let analysis = analysis(&[Reported {
         name: "open",
         workload,
         rounds: 2,
@@ -199,7 +203,8 @@ fn percentiles_are_those_of_all_transactions() {
     assert_eq!(latency.times.count, 40_000);
     assert_eq!(latency.times.p99_ns, Some(40_000));
     assert_eq!(latency.times.p999_ns, Some(40_000));
-    // All 20 slow ones of 40,000 are in one round: the mean of the rounds' p99.99 would be half of this.
+    // All 20 slow ones of 40,000 are in one round: the mean of the rounds' p99.99 would be half of
+    // this.
     assert_eq!(latency.times.p9999_ns, Some(5_000_000));
     assert_eq!(latency.uncorrected.unwrap().p9999_ns, Some(40_000));
     assert_eq!(latency.transactions_per_sec.unwrap().value, 20_000.0);
@@ -217,7 +222,7 @@ fn percentiles_are_those_of_all_transactions() {
 
 #[test]
 fn a_host_is_charged_once_a_round() {
-    let analysis = analysis(&[Told {
+    let analysis = analysis(&[Reported {
         name: "rr",
         workload: Workload::of(WorkloadKind::TcpRr),
         rounds: 3,
@@ -231,10 +236,11 @@ fn a_host_is_charged_once_a_round() {
     let split = cpu.split.unwrap();
     assert!((split.user - 0.025).abs() < 1e-9 && (split.system - 0.05).abs() < 1e-9);
     assert_eq!(cpu.micros_per_kib, None);
-    // Half a second of CPU for 20,000 transactions: each host asks for half of them and answers the others.
+    // Half a second of CPU for 20,000 transactions: each host asks for half of them and answers the
+    // others.
     assert!((cpu.micros_per_transaction.unwrap() - 25.0).abs() < 1e-9);
     assert_eq!(stage(&analysis).receiver_cpu, None);
-    let answering = self::analysis(&[Told {
+    let answering = self::analysis(&[Reported {
         name: "rr",
         workload: Workload::of(WorkloadKind::TcpRr),
         rounds: 1,
@@ -281,13 +287,13 @@ fn losing(_round: u32, src: HostId) -> (EndRecord, EndRecord) {
 fn loss_is_counted_and_told() {
     let mut workload = Workload::of(WorkloadKind::UdpStream);
     workload.pace.flow_bits_per_sec = Some(1e9);
-    let told = |workload| Told {
+    let reported = |workload| Reported {
         name: "udp",
         workload,
         rounds: 2,
         ends: losing,
     };
-    let paced = analysis(&[told(workload)]);
+    let paced = analysis(&[reported(workload)]);
     let datagrams = stage(&paced).datagrams.unwrap();
     assert_eq!((datagrams.received, datagrams.lost), (390_000, 10_000));
     assert_eq!(datagrams.loss, Some(0.025));
@@ -312,14 +318,14 @@ fn loss_is_counted_and_told() {
         .map(|l| (l.remark, l.flows))
         .collect();
     assert_eq!(labels, [(Remark::PacedByEngine, 4), (Remark::Segmented, 4)]);
-    let unpaced = analysis(&[told(Workload::of(WorkloadKind::UdpStream))]);
+    let unpaced = analysis(&[reported(Workload::of(WorkloadKind::UdpStream))]);
     assert_eq!(unpaced.verdict.findings[0].severity, Severity::Info);
     assert_eq!(unpaced.verdict.status, VerdictStatus::NothingWrong);
 }
 
 #[test]
 fn one_way_delays_need_both_clocks() {
-    let mut run = made_up(&[Told {
+    let mut run = made_up(&[Reported {
         name: "udp",
         workload: Workload::of(WorkloadKind::UdpStream),
         rounds: 2,
@@ -335,7 +341,7 @@ fn one_way_delays_need_both_clocks() {
     assert_eq!(delay.times.max_ns, 150_000);
 }
 
-/// Every third round at a quarter, held back by the send buffer.
+/// Every third round at a quarter, throttled by the send buffer.
 fn swinging(round: u32, _src: HostId) -> (EndRecord, EndRecord) {
     let is_slow = round.is_multiple_of(3);
     let bytes = if is_slow { 31_250_000 } else { 125_000_000 };
@@ -355,7 +361,7 @@ fn swinging(round: u32, _src: HostId) -> (EndRecord, EndRecord) {
 
 #[test]
 fn between_two_hosts_nobody_is_slow_at_times() {
-    let swinging = analysis(&[Told {
+    let swinging = analysis(&[Reported {
         name: "permutation",
         workload: Workload::of(WorkloadKind::TcpStream),
         rounds: 9,
@@ -389,16 +395,16 @@ fn only_like_is_compared_with_like() {
     };
     let mut paced = Workload::of(WorkloadKind::TcpStream);
     paced.pace.stream_bits_per_sec = Some(1e8);
-    let told = |name, workload, ends| Told {
+    let reported = |name, workload, ends| Reported {
         name,
         workload,
         rounds: 6,
         ends,
     };
     let both = analysis(&[
-        told("copy", Workload::of(WorkloadKind::TcpStream), gigabit),
-        told("discard", discard.clone(), unseen),
-        told("paced", paced, |_, _| (end(12_500_000), end(12_500_000))),
+        reported("copy", Workload::of(WorkloadKind::TcpStream), gigabit),
+        reported("discard", discard.clone(), unseen),
+        reported("paced", paced, |_, _| (end(12_500_000), end(12_500_000))),
     ]);
     let judged: Vec<bool> = both.stages.iter().map(|stage| stage.judged).collect();
     assert_eq!(judged, [true, false, false]);
@@ -411,7 +417,7 @@ fn only_like_is_compared_with_like() {
         Some(1.0),
         "held against its pace"
     );
-    let alone = analysis(&[told("discard", discard, unseen)]);
+    let alone = analysis(&[reported("discard", discard, unseen)]);
     assert!(stage(&alone).judged);
     let sentence = &alone.verdict.sentence;
     assert!(sentence.contains("did not see the bytes"), "{sentence}");
@@ -426,7 +432,7 @@ fn steady(bytes: u64, round: u32) -> (EndRecord, EndRecord) {
 #[test]
 fn intervals_say_how_a_tool_stands_to_the_engine() {
     let standing = |rounds, ends| {
-        let by = |name, tool, ends| Told {
+        let by = |name, tool, ends| Reported {
             name,
             workload: Workload {
                 tool,

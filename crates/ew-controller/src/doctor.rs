@@ -2,7 +2,7 @@
 
 use crate::launch::LaunchOptions;
 use crate::member::Command;
-use crate::members::{Happening, Members, State};
+use crate::members::{FleetEvent, Members, State};
 use crate::survey::wait_until_launched;
 use ew_fleet::Launcher;
 use ew_model::facts::{HostFacts, InterfaceFacts};
@@ -96,7 +96,8 @@ enum Verdict {
     Failed(String, String),
 }
 
-/// Launches agents on the resolved hosts of `inventory`, looks at each and between them, and takes them down again.
+/// Launches agents on the resolved hosts of `inventory`, looks at each and between them, and takes
+/// them down again.
 ///
 /// # Errors
 /// When the controller itself cannot start.
@@ -323,7 +324,7 @@ fn check_property(
     for value in interfaces.values().filter_map(property) {
         *counts.entry(value).or_default() += 1;
     }
-    let Some((&usual, &count)) = counts.iter().max_by_key(|(_, count)| **count) else {
+    let Some((&typical, &count)) = counts.iter().max_by_key(|(_, count)| **count) else {
         report.add(
             "all hosts",
             name,
@@ -334,15 +335,15 @@ fn check_property(
     report.add(
         "all hosts",
         name,
-        Verdict::Ok(format!("{} on {count} host(s)", show(usual))),
+        Verdict::Ok(format!("{} on {count} host(s)", show(typical))),
     );
     for (id, interface) in interfaces {
-        if let Some(value) = property(interface).filter(|value| *value != usual) {
+        if let Some(value) = property(interface).filter(|value| *value != typical) {
             let found = format!(
                 "{} has {}, most have {}",
                 interface.name,
                 show(value),
-                show(usual)
+                show(typical)
             );
             report.add(
                 inventory.name(*id),
@@ -353,7 +354,8 @@ fn check_property(
     }
 }
 
-/// Every host tries the data ports of a few others: a sample that finds a closed host or a closed direction.
+/// Every host tries the data ports of a few others: a sample that finds a closed host or a closed
+/// direction.
 async fn check_data_ports(report: &mut DoctorReport, inventory: &Inventory, members: &mut Members) {
     let alive = members.alive();
     let mut asked: BTreeMap<HostId, Vec<HostId>> = BTreeMap::new();
@@ -364,7 +366,7 @@ async fn check_data_ports(report: &mut DoctorReport, inventory: &Inventory, memb
             .filter_map(|peer| members.data_address(*peer))
             .collect();
         if !peers.is_empty() && addresses.len() == peers.len() {
-            members.tell(*id, Command::CheckPorts(addresses));
+            members.send(*id, Command::CheckPorts(addresses));
             asked.insert(*id, peers);
         }
     }
@@ -372,12 +374,12 @@ async fn check_data_ports(report: &mut DoctorReport, inventory: &Inventory, memb
     let deadline_ns = clock::monotonic_ns() + PORTS_LIMIT_NS;
     while !waiting.is_empty() {
         match members.next(deadline_ns).await {
-            Happening::Agent(host, ControllerEvent::PortsChecked { errors }) => {
+            FleetEvent::Agent(host, ControllerEvent::PortsChecked { errors }) => {
                 waiting.remove(&host);
                 let peers = asked.get(&host).map_or(&[][..], Vec::as_slice);
                 add_port_checks(report, inventory, host, peers, &errors);
             }
-            Happening::Agent(host, ControllerEvent::Lost { reason }) => {
+            FleetEvent::Agent(host, ControllerEvent::Lost { reason }) => {
                 waiting.remove(&host);
                 let remedy = "see the line above for this host".to_owned();
                 report.add(
@@ -386,8 +388,8 @@ async fn check_data_ports(report: &mut DoctorReport, inventory: &Inventory, memb
                     Verdict::Failed(reason, remedy),
                 );
             }
-            Happening::Interrupt | Happening::Deadline => break,
-            Happening::Agent(..) | Happening::LaunchFailed { .. } | Happening::Ended { .. } => {}
+            FleetEvent::Interrupt | FleetEvent::Deadline => break,
+            FleetEvent::Agent(..) | FleetEvent::LaunchFailed { .. } | FleetEvent::Ended { .. } => {}
         }
     }
     for host in waiting {

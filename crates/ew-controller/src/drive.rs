@@ -1,4 +1,4 @@
-//! Drives the plan's stages, one after the other or in turns, and mends what was missed.
+//! Drives the plan's stages, one after the other or in turns, and fixes what was missed.
 
 use crate::journal::Journal;
 use crate::members::Members;
@@ -18,7 +18,8 @@ use ew_plan::schedule::UplinkLimits;
 use ew_sys::clock;
 use std::ops::Range;
 
-/// All stages to their ends, each with all its repetitions at once, or interleaved with others. Says so when interrupted.
+/// All stages to their ends, each with all its repetitions at once, or interleaved with others.
+/// Says so when interrupted.
 pub(crate) async fn drive(
     job: &Job,
     plan: &Plan,
@@ -59,7 +60,7 @@ struct Drive {
 }
 
 impl Drive {
-    /// Stages that take turns with each other, or one alone.
+    /// Stages that are interleaved with each other, or one alone.
     async fn drive_group(
         &mut self,
         job: &Job,
@@ -181,7 +182,8 @@ struct Driver<'a, 'p> {
 }
 
 impl Driver<'_, '_> {
-    /// All of a stage, or one repetition where stages take turns; when nothing of it is left, what is missing once more.
+    /// All of a stage, or one repetition where stages are interleaved; when nothing of it is left,
+    /// what is missing once more.
     async fn take_turn(&mut self) -> BatchEnd {
         self.journal.emit(RunEvent::StageStarted {
             stage: self.course.index,

@@ -1,7 +1,8 @@
-//! Which host tells how a flow goes while its round goes on. Pure.
+//! Which host reports a flow's progress while its round goes on. Pure.
 //!
-//! Who sends over TCP can tell what arrived and what it had to send again. Else an engine counts what its host sends and receives
-//! in all, so a host can tell of a flow that has one of these counts to itself.
+//! A TCP sender knows what arrived and what it retransmitted. Else an engine counts
+//! what its host sends and receives in all, so a host can report a flow that has one of these
+//! counts to itself.
 
 use ew_model::inventory::HostId;
 use ew_model::plan::{Flow, FlowId, Round, Stage};
@@ -13,28 +14,29 @@ const MAX_FLOWS: usize = 4;
 /// A window should have more than one part.
 const LEAST_WINDOW_NS: u64 = 2_000_000_000;
 
-/// Flows by the host that tells of them. Empty for rounds of many flows or short windows, and for external tools, which
-/// tell nothing before they end.
-pub(crate) fn tellers(stage: &Stage, round: &Round) -> BTreeMap<HostId, Vec<FlowId>> {
-    let mut tellers: BTreeMap<HostId, Vec<FlowId>> = BTreeMap::new();
+/// Flows by the host that reports them. Empty for rounds of many flows or short windows, and for
+/// external tools, which report nothing before they end.
+pub(crate) fn reporters(stage: &Stage, round: &Round) -> BTreeMap<HostId, Vec<FlowId>> {
+    let mut reporters: BTreeMap<HostId, Vec<FlowId>> = BTreeMap::new();
     let is_readable = round.flows.len() <= MAX_FLOWS && stage.duration_ns >= LEAST_WINDOW_NS;
     if !is_readable || stage.workload.tool != Tool::Engine {
-        return tellers;
+        return reporters;
     }
     for flow in round.measured_flows() {
-        let teller = match stage.workload.kind {
+        let reporter = match stage.workload.kind {
             WorkloadKind::TcpStream => Some(flow.src),
             kind if kind.is_bulk() => bulk_teller(flow, round),
             _ => request_teller(flow, round),
         };
-        if let Some(host) = teller {
-            tellers.entry(host).or_default().push(flow.id);
+        if let Some(host) = reporter {
+            reporters.entry(host).or_default().push(flow.id);
         }
     }
-    tellers
+    reporters
 }
 
-/// The receiver, whose count is the flow's rate; the sender where the receiver has other flows, too.
+/// The receiver, whose count is the flow's rate; the sender where the receiver has other flows,
+/// too.
 fn bulk_teller(flow: &Flow, round: &Round) -> Option<HostId> {
     let alone = |end: fn(&Flow) -> HostId| {
         let host = end(flow);
@@ -59,8 +61,8 @@ mod tests {
 
     const WINDOW_NS: u64 = 2_000_000_000;
 
-    /// The teller of each flow, `None` where nobody can tell.
-    fn told(kind: WorkloadKind, duration_ns: u64, flows: &[(u32, u32)]) -> Vec<Option<u32>> {
+    /// The reporter of each flow, `None` where nobody can know.
+    fn reported(kind: WorkloadKind, duration_ns: u64, flows: &[(u32, u32)]) -> Vec<Option<u32>> {
         let flow = |(id, (src, dst)): (usize, &(u32, u32))| Flow {
             id: FlowId(id as u32),
             src: HostId(*src),
@@ -68,6 +70,7 @@ mod tests {
             opened_by: End::Src,
             lane: None,
             is_aggressor: false,
+            traces: None,
         };
         let round = Round {
             sample: 0,
@@ -85,26 +88,28 @@ mod tests {
             sweep: None,
             rounds: Vec::new(),
         };
-        let tellers = tellers(&stage, &round);
-        let teller = |flow: &Flow| {
-            let mut hosts = tellers.iter().filter(|(_, told)| told.contains(&flow.id));
+        let reporters = reporters(&stage, &round);
+        let reporter = |flow: &Flow| {
+            let mut hosts = reporters
+                .iter()
+                .filter(|(_, reported)| reported.contains(&flow.id));
             let host = hosts.next().map(|(host, _)| host.0);
-            assert!(hosts.next().is_none(), "two tell");
+            assert!(hosts.next().is_none(), "two reporters");
             host
         };
-        round.flows.iter().map(teller).collect()
+        round.flows.iter().map(reporter).collect()
     }
 
     #[test]
     fn the_sender_tells_of_tcp() {
-        let bulk = |flows| told(WorkloadKind::TcpStream, WINDOW_NS, flows);
+        let bulk = |flows| reported(WorkloadKind::TcpStream, WINDOW_NS, flows);
         assert_eq!(bulk(&[(0, 1), (1, 0)]), [Some(0), Some(1)]);
         assert_eq!(bulk(&[(0, 1), (0, 1)]), [Some(0), Some(0)]);
     }
 
     #[test]
     fn the_receiver_tells_of_datagrams_when_it_can() {
-        let bulk = |flows| told(WorkloadKind::UdpStream, WINDOW_NS, flows);
+        let bulk = |flows| reported(WorkloadKind::UdpStream, WINDOW_NS, flows);
         assert_eq!(bulk(&[(0, 1), (1, 0)]), [Some(1), Some(0)]);
         assert_eq!(bulk(&[(0, 2), (1, 2)]), [Some(0), Some(1)], "incast");
         assert_eq!(bulk(&[(0, 1), (0, 1)]), [None, None]);
@@ -112,7 +117,7 @@ mod tests {
 
     #[test]
     fn who_asks_tells_of_requests_when_it_can() {
-        let requests = |flows| told(WorkloadKind::TcpRr, WINDOW_NS, flows);
+        let requests = |flows| reported(WorkloadKind::TcpRr, WINDOW_NS, flows);
         assert_eq!(requests(&[(0, 1), (2, 3)]), [Some(0), Some(2)]);
         assert_eq!(requests(&[(0, 1), (1, 0)]), [None, None]);
         assert_eq!(requests(&[(0, 1), (2, 1)]), [Some(0), Some(2)]);
@@ -122,7 +127,7 @@ mod tests {
     fn many_flows_and_short_windows_are_not_followed() {
         let many = [(0, 1), (2, 3), (4, 5), (6, 7), (8, 9)];
         let kind = WorkloadKind::TcpStream;
-        assert_eq!(told(kind, WINDOW_NS, &many), [None; 5]);
-        assert_eq!(told(kind, WINDOW_NS - 1, &many[..1]), [None]);
+        assert_eq!(reported(kind, WINDOW_NS, &many), [None; 5]);
+        assert_eq!(reported(kind, WINDOW_NS - 1, &many[..1]), [None]);
     }
 }

@@ -1,12 +1,13 @@
-//! Stamps every event with the run's time and hands it to the recorder and to who watches, each on a thread of its own: the
-//! thread that keeps the agents alive never writes to a file or a terminal.
+//! Stamps every event with the run's time and hands it to the recorder and to who watches, each on
+//! a thread of its own: the thread that keeps the agents alive never writes to a file or a
+//! terminal.
 
 use crate::queue::{EventReceiver, EventSender, event_queue};
 use ew_model::event::{RecordedEvent, RunEvent};
 use ew_sys::clock;
 use std::sync::Arc;
 
-/// What may wait for the disk; beyond it samples are left out.
+/// What may wait for the disk; beyond it samples are skipped.
 const MAX_UNWRITTEN_BYTES: usize = 64 << 20;
 /// What may wait for the terminal; beyond it events are not shown.
 const MAX_UNSHOWN_BYTES: usize = 64 << 20;
@@ -17,7 +18,7 @@ pub(crate) struct Journal {
     began_ns: u64,
     recorded: EventSender,
     shown: EventSender,
-    /// Samples that were left out since the last that was not.
+    /// Samples that were skipped since the last that was not.
     unwritten: u64,
 }
 

@@ -1,7 +1,9 @@
-//! Brings the fleet up, decides whether enough of it came up, and plans again around those that did not.
+//! Brings the fleet up, decides whether enough of it came up, and plans again around those that did
+//! not.
 
 use crate::journal::Journal;
-use crate::members::{Happening, Members};
+use crate::max_rate::MaxRate;
+use crate::members::{FleetEvent, Members};
 use crate::run::RunError;
 use ew_model::event::RunEvent;
 use ew_model::facts::InterfaceFacts;
@@ -15,7 +17,7 @@ use ew_sys::clock;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Fewer hosts in a rack than this cannot tell a slow host from a slow network.
+/// Fewer hosts in a rack than this do not distinguish a slow host from a slow network.
 const LEAST_HOSTS_PER_RACK: usize = 2;
 
 /// How agents are started.
@@ -31,7 +33,8 @@ pub struct LaunchOptions {
     pub sample_interval_ns: u64,
     /// Where every agent serves stock iperf3 clients during the run. `None`: nowhere.
     pub offer_iperf3_port: Option<u16>,
-    /// Hosts that somebody watches: they tell everything about themselves once a second ([`RunEvent::HostRead`]).
+    /// Hosts that somebody watches: they report everything about themselves once a second
+    /// ([`RunEvent::HostRead`]).
     pub watched: BTreeSet<HostId>,
     /// From starting the launcher to the agent's readiness.
     pub launch_limit: Duration,
@@ -39,6 +42,18 @@ pub struct LaunchOptions {
     pub network: Option<NetworkChoice>,
     /// Refuse to run when a host does not come up.
     pub require_all: bool,
+    /// `user@controller`: hosts are taken for the run alone. `None`: they are shared.
+    pub claimed_by: Option<String>,
+    /// Load hosts that another run is loading, too.
+    pub force: bool,
+    /// Ends the run when it fails; runs every second by the shell, on the controller.
+    pub abort_command: Option<String>,
+    /// Load public addresses, too.
+    pub allow_wan: bool,
+    /// The most to load every host's link with. `None`: as much as it carries.
+    pub max_rate: Option<MaxRate>,
+    /// Agents write a line to their hosts' log when load begins and ends.
+    pub syslog: bool,
 }
 
 /// Launches every host and waits until each is up or has failed.
@@ -53,7 +68,7 @@ pub(crate) async fn bring_up(
     }
     while !members.launching().is_empty() {
         match members.next(u64::MAX).await {
-            Happening::Agent(host, ControllerEvent::Ready { facts, .. }) => {
+            FleetEvent::Agent(host, ControllerEvent::Ready { facts, .. }) => {
                 let launch_ns = clock::monotonic_ns() - began_ns;
                 let chosen = members.inventory().host(host).address;
                 let address = chosen.filter(|_| members.chooses_network());
@@ -64,15 +79,15 @@ pub(crate) async fn bring_up(
                     address,
                 });
             }
-            Happening::Agent(host, ControllerEvent::Lost { reason: message })
-            | Happening::LaunchFailed { host, message } => {
+            FleetEvent::Agent(host, ControllerEvent::Lost { reason: message })
+            | FleetEvent::LaunchFailed { host, message } => {
                 journal.emit(RunEvent::HostFailed { host, message });
             }
-            Happening::Interrupt => {
+            FleetEvent::Interrupt => {
                 journal.emit(RunEvent::Interrupted);
                 return Err(RunError::Interrupted);
             }
-            Happening::Agent(..) | Happening::Ended { .. } | Happening::Deadline => {}
+            FleetEvent::Agent(..) | FleetEvent::Ended { .. } | FleetEvent::Deadline => {}
         }
     }
     Ok(())
@@ -156,7 +171,8 @@ pub(crate) fn plan_among(
     Ok(plan)
 }
 
-/// The named hosts only, with all racks, so that rack ids stay the same. Host ids are positions in `hosts`.
+/// The named hosts only, with all racks, so that rack ids stay the same. Host ids are positions in
+/// `hosts`.
 #[must_use]
 pub fn sub_inventory(inventory: &Inventory, hosts: &[HostId]) -> Inventory {
     Inventory {

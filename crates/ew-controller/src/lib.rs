@@ -1,14 +1,18 @@
-//! Plan, launch, drive, collect, analyse, tear down. Emits one stream of [`ew_model::RunEvent`]s that the recorder
-//! and every live view consume; prints nothing itself.
+//! Plan, launch, drive, collect, analyse, tear down. Emits one stream of [`ew_model::RunEvent`]s
+//! that the recorder and every live view consume; prints nothing itself.
 //!
-//! [`run`] is the main flow. Below it, one task per agent (`member`) owns a link and its session; `members` is the
-//! only place where their happenings meet; `drive` walks through the plan and `stage` runs a batch of rounds over them.
+//! [`run`] is the main flow. Below it, one task per agent (`member`) owns a link and its session;
+//! `members` is the only place where their fleet_events meet; `drive` walks through the plan and
+//! `stage` runs a batch of rounds over them.
 
+mod abort;
+mod claim;
 mod doctor;
 mod drive;
 mod follow;
 mod journal;
 mod launch;
+mod max_rate;
 mod member;
 mod members;
 mod merge;
@@ -27,6 +31,7 @@ mod survey;
 
 pub use doctor::{Check, CheckState, DoctorReport, doctor};
 pub use launch::{LaunchOptions, sub_inventory};
+pub use max_rate::MaxRate;
 pub use orders::Detours;
 pub use resolve::{AddressFamily, ResolveError, resolve};
 pub use run::{Finished, Job, RunError, StoredRun, run, run_storage};

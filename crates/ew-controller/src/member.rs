@@ -1,6 +1,7 @@
-//! One agent as the controller sees it: a task that owns the link and its session, and nothing else's state.
+//! One agent as the controller sees it: a task that owns the link and its session, and nothing
+//! else's state.
 
-use crate::members::Happening;
+use crate::members::FleetEvent;
 use ew_fleet::{LaunchSlot, LaunchSlots, Launcher, Link, LinkGuard, launch};
 use ew_model::inventory::{Host, HostId};
 use ew_model::plan::StageIndex;
@@ -45,11 +46,11 @@ pub(crate) struct MemberTask {
     pub(crate) build: String,
     pub(crate) launch_limit: Duration,
     pub(crate) slots: Arc<LaunchSlots>,
-    pub(crate) happenings: mpsc::Sender<Happening>,
+    pub(crate) fleet_events: mpsc::Sender<FleetEvent>,
 }
 
 impl MemberTask {
-    /// Launches the agent and serves its link until it ends; the last happening is always `Ended`.
+    /// Launches the agent and serves its link until it ends; the last event is always `Ended`.
     pub(crate) async fn run(self, mut commands: mpsc::Receiver<Command>) {
         let connected = tokio::select! {
             connected = self.connect() => connected,
@@ -58,7 +59,7 @@ impl MemberTask {
         let unclean = match connected {
             Ok((link, slot)) => self.serve(link, slot, commands).await,
             Err(message) => {
-                self.tell(Happening::LaunchFailed {
+                self.report(FleetEvent::LaunchFailed {
                     host: self.id,
                     message,
                 })
@@ -66,15 +67,16 @@ impl MemberTask {
                 None
             }
         };
-        self.tell(Happening::Ended {
+        self.report(FleetEvent::Ended {
             host: self.id,
             unclean,
         })
         .await;
     }
 
-    /// Tries again where that is worth it, each time a little later and not in step with the other hosts. What ends the last try
-    /// may only be what the first one's trouble leads to, so both are reported.
+    /// Tries again where that is worth it, each time a little later and not in step with the other
+    /// hosts. What ends the last try may only be what the first one's trouble leads to, so both are
+    /// reported.
     async fn connect(&self) -> Result<(Link, LaunchSlot), String> {
         let mut tried = 0;
         let mut first: Option<String> = None;
@@ -171,7 +173,7 @@ impl MemberTask {
                 ControllerEvent::Farewell => serving.over = Some(Over::Farewell),
                 ControllerEvent::Fault { message } if !serving.ready => {
                     serving.over = Some(Over::Lost);
-                    self.tell(Happening::LaunchFailed {
+                    self.report(FleetEvent::LaunchFailed {
                         host: self.id,
                         message,
                     })
@@ -181,10 +183,10 @@ impl MemberTask {
                     serving.over.get_or_insert(Over::Lost);
                     let message = in_the_launchers_words(&reason, &guard.stderr_tail());
                     let host = self.id;
-                    self.tell(if serving.ready {
-                        Happening::Agent(host, ControllerEvent::Lost { reason: message })
+                    self.report(if serving.ready {
+                        FleetEvent::Agent(host, ControllerEvent::Lost { reason: message })
                     } else {
-                        Happening::LaunchFailed { host, message }
+                        FleetEvent::LaunchFailed { host, message }
                     })
                     .await;
                 }
@@ -193,7 +195,7 @@ impl MemberTask {
                         serving.ready = true;
                         serving.slot = None;
                     }
-                    self.tell(Happening::Agent(self.id, event)).await;
+                    self.report(FleetEvent::Agent(self.id, event)).await;
                 }
             }
         }
@@ -201,7 +203,7 @@ impl MemberTask {
 
     async fn welcome(&self, session: &mut ControllerSession) {
         if let Err(error) = session.welcome(self.welcome.clone()) {
-            self.tell(Happening::LaunchFailed {
+            self.report(FleetEvent::LaunchFailed {
                 host: self.id,
                 message: error.to_string(),
             })
@@ -231,7 +233,7 @@ impl MemberTask {
         };
         if let Err(error) = done {
             let message = error.to_string();
-            self.tell(Happening::Agent(
+            self.report(FleetEvent::Agent(
                 self.id,
                 ControllerEvent::Fault { message },
             ))
@@ -239,10 +241,11 @@ impl MemberTask {
         }
     }
 
-    /// Waits while the dispatcher has enough to do: the link is not read meanwhile, which is what slows a host down.
-    async fn tell(&self, happening: Happening) {
+    /// Waits while the dispatcher has enough to do: the link is not read meanwhile, which is what
+    /// slows a host down.
+    async fn report(&self, event: FleetEvent) {
         // Nobody listens any more only when the run is over.
-        let _ = self.happenings.send(happening).await;
+        let _ = self.fleet_events.send(event).await;
     }
 }
 

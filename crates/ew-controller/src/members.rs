@@ -3,6 +3,7 @@
 use crate::launch::LaunchOptions;
 use crate::member::{Command, MAX_QUEUED_COMMANDS, MemberTask};
 use ew_fleet::{LaunchSlots, Launcher};
+use ew_model::claim::Claim;
 use ew_model::facts::{HostFacts, InterfaceFacts};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::workload::Tool;
@@ -15,7 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// Time between whole readings of a watched host: what a person can follow.
 const WATCH_INTERVAL_NS: u64 = 1_000_000_000;
@@ -25,12 +26,12 @@ const MAX_QUEUED_HAPPENINGS: usize = 1024;
 
 /// One thing that happened to the fleet.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum FleetEvent {
     /// An agent said something, or its session judged it lost.
     Agent(HostId, ControllerEvent),
     /// A host did not come up.
     LaunchFailed { host: HostId, message: String },
-    /// A member's task is over; what could not be proved clean.
+    /// A member's task is over; why its cleanup was not confirmed, if so.
     Ended {
         host: HostId,
         unclean: Option<String>,
@@ -41,7 +42,7 @@ pub(crate) enum Happening {
     Deadline,
 }
 
-/// Where a host stands.
+/// A host's state.
 #[derive(Debug)]
 pub(crate) enum State {
     Launching,
@@ -64,6 +65,8 @@ pub(crate) struct Member {
     pub(crate) launches: u32,
     /// It has been up at least once, so it is part of the plan.
     pub(crate) was_up: bool,
+    /// It was not stopped by its owner.
+    pub(crate) may_return: bool,
     commands: Option<mpsc::Sender<Command>>,
 }
 
@@ -73,12 +76,16 @@ pub(crate) struct Members {
     launcher: Arc<dyn Launcher>,
     options: LaunchOptions,
     token: RunToken,
+    claim: Option<Claim>,
     members: BTreeMap<HostId, Member>,
     slots: Arc<LaunchSlots>,
-    sender: mpsc::Sender<Happening>,
-    happenings: mpsc::Receiver<Happening>,
+    sender: mpsc::Sender<FleetEvent>,
+    fleet_events: mpsc::Receiver<FleetEvent>,
     signals: [Signal; 3],
     running_tasks: usize,
+    aborted: Option<oneshot::Receiver<String>>,
+    /// Why a condition ended the run.
+    pub(crate) aborted_because: Option<String>,
     pub(crate) unclean: Vec<(String, String)>,
 }
 
@@ -89,9 +96,9 @@ impl Members {
         launcher: Arc<dyn Launcher>,
         options: LaunchOptions,
     ) -> std::io::Result<Self> {
-        // Four for each host; the usual 1024 are enough for 250 hosts.
+        // Four for each host; the default of 1024 is enough for 250 hosts.
         ew_sys::process::raise_open_files_limit();
-        let (sender, happenings) = mpsc::channel(MAX_QUEUED_HAPPENINGS);
+        let (sender, fleet_events) = mpsc::channel(MAX_QUEUED_HAPPENINGS);
         let mut token = [0; 16];
         getrandom::fill(&mut token).map_err(std::io::Error::other)?;
         Ok(Self {
@@ -100,17 +107,44 @@ impl Members {
             launcher,
             options,
             token: RunToken(token),
+            claim: None,
             members: BTreeMap::new(),
             sender,
-            happenings,
+            fleet_events,
             signals: [
                 signal(SignalKind::interrupt())?,
                 signal(SignalKind::terminate())?,
                 signal(SignalKind::hangup())?,
             ],
             running_tasks: 0,
+            aborted: None,
+            aborted_because: None,
             unclean: Vec::new(),
         })
+    }
+
+    /// From now on hosts are launched for this run alone.
+    pub(crate) fn claim_hosts(&mut self, claim: Claim) {
+        self.claim = Some(claim);
+    }
+
+    /// Interrupts the run, as the user would, when this comes.
+    pub(crate) fn abort_on(&mut self, condition: oneshot::Receiver<String>) {
+        self.aborted = Some(condition);
+    }
+
+    /// Hosts that another run is loading, by name, with that run.
+    pub(crate) fn in_use(&self) -> Vec<(&str, &Claim)> {
+        let members = self.members.iter();
+        members
+            .filter_map(|(id, member)| match &member.state {
+                State::Up { facts, .. } => {
+                    let claim = facts.in_use_by.as_deref()?;
+                    Some((self.inventory.name(*id), claim))
+                }
+                State::Launching | State::Down { .. } => None,
+            })
+            .collect()
     }
 
     /// Starts a host's task, for the first time or again.
@@ -132,13 +166,15 @@ impl Members {
                     .watched
                     .contains(&id)
                     .then_some(WATCH_INTERVAL_NS),
+                claim: self.claim.clone(),
+                syslog: self.options.syslog && self.claim.is_some(),
             },
             host,
             launcher: Arc::clone(&self.launcher),
             build: self.options.build.clone(),
             launch_limit: self.options.launch_limit,
             slots: Arc::clone(&self.slots),
-            happenings: self.sender.clone(),
+            fleet_events: self.sender.clone(),
         };
         let before = self.members.get(&id);
         let launches = before.map_or(0, |member| member.launches) + 1;
@@ -148,6 +184,7 @@ impl Members {
             clock: None,
             launches,
             was_up,
+            may_return: true,
             commands: Some(commands),
         };
         self.members.insert(id, member);
@@ -155,23 +192,29 @@ impl Members {
         tokio::spawn(task.run(receiver));
     }
 
-    /// Waits for the next happening and keeps the members' states true to it.
-    pub(crate) async fn next(&mut self, deadline_ns: u64) -> Happening {
+    /// Waits for the next event and keeps the members' states true to it.
+    pub(crate) async fn next(&mut self, deadline_ns: u64) -> FleetEvent {
         let wait = Duration::from_nanos(deadline_ns.saturating_sub(clock::monotonic_ns()));
         let [interrupt, terminate, hangup] = &mut self.signals;
-        let happening = tokio::select! {
-            Some(happening) = self.happenings.recv() => happening,
-            _ = interrupt.recv() => Happening::Interrupt,
-            _ = terminate.recv() => Happening::Interrupt,
-            _ = hangup.recv() => Happening::Interrupt,
-            () = tokio::time::sleep(wait) => Happening::Deadline,
+        let event = tokio::select! {
+            Some(event) = self.fleet_events.recv() => event,
+            _ = interrupt.recv() => FleetEvent::Interrupt,
+            _ = terminate.recv() => FleetEvent::Interrupt,
+            _ = hangup.recv() => FleetEvent::Interrupt,
+            () = tokio::time::sleep(wait) => FleetEvent::Deadline,
+            why = condition(&mut self.aborted) => {
+                self.aborted = None;
+                self.aborted_because = Some(why);
+                FleetEvent::Interrupt
+            }
         };
-        self.keep(&happening);
-        happening
+        self.keep(&event);
+        event
     }
 
-    /// Says something to a host; silently nothing when it is down (its loss is or will be a happening).
-    pub(crate) fn tell(&self, id: HostId, command: Command) {
+    /// Says something to a host; silently nothing when it is down (its loss is or will be a
+    /// event).
+    pub(crate) fn send(&self, id: HostId, command: Command) {
         if let Some(commands) = self.members.get(&id).and_then(|m| m.commands.as_ref()) {
             // A full queue means a dead link, which the session notices by itself.
             let _ = commands.try_send(command);
@@ -230,6 +273,25 @@ impl Members {
         self.members.iter().filter_map(of_host).collect()
     }
 
+    /// What a host's owner allows, bits per second on the wire in each direction.
+    pub(crate) fn owners_limit(&self, id: HostId) -> Option<f64> {
+        match &self.members.get(&id)?.state {
+            State::Up { facts, .. } => facts.max_bits_per_sec,
+            State::Launching | State::Down { .. } => None,
+        }
+    }
+
+    /// The interface that carries a host's data, when it is up.
+    pub(crate) fn data_interface(&self, id: HostId) -> Option<&InterfaceFacts> {
+        match &self.members.get(&id)?.state {
+            State::Up { facts, .. } => {
+                let address = self.inventory.host(id).address?;
+                facts.interface_with(address)
+            }
+            State::Launching | State::Down { .. } => None,
+        }
+    }
+
     /// Where a host's data listener is, when it is up.
     pub(crate) fn data_address(&self, id: HostId) -> Option<SocketAddr> {
         match &self.members.get(&id)?.state {
@@ -241,13 +303,14 @@ impl Members {
         }
     }
 
-    /// Says goodbye to everybody and waits until every task is over; a second interrupt kills at once.
+    /// Says goodbye to everybody and waits until every task is over; a second interrupt kills at
+    /// once.
     pub(crate) async fn tear_down(&mut self, limit: Duration) {
         let deadline_ns = clock::monotonic_ns() + limit.as_nanos() as u64;
         let all: Vec<HostId> = self.members.keys().copied().collect();
         for id in &all {
             let launching = matches!(self.members[id].state, State::Launching);
-            self.tell(
+            self.send(
                 *id,
                 if launching {
                     Command::Kill
@@ -258,13 +321,14 @@ impl Members {
         }
         while self.running_tasks > 0 {
             match self.next(deadline_ns).await {
-                Happening::Interrupt => self.kill_all(),
-                Happening::Deadline => {
+                FleetEvent::Interrupt => self.kill_all(),
+                FleetEvent::Deadline => {
                     self.kill_all();
                     return;
                 }
-                Happening::Agent(..) | Happening::LaunchFailed { .. } | Happening::Ended { .. } => {
-                }
+                FleetEvent::Agent(..)
+                | FleetEvent::LaunchFailed { .. }
+                | FleetEvent::Ended { .. } => {}
             }
         }
     }
@@ -276,9 +340,9 @@ impl Members {
         }
     }
 
-    fn keep(&mut self, happening: &Happening) {
-        match happening {
-            Happening::Agent(id, ControllerEvent::Ready { facts, data_port }) => {
+    fn keep(&mut self, event: &FleetEvent) {
+        match event {
+            FleetEvent::Agent(id, ControllerEvent::Ready { facts, data_port }) => {
                 if let Some(network) = &self.options.network {
                     self.inventory.hosts[id.index()].address =
                         network.address_on(&facts.interfaces);
@@ -293,13 +357,18 @@ impl Members {
                     member.was_up = true;
                 }
             }
-            Happening::Agent(id, ControllerEvent::Synced(estimate)) => {
+            FleetEvent::Agent(id, ControllerEvent::Stopped) => {
+                if let Some(member) = self.members.get_mut(id) {
+                    member.may_return = false;
+                }
+            }
+            FleetEvent::Agent(id, ControllerEvent::Synced(estimate)) => {
                 if let Some(member) = self.members.get_mut(id) {
                     member.clock = Some(*estimate);
                 }
             }
-            Happening::Agent(id, ControllerEvent::Lost { reason: message })
-            | Happening::LaunchFailed { host: id, message } => {
+            FleetEvent::Agent(id, ControllerEvent::Lost { reason: message })
+            | FleetEvent::LaunchFailed { host: id, message } => {
                 self.set_state(
                     *id,
                     State::Down {
@@ -307,8 +376,8 @@ impl Members {
                     },
                 );
             }
-            Happening::Ended { host, unclean } => self.on_ended(*host, unclean.as_ref()),
-            Happening::Agent(..) | Happening::Interrupt | Happening::Deadline => {}
+            FleetEvent::Ended { host, unclean } => self.on_ended(*host, unclean.as_ref()),
+            FleetEvent::Agent(..) | FleetEvent::Interrupt | FleetEvent::Deadline => {}
         }
     }
 
@@ -345,4 +414,14 @@ impl Members {
             .map(|(id, _)| *id)
             .collect()
     }
+}
+
+/// Why the condition came about; never, where there is none.
+async fn condition(aborted: &mut Option<oneshot::Receiver<String>>) -> String {
+    if let Some(receiver) = aborted
+        && let Ok(why) = receiver.await
+    {
+        return why;
+    }
+    std::future::pending().await
 }

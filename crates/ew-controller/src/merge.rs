@@ -82,8 +82,9 @@ impl Reports {
 
 type End = Option<Box<EndRecord>>;
 
-/// Sender and receiver. With the engine each end counts for itself, and what it says of the other is of no account: a host
-/// that is wrong must not decide another's figure. A tool's client may know both.
+/// Sender and receiver. With the engine each end counts for itself, and what it says of the other
+/// is of no account: a host that is wrong must not decide another's figure. A tool's client may
+/// know both.
 fn ends(flow: &Flow, reports: Vec<(HostId, FlowReport)>, tool: Tool) -> (End, End) {
     let (mut sender, mut receiver) = (None, None);
     for (host, report) in reports {
@@ -121,11 +122,12 @@ fn silences(
         return Vec::new();
     }
     let (src, dst) = (names(flow.src), names(flow.dst));
-    let told = [
-        silence::at_sender(sender).map(|told| format!("{src}: send to {dst}: {told}")),
-        silence::at_receiver(receiver).map(|told| format!("{dst}: receive from {src}: {told}")),
+    let reported = [
+        silence::at_sender(sender).map(|reported| format!("{src}: send to {dst}: {reported}")),
+        silence::at_receiver(receiver)
+            .map(|reported| format!("{dst}: receive from {src}: {reported}")),
     ];
-    told.into_iter().flatten().collect()
+    reported.into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -143,6 +145,7 @@ mod tests {
             opened_by: End::Src,
             lane: None,
             is_aggressor: false,
+            traces: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Tools that hosts do not have: told once, before anything starts.
+//! Tools that hosts do not have: reported once, before anything starts.
 
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::{Plan, Stage};
@@ -7,14 +7,15 @@ use ew_model::workload::Tool;
 use ew_plan::inventory::fold;
 use std::collections::BTreeSet;
 
-/// Takes the stages out of the plan of which the missing tools leave nothing, and says per tool which hosts lack it, what does not
-/// run for that, and how to install it. Where some flows of a stage can run it stays, and the others will be missing in it.
+/// Takes the stages out of the plan of which the missing tools leave nothing, and says per tool
+/// which hosts lack it, what does not run for that, and how to install it. Where some flows of a
+/// stage can run it stays, and the others will be missing in it.
 pub(crate) fn leave_out(
     plan: &mut Plan,
     inventory: &Inventory,
     has_tool: impl Fn(HostId, Tool) -> bool,
 ) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for tool in Tool::ALL {
         let (mut lacking, mut left_out) = (BTreeSet::new(), Vec::new());
         plan.stages.retain(|stage| {
@@ -32,10 +33,10 @@ pub(crate) fn leave_out(
         left_out.dedup();
         if !lacking.is_empty() {
             let hosts = fold(lacking.iter().map(|id| inventory.name(*id)));
-            told.push(words(tool.name(), &hosts, &left_out));
+            reported.push(words(tool.name(), &hosts, &left_out));
         }
     }
-    told
+    reported
 }
 
 /// The hosts that lack the stage's tool, and whether any flow can run all the same.
@@ -58,7 +59,7 @@ fn words(tool: &str, hosts: &str, left_out: &[String]) -> String {
         tests => format!("skipped: {}", tests.join(", ")),
     };
     format!(
-        "{tool} is not installed on {hosts}; {what}; `eastwest tools --hosts {hosts} --tool {tool}` tells how to install it"
+        "{tool} is not installed on {hosts}; {what}; `eastwest tools --hosts {hosts} --tool {tool}` shows how to install it"
     )
 }
 
@@ -81,34 +82,36 @@ mod tests {
             racks: Vec::new(),
         };
         let mut plan = ew_plan::plan(&scenario, &inventory, 1).unwrap();
-        let told = leave_out(&mut plan, &inventory, |host, tool| {
+        let reported = leave_out(&mut plan, &inventory, |host, tool| {
             host.0 < first || matches!(tool, Tool::Engine | Tool::Ping)
         });
-        (plan.stages.into_iter().map(|s| s.name).collect(), told)
+        (plan.stages.into_iter().map(|s| s.name).collect(), reported)
     }
 
     #[test]
     fn what_some_hosts_can_run_stays() {
-        let (left, told) = plan_without(
+        let (left, reported) = plan_without(
             2,
             "{name: theirs, pattern: mesh, tool: netperf}, {name: ours, pattern: mesh}, \
              {name: icmp, pattern: mesh, tool: ping, workload: ping}",
         );
         assert_eq!(left, ["theirs", "ours", "icmp"]);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].starts_with("netperf is not installed on c; its flows will be missing"));
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(
+            reported[0].starts_with("netperf is not installed on c; its flows will be missing")
+        );
     }
 
     #[test]
     fn what_nobody_can_run_is_left_out_and_told_once() {
-        let (left, told) = plan_without(
+        let (left, reported) = plan_without(
             1,
             "{name: first, pattern: mesh, tool: iperf3}, {name: ours, pattern: mesh}, \
              {name: sizes, pattern: mesh, tool: iperf3, sizes: [64, 1k]}",
         );
         assert_eq!(left, ["ours"]);
-        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(reported.len(), 1, "{reported:?}");
         let words = "iperf3 is not installed on b,c; skipped: first, sizes; `eastwest tools";
-        assert!(told[0].starts_with(words), "{told:?}");
+        assert!(reported[0].starts_with(words), "{reported:?}");
     }
 }

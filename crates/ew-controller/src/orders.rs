@@ -1,8 +1,8 @@
 //! Turns a stage of the plan into one order per host. Pure.
 
-use crate::follow::tellers;
+use crate::follow::reporters;
 use ew_model::inventory::HostId;
-use ew_model::plan::{Flow, Plan, Round, RoundIndex, Stage, StageIndex};
+use ew_model::plan::{Flow, LimitedRound, Plan, Round, RoundIndex, Stage, StageIndex};
 use ew_model::pods::PodPath;
 use ew_model::scenario::Pattern;
 use ew_model::tools::ServerPorts;
@@ -17,7 +17,7 @@ pub(crate) struct Batch<'a> {
     pub(crate) stage: &'a Stage,
     /// Rounds of the stage's own, or repair rounds after them, with their numbers, ascending.
     pub(crate) rounds: Vec<(RoundIndex, &'a Round)>,
-    /// Whether agents tell how flows go while rounds go on.
+    /// Whether agents report flows' progress while rounds go on.
     pub(crate) follow: bool,
     /// Where clients connect instead of at the server itself.
     pub(crate) detours: &'a Detours,
@@ -58,6 +58,7 @@ impl Batch<'_> {
     ) -> BTreeMap<HostId, StageOrder> {
         let mut orders = BTreeMap::new();
         for (position, (_, round)) in self.rounds.iter().enumerate() {
+            let limited = LimitedRound::new(self.plan, round);
             for flow in &round.flows {
                 let (Some(&src), Some(&dst)) = (listeners.get(&flow.src), listeners.get(&flow.dst))
                 else {
@@ -68,7 +69,9 @@ impl Batch<'_> {
                     ServerPorts::Range(count) => ports.next(flow.server(), count),
                     ServerPorts::Fixed(port) => port,
                 };
-                let [sender, receiver] = both_ends(flow, src, dst, port);
+                let [mut sender, mut receiver] = both_ends(flow, src, dst, port);
+                let pace = self.pace(flow, round, limited.as_ref());
+                (sender.bits_per_sec, receiver.bits_per_sec) = (pace, pace);
                 self.add(&mut orders, position, flow, flow.src, sender);
                 self.add(&mut orders, position, flow, flow.dst, receiver);
             }
@@ -79,10 +82,23 @@ impl Batch<'_> {
         orders
     }
 
-    /// With its ports and its pace.
+    /// Payload of a flow, where it differs from what its workload says.
+    fn pace(&self, flow: &Flow, round: &Round, limited: Option<&LimitedRound<'_>>) -> Option<f64> {
+        let paced = self.plan.pace_of(self.stage, flow);
+        let Some(limited) = limited else {
+            return paced;
+        };
+        let pace = self.stage.workload_of(flow).pace;
+        let streams = f64::from(self.stage.streams_in(round));
+        let of_streams = pace.stream_bits_per_sec.map(|rate| rate * streams);
+        let asked = paced.or(pace.flow_bits_per_sec).or(of_streams);
+        Some(limited.goodput_of(flow).min(asked.unwrap_or(f64::INFINITY)))
+    }
+
+    /// With its ports.
     fn detailed(&self, flow: &Flow, mut end: FlowOrder) -> FlowOrder {
         end.port_seed = self.plan.port_seed(self.stage, flow);
-        end.bits_per_sec = self.plan.pace_of(self.stage, flow);
+        end.first_stream = flow.first_stream();
         match self.detour(flow).filter(|_| end.opens) {
             Some(address) => end.through(address),
             None => end,
@@ -103,7 +119,7 @@ impl Batch<'_> {
         round: &Round,
     ) {
         let index = self.round_index(position);
-        for (host, mut flows) in tellers(self.stage, round) {
+        for (host, mut flows) in reporters(self.stage, round) {
             let rounds = orders.get_mut(&host).and_then(|o| o.rounds.last_mut());
             if let Some(ordered) = rounds.filter(|r| r.round == index) {
                 // Not of those whose other end is down.
@@ -165,8 +181,9 @@ fn both_ends(flow: &Flow, src: SocketAddr, dst: SocketAddr, tool_port: u16) -> [
     ]
 }
 
-/// A server port for every flow. Each host's go round through the whole range, so that neither a server that is slow to end stands
-/// in the next one's way, nor the kernel's memory of its connections (`TIME_WAIT`) in that of tools that do not set `SO_REUSEADDR`.
+/// A server port for every flow. Each host's go round through the whole range, so that neither a
+/// server that is slow to end blocks the next one, nor the kernel's memory of its
+/// connections (`TIME_WAIT`) in that of tools that do not set `SO_REUSEADDR`.
 #[derive(Debug)]
 pub(crate) struct ToolPorts {
     first: u16,
@@ -200,6 +217,7 @@ impl ToolPorts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ew_model::plan::RateLimit;
     use ew_model::plan::{End, FlowId};
     use ew_model::scenario::Expect;
     use ew_model::workload::{Tool, Workload, WorkloadKind};
@@ -212,6 +230,7 @@ mod tests {
             opened_by,
             lane: None,
             is_aggressor: false,
+            traces: None,
         };
         Stage {
             name: "test".into(),
@@ -247,6 +266,7 @@ mod tests {
             dropped_tests: Vec::new(),
             interleaved: Vec::new(),
             host_rates: Vec::new(),
+            rate_limit: None,
         }
     }
 
@@ -261,6 +281,26 @@ mod tests {
             assert_eq!(near.bits_per_sec, None);
         }
         assert_ne!(near.flows[0].port_seed, near.flows[1].port_seed);
+    }
+
+    #[test]
+    fn flows_share_the_limit_of_their_hosts() {
+        let stage = stage(Tool::Engine);
+        let plan = Plan {
+            rate_limit: Some(RateLimit {
+                hosts_bits_per_sec: vec![2e9, 4e9, 1e8],
+                of_line_rate: None,
+            }),
+            ..plan()
+        };
+        let limited = LimitedRound::new(&plan, &stage.rounds[0]).unwrap();
+        let rates: Vec<f64> = (stage.rounds[0].flows.iter())
+            .map(|flow| limited.goodput_of(flow) * 1538.0 / 1448.0)
+            .collect();
+        // Host 0 sends twice; host 2 receives little.
+        for (rate, wire) in rates.iter().zip([1e9, 2e9, 1e8]) {
+            assert!((rate / wire - 1.0).abs() < 1e-9, "{rates:?}");
+        }
     }
 
     fn listeners() -> BTreeMap<HostId, SocketAddr> {

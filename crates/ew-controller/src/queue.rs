@@ -1,4 +1,5 @@
-//! Events on their way to a thread that may be slow: a disk or a terminal. Whoever sends never waits.
+//! Events on their way to a thread that may be slow: a disk or a terminal. Whoever sends never
+//! waits.
 
 use ew_model::event::{RecordedEvent, RunEvent};
 use std::sync::Arc;
@@ -60,7 +61,7 @@ impl EventSender {
     pub(crate) fn send(&self, event: &Arc<RecordedEvent>) {
         let bytes = held_bytes(&event.event);
         self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
-        // A consumer that is gone has panicked, which its join tells.
+        // A consumer that is gone has panicked, which its join shows.
         let _ = self.events.send(Arc::clone(event));
     }
 }

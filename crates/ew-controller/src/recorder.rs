@@ -1,12 +1,13 @@
-//! Writes the run directory on a thread of its own, so that a disk that hesitates or is full stops nothing else.
+//! Writes the run directory on a thread of its own, so that a disk that hesitates or is full stops
+//! nothing else.
 
 use crate::queue::{EventReceiver, EventSender};
 use ew_model::event::{RecordedEvent, RunEvent};
 use ew_store::{RunWriter, StoreError};
 use std::sync::Arc;
 
-/// What a run may write, unless it is all needed: beyond it samples are left out. Ten times what a thousand hosts write in ten
-/// minutes.
+/// What a run may write, unless it is all needed: beyond it samples are skipped. Ten times what a
+/// thousand hosts write in ten minutes.
 const MAX_EVENTS_BYTES: u64 = 8 << 30;
 
 /// What became of a run's events.
@@ -17,7 +18,8 @@ pub(crate) struct Recorded {
     pub(crate) failure: Option<StoreError>,
 }
 
-/// Writes every event that comes, until there are no more; failures are told at once, through `shown`.
+/// Writes every event that comes, until there are no more; failures are reported at once, through
+/// `shown`.
 pub(crate) fn record(events: EventReceiver, writer: RunWriter, shown: EventSender) -> Recorded {
     let mut recorder = Recorder {
         writer,
@@ -59,7 +61,8 @@ impl Recorder {
         }
     }
 
-    /// So that who reads the run knows that something is missing. Where even this cannot be written, later.
+    /// So that who reads the run knows that something is missing. Where even this cannot be
+    /// written, later.
     fn mark_lost(&mut self, at_ns: u64) {
         let count = self.lost;
         let event = RunEvent::EventsLost { count };

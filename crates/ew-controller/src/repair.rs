@@ -1,7 +1,8 @@
-//! After a stage: what is missing is tried once more between the hosts that are up, those that came back included.
+//! After a stage: what is missing is tried once more between the hosts that are up, those that came
+//! back included.
 
 use crate::journal::Journal;
-use crate::members::{Happening, Members};
+use crate::members::{FleetEvent, Members};
 use ew_model::event::RunEvent;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Round, RoundIndex, Stage};
@@ -20,9 +21,9 @@ pub(crate) async fn revive(members: &mut Members, journal: &mut Journal) -> bool
         .down()
         .into_iter()
         .filter(|id| {
-            members
-                .get(*id)
-                .is_some_and(|member| member.was_up && member.launches < MAX_LAUNCHES)
+            members.get(*id).is_some_and(|member| {
+                member.was_up && member.may_return && member.launches < MAX_LAUNCHES
+            })
         })
         .collect();
     for id in &tries {
@@ -30,14 +31,14 @@ pub(crate) async fn revive(members: &mut Members, journal: &mut Journal) -> bool
     }
     while !members.launching().is_empty() {
         match members.next(u64::MAX).await {
-            Happening::Agent(host, ControllerEvent::Ready { .. }) => {
+            FleetEvent::Agent(host, ControllerEvent::Ready { .. }) => {
                 journal.emit(RunEvent::HostReturned { host });
             }
-            Happening::Interrupt => return false,
-            Happening::Agent(..)
-            | Happening::LaunchFailed { .. }
-            | Happening::Ended { .. }
-            | Happening::Deadline => {}
+            FleetEvent::Interrupt => return false,
+            FleetEvent::Agent(..)
+            | FleetEvent::LaunchFailed { .. }
+            | FleetEvent::Ended { .. }
+            | FleetEvent::Deadline => {}
         }
     }
     true
@@ -45,9 +46,10 @@ pub(crate) async fn revive(members: &mut Members, journal: &mut Journal) -> bool
 
 /// Rounds for what has no figure though both ends are up. Flow ids count from `first_flow`.
 ///
-/// A mesh's flow measures the same with whoever else runs, so its missing pairs are packed anew. Elsewhere a flow's figure
-/// depends on the others, so incomplete rounds are repeated whole; at most a quarter of the stage, because what fails
-/// more often than that will not be mended by trying again.
+/// A mesh's flow measures the same with whoever else runs, so its missing pairs are packed anew.
+/// Elsewhere a flow's figure depends on the others, so incomplete rounds are repeated whole; at
+/// most a quarter of the stage, because what fails more often than that will not be fixed by
+/// trying again.
 pub(crate) fn rounds(
     stage: &Stage,
     records: &[FlowRecord],
@@ -117,6 +119,7 @@ mod tests {
             opened_by: End::Src,
             lane: None,
             is_aggressor: false,
+            traces: None,
         };
         let round = |id: u32| Round {
             sample: id,

@@ -1,7 +1,8 @@
-//! Which rounds of a stage to order next: all at once, or with `samples: auto` some more until every figure has settled or a
-//! bound is reached.
+//! Which rounds of a stage to order next: all at once, or with `samples: auto` some more until
+//! every figure has settled or a bound is reached.
 //!
-//! A round is repeated whole: were a flow that has settled left out, the others would find the network emptier than before.
+//! A round is repeated whole: were a flow that has settled skipped, the others would find the
+//! network emptier than before.
 
 use ew_analyze::settling;
 use ew_model::inventory::HostId;
@@ -12,8 +13,8 @@ use ew_plan::adapt::is_worth_doubling;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Further repetitions are ordered in batches of at least this part of those that were run: each batch costs a common start, and
-/// every look at the figures is one more chance to stop by luck.
+/// Further repetitions are ordered in batches of at least this part of those that were run: each
+/// batch costs a common start, and every look at the figures is one more chance to stop by luck.
 const BATCH_PART: u32 = 4;
 
 /// A stage's repetitions.
@@ -34,8 +35,8 @@ impl<'a> Repeats<'a> {
         }
     }
 
-    /// The rounds to order now, by their numbers; none when the stage is over. `alive` are the hosts that could take part,
-    /// `spent_ns` is how long the stage has been running.
+    /// The rounds to order now, by their numbers; none when the stage is over. `alive` are the
+    /// hosts that could take part, `spent_ns` is how long the stage has been running.
     pub(crate) fn next(
         &mut self,
         records: &[FlowRecord],
@@ -154,6 +155,7 @@ mod tests {
                 opened_by: End::Src,
                 lane: None,
                 is_aggressor: false,
+                traces: None,
             }],
         };
         Stage {

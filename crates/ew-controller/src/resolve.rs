@@ -1,5 +1,6 @@
-//! Names to addresses, before anything starts. By the system's own resolver through `getent`, because a static binary
-//! has none of its own that honours nsswitch.conf; then by `ssh -G`, whose HostName may be an address.
+//! Names to addresses, before anything starts. By the system's own resolver through `getent`,
+//! because a static binary has none of its own that honours nsswitch.conf; then by `ssh -G`, whose
+//! HostName may be an address.
 
 use ew_model::inventory::{Host, Inventory, Login};
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ pub enum AddressFamily {
 #[error("no address for {}: {} (check the spelling, DNS and /etc/hosts, give addresses with --addresses FILE in /etc/hosts format, or let hosts find their own with --network CIDR or --interface NAME)",
     if names.len() == 1 { "this host" } else { "these hosts" }, names.join(", "))]
 pub struct ResolveError {
-    /// All of them, so that one round of mending is enough.
+    /// All of them, so that one round of fixing is enough.
     pub names: Vec<String>,
 }
 

@@ -1,8 +1,11 @@
 //! The main flow.
 
+use crate::abort;
+use crate::claim::{check_sharing, claim};
 use crate::drive::drive;
 use crate::journal::{Journal, JournalEnds};
 use crate::launch::{LaunchOptions, bring_up, check_enough, faster_networks, plan_among};
+use crate::max_rate;
 use crate::members::Members;
 use crate::missing_tools;
 use crate::orders::Detours;
@@ -41,11 +44,11 @@ pub struct Job {
     pub runs_dir: PathBuf,
     /// The command line, for the record.
     pub command: Vec<String>,
-    /// Whether somebody watches single flows: agents then tell every second how they go, in rounds of few flows and long
-    /// windows.
+    /// Whether somebody watches single flows: agents then report every second how they go, in
+    /// rounds of few flows and long windows.
     pub follow_flows: bool,
-    /// Whether signals end the process as usual again once the fleet is down: analysis and reports may take long. False where
-    /// the caller has to clean up whatever happens.
+    /// Whether signals end the process as by default again once the fleet is down: analysis and
+    /// reports may take long. False where the caller has to clean up whatever happens.
     pub signals_end_analysis: bool,
     /// Services that lead to agents, where paths go through them. Empty elsewhere.
     pub detours: Detours,
@@ -90,7 +93,7 @@ pub enum RunError {
     System(#[from] std::io::Error),
     /// `--require-all`, and not all came up.
     #[error(
-        "{failed} host(s) did not come up and --require-all was given; mend them (see above), or drop --require-all"
+        "{failed} host(s) did not come up and --require-all was given; fix them (see above), or drop --require-all"
     )]
     NotAllHosts {
         /// How many did not.
@@ -98,7 +101,7 @@ pub enum RunError {
     },
     /// A rack without a pair of hosts says nothing.
     #[error(
-        "only {left} host(s) of rack `{rack}` came up and a rack needs two; mend its hosts (see above), or leave the rack out of --racks and --hosts"
+        "only {left} host(s) of rack `{rack}` came up and a rack needs two; fix its hosts (see above), or leave the rack out of --racks and --hosts"
     )]
     RackTooSmall {
         /// Which.
@@ -107,17 +110,51 @@ pub enum RunError {
         left: usize,
     },
     /// Fewer than two hosts in all.
-    #[error("only {left} host(s) came up and a run needs two; mend the others (see above)")]
+    #[error("only {left} host(s) came up and a run needs two; fix the others (see above)")]
     TooFewHosts {
         /// Hosts left.
         left: usize,
     },
     /// A storage job without anybody who could work.
-    #[error("no host with workers came up; mend them (see above)")]
+    #[error("no host with workers came up; fix them (see above)")]
     NoWorkers,
     /// Every test needs a tool that is missing.
     #[error("no test is left: {0}")]
     NoTool(String),
+    /// Another run has hosts of this one.
+    #[error(
+        "in use by another run: {hosts} (run {run} of {by}, {times}); wait for it with --wait 10m, end it with `eastwest stop` on the hosts, or add to its load with --force"
+    )]
+    InUse {
+        /// Which, folded.
+        hosts: String,
+        /// The first one's run.
+        run: String,
+        /// Who runs it.
+        by: String,
+        /// Since when and until when, in words.
+        times: String,
+        /// Until its planned end.
+        left: Duration,
+    },
+    /// Addresses that are everybody's.
+    #[error(
+        "{hosts}: public addresses, such as {example}; measure a private network with --network, or load these with --allow-wan"
+    )]
+    PublicAddresses {
+        /// Whose, folded.
+        hosts: String,
+        /// One of them.
+        example: std::net::IpAddr,
+    },
+    /// A share of a line rate that nobody knows.
+    #[error(
+        "the line rate of {hosts} is unknown, so no share of it can be a limit; state it with --set expect.nic=10G, or give --max-rate as a rate, such as 1G"
+    )]
+    NoLineRate {
+        /// Which hosts, folded.
+        hosts: String,
+    },
     /// The user stopped it before anything was measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
@@ -145,11 +182,12 @@ enum Work<'a> {
     Storage(&'a StorageTask),
 }
 
-/// Plans, launches, drives, collects, tears down and analyses one run. Whatever happens after the launch, the fleet is
-/// torn down and what was measured is kept; where the disk is full, what it took is analysed.
+/// Plans, launches, drives, collects, tears down and analyses one run. Whatever happens after the
+/// launch, the fleet is torn down and what was measured is kept; where the disk is full, what it
+/// took is analysed.
 ///
-/// Three threads: one keeps the agents alive and drives the plan, one writes the run directory, and the caller's shows what
-/// happens. The first never waits for the others.
+/// Three threads: one keeps the agents alive and drives the plan, one writes the run directory, and
+/// the caller's shows what happens. The first never waits for the others.
 ///
 /// # Errors
 /// [`RunError`] when nothing could be measured or kept.
@@ -167,7 +205,8 @@ pub fn run(job: &Job, listener: &mut dyn FnMut(u64, &RunEvent)) -> Result<Finish
     })
 }
 
-/// As [`run`], of a storage job in place of the scenario's flows: launches, does its steps, removes its files, tears down.
+/// As [`run`], of a storage job in place of the scenario's flows: launches, does its steps, removes
+/// its files, tears down.
 ///
 /// # Errors
 /// [`RunError`] when nothing could be measured or kept.
@@ -185,6 +224,7 @@ pub fn run_storage(
         dropped_tests: Vec::new(),
         interleaved: Vec::new(),
         host_rates: Vec::new(),
+        rate_limit: None,
     });
     let (dir, unwritten) = carry_out(job, plan, Work::Storage(task), listener)?;
     let run = ew_store::load(&dir)?;
@@ -232,6 +272,16 @@ fn carry_out(
     let Recorded { writer, failure } = recorded;
     let dir = writer.path().to_owned();
     let unwritten = failure.or(finish(writer, manifest).err());
+    let refused = matches!(
+        driven,
+        Err(RunError::InUse { .. }
+            | RunError::PublicAddresses { .. }
+            | RunError::NoLineRate { .. })
+    );
+    if refused {
+        // Nothing was measured, and a later try makes a directory of its own.
+        let _ = std::fs::remove_dir_all(&dir);
+    }
     driven?;
     Ok((dir, unwritten))
 }
@@ -244,8 +294,8 @@ struct Controlled {
     inventory: Inventory,
 }
 
-/// Everything between the plan and the end of the last agent. Runs on a thread of its own, to which the agents' processes are
-/// tied ([`ew_sys::process::die_with_parent`]): it ends after them.
+/// Everything between the plan and the end of the last agent. Runs on a thread of its own, to which
+/// the agents' processes are tied ([`ew_sys::process::die_with_parent`]): it ends after them.
 fn control(
     job: &Job,
     work: Work<'_>,
@@ -257,6 +307,7 @@ fn control(
         .enable_all()
         .build()?;
     runtime.block_on(async {
+        let id_of_run = id.clone();
         journal.emit(RunEvent::RunStarted {
             id,
             inventory: job.inventory.clone(),
@@ -267,6 +318,12 @@ fn control(
             Arc::clone(&job.launcher),
             job.options.clone(),
         )?;
+        if let Some(by) = &job.options.claimed_by {
+            members.claim_hosts(claim(id_of_run, by, &plan));
+        }
+        if let Some(command) = &job.options.abort_command {
+            members.abort_on(abort::when_it_fails(command.clone()));
+        }
         let driven = match work {
             Work::Flows => drive_flows(job, &mut plan, &mut members, &mut journal).await,
             Work::Storage(task) => {
@@ -274,6 +331,9 @@ fn control(
             }
         };
         members.tear_down(TEAR_DOWN_LIMIT).await;
+        if let Some(why) = members.aborted_because.take() {
+            journal.warn(format!("aborted: {why}"));
+        }
         journal.emit(RunEvent::RunFinished {
             outcome: outcome_of(&driven),
             unclean: std::mem::take(&mut members.unclean),
@@ -353,6 +413,7 @@ async fn launch(
 ) -> Result<(), RunError> {
     let hosts: Vec<_> = job.inventory.host_ids().collect();
     bring_up(members, &hosts, journal).await?;
+    check_sharing(members, &job.options, journal)?;
     check_enough(&job.inventory, members, job.options.require_all)?;
     ew_plan::inventory::check_addresses(members.inventory())?;
     if let Some(warning) = faster_networks(members) {
@@ -372,7 +433,11 @@ async fn launch(
     if plan.stages.is_empty() {
         return Err(RunError::NoTool(missing.join("; ")));
     }
-    if alive.len() < hosts.len() || !missing.is_empty() {
+    plan.rate_limit = max_rate::limit(job.options.max_rate, plan, members)?;
+    if let Some(warning) = max_rate::owners_words(members) {
+        journal.warn(warning);
+    }
+    if alive.len() < hosts.len() || !missing.is_empty() || plan.rate_limit.is_some() {
         journal.emit(RunEvent::Replanned { plan: plan.clone() });
     }
     for words in missing {

@@ -1,14 +1,15 @@
-//! What silence at the window's end means. One end alone cannot tell a dead peer from a flow that others starve: TCP's
-//! retransmission timer doubles from 200 ms with every loss, so a flow with a small share of a full link is silent for
-//! seconds. The facts of both ends together can tell. This is the one place where they are judged. Pure.
+//! What silence at the window's end means. One end alone does not distinguish a dead peer from a
+//! flow that others starve: TCP's retransmission timer doubles from 200 ms with every loss, so a
+//! flow with a small share of a full link is silent for seconds. The facts of both ends together
+//! do. This is the one place where they are judged. Pure.
 
 use ew_model::record::EndRecord;
 use ew_proto::message::{FlowReport, Standing};
 
 /// A silence is in doubt when it is this long and retransmissions are unanswered.
 const SHORTEST_OUTAGE_MS: u64 = 500;
-/// Without unanswered retransmissions the other end may only be short of CPU, which is a low figure and not a
-/// missing one; but not for this long.
+/// Without unanswered retransmissions the other end may only be short of CPU, which is a low figure
+/// and not a missing one; but not for this long.
 const SHORTEST_SILENCE_MS: u64 = 1000;
 
 /// Why the sender's figure is none: its peer was silent at the end. In words.
@@ -21,8 +22,8 @@ pub(crate) fn at_receiver(report: &FlowReport) -> Option<String> {
     doubt(report.receiver.as_deref(), report, "no data came in")
 }
 
-/// Whether a silent flow is only starved, and its low figure true: both hosts' links are up, and while the flow was silent
-/// others went on bringing the receiver data.
+/// Whether a silent flow is only starved, and its low figure true: both hosts' links are up, and
+/// while the flow was silent others went on bringing the receiver data.
 pub(crate) fn is_starved(sender: &FlowReport, receiver: &FlowReport) -> bool {
     let (Some(sender), Some(receiver)) = (&sender.standing, &receiver.standing) else {
         return false;

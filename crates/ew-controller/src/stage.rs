@@ -1,8 +1,9 @@
-//! Drives one stage: clocks, orders ahead, one common start, then only listening until the last round is in.
+//! Drives one stage: clocks, orders ahead, one common start, then only listening until the last
+//! round is in.
 
 use crate::journal::Journal;
 use crate::member::Command;
-use crate::members::{Happening, Members, State};
+use crate::members::{FleetEvent, Members, State};
 use crate::merge::{Place, Reports};
 use crate::orders::{Batch, ToolPorts};
 use ew_model::event::RunEvent;
@@ -14,7 +15,8 @@ use ew_proto::message::{FlowProgress, RoundReport, StageOrder};
 use ew_sys::clock;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Clock estimates may take this long; who is slower keeps its last one, or is left out without one.
+/// Clock estimates may take this long; who is slower keeps its last one, or is skipped without
+/// one.
 const SYNC_LIMIT_NS: u64 = 3_000_000_000;
 /// Agents may take this long to accept a stage.
 const ACCEPT_LIMIT_NS: u64 = 5_000_000_000;
@@ -68,12 +70,12 @@ impl BatchRun<'_> {
     async fn sync_clocks(&mut self) -> BatchEnd {
         let mut waiting: BTreeSet<HostId> = self.members.alive().into_iter().collect();
         for id in &waiting {
-            self.members.tell(*id, Command::Sync);
+            self.members.send(*id, Command::Sync);
         }
         let deadline_ns = clock::monotonic_ns() + SYNC_LIMIT_NS;
         while !waiting.is_empty() {
             match self.members.next(deadline_ns).await {
-                Happening::Agent(host, ControllerEvent::Synced(estimate)) => {
+                FleetEvent::Agent(host, ControllerEvent::Synced(estimate)) => {
                     waiting.remove(&host);
                     self.journal.emit(RunEvent::ClockSynced {
                         host,
@@ -81,8 +83,8 @@ impl BatchRun<'_> {
                         error_ns: estimate.error_ns,
                     });
                 }
-                Happening::Interrupt => return BatchEnd::Interrupted,
-                Happening::Deadline => break,
+                FleetEvent::Interrupt => return BatchEnd::Interrupted,
+                FleetEvent::Deadline => break,
                 other => {
                     if let Some(lost) = self.note(other) {
                         waiting.remove(&lost);
@@ -100,20 +102,20 @@ impl BatchRun<'_> {
     ) -> BatchEnd {
         let mut waiting: BTreeSet<HostId> = orders.keys().copied().collect();
         for (id, order) in orders {
-            self.members.tell(id, Command::Stage(order));
+            self.members.send(id, Command::Stage(order));
         }
         let deadline_ns = clock::monotonic_ns() + ACCEPT_LIMIT_NS;
         while !waiting.is_empty() {
             match self.members.next(deadline_ns).await {
-                Happening::Agent(host, ControllerEvent::StageAccepted { .. }) => {
+                FleetEvent::Agent(host, ControllerEvent::StageAccepted { .. }) => {
                     waiting.remove(&host);
                 }
-                Happening::Agent(host, ControllerEvent::StageRefused { reason, .. }) => {
+                FleetEvent::Agent(host, ControllerEvent::StageRefused { reason, .. }) => {
                     waiting.remove(&host);
                     rounds.give_up(host, &reason);
                 }
-                Happening::Interrupt => return BatchEnd::Interrupted,
-                Happening::Deadline => {
+                FleetEvent::Interrupt => return BatchEnd::Interrupted,
+                FleetEvent::Deadline => {
                     for host in &waiting {
                         rounds.give_up(*host, "it did not accept the stage in time");
                     }
@@ -141,7 +143,7 @@ impl BatchRun<'_> {
         {
             if let Some(estimate) = self.members.get(*id).and_then(|member| member.clock) {
                 let start_ns = estimate.to_agent_ns(start_ns);
-                self.members.tell(
+                self.members.send(
                     *id,
                     Command::Go {
                         stage: self.batch.index,
@@ -159,17 +161,23 @@ impl BatchRun<'_> {
         while !rounds.open.is_empty() {
             let deadline_ns = self.deadline_ns(rounds, start_ns);
             match self.members.next(deadline_ns).await {
-                Happening::Agent(host, ControllerEvent::RoundReport(report)) => {
+                FleetEvent::Agent(host, ControllerEvent::RoundReport(report)) => {
                     rounds.take(self.batch, host, report);
                 }
-                Happening::Agent(host, ControllerEvent::StageDone { strangers, .. }) => {
-                    self.on_stage_done(rounds, host, strangers);
+                FleetEvent::Agent(
+                    host,
+                    ControllerEvent::StageDone {
+                        rejected_connections,
+                        ..
+                    },
+                ) => {
+                    self.on_stage_done(rounds, host, rejected_connections);
                 }
-                Happening::Agent(host, ControllerEvent::Alive { rx_bytes, .. }) => {
+                FleetEvent::Agent(host, ControllerEvent::Alive { rx_bytes, .. }) => {
                     self.show_progress(&mut rates, host, rx_bytes, start_ns);
                 }
-                Happening::Interrupt => return BatchEnd::Interrupted,
-                Happening::Deadline => {
+                FleetEvent::Interrupt => return BatchEnd::Interrupted,
+                FleetEvent::Deadline => {
                     self.close_finished(rounds, start_ns, true);
                 }
                 other => {
@@ -183,16 +191,23 @@ impl BatchRun<'_> {
         BatchEnd::Done
     }
 
-    /// Agents that report rounds but not the stage's end are told to drop it, so that the next stage finds them free.
+    /// Agents that report rounds but not the stage's end are ordered to drop it, so that the next
+    /// stage finds them free.
     async fn settle(&mut self, rounds: &mut OpenRounds) -> BatchEnd {
         let deadline_ns = clock::monotonic_ns() + self.report_limit_ns();
         while !rounds.unfinished().is_empty() {
             match self.members.next(deadline_ns).await {
-                Happening::Agent(host, ControllerEvent::StageDone { strangers, .. }) => {
-                    self.on_stage_done(rounds, host, strangers);
+                FleetEvent::Agent(
+                    host,
+                    ControllerEvent::StageDone {
+                        rejected_connections,
+                        ..
+                    },
+                ) => {
+                    self.on_stage_done(rounds, host, rejected_connections);
                 }
-                Happening::Interrupt => return BatchEnd::Interrupted,
-                Happening::Deadline => break,
+                FleetEvent::Interrupt => return BatchEnd::Interrupted,
+                FleetEvent::Deadline => break,
                 other => {
                     if let Some(lost) = self.note(other) {
                         rounds.give_up(lost, &self.why_down(lost));
@@ -201,17 +216,17 @@ impl BatchRun<'_> {
             }
         }
         for host in rounds.unfinished() {
-            self.members.tell(host, Command::Abort);
+            self.members.send(host, Command::Abort);
         }
         BatchEnd::Done
     }
 
-    fn on_stage_done(&mut self, rounds: &mut OpenRounds, host: HostId, strangers: u64) {
+    fn on_stage_done(&mut self, rounds: &mut OpenRounds, host: HostId, rejected_connections: u64) {
         rounds.done.insert(host);
-        if strangers > 0 {
-            self.journal.emit(RunEvent::Strangers {
+        if rejected_connections > 0 {
+            self.journal.emit(RunEvent::ConnectionsRejected {
                 host,
-                count: strangers,
+                count: rejected_connections,
             });
         }
     }
@@ -226,7 +241,8 @@ impl BatchRun<'_> {
         start_ns + self.batch.window_end_ns(first) + self.report_limit_ns()
     }
 
-    /// Emits the rounds that are complete, in order; with `overdue`, also the first one whose time is up.
+    /// Emits the rounds that are complete, in order; with `overdue`, also the first one whose time
+    /// is up.
     fn close_finished(&mut self, rounds: &mut OpenRounds, start_ns: u64, overdue: bool) {
         let mut overdue = overdue && clock::monotonic_ns() >= self.deadline_ns(rounds, start_ns);
         while let Some(entry) = rounds.open.first_entry() {
@@ -282,34 +298,34 @@ impl BatchRun<'_> {
     }
 
     /// Handles what matters at any time; returns a host that was lost.
-    fn note(&mut self, happening: Happening) -> Option<HostId> {
-        match happening {
-            Happening::Agent(host, ControllerEvent::Lost { reason: message })
-            | Happening::LaunchFailed { host, message } => {
+    fn note(&mut self, event: FleetEvent) -> Option<HostId> {
+        match event {
+            FleetEvent::Agent(host, ControllerEvent::Lost { reason: message })
+            | FleetEvent::LaunchFailed { host, message } => {
                 self.journal.emit(RunEvent::HostLost { host, message });
                 Some(host)
             }
-            Happening::Agent(host, ControllerEvent::Sample(sample)) => {
+            FleetEvent::Agent(host, ControllerEvent::Sample(sample)) => {
                 self.journal.emit(RunEvent::HostSampled { host, sample });
                 None
             }
-            Happening::Agent(host, ControllerEvent::Reading(reading)) => {
+            FleetEvent::Agent(host, ControllerEvent::Reading(reading)) => {
                 self.journal.emit(RunEvent::HostRead { host, reading });
                 None
             }
-            Happening::Agent(_, ControllerEvent::FlowProgress(progress)) => {
+            FleetEvent::Agent(_, ControllerEvent::FlowProgress(progress)) => {
                 self.show_flow(&progress);
                 None
             }
-            Happening::Agent(host, ControllerEvent::Fault { message }) => {
+            FleetEvent::Agent(host, ControllerEvent::Fault { message }) => {
                 let name = self.inventory.name(host);
                 self.journal.warn(format!("{name}: {message}"));
                 None
             }
-            Happening::Agent(..)
-            | Happening::Ended { .. }
-            | Happening::Interrupt
-            | Happening::Deadline => None,
+            FleetEvent::Agent(..)
+            | FleetEvent::Ended { .. }
+            | FleetEvent::Interrupt
+            | FleetEvent::Deadline => None,
         }
     }
 

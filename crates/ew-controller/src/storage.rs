@@ -1,9 +1,10 @@
 //! Drives a storage job: one step after the other, all workers of a step from one common start.
 
+use crate::claim::check_sharing;
 use crate::journal::Journal;
 use crate::launch::bring_up;
 use crate::member::Command;
-use crate::members::{Happening, Members, State};
+use crate::members::{FleetEvent, Members, State};
 use crate::run::{Job, RunError};
 use ew_model::event::RunEvent;
 use ew_model::inventory::{HostId, Inventory};
@@ -24,7 +25,8 @@ const SYNC_LIMIT_NS: u64 = 3_000_000_000;
 const LEAD_NS: u64 = 300_000_000;
 /// Additional lead per host.
 const LEAD_PER_HOST_NS: u64 = 1_000_000;
-/// After an interrupt workers have this long to report: a call to a server that is gone may never return.
+/// After an interrupt workers have this long to report: a call to a server that is gone may never
+/// return.
 const END_LIMIT_NS: u64 = 8_000_000_000;
 /// After an interrupt removing the files may take this long.
 const CLEAN_LIMIT_NS: u64 = 30_000_000_000;
@@ -43,15 +45,17 @@ pub struct StorageTask {
     pub files: u32,
     /// Hosts with workers, in order. The others are only watched.
     pub workers: Vec<HostId>,
-    /// Reads go to files of the host so many further, so that no client has them in its page cache. Shared storage only.
+    /// Reads go to files of the host so many further, so that no client has them in its page cache.
+    /// Shared storage only.
     pub read_shift: u32,
-    /// Where the files go: worker `i` uses endpoint `i` modulo their number. One at least; the first is the job's target.
+    /// Where the files go: worker `i` uses endpoint `i` modulo their number. One at least; the
+    /// first is the job's target.
     pub endpoints: Vec<String>,
     /// All operations with so many endpoints, or DataNodes, one number after the other. Empty:
     /// once, with all.
     pub fan_in: Vec<usize>,
     /// Takes DataNodes out of service for each step of a fan-in, and puts them back. `None`:
-    /// endpoints are left out instead.
+    /// endpoints are skipped instead.
     pub maintenance: Option<Arc<Mutex<Maintenance>>>,
     /// What the network alone carries, measured first. Empty: it is not.
     pub network: Option<Plan>,
@@ -81,6 +85,7 @@ pub(crate) async fn launch(
 ) -> Result<(), RunError> {
     let hosts: Vec<HostId> = job.inventory.host_ids().collect();
     bring_up(members, &hosts, journal).await?;
+    check_sharing(members, &job.options, journal)?;
     let alive = members.alive();
     let failed = hosts.len() - alive.len();
     if failed > 0 && job.options.require_all {
@@ -269,8 +274,8 @@ impl Drive<'_> {
         let working = tokio::task::spawn_blocking(work);
         while !working.is_finished() {
             match self.members.next(clock::monotonic_ns() + POLL_NS).await {
-                Happening::Interrupt => self.interrupted = true,
-                Happening::Deadline => {}
+                FleetEvent::Interrupt => self.interrupted = true,
+                FleetEvent::Deadline => {}
                 other => {
                     self.note(other);
                 }
@@ -298,7 +303,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Where the files are that a host works on: its own, or with a shift those of the host so many before it.
+    /// Where the files are that a host works on: its own, or with a shift those of the host so many
+    /// before it.
     fn endpoint_of(&self, host: HostId, operation: StorageOperation) -> &str {
         let workers = &self.task.workers;
         let count = workers.len().max(1);
@@ -472,12 +478,12 @@ impl Drive<'_> {
         let mut waiting: BTreeSet<HostId> = self.members.alive().into_iter().collect();
         waiting.retain(|host| orders.contains_key(host));
         for id in &waiting {
-            self.members.tell(*id, Command::Sync);
+            self.members.send(*id, Command::Sync);
         }
         let deadline_ns = clock::monotonic_ns() + SYNC_LIMIT_NS;
         while !waiting.is_empty() {
             match self.members.next(deadline_ns).await {
-                Happening::Agent(host, ControllerEvent::Synced(estimate)) => {
+                FleetEvent::Agent(host, ControllerEvent::Synced(estimate)) => {
                     waiting.remove(&host);
                     self.journal.emit(RunEvent::ClockSynced {
                         host,
@@ -485,8 +491,8 @@ impl Drive<'_> {
                         error_ns: estimate.error_ns,
                     });
                 }
-                Happening::Interrupt => self.interrupted = true,
-                Happening::Deadline => break,
+                FleetEvent::Interrupt => self.interrupted = true,
+                FleetEvent::Deadline => break,
                 other => {
                     if let Some(lost) = self.note(other) {
                         waiting.remove(&lost);
@@ -524,13 +530,14 @@ impl Drive<'_> {
                 present_bytes: self.present_bytes,
                 start_ns: estimate.to_agent_ns(start_ns),
             };
-            self.members.tell(*host, Command::Storage(order));
+            self.members.send(*host, Command::Storage(order));
             waiting.insert(*host);
         }
         waiting
     }
 
-    /// Until the last report. After an interrupt, or when the limit is over, workers are asked to end.
+    /// Until the last report. After an interrupt, or when the limit is over, workers are asked to
+    /// end.
     async fn listen(
         &mut self,
         step: &mut StorageStep,
@@ -540,18 +547,18 @@ impl Drive<'_> {
         let mut deadline_ns = limit_ns;
         while !waiting.is_empty() {
             match self.members.next(deadline_ns).await {
-                Happening::Agent(host, ControllerEvent::StorageReport(report)) => {
+                FleetEvent::Agent(host, ControllerEvent::StorageReport(report)) => {
                     if waiting.remove(&host) {
                         self.keep(step, host, *report);
                     }
                 }
-                Happening::Interrupt | Happening::Deadline if step.interrupted => break,
-                Happening::Interrupt | Happening::Deadline => {
+                FleetEvent::Interrupt | FleetEvent::Deadline if step.interrupted => break,
+                FleetEvent::Interrupt | FleetEvent::Deadline => {
                     step.interrupted = true;
                     self.interrupted = true;
                     deadline_ns = clock::monotonic_ns() + END_LIMIT_NS;
                     for host in &waiting {
-                        self.members.tell(*host, Command::EndStorage);
+                        self.members.send(*host, Command::EndStorage);
                     }
                 }
                 other => {
@@ -587,30 +594,30 @@ impl Drive<'_> {
     }
 
     /// Handles what matters at any time; returns a host that was lost.
-    fn note(&mut self, happening: Happening) -> Option<HostId> {
-        match happening {
-            Happening::Agent(host, ControllerEvent::Lost { reason: message })
-            | Happening::LaunchFailed { host, message } => {
+    fn note(&mut self, event: FleetEvent) -> Option<HostId> {
+        match event {
+            FleetEvent::Agent(host, ControllerEvent::Lost { reason: message })
+            | FleetEvent::LaunchFailed { host, message } => {
                 self.journal.emit(RunEvent::HostLost { host, message });
                 Some(host)
             }
-            Happening::Agent(host, ControllerEvent::Sample(sample)) => {
+            FleetEvent::Agent(host, ControllerEvent::Sample(sample)) => {
                 self.journal.emit(RunEvent::HostSampled { host, sample });
                 None
             }
-            Happening::Agent(host, ControllerEvent::Reading(reading)) => {
+            FleetEvent::Agent(host, ControllerEvent::Reading(reading)) => {
                 self.journal.emit(RunEvent::HostRead { host, reading });
                 None
             }
-            Happening::Agent(host, ControllerEvent::Fault { message }) => {
+            FleetEvent::Agent(host, ControllerEvent::Fault { message }) => {
                 let name = self.inventory.name(host);
                 self.journal.warn(format!("{name}: {message}"));
                 None
             }
-            Happening::Agent(..)
-            | Happening::Ended { .. }
-            | Happening::Interrupt
-            | Happening::Deadline => None,
+            FleetEvent::Agent(..)
+            | FleetEvent::Ended { .. }
+            | FleetEvent::Interrupt
+            | FleetEvent::Deadline => None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What hosts are and have, without a run; and what is done about it.
 
 use crate::launch::LaunchOptions;
-use crate::members::{Happening, Members, State};
+use crate::members::{FleetEvent, Members, State};
 use ew_fleet::{LaunchSlots, Launcher, run_as_root};
 use ew_model::facts::HostFacts;
 use ew_model::inventory::{HostId, Inventory};
@@ -14,8 +14,8 @@ use tokio::task::JoinSet;
 /// The fleet has this long to end.
 const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
 
-/// Asks every host for its facts: an agent is launched there and taken down again. Hosts that did not answer are there with
-/// the reason.
+/// Asks every host for its facts: an agent is launched there and taken down again. Hosts that did
+/// not answer are there with the reason.
 ///
 /// # Errors
 /// When the controller itself cannot start; of the kind `Interrupted` when the user asked to stop.
@@ -45,17 +45,19 @@ pub async fn survey(
 /// Waits until every host is up or has failed. Whether the user asked to stop.
 pub(crate) async fn wait_until_launched(members: &mut Members) -> bool {
     while !members.launching().is_empty() {
-        if matches!(members.next(u64::MAX).await, Happening::Interrupt) {
+        if matches!(members.next(u64::MAX).await, FleetEvent::Interrupt) {
             return true;
         }
     }
     false
 }
 
-/// Runs each host's shell commands as root there, on many hosts at once. Failures are in words for the user.
+/// Runs each host's shell commands as root there, on many hosts at once. Failures are in words for
+/// the user.
 ///
 /// # Errors
-/// Of the kind `Interrupted` when the user asked to stop; a package manager that was begun on a host goes on there.
+/// Of the kind `Interrupted` when the user asked to stop; a package manager that was begun on a
+/// host goes on there.
 pub async fn run_as_root_on(
     inventory: &Inventory,
     launcher: Arc<dyn Launcher>,

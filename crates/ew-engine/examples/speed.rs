@@ -1,9 +1,10 @@
 //! How fast the engine goes on this machine: two engines, one flow, one line of figures.
 //!
-//! `speed KIND STREAMS [THREADS] [key=value ...]` runs both ends on 127.0.0.1. Keys: `message`, `response`, `outstanding`,
-//! `seconds`, `segmentation` (off), `send` (copy, sendfile, zerocopy), `receive` (copy, discard, mmap), `rate` (bits per second of the
-//! flow), `requests` (per second), `connect` (ms that connecting may take), `cpus` (comma-separated, sender's), `peer-cpus`, `address`, and `role` with `port` and
-//! `peer` to run the two ends in different namespaces.
+//! `speed KIND STREAMS [THREADS] [key=value ...]` runs both ends on 127.0.0.1. Keys: `message`,
+//! `response`, `outstanding`, `seconds`, `segmentation` (off), `send` (copy, sendfile, zerocopy),
+//! `receive` (copy, discard, mmap), `rate` (bits per second of the flow), `requests` (per second),
+//! `connect` (ms that connecting may take), `cpus` (comma-separated, sender's), `peer-cpus`,
+//! `address`, and `role` with `port` and `peer` to run the two ends in different namespaces.
 
 #![expect(
     clippy::print_stdout,

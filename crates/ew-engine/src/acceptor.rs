@@ -1,7 +1,9 @@
-//! The data listener: one thread that takes connections, reads their hellos with a deadline, and hands them over.
+//! The data listener: one thread that takes connections, reads their hellos with a deadline, and
+//! hands them over.
 //!
-//! Strangers are closed and counted. Nothing a stranger does can hold up a flow: all sockets are non-blocking here,
-//! and when too many connections are undecided, the one that has been silent longest goes first.
+//! Unauthenticated peers are closed and counted. Nothing an unauthenticated peer does can hold up a
+//! flow: all sockets are non-blocking here, and when too many connections are undecided, the one
+//! that has been silent longest goes first.
 
 use crate::hello::{Ends, HELLO_BYTES, Hello, StreamKey, acknowledgement, may_become_hello};
 use crate::registry::{Registry, Seat};
@@ -20,7 +22,8 @@ use std::time::Duration;
 pub(crate) const HELLO_DEADLINE_NS: u64 = 2_000_000_000;
 /// Bound on undecided connections; openers begin fewer at the same time.
 const MAX_PENDING: usize = 2048;
-/// Strangers get at most this part of the process's descriptors: the rounds need the others.
+/// Unauthenticated peers get at most this part of the process's descriptors: the rounds need the
+/// others.
 const PENDING_PART: usize = 4;
 /// Connections taken before anything else is looked at again.
 const MAX_ACCEPTS_PER_TURN: usize = 256;
@@ -58,7 +61,7 @@ pub(crate) struct AcceptorShared {
     pub(crate) token: RunToken,
     /// This host's, by which others know it.
     pub(crate) address: IpAddr,
-    pub(crate) strangers: AtomicU64,
+    pub(crate) rejected_connections: AtomicU64,
     pub(crate) ended: AtomicBool,
 }
 
@@ -80,7 +83,7 @@ enum Verdict {
     HandOver(Seat),
     /// A probe that was answered.
     Settled,
-    Stranger,
+    Reject,
 }
 
 impl Acceptor {
@@ -151,8 +154,8 @@ impl Acceptor {
         }
     }
 
-    /// Puts a listener with other settings in the place of the old one, when a round wants it. Where that fails, the old one
-    /// goes on, and the connections show that they are not as wanted.
+    /// Puts a listener with other settings in the place of the old one, when a round wants it.
+    /// Where that fails, the old one goes on, and the connections show that they are not as wanted.
     fn renew_listener(&mut self) {
         let Some(wanted) = self.shared.registry.new_listener() else {
             return;
@@ -169,7 +172,7 @@ impl Acceptor {
     }
 
     fn accept_all(&mut self) {
-        // The rest is told again at the next turn.
+        // epoll reports the rest again at the next turn.
         for _ in 0..MAX_ACCEPTS_PER_TURN {
             let socket = match self.listener.accept() {
                 Ok((socket, _)) => socket,
@@ -192,7 +195,7 @@ impl Acceptor {
                 // The hello mostly comes right behind the connection.
                 self.decide(self.next - 1);
             } else {
-                self.count_stranger();
+                self.count_rejected();
             }
         }
     }
@@ -228,20 +231,20 @@ impl Acceptor {
                 seat.hand_over(connection.socket);
             }
             Verdict::Settled => {}
-            Verdict::Stranger => self.count_stranger(),
+            Verdict::Reject => self.count_rejected(),
         }
     }
 
     fn judge(&self, connection: &mut Pending) -> Verdict {
         if connection.wants.is_none() {
             match connection.read_hello() {
-                Err(()) => return Verdict::Stranger,
+                Err(()) => return Verdict::Reject,
                 Ok(false) => return Verdict::Keep,
                 Ok(true) => match Hello::decode(&connection.wire, &self.shared.token) {
-                    None => return Verdict::Stranger,
+                    None => return Verdict::Reject,
                     // Meant for another host: somebody hands on what he has heard.
                     Some((_, ends)) if ends.acceptor != self.shared.address.to_canonical() => {
-                        return Verdict::Stranger;
+                        return Verdict::Reject;
                     }
                     Some((Hello::Probe, _)) => {
                         connection.acknowledge(&self.shared.token);
@@ -261,7 +264,7 @@ impl Acceptor {
 
     fn keep(&mut self, token: u64, mut connection: Pending) {
         if connection.wants.is_some() {
-            // Nothing more is to come: what does come would be told again and again.
+            // Nothing more is to come: what does come would be notified again and again.
             if connection.is_watched && self.epoll.remove(&connection.socket).is_ok() {
                 connection.is_watched = false;
             }
@@ -269,7 +272,7 @@ impl Acceptor {
         } else if !connection.is_watched {
             let watched = self.epoll.add(&connection.socket, Watch::Readable, token);
             if watched.is_err() {
-                return self.count_stranger();
+                return self.count_rejected();
             }
             connection.is_watched = true;
         }
@@ -287,7 +290,7 @@ impl Acceptor {
         {
             let (token, _) = first.remove_entry();
             self.early.remove(&token);
-            self.count_stranger();
+            self.count_rejected();
         }
     }
 
@@ -296,12 +299,14 @@ impl Acceptor {
         let silent = self.pending.iter().find(|(_, p)| p.wants.is_none());
         if let Some(token) = silent.map(|(token, _)| *token) {
             self.pending.remove(&token);
-            self.count_stranger();
+            self.count_rejected();
         }
     }
 
-    fn count_stranger(&self) {
-        self.shared.strangers.fetch_add(1, Ordering::Relaxed);
+    fn count_rejected(&self) {
+        self.shared
+            .rejected_connections
+            .fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -335,7 +340,8 @@ impl Pending {
     }
 
     fn acknowledge(&mut self, token: &RunToken) {
-        // The send buffer of a fresh connection holds it; if the peer is gone, the stream's thread sees it.
+        // The send buffer of a fresh connection holds it; if the peer is gone, the stream's thread
+        // sees it.
         let _ = self.socket.write(&acknowledgement(&self.wire, token));
     }
 }

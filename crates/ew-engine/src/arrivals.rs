@@ -1,4 +1,5 @@
-//! From a connection to a stream that can run: one thread's connections, as the opener and the acceptor hand them over.
+//! From a connection to a stream that can run: one thread's connections, as the opener and the
+//! acceptor hand them over.
 
 use crate::clock_wait::Cancelled;
 use crate::connect::is_timeout;
@@ -158,7 +159,8 @@ impl Arrivals {
     ) -> Result<Option<Box<dyn Machine>>, String> {
         let stream = &self.streams[place];
         let broken = |error: io::Error| format!("connection with {}: {error}", stream.peer);
-        // At the opening end once more: a route may bring a congestion control of its own (congctl of ip-route(8)).
+        // At the opening end once more: a route may bring a congestion control of its own (congctl
+        // of ip-route(8)).
         shared
             .settings
             .apply(&connection, stream.peer.ip())

@@ -4,7 +4,8 @@ use ew_sys::clock::{monotonic_ns, sleep_until_ns};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The last part of a wait is slept with the kernel's absolute timer, which is more exact than a condition variable.
+/// The last part of a wait is slept with the kernel's absolute timer, which is more exact than a
+/// condition variable.
 const EXACT_PART_NS: u64 = 2_000_000;
 
 /// Raised once; wakes everybody who waits.

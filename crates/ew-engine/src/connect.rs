@@ -17,11 +17,12 @@ use std::time::Duration;
 
 /// Pause after a refused or failed attempt.
 const RETRY_PAUSE_NS: u64 = 10_000_000;
-/// The first attempt's time. Later ones double it: a lost SYN is repeated sooner than the kernel would, and a path
-/// with a long round trip still gets its time.
+/// The first attempt's time. Later ones double it: a lost SYN is repeated sooner than the kernel
+/// would, and a path with a long round trip still gets its time.
 const FIRST_ATTEMPT_NS: u64 = 40_000_000;
 const LONGEST_ATTEMPT_NS: u64 = 10_000_000_000;
-/// Attempts at the same time: less than the backlog of a listener, so that one peer can take them all.
+/// Attempts at the same time: less than the backlog of a listener, so that one peer can take them
+/// all.
 const AT_ONCE: usize = 1024;
 /// How often the wait looks whether it was cut short.
 const SLICE: Duration = Duration::from_millis(50);
@@ -103,7 +104,7 @@ enum Phase {
     Connecting(TcpStream),
     /// Waiting for the peer's answer to the hello.
     Acknowledging(TcpStream, Answer),
-    /// Told.
+    /// Its outcome is reported.
     Over,
 }
 
@@ -122,11 +123,11 @@ struct Progress {
     begun_ns: u64,
     attempt_ns: u64,
     /// What to say when time is over.
-    told: Option<io::Error>,
+    reported: Option<io::Error>,
 }
 
 /// The work of one [`Opener::run`].
-struct Work<'a, Tell: FnMut(usize, Result<TcpStream, String>)> {
+struct Work<'a, Report: FnMut(usize, Result<TcpStream, String>)> {
     opener: &'a Opener<'a>,
     openings: &'a [Opening],
     progress: Vec<Progress>,
@@ -137,22 +138,23 @@ struct Work<'a, Tell: FnMut(usize, Result<TcpStream, String>)> {
     next: usize,
     under_way: usize,
     over: usize,
-    tell: Tell,
+    report: Report,
 }
 
 impl Opener<'_> {
-    /// Connects, says hello and waits for the answer; tries again until the deadline. Every opening is told once, in any
-    /// order. An error is in words, with the peer and the system's message. Sockets are non-blocking.
+    /// Connects, says hello and waits for the answer; tries again until the deadline. Every opening
+    /// is reported once, in any order. An error is in words, with the peer and the system's
+    /// message. Sockets are non-blocking.
     pub(crate) fn run(
         &self,
         openings: &[Opening],
-        mut tell: impl FnMut(usize, Result<TcpStream, String>),
+        mut report: impl FnMut(usize, Result<TcpStream, String>),
     ) {
         let epoll = match Epoll::new() {
             Ok(epoll) => epoll,
             Err(error) => {
                 for (index, opening) in openings.iter().enumerate() {
-                    tell(index, Err(format!("connect {}: {error}", opening.peer)));
+                    report(index, Err(format!("connect {}: {error}", opening.peer)));
                 }
                 return;
             }
@@ -166,7 +168,7 @@ impl Opener<'_> {
             next: 0,
             under_way: 0,
             over: 0,
-            tell,
+            report,
         };
         work.run();
     }
@@ -219,7 +221,7 @@ impl Opener<'_> {
     }
 }
 
-impl<Tell: FnMut(usize, Result<TcpStream, String>)> Work<'_, Tell> {
+impl<Report: FnMut(usize, Result<TcpStream, String>)> Work<'_, Report> {
     fn run(&mut self) {
         let mut ready = Ready::with_room(EVENTS);
         while self.over < self.openings.len() {
@@ -284,7 +286,8 @@ impl<Tell: FnMut(usize, Result<TcpStream, String>)> Work<'_, Tell> {
         let opening = &self.openings[index];
         let outcome = match socket.take_error() {
             Ok(Some(error)) | Err(error) => Err(error),
-            // Where nobody listens on a port of the ephemeral range, TCP can connect a socket to itself.
+            // Where nobody listens on a port of the ephemeral range, TCP can connect a socket to
+            // itself.
             Ok(None) if socket.local_addr().is_ok_and(|near| near == opening.peer) => {
                 Err(io::Error::from_raw_os_error(ECONNREFUSED))
             }
@@ -352,9 +355,9 @@ impl<Tell: FnMut(usize, Result<TcpStream, String>)> Work<'_, Tell> {
         let progress = &mut self.progress[index];
         if error.kind() == io::ErrorKind::TimedOut {
             // It says less than what the peer's system said before.
-            progress.told.get_or_insert(error);
+            progress.reported.get_or_insert(error);
         } else {
-            progress.told = Some(error);
+            progress.reported = Some(error);
         }
         self.enter(index, Phase::Idle, monotonic_ns() + RETRY_PAUSE_NS);
     }
@@ -370,7 +373,7 @@ impl<Tell: FnMut(usize, Result<TcpStream, String>)> Work<'_, Tell> {
         self.progress[index].phase = Phase::Over;
         self.over += 1;
         self.under_way -= 1;
-        (self.tell)(index, outcome);
+        (self.report)(index, outcome);
     }
 
     fn give_up(&mut self, now_ns: u64) {
@@ -384,8 +387,8 @@ impl<Tell: FnMut(usize, Result<TcpStream, String>)> Work<'_, Tell> {
                 0 => 0,
                 begun_ns => now_ns - begun_ns,
             };
-            let (told, peer) = (progress.told.take(), self.openings[index].peer);
-            (self.tell)(index, Err(self.opener.describe(peer, told, tried_ns)));
+            let (reported, peer) = (progress.reported.take(), self.openings[index].peer);
+            (self.report)(index, Err(self.opener.describe(peer, reported, tried_ns)));
         }
         self.over = self.openings.len();
     }
@@ -398,12 +401,13 @@ impl Progress {
             until_ns: 0,
             begun_ns: 0,
             attempt_ns: FIRST_ATTEMPT_NS,
-            told: None,
+            reported: None,
         }
     }
 }
 
-/// Whether another socket has the port, or the connection's four numbers are still remembered (`TIME_WAIT`).
+/// Whether another socket has the port, or the connection's four numbers are still remembered
+/// (`TIME_WAIT`).
 fn is_busy(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(EADDRINUSE | EADDRNOTAVAIL))
 }

@@ -74,8 +74,8 @@ impl CpuReading {
 }
 
 impl HostTicks {
-    /// The first line is `cpu  user nice system idle iowait irq softirq steal`, one line for each CPU follows. Guests' time,
-    /// which comes behind, is in the user's already.
+    /// The first line is `cpu  user nice system idle iowait irq softirq steal`, one line for each
+    /// CPU follows. Guests' time, which comes behind, is in the user's already.
     fn parse(text: &str) -> Option<Self> {
         let sum = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<u64> = sum

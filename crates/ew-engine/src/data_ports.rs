@@ -1,4 +1,4 @@
-//! Ports for data beside the listener's: UDP sockets and listeners of streams.
+//! Ports for data next to the listener's: UDP sockets and listeners of streams.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -26,7 +26,7 @@ impl DataPorts {
         }
     }
 
-    /// The port of the range that a chosen source port stands for. Without a range it is that one.
+    /// The port of the range that a chosen source port means. Without a range it is that one.
     pub(crate) fn within(&self, chosen: u16) -> u16 {
         match self.first {
             0 => chosen,
@@ -38,8 +38,8 @@ impl DataPorts {
         u32::from(self.last.saturating_sub(self.first)) + 1
     }
 
-    /// Binds to the chosen port or to the next free one of the range; when there is none, to one of the kernel's choice.
-    /// Says whether it is of the range.
+    /// Binds to the chosen port or to the next free one of the range; when there is none, to one of
+    /// the kernel's choice. Says whether it is of the range.
     pub(crate) fn bind(
         &self,
         address: IpAddr,

@@ -45,7 +45,7 @@ pub struct Totals {
     /// Payload bytes received.
     pub rx_bytes: u64,
     /// Connections that were closed because they did not belong to the run.
-    pub strangers: u64,
+    pub rejected_connections: u64,
 }
 
 /// Moves bytes. Dropping it ends its rounds and closes the listener.
@@ -61,7 +61,8 @@ impl Engine {
     /// Binds the data listener and starts its thread.
     ///
     /// # Errors
-    /// The address is not this host's, no port of the range is free, or the process has no socket or thread left.
+    /// The address is not this host's, no port of the range is free, or the process has no socket
+    /// or thread left.
     pub fn start(config: EngineConfig) -> Result<Self, EngineError> {
         let listener = bind_first_free(config.address, config.ports)?;
         let port = listener.local_addr().map_err(EngineError::Sockets)?.port();
@@ -70,7 +71,7 @@ impl Engine {
             registry: Registry::new(waker),
             token: config.token,
             address: config.address,
-            strangers: AtomicU64::new(0),
+            rejected_connections: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         });
         let acceptor = Acceptor::new(listener, wake, Arc::clone(&shared));
@@ -89,7 +90,7 @@ impl Engine {
                 ports: config.ports,
                 token: config.token,
                 acceptor: shared,
-                ledger: Arc::default(),
+                totals: Arc::default(),
             }),
             port,
             acceptor: Some(thread),
@@ -103,22 +104,28 @@ impl Engine {
         self.port
     }
 
-    /// Payload of all rounds, running ones included, and strangers turned away.
+    /// Payload of all rounds, running ones included, and unauthenticated peers turned away.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        let (tx_bytes, rx_bytes) = self.host.ledger.totals();
+        let (tx_bytes, rx_bytes) = self.host.totals.sum();
         Totals {
             tx_bytes,
             rx_bytes,
-            strangers: self.host.acceptor.strangers.load(Ordering::Relaxed),
+            rejected_connections: self
+                .host
+                .acceptor
+                .rejected_connections
+                .load(Ordering::Relaxed),
         }
     }
 
-    /// Runs a round on threads of its own and returns at once. `done` is called from the round's thread some
-    /// 20 ms after the window's end, with one report per flow in the order of the flows.
+    /// Runs a round on threads of its own and returns at once. `done` is called from the round's
+    /// thread some 20 ms after the window's end, with one report per flow in the order of the
+    /// flows.
     ///
     /// # Errors
-    /// The round asks for something impossible, or its thread cannot be started; `done` is then not called.
+    /// The round asks for something impossible, or its thread cannot be started; `done` is then not
+    /// called.
     pub fn run_round(&self, spec: RoundSpec, done: Done) -> Result<RunningRound, EngineError> {
         let cancel = Arc::new(Cancel::default());
         let round = Round::register(spec, Arc::clone(&self.host), Arc::clone(&cancel))?;
@@ -143,8 +150,8 @@ impl Engine {
         }
     }
 
-    /// Asks whether peers' data ports can be reached and belong to the run. One entry per peer: `None` is reachable,
-    /// else why not. Blocks for at most `timeout`.
+    /// Asks whether peers' data ports can be reached and belong to the run. One entry per peer:
+    /// `None` is reachable, else why not. Blocks for at most `timeout`.
     #[must_use]
     pub fn check_ports(&self, peers: &[SocketAddr], timeout: Duration) -> Vec<Option<String>> {
         port_check::check_ports(self.host.address, &self.host.token, peers, timeout)

@@ -1,8 +1,9 @@
 //! The first bytes of a data connection: who it is for, and proof that both ends belong to the run.
 //!
-//! The run's token never travels. The opener proves itself by a code over what it asks for, from whom and of whom; the
-//! accepting end by a code over that hello, which nobody else can make either. So a program that takes a dead agent's port
-//! learns nothing that opens another connection, and is no peer.
+//! The run's token never travels. The opener proves itself by a code over what it asks for, from
+//! whom and of whom; the accepting end by a code over that hello, which nobody else can make
+//! either. So a program that takes a dead agent's port learns nothing that opens another
+//! connection, and is no peer.
 
 use ew_model::plan::{FlowId, RoundIndex, StageIndex};
 use ew_proto::message::{Role, RunToken};
@@ -48,9 +49,9 @@ pub(crate) struct Ends {
 }
 
 impl Hello {
-    /// Layout, big endian: magic 8, code 16, stage 4, round 4, flow 4, stream 2, role 1, zero 1, the opener's address 16, the
-    /// acceptor's 16 (IPv4 as IPv6, RFC 4291, section 2.5.5.2). The code is HMAC-SHA256 (RFC 2104) with the token over all
-    /// else, cut to 16 bytes.
+    /// Layout, big endian: magic 8, code 16, stage 4, round 4, flow 4, stream 2, role 1, zero 1,
+    /// the opener's address 16, the acceptor's 16 (IPv4 as IPv6, RFC 4291, section 2.5.5.2). The
+    /// code is HMAC-SHA256 (RFC 2104) with the token over all else, cut to 16 bytes.
     pub(crate) fn encode(&self, ends: Ends, token: &RunToken) -> [u8; HELLO_BYTES] {
         let (key, role) = match self {
             Self::Stream { key, role } => (*key, role_byte(*role)),
@@ -70,7 +71,8 @@ impl Hello {
         wire
     }
 
-    /// What it is and between whom. `None` when the magic, the code, the role or the padding is wrong.
+    /// What it is and between whom. `None` when the magic, the code, the role or the padding is
+    /// wrong.
     pub(crate) fn decode(wire: &[u8; HELLO_BYTES], token: &RunToken) -> Option<(Self, Ends)> {
         let code = code_of(token, b"hello", &[&wire[..8], &wire[24..]]);
         if wire[..8] != MAGIC || !same_secret(&wire[8..24], &code) || wire[39] != 0 {
@@ -124,7 +126,8 @@ pub(crate) fn may_become_hello(start: &[u8]) -> bool {
     start[..compared] == MAGIC[..compared]
 }
 
-/// Compares in a time that does not depend on where the difference is, so that a code cannot be guessed byte by byte.
+/// Compares in a time that does not depend on where the difference is, so that a code cannot be
+/// guessed byte by byte.
 pub(crate) fn same_secret(left: &[u8], right: &[u8]) -> bool {
     let difference = left
         .iter()

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A stream's counters. Only the stream's own thread writes; anybody reads. As wide as the pair of cache lines that CPUs
-/// fetch together, so that streams do not slow each other down.
+/// A stream's counters. Only the stream's own thread writes; anybody reads. As wide as the pair of
+/// cache lines that CPUs fetch together, so that streams do not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Lane {
@@ -68,7 +68,7 @@ fn add(counter: &AtomicU64, count: u64) {
 
 /// All bytes since the engine's start: of running streams and of those that are over.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger(Mutex<Accounts>);
+pub(crate) struct ByteTotals(Mutex<Accounts>);
 
 #[derive(Debug, Default)]
 struct Accounts {
@@ -77,7 +77,7 @@ struct Accounts {
     closed_received_bytes: u64,
 }
 
-impl Ledger {
+impl ByteTotals {
     pub(crate) fn open(&self, lanes: impl Iterator<Item = Arc<Lane>>) {
         self.lock().running.extend(lanes);
     }
@@ -95,7 +95,7 @@ impl Ledger {
     }
 
     /// Bytes sent and received.
-    pub(crate) fn totals(&self) -> (u64, u64) {
+    pub(crate) fn sum(&self) -> (u64, u64) {
         let accounts = self.lock();
         let running = accounts.running.iter();
         running.fold(
@@ -115,15 +115,15 @@ mod tests {
 
     #[test]
     fn totals_do_not_change_when_a_lane_is_closed() {
-        let ledger = Ledger::default();
+        let totals = ByteTotals::default();
         let lanes = [Arc::new(Lane::default()), Arc::new(Lane::default())];
-        ledger.open(lanes.iter().cloned());
+        totals.open(lanes.iter().cloned());
         lanes[0].add_sent(10);
         lanes[1].add_received(4);
-        assert_eq!(ledger.totals(), (10, 4));
-        ledger.close(&lanes[..1]);
+        assert_eq!(totals.sum(), (10, 4));
+        totals.close(&lanes[..1]);
         lanes[1].add_received(1);
-        assert_eq!(ledger.totals(), (10, 5));
+        assert_eq!(totals.sum(), (10, 5));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Workloads on OS threads: connects flows, moves bytes, counts them inside the window.
 //!
-//! One [`Engine`] per agent. It owns the data listener, which hands connections that present the run's token to the
-//! round that waits for them, and runs rounds: one supervisor thread per round, one thread that opens connections, and a
-//! few that drive the streams. A stream is a state machine that only moves bytes and increments its own counters; the
-//! supervisor reads them at the window's edges. A workload is one file below `workload/`, whose first lines say how to
-//! add one.
+//! One [`Engine`] per agent. It owns the data listener, which hands connections that present the
+//! run's token to the round that waits for them, and runs rounds: one supervisor thread per round,
+//! one thread that opens connections, and a few that drive the streams. A stream is a state machine
+//! that only moves bytes and increments its own counters; the supervisor reads them at the window's
+//! edges. A workload is one file below `workload/`, whose first lines say how to add one.
 
 mod acceptor;
 mod arrivals;

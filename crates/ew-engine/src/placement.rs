@@ -8,8 +8,8 @@ use ew_model::workload::Placement;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Puts the calling thread, the round's `number`th, where the workload wants it. The error is in words; where the host does not
-/// say what is near, the streams say so.
+/// Puts the calling thread, the round's `number`th, where the workload wants it. The error is in
+/// words; where the host does not say what is near, the streams say so.
 pub(crate) fn place(
     shared: &RoundShared,
     number: usize,
@@ -31,7 +31,8 @@ pub(crate) fn place(
     }
 }
 
-/// Puts the calling thread next to the CPU that handles what its first stream receives, when the workload wants that.
+/// Puts the calling thread next to the CPU that handles what its first stream receives, when the
+/// workload wants that.
 pub(crate) fn follow_queue(shared: &RoundShared, members: &[Member]) {
     if shared.workload.placement != Placement::NearReceiveQueue {
         return;
@@ -56,8 +57,8 @@ fn remark<'a>(streams: impl Iterator<Item = &'a Arc<Stream>>) {
     }
 }
 
-/// The CPUs of the NUMA node that the interface with this address is attached to. `None` where there is no such node:
-/// virtual interfaces, and hosts with one node.
+/// The CPUs of the NUMA node that the interface with this address is attached to. `None` where
+/// there is no such node: virtual interfaces, and hosts with one node.
 fn cpus_near(address: IpAddr) -> Option<Vec<usize>> {
     let interfaces = ew_sys::net::interfaces().ok()?;
     let nic = interfaces

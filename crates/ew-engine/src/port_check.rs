@@ -9,7 +9,8 @@ use ew_sys::clock::monotonic_ns;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Says hello to every peer, to all at the same time. One entry per peer: `None` is reachable, else why not.
+/// Says hello to every peer, to all at the same time. One entry per peer: `None` is reachable, else
+/// why not.
 pub(crate) fn check_ports(
     source: IpAddr,
     token: &RunToken,

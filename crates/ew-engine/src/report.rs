@@ -36,7 +36,7 @@ pub(crate) fn failed(order: &FlowOrder, error: String) -> FlowReport {
     }
 }
 
-/// How every flow stood at the window's end, in the order of the flows.
+/// State of How every flow at the window's end, in the order of the flows.
 pub(crate) fn standings(
     orders: &[FlowOrder],
     windows: &[FlowWindow],
@@ -79,8 +79,8 @@ pub(crate) fn measured(spec: &RoundSpec, shared: &RoundShared, flow: &Flow<'_>) 
     }
 }
 
-/// The first error of a flow's streams before the window's end. Later ones are the peer's stop, seen because this host was
-/// slow to read its counters.
+/// The first error of a flow's streams before the window's end. Later ones are the peer's stop,
+/// seen because this host was slow to read its counters.
 pub(crate) fn first_error(spec: &RoundSpec, streams: &[Arc<Stream>]) -> Option<String> {
     let failures = streams.iter().map(|s| s.failure()).enumerate();
     let early = failures.filter_map(|(index, failure)| Some((index, failure?)));
@@ -109,7 +109,8 @@ fn standing(
     let readings = (0..)
         .zip(tcp)
         .filter_map(|(n, tcp)| Some((n, tcp.as_ref()?)));
-    // While one of its streams hears its peer, a flow is alive: the others are starved, or on a bad path, and their counts true.
+    // While one of its streams hears its peer, a flow is alive: the others are starved, or on a bad
+    // path, and their counts true.
     let (stream, reading) = readings.min_by_key(|(_, reading)| silent_ms(role, reading))?;
     Some(Standing {
         stream,
@@ -148,8 +149,9 @@ fn least_of_others(values: &[Option<u32>]) -> Vec<Option<u32>> {
         .collect()
 }
 
-/// A sender's own count also holds what only went into the send buffer: what the peer acknowledged is better here, but for
-/// a flow that has done its work, which may have been acknowledged before the first `TCP_INFO` was read.
+/// A sender's own count also holds what only went into the send buffer: what the peer acknowledged
+/// is better here, but for a flow that has done its work, which may have been acknowledged before
+/// the first `TCP_INFO` was read.
 fn moved_bytes(role: Role, window: &FlowWindow) -> u64 {
     let counted = counted_bytes(window);
     if role == Role::Receive || window.is_done {
@@ -245,6 +247,7 @@ fn stream_records(streams: &[Arc<Stream>], window: &FlowWindow) -> Vec<StreamRec
             peer_port: stream.ports().peer,
             tcp_info: last.tcp[index].map(|reading| reading.info),
             retransmits: retransmits(first.tcp[index].as_ref(), last.tcp[index].as_ref()),
+            path: stream.path(),
         })
         .collect()
 }
@@ -322,7 +325,7 @@ mod tests {
         let orders = roles.map(order);
         let mut windows = [&[800, 900][..], &[3], &[70], &[40, 600]].map(window);
         windows[1].last.tcp.push(None);
-        let told: Vec<_> = standings(&orders, &windows, true)
+        let reported: Vec<_> = standings(&orders, &windows, true)
             .into_iter()
             .map(|s| s.map(|s| (s.stream, s.silent_ms, s.others_silent_ms)))
             .collect();
@@ -332,7 +335,7 @@ mod tests {
             Some((0, 70, Some(40))),
             Some((0, 40, Some(70))),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 
     #[test]

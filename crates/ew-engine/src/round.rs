@@ -8,7 +8,7 @@ use crate::connect::{Opener, Opening};
 use crate::data_ports::DataPorts;
 use crate::error::EngineError;
 use crate::hello::{Ends, Hello, StreamKey};
-use crate::lane::{Lane, Ledger};
+use crate::lane::{ByteTotals, Lane};
 use crate::registry;
 use crate::report;
 use crate::running::RunningRound;
@@ -28,22 +28,24 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Streams go on for this long after the window: the peer's window may end a little later, and a peer short of CPU reads its
-/// counters late, which is harmless while data still flows.
+/// Streams go on for this long after the window: the peer's window may end a little later, and a
+/// peer short of CPU reads its counters late, which is harmless while data still flows.
 const AFTER_WINDOW_NS: u64 = 20_000_000;
-/// How long to wait for stream threads that were told to stop.
+/// How long to wait for stream threads that were ordered to stop.
 const STOP_PATIENCE_NS: u64 = 150_000_000;
 const STOP_POLL_NS: u64 = 500_000;
-/// By how much accepting ends stop before opening ones where ports are used again: more than clocks and schedulers differ.
+/// By how much accepting ends stop before opening ones where ports are used again: more than clocks
+/// and schedulers differ.
 const ACCEPTORS_FIRST_NS: u64 = 15_000_000;
 const MAX_STREAMS: usize = 16_384;
 /// Requests a stream keeps in flight.
 const MAX_OUTSTANDING: u32 = 65_536;
 const MAX_MESSAGE_BYTES: u64 = 64 * 1024 * 1024;
-/// Open files beside the streams'.
+/// Open files next to the streams'.
 const SPARE_DESCRIPTORS: u64 = 100;
-/// How long before the start a CPU is kept awake, above the 17 ms that a virtual one was seen to need to wake, and how long it
-/// may nap meanwhile: shorter than what a hypervisor waits for before it takes the CPU away (KVM's halt_poll_ns, 200 us).
+/// How long before the start a CPU is kept awake, above the 17 ms that a virtual one was seen to
+/// need to wake, and how long it may nap meanwhile: shorter than what a hypervisor waits for before
+/// it takes the CPU away (KVM's halt_poll_ns, 200 us).
 const AWAKE_NS: u64 = 60_000_000;
 const AWAKE_NAP_NS: u64 = 100_000;
 const AWAKE_STACK_BYTES: usize = 64 * 1024;
@@ -58,7 +60,7 @@ pub(crate) struct RoundHost {
     pub(crate) ports: (u16, u16),
     pub(crate) token: RunToken,
     pub(crate) acceptor: Arc<AcceptorShared>,
-    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) totals: Arc<ByteTotals>,
 }
 
 /// What a round and all its threads share.
@@ -134,8 +136,8 @@ impl RoundShared {
         self.is_stopping() || self.cancel.is_raised()
     }
 
-    /// Bulk senders hold their load until all senders have begun. On hosts that share CPUs (a lab) the kernel handles the
-    /// first one's packets before it lets the next one send its first byte.
+    /// Bulk senders hold their load until all senders have begun. On hosts that share CPUs (a lab)
+    /// the kernel handles the first one's packets before it lets the next one send its first byte.
     pub(crate) fn load_from_ns(&self) -> u64 {
         let warm_up_ns = self.window_ns.start.saturating_sub(self.start_ns);
         self.start_ns + FIRST_SENDS_NS.min(warm_up_ns / 2)
@@ -171,7 +173,8 @@ impl RoundShared {
         running_ns + times.ended_ns
     }
 
-    /// Time the threads that drive streams waited for a CPU. `None` where the kernel does not count it.
+    /// Time the threads that drive streams waited for a CPU. `None` where the kernel does not count
+    /// it.
     pub(crate) fn engine_wait_ns(&self) -> Option<u64> {
         let running = self.times().running.clone();
         running.into_iter().map(run_queue_ns).sum()
@@ -181,15 +184,15 @@ impl RoundShared {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that needs a second try may come late, as long as half of the warm-up is left to it: its lateness
-    /// is in its start skew.
+    /// A connection that needs a second try may come late, as long as half of the warm-up is left
+    /// to it: its lateness is in its start skew.
     fn connect_by_ns(&self) -> u64 {
         self.start_ns + self.window_ns.start.saturating_sub(self.start_ns) / 2
     }
 }
 
-/// Time a thread of this process has been ready to run and waited: the second number of its `schedstat`
-/// (Documentation/scheduler/sched-stats.rst).
+/// Time a thread of this process has been ready to run and waited: the second number of its
+/// `schedstat` (Documentation/scheduler/sched-stats.rst).
 fn run_queue_ns(thread: i32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
     text.split_whitespace().nth(1)?.parse().ok()
@@ -353,7 +356,7 @@ impl Round {
             .cancel
             .sleep_until(self.spec.connect_at_ns)
             .ok()?;
-        self.host.ledger.open(self.lanes().into_iter());
+        self.host.totals.open(self.lanes().into_iter());
         self.start_threads();
         self.keep_awake();
         // After the other threads, which would inherit it.
@@ -361,10 +364,11 @@ impl Round {
         observe(&self.spec, &self.shared, &self.flows).ok()
     }
 
-    /// Keeps a CPU awake for the last part before the start, so that timers for it fire at once: an idle CPU first leaves its
-    /// sleep state, and a virtual one waits until its host runs it again, often for over a millisecond. The thread gives way
-    /// to all others, holds no lock, and ends by itself; it naps rather than spins, since a container's CPU quota may not last
-    /// for that. Without it the start is less exact.
+    /// Keeps a CPU awake for the last part before the start, so that timers for it fire at once: an
+    /// idle CPU first leaves its sleep state, and a virtual one waits until its host runs it again,
+    /// often for over a millisecond. The thread gives way to all others, holds no lock, and ends by
+    /// itself; it naps rather than spins, since a container's CPU quota may not last for that.
+    /// Without it the start is less exact.
     fn keep_awake(&self) {
         let cancel = Arc::clone(&self.shared.cancel);
         let start_ns = self.spec.start_ns;
@@ -402,8 +406,8 @@ impl Round {
         let streams = || self.flows.iter().flatten();
         streams().filter(|s| !s.opens).for_each(|s| s.shut_down());
         if self.shared.workload.source_ports == SourcePorts::Pinned {
-            // Who ends a connection first remembers it (`TIME_WAIT`). At the opening end that would keep its port busy
-            // for the next round.
+            // Who ends a connection first remembers it (`TIME_WAIT`). At the opening end that would
+            // keep its port busy for the next round.
             sleep_until_ns(monotonic_ns() + ACCEPTORS_FIRST_NS);
         }
         streams().filter(|s| s.opens).for_each(|s| s.shut_down());
@@ -451,7 +455,7 @@ impl Round {
         for stream in self.flows.iter().flatten() {
             stream.release();
         }
-        self.host.ledger.close(&self.lanes());
+        self.host.totals.close(&self.lanes());
     }
 
     fn lanes(&self) -> Vec<Arc<Lane>> {
@@ -484,7 +488,8 @@ fn open(shared: &RoundShared, openings: &[OwnOpening]) {
     });
 }
 
-/// As many as asked for, but none idle; else one per stream, up to the cores or to what the workload is faster with.
+/// As many as asked for, but none idle; else one per stream, up to the cores or to what the
+/// workload is faster with.
 fn thread_count(spec: &RoundSpec, prepared: &dyn Prepared, cores: usize) -> usize {
     let streams = spec.flows.len() * spec.workload.streams as usize;
     let wanted = match spec.workload.threads {
@@ -514,7 +519,10 @@ fn check(spec: &RoundSpec) -> Result<(), EngineError> {
         ));
     }
     let per_stream = match workload.kind {
-        WorkloadKind::TcpStream | WorkloadKind::TcpRr | WorkloadKind::Ping => 1,
+        WorkloadKind::TcpStream
+        | WorkloadKind::TcpRr
+        | WorkloadKind::Ping
+        | WorkloadKind::Trace => 1,
         // The connection and a socket of their own.
         WorkloadKind::UdpStream | WorkloadKind::UdpRr | WorkloadKind::TcpCrr => 2,
     };

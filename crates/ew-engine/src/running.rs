@@ -6,24 +6,25 @@ use ew_proto::message::Role;
 use ew_sys::socket::tcp_info;
 use std::sync::Arc;
 
-/// Tells how the connections of a round's flows go. Closes nothing and keeps nothing open.
+/// Reports how the connections of a round's flows go. Closes nothing and keeps nothing open.
 #[derive(Clone, Debug, Default)]
 pub struct RunningRound {
     pub(crate) flows: Vec<Vec<Arc<Stream>>>,
 }
 
-/// What the kernel has counted of a flow's connections at their sending end, since they were opened.
+/// What the kernel has counted of a flow's connections at their sending end, since they were
+/// opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentOverTcp {
     /// Payload that the receiver has acknowledged.
     pub acked_bytes: u64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmits: u64,
 }
 
 impl RunningRound {
-    /// Sums over the connections of a flow that this host sends. `None` unless all of them are there and the kernel tells
-    /// (Linux 4.1).
+    /// Sums over the connections of a flow that this host sends. `None` unless all of them are
+    /// there and the kernel reports (Linux 4.1).
     #[must_use]
     pub fn sent_over_tcp(&self, flow: FlowId) -> Option<SentOverTcp> {
         let is_its = |s: &&Arc<Stream>| s.key.flow == flow && s.role == Role::Send;

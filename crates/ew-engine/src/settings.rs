@@ -1,8 +1,9 @@
 //! A workload's settings of its sockets: applied, and compared with what the kernel made of them.
 //!
-//! The opening end applies everything before it connects. At the accepting end the receive buffer and the segment size must
-//! be the listener's already, because they are negotiated in the handshake: there the listener is made anew when a
-//! round needs another one ([`crate::acceptor`]); the rest is applied to the accepted connection.
+//! The opening end applies everything before it connects. At the accepting end the receive buffer
+//! and the segment size must be the listener's already, because they are negotiated in the
+//! handshake: there the listener is made anew when a round needs another one ([`crate::acceptor`]);
+//! the rest is applied to the accepted connection.
 
 use ew_model::record::Remark;
 use ew_model::workload::SocketSettings;
@@ -85,8 +86,8 @@ impl Settings {
         remarks
     }
 
-    /// Whether a setting is not as asked for. The kernel doubles buffers (socket(7)) and takes the peer's segment size where
-    /// it is smaller.
+    /// Whether a setting is not as asked for. The kernel doubles buffers (socket(7)) and takes the
+    /// peer's segment size where it is smaller.
     fn is_refused(&self, connection: &TcpStream) -> io::Result<bool> {
         let socket = SockRef::from(connection);
         let SocketSettings {
@@ -131,7 +132,8 @@ impl ListenerSettings {
     }
 }
 
-/// A socket for TCP with an address of this kind; multipath where that is asked for and the kernel has it.
+/// A socket for TCP with an address of this kind; multipath where that is asked for and the kernel
+/// has it.
 pub(crate) fn tcp_socket(address: IpAddr, mptcp: bool) -> io::Result<Socket> {
     let domain = match address {
         IpAddr::V4(_) => Domain::IPV4,

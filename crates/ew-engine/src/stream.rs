@@ -4,7 +4,7 @@ use crate::connect::ChosenPorts;
 use crate::hello::StreamKey;
 use crate::lane::Lane;
 use crate::round::RoundShared;
-use ew_model::record::Remark;
+use ew_model::record::{Remark, TracedPath};
 use ew_proto::message::{FlowOrder, Role};
 use ew_sys::clock::monotonic_ns;
 use std::collections::BTreeSet;
@@ -37,6 +37,7 @@ struct State {
     ports: Ports,
     failure: Option<Failure>,
     remarks: BTreeSet<Remark>,
+    path: Option<TracedPath>,
     /// No connection may begin to be used any more.
     is_over: bool,
 }
@@ -63,7 +64,7 @@ impl Stream {
         // The two ends' ports differ, since some switches hash the exclusive or of both.
         let of_end = |seed: u64| ChosenPorts {
             seed: if order.opens { seed } else { !seed },
-            stream: key.stream.into(),
+            stream: u32::from(order.first_stream) + u32::from(key.stream),
         };
         Self {
             key,
@@ -117,6 +118,15 @@ impl Stream {
 
     pub(crate) fn remarks(&self) -> BTreeSet<Remark> {
         self.lock().remarks.clone()
+    }
+
+    /// What is known of the stream's path so far.
+    pub(crate) fn note_path(&self, path: &TracedPath) {
+        self.lock().path = Some(path.clone());
+    }
+
+    pub(crate) fn path(&self) -> Option<TracedPath> {
+        self.lock().path.clone()
     }
 
     /// Ends the connection, and one that comes later, and so wakes whoever waits for it.

@@ -1,10 +1,10 @@
-//! What is counted beside bytes: times, kept by one thread for one flow.
+//! What is counted separately bytes: times, kept by one thread for one flow.
 
 use ew_model::latency::Histogram as ModelHistogram;
 use ew_model::record::DatagramCounts;
 use hdrhistogram::Histogram;
 
-/// The longest time told apart; longer ones count as this, but for the greatest and the sum.
+/// The longest time distinguished; longer ones count as this, but for the max and the sum.
 const LONGEST_NS: u64 = 60_000_000_000;
 /// Buckets are at most 1/128 of their times wide.
 const SIGNIFICANT_DIGITS: u8 = 2;
@@ -105,10 +105,10 @@ mod tests {
         fn a_time_is_at_most_one_percent_off(time_ns in 1..LONGEST_NS) {
             let mut times = Times::default();
             times.record(time_ns);
-            // Beside a greater one, so that the greatest does not correct the bucket's bound.
+            // Next to a larger one, so that the max does not correct the bucket's bound.
             times.record(LONGEST_NS);
-            let told = times.to_model().unwrap().quantile(0.5).unwrap();
-            prop_assert!(told >= time_ns && told - time_ns <= time_ns / 100);
+            let reported = times.to_model().unwrap().quantile(0.5).unwrap();
+            prop_assert!(reported >= time_ns && reported - time_ns <= time_ns / 100);
         }
     }
 

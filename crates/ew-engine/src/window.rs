@@ -83,8 +83,8 @@ pub(crate) fn observe(
     })
 }
 
-/// When this host read so late that the peer had stopped already, the counts belong to the time until then; and so they do
-/// when all streams had done their work before the end.
+/// When this host read so late that the peer had stopped already, the counts belong to the time
+/// until then; and so they do when all streams had done their work before the end.
 fn end_with_streams(spec: &RoundSpec, streams: &[Arc<Stream>], window: &mut FlowWindow) {
     let failures = streams.iter().filter_map(|s| s.failure());
     let after_window = failures

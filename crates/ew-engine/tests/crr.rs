@@ -134,7 +134,7 @@ fn no_port_is_left_behind() {
 }
 
 #[test]
-fn strangers_do_no_harm() {
+fn unauthenticated_peers_do_no_harm() {
     for (last, threads) in [(72, 1), (73, 2)] {
         let address = IpAddr::V4(Ipv4Addr::new(127, 0, 0, last));
         let (near, far) = (engine(address), engine(address));
@@ -150,13 +150,13 @@ fn strangers_do_no_harm() {
         let own = [near.port(), far.port()];
         let ports = wait_for_listeners(address, &own, 2);
         // Before the start, and in the middle.
-        let mut strangers = say_all(address, &ports);
+        let mut rejected_connections = say_all(address, &ports);
         std::thread::sleep(Duration::from_secs(1));
-        strangers.extend(say_all(address, &ports));
+        rejected_connections.extend(say_all(address, &ports));
         let (sender, receiver) = ends(&near_reports, &far_reports);
         check(&sender, &receiver);
-        for stranger in &mut strangers {
-            assert_closed(stranger);
+        for other in &mut rejected_connections {
+            assert_closed(other);
         }
     }
 }
@@ -229,18 +229,18 @@ fn ports_in(state: &str, address: IpAddr) -> Vec<u16> {
         .collect()
 }
 
-/// Garbage, and nothing, to all ports. Those who spoke are returned; the kernel tells nobody of those who did not, so that nobody
-/// closes them.
+/// Garbage, and nothing, to all ports. Those who spoke are returned; the kernel notifies nobody of
+/// those who did not, so that nobody closes them.
 fn say_all(address: IpAddr, ports: &[u16]) -> Vec<TcpStream> {
-    let mut strangers = Vec::new();
+    let mut rejected_connections = Vec::new();
     for port in ports {
         let port = SocketAddr::new(address, *port);
         let garbage: [&[u8]; 3] = [b"G", &[0x5a; 64], &[0x5a; 100_000]];
-        strangers.extend(garbage.map(|bytes| say(port, bytes)));
+        rejected_connections.extend(garbage.map(|bytes| say(port, bytes)));
         // It stays open until the test's process ends.
         std::mem::forget(say(port, b""));
     }
-    strangers
+    rejected_connections
 }
 
 fn say(port: SocketAddr, bytes: &[u8]) -> TcpStream {

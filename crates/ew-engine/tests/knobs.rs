@@ -110,7 +110,7 @@ fn a_listener_for_one_round_is_not_the_next_ones() {
     assert!(mss(&sender) <= 700);
     let (sender, _) = pair.measure(&round(Workload::of(STREAM)));
     assert!(mss(&sender) > 1400, "{}", mss(&sender));
-    assert_eq!(pair.strangers(), 0);
+    assert_eq!(pair.rejected_connections(), 0);
 }
 
 #[test]

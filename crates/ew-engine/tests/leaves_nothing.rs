@@ -1,4 +1,5 @@
-//! After a round nothing of it is left in the process. One test only: it counts what the whole process has.
+//! After a round nothing of it is left in the process. One test only: it counts what the whole
+//! process has.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 

@@ -139,7 +139,8 @@ fn check(sender: &EndRecord, receiver: &EndRecord) {
     let counts = sender.datagrams.unwrap();
     assert!(counts.received > 0);
     assert_eq!((counts.lost, counts.duplicates), (0, 0));
-    // Times belong to the window by their answers, counts by their echoes: they differ by what was out at its edges.
+    // Times belong to the window by their answers, counts by their echoes: they differ by what was
+    // out at its edges.
     assert!(times.count().abs_diff(counts.received) <= 64);
     assert!(sender.transactions.unwrap() > 0 && sender.bytes > 0);
     assert_eq!((receiver.transactions, receiver.bytes), (None, 0));

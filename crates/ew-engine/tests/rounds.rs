@@ -73,7 +73,8 @@ fn relay(client: &TcpStream, peer: SocketAddr) {
     let _ = server.shutdown(Shutdown::Both);
 }
 
-/// What the sender's connections tell while the round goes on, and nothing once it is over or of another flow.
+/// What the sender's connections report while the round goes on, and nothing once it is over or of
+/// another flow.
 #[test]
 fn a_running_round_tells_what_the_receiver_acknowledged() {
     let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
@@ -83,8 +84,8 @@ fn a_running_round_tells_what_the_receiver_acknowledged() {
     let received = start(&far, with_flows(&spec, vec![accepting]));
     let (done, sent) = channel();
     let sending = with_flows(&spec, vec![order(9, Role::Send, true, peer)]);
-    let told = Box::new(move |reports| done.send(reports).unwrap_or(()));
-    let running = near.run_round(sending, told).unwrap();
+    let reported = Box::new(move |reports| done.send(reports).unwrap_or(()));
+    let running = near.run_round(sending, reported).unwrap();
     assert_eq!(running.sent_over_tcp(FlowId(8)), None, "no such flow");
     let mut acked_bytes = 0;
     while let Err(TryRecvError::Empty) = sent.try_recv() {
@@ -232,7 +233,10 @@ fn rounds_follow_each_other_on_the_same_engines() {
             start_pair(&near, &far, LOCALHOST, &spec, number % 2 == 0);
         check_stream_flow(&wait(&near_reports), &wait(&far_reports), 1);
     }
-    assert_eq!(near.totals().strangers + far.totals().strangers, 0);
+    assert_eq!(
+        near.totals().rejected_connections + far.totals().rejected_connections,
+        0
+    );
 }
 
 #[test]
@@ -281,7 +285,10 @@ fn measure(
     let spec = round(workload);
     let (near_reports, far_reports) = start_pair(&near, &far, address, &spec, sender_opens);
     let reports = (wait(&near_reports), wait(&far_reports));
-    assert_eq!(near.totals().strangers + far.totals().strangers, 0);
+    assert_eq!(
+        near.totals().rejected_connections + far.totals().rejected_connections,
+        0
+    );
     reports
 }
 

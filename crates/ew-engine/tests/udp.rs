@@ -74,7 +74,8 @@ fn a_paced_flow_has_the_same_figures_at_both_ends() {
                 w.pace.flow_bits_per_sec = Some(40e6);
             });
             let (sender, receiver) = Pair::new(address).measure(&long_round(workload));
-            // A stall of 100 ms is made up for, and whoever has no CPU is slower: the pacer's own tests are exact.
+            // A stall of 100 ms is made up for, and whoever has no CPU is slower: the pacer's own
+            // tests are exact.
             for end in [&sender, &receiver] {
                 assert!(rate(end) < 40e6 * 1.5, "{}", rate(end));
                 assert!(end.streams.iter().all(|s| s.bytes > 0 && s.local_port > 0));
@@ -210,7 +211,7 @@ fn requests_have_a_limit_too() {
     // One may be under way when the window begins.
     assert!((50..=51).contains(&sender.transactions.unwrap()));
     assert!(sender.window_ns < spec.window_ns);
-    assert_eq!(pair.strangers(), 0);
+    assert_eq!(pair.rejected_connections(), 0);
 }
 
 #[test]
@@ -259,11 +260,11 @@ fn only_the_peers_datagrams_with_the_cookie_count() {
     let spec = long_round(Workload::of(STREAM));
     let reports = start_end(&engine, &spec, Role::Receive, false, "127.0.0.1:9");
     let peer = Peer::connect(&engine, Role::Send);
-    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let other = UdpSocket::bind("127.0.0.1:0").unwrap();
     sleep_into_window(&spec, 20);
     for number in 0..10 {
         let good = peer.datagram(number, 100);
-        stranger.send_to(&good, peer.engines_address).unwrap();
+        other.send_to(&good, peer.engines_address).unwrap();
         if number % 5 != 3 {
             peer.socket.send(&good).unwrap();
         }
@@ -347,12 +348,12 @@ fn a_responder_answers_its_peer_once_and_nobody_else() {
     }));
     let reports = start_end(&engine, &spec, Role::Receive, false, "127.0.0.1:9");
     let peer = Peer::connect(&engine, Role::Send);
-    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let other = UdpSocket::bind("127.0.0.1:0").unwrap();
     sleep_into_window(&spec, 20);
     let mut got = [0; 200];
     for number in 0..10 {
         let good = peer.datagram(number, 100);
-        stranger.send_to(&good, peer.engines_address).unwrap();
+        other.send_to(&good, peer.engines_address).unwrap();
         let mut bad = good.clone();
         bad[0] ^= 1;
         peer.socket.send(&bad).unwrap();
@@ -362,7 +363,7 @@ fn a_responder_answers_its_peer_once_and_nobody_else() {
         assert_eq!(got[..8], peer.cookie.to_be_bytes());
         assert_eq!(got[8..16], number.to_be_bytes());
     }
-    for socket in [&peer.socket, &stranger] {
+    for socket in [&peer.socket, &other] {
         socket.set_nonblocking(true).unwrap();
         assert!(socket.recv(&mut got).is_err());
     }

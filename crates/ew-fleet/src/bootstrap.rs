@@ -1,4 +1,5 @@
-//! The few shell commands at the far end of an ssh connection that receive the binary and start it: `bootstrap.sh`.
+//! The few shell commands at the far end of an ssh connection that receive the binary and start it:
+//! `bootstrap.sh`.
 //!
 //! One connection does it all. The script greets (with `uname`, so that a binary is never sent to
 //! another kind of machine, and with how it wants the binary: by gzip, as it is, or not at all
@@ -9,16 +10,17 @@
 //! stalls because the link was cut. Reading ahead is harmless: nothing is sent after the binary
 //! until the script has said that it is ready.
 //!
-//! The user's login shell sees only `exec sh -c '...'`. So that csh and fish pass the script on as it is, it has no single quote,
-//! backslash or line break, and an exclamation mark only before a blank, where csh does not take it for a piece of its history.
+//! The user's login shell sees only `exec sh -c '...'`. So that csh and fish pass the script on as
+//! it is, it has no single quote, backslash or line break, and an exclamation mark only before a
+//! blank, where csh does not take it for a piece of its history.
 
 use crate::error::LaunchError;
 use crate::payload::{Packing, Payload};
 
 /// Begins every line that the script means for us.
 const SAY: &str = "eastwest-bootstrap";
-/// Seconds without a byte after which the script gives the copy up. It looks once a second, so it is over within the next one: a host is
-/// promised to be clean 5 s after a cut.
+/// Seconds without a byte after which the script gives the copy up. It looks once a second, so it
+/// is over within the next one: a host is promised to be clean 5 s after a cut.
 const STALL_SECONDS: u64 = 3;
 /// Where the binary lies when the user does not say: `$TMPDIR` of the host, or `/tmp`.
 const DEFAULT_DIRECTORY: &str = "${TMPDIR:-/tmp}";
@@ -42,7 +44,7 @@ pub struct Bootstrap<'a> {
     pub directory: Option<&'a str>,
     /// The binary.
     pub payload: &'a Payload,
-    /// The copy must be over within this, and never stand still for more than 4 s.
+    /// The copy must be over within this, and never pause for more than 4 s.
     pub copy_seconds: u64,
     /// What stays there.
     pub keeping: Keeping,
@@ -100,7 +102,8 @@ pub(crate) struct Failure {
 }
 
 impl Line {
-    /// The script's line at the end of a line of output; before it may be a prompt without a line break.
+    /// The script's line at the end of a line of output; before it may be a prompt without a line
+    /// break.
     pub(crate) fn find(text: &str) -> Option<Self> {
         let (_, said) = text.split_once(SAY)?;
         // What it says is shown to people, and a terminal must not obey it.
@@ -147,7 +150,8 @@ impl Greeting {
         }
     }
 
-    /// Whether a Linux binary for `built_for` can run there. 32-bit binaries run on their 64-bit kin.
+    /// Whether a Linux binary for `built_for` can run there. 32-bit binaries run on their 64-bit
+    /// kin.
     pub(crate) fn runs(&self, built_for: &str) -> bool {
         let kin: &[&str] = match built_for {
             "i686" => &["i386", "i486", "i586", "i686", "x86_64"],
@@ -160,7 +164,7 @@ impl Greeting {
     }
 }
 
-/// The directory as it stands inside double quotes in the script.
+/// The directory as it is inside double quotes in the script.
 fn shell_directory(directory: Option<&str>, default: &str) -> Result<String, LaunchError> {
     let Some(directory) = directory else {
         return Ok(default.to_owned());

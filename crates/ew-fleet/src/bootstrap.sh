@@ -23,12 +23,12 @@ clean() {
     [ -z "$d" ] || remove;
 };
 # Our files in the directory that we are in, and the directory only when it is empty: whatever
-# stands at its name by now.
+# is at its name by now.
 remove() { [ -z "$inside" ] || { rm -f $f $part; cd /; }; rmdir "$d"; } 2>/dev/null;
 trap clean EXIT; trap "exit 1" HUP INT TERM PIPE;
 
-tell() { echo "$say-failed $1 $parent"; };
-fail() { tell $1; exit 1; };
+report() { echo "$say-failed $1 $parent"; };
+fail() { report $1; exit 1; };
 
 # Who may write in the parent directory may put a directory of his own in the place of ours, unless the parent is sticky as /tmp is. So
 # the parent must be ours or the administrator's and writable for nobody else, or sticky; and from here on everything is done in the
@@ -61,7 +61,7 @@ head -c $size <&3 > "$part" & copy=$! ;
 
 # A link that is cut without a word gives neither end of file nor error: only a file that does not grow shows it. What has arrived is said
 # every second, so that the launcher notices the same. Once all has arrived it is the disk that takes its time.
-give_up() { tell $1; kill $$; exit; };
+give_up() { report $1; kill $$; exit; };
 watch_copy() {
     arrived=; unchanged=0; seconds=0;
     while sleep 1 >/dev/null; do

@@ -7,8 +7,8 @@ use ew_model::Host;
 use std::io;
 use std::process::Command;
 
-/// Wraps a launcher and lets a closure change each command, so that it enters the host's namespaces between fork and exec.
-/// `Entered` over [`crate::Local`] is the lab fleet.
+/// Wraps a launcher and lets a closure change each command, so that it enters the host's namespaces
+/// between fork and exec. `Entered` over [`crate::Local`] is the lab fleet.
 pub struct Entered<L, F> {
     name: &'static str,
     inner: L,
@@ -20,7 +20,8 @@ where
     L: Launcher,
     F: Fn(&Host, &mut Command) -> io::Result<()> + Send + Sync,
 {
-    /// `enter` is called once per launch, before anything is started; its error is shown with the host's name.
+    /// `enter` is called once per launch, before anything is started; its error is shown with the
+    /// host's name.
     pub fn new(name: &'static str, inner: L, enter: F) -> Self {
         Self { name, inner, enter }
     }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 
-/// A host whose agent could not be started. `words` are the other side's own, cleaned of control characters.
+/// A host whose agent could not be started. `words` are the other side's own, cleaned of control
+/// characters.
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// Our own binary cannot be read.
@@ -217,8 +218,9 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// Whether another try may go better, and how many are worth it: sshd and jump hosts turn connections away while there are
-    /// too many (`MaxStartups`), and a path may be lost for a moment.
+    /// Whether another try may go better, and how many are worth it: sshd and jump hosts turn
+    /// connections away while there are too many (`MaxStartups`), and a path may be lost for a
+    /// moment.
     #[must_use]
     pub fn worthwhile_retries(&self) -> u32 {
         match self {
@@ -273,7 +275,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A host that could not be proved clean.
+/// A host whose cleanup is not confirmed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct Unclean {
@@ -315,7 +317,7 @@ pub(crate) fn ssh_hint(words: &str) -> Option<&'static str> {
         ("Connection reset by", TOO_MANY),
         (
             "timed out",
-            "check that the host is up and that no firewall stands between",
+            "check that the host is up and that no firewall blocks the way",
         ),
         (
             "No route to host",

@@ -1,5 +1,6 @@
-//! Agents in pods that run already: the link of each is an exec stream through the API server, carried by a process of our own, as ssh's client
-//! carries its own. Whoever made the pods says which they are.
+//! Agents in pods that run already: the link of each is an exec stream through the API server,
+//! carried by a process of our own, as ssh's client carries its own. Whoever made the pods says
+//! which they are.
 
 use crate::bootstrap::{Bootstrap, Keeping};
 use crate::error::LaunchError;
@@ -16,7 +17,8 @@ use std::time::Duration;
 const FAN_OUT: usize = 32;
 /// Where the binary lies in an image of ours.
 const BINARY_IN_IMAGE: &str = "/eastwest";
-/// Made for the copy, where every pod may write: a pod's volume is open to everybody in the pod, and not sticky.
+/// Made for the copy, where every pod may write: a pod's volume is open to everybody in the pod,
+/// and not sticky.
 const PRIVATE: &str = "/tmp/eastwest";
 
 /// The way into one pod.

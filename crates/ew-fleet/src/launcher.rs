@@ -8,7 +8,8 @@ use std::process::Command;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Knows the process whose standard input and output are the link to a host's agent. It starts nothing itself.
+/// Knows the process whose standard input and output are the link to a host's agent. It starts
+/// nothing itself.
 pub trait Launcher: Send + Sync {
     /// The word of `--fleet`: `local`, `lab`, `ssh`.
     fn name(&self) -> &'static str;
@@ -22,20 +23,23 @@ pub trait Launcher: Send + Sync {
         None
     }
 
-    /// The process for one host. Its standard streams, process group and lifetime are set by [`crate::launch`].
+    /// The process for one host. Its standard streams, process group and lifetime are set by
+    /// [`crate::launch`].
     ///
     /// # Errors
     /// [`LaunchError`] when the host cannot be launched by this launcher at all.
     fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError>;
 
-    /// A process that runs the POSIX shell commands which come on its standard input on one host, as root.
+    /// A process that runs the POSIX shell commands which come on its standard input on one host,
+    /// as root.
     ///
     /// # Errors
     /// [`LaunchError`] when the host cannot be reached by this launcher at all.
     fn root_shell(&self, host: &Host) -> Result<Command, LaunchError>;
 }
 
-/// The shell's arguments for [`Launcher::root_shell`]: root's own, or sudo's where sudo asks no question.
+/// The shell's arguments for [`Launcher::root_shell`]: root's own, or sudo's where sudo asks no
+/// question.
 pub(crate) const ROOT_SHELL: [&str; 2] = [
     "-c",
     "if [ \"$(id -u)\" = 0 ]; then exec sh -s; else exec sudo -n sh -s; fi",

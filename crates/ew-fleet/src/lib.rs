@@ -1,12 +1,14 @@
 //! Starts agents (local, lab, ssh, Kubernetes), hands back byte-stream links, always tears down.
 //!
-//! A [`Launcher`] only says *which* process gives a link to a host's agent: the agent itself (local, lab) or the system's
-//! ssh client. [`launch`] starts that process so that it cannot outlive this one, hands the binary over where
-//! the launcher asks for it, and returns a [`Link`]: a reader, a writer, and the guard that ends it all.
+//! A [`Launcher`] only says *which* process gives a link to a host's agent: the agent itself
+//! (local, lab) or the system's ssh client. [`launch`] starts that process so that it cannot
+//! outlive this one, hands the binary over where the launcher asks for it, and returns a [`Link`]:
+//! a reader, a writer, and the guard that ends it all.
 //!
-//! Nothing is left on a host: a remote agent removes its own file at once ([`bootstrap`]), and ends itself when its
-//! standard input ends. On this side the kernel kills the process when the thread that launched it ends, so call
-//! [`launch`] from a current-thread runtime, or one whose threads live as long as the fleet.
+//! Nothing is left on a host: a remote agent removes its own file at once ([`bootstrap`]), and ends
+//! itself when its standard input ends. On this side the kernel kills the process when the thread
+//! that launched it ends, so call [`launch`] from a current-thread runtime, or one whose threads
+//! live as long as the fleet.
 
 pub mod bootstrap;
 mod entered;

@@ -24,12 +24,14 @@ pub type LinkWriter = ChildStdin;
 
 /// How much may come before our own lines: what login scripts print.
 const NOISE_LIMIT_BYTES: u64 = 64 * 1024;
-/// How long a host may be silent while it receives the binary. It says every second how much has arrived, and gives a copy that stalls up
-/// by itself before this, in words that say more: silence this long is a link that was cut.
+/// How long a host may be silent while it receives the binary. It says every second how much has
+/// arrived, and gives a copy that stalls up by itself before this, in words that say more: silence
+/// this long is a link that was cut.
 const COPY_SILENCE: Duration = Duration::from_secs(5);
 /// How long a copy may take that moves all the time: longer than anybody waits.
 pub(crate) const COPY_LIMIT: Duration = Duration::from_secs(3600);
-/// How long a process that has closed its output may take to be gone, and its last words to be read.
+/// How long a process that has closed its output may take to be gone, and its last words to be
+/// read.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A started agent.
@@ -43,7 +45,8 @@ pub struct Link {
     pub guard: LinkGuard,
 }
 
-/// Owns the process behind a link: the agent itself or the client that carries it. Dropped, it kills the process' group.
+/// Owns the process behind a link: the agent itself or the client that carries it. Dropped, it
+/// kills the process' group.
 #[derive(Debug)]
 pub struct LinkGuard {
     host: String,
@@ -53,14 +56,15 @@ pub struct LinkGuard {
     drained: Option<JoinHandle<()>>,
 }
 
-/// Starts the agent of one host; with a payload, hands it over and waits until the far side has started it. The far side must
-/// answer within `deadline`; the copy may then take as long as it moves.
+/// Starts the agent of one host; with a payload, hands it over and waits until the far side has
+/// started it. The far side must answer within `deadline`; the copy may then take as long as it
+/// moves.
 ///
 /// The agent's own greeting is not waited for: the first bytes of [`Link::reader`] are the agent's.
 ///
 /// # Errors
-/// [`LaunchError`] with the other side's own words; by then nothing runs here any more, and the far side has cleaned up or does so when
-/// it notices that the connection is gone.
+/// [`LaunchError`] with the other side's own words; by then nothing runs here any more, and the far
+/// side has cleaned up or does so when it notices that the connection is gone.
 pub async fn launch(
     launcher: &dyn Launcher,
     host: &Host,
@@ -82,7 +86,8 @@ pub async fn launch(
         Err(_) => return Err(starting.too_late(deadline)),
     };
     drop(login);
-    // A copy that moves may take its time: many at once share an uplink, and none of them is at fault.
+    // A copy that moves may take its time: many at once share an uplink, and none of them is at
+    // fault.
     let copy_limit = COPY_LIMIT.max(deadline);
     match timeout(copy_limit, starting.hand_over(greeting, &payload)).await {
         Ok(Ok(())) => Ok(starting.link),
@@ -91,8 +96,8 @@ pub async fn launch(
     }
 }
 
-/// Launches many hosts, as many at once as the launcher allows, and sends each result with the host's index as it comes. Returns when all
-/// are done, or when nobody receives any more.
+/// Launches many hosts, as many at once as the launcher allows, and sends each result with the
+/// host's index as it comes. Returns when all are done, or when nobody receives any more.
 pub async fn launch_all(
     launcher: Arc<dyn Launcher>,
     hosts: &[Host],
@@ -123,11 +128,12 @@ pub async fn launch_all(
 }
 
 impl LinkGuard {
-    /// Waits until the process has ended by itself, as it does after a farewell or when the link's writer is dropped; kills
-    /// it when the deadline passes.
+    /// Waits until the process has ended by itself, as it does after a farewell or when the link's
+    /// writer is dropped; kills it when the deadline passes.
     ///
     /// # Errors
-    /// [`Unclean`] when it was killed, or ended otherwise than in order: then the host is not proved clean.
+    /// [`Unclean`] when it was killed, or ended otherwise than in order: then the host is not
+    /// confirmed clean.
     pub async fn finish(mut self, deadline: Duration) -> Result<(), Unclean> {
         let ended = timeout(deadline, self.child.wait()).await;
         match ended {
@@ -149,7 +155,8 @@ impl LinkGuard {
         }
     }
 
-    /// Kills the process and everything in its group, at once. For ssh this is the client: the agent then ends by itself.
+    /// Kills the process and everything in its group, at once. For ssh this is the client: the
+    /// agent then ends by itself.
     pub fn kill(&mut self) {
         if let Some(pid) = self.child.id() {
             // The group may be gone already, which is what we want.
@@ -157,7 +164,8 @@ impl LinkGuard {
         }
     }
 
-    /// The process here: the agent's for local launchers, the client's for ssh. `None` when it has ended.
+    /// The process here: the agent's for local launchers, the client's for ssh. `None` when it has
+    /// ended.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.child.id()
@@ -169,7 +177,8 @@ impl LinkGuard {
         self.tail.text()
     }
 
-    /// Why a link that gave no greeting or broke off did so, in the other side's own words: waits a moment for the process' end.
+    /// Why a link that gave no greeting or broke off did so, in the other side's own words: waits a
+    /// moment for the process' end.
     pub async fn explain(&mut self) -> String {
         let ended = timeout(LAST_WORDS, self.child.wait()).await;
         match ended {
@@ -345,7 +354,8 @@ impl Starting {
             writer,
             mut guard,
         } = self.link;
-        // The far side's input ends and nobody hears it any more: it cleans up, for which it gets a moment.
+        // The far side's input ends and nobody hears it any more: it cleans up, for which it gets a
+        // moment.
         drop((reader, writer));
         let status = timeout(LAST_WORDS, guard.child.wait()).await;
         guard.kill();
@@ -408,7 +418,7 @@ async fn await_arrival(
     }
 }
 
-/// Reads lines until one is the script's; a failure that it tells is an error.
+/// Reads lines until one is the script's; a failure that it reports is an error.
 async fn hear(reader: &mut LinkReader, noise: &mut Noise) -> Result<Line, Stop> {
     let mut line = Vec::new();
     loop {

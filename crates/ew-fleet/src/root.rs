@@ -45,8 +45,9 @@ pub enum RootError {
     System(#[from] std::io::Error),
 }
 
-/// Runs commands as root on a host, one after the other, and stops at the first that fails. On this side nothing outlives the
-/// returned future; on the far side a package manager that was begun goes on to its end.
+/// Runs commands as root on a host, one after the other, and stops at the first that fails. On this
+/// side nothing outlives the returned future; on the far side a package manager that was begun goes
+/// on to its end.
 ///
 /// # Errors
 /// [`RootError`], in words for the user.

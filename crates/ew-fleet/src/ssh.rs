@@ -1,4 +1,5 @@
-//! Agents over the system's ssh client, so that the user's configuration, keys, agent, jump hosts and Kerberos keep working.
+//! Agents over the system's ssh client, so that the user's configuration, keys, agent, jump hosts
+//! and Kerberos keep working.
 
 use crate::bootstrap::{Bootstrap, Keeping};
 use crate::error::LaunchError;
@@ -23,9 +24,11 @@ const LOGINS_PER_JUMP_HOST: usize = 8;
 /// Look-ups of jump hosts at the same time.
 const LOOK_UPS: usize = 16;
 
-/// Settings of our own that the user's ssh configuration must not override: no questions, no terminal, nothing forwarded, no
-/// master process that outlives the run (an existing one is used), and only errors on standard error. Heartbeats share the NIC with
-/// the load: they go ahead of it where switches look at DSCP, not behind it as ssh would have it (CS1). All are known to every OpenSSH since 6; an unknown one would be fatal.
+/// Settings of our own that the user's ssh configuration must not override: no questions, no
+/// terminal, nothing forwarded, no master process that outlives the run (an existing one is used),
+/// and only errors on standard error. Heartbeats share the NIC with the load: they go ahead of it
+/// where switches look at DSCP, not behind it as ssh would have it (CS1). All are known to every
+/// OpenSSH since 6; an unknown one would be fatal.
 const FIXED_OPTIONS: [&str; 8] = [
     "BatchMode=yes",
     "RequestTTY=no",
@@ -54,8 +57,8 @@ pub struct SshOptions {
     pub remote_dir: Option<String>,
     /// ssh's `ConnectTimeout`, rounded up to whole seconds.
     pub connect_timeout: Duration,
-    /// How long the copy may take on the far side before it removes itself, rounded up to whole seconds. A copy that does not move at
-    /// all does so after 4 s.
+    /// How long the copy may take on the far side before it removes itself, rounded up to whole
+    /// seconds. A copy that does not move at all does so after 4 s.
     pub copy_timeout: Duration,
     /// Hosts that are launched at once.
     pub fan_out: FanOut,

@@ -1,5 +1,5 @@
-//! The bootstrap and the link's life, with a stand-in for the ssh client: it runs the command in a shell on this machine. What
-//! only a real sshd can show is in `sshd.rs`.
+//! The bootstrap and the link's life, with a stand-in for the ssh client: it runs the command in a
+//! shell on this machine. What only a real sshd can show is in `sshd.rs`.
 
 #![expect(
     clippy::unwrap_used,
@@ -113,7 +113,8 @@ async fn a_copy_that_stalls_removes_itself() {
 
 #[tokio::test]
 async fn a_host_that_falls_silent_in_mid_copy_is_given_up() {
-    // Nothing comes back after the greeting; here the far side's processes are killed with the client.
+    // Nothing comes back after the greeting; here the far side's processes are killed with the
+    // client.
     let silent =
         "(head -c 100000; exec sleep 60) | sh -c \"$command\" | (head -n 1; exec sleep 60)";
     let room = Room::new(silent);
@@ -538,7 +539,8 @@ impl Room {
         Self { directory, script }
     }
 
-    /// Where `sh` and the tools of the script are those of one system; `None`, with the reason printed, where it is not installed.
+    /// Where `sh` and the tools of the script are those of one system; `None`, with the reason
+    /// printed, where it is not installed.
     fn of(shell: &str, script: &str) -> Option<Self> {
         if !installed(shell) {
             return None;
@@ -613,8 +615,9 @@ async fn in_directory(room: &Room, directory: &Path) -> LaunchError {
     launch(&ssh, &host("a"), PATIENCE).await.unwrap_err()
 }
 
-/// A script that can be started. cp writes it: while we had it open for writing, a process that another thread forks at that
-/// moment would keep it open, and the kernel refuses to start a file that is open for writing.
+/// A script that can be started. cp writes it: while we had it open for writing, a process that
+/// another thread forks at that moment would keep it open, and the kernel refuses to start a file
+/// that is open for writing.
 fn executable(path: PathBuf, text: &str) -> PathBuf {
     let draft = path.with_extension("draft");
     fs::write(&draft, text).unwrap();

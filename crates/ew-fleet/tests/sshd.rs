@@ -1,4 +1,5 @@
-//! The ssh launcher against a real sshd that the test starts on a loopback port, with keys and configuration of its own.
+//! The ssh launcher against a real sshd that the test starts on a loopback port, with keys and
+//! configuration of its own.
 
 #![expect(
     clippy::unwrap_used,
@@ -183,8 +184,8 @@ impl Sshd {
         Self::start_as(more_configuration, Command::new)
     }
 
-    /// A server that sees a user database of its own, in which our login shell is this one. `None`, with the reason printed, where we
-    /// are not root or there is no sshd.
+    /// A server that sees a user database of its own, in which our login shell is this one. `None`,
+    /// with the reason printed, where we are not root or there is no sshd.
     fn start_with_login_shell(shell: &Path) -> Option<Self> {
         if mount_namespace() != Some("unshare --mount") {
             assert!(std::env::var_os("CI").is_none(), "CI must be root");

@@ -1,7 +1,8 @@
 //! Proof of identity: a user's name, password and the time, encrypted with the server's RSA key.
 //!
-//! It keeps strangers from using a server. It protects nothing else: whoever reads along can send the same token again
-//! for as long as the clocks may differ, and neither control nor data are encrypted.
+//! It keeps unauthenticated peers from using a server. It protects nothing else: whoever reads
+//! along can send the same token again for as long as the clocks may differ, and neither control
+//! nor data are encrypted.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -170,15 +171,15 @@ impl ServerAuth {
     /// # Errors
     /// When the list of users cannot be read any more, or the system has no random bytes.
     pub fn check(&self, token: &str, now_unix_s: u64) -> Result<Identity, AuthError> {
-        let stranger = Identity {
+        let other = Identity {
             user: String::new(),
             believed: false,
         };
         let Some(text) = self.decrypt(token)? else {
-            return Ok(stranger);
+            return Ok(other);
         };
         let Some(claim) = Claim::parse(&text) else {
-            return Ok(stranger);
+            return Ok(other);
         };
         let users = read_text(&self.users, MAX_USERS_BYTES)?;
         let is_fresh = claim.unix_s.abs_diff(now_unix_s) <= self.skew_s;

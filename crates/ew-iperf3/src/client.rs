@@ -28,7 +28,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 const SETUP_NS: u64 = 60 * SECOND_NS;
 /// The server works out its results after the end; many streams of a slow host take a while.
 const RESULTS_NS: u64 = 30 * SECOND_NS;
-/// When a greeting of a UDP stream is sent, after the first: it may be lost, and iperf3's servers answer one only.
+/// When a greeting of a UDP stream is sent, after the first: it may be lost, and iperf3's servers
+/// answer one only.
 const GREETINGS_AFTER: [Duration; 4] = [
     Duration::from_secs(2),
     Duration::from_secs(4),
@@ -57,7 +58,8 @@ pub struct ClientOptions {
     pub auth: Option<ClientAuth>,
 }
 
-/// Does a test from beginning to end. What happens is told to the observer, also the error, last.
+/// Does a test from beginning to end. What happens is ordered to the observer, also the error,
+/// last.
 ///
 /// # Errors
 /// When there is no server, it refuses, goes away, or `stop` is raised.

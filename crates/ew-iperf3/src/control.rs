@@ -127,7 +127,8 @@ impl<'stop> Control<'stop> {
         }
     }
 
-    /// Ends our side and waits a little for the peer's end, so that what it has not read is not lost to a reset.
+    /// Ends our side and waits a little for the peer's end, so that what it has not read is not
+    /// lost to a reset.
     pub(crate) fn close_gently(&self, within_ns: u64) {
         let _ = self.stream.shutdown(std::net::Shutdown::Write);
         let deadline_ns = monotonic_ns() + within_ns;

@@ -8,7 +8,8 @@ use std::io;
 use std::net::SocketAddr;
 use thiserror::Error;
 
-/// Why a test, a client or a server could not do its work. The words of iperf3 where scripts look for them.
+/// Why a test, a client or a server could not do its work. The words of iperf3 where scripts look
+/// for them.
 #[derive(Debug, Error)]
 pub enum Error {
     /// Nobody listens there, or the way is barred.
@@ -116,7 +117,8 @@ impl Error {
         move |error| Self::Option { option, error }
     }
 
-    /// The number to tell a client, when the server gives up for this reason and the client still listens.
+    /// The number to send a client, when the server gives up for this reason and the client still
+    /// listens.
     pub(crate) fn as_refusal(&self) -> Option<Refusal> {
         match self {
             Self::Refused(refusal) => Some(*refusal),

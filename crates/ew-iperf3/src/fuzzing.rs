@@ -1,5 +1,5 @@
-//! What the fuzz targets run, and the tests that replay their corpus: one function per target, each panics when a
-//! promise is broken and returns otherwise.
+//! What the fuzz targets run, and the tests that replay their corpus: one function per target, each
+//! panics when a promise is broken and returns otherwise.
 
 use crate::auth::read_claim;
 use crate::wire::datagram::{Arrivals, Header, LONG_HEADER_BYTES, is_reply};
@@ -8,7 +8,8 @@ use crate::wire::params::{MAX_BLOCK_BYTES, MAX_STREAMS, MAX_WINDOW_BYTES, Params
 use crate::wire::results::Results;
 use crate::wire::state::State;
 
-/// A control connection's bytes: a state, or a frame of parameters. No length beyond the limit is believed.
+/// A control connection's bytes: a state, or a frame of parameters. No length beyond the limit is
+/// believed.
 pub fn control(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;
@@ -47,7 +48,8 @@ pub fn results(data: &[u8]) {
     assert!(again.is_ok_and(|again| again.streams.len() == results.streams.len()));
 }
 
-/// Datagrams, each of the length its first byte says: no account of them is more than was sent, or not a number.
+/// Datagrams, each of the length its first byte says: no account of them is more than was sent, or
+/// not a number.
 pub fn datagrams(data: &[u8]) {
     let mut rest = data;
     let mut arrivals = [Arrivals::default(), Arrivals::default()];

@@ -1,7 +1,8 @@
 //! iperf3's language, both roles, over OS threads and blocking sockets.
 //!
-//! A server ([`Server`]) serves many clients at once on one port; a client ([`run_client`]) does one test. Both talk to
-//! stock iperf3. What travels is in [`wire`], pure and fuzzed; what a test has to tell is in [`report`].
+//! A server ([`Server`]) serves many clients at once on one port; a client ([`run_client`]) does
+//! one test. Both talk to stock iperf3. What travels is in [`wire`], pure and fuzzed; what a test
+//! reports is in [`report`].
 
 pub mod auth;
 mod client;

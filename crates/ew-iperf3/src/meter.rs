@@ -108,7 +108,7 @@ impl Meter {
         moved.sum()
     }
 
-    /// What to tell the peer.
+    /// What to report to the peer.
     pub(crate) fn results(&self, streams: &[Stream], cpu: CpuPercent) -> Results {
         let sends = streams.iter().any(|stream| stream.sends);
         let sender_has_retransmits = match (sends, self.protocol) {
@@ -186,7 +186,8 @@ impl Meter {
         }
     }
 
-    /// Peers before 3.13 do not say what they omitted: then our own account of the omitted time stands in.
+    /// Peers before 3.13 do not say what they omitted: then our own account of the omitted time
+    /// is in.
     fn their_figures(&self, result: &StreamResult, account: &Account) -> Figures {
         let base = account.base.counted;
         let omitted_packets = result.omitted_packets.unwrap_or(base.packets);

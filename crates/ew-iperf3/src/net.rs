@@ -8,7 +8,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// Room beside a datagram in a socket buffer that is too small for it (`UDP_BUFFER_EXTRA` of iperf.h).
+/// Room next to a datagram in a socket buffer that is too small for it (`UDP_BUFFER_EXTRA` of
+/// iperf.h).
 const UDP_BUFFER_EXTRA_BYTES: usize = 1024;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 512;
@@ -38,7 +39,7 @@ impl Route {
         Ok(socket.into())
     }
 
-    /// A stream's socket; the place tells its local port.
+    /// A stream's socket; the place reports its local port.
     pub(crate) fn stream(&self, params: &Params, place: usize) -> Result<Socket, Error> {
         let kind = match params.protocol {
             Protocol::Tcp => Type::STREAM,
@@ -75,7 +76,8 @@ impl Route {
     }
 }
 
-/// Sets what the parameters ask for. For TCP before connecting, so that the handshake knows window and segment size.
+/// Sets what the parameters ask for. For TCP before connecting, so that the handshake knows window
+/// and segment size.
 pub(crate) fn prepare(socket: &Socket, params: &Params, peer: IpAddr) -> Result<(), Error> {
     if params.tos > 0 {
         let tos = u32::from(params.tos);
@@ -98,7 +100,7 @@ pub(crate) fn prepare(socket: &Socket, params: &Params, peer: IpAddr) -> Result<
     }
 }
 
-/// A listening TCP socket. `[::]` takes IPv4 as well, unless told not to.
+/// A listening TCP socket. `[::]` takes IPv4 as well, unless it is made not to.
 pub(crate) fn listen(address: SocketAddr, only_v6: bool) -> Result<Socket, Error> {
     let make = || -> io::Result<Socket> {
         let socket = bound(address, Type::STREAM, only_v6)?;
@@ -119,7 +121,8 @@ pub(crate) fn udp_door(address: SocketAddr, only_v6: bool) -> Result<UdpSocket, 
     make().map_err(|error| Error::Listen { address, error })
 }
 
-/// A UDP socket between exactly these two addresses; the kernel prefers it to the door for what comes from the peer.
+/// A UDP socket between exactly these two addresses; the kernel prefers it to the door for what
+/// comes from the peer.
 pub(crate) fn udp_pair(local: SocketAddr, peer: SocketAddr) -> io::Result<UdpSocket> {
     let socket = bound(canonical(local), Type::DGRAM, false)?;
     socket.connect(&SockAddr::from(canonical(peer)))?;

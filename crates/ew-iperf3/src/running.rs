@@ -1,4 +1,5 @@
-//! The time between "running" and the end, the same for both roles: intervals, the omitted time, what ends it.
+//! The time between "running" and the end, the same for both roles: intervals, the omitted time,
+//! what ends it.
 
 use crate::control::{Control, Heard};
 use crate::error::Error;
@@ -18,11 +19,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Senders that are not stuck end within this time of being told so.
+/// Senders that are not stuck end within this time of being ordered to.
 const SENDERS_END_NS: u64 = 5_000_000;
 /// Threads are ready within this time, or start late.
 const READY: Duration = Duration::from_secs(10);
-/// A last interval shorter than this share of the others is left out when nothing was moved in it.
+/// A last interval shorter than this share of the others is skipped when nothing was moved in it.
 const SHORT_INTERVAL: f64 = 0.1;
 
 /// What ended it.
@@ -101,7 +102,8 @@ impl Running {
         if !omits {
             self.work.goal.arm();
         }
-        // This thread seldom runs, but the end of the test is its to tell. The streams' threads are started already.
+        // This thread seldom runs, but it ends the test. The streams' threads are
+        // started already.
         prefer_scheduling();
         self.work.gate.open();
         let mut watch = Watch {
@@ -137,7 +139,7 @@ impl Running {
         }
     }
 
-    /// Tells all threads to end, and waits for them.
+    /// Orders all threads to end, and waits for them.
     pub(crate) fn stop(&mut self) {
         self.work.stop_senders.store(true, Ordering::Relaxed);
         self.work.stop_receivers.store(true, Ordering::Relaxed);

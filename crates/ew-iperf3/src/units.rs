@@ -1,7 +1,7 @@
 //! Human numbers: read as iperf3 reads them, and written as it writes them.
 //!
-//! Sizes are binary (`128K` is 131072), rates are decimal (`10M` is 10,000,000): `unit_atoi` and `unit_atof_rate`
-//! of units.c.
+//! Sizes are binary (`128K` is 131072), rates are decimal (`10M` is 10,000,000): `unit_atoi` and
+//! `unit_atof_rate` of units.c.
 
 use thiserror::Error;
 
@@ -67,7 +67,8 @@ pub fn parse_tos(text: &str) -> Result<u8, BadTos> {
     prefixed(text).ok_or_else(|| BadTos::Tos(text.to_owned()))
 }
 
-/// A DSCP from 0 to 63, as a number like a type of service or by its name (RFC 2474, 2597, 3246, 5865, 8622).
+/// A DSCP from 0 to 63, as a number like a type of service or by its name (RFC 2474, 2597, 3246,
+/// 5865, 8622).
 ///
 /// # Errors
 /// When it is neither.
@@ -83,7 +84,8 @@ pub fn bytes(bytes: f64) -> String {
     adaptive(bytes, 1024.0, "Byte")
 }
 
-/// A rate in the unit of `-f`: bits in 1000s for small letters and `None`, bytes in 1024s for large ones.
+/// A rate in the unit of `-f`: bits in 1000s for small letters and `None`, bytes in 1024s for large
+/// ones.
 #[must_use]
 pub fn rate(bits_per_sec: f64, format: Option<char>) -> String {
     let bytes_per_sec = bits_per_sec / 8.0;

@@ -31,7 +31,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Reads the kubeconfig, or a pod's service account where there is none. Connects to nothing yet.
+    /// Reads the kubeconfig, or a pod's service account where there is none. Connects to nothing
+    /// yet.
     ///
     /// # Errors
     /// [`KubernetesError::Access`], with what is wrong with the kubeconfig.
@@ -51,7 +52,8 @@ impl Access {
         })
     }
 
-    /// An error of a first call: whether the server is there at all is told apart from what it refuses.
+    /// An error of a first call: whether the server is there at all is distinguished from what it
+    /// refuses.
     pub(crate) fn first_error(&self, what: &str, error: &kube::Error) -> KubernetesError {
         match error {
             kube::Error::HyperError(_) | kube::Error::Service(_) => KubernetesError::Unreachable {

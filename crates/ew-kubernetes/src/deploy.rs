@@ -33,7 +33,8 @@ const HEADLESS: &str = "headless";
 /// On a namespace that a run has made, so that a later run removes it when that one could not.
 const MADE_LABEL: &str = "eastwest-made";
 
-/// Everything a run has in a cluster. Call [`Deployment::remove`] in the end; should nobody, the deadline does.
+/// Everything a run has in a cluster. Call [`Deployment::remove`] in the end; should nobody, the
+/// deadline does.
 #[derive(Debug)]
 pub struct Deployment {
     access: Access,
@@ -83,7 +84,8 @@ impl Deployment {
         })
     }
 
-    /// Makes the pods, and Services of these kinds for those that are to have them. What is refused is kept with its reason.
+    /// Makes the pods, and Services of these kinds for those that are to have them. What is refused
+    /// is kept with its reason.
     pub async fn place(&mut self, plans: &[PodPlan], services: &[&str]) {
         let slots = Arc::new(Semaphore::new(FAN_OUT));
         let mut tasks = JoinSet::new();
@@ -128,10 +130,11 @@ impl Deployment {
         }
     }
 
-    /// Waits until every pod runs or will not; what does not run by the deadline says what it waits for.
+    /// Waits until every pod runs or will not; what does not run by the deadline says what it waits
+    /// for.
     ///
     /// # Errors
-    /// [`KubernetesError`] when the API server refuses to tell.
+    /// [`KubernetesError`] when the API server refuses to answer.
     pub async fn wait(&mut self, limit: Duration) -> Result<&[Placed], KubernetesError> {
         let end = Instant::now() + limit;
         let mut open: BTreeMap<String, usize> = BTreeMap::new();
@@ -205,7 +208,7 @@ impl Deployment {
         }
     }
 
-    /// A NodePort is reached at the node of the pod behind it, which the pod's status tells.
+    /// A NodePort is reached at the node of the pod behind it, which the pod's status reports.
     async fn set_node_addresses(&mut self) -> Result<(), KubernetesError> {
         if !self
             .placed
@@ -256,7 +259,8 @@ impl Deployment {
             .collect()
     }
 
-    /// Removes everything, and the namespace where this run made it; looks until nothing carries the run's label any more.
+    /// Removes everything, and the namespace where this run made it; looks until nothing carries
+    /// the run's label any more.
     ///
     /// # Errors
     /// In words: what is still there, and how to remove it.
@@ -448,7 +452,8 @@ async fn ensure_namespace(access: &Access) -> Result<bool, KubernetesError> {
         "metadata": {"name": access.namespace, "labels": {
             MADE_LABEL: "yes",
             "app.kubernetes.io/managed-by": "eastwest",
-            // Pods in the nodes' network are asked for by name; the others are restricted by their own specs.
+            // Pods in the nodes' network are asked for by name; the others are restricted by their
+            // own specs.
             "pod-security.kubernetes.io/enforce": "privileged",
         }},
     });
@@ -480,8 +485,8 @@ async fn delete_namespace(access: &Access) -> Result<(), String> {
     }
 }
 
-/// What the cluster last warned of a pod: a sandbox that its CNI cannot make is told nowhere else.
-/// `None` also without the right to look.
+/// What the cluster last warned of a pod: a sandbox that its CNI cannot make is reported nowhere
+/// else. `None` also without the right to look.
 async fn last_warning(access: &Access, pod: &str) -> Option<String> {
     let events: Api<Event> = Api::namespaced(access.client.clone(), &access.namespace);
     let of_pod = format!("involvedObject.name={pod},type=Warning");

@@ -13,17 +13,20 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// Of every stream: as much as an agent's greatest report, so that no direction waits for the other.
+/// Of every stream: as much as an agent's largest report, so that no direction waits for the
+/// other.
 const BUFFER_BYTES: usize = 256 * 1024;
 /// What came through a stream before it broke is written in this time, or not at all.
 const BROKEN_LIMIT: Duration = Duration::from_millis(200);
 /// What a command ends with when nobody could say how it ended.
 const UNKNOWN_END: u8 = 4;
 
-/// Runs a command in a pod with our own standard streams, until it ends or our input does. Returns its exit status.
+/// Runs a command in a pod with our own standard streams, until it ends or our input does. Returns
+/// its exit status.
 ///
 /// # Errors
-/// [`KubernetesError`] when the API server refuses, or the stream breaks before the command has ended.
+/// [`KubernetesError`] when the API server refuses, or the stream breaks before the command has
+/// ended.
 pub async fn exec(access: &Access, pod: &str, command: &[String]) -> Result<u8, KubernetesError> {
     let pods: Api<Pod> = Api::namespaced(access.client.clone(), &access.namespace);
     let parameters = AttachParams::default()
@@ -50,7 +53,8 @@ async fn carry(pod: &str, mut process: AttachedProcess) -> Result<u8, Kubernetes
         return Err(broken("the API server attached no streams"));
     };
     let status = process.take_status();
-    // The launcher's pipes: without threads in between, which would cost the clock estimate its precision.
+    // The launcher's pipes: without threads in between, which would cost the clock estimate its
+    // precision.
     let from_launcher = Receiver::from_owned_fd(std::io::stdin().as_fd().try_clone_to_owned()?)?;
     let to_launcher = Sender::from_owned_fd(std::io::stdout().as_fd().try_clone_to_owned()?)?;
     let input = tokio::spawn(pump(from_launcher, stdin));
@@ -97,12 +101,13 @@ async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin)
 async fn repeat_errors(mut from: impl AsyncRead + Unpin) {
     let mut buffer = vec![0; 4096];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        // Nobody is left to be told.
+        // Nobody is left to be notified.
         let _ = std::io::stderr().write_all(&buffer[..length]);
     }
 }
 
-/// The command's own, which comes as a cause (`k8s.io/apimachinery/pkg/util/remotecommand`, `ExitCodeCauseType`).
+/// The command's own, which comes as a cause (`k8s.io/apimachinery/pkg/util/remotecommand`,
+/// `ExitCodeCauseType`).
 fn exit_code(status: &Status) -> u8 {
     if status.status.as_deref() == Some("Success") {
         return 0;

@@ -1,7 +1,9 @@
-//! An image of the binary itself: one archive that is an OCI image layout and a docker archive at once, so that skopeo, crane, podman, docker and
-//! containerd all read it. No builder, no base image, no registry.
+//! An image of the binary itself: one archive that is an OCI image layout and a docker archive at
+//! once, so that skopeo, crane, podman, docker and containerd all read it. No builder, no base
+//! image, no registry.
 //!
-//! Formats: OCI image specification 1.1 (`image-layout.md`, `manifest.md`, `config.md`, `layer.md`); docker's `manifest.json` as `docker load` reads it.
+//! Formats: OCI image specification 1.1 (`image-layout.md`, `manifest.md`, `config.md`,
+//! `layer.md`); docker's `manifest.json` as `docker load` reads it.
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -31,7 +33,8 @@ pub enum ImageError {
     },
 }
 
-/// Writes the image `name` of a static binary for `architecture` (as `uname -m` has it). The same binary gives the same bytes.
+/// Writes the image `name` of a static binary for `architecture` (as `uname -m` has it). The same
+/// binary gives the same bytes.
 ///
 /// # Errors
 /// [`ImageError`].
@@ -97,7 +100,8 @@ pub fn write_image(
     Ok(())
 }
 
-/// The binary and a directory for what is temporary; `/proc` and the rest are mounted by the runtime.
+/// The binary and a directory for what is temporary; `/proc` and the rest are mounted by the
+/// runtime.
 fn layer(binary: &[u8]) -> io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(Vec::with_capacity(binary.len() + 4096));
     add_folder(&mut archive, "tmp/", 0o1777)?;

@@ -1,8 +1,11 @@
-//! Agents as pods: nodes, manifests, rights, the exec link, what keeps pods from coming up or from reaching each other, the image.
+//! Agents as pods: nodes, manifests, rights, the exec link, what keeps pods from coming up or from
+//! reaching each other, the image.
 //!
-//! [`Access`] is a kubeconfig's context, [`Deployment`] a run's objects from their making to the proof that nothing is left, and [`exec`] the
-//! stream that carries an agent's standard input and output through the API server. Everything made belongs to one owner object, a Job without
-//! pods whose deadline and time to live remove it, and all that it owns, also when nobody is left to do so.
+//! [`Access`] is a kubeconfig's context, [`Deployment`] a run's objects from their making to the
+//! proof that nothing is left, and [`exec`] the stream that carries an agent's standard input and
+//! output through the API server. Everything made belongs to one owner object, a Job without pods
+//! whose deadline and time to live remove it, and all that it owns, also when nobody is left to do
+//! so.
 
 mod access;
 mod deploy;

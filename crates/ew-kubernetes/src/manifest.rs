@@ -1,4 +1,5 @@
-//! What is made in the cluster, as documents. Pure: what a run makes is what `--print-manifests` shows.
+//! What is made in the cluster, as documents. Pure: what a run makes is what `--print-manifests`
+//! shows.
 
 use crate::error::KubernetesError;
 use serde_json::{Value, json};
@@ -15,7 +16,8 @@ pub(crate) const CONTAINER: &str = "eastwest";
 pub(crate) const BINARY: &str = "/eastwest";
 /// How long a pod may take to end after it was asked to.
 const GRACE_SECONDS: u64 = 1;
-/// How much later than its pods the owner object ends: what the kubelets end in time is told as such.
+/// How much later than its pods the owner object ends: what the kubelets end in time is reported as
+/// such.
 const OWNER_AFTER_PODS_SECONDS: u64 = 5;
 /// Who agents are in an image that does not say: nobody in particular.
 const SOME_USER: u32 = 65_532;
@@ -88,7 +90,8 @@ pub struct PodOptions {
     pub tolerations: Vec<Toleration>,
     /// Of every pod, for example Multus' `k8s.v1.cni.cncf.io/networks`.
     pub annotations: Vec<(String, String)>,
-    /// For example (`cpu`, `500m`). None by default: a request may not fit, and a CPU limit would be what is measured.
+    /// For example (`cpu`, `500m`). None by default: a request may not fit, and a CPU limit would
+    /// be what is measured.
     pub requests: Vec<(String, String)>,
     /// For example (`memory`, `256Mi`).
     pub limits: Vec<(String, String)>,
@@ -189,8 +192,8 @@ impl RunObjects {
         format!("{RUN_LABEL}={}", self.run)
     }
 
-    /// The Job that owns everything. It has no pods of its own (`parallelism: 0`): its deadline ends it, its time to live then removes it, and
-    /// the garbage collector what it owns.
+    /// The Job that owns everything. It has no pods of its own (`parallelism: 0`): its deadline
+    /// ends it, its time to live then removes it, and the garbage collector what it owns.
     #[must_use]
     pub fn owner(&self) -> Value {
         let deadline = self.deadline_seconds + OWNER_AFTER_PODS_SECONDS;
@@ -326,7 +329,7 @@ impl RunObjects {
         let seconds = self.deadline_seconds.to_string();
         let command = match options.bootstrap {
             Bootstrap::Image => json!([BINARY, "kubernetes", "hold", "--seconds", seconds]),
-            // As process 1 a shell without the trap would not end when told to.
+            // As process 1 a shell without the trap would not end when asked to.
             Bootstrap::Copy => json!([
                 "sh",
                 "-c",
@@ -410,7 +413,8 @@ fn container_security(user: Option<u32>, read_only: bool) -> Value {
     context
 }
 
-/// By the scheduler and not past it, so that taints, quotas and resources are respected and a refusal says why.
+/// By the scheduler and not past it, so that taints, quotas and resources are respected and a
+/// refusal says why.
 fn on_node(node: &str) -> Value {
     json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchFields": its_name(node)},
@@ -458,7 +462,8 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// At most 63 of `a-z0-9-`, beginning with a letter, as RFC 1035 labels; two long names that begin alike stay apart by a hash of the rest.
+/// At most 63 of `a-z0-9-`, beginning with a letter, as RFC 1035 labels; two long names that begin
+/// alike stay apart by a hash of the rest.
 pub(crate) fn dns_label(text: &str) -> String {
     const LONGEST: usize = 63;
     let lower = text.to_lowercase();

@@ -16,7 +16,7 @@ const ARCHITECTURE_LABEL: &str = "kubernetes.io/arch";
 pub struct NodeFacts {
     /// Its name.
     pub name: String,
-    /// As Kubernetes names it: `amd64`, `arm64`. Empty when it does not tell.
+    /// As Kubernetes names it: `amd64`, `arm64`. Empty when it does not report.
     pub architecture: String,
     /// Why nothing can be placed there: `NotReady`, `SchedulingDisabled`. `None` when it can.
     pub unusable: Option<String>,

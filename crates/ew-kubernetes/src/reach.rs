@@ -1,5 +1,5 @@
-//! What keeps pods from reaching each other: policies that select them, proxies injected next to them, and what the pattern of reachable pairs
-//! says where neither is there.
+//! What keeps pods from reaching each other: policies that select them, proxies injected next to
+//! them, and what the pattern of reachable pairs says where neither is there.
 
 use crate::access::Access;
 use crate::deploy::Deployment;
@@ -54,7 +54,8 @@ impl fmt::Display for Barrier {
     }
 }
 
-/// Looks for what is known to keep a run's pods apart. Empty: none of it is there, and what is left is the CNI's routes or a firewall.
+/// Looks for what is known to keep a run's pods apart. Empty: none of it is there, and what is left
+/// is the CNI's routes or a firewall.
 pub async fn why_unreachable(access: &Access, deployment: &Deployment) -> Vec<Barrier> {
     let mut barriers = Vec::new();
     match deployment.list::<Pod>("list pods").await {

@@ -1,4 +1,5 @@
-//! What a run may do in a cluster, and no more: the rules, as a manifest and as a check before anything is made.
+//! What a run may do in a cluster, and no more: the rules, as a manifest and as a check before
+//! anything is made.
 
 use crate::access::Access;
 use crate::error::KubernetesError;
@@ -141,10 +142,12 @@ fn subject_yaml(namespace: &str, subject: &str) -> String {
     }
 }
 
-/// Asks the API server for every right before anything is made. Returns what only the diagnosis lacks.
+/// Asks the API server for every right before anything is made. Returns what only the diagnosis
+/// lacks.
 ///
 /// # Errors
-/// [`KubernetesError::Forbidden`] with every right that is missing and the rule that grants it, or that the API server is not there.
+/// [`KubernetesError::Forbidden`] with every right that is missing and the rule that grants it, or
+/// that the API server is not there.
 pub async fn check_rights(access: &Access, needs: &[Need]) -> Result<Vec<String>, KubernetesError> {
     let mut reviews = JoinSet::new();
     for (position, rule) in RULES.iter().enumerate() {

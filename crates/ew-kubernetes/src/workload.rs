@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 pub struct ControllerJob {
     /// Where.
     pub namespace: String,
-    /// A claim that keeps run directories. `None`: they end with the pod, and the result is on its standard output as JSON.
+    /// A claim that keeps run directories. `None`: they end with the pod, and the result is on its
+    /// standard output as JSON.
     pub claim: Option<String>,
     /// The words after `eastwest`.
     pub arguments: Vec<String>,

@@ -1,5 +1,5 @@
-//! Who has which address, out of the ranges that are reserved for benchmarks: 198.18.0.0/15 (RFC 2544) and 2001:2::/48
-//! (RFC 5180). Racks, hosts, paths and pods are counted from 0.
+//! Who has which address, out of the ranges that are reserved for benchmarks: 198.18.0.0/15 (RFC
+//! 2544) and 2001:2::/48 (RFC 5180). Racks, hosts, paths and pods are counted from 0.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -101,7 +101,8 @@ impl Addresses {
         }
     }
 
-    /// One end of a link, with the length that makes the other end reachable. Nobody else could have an IPv6 address.
+    /// One end of a link, with the length that makes the other end reachable. Nobody else could
+    /// have an IPv6 address.
     pub(crate) fn on_link(self, address: IpAddr) -> String {
         match self.0 {
             AddressFamily::Ipv4 => format!("{address}/30"),

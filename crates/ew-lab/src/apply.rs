@@ -8,7 +8,8 @@ use ew_model::topology::{BackgroundSpec, DirectionSpec, HostSpec, NicSpec, PathS
 use crate::fault::{Background, Fault, FaultKind, Way};
 use crate::spec::{LabSpec, check_rate};
 
-/// Connections of background traffic, unless a lab file says another number: as many as spread over the paths of an uplink.
+/// Connections of background traffic, unless a lab file says another number: as many as spread over
+/// the paths of an uplink.
 pub(crate) const DEFAULT_STREAMS: u32 = 16;
 
 /// A part of the network. Members are counted from 0.
@@ -273,7 +274,8 @@ fn apply_to_host(host: &mut HostSpec, kind: &FaultKind) -> Result<(), String> {
             rate.map_or(Ok(()), |rate| check_rate("neighbour", rate))?;
             host.neighbour_bits_per_sec = rate;
         }
-        // The rest is left to all others of the host, which could not even be told to end without it.
+        // The rest is left to all others of the host, which could not even be ended without
+        // it.
         FaultKind::CpuHog(share) => {
             let taken = |share| check(share, 0.01..=0.99, "a cpu-hog takes 1% to 99% of a core");
             host.cpu_hog_share = share.map(taken).transpose()?;

@@ -63,7 +63,8 @@ impl Lab {
         self.program_routes(fabric)
     }
 
-    /// Links that are plugged in or out, at first; the kernel forgets routes over those that are not.
+    /// Links that are plugged in or out, at first; the kernel forgets routes over those that are
+    /// not.
     fn program_routes(&self, fabric: &Fabric) -> Result<(), LabError> {
         for router in &fabric.routers {
             let ends = wiring::link_ends(fabric, *router);

@@ -1,4 +1,5 @@
-//! A witness from outside: what the switches' ports counted, read beside a run and known to nobody in it.
+//! A witness from outside: what the switches' ports counted, read during a run and known to nobody
+//! in it.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -52,7 +53,8 @@ struct Station {
 }
 
 impl Lab {
-    /// Reads the ports of all switches, again and again: `each` gets a reading and says whether to go on.
+    /// Reads the ports of all switches, again and again: `each` gets a reading and says whether to
+    /// go on.
     ///
     /// # Errors
     /// [`LabError::Unsupported`] without root; otherwise what failed.
@@ -66,7 +68,8 @@ impl Lab {
                 problem: "port counters of a lab that was built without root need root".into(),
             });
         }
-        // A thread of its own, since it enters the namespaces of the routers, and comes back to none.
+        // A thread of its own, since it enters the namespaces of the routers, and comes back to
+        // none.
         std::thread::scope(|scope| {
             let watching = scope.spawn(|| {
                 let mut stations = self.stations()?;

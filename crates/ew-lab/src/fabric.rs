@@ -1,7 +1,8 @@
 //! The network as a graph: routers, the links between them, and which of these lead where.
 //!
-//! Leaves, spines and, above pods, cores. A pod's spines meet in its border, from where the pod's own paths lead to the cores: that way
-//! the members of a pod's uplink are shared by all that leaves the pod, and spine and core are chosen apart.
+//! Leaves, spines and, above pods, cores. A pod's spines meet in its border, from where the pod's
+//! own paths lead to the cores: that way the members of a pod's uplink are shared by all that
+//! leaves the pod, and spine and core are chosen apart.
 
 use std::net::IpAddr;
 
@@ -65,7 +66,7 @@ pub(crate) struct Fabric<'a> {
 /// The name of a topmost router's device towards the controller.
 pub(crate) const MANAGEMENT: &str = "mgmt";
 
-/// The kernel's greatest (`rtnh_hops` is a byte).
+/// The kernel's maximum (`rtnh_hops` is a byte).
 const MAX_WEIGHT: u32 = 256;
 
 impl<'a> Fabric<'a> {
@@ -159,7 +160,7 @@ impl<'a> Fabric<'a> {
         }
     }
 
-    /// A cable's name where faults are told, `r1/2`. `None`: it limits nothing.
+    /// A cable's name in faults, `r1/2`. `None`: it limits nothing.
     pub(crate) fn member(&self, link: &Link) -> Option<String> {
         link.path?;
         let (owner, path) = match (link.lower.router, link.upper.router) {
@@ -207,7 +208,8 @@ impl<'a> Fabric<'a> {
         (end(MANAGEMENT, router, 1), end(&device, controller, 2))
     }
 
-    /// The cables that end at a router: its own end, the other, and whether its own is the lower one.
+    /// The cables that end at a router: its own end, the other, and whether its own is the lower
+    /// one.
     pub(crate) fn ends(&self, router: Router) -> impl Iterator<Item = (&End, &End, &Link<'a>)> {
         self.links.iter().filter_map(move |link| match router {
             router if link.lower.router == router => Some((&link.lower, &link.upper, link)),
@@ -269,7 +271,8 @@ impl<'a> Fabric<'a> {
         ways.collect()
     }
 
-    /// The share of a cable in what a router sends to a destination. `None`: it does not lead there.
+    /// The share of a cable in what a router sends to a destination. `None`: it does not lead
+    /// there.
     fn weight(
         &self,
         router: Router,

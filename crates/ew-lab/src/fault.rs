@@ -8,7 +8,8 @@ use crate::error::LabError;
 /// One thing wrong with one part of the network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// A host, rack or pod by name; `r1/2` for member 2 of an uplink; `spine/2` or `core/2` for all that leads there.
+    /// A host, rack or pod by name; `r1/2` for member 2 of an uplink; `spine/2` or `core/2` for all
+    /// that leads there.
     pub target: String,
     /// What is wrong.
     pub kind: FaultKind,
@@ -25,11 +26,13 @@ pub enum FaultKind {
     Rx(u64),
     /// The uplink, or one member of it, has this rate in these directions.
     Uplink(Way, u64),
-    /// This share of all packets is lost: on a host's link, or on an uplink or member in these directions.
+    /// This share of all packets is lost: on a host's link, or on an uplink or member in these
+    /// directions.
     Loss(Way, f64),
     /// The member loses every packet in these directions, and both ends take it to be good.
     BlackHole(Way),
-    /// The member's link is up, but routes over it are lost in these directions: senders use the others.
+    /// The member's link is up, but routes over it are lost in these directions: senders use the
+    /// others.
     Withdrawn(Way),
     /// The member's share of the hash buckets, relative to the others'.
     Weight(u32),
@@ -47,11 +50,14 @@ pub enum FaultKind {
     Congestion(CongestionControl),
     /// One connection of the host sends at most at this rate; `None` ends that.
     FlowCap(Option<u64>),
-    /// The host sends at its NIC's rate while it has credits, then at a sustained one; `None` ends that.
+    /// The host sends at its NIC's rate while it has credits, then at a sustained one; `None` ends
+    /// that.
     Bucket(Option<BucketSpec>),
-    /// A process of the host sends to the controller at this rate, for as long as the lab is up; `None` ends it.
+    /// A process of the host sends to the controller at this rate, for as long as the lab is up;
+    /// `None` ends it.
     Neighbour(Option<u64>),
-    /// All processes of the host share one CPU with a process that takes this share of it first; `None` ends that.
+    /// All processes of the host share one CPU with a process that takes this share of it first;
+    /// `None` ends that.
     CpuHog(Option<f64>),
     /// A process of the host writes to this machine's disk without pause.
     DiskWriter(bool),
@@ -70,7 +76,7 @@ pub enum Way {
     Down,
     /// Up and down.
     Both,
-    /// Neither: mends.
+    /// Neither: fixes.
     Neither,
 }
 
@@ -84,8 +90,9 @@ pub struct Background {
 }
 
 impl Fault {
-    /// Reads a fault as written on the command line: `nic=100M`, `uplink=1G`, `up-loss=2%`, `black-hole=down`, `cpu-quota=20%`,
-    /// `link-down`, and so on; docs/reference/lab-files.md has all.
+    /// Reads a fault as written on the command line: `nic=100M`, `uplink=1G`, `up-loss=2%`,
+    /// `black-hole=down`, `cpu-quota=20%`, `link-down`, and so on; docs/reference/lab-files.md has
+    /// all.
     ///
     /// # Errors
     /// [`LabError::Fault`] naming what was expected.

@@ -40,7 +40,8 @@ pub(crate) fn sshd_log_path(dir: &Path, host: &str) -> PathBuf {
     dir.join("sshd").join(format!("{host}.log"))
 }
 
-/// Stands in for /etc/shadow in the view of sshd, because it refuses a root whose password is locked, keys or not.
+/// Stands in for /etc/shadow in the view of sshd, because it refuses a root whose password is
+/// locked, keys or not.
 pub(crate) fn shadow_path(dir: &Path) -> PathBuf {
     dir.join("shadow")
 }
@@ -66,7 +67,8 @@ fn groups(spec: &LabSpec) -> String {
     text
 }
 
-/// Makes ClusterShell's own tools read that file when `CLUSTERSHELL_CFGDIR` names the lab's directory.
+/// Makes ClusterShell's own tools read that file when `CLUSTERSHELL_CFGDIR` names the lab's
+/// directory.
 const GROUPS_CONF: &str = "\
 [Main]
 default: lab

@@ -1,8 +1,9 @@
-//! Processes that are in the way on purpose: one that sends, one that keeps a CPU busy, one that writes to disk; and traffic between
-//! racks by hosts that take no part, which is sent and received at the leaves.
+//! Processes that are in the way on purpose: one that sends, one that keeps a CPU busy, one that
+//! writes to disk; and traffic between racks by hosts that take no part, which is sent and received
+//! at the leaves.
 //!
-//! An intruder is the calling program started anew inside the host. It ends with the lab: it holds on to the keeper and ends
-//! when that does, however it ends.
+//! An intruder is the calling program started anew inside the host. It ends with the lab: it holds
+//! on to the keeper and ends when that does, however it ends.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -28,21 +29,25 @@ const VARIABLE: &str = "EASTWEST_LAB_INTRUDER";
 const SINK_PORT: u16 = 9;
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
-/// How often the neighbour hands over what its rate allows, and each connection of background traffic.
+/// How often the neighbour hands over what its rate allows, and each connection of background
+/// traffic.
 const SENDS_PER_SEC: u32 = 100;
 const BACKGROUND_SENDS_PER_SEC: u32 = 25;
 
-/// How long a hog takes and leaves the CPU in turn, when it is woken in time. Short, since what the kernel does for other hosts on
-/// this CPU waits as long.
+/// How long a hog takes and leaves the CPU in turn, when it is woken in time. Short, since what the
+/// kernel does for other hosts on this CPU waits as long.
 const HOG_PERIOD: Duration = Duration::from_millis(2);
-/// A waking that comes this many times later than asked for is a pause of the whole machine, which a hog does not make up for.
+/// A waking that comes this many times later than asked for is a pause of the whole machine, which
+/// a hog does not make up for.
 const LATEST_WAKING: u32 = 4;
 
-/// What the writer writes at once and how many of these are under way, past the page cache: a disk is full, not a CPU. Smaller
-/// writes, or more of them, keep it no busier and cost up to twice the CPU time.
+/// What the writer writes at once and how many of these are under way, past the page cache: a disk
+/// is full, not a CPU. Smaller writes, or more of them, keep it no busier and cost up to twice the
+/// CPU time.
 const WRITE_BYTES: usize = 4 << 20;
 const WRITERS: u64 = 2;
-/// What the kernel asks of memory that a disk reads by itself (open(2), O_DIRECT): a logical block, at most a page.
+/// What the kernel asks of memory that a disk reads by itself (open(2), O_DIRECT): a logical block,
+/// at most a page.
 const ALIGNMENT: usize = 4096;
 
 /// What an intruder does.
@@ -101,8 +106,8 @@ pub(crate) fn of_background(addresses: Addresses, traffic: &BackgroundSpec) -> I
     }
 }
 
-/// The CPUs that what is started on a host is bound to: its hog's, or those without hogs, since a hog is to be in the way of its own
-/// host only. `None` where nobody has one, or all CPUs have.
+/// The CPUs that what is started on a host is bound to: its hog's, or those without hogs, since a
+/// hog is to be in the way of its own host only. `None` where nobody has one, or all CPUs have.
 pub(crate) fn cpus_of(lab: &LabSpec, host: &HostSpec) -> Option<Vec<usize>> {
     if host.cpu_hog_share.is_some() {
         return Some(vec![hog_cpu(host)]);
@@ -139,7 +144,8 @@ pub(crate) fn check(intruder: Intruder) -> Result<(), LabError> {
     }
 }
 
-/// Makes `command`, which starts this program or one like it, an intruder of the lab with this keeper.
+/// Makes `command`, which starts this program or one like it, an intruder of the lab with this
+/// keeper.
 pub(crate) fn prepare(
     command: &mut Command,
     intruder: Intruder,
@@ -254,7 +260,8 @@ fn end_with_keeper(order: &Order) -> io::Result<()> {
     Ok(())
 }
 
-/// One connection that is made again when it is lost. What could not be sent in its time is not made up for.
+/// One connection that is made again when it is lost. What could not be sent in its time is not
+/// made up for.
 struct Stream {
     from: Option<IpAddr>,
     to: IpAddr,
@@ -353,7 +360,7 @@ fn write_for_ever() -> io::Result<()> {
     })
 }
 
-/// With `must_sync` the kernel has to be told to write what it was given.
+/// With `must_sync` the kernel is made to write what it was given.
 fn write_in_place(file: &fs::File, offset: u64, must_sync: bool) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let mut memory = vec![0; WRITE_BYTES + ALIGNMENT];

@@ -25,7 +25,7 @@ use crate::state::{self, Descriptors, Request, State};
 use crate::wiring;
 
 const VARIABLE: &str = "EASTWEST_LAB_KEEPER";
-/// Tells the keeper's answer from whatever a test harness prints.
+/// Distinguishes the keeper's answer from whatever a test harness prints.
 const ANSWER: &str = "eastwest-lab-keeper:";
 const DETACH: u8 = b'd';
 const SSHD_READY_LIMIT: Duration = Duration::from_secs(15);
@@ -74,8 +74,8 @@ impl KeeperCommand {
     }
 }
 
-/// Becomes a lab's keeper, or a process that a fault puts onto a host, and never returns, when this process was started as
-/// one; otherwise does nothing. Call it first thing in `main`.
+/// Becomes a lab's keeper, or a process that a fault puts onto a host, and never returns, when this
+/// process was started as one; otherwise does nothing. Call it first thing in `main`.
 pub fn keeper_main_if_requested() {
     intruder::main_if_requested();
     if let Some(dir) = std::env::var_os(VARIABLE) {
@@ -94,7 +94,7 @@ impl KeeperLine {
     }
 }
 
-/// Starts a keeper for the lab in `dir` and waits until the lab stands.
+/// Starts a keeper for the lab in `dir` and waits until the lab is up.
 pub(crate) fn start(
     keeper: &KeeperCommand,
     dir: &Path,
@@ -278,7 +278,8 @@ impl Keeper {
             set_family(addresses)?;
             set_kernel("net/ipv4/ip_forward", "1", true)?;
             set_kernel("net/ipv6/conf/all/forwarding", "1", false)?;
-            // As switches do: a few hundred answers a second to packets whose time to live has ended.
+            // As switches do: a few hundred answers a second to packets whose time to live has
+            // ended.
             set_kernel("net/ipv4/icmp_ratelimit", "5", false)?;
             set_kernel("net/ipv6/icmp/ratelimit", "5", false)?;
             hash_like_a_switch(seed)
@@ -470,7 +471,7 @@ impl Keeper {
 pub(crate) const RECEIVE_BUFFER: &str = "net/ipv4/tcp_rmem";
 pub(crate) const SEND_BUFFER: &str = "net/ipv4/tcp_wmem";
 
-/// Least, first and greatest size of a TCP buffer.
+/// Least, first and largest size of a TCP buffer.
 pub(crate) fn buffer_triple(bytes: u64) -> String {
     format!("{} {} {bytes}", bytes.min(4096), bytes.min(131_072))
 }
@@ -520,7 +521,8 @@ fn set_kernel(name: &str, value: &str, needed: bool) -> Result<(), LabError> {
     }
 }
 
-/// One family of addresses, each given by the lab and by nobody else, and packets taken from whichever way they come.
+/// One family of addresses, each given by the lab and by nobody else, and packets taken from
+/// whichever way they come.
 fn set_family(addresses: Addresses) -> Result<(), LabError> {
     let without_ipv6 = match addresses.0 {
         AddressFamily::Ipv4 => "1",
@@ -542,9 +544,10 @@ fn set_family(addresses: Addresses) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Which of several ways a connection takes depends on its addresses and ports alone (hash policy 3 of these fields). Policy 1, "layer
-/// 4", would use what the sending socket drew for itself, if that was on this machine, as in a lab: another way for each connection
-/// of the same ports, and the same choice in all tiers.
+/// Which of several ways a connection takes depends on its addresses and ports alone (hash policy 3
+/// of these fields). Policy 1, "layer 4", would use what the sending socket drew for itself, if
+/// that was on this machine, as in a lab: another way for each connection of the same ports, and
+/// the same choice in all tiers.
 fn hash_like_a_switch(seed: u32) -> Result<(), LabError> {
     // Source and destination address, protocol, source and destination port (ip-sysctl.rst).
     const FIELDS: &str = "55";

@@ -94,8 +94,8 @@ pub fn status(name: &str) -> Result<LabStatus, LabError> {
     Ok(Lab::attach(name)?.status())
 }
 
-/// Runs a command on a host with the caller's own input and output, and returns what a shell would: its exit status, or
-/// 128 plus the signal that ended it.
+/// Runs a command on a host with the caller's own input and output, and returns what a shell would:
+/// its exit status, or 128 plus the signal that ended it.
 ///
 /// # Errors
 /// [`LabError::NotUp`], [`LabError::UnknownHost`], or the command does not start.
@@ -127,11 +127,12 @@ pub fn names() -> Result<Vec<String>, LabError> {
 }
 
 impl Lab {
-    /// Builds a lab and waits until it stands. It ends when the returned value is dropped, and also when this process
-    /// ends in any way.
+    /// Builds a lab and waits until it is up. It ends when the returned value is dropped, and also
+    /// when this process ends in any way.
     ///
     /// # Errors
-    /// [`LabError::AlreadyUp`]; [`LabError::Unsupported`] when this machine does not allow it; otherwise what failed.
+    /// [`LabError::AlreadyUp`]; [`LabError::Unsupported`] when this machine does not allow it;
+    /// otherwise what failed.
     pub fn up(spec: &LabSpec, keeper: &KeeperCommand) -> Result<Self, LabError> {
         let rootless = effective_user_id() != 0;
         if rootless && spec.sshd {
@@ -209,7 +210,8 @@ impl Lab {
         self.state.declared.name()
     }
 
-    /// The lab's directory: `hosts` (hosts(5)), `groups` (ClusterShell's flat format), `ssh_config`, keys.
+    /// The lab's directory: `hosts` (hosts(5)), `groups` (ClusterShell's flat format),
+    /// `ssh_config`, keys.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -251,8 +253,9 @@ impl Lab {
         }
     }
 
-    /// Makes `command` start on `host` (or [`CONTROLLER`]): in its network, with its host name, the lab's names in
-    /// /etc/hosts, its own interfaces in /sys, its CPU quota, and `CLUSTERSHELL_CFGDIR` naming the lab's directory.
+    /// Makes `command` start on `host` (or [`CONTROLLER`]): in its network, with its host name, the
+    /// lab's names in /etc/hosts, its own interfaces in /sys, its CPU quota, and
+    /// `CLUSTERSHELL_CFGDIR` naming the lab's directory.
     ///
     /// # Errors
     /// [`LabError::UnknownHost`], or the keeper has ended.
@@ -273,7 +276,8 @@ impl Lab {
     /// Changes a rate, a link or another property while the lab runs.
     ///
     /// # Errors
-    /// [`LabError::Fault`] when the target does not exist or the value is out of range; otherwise what failed.
+    /// [`LabError::Fault`] when the target does not exist or the value is out of range; otherwise
+    /// what failed.
     pub fn apply_fault(&mut self, fault: &Fault) -> Result<(), LabError> {
         let changed = self.state.current.clone().with_fault(fault)?;
         self.change_to(changed)
@@ -374,7 +378,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         if self.line.take().is_some() {
-            // Nobody is left to tell; the next `lab` command removes what remains.
+            // Nobody is left to notify; the next `lab` command removes what remains.
             let _ = self.end();
         }
     }

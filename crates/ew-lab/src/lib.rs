@@ -1,10 +1,12 @@
 //! An emulated leaf-spine cluster in network namespaces, with faults.
 //!
-//! One *keeper* process per lab holds every namespace by descriptor; nothing is mounted below `/run/netns`, and no
-//! interface or route appears in the machine's own namespace. Others enter through `/proc/KEEPER/fd`. The keeper is the
-//! first process of its own process-id namespace, so that all servers of the lab end with it, however it ends.
+//! One *keeper* process per lab holds every namespace by descriptor; nothing is mounted below
+//! `/run/netns`, and no interface or route appears in the machine's own namespace. Others enter
+//! through `/proc/KEEPER/fd`. The keeper is the first process of its own process-id namespace, so
+//! that all servers of the lab end with it, however it ends.
 //!
-//! The keeper is the calling program started anew: `main` must call [`keeper_main_if_requested`] before anything else.
+//! The keeper is the calling program started anew: `main` must call [`keeper_main_if_requested`]
+//! before anything else.
 
 mod addresses;
 mod apply;

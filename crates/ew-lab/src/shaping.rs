@@ -90,9 +90,10 @@ pub(crate) fn host_loss(host: &HostSpec) -> String {
         .collect()
 }
 
-/// Drops packets at random where they enter or leave a port, outside of any queue: the counters of whoever sent them show nothing of it,
-/// as with a bad cable. The program (bpf(4)) compares a random number (SKF_AD_RANDOM) with the share; its answers are actions
-/// (TC_ACT_SHOT, TC_ACT_UNSPEC of linux/pkt_cls.h). What a stack hands over at once (GSO) is lost as a whole.
+/// Drops packets at random where they enter or leave a port, outside of any queue: the counters of
+/// whoever sent them show nothing of it, as with a bad cable. The program (bpf(4)) compares a
+/// random number (SKF_AD_RANDOM) with the share; its answers are actions (TC_ACT_SHOT,
+/// TC_ACT_UNSPEC of linux/pkt_cls.h). What a stack hands over at once (GSO) is lost as a whole.
 fn lose(device: &str, way: &str, share: f64) -> String {
     const LOAD_WORD: u32 = 0x20;
     const RANDOM: u32 = 0xffff_f000 + 56;
@@ -200,8 +201,9 @@ fn switch_port(spec: &LabSpec, device: &str, bits_per_sec: u64, step: Step) -> S
     }
 }
 
-/// A token bucket in front of a first-in-first-out queue: what a NIC or a plain switch port does. Its packet length counts
-/// the Ethernet header of every segment but no preamble, so at MTU 1500 payload is 1448/1514 of the rate.
+/// A token bucket in front of a first-in-first-out queue: what a NIC or a plain switch port does.
+/// Its packet length counts the Ethernet header of every segment but no preamble, so at MTU 1500
+/// payload is 1448/1514 of the rate.
 fn token_bucket(device: &str, bits_per_sec: u64) -> String {
     format!(
         "qdisc replace dev {device} root handle 1: tbf rate {bits_per_sec}bit burst {} limit {}\n",
@@ -215,10 +217,10 @@ fn queue_bytes(bits_per_sec: u64) -> u64 {
     (bits_per_sec / 8 * 16 / 1000).clamp(96 * 1024, 64 << 20)
 }
 
-/// The same rate, shared evenly among the sending hosts that want it: a queue per host, served in turn (HTB borrows by
-/// deficit round robin). A single queue at this scale locks some flows out for many seconds; on real links, faster and
-/// carrying many more flows, that evens out. Each queue is short, 2.5 ms of the port's rate, so that TCP recovers quickly
-/// from overfilling it.
+/// The same rate, shared evenly among the sending hosts that want it: a queue per host, served in
+/// turn (HTB borrows by deficit round robin). A single queue at this scale locks some flows out for
+/// many seconds; on real links, faster and carrying many more flows, that evens out. Each queue is
+/// short, 2.5 ms of the port's rate, so that TCP recovers quickly from overfilling it.
 fn fair_port(spec: &LabSpec, device: &str, bits_per_sec: u64, step: Step) -> String {
     let classes = senders(spec).clamp(1, MAX_CLASSES);
     let burst_bytes = bucket_bytes(bits_per_sec);
@@ -261,7 +263,8 @@ fn fair_port(spec: &LabSpec, device: &str, bits_per_sec: u64, step: Step) -> Str
     text
 }
 
-/// What a stack hands over at once (GSO): 0.5 ms of the rate, so that hosts which share a port take short turns.
+/// What a stack hands over at once (GSO): 0.5 ms of the rate, so that hosts which share a port take
+/// short turns.
 pub(crate) fn segment_burst_bytes(bits_per_sec: u64) -> u64 {
     (bits_per_sec / 8 / 2000).clamp(4 * 1514, 65536)
 }
@@ -284,8 +287,8 @@ fn senders_per_rack(spec: &LabSpec) -> usize {
     1 + racks.map(|rack| rack.hosts.len()).max().unwrap_or(0)
 }
 
-/// Classic BPF (bpf(4)): the class of a packet is `1:(n % classes + 1)`, n being the number of the host that sent it,
-/// computed from two bytes of its source address: its rack's and its own.
+/// Classic BPF (bpf(4)): the class of a packet is `1:(n % classes + 1)`, n being the number of the
+/// host that sent it, computed from two bytes of its source address: its rack's and its own.
 fn sender_class_program(spec: &LabSpec, classes: usize) -> String {
     const LOAD_BYTE: u32 = 0x30;
     const SUBTRACT: u32 = 0x14;

@@ -185,7 +185,7 @@ pub(crate) fn folded_hosts(rack: &RackSpec) -> String {
     }
 }
 
-/// What is wrong with a host beside its rates, in words as a lab file's: `mtu 1400`, `loss 2 %`.
+/// What is wrong with a host besides its rates, in words as a lab file's: `mtu 1400`, `loss 2 %`.
 #[must_use]
 pub fn troubles(host: &HostSpec) -> Vec<String> {
     let (nic, rate) = (&host.nic, units::format_bits_per_sec);

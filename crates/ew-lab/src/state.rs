@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::spec::LabSpec;
 
-/// Written by the keeper once the lab stands, rewritten when a fault is applied.
+/// Written by the keeper once the lab is up, rewritten when a fault is applied.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     /// As asked for.
@@ -22,7 +22,7 @@ pub(crate) struct State {
     /// Whether a user namespace must be joined first.
     pub(crate) rootless: bool,
     pub(crate) keeper_pid: u32,
-    /// Tells the keeper from a later process with its id.
+    /// Distinguishes the keeper from a later process with its id.
     pub(crate) keeper_start_ticks: u64,
     /// By host name, or `spine`, `controller`, `leaf:RACK`.
     pub(crate) namespaces: BTreeMap<String, Descriptors>,
@@ -93,7 +93,8 @@ pub(crate) fn labs_dir() -> Result<PathBuf, LabError> {
     Ok(dir)
 }
 
-/// The directory of all labs, held open: what is listed and removed is what was examined, whatever takes its name meanwhile.
+/// The directory of all labs, held open: what is listed and removed is what was examined, whatever
+/// takes its name meanwhile.
 struct Labs {
     file: fs::File,
 }
@@ -159,7 +160,7 @@ fn not_own(dir: &Path) -> LabError {
     }
 }
 
-/// Never in a directory for everybody, where others choose what a name stands for.
+/// Never in a directory for everybody, where others choose what a name means.
 fn labs_path() -> Result<PathBuf, LabError> {
     let user = effective_user_id();
     if user == 0 {
@@ -182,7 +183,8 @@ fn labs_path() -> Result<PathBuf, LabError> {
     }
 }
 
-/// Creates a lab's directory; two builders never get the same one, and what a dead keeper left is removed.
+/// Creates a lab's directory; two builders never get the same one, and what a dead keeper left is
+/// removed.
 pub(crate) fn claim(spec: &LabSpec, rootless: bool) -> Result<PathBuf, LabError> {
     let labs = labs_dir()?;
     let lock = fs::File::open(&labs).map_err(LabError::io("open", &labs))?;
@@ -260,8 +262,8 @@ pub(crate) fn remove(dir: &Path, name: &str) {
     }
 }
 
-/// Whether a keeper, or the process that is about to start one, is there; of a lab of another version of eastwest, too, which this one
-/// cannot read.
+/// Whether a keeper, or the process that is about to start one, is there; of a lab of another
+/// version of eastwest, too, which this one cannot read.
 fn is_alive(dir: &Path) -> bool {
     #[derive(Deserialize)]
     struct Holder {
@@ -284,20 +286,21 @@ fn hold(pid: u32, start: u64) -> Option<ProcessHandle> {
     (same && !handle.wait_ended(std::time::Duration::ZERO)).then_some(handle)
 }
 
-/// Field 22 of /proc/PID/stat (proc_pid_stat(5)); the name in field 2 may hold anything but ends at the last `)`.
+/// Field 22 of /proc/PID/stat (proc_pid_stat(5)); the name in field 2 may hold anything but ends at
+/// the last `)`.
 pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Written beside and renamed, so that a reader sees the old or the new.
+/// Written next to and renamed, so that a reader sees the old or the new.
 fn write_json(path: &Path, value: &impl Serialize) -> Result<(), LabError> {
     let text = serde_json::to_string_pretty(value).map_err(std::io::Error::other);
     let text = text.map_err(LabError::io("write", path))?;
-    let beside = path.with_extension("new");
-    fs::write(&beside, text).map_err(LabError::io("write", &beside))?;
-    fs::rename(&beside, path).map_err(LabError::io("write", path))
+    let draft = path.with_extension("new");
+    fs::write(&draft, text).map_err(LabError::io("write", &draft))?;
+    fs::rename(&draft, path).map_err(LabError::io("write", path))
 }
 
 #[cfg(test)]

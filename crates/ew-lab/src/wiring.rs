@@ -1,8 +1,9 @@
 //! The lab's links, addresses and routes as input for `ip -batch`.
 //!
-//! Every host has a point-to-point link to its leaf (or several: a LAG), as in a routed ("layer 3 to the host") fabric: the leaf owns one
-//! gateway address and a route per host. Unknown addresses of the range are unreachable in every router, and no router has a
-//! default route. Neighbours are known beforehand, so that a cable that loses packets in one direction loses nothing else.
+//! Every host has a point-to-point link to its leaf (or several: a LAG), as in a routed ("layer 3
+//! to the host") fabric: the leaf owns one gateway address and a route per host. Unknown addresses
+//! of the range are unreachable in every router, and no router has a default route. Neighbours are
+//! known beforehand, so that a cable that loses packets in one direction loses nothing else.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -16,7 +17,8 @@ use crate::shaping::segment_burst_bytes;
 /// MTU of the links between routers: never the limit.
 const CORE_MTU_BYTES: u32 = 9000;
 
-/// Commands for a router: the cables to the routers above it. `path_of` names a router's network namespace.
+/// Commands for a router: the cables to the routers above it. `path_of` names a router's network
+/// namespace.
 pub(crate) fn links_up(
     fabric: &Fabric,
     router: Router,
@@ -50,8 +52,8 @@ pub(crate) fn router(fabric: &Fabric, router: Router) -> String {
     text + &link_ends(fabric, router) + &routes(fabric, router)
 }
 
-/// Commands for a router: its ends of cables that are plugged in, and of those that are not. It is the upper end that goes down; the
-/// lower one loses its carrier.
+/// Commands for a router: its ends of cables that are plugged in, and of those that are not. It is
+/// the upper end that goes down; the lower one loses its carrier.
 pub(crate) fn link_ends(fabric: &Fabric, router: Router) -> String {
     let mut text = String::new();
     for (own, other, link) in fabric.ends(router) {
@@ -180,7 +182,8 @@ pub(crate) fn leaf_mtu(host: &HostSpec) -> String {
         .collect()
 }
 
-/// Commands for a leaf: plugs a host's cables in or out. The kernel forgets routes over a link that is down.
+/// Commands for a leaf: plugs a host's cables in or out. The kernel forgets routes over a link that
+/// is down.
 pub(crate) fn leaf_port(addresses: Addresses, rack: usize, host: &HostSpec) -> String {
     if !host.nic.link_up {
         return ports(host)
@@ -224,8 +227,9 @@ pub(crate) fn host_links(addresses: Addresses, rack: usize, host: &HostSpec) -> 
     text + &host_route(addresses, rack, host)
 }
 
-/// Command for a host: its way out, with the congestion control that its connections get. A namespace's default may only be one that
-/// everybody is allowed, a route's may be any (ip-route(8)).
+/// Command for a host: its way out, with the congestion control that its connections get. A
+/// namespace's default may only be one that everybody is allowed, a route's may be any
+/// (ip-route(8)).
 pub(crate) fn host_route(addresses: Addresses, rack: usize, host: &HostSpec) -> String {
     let gateway = addresses.gateway(rack);
     let devices = (0..host.nic.lag_members).map(interface);

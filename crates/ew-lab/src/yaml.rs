@@ -157,7 +157,7 @@ pub(crate) fn parse(text: &str, file_name: &str) -> Result<LabSpec, LabError> {
     Ok(spec)
 }
 
-/// Where the part stands that a problem names.
+/// Where the part is that a problem names.
 fn location_of(file: &LabFile, racks: &[Spanned<RackEntry>], problem: &str) -> Location {
     let names = racks.iter().zip(1..).filter(|(entry, number)| {
         let name = entry.value.name.as_ref();
@@ -497,7 +497,7 @@ fn place(file_name: &str, location: Option<Location>) -> String {
     }
 }
 
-/// A number or text, as it stands in the file.
+/// A number or text, as it is in the file.
 struct Scalar(String);
 
 impl<'de> Deserialize<'de> for Scalar {

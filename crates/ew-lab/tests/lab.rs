@@ -1,4 +1,5 @@
-//! Labs on this machine. They need root, or user namespaces, and iproute2; without, each test says why it does nothing.
+//! Labs on this machine. They need root, or user namespaces, and iproute2; without, each test says
+//! why it does nothing.
 
 #![expect(
     clippy::unwrap_used,
@@ -466,7 +467,8 @@ fn packets_are_lost_on_a_link_and_on_an_uplink() {
         let Some(lost) = lost_of_hundred(&lab, source, to) else {
             return println!("skipped: no ping that works here");
         };
-        // Half of the requests, and half of the answers to the rest; by chance alone never this far off.
+        // Half of the requests, and half of the answers to the rest; by chance alone never this far
+        // off.
         assert!((40..99).contains(&lost), "{target}: {lost} of 100");
         lab.clear_faults(target).unwrap();
         assert_eq!(lost_of_hundred(&lab, source, to), Some(0), "after");
@@ -590,7 +592,8 @@ fn a_host_with_a_hog_runs_on_one_cpu() {
     assert!(!lab.status().processes.contains_key("r1h1"));
 }
 
-/// Which uplinks of `r1` carry TCP connections from these source ports, by the counters of the leaf's ports: one member each.
+/// Which uplinks of `r1` carry TCP connections from these source ports, by the counters of the
+/// leaf's ports: one member each.
 fn members_used(lab: &Lab, ports: std::ops::Range<u16>) -> Vec<usize> {
     let to = lab.hosts()[2].address.to_string();
     let from = lab.hosts()[0].address.to_string();

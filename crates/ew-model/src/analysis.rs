@@ -24,13 +24,15 @@ pub struct Analysis {
     pub stages: Vec<StageAnalysis>,
     /// Per host, in inventory order.
     pub hosts: Vec<HostAnalysis>,
-    /// Ordered pairs that were planned in a single-flow-per-host stage (the mesh when there is one), by (src, dst).
+    /// Ordered pairs that were planned in a single-flow-per-host stage (the mesh when there is
+    /// one), by (src, dst).
     pub cells: Vec<Cell>,
     /// The stage the cells come from.
     pub cells_stage: Option<String>,
     /// Ordered rack pairs.
     pub rack_pairs: Vec<RackPairAnalysis>,
-    /// Racks, in inventory order. Empty without racks, where nothing was measured, and in analyses of before it was computed.
+    /// Racks, in inventory order. Empty without racks, where nothing was measured, and in analyses
+    /// of before it was computed.
     #[serde(default)]
     pub racks: Vec<RackAnalysis>,
     /// How the expectation was made, in words: declared or discovered capacities, MTU, efficiency.
@@ -40,7 +42,8 @@ pub struct Analysis {
     /// Sweeps over message sizes, in the plan's order.
     #[serde(default)]
     pub sweeps: Vec<SweepAnalysis>,
-    /// External tools side by side with the engine, per kind of workload; empty in a run of the engine alone.
+    /// External tools side by side with the engine, per kind of workload; empty in a run of the
+    /// engine alone.
     #[serde(default)]
     pub tools: Vec<ToolComparison>,
     /// Pods against their nodes; empty but for `run pods`.
@@ -67,7 +70,7 @@ pub struct Estimate {
 /// What rates were held against.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Basis {
-    /// Line rate taken for a healthy host. `None` when nothing was measured or stated.
+    /// Line rate for a reference host. `None` when nothing was measured or stated.
     pub nic_bits_per_sec: Option<f64>,
     /// Where that came from: "stated", "link speed", "discovered: median of hosts".
     pub nic_source: String,
@@ -88,10 +91,12 @@ pub struct StageAnalysis {
     pub workload: String,
     /// The traffic.
     pub kind: WorkloadKind,
-    /// What was set otherwise than by default, in words: "16 streams", "sendfile", "at most 1.00 Gb/s a flow".
+    /// What was set otherwise than by default, in words: "16 streams", "sendfile", "at most 1.00
+    /// Gb/s a flow".
     pub settings: Vec<String>,
-    /// Whether its rates were held against what hosts and paths can do. Not so when something else limited them (pace, limit)
-    /// or when they cannot be compared with the other stages' (UDP, another way to the bytes).
+    /// Whether its rates were held against what hosts and paths can do. Not so when something else
+    /// limited them (pace, limit) or when they cannot be compared with the other stages' (UDP,
+    /// another way to the bytes).
     pub judged: bool,
     /// What a reader must know about how the figures came about; ascending, each remark once.
     pub labels: Vec<Label>,
@@ -111,13 +116,13 @@ pub struct StageAnalysis {
     pub fastest_bits_per_sec: Option<f64>,
     /// Median of measured over expected, per flow. `None` without an expectation.
     pub of_expected: Option<f64>,
-    /// What the hosts' links alone would have carried. `None` for stages without rates, without a line rate to count from, and
-    /// in analyses of before it was computed.
+    /// What the hosts' links alone would have carried. `None` for stages without rates, without a
+    /// line rate to count from, and in analyses of before it was computed.
     #[serde(default)]
     pub ceiling: Option<StageCeiling>,
     /// Retransmitted segments, all flows.
     pub retransmits: Option<u64>,
-    /// Round-trip time medians (tcp-rr, udp-rr, ping): least, median, greatest over pairs.
+    /// Round-trip time medians (tcp-rr, udp-rr, ping): min, median, max over pairs.
     pub rtt_ns: Option<(u64, u64, u64)>,
     /// Times of transactions. `None` for bulk stages.
     pub latency: Option<LatencyAnalysis>,
@@ -129,10 +134,11 @@ pub struct StageAnalysis {
     pub sender_cpu: Option<CpuAnalysis>,
     /// What it cost the hosts that received (or answered).
     pub receiver_cpu: Option<CpuAnalysis>,
-    /// Achieved minus planned start over flows: median and 99th percentile of the absolute value, and the greatest.
+    /// Achieved minus planned start over flows: median and 99th percentile of the absolute value,
+    /// and the largest.
     pub start_skew_ns: Option<(u64, u64, u64)>,
-    /// Begin of the first window and end of the last one, since the first reading of any host's counters, on the controller's
-    /// clock. `None` in runs of before this was recorded.
+    /// Begin of the first window and end of the last one, since the first reading of any host's
+    /// counters, on the controller's clock. `None` in runs of before this was recorded.
     #[serde(default)]
     pub span_ns: Option<(u64, u64)>,
     /// What was asked of `samples: auto`. `None`: the number of repetitions was given.
@@ -146,12 +152,14 @@ pub struct StageAnalysis {
     pub sweep: Option<String>,
     /// Sum over flows, per interval, time from the first round's window.
     pub timeline: Vec<TimePoint>,
-    /// For `pick: random`: draws that the stock iperf3 would have refused because the drawn server port was taken.
+    /// For `pick: random`: draws that the stock iperf3 would have refused because the drawn server
+    /// port was taken.
     pub random_collisions: Option<u32>,
 }
 
-/// A stage against the payload ceiling of its hosts' links, with nothing else limiting: line rate ([`Basis`]) times payload
-/// over wire bytes for what the stage's flows carry, shared max-min among the flows that ran together.
+/// A stage against the max goodput of its hosts' links, with nothing else limiting: line rate
+/// ([`Basis`]) times payload over wire bytes for what the stage's flows carry, shared max-min among
+/// the flows that ran together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageCeiling {
     /// Of one host's link.
@@ -162,7 +170,8 @@ pub struct StageCeiling {
     pub reached: f64,
 }
 
-/// A flow's figure that has not settled: its rate in bits per second (bulk), else its median time in ns.
+/// A flow's figure that has not settled: its rate in bits per second (bulk), else its median time
+/// in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnsettledFigure {
     /// Sender of the data, or of the requests.
@@ -205,8 +214,9 @@ pub struct LatencyAnalysis {
     pub uncorrected_spectrum: Vec<SpectrumPoint>,
 }
 
-/// A distribution in a few figures. A percentile is `None` when too few times are behind it: when not even the greatest of
-/// them is above the true percentile with 95 % confidence (1 - share^count < 0.95; 299 times for p99, 29,956 for p99.99).
+/// A distribution in a few figures. A percentile is `None` when too few times are behind it: when
+/// not even the max of them is above the true percentile with 95 % confidence (1 - share^count
+/// < 0.95; 299 times for p99, 29,956 for p99.99).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyFigures {
     /// Number of transactions.
@@ -225,7 +235,7 @@ pub struct LatencyFigures {
     pub p999_ns: Option<u64>,
     /// 99.99th percentile.
     pub p9999_ns: Option<u64>,
-    /// Greatest.
+    /// Max.
     pub max_ns: u64,
 }
 
@@ -249,7 +259,7 @@ pub struct DatagramAnalysis {
     pub lost: u64,
     /// Lost over lost and received, 0 to 1. `None` when there were neither.
     pub loss: Option<f64>,
-    /// The greatest loss of a flow in a round.
+    /// The max loss of a flow in a round.
     pub worst_loss: Option<f64>,
     /// Datagrams that came after one with a greater sequence number.
     pub reordered: u64,
@@ -257,9 +267,10 @@ pub struct DatagramAnalysis {
     pub duplicates: u64,
     /// Interarrival jitter (RFC 3550, section 6.4.1), median over flows and rounds.
     pub jitter_ns: u64,
-    /// The greatest of them.
+    /// The largest of them.
     pub worst_jitter_ns: u64,
-    /// How long they were under way. `None` where a host's clock is not known to the controller's, or the tool does not say.
+    /// How long they were under way. `None` where a host's clock is not known to the controller's,
+    /// or the tool does not say.
     #[serde(default)]
     pub one_way: Option<OneWayDelay>,
 }
@@ -269,8 +280,8 @@ pub struct DatagramAnalysis {
 pub struct OneWayDelay {
     /// Over all datagrams.
     pub times: LatencyFigures,
-    /// How far a time may be off: the errors of both hosts' clocks, the greatest sum of a pair. They are those of the last stage's
-    /// start; clocks drift by some parts per million from there.
+    /// How far a time may be off: the errors of both hosts' clocks, the max sum of a pair.
+    /// They are those of the last stage's start; clocks drift by some parts per million from there.
     pub clock_error_ns: u64,
 }
 
@@ -293,12 +304,14 @@ pub struct PairAnalysis {
     pub datagrams: Option<DatagramAnalysis>,
 }
 
-/// CPU of the hosts at one end of a stage, summed over hosts and rounds, each host counted once a round.
+/// CPU of the hosts at one end of a stage, summed over hosts and rounds, each host counted once a
+/// round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuAnalysis {
     /// Different hosts.
     pub hosts: u32,
-    /// CPUs' worth of time that the engine's threads used on a host, in the mean: 1.0 is one CPU all the time.
+    /// CPUs' worth of time that the engine's threads used on a host, in the mean: 1.0 is one CPU
+    /// all the time.
     pub engine_cpus: f64,
     /// The same of everything that ran on a host.
     pub busy_cpus: f64,
@@ -311,14 +324,14 @@ pub struct CpuAnalysis {
     /// The rest of the time. `None` where a host did not report it.
     #[serde(default)]
     pub split: Option<CpuSplitShares>,
-    /// Service demand as netperf defines it: whole-host CPU microseconds per KiB that a host sent and received. `None` when nothing moved,
-    /// and for stages of transactions.
+    /// Service demand as netperf defines it: whole-host CPU microseconds per KiB that a host sent
+    /// and received. `None` when nothing moved, and for stages of transactions.
     pub micros_per_kib: Option<f64>,
     /// The same per transaction. `None` for bulk stages.
     pub micros_per_transaction: Option<f64>,
 }
 
-/// Parts of the time of all CPUs, 0 to 1: the columns of `/proc/stat` beside idle, softirq and
+/// Parts of the time of all CPUs, 0 to 1: the columns of `/proc/stat` besides idle, softirq and
 /// steal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuSplitShares {
@@ -337,7 +350,8 @@ pub struct CpuSplitShares {
 /// One point of a stage's throughput over time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimePoint {
-    /// From the stage's first window; gaps between rounds are left out of the axis' data, not of the axis.
+    /// From the stage's first window; gaps between rounds are skipped of the axis' data, not of
+    /// the axis.
     pub t_ns: u64,
     /// Sum over flows.
     pub bits_per_sec: f64,
@@ -368,7 +382,8 @@ pub struct HostAnalysis {
     pub host: HostId,
     /// Whether it took part.
     pub state: HostState,
-    /// Rate sent when nothing but the hosts should limit (inside racks, isolated), median over flows.
+    /// Rate sent when nothing but the hosts should limit (inside racks, isolated), median over
+    /// flows.
     pub tx_bits_per_sec: Option<Estimate>,
     /// The same, received.
     pub rx_bits_per_sec: Option<Estimate>,
@@ -380,7 +395,8 @@ pub struct HostAnalysis {
     pub interface: Option<InterfaceFacts>,
     /// Kernel release.
     pub kernel: Option<String>,
-    /// Congestion control of the TCP connections it sent over, the engine's only; the first measured flow's.
+    /// Congestion control of the TCP connections it sent over, the engine's only; the first
+    /// measured flow's.
     #[serde(default)]
     pub congestion: Option<String>,
     /// Median idle round trip to the peers probed.
@@ -390,7 +406,8 @@ pub struct HostAnalysis {
     /// Clock offset error bound.
     pub clock_error_ns: Option<u64>,
     /// Connections its data port refused.
-    pub strangers: u64,
+    #[serde(alias = "strangers")]
+    pub rejected_connections: u64,
     /// Busiest CPU's busy share in the busiest second, 0 to 1.
     pub busiest_cpu: Option<f64>,
     /// What connection tracking of its network namespace refused during the run. `None` where that
@@ -420,7 +437,7 @@ impl ConntrackRefusals {
     /// Part of the entries from which on a table is full: its count runs a little behind.
     const FULL: f64 = 0.98;
 
-    /// Why, as far as the table's size tells.
+    /// Why, as far as the table's size allows.
     #[must_use]
     pub fn why(&self) -> String {
         match self.max_entries {
@@ -432,8 +449,8 @@ impl ConntrackRefusals {
     }
 }
 
-/// One host in one stage: rates and shares over the windows of the rounds it took part in. `None` is not told by the host,
-/// or read too seldom for windows so short.
+/// One host in one stage: rates and shares over the windows of the rounds it took part in. `None`
+/// is not reported by the host, or read too seldom for windows so short.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostStageAnalysis {
     /// Index of the stage in [`Analysis::stages`].
@@ -444,14 +461,15 @@ pub struct HostStageAnalysis {
     pub busiest_cpu: Option<CpuShare>,
     /// Busy time over the time of all CPUs, 0 to 1.
     pub busy_share: Option<f64>,
-    /// Time in which the agent's control group was held back by its CPU quota, over the windows' time. Counted for every CPU, so
-    /// it may exceed 1.
+    /// Time in which the agent's control group was throttled by its CPU quota, over the windows'
+    /// time. Counted for every CPU, so it may exceed 1.
     pub throttled_share: Option<f64>,
     /// Bits the data interface sent, headers as the kernel counts them.
     pub tx_bits_per_sec: Option<f64>,
     /// Bits it received.
     pub rx_bits_per_sec: Option<f64>,
-    /// What its link carries: its speed where that is known and believed, else what a healthy host does (as the kernel counts).
+    /// What its link carries: its speed where that is known and believed, else what a reference
+    /// host does (as the kernel counts).
     pub link_bits_per_sec: Option<f64>,
     /// Payload of the host's flows, sent: median over rounds.
     pub sent_bits_per_sec: Option<f64>,
@@ -463,7 +481,7 @@ pub struct HostStageAnalysis {
     pub most_received_bits_per_sec: Option<f64>,
     /// The busiest disk.
     pub disk: Option<DiskShare>,
-    /// Segments that the host's flows sent again.
+    /// Segments that the host's flows retransmitted.
     pub retransmits: Option<u64>,
     /// TCP connections of the whole host, the most at any reading.
     pub tcp_established: Option<u64>,
@@ -500,7 +518,8 @@ pub struct CpuShare {
     pub softirq_share: f64,
     /// Given to others by a hypervisor.
     pub steal_share: f64,
-    /// Median of what it ran at, Hz. `None` where the kernel does not tell, and while other CPUs worked more.
+    /// Median of what it ran at, Hz. `None` where the kernel does not report, and while other CPUs
+    /// worked more.
     #[serde(default)]
     pub frequency_hz: Option<f64>,
 }
@@ -539,7 +558,7 @@ pub struct HostPoint {
     pub rx_bits_per_sec: Option<f64>,
     /// Busy share of the busiest disk, 0 to 1.
     pub disk_busy_share: Option<f64>,
-    /// TCP segments that the whole host sent again a second.
+    /// TCP segments that the whole host retransmitted a second.
     pub retransmits_per_sec: Option<f64>,
 }
 
@@ -586,7 +605,8 @@ pub struct UplinkAnalysis {
     pub capacity_bits_per_sec: Option<Estimate>,
     /// Hosts over capacity, to one: the rack's own ratio. `None` where that was not tested.
     pub oversubscription: Option<Estimate>,
-    /// Whether the uplinks limit the hosts. `None`: nothing asked as much of them as the hosts can do.
+    /// Whether the uplinks limit the hosts. `None`: nothing asked as much of them as the hosts can
+    /// do.
     pub limited: Option<bool>,
 }
 
@@ -603,7 +623,8 @@ pub struct RackPairAnalysis {
     pub across_bits_per_sec: Option<Estimate>,
     /// Ratio to one. `None` when not determined.
     pub oversubscription: Option<Estimate>,
-    /// Whether the path limited at all; when not, the ratio is an upper bound shown as "none found".
+    /// Whether the path limited at all; when not, the ratio is an upper bound shown as "none
+    /// found".
     pub limited: Option<bool>,
     /// Senders and aggregate rate, from the ramp.
     pub ramp: Vec<(u32, f64)>,

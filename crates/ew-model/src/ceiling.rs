@@ -1,7 +1,8 @@
-//! How much of a link's rate can be payload, and what else follows from rate, frame and round trip: pure calculation.
+//! How much of a link's rate can be payload, and what else follows from rate, frame and round trip:
+//! pure calculation.
 //!
-//! Every header is a [`Layer`] with its size and its source. All that uses a protocol's efficiency, from the expectation of a
-//! run to `eastwest limit`, takes it from here.
+//! Every header is a [`Layer`] with its size and its source. All that uses a protocol's efficiency,
+//! from the expectation of a run to `eastwest limit`, takes it from here.
 
 use crate::facts::InterfaceFacts;
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,8 @@ const TIMESTAMPS_BYTES: u32 = 12;
 const ESP_CHECK_BYTES: u32 = 16;
 /// The authentication tag of ChaCha20-Poly1305 (RFC 8439, section 2.8).
 const WIREGUARD_TAG_BYTES: u32 = 16;
-/// WireGuard pads what it carries to multiples of this, but not beyond its MTU (WireGuard, section 5.4.6).
+/// WireGuard pads what it carries to multiples of this, but not beyond its MTU (WireGuard, section
+/// 5.4.6).
 const WIREGUARD_BLOCK_BYTES: u32 = 16;
 /// Identification header of an IPv6 fragment (RFC 8200, section 4.5).
 const IPV6_FRAGMENT_BYTES: u32 = 8;
@@ -34,7 +36,8 @@ const IPV6_FRAGMENT_BYTES: u32 = 8;
 /// What a packet of a flow looks like on a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Framing {
-    /// Greatest packet of the network layer that the flow's own interface takes: inside all tunnels.
+    /// Max packet of the network layer that the flow's own interface takes: inside all
+    /// tunnels.
     pub mtu_bytes: u32,
     /// Whether the flow's packets are IPv6; else IPv4.
     pub ipv6: bool,
@@ -65,8 +68,9 @@ pub enum Transport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkCounting {
-    /// The frame with its 14-byte Ethernet header, without tags, check sequence, preamble and gap: how Linux queueing
-    /// disciplines count (`qdisc_pkt_len`, which is `skb->len` at the device), and so tbf and the lab.
+    /// The frame with its 14-byte Ethernet header, without tags, check sequence, preamble and gap:
+    /// how Linux queueing disciplines count (`qdisc_pkt_len`, which is `skb->len` at the device),
+    /// and so tbf and the lab.
     EthernetHeader,
     /// All that passes the wire: a physical port's line rate.
     OnTheWire,
@@ -79,8 +83,8 @@ pub struct Tunnel {
     pub kind: TunnelKind,
     /// Whether its outer packets are IPv6; else IPv4. Nothing for [`TunnelKind::Other`].
     pub outer_ipv6: bool,
-    /// Bytes beyond the least: Geneve's options, GRE's key, checksum and sequence number, UDP around ESP.
-    /// For [`TunnelKind::Other`]: all it adds.
+    /// Bytes beyond the least: Geneve's options, GRE's key, checksum and sequence number, UDP
+    /// around ESP. For [`TunnelKind::Other`]: all it adds.
     pub extra_bytes: u32,
 }
 
@@ -153,7 +157,7 @@ pub struct MessageCost {
 }
 
 impl LinkCounting {
-    /// Bytes that are counted beside the IP packet of an untagged frame.
+    /// Bytes that are counted separately the IP packet of an untagged frame.
     #[must_use]
     pub fn overhead_bytes(self) -> u32 {
         match self {
@@ -164,7 +168,8 @@ impl LinkCounting {
 }
 
 impl Encapsulation {
-    /// From an interface and those below it, the highest first. A tag inside a tunnel is part of what the tunnel carries.
+    /// From an interface and those below it, the highest first. A tag inside a tunnel is part of
+    /// what the tunnel carries.
     #[must_use]
     pub fn of<'a>(way_down: impl IntoIterator<Item = &'a InterfaceFacts>) -> Self {
         let mut all = Self::default();
@@ -199,8 +204,8 @@ impl Framing {
         }
     }
 
-    /// Payload of a full packet: TCP's greatest segment, or UDP's greatest datagram that is not fragmented. 0 when
-    /// the MTU holds no payload.
+    /// Payload of a full packet: TCP's max segment, or UDP's largest datagram that is not
+    /// fragmented. 0 when the MTU holds no payload.
     #[must_use]
     pub fn payload_bytes(&self) -> u32 {
         let headers = bytes_of(&self.ip_headers());
@@ -213,7 +218,8 @@ impl Framing {
         self.packet(self.payload_bytes())
     }
 
-    /// Payload over counted bytes of full packets, 0 to 1. Acknowledgements in the other direction are not counted.
+    /// Payload over counted bytes of full packets, 0 to 1. Acknowledgements in the other direction
+    /// are not counted.
     #[must_use]
     pub fn efficiency(&self) -> f64 {
         let packet = self.full_packet();
@@ -247,8 +253,9 @@ impl Framing {
         self.ethernet(front, payload_bytes, back)
     }
 
-    /// What a message costs that is not joined with others: TCP sends full segments and a rest, UDP one datagram, which IP
-    /// fragments when it is longer than the MTU (RFC 791, section 3.2; RFC 8200, section 4.5).
+    /// What a message costs that is not joined with others: TCP sends full segments and a rest, UDP
+    /// one datagram, which IP fragments when it is longer than the MTU (RFC 791, section 3.2; RFC
+    /// 8200, section 4.5).
     #[must_use]
     pub fn message(&self, message_bytes: u64) -> MessageCost {
         let mut cost = MessageCost {
@@ -272,8 +279,8 @@ impl Framing {
         cost
     }
 
-    /// A fragment of a datagram: the bytes that it carries go as a payload without a UDP header, which only the first
-    /// one has and which is split with the rest.
+    /// A fragment of a datagram: the bytes that it carries go as a payload without a UDP header,
+    /// which only the first one has and which is split with the rest.
     fn add_fragments(&self, cost: &mut MessageCost) {
         let (header, least) = match self.ipv6 {
             true => (UDP_BYTES, 40 + IPV6_FRAGMENT_BYTES),
@@ -281,7 +288,8 @@ impl Framing {
         };
         let per_fragment = u64::from((self.mtu_bytes.saturating_sub(least) & !7).max(8));
         let split = cost.message_bytes + u64::from(header);
-        // `packet` adds a UDP header to every payload: what takes its place is carried bytes or the fragment's header.
+        // `packet` adds a UDP header to every payload: what takes its place is carried bytes or the
+        // fragment's header.
         let of = |carried: u64| {
             let fragment = if self.ipv6 { IPV6_FRAGMENT_BYTES } else { 0 };
             self.packet((carried as u32 + fragment).saturating_sub(header))
@@ -369,7 +377,7 @@ impl Tunnel {
         inside + bytes_of(&headers) + bytes_of(&trailers)
     }
 
-    /// The greatest packet it can carry in outer packets of `outer_mtu_bytes`.
+    /// The largest packet it can carry in outer packets of `outer_mtu_bytes`.
     #[must_use]
     pub fn inner_mtu_bytes(&self, outer_mtu_bytes: u32) -> u32 {
         let mut inner = outer_mtu_bytes.saturating_sub(self.carried_bytes(0));

@@ -37,7 +37,7 @@ pub struct Side {
     pub started_unix_ns: u64,
     /// Number of hosts.
     pub hosts: u32,
-    /// Line rate taken for a healthy host.
+    /// Line rate for a reference host.
     pub nic_bits_per_sec: Option<f64>,
     /// Where that came from.
     pub nic_source: String,
@@ -66,7 +66,7 @@ pub struct StageComparison {
     pub workload: String,
     /// What differs in how it was measured, in words.
     pub remarks: Vec<String>,
-    /// What was measured, the most telling first.
+    /// What was measured, the most informative first.
     pub metrics: Vec<MetricComparison>,
 }
 
@@ -105,7 +105,8 @@ pub struct MetricComparison {
     pub method: Method,
     /// Other over base with its 95 % interval: Hodges and Lehmann's estimate on logarithms.
     pub ratio: Option<Estimate>,
-    /// Its 95 % interval when hosts are drawn with replacement; only when paired by flow and with four hosts or more.
+    /// Its 95 % interval when hosts are drawn with replacement; only when paired by flow and with
+    /// four hosts or more.
     pub ratio_over_hosts: Option<(f64, f64)>,
     /// Two-sided p-value of the test. `None` when there was too little to test.
     pub p_value: Option<f64>,
@@ -115,7 +116,7 @@ pub struct MetricComparison {
     pub change: Change,
     /// Whether it is worse, significant, and beyond the threshold.
     pub beyond_threshold: bool,
-    /// Why nothing can be told.
+    /// Why nothing can be said.
     pub reason: Option<String>,
     /// Flows of both runs, the worst change first. Empty when flows are not the same.
     pub pairs: Vec<PairComparison>,
@@ -132,8 +133,8 @@ pub struct Summary {
     pub median: Estimate,
     /// Least.
     pub least: f64,
-    /// Greatest.
-    pub greatest: f64,
+    /// Max.
+    pub max: f64,
 }
 
 /// How two sides were compared.
@@ -171,7 +172,7 @@ pub enum Change {
     Worse,
     /// No significant difference: there may be a small one.
     None,
-    /// Too little was measured to tell.
+    /// Too little was measured.
     Unknown,
 }
 
@@ -192,7 +193,8 @@ pub struct PairComparison {
     pub base_rounds: u32,
     /// Rounds in the other run.
     pub other_rounds: u32,
-    /// Of the test over rounds, adjusted for the number of flows. `None` when there were too few rounds.
+    /// Of the test over rounds, adjusted for the number of flows. `None` when there were too few
+    /// rounds.
     pub q_value: Option<f64>,
 }
 
@@ -214,7 +216,8 @@ pub struct RoleComparison {
     pub ratio: f64,
     /// The flows.
     pub flows: u32,
-    /// Of the test over repetitions, adjusted for the number of hosts and ends. `None` when there were too few repetitions.
+    /// Of the test over repetitions, adjusted for the number of hosts and ends. `None` when there
+    /// were too few repetitions.
     pub q_value: Option<f64>,
     /// Whether hosts were asked for, and it is worse, significant, and beyond the threshold.
     pub beyond_threshold: bool,
@@ -245,8 +248,8 @@ impl Metric {
         )
     }
 
-    /// By how much `ratio`, other over base, is worse: 0.05 is a fall of what should be high, or a rise of what should be low,
-    /// by 5 % of the base. Below 0 when it is better.
+    /// By how much `ratio`, other over base, is worse: 0.05 is a fall of what should be high, or a
+    /// rise of what should be low, by 5 % of the base. Below 0 when it is better.
     #[must_use]
     pub fn worsening(self, ratio: f64) -> f64 {
         match self.more_is_better() {
@@ -257,7 +260,8 @@ impl Metric {
 }
 
 impl MetricComparison {
-    /// Hosts and the ends at which they are worse beyond the threshold, where hosts were asked for: `(name, "sender", role)`.
+    /// Hosts and the ends at which they are worse beyond the threshold, where hosts were asked for:
+    /// `(name, "sender", role)`.
     pub fn hosts_beyond_threshold(
         &self,
     ) -> impl Iterator<Item = (&str, &'static str, RoleComparison)> {

@@ -63,7 +63,7 @@ pub struct CongestionImpact {
 pub struct Impact {
     /// Alone: median over repetitions.
     pub alone: f64,
-    /// Beside the aggressor: median over repetitions.
+    /// Under the aggressor: median over repetitions.
     pub loaded: f64,
     /// How many times worse, by repetition: 1 is no impact, 3 is three times the time or a third of
     /// the rate.

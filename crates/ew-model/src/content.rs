@@ -1,7 +1,7 @@
 //! What senders send.
 
-/// Fills with bytes that do not compress, the same ones each time, so that no link, tunnel or NIC that compresses looks faster
-/// than it is.
+/// Fills with bytes that do not compress, the same ones each time, so that no link, tunnel or NIC
+/// that compresses looks faster than it is.
 pub fn fill_incompressible(bytes: &mut [u8]) {
     let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
     for chunk in bytes.chunks_mut(8) {

@@ -25,7 +25,7 @@ pub struct RecordedEvent {
 pub enum RunEvent {
     /// The plan is made and the launch begins.
     RunStarted {
-        /// [`crate::run::RunManifest::id`]. Empty in runs of before it was told.
+        /// [`crate::run::RunManifest::id`]. Empty in runs of before it was reported.
         #[serde(default)]
         id: String,
         /// Who takes part.
@@ -33,7 +33,8 @@ pub enum RunEvent {
         /// What will happen.
         plan: Plan,
     },
-    /// Hosts did not come up, so the plan was made again over the others (same ids). Replaces the plan.
+    /// Hosts did not come up, so the plan was made again over the others (same ids). Replaces the
+    /// plan.
     Replanned {
         /// What will happen now.
         plan: Plan,
@@ -66,7 +67,7 @@ pub enum RunEvent {
         /// The offset is right within this (half the least round trip).
         error_ns: u64,
     },
-    /// The stage's turn begins: its only one, or one of many where stages take turns.
+    /// The stage's turn begins: its only one, or one of many where stages are interleaved.
     StageStarted {
         /// Which.
         stage: StageIndex,
@@ -95,7 +96,8 @@ pub enum RunEvent {
         sample: HostSample,
     },
     /// Connections that a host's data port refused (no token, garbage, silence), since its start.
-    Strangers {
+    #[serde(alias = "strangers")]
+    ConnectionsRejected {
         /// Which.
         host: HostId,
         /// How many.
@@ -103,15 +105,16 @@ pub enum RunEvent {
     },
     /// Live rate of the whole fleet, about once a second. Not recorded.
     Progress {
-        /// Sum over hosts of payload received. `None` while external tools run, which tell nothing before their end.
+        /// Sum over hosts of payload received. `None` while external tools run, which report
+        /// nothing before their end.
         bits_per_sec: Option<f64>,
         /// Hosts alive.
         hosts_alive: u32,
         /// Estimated time left.
         left_ns: u64,
     },
-    /// How a followed flow went for a part of its window, told while the round goes on. Not recorded: the round's records
-    /// have the figures.
+    /// How a followed flow went for a part of its window, reported while the round goes on. Not
+    /// recorded: the round's records have the figures.
     FlowProgress {
         /// Which stage.
         stage: StageIndex,
@@ -129,10 +132,11 @@ pub enum RunEvent {
         bytes: u64,
         /// Transactions, where there are requests.
         transactions: Option<u64>,
-        /// TCP segments sent again, where the sender tells.
+        /// TCP segments retransmitted, where the sender reports.
         retransmits: Option<u64>,
     },
-    /// Everything of the one host that somebody watches, about once a second. Not recorded: samples are.
+    /// Everything of the one host that somebody watches, about once a second. Not recorded: samples
+    /// are.
     HostRead {
         /// Which.
         host: HostId,
@@ -156,7 +160,8 @@ pub enum RunEvent {
         /// In words, with a remedy.
         message: String,
     },
-    /// Events before this one were not written: the disk was full or did not keep up, or a host had said too much.
+    /// Events before this one were not written: the disk was full or did not keep up, or a host had
+    /// said too much.
     EventsLost {
         /// How many.
         count: u64,
@@ -180,7 +185,7 @@ pub enum RunEvent {
     RunFinished {
         /// How it ended.
         outcome: Outcome,
-        /// Hosts that could not be proved clean, by name, with the reason.
+        /// Hosts whose cleanup was not confirmed, by name, with the reason.
         unclean: Vec<(String, String)>,
     },
 }

@@ -1,6 +1,7 @@
 //! What an agent says of its host, and raw host counters.
 
 use crate::ceiling::Tunnel;
+use crate::claim::Claim;
 use crate::network::Subnet;
 use crate::telemetry::{CauseCounters, InterfaceLink, ReadingCost};
 use serde::{Deserialize, Serialize};
@@ -29,12 +30,19 @@ pub struct HostFacts {
     pub work_dir_free_bytes: Option<u64>,
     /// Tools found on PATH with their version lines, for example ("iperf3", "iperf 3.12 ...").
     pub tools: Vec<(String, String)>,
-    /// The operating system. `None` when it does not tell, and in runs of before it was asked.
+    /// The operating system. `None` when it does not report, and in runs of before it was asked.
     #[serde(default)]
     pub os: Option<Box<OsRelease>>,
     /// CPUs and links in detail. `None` in runs of before they were asked for.
     #[serde(default)]
     pub hardware: Option<Box<HardwareFacts>>,
+    /// The most that the host's owner lets runs load its data interface with, in each direction,
+    /// bits per second on the wire (`/etc/eastwest/limits`).
+    #[serde(default)]
+    pub max_bits_per_sec: Option<f64>,
+    /// Another run that loads this host.
+    #[serde(default)]
+    pub in_use_by: Option<Box<Claim>>,
 }
 
 /// What the hardware is and how it is set.
@@ -44,7 +52,8 @@ pub struct HardwareFacts {
     pub links: Vec<(String, InterfaceLink)>,
     /// CPUs and the NUMA nodes they belong to: (CPU, node). Empty where there are no nodes.
     pub numa_nodes: Vec<(u32, u32)>,
-    /// The greatest `cpufreq/cpuinfo_max_freq` of any CPU. `None` where nothing scales it, as in most virtual machines.
+    /// The max `cpufreq/cpuinfo_max_freq` of any CPU. `None` where nothing scales it, as in
+    /// most virtual machines.
     pub max_frequency_hz: Option<u64>,
 }
 
@@ -64,7 +73,8 @@ pub struct OsRelease {
 pub struct InterfaceFacts {
     /// For example `eth0`.
     pub name: String,
-    /// `/sys/class/net/*/speed`. `None` when unknown or not meaningful (virtual devices such as veth report a constant).
+    /// `/sys/class/net/*/speed`. `None` when unknown or not meaningful (virtual devices such as
+    /// veth report a constant).
     pub speed_bits_per_sec: Option<f64>,
     /// Maximum transmission unit.
     pub mtu_bytes: Option<u32>,
@@ -80,14 +90,14 @@ pub struct InterfaceFacts {
     pub prefix_bits: Vec<u8>,
     /// Whether the link is up.
     pub up: bool,
-    /// The kernel's word for a virtual link (`IFLA_INFO_KIND`): `veth`, `vlan`, `vxlan`. `None` for ports of a NIC, and in
-    /// runs of before it was read.
+    /// The kernel's word for a virtual link (`IFLA_INFO_KIND`): `veth`, `vlan`, `vxlan`. `None` for
+    /// ports of a NIC, and in runs of before it was read.
     #[serde(default)]
     pub kind: Option<String>,
     /// The interface below it, where that is in the same network namespace and has a name there.
     #[serde(default)]
     pub lower: Option<String>,
-    /// What it puts around every packet, when it is a tunnel that the kernel tells of.
+    /// What it puts around every packet, when it is a tunnel that the kernel reports.
     #[serde(default)]
     pub tunnel: Option<Tunnel>,
 }
@@ -106,7 +116,7 @@ pub struct HostSample {
     pub cpus: Vec<CpuCounters>,
     /// One per interface except loopback.
     pub interfaces: Vec<InterfaceCounters>,
-    /// What tells causes. `None` in runs of before it was read.
+    /// What shows causes. `None` in runs of before it was read.
     #[serde(default)]
     pub causes: Option<Box<CauseCounters>>,
 }
@@ -132,10 +142,12 @@ pub struct CpuCounters {
     pub softirq_ticks: Option<u64>,
     /// steal.
     pub steal_ticks: Option<u64>,
-    /// Part of user time that ran guests. `None` before Linux 2.6.24, and in runs of before it was kept.
+    /// Part of user time that ran guests. `None` before Linux 2.6.24, and in runs of before it was
+    /// kept.
     #[serde(default)]
     pub guest_ticks: Option<u64>,
-    /// Part of nice time that ran guests. `None` before Linux 2.6.33, and in runs of before it was kept.
+    /// Part of nice time that ran guests. `None` before Linux 2.6.33, and in runs of before it was
+    /// kept.
     #[serde(default)]
     pub guest_nice_ticks: Option<u64>,
 }
@@ -153,8 +165,8 @@ pub struct InterfaceCounters {
     pub rx_errors: u64,
     /// Receive drops.
     pub rx_drops: u64,
-    /// `fifo` of receiving: the device's ring overran. Drivers that count it elsewhere count it in the drops. `None` in runs of
-    /// before it was kept.
+    /// `fifo` of receiving: the device's ring overran. Drivers that count it elsewhere count it in
+    /// the drops. `None` in runs of before it was kept.
     #[serde(default)]
     pub rx_fifo_errors: Option<u64>,
     /// Sent bytes.

@@ -84,11 +84,12 @@ pub enum Cause {
     SlowSender,
     /// The host receives slower than its peers.
     SlowReceiver,
-    /// The host is slow both ways: its link or the host itself.
+    /// The host is slow in both directions: its link or the host itself.
     SlowHost,
     /// Only this pair is slow: a member link, a hash collision, a path.
     SlowPair,
-    /// What moves the bytes is the limit: a tool's only thread, or the engine's thread of a flow, used one CPU whole.
+    /// What moves the bytes is the limit: a tool's only thread, or the engine's thread of a flow,
+    /// used one CPU whole.
     ToolLimit,
     /// One CPU, or all of them, had no time left.
     CoreSaturated,
@@ -117,22 +118,29 @@ pub enum Cause {
     /// A disk is the limit.
     Disk,
     /// Traffic that is not the run's takes a part of the link.
-    ForeignTraffic,
+    #[serde(alias = "foreign-traffic")]
+    BackgroundTraffic,
     /// Pods get less than their nodes.
     PodNetwork,
     /// Others' load makes flows slower: what a fabric does to everybody, and how much.
     Congestion,
-    /// The rounds did not run as planned: too many flows late or missing, so that nothing may be concluded.
+    /// The rounds did not run as planned: too many flows late or missing, so that nothing may be
+    /// concluded.
     MeasurementQuality,
     /// Hosts come in classes of NIC speed, which is no fault.
     NicClasses,
     /// All hosts stay below their links' own speed.
     BelowLinkSpeed,
-    /// A single connection is limited below what its hosts do with several: a provider's cap, or one member of a bond.
+    /// A single connection is limited below what its hosts do with several: a provider's cap, or
+    /// one member of a bond.
     ConnectionLimit,
     /// One of a rack's parallel paths carries less than the others, loses packets, or is down.
     BadPath,
-    /// Single connections get less than the fabric has, because parallel paths are hashed: expected, and no fault.
+    /// A rack uses fewer parallel paths than the others: a link is down, or its routes are
+    /// withdrawn.
+    LostPath,
+    /// Single connections get less than the fabric has, because parallel paths are hashed:
+    /// expected, and no fault.
     HashCollisions,
     /// Below expectation, and the evidence does not say why.
     NotDetermined,
@@ -146,7 +154,7 @@ pub enum Symptom {
     SlowSender,
     /// The host receives slower than its peers.
     SlowReceiver,
-    /// The host is slow both ways.
+    /// The host is slow in both directions.
     SlowHost,
     /// Only this pair is slow.
     SlowPair,
@@ -163,7 +171,8 @@ pub struct Finding {
     pub subject: Subject,
     /// Why, as far as the evidence carries.
     pub cause: Cause,
-    /// What it did to the rates, where the cause was found for something slow. `None` where the cause says it.
+    /// What it did to the rates, where the cause was found for something slow. `None` where the
+    /// cause says it.
     #[serde(default)]
     pub symptom: Option<Symptom>,
     /// In words with numbers: "rack2 to rack1 is oversubscribed 4.0:1 (3.9-4.1)".

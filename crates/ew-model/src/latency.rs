@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Times by bucket. Buckets of equal bounds come from histograms of equal precision (the engine's are at most 1 % wide),
-/// so merging adds counts and loses nothing.
+/// Times by bucket. Buckets of equal bounds come from histograms of equal precision (the engine's
+/// are at most 1 % wide), so merging adds counts and loses nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// The greatest time that a bucket holds, ns, and how many it holds; ascending, none empty.
+    /// The max time that a bucket holds, ns, and how many it holds; ascending, none empty.
     pub buckets: Vec<(u64, u64)>,
     /// Sum of all times, exact.
     pub sum_ns: u64,
     /// Least time, exact.
     pub min_ns: u64,
-    /// Greatest time, exact.
+    /// Max time, exact.
     pub max_ns: u64,
 }
 
@@ -21,7 +21,8 @@ pub struct Histogram {
 pub struct Latency {
     /// From when a request was due to its answer. In a closed loop it is due when it is sent.
     pub times: Histogram,
-    /// Open loop only: from when it was really sent, as tools report that do not know when it was due.
+    /// Open loop only: from when it was really sent, as tools report that do not know when it was
+    /// due.
     #[serde(default)]
     pub uncorrected: Option<Histogram>,
 }
@@ -45,7 +46,7 @@ pub struct LatencySummary {
     pub p999_ns: u64,
     /// 99.99th percentile.
     pub p9999_ns: u64,
-    /// Greatest.
+    /// Max.
     pub max_ns: u64,
 }
 
@@ -92,7 +93,8 @@ impl Histogram {
         });
     }
 
-    /// The time that a share of all times does not exceed: 0.5 is the median. `None` when it is empty.
+    /// The time that a share of all times does not exceed: 0.5 is the median. `None` when it is
+    /// empty.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let rank = ((self.count() as f64 * share).ceil() as u64).max(1);

@@ -1,11 +1,12 @@
 //! The nouns of eastwest and nothing else: no I/O, no clock, no runtime.
 //!
-//! Every other crate speaks in these types. Units end names (`_ns`, `_bytes`, `_bits_per_sec`); what was
-//! not measured is `None`, never 0. Types that cross the control link must stay readable by postcard:
-//! no `skip_serializing_if`, no `untagged`, no `flatten`.
+//! Every other crate speaks in these types. Units end names (`_ns`, `_bytes`, `_bits_per_sec`);
+//! what was not measured is `None`, never 0. Types that cross the control link must stay readable
+//! by postcard: no `skip_serializing_if`, no `untagged`, no `flatten`.
 
 pub mod analysis;
 pub mod ceiling;
+pub mod claim;
 pub mod comparison;
 pub mod congestion;
 pub mod content;

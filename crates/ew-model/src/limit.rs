@@ -1,12 +1,14 @@
-//! What a link can do at best: everything that follows from its rate, the frames on it, a round trip and a message's size.
+//! What a link can do at best: everything that follows from its rate, the frames on it, a round
+//! trip and a message's size.
 
 use crate::ceiling::{Framing, MessageCost, Packet};
 use serde::Serialize;
 
-/// The window that can be told without window scaling (RFC 9293, section 3.1; RFC 7323, section 2).
+/// The window that can be announced without window scaling (RFC 9293, section 3.1; RFC 7323,
+/// section 2).
 const UNSCALED_WINDOW_BYTES: u64 = 65_535;
-/// Linux counts its own bookkeeping into a socket's buffers: half of one is taken as usable (tcp(7), `tcp_adv_win_scale` 1;
-/// since 6.6 measured per socket, beginning at one half).
+/// Linux counts its own bookkeeping into a socket's buffers: half of one is taken as usable
+/// (tcp(7), `tcp_adv_win_scale` 1; since 6.6 measured per socket, beginning at one half).
 const BUFFER_OVER_WINDOW: u64 = 2;
 
 /// A link's limits.
@@ -45,10 +47,11 @@ pub struct WindowNeed {
     pub bytes: u64,
     /// The same in full segments.
     pub segments: u64,
-    /// What `net.ipv4.tcp_rmem` and `tcp_wmem` must allow (their third value), the kernel's own part included.
+    /// What `net.ipv4.tcp_rmem` and `tcp_wmem` must allow (their third value), the kernel's own
+    /// part included.
     pub kernel_buffer_bytes: u64,
-    /// What to ask for by `SO_RCVBUF` or `SO_SNDBUF`, which the kernel doubles (socket(7)); `net.core.rmem_max` and `wmem_max`
-    /// must allow it.
+    /// What to ask for by `SO_RCVBUF` or `SO_SNDBUF`, which the kernel doubles (socket(7));
+    /// `net.core.rmem_max` and `wmem_max` must allow it.
     pub asked_buffer_bytes: u64,
     /// Whether the window needs scaling (`net.ipv4.tcp_window_scaling`, on by default).
     pub needs_scaling: bool,
@@ -65,7 +68,8 @@ pub struct MessageLimit {
     pub payload_bits_per_sec: f64,
     /// Time that one occupies the link.
     pub serialization_ns: f64,
-    /// How many a second one connection makes that waits for an answer a round trip later (tcp-rr): the round trip decides.
+    /// How many a second one connection makes that waits for an answer a round trip later (tcp-rr):
+    /// the round trip decides.
     pub per_sec_one_at_a_time: f64,
 }
 

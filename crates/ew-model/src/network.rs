@@ -16,6 +16,44 @@ pub enum NetworkChoice {
     Interface(String),
 }
 
+/// Networks that are nobody's alone, first address and length of the prefix: RFC 1122 (loopback),
+/// RFC 1918, RFC 3927 (link-local), RFC 6598 (carrier-grade NAT), RFC 2544 (benchmarks), RFC 5737
+/// (documentation), and whatever is no unicast address.
+const PRIVATE_V4: [(Ipv4Addr, u32); 11] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+];
+
+/// Whether an address is one of the internet's: load on it may leave the site.
+#[must_use]
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let is_in = |(first, bits): &(Ipv4Addr, u32)| {
+                (u32::from(*first) ^ u32::from(address)) >> (32 - bits) == 0
+            };
+            !PRIVATE_V4.iter().any(is_in) && !address.is_multicast() && !address.is_broadcast()
+        }
+        // Global unicast is 2000::/3 (RFC 4291); 2001:db8::/32 is for documentation (RFC 3849).
+        IpAddr::V6(address) => match address.to_ipv4_mapped() {
+            Some(mapped) => is_public(mapped.into()),
+            None => {
+                let [first, second, ..] = address.segments();
+                first >> 13 == 1 && (first, second) != (0x2001, 0xdb8)
+            }
+        },
+    }
+}
+
 /// An IP subnet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Subnet {
@@ -40,6 +78,13 @@ impl fmt::Display for SubnetError {
 impl std::error::Error for SubnetError {}
 
 impl Subnet {
+    /// Whether the prefix is the whole address.
+    #[must_use]
+    pub fn is_one_address(&self) -> bool {
+        let longest = if self.first.is_ipv4() { 32 } else { 128 };
+        self.prefix_bits >= longest
+    }
+
     /// The subnet of an address; a prefix longer than the address is cut to it.
     #[must_use]
     pub fn of(address: IpAddr, prefix_bits: u8) -> Self {
@@ -195,6 +240,8 @@ pub fn measured_networks<'a>(
             interface: interface.name.clone(),
             subnet: interface
                 .subnet_of(address)
+                // A host route says nothing of the network that hosts share.
+                .filter(|subnet| !subnet.is_one_address())
                 .map(|subnet| subnet.to_string()),
             speed_bits_per_sec: interface.speed_bits_per_sec,
             mtu_bytes: interface.mtu_bytes,
@@ -274,6 +321,28 @@ mod tests {
             mtu_bytes: Some(1500),
             up: true,
             ..InterfaceFacts::default()
+        }
+    }
+
+    #[test]
+    fn public_addresses_are_the_internets() {
+        for (address, is) in [
+            ("10.255.0.1", false),
+            ("11.0.0.1", true),
+            ("172.31.9.9", false),
+            ("172.32.0.1", true),
+            ("100.127.255.255", false),
+            ("198.19.255.1", false),
+            ("198.20.0.1", true),
+            ("8.8.8.8", true),
+            ("fd00::1", false),
+            ("fe80::1", false),
+            ("2001:db8::1", false),
+            ("2606:4700::1111", true),
+            ("::ffff:8.8.8.8", true),
+            ("::1", false),
+        ] {
+            assert_eq!(is_public(address.parse().unwrap()), is, "{address}");
         }
     }
 

@@ -6,6 +6,7 @@ use crate::scenario::{AutoSamples, Expect, Pattern};
 use crate::workload::{SourcePorts, StreamCount, Workload};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Number of a flow, unique in its plan.
@@ -31,20 +32,72 @@ pub struct Plan {
     pub expect: Expect,
     /// In order of execution, unless that is drawn.
     pub stages: Vec<Stage>,
-    /// The stages take turns, one repetition each, in an order drawn anew for every pass.
+    /// The stages are interleaved, one repetition each, in an order drawn anew for every pass.
     #[serde(default)]
     pub random_order: bool,
-    /// Tests left out, each as `NAME: reason`.
+    /// Tests skipped, each as `NAME: reason`.
     pub dropped_tests: Vec<String>,
-    /// First and last stage of each run of neighbours that take turns, one repetition each, in the order written.
+    /// First and last stage of each run of neighbours that are interleaved, one repetition each, in
+    /// the order written.
     #[serde(default)]
     pub interleaved: Vec<(StageIndex, StageIndex)>,
-    /// What each host was measured to carry before the stages that go at a share of it; empty until then. By host id.
+    /// What each host was measured to carry before the stages that go at a share of it; empty until
+    /// then. By host id.
     #[serde(default)]
     pub host_rates: Vec<HostRate>,
+    /// What the run may load of its hosts' links. `None`: all of it.
+    #[serde(default)]
+    pub rate_limit: Option<RateLimit>,
 }
 
-/// What a host carried when nothing but its NIC and its uplink kept it back: medians over rounds, `None` when it took no part.
+/// The most that a run loads each host's link with, in each direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RateLimit {
+    /// On the wire, bits per second; by host id.
+    pub hosts_bits_per_sec: Vec<f64>,
+    /// The same over the hosts' line rate, median over hosts. `None` where that is unknown.
+    pub of_line_rate: Option<f64>,
+}
+
+/// Payload of full segments over their bits on the wire at an MTU of 1500, which has the largest
+/// headers in use: 1448 of 1538 bytes (IEEE 802.3 with preamble and gap; TCP with timestamps).
+pub const GOODPUT_SHARE: f64 = 1448.0 / 1538.0;
+
+/// A round's flows under a [`RateLimit`]: a host's flows share its limit evenly.
+#[derive(Clone, Debug)]
+pub struct LimitedRound<'a> {
+    limit: &'a RateLimit,
+    /// Flows that each host sends and receives.
+    flows: BTreeMap<HostId, [u32; 2]>,
+}
+
+impl<'a> LimitedRound<'a> {
+    /// `None` without a limit.
+    #[must_use]
+    pub fn new(plan: &'a Plan, round: &Round) -> Option<Self> {
+        let limit = plan.rate_limit.as_ref()?;
+        let mut flows: BTreeMap<HostId, [u32; 2]> = BTreeMap::new();
+        for flow in &round.flows {
+            flows.entry(flow.src).or_default()[0] += 1;
+            flows.entry(flow.dst).or_default()[1] += 1;
+        }
+        Some(Self { limit, flows })
+    }
+
+    /// What a flow of the round may carry of payload, bits per second.
+    #[must_use]
+    pub fn goodput_of(&self, flow: &Flow) -> f64 {
+        let share = |host: HostId, direction: usize| {
+            let flows = self.flows.get(&host).map_or(1, |flows| flows[direction]);
+            let limit = self.limit.hosts_bits_per_sec.get(host.index());
+            limit.map_or(f64::INFINITY, |limit| limit / f64::from(flows.max(1)))
+        };
+        GOODPUT_SHARE * share(flow.src, 0).min(share(flow.dst, 1))
+    }
+}
+
+/// What a host carried when nothing but its NIC and its uplink kept it back: medians over rounds,
+/// `None` when it took no part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostRate {
     /// Payload sent.
@@ -70,8 +123,8 @@ pub struct Stage {
     pub gap_ns: u64,
     /// In order of execution.
     pub rounds: Vec<Round>,
-    /// Rounds run only until their figures have settled. `rounds` then holds the most that may run; all repetitions of a round
-    /// have the same flows.
+    /// Rounds run only until their figures have settled. `rounds` then holds the most that may run;
+    /// all repetitions of a round have the same flows.
     #[serde(default)]
     pub auto: Option<AutoSamples>,
     /// The test that this stage is one message size of. `None`: the stage is a test by itself.
@@ -106,6 +159,18 @@ pub struct Flow {
     /// It is there to be in the way of the stage's other flows ([`Stage::workload_of`]).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_aggressor: bool,
+    /// The flow of another stage whose path is traced. `None` for all flows but traces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traces: Option<TracedStream>,
+}
+
+/// One stream of a flow, by where its source port comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedStream {
+    /// Of the flow's ports ([`crate::ports::source_port`]).
+    pub port_seed: u64,
+    /// The stream's number in its flow.
+    pub stream: u16,
 }
 
 /// One end of a flow.
@@ -119,7 +184,8 @@ pub enum End {
 }
 
 impl Plan {
-    /// The stages in groups, one after the other: those that take turns with each other, or one alone.
+    /// The stages in groups, one after the other: those that are interleaved with each other, or
+    /// one alone.
     #[must_use]
     pub fn groups(&self) -> Vec<Range<usize>> {
         let count = self.stages.len();
@@ -140,8 +206,8 @@ impl Plan {
         groups
     }
 
-    /// What a flow's payload is held to by its stage and its hosts' measured rates. `None`: nothing, or its hosts
-    /// were not measured.
+    /// What a flow's payload is held to by its stage and its hosts' measured rates. `None`:
+    /// nothing, or its hosts were not measured.
     #[must_use]
     pub fn pace_of(&self, stage: &Stage, flow: &Flow) -> Option<f64> {
         let share = stage.workload_of(flow).pace.measured_share?;
@@ -153,6 +219,9 @@ impl Plan {
     /// What the source ports of a flow's streams are chosen from. `None`: the kernel chooses.
     #[must_use]
     pub fn port_seed(&self, stage: &Stage, flow: &Flow) -> Option<u64> {
+        if let Some(traced) = flow.traces {
+            return Some(traced.port_seed);
+        }
         let (client, server) = (flow.client(), flow.server());
         match stage.workload.source_ports {
             SourcePorts::Kernel => None,
@@ -234,6 +303,13 @@ impl Round {
 }
 
 impl Flow {
+    /// The number of its first stream where source ports are chosen: a trace takes those of the
+    /// stream it is about.
+    #[must_use]
+    pub fn first_stream(&self) -> u16 {
+        self.traces.map_or(0, |traced| traced.stream)
+    }
+
     /// The host that opens the connections.
     #[must_use]
     pub fn client(&self) -> HostId {

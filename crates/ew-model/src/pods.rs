@@ -1,4 +1,5 @@
-//! Agents of a Kubernetes cluster: `node` in the node's own network, `node/pod` and `node/pod2` in the pod network. No node's name has a slash.
+//! Agents of a Kubernetes cluster: `node` in the node's own network, `node/pod` and `node/pod2` in
+//! the pod network. No node's name has a slash.
 
 use crate::analysis::Estimate;
 use crate::finding::Evidence;
@@ -131,7 +132,8 @@ pub struct PodComparison {
     pub baseline: Estimate,
     /// Figure over baseline, of flows between the same nodes in the same repetition.
     pub ratio: Estimate,
-    /// Of Wilcoxon's signed-rank test of those ratios, corrected for the number of comparisons (Benjamini and Hochberg).
+    /// Of Wilcoxon's signed-rank test of those ratios, corrected for the number of comparisons
+    /// (Benjamini and Hochberg).
     pub p_value: Option<f64>,
     /// Whether the difference is more than chance and more than a measurement's accuracy.
     pub significant: bool,
@@ -170,7 +172,8 @@ pub enum PodCauseKind {
     CpuLimit,
     /// One CPU saturated by packet handling.
     Softirq,
-    /// More CPU time per byte or transaction than the node's own network takes: veth, bridge, filters.
+    /// More CPU time per byte or transaction than the node's own network takes: veth, bridge,
+    /// filters.
     PodDatapath,
     /// Connection tracking of a node refuses connections: its table is full, or translated ports
     /// are used up.

@@ -9,7 +9,8 @@ pub const SOURCE_PORTS: RangeInclusive<u16> = 49_152..=65_535;
 /// Ports of one parity in [`SOURCE_PORTS`].
 const PER_PARITY: u64 = 8_192;
 
-/// The seed of a flow's ports that is the same in every round in which the same client meets the same server.
+/// The seed of a flow's ports that is the same in every round in which the same client meets the
+/// same server.
 #[must_use]
 pub fn pinned_seed(plan_seed: u64, client: HostId, server: HostId) -> u64 {
     mixed(plan_seed ^ mixed(u64::from(client.0) << 32 | u64::from(server.0)))
@@ -21,9 +22,9 @@ pub fn fresh_seed(plan_seed: u64, flow: crate::plan::FlowId) -> u64 {
     mixed(plan_seed ^ mixed(!u64::from(flow.0)))
 }
 
-/// The source port of a flow's stream. Neighbouring streams have ports of different parity, since some switches hash ports
-/// of one parity to half of their members, and the ports of up to 16,384 streams all differ. `attempt` counts
-/// from 0: the ports to take where the ones before were busy.
+/// The source port of a flow's stream. Neighbouring streams have ports of different parity, since
+/// some switches hash ports of one parity to half of their members, and the ports of up to 16,384
+/// streams all differ. `attempt` counts from 0: the ports to take where the ones before were busy.
 #[must_use]
 pub fn source_port(seed: u64, stream: u32, attempt: u32) -> u16 {
     let draw = mixed(seed ^ mixed(u64::from(attempt)));
@@ -35,7 +36,8 @@ pub fn source_port(seed: u64, stream: u32, attempt: u32) -> u16 {
     *SOURCE_PORTS.start() + (place * 2 + parity) as u16
 }
 
-/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): every bit of the result hangs on every bit of the value.
+/// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): every bit of the result hangs on every
+/// bit of the value.
 fn mixed(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

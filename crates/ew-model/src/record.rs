@@ -4,6 +4,7 @@ use crate::inventory::HostId;
 use crate::latency::{Histogram, Latency};
 use crate::plan::{FlowId, RoundIndex, StageIndex};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// One flow of one round, as both ends saw it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,18 +51,19 @@ pub enum FlowOutcome {
 pub struct EndRecord {
     /// Payload bytes sent or received inside the window.
     pub bytes: u64,
-    /// The window as this end achieved it, from the clock reads beside the counter reads.
+    /// The window as this end achieved it, from the clock reads next to the counter reads.
     pub window_ns: u64,
-    /// When the window was to begin, agent's monotonic clock: what the host's counters are laid beside. `None` in runs of before
-    /// this was recorded.
+    /// When the window was to begin, agent's monotonic clock: what the host's counters are laid
+    /// against. `None` in runs of before this was recorded.
     #[serde(default)]
     pub window_start_ns: Option<u64>,
-    /// Achieved minus planned time of the first send (sender) or of the window's first read (receiver), ns.
+    /// Achieved minus planned time of the first send (sender) or of the window's first read
+    /// (receiver), ns.
     pub start_skew_ns: i64,
     /// One figure per stream, in stream order.
     pub streams: Vec<StreamRecord>,
-    /// The kernel's congestion control of the first stream, for example `cubic`. `None` when the data is not on TCP connections
-    /// of the engine's.
+    /// The kernel's congestion control of the first stream, for example `cubic`. `None` when the
+    /// data is not on TCP connections of the engine's.
     #[serde(default)]
     pub congestion: Option<String>,
     /// Payload bytes per 100 ms (or the tool's own) interval inside the window.
@@ -78,9 +80,10 @@ pub struct EndRecord {
     /// Loss and order, at the receiving end (udp-stream).
     #[serde(default)]
     pub datagrams: Option<DatagramCounts>,
-    /// From the sender's call to the receiver's, at the receiving end (udp-stream), of the datagrams that came inside the window: each
-    /// end's time since the round's start, which the controller told each in its own clock. What is wrong with the
-    /// clocks is in it ([`crate::run::Run::clock_error_ns`], of both hosts).
+    /// From the sender's call to the receiver's, at the receiving end (udp-stream), of the
+    /// datagrams that came inside the window: each end's time since the round's start, which the
+    /// controller gave each in its own clock. What is wrong with the clocks is in it
+    /// ([`crate::run::Run::clock_error_ns`], of both hosts).
     #[serde(default)]
     pub one_way_delay: Option<Histogram>,
     /// What it cost this host. `None` where the host's counters could not be read.
@@ -89,16 +92,17 @@ pub struct EndRecord {
     /// Ascending, each once.
     #[serde(default)]
     pub remarks: Vec<Remark>,
-    /// What an external tool said beside its counts.
+    /// What an external tool said besides its counts.
     #[serde(default)]
-    pub told: Option<Told>,
+    #[serde(alias = "told")]
+    pub reported: Option<Reported>,
 }
 
-/// What an external tool says in figures of its own, which are kept as it means them ([`crate::tools::Meaning`]). `None`: it
-/// does not say.
+/// What an external tool says in figures of its own, which are kept as it means them
+/// ([`crate::tools::Meaning`]). `None`: it does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Told {
+pub struct Reported {
     /// Least time of a transaction.
     pub min_ns: Option<u64>,
     /// Arithmetic mean.
@@ -109,7 +113,7 @@ pub struct Told {
     pub p90_ns: Option<u64>,
     /// 99th percentile.
     pub p99_ns: Option<u64>,
-    /// Greatest.
+    /// Max.
     pub max_ns: Option<u64>,
     /// `SO_SNDBUF` of the sending (asking) end as the kernel has it.
     pub send_buffer_bytes: Option<u64>,
@@ -136,6 +140,18 @@ pub struct StreamRecord {
     pub tcp_info: Option<TcpInfo>,
     /// Segments retransmitted inside the window.
     pub retransmits: Option<u64>,
+    /// The routers on the stream's path, at the end that traced it (trace).
+    #[serde(default)]
+    pub path: Option<TracedPath>,
+}
+
+/// Who answered for packets of one 5-tuple as their TTL ran out (RFC 792, RFC 4443: time exceeded).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracedPath {
+    /// By TTL from 1 on. `None`: no answer.
+    pub hops: Vec<Option<IpAddr>>,
+    /// Whether a packet with the next TTL came to the peer.
+    pub is_complete: bool,
 }
 
 /// Bytes of a part of the window.
@@ -177,8 +193,9 @@ pub struct TcpInfo {
     pub receive_window_limited_us: Option<u64>,
     /// `tcpi_sndbuf_limited`: part of busy time limited by the send buffer.
     pub send_buffer_limited_us: Option<u64>,
-    /// What the kernel lets wait in the socket to be sent or acknowledged (`SO_SNDBUF`, its own overhead included). The kernel
-    /// grows it up to `net.ipv4.tcp_wmem`. `None` in runs of before this was recorded.
+    /// What the kernel lets wait in the socket to be sent or acknowledged (`SO_SNDBUF`, its own
+    /// overhead included). The kernel grows it up to `net.ipv4.tcp_wmem`. `None` in runs of before
+    /// this was recorded.
     #[serde(default)]
     pub send_buffer_bytes: Option<u64>,
     /// `tcpi_bytes_retrans`.
@@ -198,20 +215,23 @@ pub struct DatagramCounts {
     pub reordered: u64,
     /// Datagrams that came again.
     pub duplicates: u64,
-    /// Interarrival jitter at the window's end (RFC 3550, section 6.4.1), the mean over the streams.
+    /// Interarrival jitter at the window's end (RFC 3550, section 6.4.1), the mean over the
+    /// streams.
     pub jitter_ns: u64,
 }
 
-/// What moving the bytes cost a host in one window: of the whole host, so the same in all records of a host and round.
+/// What moving the bytes cost a host in one window: of the whole host, so the same in all records
+/// of a host and round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuUse {
     /// User and system time of the threads that drove the host's streams.
     pub engine_ns: u64,
-    /// Time those threads could have run and waited for a CPU (`/proc/PID/task/TID/schedstat`). `None` where the kernel does not
-    /// tell.
+    /// Time those threads could have run and waited for a CPU (`/proc/PID/task/TID/schedstat`).
+    /// `None` where the kernel does not report.
     #[serde(default)]
     pub engine_wait_ns: Option<u64>,
-    /// Time all CPUs were busy, whoever used them: everything but idle and waiting for disks. Counted in ticks.
+    /// Time all CPUs were busy, whoever used them: everything but idle and waiting for disks.
+    /// Counted in ticks.
     pub busy_ns: u64,
     /// Part of `busy_ns` in softirq, where the kernel handles packets.
     pub softirq_ns: u64,
@@ -222,14 +242,15 @@ pub struct CpuUse {
     pub split: Option<CpuSplit>,
     /// CPUs of the host.
     pub cpus: u32,
-    /// Payload that all the host's streams sent and received in the window: service demand is time over this.
+    /// Payload that all the host's streams sent and received in the window: service demand is time
+    /// over this.
     pub moved_bytes: u64,
     /// Transactions that all the host's streams completed in the window.
     pub transactions: u64,
 }
 
-/// What all CPUs of a host did in one window beside softirq and what a hypervisor took: the columns
-/// of `/proc/stat` (proc(5)).
+/// What all CPUs of a host did in one window besides softirq and what a hypervisor took: the
+/// columns of `/proc/stat` (proc(5)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuSplit {
     /// Programs.
@@ -266,7 +287,8 @@ pub enum Remark {
     Segmented,
     /// A part of the sockets' settings was refused, and the host's own was used.
     SettingRefused,
-    /// No data port was free for a socket beside the listener's, so the kernel chose one outside their range.
+    /// No data port was free for a socket next to the listener's, so the kernel chose one outside
+    /// their range.
     PortOutsideRange,
     /// Multipath TCP was asked for, and plain TCP was used.
     MptcpUnavailable,
@@ -281,7 +303,8 @@ impl EndRecord {
         bits_per_sec(self.bytes, self.window_ns)
     }
 
-    /// Payload rates of the intervals, in bits per second and their order; those without a length have none.
+    /// Payload rates of the intervals, in bits per second and their order; those without a length
+    /// have none.
     pub fn interval_bits_per_sec(&self) -> impl Iterator<Item = f64> {
         let intervals = self.intervals.iter();
         intervals.filter_map(|interval| bits_per_sec(interval.bytes, interval.length_ns))
@@ -302,7 +325,8 @@ impl FlowRecord {
         self.receiver.as_ref()?.bits_per_sec()
     }
 
-    /// Segments retransmitted by the sender inside the window, over all streams. `None` when unknown.
+    /// Segments retransmitted by the sender inside the window, over all streams. `None` when
+    /// unknown.
     #[must_use]
     pub fn retransmits(&self) -> Option<u64> {
         self.sender

@@ -58,7 +58,8 @@ pub struct RunManifest {
     pub controller_cpu_ns: Option<u64>,
 }
 
-/// A run read back: the manifest and everything its events say, folded. Raw; `ew-analyze` derives from it.
+/// A run read back: the manifest and everything its events say, folded. Raw; `ew-analyze` derives
+/// from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// `run.json`.
@@ -71,7 +72,8 @@ pub struct Run {
     pub failed: BTreeMap<HostId, String>,
     /// Hosts that were lost and did not return, with how it was noticed.
     pub lost: BTreeMap<HostId, String>,
-    /// All rows, repair rounds included, in order of arrival. A repaired cell has its missing row and a measured one.
+    /// All rows, repair rounds included, in order of arrival. A repaired cell has its missing row
+    /// and a measured one.
     pub flows: Vec<FlowRecord>,
     /// Last estimate per host of its agent's monotonic clock minus the controller's.
     pub clock_offset_ns: BTreeMap<HostId, i64>,
@@ -80,10 +82,10 @@ pub struct Run {
     /// Raw host counters, in order of time.
     pub samples: BTreeMap<HostId, Vec<HostSample>>,
     /// Connections refused at the data port.
-    pub strangers: BTreeMap<HostId, u64>,
+    pub rejected_connections: BTreeMap<HostId, u64>,
     /// Warnings in order.
     pub warnings: Vec<String>,
-    /// Hosts that could not be proved clean at the end, by name, with the reason.
+    /// Hosts whose cleanup was not confirmed at the end, by name, with the reason.
     pub unclean: Vec<(String, String)>,
     /// Steps of a storage job, in order; empty in runs of flows.
     pub storage: Vec<StorageStep>,

@@ -1,4 +1,5 @@
-//! What the user wants to know: tests, each a pattern plus a workload, and what to hold the result against.
+//! What the user wants to know: tests, each a pattern plus a workload, and what to hold the result
+//! against.
 
 use crate::congestion::Aggressor;
 use crate::pods::PodPath;
@@ -16,10 +17,11 @@ pub struct Scenario {
     pub expect: Expect,
     /// Tests in order; each becomes one or more stages of the plan.
     pub tests: Vec<Test>,
-    /// Optional tests (see [`Test::optional`]) are dropped, last first, while the estimate exceeds this.
+    /// Optional tests (see [`Test::optional`]) are dropped, last first, while the estimate exceeds
+    /// this.
     pub time_budget_ns: Option<u64>,
-    /// Whether the tests take turns, one repetition each, in an order drawn from the seed for every pass, instead of running one after
-    /// the other.
+    /// Whether the tests are interleaved, one repetition each, in an order drawn from the seed for
+    /// every pass, instead of running one after the other.
     #[serde(default)]
     pub random_order: bool,
     /// Two sets of hosts that patterns run between. `None`: all hosts are clients and servers.
@@ -45,6 +47,9 @@ pub struct Expect {
     pub nic_bits_per_sec: Option<f64>,
     /// Highest acceptable idle round-trip time, median.
     pub rtt_ns: Option<u64>,
+    /// Parallel paths of every rack.
+    #[serde(default)]
+    pub paths: Option<u32>,
 }
 
 /// One test: who talks to whom, what is carried, how long and how often.
@@ -64,8 +69,8 @@ pub struct Test {
     pub warm_up_ns: u64,
     /// Pause between rounds, in which the next round's flows connect.
     pub gap_ns: u64,
-    /// How often each round is repeated (matchings are drawn anew); at least 6 give a 95 % interval. With `auto`, how often at
-    /// most.
+    /// How often each round is repeated (matchings are drawn anew); at least 6 give a 95 %
+    /// interval. With `auto`, how often at most.
     pub samples: u32,
     /// Repeat only until the figures have settled. `None`: repeat `samples` times.
     #[serde(default)]
@@ -75,24 +80,25 @@ pub struct Test {
     pub sizes: Vec<u64>,
     /// May be dropped when the time budget is short.
     pub optional: bool,
-    /// Takes part in passes with the tests beside it that do, too: the first repetition of each, the second of each, and so on, so
-    /// that what changes with time touches all of them alike.
+    /// Takes part in passes with the tests next to it that do, too: the first repetition of each,
+    /// the second of each, and so on, so that what changes with time touches all of them alike.
     #[serde(default)]
     pub interleaved: bool,
 }
 
-/// When a stage was repeated often enough (`samples: auto`). All repetitions have the flows of the first one, because only the
-/// same flow can settle.
+/// When a stage was repeated often enough (`samples: auto`). All repetitions have the flows of the
+/// first one, because only the same flow can settle.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AutoSamples {
-    /// Asked width of every figure's 95 % interval over its median: 0.05 is a width of 5 % from end to end, as netperf's
-    /// `-I 95,5` has it.
+    /// Asked width of every figure's 95 % interval over its median: 0.05 is a width of 5 % from end
+    /// to end, as netperf's `-I 95,5` has it.
     pub width: f64,
     /// Repetitions before the figures are looked at. Fewer than six have no interval.
     pub at_least: u32,
     /// Repetitions after which the stage ends whether or not its figures have settled.
     pub at_most: u32,
-    /// No repetition is ordered that would end later than this; the first `at_least` run in any case. `None`: no such bound.
+    /// No repetition is ordered that would end later than this; the first `at_least` run in any
+    /// case. `None`: no such bound.
     pub budget_ns: Option<u64>,
 }
 
@@ -102,13 +108,14 @@ pub struct AutoSamples {
 pub enum Pattern {
     /// Hosts taken two by two in the order given.
     Pair,
-    /// A seeded cyclic matching inside each rack (of all hosts when there are no racks): every host sends to one
-    /// other and receives from one other.
+    /// A seeded cyclic matching inside each rack (of all hosts when there are no racks): every host
+    /// sends to one other and receives from one other.
     Permutation,
-    /// Every host sends to one host, the same ones in each repetition: in its own round for every shift of the racks against
-    /// each other (of the hosts, without racks). Every other repetition sends the data the other way over the same connections.
+    /// Every host sends to one host, the same ones in each repetition: in its own round for every
+    /// shift of the racks against each other (of the hosts, without racks). Every other repetition
+    /// sends the data the other way over the same connections.
     Paths {
-        /// Shifts. Two at least tell the end that sends from the one that receives.
+        /// Shifts. Two at least distinguish the end that sends from the one that receives.
         shifts: u32,
     },
     /// Every host sends to a host of another rack.
@@ -127,26 +134,29 @@ pub enum Pattern {
         /// Upper bound on rounds; the mesh is then a sample of pairs. `None` for the whole mesh.
         max_rounds: Option<u32>,
     },
-    /// N senders to one receiver; the receivers take turns, one per rack (one in all without racks).
+    /// N senders to one receiver; the receivers are interleaved, one per rack (one in all without
+    /// racks).
     Incast {
         /// N; `None` for all other hosts.
         senders: Option<u32>,
         /// Upper bound on N where `senders` is `None`. `None` for no bound.
         #[serde(default)]
         max_senders: Option<u32>,
-        /// All receivers at once, the senders shared out among them, instead of one after the other.
+        /// All receivers at once, the senders shared out among them, instead of one after the
+        /// other.
         #[serde(default)]
         at_once: bool,
     },
-    /// One sender to N receivers; the senders take turns, one per rack.
+    /// One sender to N receivers; the senders are interleaved, one per rack.
     Outcast {
         /// N; `None` for all other hosts.
         receivers: Option<u32>,
     },
-    /// One half of the hosts against the other, both directions at once: by racks when there are racks.
+    /// One half of the hosts against the other, both directions at once: by racks when there are
+    /// racks.
     Bisection,
-    /// Nodes and pods of a Kubernetes cluster, whose agents are named as [`crate::pods`] has it. The same two nodes meet in the same
-    /// repetition whatever the path.
+    /// Nodes and pods of a Kubernetes cluster, whose agents are named as [`crate::pods`] has it.
+    /// The same two nodes meet in the same repetition whatever the path.
     Pods {
         /// Between whom, and through what.
         path: PodPath,
@@ -159,6 +169,12 @@ pub enum Pattern {
         /// What the others do.
         aggressor: Aggressor,
     },
+    /// Streams of the run's other TCP tests, to trace their paths: as many of each test, all at
+    /// once.
+    OtherTests {
+        /// Streams that one host traces, at most.
+        per_host: u32,
+    },
 }
 
 /// How cross-rack targets are chosen.
@@ -167,8 +183,8 @@ pub enum Pattern {
 pub enum Pick {
     /// Seeded perfect matchings: nobody shares a target.
     Matching,
-    /// Each client draws a target and one of `lanes` server ports for itself, forward then reverse, never itself:
-    /// the shell loop people use. Collisions happen and are part of the plan.
+    /// Each client draws a target and one of `lanes` server ports for itself, forward then reverse,
+    /// never itself: the shell loop people use. Collisions happen and are part of the plan.
     Random {
         /// Server ports to draw from (the loop's 5001-5003 is 3).
         lanes: u16,
@@ -181,7 +197,8 @@ pub enum Pick {
 pub enum Senders {
     /// All of them.
     All,
-    /// One round with 1 sender a rack, one with 2, and so on to all: the knee is the uplink's capacity.
+    /// One round with 1 sender a rack, one with 2, and so on to all: the knee is the uplink's
+    /// capacity.
     Ramp,
 }
 
@@ -199,7 +216,8 @@ pub enum RackScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeshMode {
-    /// Circle method, both directions of a pair at once, no uplink loaded above its assumed capacity.
+    /// Circle method, both directions of a pair at once, no uplink loaded above its assumed
+    /// capacity.
     Isolated,
     /// Cyclic shifts, K of them at once, every host sending.
     Loaded {
@@ -208,7 +226,8 @@ pub enum MeshMode {
     },
 }
 
-/// Direction of the data against the pattern's client -> server relation (the client always connects).
+/// Direction of the data against the pattern's client -> server relation (the client always
+/// connects).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -236,6 +255,7 @@ impl Pattern {
             Self::Pods { .. } => "pods",
             Self::FanIn => "fan-in",
             Self::Congestion { .. } => "congestion",
+            Self::OtherTests { .. } => "other-tests",
         }
     }
 }

@@ -38,7 +38,8 @@ pub struct StorageJob {
     pub direct: bool,
     /// fsync before close; `file://` only.
     pub sync: bool,
-    /// The client's page cache is dropped before each file is read (`posix_fadvise`); `file://` only.
+    /// The client's page cache is dropped before each file is read (`posix_fadvise`); `file://`
+    /// only.
     pub drop_cache: bool,
     /// Every byte read is compared with what was written.
     pub verify: bool,
@@ -127,7 +128,8 @@ pub struct StorageReport {
     pub interval_bytes: Vec<u64>,
     /// Times of single read or write calls.
     pub calls: Histogram,
-    /// Time the workers spent making and comparing content, summed over them. Part of the I/O times.
+    /// Time the workers spent making and comparing content, summed over them. Part of the I/O
+    /// times.
     pub content_ns: u64,
     /// How much later than ordered the first worker started.
     pub late_ns: u64,
@@ -224,8 +226,8 @@ impl FileRecord {
             .fold(self.start_ns, u64::saturating_add)
     }
 
-    /// The time that TestDFSIO counts: without the open; with the close where bytes are written, because only then are they
-    /// with the storage.
+    /// The time that TestDFSIO counts: without the open; with the close where bytes are written,
+    /// because only then are they with the storage.
     #[must_use]
     pub fn dfsio_ns(&self, operation: StorageOperation) -> Option<u64> {
         let close_ns = if operation.writes() {

@@ -12,13 +12,15 @@ pub struct SweepAnalysis {
     pub name: String,
     /// Workload word and tool, for example "tcp-rr (engine)".
     pub workload: String,
-    /// The traffic. Bulk: streaming, back to back. Otherwise ping-pong: a message goes, and one of the same size comes back.
+    /// The traffic. Bulk: streaming, back to back. Otherwise ping-pong: a message goes, and one of
+    /// the same size comes back.
     pub kind: WorkloadKind,
     /// Ascending by size, one per size.
     pub points: Vec<SweepPoint>,
-    /// Where half of the full rate is reached. `None` when the curve does not tell.
+    /// Where half of the full rate is reached. `None` when the curve does not show it.
     pub half_performance: Option<HalfPerformance>,
-    /// From where on greater messages bring little more. `None` while the curve still rises at its end.
+    /// From where on greater messages bring little more. `None` while the curve still rises at its
+    /// end.
     pub saturation: Option<Saturation>,
     /// Where the curve breaks, ascending by size.
     pub steps: Vec<SweepStep>,
@@ -31,7 +33,8 @@ pub struct SweepAnalysis {
 pub struct SweepPoint {
     /// Payload of a message.
     pub message_bytes: u64,
-    /// Payload of one flow in one direction, bits per second. Ping-pong: the size over half the round trip, as NetPIPE gives it.
+    /// Payload of one flow in one direction, bits per second. Ping-pong: the size over half the
+    /// round trip, as NetPIPE gives it.
     pub bits_per_sec: Option<Estimate>,
     /// One message, ns. Ping-pong: half the median round trip; streaming: the size over the rate.
     pub message_ns: Option<f64>,
@@ -41,8 +44,8 @@ pub struct SweepPoint {
     pub missing: u32,
 }
 
-/// Hockney's r(n) = r_inf / (1 + n_half / n): the size at which half of the rate of endless messages is reached (Hockney and
-/// Jesshope, Parallel Computers 2, 1988).
+/// Hockney's r(n) = r_inf / (1 + n_half / n): the size at which half of the rate of endless
+/// messages is reached (Hockney and Jesshope, Parallel Computers 2, 1988).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HalfPerformance {
     /// n1/2, bytes, read off the curve at half of `endless_bits_per_sec`.
@@ -66,19 +69,20 @@ pub struct TimeLine {
     pub off: f64,
 }
 
-/// The least size from which on the rate keeps at least [`Saturation::SHARE`] of the greatest one, up to where that is reached.
+/// The least size from which on the rate keeps at least [`Saturation::SHARE`] of the largest one,
+/// up to where that is reached.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saturation {
     /// The size.
     pub message_bytes: u64,
     /// The rate there.
     pub bits_per_sec: f64,
-    /// The greatest rate of the curve.
+    /// The max rate of the curve.
     pub greatest_bits_per_sec: f64,
 }
 
 impl Saturation {
-    /// Share of the greatest rate.
+    /// Share of the max rate.
     pub const SHARE: f64 = 0.9;
 }
 
@@ -91,7 +95,8 @@ pub struct SweepStep {
     pub from_bytes: u64,
     /// The first size after it, or the last of the sizes concerned.
     pub to_bytes: u64,
-    /// Time of a message after it over that before it, the sizes' own ratio taken out: 1.3 is 30 % more than size explains.
+    /// Time of a message after it over that before it, the sizes' own ratio taken out: 1.3 is 30 %
+    /// more than size explains.
     pub factor: f64,
     /// Whether counters or settings say so; otherwise the name only fits the numbers.
     pub certain: bool,
@@ -111,9 +116,10 @@ pub enum StepKind {
     InitialWindow,
     /// A message no longer fits a socket's buffer.
     SocketBuffer,
-    /// The other side's acknowledgement waits for its timer, and the sender for the acknowledgement.
+    /// The other side's acknowledgement waits for its timer, and the sender for the
+    /// acknowledgement.
     DelayedAck,
-    /// A segment was lost and sent again when its timer ran out.
+    /// A segment was lost and retransmitted when its timer ran out.
     RetransmissionTimeout,
     /// No known boundary is there.
     Unknown,

@@ -1,7 +1,8 @@
-//! Everything one host's kernel tells at one instant: raw counters, as they count since boot or since an object's birth.
+//! Everything one host's kernel reports at one instant: raw counters, as they count since boot or
+//! since an object's birth.
 //!
-//! Nothing here is derived; rates come from two readings. What the kernel does not tell, or not to this user, is `None`
-//! or left out, and [`HostReading::unseen`] says what that was.
+//! Nothing here is derived; rates come from two readings. What the kernel does not report, or not
+//! to this user, is `None` or skipped, and [`HostReading::unseen`] says what that was.
 
 use crate::facts::{CpuCounters, InterfaceCounters};
 use crate::record::TcpInfo;
@@ -46,14 +47,16 @@ pub struct HostReading {
     pub unseen: Vec<String>,
 }
 
-/// What an agent reads beside CPU times and interfaces, so that a cause can be found after the run.
+/// What an agent reads besides CPU times and interfaces, so that a cause can be found after the
+/// run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CauseCounters {
     /// Packet processing: (CPU number, its counters).
     pub softnet: Vec<(u32, SoftnetCounters)>,
     /// Queueing disciplines that count.
     pub qdiscs: Vec<QdiscCounters>,
-    /// The drivers' own counters of loss, pauses and errors that are not 0: (interface, name, count).
+    /// The drivers' own counters of loss, pauses and errors that are not 0: (interface, name,
+    /// count).
     pub driver_counters: Vec<(String, String, u64)>,
     /// TCP, IP and UDP as a whole.
     pub protocols: ProtocolCounters,
@@ -69,11 +72,12 @@ pub struct CauseCounters {
     /// of before it was read.
     #[serde(default)]
     pub conntrack: Option<ConntrackCounters>,
-    /// Device interrupts, one per queue of a NIC or disk, counted from the agent's first reading; the busiest ones.
+    /// Device interrupts, one per queue of a NIC or disk, counted from the agent's first reading;
+    /// the busiest ones.
     #[serde(default)]
     pub interrupts: Vec<InterruptCounters>,
-    /// Who moves bytes on this host, the greatest first; the agent and its tools too. Read less often than the rest where
-    /// there are many sockets; the last figures are repeated until then.
+    /// Who moves bytes on this host, the largest first; the agent and its tools too. Read less
+    /// often than the rest where there are many sockets; the last figures are repeated until then.
     #[serde(default)]
     pub traffic: Vec<ProcessTraffic>,
     /// When [`CauseCounters::traffic`] was read, agent's monotonic clock. `None` when it was not.
@@ -82,13 +86,14 @@ pub struct CauseCounters {
     /// What of the traffic could not be seen, and why, in words for a person.
     #[serde(default)]
     pub unseen: Vec<String>,
-    /// How fast the CPUs that worked most run: (CPU number, Hz). Empty where nothing tells, and in runs of before it was read.
+    /// How fast the CPUs that worked most run: (CPU number, Hz). Empty where nothing reports, and
+    /// in runs of before it was read.
     #[serde(default)]
     pub frequencies_hz: Vec<(u32, u64)>,
 }
 
-/// What the TCP sockets of one process carried since the agent's first reading, closed ones included, and its UDP sockets, of
-/// which the kernel counts no bytes.
+/// What the TCP sockets of one process carried since the agent's first reading, closed ones
+/// included, and its UDP sockets, of which the kernel counts no bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessTraffic {
     /// `None` for sockets whose owner cannot be seen.
@@ -101,15 +106,16 @@ pub struct ProcessTraffic {
     pub sent_bytes: u64,
     /// Payload received.
     pub received_bytes: u64,
-    /// With whom, the greatest first; only the first few.
+    /// With whom, the largest first; only the first few.
     pub peers: Vec<PeerTraffic>,
-    /// Over which services, the greatest first; only the first few.
+    /// Over which services, the largest first; only the first few.
     #[serde(default)]
     pub ports: Vec<PortTraffic>,
     /// UDP sockets it holds now.
     #[serde(default)]
     pub udp_sockets: u32,
-    /// Datagrams that its UDP sockets dropped since the agent's first reading, mostly because the receive buffer was full.
+    /// Datagrams that its UDP sockets dropped since the agent's first reading, mostly because the
+    /// receive buffer was full.
     #[serde(default)]
     pub udp_drops: u64,
 }
@@ -161,8 +167,8 @@ pub struct CpuReading {
     pub times: CpuCounters,
     /// Packet processing on this CPU.
     pub softnet: Option<SoftnetCounters>,
-    /// `cpufreq/scaling_cur_freq`, else `cpu MHz` of `/proc/cpuinfo`. `None` where neither tells, and for CPUs that worked less
-    /// than others: to ask each costs the host.
+    /// `cpufreq/scaling_cur_freq`, else `cpu MHz` of `/proc/cpuinfo`. `None` where neither reports,
+    /// and for CPUs that worked less than others: to ask each costs the host.
     pub frequency_hz: Option<u64>,
     /// `cpufreq/cpuinfo_max_freq`.
     pub max_frequency_hz: Option<u64>,
@@ -194,7 +200,7 @@ pub struct InterruptCounters {
     pub interrupt: u32,
     /// What raised it, for example `mlx5_comp3@pci:0000:3b:00.0` or `eth0-TxRx-3`.
     pub name: String,
-    /// Times raised, one per CPU column of `/proc/interrupts`: (CPU number, count), zeros left out.
+    /// Times raised, one per CPU column of `/proc/interrupts`: (CPU number, count), zeros skipped.
     pub per_cpu: Vec<(u32, u64)>,
 }
 
@@ -205,7 +211,8 @@ pub struct InterfaceReading {
     pub counters: InterfaceCounters,
     /// What changes seldom.
     pub link: InterfaceLink,
-    /// The driver's own counters that tell of loss, pauses and errors (`ethtool -S`), by the driver's names.
+    /// The driver's own counters that report loss, pauses and errors (`ethtool -S`), by the
+    /// driver's names.
     pub driver_counters: Vec<(String, u64)>,
 }
 
@@ -451,7 +458,7 @@ pub struct CgroupReading {
     pub cpu_periods: Option<u64>,
     /// Periods in which the quota ran out.
     pub cpu_throttled_periods: Option<u64>,
-    /// Time in which tasks were held back.
+    /// Time in which tasks were throttled.
     pub cpu_throttled_us: Option<u64>,
     /// Hard limit. `None` when there is none.
     pub memory_limit_bytes: Option<u64>,
@@ -468,14 +475,16 @@ pub struct CgroupReading {
 pub struct SocketsReading {
     /// Monotonic clock when the list was read.
     pub read_ns: u64,
-    /// TCP sockets that live, listeners too; without those in TIME_WAIT and SYN_RECV, which carry nothing.
+    /// TCP sockets that live, listeners too; without those in TIME_WAIT and SYN_RECV, which carry
+    /// nothing.
     pub tcp: Vec<TcpSocket>,
     /// TCP sockets that died since the reading before, with their last counters.
     pub tcp_closed: Vec<TcpSocket>,
-    /// Whether deaths are told (Linux 4.2, and the kernel's module). When false, what a connection carried after the last
-    /// reading of its life is not in any figure.
+    /// Whether deaths are reported (Linux 4.2, and the kernel's module). When false, what a
+    /// connection carried after the last reading of its life is not in any figure.
     pub deaths_told: bool,
-    /// Deaths the kernel could not tell because they came faster than they were read: times, not sockets.
+    /// Deaths the kernel could not report because they came faster than they were read: times, not
+    /// sockets.
     pub deaths_missed: u64,
     /// UDP sockets.
     pub udp: Vec<UdpSocket>,
@@ -498,7 +507,8 @@ pub struct TcpSocket {
     pub uid: u32,
     /// Process that holds it. `None` when not seen.
     pub pid: Option<u32>,
-    /// Bytes that came and were not yet read by the program; for a listener, connections waiting to be accepted.
+    /// Bytes that came and were not yet read by the program; for a listener, connections waiting to
+    /// be accepted.
     pub receive_queue: u32,
     /// Bytes written and not yet acknowledged; for a listener, how many connections may wait.
     pub send_queue: u32,
@@ -540,7 +550,8 @@ pub struct ProcessCounters {
     pub pid: u32,
     /// Monotonic clock when this was read.
     pub read_ns: u64,
-    /// When it began, in ticks since boot: tells it from a later process of the same number.
+    /// When it began, in ticks since boot: distinguishes it from a later process of the same
+    /// number.
     pub start_ticks: u64,
     /// `comm`, at most 15 bytes.
     pub name: String,

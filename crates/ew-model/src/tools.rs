@@ -1,4 +1,5 @@
-//! The tools people trust: what they are called, what they can carry, how they take part, what their figures mean.
+//! The tools people trust: what they are called, what they can carry, how they take part, what
+//! their figures mean.
 
 mod carry;
 mod comparison;

@@ -1,13 +1,16 @@
-//! A network as it is, every rate spelled out: what the lab builds, what the simulator computes, and the truth that an analysis is
-//! compared with.
+//! A network as it is, every rate spelled out: what the lab builds, what the simulator computes,
+//! and the truth that an analysis is compared with.
 //!
-//! Hosts sit below a leaf (their rack). A leaf has one or more parallel paths, each over a spine of its own; path `i` of every
-//! rack leads to spine `i` of its pod (without pods: of the network). Above the pods, path `j` of every pod leads to core `j`.
-//! Each tier hashes a connection's 5-tuple with a seed of its own. Within a pod a flow from rack a to rack b takes spine
-//! `i` with a share proportional to `a.paths[i].up.weight * b.paths[i].down.weight`, among the spines to which both have a link that is up
-//! and routed; between pods the same holds for cores, and the spines at both ends are chosen apart.
+//! Hosts sit below a leaf (their rack). A leaf has one or more parallel paths, each over a spine of
+//! its own; path `i` of every rack leads to spine `i` of its pod (without pods: of the network).
+//! Above the pods, path `j` of every pod leads to core `j`. Each tier hashes a connection's 5-tuple
+//! with a seed of its own. Within a pod a flow from rack a to rack b takes spine `i` with a share
+//! proportional to `a.paths[i].up.weight * b.paths[i].down.weight`, among the spines to which both
+//! have a link that is up and routed; between pods the same holds for cores, and the spines at both
+//! ends are chosen apart.
 //!
-//! A fault is not listed: it is in the numbers. A spine at half of its speed is path `i` at half of its rate in every rack.
+//! A fault is not listed: it is in the numbers. A spine at half of its speed is path `i` at half of
+//! its rate in every rack.
 
 use crate::inventory::{Host, Inventory, Rack, RackId};
 use serde::{Deserialize, Serialize};
@@ -32,7 +35,7 @@ pub struct Topology {
     pub racks: Vec<RackSpec>,
     /// The tier above racks. Empty: all racks share one set of spines.
     pub pods: Vec<PodSpec>,
-    /// Production traffic beside the run's own.
+    /// Production traffic next to the run's own.
     pub background: Vec<BackgroundSpec>,
 }
 
@@ -126,7 +129,8 @@ pub struct DirectionSpec {
     pub loss_share: f64,
     /// Every packet vanishes, and both ends take the link to be good.
     pub black_hole: bool,
-    /// Senders use it. When not, routes in this direction are lost although the link is up, and the other direction is used.
+    /// Senders use it. When not, routes in this direction are lost although the link is up, and the
+    /// other direction is used.
     pub routed: bool,
     /// Share of the hash buckets, relative to the other members'. 1 for all: even.
     pub weight: u32,
@@ -181,7 +185,8 @@ pub struct HostSpec {
     pub cpus: Option<u32>,
     /// Share of one core that its processes together may use (control group). `None`: all of it.
     pub cpu_quota_cores: Option<f64>,
-    /// The host has one CPU, of which another process takes this share first. `None`: no such process.
+    /// The host has one CPU, of which another process takes this share first. `None`: no such
+    /// process.
     pub cpu_hog_share: Option<f64>,
     /// A process of the host sends at this rate to a host outside the run. `None`: no such process.
     pub neighbour_bits_per_sec: Option<u64>,
@@ -199,8 +204,8 @@ pub struct NicSpec {
     pub rx_bits_per_sec: u64,
     /// Link speed as the interface reports it. `None`: it reports none, as virtual interfaces.
     pub reported_bits_per_sec: Option<u64>,
-    /// Links of a LAG with equal parts of the rates. The host hashes what it sends, the leaf what the host receives; a stream has one
-    /// member each way. 1: no LAG.
+    /// Links of a LAG with equal parts of the rates. The host hashes what it sends, the leaf what
+    /// the host receives; a stream has one member each way. 1: no LAG.
     pub lag_members: u32,
     /// Maximum transmission unit.
     pub mtu_bytes: u32,
@@ -270,7 +275,8 @@ impl Topology {
         }
     }
 
-    /// Checks what everybody who builds or computes a network relies on: names, references, rates and shares.
+    /// Checks what everybody who builds or computes a network relies on: names, references, rates
+    /// and shares.
     ///
     /// # Errors
     /// [`TopologyError`] with the first part that cannot be.
@@ -307,13 +313,13 @@ impl Topology {
 }
 
 impl RackSpec {
-    /// What its members carry upwards together, those that are down or not routed left out.
+    /// What its members carry upwards together, those that are down or not routed skipped.
     #[must_use]
     pub fn up_bits_per_sec(&self) -> u64 {
         usable(&self.paths, |path| &path.up)
     }
 
-    /// What its members carry into it together, those that are down or not routed left out.
+    /// What its members carry into it together, those that are down or not routed skipped.
     #[must_use]
     pub fn down_bits_per_sec(&self) -> u64 {
         usable(&self.paths, |path| &path.down)

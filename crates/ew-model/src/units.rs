@@ -1,6 +1,7 @@
 //! Rates, sizes and durations as people write them, and back.
 //!
-//! Rates are decimal bits per second (`10G` is 10^10 b/s); sizes are binary (`1M`, `1MiB` are 2^20 bytes).
+//! Rates are decimal bits per second (`10G` is 10^10 b/s); sizes are binary (`1M`, `1MiB` are 2^20
+//! bytes).
 
 use thiserror::Error;
 
@@ -73,8 +74,8 @@ pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
     Ok(bytes as u64)
 }
 
-/// Reads an amount of data or a rate of storage, as disks are sold: `10TB` and `1.2GB/s` are decimal, `64MiB` is binary.
-/// What the unit is per (`/s`) is the caller's.
+/// Reads an amount of data or a rate of storage, as disks are sold: `10TB` and `1.2GB/s` are
+/// decimal, `64MiB` is binary. What the unit is per (`/s`) is the caller's.
 ///
 /// # Errors
 /// [`UnitError`] when the text is not a positive, finite amount.
@@ -106,7 +107,8 @@ pub fn format_bytes_per_sec(rate: f64) -> String {
     format!("{} {prefix}B/s", three_digits(value))
 }
 
-/// Reads a duration into nanoseconds: `2s`, `500ms`, `1.5s`, `5m`, `1h`, `250us`; a bare number is seconds.
+/// Reads a duration into nanoseconds: `2s`, `500ms`, `1.5s`, `5m`, `1h`, `250us`; a bare number is
+/// seconds.
 ///
 /// # Errors
 /// [`UnitError`] when the text is not a duration of 0 s to 30 days.
@@ -225,7 +227,8 @@ fn decimal_prefix(value: f64) -> (f64, &'static str) {
     }
 }
 
-/// `191`, `9.41`, `0.05`: three significant digits, but never more than two decimals nor less than a whole number.
+/// `191`, `9.41`, `0.05`: three significant digits, but never more than two decimals nor less than
+/// a whole number.
 #[must_use]
 pub fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {

@@ -10,10 +10,11 @@ pub struct Workload {
     pub kind: WorkloadKind,
     /// Parallel connections per flow.
     pub streams: u32,
-    /// Threads that share a host's streams of a round. `None`: one per stream, up to the host's cores, and up to 64 for bulk
-    /// TCP, which is faster so.
+    /// Threads that share a host's streams of a round. `None`: one per stream, up to the host's
+    /// cores, and up to 64 for bulk TCP, which is faster so.
     pub threads: Option<u32>,
-    /// Bytes per send (tcp-stream), per datagram (udp-stream), per request (tcp-rr, udp-rr, tcp-crr) or per echo (ping).
+    /// Bytes per send (tcp-stream), per datagram (udp-stream), per request (tcp-rr, udp-rr,
+    /// tcp-crr) or per echo (ping).
     pub message_bytes: u64,
     /// Bytes per response where there are responses. `None`: as many as the request has.
     pub response_bytes: Option<u64>,
@@ -35,8 +36,8 @@ pub struct Workload {
     pub placement: Placement,
     /// Our engine, or a tool people trust.
     pub tool: Tool,
-    /// The tool repeats its test inside the window until the 95 % interval of its mean is this wide over the mean (netperf's
-    /// `-I`). `None`: one test.
+    /// The tool repeats its test inside the window until the 95 % interval of its mean is this wide
+    /// over the mean (netperf's `-I`). `None`: one test.
     pub confidence_width: Option<f64>,
     /// How the streams' source ports are chosen, and so the paths that switches hash them to.
     pub source_ports: SourcePorts,
@@ -53,7 +54,8 @@ pub enum SourcePorts {
     /// Drawn from the plan's seed for each flow of each round ([`crate::ports::fresh_seed`]).
     #[default]
     Fresh,
-    /// Drawn from the plan's seed for each pair of hosts ([`crate::ports::pinned_seed`]): the same 5-tuples in every round.
+    /// Drawn from the plan's seed for each pair of hosts ([`crate::ports::pinned_seed`]): the same
+    /// 5-tuples in every round.
     Pinned,
 }
 
@@ -66,7 +68,8 @@ pub enum StreamCount {
     Fixed,
     /// Doubled from repetition to repetition, from 1, until a host gains less than 3 %.
     Doubling,
-    /// What the stage before found by doubling, and enough to spread over hashed paths. Until then `streams` holds the most.
+    /// What the stage before found by doubling, and enough to spread over hashed paths. Until then
+    /// `streams` holds the most.
     Auto,
 }
 
@@ -78,7 +81,7 @@ pub enum WorkloadKind {
     TcpStream,
     /// Bulk UDP: loss, order, jitter.
     UdpStream,
-    /// TCP request and response on a standing connection: round-trip times.
+    /// TCP request and response on a persistent connection: round-trip times.
     TcpRr,
     /// UDP request and response.
     UdpRr,
@@ -86,9 +89,12 @@ pub enum WorkloadKind {
     TcpCrr,
     /// ICMP echo; the receiving host's kernel answers.
     Ping,
+    /// TCP SYNs with growing TTL from a stream's own 5-tuple: the routers on its path.
+    Trace,
 }
 
-/// How fast a flow goes, at most. Nothing given: as fast as it can; request and response then is a closed loop.
+/// How fast a flow goes, at most. Nothing given: as fast as it can; request and response then is a
+/// closed loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pace {
@@ -96,10 +102,11 @@ pub struct Pace {
     pub stream_bits_per_sec: Option<f64>,
     /// Payload of a flow over all its streams, bulk workloads.
     pub flow_bits_per_sec: Option<f64>,
-    /// Requests of a flow over all its streams, sent at their times whether or not answers came (open loop).
+    /// Requests of a flow over all its streams, sent at their times whether or not answers came
+    /// (open loop).
     pub requests_per_sec: Option<f64>,
-    /// A flow's payload as a share of what its two hosts were measured to carry before, the lower of what one sent and the
-    /// other received ([`crate::plan::HostRate`]); bulk workloads.
+    /// A flow's payload as a share of what its two hosts were measured to carry before, the lower
+    /// of what one sent and the other received ([`crate::plan::HostRate`]); bulk workloads.
     pub measured_share: Option<f64>,
 }
 
@@ -144,7 +151,8 @@ pub enum SendMode {
     Copy,
     /// sendfile(2) from a file in memory: the application does not touch the bytes.
     Sendfile,
-    /// `MSG_ZEROCOPY`: the kernel sends from the application's pages where it can, and copies where it cannot.
+    /// `MSG_ZEROCOPY`: the kernel sends from the application's pages where it can, and copies where
+    /// it cannot.
     Zerocopy,
 }
 
@@ -157,7 +165,8 @@ pub enum ReceiveMode {
     Copy,
     /// `MSG_TRUNC`: the kernel drops the bytes; the application never sees them (tcp(7)).
     Discard,
-    /// `TCP_ZEROCOPY_RECEIVE`: the kernel maps received pages where it can; the application sees them there.
+    /// `TCP_ZEROCOPY_RECEIVE`: the kernel maps received pages where it can; the application sees
+    /// them there.
     Mmap,
 }
 
@@ -203,8 +212,8 @@ pub enum Tool {
 }
 
 impl Workload {
-    /// The engine with one stream and the field's usual message size: 128 KiB for bulk TCP, what fits an Ethernet frame for
-    /// bulk UDP, 64 bytes for requests, 56 for echoes.
+    /// The engine with one stream and the field's default message size: 128 KiB for bulk TCP, what
+    /// fits an Ethernet frame for bulk UDP, 64 bytes for requests, 56 for echoes.
     #[must_use]
     pub fn of(kind: WorkloadKind) -> Self {
         Self {
@@ -216,6 +225,7 @@ impl Workload {
                 WorkloadKind::UdpStream => 1448,
                 WorkloadKind::TcpRr | WorkloadKind::UdpRr | WorkloadKind::TcpCrr => 64,
                 WorkloadKind::Ping => 56,
+                WorkloadKind::Trace => 1,
             },
             response_bytes: None,
             outstanding: 1,
@@ -250,7 +260,8 @@ impl Default for Workload {
 }
 
 impl SocketSettings {
-    /// The byte of the IP header that marks packets as asked for: `dscp` is its upper six bits (RFC 2474, section 3).
+    /// The byte of the IP header that marks packets as asked for: `dscp` is its upper six bits (RFC
+    /// 2474, section 3).
     #[must_use]
     pub fn traffic_class(&self) -> Option<u32> {
         self.dscp.map(|dscp| u32::from(dscp) << 2)
@@ -259,13 +270,14 @@ impl SocketSettings {
 
 impl WorkloadKind {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::TcpStream,
         Self::UdpStream,
         Self::TcpRr,
         Self::UdpRr,
         Self::TcpCrr,
         Self::Ping,
+        Self::Trace,
     ];
 
     /// The word used in scenario files and reports.
@@ -278,6 +290,7 @@ impl WorkloadKind {
             Self::UdpRr => "udp-rr",
             Self::TcpCrr => "tcp-crr",
             Self::Ping => "ping",
+            Self::Trace => "trace",
         }
     }
 
@@ -287,7 +300,7 @@ impl WorkloadKind {
         matches!(self, Self::TcpStream | Self::UdpStream)
     }
 
-    /// Whether it runs over TCP.
+    /// Whether it moves data over TCP.
     #[must_use]
     pub fn is_tcp(self) -> bool {
         matches!(self, Self::TcpStream | Self::TcpRr | Self::TcpCrr)
@@ -326,9 +339,10 @@ impl Tool {
         }
     }
 
-    /// Whether `nodelay` is on where nothing else is asked for. The engine's requests leave at once; its bulk leaves in full
-    /// segments, as iperf3, netperf and qperf have it: with `TCP_NODELAY` each message ends in a segment of its own, which costs a
-    /// fifth of the CPU time. Other tools do as they do by themselves.
+    /// Whether `nodelay` is on where nothing else is asked for. The engine's requests leave at
+    /// once; its bulk leaves in full segments, as iperf3, netperf and qperf have it: with
+    /// `TCP_NODELAY` each message ends in a segment of its own, which costs a fifth of the CPU
+    /// time. Other tools do as they do by themselves.
     #[must_use]
     pub fn usual_nodelay(self, kind: WorkloadKind) -> bool {
         self == Self::Engine && !kind.is_bulk()

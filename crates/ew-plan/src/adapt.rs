@@ -1,4 +1,5 @@
-//! What a plan takes over from its own first stages: how many streams a host needs, and what hosts carry.
+//! What a plan takes over from its own first stages: how many streams a host needs, and what hosts
+//! carry.
 
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::{HostRate, Plan, Stage};
@@ -9,8 +10,9 @@ use std::collections::BTreeMap;
 
 /// Doubling ends when it brings less than this.
 const LEAST_GAIN: f64 = 0.03;
-/// Streams of a capacity test at least, so that they spread over hashed paths: with 8 streams a flow a non-blocking fabric of up
-/// to 16 paths carries 97 % and more of what hosts send; with one, 74 to 92 %.
+/// Streams of a capacity test at least, so that they spread over hashed paths: with 8 streams a
+/// flow a non-blocking fabric of up to 16 paths carries 97 % and more of what hosts send; with one,
+/// 74 to 92 %.
 const SPREAD_STREAMS: u32 = 8;
 
 /// What the stages that have run have shown. Figures only, so that records need not be kept.
@@ -22,7 +24,8 @@ pub struct Shown {
     hosts: BTreeMap<Fitness, BTreeMap<HostId, Sums>>,
 }
 
-/// The better ones last: across racks shows the uplink, too, and several streams show more than one.
+/// The better ones last: across racks shows the uplink, too, and several streams show more than
+/// one.
 type Fitness = (bool, u32);
 
 #[derive(Clone, Debug, Default)]
@@ -121,7 +124,8 @@ pub fn adapted(plan: &Plan, next: usize, shown: &Shown, inventory: &Inventory) -
     is_changed.then_some(plan)
 }
 
-/// Streams of a capacity test: what fills a host, and what spreads over paths. `None` before anything was shown.
+/// Streams of a capacity test: what fills a host, and what spreads over paths. `None` before
+/// anything was shown.
 fn streams_for(shown: &Shown) -> Option<u32> {
     Some(shown.streams()?.max(SPREAD_STREAMS))
 }

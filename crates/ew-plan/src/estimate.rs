@@ -4,13 +4,15 @@ use ew_model::plan::{Plan, Stage};
 use ew_model::workload::{Limit, Workload};
 use std::collections::BTreeSet;
 
-/// Per stage: clock exchanges, sending the rounds ahead, the common start's lead, and collecting the reports.
+/// Per stage: clock exchanges, sending the rounds ahead, the common start's lead, and collecting
+/// the reports.
 pub const STAGE_OVERHEAD_NS: u64 = 1_000_000_000;
 
 /// What a plan, or one of its stages, will cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Time without launch and teardown; the most it may take where rounds run until their figures settle.
+    /// Time without launch and teardown; the most it may take where rounds run until their figures
+    /// settle.
     pub duration_ns: u64,
     /// The same when everything settles at the first look.
     pub least_duration_ns: u64,
@@ -18,9 +20,10 @@ pub struct Estimate {
     pub flows: u64,
     /// Rounds.
     pub rounds: u64,
-    /// Payload bytes at most, both directions: what stated rates and limits allow, for bulk workloads no more than every
-    /// busy NIC at line rate, through warm-ups and windows. `None` when neither is known, as with requests as fast as answers
-    /// come; a plan's total leaves those out.
+    /// Payload bytes at most, both directions: what stated rates and limits allow, for bulk
+    /// workloads no more than every busy NIC at line rate, through warm-ups and windows. `None`
+    /// when neither is known, as with requests as fast as answers come; a plan's total leaves those
+    /// out.
     pub bytes: Option<u64>,
 }
 
@@ -63,8 +66,7 @@ fn most_bytes(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Option<u64> {
     let (flows, streams) = (flows as f64, f64::from(workload.streams));
     let pace = &workload.pace;
     let by_rate = |bits_per_sec: f64| flows * seconds * bits_per_sec / 8.0;
-    let fills_links = workload.kind.is_bulk() || has_aggressors(stage);
-    let nic = nic_bits_per_sec.filter(|_| fills_links);
+    let nic = nic_bits_per_sec.filter(|_| fills_links(stage));
     let bounds = [
         nic.map(|rate| busy_nics(stage) * seconds * rate / 8.0),
         pace.stream_bits_per_sec.map(|rate| by_rate(rate * streams)),
@@ -80,9 +82,11 @@ fn most_bytes(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Option<u64> {
     Some(least as u64)
 }
 
-fn has_aggressors(stage: &Stage) -> bool {
+/// Whether a stage sends as much as links carry where nothing else bounds it: bulk, or aggressors.
+#[must_use]
+pub fn fills_links(stage: &Stage) -> bool {
     let mut flows = stage.rounds.iter().flat_map(|round| &round.flows);
-    flows.any(|flow| flow.is_aggressor)
+    stage.workload.kind.is_bulk() || flows.any(|flow| flow.is_aggressor)
 }
 
 /// No more can move than all senders' NICs send, or all receivers' take; summed over rounds.
@@ -121,6 +125,16 @@ mod tests {
         assert!(estimate.duration_ns <= bar_ns);
         // 240 flows of 1.2 s at 1 Gb/s.
         assert_eq!(estimate.bytes, Some(36_000_000_000));
+    }
+
+    #[test]
+    fn aggressors_fill_links_beside_victims_that_only_ask() {
+        let text = scenario::builtin("congestion").unwrap();
+        let scenario = scenario::parse(text, "congestion", &[]).unwrap();
+        let plan = plan(&scenario, &inventory(&[4, 4]), 1).unwrap();
+        let bytes = |at: usize| estimate_stage(&plan.stages[at], Some(1e9)).bytes;
+        assert_eq!(bytes(0), None, "round trips alone");
+        assert!(bytes(2) > Some(6 * 1_000_000_000 / 8), "all-to-all");
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! What each flow of a round should get: max-min fair shares of the capacities. How much of them is payload is told by
-//! `ew_model::ceiling`.
+//! What each flow of a round should get: max-min fair shares of the capacities. How much of them is
+//! payload: see `ew_model::ceiling`.
 
 use ew_model::inventory::{HostId, Inventory, RackId};
 use ew_model::plan::Flow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// What hosts and racks can carry, bits per second. `f64::INFINITY` stands for "does not limit".
+/// What hosts and racks can carry, bits per second. `f64::INFINITY` means "does not limit".
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Capacities {
     /// Per host, sending.
@@ -55,16 +55,18 @@ pub enum Bottleneck {
 pub struct Share {
     /// Its rate, in the unit of the capacities. Infinite when nothing on its way limits.
     pub bits_per_sec: f64,
-    /// Where it is limited. Among several that fill at the same time the first in the order of [`Bottleneck`].
+    /// Where it is limited. Among several that fill at the same time the first in the order of
+    /// [`Bottleneck`].
     pub bottleneck: Bottleneck,
 }
 
-/// Max-min fair shares of flows that run at the same time, in the flows' order, by progressive filling: all rates rise
-/// together, and where a resource is full its flows stay (Bertsekas and Gallager, Data Networks, 6.5.2). Every flow
-/// ends with a full resource on which no other flow gets more than it.
+/// Max-min fair shares of flows that run at the same time, in the flows' order, by progressive
+/// filling: all rates rise together, and where a resource is full its flows stay (Bertsekas and
+/// Gallager, Data Networks, 6.5.2). Every flow ends with a full resource on which no other flow
+/// gets more than it.
 ///
-/// A host or rack beyond the end of `capacities` does not limit; a capacity that is not a number, or below 0, counts
-/// as 0. Time: flows x log(resources).
+/// A host or rack beyond the end of `capacities` does not limit; a capacity that is not a number,
+/// or below 0, counts as 0. Time: flows x log(resources).
 #[must_use]
 pub fn max_min(flows: &[Flow], inventory: &Inventory, capacities: &Capacities) -> Vec<Share> {
     let mut filling = Filling::new(flows, inventory, capacities);
@@ -82,8 +84,8 @@ struct Filling {
     shares: Vec<Share>,
     /// Whether the flow's share is final.
     closed: Vec<bool>,
-    /// The common rate at which each resource would be full. Entries may be stale: the rate only ever rises, so an
-    /// entry is checked when it comes up.
+    /// The common rate at which each resource would be full. Entries may be stale: the rate only
+    /// ever rises, so an entry is checked when it comes up.
     heap: BinaryHeap<Level>,
 }
 
@@ -221,7 +223,8 @@ fn capacity(name: Bottleneck, capacities: &Capacities) -> f64 {
     }
 }
 
-// The heap gives the greatest first, so the lowest rate is the greatest; ties go to the resource named first.
+// The heap gives the largest first, so the lowest rate is the largest; ties go to the resource
+// named first.
 impl Ord for Level {
     fn cmp(&self, other: &Self) -> Ordering {
         other
@@ -260,6 +263,7 @@ mod tests {
             opened_by: End::Src,
             lane: None,
             is_aggressor: false,
+            traces: None,
         }
     }
 

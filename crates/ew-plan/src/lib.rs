@@ -1,5 +1,5 @@
-//! Inventory sources, scenarios, patterns, schedules and the max-min fair expectation. Pure: no clock, no socket, no
-//! random source that is not a seed given by the caller.
+//! Inventory sources, scenarios, patterns, schedules and the max-min fair expectation. Pure: no
+//! clock, no socket, no random source that is not a seed given by the caller.
 
 pub mod adapt;
 pub mod estimate;
@@ -10,6 +10,7 @@ pub mod plan;
 pub mod scenario;
 pub mod schedule;
 mod sweep;
+mod traced;
 
 pub use estimate::{Estimate, estimate};
 pub use plan::{PlanError, plan};

@@ -3,7 +3,7 @@
 use crate::estimate::estimate_stage;
 use crate::pattern::{Draft, Impossible, Relation, Sides, Site, drafts, most_relations};
 use crate::schedule::draw::Draw;
-use crate::sweep;
+use crate::{sweep, traced};
 use ew_model::Inventory;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage, StageIndex};
@@ -23,8 +23,8 @@ pub const MAX_PLANNED_NS: u64 = 30 * 86_400 * 1_000_000_000;
 /// Windows are not shortened below this to save time.
 const SHORTEST_WINDOW_NS: u64 = 500_000_000;
 
-/// What an uplink is taken to be, to one, where a mesh spares it and nothing was stated. Leaf switches of real
-/// clusters are rarely worse; a milder network only costs some rounds.
+/// What an uplink is taken to be, to one, where a mesh spares it and nothing was stated. Leaf
+/// switches of real clusters are rarely worse; a milder network only costs some rounds.
 pub const ASSUMED_OVERSUBSCRIPTION: f64 = 4.0;
 
 /// Why there is no plan.
@@ -149,12 +149,12 @@ pub enum PlanError {
     },
 }
 
-/// Spells out a scenario. Pure: same scenario, inventory and seed give the same plan; each test draws from a stream of
-/// its own, so that editing one changes no other.
+/// Spells out a scenario. Pure: same scenario, inventory and seed give the same plan; each test
+/// draws from a stream of its own, so that editing one changes no other.
 ///
-/// While the estimate exceeds the scenario's time budget, windows are shortened, down to half; then optional tests are dropped, the
-/// last one first. A test that
-/// only the racks stand against is dropped too when other tests remain; [`Plan::dropped_tests`] names them with the reason.
+/// While the estimate exceeds the scenario's time budget, windows are shortened, down to half; then
+/// optional tests are dropped, the last one first. A test that only the racks are against is
+/// dropped too when other tests remain; [`Plan::dropped_tests`] names them with the reason.
 ///
 /// # Errors
 /// [`PlanError`] when a test does not fit the inventory or the plan would be too large.
@@ -162,6 +162,7 @@ pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Pla
     let mut draft = lay_out(scenario, inventory, seed)?;
     fit_time_budget(&mut draft, scenario.time_budget_ns);
     number_flows(&mut draft.stages);
+    trace_others(&mut draft, inventory, seed);
     check_time(&draft.stages)?;
     // Named in the scenario's order.
     draft.dropped.sort_by_key(|(index, _)| *index);
@@ -176,6 +177,7 @@ pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Pla
         dropped_tests: draft.dropped.into_iter().map(|(_, why)| why).collect(),
         interleaved,
         host_rates: Vec::new(),
+        rate_limit: None,
     })
 }
 
@@ -194,8 +196,8 @@ fn interleaved(scenario: &Scenario, stages: &[(usize, Stage)]) -> Vec<(StageInde
     runs
 }
 
-/// Whose turn it is, in a pass over a group of the plan's stages ([`Plan::groups`]): as they are written, or drawn anew for every
-/// pass, so that no tool always has the same one before it.
+/// Whose turn it is, in a pass over a group of the plan's stages ([`Plan::groups`]): as they are
+/// written, or drawn anew for every pass, so that no tool always has the same one before it.
 #[must_use]
 pub fn turns(plan: &Plan, group: &Range<usize>, pass: u32) -> Vec<StageIndex> {
     let mut turns: Vec<StageIndex> = group.clone().map(|at| StageIndex(at as u32)).collect();
@@ -221,7 +223,8 @@ pub fn next_flow_id(plan: &Plan) -> FlowId {
     )
 }
 
-/// What uplinks are taken to be in isolated meshes and repairs: as stated, or [`ASSUMED_OVERSUBSCRIPTION`].
+/// What uplinks are taken to be in isolated meshes and repairs: as stated, or
+/// [`ASSUMED_OVERSUBSCRIPTION`].
 #[must_use]
 pub fn assumed_oversubscription(expect: &ew_model::scenario::Expect) -> f64 {
     expect.oversubscription.unwrap_or(ASSUMED_OVERSUBSCRIPTION)
@@ -362,7 +365,8 @@ fn lay_out_test(
     })
 }
 
-/// Whether all repetitions have the flows of the first one: only the same flow can settle, or gain by more streams.
+/// Whether all repetitions have the flows of the first one: only the same flow can settle, or gain
+/// by more streams.
 fn of_same_flows(test: &Test) -> bool {
     test.auto.is_some() || test.workload.stream_count == StreamCount::Doubling
 }
@@ -376,7 +380,7 @@ fn drawn_for(test: &Test) -> &str {
     }
 }
 
-/// Hosts that are not there are left out; a side needs one.
+/// Hosts that are not there are skipped; a side needs one.
 fn sides_of(roles: &Roles, inventory: &Inventory) -> Result<Sides, PlanError> {
     let ids: BTreeMap<String, HostId> = inventory
         .host_ids()
@@ -416,7 +420,8 @@ struct Timing {
 }
 
 impl Timing {
-    /// Most tools know whole seconds only, and all need time to start their servers and to exchange results.
+    /// Most tools know whole seconds only, and all need time to start their servers and to exchange
+    /// results.
     fn of(test: &Test) -> Self {
         let whole_seconds = |ns: u64| ns.div_ceil(1_000_000_000) * 1_000_000_000;
         let gap_ns = test.gap_ns.max(test.workload.least_gap_ns());
@@ -505,10 +510,12 @@ fn flow(relation: &Relation, opened_by: End) -> Flow {
         opened_by,
         lane: relation.lane,
         is_aggressor: relation.is_aggressor,
+        traces: None,
     }
 }
 
-/// Shortens windows first, all by the same part; drops optional tests, the last one first, only while that is not enough.
+/// Shortens windows first, all by the same part; drops optional tests, the last one first, only
+/// while that is not enough.
 fn fit_time_budget(layout: &mut Layout, budget_ns: Option<u64>) {
     let Some(budget_ns) = budget_ns else { return };
     loop {
@@ -555,8 +562,8 @@ fn shorten(layout: &mut Layout, budget_ns: u64) {
     }
 }
 
-/// A window shortened to no less than half, nor below what TCP needs for a steady figure. Tools know whole seconds only, and
-/// `samples: auto` has a budget of its own.
+/// A window shortened to no less than half, nor below what TCP needs for a steady figure. Tools
+/// know whole seconds only, and `samples: auto` has a budget of its own.
 fn window_ns(stage: &Stage, part: f64) -> u64 {
     let own_ns = stage.duration_ns;
     let is_fixed = stage.workload.tool != Tool::Engine || stage.auto.is_some();
@@ -574,6 +581,20 @@ fn number_flows(stages: &mut [(usize, Stage)]) {
     for (id, flow) in (0u32..).zip(flows) {
         flow.id = FlowId(id);
     }
+}
+
+/// A test that has nothing to trace is dropped.
+fn trace_others(layout: &mut Layout, inventory: &Inventory, seed: u64) {
+    let mut stages: Vec<&mut Stage> = layout.stages.iter_mut().map(|(_, stage)| stage).collect();
+    traced::fill(&mut stages, inventory, seed);
+    let is_empty = |stage: &Stage| stage.rounds.iter().all(|round| round.flows.is_empty());
+    let empty = layout.stages.extract_if(.., |(_, stage)| is_empty(stage));
+    let why = |(index, stage): (usize, Stage)| {
+        let reason =
+            "nothing to trace: no other test sends bulk TCP across racks from chosen ports";
+        (index, format!("{}: {reason}", stage.name))
+    };
+    layout.dropped.extend(empty.map(why));
 }
 
 fn check_time(stages: &[(usize, Stage)]) -> Result<(), PlanError> {

@@ -7,11 +7,12 @@ use ew_model::workload::Workload;
 /// Messages that a window is long enough for at the line rate, so that there is a figure at all.
 const MESSAGES_PER_WINDOW: f64 = 8.0;
 
-/// The line rate where none is stated. On slower links great messages get windows too short; stating the rate helps.
+/// The line rate where none is stated. On slower links great messages get windows too short;
+/// stating the rate helps.
 const USUAL_NIC_BITS_PER_SEC: f64 = 1e9;
 
-/// One test for each size that its tool carries, and what is left out, as `NAME SIZES: reason`. A test without sizes stays
-/// as it is.
+/// One test for each size that its tool carries, and what is skipped, as `NAME SIZES: reason`. A
+/// test without sizes stays as it is.
 pub(crate) fn tests_of(test: &Test, nic_bits_per_sec: Option<f64>) -> (Vec<Test>, Vec<String>) {
     if test.sizes.is_empty() {
         return (vec![test.clone()], Vec::new());

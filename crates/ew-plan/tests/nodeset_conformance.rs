@@ -1,8 +1,8 @@
 //! Our node sets against ClusterShell's own `nodeset`, on listed and on generated expressions.
 //!
-//! Listed cases go through the `nodeset` program, generated ones through the library behind it; both run in one Python
-//! process each, because every start costs a tenth of a second. Without ClusterShell the comparisons are skipped, but
-//! not when `CI` is set.
+//! Listed cases go through the `nodeset` program, generated ones through the library behind it;
+//! both run in one Python process each, because every start costs a tenth of a second. Without
+//! ClusterShell the comparisons are skipped, but not when `CI` is set.
 
 #![expect(
     clippy::unwrap_used,
@@ -172,8 +172,8 @@ nodefault:
   b: '@a,m[7-9]'
 ";
 
-/// Reads expressions separated by NUL and answers each with fold, count and expansion as the library computes them, or
-/// with `error`.
+/// Reads expressions separated by NUL and answers each with fold, count and expansion as the
+/// library computes them, or with `error`.
 const LIBRARY: &str = r#"
 import sys
 from ClusterShell.NodeSet import NodeSet
@@ -249,7 +249,7 @@ fn reference() -> Option<Reference> {
 }
 
 impl Reference {
-    /// Asks one Python process for all answers; `None` stands for an error.
+    /// Asks one Python process for all answers; `None` means an error.
     fn ask(&self, script: &str, sets: &[&str], cfgdir: &Path) -> Vec<Option<Answer>> {
         let mut words = self.python.split_whitespace();
         let mut child = Command::new(words.next().unwrap())
@@ -469,7 +469,8 @@ fn check_any_text(text: &str) {
     }
 }
 
-/// Expressions most of which are valid, with all operators, padding, steps, several dimensions and blanks.
+/// Expressions most of which are valid, with all operators, padding, steps, several dimensions and
+/// blanks.
 fn expression() -> impl Strategy<Value = String> {
     let operator = prop_oneof![
         4 => Just(","), 2 => Just("!"), 1 => Just("&"), 1 => Just("^"), 1 => Just(" , ")

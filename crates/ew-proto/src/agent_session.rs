@@ -1,7 +1,8 @@
 //! The agent's side of a control link.
 //!
 //! ```text
-//! AwaitWelcome --Welcome--> Preparing --ready()--> Ready (stages, port checks) --Goodbye--> Leaving --farewell()--> Closed
+//! AwaitWelcome --Welcome--> Preparing --ready()--> Ready (stages, port checks)
+//! Ready --Goodbye--> Leaving --farewell()--> Closed
 //! ```
 //!
 //! `Goodbye` and the loss of the controller are possible everywhere.
@@ -20,15 +21,16 @@ use ew_model::telemetry::HostReading;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-/// A controller silent for this long is gone. An agent must be gone itself within 5 s of that moment's start, so the
-/// last second is for stopping flows and children.
+/// A controller silent for this long is gone. An agent must be gone itself within 5 s of that
+/// moment's start, so the last second is for stopping flows and children.
 pub const AGENT_SILENCE_LIMIT_NS: u64 = 4_000_000_000;
 
 /// How long an agent waits for its welcome.
 pub const WELCOME_DEADLINE_NS: u64 = 30_000_000_000;
 
-/// What the agent has to act on. An event that [`AgentSession::poll_event`] hands out can be answered at once: one that was
-/// overtaken before it was polled (a stage by its abort, anything by goodbye) is not handed out at all.
+/// What the agent has to act on. An event that [`AgentSession::poll_event`] hands out can be
+/// answered at once: one that was overtaken before it was polled (a stage by its abort, anything by
+/// goodbye) is not handed out at all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
     /// Read the facts, open the data listener, then [`AgentSession::ready`].
@@ -42,7 +44,8 @@ pub enum AgentEvent {
         /// On this agent's monotonic clock.
         start_ns: u64,
     },
-    /// Drop the stage at hand; nothing more of it is sent. A storage step is ended, and reported all the same.
+    /// Drop the stage at hand; nothing more of it is sent. A storage step is ended, and reported
+    /// all the same.
     Abort,
     /// Do this, then [`AgentSession::storage_done`].
     Storage(StorageOrder),
@@ -87,7 +90,8 @@ pub struct AgentSession {
 }
 
 impl AgentSession {
-    /// A session that transmits the preamble and waits for its welcome. `build` must be the controller's.
+    /// A session that transmits the preamble and waits for its welcome. `build` must be the
+    /// controller's.
     #[must_use]
     pub fn new(build: &str, now_ns: u64) -> Self {
         let mut outbox = Outbox::default();
@@ -106,8 +110,8 @@ impl AgentSession {
         }
     }
 
-    /// Takes bytes from the controller. Clock probes are answered with `now_ns`, so read the clock right after the read
-    /// returned, and write [`AgentSession::poll_transmit`] out at once.
+    /// Takes bytes from the controller. Clock probes are answered with `now_ns`, so read the clock
+    /// right after the read returned, and write [`AgentSession::poll_transmit`] out at once.
     pub fn handle_bytes(&mut self, bytes: &[u8], now_ns: u64) {
         if self.state == State::Closed || bytes.is_empty() {
             return;
@@ -233,9 +237,10 @@ impl AgentSession {
     /// A round of the running stage is over.
     ///
     /// # Errors
-    /// [`CommandError::StageOver`] when the stage is not running (aborted meanwhile), [`CommandError::Contradiction`] when
-    /// the round or its flows are not those of the order, [`CommandError::Frame`] when the report is too large
-    /// (report the round again with less in it).
+    /// [`CommandError::StageOver`] when the stage is not running (aborted meanwhile),
+    /// [`CommandError::Contradiction`] when the round or its flows are not those of the order,
+    /// [`CommandError::Frame`] when the report is too large (report the round again with less in
+    /// it).
     pub fn report(&mut self, report: RoundReport) -> Result<(), CommandError> {
         let (stage, round) = (report.stage, report.round);
         let active = self.active("report", stage, StagePhase::Running)?;
@@ -253,8 +258,8 @@ impl AgentSession {
     /// How a followed flow goes.
     ///
     /// # Errors
-    /// [`CommandError::StageOver`] when the stage is not running (aborted meanwhile), [`CommandError::Contradiction`] when the
-    /// round is reported or the flow is not its own.
+    /// [`CommandError::StageOver`] when the stage is not running (aborted meanwhile),
+    /// [`CommandError::Contradiction`] when the round is reported or the flow is not its own.
     pub fn flow_progress(&mut self, progress: FlowProgress) -> Result<(), CommandError> {
         self.active("flow_progress", progress.stage, StagePhase::Running)?
             .check_progress(&progress)
@@ -262,17 +267,24 @@ impl AgentSession {
         self.outbox.send(&ToController::FlowProgress(progress))
     }
 
-    /// All rounds are reported. `strangers`: connections the data port refused since the agent's start.
+    /// All rounds are reported. `unauthenticated peers`: connections the data port refused since
+    /// the agent's start.
     ///
     /// # Errors
-    /// [`CommandError::StageOver`] when the stage is not running (aborted meanwhile), [`CommandError::Contradiction`] when
-    /// rounds are unreported.
-    pub fn stage_done(&mut self, stage: StageIndex, strangers: u64) -> Result<(), CommandError> {
+    /// [`CommandError::StageOver`] when the stage is not running (aborted meanwhile),
+    /// [`CommandError::Contradiction`] when rounds are unreported.
+    pub fn stage_done(
+        &mut self,
+        stage: StageIndex,
+        rejected_connections: u64,
+    ) -> Result<(), CommandError> {
         self.active("stage_done", stage, StagePhase::Running)?
             .check_done(stage)
             .map_err(CommandError::Contradiction)?;
-        self.outbox
-            .send(&ToController::StageDone { stage, strangers })?;
+        self.outbox.send(&ToController::StageDone {
+            stage,
+            rejected_connections,
+        })?;
         self.stage = None;
         Ok(())
     }
@@ -291,7 +303,8 @@ impl AgentSession {
     /// All counters of this host, for who watches it.
     ///
     /// # Errors
-    /// [`CommandError::OutOfOrder`] before [`AgentSession::ready`], [`CommandError::Frame`] when it is too large.
+    /// [`CommandError::OutOfOrder`] before [`AgentSession::ready`], [`CommandError::Frame`] when it
+    /// is too large.
     pub fn reading(&mut self, reading: Box<HostReading>) -> Result<(), CommandError> {
         if self.state != State::Leaving {
             self.require("reading", State::Ready)?;
@@ -320,8 +333,8 @@ impl AgentSession {
     /// The answer to [`AgentEvent::Storage`].
     ///
     /// # Errors
-    /// [`CommandError::Contradiction`] when this step is not at hand, [`CommandError::OutOfOrder`] when the agent is leaving,
-    /// [`CommandError::Frame`] when it is too large.
+    /// [`CommandError::Contradiction`] when this step is not at hand, [`CommandError::OutOfOrder`]
+    /// when the agent is leaving, [`CommandError::Frame`] when it is too large.
     pub fn storage_done(&mut self, report: Box<StorageReport>) -> Result<(), CommandError> {
         self.require("storage_done", State::Ready)?;
         if self.storage != Some(report.step) {
@@ -345,7 +358,8 @@ impl AgentSession {
         self.outbox.send(&ToController::Fault { message })
     }
 
-    /// Everything is stopped; ends the session. Write the rest of [`AgentSession::poll_transmit`], then exit.
+    /// Everything is stopped; ends the session. Write the rest of [`AgentSession::poll_transmit`],
+    /// then exit.
     ///
     /// # Errors
     /// [`CommandError::Closed`] when the session is over.
@@ -464,7 +478,8 @@ impl AgentSession {
         self.events.push_back(event);
     }
 
-    /// The controller broke the protocol: tell it, as it may be a defect that somebody wants to find.
+    /// The controller broke the protocol: report it, as it may be a defect that somebody wants to
+    /// find.
     fn violation(&mut self, reason: &str) {
         // When even this does not fit, the end of the link says enough.
         let _ = self.outbox.send(&ToController::Fault {

@@ -1,8 +1,9 @@
 //! What one message may take in memory, whatever it announces.
 //!
-//! A byte on the wire can stand for kilobytes in memory: a struct of absent options, a list of empty
-//! texts. The adapter below lets serde's own traffic pass and charges every element of a sequence or
-//! map, and every struct, with its size in memory against a budget that the caller sets.
+//! A byte on the wire can become kilobytes in memory: a struct of absent options, a list of
+//! empty texts. The adapter below lets serde's own traffic pass and charges every element of a
+//! sequence or map, and every struct, with its size in memory against a budget that the caller
+//! sets.
 
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
@@ -48,7 +49,8 @@ impl Budget {
 pub(crate) struct Charged<'b, T> {
     inner: T,
     budget: &'b Budget,
-    /// Whether this is a list or map of a length that the peer chose, not a tuple or a struct's fields.
+    /// Whether this is a list or map of a length that the peer chose, not a tuple or a struct's
+    /// fields.
     is_open_ended: bool,
 }
 
@@ -245,7 +247,8 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Charged<'_, A> {
         Ok(element)
     }
 
-    /// Little is reserved on the peer's word, which is not charged: lists grow as their elements come.
+    /// Little is reserved on the peer's word, which is not charged: lists grow as their elements
+    /// come.
     fn size_hint(&self) -> Option<usize> {
         let announced = self.inner.size_hint()?;
         match self.is_open_ended {

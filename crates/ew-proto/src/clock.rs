@@ -1,7 +1,8 @@
-//! How an agent's monotonic clock stands to the controller's, from request-reply exchanges.
+//! How an agent's monotonic clock relates to the controller's, from request-reply exchanges.
 //!
-//! As in NTP (RFC 5905, section 10), the exchange with the least round trip decides: the agent read its clock somewhere
-//! between sending and receiving, so taking the middle is wrong by at most half the round trip.
+//! As in NTP (RFC 5905, section 10), the exchange with the least round trip decides: the agent read
+//! its clock somewhere between sending and receiving, so taking the middle is wrong by at most half
+//! the round trip.
 
 use serde::{Deserialize, Serialize};
 

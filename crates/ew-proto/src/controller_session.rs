@@ -1,13 +1,15 @@
 //! The controller's side of the link to one agent.
 //!
 //! ```text
-//! AwaitPreamble --preamble--> Greeted --welcome()--> Preparing --Ready--> Ready --goodbye()--> Leaving --Farewell--> Closed
+//! AwaitPreamble --preamble--> Greeted --welcome()--> Preparing --Ready--> Ready
+//! Ready --goodbye()--> Leaving --Farewell--> Closed
 //! ```
 //!
 //! From the welcome on the agent is asked every 500 ms whether it lives.
 //!
-//! An abort crosses whatever the agent is just sending. A clock probe goes out behind it as a fence: links keep their
-//! order, so what comes before its reply may still belong to the aborted stage, and what comes after does not.
+//! An abort crosses whatever the agent is just sending. A clock probe goes out behind it as a
+//! fence: links keep their order, so what comes before its reply may still belong to the aborted
+//! stage, and what comes after does not.
 
 use crate::clock::{ClockEstimate, ClockEstimator, EXCHANGES, Exchange};
 use crate::frame::FrameDecoder;
@@ -75,7 +77,7 @@ pub enum ControllerEvent {
         /// Which.
         stage: StageIndex,
         /// Connections the data port refused since the agent's start.
-        strangers: u64,
+        rejected_connections: u64,
     },
     /// The answer to a heartbeat: the engine's totals since the agent's start.
     Alive {
@@ -104,6 +106,8 @@ pub enum ControllerEvent {
     },
     /// The agent stopped everything and exits. Always the last event.
     Farewell,
+    /// The host's owner stopped the agent; it is lost next.
+    Stopped,
     /// The agent is gone or broke the protocol. Always the last event.
     Lost {
         /// In words.
@@ -167,7 +171,7 @@ pub struct ControllerSession {
     next_heartbeat_ns: Option<u64>,
     /// Until when the present state must have been left, if there is a limit.
     state_deadline_ns: Option<u64>,
-    /// The welcome or goodbye just given starts its clocks at the next time the session is told.
+    /// The welcome or goodbye just given starts its clocks at the next time the session is given.
     clocks_start_pending: bool,
     liveness: Option<Liveness>,
     latest_ns: u64,
@@ -177,7 +181,8 @@ pub struct ControllerSession {
 }
 
 impl ControllerSession {
-    /// A session that waits for the agent's first line for [`HELLO_DEADLINE_NS`]. `build` is what the agent must be.
+    /// A session that waits for the agent's first line for [`HELLO_DEADLINE_NS`]. `build` is what
+    /// the agent must be.
     #[must_use]
     pub fn new(build: &str, host: HostId, now_ns: u64) -> Self {
         Self::with_hello_deadline(
@@ -216,8 +221,9 @@ impl ControllerSession {
         }
     }
 
-    /// Takes bytes from the agent. During [`ControllerSession::sync`] `now_ns` ends a round trip, so read the clock right
-    /// after the read returned, and write [`ControllerSession::poll_transmit`] out at once.
+    /// Takes bytes from the agent. During [`ControllerSession::sync`] `now_ns` ends a round trip,
+    /// so read the clock right after the read returned, and write
+    /// [`ControllerSession::poll_transmit`] out at once.
     pub fn handle_bytes(&mut self, bytes: &[u8], now_ns: u64) {
         if self.state == State::Closed || bytes.is_empty() {
             return;
@@ -294,8 +300,8 @@ impl ControllerSession {
         }
     }
 
-    /// When [`ControllerSession::handle_timeout`] wants to be called; in the past when at once. `None` when the session is
-    /// over or waits for a command.
+    /// When [`ControllerSession::handle_timeout`] wants to be called; in the past when at once.
+    /// `None` when the session is over or waits for a command.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<u64> {
         if self.state == State::Closed {
@@ -356,10 +362,12 @@ impl ControllerSession {
         Ok(())
     }
 
-    /// Begins a clock estimate of 16 exchanges, one after the other; [`ControllerEvent::Synced`] follows.
+    /// Begins a clock estimate of 16 exchanges, one after the other; [`ControllerEvent::Synced`]
+    /// follows.
     ///
     /// # Errors
-    /// [`CommandError::OutOfOrder`] while a stage runs, another estimate is being made, or the agent is not ready.
+    /// [`CommandError::OutOfOrder`] while a stage runs, another estimate is being made, or the
+    /// agent is not ready.
     pub fn sync(&mut self, now_ns: u64) -> Result<(), CommandError> {
         let running = matches!(&self.stage, Some(s) if s.phase == StagePhase::Running);
         let free = self.state == State::Ready && !running && self.sync.is_none();
@@ -378,8 +386,9 @@ impl ControllerSession {
     /// Sends a stage's rounds. A stage may be ordered again (repair rounds) when it is over.
     ///
     /// # Errors
-    /// [`CommandError::OutOfOrder`] while a stage or a port check is at hand or the agent is not ready;
-    /// [`CommandError::Contradiction`] for an order that holds a round twice; [`CommandError::Frame`] when it is too large.
+    /// [`CommandError::OutOfOrder`] while a stage or a port check is at hand or the agent is not
+    /// ready; [`CommandError::Contradiction`] for an order that holds a round twice;
+    /// [`CommandError::Frame`] when it is too large.
     pub fn send_stage(&mut self, order: StageOrder) -> Result<(), CommandError> {
         self.require("send_stage", self.is_free())?;
         let active = ActiveStage::new(&order).map_err(CommandError::Contradiction)?;
@@ -389,7 +398,8 @@ impl ControllerSession {
         Ok(())
     }
 
-    /// Starts the accepted stage at `start_ns` **on the agent's clock** ([`ClockEstimate::to_agent_ns`]).
+    /// Starts the accepted stage at `start_ns` **on the agent's clock**
+    /// ([`ClockEstimate::to_agent_ns`]).
     ///
     /// # Errors
     /// [`CommandError::OutOfOrder`] unless this stage was accepted and not started.
@@ -406,7 +416,8 @@ impl ControllerSession {
     /// Drops the stage at hand; without one nothing is sent.
     ///
     /// # Errors
-    /// [`CommandError::Closed`], or [`CommandError::OutOfOrder`] while an earlier abort is unconfirmed (one round trip).
+    /// [`CommandError::Closed`], or [`CommandError::OutOfOrder`] while an earlier abort is
+    /// unconfirmed (one round trip).
     pub fn abort(&mut self) -> Result<(), CommandError> {
         self.require("abort", self.stage.is_none() || self.aborted.is_none())?;
         if self.stage.is_none() {
@@ -422,7 +433,8 @@ impl ControllerSession {
     /// Asks the agent to probe peers' data ports; [`ControllerEvent::PortsChecked`] follows.
     ///
     /// # Errors
-    /// [`CommandError::OutOfOrder`] while a stage or a port check is at hand or the agent is not ready.
+    /// [`CommandError::OutOfOrder`] while a stage or a port check is at hand or the agent is not
+    /// ready.
     pub fn check_ports(&mut self, peers: Vec<SocketAddr>) -> Result<(), CommandError> {
         self.require("check_ports", self.is_free())?;
         let count = peers.len();
@@ -431,12 +443,12 @@ impl ControllerSession {
         Ok(())
     }
 
-    /// Orders a storage step, whose start is **on the agent's clock**; [`ControllerEvent::StorageReport`] follows, however long
-    /// the step takes.
+    /// Orders a storage step, whose start is **on the agent's clock**;
+    /// [`ControllerEvent::StorageReport`] follows, however long the step takes.
     ///
     /// # Errors
-    /// [`CommandError::OutOfOrder`] while a stage, a port check or a step is at hand or the agent is not ready;
-    /// [`CommandError::Frame`] when it is too large.
+    /// [`CommandError::OutOfOrder`] while a stage, a port check or a step is at hand or the agent
+    /// is not ready; [`CommandError::Frame`] when it is too large.
     pub fn send_storage(&mut self, order: StorageOrder) -> Result<(), CommandError> {
         self.require("send_storage", self.is_free())?;
         let lists = order.operation == StorageOperation::Clean && order.files.is_empty();
@@ -449,7 +461,8 @@ impl ControllerSession {
         Ok(())
     }
 
-    /// Asks the agent to end the storage step at hand; its report still follows. Without one nothing is sent.
+    /// Asks the agent to end the storage step at hand; its report still follows. Without one
+    /// nothing is sent.
     ///
     /// # Errors
     /// [`CommandError::Closed`] when the session is over.
@@ -498,7 +511,8 @@ impl ControllerSession {
         }
     }
 
-    /// Looks for the agent's first line. `Some` are the bytes behind it, the first time it is complete.
+    /// Looks for the agent's first line. `Some` are the bytes behind it, the first time it is
+    /// complete.
     fn scan(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         match self.scanner.as_mut()?.push(bytes) {
             Ok(rest) => {
@@ -584,7 +598,10 @@ impl ControllerSession {
             ToController::StageAccepted { stage } => self.accepted(stage),
             ToController::StageRefused { stage, reason } => self.refused(stage, &reason),
             ToController::RoundReport(report) => self.reported(report),
-            ToController::StageDone { stage, strangers } => self.done(stage, strangers),
+            ToController::StageDone {
+                stage,
+                rejected_connections,
+            } => self.done(stage, rejected_connections),
             ToController::FlowProgress(progress) => {
                 if !self.unasked.progress.take(now_ns) {
                     return self.excess(now_ns);
@@ -662,14 +679,14 @@ impl ControllerSession {
 
     fn progressed(&mut self, progress: FlowProgress) -> Result<(), String> {
         let Some(active) = &self.stage else {
-            return Err("progress was told while no stage is at hand".into());
+            return Err("progress was reported while no stage is at hand".into());
         };
         active.check_progress(&progress)?;
         self.event(ControllerEvent::FlowProgress(progress));
         Ok(())
     }
 
-    fn done(&mut self, stage: StageIndex, strangers: u64) -> Result<(), String> {
+    fn done(&mut self, stage: StageIndex, rejected_connections: u64) -> Result<(), String> {
         let Some(active) = &self.stage else {
             return Err(format!(
                 "stage {} was declared done, which is not at hand",
@@ -678,7 +695,10 @@ impl ControllerSession {
         };
         active.check_done(stage)?;
         self.stage = None;
-        self.event(ControllerEvent::StageDone { stage, strangers });
+        self.event(ControllerEvent::StageDone {
+            stage,
+            rejected_connections,
+        });
         Ok(())
     }
 
@@ -746,9 +766,8 @@ impl ControllerSession {
             self.end();
             self.events.push_back(ControllerEvent::Farewell);
         } else {
-            self.close(
-                "the agent left without being asked: it was told to stop on its host".into(),
-            );
+            self.event(ControllerEvent::Stopped);
+            self.close("the agent was stopped on its host (`eastwest stop`)".into());
         }
     }
 
@@ -787,7 +806,7 @@ impl ControllerSession {
         self.violation(&format!("the agent sent {what} while {state}"));
     }
 
-    /// The agent broke the protocol: it is told to go, and nothing it says counts any more.
+    /// The agent broke the protocol: it is ordered to go, and nothing it says counts any more.
     fn violation(&mut self, reason: &str) {
         // When even this does not fit, the end of the link says enough.
         let _ = self.outbox.send(&ToAgent::Goodbye);

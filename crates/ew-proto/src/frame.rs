@@ -1,4 +1,5 @@
-//! Frames: a big-endian `u32` length and that many bytes of postcard (<https://postcard.jamesmunns.com/wire-format>).
+//! Frames: a big-endian `u32` length and that many bytes of postcard
+//! (<https://postcard.jamesmunns.com/wire-format>).
 
 use crate::budget::{Budget, Charged};
 use crate::limits::Message;
@@ -9,9 +10,9 @@ pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 
 const HEADER_BYTES: usize = 4;
 
-/// What a message may take in memory before it is a message: this much, and so many times its length.
-/// The lists of honest messages take less than ten times their length. Lists that grow take up to
-/// three times what is charged for a moment, so the peak stays below 64 times the length.
+/// What a message may take in memory before it is a message: this much, and so many times its
+/// length. The lists of honest messages take less than ten times their length. Lists that grow take
+/// up to three times what is charged for a moment, so the peak stays below 64 times the length.
 const MEMORY_BASE_BYTES: usize = 256 * 1024;
 const MEMORY_PER_BYTE: usize = 20;
 
@@ -76,7 +77,8 @@ pub enum FrameError {
 /// One message as a frame.
 ///
 /// # Errors
-/// [`FrameError::TooLarge`] above the limit of its kind; [`FrameError::Unwritable`] for types postcard has no form for.
+/// [`FrameError::TooLarge`] above the limit of its kind; [`FrameError::Unwritable`] for types
+/// postcard has no form for.
 pub fn encode<T: Message>(message: &T) -> Result<Vec<u8>, FrameError> {
     encode_within(message, MAX_FRAME_BYTES)
 }
@@ -101,9 +103,10 @@ pub(crate) fn encode_within<T: Message>(message: &T, limit: usize) -> Result<Vec
 
 /// Cuts a byte stream into messages.
 ///
-/// Holds at most one incomplete frame and what was pushed since the last `None` of [`FrameDecoder::next`], so a caller
-/// that drains it after each push bounds it at [`MAX_FRAME_BYTES`] plus one piece. After an error it stays in error:
-/// a stream that lost its place is of no use.
+/// Holds at most one incomplete frame and what was pushed since the last `None` of
+/// [`FrameDecoder::next`], so a caller that drains it after each push bounds it at
+/// [`MAX_FRAME_BYTES`] plus one piece. After an error it stays in error: a stream that lost its
+/// place is of no use.
 #[derive(Clone, Debug, Default)]
 pub struct FrameDecoder {
     buffer: Vec<u8>,
@@ -130,8 +133,9 @@ impl FrameDecoder {
     /// The next complete message; `None` until more bytes come.
     ///
     /// # Errors
-    /// [`FrameError`] for a length of zero or above the limit of the message's kind (seen before anything is allocated for
-    /// it), bytes that are no `T`, and bytes left over behind it. Every later call returns the same error.
+    /// [`FrameError`] for a length of zero or above the limit of the message's kind (seen before
+    /// anything is allocated for it), bytes that are no `T`, and bytes left over behind it. Every
+    /// later call returns the same error.
     #[expect(
         clippy::should_implement_trait,
         reason = "generic in the message, so no Iterator"
@@ -313,7 +317,8 @@ mod tests {
 
     #[test]
     fn an_announced_element_count_allocates_nothing() {
-        // A sequence that announces 2^63 elements and holds one: memory for the announcement would abort the test.
+        // A sequence that announces 2^63 elements and holds one: memory for the announcement would
+        // abort the test.
         let count = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
         for start in [&[4, 0, 0][..], &[8], &[9]] {
             let body = [start, &count, &[0x01]].concat();

@@ -1,8 +1,9 @@
-//! What the fuzz targets run, and the tests that replay their corpus: one function per target, each panics when a promise
-//! is broken and returns otherwise. Always compiled, so that `cargo test` and the fuzzer run the same code.
+//! What the fuzz targets run, and the tests that replay their corpus: one function per target, each
+//! panics when a promise is broken and returns otherwise. Always compiled, so that `cargo test` and
+//! the fuzzer run the same code.
 //!
-//! An input for a session is `[scene][piece][bytes the peer sends...]`: the scene says how far a well-behaved peer had
-//! got before, the piece how many bytes come at a time (0: all at once).
+//! An input for a session is `[scene][piece][bytes the peer sends...]`: the scene says how far a
+//! well-behaved peer had got before, the piece how many bytes come at a time (0: all at once).
 
 pub mod seeds;
 
@@ -26,7 +27,8 @@ pub const AGENT_SCENES: u8 = 7;
 
 const NOW_NS: u64 = 1_000_000_000;
 
-/// The decoder: never panics, gives the same messages however the bytes are cut, and what it read can be written again.
+/// The decoder: never panics, gives the same messages however the bytes are cut, and what it read
+/// can be written again.
 pub fn frame_decoder(data: &[u8]) {
     check_decoder::<ToAgent>(data);
     check_decoder::<ToController>(data);
@@ -55,7 +57,8 @@ pub fn preamble_scanner(data: &[u8]) {
             }
         }
     }
-    // A banner may be over its limit and, in one piece, hold the line far behind it: refused either way.
+    // A banner may be over its limit and, in one piece, hold the line far behind it: refused either
+    // way.
     assert!(
         expected == Ok(None) || data.len() > MAX_BANNER_BYTES,
         "cut differs"
@@ -145,7 +148,8 @@ fn check_decoder<T: Message>(data: &[u8]) {
     assert_eq!(got, expected, "cut differs");
 }
 
-/// The messages, written again, and the error that ended them. Compared in written form, as floats may be NaN.
+/// The messages, written again, and the error that ended them. Compared in written form, as floats
+/// may be NaN.
 fn drain<T: Message>(decoder: &mut FrameDecoder) -> Vec<Result<Vec<u8>, String>> {
     let mut results = Vec::new();
     loop {

@@ -1,11 +1,14 @@
-//! Controller-agent messages, framing, both session state machines and the clock-offset estimator: sans-IO.
+//! Controller-agent messages, framing, both session state machines and the clock-offset estimator:
+//! sans-IO.
 //!
-//! Nothing here reads a clock, a socket or a file. A session is fed bytes and times and hands back bytes to write,
-//! events and the time of its next deadline; who moves the bytes is the caller's affair. Both sessions are driven alike:
+//! Nothing here reads a clock, a socket or a file. A session is fed bytes and times and hands back
+//! bytes to write, events and the time of its next deadline; who moves the bytes is the caller's
+//! affair. Both sessions are driven alike:
 //!
 //! 1. bytes arrived: `handle_bytes(bytes, now_ns)`; the link ended: `handle_eof(now_ns)`;
 //! 2. `poll_event()` until `None`; `poll_transmit()` until `None`, writing each piece out;
-//! 3. sleep until bytes arrive or `poll_timeout()` is reached, then `handle_timeout(now_ns)`; again from 2.
+//! 3. sleep until bytes arrive or `poll_timeout()` is reached, then `handle_timeout(now_ns)`; again
+//!    from 2.
 //!
 //! All `now_ns` are nanoseconds of the side's own monotonic clock and never run backwards.
 

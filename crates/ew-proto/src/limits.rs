@@ -1,4 +1,5 @@
-//! How long each kind of message may be. A length is checked before anything is read or allocated for it.
+//! How long each kind of message may be. A length is checked before anything is read or allocated
+//! for it.
 
 use crate::frame::MAX_FRAME_BYTES;
 use crate::message::{StageOrder, ToAgent, ToController};
@@ -35,10 +36,11 @@ impl Message for ToController {
             3 | 9 => WORDS,
             // RoundReport: the session knows what it ordered, and says less.
             4 => MAX_FRAME_BYTES,
-            // StorageReport: thousands of files, each with an error's words at worst. Only who was ordered to may say it.
+            // StorageReport: thousands of files, each with an error's words at worst. Only who was
+            // ordered to may say it.
             13 => MAX_FRAME_BYTES,
-            // Ready, Sample, PortsChecked and Reading: of hosts with hundreds of CPUs and thousands of
-            // peers.
+            // Ready, Sample, PortsChecked and Reading: of hosts with hundreds of CPUs and thousands
+            // of peers.
             0 | 7 | 8 | 12 => 4 * MIB,
             _ => FEW_NUMBERS,
         }

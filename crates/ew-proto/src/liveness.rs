@@ -49,8 +49,9 @@ impl Liveness {
         silent_ns.min(self.frame_deadline_ns())
     }
 
-    /// Whether the peer is gone. A side that was itself stopped (a signal, a starved CPU, a sleeping laptop) looks
-    /// once more after a second, since the peer's words may wait unread in its pipe.
+    /// Whether the peer is gone. A side that was itself stopped (a signal, a starved CPU, a
+    /// sleeping laptop) looks once more after a second, since the peer's words may wait unread in
+    /// its pipe.
     pub(crate) fn check(&mut self, now_ns: u64) -> Option<Gone> {
         if now_ns >= self.frame_deadline_ns() {
             return Some(Gone::Dawdling);

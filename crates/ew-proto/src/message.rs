@@ -1,8 +1,10 @@
 //! What controller and agent say to each other.
 //!
-//! All `*_ns` times in messages to an agent are on that agent's own monotonic clock (CLOCK_MONOTONIC), converted
-//! by the controller with its offset estimate; durations are plain nanoseconds.
+//! All `*_ns` times in messages to an agent are on that agent's own monotonic clock
+//! (CLOCK_MONOTONIC), converted by the controller with its offset estimate; durations are plain
+//! nanoseconds.
 
+use ew_model::claim::Claim;
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
 use ew_model::network::NetworkChoice;
@@ -72,9 +74,14 @@ pub struct Welcome {
     pub sample_interval_ns: u64,
     /// Serve stock iperf3 clients at this port during the run. `None`: do not.
     pub offer_iperf3_port: Option<u16>,
-    /// Somebody watches this host: send whole readings ([`ToController::Reading`]) at this interval, also while a stage
-    /// runs. `None`: do not.
+    /// Somebody watches this host: send whole readings ([`ToController::Reading`]) at this
+    /// interval, also while a stage runs. `None`: do not.
     pub watch_interval_ns: Option<u64>,
+    /// Take the host for this run alone, and report which other run has it
+    /// ([`HostFacts::in_use_by`]). `None`: share it.
+    pub claim: Option<Claim>,
+    /// Write a line to the host's log when the run begins and ends.
+    pub syslog: bool,
 }
 
 /// The rounds of one stage that concern one agent.
@@ -105,8 +112,9 @@ pub struct RoundOrder {
     pub streams: u32,
     /// This agent's ends of flows.
     pub flows: Vec<FlowOrder>,
-    /// Flows of which this agent tells every second of the window how they go ([`FlowProgress`]): those that it can tell
-    /// apart by their TCP connections or the engine's totals. Empty unless somebody watches.
+    /// Flows of which this agent reports every second of the window how they go ([`FlowProgress`]):
+    /// those that it can distinguish by their TCP connections or the engine's totals. Empty unless
+    /// somebody watches.
     pub followed: Vec<FlowId>,
 }
 
@@ -121,13 +129,18 @@ pub struct FlowOrder {
     pub opens: bool,
     /// The peer's data listener, or for a tool the port its server takes at the accepting end.
     pub peer: SocketAddr,
-    /// The peer's address in the inventory. Another one than `peer`'s where a translated address leads to it, as a Service's.
+    /// The peer's address in the inventory. Another one than `peer`'s where a translated address
+    /// leads to it, as a Service's.
     pub peer_host: IpAddr,
     /// The port this end's tool server takes when it accepts; 0 for the engine.
     pub server_port: u16,
-    /// What the source ports of its streams are chosen from ([`ew_model::ports::source_port`]). `None`: the kernel chooses.
+    /// What the source ports of its streams are chosen from ([`ew_model::ports::source_port`]).
+    /// `None`: the kernel chooses.
     pub port_seed: Option<u64>,
-    /// Payload of the flow over all its streams, at most, where flows of a round differ in it. `None`: as the workload has it.
+    /// The number, for its source port, of the flow's first stream.
+    pub first_stream: u16,
+    /// Payload of the flow over all its streams, at most, where flows of a round differ in it.
+    /// `None`: as the workload has it.
     pub bits_per_sec: Option<f64>,
 }
 
@@ -143,6 +156,7 @@ impl FlowOrder {
             peer_host: peer.ip(),
             server_port: 0,
             port_seed: None,
+            first_stream: 0,
             bits_per_sec: None,
         }
     }
@@ -221,7 +235,7 @@ pub enum ToController {
         /// Which.
         stage: StageIndex,
         /// Connections the data port refused since the agent's start.
-        strangers: u64,
+        rejected_connections: u64,
     },
     /// Answer to a heartbeat, with the engine's totals since the agent's start.
     Alive {
@@ -252,7 +266,8 @@ pub enum ToController {
     StorageReport(Box<StorageReport>),
 }
 
-/// How a flow went for a part of its window, told while the round goes on. For who watches; the round's report has the figures.
+/// How a flow went for a part of its window, reported while the round goes on. For who watches; the
+/// round's report has the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowProgress {
     /// Which stage.
@@ -269,7 +284,7 @@ pub struct FlowProgress {
     pub bytes: u64,
     /// Transactions in it, where there are requests.
     pub transactions: Option<u64>,
-    /// TCP segments sent again in it, where the sender of bulk data tells.
+    /// TCP segments retransmitted in it, where the sender of bulk data reports.
     pub retransmits: Option<u64>,
 }
 
@@ -293,26 +308,29 @@ pub struct FlowReport {
     pub sender: Option<Box<EndRecord>>,
     /// The receiver's counts, when this end knows them.
     pub receiver: Option<Box<EndRecord>>,
-    /// How this end stood at the window's end. `None` for a tool, whose sockets are its own, and beside an error.
+    /// State of How this end at the window's end. `None` for a tool, whose sockets are its own, and
+    /// next to an error.
     pub standing: Option<Standing>,
     /// Why there is no figure: in words, with the system's or the tool's own message.
     pub error: Option<String>,
 }
 
-/// How one end of a flow stood at the window's end: facts, from which the controller judges whether a silent flow is
-/// dead or only starved.
+/// State of How one end of a flow at the window's end: facts, from which the controller judges
+/// whether a silent flow is dead or only starved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
     /// The stream that heard its peer last, from 0: while one does, the flow is alive.
     pub stream: u16,
-    /// Since that stream last heard its peer, ms: a sender acknowledgements, a receiver data (`tcpi_last_ack_recv`,
-    /// `tcpi_last_data_recv` of include/uapi/linux/tcp.h).
+    /// Since that stream last heard its peer, ms: a sender acknowledgements, a receiver data
+    /// (`tcpi_last_ack_recv`, `tcpi_last_data_recv` of include/uapi/linux/tcp.h).
     pub silent_ms: u32,
     /// Retransmission timeouts in a row that its peer has not answered (`tcpi_retransmits`).
     pub unanswered_timeouts: u8,
-    /// Since another flow of the round last brought this host data, ms. `None` when no other flow does.
+    /// Since another flow of the round last brought this host data, ms. `None` when no other flow
+    /// does.
     pub others_silent_ms: Option<u32>,
-    /// Whether the interface that owns the host's data address is up and has a carrier; false also when unknown.
+    /// Whether the interface that owns the host's data address is up and has a carrier; false also
+    /// when unknown.
     pub link_up: bool,
 }
 

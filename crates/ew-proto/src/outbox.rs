@@ -9,8 +9,8 @@ use thiserror::Error;
 /// What may wait to be written; room for a few of the largest messages.
 pub(crate) const MAX_WAITING_BYTES: usize = 4 * MAX_FRAME_BYTES;
 
-/// What may wait to be read by the caller. Above what one 64 KiB read can hold, so a caller that drains the events
-/// after each read never meets it.
+/// What may wait to be read by the caller. Above what one 64 KiB read can hold, so a caller that
+/// drains the events after each read never meets it.
 pub(crate) const MAX_WAITING_EVENTS: usize = 16_384;
 
 /// Why a command was not taken. The session itself is unharmed.
@@ -30,7 +30,8 @@ pub enum CommandError {
         /// What the session is doing.
         state: &'static str,
     },
-    /// The stage was aborted, refused or done before. After an abort this is no fault: drop what belonged to it.
+    /// The stage was aborted, refused or done before. After an abort this is no fault: drop what
+    /// belonged to it.
     #[error("stage {} is not the stage at hand; it was aborted or is over", stage.0)]
     StageOver {
         /// Which.

@@ -1,4 +1,5 @@
-//! The agent's first bytes: one line that says who speaks, found behind whatever a login shell prints before it.
+//! The agent's first bytes: one line that says who speaks, found behind whatever a login shell
+//! prints before it.
 
 use crate::message::PROTOCOL_VERSION;
 use crate::text;
@@ -12,8 +13,8 @@ const MAX_LINE_BYTES: usize = 256;
 
 /// What an agent writes before its first frame: `\nEASTWEST-AGENT <protocol> <build>\n`.
 ///
-/// Characters in `build` that would break the line (white space, control characters) become `_`, and it is cut at
-/// 128 bytes.
+/// Characters in `build` that would break the line (white space, control characters) become `_`,
+/// and it is cut at 128 bytes.
 #[must_use]
 pub fn preamble(build: &str) -> Vec<u8> {
     let build = clean_build(build);
@@ -76,10 +77,12 @@ impl PreambleScanner {
         }
     }
 
-    /// Takes the next bytes. `Some(rest)` when the line is complete and fits: `rest` are the bytes behind it.
+    /// Takes the next bytes. `Some(rest)` when the line is complete and fits: `rest` are the bytes
+    /// behind it.
     ///
     /// # Errors
-    /// [`PreambleError`] when the agent does not fit or no agent is there; the link is then of no use.
+    /// [`PreambleError`] when the agent does not fit or no agent is there; the link is then of no
+    /// use.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>, PreambleError> {
         self.seen.extend_from_slice(bytes);
         let Some(found) = find(&self.seen[self.searched..], MARK) else {

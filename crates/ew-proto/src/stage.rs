@@ -71,7 +71,7 @@ impl ActiveStage {
         Ok(())
     }
 
-    /// `Err` says in words how what is told of a flow contradicts the order.
+    /// `Err` says in words how what is reported for a flow contradicts the order.
     pub(crate) fn check_progress(&self, progress: &FlowProgress) -> Result<(), String> {
         let round = self.unreported.get(&progress.round);
         let is_running = progress.stage == self.stage && self.phase == StagePhase::Running;
@@ -79,7 +79,7 @@ impl ActiveStage {
             return Ok(());
         }
         Err(format!(
-            "progress was told of flow {} in round {} of stage {}, which does not run",
+            "progress was reported for flow {} in round {} of stage {}, which does not run",
             progress.flow.0, progress.round.0, progress.stage.0
         ))
     }

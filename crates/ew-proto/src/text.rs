@@ -31,6 +31,10 @@ pub(crate) fn printable_facts(mut facts: HostFacts) -> HostFacts {
         let words = os.id_like.iter_mut().chain([&mut os.id, &mut os.name]);
         words.for_each(make_printable);
     }
+    if let Some(claim) = &mut facts.in_use_by {
+        make_printable(&mut claim.run);
+        make_printable(&mut claim.by);
+    }
     for (name, link) in facts.hardware.iter_mut().flat_map(|h| &mut h.links) {
         make_printable(name);
         printable_link(link);

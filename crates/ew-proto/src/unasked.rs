@@ -1,16 +1,17 @@
-//! How much an agent may say by itself. What it is asked for is bounded by the asking; samples, readings and faults it sends
-//! when it wants to, and one that never stops would fill the controller's memory and disk.
+//! How much an agent may say by itself. What it is asked for is bounded by the asking; samples,
+//! readings and faults it sends when it wants to, and one that never stops would fill the
+//! controller's memory and disk.
 
 use crate::message::Welcome;
 
-/// Messages at once, of any kind: what an agent held back while a round ran.
+/// Messages at once, of any kind: what an agent throttled while a round ran.
 const BURST: u64 = 64;
 /// An hour's samples may wait on the agent's side for the end of a round.
 const HELD_SAMPLES: u64 = 3600;
 /// Timers are late, and the next reading is then early.
 const EARLY_PERCENT: u64 = 90;
 const FAULT_INTERVAL_NS: u64 = 1_000_000_000;
-/// Of all followed flows together: each is told of once a second.
+/// Of all followed flows together: each is reported once a second.
 const PROGRESS_INTERVAL_NS: u64 = 20_000_000;
 const EXCESS_INTERVAL_NS: u64 = 100_000_000;
 /// Messages in excess of the allowances, after which the agent is no agent of ours.
@@ -108,7 +109,7 @@ mod tests {
             assert!(unasked.samples.take(number * every_ns), "{number}");
         }
         let mut unasked = Unasked::new(&welcome(), 0);
-        // Held back for half an hour, then all at once.
+        // Delayed for half an hour, then all at once.
         let held = 1800;
         let taken = (0..10 * held).filter(|_| unasked.samples.take(held * every_ns));
         let taken = taken.count() as u64;

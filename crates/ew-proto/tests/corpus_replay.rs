@@ -1,4 +1,5 @@
-//! Replays the fuzzer's committed corpus, and keeps the generated part of it in step with the messages.
+//! Replays the fuzzer's committed corpus, and keeps the generated part of it in step with the
+//! messages.
 
 use ew_proto::fuzzing::{self, seeds};
 use std::fs;

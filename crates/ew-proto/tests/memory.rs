@@ -1,4 +1,5 @@
-//! What a peer's message may take in memory: a promise that fuzzing alone would find broken by luck.
+//! What a peer's message may take in memory: a promise that fuzzing alone would find broken by
+//! luck.
 
 use ew_proto::message::ToController;
 use ew_proto::{FrameDecoder, FrameError, MAX_FRAME_BYTES};

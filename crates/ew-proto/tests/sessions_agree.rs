@@ -1,5 +1,6 @@
-//! Both sessions against each other, over a pipe cut at random, under random commands: whatever commands are taken,
-//! neither side may see a broken protocol, and once the pipes are empty both know the same.
+//! Both sessions against each other, over a pipe cut at random, under random commands: whatever
+//! commands are taken, neither side may see a broken protocol, and once the pipes are empty both
+//! know the same.
 
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
@@ -287,7 +288,7 @@ fn the_random_commands_do_reach_the_end_of_a_stage() {
     assert_eq!(estimate.offset_ns, 5_000_000_000);
     let done = ControllerEvent::StageDone {
         stage: StageIndex(1),
-        strangers: 0,
+        rejected_connections: 0,
     };
     assert!(link.controller_events.contains(&done));
     assert!(link.controller.is_closed() && link.agent.is_closed());

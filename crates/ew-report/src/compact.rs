@@ -11,7 +11,8 @@ use crate::words::{
 use ew_model::Analysis;
 use ew_model::analysis::{CpuAnalysis, HostState, StageAnalysis};
 
-/// Whether the run is of this kind: pairs of at most two hosts, and nothing missing that would have to be explained.
+/// Whether the run is of this kind: pairs of at most two hosts, and nothing missing that would have
+/// to be explained.
 pub(crate) fn is_compact(analysis: &Analysis) -> bool {
     let is_pair = |stage: &StageAnalysis| stage.pattern == "pair" && stage.missing == 0;
     let are_up = analysis.hosts.iter().all(|h| h.state == HostState::Alive);
@@ -69,7 +70,8 @@ pub(crate) fn facts(analysis: &Analysis) -> String {
     )
 }
 
-/// A column: its name, its value, and whether the table has it although it may be empty all the way down.
+/// A column: its name, its value, and whether the table has it although it may be empty all the way
+/// down.
 type Column = (&'static str, fn(&StageAnalysis) -> String, bool);
 
 fn rates(analysis: &Analysis) -> Figures {

@@ -16,15 +16,16 @@ use ew_model::comparison::{
 use serde::Serialize;
 use tables::{Table, tables};
 
-/// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new fields do not count.
+/// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new
+/// fields do not count.
 const SCHEMA_VERSION: u32 = 1;
 const CSV_HEADER: &str = "level,stage,metric,src,dst,base,other,ratio,ratio_low,ratio_high,q_value,change,base_samples,other_samples\n";
 
 /// Makes a report of a comparison. The result ends with a newline.
 ///
 /// # Errors
-/// [`ReportError::NoComparison`] for a format of k8s-netperf. [`ReportError`] when the JSON writer or the page's template fails; both are
-/// defects.
+/// [`ReportError::NoComparison`] for a format of k8s-netperf. [`ReportError`] when the JSON writer
+/// or the page's template fails; both are defects.
 pub fn render_comparison(
     comparison: &Comparison,
     format: Format,
@@ -180,8 +181,9 @@ fn json(comparison: &Comparison) -> Result<String, ReportError> {
     Ok(text)
 }
 
-/// One row per metric of a stage (`stage`), then one per flow that both runs have (`flow`), then one per host and end (`host`, in
-/// the column of that end). Rates are bits per second, times ns, shares of 1.
+/// One row per metric of a stage (`stage`), then one per flow that both runs have (`flow`), then
+/// one per host and end (`host`, in the column of that end). Rates are bits per second, times ns,
+/// shares of 1.
 fn csv(comparison: &Comparison) -> String {
     let mut out = CSV_HEADER.to_owned();
     for stage in &comparison.stages {
@@ -293,6 +295,6 @@ fn change(change: Change) -> &'static str {
         Change::Better => "better",
         Change::Worse => "worse",
         Change::None => "no difference",
-        Change::Unknown => "cannot tell",
+        Change::Unknown => "unknown",
     }
 }

@@ -1,11 +1,14 @@
-//! Ordered pairs as CSV: one header line, one row per pair of the stage that the matrix comes from, by sender and receiver; then
-//! one row per pair of every other stage with transactions or datagrams, where these are more than a probe of round trips.
+//! Ordered pairs as CSV: one header line, one row per pair of the stage that the matrix comes from,
+//! by sender and receiver; then one row per pair of every other stage with transactions or
+//! datagrams, where these are more than a probe of round trips.
 //!
 //! A run of nothing but sweeps over message sizes has another table: one row per sweep and size.
 //!
-//! Quoting as RFC 4180 section 2, rules 5 to 7; lines end with a bare newline, which every reader takes and which
-//! keeps the last column clean for awk and cut. The CPU of both ends is the stage's, the same in all its rows. Rates are bits per second and times ns, in full, not rounded to a prefix. What
-//! was not measured is "-", with the reason in the column `missing`, so that no reader can take it for a 0.
+//! Quoting as RFC 4180 section 2, rules 5 to 7; lines end with a bare newline, which every reader
+//! takes and which keeps the last column clean for awk and cut. The CPU of both ends is the
+//! stage's, the same in all its rows. Rates are bits per second and times ns, in full, not rounded
+//! to a prefix. What was not measured is "-", with the reason in the column `missing`, so that no
+//! reader can take it for a 0.
 
 use crate::figures::has_details;
 use crate::sweep;
@@ -193,8 +196,8 @@ pub(crate) fn whole(value: Option<f64>) -> String {
     }
 }
 
-/// A field as RFC 4180 has it. Words that a spreadsheet would take for a formula get an apostrophe before them: names come
-/// from inventories and hosts.
+/// A field as RFC 4180 has it. Words that a spreadsheet would take for a formula get an apostrophe
+/// before them: names come from inventories and hosts.
 pub(crate) fn quoted(field: &str) -> String {
     let is_formula = field.len() > 1 && field.starts_with(['=', '+', '-', '@', '\t']);
     let field = &match is_formula && field.parse::<f64>().is_err() {

@@ -1,4 +1,5 @@
-//! Hosts as CSV: one header line, one row per host and stage it took part in. Quoting and missing values as in the pairs' CSV.
+//! Hosts as CSV: one header line, one row per host and stage it took part in. Quoting and missing
+//! values as in the pairs' CSV.
 
 use crate::csv::{push_line, whole};
 use crate::host_figures::name_of_stage;

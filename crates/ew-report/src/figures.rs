@@ -1,4 +1,5 @@
-//! Latency, datagrams and CPU as tables, and what must be said of how figures came about; the same in every view.
+//! Latency, datagrams and CPU as tables, and what must be said of how figures came about; the same
+//! in every view.
 
 use crate::sweep::{self, lone_stages};
 use crate::tools;
@@ -29,14 +30,14 @@ pub(crate) struct Figures {
     pub(crate) notes: Vec<String>,
 }
 
-/// Whether readers came for more than the stage table and the findings say: not so in a run of plain bulk TCP with its
-/// probe of round trips.
+/// Whether readers came for more than the stage table and the findings say: not so in a run of
+/// plain bulk TCP with its probe of round trips.
 pub(crate) fn has_details(analysis: &Analysis) -> bool {
     let is_judged = analysis.stages.iter().any(|stage| stage.judged);
     !(is_judged && analysis.stages.iter().all(is_plain))
 }
 
-/// The tables beside the stages': what such readers came for, and what every stage cost its hosts.
+/// The tables next to the stages': what such readers came for, and what every stage cost its hosts.
 pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
     let details = has_details(analysis).then(|| {
         [
@@ -215,7 +216,7 @@ fn datagrams(analysis: &Analysis) -> Figures {
     }
 }
 
-/// How long datagrams were under way, as well as the clocks tell.
+/// How long datagrams were under way, as well as the clocks allow.
 fn one_way(analysis: &Analysis) -> Figures {
     let mut is_hidden = false;
     let row = |stage: &StageAnalysis| {
@@ -236,7 +237,7 @@ fn one_way(analysis: &Analysis) -> Figures {
         ])
     };
     let rows = lone_stages(analysis).filter_map(row).collect();
-    let note = "delays that do not exceed ±, the error of both hosts' clocks, are below what these clocks can tell";
+    let note = "delays that do not exceed ±, the error of both hosts' clocks, are below what these clocks resolve";
     Figures {
         title: "One-way delay of datagrams, µs",
         header: vec!["stage", "±", "min", "p50", "p90", "p99", "p99.9", "max"],
@@ -313,8 +314,8 @@ pub(crate) fn service_demand(cpu: &CpuAnalysis) -> String {
     }
 }
 
-/// What a reader must know of how each stage's figures came about: what was set, who paced, which bytes no application
-/// saw, what fell back. Stages of which the same is to be said share a line.
+/// What a reader must know of how each stage's figures came about: what was set, who paced, which
+/// bytes no application saw, what fell back. Stages of which the same is to be said share a line.
 pub(crate) fn mode_notes(analysis: &Analysis) -> Vec<String> {
     let mut notes: Vec<(String, Vec<String>)> = Vec::new();
     for stage in lone_stages(analysis) {
@@ -362,8 +363,8 @@ pub(crate) fn stage_name(stage: &StageAnalysis) -> String {
     }
 }
 
-/// Whether the stage table and the findings say all of a stage: bulk TCP whose bytes the applications saw, or a closed loop
-/// that probes round trips. Two hosts' own test is never plain.
+/// Whether the stage table and the findings say all of a stage: bulk TCP whose bytes the
+/// applications saw, or a closed loop that probes round trips. Two hosts' own test is never plain.
 fn is_plain(stage: &StageAnalysis) -> bool {
     let mut remarks = stage.labels.iter().map(|label| label.remark);
     let is_labelled = remarks.any(|remark| remark != Remark::Segmented);
@@ -386,7 +387,8 @@ pub(crate) fn one_way_delay(delay: &OneWayDelay) -> String {
     format!("{median} ±{error}")
 }
 
-/// Microseconds in three significant digits, as netperf and sockperf give them, but never less than whole ones.
+/// Microseconds in three significant digits, as netperf and sockperf give them, but never less than
+/// whole ones.
 pub(crate) fn micros(ns: u64) -> String {
     three_digits(ns as f64 / 1000.0)
 }

@@ -1,4 +1,5 @@
-//! What the hosts' counters say of each stage, as words for all views: a host's stages, and the hosts that were near a limit.
+//! What the hosts' counters say of each stage, as words for all views: a host's stages, and the
+//! hosts that were near a limit.
 
 use crate::figures::{Figures, stage_name};
 use crate::words::{MISSING, count, host_name, one_line, or_missing, percent, plural, rate};
@@ -6,17 +7,17 @@ use ew_model::Analysis;
 use ew_model::analysis::{CpuShare, DiskShare, HostAnalysis, HostStageAnalysis};
 use ew_model::units::{format_bytes, format_duration_ns, format_hertz};
 
-/// A CPU or a disk that is busy for more than this share of the time is told.
+/// A CPU or a disk that is busy for more than this share of the time is reported.
 const BUSY: f64 = 0.8;
-/// A quota that holds back for more than this share of the time is told.
+/// A quota that holds back for more than this share of the time is reported.
 const HELD_BACK_TOLD: f64 = 0.01;
 /// Packets dropped in a stage; fewer are chance.
 const DROPS_TOLD: f64 = 100.0;
-/// A disk that is busy for less is not told.
+/// A disk that is busy for less is not reported.
 pub(crate) const DISK_TOLD: f64 = 0.1;
 /// Up to this many hosts are listed.
 const HOSTS_LISTED: usize = 12;
-/// Parts of a CPU's time below this are not told.
+/// Parts of a CPU's time below this are not reported.
 const PART_TOLD: f64 = 0.1;
 
 /// A figure of a host in a stage.
@@ -60,7 +61,7 @@ const BUSIEST_CPU: Column = always("busiest CPU", |s| {
     or_missing(s.busiest_cpu.as_ref(), cpu_words)
 });
 const HELD_BACK: Column = Column {
-    name: "held back",
+    name: "throttled",
     value: |s| percent(s.throttled_share),
     is_told: |s| s.throttled_share >= Some(HELD_BACK_TOLD),
 };
@@ -80,7 +81,7 @@ const DROPS: Column = Column {
     is_told: |s| s.receive_drops > Some(0),
 };
 
-/// A figure that is told wherever it is known.
+/// A figure that is reported wherever it is known.
 const fn always(name: &'static str, value: fn(&HostStageAnalysis) -> String) -> Column {
     Column {
         name,
@@ -89,7 +90,8 @@ const fn always(name: &'static str, value: fn(&HostStageAnalysis) -> String) -> 
     }
 }
 
-/// A row of figures for each stage of a host. Columns that say nothing all the way down are left out.
+/// A row of figures for each stage of a host. Columns that say nothing all the way down are left
+/// out.
 pub(crate) fn stage_table(
     analysis: &Analysis,
     host: &HostAnalysis,
@@ -113,17 +115,18 @@ fn columns_told(
         let mut stages = rows.iter().map(|(_, stage)| stage);
         stages.any(|stage| (column.is_told)(stage) && (column.value)(stage) != MISSING)
     };
-    let told: Vec<&Column> = columns.iter().filter(says).collect();
-    header.extend(told.iter().map(|column| column.name));
+    let reported: Vec<&Column> = columns.iter().filter(says).collect();
+    header.extend(reported.iter().map(|column| column.name));
     let cells = |row: &Row<'_>| {
         let mut cells = words(row);
-        cells.extend(told.iter().map(|column| (column.value)(row.1)));
+        cells.extend(reported.iter().map(|column| (column.value)(row.1)));
         cells
     };
     (header, rows.iter().map(cells).collect())
 }
 
-/// The hosts that were near a limit of their own, each in the stage in which it was nearest. No rows when none was.
+/// The hosts that were near a limit of their own, each in the stage in which it was nearest. No
+/// rows when none was.
 pub(crate) fn near_limits(analysis: &Analysis) -> Figures {
     let near = hosts_near_limits(analysis);
     let shown = &near[..near.len().min(HOSTS_LISTED)];
@@ -148,10 +151,11 @@ pub(crate) fn near_limits(analysis: &Analysis) -> Figures {
     }
 }
 
-/// How near the hosts came to a limit: the busiest CPU and NIC over a stage. `None` without counters.
+/// How near the hosts came to a limit: the busiest CPU and NIC over a stage. `None` without
+/// counters.
 pub(crate) fn nearest_words(analysis: &Analysis) -> Option<String> {
-    let cpu = greatest(analysis, |s| Some(s.busiest_cpu?.busy_share));
-    let nic = greatest(analysis, link_share);
+    let cpu = max(analysis, |s| Some(s.busiest_cpu?.busy_share));
+    let nic = max(analysis, link_share);
     let place = |(share, host, stage): Nearest<'_>, of: &str| {
         let stage = name_of_stage(analysis, stage);
         let host = host_name(analysis.inventory(), host.host);
@@ -195,7 +199,8 @@ fn cpu_words(cpu: &CpuShare) -> String {
     }
 }
 
-/// The greatest parts of a CPU's time, at most so many: `softirq 62 %, system 30 %`. Empty when it did little.
+/// The largest parts of a CPU's time, at most so many: `softirq 62 %, system 30 %`. Empty when it
+/// did little.
 pub(crate) fn cpu_parts(cpu: &CpuShare, most: usize) -> String {
     let mut parts = [
         ("user", cpu.user_share),
@@ -204,17 +209,18 @@ pub(crate) fn cpu_parts(cpu: &CpuShare, most: usize) -> String {
         ("steal", cpu.steal_share),
     ];
     parts.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let told = parts
+    let reported = parts
         .iter()
         .filter(|(_, share)| *share >= PART_TOLD)
         .take(most);
-    let told: Vec<String> = told
+    let reported: Vec<String> = reported
         .map(|(name, share)| format!("{name} {}", percent(Some(*share))))
         .collect();
-    told.join(", ")
+    reported.join(", ")
 }
 
-/// `sda 97 %, writes 88.0 MiB/s`: the greater direction; where the disk is busy, what a request takes, too.
+/// `sda 97 %, writes 88.0 MiB/s`: the greater direction; where the disk is busy, what a request
+/// takes, too.
 fn disk_words(disk: &DiskShare) -> String {
     let mut words = format!(
         "{} {}",
@@ -268,25 +274,22 @@ fn hosts_near_limits(analysis: &Analysis) -> Vec<Row<'_>> {
     near
 }
 
-/// How far a host was beyond what goes untold; from 1 on it is told.
+/// How far a host was beyond what is not reported; from 1 on it is.
 fn strain(stage: &HostStageAnalysis, shared: bool) -> f64 {
     let cpu = stage.busiest_cpu.map(|cpu| cpu.busy_share / BUSY);
     let disk = stage.disk.as_ref().map(|disk| disk.busy_share / BUSY);
     let own = [cpu, disk].into_iter().filter(|_| !shared);
-    let held_back = stage.throttled_share.map(|share| share / HELD_BACK_TOLD);
+    let slow_at_times = stage.throttled_share.map(|share| share / HELD_BACK_TOLD);
     let drops = stage.receive_drops.map(|drops| drops as f64 / DROPS_TOLD);
-    let all = own.chain([held_back, drops]).flatten();
+    let all = own.chain([slow_at_times, drops]).flatten();
     all.filter(|v| v.is_finite()).fold(0.0, f64::max)
 }
 
 /// A figure, and the host and stage that had it.
 type Nearest<'a> = (f64, &'a HostAnalysis, &'a HostStageAnalysis);
 
-/// The greatest of a figure over hosts and stages.
-fn greatest(
-    analysis: &Analysis,
-    of: impl Fn(&HostStageAnalysis) -> Option<f64>,
-) -> Option<Nearest<'_>> {
+/// The max of a figure over hosts and stages.
+fn max(analysis: &Analysis, of: impl Fn(&HostStageAnalysis) -> Option<f64>) -> Option<Nearest<'_>> {
     let stages = analysis
         .hosts
         .iter()

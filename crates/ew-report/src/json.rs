@@ -6,7 +6,8 @@ use ew_model::Analysis;
 use ew_model::network::MeasuredNetwork;
 use serde::Serialize;
 
-/// Version of the JSON report's layout. It grows when a field changes its meaning or goes; new fields do not count.
+/// Version of the JSON report's layout. It grows when a field changes its meaning or goes; new
+/// fields do not count.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Numbers that are not finite become null, so that the result is always valid JSON.

@@ -1,8 +1,9 @@
-//! Runs with pods in the words of k8s-netperf (<https://github.com/cloud-bulldozer/k8s-netperf>): its result tables, and the
-//! field names of its JSON documents, so that dashboards keep working.
+//! Runs with pods in the words of k8s-netperf (<https://github.com/cloud-bulldozer/k8s-netperf>):
+//! its result tables, and the field names of its JSON documents, so that dashboards keep working.
 //!
-//! One row per stage of pods. A throughput is the median over flows of one flow's rate, where k8s-netperf has the mean over samples of
-//! its single pair. What was not measured is null or "-", where k8s-netperf writes 0.
+//! One row per stage of pods. A throughput is the median over flows of one flow's rate, where
+//! k8s-netperf has the mean over samples of its single pair. What was not measured is null or "-",
+//! where k8s-netperf writes 0.
 
 mod tables;
 
@@ -178,7 +179,8 @@ fn row(analysis: &Analysis, position: usize, stage: &StageAnalysis) -> Option<Ro
     })
 }
 
-/// Of one flow, in bits or transactions per second. Comparisons know the interval; a stage that is compared with nothing has its own figures.
+/// Of one flow, in bits or transactions per second. Comparisons know the interval; a stage that is
+/// compared with nothing has its own figures.
 fn throughput(analysis: &Analysis, stage: &StageAnalysis) -> Option<Estimate> {
     let compared = analysis.pods.iter().find_map(|comparison| {
         if comparison.stage == stage.name {
@@ -229,6 +231,7 @@ fn profile(kind: WorkloadKind) -> &'static str {
         WorkloadKind::TcpCrr => "TCP_CRR",
         // Without a counterpart there.
         WorkloadKind::Ping => "PING_RR",
+        WorkloadKind::Trace => "TRACE",
     }
 }
 

@@ -1,9 +1,11 @@
-//! Terminal, HTML, JSON, CSV and Markdown views of an analysis, the live view of a run, and a run as Prometheus metrics.
+//! Terminal, HTML, JSON, CSV and Markdown views of an analysis, the live view of a run, and a run
+//! as Prometheus metrics.
 //!
-//! Reads [`Analysis`] for reports and `RunEvent` for the live views, and nothing else: no file, no Parquet, no
-//! clock. It decides nothing; every number and every sentence was made by `ew-analyze`. What was not measured is
-//! shown as "-", never as 0. Host names and the words of other programs are untrusted: control characters never
-//! reach a terminal, and nothing unescaped reaches HTML, Markdown or CSV.
+//! Reads [`Analysis`] for reports and `RunEvent` for the live views, and nothing else: no file, no
+//! Parquet, no clock. It decides nothing; every number and every sentence was made by `ew-analyze`.
+//! What was not measured is shown as "-", never as 0. Host names and the words of other programs
+//! are untrusted: control characters never reach a terminal, and nothing unescaped reaches HTML,
+//! Markdown or CSV.
 
 mod compact;
 mod compare;
@@ -102,8 +104,8 @@ pub enum ReportError {
 /// Makes a report of an analysis. The result ends with a newline.
 ///
 /// # Errors
-/// [`ReportError::NoPods`] for a format of k8s-netperf and a run without pods. [`ReportError`] when the JSON writer or the page's template
-/// fails; both are defects, not the user's doing.
+/// [`ReportError::NoPods`] for a format of k8s-netperf and a run without pods. [`ReportError`] when
+/// the JSON writer or the page's template fails; both are defects, not the user's doing.
 pub fn render(
     analysis: &Analysis,
     format: Format,

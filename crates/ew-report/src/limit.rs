@@ -7,7 +7,8 @@ use ew_model::limit::{Limit, MessageLimit, WindowNeed};
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use serde::Serialize;
 
-/// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new fields do not count.
+/// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new
+/// fields do not count.
 const SCHEMA_VERSION: u32 = 1;
 
 /// For the terminal. `notes` say where the figures came from, and what could not be known.
@@ -143,7 +144,7 @@ fn grouped(value: f64) -> String {
     out
 }
 
-/// One decimal: what tells 94.1 from 94.9.
+/// One decimal: what distinguishes 94.1 from 94.9.
 fn decimals(value: f64) -> String {
     let (whole, part) = (value.trunc(), value.fract());
     match (part * 10.0).round() as u32 {

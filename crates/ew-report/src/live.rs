@@ -16,9 +16,10 @@ use tally::Tally;
 
 /// Shows a run's events as they happen, usually on stderr.
 ///
-/// On a terminal: launch progress, one bar per stage, the rate now, hosts alive and the time left. Elsewhere:
-/// lines with the time since the start, at most one per stage and 10 s besides starts, ends and failures; where agents tell
-/// how single flows go, one line for each they tell. Quiet: only what went wrong. Errors of the writer are ignored: a closed stderr must not end a run.
+/// On a terminal: launch progress, one bar per stage, the rate now, hosts alive and the time left.
+/// Elsewhere: lines with the time since the start, at most one per stage and 10 s besides starts,
+/// ends and failures; where agents show how single flows go, one line for each they report. Quiet:
+/// only what went wrong. Errors of the writer are ignored: a closed stderr must not end a run.
 pub struct Live<W: Write> {
     tally: Tally,
     view: View<W>,
@@ -30,8 +31,9 @@ enum View<W: Write> {
 }
 
 impl<W: Write + Send + 'static> Live<W> {
-    /// A view that writes to `out`. `bars` says whether bars can be drawn there and are wanted, `color` whether to colour
-    /// (nothing is said by colour alone), `quiet` shows only failures, losses and warnings.
+    /// A view that writes to `out`. `bars` says whether bars can be drawn there and are wanted,
+    /// `color` whether to colour (nothing is said by colour alone), `quiet` shows only failures,
+    /// losses and warnings.
     pub fn new(out: W, bars: bool, color: bool, quiet: bool) -> Self {
         let view = if bars && !quiet {
             View::Bars(Bars::new(out, color))
@@ -53,8 +55,8 @@ impl<W: Write + Send + 'static> Live<W> {
         }
     }
 
-    /// Leaves the terminal in order: the bars that ended stay, the others go. To be called once, before anything
-    /// else writes there; later events are still shown as lines.
+    /// Leaves the terminal in order: the bars that ended stay, the others go. To be called once,
+    /// before anything else writes there; later events are still shown as lines.
     pub fn finish(&mut self) {
         match &mut self.view {
             View::Bars(bars) => bars.finish(),

@@ -160,7 +160,8 @@ pub(crate) fn prose(text: &str) -> String {
         .collect()
 }
 
-/// One line in which nothing is markup: CommonMark's backslash escapes, and entities for what begins HTML.
+/// One line in which nothing is markup: CommonMark's backslash escapes, and entities for what
+/// begins HTML.
 pub(crate) fn escaped(text: &str) -> String {
     escaped_line(&one_line(text))
 }

@@ -8,13 +8,13 @@ use crate::words::{MISSING, one_line, or_missing, plural};
 use ew_model::units::{format_bytes, format_duration_ns, format_whole_bytes};
 use ew_model::{Inventory, Plan, Stage, Workload};
 
-/// The plan as a table: stages (all sizes of a sweep in one line), rounds, flows, expected duration ([`Stage::planned_ns`], with
-/// the least where rounds run until they settle) and bytes; below it the workloads'
-/// settings that are not the usual ones, in words.
+/// The plan as a table: stages (all sizes of a sweep in one line), rounds, flows, expected duration
+/// ([`Stage::planned_ns`], with the least where rounds run until they settle) and bytes; below it
+/// the workloads' settings that are not the default ones, in words.
 ///
-/// `network` says over which network, as far as that is known before hosts are asked.
-/// `stage_bytes` holds the payload the caller expects each stage to move, in stage order; `None` or a missing entry
-/// is shown as "-", and then the total is a lower bound and says so. Nothing is decided here.
+/// `network` says over which network, as far as that is known before hosts are asked. `stage_bytes`
+/// holds the payload the caller expects each stage to move, in stage order; `None` or a missing
+/// entry is shown as "-", and then the total is a lower bound and says so. Nothing is decided here.
 #[must_use]
 pub fn dry_run(
     plan: &Plan,
@@ -38,7 +38,8 @@ pub fn dry_run(
         out.push_str(&wrap(&words, width, &format!("{names}: ")));
     }
     if plan.random_order {
-        let words = "the stages take turns, one repetition each, in an order drawn anew every time";
+        let words =
+            "the stages are interleaved, one repetition each, in an order drawn anew every time";
         out.push_str(&wrap(words, width, "order: "));
     }
     for test in &plan.dropped_tests {
@@ -117,21 +118,21 @@ fn headline(plan: &Plan, inventory: &Inventory) -> String {
     )
 }
 
-/// Names of stages and what is set for them; neighbours with the same are told together.
+/// Names of stages and what is set for them; neighbours with the same are reported together.
 fn settings(lines: &[Line<'_>]) -> Vec<(String, String)> {
-    let mut told: Vec<(String, String)> = Vec::new();
+    let mut reported: Vec<(String, String)> = Vec::new();
     for line in lines {
         let (name, words) = (line.name.clone(), line_words(line));
-        match told.last_mut() {
+        match reported.last_mut() {
             Some((names, same)) if *same == words => {
                 names.push_str(", ");
                 names.push_str(&name);
             }
-            _ => told.push((name, words)),
+            _ => reported.push((name, words)),
         }
     }
-    told.retain(|(_, words)| !words.is_empty());
-    told
+    reported.retain(|(_, words)| !words.is_empty());
+    reported
 }
 
 /// The workload's settings, a sweep's sizes, and how long rounds are repeated.

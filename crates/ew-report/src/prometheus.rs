@@ -1,10 +1,10 @@
-//! A run as Prometheus metrics: what the events so far say, in the text exposition format, version 0.0.4
-//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+//! A run as Prometheus metrics: what the events so far say, in the text exposition format, version
+//! 0.0.4 (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 //!
-//! The number of series grows with the hosts and with nothing else: no series per pair, flow, interface, disk or core. Names
-//! and units follow <https://prometheus.io/docs/practices/naming/>: base units, counters end in `_total`. What was not read
-//! has no series; it is never 0. Agents hold their samples back while bytes are counted, so figures of hosts move when a
-//! round ends.
+//! The number of series grows with the hosts and with nothing else: no series per pair, flow,
+//! interface, disk or core. Names and units follow <https://prometheus.io/docs/practices/naming/>:
+//! base units, counters end in `_total`. What was not read has no series; it is never 0. Agents
+//! hold their samples back while bytes are counted, so figures of hosts move when a round ends.
 
 mod busiest;
 mod families;
@@ -30,7 +30,8 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    /// Before the first event. `version` is eastwest's own, `began_unix_ns` the wall clock at the run's start.
+    /// Before the first event. `version` is eastwest's own, `began_unix_ns` the wall clock at the
+    /// run's start.
     #[must_use]
     pub fn new(version: &str, began_unix_ns: u64) -> Self {
         Self {
@@ -66,7 +67,8 @@ impl Exposition {
         page.into_text()
     }
 
-    /// The page of a run that is over: without what was true of a moment, with what the run amounts to. Series per stage are added.
+    /// The page of a run that is over: without what was true of a moment, with what the run amounts
+    /// to. Series per stage are added.
     #[must_use]
     pub fn render_final(mut self, analysis: &Analysis) -> String {
         self.run.end();

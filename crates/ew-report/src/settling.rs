@@ -9,7 +9,8 @@ use ew_model::units::{format_bits_per_sec, format_duration_ns};
 /// Up to this many figures of a stage are named, the widest first.
 const FIGURES_LISTED: usize = 4;
 
-/// A line for each stage that was repeated until its figures settled, or did not; one for all sizes of a sweep.
+/// A line for each stage that was repeated until its figures settled, or did not; one for all sizes
+/// of a sweep.
 pub(crate) fn notes(analysis: &Analysis) -> Vec<String> {
     let mut notes: Vec<String> = lone_stages(analysis)
         .filter_map(|stage| note(analysis, stage))
@@ -35,17 +36,17 @@ fn note(analysis: &Analysis, stage: &StageAnalysis) -> Option<String> {
             "{name}: every figure settled, its 95 % interval no wider than {width} %, in {rounds}."
         ));
     }
-    let told = stage.unsettled.iter().take(FIGURES_LISTED);
-    let mut told: Vec<String> = told
+    let reported = stage.unsettled.iter().take(FIGURES_LISTED);
+    let mut reported: Vec<String> = reported
         .map(|figure| in_words(analysis, stage, figure))
         .collect();
     if stage.unsettled.len() > FIGURES_LISTED {
-        told.push("...".into());
+        reported.push("...".into());
     }
     Some(format!(
         "{name}: {} did not settle within {width} % in {rounds}: {}.",
         plural(stage.unsettled.len(), "figure"),
-        told.join(", ")
+        reported.join(", ")
     ))
 }
 

@@ -8,9 +8,9 @@ use ew_model::analysis::StageAnalysis;
 use ew_model::sweep::{SweepAnalysis, SweepPoint, SweepStep};
 use ew_model::units::{format_bytes, format_duration_ns, format_whole_bytes};
 
-/// A curve of more sizes than this is told by its powers of two and the sizes at its breaks.
+/// A curve of more sizes than this is reported by its powers of two and the sizes at its breaks.
 const SIZES_LISTED: usize = 30;
-/// Up to this many breaks of a curve are told.
+/// Up to this many breaks of a curve are reported.
 const STEPS_LISTED: usize = 8;
 /// Characters of the longest bar.
 const BAR_WIDTH: f64 = 16.0;
@@ -49,8 +49,8 @@ pub(crate) fn csv(analysis: &Analysis) -> String {
 
 /// The breaks of a curve in words, with what they rest on.
 pub(crate) fn step_words(step: &SweepStep) -> String {
-    let told: Vec<String> = step.evidence.iter().map(|e| one_line(&e.text)).collect();
-    format!("{} ({})", one_line(&step.sentence), told.join("; "))
+    let reported: Vec<String> = step.evidence.iter().map(|e| one_line(&e.text)).collect();
+    format!("{} ({})", one_line(&step.sentence), reported.join("; "))
 }
 
 fn amounts(analysis: &Analysis) -> Figures {
@@ -76,7 +76,7 @@ fn amounts(analysis: &Analysis) -> Figures {
     let mut notes = vec![
         "Ping-pong: a message's time is half the median round trip, median over rounds, and its rate is size over that, as NetPIPE has it. n1/2 is \
          the size with half the rate of endless messages; t0 what a message costs however small; saturated from where the \
-         rate keeps 90 % of its greatest."
+         rate keeps 90 % of its max."
             .to_owned(),
     ];
     notes.extend(
@@ -154,8 +154,8 @@ fn curves(analysis: &Analysis) -> Figures {
             .filter(|p| is_listed(sweep, p))
             .collect();
         left_out += sweep.points.len() - points.len();
-        let greatest = sweep.points.iter().filter_map(rate_of).fold(0.0, f64::max);
-        rows.extend(points.iter().map(|point| curve_row(sweep, point, greatest)));
+        let max = sweep.points.iter().filter_map(rate_of).fold(0.0, f64::max);
+        rows.extend(points.iter().map(|point| curve_row(sweep, point, max)));
     }
     let note = || {
         format!(
@@ -181,12 +181,12 @@ fn curves(analysis: &Analysis) -> Figures {
     }
 }
 
-fn curve_row(sweep: &SweepAnalysis, point: &SweepPoint, greatest: f64) -> Vec<String> {
+fn curve_row(sweep: &SweepAnalysis, point: &SweepPoint, max: f64) -> Vec<String> {
     let times = point.round_trip;
     vec![
         one_line(&sweep.name),
         format_whole_bytes(point.message_bytes),
-        bar(rate_of(point), greatest),
+        bar(rate_of(point), max),
         rate(rate_of(point)),
         or_missing(point.message_ns, precise_micros),
         or_missing(times.map(|t| t.p50_ns), micros),
@@ -210,9 +210,9 @@ fn rate_of(point: &SweepPoint) -> Option<f64> {
         .filter(|v| v.is_finite())
 }
 
-/// Says nothing that the rate beside it does not.
-fn bar(value: Option<f64>, greatest: f64) -> String {
-    let share = value.unwrap_or_default() / greatest.max(f64::MIN_POSITIVE);
+/// Says nothing that the rate next to it does not.
+fn bar(value: Option<f64>, max: f64) -> String {
+    let share = value.unwrap_or_default() / max.max(f64::MIN_POSITIVE);
     let length = (share * BAR_WIDTH).round().clamp(0.0, BAR_WIDTH) as usize;
     match length {
         0 => "▏".into(),

@@ -42,7 +42,7 @@ pub(crate) fn columns_that_fit(
     let column = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.get(at));
         let widths = cells.map(|cell| cell.chars().count());
-        // A blank stands behind each cell, and one between columns.
+        // A blank follows each cell, and one between columns.
         widths
             .chain([header[at].chars().count()])
             .max()
@@ -59,8 +59,8 @@ pub(crate) fn columns_that_fit(
         .min(header.len())
 }
 
-/// Breaks text into lines of at most `width` characters, at spaces where there are any. The first line begins with
-/// `first`, the others with as many spaces.
+/// Breaks text into lines of at most `width` characters, at spaces where there are any. The first
+/// line begins with `first`, the others with as many spaces.
 pub(crate) fn wrap(text: &str, width: usize, first: &str) -> String {
     let indent = first.chars().count();
     let room = width.saturating_sub(indent).max(10);

@@ -91,8 +91,8 @@ pub(crate) fn notable(analysis: &Analysis) -> Vec<&HostAnalysis> {
         .collect()
 }
 
-/// The host table's header, rows and number of columns that are words, for text and Markdown. Columns that would be empty
-/// all the way down are left out.
+/// The host table's header, rows and number of columns that are words, for text and Markdown.
+/// Columns that would be empty all the way down are skipped.
 pub(crate) fn host_table(
     analysis: &Analysis,
     hosts: &[&HostAnalysis],
@@ -133,7 +133,7 @@ fn filled_table<T>(
     (header, rows)
 }
 
-/// The line that stands for the hosts left out of the table.
+/// The line for the hosts that the table skips.
 pub(crate) fn alike(analysis: &Analysis, listed: usize) -> Option<String> {
     let others: Vec<_> = analysis
         .hosts
@@ -208,7 +208,8 @@ pub(crate) fn oversubscription(pair: &RackPairAnalysis) -> String {
     }
 }
 
-/// The stage table's header and rows, for all views. Columns that would be empty all the way down are left out.
+/// The stage table's header and rows, for all views. Columns that would be empty all the way down
+/// are skipped.
 pub(crate) fn stage_table(analysis: &Analysis) -> (Vec<&'static str>, Vec<Vec<String>>) {
     let stages: Vec<&StageAnalysis> = lone_stages(analysis).collect();
     let has_missing = stages.iter().any(|s| s.missing > 0);
@@ -223,12 +224,12 @@ pub(crate) fn stage_notes(analysis: &Analysis) -> Vec<String> {
     let mut notes = mode_notes(analysis);
     notes.extend(settling::notes(analysis));
     for stage in lone_stages(analysis) {
-        if let Some((least, median, greatest)) = stage.rtt_ns {
+        if let Some((min, median, max)) = stage.rtt_ns {
             notes.push(format!(
                 "{}: round trips from {} to {} over pairs, median {}.",
                 one_line(&stage.name),
-                format_duration_ns(least),
-                format_duration_ns(greatest),
+                format_duration_ns(min),
+                format_duration_ns(max),
                 format_duration_ns(median)
             ));
         }
@@ -290,7 +291,7 @@ pub(crate) fn fact_list(analysis: &Analysis) -> Vec<(&'static str, String)> {
         .filter_map(|s| s.start_skew_ns)
         .map(|s| s.1)
         .max();
-    let strangers: u64 = analysis.hosts.iter().map(|h| h.strangers).sum();
+    let rejected_connections: u64 = analysis.hosts.iter().map(|h| h.rejected_connections).sum();
     let basis = &analysis.basis;
     vec![
         ("run", one_line(&run.id)),
@@ -305,7 +306,7 @@ pub(crate) fn fact_list(analysis: &Analysis) -> Vec<(&'static str, String)> {
         ("scenario", one_line(&run.scenario.name)),
         ("seed", run.seed.to_string()),
         ("plan", one_line(&run.plan_hash)),
-        ("healthy host", healthy_host(analysis)),
+        ("reference host", healthy_host(analysis)),
         (
             "efficiency",
             format!(
@@ -324,7 +325,7 @@ pub(crate) fn fact_list(analysis: &Analysis) -> Vec<(&'static str, String)> {
                 format!("p99 {} in the worst stage", format_duration_ns(ns))
             }),
         ),
-        ("strangers refused", strangers.to_string()),
+        ("rejected connections", rejected_connections.to_string()),
         (
             "controller",
             format!(
@@ -348,14 +349,15 @@ pub(crate) fn fact_list(analysis: &Analysis) -> Vec<(&'static str, String)> {
 fn healthy_host(analysis: &Analysis) -> String {
     let basis = &analysis.basis;
     format!(
-        "line rate taken {} ({}), payload ceiling {}",
+        "line rate taken {} ({}), max goodput {}",
         rate(basis.nic_bits_per_sec),
         one_line(&basis.nic_source),
         rate(payload_ceiling(analysis)),
     )
 }
 
-/// Payload that the line rate taken for a healthy host can carry, bits per second: line rate times efficiency.
+/// Payload that the line rate for a reference host can carry, bits per second: line rate times
+/// efficiency.
 pub(crate) fn payload_ceiling(analysis: &Analysis) -> Option<f64> {
     let ceiling = analysis.basis.nic_bits_per_sec? * analysis.basis.efficiency;
     (ceiling.is_finite() && ceiling > 0.0).then_some(ceiling)
@@ -393,7 +395,8 @@ fn repeat(analysis: &Analysis) -> String {
     words.join(" ")
 }
 
-/// A word as a POSIX shell reads it back, in single quotes where it holds more than plain characters.
+/// A word as a POSIX shell reads it back, in single quotes where it holds more than plain
+/// characters.
 fn quoted(word: &str) -> String {
     let word = one_line(word);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
@@ -420,7 +423,8 @@ pub(crate) fn absences(analysis: &Analysis) -> Vec<String> {
         .collect()
 }
 
-/// Pairs without a figure, by reason, most first: `14 pairs: r1h02 never came up (r1h01 to r1h02, ...)`.
+/// Pairs without a figure, by reason, most first:
+/// `14 pairs: r1h02 never came up (r1h01 to r1h02, ...)`.
 pub(crate) fn missing_by_reason(analysis: &Analysis) -> Vec<String> {
     let mut groups: BTreeMap<&str, Vec<&Cell>> = BTreeMap::new();
     for cell in analysis.cells.iter().filter(|c| c.bits_per_sec.is_none()) {
@@ -628,7 +632,7 @@ fn stages(analysis: &Analysis, width: usize, ink: Ink) -> String {
     let mut notes = stage_notes(analysis);
     if shown < header.len() {
         let left_out = header[shown..].join(", ");
-        notes.push(format!("Left out for want of room: {left_out}."));
+        notes.push(format!("Hidden (terminal too narrow): {left_out}."));
     }
     push_notes(&mut out, &notes, width);
     out

@@ -9,7 +9,7 @@ use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
 const HELD_AGAINST: &str = "Figures are rates or round trips, medians over repetitions. The engine's is its figure of the same kind (rate, median, mean \
      or least), which the tool's is held against.";
-const STANDINGS: &str = "Agrees: even the far ends of both intervals are within 5 % of each other. Not told apart: the intervals overlap, but are too wide to \
+const STANDINGS: &str = "Agrees: even the far ends of both intervals are within 5 % of each other. Not distinguished: the intervals overlap, but are too wide to \
      say more; more repetitions make them narrower. Differs: they do not overlap.";
 
 /// None in a run of the engine alone.
@@ -34,7 +34,7 @@ fn side_by_side(analysis: &Analysis) -> Figures {
             "figure",
             "95 % interval",
             "the engine's",
-            "as told",
+            "as reported",
         ],
         rows: analysis.tools.iter().flat_map(rows).collect(),
         left: 3,
@@ -46,7 +46,7 @@ fn side_by_side(analysis: &Analysis) -> Figures {
     }
 }
 
-/// A rate, or a round trip with the time that the tool tells, which may be half of it.
+/// A rate, or a round trip with the time that the tool reports, which may be half of it.
 fn row(comparison: &ToolComparison, figure: &ToolFigure) -> Vec<String> {
     let is_bulk = comparison.kind.is_bulk();
     let words = |value: f64| match is_bulk {
@@ -57,7 +57,7 @@ fn row(comparison: &ToolComparison, figure: &ToolFigure) -> Vec<String> {
         true => figure.bits_per_sec,
         false => figure.round_trip_ns,
     };
-    let told = figure
+    let reported = figure
         .time_ns
         .map(|time| format!("{}, {}", words(time.value), figure.statistic));
     vec![
@@ -67,7 +67,7 @@ fn row(comparison: &ToolComparison, figure: &ToolFigure) -> Vec<String> {
         or_missing(own, |own| words(own.value)),
         interval(own, words),
         or_missing(figure.engines, |engines| words(engines.value)),
-        told.unwrap_or_else(|| figure.statistic.clone()),
+        reported.unwrap_or_else(|| figure.statistic.clone()),
     ]
 }
 
@@ -84,7 +84,7 @@ fn standing(standing: &Standing) -> String {
         Standing::Reference => "reference".into(),
         Standing::Agrees { difference } => format!("agrees ({})", percent(difference)),
         Standing::NotToldApart { difference } => {
-            format!("not told apart ({})", percent(difference))
+            format!("not distinguished ({})", percent(difference))
         }
         Standing::Differs { difference, .. } => format!("differs ({})", percent(difference)),
         Standing::Open { .. } => MISSING.into(),
@@ -98,7 +98,7 @@ fn notes(comparison: &ToolComparison) -> Vec<String> {
         let tool = figure.tool.name();
         match &figure.standing {
             Standing::Differs { reasons, .. } if reasons.is_empty() => Some(format!(
-                "{kind}, {tool}: nothing that the tools fix or tell explains the difference"
+                "{kind}, {tool}: nothing that the tools fix or report explains the difference"
             )),
             Standing::Differs { reasons, .. } => Some(format!(
                 "{kind}, {tool}: known to be different: {}",

@@ -7,7 +7,7 @@ use ew_model::record::Remark;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use ew_model::{Analysis, HostId, Inventory, Outcome, RackId};
 
-/// What stands where nothing was measured.
+/// What is where nothing was measured.
 pub(crate) const MISSING: &str = "-";
 /// An uplink that fills below this many senders has no rising part: one sender alone fills it.
 const FULL_WITH_ONE: f64 = 1.05;
@@ -103,18 +103,19 @@ pub(crate) fn quantity(quantity: &Quantity, cause: Cause) -> String {
     }
 }
 
-/// What a finding says beside its sentence: "measured 40 Mb/s; expected 95 Mb/s; cause: uplink; confidence 90 %".
+/// What a finding says next to its sentence: "measured 40 Mb/s; expected 95 Mb/s; cause: uplink;
+/// confidence 90 %".
 pub(crate) fn finding_figures(finding: &Finding) -> String {
-    let told = |what, figure: &Quantity| format!("{what} {}", quantity(figure, finding.cause));
+    let reported = |what, figure: &Quantity| format!("{what} {}", quantity(figure, finding.cause));
     let parts = [
         finding
             .measured
             .as_ref()
-            .map(|figure| told("measured", figure)),
+            .map(|figure| reported("measured", figure)),
         finding
             .expected
             .as_ref()
-            .map(|figure| told("expected", figure)),
+            .map(|figure| reported("expected", figure)),
         Some(format!("cause: {}", cause(finding.cause))),
         Some(format!("confidence {}", percent(Some(finding.confidence)))),
     ];
@@ -141,12 +142,14 @@ pub(crate) fn utc(unix_ns: Option<u64>) -> String {
     })
 }
 
-/// The status in words. Without a stated expectation nothing is worse than expected: there is a fault.
+/// The status in words. Without a stated expectation nothing is worse than expected: there is a
+/// fault.
 pub(crate) fn status(analysis: &Analysis) -> &'static str {
     let expect = &analysis.run.scenario.expect;
     let is_stated = expect.oversubscription.is_some()
         || expect.nic_bits_per_sec.is_some()
-        || expect.rtt_ns.is_some();
+        || expect.rtt_ns.is_some()
+        || expect.paths.is_some();
     match analysis.verdict.status {
         VerdictStatus::NothingWrong => "PASS: nothing wrong found",
         VerdictStatus::AsExpected if is_stated => "WARN: as expected, with notices",
@@ -200,12 +203,13 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::Loss => "loss",
         Cause::ReceiveDrops => "receive drops",
         Cause::Disk => "disk",
-        Cause::ForeignTraffic => "other traffic",
+        Cause::BackgroundTraffic => "other traffic",
         Cause::MeasurementQuality => "measurement quality",
         Cause::NicClasses => "NIC classes",
         Cause::BelowLinkSpeed => "below link speed",
         Cause::ConnectionLimit => "connection limit",
         Cause::BadPath => "bad path",
+        Cause::LostPath => "path not in use",
         Cause::HashCollisions => "hash collisions",
         Cause::NotDetermined => "cause not determined",
     }
@@ -281,8 +285,8 @@ pub(crate) fn rack_of(inventory: &Inventory, id: HostId) -> String {
     )
 }
 
-/// One line without control characters and without characters that reorder text, so that a host name or another
-/// program's message can neither steer a terminal nor disguise itself.
+/// One line without control characters and without characters that reorder text, so that a host
+/// name or another program's message can neither steer a terminal nor disguise itself.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.trim().chars() {
@@ -310,14 +314,14 @@ pub(crate) fn knee(senders: f64) -> String {
     }
 }
 
-/// The same where there is room to say of whom: a knee counts hosts that reach their peers' rate, and a slow sender
-/// fills less.
+/// The same where there is room to say of whom: a knee counts hosts that reach their peers' rate,
+/// and a slow sender fills less.
 pub(crate) fn healthy_knee(senders: f64) -> String {
     knee(senders).replace("sender", "healthy sender")
 }
 
-/// Text with a capital at its start, unless it begins with a name or with something that is not a plain word; a word
-/// with a colon is the name of a program that speaks (`ssh: ...`).
+/// Text with a capital at its start, unless it begins with a name or with something that is not a
+/// plain word; a word with a colon is the name of a program that speaks (`ssh: ...`).
 pub(crate) fn capitalised(inventory: &Inventory, text: &str) -> String {
     let text = one_line(text);
     let first = text.split(' ').next().unwrap_or("");
@@ -341,7 +345,8 @@ pub(crate) fn full_sentence(inventory: &Inventory, text: &str) -> String {
     sentence
 }
 
-/// Text in pieces: what stands between backquotes is code (`true`). A backquote without a partner is text.
+/// Text in pieces: what is between backquotes is code (`true`). A backquote without a partner
+/// is text.
 pub(crate) fn code_spans(text: &str) -> Vec<(bool, &str)> {
     let mut spans = Vec::new();
     let mut plain = 0;
@@ -363,8 +368,8 @@ pub(crate) fn code_spans(text: &str) -> Vec<(bool, &str)> {
     spans
 }
 
-/// `191 Mb/s (190–192)` when both ends share the unit, otherwise with units at each; without an interval where both
-/// ends show the same as the value.
+/// `191 Mb/s (190–192)` when both ends share the unit, otherwise with units at each; without an
+/// interval where both ends show the same as the value.
 pub(crate) fn with_interval(
     value: f64,
     low: Option<f64>,

@@ -1,6 +1,10 @@
-//! How often the analysis is right on networks whose truth is known: plans, simulates, analyses and compares.
+//! How often the analysis is right on networks whose truth is known: plans, simulates, analyses and
+//! compares.
 //!
-//! `cargo run --release -p ew-sim --example accuracy -- --family healthy --seeds 1-200 [--scenario qualify] [--list 20] [--explain on]`
+//! ```text
+//! cargo run --release -p ew-sim --example accuracy -- --family healthy --seeds 1-200
+//!     [--scenario qualify] [--list 20] [--explain on] [--expect paths]
+//! ```
 
 #![expect(
     clippy::print_stdout,
@@ -16,7 +20,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: accuracy --family healthy|oversubscribed|bad-member|slow-hosts|uniformly-slow|all \
-                     --seeds FIRST-LAST [--scenario NAME] [--list MOST] [--explain on]";
+                     --seeds FIRST-LAST [--scenario NAME] [--list MOST] [--explain on] [--expect paths]";
 
 struct Options {
     families: Vec<Family>,
@@ -25,6 +29,8 @@ struct Options {
     most_listed: usize,
     /// Print what is said of every wrong seed.
     explain: bool,
+    /// State how many paths racks have.
+    expects_paths: bool,
 }
 
 fn main() -> ExitCode {
@@ -49,6 +55,7 @@ fn options(arguments: &[String]) -> Option<Options> {
         scenario: "qualify".into(),
         most_listed: 20,
         explain: false,
+        expects_paths: false,
     };
     for pair in arguments.chunks(2) {
         let [key, value] = pair else { return None };
@@ -64,6 +71,7 @@ fn options(arguments: &[String]) -> Option<Options> {
             }
             "--scenario" => options.scenario.clone_from(value),
             "--explain" => options.explain = value == "on",
+            "--expect" if value == "paths" => options.expects_paths = true,
             "--list" => options.most_listed = value.parse().ok()?,
             _ => return None,
         }
@@ -77,7 +85,7 @@ fn report(family: Family, options: &Options) -> Result<(), String> {
     let (mut right, mut all, mut wrong) = (0, 0, Vec::new());
     for seed in options.seeds.clone() {
         let case = draw(seed, family);
-        let (judgement, analysis) = run(seed, &case, &options.scenario, &mut spent)?;
+        let (judgement, analysis) = run(seed, &case, options, &mut spent)?;
         if options.explain && !judgement.is_right() {
             explain(seed, &analysis);
         }
@@ -170,14 +178,18 @@ impl Spent {
 fn run(
     seed: u64,
     case: &ew_sim::Case,
-    scenario: &str,
+    options: &Options,
     spent: &mut Spent,
 ) -> Result<(Judgement, Analysis), String> {
     let began = Instant::now();
-    let text =
-        ew_plan::scenario::builtin(scenario).ok_or_else(|| format!("no scenario `{scenario}`"))?;
+    let name = options.scenario.as_str();
+    let text = ew_plan::scenario::builtin(name).ok_or_else(|| format!("no scenario `{name}`"))?;
+    let expected = options
+        .expects_paths
+        .then(|| format!("expect.paths={}", case.truth.paths));
+    let expected: Vec<String> = expected.into_iter().collect();
     let scenario =
-        ew_plan::scenario::parse(text, scenario, &[]).map_err(|error| error.to_string())?;
+        ew_plan::scenario::parse(text, name, &expected).map_err(|error| error.to_string())?;
     let plan = ew_plan::plan(&scenario, &case.topology.inventory(), seed)
         .map_err(|error| error.to_string())?;
     let planned = Instant::now();

@@ -1,6 +1,7 @@
 //! How sure a count of successes makes one.
 
-/// The 95 % interval of a probability after `successes` in `trials` (Clopper and Pearson 1934): exact, never too narrow.
+/// The 95 % interval of a probability after `successes` in `trials` (Clopper and Pearson 1934):
+/// exact, never too narrow.
 #[must_use]
 pub fn clopper_pearson(successes: u64, trials: u64) -> (f64, f64) {
     const EACH_SIDE: f64 = 0.025;
@@ -32,7 +33,8 @@ fn root(function: impl Fn(f64) -> f64, value: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Probability of at most `count` successes (binomial), summed from logarithms so that nothing underflows.
+/// Probability of at most `count` successes (binomial), summed from logarithms so that nothing
+/// underflows.
 fn at_most(count: u64, trials: u64, p: f64) -> f64 {
     let (success, failure) = (p.ln(), (-p).ln_1p());
     let mut ways = 0.0;

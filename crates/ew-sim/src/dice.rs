@@ -1,4 +1,5 @@
-//! Random numbers that repeat: a stream of their own for every part that draws, so that a change of one moves no other.
+//! Random numbers that repeat: a stream of their own for every part that draws, so that a change of
+//! one moves no other.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

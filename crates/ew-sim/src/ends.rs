@@ -131,6 +131,7 @@ pub(crate) fn stream_ends(
             peer_port: stream.tuple.src_port,
             tcp_info: Some(tcp_info(run, stream, result, 0)),
             retransmits: Some(0),
+            path: None,
         });
         let sent = bytes_in(stream.payload_bits_per_sec, sender.window_ns);
         let segments = sent as f64 / result.segment_bytes;
@@ -141,6 +142,7 @@ pub(crate) fn stream_ends(
             peer_port: stream.tuple.dst_port,
             tcp_info: Some(tcp_info(run, stream, result, retransmits)),
             retransmits: Some(retransmits),
+            path: None,
         });
     }
     receiver.bytes = receiver.streams.iter().map(|s| s.bytes).sum();
@@ -238,6 +240,35 @@ pub(crate) fn request_ends(
         times: times.clone(),
     });
     sender.connect_latency = (workload.kind == WorkloadKind::TcpCrr).then_some(times);
+    (sender, receiver)
+}
+
+/// The path of every stream, and the round trip of the SYNs that arrive.
+pub(crate) fn traced_ends(
+    run: &RoundRun<'_>,
+    flow: &Flow,
+    result: &FlowResult,
+    hosts: &HostTotals,
+    dice: &mut Dice,
+) -> (EndRecord, EndRecord) {
+    let mut sender = end(run, flow.src, result.wait, hosts, dice);
+    let receiver = end(run, flow.dst, result.wait, hosts, dice);
+    for number in 0..run.streams() {
+        let tuple = run.tuple(flow, number, dice);
+        sender.streams.push(StreamRecord {
+            local_port: tuple.src_port,
+            peer_port: tuple.dst_port,
+            path: Some(run.network.trace(flow.src, flow.dst, tuple)),
+            ..StreamRecord::default()
+        });
+    }
+    let answered = result.streams.len() as u64;
+    let round_trip_ns = result.streams.first().map_or(0, |s| s.base_round_trip_ns);
+    sender.transactions = (answered > 0).then_some(answered);
+    sender.latency = (answered > 0).then(|| Latency {
+        times: Histogram::of(round_trip_ns, answered),
+        uncorrected: None,
+    });
     (sender, receiver)
 }
 

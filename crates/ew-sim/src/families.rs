@@ -1,6 +1,7 @@
 //! Random networks of a kind, with their truth.
 
 use crate::dice::Dice;
+use crate::network::router;
 use crate::noise::{Drift, Noise};
 use crate::truth::{Direction, Fault, MemberFault, Truth, UniformCause, ratios};
 use ew_model::topology::{
@@ -9,12 +10,14 @@ use ew_model::topology::{
 };
 use ew_model::{HostId, RackId};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// A kind of network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
-    /// Nothing is wrong: hashed paths, FIFO, NIC classes, unequal racks, LAG, pods, drift, starvation.
+    /// Nothing is wrong: hashed paths, FIFO, NIC classes, unequal racks, LAG, pods, drift,
+    /// starvation.
     Healthy,
     /// 1:1 to 8:1 over hashed paths and unequal racks.
     Oversubscribed,
@@ -86,7 +89,7 @@ const SHAPES: [&[usize]; 9] = [
     &[20, 20, 31],
     &[40, 10],
 ];
-/// With a rack more than two, so that the two ends of a member can be told apart.
+/// With a rack more than two, so that the two ends of a member can be distinguished.
 const FROM_THREE_RACKS: [&[usize]; 5] = [
     &[4, 4, 4],
     &[8, 8, 8],
@@ -98,6 +101,7 @@ const NICS_BITS_PER_SEC: [u64; 4] = [200_000_000, 10_000_000_000, 25_000_000_000
 /// From this rate on a NIC is a real one, which reports its speed.
 const REPORTED_FROM_BITS_PER_SEC: u64 = 10_000_000_000;
 const MOST_DRIFT: f64 = 0.05;
+const LEAST_OF_CLASS: usize = 3;
 
 struct Drawing {
     dice: Dice,
@@ -264,12 +268,14 @@ impl Drawing {
     }
 
     fn finish(self, family: Family, faults: Vec<Fault>) -> Case {
+        let via = self.via(&faults);
         let truth = Truth {
             family,
             axes: self.axes,
             faults,
             ratios: ratios(&self.topology),
             paths: self.paths,
+            via,
             is_starved: self.noise.starvation.round_share > 0.0,
         };
         Case {
@@ -277,6 +283,20 @@ impl Drawing {
             noise: self.noise,
             truth,
         }
+    }
+
+    /// Routers of bad members, as racks that send over them see them.
+    fn via(&self, faults: &[Fault]) -> Vec<IpAddr> {
+        let racks = 0..self.topology.racks.len() as u32;
+        let mut via = Vec::new();
+        for fault in faults {
+            let Fault::Member { member, .. } = fault else {
+                continue;
+            };
+            let family = self.topology.address_family;
+            via.extend(racks.clone().map(|from| router(family, from, 1 + member)));
+        }
+        via
     }
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
@@ -299,7 +319,8 @@ impl Drawing {
         self.build_with(shape, ratio, paths, &NICS_BITS_PER_SEC);
     }
 
-    /// Racks whose members carry what the ratio leaves of their hosts' sum. A 1:1 member is never narrower than a NIC.
+    /// Racks whose members carry what the ratio leaves of their hosts' sum. A 1:1 member is never
+    /// narrower than a NIC.
     fn build_with(&mut self, shape: &[usize], ratio: f64, paths: &[u32], nics: &[u64]) {
         let nic = self.pick(nics);
         self.paths = self.pick(paths);
@@ -330,17 +351,22 @@ impl Drawing {
         self.axes.push(format!("{} paths", self.paths));
     }
 
-    /// A third of the hosts has a slower NIC, and says so where NICs do.
+    /// A third of the hosts has a slower NIC, and says so where NICs do. Three at least, on either
+    /// side: one host with a slower NIC is also what a link that came up slower looks like.
     fn split_classes(&mut self) {
         let share = self.pick(&[0.25, 0.4, 0.5]);
         self.axes.push(format!("nic classes 1 and {share}"));
-        for host in self
-            .topology
-            .racks
-            .iter_mut()
-            .flat_map(|rack| &mut rack.hosts)
-        {
-            if !self.dice.chance(0.35) {
+        let count = self.topology.hosts().count();
+        let slower: Vec<bool> = loop {
+            let slower: Vec<bool> = (0..count).map(|_| self.dice.chance(0.35)).collect();
+            let slow = slower.iter().filter(|is| **is).count();
+            if (LEAST_OF_CLASS..=count - LEAST_OF_CLASS).contains(&slow) {
+                break slower;
+            }
+        };
+        let racks = self.topology.racks.iter_mut();
+        for (host, is_slower) in racks.flat_map(|rack| &mut rack.hosts).zip(slower) {
+            if !is_slower {
                 continue;
             }
             let nic = &mut host.nic;

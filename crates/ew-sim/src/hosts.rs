@@ -1,4 +1,5 @@
-//! The hosts themselves: their clocks, how long their threads wait for a CPU, what they report of themselves.
+//! The hosts themselves: their clocks, how long their threads wait for a CPU, what they report of
+//! themselves.
 
 use crate::dice::Dice;
 use crate::ends::CPUS;
@@ -123,7 +124,7 @@ pub(crate) struct Counters {
     has_quotas: bool,
     /// Rounds that ran.
     rounds: usize,
-    /// Hosts are read beside one of so many rounds.
+    /// Hosts are read during one of so many rounds.
     every: usize,
 }
 
@@ -282,7 +283,8 @@ impl HostCounters {
         let Some(cores) = site.spec.cpu_quota_cores else {
             return;
         };
-        // A quota that is all used holds the group back for what is left of each period, which comes the sooner the more CPUs work.
+        // A quota that is all used holds the group back for what is left of each period, which
+        // comes the sooner the more CPUs work.
         let used_cores = (cpu.engine_ns + cpu.softirq_ns) as f64 / window_ns.max(1) as f64;
         let cpus = f64::from(site.spec.cpus.unwrap_or(CPUS));
         if used_cores >= 0.9 * cores && cores < cpus {

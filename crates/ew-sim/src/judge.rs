@@ -4,6 +4,7 @@ use crate::families::Family;
 use crate::truth::{Direction, Fault, MemberFault, RackRatio, Truth, UniformCause};
 use ew_model::finding::{Cause, Finding, Severity, Subject, VerdictStatus};
 use ew_model::{Analysis, HostId, Inventory, RackId};
+use std::net::IpAddr;
 
 /// A ratio is right within this part of the truth.
 const RIGHT_WITHIN: f64 = 0.05;
@@ -127,7 +128,11 @@ fn ratio(truth: &Truth, rack: RackId) -> RackRatio {
         .ratios
         .get(rack.index())
         .copied()
-        .unwrap_or(RackRatio { up: 1.0, down: 1.0 })
+        .unwrap_or(RackRatio {
+            up: 1.0,
+            down: 1.0,
+            is_testable: true,
+        })
 }
 
 fn has_host_fault(truth: &Truth, asked: HostId, way: Direction) -> bool {
@@ -139,7 +144,8 @@ fn has_host_fault(truth: &Truth, asked: HostId, way: Direction) -> bool {
     })
 }
 
-/// Whether a bad member is on the way of some connections from rack to rack, or of their acknowledgements.
+/// Whether a bad member is on the way of some connections from rack to rack, or of their
+/// acknowledgements.
 fn has_path_fault(truth: &Truth, from: RackId, to: RackId) -> bool {
     truth.faults.iter().any(|fault| match fault {
         Fault::Member { rack: None, .. } => true,
@@ -170,9 +176,13 @@ fn judge_ratios(truth_of: &Truth, analysis: &Analysis, judgement: &mut Judgement
                     shown.limited, shown.oversubscription
                 )
             };
-            // Between two racks nobody can tell whose uplink is the limit.
+            // Between two racks nobody can know whose uplink is the limit.
             let between_two = analysis.racks.len() == 2;
             if truth <= OVERSUBSCRIBED && between_two && shown.limited == Some(true) {
+                continue;
+            }
+            // Whose uplink nobody can fill is not known, and said so.
+            if !own.is_testable && shown.limited.is_none() {
                 continue;
             }
             if truth <= OVERSUBSCRIBED {
@@ -211,12 +221,15 @@ fn judge_fault(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mu
                 Subject::RackPair { from, to } => has_path_fault(truth, from, to),
                 Subject::Rack { rack } => is_members_rack(fault, rack),
                 // All racks' paths through one spine.
-                Subject::Run => finding.cause == Cause::BadPath && is_spine(fault),
+                Subject::Run => {
+                    matches!(finding.cause, Cause::BadPath | Cause::LostPath) && is_spine(fault)
+                }
                 _ => false,
             });
             judgement.check("rack of the member named", is_named, || {
                 format!("{fault:?} is not named")
             });
+            judge_member(truth, fault, findings, judgement);
         }
         Fault::Uniform { cause } => {
             let passes = analysis.verdict.status == VerdictStatus::NothingWrong;
@@ -231,6 +244,30 @@ fn judge_fault(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mu
             });
         }
     }
+}
+
+/// Whether the routers shown are the bad member's, all of them. Of one that carries nothing no
+/// router answers.
+fn judge_member(truth: &Truth, fault: &Fault, findings: &[Finding], judgement: &mut Judgement) {
+    let Fault::Member { kind, .. } = fault else {
+        return;
+    };
+    if !matches!(kind, MemberFault::Narrow(_) | MemberFault::Loss(_)) {
+        return;
+    }
+    let of_path = findings
+        .iter()
+        .filter(|finding| finding.cause == Cause::BadPath);
+    let texts = of_path.flat_map(|finding| finding.evidence.iter().map(|e| e.text.as_str()));
+    let shown: Vec<IpAddr> = texts
+        .filter_map(|text| text.strip_prefix("routers on the path: "))
+        .flat_map(|text| text.split([' ', ',']))
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let is_right = !shown.is_empty() && shown.iter().all(|router| truth.via.contains(router));
+    judgement
+        .checks
+        .push(("router of the member named", is_right));
 }
 
 fn is_members_rack(fault: &Fault, named: RackId) -> bool {

@@ -1,9 +1,11 @@
-//! A network that exists only as numbers: topology, plan, seed and noise go in, a run comes out, as if it had been measured.
+//! A network that exists only as numbers: topology, plan, seed and noise go in, a run comes out, as
+//! if it had been measured.
 //!
-//! Pure: no clock, no socket, no file. The same input gives the same run. Each round is a fluid network: every stream takes the
-//! members that a hash of its 5-tuple picks at each tier, and the streams share what they meet by weighted max-min. The
-//! noise ([`Noise`]) is that of real hosts and TCP, and is not the model of the analysis: whoever judges the analysis by these runs
-//! must not have drawn them from its own assumptions.
+//! Pure: no clock, no socket, no file. The same input gives the same run. Each round is a fluid
+//! network: every stream takes the members that a hash of its 5-tuple picks at each tier, and the
+//! streams share what they meet by weighted max-min. The noise ([`Noise`]) is that of real hosts
+//! and TCP, and is not the model of the analysis: whoever judges the analysis by these runs must
+//! not have drawn them from its own assumptions.
 
 mod bounds;
 mod dice;

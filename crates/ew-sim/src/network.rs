@@ -2,6 +2,7 @@
 
 use crate::paths::{FiveTuple, pick};
 use crate::sharing::Way;
+use ew_model::record::TracedPath;
 use ew_model::topology::{AddressFamily, DirectionSpec, HostSpec, PathSpec, Topology};
 use ew_model::{HostId, Inventory};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -197,6 +198,51 @@ impl<'a> Network<'a> {
         Some(route)
     }
 
+    /// The routers that a SYN with growing TTL finds: the source's leaf, then who is above, and the
+    /// destination's leaf, with the addresses that labs give them. A leaf answers from any of its
+    /// uplinks.
+    pub(crate) fn trace(&self, src: HostId, dst: HostId, tuple: FiveTuple) -> TracedPath {
+        let family = self.topology.address_family;
+        let (from, to) = (self.host(src).rack, self.host(dst).rack);
+        let mut path = TracedPath {
+            hops: vec![Some(router(family, from, 0))],
+            is_complete: true,
+        };
+        if from == to {
+            return path;
+        }
+        let mut route = Route::new();
+        if self.climb(&mut route, from, to, tuple).is_none() {
+            return TracedPath {
+                is_complete: false,
+                ..path
+            };
+        }
+        let own = self.racks[from as usize];
+        let way = route.way.resources();
+        let spine = way[0] - own.up;
+        let answers = |is_reached: bool, router| is_reached.then_some(router);
+        let above = !self.topology.racks[from as usize].paths[spine as usize]
+            .up
+            .black_hole;
+        path.hops
+            .push(answers(above, router(family, from, 1 + spine)));
+        // A pod's border, a core and the other pod's spine come between.
+        let between = way.get(1..way.len().saturating_sub(1)).unwrap_or_default();
+        for (tier, resource) in (0xF1..).zip(between) {
+            path.hops
+                .push(answers(above, router(family, tier, *resource)));
+        }
+        let far_paths = self.topology.racks[to as usize].paths.iter();
+        let far_leaf = pick(tuple.hash(7), far_paths.map(|path| weight(path, &path.up)));
+        let far_leaf = 1 + far_leaf.unwrap_or(0) as u32;
+        path.hops
+            .push(answers(!route.is_dead, router(family, to, 0x80 + far_leaf)));
+        let back = self.route(dst, src, tuple.reversed());
+        path.is_complete = !route.is_dead && back.is_some_and(|back| !back.is_dead);
+        path
+    }
+
     fn climb(&self, route: &mut Route, from: u32, to: u32, tuple: FiveTuple) -> Option<()> {
         let (leaf, other) = (
             &self.topology.racks[from as usize],
@@ -307,7 +353,24 @@ fn both_ways<'a>(
     pairs.map(|(up, down)| weight(up, &up.up) * weight(down, &down.down))
 }
 
-/// Out of 198.18.0.0/15 (RFC 2544) or 2001:2::/48 (RFC 5180), the ranges for benchmarks: the lab's numbers where they reach.
+/// The address of a router towards a rack, as labs number links: 0 is the rack's own leaf, then its
+/// members.
+pub(crate) fn router(family: AddressFamily, rack: u32, link: u32) -> IpAddr {
+    let number = rack + 1;
+    match family {
+        AddressFamily::Ipv4 => {
+            let start = Ipv4Addr::new(198, 19, 0, 0).to_bits();
+            IpAddr::V4(Ipv4Addr::from_bits(start + (number << 8) + link))
+        }
+        AddressFamily::Ipv6 => {
+            let (number, link) = (0xff00 + number as u16, link as u16);
+            IpAddr::V6(Ipv6Addr::new(0x2001, 0x2, 0, number, 0, 0, 0, link))
+        }
+    }
+}
+
+/// Out of 198.18.0.0/15 (RFC 2544) or 2001:2::/48 (RFC 5180), the ranges for benchmarks: the lab's
+/// numbers where they reach.
 fn address(family: AddressFamily, rack: u32, place: u32) -> IpAddr {
     match family {
         AddressFamily::Ipv4 => {

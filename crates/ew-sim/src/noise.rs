@@ -1,4 +1,4 @@
-//! What real hosts, kernels and neighbours do to a measurement beside the network's capacities.
+//! What real hosts, kernels and neighbours do to a measurement next to the network's capacities.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Noise {
-    /// Scale of all that follows, except drift and starvation. 0: the fluid network itself, 1: quiet, 3: rough.
+    /// Scale of all that follows, except drift and starvation. 0: the fluid network itself, 1:
+    /// quiet, 3: rough.
     pub level: f64,
-    /// Log-scale spread of what TCP streams get of a shared FIFO queue (Student's t with 4 degrees of freedom).
+    /// Log-scale spread of what TCP streams get of a shared FIFO queue (Student's t with 4 degrees
+    /// of freedom).
     pub fifo_spread: f64,
     /// The same of a fair queue.
     pub fair_spread: f64,

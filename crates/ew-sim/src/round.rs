@@ -8,7 +8,7 @@ use crate::noise::Noise;
 use crate::paths::FiveTuple;
 use crate::sharing::{Demand, Grant, share};
 use crate::tcp;
-use ew_model::plan::{End, Flow, Plan, Stage};
+use ew_model::plan::{End, Flow, LimitedRound, Plan, Stage};
 use ew_model::ports::source_port;
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::topology::{CongestionControl, Queue};
@@ -46,6 +46,8 @@ pub(crate) struct RoundRun<'a> {
     pub(crate) capacities: &'a [f64],
     pub(crate) waits: &'a Waits,
     pub(crate) clocks: &'a Clocks,
+    /// What the run may load of its hosts' links.
+    pub(crate) limited: Option<LimitedRound<'a>>,
 }
 
 /// A flow with its streams before they share.
@@ -139,6 +141,8 @@ impl<'a> RoundRun<'a> {
                     let stream = self.stream(&draft, tuple, route);
                     draft.streams.push(stream);
                 }
+                // A path that is dead is traced all the same.
+                Err(_) if self.stage.workload.kind == WorkloadKind::Trace => {}
                 Err(reason) => draft.failure = Some(reason),
             }
         }
@@ -155,17 +159,17 @@ impl<'a> RoundRun<'a> {
     }
 
     /// Parallel connections of every flow.
-    fn streams(&self) -> u32 {
+    pub(crate) fn streams(&self) -> u32 {
         let round = self.stage.rounds.get(self.at.1.0 as usize);
         let streams = round.map_or(1, |round| self.stage.streams_in(round));
         streams.max(1)
     }
 
     /// In the direction of the data.
-    fn tuple(&self, flow: &Flow, stream: u32, dice: &mut Dice) -> FiveTuple {
+    pub(crate) fn tuple(&self, flow: &Flow, stream: u32, dice: &mut Dice) -> FiveTuple {
         let (low, high) = EPHEMERAL_PORTS;
         let chosen = match self.plan.port_seed(self.stage, flow) {
-            Some(seed) => source_port(seed, stream, 0),
+            Some(seed) => source_port(seed, u32::from(flow.first_stream()) + stream, 0),
             None => low + 2 * dice.below(usize::from(high - low) / 2) as u16,
         };
         let (src_port, dst_port) = match flow.opened_by {
@@ -212,6 +216,9 @@ impl<'a> RoundRun<'a> {
             self.plan
                 .pace_of(self.stage, draft.flow)
                 .map(|rate| rate / f64::from(self.streams())),
+            self.limited
+                .as_ref()
+                .map(|limited| limited.goodput_of(draft.flow) / f64::from(self.streams())),
         ];
         let pace = paced.into_iter().flatten().fold(f64::INFINITY, f64::min);
         // Half of a buffer is the kernel's own bookkeeping.
@@ -311,7 +318,8 @@ impl<'a> RoundRun<'a> {
         }
     }
 
-    /// Production traffic of this moment, its ports the same in all rounds, and the hosts' own neighbours.
+    /// Production traffic of this moment, its ports the same in all rounds, and the hosts' own
+    /// neighbours.
     fn add_background(&self, demands: &mut Vec<Demand>, dice: &mut Dice) {
         let now_ns = self.window_start_ns;
         for (number, traffic) in (0..).zip(&self.network.topology.background) {
@@ -496,6 +504,7 @@ impl<'a> RoundRun<'a> {
             WorkloadKind::UdpStream => {
                 ends::datagram_ends(self, flow, result, draft.efficiency, hosts, dice)
             }
+            WorkloadKind::Trace => ends::traced_ends(self, flow, result, hosts, dice),
             _ => ends::request_ends(self, flow, result, hosts, dice),
         };
         record.sender = Some(sender);

@@ -5,6 +5,7 @@ use crate::hosts::{self, Clocks, Counters, ORIGIN_NS, Span, Waits};
 use crate::network::Network;
 use crate::noise::Noise;
 use crate::round::{RoundResult, RoundRun};
+use ew_model::plan::LimitedRound;
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::run::{Outcome, Run, RunManifest};
 use ew_model::workload::StreamCount;
@@ -39,8 +40,8 @@ pub fn inventory(topology: &Topology) -> Inventory {
     Network::new(topology, 1.0).inventory()
 }
 
-/// The same as the events of a run, in order of virtual time, for a run directory: all but the first, `run-started`, which names the
-/// directory.
+/// The same as the events of a run, in order of virtual time, for a run directory: all but the
+/// first, `run-started`, which names the directory.
 #[must_use]
 pub fn record(topology: &Topology, plan: &Plan, seed: u64, noise: &Noise) -> Vec<RecordedEvent> {
     let network = Network::new(topology, noise.cpu_ns_per_byte);
@@ -53,7 +54,8 @@ struct Turn {
     rounds: Vec<RoundIndex>,
 }
 
-/// The controller's order in a group of stages: the only one with all its rounds, or one repetition of each in turns.
+/// The controller's order in a group of stages: the only one with all its rounds, or one repetition
+/// of each in turns.
 fn turns(plan: &Plan, group: &Range<usize>) -> Vec<Turn> {
     let rounds = |stage: StageIndex, is_due: &dyn Fn(u32) -> bool| -> Vec<RoundIndex> {
         let all = (0..)
@@ -204,6 +206,7 @@ impl<'a> Course<'a> {
         let waits = Waits::draw(self.network.hosts.len(), self.noise, &mut dice);
         let load_ns = stage.warm_up_ns + stage.duration_ns;
         let capacities = self.capacities(load_ns);
+        let flows = stage.rounds.get(round.0 as usize);
         let run = RoundRun {
             network: self.network,
             noise: self.noise,
@@ -215,6 +218,7 @@ impl<'a> Course<'a> {
             capacities: &capacities,
             waits: &waits,
             clocks: &self.clocks,
+            limited: flows.and_then(|flows| LimitedRound::new(&plan, flows)),
         };
         let RoundResult { records, carried } = run.run(&mut dice);
         let span = Span {
@@ -305,7 +309,7 @@ impl<'a> Course<'a> {
                 .collect(),
             clock_offset_ns: hosts.map(|(host, offset)| (host, *offset)).collect(),
             samples: self.counters.into_samples(),
-            strangers: BTreeMap::new(),
+            rejected_connections: BTreeMap::new(),
             warnings: Vec::new(),
             unclean: Vec::new(),
             storage: Vec::new(),

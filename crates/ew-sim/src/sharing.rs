@@ -1,6 +1,6 @@
-//! How streams share what they meet: weighted max-min by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2), with a
-//! limit of its own for every stream. Written apart from `ew_plan::expectation`, which the analysis uses: an error in
-//! one must not hide in the other.
+//! How streams share what they meet: weighted max-min by progressive filling (Bertsekas and
+//! Gallager, Data Networks, 6.5.2), with a limit of its own for every stream. Written apart from
+//! `ew_plan::expectation`, which the analysis uses: an error in one must not hide in the other.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -66,8 +66,8 @@ struct Filling<'a> {
     heap: BinaryHeap<Event>,
 }
 
-/// At this level (rate over weight) a resource would be full, or a stream at its limit. Levels of resources may be stale: they only
-/// rise, and are checked when they come up.
+/// At this level (rate over weight) a resource would be full, or a stream at its limit. Levels of
+/// resources may be stale: they only rise, and are checked when they come up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Event {
     level: f64,
@@ -186,7 +186,7 @@ impl<'a> Filling<'a> {
     }
 }
 
-// The heap gives the greatest first, so the lowest level is the greatest.
+// The heap gives the largest first, so the lowest level is the largest.
 impl Ord for Event {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_level = other.level.total_cmp(&self.level);

@@ -6,18 +6,20 @@ use ew_model::topology::CongestionControl;
 const LEAST_TIMEOUT_SEC: f64 = 0.2;
 /// Losses of a retransmission that end in a timeout; RACK (RFC 8985) finds the others.
 const TIMEOUT_PER_DOUBLE_LOSS: f64 = 0.5;
-/// Random loss below this hardly slows BBR: its throughput falls with what is lost (Cardwell et al. 2016, figure 8).
+/// Random loss below this hardly slows BBR: its throughput falls with what is lost (Cardwell et al.
+/// 2016, figure 8).
 const BBR_COLLAPSE_LOSS: f64 = 0.15;
 
-/// Window in segments that random loss allows on average: the greater of Reno's (Mathis et al. 1997: sqrt(3/2) / sqrt(p)) and
-/// CUBIC's (RFC 9438, 5.1: 1.054 (RTT / p)^(3/4)).
+/// Window in segments that random loss allows on average: the greater of Reno's (Mathis et al.
+/// 1997: sqrt(3/2) / sqrt(p)) and CUBIC's (RFC 9438, 5.1: 1.054 (RTT / p)^(3/4)).
 pub(crate) fn window_segments(loss_share: f64, round_trip_sec: f64) -> f64 {
     let reno = 1.5_f64.sqrt() / loss_share.sqrt();
     let cubic = 1.054 * (round_trip_sec / loss_share).powf(0.75);
     reno.max(cubic)
 }
 
-/// Most that a stream with this random loss carries, bits per second of segments. Infinite without loss.
+/// Most that a stream with this random loss carries, bits per second of segments. Infinite without
+/// loss.
 pub(crate) fn loss_limit(
     control: CongestionControl,
     loss_share: f64,
@@ -46,7 +48,8 @@ pub(crate) fn left_by_timeouts(
     1.0 / (1.0 + timeouts_per_sec * LEAST_TIMEOUT_SEC)
 }
 
-/// Share of segments that a stream loses because it shares a full queue with others: what keeps its window where it is.
+/// Share of segments that a stream loses because it shares a full queue with others: what keeps its
+/// window where it is.
 pub(crate) fn queue_loss(control: CongestionControl, window_segments: f64) -> f64 {
     const MOST: f64 = 0.05;
     match control {

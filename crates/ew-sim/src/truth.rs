@@ -1,9 +1,10 @@
 //! What is wrong with a network that was drawn, for a machine to compare an analysis with.
 
 use crate::families::Family;
-use ew_model::topology::{HostSpec, Topology};
+use ew_model::topology::{HostSpec, RackSpec, Topology};
 use ew_model::{HostId, RackId};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// The truth about one drawn network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,11 +15,16 @@ pub struct Truth {
     pub axes: Vec<String>,
     /// Everything that deviates from a healthy network. Empty: nothing.
     pub faults: Vec<Fault>,
-    /// Per rack and direction: what its hosts' NICs carry over what its usable members carry. 1 or below: not oversubscribed.
+    /// Per rack and direction: what its hosts' NICs carry over what its usable members carry. 1 or
+    /// below: not oversubscribed.
     pub ratios: Vec<RackRatio>,
     /// Members of each rack's uplink, those that are down too.
     pub paths: u32,
-    /// Whether hosts lacked CPU time for a part of the rounds, so that an incomplete answer is a right one.
+    /// Addresses of the routers over which a bad member's connections go, by the rack that sends.
+    #[serde(default)]
+    pub via: Vec<IpAddr>,
+    /// Whether hosts lacked CPU time for a part of the rounds, so that an incomplete answer is a
+    /// right one.
     pub is_starved: bool,
 }
 
@@ -29,6 +35,15 @@ pub struct RackRatio {
     pub up: f64,
     /// Into the rack.
     pub down: f64,
+    /// Whether the other racks can fill its uplinks; else nothing between hosts can show what they
+    /// carry.
+    #[serde(default = "yes")]
+    pub is_testable: bool,
+}
+
+/// Truths of before this was recorded.
+fn yes() -> bool {
+    true
 }
 
 /// One deviation.
@@ -114,12 +129,18 @@ impl Direction {
 
 /// Every rack's own ratio.
 pub(crate) fn ratios(topology: &Topology) -> Vec<RackRatio> {
-    let racks = topology.racks.iter().map(|rack| {
-        let all = |rate: fn(&HostSpec) -> u64| rack.hosts.iter().map(rate).sum::<u64>() as f64;
-        RackRatio {
-            up: all(|host| host.nic.tx_bits_per_sec) / rack.up_bits_per_sec() as f64,
-            down: all(|host| host.nic.rx_bits_per_sec) / rack.down_bits_per_sec() as f64,
-        }
+    let hosts =
+        |rack: &RackSpec, rate: fn(&HostSpec) -> u64| -> u64 { rack.hosts.iter().map(rate).sum() };
+    let carries = |rack: &RackSpec| {
+        let up = hosts(rack, |host| host.nic.tx_bits_per_sec).min(rack.up_bits_per_sec());
+        let down = hosts(rack, |host| host.nic.rx_bits_per_sec).min(rack.down_bits_per_sec());
+        up.min(down)
+    };
+    let all: u64 = topology.racks.iter().map(carries).sum();
+    let racks = topology.racks.iter().map(|rack| RackRatio {
+        up: hosts(rack, |host| host.nic.tx_bits_per_sec) as f64 / rack.up_bits_per_sec() as f64,
+        down: hosts(rack, |host| host.nic.rx_bits_per_sec) as f64 / rack.down_bits_per_sec() as f64,
+        is_testable: all - carries(rack) >= carries(rack),
     });
     racks.collect()
 }

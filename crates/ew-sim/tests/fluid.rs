@@ -1,4 +1,5 @@
-//! Simulated runs against what is known of a network without noise, and what noise may and may not do.
+//! Simulated runs against what is known of a network without noise, and what noise may and may not
+//! do.
 
 use ew_model::record::FlowOutcome;
 use ew_model::topology::{
@@ -67,7 +68,8 @@ fn a_pipe_is_shared_evenly_where_nothing_disturbs() {
     }
 }
 
-/// The measurement review's independent model of the same: one stream 0.83 at 40 hosts over 8 members, eight 0.99.
+/// The measurement review's independent model of the same: one stream 0.83 at 40 hosts over 8
+/// members, eight 0.99.
 #[test]
 fn hashing_costs_single_streams_and_hardly_many() {
     let topology = topology(&[40, 40], 8, |hosts| hosts as u64 * NIC);

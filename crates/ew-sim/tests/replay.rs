@@ -1,5 +1,5 @@
-//! The replay corpus: runs that were recorded on labs whose truth is known (bench/corpus), analysed anew. Prints what today's analysis makes
-//! of them, and fails when that is worse than it was.
+//! The replay corpus: runs that were recorded on labs whose truth is known (bench/corpus), analysed
+//! anew. Prints what today's analysis makes of them, and fails when that is worse than it was.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,12 +1,20 @@
-//! What the analysis makes of drawn networks: a few seeds of each promise. Rates over many seeds: the example `accuracy`.
+//! What the analysis makes of drawn networks: a few seeds of each promise. Rates over many seeds:
+//! the example `accuracy`.
 
-use ew_model::Analysis;
-use ew_sim::{Case, Family, Fault, MemberFault, UniformCause, draw, judge, simulate};
+use ew_model::finding::{Cause, Severity};
+use ew_model::plan::RateLimit;
+use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
+use ew_model::{Analysis, Plan};
+use ew_sim::{Case, Family, Fault, MemberFault, Noise, UniformCause, draw, judge, simulate};
 
-fn qualify(seed: u64, case: &Case) -> Analysis {
+fn qualify_plan(seed: u64, topology: &Topology) -> Plan {
     let text = ew_plan::scenario::builtin("qualify").expect("a built-in");
     let scenario = ew_plan::scenario::parse(text, "qualify", &[]).expect("a scenario");
-    let plan = ew_plan::plan(&scenario, &case.topology.inventory(), seed).expect("a plan");
+    ew_plan::plan(&scenario, &topology.inventory(), seed).expect("a plan")
+}
+
+fn qualify(seed: u64, case: &Case) -> Analysis {
+    let plan = qualify_plan(seed, &case.topology);
     ew_analyze::analyze(&simulate(&case.topology, &plan, seed, &case.noise))
 }
 
@@ -44,6 +52,62 @@ fn a_cpu_quota_of_all_hosts_is_named() {
         matches!(fault, Fault::Uniform { cause } if *cause == quota)
     });
     assert_all_pass("cause of uniform slowness", &cases);
+}
+
+/// Hosts that may load their links to 30 % fill an uplink of 4:1, and show its whole ratio; to 20 %
+/// they do not, and then nothing is said of it.
+#[test]
+fn a_rate_limit_leaves_ratios_true() {
+    for (share, is_found) in [(0.3, true), (0.2, false)] {
+        let analysis = limited(share);
+        let found = analysis
+            .verdict
+            .findings
+            .iter()
+            .find(|f| f.cause == Cause::Uplink);
+        let ratio = found.and_then(|finding| finding.measured.as_ref());
+        assert_eq!(found.is_some(), is_found, "{}", analysis.verdict.sentence);
+        if let Some(ratio) = ratio {
+            assert!((ratio.value / 4.0 - 1.0).abs() < 0.05, "{ratio:?}");
+        } else {
+            let words = "oversubscription not tested above 20% of the hosts' rate";
+            assert!(
+                analysis.verdict.sentence.contains(words),
+                "{}",
+                analysis.verdict.sentence
+            );
+        }
+        let others = analysis
+            .verdict
+            .findings
+            .iter()
+            .filter(|f| f.cause != Cause::Uplink);
+        let worse = others.filter(|finding| finding.severity > Severity::Info);
+        assert_eq!(worse.count(), 0, "{}", analysis.verdict.sentence);
+    }
+}
+
+/// Two racks of six hosts at 4:1, of whose links a share may be loaded.
+fn limited(share: f64) -> Analysis {
+    const NIC_BITS_PER_SEC: u64 = 1_000_000_000;
+    let rack = |rack: usize| RackSpec {
+        name: format!("r{rack}"),
+        hosts: (1..=6)
+            .map(|host| HostSpec::healthy(&format!("r{rack}h{host}"), NIC_BITS_PER_SEC))
+            .collect(),
+        paths: vec![PathSpec::healthy(6 * NIC_BITS_PER_SEC / 4)],
+        ..RackSpec::default()
+    };
+    let topology = Topology {
+        racks: vec![rack(1), rack(2)],
+        ..Topology::default()
+    };
+    let mut plan = qualify_plan(7, &topology);
+    plan.rate_limit = Some(RateLimit {
+        hosts_bits_per_sec: vec![share * NIC_BITS_PER_SEC as f64; 12],
+        of_line_rate: Some(share),
+    });
+    ew_analyze::analyze(&simulate(&topology, &plan, 7, &Noise::default()))
 }
 
 /// The bar is one in a hundred over 2,000; see docs/benchmarks.md.

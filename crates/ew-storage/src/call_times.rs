@@ -33,7 +33,7 @@ impl CallTimes {
     }
 }
 
-/// The greatest time of the bucket.
+/// The max time of the bucket.
 fn bound(time_ns: u64) -> u64 {
     let bits = u64::BITS - time_ns.leading_zeros();
     let dropped = bits.saturating_sub(KEPT_BITS);

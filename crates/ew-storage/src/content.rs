@@ -1,8 +1,10 @@
 //! What files hold: a function of seed, file and position.
 //!
-//! A file is a sequence of 64-bit little-endian words; word `i` of file `f` is `mix(key(seed, f) + i * GOLDEN)`: the `i`-th
-//! output of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014) from a key of the file's
-//! own. It does not compress, no two places are alike, and it can be inverted: wrong bytes say where they belong.
+//! A file is a sequence of 64-bit little-endian words; word `i` of file `f` is
+//! `mix(key(seed, f) + i * GOLDEN)`: the `i`-th output of SplitMix64 (Steele, Lea, Flood: Fast
+//! Splittable Pseudorandom Number Generators, OOPSLA 2014) from a key of the file's own. It does
+//! not compress, no two places are alike, and it can be inverted: wrong bytes say where they
+//! belong.
 
 /// The increment of SplitMix64: 2^64 over the golden ratio, odd.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -24,7 +24,8 @@ pub struct FileBackend {
 }
 
 impl FileBackend {
-    /// Files below `target`, which must be there: a mount that is missing must not become a folder on the root disk.
+    /// Files below `target`, which must be there: a mount that is missing must not become a folder
+    /// on the root disk.
     #[must_use]
     pub fn new(target: &Path, job: &StorageJob) -> Self {
         Self {
@@ -95,7 +96,8 @@ impl Backend for FileBackend {
         let (path, name) = self.path(name);
         let file = File::open(path).map_err(of_system("open", &name))?;
         if self.drop_cache {
-            // Only what is on disk can be dropped. A file system that cannot sync a file opened for reading is read as it is.
+            // Only what is on disk can be dropped. A file system that cannot sync a file opened for
+            // reading is read as it is.
             let _ = file.sync_data();
             disk::drop_cache(&file).map_err(of_system("drop the page cache of", &name))?;
         }

@@ -43,7 +43,7 @@ pub struct HdfsTarget {
 }
 
 impl HdfsTarget {
-    /// What stands behind `hdfs://`.
+    /// NameNode and directory: the URL without `hdfs://`.
     ///
     /// # Errors
     /// In words, with what there is instead.

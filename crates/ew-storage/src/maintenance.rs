@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Stands behind the hosts file's name.
+/// Suffix of the lease file: the hosts file's name comes before it.
 const LEASE_SUFFIX: &str = ".eastwest-lease";
 const LEASE_VERSION: u32 = 1;
 /// The NameNode puts nodes back in service by itself after this long.
@@ -34,7 +34,7 @@ const MAX_HOSTS_FILE_BYTES: u64 = 64 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     version: u32,
-    /// Whom to tell.
+    /// Whom to notify.
     pub name_node: NameNode,
     /// What it reads.
     pub hosts_file: PathBuf,

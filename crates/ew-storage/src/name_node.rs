@@ -173,7 +173,7 @@ fn header(call: i32) -> Vec<u8> {
         m.number(1, 2);
         m.number(2, 0);
         m.number(3, zigzag(call));
-        // Only repeated calls are told apart by it, and none is.
+        // Only repeated calls are distinguished by it, and none is.
         m.bytes(4, &[0; 16]);
         m.number(5, zigzag(if call < 0 { -1 } else { 0 }));
     })

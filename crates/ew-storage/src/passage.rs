@@ -84,7 +84,8 @@ impl Worker<'_> {
         if let Err(stop) = passed {
             record.outcome = outcome(&stop);
             if self.order.operation == StorageOperation::Write {
-                // A part of a file must not be read later, nor fill the disk. The clean step reports what stays.
+                // A part of a file must not be read later, nor fill the disk. The clean step
+                // reports what stays.
                 let _ = self.backend.remove(&file_name(file));
             }
         }
@@ -175,7 +176,8 @@ impl Worker<'_> {
         self.read_at(record, places)
     }
 
-    /// As many whole buffers as the file holds, at offsets drawn from the seed; some are read twice, some never.
+    /// As many whole buffers as the file holds, at offsets drawn from the seed; some are read
+    /// twice, some never.
     fn read_randomly(&mut self, record: &mut FileRecord) -> Result<(), Stop> {
         let present_bytes = self.order.present_bytes;
         let buffer_bytes = self.order.job.buffer_bytes.min(present_bytes).max(1);

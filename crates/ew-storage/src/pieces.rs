@@ -10,8 +10,8 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// Fills `bytes` from the front and returns how many; fewer only at the stream's end. `next` waits
-    /// for the next piece, `None` at the end.
+    /// Fills `bytes` from the front and returns how many; fewer only at the stream's end. `next`
+    /// waits for the next piece, `None` at the end.
     ///
     /// # Errors
     /// Those of `next`.

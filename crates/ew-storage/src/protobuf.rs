@@ -47,7 +47,7 @@ pub(crate) fn first(message: &[u8], number: u64) -> Option<Field<'_>> {
         .map(|(_, field)| field)
 }
 
-/// What a length stands before, and the rest.
+/// The bytes that a length prefix announces, and the rest.
 pub(crate) fn delimited(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = varint(bytes)?;
     rest.split_at_checked(usize::try_from(length).ok()?)

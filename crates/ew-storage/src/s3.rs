@@ -22,7 +22,7 @@ const FOLDER: &str = "eastwest-dfsio";
 const PART_BYTES: usize = 16 << 20;
 /// Threads that drive the requests of all of a host's workers.
 const IO_THREADS: usize = 2;
-/// A request that fails with 5xx, or whose connection fails, is sent again this often ...
+/// A request that fails with 5xx, or whose connection fails, is repeated this often ...
 const MAX_RETRIES: usize = 5;
 /// ... within this time.
 const RETRY_LIMIT: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ pub struct S3Target {
 }
 
 impl S3Target {
-    /// What stands behind `s3://`. `Err` says in words what is wrong with it.
+    /// What is behind `s3://`. `Err` says in words what is wrong with it.
     ///
     /// # Errors
     /// In words, with what there is instead.
@@ -125,7 +125,8 @@ pub struct S3Backend {
 }
 
 impl S3Backend {
-    /// Endpoint and region are those of the target, else of the environment (`AWS_ENDPOINT_URL`, `AWS_REGION`).
+    /// Endpoint and region are those of the target, else of the environment (`AWS_ENDPOINT_URL`,
+    /// `AWS_REGION`).
     ///
     /// # Errors
     /// [`Problem::BadTarget`] when the endpoint is none.
@@ -180,7 +181,8 @@ impl S3Backend {
 
 impl Backend for S3Backend {
     fn prepare(&self) -> Result<(), StorageError> {
-        // That the bucket is there and may be used is better known before thousands of workers fail.
+        // That the bucket is there and may be used is better known before thousands of workers
+        // fail.
         self.list().map(|_| ())
     }
 
@@ -254,7 +256,7 @@ impl Backend for S3Backend {
 
     fn notes(&self) -> Vec<String> {
         vec![format!(
-            "S3: path style, parts of {} MiB, sequential reads in one GET per object, failed requests sent again up to {MAX_RETRIES} times within {} s",
+            "S3: path style, parts of {} MiB, sequential reads in one GET per object, failed requests repeated up to {MAX_RETRIES} times within {} s",
             PART_BYTES >> 20,
             RETRY_LIMIT.as_secs()
         )]

@@ -19,8 +19,9 @@ const MAX_BUFFER_BYTES: u64 = 1 << 30;
 /// A cancelled step is noticed within this before its start.
 const CANCEL_CHECK_NS: u64 = 50_000_000;
 
-/// Does a host's part of a step and returns what its workers saw. Blocks until the last worker is done; after `cancelled` is
-/// set, until each worker's call at hand returns. Files that are then written in part are removed.
+/// Does a host's part of a step and returns what its workers saw. Blocks until the last worker is
+/// done; after `cancelled` is set, until each worker's call at hand returns. Files that are then
+/// written in part are removed.
 #[must_use]
 pub fn run(order: &StorageOrder, cancelled: &AtomicBool) -> StorageReport {
     let prepared = open_backend(&order.job).and_then(|backend| prepare(order, backend));
@@ -34,7 +35,8 @@ pub fn run(order: &StorageOrder, cancelled: &AtomicBool) -> StorageReport {
     }
 }
 
-/// The back end, and the files to pass: those ordered, or for a clean without any all that are there.
+/// The back end, and the files to pass: those ordered, or for a clean without any all that are
+/// there.
 fn prepare(
     order: &StorageOrder,
     backend: Box<dyn Backend>,

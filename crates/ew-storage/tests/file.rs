@@ -1,4 +1,5 @@
-//! The file back end on a temporary directory: a whole life of files, and everything that can go wrong with them.
+//! The file back end on a temporary directory: a whole life of files, and everything that can go
+//! wrong with them.
 #![expect(
     clippy::unwrap_used,
     reason = "a test stops where something is not as it should be"
@@ -196,7 +197,8 @@ fn what_is_missing_or_forbidden_is_named() {
     let error = run_order(&order).error.unwrap();
     assert!(error.contains("`ftp` is unknown"), "{error}");
     if is_root() {
-        // Root may write anywhere; that the words are right is tested with the binary as another user.
+        // Root may write anywhere; that the words are right is tested with the binary as another
+        // user.
         return;
     }
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o500)).unwrap();

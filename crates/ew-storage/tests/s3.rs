@@ -1,4 +1,5 @@
-//! The S3 back end against a real S3 server (s3s-fs) on loopback, and against one that is overloaded.
+//! The S3 back end against a real S3 server (s3s-fs) on loopback, and against one that is
+//! overloaded.
 #![expect(
     clippy::unwrap_used,
     reason = "a test stops where something is not as it should be"

@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file under a temporary name beside its final one. Removed when dropped without [`Draft::publish`].
+/// A file under a temporary name next to its final one. Removed when dropped without
+/// [`Draft::publish`].
 #[derive(Debug)]
 pub(crate) struct Draft {
     file: File,
@@ -51,7 +52,8 @@ impl Write for Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.published {
-            // Nobody looks for the temporary name; there is nothing else to do if it cannot be removed.
+            // Nobody looks for the temporary name; there is nothing else to do if it cannot be
+            // removed.
             let _ = fs::remove_file(&self.draft);
         }
     }

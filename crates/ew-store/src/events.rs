@@ -10,7 +10,8 @@ use std::fs::{File, TryLockError};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// Appends events. Holds a lock, so that others see that the run is still being written; the kernel drops it with the process.
+/// Appends events. Holds a lock, so that others see that the run is still being written; the kernel
+/// drops it with the process.
 #[derive(Debug)]
 pub(crate) struct EventWriter {
     file: File,
@@ -69,7 +70,7 @@ pub(crate) fn is_being_written(directory: &Path) -> bool {
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Reads events back; what it cannot use is told in warnings.
+/// Reads events back; what it cannot use is reported in warnings.
 #[derive(Debug)]
 pub(crate) struct EventReader {
     path: PathBuf,

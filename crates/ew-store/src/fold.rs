@@ -8,8 +8,8 @@ use serde::Deserialize;
 use std::io;
 use std::path::Path;
 
-/// Reads a run directory: `run.json` and everything in `events.jsonl`. A torn last line and kinds of events that only a newer version
-/// knows become warnings of the run.
+/// Reads a run directory: `run.json` and everything in `events.jsonl`. A torn last line and kinds
+/// of events that only a newer version knows become warnings of the run.
 ///
 /// # Errors
 /// [`StoreError::NotARun`], [`StoreError::NewerVersion`], or where and how a file is damaged.
@@ -68,6 +68,7 @@ fn empty(manifest: RunManifest) -> Run {
             random_order: false,
             interleaved: Vec::new(),
             host_rates: Vec::new(),
+            rate_limit: None,
             dropped_tests: Vec::new(),
         },
         manifest,
@@ -78,7 +79,7 @@ fn empty(manifest: RunManifest) -> Run {
         clock_offset_ns: Default::default(),
         clock_error_ns: Default::default(),
         samples: Default::default(),
-        strangers: Default::default(),
+        rejected_connections: Default::default(),
         warnings: Vec::new(),
         unclean: Vec::new(),
         storage: Vec::new(),
@@ -116,9 +117,9 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
         RunEvent::HostSampled { host, sample } => {
             run.samples.entry(host).or_default().push(sample);
         }
-        RunEvent::Strangers { host, count } => {
+        RunEvent::ConnectionsRejected { host, count } => {
             // Counted from the agent's start; a host that came back begins again.
-            let most = run.strangers.entry(host).or_default();
+            let most = run.rejected_connections.entry(host).or_default();
             *most = count.max(*most);
         }
         RunEvent::HostLost { host, message } => {

@@ -6,8 +6,9 @@ use jiff::Timestamp;
 /// How much of a scenario's name a run's name takes.
 const NAME_CHARACTERS: usize = 40;
 
-/// `<utc time>-<scenario>-<six random hexadecimal digits>`, for example `20260102T030405Z-qualify-1f9c3a`: sorts by time and is
-/// a safe directory name whatever the scenario is called.
+/// `<utc time>-<scenario>-<six random hexadecimal digits>`, for example
+/// `20260102T030405Z-qualify-1f9c3a`: sorts by time and is a safe directory name whatever the
+/// scenario is called.
 #[must_use]
 pub fn make_run_id(unix_ns: u64, scenario: &str) -> String {
     let time = Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -21,7 +22,8 @@ pub(crate) fn renamed(id: &str, unix_ns: u64) -> String {
     format!("{stem}-{}", suffix(unix_ns))
 }
 
-/// 64-bit FNV-1a (draft-eastlake-fnv) of the plan's JSON, as 16 hexadecimal digits: equal plans have equal hashes.
+/// 64-bit FNV-1a (draft-eastlake-fnv) of the plan's JSON, as 16 hexadecimal digits: equal plans
+/// have equal hashes.
 #[must_use]
 pub fn plan_hash(plan: &Plan) -> String {
     // A plan has only string keys, so that it always has a JSON form.
@@ -52,7 +54,8 @@ fn safe_name(scenario: &str) -> String {
     }
 }
 
-/// Random; the clock's last digits where the kernel has no random numbers, as the directory's creation settles who was first.
+/// Random; the clock's last digits where the kernel has no random numbers, as the directory's
+/// creation settles who was first.
 fn suffix(unix_ns: u64) -> String {
     let mut random = [0; 3];
     if getrandom::fill(&mut random).is_err() {

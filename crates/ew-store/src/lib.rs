@@ -1,14 +1,15 @@
 //! The run directory: manifest, events, Parquet tables; versioned format.
 //!
-//! | File | What | When |
-//! | --- | --- | --- |
-//! | `run.json` | the manifest ([`ew_model::RunManifest`]) | at the start with outcome `unfinished`, replaced at the end |
-//! | `events.jsonl` | one [`ew_model::RecordedEvent`] a line: the source of truth | while it happens |
-//! | `flows.parquet`, `intervals.parquet`, `hosts.parquet`, `counters.parquet`, `traffic.parquet` | the same numbers as tables ([`describe_tables`]) | at the end |
-//! | `findings.json`, reports | what was derived | after the analysis |
+//! - `run.json`: the manifest ([`ew_model::RunManifest`]), written at the start with outcome
+//!   `unfinished`, replaced at the end.
+//! - `events.jsonl`: one [`ew_model::RecordedEvent`] a line, the source of truth, written while it
+//!   happens.
+//! - `flows.parquet`, `intervals.parquet`, `hosts.parquet`, `counters.parquet`, `traffic.parquet`:
+//!   the same numbers as tables ([`describe_tables`]), written at the end.
+//! - `findings.json` and reports: what was derived, written after the analysis.
 //!
-//! A run that was cut short is read up to the cut. No file is ever half-written under its own name, except that the last line of
-//! `events.jsonl` may be torn.
+//! A run that was cut short is read up to the cut. No file is ever half-written under its own name,
+//! except that the last line of `events.jsonl` may be torn.
 
 mod draft;
 mod error;
@@ -29,8 +30,8 @@ pub use table::ColumnDescription;
 pub use tables::{TableDescription, describe_tables};
 pub use writer::{RunWriter, write_file, write_findings};
 
-/// Layout version of the run directories this crate writes. It reads this and all older ones. Version 2 keeps whole
-/// distributions of times where 1 kept a few percentiles.
+/// Layout version of the run directories this crate writes. It reads this and all older ones.
+/// Version 2 keeps whole distributions of times where 1 kept a few percentiles.
 pub const FORMAT_VERSION: u32 = 2;
 
 /// The manifest's file name.

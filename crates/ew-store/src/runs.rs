@@ -40,7 +40,8 @@ pub struct RunSummary {
 pub struct Listing {
     /// Newest first.
     pub runs: Vec<RunSummary>,
-    /// Those that look like runs but cannot be read, with the reason: a newer format, a damaged manifest.
+    /// Those that look like runs but cannot be read, with the reason: a newer format, a damaged
+    /// manifest.
     pub unreadable: Vec<StoreError>,
 }
 
@@ -82,11 +83,12 @@ pub fn list(root: &Path) -> Result<Listing, StoreError> {
     Ok(listing)
 }
 
-/// The directory of the run that `wanted` names: `latest` or `last`, `last~1` for the one before it, a path, or the beginning or the
-/// end of a run's name.
+/// The directory of the run that `wanted` names: `latest` or `last`, `last~1` for the one before
+/// it, a path, or the beginning or the end of a run's name.
 ///
 /// # Errors
-/// [`StoreError::NoRuns`], [`StoreError::NoSuchRun`], [`StoreError::Ambiguous`], or [`StoreError::NotARun`] for a path.
+/// [`StoreError::NoRuns`], [`StoreError::NoSuchRun`], [`StoreError::Ambiguous`], or
+/// [`StoreError::NotARun`] for a path.
 pub fn resolve(root: &Path, wanted: &str) -> Result<PathBuf, StoreError> {
     let path = Path::new(wanted);
     let recent = recent(wanted);
@@ -137,8 +139,9 @@ fn recent(wanted: &str) -> Option<usize> {
     }
 }
 
-/// Removes runs by a rule and returns their directories, newest first. Touches only directories directly below `root` whose readable
-/// `run.json` bears the directory's own name, and never a run that is being written.
+/// Removes runs by a rule and returns their directories, newest first. Touches only directories
+/// directly below `root` whose readable `run.json` bears the directory's own name, and never a run
+/// that is being written.
 ///
 /// # Errors
 /// [`StoreError::Io`] for the first one that cannot be removed.

@@ -1,4 +1,5 @@
-//! A small writer of Parquet tables: a table is a list of columns, a column is a name and a function of a row that gives a value or a list.
+//! A small writer of Parquet tables: a table is a list of columns, a column is a name and a
+//! function of a row that gives a value or a list.
 
 use crate::draft::Draft;
 use crate::error::StoreError;
@@ -12,15 +13,18 @@ use parquet::schema::types::{Type, TypePtr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Rows held back until they are written as one row group: bounds memory, and is large enough to compress well.
+/// Rows kept until they are written as one row group: bounds memory, and is large enough to
+/// compress well.
 const ROW_GROUP_ROWS: usize = 64 * 1024;
-/// Values of lists held back at most; a row without lists weighs 1.
+/// Values of lists kept at most; a row without lists weighs 1.
 const ROW_GROUP_WEIGHT: usize = 1024 * 1024;
-/// The levels of a list column (Parquet format, "Nested Types", lists in three levels): the definition level is 0 for a null list, 1 for an
-/// empty one, 2 for an element; the repetition level is 0 where a new list begins.
+/// The levels of a list column (Parquet format, "Nested Types", lists in three levels): the
+/// definition level is 0 for a null list, 1 for an empty one, 2 for an element; the repetition
+/// level is 0 where a new list begins.
 const ELEMENT_DEFINED: i16 = 2;
 
-/// One column of rows of type `R`. Plain functions become columns without nulls, `maybe_` ones columns with.
+/// One column of rows of type `R`. Plain functions become columns without nulls, `maybe_` ones
+/// columns with.
 pub(crate) struct Column<R> {
     name: &'static str,
     about: &'static str,
@@ -221,7 +225,7 @@ impl<R> TableWriter<R> {
         self.push_weighing(row, 1)
     }
 
-    /// A row that holds many values: fewer of its kind are held back.
+    /// A row that holds many values: fewer of its kind are kept.
     pub(crate) fn push_weighing(&mut self, row: R, weight: usize) -> Result<(), StoreError> {
         self.rows.push(row);
         self.weight = self.weight.saturating_add(weight);

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 /// A line that only an older version wrote like this; `None` when it is of no version known.
 ///
-/// Version 1 kept of round trips only a summary. It becomes a histogram of as many buckets as the summary has percentiles: what
-/// lies between them is not known, so the percentiles it did not have are upper bounds.
+/// Version 1 kept of round trips only a summary. It becomes a histogram of as many buckets as the
+/// summary has percentiles: what lies between them is not known, so the percentiles it did not have
+/// are upper bounds.
 pub(crate) fn upgraded(line: &[u8]) -> Option<RecordedEvent> {
     let mut event: Value = serde_json::from_slice(line).ok()?;
     let records = event.pointer_mut("/event/data/records")?.as_array_mut()?;

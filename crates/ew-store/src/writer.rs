@@ -24,8 +24,9 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Makes the run's directory below `root` (and `root` itself), with a manifest that says `unfinished`. When the manifest's id is taken,
-    /// its random end is drawn anew: [`RunWriter::id`] is the one that holds.
+    /// Makes the run's directory below `root` (and `root` itself), with a manifest that says
+    /// `unfinished`. When the manifest's id is taken, its random end is drawn anew:
+    /// [`RunWriter::id`] is the one that holds.
     ///
     /// # Errors
     /// [`StoreError`] when the directory or a file in it cannot be made.
@@ -71,8 +72,9 @@ impl RunWriter {
         self.events.append(event)
     }
 
-    /// Replaces the manifest by its final form and writes the tables; returns the run's directory. The manifest comes first, so
-    /// that a full disk costs tables that can be derived again, not the outcome.
+    /// Replaces the manifest by its final form and writes the tables; returns the run's directory.
+    /// The manifest comes first, so that a full disk costs tables that can be derived again, not
+    /// the outcome.
     ///
     /// # Errors
     /// [`StoreError`] when a file cannot be written; what was written before stays readable.

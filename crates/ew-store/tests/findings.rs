@@ -16,7 +16,8 @@ fn reference() -> String {
     fs::read_to_string(path).unwrap()
 }
 
-/// The words between backquotes in a row of a table below a heading: all of the row's, or of its first cell.
+/// The words between backquotes in a row of a table below a heading: all of the row's, or of its
+/// first cell.
 fn words<'r>(reference: &'r str, heading: &str, first_cells: bool) -> Vec<&'r str> {
     let (_, section) = reference.split_once(&format!("\n## {heading}\n")).unwrap();
     let section = section.split("\n## ").next().unwrap();
@@ -95,12 +96,12 @@ fn every_field_is_in_the_reference() {
     for key in keys(finding) {
         assert!(described("A finding", key), "{key}");
     }
-    for (part, told) in [
+    for (part, reported) in [
         (&finding["evidence"][0], "evidence"),
         (&finding["measured"], "quantity"),
     ] {
         for key in keys(part) {
-            assert!(reference.contains(&format!("`{key}`")), "{told}: {key}");
+            assert!(reference.contains(&format!("`{key}`")), "{reported}: {key}");
         }
     }
     assert_eq!(
@@ -113,12 +114,12 @@ fn every_field_is_in_the_reference() {
 #[test]
 fn every_word_is_in_the_reference() {
     let reference = reference();
-    let told = |heading| words(&reference, heading, false);
+    let reported = |heading| words(&reference, heading, false);
     for status in variants::<VerdictStatus>("\"?\"") {
-        assert!(told("The verdict").contains(&&*status), "{status}");
+        assert!(reported("The verdict").contains(&&*status), "{status}");
     }
     for word in [variants::<Severity>("\"?\""), variants::<Symptom>("\"?\"")].concat() {
-        assert!(told("A finding").contains(&&*word), "{word}");
+        assert!(reported("A finding").contains(&&*word), "{word}");
     }
     for kind in variants::<Subject>(r#"{"type": "?"}"#) {
         let shown = format!("{{\"type\": \"{kind}\"");
@@ -128,7 +129,7 @@ fn every_word_is_in_the_reference() {
     let all = variants::<Cause>("\"?\"");
     assert!(all.len() > 20, "{all:?}");
     for cause in &all {
-        assert!(causes.contains(&&**cause), "not told: {cause}");
+        assert!(causes.contains(&&**cause), "not reported: {cause}");
     }
     for cause in causes {
         assert!(all.iter().any(|known| known == cause), "no cause: {cause}");

@@ -39,7 +39,7 @@ fn what_is_recorded_is_read_back() {
     assert_eq!(run.lost[&HostId(1)], "silent for 3 s");
     assert_eq!(run.clock_error_ns[&HostId(0)], 900);
     assert_eq!(run.samples[&HostId(0)], [sample()]);
-    assert_eq!(run.strangers[&HostId(0)], 5);
+    assert_eq!(run.rejected_connections[&HostId(0)], 5);
     assert_eq!(run.warnings, ["rack r2 has one host"]);
     assert_eq!(
         run.unclean,
@@ -77,7 +77,7 @@ fn a_run_that_is_killed_is_readable_at_any_moment() {
     assert_eq!(
         run.manifest.outcome,
         Outcome::Partial,
-        "told by the last event"
+        "reported by the last event"
     );
     let end = fs::read(writer.path().join(EVENTS_FILE)).unwrap();
     let path = writer.path().to_path_buf();
@@ -88,8 +88,8 @@ fn a_run_that_is_killed_is_readable_at_any_moment() {
         let cut = load(&path).unwrap();
         assert!(cut.flows.len() <= run.flows.len());
         let whole = length == 0 || end[..length].ends_with(b"\n") || end[length] == b'\n';
-        let told = cut.warnings.iter().any(|w| w.contains("cut short"));
-        assert_eq!(told, !whole, "{length}");
+        let reported = cut.warnings.iter().any(|w| w.contains("cut short"));
+        assert_eq!(reported, !whole, "{length}");
     }
 }
 
@@ -337,7 +337,8 @@ fn pruning_takes_only_finished_runs_of_ours() {
     let oldest = finished(root, 1, "one-000001");
     let middle = finished(root, 2, "two-000002");
     let newest = finished(root, 3, "three-000003");
-    // A copy under another name, a link, a stranger's directory and a run in progress must stay.
+    // A copy under another name, a link, an unauthenticated peer's directory and a run in progress
+    // must stay.
     fs::create_dir(root.join("kept-by-hand")).unwrap();
     fs::copy(
         oldest.join(MANIFEST_FILE),
@@ -345,7 +346,7 @@ fn pruning_takes_only_finished_runs_of_ours() {
     )
     .unwrap();
     std::os::unix::fs::symlink(&newest, root.join("link")).unwrap();
-    fs::create_dir(root.join("stranger")).unwrap();
+    fs::create_dir(root.join("other")).unwrap();
     let writing = RunWriter::create(root, manifest(0)).unwrap();
     let none = prune(root, &PruneRule::default()).unwrap();
     assert!(none.is_empty());
@@ -504,7 +505,7 @@ fn events() -> Vec<RecordedEvent> {
             round,
             records: vec![measured(), missing()],
         },
-        RunEvent::Strangers {
+        RunEvent::ConnectionsRejected {
             host: HostId(0),
             count: 5,
         },
@@ -659,6 +660,7 @@ fn plan() -> Plan {
         opened_by: End::Src,
         lane: None,
         is_aggressor: false,
+        traces: None,
     };
     Plan {
         scenario: "qualify".into(),
@@ -686,6 +688,7 @@ fn plan() -> Plan {
         dropped_tests: Vec::new(),
         interleaved: Vec::new(),
         host_rates: Vec::new(),
+        rate_limit: None,
     }
 }
 

@@ -30,8 +30,8 @@ pub fn sleep_until_ns(deadline_ns: u64) {
     {}
 }
 
-/// Whether the kernel says that something (NTP, PTP) disciplines the clock: adjtimex(2) without `STA_UNSYNC`.
-/// `None` where it may not be asked.
+/// Whether the kernel says that something (NTP, PTP) disciplines the clock: adjtimex(2) without
+/// `STA_UNSYNC`. `None` where it may not be asked.
 #[must_use]
 pub fn synchronised() -> Option<bool> {
     // SAFETY: timex is plain integers: all zeroes are a valid value, and mean "read only".

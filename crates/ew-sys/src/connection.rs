@@ -1,13 +1,15 @@
-//! TCP connections that live for one exchange only, made and ended by the tens of thousands in a second.
+//! TCP connections that live for one exchange only, made and ended by the tens of thousands in a
+//! second.
 
 use crate::transfer::set_option;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Ends a connection with a reset and makes its socket fit for another connect: connect(2) with the family AF_UNSPEC
-/// dissolves the association. Options, address and epoll registrations of the socket stay; a local port that was chosen at
-/// connect is free at once, and no end of the connection waits in TIME-WAIT.
+/// Ends a connection with a reset and makes its socket fit for another connect: connect(2) with the
+/// family AF_UNSPEC dissolves the association. Options, address and epoll registrations of the
+/// socket stay; a local port that was chosen at connect is free at once, and no end of the
+/// connection waits in TIME-WAIT.
 ///
 /// # Errors
 /// The system's, for kinds of sockets that cannot do so.
@@ -30,7 +32,8 @@ pub fn dissolve(socket: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// A listener's connections are told only when their first data has come (`TCP_DEFER_ACCEPT`, tcp(7)), or after about this time.
+/// A listener's connections are reported only when their first data has come (`TCP_DEFER_ACCEPT`,
+/// tcp(7)), or after about this time.
 ///
 /// # Errors
 /// The system's.
@@ -39,7 +42,8 @@ pub fn accept_with_data(listener: &impl AsFd, seconds: u8) -> io::Result<()> {
     set_option(listener, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, seconds)
 }
 
-/// Takes what has come, and never waits, whether or not the socket is a blocking one. 0 is the peer's end.
+/// Takes what has come, and never waits, whether or not the socket is a blocking one. 0 is the
+/// peer's end.
 ///
 /// # Errors
 /// The system's; `WouldBlock` when nothing has come.
@@ -56,8 +60,8 @@ pub fn receive_now(socket: &impl AsFd, into: &mut [u8]) -> io::Result<usize> {
     usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }
 
-/// Sends as much as fits, and never waits, where the end of the connection or more data follows at once: a last part that
-/// does not fill a segment leaves together with that (`MSG_MORE`, send(2)).
+/// Sends as much as fits, and never waits, where the end of the connection or more data follows at
+/// once: a last part that does not fill a segment leaves together with that (`MSG_MORE`, send(2)).
 ///
 /// # Errors
 /// The system's; `WouldBlock` when nothing fits.

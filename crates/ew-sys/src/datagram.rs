@@ -1,4 +1,5 @@
-//! Many datagrams with one system call: sendmmsg(2), recvmmsg(2), and trains that pass the kernel as one (udp(7)).
+//! Many datagrams with one system call: sendmmsg(2), recvmmsg(2), and trains that pass the kernel
+//! as one (udp(7)).
 
 use crate::transfer::set_option;
 use std::io;
@@ -18,7 +19,8 @@ pub const MOST_BYTES: usize = 65_507;
 pub struct Received {
     /// Payload that is in its slot.
     pub bytes: usize,
-    /// Payload of each of its datagrams but the last, which may be shorter. As much as `bytes` when it is only one.
+    /// Payload of each of its datagrams but the last, which may be shorter. As much as `bytes` when
+    /// it is only one.
     pub segment_bytes: usize,
 }
 
@@ -29,7 +31,8 @@ struct Control([u8; CONTROL_BYTES]);
 /// `CMSG_SPACE(sizeof(int))` on 64-bit Linux.
 const CONTROL_BYTES: usize = 24;
 
-/// Cuts all longer sends of this socket into datagrams of this length (`UDP_SEGMENT`, udp(7)); 0 ends it.
+/// Cuts all longer sends of this socket into datagrams of this length (`UDP_SEGMENT`, udp(7)); 0
+/// ends it.
 ///
 /// # Errors
 /// The system's, on kernels before 4.18.
@@ -38,7 +41,8 @@ pub fn segment_sends(socket: &impl AsFd, datagram_bytes: u16) -> io::Result<()> 
     set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes)
 }
 
-/// Lets the kernel hand out datagrams of equal length that came in a row as one train (`UDP_GRO`, udp(7)).
+/// Lets the kernel hand out datagrams of equal length that came in a row as one train (`UDP_GRO`,
+/// udp(7)).
 ///
 /// # Errors
 /// The system's, on kernels before 5.0.
@@ -47,8 +51,9 @@ pub fn receive_trains(socket: &impl AsFd) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, on)
 }
 
-/// Asks for a receive buffer of so many bytes, as many as this user may have: a privileged one all of them, others at most
-/// `net.core.rmem_max` (socket(7)). What came of it is not told; the buffer never becomes smaller by this.
+/// Asks for a receive buffer of so many bytes, as many as this user may have: a privileged one all
+/// of them, others at most `net.core.rmem_max` (socket(7)). What came of it is not reported; the
+/// buffer never becomes smaller by this.
 pub fn enlarge_receive_buffer(socket: &impl AsFd, bytes: u32) {
     let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
     if set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes).is_err() {
@@ -56,8 +61,8 @@ pub fn enlarge_receive_buffer(socket: &impl AsFd, bytes: u32) {
     }
 }
 
-/// Sends the first `bytes` bytes of each of the first `count` slots of `slot_bytes` as a datagram to the socket's peer, at
-/// most [`MOST_AT_ONCE`]. Returns how many were sent.
+/// Sends the first `bytes` bytes of each of the first `count` slots of `slot_bytes` as a datagram
+/// to the socket's peer, at most [`MOST_AT_ONCE`]. Returns how many were sent.
 ///
 /// # Errors
 /// The system's, when it was none; `WouldBlock` after the socket's send timeout.
@@ -79,8 +84,8 @@ pub fn send_many(
         message.write(header(part, null_mut(), 0));
         filled += 1;
     }
-    // SAFETY: the first `filled` messages are written; each points to one written part, which points to a slice that is
-    // borrowed for the call.
+    // SAFETY: the first `filled` messages are written; each points to one written part, which
+    // points to a slice that is borrowed for the call.
     let sent = unsafe {
         libc::sendmmsg(
             socket.as_fd().as_raw_fd(),
@@ -92,8 +97,9 @@ pub fn send_many(
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Receives one datagram or train into each slot of `slot_bytes`, as many as there are, as there is room for in `received`,
-/// and at most [`MOST_AT_ONCE`]. Waits for the first one only, or for none. Longer ones are cut. Returns how many came.
+/// Receives one datagram or train into each slot of `slot_bytes`, as many as there are, as there is
+/// room for in `received`, and at most [`MOST_AT_ONCE`]. Waits for the first one only, or for none.
+/// Longer ones are cut. Returns how many came.
 ///
 /// # Errors
 /// The system's, when none came; `WouldBlock` after the socket's receive timeout, or at once.
@@ -120,8 +126,8 @@ pub fn receive_many(
         true => libc::MSG_WAITFORONE,
         false => libc::MSG_DONTWAIT,
     };
-    // SAFETY: the first `room` messages are written; each points to one written part, which points to a slot that is
-    // borrowed for the call, and to control data of the stated length.
+    // SAFETY: the first `room` messages are written; each points to one written part, which points
+    // to a slot that is borrowed for the call, and to control data of the stated length.
     let count = unsafe {
         libc::recvmmsg(
             socket.as_fd().as_raw_fd(),
@@ -163,7 +169,8 @@ fn header(
     control: *mut libc::c_void,
     control_bytes: usize,
 ) -> libc::mmsghdr {
-    // SAFETY: the struct is integers and pointers, for which zero is a value; the C library may pad it.
+    // SAFETY: the struct is integers and pointers, for which zero is a value; the C library may pad
+    // it.
     let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
     message.msg_hdr.msg_iov = part;
     message.msg_hdr.msg_iovlen = 1;
@@ -176,7 +183,8 @@ impl Control {
     /// What the kernel says of a train. `None` for anything else.
     fn segment_bytes(&self) -> Option<usize> {
         const DATA_AT: usize = size_of::<libc::cmsghdr>();
-        // SAFETY: the memory is initialised, large and aligned enough for a cmsghdr, which is plain integers.
+        // SAFETY: the memory is initialised, large and aligned enough for a cmsghdr, which is plain
+        // integers.
         let head: libc::cmsghdr = unsafe { self.0.as_ptr().cast::<libc::cmsghdr>().read() };
         let is_train = (head.cmsg_level, head.cmsg_type) == (libc::SOL_UDP, libc::UDP_GRO);
         let bytes = self.0.get(DATA_AT..DATA_AT + size_of::<libc::c_int>())?;

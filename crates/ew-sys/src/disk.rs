@@ -7,7 +7,8 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Bytes that an unprivileged process may still write to the file system that holds `path` (statvfs(3)).
+/// Bytes that an unprivileged process may still write to the file system that holds `path`
+/// (statvfs(3)).
 ///
 /// # Errors
 /// The system's, for example when the path does not exist.
@@ -22,8 +23,8 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(usage.f_bavail.saturating_mul(usage.f_frsize))
 }
 
-/// From now on writes to the file go to the disk directly (`O_DIRECT`, open(2)): memory, offsets and lengths must be multiples
-/// of the disk's logical block.
+/// From now on writes to the file go to the disk directly (`O_DIRECT`, open(2)): memory, offsets
+/// and lengths must be multiples of the disk's logical block.
 ///
 /// # Errors
 /// The system's, `EINVAL` where the file system cannot do this.
@@ -31,8 +32,8 @@ pub fn write_uncached(file: &File) -> io::Result<()> {
     set_direct(file, true)
 }
 
-/// Whether from now on reads and writes pass by the page cache (`O_DIRECT`, open(2)): then memory, offsets and lengths must be
-/// multiples of the disk's logical block.
+/// Whether from now on reads and writes pass by the page cache (`O_DIRECT`, open(2)): then memory,
+/// offsets and lengths must be multiples of the disk's logical block.
 ///
 /// # Errors
 /// The system's, `EINVAL` where the file system cannot do this.
@@ -54,8 +55,8 @@ pub fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Drops the file's clean pages from this host's page cache (`POSIX_FADV_DONTNEED`, posix_fadvise(2)). Pages that wait to be
-/// written stay: fsync before.
+/// Drops the file's clean pages from this host's page cache (`POSIX_FADV_DONTNEED`,
+/// posix_fadvise(2)). Pages that wait to be written stay: fsync before.
 ///
 /// # Errors
 /// The system's, for example `ESPIPE` for a pipe.
@@ -68,8 +69,8 @@ pub fn drop_cache(file: &File) -> io::Result<()> {
     }
 }
 
-/// Closes a file and tells whether that worked: NFS reports a full disk or an exceeded quota here (close(2)), which dropping the
-/// file swallows.
+/// Closes a file and returns whether that worked: NFS reports a full disk or an exceeded quota here
+/// (close(2)), which dropping the file swallows.
 ///
 /// # Errors
 /// The system's; the descriptor is gone all the same.

@@ -12,9 +12,10 @@ pub struct Epoll(OwnedFd);
 /// What a socket is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watch {
-    /// Told as long as there is something to read.
+    /// Reported as long as there is something to read.
     Readable,
-    /// Told once for each change to readable or writable: whoever is told reads or writes until the socket would block.
+    /// Reported once for each change to readable or writable: whoever is notified reads or writes
+    /// until the socket would block.
     Changes,
 }
 
@@ -42,10 +43,11 @@ impl Epoll {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Watches a socket; waits then tell its token.
+    /// Watches a socket; waits then return its token.
     ///
     /// # Errors
-    /// The system's: it is watched already, or the user watches too many (`fs.epoll.max_user_watches`).
+    /// The system's: it is watched already, or the user watches too many
+    /// (`fs.epoll.max_user_watches`).
     pub fn add(&self, socket: &impl AsFd, watch: Watch, token: u64) -> io::Result<()> {
         let events = match watch {
             Watch::Readable => libc::EPOLLIN,
@@ -67,8 +69,9 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_DEL, socket, event)
     }
 
-    /// Waits until a socket is ready, has failed or was closed by its peer, or the time is over; exact to the
-    /// nanosecond where the kernel is (5.11), else to the millisecond above. A signal ends the wait, too.
+    /// Waits until a socket is ready, has failed or was closed by its peer, or the time is over;
+    /// exact to the nanosecond where the kernel is (5.11), else to the millisecond above. A signal
+    /// ends the wait, too.
     ///
     /// # Errors
     /// The system's, for lack of memory.
@@ -100,7 +103,8 @@ impl Epoll {
             tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
             tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
         };
-        // SAFETY: `entries` is a valid array of the given length, `timeout` outlives the call, and no signal mask is given.
+        // SAFETY: `entries` is a valid array of the given length, `timeout` outlives the call, and
+        // no signal mask is given.
         unsafe {
             libc::syscall(
                 libc::SYS_epoll_pwait2,
@@ -166,7 +170,7 @@ impl Ready {
         }
     }
 
-    /// The tokens that the last wait told.
+    /// The tokens that the last wait reported.
     pub fn tokens(&self) -> impl Iterator<Item = u64> + '_ {
         self.entries[..self.count].iter().map(|entry| entry.u64)
     }
@@ -208,18 +212,18 @@ mod tests {
         let (epoll, mut ready) = (Epoll::new().unwrap(), Ready::with_room(4));
         let (mut near, mut far) = UnixStream::pair().unwrap();
         epoll.add(&far, Watch::Changes, 1).unwrap();
-        let mut told = |timeout_ms| {
+        let mut reported = |timeout_ms| {
             epoll
                 .wait(&mut ready, Duration::from_millis(timeout_ms))
                 .unwrap();
             ready.tokens().count()
         };
-        assert_eq!((told(5000), told(0)), (1, 0));
+        assert_eq!((reported(5000), reported(0)), (1, 0));
         near.write_all(b"x").unwrap();
-        assert_eq!((told(5000), told(0)), (1, 0));
+        assert_eq!((reported(5000), reported(0)), (1, 0));
         far.read_exact(&mut [0]).unwrap();
         drop(near);
-        assert_eq!(told(5000), 1);
+        assert_eq!(reported(5000), 1);
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! What a NIC's driver is set to and counts, by the ioctl `SIOCETHTOOL` (include/uapi/linux/ethtool.h).
+//! What a NIC's driver is set to and counts, by the ioctl `SIOCETHTOOL`
+//! (include/uapi/linux/ethtool.h).
 //!
-//! The ioctl and not the newer netlink family, because the driver's own counters (`ethtool -S`) are told by the ioctl
-//! only, and the settings by both on every kernel in use. None of these calls needs privilege.
+//! The ioctl and not the newer netlink family, because the driver's own counters (`ethtool -S`) are
+//! reported by the ioctl only, and the settings by both on every kernel in use. None of these calls
+//! needs privilege.
 
 use crate::net::{SIOCETHTOOL, control_socket, named_request};
 use ew_model::telemetry::{Coalescing, PauseSettings, Rings};
@@ -23,9 +25,10 @@ const STRINGS_OF_STATISTICS: u32 = 1;
 const STRINGS_OF_FEATURES: u32 = 4;
 /// `ETH_GSTRING_LEN`.
 const STRING_BYTES: usize = 32;
-/// A driver may gain counters or names between the call that tells their number and the one that fetches them (`ethtool -L`),
-/// and many kernels write as many as there are then, whatever room was announced. Beyond this much room there is a page that
-/// nobody may write to, so that the kernel gives up instead of writing over our memory.
+/// A driver may gain counters or names between the call that reports their number and the one that
+/// fetches them (`ethtool -L`), and many kernels write as many as there are then, whatever room was
+/// announced. Beyond this much room there is a page that nobody may write to, so that the kernel
+/// gives up instead of writing over our memory.
 const SPARE_BYTES: usize = 64 * 1024;
 /// More than any driver has; a greater answer is taken for nonsense.
 const MOST_STRINGS: usize = 100_000;
@@ -47,7 +50,7 @@ impl Ethtool {
         })
     }
 
-    /// Ring sizes. `None` when the driver has none to tell.
+    /// Ring sizes. `None` when the driver has none to report.
     #[must_use]
     pub fn rings(&self, interface: &str) -> Option<Rings> {
         let words = self.ask::<9>(interface, GET_RINGS)?;
@@ -96,7 +99,8 @@ impl Ethtool {
     #[must_use]
     pub fn features_on(&self, interface: &str) -> Option<Vec<String>> {
         let names = self.strings(interface, STRINGS_OF_FEATURES)?;
-        // Header of two words, then per 32 features the words available, requested, active, never changed.
+        // Header of two words, then per 32 features the words available, requested, active, never
+        // changed.
         let blocks = names.len().div_ceil(32);
         let mut words = vec![0_u32; 2 + 4 * blocks];
         words[0] = GET_FEATURES;
@@ -118,8 +122,8 @@ impl Ethtool {
             .unwrap_or_default()
     }
 
-    /// The driver's own counters, in the order of `names` as [`Ethtool::statistic_names`] told them. `None` when the
-    /// driver's counters are no longer those.
+    /// The driver's own counters, in the order of `names` as [`Ethtool::statistic_names`] reported
+    /// them. `None` when the driver's counters are no longer those.
     #[must_use]
     pub fn statistics(&self, interface: &str, names: &[String]) -> Option<Vec<u64>> {
         if self.set_size(interface, STRINGS_OF_STATISTICS)? != names.len() {
@@ -130,8 +134,8 @@ impl Ethtool {
         let block = guarded.words_mut();
         block[0] = pack(GET_STATISTICS, u32::try_from(names.len()).ok()?);
         self.call(interface, block)?;
-        let told = unpack(block[0]).1 as usize;
-        (told == names.len()).then(|| block[1..=told].to_vec())
+        let reported = unpack(block[0]).1 as usize;
+        (reported == names.len()).then(|| block[1..=reported].to_vec())
     }
 
     fn strings(&self, interface: &str, set: u32) -> Option<Vec<String>> {
@@ -142,13 +146,13 @@ impl Ethtool {
         block[0] = pack(GET_STRINGS, set);
         block[1] = pack(u32::try_from(count).ok()?, 0);
         self.call(interface, block)?;
-        let told = unpack(block[1]).0 as usize;
+        let reported = unpack(block[1]).0 as usize;
         let bytes: Vec<u8> = block
             .iter()
             .flat_map(|w| w.to_ne_bytes())
             .skip(12)
             .collect();
-        let count = told.min(bytes.len() / STRING_BYTES);
+        let count = reported.min(bytes.len() / STRING_BYTES);
         Some(
             bytes
                 .chunks_exact(STRING_BYTES)
@@ -176,12 +180,13 @@ impl Ethtool {
         Some(words)
     }
 
-    /// `block` begins with a command's number, and has the room that the command's answer takes: every caller above says
-    /// how its layout makes it so.
+    /// `block` begins with a command's number, and has the room that the command's answer takes:
+    /// every caller above says how its layout makes it so.
     fn call<T: Word>(&self, interface: &str, block: &mut [T]) -> Option<()> {
         let mut request = named_request(interface)?;
         request.ifr_ifru.ifru_data = block.as_mut_ptr().cast();
-        // SAFETY: `block` is plain integers, begins with its command and is as large as that command's answer.
+        // SAFETY: `block` is plain integers, begins with its command and is as large as that
+        // command's answer.
         let status =
             unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL as _, &raw mut request) };
         (status >= 0).then_some(())
@@ -227,7 +232,8 @@ impl GuardedBlock {
     }
 
     fn words_mut(&mut self) -> &mut [u64] {
-        // SAFETY: the mapping is page aligned, zeroed, writable up to the guard page, ours alone, and lives as long as `self`.
+        // SAFETY: the mapping is page aligned, zeroed, writable up to the guard page, ours alone,
+        // and lives as long as `self`.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.words) }
     }
 }

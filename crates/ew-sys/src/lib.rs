@@ -10,6 +10,7 @@ pub mod connection;
 pub mod datagram;
 pub mod disk;
 pub mod epoll;
+pub mod error_queue;
 pub mod ethtool;
 mod link;
 pub mod namespace;

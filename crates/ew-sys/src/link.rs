@@ -1,4 +1,5 @@
-//! What virtual links are made of, by `RTM_GETLINK` (include/uapi/linux/rtnetlink.h, if_link.h, if_tunnel.h).
+//! What virtual links are made of, by `RTM_GETLINK` (include/uapi/linux/rtnetlink.h, if_link.h,
+//! if_tunnel.h).
 
 use crate::netlink::{Netlink, attributes, u32_at};
 use ew_model::ceiling::{Tunnel, TunnelKind};
@@ -100,14 +101,15 @@ fn raw_link(body: &[u8]) -> Option<RawLink> {
             _ => {}
         }
     }
-    // A veth's other end is beside it, not below it.
+    // A veth's other end is next to it, not below it.
     let is_below = !is_elsewhere && link.kind.as_deref() != Some("veth");
     link.lower = device.or(below.filter(|_| is_below)).filter(|i| *i != 0);
     (!link.name.is_empty()).then_some(link)
 }
 
-/// What a kind of link puts around packets. Whether WireGuard's peers are reached over IPv6 is not told without privilege: IPv4
-/// is assumed. An xfrm or vti interface is taken for ESP with AES-GCM, the usual choice.
+/// What a kind of link puts around packets. Whether WireGuard's peers are reached over IPv6 is not
+/// reported without privilege: IPv4 is assumed. An xfrm or vti interface is taken for ESP with
+/// AES-GCM, the typical choice.
 fn tunnel(kind: &str, data: &[u8]) -> Option<Tunnel> {
     let (kind, outer_ipv6) = match kind {
         "vxlan" => (

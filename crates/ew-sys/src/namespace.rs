@@ -1,7 +1,8 @@
-//! Namespaces: create, enter, run in; and handles of processes that cannot be confused with a later owner of their id.
+//! Namespaces: create, enter, run in; and handles of processes that cannot be confused with a later
+//! owner of their id.
 //!
-//! Everything here acts on the calling thread or on a child between fork and exec, never on a whole process. Closures that
-//! run between fork and exec call the kernel only: no allocation, no lock.
+//! Everything here acts on the calling thread or on a child between fork and exec, never on a whole
+//! process. Closures that run between fork and exec call the kernel only: no allocation, no lock.
 
 use std::ffi::CString;
 use std::io;
@@ -50,7 +51,8 @@ impl Kind {
 /// Gives the calling thread new namespaces of these kinds (unshare(2)).
 ///
 /// # Errors
-/// The kernel's refusal: `EPERM` without privilege, `ENOSPC` above `/proc/sys/user/max_*_namespaces`.
+/// The kernel's refusal: `EPERM` without privilege, `ENOSPC` above
+/// `/proc/sys/user/max_*_namespaces`.
 pub fn unshare(kinds: &[Kind]) -> io::Result<()> {
     let flags = kinds.iter().fold(0, |flags, kind| flags | kind.flag());
     // SAFETY: unshare(2) takes no pointer and changes the calling thread only.
@@ -83,7 +85,8 @@ pub fn set_host_name(name: &str) -> io::Result<()> {
     check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) })
 }
 
-/// Makes every mount of the calling thread's mount namespace receive changes from outside, but send none.
+/// Makes every mount of the calling thread's mount namespace receive changes from outside, but send
+/// none.
 ///
 /// # Errors
 /// The kernel's refusal.
@@ -154,7 +157,8 @@ pub fn enter_before_exec(command: &mut Command, entrance: Entrance) {
     unsafe { command.pre_exec(move || enter_all(&entrance)) };
 }
 
-/// Makes `command`, and what it starts, run on these CPUs only, unless it asks for others (sched_setaffinity(2)).
+/// Makes `command`, and what it starts, run on these CPUs only, unless it asks for others
+/// (sched_setaffinity(2)).
 pub fn pin_before_exec(command: &mut Command, cpus: Vec<usize>) {
     // SAFETY: the closure makes one system call, on data allocated before the fork.
     unsafe { command.pre_exec(move || crate::thread::run_on_cpus(&cpus)) };
@@ -178,11 +182,13 @@ pub fn own_proc_before_exec(command: &mut Command) {
     }
 }
 
-/// Makes `command` start as the first process of a new process-id namespace and session: when it ends, by whatever cause,
-/// the kernel kills everything that was started below it. `own_user` adds a user namespace in which the caller is root.
+/// Makes `command` start as the first process of a new process-id namespace and session: when it
+/// ends, by whatever cause, the kernel kills everything that was started below it. `own_user` adds
+/// a user namespace in which the caller is root.
 ///
-/// The started process is a child of the caller, yet not the one that [`Command::spawn`] returns: that one ends at once and
-/// is to be waited for. The process must tell its own id (from outside: the target of `/proc/self`).
+/// The started process is a child of the caller, yet not the one that [`Command::spawn`] returns:
+/// that one ends at once and is to be waited for. The process must pass on its own id (from
+/// outside: the target of `/proc/self`).
 pub fn isolate_before_exec(command: &mut Command, own_user: bool) {
     let (user, group) = (effective_user_id(), effective_group_id());
     let user_map = format!("0 {user} 1");
@@ -205,8 +211,8 @@ pub fn isolate_before_exec(command: &mut Command, own_user: bool) {
 fn continue_in_isolated_child(own_user: bool) -> io::Result<()> {
     let user = if own_user { libc::CLONE_NEWUSER } else { 0 };
     let flags = libc::CLONE_NEWPID | libc::CLONE_PARENT | libc::SIGCHLD | user;
-    // SAFETY: without CLONE_VM and with a null stack this is fork(2). Only one thread exists here, and the child goes
-    // straight on to exec. The raw call is needed because fork() takes no flags.
+    // SAFETY: without CLONE_VM and with a null stack this is fork(2). Only one thread exists here,
+    // and the child goes straight on to exec. The raw call is needed because fork() takes no flags.
     let pid = unsafe { libc::syscall(libc::SYS_clone, libc::c_long::from(flags), 0, 0, 0, 0) };
     match pid {
         -1 => Err(io::Error::last_os_error()),
@@ -218,7 +224,7 @@ fn continue_in_isolated_child(own_user: bool) -> io::Result<()> {
 
 fn enter_all(entrance: &Entrance) -> io::Result<()> {
     for group in &entrance.control_groups {
-        // SAFETY: the buffer is one valid byte; "0" stands for the writing process.
+        // SAFETY: the buffer is one valid byte; "0" means the writing process.
         if unsafe { libc::write(group.as_raw_fd(), b"0".as_ptr().cast(), 1) } != 1 {
             return Err(io::Error::last_os_error());
         }
@@ -233,7 +239,8 @@ fn enter_all(entrance: &Entrance) -> io::Result<()> {
     set_namespace(entrance.network.as_raw_fd(), Kind::Network)?;
     set_namespace(entrance.mount.as_raw_fd(), Kind::Mount)?;
     if known {
-        // SAFETY: getcwd wrote a NUL-terminated path. A failure leaves the root directory, which setns has set.
+        // SAFETY: getcwd wrote a NUL-terminated path. A failure leaves the root directory, which
+        // setns has set.
         unsafe { libc::chdir(directory.as_ptr().cast()) };
     }
     Ok(())
@@ -245,7 +252,8 @@ fn set_namespace(descriptor: libc::c_int, kind: Kind) -> io::Result<()> {
 }
 
 fn write_once(path: &std::ffi::CStr, content: &[u8]) -> io::Result<()> {
-    // SAFETY: the path is NUL-terminated, the buffer valid for its length, the descriptor closed once.
+    // SAFETY: the path is NUL-terminated, the buffer valid for its length, the descriptor closed
+    // once.
     unsafe {
         let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         check(file)?;
@@ -280,13 +288,13 @@ pub fn reap_children_automatically() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
-/// In the first process of a process-id namespace: ends all others in it and waits until they are gone.
-/// Anywhere else it does nothing.
+/// In the first process of a process-id namespace: ends all others in it and waits until they are
+/// gone. Anywhere else it does nothing.
 pub fn end_all_others() {
     if std::process::id() != 1 {
         return;
     }
-    // SAFETY: no pointers; -1 stands for every process that this one may signal, except itself.
+    // SAFETY: no pointers; -1 means every process that this one may signal, except itself.
     unsafe { libc::kill(-1, libc::SIGKILL) };
     // With ignored SIGCHLD, waitpid blocks until all children have ended, then fails with ECHILD.
     // SAFETY: a null status pointer is allowed.
@@ -304,7 +312,8 @@ pub fn reap_child(pid: u32) {
     {}
 }
 
-/// A process, held by descriptor, so that a later process with the same id is never signalled (pidfd_open(2), Linux 5.3).
+/// A process, held by descriptor, so that a later process with the same id is never signalled
+/// (pidfd_open(2), Linux 5.3).
 #[derive(Debug)]
 pub struct ProcessHandle(OwnedFd);
 

@@ -1,7 +1,7 @@
 //! Interfaces: addresses, MTU, link speed, driver, what virtual ones are made of.
 //!
-//! Read with getifaddrs, ioctls and netlink, which answer for the network namespace of the calling thread. /sys would show the
-//! namespace it was mounted in.
+//! Read with getifaddrs, ioctls and netlink, which answer for the network namespace of the calling
+//! thread. /sys would show the namespace it was mounted in.
 
 use crate::link;
 use ew_model::facts::InterfaceFacts;
@@ -30,8 +30,9 @@ pub struct Interface {
     pub facts: InterfaceFacts,
     /// Whether it is the loopback interface.
     pub loopback: bool,
-    /// Whether it is up and sees a carrier, at this moment (`IFF_UP` and `IFF_LOWER_UP`, netdevice(7)).
-    /// `facts.up` asks for `IFF_RUNNING`, which the kernel may clear up to a second later.
+    /// Whether it is up and sees a carrier, at this moment (`IFF_UP` and `IFF_LOWER_UP`,
+    /// netdevice(7)). `facts.up` asks for `IFF_RUNNING`, which the kernel may clear up to a second
+    /// later.
     pub carrier: bool,
 }
 
@@ -42,7 +43,7 @@ pub struct Interface {
 pub fn interfaces() -> io::Result<Vec<Interface>> {
     let socket = control_socket()?;
     let mut interfaces = names_and_addresses()?;
-    // Kernels of sandboxes may not tell; then nothing is known of kinds.
+    // Kernels of sandboxes may not report; then nothing is known of kinds.
     let links = link::links().unwrap_or_default();
     for interface in &mut interfaces {
         describe(socket.as_raw_fd(), interface);
@@ -55,7 +56,8 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
     Ok(interfaces)
 }
 
-/// Whether the interface that owns an address is up and sees a carrier. False when no interface owns it.
+/// Whether the interface that owns an address is up and sees a carrier. False when no interface
+/// owns it.
 ///
 /// # Errors
 /// The system's, when the interfaces cannot be listed.
@@ -238,7 +240,8 @@ fn old_link_settings(socket: RawFd, name: &str) -> Option<Link> {
 fn ethtool<T: EthtoolBlock>(socket: RawFd, name: &str, block: &mut T) -> Option<()> {
     let mut request = named_request(name)?;
     request.ifr_ifru.ifru_data = std::ptr::from_mut(block).cast();
-    // SAFETY: `block` starts with its command and is as large as that command's answer (EthtoolBlock).
+    // SAFETY: `block` starts with its command and is as large as that command's answer
+    // (EthtoolBlock).
     let status = unsafe { libc::ioctl(socket, SIOCETHTOOL as _, &raw mut request) };
     (status >= 0).then_some(())
 }
@@ -255,7 +258,8 @@ pub(crate) fn named_request(name: &str) -> Option<libc::ifreq> {
     Some(request)
 }
 
-/// A block whose first field is an ethtool command and which is large enough for that command's answer.
+/// A block whose first field is an ethtool command and which is large enough for that command's
+/// answer.
 trait EthtoolBlock {}
 impl EthtoolBlock for DriverInformation {}
 impl EthtoolBlock for LinkSettings {}
@@ -279,7 +283,8 @@ impl DriverInformation {
     }
 }
 
-/// `struct ethtool_link_settings` with room for three masks of the most words the kernel can ask for.
+/// `struct ethtool_link_settings` with room for three masks of the most words the kernel can ask
+/// for.
 #[repr(C)]
 struct LinkSettings {
     command: u32,

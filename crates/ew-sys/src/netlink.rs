@@ -1,7 +1,8 @@
-//! The kernel's netlink sockets: requests that are answered by a list, and groups that tell of events.
+//! The kernel's netlink sockets: requests that are answered by a list, and groups that report
+//! events.
 //!
-//! Layouts are those of include/uapi/linux/netlink.h. Answers are parsed as untrusted bytes: a message that does not
-//! fit is left out, never trusted.
+//! Layouts are those of include/uapi/linux/netlink.h. Answers are parsed as untrusted bytes: a
+//! message that does not fit is skipped, never trusted.
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::io::{self, Read};
@@ -52,12 +53,13 @@ impl Netlink {
         })
     }
 
-    /// Joins a group of events, which [`Netlink::drain`] then returns. From then on the socket never blocks.
+    /// Joins a group of events, which [`Netlink::drain`] then returns. From then on the socket
+    /// never blocks.
     ///
     /// # Errors
     /// The system's: the kernel lacks the group, or it needs privilege.
     pub fn join(&mut self, group: u32) -> io::Result<()> {
-        // What is granted is enough or is not: losses are told.
+        // What is granted is enough or is not: losses are reported.
         let _ = self.socket.set_recv_buffer_size(EVENT_BUFFER_BYTES);
         // SAFETY: the pointer and the length describe one u32 that lives through the call.
         let status = unsafe {
@@ -103,8 +105,8 @@ impl Netlink {
         }
     }
 
-    /// Hands over all events that came, without waiting. Returns how often the kernel had to drop some because the buffer
-    /// was full.
+    /// Hands over all events that came, without waiting. Returns how often the kernel had to drop
+    /// some because the buffer was full.
     ///
     /// # Errors
     /// The system's.
@@ -235,7 +237,7 @@ mod tests {
         assert_eq!(
             found,
             [(2, &b"abc"[..]), (3, &[1, 2, 3, 4][..])],
-            "flags are no part of the type, and what does not fit is left out"
+            "flags are no part of the type, and what does not fit is skipped"
         );
         assert_eq!(attributes(&[0, 0, 0, 0]).count(), 0);
     }

@@ -1,7 +1,7 @@
 //! Processes: children that cannot outlive us, process groups, limits, own usage, self-removal.
 //!
-//! SIGPIPE needs no care here: Rust's runtime ignores it, so a write to a closed pipe is an error, and `std::process`
-//! restores the default for children.
+//! SIGPIPE needs no care here: Rust's runtime ignores it, so a write to a closed pipe is an error,
+//! and `std::process` restores the default for children.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -22,13 +22,21 @@ pub enum Signal {
     Kill,
 }
 
-/// Gives SIGINT, SIGTERM and SIGHUP their default action back, which ends the process. What has taken them over, such as a
-/// runtime, hears of them no more.
+/// Gives SIGINT, SIGTERM and SIGHUP their default action back, which ends the process. What has
+/// taken them over, such as a runtime, hears of them no more.
 pub fn restore_signals() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: SIG_DFL is a valid action for any of them, and no handler is installed. It cannot fail for them.
+        // SAFETY: SIG_DFL is a valid action for any of them, and no handler is installed. It cannot
+        // fail for them.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+}
+
+/// The user that this process acts as (geteuid(2)).
+#[must_use]
+pub fn user() -> u32 {
+    // SAFETY: geteuid cannot fail and takes no argument.
+    unsafe { libc::geteuid() }
 }
 
 /// What this process has used so far.
@@ -40,19 +48,22 @@ pub struct Usage {
     pub cpu_ns: u64,
 }
 
-/// Makes the kernel kill the child (SIGKILL) when the **thread** that spawns it ends, see PR_SET_PDEATHSIG in prctl(2): spawn
-/// from a thread that lives as long as the child may, such as a current-thread runtime's.
+/// Makes the kernel kill the child (SIGKILL) when the **thread** that spawns it ends, see
+/// PR_SET_PDEATHSIG in prctl(2): spawn from a thread that lives as long as the child may, such as a
+/// current-thread runtime's.
 ///
-/// The kernel forgets the setting when a process changes its credentials, so call this after everything else that
-/// adds a step between fork and exec (entering a user namespace, for example): the steps run in the order added.
+/// The kernel forgets the setting when a process changes its credentials, so call this after
+/// everything else that adds a step between fork and exec (entering a user namespace, for example):
+/// the steps run in the order added.
 pub fn die_with_parent(command: &mut Command) -> &mut Command {
     let parent = std::process::id();
-    // SAFETY: the closure runs between fork and exec and only makes async-signal-safe system calls on its own values.
+    // SAFETY: the closure runs between fork and exec and only makes async-signal-safe system calls
+    // on its own values.
     unsafe { command.pre_exec(move || bind_to_parent(parent)) }
 }
 
-/// Puts the child into a process group of its own, so that a terminal's Ctrl-C does not reach it and
-/// [`kill_group`] reaches it with all its children.
+/// Puts the child into a process group of its own, so that a terminal's Ctrl-C does not reach it
+/// and [`kill_group`] reaches it with all its children.
 pub fn new_process_group(command: &mut Command) -> &mut Command {
     command.process_group(0)
 }
@@ -60,8 +71,8 @@ pub fn new_process_group(command: &mut Command) -> &mut Command {
 /// Signals every process of the group that `pid` leads.
 ///
 /// # Errors
-/// The system's: ESRCH when nothing is left of the group. A pid that could mean anything but one group (0, 1, beyond the
-/// kernel's range) is refused as invalid input.
+/// The system's: ESRCH when nothing is left of the group. A pid that could mean anything but one
+/// group (0, 1, beyond the kernel's range) is refused as invalid input.
 pub fn kill_group(pid: u32, signal: Signal) -> io::Result<()> {
     send_signal(-checked_pid(pid)?, signal)
 }
@@ -74,8 +85,9 @@ pub fn kill_process(pid: u32, signal: Signal) -> io::Result<()> {
     send_signal(checked_pid(pid)?, signal)
 }
 
-/// Raises the soft limit of open files to the hard limit and returns the soft limit that then holds. Never fails: where
-/// the limit cannot be raised, the old one is returned (0 when it cannot even be read).
+/// Raises the soft limit of open files to the hard limit and returns the soft limit that then
+/// holds. Never fails: where the limit cannot be raised, the old one is returned (0 when it cannot
+/// even be read).
 pub fn raise_open_files_limit() -> u64 {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -97,7 +109,8 @@ pub fn raise_open_files_limit() -> u64 {
     }
 }
 
-/// What this process has used so far, from getrusage(2). Zeroes if the kernel refuses, which it does not for RUSAGE_SELF.
+/// What this process has used so far, from getrusage(2). Zeroes if the kernel refuses, which it
+/// does not for RUSAGE_SELF.
 #[must_use]
 pub fn usage() -> Usage {
     // SAFETY: rusage is plain integers, for which all zeroes is a value.
@@ -110,12 +123,13 @@ pub fn usage() -> Usage {
     }
 }
 
-/// Removes this process' own executable and the directory it lies in, when that directory's name begins with
-/// [`REMOVABLE_PREFIX`]; the process runs on. Returns the removed directory, or `None` when the executable
-/// lies elsewhere and was left alone.
+/// Removes this process' own executable and the directory it lies in, when that directory's name
+/// begins with [`REMOVABLE_PREFIX`]; the process runs on. Returns the removed directory, or `None`
+/// when the executable lies elsewhere and was left alone.
 ///
 /// # Errors
-/// The system's, when the file or the directory cannot be removed (the directory must hold nothing else).
+/// The system's, when the file or the directory cannot be removed (the directory must hold nothing
+/// else).
 pub fn unlink_self() -> io::Result<Option<PathBuf>> {
     unlink_private(&std::env::current_exe()?)
 }

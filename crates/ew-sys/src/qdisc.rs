@@ -1,4 +1,5 @@
-//! Queueing disciplines and their counters, by `RTM_GETQDISC` (include/uapi/linux/rtnetlink.h, gen_stats.h).
+//! Queueing disciplines and their counters, by `RTM_GETQDISC` (include/uapi/linux/rtnetlink.h,
+//! gen_stats.h).
 
 use crate::netlink::{Netlink, attributes, u32_at, u64_at};
 use ew_model::telemetry::QdiscCounters;
@@ -55,8 +56,9 @@ impl QdiscLister {
     }
 }
 
-/// What left an interface through its outermost queueing discipline. A train of segments (GSO) counts as the packets it becomes on the
-/// wire, each with its headers, which the interface's own counters do not do.
+/// What left an interface through its outermost queueing discipline. A train of segments (GSO)
+/// counts as the packets it becomes on the wire, each with its headers, which the interface's own
+/// counters do not do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EgressCounters {
     /// The interface.

@@ -1,6 +1,8 @@
-//! All sockets of the network namespace, by `NETLINK_SOCK_DIAG` (sock_diag(7), include/uapi/linux/inet_diag.h).
+//! All sockets of the network namespace, by `NETLINK_SOCK_DIAG` (sock_diag(7),
+//! include/uapi/linux/inet_diag.h).
 //!
-//! Needs no privilege: every user may list every socket and its TCP_INFO. Who holds a socket is not told; its inode is.
+//! Needs no privilege: every user may list every socket and its TCP_INFO. Who holds a socket is not
+//! reported; its inode is.
 
 use crate::netlink::{Netlink, attributes, u16_at, u32_at};
 use crate::socket::RawTcpInfo;
@@ -10,8 +12,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const NETLINK_SOCK_DIAG: i32 = 4;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
-/// The older request, which lists both families in one walk of the kernel's table: the walk is what costs, 1 ms and more
-/// on a host with much memory, however few sockets there are.
+/// The older request, which lists both families in one walk of the kernel's table: the walk is what
+/// costs, 1 ms and more on a host with much memory, however few sockets there are.
 const TCPDIAG_GETSOCK: u16 = 18;
 /// `SKNLGRP_INET_TCP_DESTROY`, `SKNLGRP_INET6_TCP_DESTROY`.
 const GROUPS_TCP_DESTROY: [u32; 2] = [1, 3];
@@ -21,7 +23,8 @@ const ATTRIBUTE_SOCKET_MEMORY: u16 = 7;
 /// Position of `SK_MEMINFO_DROPS` in the u32s of `INET_DIAG_SKMEMINFO`.
 const MEMORY_DROPS: usize = 8;
 
-/// All states but TIME_WAIT (6) and SYN_RECV (3): those carry nothing, and a busy server has many of them.
+/// All states but TIME_WAIT (6) and SYN_RECV (3): those carry nothing, and a busy server has many
+/// of them.
 const STATES: u32 = 0xfff & !(1 << 6) & !(1 << 3);
 /// `struct inet_diag_msg`.
 const MESSAGE_BYTES: usize = 72;
@@ -113,7 +116,8 @@ impl TcpDeaths {
         Ok(Self { netlink })
     }
 
-    /// Adds what died since the last call to `found`; the inode is 0. Returns how often the kernel had to drop some.
+    /// Adds what died since the last call to `found`; the inode is 0. Returns how often the kernel
+    /// had to drop some.
     ///
     /// # Errors
     /// The system's.
@@ -279,7 +283,7 @@ mod tests {
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        panic!("the death was not told within 5 s: {found:?}");
+        panic!("the death was not reported within 5 s: {found:?}");
     }
 
     #[test]

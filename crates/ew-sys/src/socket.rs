@@ -22,7 +22,8 @@ pub struct TcpReading {
     pub since_last_ack_ms: u32,
     /// `tcpi_last_data_recv`: time since the peer's last payload, ms.
     pub since_last_data_ms: u32,
-    /// `tcpi_snd_wnd`: what the peer's window allows to be in flight, bytes. `None` on kernels before 5.4.
+    /// `tcpi_snd_wnd`: what the peer's window allows to be in flight, bytes. `None` on kernels
+    /// before 5.4.
     pub send_window_bytes: Option<u32>,
 }
 
@@ -35,6 +36,35 @@ pub struct Interest<'fd> {
     pub write: bool,
 }
 
+/// Who is at the other end of a Unix socket: the user id as of its connect(2) or listen(2)
+/// (`SO_PEERCRED`, unix(7)).
+///
+/// # Errors
+/// The system's, for example when it is no Unix socket.
+pub fn peer_user(socket: &impl AsFd) -> io::Result<u32> {
+    let mut credentials = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `credentials` is plain integers and `length` is its size; the kernel writes at most
+    // that much.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &raw mut length,
+        )
+    };
+    match status {
+        0 => Ok(credentials.uid),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Reads `TCP_INFO`. Fields the running kernel does not return are `None`.
 ///
 /// # Errors
@@ -42,7 +72,8 @@ pub struct Interest<'fd> {
 pub fn tcp_info(socket: &impl AsFd) -> io::Result<TcpReading> {
     let mut raw = RawTcpInfo::default();
     let mut length = size_of::<RawTcpInfo>() as libc::socklen_t;
-    // SAFETY: `raw` is plain integers and `length` is its size; the kernel writes at most that much.
+    // SAFETY: `raw` is plain integers and `length` is its size; the kernel writes at most that
+    // much.
     let status = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -77,8 +108,8 @@ fn send_buffer_bytes(socket: &impl AsFd) -> Option<u64> {
     (status == 0).then(|| u64::try_from(bytes).ok())?
 }
 
-/// Lets many connections to different peers share a local port: the port is chosen at connect, not at bind
-/// (`IP_BIND_ADDRESS_NO_PORT`, ip(7); also honoured on IPv6 sockets).
+/// Lets many connections to different peers share a local port: the port is chosen at connect, not
+/// at bind (`IP_BIND_ADDRESS_NO_PORT`, ip(7); also honoured on IPv6 sockets).
 ///
 /// # Errors
 /// The system's, on kernels before 4.2.
@@ -100,7 +131,8 @@ pub fn choose_port_at_connect(socket: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The CPU that last handled a packet of this socket (`SO_INCOMING_CPU`, socket(7)). `None` before the first.
+/// The CPU that last handled a packet of this socket (`SO_INCOMING_CPU`, socket(7)). `None` before
+/// the first.
 #[must_use]
 pub fn incoming_cpu(socket: &impl AsFd) -> Option<usize> {
     let mut cpu: libc::c_int = -1;
@@ -118,8 +150,8 @@ pub fn incoming_cpu(socket: &impl AsFd) -> Option<usize> {
     usize::try_from(cpu).ok().filter(|_| status == 0)
 }
 
-/// Whether a connection is multipath TCP and has not fallen back to plain TCP: only then the kernel answers `MPTCP_INFO`
-/// (include/uapi/linux/mptcp.h).
+/// Whether a connection is multipath TCP and has not fallen back to plain TCP: only then the kernel
+/// answers `MPTCP_INFO` (include/uapi/linux/mptcp.h).
 #[must_use]
 pub fn is_multipath(socket: &impl AsFd) -> bool {
     const SOL_MPTCP: libc::c_int = 284;
@@ -127,7 +159,8 @@ pub fn is_multipath(socket: &impl AsFd) -> bool {
     // As long as the struct is on any kernel; its content is not looked at.
     let mut info = [0_u64; 32];
     let mut length = size_of_val(&info) as libc::socklen_t;
-    // SAFETY: `info` is plain integers and `length` is its size; the kernel writes at most that much.
+    // SAFETY: `info` is plain integers and `length` is its size; the kernel writes at most that
+    // much.
     let status = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -140,8 +173,8 @@ pub fn is_multipath(socket: &impl AsFd) -> bool {
     status == 0
 }
 
-/// Waits until a socket is ready, has failed or was closed by its peer, or the time is over. One flag per
-/// interest; all are false after the time or a signal.
+/// Waits until a socket is ready, has failed or was closed by its peer, or the time is over. One
+/// flag per interest; all are false after the time or a signal.
 ///
 /// # Errors
 /// The system's, for example when there are more sockets than the process may open.
@@ -181,8 +214,9 @@ fn poll_entry(interest: &Interest<'_>) -> libc::pollfd {
     }
 }
 
-/// `struct tcp_info` of include/uapi/linux/tcp.h up to `tcpi_snd_wnd`. The C library's own copy ends far
-/// earlier; what an older kernel does not fill stays zero and is told by the returned length.
+/// `struct tcp_info` of include/uapi/linux/tcp.h up to `tcpi_snd_wnd`. The C library's own copy
+/// ends far earlier; what an older kernel does not fill stays zero and is reported by the returned
+/// length.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub(crate) struct RawTcpInfo {
@@ -262,7 +296,8 @@ impl RawTcpInfo {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let mut raw = Self::default();
         let length = bytes.len().min(size_of::<Self>());
-        // SAFETY: `raw` is plain integers, for which every bit pattern is a value, and `length` fits both.
+        // SAFETY: `raw` is plain integers, for which every bit pattern is a value, and `length`
+        // fits both.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), (&raw mut raw).cast::<u8>(), length);
         }

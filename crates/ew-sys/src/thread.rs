@@ -4,15 +4,16 @@ use std::cell::Cell;
 use std::io;
 use std::mem::size_of;
 
-/// Wakes the calling thread as exactly as the kernel can: by default it may delay timers by 50 us to save power
-/// (PR_SET_TIMERSLACK, prctl(2)).
+/// Wakes the calling thread as exactly as the kernel can: by default it may delay timers by 50 us
+/// to save power (PR_SET_TIMERSLACK, prctl(2)).
 pub fn use_exact_timers() {
     // SAFETY: the call takes only integers. Where it fails, timers stay less exact.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
-/// Schedules the calling thread before ordinary ones when the process may ask for it (nice -10, which in Linux is a
-/// thread's own, setpriority(2)). For threads that seldom run but must be on time.
+/// Schedules the calling thread before ordinary ones when the process may ask for it (nice -10,
+/// which in Linux is a thread's own, setpriority(2)). For threads that seldom run but must be on
+/// time.
 pub fn prefer_scheduling() {
     // SAFETY: the call takes only integers. Without the privilege nothing changes.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
@@ -23,8 +24,9 @@ thread_local! {
     static ORDINARY_POLICY: Cell<Option<libc::c_int>> = const { Cell::new(None) };
 }
 
-/// Schedules the calling thread before all ordinary ones when the process may ask for it (SCHED_FIFO, sched(7)): a
-/// thread that must act at one instant, and then calls [`schedule_ordinarily`] at once.
+/// Schedules the calling thread before all ordinary ones when the process may ask for it
+/// (SCHED_FIFO, sched(7)): a thread that must act at one instant, and then calls
+/// [`schedule_ordinarily`] at once.
 pub fn schedule_first() {
     // SAFETY: the call takes only an integer; 0 is the calling thread.
     let policy = unsafe { libc::sched_getscheduler(0) };
@@ -34,7 +36,8 @@ pub fn schedule_first() {
     }
 }
 
-/// Ends [`schedule_first`]: the thread is scheduled as it was before, which may be as a batch or idle one.
+/// Ends [`schedule_first`]: the thread is scheduled as it was before, which may be as a batch or
+/// idle one.
 pub fn schedule_ordinarily() {
     if let Some(policy) = ORDINARY_POLICY.take() {
         set_policy(policy, 0);
@@ -50,7 +53,8 @@ fn set_policy(policy: libc::c_int, priority: libc::c_int) {
     let parameters = libc::sched_param {
         sched_priority: priority,
     };
-    // SAFETY: 0 is the calling thread, and the parameters outlive the call. Without the privilege nothing changes.
+    // SAFETY: 0 is the calling thread, and the parameters outlive the call. Without the privilege
+    // nothing changes.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
 }
 
@@ -62,7 +66,8 @@ pub fn run_on_cpu(cpu: usize) -> io::Result<()> {
     run_on_cpus(&[cpu])
 }
 
-/// Lets the calling thread, and threads it starts later, run on some CPUs only (sched_setaffinity(2)).
+/// Lets the calling thread, and threads it starts later, run on some CPUs only
+/// (sched_setaffinity(2)).
 ///
 /// # Errors
 /// The system's, for example when there are no such CPUs or the process may not use them.
@@ -114,9 +119,10 @@ pub fn current_id() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// User and system time that a thread of this process has used so far, ns. `None` when it has ended. The clock's number is
-/// made as the kernel does it (`MAKE_THREAD_CPUCLOCK` of include/linux/posix-timers_types.h with `CPUCLOCK_SCHED`), so
-/// that any thread can ask about any other.
+/// User and system time that a thread of this process has used so far, ns. `None` when it has
+/// ended. The clock's number is made as the kernel does it (`MAKE_THREAD_CPUCLOCK` of
+/// include/linux/posix-timers_types.h with `CPUCLOCK_SCHED`), so that any thread can ask about any
+/// other.
 #[must_use]
 pub fn cpu_ns_of(thread: i32) -> Option<u64> {
     const SCHEDULER: libc::clockid_t = 2;
@@ -126,7 +132,8 @@ pub fn cpu_ns_of(thread: i32) -> Option<u64> {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `time` is a valid timespec to write to; the kernel refuses clocks of threads that are not this process's.
+    // SAFETY: `time` is a valid timespec to write to; the kernel refuses clocks of threads that are
+    // not this process's.
     let status = unsafe { libc::clock_gettime(clock, &raw mut time) };
     (status == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
@@ -150,18 +157,19 @@ mod tests {
 
     #[test]
     fn another_threads_cpu_time_can_be_read_while_it_lives() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (report, reported) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
             while cpu_ns_of(current_id()).unwrap() < 1_000_000 {}
-            tell.send(current_id()).unwrap();
+            report.send(current_id()).unwrap();
             ended.recv().unwrap_err();
         });
-        let id = told.recv().unwrap();
+        let id = reported.recv().unwrap();
         assert!(cpu_ns_of(id).unwrap() >= 1_000_000);
         drop(end);
         thread.join().unwrap();
-        // Its number may be another thread's of this process by now, but hardly one with as much time.
+        // Its number may be another thread's of this process by now, but hardly one with as much
+        // time.
         assert!(cpu_ns_of(id).is_none_or(|ns| ns < 1_000_000_000));
         assert_eq!(cpu_ns_of(i32::MAX >> 4), None);
     }

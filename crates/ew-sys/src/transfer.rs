@@ -1,4 +1,5 @@
-//! Moving bytes with less work than send(2) and recv(2) do: from a file, into nothing, at a pace the kernel keeps.
+//! Moving bytes with less work than send(2) and recv(2) do: from a file, into nothing, at a pace
+//! the kernel keeps.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,7 +22,8 @@ pub fn memory_file(content: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Sends up to `count` bytes of the file from `offset` on without copying them through the process (sendfile(2)).
+/// Sends up to `count` bytes of the file from `offset` on without copying them through the process
+/// (sendfile(2)).
 ///
 /// # Errors
 /// The system's; `WouldBlock` after the socket's send timeout.
@@ -32,7 +34,8 @@ pub fn send_file(
     count: usize,
 ) -> io::Result<usize> {
     let mut position = offset as libc::off_t;
-    // SAFETY: both descriptors are borrowed for the call, and `position` is a valid place to read and write.
+    // SAFETY: both descriptors are borrowed for the call, and `position` is a valid place to read
+    // and write.
     let sent = unsafe {
         libc::sendfile(
             socket.as_fd().as_raw_fd(),
@@ -44,8 +47,8 @@ pub fn send_file(
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
 }
 
-/// Takes up to `count` bytes off a TCP socket without copying them anywhere (MSG_TRUNC, tcp(7)), and waits for the first if it may and
-/// the socket blocks. 0 is the peer's end.
+/// Takes up to `count` bytes off a TCP socket without copying them anywhere (MSG_TRUNC, tcp(7)),
+/// and waits for the first if it may and the socket blocks. 0 is the peer's end.
 ///
 /// # Errors
 /// The system's; `WouldBlock` after the socket's receive timeout, or at once.
@@ -54,7 +57,8 @@ pub fn receive_discarding(socket: &impl AsFd, count: usize, waits: bool) -> io::
         true => libc::MSG_TRUNC,
         false => libc::MSG_TRUNC | libc::MSG_DONTWAIT,
     };
-    // SAFETY: with MSG_TRUNC the kernel writes nothing for a TCP socket, so the pointer is not used.
+    // SAFETY: with MSG_TRUNC the kernel writes nothing for a TCP socket, so the pointer is not
+    // used.
     let received = unsafe {
         libc::recv(
             socket.as_fd().as_raw_fd(),
@@ -66,8 +70,8 @@ pub fn receive_discarding(socket: &impl AsFd, count: usize, waits: bool) -> io::
     usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }
 
-/// Takes one datagram, of which only the first `head.len()` bytes are copied. Returns the whole datagram's length,
-/// which may exceed the head's (MSG_TRUNC, udp(7)).
+/// Takes one datagram, of which only the first `head.len()` bytes are copied. Returns the whole
+/// datagram's length, which may exceed the head's (MSG_TRUNC, udp(7)).
 ///
 /// # Errors
 /// The system's; `WouldBlock` after the socket's receive timeout.
@@ -84,8 +88,8 @@ pub fn receive_head(socket: &impl AsFd, head: &mut [u8]) -> io::Result<usize> {
     usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }
 
-/// Lets the kernel keep a socket's sending at or below a rate (SO_MAX_PACING_RATE, socket(7)); needs no qdisc for TCP,
-/// the fq qdisc for UDP.
+/// Lets the kernel keep a socket's sending at or below a rate (SO_MAX_PACING_RATE, socket(7));
+/// needs no qdisc for TCP, the fq qdisc for UDP.
 ///
 /// # Errors
 /// The system's.
@@ -98,7 +102,8 @@ pub fn limit_pacing_rate(socket: &impl AsFd, bytes_per_sec: u64) -> io::Result<(
     )
 }
 
-/// Sends IPv4 datagrams with the "don't fragment" bit and refuses longer ones (IP_MTU_DISCOVER, ip(7)).
+/// Sends IPv4 datagrams with the "don't fragment" bit and refuses longer ones (IP_MTU_DISCOVER,
+/// ip(7)).
 ///
 /// # Errors
 /// The system's.

@@ -1,6 +1,8 @@
-//! Moving bytes between the network and a process's own pages without copying: `MSG_ZEROCOPY` for sending
-//! (Documentation/networking/msg_zerocopy.rst), `TCP_ZEROCOPY_RECEIVE` for receiving (include/uapi/linux/tcp.h).
+//! Moving bytes between the network and a process's own pages without copying: `MSG_ZEROCOPY` for
+//! sending (Documentation/networking/msg_zerocopy.rst), `TCP_ZEROCOPY_RECEIVE` for receiving
+//! (include/uapi/linux/tcp.h).
 
+use crate::error_queue::{Notification, next_notification};
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
@@ -54,23 +56,6 @@ struct RawReceive {
     flags: u32,
 }
 
-/// `struct sock_extended_err` of include/uapi/linux/errqueue.h.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct ExtendedError {
-    errno: u32,
-    origin: u8,
-    kind: u8,
-    code: u8,
-    pad: u8,
-    info: u32,
-    data: u32,
-}
-
-/// Room for a control message, aligned as one.
-#[repr(C, align(8))]
-struct Control([u8; 256]);
-
 /// Lets [`send_zerocopy`] be used on a socket.
 ///
 /// # Errors
@@ -93,14 +78,14 @@ pub fn allow_zerocopy(socket: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends from the caller's pages. What is sent is what the pages hold when the network takes them, which may be later;
-/// [`completions`] tells when it has.
+/// Sends from the caller's pages. What is sent is what the pages hold when the network takes them,
+/// which may be later; [`completions`] shows when it has.
 ///
 /// # Errors
 /// The system's; ENOBUFS when too many sends are not completed (`net.core.optmem_max`).
 pub fn send_zerocopy(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: `bytes` is valid for the call. The kernel holds the pages beyond it, so that they stay memory of this process
-    // whatever it does with its address range.
+    // SAFETY: `bytes` is valid for the call. The kernel holds the pages beyond it, so that they
+    // stay memory of this process whatever it does with its address range.
     let sent = unsafe {
         libc::send(
             socket.as_fd().as_raw_fd(),
@@ -118,7 +103,7 @@ pub fn send_zerocopy(socket: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
 /// The system's.
 pub fn completions(socket: &impl AsFd) -> io::Result<Completions> {
     let mut sum = Completions::default();
-    while let Some(error) = next_notification(socket)? {
+    while let Some(Notification { error, .. }) = next_notification(socket)? {
         if error.origin == ORIGIN_ZEROCOPY {
             // A range of sends, first and last.
             sum.sends += error.data.wrapping_sub(error.info).wrapping_add(1);
@@ -126,38 +111,6 @@ pub fn completions(socket: &impl AsFd) -> io::Result<Completions> {
         }
     }
     Ok(sum)
-}
-
-fn next_notification(socket: &impl AsFd) -> io::Result<Option<ExtendedError>> {
-    let mut control = Control([0; 256]);
-    // SAFETY: msghdr is pointers and integers: all zeroes are a valid value.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_control = (&raw mut control).cast();
-    message.msg_controllen = size_of::<Control>();
-    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: `message` is a valid msghdr whose control buffer is as long as it says.
-    let status = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, flags) };
-    if status < 0 {
-        let error = io::Error::last_os_error();
-        return match error.kind() {
-            io::ErrorKind::WouldBlock => Ok(None),
-            _ => Err(error),
-        };
-    }
-    // SAFETY: the kernel has filled `message`; its control buffer still lives.
-    let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
-    let least = size_of::<libc::cmsghdr>() + size_of::<ExtendedError>();
-    // SAFETY: a header that is not null lies within the control buffer.
-    if header.is_null() || unsafe { (*header).cmsg_len } < least {
-        return Err(io::Error::other("a notification without content"));
-    }
-    // SAFETY: the message's data is an ExtendedError as long as `cmsg_len` says, and may lie unaligned.
-    let error = unsafe {
-        libc::CMSG_DATA(header)
-            .cast::<ExtendedError>()
-            .read_unaligned()
-    };
-    Ok(Some(error))
 }
 
 impl ReceiveMapping {
@@ -194,7 +147,8 @@ impl ReceiveMapping {
             ..RawReceive::default()
         };
         let mut length = size_of::<RawReceive>() as libc::socklen_t;
-        // SAFETY: `raw` is as long as `length` says, and names a range that is this mapping's and nobody's else.
+        // SAFETY: `raw` is as long as `length` says, and names a range that is this mapping's and
+        // nobody's else.
         let status = unsafe {
             libc::getsockopt(
                 socket.as_fd().as_raw_fd(),
@@ -232,7 +186,6 @@ mod tests {
     fn layouts_are_the_kernels() {
         assert_eq!(offset_of!(RawReceive, copybuf_address), 24);
         assert_eq!(size_of::<RawReceive>(), 40);
-        assert_eq!(size_of::<ExtendedError>(), 16);
     }
 
     #[test]

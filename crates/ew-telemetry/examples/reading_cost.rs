@@ -1,6 +1,9 @@
 //! What one reading costs on this host with so many TCP connections:
-//! `cargo run --release -p ew-telemetry --example reading_cost -- [SOCKETS] [READINGS] [INTERVAL_MS]`.
-#![expect(clippy::print_stdout, reason = "an example tells its result")]
+//!
+//! ```text
+//! cargo run --release -p ew-telemetry --example reading_cost -- [SOCKETS] [READINGS] [INTERVAL_MS]
+//! ```
+#![expect(clippy::print_stdout, reason = "an example prints its result")]
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;

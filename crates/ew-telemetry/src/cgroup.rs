@@ -4,13 +4,13 @@ use crate::file::{FileBuffer, number, trimmed};
 use ew_model::telemetry::CgroupReading;
 use std::path::{Path, PathBuf};
 
-/// Version 1 says "no limit" with the greatest multiple of a page below 2^63.
+/// Version 1 says "no limit" with the largest multiple of a page below 2^63.
 const NO_LIMIT_V1: u64 = 1 << 62;
 
 /// Limits and counters of the group that `/proc/self/cgroup` names.
 ///
-/// In a container with its own cgroup namespace the path is `/` and the files are the container's. Where a group is named
-/// that is not mounted here, its nearest mounted ancestor answers.
+/// In a container with its own cgroup namespace the path is `/` and the files are the container's.
+/// Where a group is named that is not mounted here, its nearest mounted ancestor answers.
 pub(crate) fn cgroup(root: &Path, buffer: &mut FileBuffer) -> CgroupReading {
     let text = trimmed(root.join("proc/self/cgroup")).unwrap_or_default();
     let mount = root.join("sys/fs/cgroup");
@@ -79,8 +79,8 @@ fn version_1(mount: &Path, text: &str, buffer: &mut FileBuffer) -> Option<Cgroup
     Some(reading)
 }
 
-/// The line `4:cpu,cpuacct:/pods/one` names the group of both controllers; each is mounted under its own name, or under
-/// both joined, or both ways.
+/// The line `4:cpu,cpuacct:/pods/one` names the group of both controllers; each is mounted under
+/// its own name, or under both joined, or both directions.
 fn group_of_controller(mount: &Path, text: &str, controller: &str, file: &str) -> Option<PathBuf> {
     text.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);

@@ -1,4 +1,5 @@
-//! Per CPU: `/proc/stat`, `/proc/net/softnet_stat`, NUMA node below `/sys/devices/system`, see proc(5).
+//! Per CPU: `/proc/stat`, `/proc/net/softnet_stat`, NUMA node below `/sys/devices/system`, see
+//! proc(5).
 
 use crate::file::{FileBuffer, read_net};
 use crate::proc_stat::cpu_lines;
@@ -6,7 +7,8 @@ use ew_model::telemetry::{CpuReading, SoftnetCounters};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Columns of a softnet line, hexadecimal. Lines are of online CPUs; the CPU's own number is the column since Linux 5.10.
+/// Columns of a softnet line, hexadecimal. Lines are of online CPUs; the CPU's own number is the
+/// column since Linux 5.10.
 const SOFTNET_RECEIVED_RPS: usize = 9;
 const SOFTNET_FLOW_LIMITED: usize = 10;
 const SOFTNET_BACKLOG: usize = 11;

@@ -7,8 +7,8 @@ use std::path::Path;
 /// Whatever the disk's own sector is, the kernel counts in these.
 const SECTOR_BYTES: u64 = 512;
 
-/// Whole disks that were ever used. Partitions are left out by asking `/sys/block`, which lists none; without it nothing
-/// is left out.
+/// Whole disks that were ever used. Partitions are skipped by asking `/sys/block`, which lists
+/// none; without it nothing is skipped.
 pub(crate) fn disks(root: &Path, buffer: &mut FileBuffer) -> Vec<DiskCounters> {
     let text = buffer.read(root.join("proc/diskstats")).unwrap_or_default();
     let whole = root.join("sys/block");
@@ -20,7 +20,8 @@ pub(crate) fn disks(root: &Path, buffer: &mut FileBuffer) -> Vec<DiskCounters> {
         .collect()
 }
 
-/// `259 0 nvme0n1` and eleven numbers; four more since Linux 4.18 (discards), two more since 5.5 (flushes).
+/// `259 0 nvme0n1` and eleven numbers; four more since Linux 4.18 (discards), two more since 5.5
+/// (flushes).
 fn disk_line(line: &str) -> Option<DiskCounters> {
     let mut words = line.split_whitespace().skip(2);
     let name = words.next()?.to_owned();

@@ -13,11 +13,12 @@ use ew_sys::net::interfaces;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// The host's facts: kernel, names and limits from `root`, interfaces and clock from the kernel itself, for the network
-/// namespace of the calling thread. The loopback interface is left out unless it carries `address`.
+/// The host's facts: kernel, names and limits from `root`, interfaces and clock from the kernel
+/// itself, for the network namespace of the calling thread. The loopback interface is skipped
+/// unless it carries `address`.
 ///
-/// What the agent must ask elsewhere stays empty: the tools, and the work directory's free space, which
-/// [`free_bytes_beside_executable`] tells only while the binary is in place.
+/// What the agent must ask elsewhere stays empty: the tools, and the work directory's free space,
+/// which [`free_bytes_beside_executable`] reports only while the binary is in place.
 #[must_use]
 pub fn facts(root: &Path, address: Option<IpAddr>) -> HostFacts {
     HostFacts {
@@ -32,8 +33,8 @@ pub fn facts(root: &Path, address: Option<IpAddr>) -> HostFacts {
     }
 }
 
-/// Free bytes of the directory that holds the running binary's own directory: where a launcher put it. Ask before the
-/// binary removes itself. `None` when unknown.
+/// Free bytes of the directory that holds the running binary's own directory: where a launcher put
+/// it. Ask before the binary removes itself. `None` when unknown.
 #[must_use]
 pub fn free_bytes_beside_executable() -> Option<u64> {
     let executable = std::env::current_exe().ok()?;

@@ -31,7 +31,8 @@ impl FileBuffer {
         }
     }
 
-    /// The same for files that the kernel makes in one piece of less than 16 KiB: one read, not two.
+    /// The same for files that the kernel makes in one piece of less than 16 KiB: one read, not
+    /// two.
     pub(crate) fn read_once(&mut self, path: impl AsRef<Path>) -> Option<&str> {
         if self.bytes.is_empty() {
             self.grow()?;
@@ -59,8 +60,8 @@ pub(crate) fn number(path: impl AsRef<Path>) -> Option<u64> {
     FileBuffer::default().read(path)?.trim().parse().ok()
 }
 
-/// `proc/net/NAME` of the calling thread's network namespace: `/proc/net` itself is that of the process' first thread,
-/// and `thread-self` is younger than Linux 3.17.
+/// `proc/net/NAME` of the calling thread's network namespace: `/proc/net` itself is that of the
+/// process' first thread, and `thread-self` is younger than Linux 3.17.
 pub(crate) fn read_net<'buffer>(
     buffer: &'buffer mut FileBuffer,
     root: &Path,

@@ -1,9 +1,11 @@
 //! How fast CPUs run: `cpufreq` below `/sys/devices/system/cpu`, else `cpu MHz` of `/proc/cpuinfo`.
 //!
-//! Only the CPUs that worked most since they were last asked about are asked: their speed is what limits a flow, and nobody is
-//! woken for it. To tell the current frequency of one CPU, Linux 4.13 to 5.18 on x86 interrupts it and waits 10 ms
-//! (`arch_freq_get_on_cpu`), one CPU after the other: on a host with 128 of them more than a second. `/proc/cpuinfo` waits
-//! once for all, and costs 20 µs a CPU, because it is 1 to 2 KB of text each; it is read only where nothing scales frequencies.
+//! Only the CPUs that worked most since they were last asked about are asked: their speed is what
+//! limits a flow, and nobody is woken for it. To read the current frequency of one CPU, Linux 4.13
+//! to 5.18 on x86 interrupts it and waits 10 ms (`arch_freq_get_on_cpu`), one CPU after the other:
+//! on a host with 128 of them more than a second. `/proc/cpuinfo` waits once for all, and costs 20
+//! µs a CPU, because it is 1 to 2 KB of text each; it is read only where nothing scales
+//! frequencies.
 
 use crate::file::{FileBuffer, number};
 use crate::paced::Paced;
@@ -24,7 +26,8 @@ pub(crate) struct FrequencyReader {
 }
 
 impl FrequencyReader {
-    /// The current frequencies of the CPUs that worked most: (CPU number, Hz). Empty where nothing tells.
+    /// The current frequencies of the CPUs that worked most: (CPU number, Hz). Empty where nothing
+    /// reports.
     pub(crate) fn latest_hz(
         &mut self,
         root: &Path,
@@ -42,7 +45,7 @@ impl FrequencyReader {
     }
 }
 
-/// A CPU's greatest frequency. `None` where nothing scales it, as in most virtual machines.
+/// A CPU's max frequency. `None` where nothing scales it, as in most virtual machines.
 pub(crate) fn max_frequency_hz(root: &Path, cpu: u32) -> Option<u64> {
     scaling_hz(root, cpu, "cpuinfo_max_freq")
 }
@@ -72,8 +75,8 @@ fn frequencies_hz(root: &Path, buffer: &mut FileBuffer, asked: &BTreeSet<u32>) -
         return scaled;
     }
     let text = buffer.read(root.join("proc/cpuinfo")).unwrap_or_default();
-    let told = cpuinfo_hz(text);
-    told.filter(|(cpu, _)| asked.contains(cpu)).collect()
+    let reported = cpuinfo_hz(text);
+    reported.filter(|(cpu, _)| asked.contains(cpu)).collect()
 }
 
 fn scaling_hz(root: &Path, cpu: u32, name: &str) -> Option<u64> {
@@ -81,7 +84,7 @@ fn scaling_hz(root: &Path, cpu: u32, name: &str) -> Option<u64> {
     number(root.join(path)).map(|khz| khz * 1000)
 }
 
-/// `processor : 3`, then `cpu MHz : 2445.428`; other architectures than x86 do not tell.
+/// `processor : 3`, then `cpu MHz : 2445.428`; other architectures than x86 do not report.
 fn cpuinfo_hz(text: &str) -> impl Iterator<Item = (u32, u64)> {
     let mut cpu = None;
     text.lines().filter_map(move |line| {

@@ -13,7 +13,8 @@ use ew_sys::clock;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Reads everything of one host; for the network namespace of the thread that made it, which must be the one that reads.
+/// Reads everything of one host; for the network namespace of the thread that made it, which must
+/// be the one that reads.
 #[derive(Debug)]
 pub struct HostReader {
     root: PathBuf,
@@ -44,7 +45,8 @@ impl HostReader {
         }
     }
 
-    /// One reading. `due_ns` is when it should begin, on the monotonic clock; how late it began is recorded.
+    /// One reading. `due_ns` is when it should begin, on the monotonic clock; how late it began is
+    /// recorded.
     pub fn read(&mut self, due_ns: u64) -> HostReading {
         let monotonic_ns = clock::monotonic_ns();
         let meter = Meter::start();
@@ -90,7 +92,8 @@ impl HostReader {
         reading
     }
 
-    /// Adds where the CPUs are and how fast they run; last, because the kernel may take its time to tell.
+    /// Adds where the CPUs are and how fast they run; last, because the kernel may take its time to
+    /// report.
     fn describe(&mut self, cpus: &mut [CpuReading]) {
         let (root, buffer) = (self.root.as_path(), &mut self.buffer);
         let frequencies = self.frequencies.latest_hz(root, buffer, cpus);

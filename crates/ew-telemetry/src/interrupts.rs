@@ -5,7 +5,8 @@ use ew_model::telemetry::InterruptCounters;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Interrupts told of one reading: a host has one per queue and device, hundreds in all, most of them idle.
+/// Interrupts reported for one reading: a host has one per queue and device, hundreds in all, most
+/// of them idle.
 const MOST_TOLD: usize = 32;
 
 /// Counts interrupts from the first reading on.
@@ -15,7 +16,8 @@ pub(crate) struct InterruptReader {
 }
 
 impl InterruptReader {
-    /// The interrupts raised most since the first reading, the busiest first, with the CPUs they were raised on.
+    /// The interrupts raised most since the first reading, the busiest first, with the CPUs they
+    /// were raised on.
     pub(crate) fn read(&mut self, root: &Path, buffer: &mut FileBuffer) -> Vec<InterruptCounters> {
         let mut all = interrupts(root, buffer);
         let first = self.first.get_or_insert_with(|| {
@@ -54,8 +56,8 @@ pub(crate) fn interrupts(root: &Path, buffer: &mut FileBuffer) -> Vec<InterruptC
     lines.filter_map(|line| interrupt(line, &cpus)).collect()
 }
 
-/// ` 38:  0  8953  PCI-MSIX-0000:00:03.0  1-edge  eth0-rx-0`: number, one count per online CPU, chip, line, name. Lines
-/// of the architecture's own interrupts begin with letters.
+/// ` 38:  0  8953  PCI-MSIX-0000:00:03.0  1-edge  eth0-rx-0`: number, one count per online CPU,
+/// chip, line, name. Lines of the architecture's own interrupts begin with letters.
 fn interrupt(line: &str, cpus: &[u32]) -> Option<InterruptCounters> {
     let (number, rest) = line.split_once(':')?;
     let interrupt = number.trim().parse().ok()?;

@@ -1,8 +1,9 @@
 //! One reader per kernel source: raw counters and host facts.
 //!
-//! Readers of files take the root of the tree, `/` on a real host, so that tests read recorded trees. Nothing here
-//! computes a rate, and what is absent is `None` or left out, never 0.
+//! Readers of files take the root of the tree, `/` on a real host, so that tests read recorded
+//! trees. Nothing here computes a rate, and what is absent is `None` or skipped, never 0.
 
+mod byte_totals;
 mod cgroup;
 mod conntrack;
 mod cost;
@@ -13,7 +14,6 @@ mod file;
 mod frequency;
 mod host;
 mod interrupts;
-mod ledger;
 mod limits;
 mod memory;
 mod net_dev;
@@ -28,7 +28,7 @@ mod protocols;
 mod sample;
 mod sockets;
 mod traffic;
-mod udp_ledger;
+mod udp_totals;
 
 pub use facts::{address_on, facts, free_bytes_beside_executable};
 pub use host::HostReader;

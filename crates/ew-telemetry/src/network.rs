@@ -1,7 +1,7 @@
 //! Interfaces with their links, drivers and queueing disciplines.
 //!
-//! Link facts come from ioctls and netlink, which answer for the calling thread's network namespace; `/sys/class/net` shows
-//! the namespace it was mounted in.
+//! Link facts come from ioctls and netlink, which answer for the calling thread's network
+//! namespace; `/sys/class/net` shows the namespace it was mounted in.
 
 use crate::file::{FileBuffer, read_net};
 use crate::net_dev::device_lines;
@@ -16,8 +16,8 @@ use std::path::Path;
 
 /// Links are asked for again after this many readings: a renegotiated speed is seen within seconds.
 const READINGS_PER_LINK: u32 = 5;
-/// Parts of the names that drivers give to counters of loss, pauses and errors. Others, thousands on some NICs, count
-/// what `/proc/net/dev` counts, per queue and size.
+/// Parts of the names that drivers give to counters of loss, pauses and errors. Others, thousands
+/// on some NICs, count what `/proc/net/dev` counts, per queue and size.
 const TELLING: [&str; 12] = [
     "drop",
     "miss",
@@ -62,7 +62,8 @@ impl NetworkReader {
         }
     }
 
-    /// The same without [`InterfaceReading::link`]: some drivers ask the device for it, which disturbs a measurement.
+    /// The same without [`InterfaceReading::link`]: some drivers ask the device for it, which
+    /// disturbs a measurement.
     pub(crate) fn of_counters() -> Self {
         Self {
             ethtool: Ethtool::open().ok(),
@@ -91,7 +92,7 @@ impl NetworkReader {
         read.collect()
     }
 
-    /// All queueing disciplines. Empty when the kernel does not tell.
+    /// All queueing disciplines. Empty when the kernel does not report.
     pub(crate) fn qdiscs(&mut self) -> Vec<QdiscCounters> {
         let listed = self.qdiscs.as_mut().map(QdiscLister::list);
         listed.and_then(Result::ok).unwrap_or_default()
@@ -170,12 +171,12 @@ fn links(ethtool: &Ethtool) -> BTreeMap<String, InterfaceLink> {
 }
 
 fn driver_names(all: Vec<String>) -> DriverNames {
-    let tells = |name: &str| {
+    let reports = |name: &str| {
         TELLING
             .iter()
             .any(|part| name.to_ascii_lowercase().contains(part))
     };
-    let kept = all.iter().enumerate().filter(|(_, name)| tells(name));
+    let kept = all.iter().enumerate().filter(|(_, name)| reports(name));
     DriverNames {
         kept: kept.map(|(index, _)| index).collect(),
         all,

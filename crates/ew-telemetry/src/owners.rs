@@ -1,7 +1,8 @@
 //! Which process holds a socket: `/proc/PID/fd/N` points at `socket:[INODE]`, see proc(5).
 //!
-//! Walking all of /proc costs about 2 µs per open file, so it is done only for sockets not seen before, remembered as long
-//! as the socket lives, and bounded per reading: a walk that is too long goes on at the next reading.
+//! Walking all of /proc costs about 2 µs per open file, so it is done only for sockets not seen
+//! before, remembered as long as the socket lives, and bounded per reading: a walk that is too long
+//! goes on at the next reading.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -104,7 +105,8 @@ enum Files {
     Seen { sockets: Vec<u32>, looked_at: usize },
 }
 
-/// A process with more files than are left is looked at whole: half a process would never be finished.
+/// A process with more files than are left is looked at whole: half a process would never be
+/// finished.
 fn sockets_of(folder: &Path, left: usize) -> Files {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -138,7 +140,8 @@ fn inode_of(link: &Path) -> Option<u32> {
     text.strip_suffix(']')?.parse().ok()
 }
 
-/// All processes, the youngest last, because new sockets are most often theirs and a walk begins at the end.
+/// All processes, the youngest last, because new sockets are most often theirs and a walk begins at
+/// the end.
 fn processes(root: &Path) -> Vec<u32> {
     let mut pids: Vec<u32> = crate::processes::pids(root).collect();
     pids.sort_unstable();

@@ -1,10 +1,12 @@
-//! Readings that cost more than the rest and are therefore repeated no more often than their cost allows.
+//! Readings that cost more than the rest and are therefore repeated no more often than their cost
+//! allows.
 
 use ew_sys::clock::monotonic_ns;
 
 /// A reading may take one part in so many of the time of one core.
 const TIME_PER_COST: u64 = 200;
-/// Nothing that is paced changes so fast that it is worth reading more often, less a little for timers that are early.
+/// Nothing that is paced changes so fast that it is worth reading more often, less a little for
+/// timers that are early.
 const LEAST_INTERVAL_NS: u64 = 950_000_000;
 
 /// The latest of such readings.
@@ -20,7 +22,8 @@ impl<Reading: Clone> Paced<Reading> {
         if now_ns >= self.next_ns {
             let began_ns = monotonic_ns();
             self.latest = read();
-            // Time that passed, not CPU time: where the reader has to wait for a CPU, everybody else has to, too.
+            // Time that passed, not CPU time: where the reader has to wait for a CPU, everybody
+            // else has to, too.
             let cost_ns = monotonic_ns() - began_ns;
             self.next_ns = now_ns + (cost_ns * TIME_PER_COST).max(LEAST_INTERVAL_NS);
         }

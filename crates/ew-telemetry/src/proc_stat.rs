@@ -14,8 +14,8 @@ pub(crate) fn cpu_lines(text: &str) -> impl Iterator<Item = CpuCounters> {
     text.lines().filter_map(cpu_line)
 }
 
-/// `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`; old kernels end earlier. The line that begins
-/// with `cpu` and a space is the sum of the others.
+/// `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`; old kernels end earlier.
+/// The line that begins with `cpu` and a space is the sum of the others.
 fn cpu_line(line: &str) -> Option<CpuCounters> {
     let mut words = line.strip_prefix("cpu")?.split(' ');
     let cpu = words.next()?.parse().ok()?;

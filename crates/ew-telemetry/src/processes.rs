@@ -1,7 +1,8 @@
 //! `/proc/PID/stat` and `/proc/PID/io`, see proc(5).
 //!
-//! `stat` costs the kernel about 15 µs a process, and a large host has thousands, most of them its own idle threads. So
-//! processes that use no CPU are read less often, and `io` only when a process ran at all.
+//! `stat` costs the kernel about 15 µs a process, and a large host has thousands, most of them its
+//! own idle threads. So processes that use no CPU are read less often, and `io` only when a process
+//! ran at all.
 
 use crate::file::FileBuffer;
 use ew_model::telemetry::ProcessCounters;
@@ -118,8 +119,8 @@ pub(crate) fn name_and_parent(
     Some((name, parent))
 }
 
-/// `7 (name with (brackets) ) S 1 ...`: the name ends at the last bracket. Processes name themselves as they like, and a
-/// terminal would obey control characters.
+/// `7 (name with (brackets) ) S 1 ...`: the name ends at the last bracket. Processes name
+/// themselves as they like, and a terminal would obey control characters.
 fn split(text: &str) -> Option<(String, &str)> {
     let (start, end) = (text.find('(')?, text.rfind(')')?);
     let name = text.get(start + 1..end)?;
@@ -127,7 +128,7 @@ fn split(text: &str) -> Option<(String, &str)> {
     Some((name, text.get(end + 1..)?))
 }
 
-/// Flags tell the kernel's own threads
+/// Flags mark the kernel's own threads
 /// (`PF_KTHREAD`).
 fn stat(pid: u32, text: &str) -> Option<(ProcessCounters, bool)> {
     const FLAGS: usize = 6;

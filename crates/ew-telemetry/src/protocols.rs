@@ -1,4 +1,5 @@
-//! `/proc/net/snmp`, `/proc/net/netstat` and `/proc/net/snmp6`, see proc(5) and RFC 4022, RFC 4113, RFC 4293.
+//! `/proc/net/snmp`, `/proc/net/netstat` and `/proc/net/snmp6`, see proc(5) and RFC 4022, RFC 4113,
+//! RFC 4293.
 
 use crate::file::{FileBuffer, read_net};
 use ew_model::telemetry::ProtocolCounters;

@@ -15,8 +15,9 @@ use ew_model::telemetry::{
 };
 use std::path::{Path, PathBuf};
 
-/// Samples one host, for the network namespace of the thread that made it. Cheap enough to stay beside a measurement: links
-/// are not asked for, and sockets, interrupts and frequencies are read as seldom as their cost asks.
+/// Samples one host, for the network namespace of the thread that made it. Cheap enough to stay
+/// during a measurement: links are not asked for, and sockets, interrupts and frequencies are read
+/// as seldom as their cost asks.
 #[derive(Debug)]
 pub struct Sampler {
     root: PathBuf,
@@ -45,8 +46,8 @@ impl Sampler {
         }
     }
 
-    /// Reads the host's counters. `now_ns` and `late_ns` are recorded as given: the caller's monotonic clock, and how far it
-    /// was behind its schedule.
+    /// Reads the host's counters. `now_ns` and `late_ns` are recorded as given: the caller's
+    /// monotonic clock, and how far it was behind its schedule.
     pub fn sample(&mut self, now_ns: u64, late_ns: u64) -> HostSample {
         let meter = Meter::start();
         let (root, buffer) = (self.root.as_path(), &mut self.buffer);
@@ -95,7 +96,7 @@ impl Sampler {
             traffic: traffic.processes,
             traffic_ns: traffic.read_ns,
             unseen: traffic.unseen,
-            // Last, because the kernel may take its time to tell.
+            // Last, because the kernel may take its time.
             frequencies_hz: self.frequencies.latest_hz(root, buffer, cpus),
         }
     }

@@ -1,9 +1,10 @@
 //! Sockets with their counters and owners, deaths included.
 //!
-//! TCP: a list of all sockets by sock_diag, 1.5 µs each, and the kernel's message for each that dies. UDP: the kernel counts
-//! no bytes per UDP socket, so what is read is the list of sockets with queues, drops and owner (1 µs each) beside the
-//! datagrams of the whole host in `/proc/net/snmp`. Counting every datagram's bytes would take a filter in the packet path
-//! of the host under test, which costs 50-100 ns a packet and privilege; that is not done.
+//! TCP: a list of all sockets by sock_diag, 1.5 µs each, and the kernel's message for each that
+//! dies. UDP: the kernel counts no bytes per UDP socket, so what is read is the list of sockets
+//! with queues, drops and owner (1 µs each) next to the datagrams of the whole host in
+//! `/proc/net/snmp`. Counting every datagram's bytes would take a filter in the packet path of the
+//! host under test, which costs 50-100 ns a packet and privilege; that is not done.
 
 use crate::owners::SocketOwners;
 use ew_model::telemetry::{SocketsReading, TcpSocket};
@@ -19,7 +20,8 @@ pub(crate) struct SocketReader {
     lister: Option<SocketLister>,
     deaths: Option<TcpDeaths>,
     owners: SocketOwners,
-    /// Owners by cookie of the sockets that lived at the last reading: a death does not tell the inode.
+    /// Owners by cookie of the sockets that lived at the last reading: a death does not report the
+    /// inode.
     owner_of_cookie: BTreeMap<u64, u32>,
 }
 
@@ -41,7 +43,7 @@ impl SocketReader {
             ..SocketsReading::default()
         };
         self.list(&mut reading, unseen);
-        // What died meanwhile is in both; the death tells more.
+        // What died meanwhile is in both; the death reports more.
         self.read_deaths(&mut reading, unseen);
         let tcp_inodes = reading.tcp.iter().map(|socket| socket.inode);
         let udp_inodes = reading.udp.iter().map(|socket| socket.inode);
@@ -59,7 +61,7 @@ impl SocketReader {
 
     fn read_deaths(&mut self, reading: &mut SocketsReading, unseen: &mut Vec<String>) {
         let Some(deaths) = &mut self.deaths else {
-            unseen.push("what connections carried in their last moments: the kernel does not tell of closed sockets".into());
+            unseen.push("what connections carried in their last moments: the kernel does not report closed sockets".into());
             return;
         };
         reading.deaths_told = true;
@@ -112,7 +114,8 @@ fn listeners(sockets: &[TcpSocket]) -> BTreeMap<u16, u32> {
         .collect()
 }
 
-/// A connection that lived between two readings only was accepted by who listens on its port, or is nobody's any more.
+/// A connection that lived between two readings only was accepted by who listens on its port, or is
+/// nobody's any more.
 fn listener_of(listeners: &BTreeMap<u16, u32>, local: SocketAddr) -> Option<u32> {
     listeners.get(&local.port()).copied()
 }
@@ -150,6 +153,6 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        panic!("the death was not told within 5 s");
+        panic!("the death was not reported within 5 s");
     }
 }

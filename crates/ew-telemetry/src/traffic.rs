@@ -1,18 +1,19 @@
-//! Who moves bytes on this host, cheap enough to be read beside a measurement.
+//! Who moves bytes on this host, cheap enough to be read during a measurement.
 //!
-//! One list of all TCP sockets: a walk of the kernel's table (its size goes with the host's memory: 0.1 to 2 ms) and 1.5 µs a
-//! socket, which is locked only while its own counters are copied. Closed sockets are told by the kernel. Owners are
-//! looked for among the agent's own files first, and in all of /proc only for sockets that carried much.
+//! One list of all TCP sockets: a walk of the kernel's table (its size goes with the host's memory:
+//! 0.1 to 2 ms) and 1.5 µs a socket, which is locked only while its own counters are copied. Closed
+//! sockets come from the kernel. Owners are looked for among the agent's own files first, and in
+//! all of /proc only for sockets that carried much.
 //!
-//! UDP sockets count no bytes. What is told of them is who holds them and what they dropped (1 µs a socket), beside the host's
-//! datagrams in `/proc/net/snmp`.
+//! UDP sockets count no bytes. Reported is who holds them and what they dropped (1 µs a
+//! socket), next to the host's datagrams in `/proc/net/snmp`.
 
+use crate::byte_totals::ByteTotals;
 use crate::file::{FileBuffer, read_net};
-use crate::ledger::Ledger;
 use crate::own::OwnConnections;
 use crate::owners::SocketOwners;
 use crate::processes::name_and_parent;
-use crate::udp_ledger::{UdpLedger, UdpUse};
+use crate::udp_totals::{UdpTotals, UdpUse};
 use ew_model::telemetry::{ProcessTraffic, TcpSocket};
 use ew_sys::clock::monotonic_ns;
 use ew_sys::sock_diag::{SocketLister, TcpDeaths};
@@ -24,9 +25,10 @@ use std::path::Path;
 const LEAST_BYTES: u64 = 64 << 10;
 /// With more sockets than this a list would take 30 ms and more, and 5 MB.
 const MOST_SOCKETS: u64 = 20_000;
-/// Processes told that hold UDP sockets and move nothing over TCP.
+/// Processes reported that hold UDP sockets and move nothing over TCP.
 const UDP_HOLDERS_TOLD: usize = 16;
-/// Each closed connection costs the kernel 2 to 3 µs to tell. Beyond so many in one reading it is not asked to.
+/// Each closed connection costs the kernel 2 to 3 µs to report. Beyond so many in one reading it is
+/// not asked to.
 const MOST_DEATHS: usize = 2_000;
 /// For how long it is not asked then, at first and at most.
 const SILENCE_NS: u64 = 10_000_000_000;
@@ -39,7 +41,7 @@ const MOST_GENERATIONS: usize = 32;
 pub(crate) struct Traffic {
     /// When. `None` when nothing could be read.
     pub(crate) read_ns: Option<u64>,
-    /// The greatest movers since the first reading, then who only holds UDP sockets.
+    /// The largest movers since the first reading, then who only holds UDP sockets.
     pub(crate) processes: Vec<ProcessTraffic>,
     /// What could not be seen, in words.
     pub(crate) unseen: Vec<String>,
@@ -51,8 +53,8 @@ pub(crate) struct TrafficReader {
     lister: Option<SocketLister>,
     deaths: Deaths,
     owners: SocketOwners,
-    ledger: Ledger,
-    udp: UdpLedger,
+    byte_totals: ByteTotals,
+    udp: UdpTotals,
     people: People,
     own: OwnConnections,
     living: Vec<TcpSocket>,
@@ -66,8 +68,8 @@ impl TrafficReader {
             lister: SocketLister::open().ok(),
             deaths: Deaths::new(),
             owners: SocketOwners::default(),
-            ledger: Ledger::default(),
-            udp: UdpLedger::default(),
+            byte_totals: ByteTotals::default(),
+            udp: UdpTotals::default(),
             people: People::default(),
             living: Vec::new(),
             died: Vec::new(),
@@ -83,15 +85,16 @@ impl TrafficReader {
         traffic.read_ns = Some(monotonic_ns());
         traffic.unseen.extend(self.deaths.drain(&mut self.died));
         let (own, owners, listeners) = (&self.own, &self.owners, listeners(&self.living));
-        // A connection that lived between two readings only was accepted by who listens on its port, or is nobody's.
+        // A connection that lived between two readings only was accepted by who listens on its
+        // port, or is nobody's.
         let guess = |local: SocketAddr, remote| {
             let is_ours = own.include(local, remote).then(std::process::id);
             is_ours.or_else(|| owners.of(*listeners.get(&local.port())?))
         };
-        self.ledger.take(&self.living, &self.died, &guess);
+        self.byte_totals.take(&self.living, &self.died, &guess);
         traffic.unseen.extend(self.list_udp(root, buffer).err());
         self.find_owners(root, listeners.values().copied().collect());
-        traffic.processes = self.ledger.traffic();
+        traffic.processes = self.byte_totals.traffic();
         add_udp(&mut traffic.processes, self.udp.uses());
         for process in &mut traffic.processes {
             if let Some(pid) = process.pid {
@@ -115,7 +118,7 @@ impl TrafficReader {
         let sockets = sockets_in_use(root, buffer, "TCP");
         if sockets > MOST_SOCKETS {
             return Err(format!(
-                "traffic by process: {sockets} TCP sockets are too many to list beside a measurement (at most {MOST_SOCKETS})"
+                "traffic by process: {sockets} TCP sockets are too many to list during a measurement (at most {MOST_SOCKETS})"
             ));
         }
         let lister = self.lister.as_mut().ok_or(
@@ -131,7 +134,7 @@ impl TrafficReader {
         let sockets = sockets_in_use(root, buffer, "UDP");
         if sockets > MOST_SOCKETS {
             return Err(format!(
-                "UDP sockets by process: {sockets} are too many to list beside a measurement (at most {MOST_SOCKETS})"
+                "UDP sockets by process: {sockets} are too many to list during a measurement (at most {MOST_SOCKETS})"
             ));
         }
         let mut living = Vec::new();
@@ -145,10 +148,10 @@ impl TrafficReader {
 
     /// Most new sockets are the agent's own, and its files are few.
     fn find_owners(&mut self, root: &Path, listeners: BTreeSet<u32>) {
-        let new = self.ledger.ownerless(0).chain(self.udp.ownerless());
+        let new = self.byte_totals.ownerless(0).chain(self.udp.ownerless());
         self.owners.look_at_own(root, &new.collect());
         self.name_owners();
-        let carried_much = self.ledger.ownerless(LEAST_BYTES);
+        let carried_much = self.byte_totals.ownerless(LEAST_BYTES);
         let wanted = carried_much.chain(self.udp.worth_a_search());
         self.owners.update(root, &wanted.chain(listeners).collect());
         self.name_owners();
@@ -156,14 +159,14 @@ impl TrafficReader {
 
     fn name_owners(&mut self) {
         let owner = |inode| self.owners.of(inode);
-        self.ledger.name_owners(&owner);
+        self.byte_totals.name_owners(&owner);
         self.udp.name_owners(&owner);
     }
 }
 
-/// Those that move nothing over TCP come behind, the greatest losers first.
+/// Those that move nothing over TCP come behind, the largest losers first.
 fn add_udp(processes: &mut Vec<ProcessTraffic>, mut uses: BTreeMap<Option<u32>, UdpUse>) {
-    let told = |pid, used: UdpUse| ProcessTraffic {
+    let reported = |pid, used: UdpUse| ProcessTraffic {
         pid,
         udp_sockets: used.sockets,
         udp_drops: used.drops,
@@ -173,7 +176,8 @@ fn add_udp(processes: &mut Vec<ProcessTraffic>, mut uses: BTreeMap<Option<u32>, 
         let used = uses.remove(&process.pid).unwrap_or_default();
         (process.udp_sockets, process.udp_drops) = (used.sockets, used.drops);
     }
-    let mut others: Vec<ProcessTraffic> = uses.into_iter().map(|(pid, u)| told(pid, u)).collect();
+    let mut others: Vec<ProcessTraffic> =
+        uses.into_iter().map(|(pid, u)| reported(pid, u)).collect();
     others.sort_by_key(|p| std::cmp::Reverse((p.udp_drops, p.udp_sockets)));
     others.truncate(UDP_HOLDERS_TOLD);
     processes.append(&mut others);
@@ -185,7 +189,8 @@ fn listeners(sockets: &[TcpSocket]) -> BTreeMap<u16, u32> {
     listening.map(|s| (s.local.port(), s.inode)).collect()
 }
 
-/// `TCP: inuse 31 orphan 0 ...` and `TCP6: inuse 4` of this network namespace. 0 when the kernel does not tell.
+/// `TCP: inuse 31 orphan 0 ...` and `TCP6: inuse 4` of this network namespace. 0 when the kernel
+/// does not report.
 fn sockets_in_use(root: &Path, buffer: &mut FileBuffer, protocol: &str) -> u64 {
     let mut in_use = 0;
     for (file, family) in [("sockstat", ""), ("sockstat6", "6")] {
@@ -198,10 +203,11 @@ fn sockets_in_use(root: &Path, buffer: &mut FileBuffer, protocol: &str) -> u64 {
     in_use
 }
 
-/// The kernel's news of closed sockets, asked for as long as they are few: telling them costs the host that is measured.
+/// The kernel's news of closed sockets, asked for as long as they are few: reporting them costs the
+/// host that is measured.
 #[derive(Debug)]
 struct Deaths {
-    told: Option<TcpDeaths>,
+    reported: Option<TcpDeaths>,
     ask_again_ns: u64,
     silence_ns: u64,
 }
@@ -209,32 +215,32 @@ struct Deaths {
 impl Deaths {
     fn new() -> Self {
         Self {
-            told: TcpDeaths::open().ok(),
+            reported: TcpDeaths::open().ok(),
             ask_again_ns: 0,
             silence_ns: SILENCE_NS,
         }
     }
 
-    /// Adds what died since the last call. Returns what is not told, in words.
+    /// Adds what died since the last call. Returns what is not reported, in words.
     fn drain(&mut self, died: &mut Vec<TcpSocket>) -> Option<String> {
         let now_ns = monotonic_ns();
-        if self.told.is_none() && now_ns >= self.ask_again_ns {
-            self.told = TcpDeaths::open().ok();
+        if self.reported.is_none() && now_ns >= self.ask_again_ns {
+            self.reported = TcpDeaths::open().ok();
         }
-        let missed = self.told.as_mut().map(|told| told.drain(died));
+        let missed = self.reported.as_mut().map(|reported| reported.drain(died));
         match missed {
             Some(Ok(0)) if died.len() <= MOST_DEATHS => {
                 self.silence_ns = SILENCE_NS;
                 return None;
             }
             Some(_) => {
-                self.told = None;
+                self.reported = None;
                 self.ask_again_ns = now_ns + self.silence_ns;
                 self.silence_ns = (self.silence_ns * 2).min(LONGEST_SILENCE_NS);
             }
             None => {}
         }
-        Some("what connections carried in their last moments: too many close, or the kernel does not tell".into())
+        Some("what connections carried in their last moments: too many close, or the kernel does not report".into())
     }
 }
 
@@ -245,7 +251,8 @@ struct People {
 }
 
 impl People {
-    /// A process' name and whether it is the agent or its child. A process that ended keeps what was known of it.
+    /// A process' name and whether it is the agent or its child. A process that ended keeps what
+    /// was known of it.
     fn of(&mut self, root: &Path, buffer: &mut FileBuffer, pid: u32) -> (String, bool) {
         if let Some(known) = self.known.get(&pid) {
             return known.clone();
@@ -334,11 +341,13 @@ mod tests {
             (Some(7), used(1, 4)),
         ];
         add_udp(&mut processes, uses.into_iter().collect());
-        let told = processes.iter();
-        let told: Vec<_> = told.map(|p| (p.pid, p.udp_sockets, p.udp_drops)).collect();
+        let reported = processes.iter();
+        let reported: Vec<_> = reported
+            .map(|p| (p.pid, p.udp_sockets, p.udp_drops))
+            .collect();
         let others = [(Some(7), 1, 4), (None, 1, 0)];
-        assert_eq!(told[..2], [(Some(5), 0, 0), (Some(6), 2, 3)]);
-        assert_eq!(told[2..], others);
+        assert_eq!(reported[..2], [(Some(5), 0, 0), (Some(6), 2, 3)]);
+        assert_eq!(reported[2..], others);
     }
 
     /// What a full buffer drops is its holder's: this process', whose files are looked at first.

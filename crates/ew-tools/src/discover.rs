@@ -14,8 +14,8 @@ const USUAL_FOLDERS: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/opt/bi
 /// Where Debian puts lmbench: in a folder for each architecture below it.
 const LMBENCH_FOLDER: &str = "/usr/lib/lmbench/bin";
 
-/// The tools found with all their programs, by the words of scenario files, each with what it says of its version; those
-/// that say nothing with their package's.
+/// The tools found with all their programs, by the words of scenario files, each with what it says
+/// of its version; those that say nothing with their package's.
 #[must_use]
 pub fn discover() -> Vec<(String, String)> {
     all()
@@ -23,17 +23,17 @@ pub fn discover() -> Vec<(String, String)> {
             let programs = tool.tool().programs().iter();
             let paths: Option<Vec<PathBuf>> = programs.map(|name| find_program(name)).collect();
             let program = paths?.into_iter().next()?;
-            let told = match tool.version_argument() {
+            let reported = match tool.version_argument() {
                 Some(argument) => said_by(&program, &[argument]),
                 None => package_version(&program),
             };
-            let version = told.unwrap_or_else(|| "version not told".to_owned());
+            let version = reported.unwrap_or_else(|| "version not reported".to_owned());
             Some((tool.tool().name().to_owned(), version))
         })
         .collect()
 }
 
-/// The program's path, from PATH and the usual folders.
+/// The program's path, from PATH and the default directories.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)

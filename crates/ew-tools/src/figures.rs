@@ -1,13 +1,13 @@
-//! Records from the few figures that tools tell.
+//! Records from the few figures that tools report.
 
 use crate::tool::BothEnds;
-use ew_model::record::{EndRecord, Told};
+use ew_model::record::{EndRecord, Reported};
 use ew_model::workload::Workload;
 
 const NS_PER_SECOND: f64 = 1e9;
 
 /// Bulk data, as many bytes at both ends over the same time.
-pub(crate) fn bulk(bytes: u64, window_ns: u64, told: Told) -> BothEnds {
+pub(crate) fn bulk(bytes: u64, window_ns: u64, reported: Reported) -> BothEnds {
     let end = EndRecord {
         bytes,
         window_ns,
@@ -15,24 +15,26 @@ pub(crate) fn bulk(bytes: u64, window_ns: u64, told: Told) -> BothEnds {
     };
     BothEnds {
         sender: EndRecord {
-            told: Some(told),
+            reported: Some(reported),
             ..end.clone()
         },
         receiver: end,
     }
 }
 
-/// Bulk data of a tool that tells a rate and no bytes: they follow from it over the planned window.
-pub(crate) fn bulk_of_rate(bits_per_sec: f64, window_ns: u64, told: Told) -> BothEnds {
+/// Bulk data of a tool that reports a rate and no bytes: they follow from it over the planned
+/// window.
+pub(crate) fn bulk_of_rate(bits_per_sec: f64, window_ns: u64, reported: Reported) -> BothEnds {
     let bytes = bits_per_sec / 8.0 * window_ns as f64 / NS_PER_SECOND;
-    bulk(bytes.round() as u64, window_ns, told)
+    bulk(bytes.round() as u64, window_ns, reported)
 }
 
-/// Transactions: how many in which time. A tool that tells neither has a window of 0, which gives no rate.
+/// Transactions: how many in which time. A tool that reports neither has a window of 0, which gives
+/// no rate.
 pub(crate) fn transactions(
     workload: &Workload,
     counted: Option<(u64, u64)>,
-    told: Told,
+    reported: Reported,
 ) -> BothEnds {
     let (count, window_ns) = counted.unzip();
     let end = EndRecord {
@@ -43,7 +45,7 @@ pub(crate) fn transactions(
     BothEnds {
         sender: EndRecord {
             transactions: count,
-            told: Some(told),
+            reported: Some(reported),
             ..end.clone()
         },
         receiver: end,
@@ -69,7 +71,7 @@ pub(crate) fn micros_ns(micros: f64) -> u64 {
     seconds_ns(micros / 1e6)
 }
 
-/// The number after a label, wherever it stands: `RunTime=` in `[Total Run] RunTime=1.001 sec;`.
+/// The number after a label, wherever it is: `RunTime=` in `[Total Run] RunTime=1.001 sec;`.
 pub(crate) fn number_after(text: &str, label: &str) -> Option<f64> {
     let (_, after) = text.split_once(label)?;
     let after = after.trim_start();
@@ -95,7 +97,7 @@ mod tests {
     fn a_time_and_a_rate_give_each_other() {
         assert_eq!(time_of_bytes_ns(125_000_000, 1e9), 1_000_000_000);
         assert_eq!(time_of_bytes_ns(1, 0.0), 0);
-        let ends = bulk_of_rate(8e9, 500_000_000, Told::default());
+        let ends = bulk_of_rate(8e9, 500_000_000, Reported::default());
         assert_eq!(ends.receiver.bytes, 500_000_000);
     }
 }

@@ -8,7 +8,8 @@ use ew_sys::sock_diag::SocketLister;
 const LOOK_EVERY_NS: u64 = 100_000_000;
 /// How long a server whose clients come and go unseen outlasts their planned end.
 const LINGER_NS: u64 = 1_500_000_000;
-/// `TCP_ESTABLISHED` and `TCP_CLOSE_WAIT` (include/net/tcp_states.h): the server has not done its part yet.
+/// `TCP_ESTABLISHED` and `TCP_CLOSE_WAIT` (include/net/tcp_states.h): the server has not done its
+/// part yet.
 const HELD_STATES: [u8; 2] = [1, 8];
 
 /// Watches one server's port. Nothing is looked at inside the window.
@@ -40,7 +41,7 @@ impl Watch {
             return false;
         }
         self.next_look_ns = now_ns + LOOK_EVERY_NS;
-        // Where the kernel does not tell, the deadline ends the server.
+        // Where the kernel does not report, the deadline ends the server.
         held_connections(self.port) == Some(0)
     }
 }

@@ -1,9 +1,10 @@
-//! iperf 2, 2.0.13 and later (<https://sourceforge.net/projects/iperf2/>): comma-separated lines (-y C).
+//! iperf 2, 2.0.13 and later (<https://sourceforge.net/projects/iperf2/>): comma-separated lines
+//! (-y C).
 
 use crate::figures::{bulk, time_of_bytes_ns};
 use crate::process::Finished;
 use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, said, window_seconds};
-use ew_model::record::{DatagramCounts, EndRecord, StreamRecord, Told};
+use ew_model::record::{DatagramCounts, EndRecord, Reported, StreamRecord};
 use ew_model::workload::{Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
 use ew_proto::round::RoundSpec;
@@ -146,7 +147,8 @@ fn bits_per_sec_of_a_stream(workload: &Workload) -> Option<f64> {
     rates.min_by(f64::total_cmp).or(unlimited)
 }
 
-/// `time,address,port,address,port,id,0.0-1.0,bytes,bits a second`, and of UDP `,jitter ms,lost,total,percent,out of order`.
+/// `time,address,port,address,port,id,0.0-1.0,bytes,bits a second`, and of UDP
+/// `,jitter ms,lost,total,percent,out of order`.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     local_port: u16,
@@ -205,7 +207,7 @@ fn datagrams(fields: &[&str]) -> Option<(u64, u64, u64, u64)> {
     ))
 }
 
-/// Streams run side by side: bytes add up, the longest tells the time.
+/// Streams run side by side: bytes add up, the longest gives the time.
 fn sum<'a>(lines: impl IntoIterator<Item = &'a Line>) -> BothEnds {
     let (mut bytes, mut window_ns, mut streams) = (0, 0, Vec::new());
     for line in lines {
@@ -218,7 +220,7 @@ fn sum<'a>(lines: impl IntoIterator<Item = &'a Line>) -> BothEnds {
             ..StreamRecord::default()
         });
     }
-    let mut ends = bulk(bytes, window_ns, Told::default());
+    let mut ends = bulk(bytes, window_ns, Reported::default());
     ends.sender.streams = streams;
     ends
 }

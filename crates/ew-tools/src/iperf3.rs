@@ -94,7 +94,8 @@ impl ExternalTool for Iperf3 {
     }
 }
 
-/// It ends by time or by an amount. Its amounts are those of all streams, and without warm-up: what it omits could be all.
+/// It ends by time or by an amount. Its amounts are those of all streams, and without warm-up: what
+/// it omits could be all.
 fn length_arguments(spec: &RoundSpec) -> Vec<String> {
     let streams = u64::from(spec.workload.streams);
     let of_all = |amount: u64| amount.saturating_mul(streams).to_string();

@@ -1,7 +1,9 @@
-//! External tools as workloads: start the server, run the client, parse its machine-readable output.
+//! External tools as workloads: start the server, run the client, parse its machine-readable
+//! output.
 //!
-//! [`run_round`] mirrors the engine's. A further tool is one file that implements `ExternalTool` and one line in
-//! `external`; what it can carry, its ports and what its figures mean is in `ew_model::tools`.
+//! [`run_round`] mirrors the engine's. A further tool is one file that implements `ExternalTool`
+//! and one line in `external`; what it can carry, its ports and what its figures mean is in
+//! `ew_model::tools`.
 
 mod discover;
 mod figures;

@@ -1,20 +1,23 @@
-//! lmbench 3: bw_tcp, lat_tcp, lat_udp and lat_connect (<https://sourceforge.net/projects/lmbench/>).
+//! lmbench 3: bw_tcp, lat_tcp, lat_udp and lat_connect
+//! (<https://sourceforge.net/projects/lmbench/>).
 
 use crate::figures::{bulk_of_rate, micros_ns, number_after, transactions};
 use crate::process::Finished;
 use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words};
-use ew_model::record::Told;
+use ew_model::record::Reported;
 use ew_model::workload::{Tool, Workload, WorkloadKind};
 use ew_proto::message::FlowOrder;
 use ew_proto::round::RoundSpec;
 use std::process::Command;
 
-/// A measurement has three equal parts (benchmp of lib_timing.c): warming up, measuring, and letting others end.
+/// A measurement has three equal parts (benchmp of lib_timing.c): warming up, measuring, and
+/// letting others end.
 const PARTS: u64 = 3;
-/// What bw_tcp moves between looks at the clock; left to itself 10 MB. Much less would come out of the receive buffer at memory
-/// speed where the reader had to wait for a CPU.
+/// What bw_tcp moves between looks at the clock; left to itself 10 MB. Much less would come out of
+/// the receive buffer at memory speed where the reader had to wait for a CPU.
 const MOVED_AT_ONCE_BYTES: u64 = 4 << 20;
-/// What a measurement takes beside its parts: a second or two of waiting, and what a busy host adds.
+/// What a measurement takes besides its parts: a second or two of waiting, and what a busy host
+/// adds.
 const BESIDE_NS: u64 = 4_000_000_000;
 
 pub(crate) struct Lmbench;
@@ -52,8 +55,9 @@ impl ExternalTool for Lmbench {
         !matches!(kind, WorkloadKind::UdpRr | WorkloadKind::TcpCrr)
     }
 
-    /// How long a measurement takes, and what a look at the clock and a loop cost, it would find out by itself in a minute and
-    /// more; all three matter below a microsecond only. bw_tcp and lat_udp would warm up for 7 s and more, whatever the window.
+    /// How long a measurement takes, and what a look at the clock and a loop cost, it would find
+    /// out by itself in a minute and more; all three matter below a microsecond only. bw_tcp and
+    /// lat_udp would warm up for 7 s and more, whatever the window.
     fn client(&self, site: &Site<'_>, order: &FlowOrder) -> Command {
         let workload = &site.spec.workload;
         let part_us = (site.spec.window_ns / PARTS / 1000).to_string();
@@ -74,7 +78,8 @@ impl ExternalTool for Lmbench {
         command
     }
 
-    /// It waits a second or two beside its parts, and on a busy host finding how often fits takes several times its part.
+    /// It waits a second or two besides its parts, and on a busy host finding how often fits takes
+    /// several times its part.
     fn client_runtime_ns(&self, spec: &RoundSpec) -> u64 {
         spec.window_ns.saturating_add(BESIDE_NS)
     }
@@ -98,19 +103,24 @@ impl ExternalTool for Lmbench {
 fn bandwidth(said: &str, window_ns: u64) -> Option<BothEnds> {
     let line = said.lines().find(|line| line.contains("MB/sec"))?;
     let megabytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(bulk_of_rate(megabytes * 8e6, window_ns, Told::default()))
+    Some(bulk_of_rate(
+        megabytes * 8e6,
+        window_ns,
+        Reported::default(),
+    ))
 }
 
-/// `TCP latency using 127.0.0.1: 45.4689 microseconds`, of a round trip; over `-P` connections the mean of all.
+/// `TCP latency using 127.0.0.1: 45.4689 microseconds`, of a round trip; over `-P` connections the
+/// mean of all.
 fn latency(said: &str, workload: &Workload) -> Option<BothEnds> {
     let line = said.lines().find(|line| line.contains("microseconds"))?;
     let (_, figure) = line.rsplit_once(": ")?;
     let micros = number_after(figure, "")?;
-    let told = Told {
+    let reported = Reported {
         mean_ns: Some(micros_ns(micros)),
-        ..Told::default()
+        ..Reported::default()
     };
-    Some(transactions(workload, None, told))
+    Some(transactions(workload, None, reported))
 }
 
 #[cfg(test)]
@@ -124,7 +134,7 @@ mod tests {
             latency(line, &workload)
                 .unwrap()
                 .sender
-                .told
+                .reported
                 .unwrap()
                 .mean_ns
         };

@@ -1,12 +1,12 @@
-//! netperf and netserver, 2.6 and later (<https://hewlettpackard.github.io/netperf/>): the omni tests' own selection of
-//! figures, except for TCP_SENDFILE, which is not among them.
+//! netperf and netserver, 2.6 and later (<https://hewlettpackard.github.io/netperf/>): the omni
+//! tests' own selection of figures, except for TCP_SENDFILE, which is not among them.
 
 use crate::figures::{bulk, micros_ns, seconds_ns, time_of_bytes_ns, transactions};
 use crate::process::Finished;
 use crate::tool::{
     BothEnds, ExternalTool, SECOND_NS, ServerLife, Site, or_last_words, window_seconds,
 };
-use ew_model::record::{EndRecord, StreamRecord, Told};
+use ew_model::record::{EndRecord, Reported, StreamRecord};
 use ew_model::workload::{SendMode, Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
 use ew_proto::round::RoundSpec;
@@ -178,7 +178,8 @@ fn socket_arguments(workload: &Workload, role: Role) -> Vec<String> {
     arguments
 }
 
-/// `recv-buffer send-buffer message seconds 10^6bits/s`, the table of the tests of before omni (-P 0: without its head).
+/// `recv-buffer send-buffer message seconds 10^6bits/s`, the table of the tests of before omni (-P
+/// 0: without its head).
 fn sendfile_ends(stdout: &str) -> Option<BothEnds> {
     let row = stdout.lines().rfind(|line| !line.trim().is_empty())?;
     let figures: Vec<f64> = row
@@ -190,12 +191,12 @@ fn sendfile_ends(stdout: &str) -> Option<BothEnds> {
     };
     let window_ns = seconds_ns(seconds);
     let bytes = (megabits * 1e6 / 8.0 * seconds).round() as u64;
-    let told = Told {
+    let reported = Reported {
         send_buffer_bytes: Some(send_buffer as u64),
         receive_buffer_bytes: Some(receive_buffer as u64),
-        ..Told::default()
+        ..Reported::default()
     };
-    Some(bulk(bytes, window_ns, told))
+    Some(bulk(bytes, window_ns, reported))
 }
 
 /// `NAME=value` lines.
@@ -244,7 +245,7 @@ impl<'a> Omni<'a> {
         };
         let (sent, received) = (self.whole(sent)?, self.whole(received)?);
         let window_ns = time_of_bytes_ns(received, self.figure("THROUGHPUT")? * 1e6);
-        let mut ends = bulk(received, window_ns, self.told(role));
+        let mut ends = bulk(received, window_ns, self.reported(role));
         ends.sender.bytes = sent;
         ends.sender.streams = vec![StreamRecord {
             bytes: sent,
@@ -261,16 +262,16 @@ impl<'a> Omni<'a> {
             .checked_div(self.whole("RESPONSE_SIZE")?)?;
         let window_ns = seconds_ns(count as f64 / per_second);
         let time = |name| self.figure(name).map(micros_ns);
-        let told = Told {
+        let reported = Reported {
             min_ns: time("MIN_LATENCY"),
             mean_ns: time("MEAN_LATENCY"),
             p50_ns: time("P50_LATENCY"),
             p90_ns: time("P90_LATENCY"),
             p99_ns: time("P99_LATENCY"),
             max_ns: time("MAX_LATENCY"),
-            ..self.told(Role::Send)
+            ..self.reported(Role::Send)
         };
-        let ends = transactions(workload, Some((count, window_ns)), told);
+        let ends = transactions(workload, Some((count, window_ns)), reported);
         Some(BothEnds {
             sender: EndRecord {
                 bytes: self.whole("LOCAL_BYTES_SENT")?,
@@ -281,12 +282,12 @@ impl<'a> Omni<'a> {
     }
 
     /// Socket buffers as they were at the end.
-    fn told(&self, role: Role) -> Told {
+    fn reported(&self, role: Role) -> Reported {
         let (send, receive, receive_call) = match role {
             Role::Send => ("LSS_SIZE_END", "RSR_SIZE_END", "REMOTE_RECV_SIZE"),
             Role::Receive => ("RSS_SIZE_END", "LSR_SIZE_END", "LOCAL_RECV_SIZE"),
         };
-        Told {
+        Reported {
             send_buffer_bytes: self.whole(send),
             receive_buffer_bytes: self.whole(receive),
             receive_bytes: self.whole(receive_call),
@@ -295,14 +296,14 @@ impl<'a> Omni<'a> {
     }
 
     /// The width in percent; -1 where none was asked for.
-    fn confidence(&self) -> Option<Told> {
+    fn confidence(&self) -> Option<Reported> {
         let percent = self.figure("THROUGHPUT_CONFID")?;
-        Some(Told {
+        Some(Reported {
             tests: self
                 .figure("CONFIDENCE_ITERATION")
                 .map(|tests| tests as u32),
             width_ppm: Some((percent * 1e4).round() as u32),
-            ..Told::default()
+            ..Reported::default()
         })
     }
 }
@@ -320,12 +321,12 @@ mod tests {
         let ends = Omni::of(text).ends(&workload, Role::Send).unwrap();
         assert_eq!(ends.sender.transactions, Some(5663));
         assert_eq!(ends.sender.window_ns / 1000, 1_007_459);
-        let told = ends.sender.told.unwrap();
+        let reported = ends.sender.reported.unwrap();
         assert_eq!(
-            (told.mean_ns, told.p50_ns, told.p99_ns),
+            (reported.mean_ns, reported.p50_ns, reported.p99_ns),
             (Some(177_190), Some(20_000), None)
         );
-        assert_eq!(told.receive_buffer_bytes, Some(131_072));
+        assert_eq!(reported.receive_buffer_bytes, Some(131_072));
     }
 
     #[test]
@@ -345,10 +346,10 @@ mod tests {
 
     #[test]
     fn its_own_confidence_is_told() {
-        let told = |text| Omni::of(text).told(Role::Send);
-        let asked = told("CONFIDENCE_ITERATION=4\nTHROUGHPUT_CONFID=3.125\n");
+        let reported = |text| Omni::of(text).reported(Role::Send);
+        let asked = reported("CONFIDENCE_ITERATION=4\nTHROUGHPUT_CONFID=3.125\n");
         assert_eq!((asked.tests, asked.width_ppm), (Some(4), Some(31_250)));
-        let unasked = told("CONFIDENCE_ITERATION=1\nTHROUGHPUT_CONFID=-1.000\n");
+        let unasked = reported("CONFIDENCE_ITERATION=1\nTHROUGHPUT_CONFID=-1.000\n");
         assert_eq!((unasked.tests, unasked.width_ppm), (None, None));
     }
 

@@ -3,7 +3,7 @@
 use crate::figures::{bulk_of_rate, number_after, seconds_ns, transactions};
 use crate::process::Finished;
 use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words};
-use ew_model::record::Told;
+use ew_model::record::Reported;
 use ew_model::workload::{Tool, WorkloadKind};
 use ew_proto::message::FlowOrder;
 use ew_proto::round::RoundSpec;
@@ -20,7 +20,7 @@ impl ExternalTool for Netpipe {
         None
     }
 
-    /// Both ends walk through the same sizes and must be told the same.
+    /// Both ends walk through the same sizes and must be given the same.
     fn server(&self, site: &Site<'_>, port: u16) -> Command {
         let mut command = Command::new(site.program);
         command.args(common_arguments(site.spec, port));
@@ -50,8 +50,9 @@ impl ExternalTool for Netpipe {
     }
 }
 
-/// One size, without its neighbours (-p 0), always back and forth, as it does by itself: streaming (-s) sets up a new connection for
-/// every trial, and on a short path the client is there before its server has closed the old listener (connection reset).
+/// One size, without its neighbours (-p 0), always back and forth, as it does by itself: streaming
+/// (-s) sets up a new connection for every trial, and on a short path the client is there before
+/// its server has closed the old listener (connection reset).
 fn common_arguments(spec: &RoundSpec, port: u16) -> Vec<String> {
     let size = spec.workload.message_bytes.to_string();
     let mut arguments: Vec<String> = ["-P", &port.to_string(), "-l", &size, "-u", &size, "-p", "0"]
@@ -63,8 +64,8 @@ fn common_arguments(spec: &RoundSpec, port: u16) -> Vec<String> {
     arguments
 }
 
-/// `64 36.841662 0.00001325`: bytes, megabits of 2^20 bits a second, and the seconds of one way: half of a round trip. It is the
-/// best of its trials.
+/// `64 36.841662 0.00001325`: bytes, megabits of 2^20 bits a second, and the seconds of one way:
+/// half of a round trip. It is the best of its trials.
 fn ends(spec: &RoundSpec, finished: &Finished) -> Option<BothEnds> {
     let size = spec.workload.message_bytes;
     let row = finished.stdout.lines().rev().find_map(|line| {
@@ -77,20 +78,20 @@ fn ends(spec: &RoundSpec, finished: &Finished) -> Option<BothEnds> {
             .filter(|[bytes, ..]| *bytes == size as f64)
     })?;
     let [bytes, _, seconds] = row;
-    let told = Told {
+    let reported = Reported {
         send_buffer_bytes: buffer(&finished.stderr, "buffers are "),
         receive_buffer_bytes: buffer(&finished.stderr, " and "),
-        ..Told::default()
+        ..Reported::default()
     };
     if spec.workload.kind == WorkloadKind::TcpStream {
         let bits_per_sec = bytes * 8.0 / (seconds > 0.0).then_some(seconds)?;
-        return Some(bulk_of_rate(bits_per_sec, spec.window_ns, told));
+        return Some(bulk_of_rate(bits_per_sec, spec.window_ns, reported));
     }
-    let told = Told {
+    let reported = Reported {
         min_ns: Some(seconds_ns(seconds)),
-        ..told
+        ..reported
     };
-    Some(transactions(&spec.workload, None, told))
+    Some(transactions(&spec.workload, None, reported))
 }
 
 /// `Send and receive buffers are 16384 and 131072 bytes`.

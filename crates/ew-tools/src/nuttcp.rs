@@ -3,7 +3,7 @@
 use crate::figures::{bulk, number_after, time_of_bytes_ns};
 use crate::process::Finished;
 use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words, window_seconds};
-use ew_model::record::{DatagramCounts, StreamRecord, Told};
+use ew_model::record::{DatagramCounts, Reported, StreamRecord};
 use ew_model::workload::{Tool, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
 use ew_proto::round::RoundSpec;
@@ -24,7 +24,7 @@ impl ExternalTool for Nuttcp {
 
     fn server(&self, site: &Site<'_>, port: u16) -> Command {
         let mut command = Command::new(site.program);
-        // Else a stranger could have the host send to a third one.
+        // Else an unauthenticated peer could have the host send to a third one.
         command.args([family(site), "-1", "--no3rdparty"]);
         command.args(port_arguments(port));
         command
@@ -67,8 +67,8 @@ fn family(site: &Site<'_>) -> &'static str {
     if site.address.is_ipv6() { "-6" } else { "-4" }
 }
 
-/// Control, and data beside it. The client tells the server where data goes, but a server whose control takes the usual port of
-/// data, 5001, refuses to begin unless it is told, too.
+/// Control, and data next to it. The client announces to the server where data goes, but a server
+/// whose control takes the default port of data, 5001, refuses to begin unless it is given, too.
 fn port_arguments(control: u16) -> [String; 4] {
     let data = control.saturating_add(1);
     [
@@ -104,7 +104,8 @@ fn traffic_arguments(workload: &Workload) -> Vec<String> {
     options.into_iter().flatten().collect()
 }
 
-/// `megabytes=142.6763 real_seconds=1.13 rate_Mbps=1059.8806 ... retrans=0`, by the receiver. Megabytes are 2^20 bytes.
+/// `megabytes=142.6763 real_seconds=1.13 rate_Mbps=1059.8806 ... retrans=0`, by the receiver.
+/// Megabytes are 2^20 bytes.
 fn ends(stdout: &str, is_udp: bool) -> Option<BothEnds> {
     let line = stdout
         .lines()
@@ -113,7 +114,7 @@ fn ends(stdout: &str, is_udp: bool) -> Option<BothEnds> {
     let figure = |label| number_after(line, label);
     let bytes = (figure("megabytes=")? * MIB).round() as u64;
     let window_ns = time_of_bytes_ns(bytes, figure("rate_Mbps=")? * 1e6);
-    let mut ends = bulk(bytes, window_ns, Told::default());
+    let mut ends = bulk(bytes, window_ns, Reported::default());
     ends.sender.streams = vec![StreamRecord {
         bytes,
         retransmits: figure("retrans=").map(|count| count as u64),

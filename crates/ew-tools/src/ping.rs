@@ -4,7 +4,7 @@ use crate::figures::{number_after, seconds_ns, transactions};
 use crate::process::Finished;
 use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, said, window_seconds};
 use ew_model::latency::{Histogram, Latency};
-use ew_model::record::Told;
+use ew_model::record::Reported;
 use ew_model::workload::{Limit, Tool};
 use ew_proto::message::FlowOrder;
 use ew_proto::round::RoundSpec;
@@ -61,15 +61,15 @@ impl ExternalTool for Ping {
         let Some(summary) = times.summary() else {
             return Err(format!("ping: {}", said(finished, &"no answer came")));
         };
-        let told = Told {
+        let reported = Reported {
             min_ns: Some(summary.min_ns),
             mean_ns: Some(summary.mean_ns),
             max_ns: Some(summary.max_ns),
-            ..Told::default()
+            ..Reported::default()
         };
         let planned_ns = window_seconds(spec) * 1_000_000_000;
         let window_ns = window_ns(&finished.stdout).unwrap_or(planned_ns);
-        let mut ends = transactions(&spec.workload, Some((summary.count, window_ns)), told);
+        let mut ends = transactions(&spec.workload, Some((summary.count, window_ns)), reported);
         ends.sender.latency = Some(Latency {
             times,
             uncorrected: None,
@@ -78,7 +78,8 @@ impl ExternalTool for Ping {
     }
 }
 
-/// `64 bytes from 127.0.0.1: icmp_seq=1 ttl=64 time=0.043 ms`, each echo; printed with three or four digits.
+/// `64 bytes from 127.0.0.1: icmp_seq=1 ttl=64 time=0.043 ms`, each echo; printed with three or
+/// four digits.
 fn times(stdout: &str) -> Histogram {
     let mut times: Vec<u64> = stdout
         .lines()

@@ -43,13 +43,13 @@ pub(crate) enum End {
 /// Kills the process with its group and reaps it when dropped, so that no path leaks it.
 struct Reaped(Child);
 
-/// Runs the program of a command and then waits for the end of its input, upon which it kills its whole group, itself
-/// included. A program that goes into the background or has children leaves nothing behind so, however we end: input
-/// ends with the process that holds it.
+/// Runs the program of a command and then waits for the end of its input, upon which it kills its
+/// whole group, itself included. A program that goes into the background or has children leaves
+/// nothing behind so, however we end: input ends with the process that holds it.
 const KEEPER: &str = r#""$@" </dev/null & read -r _; kill -KILL 0"#;
 
-/// Starts the command and waits for its end, killing it at the deadline or when cancelled. The process also dies with
-/// the calling thread.
+/// Starts the command and waits for its end, killing it at the deadline or when cancelled. The
+/// process also dies with the calling thread.
 ///
 /// # Errors
 /// The system's, when the process or a thread to read from it cannot be started.
@@ -171,7 +171,8 @@ fn text_of(reader: JoinHandle<Vec<u8>>) -> String {
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        // All fail only when it is over. The group goes first: a child that is reaped may have left children.
+        // All fail only when it is over. The group goes first: a child that is reaped may have left
+        // children.
         let _ = kill_group(self.0.id(), Signal::Kill);
         let _ = self.0.kill();
         let _ = self.0.wait();

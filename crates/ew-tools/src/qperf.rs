@@ -1,9 +1,10 @@
-//! qperf 0.4 (<https://github.com/linux-rdma/qperf>): its socket tests, verbose and in unified units.
+//! qperf 0.4 (<https://github.com/linux-rdma/qperf>): its socket tests, verbose and in unified
+//! units.
 
 use crate::figures::{bulk_of_rate, number_after, transactions};
 use crate::process::Finished;
 use crate::tool::{BothEnds, ExternalTool, ServerLife, Site, or_last_words, window_seconds};
-use ew_model::record::Told;
+use ew_model::record::Reported;
 use ew_model::workload::{Tool, WorkloadKind};
 use ew_proto::message::{FlowOrder, Role};
 use ew_proto::round::RoundSpec;
@@ -90,23 +91,28 @@ fn bandwidth(stdout: &str) -> Option<BothEnds> {
     let window_ns = figure(stdout, "time")? as u64;
     let received = figure(stdout, "recv_bw").or_else(|| figure(stdout, "bw"))?;
     let sent = figure(stdout, "send_bw").unwrap_or(received);
-    let mut ends = bulk_of_rate(received * 8.0, window_ns, Told::default());
-    ends.sender.bytes = bulk_of_rate(sent * 8.0, window_ns, Told::default())
+    let mut ends = bulk_of_rate(received * 8.0, window_ns, Reported::default());
+    ends.sender.bytes = bulk_of_rate(sent * 8.0, window_ns, Reported::default())
         .sender
         .bytes;
     Some(ends)
 }
 
-/// Its latency is that of one way: half of the mean round trip. Its messages are those of both ends.
+/// Its latency is that of one way: half of the mean round trip. Its messages are those of both
+/// ends.
 fn latency(spec: &RoundSpec, stdout: &str) -> Option<BothEnds> {
     let window_ns = figure(stdout, "time")? as u64;
     let round_trips_per_sec = figure(stdout, "msg_rate")? / 2.0;
     let count = (round_trips_per_sec * window_ns as f64 / 1e9).round() as u64;
-    let told = Told {
+    let reported = Reported {
         mean_ns: Some(figure(stdout, "latency")?.round() as u64),
-        ..Told::default()
+        ..Reported::default()
     };
-    Some(transactions(&spec.workload, Some((count, window_ns)), told))
+    Some(transactions(
+        &spec.workload,
+        Some((count, window_ns)),
+        reported,
+    ))
 }
 
 #[cfg(test)]

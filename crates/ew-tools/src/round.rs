@@ -52,8 +52,9 @@ struct ToolRound {
     cancel: Cancel,
 }
 
-/// Runs a round with the tool its workload names and returns at once. `done` is called from the round's thread when all
-/// processes are over, with one report per flow in the order of the flows. Raising `cancel` ends the processes at once.
+/// Runs a round with the tool its workload names and returns at once. `done` is called from the
+/// round's thread when all processes are over, with one report per flow in the order of the flows.
+/// Raising `cancel` ends the processes at once.
 ///
 /// Opening ends report both ends' figures; accepting ends report an error or nothing.
 ///
@@ -96,7 +97,8 @@ impl ToolRound {
     /// A thread per server and per client: a process dies with the thread that started it.
     fn run_flows(&self) -> Vec<FlowReport> {
         let orders = &self.spec.flows;
-        // Clients that drew the same port share a server; where it takes one, all others will hear that it is busy.
+        // Clients that drew the same port share a server; where it takes one, all others will hear
+        // that it is busy.
         let accepting = orders.iter().filter(|o| !o.opens && o.server_port != 0);
         let ports: BTreeSet<u16> = accepting.map(|o| o.server_port).collect();
         std::thread::scope(|scope| {
@@ -274,7 +276,8 @@ fn is_refused(finished: &Finished) -> bool {
     NOT_READY.iter().any(|words| text.contains(words))
 }
 
-/// What this end knows of a flow: as a rule everything where it opened, and nothing where it accepted.
+/// What this end knows of a flow: as a rule everything where it opened, and nothing where it
+/// accepted.
 #[derive(Clone, Debug, Default)]
 struct EndRecords {
     sender: Option<EndRecord>,

@@ -5,7 +5,7 @@ use crate::process::Finished;
 use crate::tool::{
     BothEnds, ExternalTool, ServerLife, Site, or_last_words, warm_up_seconds, window_seconds,
 };
-use ew_model::record::Told;
+use ew_model::record::Reported;
 use ew_model::workload::{Tool, Workload, WorkloadKind};
 use ew_proto::message::FlowOrder;
 use ew_proto::round::RoundSpec;
@@ -107,7 +107,7 @@ fn throughput(stdout: &str, message_bytes: u64) -> Option<BothEnds> {
     let messages = number_after(stdout, "Total of ")? as u64;
     let window_ns = seconds_ns(number_after(stdout, "messages sent in ")?);
     let bytes = messages.saturating_mul(message_bytes);
-    Some(bulk(bytes, window_ns, Told::default()))
+    Some(bulk(bytes, window_ns, Reported::default()))
 }
 
 /// Begin and end are cut off: it is `[Valid Duration]` that its times are of.
@@ -116,16 +116,16 @@ fn round_trips(stdout: &str, workload: &Workload) -> Option<BothEnds> {
     let count = number_after(valid, "ReceivedMessages=")? as u64;
     let window_ns = seconds_ns(number_after(valid, "RunTime=")?);
     let time = |label| number_after(valid, label).map(micros_ns);
-    let told = Told {
+    let reported = Reported {
         min_ns: time("<MIN> observation ="),
         mean_ns: time("avg-rtt="),
         p50_ns: time("percentile 50.000 ="),
         p90_ns: time("percentile 90.000 ="),
         p99_ns: time("percentile 99.000 ="),
         max_ns: time("<MAX> observation ="),
-        ..Told::default()
+        ..Reported::default()
     };
-    Some(transactions(workload, Some((count, window_ns)), told))
+    Some(transactions(workload, Some((count, window_ns)), reported))
 }
 
 #[cfg(test)]
@@ -146,9 +146,12 @@ mod tests {
         let ends = round_trips(PING_PONG, &Workload::of(WorkloadKind::TcpRr)).unwrap();
         assert_eq!(ends.sender.transactions, Some(9175));
         assert_eq!(ends.sender.window_ns, 545_000_000);
-        let told = ends.sender.told.unwrap();
-        assert_eq!((told.mean_ns, told.p50_ns), (Some(59_367), Some(20_157)));
-        assert_eq!((told.p90_ns, told.p99_ns), (None, Some(128_429)));
+        let reported = ends.sender.reported.unwrap();
+        assert_eq!(
+            (reported.mean_ns, reported.p50_ns),
+            (Some(59_367), Some(20_157))
+        );
+        assert_eq!((reported.p90_ns, reported.p99_ns), (None, Some(128_429)));
         let bulk = throughput(
             "sockperf: Total of 4374 messages sent in 1.056 sec\n",
             65_000,

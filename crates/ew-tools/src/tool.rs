@@ -21,13 +21,13 @@ use std::process::Command;
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// One external tool: how to start it and what its output says. What it can carry and where its server listens is in
-/// `ew_model::tools`, because the planner asks, too.
+/// One external tool: how to start it and what its output says. What it can carry and where its
+/// server listens is in `ew_model::tools`, because the planner asks, too.
 pub(crate) trait ExternalTool: Sync {
     /// Which one.
     fn tool(&self) -> Tool;
 
-    /// What its program is asked to tell its version. `None`: it does not tell.
+    /// The option that prints its program's version. `None`: it does not report.
     fn version_argument(&self) -> Option<&'static str>;
 
     /// The program of the opening end.
@@ -75,14 +75,17 @@ pub(crate) trait ExternalTool: Sync {
         true
     }
 
-    /// Whether what was received is told by the server alone.
+    /// Whether what was received is reported by the server alone.
     fn counts_at_server(&self, _workload: &Workload) -> bool {
         false
     }
 
     /// What a server that counts received.
     fn parse_server(&self, _finished: &Finished) -> Result<EndRecord, String> {
-        Err(format!("{}: its server tells nothing", self.tool().name()))
+        Err(format!(
+            "{}: its server reports nothing",
+            self.tool().name()
+        ))
     }
 
     /// What the client measured. The error is in words and names the tool.
@@ -170,13 +173,13 @@ pub(crate) fn warm_up_seconds(spec: &RoundSpec) -> u64 {
     warm_up_ns.div_ceil(SECOND_NS)
 }
 
-/// What a client told of both ends, else an error of its last words.
+/// What a client reported for both ends, else an error of its last words.
 pub(crate) fn or_last_words(
     ends: Option<BothEnds>,
     program: &str,
     finished: &Finished,
 ) -> Result<BothEnds, String> {
-    ends.ok_or_else(|| format!("{program}: {}", said(finished, &"it told nothing")))
+    ends.ok_or_else(|| format!("{program}: {}", said(finished, &"it reported nothing")))
 }
 
 /// A process' last words, else how it ended.

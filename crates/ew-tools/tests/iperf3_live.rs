@@ -89,7 +89,8 @@ fn a_limit_ends_a_test_before_its_time() {
     let limited = |flows| {
         let mut spec = spec(flows);
         spec.window_ns = 20 * SECOND_NS;
-        // More than sockets' buffers hold: a server that gets no CPU until the end has read nothing of less.
+        // More than sockets' buffers hold: a server that gets no CPU until the end has read nothing
+        // of less.
         spec.workload.limit = Some(Limit::Bytes(1 << 24));
         spec.workload.send_mode = SendMode::Sendfile;
         spec

@@ -1,4 +1,5 @@
-//! The real tools over loopback, each with all it can carry. Skipped where one is not installed, except in CI.
+//! The real tools over loopback, each with all it can carry. Skipped where one is not installed,
+//! except in CI.
 
 #![expect(
     clippy::unwrap_used,
@@ -71,8 +72,8 @@ fn netperf_asks_and_answers() {
     for report in reports {
         let asked = report.sender.unwrap();
         assert!(asked.transactions.unwrap() > 0 && asked.window_ns > SECOND_NS / 2);
-        let told = asked.told.unwrap();
-        assert!(told.mean_ns.unwrap() >= told.min_ns.unwrap());
+        let reported = asked.reported.unwrap();
+        assert!(reported.mean_ns.unwrap() >= reported.min_ns.unwrap());
     }
 }
 
@@ -84,10 +85,10 @@ fn netperf_says_how_sure_it_is() {
         return;
     };
     for report in reports {
-        let told = report.sender.unwrap().told.unwrap();
+        let reported = report.sender.unwrap().reported.unwrap();
         // The least that it takes, in a window of a second.
-        assert_eq!(told.tests, Some(3));
-        assert!(told.width_ppm.is_some(), "{told:?}");
+        assert_eq!(reported.tests, Some(3));
+        assert!(reported.width_ppm.is_some(), "{reported:?}");
     }
 }
 
@@ -196,13 +197,14 @@ fn bulk(tool: Tool, flows: &[(WorkloadKind, Role)], change: fn(&mut Workload)) {
 /// At least one figure of a transaction's time.
 fn times(tool: Tool, flows: &[(WorkloadKind, Role)]) {
     for report in run(tool, flows, |_| ()).unwrap_or_default() {
-        let told = report.sender.unwrap().told.unwrap();
-        let least_ns = told.min_ns.or(told.mean_ns).unwrap();
-        assert!(least_ns > 100, "{told:?}");
+        let reported = report.sender.unwrap().reported.unwrap();
+        let least_ns = reported.min_ns.or(reported.mean_ns).unwrap();
+        assert!(least_ns > 100, "{reported:?}");
     }
 }
 
-/// The flows one after the other, each with a server of its own, of which nothing is left. `None` where it was skipped.
+/// The flows one after the other, each with a server of its own, of which nothing is left. `None`
+/// where it was skipped.
 fn run(
     tool: Tool,
     flows: &[(WorkloadKind, Role)],

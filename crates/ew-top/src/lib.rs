@@ -1,7 +1,7 @@
 //! One host, now: what limits it, who does it, and the numbers that say so.
 //!
-//! [`Observer`] turns readings into [`View`]s: rates, shares and a verdict. It is pure: readings come in as values, with
-//! their times. [`text`] and [`Screen`] show a view and decide nothing.
+//! [`Observer`] turns readings into [`View`]s: rates, shares and a verdict. It is pure: readings
+//! come in as values, with their times. [`text`] and [`Screen`] show a view and decide nothing.
 
 mod counted;
 mod cpu;

@@ -106,10 +106,10 @@ pub(crate) fn qdisc_views(
             overlimits_per_sec: wrapping_rate(qdisc.overlimits, was.overlimits, time),
         })
     });
-    let tells = |q: &QdiscView| {
+    let reports = |q: &QdiscView| {
         q.standing || q.backlog_bytes > 0 || q.drops_per_sec > 0.0 || q.overlimits_per_sec > 0.0
     };
-    pairs.filter(tells).collect()
+    pairs.filter(reports).collect()
 }
 
 /// Interrupts that were raised, the busiest first.
@@ -261,8 +261,8 @@ mod tests {
         let before = reading(&[(38, &[(0, 100)]), (39, &[(1, 7)]), (40, &[(0, 5)])]);
         let now = reading(&[(38, &[(0, 110), (2, 30)]), (39, &[(1, 7)]), (40, &[(0, 6)])]);
         let views = interrupt_views(&before, &now, SECOND);
-        let told: Vec<_> = views.iter().map(|v| (v.interrupt, v.per_sec)).collect();
-        assert_eq!(told, [(38, 40.0), (40, 1.0)]);
+        let reported: Vec<_> = views.iter().map(|v| (v.interrupt, v.per_sec)).collect();
+        assert_eq!(reported, [(38, 40.0), (40, 1.0)]);
         assert_eq!(views[0].cpus, [(2, 30.0), (0, 10.0)]);
     }
 }

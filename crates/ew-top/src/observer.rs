@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Clock ticks of `/proc/PID/stat` per second: USER_HZ, a constant of the kernel's interface (proc(5)).
+/// Clock ticks of `/proc/PID/stat` per second: USER_HZ, a constant of the kernel's interface
+/// (proc(5)).
 const TICKS_PER_SECOND: f64 = 100.0;
 /// Connections shown; busier ones go first, and totals are of all.
 const MOST_FLOWS: usize = 200;
@@ -20,8 +21,9 @@ const MOST_FLOWS: usize = 200;
 #[derive(Debug, Default)]
 pub struct Observer {
     before: Option<HostReading>,
-    /// What sockets had counted when last seen, one reading longer than they live: the kernel tells of a death a little
-    /// after it, so that the socket may be in neither the list nor the deaths of one reading.
+    /// What sockets had counted when last seen, one reading longer than they live: the kernel
+    /// reports of a death a little after it, so that the socket may be in neither the list nor the
+    /// deaths of one reading.
     counted: BTreeMap<u64, Counted>,
 }
 
@@ -179,10 +181,12 @@ impl Counted {
     }
 }
 
-/// By the kernel's clocks (include/uapi/linux/tcp.h): idle for most of the interval is the application; else most of the
-/// busy time decides, and what neither window nor buffer explains is the congestion window.
+/// By the kernel's clocks (include/uapi/linux/tcp.h): idle for most of the interval is the
+/// application; else most of the busy time decides, and what neither window nor buffer explains is
+/// the congestion window.
 fn limited_by(before: &Counted, now: &Counted, time: Duration) -> Option<LimitedBy> {
-    // A kernel that tells no clocks (before 4.10) tells nothing; a new socket's clocks begin at 0.
+    // A kernel that reports no clocks (before 4.10) reports nothing; a new socket's clocks begin at
+    // 0.
     let share =
         |now: Option<u64>, before: Option<u64>| rate(Some(now?), Some(before.unwrap_or(0)), time);
     let busy = share(now.busy_us, before.busy_us)? / 1e6;
@@ -420,7 +424,7 @@ mod tests {
     fn what_dies_unseen_counts_once() {
         let mut observer = Observer::new();
         observer.observe(reading(1, vec![socket(5, 0, 1000)], vec![]));
-        // Dead, and not told yet.
+        // Dead, and not reported yet.
         let view = observer.observe(reading(2, vec![], vec![])).unwrap();
         assert!(view.flows.is_empty());
         let view = observer
@@ -469,7 +473,8 @@ mod tests {
     }
 
     proptest! {
-        /// However a connection's bytes fall into readings, lists and deaths, they are counted once.
+        /// However a connection's bytes fall into readings, lists and deaths, they are counted
+        /// once.
         #[test]
         fn bytes_are_conserved(steps in proptest::collection::vec((0_u64..1000, any::<bool>()), 1..20)) {
             let mut observer = Observer::new();

@@ -1,4 +1,5 @@
-//! The full-screen view: state, keys and drawing. No clock and no terminal of its own: views and keys come in, frames go out.
+//! The full-screen view: state, keys and drawing. No clock and no terminal of its own: views and
+//! keys come in, frames go out.
 
 use crate::table::Table;
 use crate::tables::tables;
@@ -25,7 +26,7 @@ q        quit
 
 Rates of processes, hosts and flows are TCP payload; of UDP sockets the
 kernel counts no bytes. Rates of interfaces are whole frames. \"-\" is what
-the kernel does not tell. LIMITED BY is what kept a sender from being faster:
+the kernel hides. LIMITED BY is what kept a sender from being faster:
 its program, the receiver, its send buffer, the path.";
 
 /// What a key asks of the caller.

@@ -16,7 +16,8 @@ pub(crate) fn disk_views(before: &HostReading, now: &HostReading, time: Duration
     views
 }
 
-/// As iostat derives them: await is the time of all requests over their number, utilisation the time with any in flight.
+/// As iostat derives them: await is the time of all requests over their number, utilisation the
+/// time with any in flight.
 fn disk_view(before: &DiskCounters, now: &DiskCounters, time: Duration) -> DiskView {
     let per_second = |of: fn(&DiskCounters) -> u64| rate_or_zero(of(now), of(before), time);
     let requests = per_second(|d| d.reads) + per_second(|d| d.writes);

@@ -46,7 +46,8 @@ impl Cell {
 }
 
 impl Table {
-    /// Sorts by a column; a column that does not exist sorts nothing. The order among equals is kept.
+    /// Sorts by a column; a column that does not exist sorts nothing. The order among equals is
+    /// kept.
     pub(crate) fn sort(&mut self, column: usize, descending: bool) {
         let Some(is_text) = self.columns.get(column).map(|c| c.is_text) else {
             return;

@@ -1,5 +1,5 @@
-//! What limits the host: each resource's utilisation, saturation and errors against a bar, the one furthest above its bar
-//! first. The bars are those of the run's rules where both ask the same.
+//! What limits the host: each resource's utilisation, saturation and errors against a bar, the one
+//! furthest above its bar first. The bars are those of the run's rules where both ask the same.
 
 use crate::view::{CoreView, HostVerdict, InterfaceView, Limit, ProcessView, View, Who};
 use ew_model::units::{format_bits_per_sec, format_bytes};
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 /// A link is full: payload, headers and acknowledgements leave less than this free.
 const LINK_FULL: f64 = 0.90;
-/// More segments sent again than a healthy path ever needs.
+/// More segments retransmitted than a healthy path ever needs.
 const LOSS_SHARE: f64 = 0.02;
 /// Below so many segments a second a share says nothing.
 const LOSS_SEGMENTS_PER_SEC: f64 = 100.0;
@@ -154,7 +154,8 @@ fn full_shaper(view: &View, interface: &InterfaceView) -> Option<Met> {
     })
 }
 
-/// A queue that never empties: the way to tell that a link whose speed the kernel does not know is full.
+/// A queue that never empties: the way to see that a link whose speed the kernel does not know is
+/// full.
 fn standing_queue(view: &View) -> Option<Met> {
     let full = |q: &&crate::view::QdiscView| {
         q.standing && (q.overlimits_per_sec > 0.0 || q.drops_per_sec > 0.0)
@@ -191,7 +192,7 @@ fn loss(view: &View) -> Option<Met> {
         .max_by(|a, b| a.retransmits_per_sec.total_cmp(&b.retransmits_per_sec))
         .filter(|flow| flow.retransmits_per_sec > 0.0);
     let mut evidence = vec![format!(
-        "{again:.0} of {:.0} segments per second were sent again",
+        "{again:.0} of {:.0} segments per second were retransmitted",
         out + again
     )];
     evidence.extend(worst.map(|flow| {
@@ -274,7 +275,8 @@ fn one_core(view: &View) -> Option<Met> {
     })
 }
 
-/// A single thread that the scheduler moves about fills no one core, and is limited by one all the same.
+/// A single thread that the scheduler moves about fills no one core, and is limited by one all the
+/// same.
 fn one_thread(view: &View) -> Option<Met> {
     let full = |p: &&ProcessView| p.threads == 1 && p.cpu_cores >= ONE_THREAD_BUSY;
     let process = view.processes.iter().find(full)?;
@@ -741,7 +743,7 @@ mod tests {
         );
         assert!(
             both.also[0].starts_with("memory-bound"),
-            "the lesser limit is told, too"
+            "the lesser limit is reported, too"
         );
         let mut view = at_ease();
         view.cpu.cores[0].steal = 0.3;

@@ -1,10 +1,11 @@
-//! What is shown of a host: rates and shares between two readings. `None` is what the kernel does not tell.
+//! What is shown of a host: rates and shares between two readings. `None` is what the kernel does
+//! not report.
 
 use ew_model::telemetry::InterfaceLink;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 
-/// One host over one interval. Tables are ordered with the greatest first.
+/// One host over one interval. Tables are ordered with the largest first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct View {
     /// Wall clock at the interval's end, ns since 1970.
@@ -82,7 +83,7 @@ pub struct Who {
     pub pid: u32,
     /// Its name.
     pub name: String,
-    /// Its part of what is used, 0 to 1. `None` when that cannot be told.
+    /// Its part of what is used, 0 to 1. `None` when that is unknown.
     pub share: Option<f64>,
     /// The host it exchanges most with, when the network is scarce.
     pub peer: Option<IpAddr>,
@@ -114,7 +115,7 @@ pub struct CoreView {
     pub user: f64,
     /// Part of it that was nice.
     pub nice: f64,
-    /// Part of it that ran guests. `None` where the kernel does not tell.
+    /// Part of it that ran guests. `None` where the kernel does not report.
     pub guest: Option<f64>,
     /// Kernel on behalf of processes.
     pub system: f64,
@@ -132,9 +133,10 @@ pub struct CoreView {
     pub softnet_drops_per_sec: Option<f64>,
     /// Receive loops that ended with work left, per second.
     pub squeezed_per_sec: Option<f64>,
-    /// Current frequency. `None` where the kernel does not tell, and for cores that worked less than others.
+    /// Current frequency. `None` where the kernel does not report, and for cores that worked less
+    /// than others.
     pub frequency_hz: Option<u64>,
-    /// Greatest frequency.
+    /// Max frequency.
     pub max_frequency_hz: Option<u64>,
     /// NUMA node.
     pub numa_node: Option<u32>,
@@ -159,7 +161,8 @@ pub struct InterfaceView {
     pub tx_losses_per_sec: f64,
     /// Times the receive ring overran, where the driver counts it apart from drops.
     pub rx_overruns_per_sec: Option<f64>,
-    /// What changes seldom: speed, duplex, driver, rings, offloads. In JSON its fields stand beside the others.
+    /// What changes seldom: speed, duplex, driver, rings, offloads. In JSON its fields are next to
+    /// the others.
     #[serde(flatten)]
     pub link: InterfaceLink,
     /// What a plain shaper (tbf) lets it send. `None` without one.
@@ -205,13 +208,13 @@ pub struct InterruptView {
 pub struct ProtocolView {
     /// Connections now.
     pub connections: Option<u64>,
-    /// Connections opened, both ways.
+    /// Connections opened, both directions.
     pub opens_per_sec: Option<f64>,
     /// Segments sent, without retransmissions.
     pub segments_out_per_sec: Option<f64>,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmits_per_sec: Option<f64>,
-    /// Segments sent again over all sent.
+    /// Segments retransmitted over all sent.
     pub retransmit_share: Option<f64>,
     /// Connection requests dropped by listeners.
     pub listen_drops_per_sec: Option<f64>,
@@ -240,7 +243,7 @@ pub struct ProcessView {
     pub connections: u32,
     /// CPU time over time: 1 is one core.
     pub cpu_cores: f64,
-    /// Read from disks. `None` when not told to this user.
+    /// Read from disks. `None` when not shown to this user.
     pub read_bytes_per_sec: Option<f64>,
     /// Written to disks.
     pub written_bytes_per_sec: Option<f64>,
@@ -315,7 +318,7 @@ pub struct FlowView {
     pub rx_bits_per_sec: f64,
     /// Payload sent and acknowledged.
     pub tx_bits_per_sec: f64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmits_per_sec: f64,
     /// Smoothed round trip.
     pub rtt_us: u32,

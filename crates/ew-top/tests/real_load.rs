@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Tells the copy of this program where to send, and to do nothing else.
+/// Makes the copy of this program send there, and do nothing else.
 const SEND_TO: &str = "EASTWEST_TEST_SEND_TO";
 const CHUNK_BYTES: usize = 50_000;
 const CHUNK_EVERY: Duration = Duration::from_millis(10);

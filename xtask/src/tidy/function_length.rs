@@ -28,7 +28,8 @@ pub(crate) fn check(source: &Source) -> Vec<Violation> {
     violations
 }
 
-/// Name and body of the function that begins at `token`; `None` for function pointers and declarations.
+/// Name and body of the function that begins at `token`; `None` for function pointers and
+/// declarations.
 fn function<'a>(token: &TokenTree, rest: &'a [TokenTree]) -> Option<(&'a Ident, &'a Group)> {
     ident(Some(token)).filter(|i| *i == "fn")?;
     let name = ident(rest.first())?;

@@ -3,7 +3,8 @@
 use super::Violation;
 use super::manifest::{Dependency, Manifest};
 
-/// Per crate, what it may use of ours. What is not listed may use nothing of ours. The binary may use everything.
+/// Per crate, what it may use of ours. What is not listed may use nothing of ours. The binary may
+/// use everything.
 const ARROWS: &[(&str, &[&str])] = &[
     ("ew-plan", &["ew-model"]),
     ("ew-proto", &["ew-model"]),

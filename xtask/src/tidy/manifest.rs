@@ -144,13 +144,13 @@ workspace = true
         );
         assert_eq!(manifest.package, "ew-x");
         assert!(manifest.has_workspace_lints);
-        let told: Vec<_> = manifest
+        let reported: Vec<_> = manifest
             .dependencies
             .iter()
             .map(|d| (d.name.as_str(), d.line, d.is_dev, d.is_workspace))
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("a", 6, false, true),
                 ("b", 7, false, true),

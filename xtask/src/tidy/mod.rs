@@ -1,6 +1,7 @@
 //! The rules of the house that no compiler and no linter knows. One file per rule.
 
 mod code_map;
+mod comment_width;
 mod function_length;
 mod layers;
 mod lints;
@@ -9,6 +10,7 @@ mod printing;
 mod purity;
 mod source;
 mod unsafe_code;
+mod words;
 mod workspace;
 
 pub(crate) use workspace::Workspace;
@@ -16,7 +18,7 @@ pub(crate) use workspace::Workspace;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Something to mend.
+/// Something to fix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Violation {
     /// From the workspace's folder.
@@ -26,16 +28,16 @@ pub(crate) struct Violation {
     /// What is wrong.
     what: String,
     /// How to put it right.
-    mend: String,
+    fix: String,
 }
 
 impl Violation {
-    fn new(path: &Path, line: usize, what: impl Into<String>, mend: impl Into<String>) -> Self {
+    fn new(path: &Path, line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self {
             path: path.into(),
             line,
             what: what.into(),
-            mend: mend.into(),
+            fix: fix.into(),
         }
     }
 }
@@ -43,7 +45,7 @@ impl Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, line) = (self.path.display(), self.line);
-        write!(f, "{path}:{line}: {}\n    mend: {}", self.what, self.mend)
+        write!(f, "{path}:{line}: {}\n    fix: {}", self.what, self.fix)
     }
 }
 
@@ -59,6 +61,11 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Violation> {
         violations.extend(function_length::check(source));
         violations.extend(purity::check(source));
         violations.extend(printing::check(source));
+        violations.extend(comment_width::check(source));
+        violations.extend(words::check(source));
+    }
+    for doc in &workspace.docs {
+        violations.extend(words::check_doc(doc));
     }
     let crates: Vec<&str> = workspace
         .manifests

@@ -36,9 +36,9 @@ pub(crate) fn check(source: &Source) -> Vec<Violation> {
     }
     for_each_level(&source.shipped_tokens(), &mut |level| {
         for index in 0..level.len() {
-            for (name, mend) in banned_at(&level[index..]) {
+            for (name, fix) in banned_at(&level[index..]) {
                 let what = format!("`{name}` in {}, which is pure", source.package);
-                violations.push(source.violation(name.span().start().line, what, mend));
+                violations.push(source.violation(name.span().start().line, what, fix));
             }
         }
     });
@@ -51,7 +51,7 @@ fn banned_at(tokens: &[TokenTree]) -> Vec<(Ident, &'static str)> {
     let rule = BANNED
         .iter()
         .find(|(name, ..)| module.is_some_and(|m| m == name));
-    let (Some((_, names, mend)), true) = (rule, is_path(tokens)) else {
+    let (Some((_, names, fix)), true) = (rule, is_path(tokens)) else {
         return vec![];
     };
     let mut found = vec![];
@@ -65,7 +65,7 @@ fn banned_at(tokens: &[TokenTree]) -> Vec<(Ident, &'static str)> {
         _ => {}
     }
     found.retain(|name| names.iter().any(|banned| name == banned));
-    found.into_iter().map(|name| (name, *mend)).collect()
+    found.into_iter().map(|name| (name, *fix)).collect()
 }
 
 fn is_path(tokens: &[TokenTree]) -> bool {

@@ -14,6 +14,8 @@ pub(crate) struct Source {
     /// Whether the whole file is for tests only.
     pub(crate) is_test: bool,
     /// All of it.
+    pub(crate) text: String,
+    /// The same, cut.
     pub(crate) tokens: TokenStream,
 }
 
@@ -25,6 +27,7 @@ impl Source {
                 is_test: is_test_path(&path),
                 path,
                 package: package.into(),
+                text: text.into(),
                 tokens,
             }),
             Err(error) => Err(Violation::new(
@@ -45,8 +48,8 @@ impl Source {
     }
 
     /// A violation in this file.
-    pub(crate) fn violation(&self, line: usize, what: impl Into<String>, mend: &str) -> Violation {
-        Violation::new(&self.path, line, what, mend)
+    pub(crate) fn violation(&self, line: usize, what: impl Into<String>, fix: &str) -> Violation {
+        Violation::new(&self.path, line, what, fix)
     }
 }
 

@@ -7,6 +7,15 @@ use anyhow::Context;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// A page of the documentation.
+#[derive(Debug)]
+pub(crate) struct Doc {
+    /// From the workspace's folder.
+    pub(crate) path: PathBuf,
+    /// All of it.
+    pub(crate) text: String,
+}
+
 /// The workspace's text.
 #[derive(Debug)]
 pub(crate) struct Workspace {
@@ -14,6 +23,8 @@ pub(crate) struct Workspace {
     pub(crate) manifests: Vec<Manifest>,
     /// Every Rust file of every package.
     pub(crate) sources: Vec<Source>,
+    /// Pages of the documentation.
+    pub(crate) docs: Vec<Doc>,
     /// Files that are no Rust.
     pub(crate) unreadable: Vec<Violation>,
     /// The text of ARCHITECTURE.md, if there is one.
@@ -26,13 +37,14 @@ impl Workspace {
         let mut workspace = Self {
             manifests: vec![],
             sources: vec![],
+            docs: docs(root)?,
             unreadable: vec![],
             architecture: fs::read_to_string(root.join("ARCHITECTURE.md")).ok(),
         };
         for folder in package_folders(root)? {
             let path = folder.join("Cargo.toml");
             let manifest = Manifest::parse(relative(root, &path), &read(&path)?);
-            for file in rust_files(&folder)? {
+            for file in files(&folder, "rs")? {
                 workspace.add_source(root, &file, &manifest.package)?;
             }
             workspace.manifests.push(manifest);
@@ -57,16 +69,33 @@ fn package_folders(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = vec![];
+/// The pages in the root and below `docs`.
+fn docs(root: &Path) -> anyhow::Result<Vec<Doc>> {
+    let mut pages = entries(root)?;
+    pages.retain(|page| page.is_file() && page.extension().is_some_and(|e| e == "md"));
+    let folder = root.join("docs");
+    if folder.is_dir() {
+        pages.extend(files(&folder, "md")?);
+    }
+    let read = pages.into_iter().map(|page| {
+        let text = read(&page)?;
+        let path = relative(root, &page);
+        Ok(Doc { path, text })
+    });
+    read.collect()
+}
+
+/// Files with the extension, in all depths.
+fn files(folder: &Path, extension: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = vec![];
     for entry in entries(folder)? {
         if entry.is_dir() {
-            files.extend(rust_files(&entry)?);
-        } else if entry.extension().is_some_and(|e| e == "rs") {
-            files.push(entry);
+            found.extend(files(&entry, extension)?);
+        } else if entry.extension().is_some_and(|e| e == extension) {
+            found.push(entry);
         }
     }
-    Ok(files)
+    Ok(found)
 }
 
 fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {

@@ -19,6 +19,9 @@ pub(crate) fn run(args: &AgentArgs) -> Outcome {
         remove_self: args.remove_self,
     }) {
         Ending::Goodbye => Ok(ExitCode::SUCCESS),
+        Ending::Stopped { user } => Err(Failure::failed(anyhow::anyhow!(
+            "the agent was stopped on its host by user {user}"
+        ))),
         Ending::Lost(reason) => Err(Failure::failed(anyhow::anyhow!(
             "the agent ended itself: {reason}"
         ))),

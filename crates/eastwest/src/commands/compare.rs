@@ -14,7 +14,8 @@ use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// The run to compare with: a directory, an id or the beginning of it, `last`, or `last~1` for the one before
+    /// The run to compare with: a directory, an id or the beginning of it, `last`, or `last~1` for
+    /// the one before
     #[arg(value_name = "RUN_A", default_value = "last~1")]
     base: String,
     /// The run to compare

@@ -6,6 +6,7 @@ use crate::exit::{Failure, Outcome};
 use crate::fleet::lab_launcher;
 use crate::hosts::lab_inventory;
 use crate::output::{self, RunsDirArg, ShowArgs};
+use crate::safety::SafetyArgs;
 use clap::Args;
 use ew_controller::{Job, LaunchOptions};
 use ew_lab::{KeeperCommand, Lab, LabSpec};
@@ -63,15 +64,29 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
             network: None,
             launch_limit: Duration::from_secs(20),
             require_all: true,
+            // The lab is this run's own.
+            claimed_by: None,
+            force: false,
+            abort_command: None,
+            allow_wan: false,
+            max_rate: None,
+            syslog: false,
         },
         runs_dir: args.runs.runs_dir.clone(),
         command: std::env::args().collect(),
         detours: ew_controller::Detours::new(),
-        follow_flows: LiveArgs::USUAL.follows_flows(),
+        follow_flows: LiveArgs::DEFAULT.follows_flows(),
         // The lab must not be left behind.
         signals_end_analysis: false,
     };
-    let finished = drive(&job, LiveArgs::USUAL, args.show.color, None, None)?;
+    let finished = drive(
+        &job,
+        LiveArgs::DEFAULT,
+        &SafetyArgs::default(),
+        args.show.color,
+        None,
+        None,
+    )?;
     report::show(&finished.analysis, &args.show)?;
     drop(lab);
     // The faults are the point of the demo: finding them is success.

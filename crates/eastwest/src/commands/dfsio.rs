@@ -82,7 +82,8 @@ pub(crate) struct StorageArgs {
     /// Do not compare what is read with what was written
     #[arg(long)]
     no_verify: bool,
-    /// Each host reads the files of the Nth host after it, whose bytes it has not cached; shared storage only [default: 0]
+    /// Each host reads the files of the Nth host after it, whose bytes it has not cached; shared
+    /// storage only [default: 0]
     #[arg(long, value_name = "N")]
     read_shift: Option<u32>,
     /// Leave the files at the end
@@ -309,7 +310,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let launcher = fleet.launcher(lab, &roster)?;
     let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
     block_on(args.hosts.resolve(&mut roster, fleet))?;
-    let mut options = fleet.options();
+    let mut options = args.launch_options();
     options.network = args.hosts.network();
     options.watched.extend(watched);
     let job = Job {
@@ -325,7 +326,8 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         detours: Detours::new(),
     };
     let stored = watched_run(&job, args.live, args.show.color, endpoint, |listener| {
-        ew_controller::run_storage(&job, &task, listener)
+        let run = || ew_controller::run_storage(&job, &task, listener);
+        args.safety.wait_for_hosts(run, output::say)
     })?;
     conclude(&stored, &args.show)
 }

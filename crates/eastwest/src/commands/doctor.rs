@@ -67,7 +67,7 @@ fn name_resolution(failure: &Failure) -> Check {
         name: "name resolution",
         state: CheckState::Failed,
         found: failure.message(),
-        remedy: "mend DNS or /etc/hosts, or give addresses with --addresses FILE".into(),
+        remedy: "fix DNS or /etc/hosts, or give addresses with --addresses FILE".into(),
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn prepare(
     Ok(())
 }
 
-/// Of the one target, if it is in HDFS. Several targets are left out one by one, whatever they are.
+/// Of the one target, if it is in HDFS. Several targets are dropped one by one, whatever they are.
 fn name_node(task: &StorageTask) -> Result<Option<NameNode>, Failure> {
     let [target] = task.endpoints.as_slice() else {
         return Ok(None);

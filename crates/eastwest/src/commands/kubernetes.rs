@@ -1,4 +1,4 @@
-//! `eastwest kubernetes`: the rights a run needs, and what runs inside pods and beside links.
+//! `eastwest kubernetes`: the rights a run needs, and what runs inside pods and next to links.
 
 use crate::commands::compare;
 use crate::commands::run::block_on;
@@ -26,12 +26,13 @@ pub(crate) struct KubernetesCommandArgs {
 enum KubernetesCommand {
     /// Print the least rights that a run needs, as YAML for kubectl apply
     Rbac(RbacArgs),
-    /// Print a Job, or a CronJob, that runs the controller in the cluster, with its account and rights, as YAML for kubectl apply
+    /// Print a Job, or a CronJob, that runs the controller in the cluster, with its account and
+    /// rights, as YAML for kubectl apply
     Job(JobArgs),
     /// Carry an agent's standard streams through the API server; started by the launcher
     #[command(hide = true)]
     Link(LinkArgs),
-    /// Hold a pod until it is told to end; started in pods
+    /// Hold a pod until it is ordered to end; started in pods
     #[command(hide = true)]
     Hold(HoldArgs),
 }
@@ -76,7 +77,8 @@ struct JobArgs {
     /// /runs/ca.pem on the claim
     #[arg(long, value_name = "FILE", requires = "push")]
     push_ca: Option<PathBuf>,
-    /// Fail the Job when something is significantly worse than in the last complete run by more than this [default: 10% with --cron]
+    /// Fail the Job when something is significantly worse than in the last complete run by more
+    /// than this [default: 10% with --cron]
     #[arg(long, value_name = "PERCENT", requires = "claim", value_parser = compare::parse_share)]
     threshold: Option<f64>,
     /// When the cluster ends the Job by itself

@@ -1,22 +1,22 @@
 //! `eastwest lab`: an emulated cluster on this machine.
 
 use crate::exit::{Failure, Outcome};
-use crate::fleet::{only_lab, parse_duration};
+use crate::fleet::{only_lab, parse_duration, read_lab_file};
 use crate::output;
-use anyhow::Context;
 use clap::{Args, Subcommand};
-use ew_lab::{Fault, KeeperCommand, Lab, LabSpec, LabStatus, PortReading};
+use ew_lab::{Fault, KeeperCommand, Lab, LabStatus, PortReading};
 use ew_model::inventory::RackId;
 use ew_model::topology::{DirectionSpec, HostSpec, PathSpec};
 use ew_model::units;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {
-    /// The lab's name: given with `up`, it replaces the file's; else needed when more than one is up
+    /// The lab's name: given with `up`, it replaces the file's; else needed when more than one is
+    /// up
     #[arg(long, global = true, value_name = "NAME")]
     lab: Option<String>,
     #[command(subcommand)]
@@ -43,7 +43,8 @@ enum LabCommand {
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
-    /// Read the switches' port counters from outside: every path in both directions, and what hosts receive; needs root
+    /// Read the switches' port counters from outside: every path in both directions, and what hosts
+    /// receive; needs root
     Counters {
         /// Read again at this interval, one JSON line each
         #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "length")]
@@ -54,9 +55,11 @@ enum LabCommand {
     },
     /// Break or fix something in a running lab
     Fault {
-        /// A host (r1h1), a rack (r1) or pod, a path of its uplink (r1/2), or a whole spine (spine/2)
+        /// A host (r1h1), a rack (r1) or pod, a path of its uplink (r1/2), or a whole spine
+        /// (spine/2)
         target: String,
-        /// For example `nic=100M`, `uplink=100M`, `up=25M`, `loss=2%`, `black-hole=up`, `link-down`; `clear` removes all
+        /// For example `nic=100M`, `uplink=100M`, `up=25M`, `loss=2%`, `black-hole=up`,
+        /// `link-down`; `clear` removes all
         fault: String,
     },
 }
@@ -122,11 +125,8 @@ fn print_ports(reading: &PortReading) {
     }
 }
 
-fn up(file: &PathBuf, name: Option<&str>) -> Outcome {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read the lab file `{}`", file.display()))
-        .map_err(Failure::usage)?;
-    let spec = LabSpec::parse(&text, &file.display().to_string()).map_err(Failure::usage)?;
+fn up(file: &Path, name: Option<&str>) -> Outcome {
+    let spec = read_lab_file(file)?;
     let spec = match name {
         Some(name) => spec.renamed(name).map_err(Failure::usage)?,
         None => spec,
@@ -181,7 +181,8 @@ fn print(status: &LabStatus) {
     }
 }
 
-/// `uplink 4 x 50.0 Mb/s; path 2: up 12.5 Mb/s, down loss 1 %`: the first member stands for those that are like it.
+/// `uplink 4 x 50.0 Mb/s; path 2: up 12.5 Mb/s, down loss 1 %`: the first member represents those
+/// that are like it.
 fn uplink(paths: &[PathSpec]) -> String {
     let healthy = PathSpec::healthy(most_frequent_rate(paths));
     let each = rate(healthy.up.rate_bits_per_sec);
@@ -196,7 +197,7 @@ fn uplink(paths: &[PathSpec]) -> String {
         ];
         let odd = odd
             .into_iter()
-            .flat_map(|(way, is, usual)| oddities(way, is, usual));
+            .flat_map(|(way, is, typical)| oddities(way, is, typical));
         let down = (!path.link_up).then(|| "link down".to_owned());
         let odd: Vec<_> = down.into_iter().chain(odd).collect();
         if !odd.is_empty() {
@@ -217,13 +218,13 @@ fn most_frequent_rate(paths: &[PathSpec]) -> u64 {
     rates.max_by_key(|rate| frequency(*rate)).unwrap_or(0)
 }
 
-fn oddities(way: &str, is: &DirectionSpec, usual: &DirectionSpec) -> Vec<String> {
+fn oddities(way: &str, is: &DirectionSpec, typical: &DirectionSpec) -> Vec<String> {
     let odd = [
-        (is.rate_bits_per_sec != usual.rate_bits_per_sec).then(|| rate(is.rate_bits_per_sec)),
+        (is.rate_bits_per_sec != typical.rate_bits_per_sec).then(|| rate(is.rate_bits_per_sec)),
         (is.loss_share > 0.0).then(|| format!("loss {:.1} %", 100.0 * is.loss_share)),
         is.black_hole.then(|| "black hole".into()),
         (!is.routed).then(|| "withdrawn".into()),
-        (is.weight != usual.weight).then(|| format!("weight {}", is.weight)),
+        (is.weight != typical.weight).then(|| format!("weight {}", is.weight)),
     ];
     odd.into_iter()
         .flatten()

@@ -268,7 +268,7 @@ fn doubts(interface: &InterfaceFacts) -> Option<String> {
              from here. An MTU of 1450 speaks of vxlan or geneve below, 1480 of ipip, 1420 or 1440 of wireguard: add it by --tunnel."
         )),
         "wireguard" => Some(format!(
-            "Whether {name}'s peers are reached over IPv6 is told to root only: taken as IPv4; give --link and --tunnel \
+            "Whether {name}'s peers are reached over IPv6 is ordered to root only: taken as IPv4; give --link and --tunnel \
              wireguard --outer-ipv6 where it is not."
         )),
         "xfrm" | "vti" | "vti6" => Some(format!(
@@ -282,7 +282,7 @@ fn doubts(interface: &InterfaceFacts) -> Option<String> {
     }
 }
 
-/// What the host allows now, beside what is needed.
+/// What the host allows now, next to what is needed.
 fn buffers() -> Option<String> {
     let read = |name: &str| {
         let path = Path::new("/proc/sys/net").join(name);

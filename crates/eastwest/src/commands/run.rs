@@ -1,7 +1,7 @@
 //! `eastwest run`: the main job.
 
 use crate::commands::dfsio::{self, StorageArgs};
-use crate::commands::{fan_in, report, scenario};
+use crate::commands::{fan_in, report, scenario, simulate};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::{FleetArgs, FleetKind};
 use crate::hosts::HostArgs;
@@ -11,6 +11,7 @@ use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
 use crate::predecessor::{Predecessor, PredecessorArgs};
 use crate::preflight::PreFlight;
 use crate::push::{self, Pusher, Pushgateway};
+use crate::safety::SafetyArgs;
 use crate::watch::{self, Log, Watch};
 use anyhow::{Context, anyhow};
 use clap::builder::PossibleValuesParser;
@@ -19,7 +20,7 @@ use ew_analyze::storage::job::SCENARIO;
 use ew_controller::{Detours, Finished, Job, LaunchOptions, RunError};
 use ew_model::pods::PodPath;
 use ew_model::{Inventory, RunEvent, Scenario, Stage, Tool, WorkloadKind};
-use ew_plan::estimate::estimate_stage;
+use ew_plan::estimate::{estimate_stage, fills_links};
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
 use ew_report::prometheus::Exposition;
@@ -32,7 +33,8 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// A built-in scenario (see `eastwest scenario list`), a YAML file, or `dfsio` for files on storage
+    /// A built-in scenario (see `eastwest scenario list`), a YAML file, or `dfsio` for files on
+    /// storage
     #[arg(default_value = "qualify")]
     pub(crate) scenario: String,
     /// Tests of a k8s-netperf configuration, in its old or current form, instead of a scenario
@@ -48,6 +50,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
+    pub(crate) safety: SafetyArgs,
+    #[command(flatten)]
     pub(crate) storage: StorageArgs,
     /// Print stages, rounds, flows, expected duration and bytes, and stop
     #[arg(long)]
@@ -61,10 +65,12 @@ pub(crate) struct RunArgs {
     pub(crate) show: ShowArgs,
     #[command(flatten)]
     pub(crate) live: LiveArgs,
-    /// Serve Prometheus metrics of the run at this address, to whoever may connect; for example 127.0.0.1:9464
+    /// Serve Prometheus metrics of the run at this address, to whoever may connect; for example
+    /// 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Push the run's metrics and results to a Prometheus Pushgateway afterwards, for example http://pushgateway:9091
+    /// Push the run's metrics and results to a Prometheus Pushgateway afterwards, for example
+    /// http://pushgateway:9091
     #[arg(long, value_name = "URL", value_parser = push::parse_gateway)]
     push: Option<Pushgateway>,
     /// PEM file of the certificates that --push trusts by https [default: the system's]
@@ -72,24 +78,51 @@ pub(crate) struct RunArgs {
     push_ca: Option<PathBuf>,
     #[command(flatten)]
     predecessor: PredecessorArgs,
-    /// Show this host as `eastwest top` does while the run goes on: full screen on a terminal, else text every 5 s
+    /// Show this host as `eastwest top` does while the run goes on: full screen on a terminal, else
+    /// text every 5 s
     #[arg(long, value_name = "HOST")]
     pub(crate) watch: Option<String>,
 }
 
 impl RunArgs {
+    /// All changes of the scenario, in its own keys.
+    fn all_overrides(&self) -> Vec<String> {
+        let polite = self.safety.polite.then(|| "dscp=le".to_owned());
+        polite
+            .into_iter()
+            .chain(self.plan.all_overrides())
+            .collect()
+    }
+
+    /// A flag that was given and that only runs with agents know.
+    pub(super) fn flag_of_agents(&self) -> Option<&'static str> {
+        let flags = [
+            ("--metrics", self.metrics.is_some()),
+            ("--watch", self.watch.is_some()),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
+
+    /// Options of this run's agents.
+    pub(crate) fn launch_options(&self) -> LaunchOptions {
+        let is_local = self.fleet.fleet == FleetKind::Local;
+        self.safety.apply(self.fleet.options(), is_local)
+    }
+
     /// A flag that was given and that only runs with flows know.
     pub(crate) fn flag_of_flows(&self) -> Option<&'static str> {
         let flags = [
             ("--push", self.push.is_some()),
             ("--compare-with", self.predecessor.is_given()),
+            ("--max-rate", self.safety.max_rate.is_some()),
         ];
         let given = flags.into_iter().find(|(_, given)| *given);
         given.map(|(name, _)| name)
     }
 }
 
-/// What is told on stderr while a run goes on.
+/// What is reported on stderr while a run goes on.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LiveArgs {
     /// Progress on stderr
@@ -111,10 +144,14 @@ enum LiveChoice {
 
 impl LiveArgs {
     /// As on a command line that does not say.
-    pub(crate) const USUAL: Self = Self {
+    pub(crate) const DEFAULT: Self = Self {
         live: LiveChoice::Auto,
         quiet: false,
     };
+
+    pub(super) fn is_quiet(self) -> bool {
+        self.quiet
+    }
 
     fn draws_bars(self) -> bool {
         self.live == LiveChoice::Auto && !self.quiet && std::io::stderr().is_terminal()
@@ -144,7 +181,7 @@ pub(crate) struct PlanArgs {
     /// What moves the bytes: eastwest's own engine, or a tool installed on the hosts
     #[arg(long, value_parser = PossibleValuesParser::new(Tool::ALL.map(Tool::name)))]
     tool: Option<String>,
-    /// Optional tests are left out while the estimate exceeds this
+    /// Optional tests are skipped while the estimate exceeds this
     #[arg(long, value_name = "TIME")]
     time_budget: Option<String>,
     /// Seed of all draws; the same seed gives the same plan [default: drawn, and reported]
@@ -153,8 +190,8 @@ pub(crate) struct PlanArgs {
 }
 
 impl PlanArgs {
-    /// All changes in the scenario's own keys: the workload first, because what else is set depends on it, and `--set` last,
-    /// because it is the more exact.
+    /// All changes in the scenario's own keys: the workload first, because what else is set depends
+    /// on it, and `--set` last, because it is the more exact.
     fn all_overrides(&self) -> Vec<String> {
         let short = [
             ("workload", &self.workload),
@@ -180,21 +217,16 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
             args.scenario
         )));
     }
-    let overrides = args.plan.all_overrides();
     let ScenarioFile {
         mut scenario,
         racks,
         roles,
-    } = match &args.k8s_netperf {
-        Some(path) => load_k8s_netperf(path, &args.paths, &overrides)?,
-        None => load_scenario(&args.scenario, &overrides)?,
-    };
-    if args.show.format.report_format().is_of_pods() && kubernetes::paths(&scenario).is_empty() {
-        return Err(Failure::usage(ew_report::ReportError::NoPods(
-            scenario.name,
-        )));
-    }
+    } = asked_scenario(args)?;
     let seed = args.plan.seed.map_or_else(draw_seed, Ok)?;
+    if args.fleet.fleet == FleetKind::Sim {
+        scenario.roles = args.hosts.roles(None, roles.as_ref())?;
+        return simulate::run(args, scenario, seed);
+    }
     if args.fleet.fleet == FleetKind::Kubernetes {
         args.hosts.refuse_roles_of_pods(roles.as_ref())?;
         return block_on(run_in_pods(args, scenario, &racks, seed));
@@ -212,7 +244,8 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         .hosts
         .roster(&args.fleet, lab.as_deref(), &racks, known)?;
     if args.dry_run {
-        return dry_run(args, &scenario, &roster.inventory, seed);
+        let network = args.hosts.describe_network();
+        return dry_run(args, &scenario, &roster.inventory, &network, seed);
     }
     let options = launch_options(args, &roster.inventory)?;
     let mut sequel = Sequel::of(args, &scenario)?;
@@ -233,14 +266,41 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         detours: Detours::new(),
     };
     let pushed = sequel.exposition.as_mut();
-    let finished = drive(&job, args.live, args.show.color, endpoint, pushed)?;
+    let finished = drive(
+        &job,
+        args.live,
+        &args.safety,
+        args.show.color,
+        endpoint,
+        pushed,
+    )?;
     block_on(sequel.conclude(args, &finished))
+}
+
+/// What is to be run, with every change of it.
+fn asked_scenario(args: &RunArgs) -> Result<ScenarioFile, Failure> {
+    let overrides = args.all_overrides();
+    let file = match &args.k8s_netperf {
+        Some(path) => load_k8s_netperf(path, &args.paths, &overrides)?,
+        None => load_scenario(&args.scenario, &overrides)?,
+    };
+    if let Some(test) = args.safety.cannot_limit(&file.scenario) {
+        return Err(Failure::usage(anyhow!(
+            "--max-rate limits bulk flows and small requests of eastwest's own engine, and test `{test}` has others; leave out one of them"
+        )));
+    }
+    let is_of_pods = args.show.format.report_format().is_of_pods();
+    if is_of_pods && kubernetes::paths(&file.scenario).is_empty() {
+        let name = file.scenario.name;
+        return Err(Failure::usage(ew_report::ReportError::NoPods(name)));
+    }
+    Ok(file)
 }
 
 fn launch_options(args: &RunArgs, inventory: &Inventory) -> Result<LaunchOptions, Failure> {
     let watched = args.watch.as_deref();
     let watched = watched.map(|name| watch::find(inventory, name));
-    let mut options = args.fleet.options();
+    let mut options = args.launch_options();
     options.network = args.hosts.network();
     options.watched.extend(watched.transpose()?);
     Ok(options)
@@ -282,7 +342,8 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         inventory = kubernetes::with_pods(&inventory, &paths);
     }
     if args.dry_run {
-        return dry_run(args, &scenario, &inventory, seed);
+        let network = args.hosts.describe_network();
+        return dry_run(args, &scenario, &inventory, &network, seed);
     }
     let plan = ew_plan::plan(&scenario, &inventory, seed).map_err(Failure::usage)?;
     let planned_ns = plan.stages.iter().map(Stage::planned_ns).sum();
@@ -303,7 +364,7 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         scenario,
         seed,
         launcher: Arc::clone(&placement.launcher),
-        options: args.fleet.options(),
+        options: args.launch_options(),
         runs_dir: args.runs.runs_dir.clone(),
         command: std::env::args().collect(),
         follow_flows: args.live.follows_flows(),
@@ -313,14 +374,14 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         inventory,
     };
     let pushed = sequel.exposition.as_mut();
-    let finished = drive(&job, args.live, args.show.color, None, pushed);
+    let finished = drive(&job, args.live, &args.safety, args.show.color, None, pushed);
     let analysis = finished.as_ref().ok().map(|done| &done.analysis);
     placement.finish(analysis).await;
     sequel.conclude(args, &finished?).await
 }
 
-/// What follows a run beside its report.
-struct Sequel {
+/// What follows a run next to its report.
+pub(super) struct Sequel {
     predecessor: Option<Predecessor>,
     pusher: Option<Pusher>,
     /// What is pushed.
@@ -329,7 +390,7 @@ struct Sequel {
 
 impl Sequel {
     /// Before the run: afterwards it would be the last one itself.
-    fn of(args: &RunArgs, scenario: &Scenario) -> Result<Self, Failure> {
+    pub(super) fn of(args: &RunArgs, scenario: &Scenario) -> Result<Self, Failure> {
         let predecessor = args.predecessor.find(&args.runs.runs_dir, &scenario.name)?;
         let began = ew_sys::clock::realtime_ns();
         let pusher = |gateway| Pusher::new(gateway, args.push_ca.as_deref());
@@ -343,8 +404,9 @@ impl Sequel {
         })
     }
 
-    /// Shows the report, pushes the metrics and compares. A verdict's exit code other than 0 is kept.
-    async fn conclude(self, args: &RunArgs, finished: &Finished) -> Outcome {
+    /// Shows the report, pushes the metrics and compares. A verdict's exit code other than 0 is
+    /// kept.
+    pub(super) async fn conclude(self, args: &RunArgs, finished: &Finished) -> Outcome {
         report::show(&finished.analysis, &args.show)?;
         if let (Some(pusher), Some(exposition)) = (&self.pusher, self.exposition) {
             let metrics = exposition.render_final(&finished.analysis);
@@ -366,21 +428,26 @@ impl Sequel {
     }
 }
 
-/// Runs a job with the live view on stderr and its metrics at the endpoint and in `pushed`, and writes the HTML report beside the data.
+/// Runs a job with the live view on stderr and its metrics at the endpoint and in `pushed`, and
+/// writes the HTML report next to the data.
 pub(crate) fn drive(
     job: &Job,
     args: LiveArgs,
+    safety: &SafetyArgs,
     color: ColorChoice,
     endpoint: Option<Endpoint>,
     mut pushed: Option<&mut Exposition>,
 ) -> Result<Finished, Failure> {
     let finished = watched_run(job, args, color, endpoint, |listener| {
-        ew_controller::run(job, &mut |at_ns, event| {
-            if let Some(pushed) = &mut pushed {
-                pushed.take(at_ns, event);
-            }
-            listener(at_ns, event);
-        })
+        let run = || {
+            ew_controller::run(job, &mut |at_ns, event| {
+                if let Some(pushed) = &mut pushed {
+                    pushed.take(at_ns, event);
+                }
+                listener(at_ns, event);
+            })
+        };
+        safety.wait_for_hosts(run, output::say)
     })?;
     let written = report::write_html(&finished.analysis, &finished.dir);
     // A disk that is full has cost enough: the verdict is shown all the same.
@@ -511,7 +578,13 @@ pub(crate) fn draw_seed() -> Result<u64, Failure> {
         .map_err(|error| Failure::failed(anyhow::anyhow!("no random seed: {error}")))
 }
 
-fn dry_run(args: &RunArgs, scenario: &Scenario, inventory: &Inventory, seed: u64) -> Outcome {
+pub(super) fn dry_run(
+    args: &RunArgs,
+    scenario: &Scenario,
+    inventory: &Inventory,
+    network: &str,
+    seed: u64,
+) -> Outcome {
     let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
     if args.show.format == OutputFormat::Json {
         output::print(&serde_json::to_string_pretty(&plan).map_err(Failure::failed)?);
@@ -524,12 +597,10 @@ fn dry_run(args: &RunArgs, scenario: &Scenario, inventory: &Inventory, seed: u64
         .map(|stage| estimate_stage(stage, nic).bytes)
         .collect();
     let style = output::text_style(args.show.color);
-    let network = args.hosts.describe_network();
     output::print(&ew_report::dry_run(
-        &plan, inventory, &network, &bytes, &style,
+        &plan, inventory, network, &bytes, &style,
     ));
-    let is_unknown =
-        |(stage, bytes): (&Stage, &Option<u64>)| stage.workload.kind.is_bulk() && bytes.is_none();
+    let is_unknown = |(stage, bytes): (&Stage, &Option<u64>)| fills_links(stage) && bytes.is_none();
     if plan.stages.iter().zip(&bytes).any(is_unknown) {
         output::say("bytes are unknown without a line rate; state it with --set expect.nic=10G");
     }

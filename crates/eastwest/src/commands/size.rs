@@ -76,7 +76,7 @@ struct NodeArgs {
     nic_efficiency: f64,
 }
 
-/// What stands before the storage nodes.
+/// The limits in front of the storage nodes.
 #[derive(Debug, Args)]
 #[group(skip)]
 #[command(next_help_heading = "Clients and network")]

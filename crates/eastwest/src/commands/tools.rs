@@ -29,7 +29,8 @@ pub(crate) struct ToolsArgs {
     /// Only these tools, separated by commas [default: all that eastwest drives]
     #[arg(long, value_name = "TOOL", value_delimiter = ',', value_parser = PossibleValuesParser::new(external().map(Tool::name)))]
     tool: Vec<String>,
-    /// Install what is missing with the host's package manager, as root or by sudo that asks no password
+    /// Install what is missing with the host's package manager, as root or by sudo that asks no
+    /// password
     #[arg(long)]
     install_tools: bool,
     /// Print JSON
@@ -43,7 +44,7 @@ type Answers = BTreeMap<HostId, Result<HostFacts, String>>;
 /// What came of each host's commands.
 type Installed = BTreeMap<HostId, Result<(), String>>;
 
-/// All that is to be told.
+/// All that is to be reported.
 struct Listing {
     inventory: Inventory,
     wanted: Vec<Tool>,
@@ -134,8 +135,8 @@ fn system(facts: &HostFacts) -> &str {
 }
 
 impl Listing {
-    /// What would install each host's missing tools. Hosts that lack nothing, or of whose packages nothing is known, are not
-    /// there.
+    /// What would install each host's missing tools. Hosts that lack nothing, or of whose packages
+    /// nothing is known, are not there.
     fn commands(&self) -> BTreeMap<HostId, Vec<String>> {
         let commands_of = |(id, answer): (&HostId, &Result<HostFacts, String>)| {
             let installation = self.installation(answer.as_ref().ok()?)?;
@@ -156,7 +157,8 @@ impl Listing {
         self.wanted.iter().copied().filter(is_missing).collect()
     }
 
-    /// Hosts that did not answer, or where an installation failed, make the answer partial. A tool that is missing is an answer.
+    /// Hosts that did not answer, or where an installation failed, make the answer partial. A tool
+    /// that is missing is an answer.
     fn exit_code(&self) -> ExitCode {
         let all_answered = self.now.values().all(Result::is_ok);
         let all_done = self.installed.iter().flatten().all(|(_, r)| r.is_ok());

@@ -75,7 +75,8 @@ impl Schedule {
     }
 }
 
-/// Reads on a thread of its own, so that keys and slow terminals make no reading late. Ends with the receiver.
+/// Reads on a thread of its own, so that keys and slow terminals make no reading late. Ends with
+/// the receiver.
 fn spawn_reader(schedule: Schedule) -> Receiver<News> {
     let (sender, receiver) = mpsc::sync_channel(4);
     std::thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! `eastwest compare` on real runs over loopback, whose rates are set, so that the difference is known.
+//! `eastwest compare` on real runs over loopback, whose rates are set, so that the difference is
+//! known.
 
 use crate::common::{Finished, eastwest, text};
 use serde_json::Value;

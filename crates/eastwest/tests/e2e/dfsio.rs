@@ -1,4 +1,5 @@
-//! `eastwest run dfsio` on local agents: files through the whole binary, and what goes wrong with them.
+//! `eastwest run dfsio` on local agents: files through the whole binary, and what goes wrong with
+//! them.
 
 use crate::common::{Finished, eastwest, kill, text, wait_for};
 use hyper::server::conn::http1;

@@ -1,5 +1,6 @@
-//! A host that lies, a terminal that stands still, a disk that is full or hesitates, too few descriptors: what each of them
-//! may cost a run, and what not. The experiments of a security review, as tests.
+//! A host that lies, a terminal that does not move, a disk that is full or hesitates, too few
+//! descriptors: what each of them may cost a run, and what not. The experiments of a security
+//! review, as tests.
 
 use crate::common::{eastwest, has_tool, text};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -34,7 +35,7 @@ while left:
 say(b"eastwest-bootstrap-ready\n")
 say(b"\nEASTWEST-AGENT PROTOCOL BUILD\n")
 kernel = b"6.1\x1b]0;owned\x07\x1b[31m"
-ready = b"\x00" + words(kernel) + words(b"h") + words(b"x86_64") + varint(4) + b"\x00" * 8 + varint(5401)
+ready = b"\x00" + words(kernel) + words(b"h") + words(b"x86_64") + varint(4) + b"\x00" * 10 + varint(5401)
 time.sleep(1)
 if mode == "memory":
     n = (16 * 1024 * 1024 - 16) // 5
@@ -173,7 +174,8 @@ fn nothing_a_host_says_reaches_the_terminal_as_a_command() {
     assert!(!shown.contains(['\u{1b}', '\u{7}']), "{shown:?}");
 }
 
-/// Standard error is a pipe that is full and that nobody reads for longer than an agent waits for its controller.
+/// Standard error is a pipe that is full and that nobody reads for longer than an agent waits for
+/// its controller.
 #[test]
 fn a_terminal_that_stands_still_costs_no_host() {
     let runs = tempfile::tempdir().unwrap();
@@ -266,11 +268,11 @@ fn a_full_disk_is_told_at_once_and_keeps_the_verdict() {
         .unwrap();
     let (out, err) = (text(&done.stdout), text(&done.stderr));
     assert_eq!(done.status.code(), Some(4), "{out}{err}");
-    let told = err
+    let reported = err
         .find("warning: the run goes on, but")
         .unwrap_or_else(|| panic!("{err}"));
     let ended = err.find("run ended").unwrap_or(err.len());
-    assert!(told < ended, "not told while it ran: {err}");
+    assert!(reported < ended, "not reported while it ran: {err}");
     assert!(
         err.contains("No space left") && err.contains("not whole"),
         "{err}"

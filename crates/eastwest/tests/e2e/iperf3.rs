@@ -1,4 +1,5 @@
-//! `eastwest iperf3` as people and scripts use it, on loopback, without the stock one (ew-iperf3's tests have that).
+//! `eastwest iperf3` as people and scripts use it, on loopback, without the stock one (ew-iperf3's
+//! tests have that).
 
 use crate::common::{eastwest, text};
 use serde_json::Value;

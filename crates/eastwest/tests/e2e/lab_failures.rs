@@ -63,7 +63,7 @@ fn a_link_down_in_mid_mesh_costs_its_own_cells_only() {
     assert!(agents(&lab).is_empty(), "agents were left behind");
 }
 
-/// Other flows go on bringing the receiver data, as they do beside a flow that is only starved.
+/// Other flows go on bringing the receiver data, as they do next to a flow that is only starved.
 #[test]
 fn a_senders_link_down_in_mid_incast_is_missing_and_not_taken_for_starved() {
     if !can_run_labs() {
@@ -107,13 +107,13 @@ fn start_run(lab: &TestLab, scenario: &str, args: &[&str]) -> Child {
         .unwrap()
 }
 
-fn wait_for_rounds(runs: &Path, rounds: usize) {
+pub(crate) fn wait_for_rounds(runs: &Path, rounds: usize) {
     wait_for("finished rounds", Duration::from_secs(30), || {
         events(runs).is_some_and(|events| events.matches("round-finished").count() >= rounds)
     });
 }
 
-fn events(runs: &Path) -> Option<String> {
+pub(crate) fn events(runs: &Path) -> Option<String> {
     let dir: PathBuf = std::fs::read_dir(runs).ok()?.next()?.ok()?.path();
     std::fs::read_to_string(dir.join("events.jsonl")).ok()
 }
@@ -132,7 +132,7 @@ fn agents(lab: &TestLab) -> Vec<u32> {
         .collect()
 }
 
-fn agents_of(lab: &TestLab, host: &str) -> Vec<u32> {
+pub(crate) fn agents_of(lab: &TestLab, host: &str) -> Vec<u32> {
     let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
     let there = lab
         .exec(host)

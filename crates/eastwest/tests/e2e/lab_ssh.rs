@@ -50,7 +50,8 @@ impl SshRun {
         child
     }
 
-    /// Into the middle of the copy to r1h2 of a larger lab: its NIC takes minutes for the binary. The other hosts are up.
+    /// Into the middle of the copy to r1h2 of a larger lab: its NIC takes minutes for the binary.
+    /// The other hosts are up.
     fn start_with_a_slow_copy(&self) -> Child {
         self.lab.fault("r1h2", "nic=4M");
         let child = spawn(self.command("300ms").args(["--launch-timeout", "180s"]));

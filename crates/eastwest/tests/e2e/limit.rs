@@ -52,7 +52,8 @@ fn the_figures_that_everybody_knows() {
     assert_eq!(ten["window"]["bytes"], 1_250_000);
 }
 
-/// Each by hand from the headers: 8 preamble, 14 Ethernet, 4 check, 12 gap (IEEE 802.3), 20 IPv4, 40 IPv6, 20 TCP, 12 timestamps, 8 UDP.
+/// Each by hand from the headers: 8 preamble, 14 Ethernet, 4 check, 12 gap (IEEE 802.3), 20 IPv4,
+/// 40 IPv6, 20 TCP, 12 timestamps, 8 UDP.
 #[test]
 fn every_flag_counts_what_its_standard_says() {
     let cases: [(&[&str], (u64, u64)); 16] = [
@@ -72,10 +73,12 @@ fn every_flag_counts_what_its_standard_says() {
         (&["--tunnel", "gretap"], (1410, 1538)),
         // RFC 2003: 20 IPv4.
         (&["--tunnel", "ipip"], (1428, 1538)),
-        // 20 IPv4 + 8 UDP + 16 header + 16 tag around 1440, a multiple of 16; 20 more over IPv6 leave 1420, which is not padded.
+        // 20 IPv4 + 8 UDP + 16 header + 16 tag around 1440, a multiple of 16; 20 more over IPv6
+        // leave 1420, which is not padded.
         (&["--wireguard"], (1388, 1538)),
         (&["--wireguard", "--outer-ipv6"], (1368, 1538)),
-        // RFC 4303, RFC 4106: 20 IPv4 + 8 + 8 vector, 1446 and 2 of trailer a multiple of 4, 16 check.
+        // RFC 4303, RFC 4106: 20 IPv4 + 8 + 8 vector, 1446 and 2 of trailer a multiple of 4, 16
+        // check.
         (&["--ipsec"], (1394, 1538)),
         (&["--tunnel-bytes", "30"], (1418, 1538)),
     ];
@@ -118,8 +121,8 @@ const ADDRESS: &str = "198.18.9.1/24";
 /// Kind of the only tunnel, MTU inside, payload and counted bytes of a full packet.
 type Found<'j> = (&'j str, u64, u64, u64);
 
-/// What `eastwest limit` says in a network namespace that `setup` furnished, which ends with the command. `None`, with the reason
-/// printed, where it cannot be made.
+/// What `eastwest limit` says in a network namespace that `setup` furnished, which ends with the
+/// command. `None`, with the reason printed, where it cannot be made.
 fn limit_in_namespace(setup: &str, args: &str) -> Option<Value> {
     if !can_run_labs() {
         return None;
@@ -217,8 +220,8 @@ fn a_macvlan_adds_nothing_and_ipv6_is_seen() {
     check_above("m0", made, "2001:2::9/64", ("none", 1500, 1428, 1538), way);
 }
 
-/// A pod as most networks of Kubernetes make it: `eth0` is one end of a veth, whose other end is a port of the node's bridge
-/// beside a vxlan. The second namespace lives as long as its `sleep`.
+/// A pod as most networks of Kubernetes make it: `eth0` is one end of a veth, whose other end is a
+/// port of the node's bridge next to a vxlan. The second namespace lives as long as its `sleep`.
 fn limit_in_pod(args: &str) -> Option<Value> {
     const NODE: &str = "{ ip link add br0 type bridge && ip link add x0 mtu 1450 type vxlan id 5 dstport 4789 local 198.18.0.1 dev v0 && \
          ip link set x0 master br0 && ip link set br0 up; } || exit 77; \
@@ -245,8 +248,8 @@ fn a_pod_says_that_it_cannot_see_the_node_and_takes_its_word() {
     let said = notes(&json);
     assert!(said.contains("eth0 (veth, MTU 1450"), "{said}");
     assert!(said.contains("An MTU of 1450 speaks of vxlan"), "{said}");
-    let told = in_pod("--tunnel vxlan").unwrap();
-    assert_eq!(found(&told), ("vxlan", 1450, 1398, 1538));
+    let reported = in_pod("--tunnel vxlan").unwrap();
+    assert_eq!(found(&reported), ("vxlan", 1450, 1398, 1538));
 }
 
 #[test]

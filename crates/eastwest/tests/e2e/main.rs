@@ -19,6 +19,7 @@ mod local;
 mod metrics;
 mod network;
 mod sequel;
+mod sharing;
 mod size;
 mod sweep;
 mod tools;

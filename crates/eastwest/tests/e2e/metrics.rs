@@ -11,14 +11,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Begins of the metrics that some kernels and containers do not tell: pressure, quota, disks.
+/// Begins of the metrics that some kernels and containers do not report: pressure, quota, disks.
 const ABSENT_ON_SOME: [&str; 3] = [
     "eastwest_host_pressure_",
     "eastwest_agent_cgroup_",
     "eastwest_host_disk_",
 ];
 
-/// A run with metrics at a port of the kernel's choice; it is interrupted when the test is done with it.
+/// A run with metrics at a port of the kernel's choice; it is interrupted when the test is done
+/// with it.
 struct ServedRun {
     child: Child,
     address: SocketAddr,
@@ -209,7 +210,7 @@ fn a_real_prometheus_scrapes_a_run_and_the_dashboard_has_data() {
                 !prometheus.panel(&expression).is_empty()
             });
         } else {
-            println!("not told here: {expression}");
+            println!("not exported here: {expression}");
             let may_be_absent = |name: &&String| ABSENT_ON_SOME.iter().any(|p| name.starts_with(p));
             assert!(untold.iter().all(may_be_absent), "{untold:?}");
             prometheus.panel(&expression);
@@ -304,8 +305,8 @@ fn an_address_that_cannot_be_had_is_code_2_before_anything_starts() {
     assert_eq!(std::fs::read_dir(runs.path()).unwrap().count(), 0);
 }
 
-/// Every expression of the dashboard, filled in as Grafana does: all runs, and the rate's interval of a data source whose scrape
-/// interval nobody set (four times 15 s).
+/// Every expression of the dashboard, filled in as Grafana does: all runs, and the rate's interval
+/// of a data source whose scrape interval nobody set (four times 15 s).
 fn dashboard(hosts: &str) -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana/eastwest.json");
     let dashboard: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();

@@ -16,7 +16,7 @@ const QUICK: [&str; 6] = [
     "warm-up=100ms",
 ];
 
-/// A second network of two hosts, beside the lab's own: a cable between them.
+/// A second network of two hosts, next to the lab's own: a cable between them.
 struct Cable(Child);
 
 impl Cable {
@@ -97,8 +97,8 @@ fn hosts_find_their_addresses_on_the_network_asked_for() {
         let rate = json["stages"][0]["aggregate_bits_per_sec"]["value"].as_f64();
         assert!(rate.is_some_and(|rate| rate > 1e6), "{rate:?}");
     }
-    let usual = pair(&lab, &[]);
-    let json: Value = serde_json::from_slice(&usual.stdout).unwrap();
+    let typical = pair(&lab, &[]);
+    let json: Value = serde_json::from_slice(&typical.stdout).unwrap();
     assert_eq!(json["networks"][0]["interface"], "eth0");
     let nowhere = pair(&lab, &["--network", "203.0.113.0/24"]);
     let stderr = text(&nowhere.stderr);

@@ -127,7 +127,8 @@ fn a_failed_push_is_a_warning_with_the_reason() {
     assert_eq!(wrong.status.code(), Some(2));
 }
 
-/// A run that is complete: on a busy machine rounds may be lost, and what is partial is no bar for others.
+/// A run that is complete: on a busy machine rounds may be lost, and what is partial is no bar for
+/// others.
 fn complete_pair(runs: &TempDir, rate: &str) -> Finished {
     let judged = ["--compare-with", "last", "--threshold", "20%"];
     let tries = std::iter::repeat_with(|| Finished::of(&pair(runs, rate, "samples=8", &judged)));

@@ -57,11 +57,11 @@ fn a_sweep_is_a_curve_in_every_view() {
             .filter_map(|p| p["bits_per_sec"]["value"].as_f64());
         assert!(rates.into_iter().any(|rate| rate > 0.0), "{sweep}");
     }
-    let told = report(runs.path(), "text");
-    assert!(told.contains("Sweep over message sizes"), "{told}");
+    let reported = report(runs.path(), "text");
+    assert!(reported.contains("Sweep over message sizes"), "{reported}");
     assert!(
-        !told.contains("streaming 64 KiB  "),
-        "no line for each stage: {told}"
+        !reported.contains("streaming 64 KiB  "),
+        "no line for each stage: {reported}"
     );
     let page = report(runs.path(), "html");
     assert!(
@@ -137,11 +137,14 @@ fn paced_stage(auto: &str) -> (Value, String) {
 #[test]
 fn a_paced_flow_settles_long_before_the_bound() {
     // As wide as the median itself: a machine that stalls for a while still settles.
-    let (stage, told) = paced_stage("{width: 100%, at-least: 6, at-most: 60}");
-    assert_eq!(stage["unsettled"], Value::Array(Vec::new()), "{told}");
+    let (stage, reported) = paced_stage("{width: 100%, at-least: 6, at-most: 60}");
+    assert_eq!(stage["unsettled"], Value::Array(Vec::new()), "{reported}");
     let rounds = stage["rounds"].as_u64().unwrap();
     assert!((6..60).contains(&rounds), "{rounds}");
-    assert!(told.contains("paced: every figure settled"), "{told}");
+    assert!(
+        reported.contains("paced: every figure settled"),
+        "{reported}"
+    );
     assert_eq!(
         stage["missing"], 0,
         "rounds that were not needed are not missing"
@@ -151,13 +154,17 @@ fn a_paced_flow_settles_long_before_the_bound() {
 #[test]
 fn what_did_not_settle_at_the_bound_is_told() {
     // Three samples have no interval.
-    let (stage, told) = paced_stage("{width: 5%, at-most: 3}");
-    assert_eq!(stage["unsettled"].as_array().unwrap().len(), 1, "{told}");
-    assert!(
-        told.contains("paced: 1 figure did not settle within 5 %"),
-        "{told}"
+    let (stage, reported) = paced_stage("{width: 5%, at-most: 3}");
+    assert_eq!(
+        stage["unsettled"].as_array().unwrap().len(),
+        1,
+        "{reported}"
     );
-    assert!(told.contains("n1 to n2"), "{told}");
+    assert!(
+        reported.contains("paced: 1 figure did not settle within 5 %"),
+        "{reported}"
+    );
+    assert!(reported.contains("n1 to n2"), "{reported}");
 }
 
 /// 100 Mb/s: payload 100 x 1448/1514 = 95.6 Mb/s.

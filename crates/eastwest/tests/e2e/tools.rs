@@ -1,5 +1,5 @@
-//! `eastwest tools`, in a lab over real ssh. The package manager is a stand-in below a host's own mounts: what it is told
-//! to do, and that the tool is there afterwards, is what counts here.
+//! `eastwest tools`, in a lab over real ssh. The package manager is a stand-in below a host's own
+//! mounts: what it is ordered to do, and that the tool is there afterwards, is what counts here.
 
 use crate::common::{TestLab, can_run_labs, eastwest, text};
 use serde_json::Value;

@@ -76,8 +76,9 @@ fn can_carry_a_sweep(lab: &TestLab, tool: &str, set: &[&str]) {
         assert_eq!(rates.len(), 3, "{sweep:#}");
         let missing = missing(&finished);
         assert!(rates.iter().all(|rate| *rate > 0.0), "{missing} {sweep:#}");
-        // Greater messages are faster where each is waited for; no machine is so busy that this turns round over a factor of
-        // sixteen and more. Streaming, the kernel makes full segments of small messages.
+        // Greater messages are faster where each is waited for; no machine is so busy that this
+        // turns round over a factor of sixteen and more. Streaming, the kernel makes full segments
+        // of small messages.
         let is_waited_for = sweep["name"] == "ping-pong" || tool == "netpipe";
         assert!(!is_waited_for || rates[2] > rates[0], "{sweep:#}");
         let carried_by = word(&sweep["workload"]);

@@ -1,4 +1,5 @@
-//! `eastwest top`: in scripts, on a terminal, and beside a real transfer through a link of known rate.
+//! `eastwest top`: in scripts, on a terminal, and next to a real transfer through a link of known
+//! rate.
 
 use crate::common::{TestLab, can_run_labs, eastwest};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Two hosts without a scenario: workload and knobs from the command line, a line per flow and second.
+//! Two hosts without a scenario: workload and knobs from the command line, a line per flow and
+//! second.
 
 use crate::common::{eastwest, text};
 
@@ -22,8 +23,8 @@ fn each_flow_has_lines(workload: &str, ending: &str) {
         .unwrap();
     let stderr = text(&out.stderr);
     let lines = |start: &str| {
-        let told = stderr.lines().filter(|line| line.contains(start));
-        told.filter(|line| line.ends_with(ending)).count()
+        let reported = stderr.lines().filter(|line| line.contains(start));
+        reported.filter(|line| line.ends_with(ending)).count()
     };
     // A busy machine may lose a part, or repeat a round.
     assert!(lines("n1 -> n2 ") > 0, "{stderr}");
@@ -85,7 +86,7 @@ fn what_does_not_go_together_is_code_2_with_the_remedy() {
     let cases = [
         (
             ["--workload=tcp-crr", "--set=outstanding=4"],
-            "beside workload tcp-rr",
+            "with workload tcp-rr",
         ),
         (
             ["--tool=iperf3", "--set=cpus=near-nic"],

@@ -1,4 +1,5 @@
-//! A host of a run that is watched, and who else moves bytes on it: in a lab, through the real binary.
+//! A host of a run that is watched, and who else moves bytes on it: in a lab, through the real
+//! binary.
 
 use crate::common::{Finished, TestLab, can_run_labs, eastwest, has_tool, kill, text, wait_for};
 use serde_json::{Value, json};
@@ -37,7 +38,8 @@ fn neighbour(lab: &TestLab, from: &str, to: &str) -> [Ends; 2] {
     both
 }
 
-/// Bytes that a host's interfaces sent: the ninth number of their lines in `/proc/net/dev`, loopback's left out.
+/// Bytes that a host's interfaces sent: the ninth number of their lines in `/proc/net/dev`,
+/// loopback's skipped.
 fn sent_by(lab: &TestLab, host: &str) -> u64 {
     let output = lab.exec(host).args(["cat", "/proc/net/dev"]).output();
     let text = text(&output.unwrap().stdout);
@@ -245,7 +247,8 @@ impl Terminal {
         input.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// What came after the alternate screen was left, on a terminal that is as it was: raw mode would be `-icanon`.
+    /// What came after the alternate screen was left, on a terminal that is as it was: raw mode
+    /// would be `-icanon`.
     fn read_to_end(mut self) -> String {
         let output = self.script.0.stdout.as_mut().unwrap();
         output.read_to_end(&mut self.seen).unwrap();

@@ -115,7 +115,7 @@ fn a_mesh_of_sixteen_measures_every_ordered_pair_once_and_starts_together() {
     );
 }
 
-const QUICK_QUALIFY: [&str; 8] = [
+pub(crate) const QUICK_QUALIFY: [&str; 8] = [
     "--set",
     "duration=1s",
     "--set",
@@ -126,7 +126,7 @@ const QUICK_QUALIFY: [&str; 8] = [
     "idle rtt.duration=100ms",
 ];
 
-fn assert_oversubscription(json: &serde_json::Value, truth: f64) {
+pub(crate) fn assert_oversubscription(json: &serde_json::Value, truth: f64) {
     let pairs = json["rack_pairs"].as_array().unwrap();
     assert!(!pairs.is_empty());
     for pair in pairs {

@@ -1,5 +1,6 @@
-//! A subset of the fault suite (`make faults`): one known fault each, and what is said of it. Kinds that depend on how fast this
-//! machine's CPUs and disks are, and on what else runs on them, are in the suite alone.
+//! A subset of the fault suite (`make faults`): one known fault each, and what is said of it. Kinds
+//! that depend on how fast this machine's CPUs and disks are, and on what else runs on them, are in
+//! the suite alone.
 
 use crate::common::{Finished, TestLab, can_run_labs, word};
 use serde_json::Value;
@@ -21,7 +22,7 @@ fn another_mtu_is_named() {
 
 #[test]
 fn a_neighbour_that_sends_is_named() {
-    assert_named("r1h1", "neighbour: 25M", "foreign-traffic");
+    assert_named("r1h1", "neighbour: 25M", "background-traffic");
 }
 
 #[test]
@@ -75,8 +76,8 @@ fn run(fault: &str) -> Option<Finished> {
 /// A busy machine needs longer windows and gaps than the suite's.
 const SLOWER: [&str; 6] = ["--set", "duration=1s", "--set", "gap=500ms", "--seed", "7"];
 
-/// (cause, host or rack) of what is worse than worth knowing. Of a rack pair the second rack: which of two racks has the
-/// narrow uplink cannot be told.
+/// (cause, host or rack) of what is worse than worth knowing. Of a rack pair the second rack: which
+/// of two racks has the narrow uplink cannot be known.
 fn accusing(finished: &Finished) -> Vec<(String, String)> {
     let inventory = &finished.json["run"]["inventory"];
     let name = |list: &str, number: &Value| {

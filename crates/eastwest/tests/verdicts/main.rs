@@ -12,4 +12,6 @@ mod accuracy;
 mod common;
 mod congestion;
 mod faults;
+mod max_rate;
+mod paths;
 mod witness;

@@ -33,7 +33,7 @@ fn what_the_switches_carried_is_what_receivers_report() {
     let run = lab.runs_dir().join(word(&finished.json["run"]["id"]));
     let readings = readings(&file);
     assert!(readings.len() > 100, "{} readings", readings.len());
-    let (mut told, mut seen) = (0.0, 0.0);
+    let (mut reported, mut seen) = (0.0, 0.0);
     for round in rounds(&run) {
         for (rack, hosts) in [("r1", 0..3), ("r2", 3..6)] {
             let ends: Vec<&End> = round.iter().filter(|e| hosts.contains(&e.host)).collect();
@@ -48,15 +48,15 @@ fn what_the_switches_carried_is_what_receivers_report() {
             let (Some(before), Some(after)) = (carried(begin), carried(begin + length)) else {
                 continue;
             };
-            told += bytes;
+            reported += bytes;
             seen += after - before;
         }
     }
-    assert!(told > 1e7, "nobody looked in time: {told}");
-    let off = told / seen - 1.0;
+    assert!(reported > 1e7, "nobody looked in time: {reported}");
+    let off = reported / seen - 1.0;
     assert!(
         off.abs() < 0.01,
-        "{told} of {seen}: off by {:.2} %",
+        "{reported} of {seen}: off by {:.2} %",
         off * 100.0
     );
 }

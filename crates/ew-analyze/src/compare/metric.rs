@@ -39,7 +39,7 @@ struct Values {
 }
 
 /// What flows had in the base run, as logarithms.
-type Usual<'v> = BTreeMap<&'v Pair, f64>;
+type Typical<'v> = BTreeMap<&'v Pair, f64>;
 
 /// `None` when a side has no value.
 pub(super) fn compare(
@@ -105,7 +105,7 @@ impl Values {
             mean: mean_estimate(&all)?,
             median: median_estimate(&all)?,
             least: quantile(&all, 0.0)?,
-            greatest: quantile(&all, 1.0)?,
+            max: quantile(&all, 1.0)?,
         })
     }
 
@@ -124,29 +124,31 @@ impl Values {
         self.by_pair.keys().map(|pair| self.level(pair)).collect()
     }
 
-    /// How far each round's flows were from their `usual` levels, by the median over them; from nothing where those are not known.
-    fn rounds(&self, usual: &Usual<'_>) -> Vec<f64> {
+    /// How far each round's flows were from their `typical` levels, by the median over them; from
+    /// nothing where those are not known.
+    fn rounds(&self, typical: &Typical<'_>) -> Vec<f64> {
         let distance = |(pair, value): &(Pair, f64)| {
-            self.logarithm(*value) - usual.get(pair).copied().unwrap_or_default()
+            self.logarithm(*value) - typical.get(pair).copied().unwrap_or_default()
         };
         let rounds = self.by_round.values();
         let distances = rounds.map(|rows| rows.iter().map(distance).collect::<Vec<_>>());
         distances.filter_map(|rows| median(&rows)).collect()
     }
 
-    /// How far a host's flows were from their `usual` levels, by the median over them, once for every repetition: flows of one
-    /// repetition are alike, so the repetitions are what can be counted.
+    /// How far a host's flows were from their `typical` levels, by the median over them, once for
+    /// every repetition: flows of one repetition are alike, so the repetitions are what can be
+    /// counted.
     fn repetitions(
         &self,
-        usual: &Usual<'_>,
+        typical: &Typical<'_>,
         end: fn(&Pair) -> &String,
     ) -> BTreeMap<&String, Vec<f64>> {
         let mut hosts: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
         for sample in self.by_sample.values() {
             let mut distances: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
             for (pair, value) in sample {
-                if let Some(usual) = usual.get(pair) {
-                    let distance = self.logarithm(*value) - usual;
+                if let Some(typical) = typical.get(pair) {
+                    let distance = self.logarithm(*value) - typical;
                     distances.entry(end(pair)).or_default().push(distance);
                 }
             }
@@ -157,7 +159,8 @@ impl Values {
         hosts
     }
 
-    /// What is nothing is as little as can be told: a flow that stood still, one of which no datagram came.
+    /// A value of zero has no ratio: a flow that did not move, one of which no
+    /// datagram came.
     fn logarithm(&self, value: f64) -> f64 {
         let least = match self.metric {
             Metric::Delivered => LEAST_DELIVERED,
@@ -170,13 +173,15 @@ impl Values {
 fn value(metric: Metric, row: &FlowRecord) -> Option<f64> {
     let end = row.sender.as_ref();
     let times = || latency::figures(&end?.latency.as_ref()?.times);
-    let told = || end?.told;
+    let reported = || end?.reported;
     let ns = match metric {
         Metric::Throughput => return row.bits_per_sec(),
         Metric::Transactions => return latency::transactions_per_sec(row),
         Metric::Delivered => return datagrams::delivered(row),
-        Metric::LatencyMedian => times().map(|t| t.p50_ns).or_else(|| told()?.p50_ns),
-        Metric::LatencyP99 => times().and_then(|t| t.p99_ns).or_else(|| told()?.p99_ns),
+        Metric::LatencyMedian => times().map(|t| t.p50_ns).or_else(|| reported()?.p50_ns),
+        Metric::LatencyP99 => times()
+            .and_then(|t| t.p99_ns)
+            .or_else(|| reported()?.p99_ns),
         Metric::LatencyP999 => times()?.p999_ns,
         Metric::ConnectMedian => Some(latency::figures(end?.connect_latency.as_ref()?)?.p50_ns),
         Metric::Jitter => Some(datagrams::counts(row)?.jitter_ns),
@@ -184,7 +189,8 @@ fn value(metric: Metric, row: &FlowRecord) -> Option<f64> {
     Some(ns? as f64)
 }
 
-/// By flow where both runs have enough of the same; by round where the same few flows were repeated; else by different flows.
+/// By flow where both runs have enough of the same; by round where the same few flows were
+/// repeated; else by different flows.
 fn method(a: &Values, b: &Values, common: usize) -> Method {
     let (base, other) = (a.by_pair.len(), b.by_pair.len());
     let rounds = (a.by_round.len(), b.by_round.len());
@@ -212,7 +218,7 @@ fn are_same(a: &Values, b: &Values, common: usize) -> bool {
     common == a.by_pair.len() && common == b.by_pair.len()
 }
 
-fn usual<'v>(base: &Values, flows: &[&'v Pair]) -> Usual<'v> {
+fn typical<'v>(base: &Values, flows: &[&'v Pair]) -> Typical<'v> {
     let level = |pair: &&'v Pair| (*pair, base.level(pair));
     flows.iter().map(level).collect()
 }
@@ -240,8 +246,8 @@ fn tested(method: Method, a: &Values, b: &Values, flows: &[&Pair]) -> Tested {
         Method::Rounds { .. } => {
             let is_usual_known = are_same(a, b, flows.len());
             let known = if is_usual_known { flows } else { &[] };
-            let usual = usual(a, known);
-            unpaired(&a.rounds(&usual), &b.rounds(&usual))
+            let typical = typical(a, known);
+            unpaired(&a.rounds(&typical), &b.rounds(&typical))
         }
     }
 }
@@ -343,11 +349,11 @@ fn roles<'v>(
     flows: &[&'v Pair],
     end: fn(&Pair) -> &String,
 ) -> BTreeMap<&'v String, RoleComparison> {
-    let usual = usual(a, flows);
-    let (before, after) = (a.repetitions(&usual, end), b.repetitions(&usual, end));
+    let typical = typical(a, flows);
+    let (before, after) = (a.repetitions(&typical, end), b.repetitions(&typical, end));
     let mut differences: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
     for &pair in flows {
-        let difference = b.level(pair) - usual[pair];
+        let difference = b.level(pair) - typical[pair];
         differences.entry(end(pair)).or_default().push(difference);
     }
     let role = |(name, differences): (&'v String, Vec<f64>)| {

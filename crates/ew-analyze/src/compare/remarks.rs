@@ -1,4 +1,4 @@
-//! What differs between two runs beside their figures, in words.
+//! What differs between two runs besides their figures, in words.
 
 use crate::observations::{Observations, StageView};
 use crate::settings::in_words;
@@ -7,7 +7,7 @@ use ew_model::units::{format_bits_per_sec, format_duration_ns};
 use ew_model::{Analysis, Outcome};
 use std::collections::BTreeSet;
 
-/// So many names are told.
+/// So many names are reported.
 const NAMES_TOLD: usize = 4;
 
 /// "`mesh` (tcp-stream), `rtt` (tcp-rr)".

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 
 /// From this ratio on, "times" says more than per cent.
 const TIMES: f64 = 2.0;
-/// Less than this share is not told in figures.
-const LEAST_TOLD: f64 = 0.001;
-/// So many differences are told.
-const TOLD: usize = 3;
+/// Less than this share is not reported in figures.
+const LEAST_REPORTED: f64 = 0.001;
+/// So many differences are reported.
+const REPORTED: usize = 3;
 
 /// A figure that differs.
 struct Difference {
@@ -19,8 +19,8 @@ struct Difference {
     is_first: bool,
 }
 
-/// What got worse beyond the threshold, whole stages before hosts; else the greatest differences, what stages are about before their
-/// other figures; else that there is none.
+/// What got worse beyond the threshold, whole stages before hosts; else the largest differences,
+/// what stages are about before their other figures; else that there is none.
 pub(super) fn sentence(stages: &[StageComparison], threshold: Option<f64>) -> String {
     let mut changed = of_stages(stages, |metric| metric.beyond_threshold);
     changed.extend(worse_hosts(stages));
@@ -29,8 +29,12 @@ pub(super) fn sentence(stages: &[StageComparison], threshold: Option<f64>) -> St
         let is_told = |m: &MetricComparison| matches!(m.change, Change::Better | Change::Worse);
         changed = of_stages(stages, is_told);
     }
-    let more = changed.len().saturating_sub(TOLD);
-    let mut parts: Vec<String> = changed.iter().take(TOLD).map(Difference::words).collect();
+    let more = changed.len().saturating_sub(REPORTED);
+    let mut parts: Vec<String> = changed
+        .iter()
+        .take(REPORTED)
+        .map(Difference::words)
+        .collect();
     if more > 0 {
         parts.push(format!("and {more} more"));
     }
@@ -39,7 +43,7 @@ pub(super) fn sentence(stages: &[StageComparison], threshold: Option<f64>) -> St
     let is_tested = all.any(|m| m.change != Change::Unknown);
     match (is_worse, list.is_empty(), threshold) {
         (true, _, Some(most)) => format!("Worse by more than {}: {list}", percent(most)),
-        (_, true, _) if !is_tested => "Too little was measured to tell a difference".into(),
+        (_, true, _) if !is_tested => "Too little was measured to show a difference".into(),
         (_, true, _) => "No significant difference".into(),
         (_, false, Some(most)) => format!("Nothing worse by more than {}: {list}", percent(most)),
         (_, false, None) => list,
@@ -50,18 +54,18 @@ fn of_stages(
     stages: &[StageComparison],
     is_told: impl Fn(&MetricComparison) -> bool,
 ) -> Vec<Difference> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for stage in stages {
         let metrics = stage.metrics.iter().enumerate();
         let meant = metrics.filter(|(_, metric)| is_told(metric));
-        told.extend(meant.map(|(index, metric)| Difference {
+        reported.extend(meant.map(|(index, metric)| Difference {
             what: format!("{} in `{}`", metric.metric.name(), stage.name),
             ratio: metric.ratio.map_or(1.0, |ratio| ratio.value),
             is_first: index == 0,
         }));
     }
-    told.sort_by(Difference::most_telling_first);
-    told
+    reported.sort_by(Difference::most_telling_first);
+    reported
 }
 
 /// Hosts of stages that are not worse as a whole: in the others they only follow.
@@ -83,7 +87,7 @@ fn worse_hosts(stages: &[StageComparison]) -> Vec<Difference> {
 }
 
 impl Difference {
-    /// What a stage is about, and then the greatest.
+    /// What a stage is about, and then the largest.
     fn most_telling_first(&self, other: &Self) -> Ordering {
         let effect = |difference: &Self| difference.ratio.ln().abs();
         let by_kind = other.is_first.cmp(&self.is_first);
@@ -97,9 +101,9 @@ impl Difference {
         let share = (ratio - 1.0).abs();
         if *ratio >= TIMES {
             format!("{what} is {ratio:.2} times as high")
-        } else if share < LEAST_TOLD {
+        } else if share < LEAST_REPORTED {
             // Steady figures differ significantly by next to nothing.
-            format!("{what} is less than {} {word}", percent(LEAST_TOLD))
+            format!("{what} is less than {} {word}", percent(LEAST_REPORTED))
         } else {
             format!("{what} is {} {word}", percent(share))
         }

@@ -51,7 +51,7 @@ fn best_rates(rounds: &Rounds) -> Vec<f64> {
         .collect()
 }
 
-/// The second greatest of four or more: one figure may be anything.
+/// The second largest of four or more: one figure may be anything.
 fn high(values: &[f64]) -> f64 {
     let sorted = crate::stats::sorted(values);
     match sorted.len() {

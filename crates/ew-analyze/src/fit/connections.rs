@@ -1,4 +1,5 @@
-//! A limit that every single connection has: seen where flows of several connections do more than flows of one.
+//! A limit that every single connection has: seen where flows of several connections do more than
+//! flows of one.
 
 use super::hypothesis::{Effect, Hypothesis, Part, Place};
 use super::prices::LEAST_EFFECT;
@@ -7,7 +8,8 @@ use super::search::{FINE, Search, part_value};
 use crate::stats::median;
 use ew_model::HostId;
 
-/// Adds the limit if it explains more than it costs: where isolated flows of one connection do less than their hosts did at their best.
+/// Adds the limit if it explains more than it costs: where isolated flows of one connection do less
+/// than their hosts did at their best.
 pub(super) fn add(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis {
     let single = single_connections(search.rounds);
     let of = |host: HostId| hypothesis.classes[hypothesis.class_of[host.index()]];

@@ -1,6 +1,7 @@
-//! Max-min fair shares by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2), weighted by connections, without an
-//! allocation once its buffers have grown: the fit asks for it thousands of times. `ew_plan::expectation` gives the same shares
-//! for single connections; a test holds the two together.
+//! Max-min fair shares by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2),
+//! weighted by connections, without an allocation once its buffers have grown: the fit asks for it
+//! thousands of times. `ew_plan::expectation` gives the same shares for single connections; a test
+//! holds the two together.
 
 /// No shared resource limits the flow: its pace or its pair does.
 pub(super) const PRIVATE: u32 = u32::MAX;
@@ -46,7 +47,8 @@ pub(super) struct Filling {
 }
 
 impl Filling {
-    /// Fills one round: `shares` gets one entry for each strand. Capacities in bits per second by resource.
+    /// Fills one round: `shares` gets one entry for each strand. Capacities in bits per second by
+    /// resource.
     pub(super) fn fill(&mut self, strands: &[Strand], capacities: &[f64], shares: &mut Vec<Share>) {
         self.start(strands, capacities);
         shares.clear();
@@ -89,7 +91,8 @@ impl Filling {
         }
     }
 
-    /// The level at which each resource would be full, and which of them are not the lowest on the way of every open strand.
+    /// The level at which each resource would be full, and which of them are not the lowest on the
+    /// way of every open strand.
     fn raise(&mut self, strands: &[Strand]) {
         for resource in &self.touched {
             let at = *resource as usize;
@@ -115,7 +118,8 @@ impl Filling {
         levels.fold(own, f64::min)
     }
 
-    /// Closes the strands whose bottleneck is final. Whether there was one. Levels hold still meanwhile.
+    /// Closes the strands whose bottleneck is final. Whether there was one. Levels hold still
+    /// meanwhile.
     fn close(&mut self, strands: &[Strand], shares: &mut [Share]) -> bool {
         let before = self.open.len();
         let mut open = std::mem::take(&mut self.open);
@@ -138,7 +142,8 @@ impl Filling {
         self.open.len() < before
     }
 
-    /// Rounding left no resource that all its strands agree on: the strand with the lowest level goes first.
+    /// Rounding left no resource that all its strands agree on: the strand with the lowest level
+    /// goes first.
     fn close_lowest(&mut self, strands: &[Strand], shares: &mut [Share]) {
         let level = |at: &usize| self.lowest(&strands[self.open[*at] as usize]);
         let lowest = (0..self.open.len()).min_by(|a, b| level(a).total_cmp(&level(b)));

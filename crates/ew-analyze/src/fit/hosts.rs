@@ -1,4 +1,5 @@
-//! Hosts that do less than their class: found from the flows they have to themselves, scored with all.
+//! Hosts that do less than their class: found from the flows they have to themselves, scored with
+//! all.
 
 use super::hypothesis::{Capacities, Direction, Effect, Hypothesis, Part, Place};
 use super::noise::{LOSSY_SIGMA, OVERDISPERSION, log_kernel};
@@ -16,7 +17,8 @@ const MOST_PASSES: usize = 40;
 const MOST_SHARE: f64 = 0.3;
 /// Candidates whose full score is asked for, a pass.
 const TRIALS: usize = 6;
-/// Above this many hosts, all that gain at least half of the best and share no flow are taken in one pass.
+/// Above this many hosts, all that gain at least half of the best and share no flow are taken in
+/// one pass.
 const MANY_HOSTS: usize = 64;
 /// Capacities that are tried, as shares of what is assumed: from this to the least effect.
 const LOWEST: f64 = 0.03;
@@ -59,7 +61,8 @@ pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypoth
     hypothesis
 }
 
-/// The best candidate by the full score, if it is worth its price; among many hosts with all that do not touch it.
+/// The best candidate by the full score, if it is worth its price; among many hosts with all that
+/// do not touch it.
 fn best_of(
     search: &mut Search<'_>,
     hypothesis: &Hypothesis,
@@ -127,7 +130,8 @@ fn take_apart(
     }
 }
 
-/// Every side with the capacity, or the loss, that explains its lone flows best; those that gain more than they cost, best first.
+/// Every side with the capacity, or the loss, that explains its isolated flows best; those that
+/// gain more than they cost, best first.
 fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
     let rounds = search.rounds;
     let capacities = hypothesis.capacities(rounds);
@@ -181,7 +185,8 @@ fn overlaps(hypothesis: &Hypothesis, host: HostId, direction: Direction) -> bool
     hypothesis.parts.iter().any(is_same)
 }
 
-/// Flows that share no end and no bottleneck; those across racks only where no hidden path may slow them.
+/// Flows that share no end and no bottleneck; those across racks only where no hidden path may slow
+/// them.
 fn lone_flows<'a>(search: &mut Search<'a>, capacities: &Capacities) -> Vec<Lone<'a>> {
     let rounds = search.rounds;
     let mut lone = Vec::new();

@@ -1,4 +1,5 @@
-//! What is assumed of a network: what each class of hosts can do, how racks are tied together, and single things that are off.
+//! What is assumed of a network: what each class of hosts can do, how racks are tied together, and
+//! single things that are off.
 
 use super::rounds::Rounds;
 use ew_model::HostId;
@@ -65,7 +66,8 @@ pub(crate) enum Fabric {
     Equal(f64),
     /// Every rack by what its hosts can do, over this ratio.
     Proportional(f64),
-    /// Every rack by `paths` parallel members of so many bits per second each, one of which a connection's hash picks.
+    /// Every rack by `paths` parallel members of so many bits per second each, one of which a
+    /// connection's hash picks.
     Paths {
         /// How many.
         paths: usize,
@@ -83,7 +85,8 @@ pub(crate) struct Hypothesis {
     pub(crate) class_of: Vec<usize>,
     pub(crate) fabric: Fabric,
     pub(crate) parts: Vec<Part>,
-    /// How unevenly TCP splits a bottleneck: fitted, since a wrong guess decides how many paths there seem to be.
+    /// How unevenly TCP splits a bottleneck: fitted, since a wrong guess decides how many paths
+    /// there seem to be.
     pub(super) split_sigma: f64,
     /// Spread of isolated flows, of this run.
     pub(super) isolated_sigma: f64,

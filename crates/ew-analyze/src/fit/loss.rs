@@ -1,5 +1,6 @@
-//! Random loss, told from the loss that a full queue makes: only flows that share nothing with anybody count, and none whose way
-//! is full. Retransmissions of concurrent flows accuse nobody.
+//! Random loss, distinguished from the loss that a full queue makes: only flows that share nothing
+//! with anybody count, and none whose way is full. Retransmissions of concurrent flows accuse
+//! nobody.
 
 use super::hypothesis::{Direction, Effect, Hypothesis, Place};
 use super::rounds::{Obs, Rounds};
@@ -18,21 +19,22 @@ const LEAST_PARTNERS: usize = 2;
 const FULL: f64 = 0.9;
 /// Share of the rate that loss leaves, assumed before it is fitted.
 const LEFT: f64 = 0.5;
-/// Spread of the logarithm of retransmitted shares on one lossy way, and the least spread of usual ones.
+/// Spread of the logarithm of retransmitted shares on one lossy way, and the least spread of
+/// typical ones.
 const SPREAD: f64 = 0.8;
 /// Keeps the logarithm of no loss finite.
 const NO_LOSS: f64 = 1e-5;
 /// What one flow may say, nats.
 const MOST_PER_FLOW: f64 = 3.0;
 
-/// Isolated flows, and what is usual of their retransmissions.
+/// Isolated flows, and what is typical of their retransmissions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
     /// Places in [`Rounds::obs`].
     isolated: Vec<usize>,
     usual_log: f64,
     spread: f64,
-    usual_share: f64,
+    typical_share: f64,
 }
 
 impl Index {
@@ -51,13 +53,13 @@ impl Index {
             isolated,
             usual_log: median(&logs).unwrap_or(NO_LOSS.ln()),
             spread: (squares / logs.len().max(1) as f64).sqrt().max(SPREAD),
-            usual_share: median(&shares).unwrap_or(0.0),
+            typical_share: median(&shares).unwrap_or(0.0),
         }
     }
 
     /// Median share of segments that isolated flows retransmit.
-    pub(super) fn usual_share(&self) -> f64 {
-        self.usual_share
+    pub(super) fn typical_share(&self) -> f64 {
+        self.typical_share
     }
 }
 
@@ -72,7 +74,8 @@ pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Op
     )
 }
 
-/// The share of their rate that is thought to be left to flows through a rack's uplink. `None` where nothing speaks for loss.
+/// The share of their rate that is thought to be left to flows through a rack's uplink. `None`
+/// where nothing speaks for loss.
 pub(super) fn of_rack(
     rounds: &Rounds,
     hypothesis: &Hypothesis,
@@ -142,7 +145,7 @@ fn flows_of<'r>(rounds: &'r Rounds, place: Place, hypothesis: Option<&Hypothesis
     isolated.filter(is_on).filter(|obs| !fills(obs)).collect()
 }
 
-/// `None` unless enough flows, with enough partners, retransmit far more than usual.
+/// `None` unless enough flows, with enough partners, retransmit far more than typical.
 fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
     let shares: Vec<f64> = flows
         .iter()
@@ -156,7 +159,7 @@ fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
             .len()
     };
     let met = partners(|obs| obs.src).max(partners(|obs| obs.dst));
-    let stands_out = median(&shares)? > LEAST_SHARE.max(TIMES_USUAL * rounds.loss.usual_share);
+    let stands_out = median(&shares)? > LEAST_SHARE.max(TIMES_USUAL * rounds.loss.typical_share);
     let rates: Vec<f64> = flows.iter().map(|obs| obs.bits_per_sec).collect();
     let is_known = shares.len() >= LEAST_FLOWS && met >= LEAST_PARTNERS && is_scattered(&rates);
     if stands_out && is_known {
@@ -166,7 +169,8 @@ fn gain(rounds: &Rounds, flows: &[&Obs]) -> Option<f64> {
     }
 }
 
-/// What is full, or shaped, gives its flows one rate that they cannot exceed, and drops the rest; random loss gives each another.
+/// What is full, or shaped, gives its flows one rate that they cannot exceed, and drops the rest;
+/// random loss gives each another.
 pub(crate) fn is_scattered(rates: &[f64]) -> bool {
     let at = |share: f64| crate::stats::quantile(rates, share);
     at(0.75)

@@ -1,8 +1,10 @@
-//! How many parallel paths tie racks, how wide each is, and whether one is bad: exactly, from small groups of flows.
+//! How many parallel paths tie racks, how wide each is, and whether one is bad: exactly, from small
+//! groups of flows.
 //!
-//! A group is what one rack sends to one other in a round in which neither exchanges anything with a third. Which of its flows share a
-//! path is a set partition; up to five flows have at most 52, so the unknown hash is summed out, not guessed. Larger groups, and flows of
-//! several connections, speak through their sum.
+//! A group is what one rack sends to one other in a round in which neither exchanges anything with
+//! a third. Which of its flows share a path is a set partition; up to five flows have at most 52,
+//! so the unknown hash is summed out, not guessed. Larger groups, and flows of several connections,
+//! speak through their sum.
 
 use super::hypothesis::Hypothesis;
 use super::noise::{ISOLATED_SIGMA, SUM_SIGMA, density};
@@ -26,7 +28,8 @@ const THROWS: usize = 48;
 const NARROWEST: f64 = 0.03;
 const WIDEST: f64 = 8.0;
 const COARSE_STEPS: usize = 48;
-/// Steps of the fine grid around what the coarse one found: half its width as a logarithm, and numbers.
+/// Steps of the fine grid around what the coarse one found: half its width as a logarithm, and
+/// numbers.
 const FINE_HALF: f64 = 0.16;
 const FINE_STEPS: usize = 27;
 const FAR_STEPS: usize = 20;
@@ -40,7 +43,7 @@ const BAD_BELOW: f64 = 0.85;
 /// Prior odds of a bad path, and the probability from which on it is reported.
 const BAD_ODDS: f64 = 0.02;
 const BAD_SURE: f64 = 0.95;
-/// Systematic error allowed for beside the posterior's own.
+/// Systematic error allowed for next to the posterior's own.
 const SYSTEMATIC: f64 = 0.015;
 
 /// What was found.
@@ -409,7 +412,8 @@ impl Evidence {
         }
     }
 
-    /// Log-likelihoods to log-posteriors: dependence, the widths' even prior, and what a bad path costs.
+    /// Log-likelihoods to log-posteriors: dependence, the widths' even prior, and what a bad path
+    /// costs.
     fn weigh(&mut self, groups: &Groups, lns: &[f64], widths: &[f64]) {
         let prior = log_steps(lns);
         let measured = (groups.small.len() + groups.large.len()).max(2) as f64;
@@ -516,7 +520,8 @@ impl Blocks {
         }
     }
 
-    /// Likelihood of the group by width with `count` paths alike, and by both widths with one of them bad.
+    /// Likelihood of the group by width with `count` paths alike, and by both widths with one of
+    /// them bad.
     fn over_partitions(&self, count: usize) -> (Vec<f64>, Vec<Vec<f64>>) {
         let mut alike = vec![0.0; self.widths];
         let mut untouched = vec![0.0; self.widths];
@@ -557,7 +562,8 @@ impl Blocks {
     }
 }
 
-/// Probability that `flows` thrown on `count` paths fall into a given partition of `blocks` blocks: N! / (N - B)! / N^n.
+/// Probability that `flows` thrown on `count` paths fall into a given partition of `blocks` blocks:
+/// N! / (N - B)! / N^n.
 fn partition_probability(count: usize, blocks: usize, flows: usize) -> f64 {
     if blocks > count {
         return 0.0;
@@ -587,7 +593,8 @@ fn partitions(flows: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// Likelihood of flows that share a path of this width: they do not disturb each other, or their sum is tight and their split is not.
+/// Likelihood of flows that share a path of this width: they do not disturb each other, or their
+/// sum is tight and their split is not.
 fn block(flows: &[Flow], width: f64, sum_sigma: f64, split_sigma: f64) -> f64 {
     let wanted: f64 = flows.iter().map(|flow| flow.wanted).sum();
     let alone = |flow: &Flow, predicted: f64| {
@@ -639,7 +646,7 @@ fn log_sum(logs: impl Iterator<Item = f64> + Clone) -> f64 {
     top + logs.map(|log| (log - top).exp()).sum::<f64>().ln()
 }
 
-/// Logarithms of the share of the whole range that each step of a grid stands for.
+/// Logarithms of the share of the whole range that each step of a grid covers.
 fn log_steps(lns: &[f64]) -> Vec<f64> {
     let last = lns.len() - 1;
     let range = lns[last] - lns[0];

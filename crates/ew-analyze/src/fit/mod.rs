@@ -1,9 +1,12 @@
-//! One fit: the smallest set of departures from "all alike" that explains every flow of every round.
+//! One fit: the smallest set of departures from "all alike" that explains every flow of every
+//! round.
 //!
-//! A hypothesis says what hosts can send and receive, by class, how racks are tied together, and what single things are off
-//! (`hypothesis`). From it max-min sharing predicts each flow (`filling`, `score`), a noise model says how likely the recorded rates are
-//! (`noise`), and departures are added while they explain more than they cost (`search`, `prices`). Values then come straight from the
-//! flows that a component limits, with exact order-statistic intervals (`network`, `uplinks`).
+//! A hypothesis says what hosts can send and receive, by class, how racks are tied together, and
+//! what single things are off (`hypothesis`). From it max-min sharing predicts each flow
+//! (`filling`, `score`), a noise model says how likely the recorded rates are (`noise`), and
+//! departures are added while they explain more than they cost (`search`, `prices`). Values then
+//! come straight from the flows that a component limits, with exact order-statistic intervals
+//! (`network`, `uplinks`).
 
 mod classes;
 mod connections;
@@ -28,6 +31,7 @@ pub(crate) use hypothesis::{Direction, Effect, Place};
 pub(crate) use loss::is_scattered;
 pub(crate) use members::Posterior;
 pub(crate) use network::{Isolated, Network, PartFound, Side, SlowSide};
+pub(crate) use noise::OVERDISPERSION;
 pub(crate) use pairs::Unexplained;
 pub(crate) use prices::LEAST_EFFECT;
 pub(crate) use uplinks::{RackDirection, Reach};

@@ -66,7 +66,8 @@ pub(crate) struct Isolated {
     /// What its hosts allow.
     pub(crate) expected_bits_per_sec: f64,
     pub(crate) retransmitted_share: Option<f64>,
-    /// Its better intervals are close to the middle ones, as those of what is full; random loss makes TCP swing.
+    /// Its better intervals are close to the middle ones, as those of what is full; random loss
+    /// makes TCP swing.
     pub(crate) is_steady: bool,
     pub(crate) crosses: bool,
 }
@@ -93,7 +94,7 @@ pub(crate) struct Network {
     pub(crate) unexplained: Vec<Unexplained>,
     pub(crate) flows: usize,
     /// Median share of segments that isolated flows retransmit.
-    pub(crate) usual_loss: f64,
+    pub(crate) typical_loss: f64,
     /// By stage and place of the round: predicted sum over the flows, and measured.
     sums: BTreeMap<(usize, usize), (f64, f64)>,
 }
@@ -118,7 +119,7 @@ impl Network {
             rack_pairs: views::unknown_pairs(observations),
             unexplained: Vec::new(),
             flows: rounds.obs.len(),
-            usual_loss: 0.0,
+            typical_loss: 0.0,
             sums: BTreeMap::new(),
         }
     }
@@ -137,8 +138,15 @@ impl Network {
         let slow = slow_sides(&fitted, &parts);
         let isolated = isolated(&fitted);
         let classes = classes(&fitted, &isolated, &slow);
-        let racks = uplinks::racks(&fitted, found.paths.as_ref());
-        let rack_pairs = views::rack_pairs(observations, &fitted, &racks);
+        let mut racks = uplinks::racks(&fitted, found.paths.as_ref());
+        let mut rack_pairs = views::rack_pairs(observations, &fitted, &racks);
+        let limit = observations.run.plan.rate_limit.as_ref();
+        if let Some(share) = limit.and_then(|limit| limit.of_line_rate) {
+            let directions = racks.iter_mut().flatten();
+            directions.for_each(|direction| direction.hold_against_line_rate(share));
+            let pairs = rack_pairs.iter_mut();
+            pairs.for_each(|pair| views::hold_against_line_rate(pair, share));
+        }
         let largest = classes.iter().max_by_key(|(_, hosts)| hosts.len());
         Self {
             quality,
@@ -147,7 +155,7 @@ impl Network {
             rack_pairs,
             unexplained,
             flows: rounds.obs.len(),
-            usual_loss: rounds.loss.usual_share(),
+            typical_loss: rounds.loss.typical_share(),
             sums: fitted.sums(),
             parts,
             paths: found.paths,
@@ -158,7 +166,8 @@ impl Network {
         }
     }
 
-    /// A side's rate when only hosts limit: its own where it is slow, else towards partners that are not slower.
+    /// A side's rate when only hosts limit: its own where it is slow, else towards partners that
+    /// are not slower.
     pub(crate) fn side_rate(&self, side: Side) -> Option<Estimate> {
         if let Some(slow) = self.slow.get(&side) {
             return Some(slow.rate);
@@ -372,7 +381,8 @@ fn isolated(fitted: &Fitted<'_>) -> Vec<Isolated> {
     flows.map(isolated).collect()
 }
 
-/// What each class does: one value for each of its hosts, so that hosts and not their flows are the samples.
+/// What each class does: one value for each of its hosts, so that hosts and not their flows are the
+/// samples.
 fn classes(
     fitted: &Fitted<'_>,
     isolated: &[Isolated],

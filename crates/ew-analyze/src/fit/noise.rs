@@ -1,10 +1,11 @@
-//! How likely a figure is beside its prediction: every constant of the noise in one place.
+//! How likely a figure is next to its prediction: every constant of the noise in one place.
 //!
-//! Nothing beats its link, so the kernel is tight above. A retransmission timeout takes any part of a rate, so it is heavy below. Where
-//! the ends lacked CPU a low figure is what one expects, while a high one still proves capacity.
+//! Nothing beats its link, so the kernel is tight above. A retransmission timeout takes any part of
+//! a rate, so it is heavy below. Where the ends lacked CPU a low figure is what one expects, while
+//! a high one still proves capacity.
 
-/// Standard deviation of the logarithm of a flow's rate that has its bottleneck to itself: the least that is assumed. A run's own
-/// repeats may say more.
+/// Standard deviation of the logarithm of a flow's rate that has its bottleneck to itself: the
+/// least that is assumed. A run's own repeats may say more.
 pub(super) const ISOLATED_SIGMA: f64 = 0.025;
 /// The most that a run's own repeats may say.
 pub(super) const MAX_ISOLATED_SIGMA: f64 = 0.08;
@@ -25,7 +26,8 @@ const TIMEOUTS_STARVED: f64 = 0.95;
 const TIMEOUT_SCALE: f64 = 0.35;
 /// The same where the ends got no CPU: any part of the rate.
 const TIMEOUT_SCALE_STARVED: f64 = 2.0;
-/// Share of figures that may be anything, both ways, and the width of "anything" as a logarithm.
+/// Share of figures that may be anything, both directions, and the width of "anything" as a
+/// logarithm.
 const ANYTHING: f64 = 0.003;
 const ANYTHING_SPAN: f64 = 8.0;
 const SQRT_TWO_PI: f64 = 2.506_628_274_631;
@@ -33,7 +35,7 @@ const SQRT_TWO_PI: f64 = 2.506_628_274_631;
 pub(super) use crate::quality::LITTLE_STARVATION;
 
 /// Flows of a round are not independent: log-likelihoods count by this much less.
-pub(super) const OVERDISPERSION: f64 = 1.5;
+pub(crate) const OVERDISPERSION: f64 = 1.5;
 
 /// Logarithm of the [`density`].
 pub(super) fn log_kernel(z: f64, sigma: f64, starvation: f64) -> f64 {

@@ -10,11 +10,13 @@ use crate::stats::{mad, median};
 use ew_model::HostId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A larger share of the measured pairs is no exception but a structure that the model does not know.
+/// A larger share of the measured pairs is no exception but a structure that the model does not
+/// know.
 const MOST_SHARE: f64 = 0.05;
 /// So many may always be.
 const ALWAYS: usize = 2;
-/// Rounds in which a pair must have been seen: what happened in one or two of them explains it as well.
+/// Rounds in which a pair must have been seen: what happened in one or two of them explains it as
+/// well.
 const LEAST_ROUNDS: usize = 3;
 
 /// Adds pairs while they explain more than they cost.
@@ -138,8 +140,8 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
     pairs
 }
 
-/// The flows of a slow host spread as they do with all its peers: what makes it slow, such as loss, may scatter them. One peer's flows
-/// are odd only beyond that.
+/// The flows of a slow host spread as they do with all its peers: what makes it slow, such as loss,
+/// may scatter them. One peer's flows are odd only beyond that.
 fn widen(hypothesis: &Hypothesis, pairs: &mut Pairs<'_>) {
     let slow_sides = hypothesis.parts.iter().flat_map(|part| match part.place {
         Place::Host(host, direction) => vec![

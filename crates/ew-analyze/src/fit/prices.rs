@@ -1,5 +1,5 @@
-//! What an assumption costs before it may explain anything: BIC for its value, the number of places it could have been at, and how odd
-//! it is (prior odds). All in nats.
+//! What an assumption costs before it may explain anything: BIC for its value, the number of places
+//! it could have been at, and how odd it is (prior odds). All in nats.
 
 use super::hypothesis::{Effect, Fabric, Hypothesis, Part, Place};
 use super::rounds::Rounds;

@@ -1,4 +1,5 @@
-//! How racks are tied: by nothing that limits, by pipes, or by hidden parallel paths; and racks that differ from the others.
+//! How racks are tied: by nothing that limits, by pipes, or by hidden parallel paths; and racks
+//! that differ from the others.
 
 use super::hypothesis::{Direction, Effect, Fabric, Hypothesis, Part, Place};
 use super::members::{self, Posterior};
@@ -9,7 +10,8 @@ use super::{loss, pairs, prices};
 use crate::stats::quantile;
 use std::collections::BTreeMap;
 
-/// Quantiles of the sums across that are tried as capacities, and a little above: a sum stays below what it could be.
+/// Quantiles of the sums across that are tried as capacities, and a little above: a sum stays below
+/// what it could be.
 const SUM_QUANTILES: [f64; 5] = [0.3, 0.5, 0.7, 0.9, 0.97];
 const RACK_QUANTILES: [f64; 2] = [0.5, 0.8];
 const ABOVE: f64 = 1.01;
@@ -209,8 +211,8 @@ pub(super) struct Hidden {
     pub(super) hypothesis: Option<Hypothesis>,
 }
 
-/// Parallel paths are asked for when flows across fit worse than the noise allows, and before any pipe is reported: collisions of
-/// hashes look like one.
+/// Parallel paths are asked for when flows across fit worse than the noise allows, and before any
+/// pipe is reported: collisions of hashes look like one.
 pub(super) fn hidden(
     search: &mut Search<'_>,
     hosts: &Hypothesis,
@@ -250,7 +252,8 @@ pub(super) fn hidden(
     }
     let other = super::hosts::add(search, other);
     let other = pairs::add(search, other);
-    // Racks that differ from one another are another explanation of sums that differ: the whole score decides.
+    // Racks that differ from one another are another explanation of sums that differ: the whole
+    // score decides.
     let is_better = search.worth(&other) > search.worth(best);
     Some(Hidden {
         posterior,
@@ -280,8 +283,8 @@ fn fits_badly(search: &mut Search<'_>, hypothesis: &Hypothesis) -> bool {
             };
             let z = obs.ln_rate - predicted.bits_per_sec.max(1.0).ln();
             // At the kernel's own quartiles it loses about half a nat against its peak.
-            let usual = log_kernel(0.0, sigma, obs.doubt) - 0.5;
-            deficit += usual - log_kernel(z, sigma, obs.doubt);
+            let typical = log_kernel(0.0, sigma, obs.doubt) - 0.5;
+            deficit += typical - log_kernel(z, sigma, obs.doubt);
             flows += 1.0;
         }
     }

@@ -1,4 +1,5 @@
-//! What the fit reads: the flows of every valid round of the capacity tests, and who shares a sum with whom.
+//! What the fit reads: the flows of every valid round of the capacity tests, and who shares a sum
+//! with whom.
 
 use super::loss::Index;
 use crate::observations::Observations;
@@ -27,7 +28,7 @@ pub(crate) struct Obs {
     pub(super) streams: f64,
     /// What the flow is paced to.
     pub(super) pace_bits_per_sec: f64,
-    /// Segments retransmitted over segments sent. `None` where the kernel does not tell.
+    /// Segments retransmitted over segments sent. `None` where the kernel does not report.
     pub(crate) retransmitted_share: Option<f64>,
     /// Its better intervals are close to the middle ones: it cannot exceed what it does.
     pub(super) is_steady: bool,
@@ -40,17 +41,17 @@ pub(crate) struct Round {
     /// Place among the stage's rounds with rows.
     pub(crate) at: usize,
     pub(crate) flows: Range<usize>,
-    /// Controller's clock, middle of the windows. `None` in runs that do not tell.
+    /// Controller's clock, middle of the windows. `None` in runs that do not report.
     pub(crate) time_ns: Option<i64>,
     pub(super) sums: [Sums; 2],
-    /// It was slow as a whole, for a reason outside the network.
+    /// All its flows were degraded at once, for a reason outside the network.
     pub(crate) is_excused: bool,
     /// Whether a flow shares neither its sender nor its receiver with another.
     pub(crate) alone: Vec<bool>,
 }
 
-/// The flows of a round that end, or begin, at the same place: a host with several flows, else a rack, else the flow itself. TCP's
-/// split of a shared bottleneck says little; the sum says a lot.
+/// The flows of a round that end, or begin, at the same place: a host with several flows, else a
+/// rack, else the flow itself. TCP's split of a shared bottleneck says little; the sum says a lot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     /// Per flow of the round, its group.
@@ -109,10 +110,11 @@ impl Rounds {
                 let workload = &stage.stage.workload;
                 let flows = round.rates().zip(starvation(round));
                 let flows = flows.filter(|((_, rate), _)| *rate > 0.0);
-                all.obs
-                    .extend(flows.map(|((row, rate), starved)| {
-                        obs(inventory, workload, row, rate, starved)
-                    }));
+                all.obs.extend(flows.map(|((row, rate), starved)| {
+                    let obs = obs(inventory, workload, row, rate, starved);
+                    let doubt = if quality.is_throttled { 1.0 } else { obs.doubt };
+                    Obs { doubt, ..obs }
+                }));
                 if all.obs.len() > start {
                     let time_ns = round
                         .records
@@ -181,8 +183,9 @@ impl Rounds {
         1.0 - parts.sum::<f64>()
     }
 
-    /// Starvation that takes nothing: where isolated intra-rack flows whose ends waited as much are as fast as their classes, buffers
-    /// bridge the waiting, and a low rate of this run is not the CPU's doing up to that degree.
+    /// Starvation that takes nothing: where isolated intra-rack flows whose ends waited as much are
+    /// as fast as their classes, buffers bridge the waiting, and a low rate of this run is not the
+    /// CPU's doing up to that degree.
     pub(super) fn forgive_harmless_starvation(&mut self, rate: impl Fn(HostId) -> f64) {
         let flows = self
             .rounds
@@ -221,8 +224,8 @@ impl Rounds {
         }
     }
 
-    /// A round whose intra-rack flows are low while most rounds of its stage are not was slow as a whole, for a reason outside the
-    /// network: its low figures say nothing.
+    /// A round whose intra-rack flows are low while most rounds of its stage are not was slow as a
+    /// whole, for a reason outside the network: its low figures say nothing.
     pub(super) fn excuse_slow_rounds(&mut self, rate: impl Fn(HostId) -> f64) {
         let mut of_stages: BTreeMap<usize, (usize, Vec<usize>)> = BTreeMap::new();
         for (at, round) in self.rounds.iter().enumerate() {
@@ -247,8 +250,9 @@ impl Rounds {
         }
     }
 
-    /// Where flows across racks ask for capacity with many connections, those of one connection ask what a connection gets: hashed onto
-    /// parallel paths, a low rate of theirs says nothing of the capacity.
+    /// Where flows across racks ask for capacity with many connections, those of one connection ask
+    /// what a connection gets: hashed onto parallel paths, a low rate of theirs says nothing of the
+    /// capacity.
     pub(super) fn doubt_single_connections(&mut self) {
         if self.asks_capacity() {
             for at in 0..self.rounds.len() {
@@ -307,7 +311,7 @@ const LOWER_PART: f64 = 0.4;
 const HARMLESS: f64 = -0.05;
 /// Forgiven up to what so many of them had.
 const MOST_DEGREES: f64 = 0.9;
-/// Flows without which nobody can tell whether a round was slow as a whole.
+/// Flows without which nobody can know whether all flows of a round were degraded.
 const LEAST_TO_EXCUSE: usize = 4;
 /// How far below their classes' rates they are in the median, as a logarithm.
 const SLOW_ROUND: f64 = -0.07;
@@ -354,7 +358,8 @@ pub(crate) fn retransmitted_share(row: &FlowRecord) -> Option<f64> {
     Some(row.retransmits()? as f64 / segments.max(1.0))
 }
 
-/// A flow's better intervals may exceed the middle ones by this factor when what it fills cannot be exceeded.
+/// A flow's better intervals may exceed the middle ones by this factor when what it fills cannot be
+/// exceeded.
 const STEADY: f64 = 1.3;
 
 fn is_steady(row: &FlowRecord) -> bool {

@@ -9,7 +9,8 @@ use super::rounds::{Obs, Round, Rounds, Sums};
 const DRAWS: usize = 16;
 const DRAWS_OF_MANY: usize = 8;
 const MANY_HOSTS: usize = 40;
-/// Share of a sum's bottleneck that others use from which on a lone flow's share is a matter of TCP's split.
+/// Share of a sum's bottleneck that others use from which on a isolated flow's share is a matter of
+/// TCP's split.
 const SHARED: f64 = 0.01;
 
 /// A flow as predicted.
@@ -109,7 +110,8 @@ impl<'a> Scorer<'a> {
         }
     }
 
-    /// The strands of a round's flows: one for each parallel member that the flow's connections are hashed to.
+    /// The strands of a round's flows: one for each parallel member that the flow's connections are
+    /// hashed to.
     fn lay_strands(&mut self, capacities: &Capacities, round: &Round, draw: usize) {
         self.strands.clear();
         self.first_strand.clear();
@@ -195,8 +197,9 @@ impl<'a> Scorer<'a> {
     }
 }
 
-/// How many of a flow's connections are hashed to each of `paths` members: of the given guess, which is the same for every hypothesis
-/// with as many, so that scores differ by what is assumed and not by luck.
+/// How many of a flow's connections are hashed to each of `paths` members: of the given guess,
+/// which is the same for every hypothesis with as many, so that scores differ by what is assumed
+/// and not by luck.
 fn members(
     obs: &Obs,
     paths: usize,
@@ -239,7 +242,8 @@ fn loss_left(capacities: &Capacities, obs: &Obs) -> f64 {
 /// The sums at one end of a round's flows.
 fn score_sums(hypothesis: &Hypothesis, sums: &Sums, draws: &[Vec<Predicted>]) -> f64 {
     let count = sums.groups.len();
-    // Per draw and group: predicted sum, share of its bottlenecks that others use, share of lossy flows.
+    // Per draw and group: predicted sum, share of its bottlenecks that others use, share of lossy
+    // flows.
     let mut of_draws: Vec<Vec<[f64; 3]>> = Vec::with_capacity(draws.len());
     for draw in draws {
         of_draws.push(predicted_sums(sums, draw));

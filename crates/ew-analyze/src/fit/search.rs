@@ -1,5 +1,5 @@
-//! The smallest set of departures that explains the rounds: add what explains most, change it for what explains more, drop what
-//! explains nothing.
+//! The smallest set of departures that explains the rounds: add what explains most, change it for
+//! what explains more, drop what explains nothing.
 
 use super::hypothesis::{Effect, Fabric, Hypothesis, Part, Place};
 use super::rounds::Rounds;
@@ -121,7 +121,8 @@ impl<'a> Search<'a> {
         hypothesis
     }
 
-    /// Greedy may have named the sender that a slow receiver happened to meet most: tries every rival in its place.
+    /// Greedy may have named the sender that a slow receiver happened to meet most: tries every
+    /// rival in its place.
     fn exchange(&mut self, mut hypothesis: Hypothesis) -> Hypothesis {
         for _ in 0..EXCHANGES {
             let mut best = self.worth(&hypothesis) + LEAST_GAIN;
@@ -166,7 +167,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether a part takes enough of what its hosts do to be worth reporting: refining values may bring it near theirs.
+/// Whether a part takes enough of what its hosts do to be worth reporting: refining values may
+/// bring it near theirs.
 fn is_effect(hypothesis: &Hypothesis, part: &Part) -> bool {
     let class = |host: HostId| hypothesis.classes[hypothesis.class_of[host.index()]];
     let expected = match part.place {
@@ -206,7 +208,8 @@ pub(super) fn part_value(hypothesis: &mut Hypothesis, part: usize) -> Option<&mu
     }
 }
 
-/// What else could be meant by a part: the other side, both sides, other racks, and the partners whose flows it explains.
+/// What else could be meant by a part: the other side, both sides, other racks, and the partners
+/// whose flows it explains.
 pub(super) fn rivals(rounds: &Rounds, hypothesis: &Hypothesis, index: usize) -> Vec<Part> {
     let part = hypothesis.parts[index];
     let places = match part.place {

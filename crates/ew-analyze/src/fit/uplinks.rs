@@ -1,14 +1,16 @@
-//! What each rack's uplinks carry, each direction by itself, in bits per second, with the rack's own ratio.
+//! What each rack's uplinks carry, each direction by itself, in bits per second, with the rack's
+//! own ratio.
 //!
-//! The value comes from the rounds in which the fit finds that direction full: the sum of its flows. The ratio of a round is what the
-//! rack's hosts could have done over that sum, held against the intra-rack round nearest in time, so that a drift of the level cancels.
+//! The value comes from the rounds in which the fit finds that direction full: the sum of its
+//! flows. The ratio of a round is what the rack's hosts could have done over that sum, held against
+//! the intra-rack round nearest in time, so that a drift of the level cancels.
 
 use super::hypothesis::{Effect, Fabric, Place};
 use super::members::Posterior;
 use super::network::{Fitted, is_meant};
 use super::noise::LITTLE_STARVATION;
 use super::prices::LEAST_EFFECT;
-use crate::stats::{median, median_estimate, quantile};
+use crate::stats::{median, median_estimate, quantile, scaled};
 use ew_model::analysis::{Estimate, UplinkAnalysis};
 
 /// Systematic error of a ratio that repetition cannot show: window edges, protocol.
@@ -19,7 +21,8 @@ const SYSTEMATIC_OPEN: f64 = 0.02;
 const FULL: f64 = 0.99;
 /// Rounds that asked for more than it carried, without which an uplink is not said to limit.
 const LEAST_ROUNDS: usize = 3;
-/// An uplink that was asked to carry this share of what its hosts can do, and did, is not what limits them.
+/// An uplink that was asked to carry this share of what its hosts can do, and did, is not what
+/// limits them.
 const REACHED: f64 = 0.90;
 
 /// One direction of a rack's uplinks.
@@ -70,7 +73,8 @@ fn direction(
     let sums = sums(fitted, rack, index);
     let hosts = fitted.hypothesis.hosts_bits_per_sec(fitted.rounds, rack);
     let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
-    // By what the fit says of its capacity, and not by what was measured: that would pick the low ones.
+    // By what the fit says of its capacity, and not by what was measured: that would pick the low
+    // ones.
     let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - LEAST_EFFECT) > sum.capacity;
     let asked: Vec<&Sum> = sums.iter().filter(asks_more).collect();
     let full = with_most_cpu(&asked);
@@ -112,6 +116,16 @@ fn direction(
 }
 
 impl RackDirection {
+    /// Hosts that were limited to a share of their line rate asked for as much less: what was found
+    /// is held against all of it, and what did not limit them then may do so without the limit.
+    pub(super) fn hold_against_line_rate(&mut self, share: f64) {
+        self.hosts_bits_per_sec /= share;
+        self.ratio = self.ratio.map(|ratio| scaled(&ratio, 1.0 / share));
+        if self.reach == Reach::NotLimiting {
+            self.reach = Reach::NotTested;
+        }
+    }
+
     pub(super) fn analysis(&self) -> UplinkAnalysis {
         UplinkAnalysis {
             hosts_bits_per_sec: self.hosts_bits_per_sec,
@@ -149,7 +163,8 @@ impl RackDirection {
         let whole = count as f64 * each;
         let total = bad.map_or(whole, |bad| whole - each + bad);
         let (low, high) = found.total_interval;
-        // The interval is of the racks that the posterior saw worst; a rack without the bad path has the rest of it.
+        // The interval is of the racks that the posterior saw worst; a rack without the bad path
+        // has the rest of it.
         let scale = if bad.is_some() || found.bad.is_none() {
             1.0
         } else {
@@ -287,8 +302,9 @@ fn sums(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<Sum> {
 /// Share of the most connections of a round from which on a round asks for capacity.
 const MANY_CONNECTIONS: f64 = 0.5;
 
-/// All rounds if they carried the same: a full uplink does, whatever starves its hosts, while missing CPU takes another part in every
-/// round. Else those whose ends had CPU; where too few had, those that had it for half of the time.
+/// All rounds if they carried the same: a full uplink does, whatever starves its hosts, while
+/// missing CPU takes another part in every round. Else those whose ends had CPU; where too few had,
+/// those that had it for half of the time.
 fn with_most_cpu<'s>(sums: &[&'s Sum]) -> Vec<&'s Sum> {
     let below = |most: f64| {
         sums.iter()
@@ -332,7 +348,8 @@ fn usable(sums: Vec<&Sum>) -> Vec<&Sum> {
 
 /// How the hosts did over time, against what the fit finds of them.
 struct Levels {
-    /// Time on the controller's clock, median of measured over predicted of the round's isolated intra-rack flows.
+    /// Time on the controller's clock, median of measured over predicted of the round's isolated
+    /// intra-rack flows.
     rounds: Vec<(i64, f64)>,
     middle: f64,
 }
@@ -368,7 +385,8 @@ impl Levels {
         }
     }
 
-    /// The level of the intra-rack round nearest in time; the middle of all where times are not known.
+    /// The level of the intra-rack round nearest in time; the middle of all where times are not
+    /// known.
     fn near(&self, time_ns: Option<i64>) -> f64 {
         let nearest = time_ns.and_then(|time_ns| {
             self.rounds

@@ -56,6 +56,20 @@ fn empty(from: usize, to: usize) -> RackPairAnalysis {
 
 type Ramps = BTreeMap<(usize, usize), BTreeMap<u32, Vec<f64>>>;
 
+/// As [`RackDirection::hold_against_line_rate`].
+pub(super) fn hold_against_line_rate(pair: &mut RackPairAnalysis, share: f64) {
+    pair.oversubscription = match pair.limited {
+        Some(true) => pair
+            .oversubscription
+            .map(|ratio| scaled(&ratio, 1.0 / share)),
+        Some(false) | None => None,
+    };
+    if pair.limited == Some(false) {
+        pair.limited = None;
+        pair.reason = Some(format!("tested up to {:.0}% of line rate", 100.0 * share));
+    }
+}
+
 fn pair(
     fitted: &Fitted<'_>,
     racks: &[[RackDirection; 2]],
@@ -133,7 +147,8 @@ fn inside(fitted: &Fitted<'_>, rack: usize) -> Option<Estimate> {
     )
 }
 
-/// Sum of what one rack sends to the other in the rounds in which most was asked, and the share of that it reached.
+/// Sum of what one rack sends to the other in the rounds in which most was asked, and the share of
+/// that it reached.
 fn across(fitted: &Fitted<'_>, racks: (usize, usize)) -> Option<(Estimate, f64)> {
     let mut sums: Vec<(f64, f64)> = Vec::new();
     for (at, round) in fitted.rounds.rounds.iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Why a path is lower than its baseline: one function per cause, each with the counters that show it.
+//! Why a path is lower than its baseline: one function per cause, each with the counters that show
+//! it.
 
 use super::words::percent;
 use super::{LEAST_DIFFERENCE, Match, is_significant};
@@ -23,9 +24,9 @@ const BY_SOFTIRQ: f64 = 0.5;
 const DEARER: f64 = 1.15;
 /// Fewer happen now and then on a busy node, and cost nothing that is seen.
 const LEAST_REFUSALS_PER_SEC: f64 = 1.0;
-/// Ethernet header: what a link's rate counts beside the packet.
+/// Ethernet header: what a link's rate counts besides the packet.
 const ETHERNET_BYTES: f64 = 14.0;
-/// IPv4 and TCP with timestamps, which every segment carries beside its payload.
+/// IPv4 and TCP with timestamps, which every segment carries besides its payload.
 const HEADER_BYTES: f64 = 52.0;
 
 /// One lower path.
@@ -72,7 +73,8 @@ impl<'c, 'o, 'a> Case<'c, 'o, 'a> {
     }
 }
 
-/// All causes that counters show; "not determined" when they show none, or leave most of the difference.
+/// All causes that counters show; "not determined" when they show none, or leave most of the
+/// difference.
 pub(super) fn find(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Vec<PodCause> {
     let mut causes: Vec<PodCause> = cpu_limit(case).into_iter().collect();
     causes.extend(smaller_segments(case));
@@ -161,7 +163,8 @@ fn throttled_share(case: &Case<'_, '_, '_>, host: HostId, stage: usize) -> Optio
     Some((per_second.or_else(over_all)? / 1e6).min(1.0))
 }
 
-/// A tunnel's headers and the smaller segments inside it, from both ends' segment sizes and the nodes' interfaces.
+/// A tunnel's headers and the smaller segments inside it, from both ends' segment sizes and the
+/// nodes' interfaces.
 fn smaller_segments(case: &Case<'_, '_, '_>) -> Option<PodCause> {
     if case.found.path == PodPath::SameNode || !case.comparison.kind.is_bulk() {
         return None;
@@ -421,7 +424,8 @@ fn all_ticks(cpu: &CpuCounters) -> u64 {
     cpu.user_ticks + cpu.nice_ticks + cpu.system_ticks + cpu.idle_ticks + more
 }
 
-/// More CPU time per byte or transaction than the node's own network takes, where CPUs are short or every transaction waits for them.
+/// More CPU time per byte or transaction than the node's own network takes, where CPUs are short or
+/// every transaction waits for them.
 fn dearer_path(case: &Case<'_, '_, '_>) -> Option<PodCause> {
     let is_bulk = case.comparison.kind.is_bulk();
     let busy = case

@@ -1,7 +1,7 @@
 //! Pods against their nodes: each path by pairs with its baseline, and why it is lower.
 //!
-//! Rests on observations, counters and rank tests alone: the same two nodes meet in the same repetition whatever the path, so every ratio is of two
-//! measurements a moment apart.
+//! Rests on observations, counters and rank tests alone: the same two nodes meet in the same
+//! repetition whatever the path, so every ratio is of two measurements a moment apart.
 
 mod causes;
 mod words;
@@ -23,7 +23,7 @@ const LEVEL: f64 = 0.05;
 /// A smaller difference is within the accuracy of a measurement.
 const LEAST_DIFFERENCE: f64 = 0.015;
 
-/// One path's stage beside its baseline's.
+/// One path's stage next to its baseline's.
 struct Match<'o, 'a> {
     stage: &'o StageView<'a>,
     index: usize,
@@ -123,7 +123,8 @@ fn matches<'o, 'a>(observations: &'o Observations<'a>) -> Vec<Match<'o, 'a>> {
     matched.collect()
 }
 
-/// Of the same nodes in the same repetition. Two pods of one node have no two nodes: theirs are of the repetition alone.
+/// Of the same nodes in the same repetition. Two pods of one node have no two nodes: theirs are of
+/// the repetition alone.
 fn ratios(
     observations: &Observations<'_>,
     view: &StageView<'_>,
@@ -220,7 +221,8 @@ fn compare(found: &Match<'_, '_>, p_value: Option<f64>) -> Option<PodComparison>
     })
 }
 
-/// More than chance, with an interval that leaves out "no difference", and more than a measurement's accuracy.
+/// More than chance, with an interval that leaves out "no difference", and more than a
+/// measurement's accuracy.
 fn is_significant(ratio: &Estimate, p_value: Option<f64>) -> bool {
     let (Some(low), Some(high), Some(p_value)) = (ratio.low, ratio.high, p_value) else {
         return false;
@@ -232,7 +234,8 @@ fn is_lower(comparison: &PodComparison) -> bool {
     comparison.significant && comparison.ratio.value < 1.0
 }
 
-/// Of the clients and of the servers: medians over the windows. The sender of the data is the client in all these stages' plans.
+/// Of the clients and of the servers: medians over the windows. The sender of the data is the
+/// client in all these stages' plans.
 fn cpu(view: &StageView<'_>, figure: impl Fn(&EndRecord) -> Option<f64>) -> [Option<f64>; 2] {
     let of = |end: fn(&FlowRecord) -> Option<&EndRecord>| {
         let values: Vec<f64> = view

@@ -30,7 +30,8 @@ pub(super) fn sentence(comparison: &PodComparison) -> String {
     format!("{difference}. Cause: {}", causes.join("; "))
 }
 
-/// Of the most important path: the largest loss of bulk traffic between nodes, else what pods on different nodes do.
+/// Of the most important path: the largest loss of bulk traffic between nodes, else what pods on
+/// different nodes do.
 pub(super) fn headline(comparisons: &[PodComparison]) -> String {
     let mut lower: Vec<&PodComparison> = comparisons.iter().filter(|c| is_lower(c)).collect();
     lower.sort_by(|a, b| {

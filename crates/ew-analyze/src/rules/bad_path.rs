@@ -1,10 +1,11 @@
-//! One of a rack's hashed paths carries less than its pace at half load, or loses packets.
+//! One of a rack's hashed paths is slow or loses packets: by its routers where these answer, else
+//! by its share of the connections.
 
 use super::peers::percent;
 use super::{Case, confidence_of, evidence};
 use crate::fit::Direction;
-use crate::tomography::Scope;
-use crate::words::{count, plain};
+use crate::tomography::{BadMember, Scope};
+use crate::words::{count, list, plain};
 use ew_model::RackId;
 use ew_model::finding::{Cause, Finding, Severity, Subject};
 
@@ -12,7 +13,57 @@ use ew_model::finding::{Cause, Finding, Severity, Subject};
 const NARROW: f64 = 0.85;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    let found = case.bad_path?;
+    match &case.tomography.bad_member {
+        Some(found) => Some(by_router(case, found)),
+        None => by_share(case),
+    }
+}
+
+fn by_router(case: &Case<'_>, found: &BadMember) -> Finding {
+    let names = names(case, found.scope, &found.rivals);
+    let inventory = case.observations.inventory();
+    let rack = |rack: &usize| inventory.rack_name(RackId(*rack as u32)).to_owned();
+    let routers: Vec<String> = (found.via.iter())
+        .map(|(from, router)| format!("{router} (from {})", rack(from)))
+        .collect();
+    let first = found
+        .via
+        .first()
+        .map_or(String::new(), |(_, router)| router.to_string());
+    let more = match found.via.len() {
+        0 | 1 => String::new(),
+        several => format!(" and {} more", several - 1),
+    };
+    let share = found.bad as f64 / found.connections.max(1) as f64;
+    let (connections, bad) = (count(found.connections, "connection"), found.bad);
+    let others = percent(found.others_bad_share);
+    Finding {
+        severity: Severity::Fault,
+        subject: subject(found.scope),
+        cause: Cause::BadPath,
+        symptom: None,
+        sentence: format!("{names}: path via {first}{more} degraded, {bad} of {connections} (others {others})"),
+        measured: Some(plain(share, "share")),
+        expected: Some(plain(found.others_bad_share, "share")),
+        confidence: confidence_of(found.gain),
+        evidence: vec![
+            evidence(
+                format!("routers on the path: {}", list(&routers)),
+                "flows.parquet: stages of workload trace".into(),
+            ),
+            evidence(
+                format!("{bad} of {connections} over them slow or retransmitting, {others} of all other connections of the same tests"),
+                "flows.parquet: flows across racks with one connection, and at half load".into(),
+            ),
+        ],
+        hint: "look at speed, errors and discards of the ports on both sides of this path (`ethtool -S`, the switch's interface \
+               counters), and take the path out of the group (ECMP or LAG) until it is repaired"
+            .into(),
+    }
+}
+
+fn by_share(case: &Case<'_>) -> Option<Finding> {
+    let found = case.tomography.bad_path.as_ref()?;
     let share = found.bad as f64 / found.connections as f64;
     let paths = (1.0 / share).round().max(2.0);
     let what = if found.of_pace < NARROW {
@@ -58,7 +109,7 @@ pub(super) fn subject(scope: Scope) -> Subject {
     }
 }
 
-/// "rack2 TX", "rack2 TX or rack1 RX (not told apart)".
+/// "rack2 TX", "rack2 TX or rack1 RX (not distinguished)".
 pub(super) fn names(case: &Case<'_>, scope: Scope, rivals: &[Scope]) -> String {
     let name = |scope: &Scope| match scope {
         Scope::Rack(rack, direction) => {
@@ -66,18 +117,22 @@ pub(super) fn names(case: &Case<'_>, scope: Scope, rivals: &[Scope]) -> String {
                 .observations
                 .inventory()
                 .rack_name(RackId(*rack as u32));
-            let word = match direction {
-                Direction::Tx => " TX",
-                Direction::Rx => " RX",
-                Direction::Both => "",
-            };
-            format!("{name}{word}")
+            format!("{name}{}", direction_word(*direction))
         }
         Scope::Everywhere => "every rack (a spine)".to_owned(),
     };
     let all: Vec<String> = [&scope].into_iter().chain(rivals).map(name).collect();
     match all.len() {
         1 => all.concat(),
-        _ => format!("{} (not told apart)", all.join(" or ")),
+        _ => format!("{} (not distinguished)", all.join(" or ")),
+    }
+}
+
+/// " TX", " RX", or nothing for both.
+pub(super) fn direction_word(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Tx => " TX",
+        Direction::Rx => " RX",
+        Direction::Both => "",
     }
 }

@@ -4,7 +4,7 @@ use super::peers::{of_stages, percent};
 use super::receive_window::limited_share;
 use super::{Case, evidence};
 use crate::basis::{data_interface, most_common};
-use crate::quality::streams_of_hosts;
+use crate::quality::{THROTTLED, streams_of_hosts};
 use crate::stats::median;
 use crate::words::{count, plain};
 use ew_model::HostId;
@@ -18,12 +18,11 @@ const LEAST_SHARE: f64 = 0.80;
 const WHOLE_CPU: f64 = 0.90;
 /// Share of busy time that a window or buffer limited.
 const LIMITED: f64 = 0.3;
-/// Share of time that a CPU quota throttled.
-const THROTTLED: f64 = 0.1;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    // What was configured is held against every host by itself.
-    if case.observations.run.plan.expect.nic_bits_per_sec.is_some() {
+    let plan = &case.observations.run.plan;
+    // What was configured is held against every host by itself; below a limit nobody is slow.
+    if plan.expect.nic_bits_per_sec.is_some() || plan.rate_limit.is_some() {
         return Vec::new();
     }
     let classes = case.network.classes.iter();
@@ -256,7 +255,8 @@ fn cpus_per_connection(case: &Case<'_>, which: Flows) -> Option<f64> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flows {
     All,
-    /// Several connections fill a link that none of them fills alone, and then wait for it and not for their windows.
+    /// Several connections fill a link that none of them fills alone, and then wait for it and not
+    /// for their windows.
     SingleConnections,
 }
 

@@ -6,7 +6,7 @@ use crate::words::{count, plain};
 use ew_model::finding::{Cause, Finding, Severity};
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
-    let found = case.black_hole?;
+    let found = case.tomography.black_hole.as_ref()?;
     let share = percent(found.share);
     let names = bad_path::names(case, found.scope, &found.rivals);
     Some(Finding {

@@ -63,9 +63,9 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         confidence: 0.99,
         evidence: all_evidence(case),
         hint: if interrupted {
-            "what was measured stands; run it to the end for the rest".into()
+            "what was measured is valid; run it to the end for the rest".into()
         } else {
-            "the reasons are in the rows; run again when they are dealt with, the other figures stand".into()
+            "the reasons are in the rows; run again when they are dealt with, the other figures are valid".into()
         },
     }]
 }

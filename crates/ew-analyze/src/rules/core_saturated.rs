@@ -18,7 +18,8 @@ const BUSIER: f64 = 0.15;
 const WAITED: f64 = 0.3;
 /// And this many times its peers'.
 const TIMES_PEERS: f64 = 2.0;
-/// A sampler that sleeps until its time wakes this late only where something else has the CPU. Idle hosts stay below 1 ms.
+/// A sampler that sleeps until its time wakes this late only where something else has the CPU. Idle
+/// hosts stay below 1 ms.
 const LATE_NS: f64 = 20e6;
 /// And this many times its peers' lateness, which varies much.
 const TIMES_PEERS_LATE: f64 = 10.0;
@@ -28,8 +29,8 @@ const LEAST_READINGS: usize = 5;
 const LOOK_HINT: &str = "look at `top -1` on the host: what runs on the CPU that eastwest is bound to, and with which priority \
                          (`ps -eo pid,cls,rtprio,psr,pcpu,comm --sort -pcpu`); then at `taskset -p` and cpusets";
 
-/// Hosts that share CPUs (a lab, virtual machines without steal) show the same busy CPUs everywhere; there the threads' own
-/// waiting tells who is starved.
+/// Hosts that share CPUs (a lab, virtual machines without steal) show the same busy CPUs
+/// everywhere; there the threads' own waiting shows who is starved.
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     full(case, suspect.host).or_else(|| without_cpu(case, suspect.host, &MOSTLY))
 }
@@ -65,7 +66,7 @@ fn full(case: &Case<'_>, host: HostId) -> Option<Reason> {
     let (by, hint) = by_what(&cpu);
     Some(Reason {
         cause: Cause::CoreSaturated,
-        because: format!("its CPU {} had no time left, {by}", cpu.cpu),
+        because: format!("CPU {} saturated, {by}", cpu.cpu),
         evidence: vec![evidence(
             format!(
                 "{name}: CPU {} {} busy{} (programs {}, kernel {}, softirq {}, stolen {})",
@@ -103,23 +104,23 @@ fn by_what(cpu: &CpuShare) -> (String, &'static str) {
     let kinds = [
         (
             cpu.softirq_share,
-            "by handling packets (softirq)",
+            "softirq",
             "spread the NIC's queues over CPUs (`ethtool -L`, irqbalance or `smp_affinity`), switch on RPS/RFS where the NIC has one \
              queue, and look at GRO (`ethtool -k`)",
         ),
         (
             cpu.steal_share,
-            "taken by the hypervisor (steal)",
+            "hypervisor steal",
             "the machine below is overcommitted: move this virtual machine or its neighbours, or give it CPUs of its own",
         ),
         (
             cpu.user_share,
-            "by programs",
+            "programs",
             "look at `top -1` on the host while it runs: what else uses the CPU, and whether it is pinned there",
         ),
         (
             cpu.system_share,
-            "by the kernel on behalf of programs",
+            "kernel",
             "use more streams (`--set streams=4`), larger messages or zero-copy; look at `perf top` on the host",
         ),
     ];
@@ -129,7 +130,8 @@ fn by_what(cpu: &CpuShare) -> (String, &'static str) {
     })
 }
 
-/// Where packets wait for the CPU, too, little comes to the threads that move bytes; then the sampler is the witness.
+/// Where packets wait for the CPU, too, little comes to the threads that move bytes; then the
+/// sampler is the witness.
 fn without_cpu(case: &Case<'_>, host: HostId, extent: &Extent) -> Option<Reason> {
     starved(case, host, extent).or_else(|| woken_late(case, host, extent))
 }
@@ -144,7 +146,7 @@ fn starved(case: &Case<'_>, host: HostId, extent: &Extent) -> Option<Reason> {
     Some(Reason {
         cause: Cause::CoreSaturated,
         because: format!(
-            "the threads that move its bytes got no CPU: they were ready and waited for {} of the time",
+            "CPU-starved, its I/O threads waited for a CPU {} of the time",
             percent(waited.own.min(1.0))
         ),
         evidence: vec![evidence(
@@ -173,7 +175,7 @@ fn woken_late(case: &Case<'_>, host: HostId, extent: &Extent) -> Option<Reason> 
     Some(Reason {
         cause: Cause::CoreSaturated,
         because: format!(
-            "programs on it got no CPU: eastwest's own sampler, which does little, woke {} late",
+            "CPU-starved, eastwest's sampler woke {} late",
             words(late.own)
         ),
         evidence: vec![evidence(

@@ -7,7 +7,7 @@ use ew_model::HostId;
 use ew_model::finding::Cause;
 use ew_model::telemetry::CgroupReading;
 
-/// Share of the time that the group was held back before it is a cause.
+/// Share of the time that the group was throttled before it is a cause.
 const HELD_BACK: f64 = 0.1;
 /// And this many times its peers'.
 const TIMES_PEERS: f64 = 3.0;
@@ -22,7 +22,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     let group = last_group(case, host)?;
     let quota = match (group.cpu_quota_us, group.cpu_period_us) {
         (Some(quota), Some(period)) if period > 0 => {
-            format!(" of {:.2} CPUs", quota as f64 / period as f64)
+            format!(" ({:.2} CPU)", quota as f64 / period as f64)
         }
         _ => String::new(),
     };
@@ -31,14 +31,14 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     Some(Reason {
         cause: Cause::CpuQuota,
         because: format!(
-            "its control group's CPU quota{quota} ran out: it was held back for {held} of the time"
+            "cgroup CPU limit{quota} throttled the agent {held} of the time"
         ),
         evidence: vec![evidence(
             format!(
                 "{name}: throttled for {held} of the time (summed over CPUs){}; quota {} µs in {} µs",
                 share.against(percent),
-                told(group.cpu_quota_us),
-                told(group.cpu_period_us),
+                reported(group.cpu_quota_us),
+                reported(group.cpu_period_us),
             ),
             format!("counters.parquet: host = {name}, source = cgroup, cpu_throttled_us"),
         )],
@@ -49,7 +49,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     })
 }
 
-fn told(value: Option<u64>) -> String {
+fn reported(value: Option<u64>) -> String {
     value.map_or("-".into(), |value| value.to_string())
 }
 

@@ -18,13 +18,14 @@ const BUSIER: f64 = 0.3;
 const HINT: &str = "look who writes (`iotop -o`, `pidstat -d 1`) and whether the disk is healthy (`smartctl -a`, RAID rebuilds); the \
                     network is not what a job on this host waits for";
 
-/// The run's own bytes touch no disk, so a full one explains a slow host only by what it does to the rest of the host.
+/// The run's own bytes touch no disk, so a full one explains a slow host only by what it does to
+/// the rest of the host.
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     let disk = full_disk(case, suspect.host)?;
     Some(Reason {
         cause: Cause::Disk,
         because: format!(
-            "its disk {} is busy all the time ({})",
+            "disk {} saturated ({} busy)",
             disk.name,
             percent(disk.busy_share)
         ),
@@ -34,7 +35,8 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     })
 }
 
-/// Full disks of hosts that move their bytes as their peers do; else those of all hosts, which may be one and the same.
+/// Full disks of hosts that move their bytes as their peers do; else those of all hosts, which may
+/// be one and the same.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let hosts = case
         .observations
@@ -64,8 +66,7 @@ fn everywhere(case: &Case<'_>) -> Option<Finding> {
         cause: Cause::Disk,
         symptom: None,
         sentence: format!(
-            "the busiest disk of {} is busy {} of the time in the median (the same disk, where they are on one machine): what waits for a \
-             disk does not wait for the network",
+            "{}: busiest disk {} busy (median), applications wait for disks before the network",
             count(busy.len(), "host"),
             percent(middle),
         ),
@@ -81,7 +82,7 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
     let disk = full_disk(case, host)?;
     let name = case.observations.inventory().name(host);
     let waits = disk.await_ns.map_or(String::new(), |ns| {
-        format!(", a request takes {}", format_duration_ns(ns))
+        format!(", {} per request", format_duration_ns(ns))
     });
     Some(Finding {
         severity: Severity::Notice,
@@ -89,7 +90,7 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
         cause: Cause::Disk,
         symptom: None,
         sentence: format!(
-            "{name}'s disk {} is busy {} of the time{waits}: its network is not its limit",
+            "{name}: disk {} {} busy{waits}, the network is not its limit",
             disk.name,
             percent(disk.busy_share),
         ),

@@ -70,7 +70,7 @@ fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, what: &str) -> Opt
             })
             .collect(),
         hint: "bring the host back (power, link, sshd; `eastwest doctor` says what stops it) and run again; the \
-               figures of the other hosts stand"
+               figures of the other hosts are valid"
             .into(),
     })
 }

@@ -21,18 +21,18 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .filter_map(|host| Some((host.host, host.idle_rtt_ns? as f64)))
         .collect();
     let rtts: Vec<f64> = known.iter().map(|(_, rtt)| *rtt).collect();
-    let Some(usual) = median(&rtts) else {
+    let Some(typical) = median(&rtts) else {
         return Vec::new();
     };
     let stated = case.observations.run.plan.expect.rtt_ns.map(|ns| ns as f64);
     let (limit, against) = match stated {
         Some(stated) => (
             stated,
-            format!("the stated {}", format_duration_ns(stated as u64)),
+            format!("expected {}", format_duration_ns(stated as u64)),
         ),
         None if known.len() > LEAST_PEERS => (
-            (TIMES_PEERS * usual).max(usual + LEAST_EXCESS_NS),
-            format!("its peers' {}", format_duration_ns(usual as u64)),
+            (TIMES_PEERS * typical).max(typical + LEAST_EXCESS_NS),
+            format!("peers {}", format_duration_ns(typical as u64)),
         ),
         None => return Vec::new(),
     };
@@ -43,7 +43,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     vec![finding(
         case,
         &slow,
-        stated.unwrap_or(usual),
+        stated.unwrap_or(typical),
         &against,
         stated.is_some(),
     )]
@@ -59,11 +59,7 @@ fn finding(
     let inventory = case.observations.inventory();
     let names = host_list(inventory, slow.iter().map(|(host, _)| *host));
     let worst = slow.iter().map(|(_, rtt)| *rtt).fold(0.0, f64::max);
-    let answers = if slow.len() == 1 {
-        "answers in"
-    } else {
-        "answer in up to"
-    };
+    let up_to = if slow.len() == 1 { "" } else { "up to " };
     Finding {
         severity: if is_stated { Severity::Fault } else { Severity::Notice },
         subject: match slow {
@@ -73,7 +69,7 @@ fn finding(
         cause: Cause::Latency,
         symptom: None,
         sentence: format!(
-            "{names} {answers} {} when idle, longer than {against}",
+            "{names}: idle RTT {up_to}{} ({against})",
             format_duration_ns(worst as u64)
         ),
         measured: Some(plain(worst, "ns")),

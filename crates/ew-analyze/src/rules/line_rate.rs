@@ -11,7 +11,8 @@ use ew_model::units::format_bits_per_sec;
 /// Share of the link on the wire from which on it is full.
 const FULL: f64 = 0.93;
 
-/// Only where the link's rate is known from elsewhere than the run itself, and nothing else limits it.
+/// Only where the link's rate is known from elsewhere than the run itself, and nothing else limits
+/// it.
 pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Option<Finding> {
     let link = case.reference.basis.nic_bits_per_sec?;
     if case.reference.discovered || found.iter().any(|f| f.severity > Severity::Info) {
@@ -36,7 +37,7 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Option<Finding> {
         subject: Subject::Run,
         cause: Cause::LineRate,
         symptom: None,
-        sentence: format!("{hosts} fill their links of {rate}: the NICs are the limit of this run"),
+        sentence: format!("{hosts}: NICs saturated at line rate ({rate})"),
         measured: Some(plain(middle, "share")),
         expected: Some(plain(1.0, "share")),
         confidence: 0.9,

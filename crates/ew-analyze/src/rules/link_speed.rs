@@ -33,7 +33,7 @@ fn half_duplex(case: &Case<'_>, host: HostId) -> Option<Reason> {
     let name = case.observations.inventory().name(host);
     Some(Reason {
         cause: Cause::LinkSpeed,
-        because: "its link came up at half duplex: it cannot send while it receives".into(),
+        because: "link at half duplex".into(),
         evidence: vec![evidence(
             format!("{} reports half duplex", interface.name),
             format!("events.jsonl: host-up of {name}, interfaces"),
@@ -53,10 +53,10 @@ fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     let rate = compared(case, host, |host| {
         Some(shaper(case.observations.run, host)?.0)
     })?;
-    let usual = rate.peers.or(case.reference.basis.nic_bits_per_sec)?;
+    let typical = rate.peers.or(case.reference.basis.nic_bits_per_sec)?;
     let sends = case.network.slow.get(&Side::Tx(host))?.rate.value;
-    let is_it =
-        rate.own < LOWER * usual && sends >= EXPLAINED * rate.own * case.reference.basis.efficiency;
+    let is_it = rate.own < LOWER * typical
+        && sends >= EXPLAINED * rate.own * case.reference.basis.efficiency;
     if !suspect.tx || !is_it {
         return None;
     }
@@ -67,8 +67,8 @@ fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     Some(Reason {
         cause: Cause::LinkSpeed,
         because: format!(
-            "what it sends through {interface} is shaped to {own} ({kind}), its peers' link lets {} pass",
-            format_bits_per_sec(usual)
+            "tc {kind} shaper on {interface}, {own} (peers {})",
+            format_bits_per_sec(typical)
         ),
         evidence: vec![evidence(
             format!("{name}: root qdisc {kind} of {interface} has the rate {own}"),
@@ -116,8 +116,8 @@ fn lower_speed(case: &Case<'_>, host: HostId) -> Option<(f64, f64)> {
         own
     };
     let speeds = peers.into_iter().filter_map(speed_of);
-    let usual = most_common(speeds.map(|speed| speed.round() as u64)).map(|speed| speed as f64);
-    let wanted = run.plan.expect.nic_bits_per_sec.or(usual)?;
+    let typical = most_common(speeds.map(|speed| speed.round() as u64)).map(|speed| speed as f64);
+    let wanted = run.plan.expect.nic_bits_per_sec.or(typical)?;
     let speed = speed_of(host)?;
     let hosts = run.manifest.inventory.host_ids();
     let alike = hosts
@@ -134,8 +134,8 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
     let name = run.manifest.inventory.name(host);
     let interface = data_interface(run, host)?;
     let whose = match run.plan.expect.nic_bits_per_sec {
-        Some(_) => "stated",
-        None => "usual here",
+        Some(_) => "expected",
+        None => "typical",
     };
     let mut facts = vec![evidence(
         format!(
@@ -153,7 +153,7 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
         cause: Cause::LinkSpeed,
         symptom: None,
         sentence: format!(
-            "{name}'s link came up at {} where {} is {whose}{}",
+            "{name}: link speed {} ({whose} {}){}",
             format_bits_per_sec(speed),
             format_bits_per_sec(wanted),
             consequence(case, host),
@@ -178,10 +178,10 @@ fn consequence(case: &Case<'_>, host: HostId) -> String {
             .map(|slow| format_bits_per_sec(slow.rate.value))
     };
     match (rate(Side::Tx(host)), rate(Side::Rx(host))) {
-        (Some(tx), Some(rx)) if tx == rx => format!(": it sends and receives {tx}"),
-        (Some(tx), Some(rx)) => format!(": it sends {tx} and receives {rx}"),
-        (Some(tx), None) => format!(": it sends at {tx}"),
-        (None, Some(rx)) => format!(": it receives at {rx}"),
+        (Some(tx), Some(rx)) if tx == rx => format!(", TX and RX {tx}"),
+        (Some(tx), Some(rx)) => format!(", TX {tx}, RX {rx}"),
+        (Some(tx), None) => format!(", TX {tx}"),
+        (None, Some(rx)) => format!(", RX {rx}"),
         (None, None) => String::new(),
     }
 }

@@ -7,7 +7,7 @@ use ew_model::analysis::{DatagramAnalysis, StageAnalysis};
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
 use ew_model::workload::Pace;
 
-/// Below this share a loss is told by the report's tables and is no finding.
+/// Below this share a loss is in the report's tables and is no finding.
 const SUBSTANTIAL: f64 = 0.01;
 
 /// One finding per stage with a substantial loss.
@@ -25,14 +25,15 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Senders without a pace send what they can, and the surplus is lost by design: then the loss is only worth knowing.
+/// Senders without a pace send what they can, and the surplus is lost by design: then the loss is
+/// only worth knowing.
 fn finding(stage: &str, loss: f64, is_paced: bool, evidence: Vec<Evidence>) -> Finding {
     let (severity, why, hint) = if is_paced {
         (
             Severity::Notice,
             "",
             "look at `nstat -az UdpRcvbufErrors` (the receiver was too slow) and at discards of the NIC and of the switch \
-             ports; a lower rate tells a full path from a faulty one",
+             ports; a lower rate distinguishes a full path from a faulty one",
         )
     } else {
         (
@@ -46,7 +47,7 @@ fn finding(stage: &str, loss: f64, is_paced: bool, evidence: Vec<Evidence>) -> F
         subject: Subject::Run,
         cause: Cause::Loss,
         symptom: None,
-        sentence: format!("`{stage}` lost {:.1} % of its datagrams{why}", 100.0 * loss),
+        sentence: format!("`{stage}`: {:.1}% of datagrams lost{why}", 100.0 * loss),
         measured: Some(plain(loss, "ratio")),
         expected: Some(plain(0.0, "ratio")),
         confidence: 0.95,

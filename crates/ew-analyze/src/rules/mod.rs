@@ -1,6 +1,7 @@
-//! One file per cause. A rule looks at the whole case and returns findings; it knows nothing of other rules' findings. Rules for
-//! what makes a host slow also answer [`why`].
+//! One file per cause. A rule looks at the whole case and returns findings; it knows nothing of
+//! other rules' findings. Rules for what makes a host slow also answer [`why`].
 
+mod background_traffic;
 mod bad_path;
 mod below_link;
 mod black_hole;
@@ -8,13 +9,12 @@ mod cells_missing;
 mod core_saturated;
 mod cpu_quota;
 mod disk;
-mod foreign_traffic;
-mod held_back;
 mod host_missing;
 mod latency;
 mod line_rate;
 mod link_speed;
 mod loss;
+mod lost_path;
 mod measurement;
 mod mtu;
 mod nic_classes;
@@ -25,6 +25,7 @@ mod peers;
 mod receive_drops;
 mod receive_window;
 mod send_buffer;
+mod slow_at_times;
 mod slow_host;
 mod slow_pair;
 mod stated_nic;
@@ -36,7 +37,7 @@ use crate::basis::Reference;
 use crate::fit::Network;
 use crate::observations::Observations;
 use crate::telemetry::Telemetry;
-use crate::tomography::{BadPath, BlackHole};
+use crate::tomography::Tomography;
 use ew_model::analysis::{HostAnalysis, StageAnalysis};
 use ew_model::finding::{Cause, Evidence, Finding, Subject};
 use ew_model::sweep::SweepAnalysis;
@@ -52,10 +53,7 @@ pub(crate) struct Case<'a> {
     pub(crate) sweeps: &'a [SweepAnalysis],
     pub(crate) hosts: &'a [HostAnalysis],
     pub(crate) telemetry: &'a Telemetry<'a>,
-    /// One of several hashed paths that is bad.
-    pub(crate) bad_path: Option<&'a BadPath>,
-    /// One of them that swallows its connections.
-    pub(crate) black_hole: Option<&'a BlackHole>,
+    pub(crate) tomography: &'a Tomography,
 }
 
 /// All findings, in the order of the rules.
@@ -73,16 +71,17 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         host_missing::find(case),
         link_speed::find(case),
         slow_host::find(case),
-        held_back::find(case),
+        slow_at_times::find(case),
         stated_nic::find(case),
         below_link::find(case),
         uplink::find(case),
         paths::find(case),
         bad_path::find(case).into_iter().collect(),
         black_hole::find(case).into_iter().collect(),
+        lost_path::find(case),
         path_loss::find(case),
         slow_pair::find(case),
-        foreign_traffic::find(case),
+        background_traffic::find(case),
         disk::find(case),
         mtu::find(case),
         latency::find(case),
@@ -96,7 +95,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
     told_once(findings)
 }
 
-/// An odd MTU that makes its host slow is told with the host.
+/// An odd MTU that makes its host slow is reported with the host.
 fn told_once(findings: Vec<Finding>) -> Vec<Finding> {
     let explained = |subject: Subject| {
         findings

@@ -11,31 +11,31 @@ use std::collections::BTreeMap;
 const HINT: &str = "set the same MTU on all hosts (`ip link set dev IF mtu N`) and on the switch ports; a larger one than the path carries \
                     loses packets silently";
 
-/// One finding per MTU that is not the usual one.
+/// One finding per MTU that is not the typical one.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let Some(usual) = usual(case) else {
+    let Some(typical) = typical(case) else {
         return Vec::new();
     };
     let mut others: BTreeMap<u32, Vec<HostId>> = BTreeMap::new();
     for host in case.observations.inventory().host_ids() {
-        if let Some(mtu) = mtu_of(case, host).filter(|mtu| u64::from(*mtu) != usual) {
+        if let Some(mtu) = mtu_of(case, host).filter(|mtu| u64::from(*mtu) != typical) {
             others.entry(mtu).or_default().push(host);
         }
     }
     others
         .into_iter()
-        .map(|(mtu, hosts)| finding(case, mtu, usual, &hosts))
+        .map(|(mtu, hosts)| finding(case, mtu, typical, &hosts))
         .collect()
 }
 
 /// A slow host whose MTU is not its peers'.
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
-    let usual = usual(case)?;
-    let mtu = mtu_of(case, suspect.host).filter(|mtu| u64::from(*mtu) != usual)?;
+    let typical = typical(case)?;
+    let mtu = mtu_of(case, suspect.host).filter(|mtu| u64::from(*mtu) != typical)?;
     let name = case.observations.inventory().name(suspect.host);
     Some(Reason {
         cause: Cause::Mtu,
-        because: format!("its MTU is {mtu} where {usual} is usual here"),
+        because: format!("MTU {mtu} (typical {typical})"),
         evidence: vec![proof(name, mtu)],
         hint: HINT.into(),
         confidence: 0.8,
@@ -50,7 +50,7 @@ fn mtu_of(case: &Case<'_>, host: HostId) -> Option<u32> {
     interface.mtu_bytes.filter(|_| !is_pod)
 }
 
-fn usual(case: &Case<'_>) -> Option<u64> {
+fn typical(case: &Case<'_>) -> Option<u64> {
     let hosts = case.observations.inventory().host_ids();
     most_common(hosts.filter_map(|host| mtu_of(case, host)).map(u64::from))
 }
@@ -62,9 +62,8 @@ fn proof(names: &str, mtu: u32) -> Evidence {
     )
 }
 
-fn finding(case: &Case<'_>, mtu: u32, usual: u64, hosts: &[HostId]) -> Finding {
+fn finding(case: &Case<'_>, mtu: u32, typical: u64, hosts: &[HostId]) -> Finding {
     let names = host_list(case.observations.inventory(), hosts.iter().copied());
-    let has = if hosts.len() == 1 { "has" } else { "have" };
     Finding {
         severity: Severity::Notice,
         subject: match hosts {
@@ -73,9 +72,9 @@ fn finding(case: &Case<'_>, mtu: u32, usual: u64, hosts: &[HostId]) -> Finding {
         },
         cause: Cause::Mtu,
         symptom: None,
-        sentence: format!("{names} {has} an MTU of {mtu} where {usual} is usual here"),
+        sentence: format!("{names}: MTU {mtu} (typical {typical})"),
         measured: Some(plain(f64::from(mtu), "bytes")),
-        expected: Some(plain(usual as f64, "bytes")),
+        expected: Some(plain(typical as f64, "bytes")),
         confidence: 0.95,
         evidence: vec![proof(&names, mtu)],
         hint: HINT.into(),

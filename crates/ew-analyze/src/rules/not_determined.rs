@@ -1,6 +1,6 @@
 //! A stage stays below expectation, and nothing found explains it.
 
-use super::{Case, evidence, held_back};
+use super::{Case, evidence, slow_at_times};
 use crate::fit::Unexplained;
 use crate::observations::StageView;
 use crate::quality::starvation;
@@ -10,7 +10,7 @@ use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
 use ew_model::scenario::{MeshMode, Pattern, Pick};
 use ew_model::units::format_bits_per_sec;
 
-/// Share of the explained expectation below which a stage of lone flows asks for an answer.
+/// Share of the explained expectation below which a stage of isolated flows asks for an answer.
 const BELOW: f64 = 0.85;
 /// The same where flows meet by design: TCP alone stays well below max-min there.
 const BELOW_SHARED: f64 = 0.65;
@@ -18,7 +18,7 @@ const BELOW_SHARED: f64 = 0.65;
 const OPEN_HINT: &str = "give the racks if there are any (--racks), look at CPU use and retransmits of the hosts in the report, and repeat \
                          with more streams";
 const BUSY_HINT: &str = "hosts that share CPUs (virtual machines, a lab) cannot all be measured at once: fewer hosts, fewer streams, or \
-                         less beside them";
+                         less with them";
 
 /// More unexplained flows than this make the verdict a question.
 const UNEXPLAINED_SHARE: f64 = 0.03;
@@ -36,11 +36,13 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     findings
 }
 
-/// Pairs that nothing explains, measured too seldom to say more: shown, and a question only when they are many.
+/// Pairs that nothing explains, measured too seldom to say more: shown, and a question only when
+/// they are many.
 fn unexplained(case: &Case<'_>) -> Option<Finding> {
-    let held_back = held_back::hosts(case);
-    let is_open =
-        |pair: &&Unexplained| !held_back.contains(&pair.src) && !held_back.contains(&pair.dst);
+    let slow_at_times = slow_at_times::hosts(case);
+    let is_open = |pair: &&Unexplained| {
+        !slow_at_times.contains(&pair.src) && !slow_at_times.contains(&pair.dst)
+    };
     let pairs: Vec<&Unexplained> = case.network.unexplained.iter().filter(is_open).collect();
     let flows: usize = pairs.iter().map(|pair| pair.flows).sum();
     let ratio = |pair: &&Unexplained| pair.bits_per_sec / pair.predicted_bits_per_sec;
@@ -88,7 +90,8 @@ fn stages(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     }
     let stages = case.observations.stages.iter().zip(case.stages);
     let stages = stages.enumerate().filter(|(_, (stage, _))| stage.judged);
-    // Hosts that share CPUs share their want of them, too: told of a host, it is not told of the run again.
+    // Hosts that share CPUs share their want of them, too: reported for a host, it is not reported
+    // for the run again.
     let is_cpu_told = found.iter().any(|f| f.cause == Cause::CoreSaturated);
     stages
         .filter_map(|(at, (stage, analysis))| finding(stage, analysis, case.network.explained(at)?))
@@ -96,7 +99,7 @@ fn stages(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
         .collect()
 }
 
-/// Slow pairs and hosts that are slow at times stand in no expectation.
+/// Slow pairs and hosts that are slow at times are in no expectation.
 fn explains_stages(finding: &Finding) -> bool {
     let at_times = finding.symptom.is_none() && finding.severity == Severity::Fault;
     match finding.cause {
@@ -171,7 +174,8 @@ fn busy_hosts(analysis: &StageAnalysis) -> Option<Evidence> {
     ))
 }
 
-/// Hosts whose CPUs others have, such as a hypervisor's other guests, are not busy and have none to spare either.
+/// Hosts whose CPUs others have, such as a hypervisor's other guests, are not busy and have none to
+/// spare either.
 fn starved_hosts(stage: &StageView<'_>) -> Option<Evidence> {
     let starved: Vec<f64> = stage.rounds.iter().flat_map(starvation).collect();
     let count_starved = starved
@@ -195,6 +199,7 @@ fn limit(pattern: &Pattern) -> f64 {
         Pattern::Pair
         | Pattern::Pods { .. }
         | Pattern::Congestion { .. }
+        | Pattern::OtherTests { .. }
         | Pattern::Permutation
         | Pattern::Paths { .. }
         | Pattern::Bisection

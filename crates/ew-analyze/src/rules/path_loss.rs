@@ -43,10 +43,11 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 const LOSSY_AND_SLOW: f64 = 0.002;
 /// ... if it is this many times what isolated flows retransmit.
 const TIMES_USUAL: f64 = 4.0;
-/// A side needs this many peers before its losses are told from theirs.
+/// A side needs this many peers before its losses are distinguished from theirs.
 const LEAST_PEERS: usize = 2;
 
-/// Median over peers of the share of segments retransmitted, where it stands out, and the share of flows that are steady.
+/// Median over peers of the share of segments retransmitted, where it stands out, and the share of
+/// flows that are steady.
 fn stands_out(case: &Case<'_>, side: Side, least: f64) -> Option<(f64, f64)> {
     let mut of_peers: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
     let (mut flows, mut steady) = (0.0, 0.0);
@@ -70,7 +71,7 @@ fn stands_out(case: &Case<'_>, side: Side, least: f64) -> Option<(f64, f64)> {
         .filter_map(|shares| median(shares))
         .collect();
     let share = median(&shares).filter(|_| shares.len() >= LEAST_PEERS)?;
-    (share > least.max(TIMES_USUAL * case.network.usual_loss)).then_some((share, steady / flows))
+    (share > least.max(TIMES_USUAL * case.network.typical_loss)).then_some((share, steady / flows))
 }
 
 /// A slow side that loses at random: a full one loses, too, but its rate is steady.
@@ -98,11 +99,11 @@ fn shares(tx: Option<f64>, rx: Option<f64>) -> String {
 
 fn proofs(case: &Case<'_>, host: HostId, tx: Option<f64>, rx: Option<f64>) -> Vec<Evidence> {
     let name = case.observations.inventory().name(host);
-    let usual = percent(case.network.usual_loss);
+    let typical = percent(case.network.typical_loss);
     let side = |(column, word): (&str, &str), loss: Option<f64>| {
         Some(evidence(
             format!(
-                "isolated flows {word} {name}: median {} of segments retransmitted (typical {usual})",
+                "isolated flows {word} {name}: median {} of segments retransmitted (typical {typical})",
                 percent(loss?)
             ),
             format!(
@@ -136,18 +137,18 @@ fn of_rack(case: &Case<'_>, rack: RackId, [out, into]: &[RackDirection; 2]) -> O
         .filter_map(|flow| flow.retransmitted_share)
         .collect();
     let share = median(&shares)?;
-    let usual = percent(case.network.usual_loss);
+    let typical = percent(case.network.typical_loss);
     Some(Finding {
         severity: Severity::Fault,
         subject: Subject::Rack { rack },
         cause: Cause::Loss,
         symptom: None,
         sentence: format!(
-            "{name}: random loss on its uplinks {direction}, {} of segments retransmitted (typical {usual})",
+            "{name}: random loss on its uplinks {direction}, {} of segments retransmitted (typical {typical})",
             percent(share)
         ),
         measured: Some(plain(share, "share")),
-        expected: Some(plain(case.network.usual_loss, "share")),
+        expected: Some(plain(case.network.typical_loss, "share")),
         confidence: 0.9,
         evidence: vec![evidence(
             format!(
@@ -163,7 +164,8 @@ fn of_rack(case: &Case<'_>, rack: RackId, [out, into]: &[RackDirection; 2]) -> O
     })
 }
 
-/// What the host's own counters saw of it: errors and drops of its interface and queueing disciplines.
+/// What the host's own counters saw of it: errors and drops of its interface and queueing
+/// disciplines.
 fn counted_at(case: &Case<'_>, host: HostId) -> Option<Evidence> {
     let interface = data_interface(case.observations.run, host)?.name.as_str();
     let cover = case.telemetry.cover(host, |_| true)?;

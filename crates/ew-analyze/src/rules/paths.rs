@@ -1,9 +1,10 @@
-//! Parallel paths between racks: how many, what hashing costs single connections, and one that is bad.
+//! Parallel paths between racks: how many, what hashing costs single connections, and one that is
+//! bad.
 
 use super::peers::percent;
 use super::{Case, evidence};
 use crate::fit::{Effect, PartFound, Place, Posterior};
-use crate::words::{list, plain};
+use crate::words::{count, list, plain};
 use ew_model::RackId;
 use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject};
 use ew_model::units::format_bits_per_sec;
@@ -13,16 +14,38 @@ use std::collections::BTreeSet;
 const UNLIKELY: f64 = 0.05;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let traced = case.tomography.traced_paths;
     let Some(paths) = case.network.parallel_paths() else {
-        return Vec::new();
+        return traced.map(by_routers).into_iter().collect();
     };
-    let bad = case
-        .network
-        .parts
-        .iter()
-        .filter_map(|part| bad_path(case, paths, part));
-    bad.chain([hashing(paths)]).collect()
+    // Whoever knows the routers knows better.
+    let is_named = case.tomography.bad_member.is_some();
+    let parts = case.network.parts.iter().filter(|_| !is_named);
+    let bad = parts.filter_map(|part| bad_path(case, paths, part));
+    let number = traced.map_or_else(|| hashing(paths), by_routers);
+    bad.chain([number]).collect()
 }
+
+/// Their number as the routers show it.
+fn by_routers((paths, connections): (usize, usize)) -> Finding {
+    Finding {
+        severity: Severity::Info,
+        subject: Subject::Run,
+        cause: Cause::HashCollisions,
+        symptom: None,
+        sentence: format!("{paths} parallel paths per rack: single connections collide (expected)"),
+        measured: Some(plain(paths as f64, "count")),
+        expected: None,
+        confidence: 0.99,
+        evidence: vec![evidence(
+            format!("routers met by {} traced", count(connections, "connection")),
+            "flows.parquet: stages of workload trace".into(),
+        )],
+        hint: HASHING_HINT.into(),
+    }
+}
+
+const HASHING_HINT: &str = "capacity needs several connections per host (`--set streams=8`); what single connections get is the price of hashing";
 
 /// "4", "4 or 6".
 fn counts(paths: &Posterior) -> String {
@@ -59,7 +82,7 @@ fn hashing(paths: &Posterior) -> Finding {
             format!("posterior of the number of paths: {}", posterior(paths)),
             "flows.parquet: flows across racks, by round".into(),
         )],
-        hint: "capacity needs several connections per host (`--set streams=8`); what single connections get is the price of hashing".into(),
+        hint: HASHING_HINT.into(),
     }
 }
 
@@ -92,7 +115,7 @@ fn bad_path(case: &Case<'_>, paths: &Posterior, part: &PartFound) -> Option<Find
     let racks: BTreeSet<usize> = others.chain(candidates).chain([rack]).collect();
     let names: Vec<String> = racks.iter().map(|rack| name(*rack)).collect();
     let or = if names.len() > 1 {
-        " (not told apart)"
+        " (not distinguished)"
     } else {
         ""
     };

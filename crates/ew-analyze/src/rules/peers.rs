@@ -1,4 +1,4 @@
-//! A host's figures beside its peers': what stands out only against nothing stands out not at all.
+//! A host's figures next to its peers': what stands out only against nothing stands out not at all.
 
 use super::Case;
 use crate::stats::{median, quantile};
@@ -85,8 +85,8 @@ pub(super) fn is_judged(case: &Case<'_>, stage: usize) -> bool {
         .is_some_and(|view| view.judged)
 }
 
-/// A figure of the flows that are alone at both ends: those with the host on the given sides, median, against those that touch
-/// no slow host.
+/// A figure of the flows that are alone at both ends: those with the host on the given sides,
+/// median, against those that touch no slow host.
 pub(super) fn of_lone_flows(
     case: &Case<'_>,
     (host, tx, rx): (HostId, bool, bool),
@@ -119,7 +119,7 @@ pub(super) fn lone_flows<'c>(case: &'c Case<'_>) -> impl Iterator<Item = &'c Flo
     })
 }
 
-/// A figure of a host's own ends of lone flows, at a quantile of them.
+/// A figure of a host's own ends of isolated flows, at a quantile of them.
 pub(super) fn of_own_ends(
     case: &Case<'_>,
     host: HostId,

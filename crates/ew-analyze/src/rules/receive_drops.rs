@@ -14,7 +14,7 @@ use ew_model::finding::Cause;
 const DROPPED: f64 = 0.0005;
 /// And this many times the peers'.
 const TIMES_PEERS: f64 = 5.0;
-/// Bits of a full segment's frame at the usual MTU.
+/// Bits of a full segment's frame at the typical MTU.
 const FRAME_BITS: f64 = 1514.0 * 8.0;
 
 pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
@@ -33,7 +33,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     Some(Reason {
         cause: Cause::ReceiveDrops,
         because: format!(
-            "it drops what reaches it: {} {place}, {} of what it receives",
+            "{} dropped {place}, {} of RX",
             count(drops as usize, "packet"),
             percent(share.own)
         ),
@@ -72,7 +72,7 @@ fn worst_place(case: &Case<'_>, host: HostId) -> Option<(&'static str, u64)> {
 
 fn hint(place: &str) -> &'static str {
     if place.contains("interface") {
-        "enlarge the receive ring (`ethtool -G IF rx N`, `ethtool -g` tells the most), look at `ethtool -S` (rx_missed, \
+        "enlarge the receive ring (`ethtool -G IF rx N`, `ethtool -g` shows the maximum), look at `ethtool -S` (rx_missed, \
          rx_no_buffer) and spread the queues over CPUs"
     } else if place.contains("backlog") {
         "raise `net.core.netdev_max_backlog` and `net.core.netdev_budget`, and spread packets over CPUs (RPS, more queues)"

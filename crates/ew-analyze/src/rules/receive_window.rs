@@ -24,7 +24,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     let share = percent(limited.own);
     Some(Reason {
         cause: Cause::ReceiveWindow,
-        because: format!("its receive window held the senders back for {share} of the time"),
+        because: format!("receive window limited the senders {share} of the time"),
         evidence: vec![evidence(
             format!(
                 "flows to {name}: limited by the receiver's window for {share} of their busy time in the median{}",
@@ -32,7 +32,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
             ),
             format!("flows.parquet: dst = {name}, receive_window_limited_us over busy_us"),
         )],
-        hint: "compare `sysctl net.ipv4.tcp_rmem net.core.rmem_max net.ipv4.tcp_moderate_rcvbuf` with the other hosts'; the greatest \
+        hint: "compare `sysctl net.ipv4.tcp_rmem net.core.rmem_max net.ipv4.tcp_moderate_rcvbuf` with the other hosts'; the largest \
                buffer must hold twice the bandwidth times the round trip"
             .into(),
         confidence: 0.9,

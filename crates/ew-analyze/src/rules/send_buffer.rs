@@ -36,7 +36,7 @@ fn limited(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     let share = percent(limited.own);
     Some(Reason {
         cause: Cause::SendBuffer,
-        because: format!("its send buffer was the limit for {share} of the time"),
+        because: format!("send buffer limited TX {share} of the time"),
         evidence: vec![evidence(
             format!(
                 "flows from {name}: limited by the send buffer for {share} of their busy time in the median{}",
@@ -49,8 +49,9 @@ fn limited(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     })
 }
 
-/// The kernel counts no time while the program is between two writes, which a buffer of few segments hides in; but then it holds less
-/// than the congestion window lets out, which no other limit does.
+/// The kernel counts no time while the program is between two writes, which a buffer of few
+/// segments hides in; but then it holds less than the congestion window lets out, which no other
+/// limit does.
 fn small(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     let who = (suspect.host, true, false);
     let buffer = of_lone_flows(case, who, buffer_bytes)?;
@@ -64,7 +65,7 @@ fn small(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     Some(Reason {
         cause: Cause::SendBuffer,
         because: format!(
-            "its send buffer holds {} where the congestion window would let out {}",
+            "send buffer {} (congestion window {})",
             bytes(buffer.own),
             bytes(window)
         ),

@@ -1,6 +1,6 @@
 //! A single ordered pair is slow although both its hosts are not.
 
-use super::{Case, evidence, held_back};
+use super::{Case, evidence, slow_at_times};
 use crate::fit::{Direction, Effect, LEAST_EFFECT, PartFound, Place};
 use crate::words::{count, list, plain};
 use ew_model::HostId;
@@ -31,8 +31,8 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let hosts = case.observations.inventory().host_ids();
     slow.extend(hosts.filter_map(|host| ambiguous(case, host)));
     // What holds a host back at times holds some of its pairs back more often than others.
-    let held_back = held_back::hosts(case);
-    slow.retain(|pair| !held_back.contains(&pair.src) && !held_back.contains(&pair.dst));
+    let slow_at_times = slow_at_times::hosts(case);
+    slow.retain(|pair| !slow_at_times.contains(&pair.src) && !slow_at_times.contains(&pair.dst));
     slow.sort_by(|a, b| (a.bits_per_sec / a.expected).total_cmp(&(b.bits_per_sec / b.expected)));
     if slow.len() > MOST_FINDINGS {
         return vec![folded(case, &slow)];
@@ -40,7 +40,8 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     slow.iter().map(|pair| finding(case, pair)).collect()
 }
 
-/// A host found slow that met so few others that the peer, or the path between them, explains it as well.
+/// A host found slow that met so few others that the peer, or the path between them, explains it as
+/// well.
 pub(super) fn ambiguous<'a>(case: &Case<'a>, host: HostId) -> Option<SlowPair<'a>> {
     let of_host = |part: &&PartFound| matches!(part.place, Place::Host(own, _) if own == host);
     let part = case.network.parts.iter().find(of_host)?;
@@ -89,7 +90,7 @@ fn finding(case: &Case<'_>, pair: &SlowPair<'_>) -> Finding {
     let but = if pair.is_told_apart {
         "both hosts faster with other peers"
     } else {
-        "client, server and path not told apart with so few peers"
+        "client, server and path not distinguished with so few peers"
     };
     Finding {
         severity: Severity::Fault,
@@ -112,7 +113,7 @@ fn finding(case: &Case<'_>, pair: &SlowPair<'_>) -> Finding {
              then compare per-member counters of the LAG or ECMP group"
                 .into()
         } else {
-            "run a mesh, or these two hosts with others, to tell the sides apart".into()
+            "run a mesh, or these two hosts with others, to distinguish the sides".into()
         },
     }
 }
@@ -126,7 +127,7 @@ fn folded(case: &Case<'_>, slow: &[SlowPair<'_>]) -> Finding {
         cause: Cause::SlowPair,
         symptom: None,
         sentence: format!(
-            "{} slow while their hosts are not: {}; slowest {} of {} expected",
+            "{} slow, their hosts not: {}; min {} (expected {})",
             count(slow.len(), "pair"),
             list(&names),
             format_bits_per_sec(worst.bits_per_sec),

@@ -14,10 +14,12 @@ use ew_model::units::format_bits_per_sec;
 /// Without an interval the figure must be this far below.
 const LEAST_EFFECT_UNSURE: f64 = 0.10;
 
-/// One finding for the hosts that stay below the statement and are not slow against their peers: those have
-/// findings of their own.
+/// One finding for the hosts that stay below the statement and are not slow against their peers:
+/// those have findings of their own.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let Some(stated) = case.observations.run.plan.expect.nic_bits_per_sec else {
+    let plan = &case.observations.run.plan;
+    let stated = plan.expect.nic_bits_per_sec;
+    let Some(stated) = stated.filter(|_| plan.rate_limit.is_none()) else {
         return Vec::new();
     };
     let efficiency = case.reference.basis.efficiency;
@@ -78,7 +80,7 @@ fn finding(
         cause: Cause::SlowHost,
         symptom: None,
         sentence: format!(
-            "{who} below the stated NIC rate: {} of payload where {} gives {}",
+            "{who} below the expected NIC rate: {} of goodput ({} gives {})",
             format_bits_per_sec(middle.value),
             format_bits_per_sec(stated),
             format_bits_per_sec(goodput),
@@ -93,7 +95,7 @@ fn finding(
                 format_bits_per_sec(middle.value),
                 basis_words(&case.reference.basis).unwrap_or_default(),
             ),
-            "flows.parquet: lone flows that no path between racks limits".into(),
+            "flows.parquet: isolated flows that no path between racks limits".into(),
         )],
         hint: "check the stated rate, the negotiated link speed (`ethtool`), and whether one TCP stream can fill the \
                link (`--set streams=4`)"

@@ -1,4 +1,5 @@
-//! What moves the bytes is the limit: a thread that uses one CPU whole, or a tool that has only one.
+//! What moves the bytes is the limit: a thread that uses one CPU whole, or a tool that has only
+//! one.
 
 use super::peers::{compared, lone_flows, of_stages, percent};
 use super::why::{Reason, Suspect};
@@ -78,7 +79,7 @@ fn single_threaded(case: &Case<'_>, host: HostId) -> Option<Reason> {
     let name = case.observations.inventory().name(host);
     busy.exceeds(WHOLE, LESS).then(|| {
         reason(
-            format!("its {version} has one thread for all streams, and that fills a CPU"),
+            format!("{version} has one thread for all streams, which saturates a CPU"),
             evidence(
                 format!("{name}: busiest CPU {} busy{}", percent(busy.own), busy.against(percent)),
                 format!("events.jsonl: host-up of {name}, tools; hosts.parquet: host = {name}, kind = cpu"),

@@ -129,7 +129,8 @@ fn finding(case: &Case<'_>, limits: &[Limit<'_>]) -> Finding {
     }
 }
 
-/// One rack of three or more whose uplinks limit while nobody else's do, with racks of the same hosts.
+/// One rack of three or more whose uplinks limit while nobody else's do, with racks of the same
+/// hosts.
 fn differs_from_peers(case: &Case<'_>, limits: &[Limit<'_>]) -> bool {
     let racks = &case.network.racks;
     let rack = limits[0].rack;
@@ -143,7 +144,8 @@ fn differs_from_peers(case: &Case<'_>, limits: &[Limit<'_>]) -> bool {
             .ln()
             .abs()
             < ALIKE.ln();
-        // Hashing costs every rack as much: only a ratio above all of the others' intervals differs.
+        // Hashing costs every rack as much: only a ratio above all of the others' intervals
+        // differs.
         let other = found.ratio.and_then(|ratio| ratio.high);
         let is_above = other.is_some_and(|other| {
             limits
@@ -243,7 +245,7 @@ fn rivals(case: &Case<'_>, limit: &Limit<'_>) -> Option<Evidence> {
     (!names.is_empty()).then(|| {
         evidence(
             format!(
-                "not told apart from {}: these uplinks would explain the same flows",
+                "not distinguished from {}: these uplinks would explain the same flows",
                 crate::words::list(&names)
             ),
             format!(

@@ -1,11 +1,12 @@
 //! Why a host is slow: one question after the other, the first that its evidence answers.
 //!
-//! The order is that of decision 0014: what keeps the host itself from moving bytes, then its link, then who else is on it, then
-//! TCP's windows, then what is lost. A starved receiver also closes its window, a full link also loses packets: the
-//! later questions see the consequences of the earlier ones.
+//! The order is that of decision 0014: what keeps the host itself from moving bytes, then its link,
+//! then who else is on it, then TCP's windows, then what is lost. A starved receiver also closes
+//! its window, a full link also loses packets: the later questions see the consequences of the
+//! earlier ones.
 
 use super::{
-    Case, core_saturated, cpu_quota, disk, foreign_traffic, link_speed, mtu, path_loss,
+    Case, background_traffic, core_saturated, cpu_quota, disk, link_speed, mtu, path_loss,
     receive_drops, receive_window, send_buffer, tool_limit,
 };
 use ew_model::HostId;
@@ -25,7 +26,7 @@ pub(super) struct Suspect {
 #[derive(Clone, Debug)]
 pub(super) struct Reason {
     pub(super) cause: Cause,
-    /// What stands behind "because" in a sentence.
+    /// What is behind "because" in a sentence.
     pub(super) because: String,
     pub(super) evidence: Vec<Evidence>,
     /// What a person can do next.
@@ -42,7 +43,7 @@ const QUESTIONS: [Question; 11] = [
     core_saturated::explain,
     link_speed::explain,
     mtu::explain,
-    foreign_traffic::explain,
+    background_traffic::explain,
     receive_window::explain,
     send_buffer::explain,
     path_loss::explain,

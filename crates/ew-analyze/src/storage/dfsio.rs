@@ -1,4 +1,5 @@
-//! The figures that Hadoop's TestDFSIO prints, by its own formulas (TestDFSIO.java, `IOMapperBase`, `analyzeResult`).
+//! The figures that Hadoop's TestDFSIO prints, by its own formulas (TestDFSIO.java, `IOMapperBase`,
+//! `analyzeResult`).
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +22,8 @@ pub struct Figures {
     pub files: usize,
     /// `Total MBytes processed`.
     pub total_mb: f64,
-    /// `Throughput mb/sec`: all bytes over the sum of all tasks' times; the rate of one task, not of the cluster.
+    /// `Throughput mb/sec`: all bytes over the sum of all tasks' times; the rate of one task, not
+    /// of the cluster.
     pub throughput_mb_per_sec: f64,
     /// `Average IO rate mb/sec`: the arithmetic mean of the tasks' rates.
     pub average_io_rate_mb_per_sec: f64,
@@ -29,7 +31,8 @@ pub struct Figures {
     pub io_rate_std_deviation: f64,
 }
 
-/// TestDFSIO's own formulas. It counts time in whole milliseconds, and so does this. `None` without a task.
+/// TestDFSIO's own formulas. It counts time in whole milliseconds, and so does this. `None` without
+/// a task.
 #[must_use]
 pub fn figures(tasks: &[Task]) -> Option<Figures> {
     if tasks.is_empty() {
@@ -55,8 +58,9 @@ pub fn figures(tasks: &[Task]) -> Option<Figures> {
     })
 }
 
-/// The block in TestDFSIO's layout, label for label, so that scripts that look for `Throughput mb/sec` go on working.
-/// `operation` is its word (`write`, `read`, `append`, `random read`); `date` its `Date & time`.
+/// The block in TestDFSIO's layout, label for label, so that scripts that look for
+/// `Throughput mb/sec` go on working. `operation` is its word (`write`, `read`, `append`,
+/// `random read`); `date` its `Date & time`.
 #[must_use]
 pub fn block(figures: &Figures, operation: &str, date: &str, exec_s: f64) -> String {
     let lines = [

@@ -19,8 +19,8 @@ pub struct FanIn {
     pub operation: StorageOperation,
     /// Most endpoints first.
     pub points: Vec<FanInPoint>,
-    /// The fewest endpoints whose aggregate is at least 90 % of the highest one. `None`: a step has no whole
-    /// aggregate.
+    /// The fewest endpoints whose aggregate is at least 90 % of the highest one. `None`: a step has
+    /// no whole aggregate.
     pub enough_endpoints: Option<u32>,
     /// T(S) = min(S s, P). `None`: a step has no rate.
     #[serde(default)]

@@ -25,8 +25,8 @@ pub struct StorageAnalysis {
     pub run: String,
     /// Where the files were. `None`: no step took place.
     pub job: Option<StorageJob>,
-    /// Nothing wrong: all files whole and right. Worse: wrong bytes. Partial: files or hosts are missing. Not determined: an
-    /// operation moved no file at all.
+    /// Nothing wrong: all files whole and right. Worse: wrong bytes. Partial: files or hosts are
+    /// missing. Not determined: an operation moved no file at all.
     pub status: VerdictStatus,
     /// Whether the user stopped it.
     pub interrupted: bool,
@@ -106,8 +106,8 @@ pub struct CommonWindow {
     pub length_ns: u64,
     /// Its share of the whole wall time.
     pub overlap: f64,
-    /// Bytes of all workers in it over its length. `None`: it is shorter than the intervals in which bytes were counted, or
-    /// some of the bytes are of files that failed.
+    /// Bytes of all workers in it over its length. `None`: it is shorter than the intervals in
+    /// which bytes were counted, or some of the bytes are of files that failed.
     pub bytes_per_sec: Option<f64>,
     /// The same of its equal parts, one after the other. Empty where the window has no rate.
     #[serde(default)]
@@ -127,7 +127,7 @@ pub struct RateSummary {
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// Greatest.
+    /// Max.
     pub max: f64,
 }
 
@@ -333,8 +333,8 @@ fn per_sec(bytes: u64, time_ns: Option<u64>) -> Option<f64> {
     Some(bytes as f64 * 1e9 / time_ns as f64)
 }
 
-/// From the last worker's first open to the first worker's last end, of all files: a worker with a failed file was at work, too.
-/// Its bytes are in no figure, so the window then has no rate.
+/// From the last worker's first open to the first worker's last end, of all files: a worker with a
+/// failed file was at work, too. Its bytes are in no figure, so the window then has no rate.
 fn common_window(step: &StorageStep) -> Option<CommonWindow> {
     if step.operation == StorageOperation::Clean {
         return None;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Stages of the network alone, data to the servers.
 pub const NETWORK_STAGES: [&str; 3] = ["all", "one-server", "one-client"];
-/// Stands behind their names where data goes to the clients.
+/// Suffix of the limits' names where data goes to the clients.
 pub const READ_SUFFIX: &str = "-read";
 /// All clients and servers together bind only where they carry less than this share of what the
 /// ends allow.

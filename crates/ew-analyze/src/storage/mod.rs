@@ -1,6 +1,8 @@
-//! Storage through the network: what TestDFSIO prints and what it hides, fan-in, and sizing for a deadline.
+//! Storage through the network: what TestDFSIO prints and what it hides, fan-in, and sizing for a
+//! deadline.
 //!
-//! Apart from the analysis of flows: a storage job has no window of its own and no receiver that reports.
+//! Apart from the analysis of flows: a storage job has no window of its own and no receiver that
+//! reports.
 
 pub mod dfsio;
 pub mod fan_in;

@@ -1,8 +1,10 @@
-//! The fewest storage nodes that move an amount of data by a deadline, and what each constraint asks by itself.
+//! The fewest storage nodes that move an amount of data by a deadline, and what each constraint
+//! asks by itself.
 //!
-//! With B = data / deadline and w, w_rx, w_tx the bytes on disk, into and out of storage NICs per byte of data:
-//! disk S >= w B / d, RX S >= w_rx B / n, TX S >= w_tx B / n, and S = ceil(max x (1 + headroom)) + failures. Uplink and
-//! clients bound B itself; no number of storage nodes helps there.
+//! With B = data / deadline and w, w_rx, w_tx the bytes on disk, into and out of storage NICs per
+//! byte of data: disk S >= w B / d, RX S >= w_rx B / n, TX S >= w_tx B / n, and S = ceil(max x (1 +
+//! headroom)) + failures. Uplink and clients bound B itself; no number of storage nodes helps
+//! there.
 
 use serde::Serialize;
 use thiserror::Error;
@@ -211,7 +213,8 @@ impl Bound {
     }
 }
 
-/// Bytes on disk, into storage NICs, out of storage NICs and out of (into) clients per byte of data.
+/// Bytes on disk, into storage NICs, out of storage NICs and out of (into) clients per byte of
+/// data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Factors {
     /// Disk.
@@ -225,8 +228,8 @@ pub struct Factors {
 }
 
 impl Redundancy {
-    /// Bytes moved per byte of data. A replicated write is forwarded by all but the last node of its pipeline; a client writes
-    /// all cells of an erasure-coded stripe itself.
+    /// Bytes moved per byte of data. A replicated write is forwarded by all but the last node of
+    /// its pipeline; a client writes all cells of an erasure-coded stripe itself.
     #[must_use]
     pub fn factors(self, operation: Operation, clients_on_storage: bool) -> Factors {
         if operation == Operation::Read {
@@ -273,7 +276,8 @@ impl Redundancy {
 /// Answers.
 ///
 /// # Errors
-/// [`SizingError`] for numbers without sense, without any rate of a node, and where no number of nodes is enough.
+/// [`SizingError`] for numbers without sense, without any rate of a node, and where no number of
+/// nodes is enough.
 pub fn size(question: &Question) -> Result<Answer, SizingError> {
     check(question)?;
     let needed = question.data_bytes / question.within_s;
@@ -352,7 +356,7 @@ fn check(question: &Question) -> Result<(), SizingError> {
     }
 }
 
-/// The network between both sets and the clients bound the rate, whatever stands behind them.
+/// The network between both sets and the clients bound the rate, whatever is behind them.
 fn check_reachable(question: &Question, needed: f64, factors: &Factors) -> Result<(), SizingError> {
     let of_clients = question.clients_bytes_per_sec.or_else(|| {
         let count = f64::from(question.clients?);

@@ -10,8 +10,8 @@ use ew_model::workload::Workload;
 use std::ops::Range;
 
 const MS: f64 = 1e6;
-/// Linux delays an acknowledgement by at least 40 ms (TCP_DELACK_MIN, include/net/tcp.h: HZ / 25), counted in ticks of up to
-/// 10 ms.
+/// Linux delays an acknowledgement by at least 40 ms (TCP_DELACK_MIN, include/net/tcp.h: HZ / 25),
+/// counted in ticks of up to 10 ms.
 const DELAYED_ACK_NS: Range<f64> = 38.0 * MS..52.0 * MS;
 /// Linux sends a segment again after at least 200 ms and a round trip (TCP_RTO_MIN).
 const RETRANSMISSION_NS: Range<f64> = 195.0 * MS..260.0 * MS;
@@ -25,7 +25,7 @@ const STEP_OVER_NOISE: f64 = 4.0;
 const MOST_SEGMENTS: u64 = 4;
 /// RFC 6928.
 const INITIAL_WINDOW_SEGMENTS: u64 = 10;
-/// A sender held back for this share of its busy time is limited by a buffer.
+/// A sender throttled for this share of its busy time is limited by a buffer.
 const LIMITED_SHARE: f64 = 0.2;
 
 /// Neighbouring sizes whose round trips, or one in a hundred of them, wait for a timer of TCP.
@@ -85,10 +85,10 @@ impl Floor {
     /// Of a ping-pong; streaming has no round trips.
     fn of(curve: &[Measured]) -> Option<Self> {
         let seen = curve.iter().filter_map(|p| Some(p.round_trip?.min_ns));
-        let told = curve.iter().filter_map(|p| p.least_rtt_ns);
+        let reported = curve.iter().filter_map(|p| p.least_rtt_ns);
         curve.iter().find(|p| p.round_trip.is_some())?;
         Some(Self {
-            least_ns: seen.chain(told).min()? as f64,
+            least_ns: seen.chain(reported).min()? as f64,
             bits_per_sec: curve.iter().map(Measured::bits_per_sec).fold(1.0, f64::max),
         })
     }
@@ -138,9 +138,9 @@ fn timer_step(
              determined"
         }
         (_, _, 0) => {
-            "that is the least time before Linux sends a lost segment again, but no counter tells of one"
+            "that is the least time before Linux sends a lost segment again, but no counter reports one"
         }
-        _ => "segments were lost, and sent again only when their timer ran out",
+        _ => "segments were lost, and retransmitted only when their timer ran out",
     };
     let certain = match kind {
         StepKind::DelayedAck => nagle,
@@ -176,7 +176,7 @@ fn round_trip_evidence(point: &Measured) -> Option<Evidence> {
         format!(", p99 {}", format_duration_ns(ns))
     });
     let text = format!(
-        "{}: median round trip {}{p99}, {} segments sent again",
+        "{}: median round trip {}{p99}, {} segments retransmitted",
         format_whole_bytes(point.bytes),
         format_duration_ns(times.p50_ns),
         point.retransmits
@@ -184,7 +184,8 @@ fn round_trip_evidence(point: &Measured) -> Option<Evidence> {
     Some(evidence(text, source(point, "latency, retransmits")))
 }
 
-/// Places where a message takes longer than the size before it and the sizes' ratio explain, and stays so.
+/// Places where a message takes longer than the size before it and the sizes' ratio explain, and
+/// stays so.
 pub(super) fn steps(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> {
     let least = LEAST_STEP.max(STEP_OVER_NOISE * noise(curve));
     let is_step = |at: &usize| {
@@ -197,7 +198,8 @@ pub(super) fn steps(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> {
         .collect()
 }
 
-/// How much more time than its size explains a message takes after another, as a logarithm: at most in proportion is smooth.
+/// How much more time than its size explains a message takes after another, as a logarithm: at most
+/// in proportion is smooth.
 fn excess(before: &Measured, after: &Measured) -> f64 {
     (after.message_ns / before.message_ns).ln() - (after.bytes as f64 / before.bytes as f64).ln()
 }
@@ -256,8 +258,8 @@ fn step(before: &Measured, after: &Measured, workload: &Workload) -> SweepStep {
 fn name(before: &Measured, after: &Measured, workload: &Workload) -> (StepKind, bool, String) {
     let is_between = |boundary: u64| (before.bytes..after.bytes).contains(&boundary);
     let limited = |point: &Measured| point.limited_share.unwrap_or_default();
-    let held_back = limited(after) >= LIMITED_SHARE && limited(before) < LIMITED_SHARE / 2.0;
-    if held_back {
+    let slow_at_times = limited(after) >= LIMITED_SHARE && limited(before) < LIMITED_SHARE / 2.0;
+    if slow_at_times {
         let share = 100.0 * limited(after);
         let why =
             format!("a socket's buffer holds the sender back for {share:.0} % of its busy time");

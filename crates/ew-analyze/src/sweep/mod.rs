@@ -1,4 +1,5 @@
-//! Sweeps over message sizes: the stages of a test with `sizes` as one curve, what it amounts to, and where it breaks.
+//! Sweeps over message sizes: the stages of a test with `sizes` as one curve, what it amounts to,
+//! and where it breaks.
 
 mod breaks;
 mod points;
@@ -34,7 +35,8 @@ pub(crate) fn sweeps(observations: &Observations<'_>) -> Vec<SweepAnalysis> {
     names.into_iter().filter_map(sweep).collect()
 }
 
-/// What a curve amounts to, for the sentence on top: "15.3 µs one way at 1 B, 9.41 Gb/s from 64 KiB on, half of it at 2.1 KiB".
+/// What a curve amounts to, for the sentence on top: "15.3 µs one way at 1 B, 9.41 Gb/s from 64 KiB
+/// on, half of it at 2.1 KiB".
 pub(crate) fn in_words(sweep: &SweepAnalysis) -> String {
     let mut parts = Vec::new();
     let first = sweep.points.iter().find(|point| point.message_ns.is_some());

@@ -21,7 +21,8 @@ pub(super) struct Measured {
     /// What the sender's TCP says, medians over streams and rounds.
     pub(super) mss_bytes: Option<u64>,
     pub(super) least_rtt_ns: Option<u64>,
-    /// Share of the time with data in flight in which the receiver's window, or the send buffer, held the sender back.
+    /// Share of the time with data in flight in which the receiver's window, or the send buffer,
+    /// held the sender back.
     pub(super) limited_share: Option<f64>,
     pub(super) retransmits: u64,
 }
@@ -110,7 +111,8 @@ fn round_trip(stage: &StageView<'_>) -> Option<LatencyFigures> {
     latency::figures(&all)
 }
 
-/// The middle one of every three neighbours, so that one lucky or unlucky size decides nothing; the ends stay.
+/// The middle one of every three neighbours, so that one lucky or unlucky size decides nothing; the
+/// ends stay.
 pub(super) fn smoothed(values: &[f64]) -> Vec<f64> {
     let at = |i: usize| match (i.checked_sub(1), values.get(i + 1)) {
         (Some(before), Some(after)) => sorted(&[values[before], values[i], *after])[1],

@@ -1,4 +1,5 @@
-//! The shape of a curve: a straight line of time over size, the size of half performance, saturation.
+//! The shape of a curve: a straight line of time over size, the size n1/2 of half the rate,
+//! saturation.
 
 use super::evidence;
 use super::points::{Measured, smoothed};
@@ -10,11 +11,12 @@ use ew_model::units::{format_bits_per_sec, format_duration_ns, format_whole_byte
 const LEAST_FOR_LINE: usize = 5;
 /// A line describes times of which three in four are off it by at most this.
 const LINE_FITS: f64 = 0.15;
-/// Below this share of the greatest rate a curve is said to fall again.
+/// Below this share of the max rate a curve is said to fall again.
 const FALLS_BELOW: f64 = 0.8;
 
-/// The line t(n) = t0 + n / r_inf with the least squares of relative distances, so that a millisecond is forgiven where
-/// messages take a second. `None` with too few points or a slope that is none.
+/// The line t(n) = t0 + n / r_inf with the least squares of relative distances, so that a
+/// millisecond is forgiven where messages take a second. `None` with too few points or a slope that
+/// is none.
 pub(super) fn line(curve: &[Measured]) -> Option<TimeLine> {
     if curve.len() < LEAST_FOR_LINE {
         return None;
@@ -44,7 +46,7 @@ pub(super) fn line(curve: &[Measured]) -> Option<TimeLine> {
     })
 }
 
-/// Half performance, and what stands against it.
+/// n1/2, and what is against it.
 pub(super) fn half_performance(
     curve: &[Measured],
     line: Option<TimeLine>,
@@ -53,12 +55,13 @@ pub(super) fn half_performance(
         return (None, Some("nothing was measured".into()));
     };
     let line = line.filter(|line| line.off <= LINE_FITS);
-    // A line's own rate may lie a little off all that was seen; far off, it is no longer told by the curve.
+    // A line's own rate may lie a little off all that was seen; far off, it no longer follows from
+    // the curve.
     let of_line = line.map(|line| line.bits_per_sec);
     let is_told = |rate: &f64| (0.9 * peak..1.25 * peak).contains(rate);
     let endless = of_line.filter(is_told).unwrap_or(peak);
     let Some(bytes) = crossing(curve, endless / 2.0) else {
-        let doubt = "even the least size has more than half of the greatest rate, so the size of half performance is less";
+        let doubt = "even the least size has more than half of the max rate, so n1/2 is less";
         return (None, Some(doubt.into()));
     };
     let half = HalfPerformance {
@@ -81,7 +84,7 @@ fn half_evidence(
         curve.first().map_or("", |p| &p.stage),
         curve.last().map_or("", |p| &p.stage)
     );
-    let greatest = format!("the greatest rate is {}", format_bits_per_sec(peak));
+    let max = format!("the max rate is {}", format_bits_per_sec(peak));
     let fitted = match line {
         Some(line) => format!(
             "the times lie on {} + size / {} within {:.1} % for three in four, which has its half at {}",
@@ -90,9 +93,9 @@ fn half_evidence(
             100.0 * line.off,
             format_whole_bytes((line.start_ns * line.bits_per_sec / 8e9) as u64),
         ),
-        None => "no straight line describes the times; the greatest rate stands for that of endless messages".into(),
+        None => "no straight line describes the times; the max rate is taken as that of endless messages".into(),
     };
-    vec![evidence(greatest, sizes.clone()), evidence(fitted, sizes)]
+    vec![evidence(max, sizes.clone()), evidence(fitted, sizes)]
 }
 
 /// From where on greater messages bring little more, and what is to be said of the curve's end.
@@ -119,7 +122,7 @@ pub(super) fn saturation(curve: &[Measured]) -> (Option<Saturation>, Option<Stri
     let end = rates.last().copied().unwrap_or(peak);
     let falls = (end < FALLS_BELOW * peak).then(|| {
         format!(
-            "the rate falls again to {:.0} % of its greatest at {}",
+            "the rate falls again to {:.0} % of its max at {}",
             100.0 * end / peak,
             format_whole_bytes(last.bytes)
         )
@@ -132,14 +135,14 @@ fn rates(curve: &[Measured]) -> Vec<f64> {
     smoothed(&rates)
 }
 
-/// The greatest rate and its position.
+/// The max rate and its position.
 fn peak(curve: &[Measured]) -> Option<(f64, usize)> {
     let rates = rates(curve).into_iter().zip(0..);
     rates.max_by(|(a, _), (b, _)| a.total_cmp(b))
 }
 
-/// Where the curve first comes up to a rate, bytes; between two sizes the time is taken to grow evenly. `None` when the first size
-/// is above it already.
+/// Where the curve first comes up to a rate, bytes; between two sizes the time is taken to grow
+/// evenly. `None` when the first size is above it already.
 fn crossing(curve: &[Measured], rate: f64) -> Option<f64> {
     let rates = rates(curve);
     let after = rates.iter().position(|r| *r >= rate)?;

@@ -64,8 +64,8 @@ fn ping_pong(nodelay: bool) -> Workload {
 }
 
 fn kinds(steps: &[SweepStep]) -> Vec<(StepKind, u64, u64, bool)> {
-    let told = |s: &SweepStep| (s.kind, s.from_bytes, s.to_bytes, s.certain);
-    steps.iter().map(told).collect()
+    let reported = |s: &SweepStep| (s.kind, s.from_bytes, s.to_bytes, s.certain);
+    steps.iter().map(reported).collect()
 }
 
 #[track_caller]
@@ -84,13 +84,13 @@ fn a_line_gives_its_half_performance_and_saturation() {
     assert_near(line.bits_per_sec, 10e9, 0.02);
     let (half, doubt) = shape::half_performance(&curve, Some(line));
     let half = half.unwrap();
-    // Where the rate is half of the greatest, 2 % off in time is 4 % off in size.
+    // Where the rate is half of the largest, 2 % off in time is 4 % off in size.
     assert_near(half.bytes, 25_000.0, 0.06);
     assert_near(half.endless_bits_per_sec, 10e9, 0.03);
     assert_eq!((half.evidence.len(), doubt), (2, None));
     let (saturation, doubt) = shape::saturation(&curve);
-    // 90 % of 10 Gb/s is at nine times the size of half performance; 3 % off in rate is a third off in size there, and sizes are
-    // a factor of two apart.
+    // 90 % of 10 Gb/s is at nine times n1/2; 3 % off in rate is a third off
+    // in size there, and sizes are a factor of two apart.
     assert!((131_072..=524_291).contains(&saturation.unwrap().message_bytes));
     assert_eq!(doubt, None);
     assert_eq!(kinds(&breaks::timers(&curve, &ping_pong(true))), []);
@@ -163,11 +163,11 @@ fn a_buffer_is_named_by_the_socket_or_by_its_size() {
         kinds(&by_size),
         [(StepKind::SocketBuffer, 65_536, 65_539, false)]
     );
-    let mut told = stepped();
-    for point in told.iter_mut().filter(|point| point.bytes > 65_536) {
+    let mut reported = stepped();
+    for point in reported.iter_mut().filter(|point| point.bytes > 65_536) {
         point.limited_share = Some(0.6);
     }
-    let by_socket = breaks::steps(&told, &ping_pong(true));
+    let by_socket = breaks::steps(&reported, &ping_pong(true));
     assert_eq!(
         kinds(&by_socket),
         [(StepKind::SocketBuffer, 65_536, 65_539, true)]
@@ -220,7 +220,7 @@ fn a_lost_segment_needs_its_counter_to_be_certain() {
         point.retransmits = u64::from(point.bytes == 8192);
     }
     let certain = breaks::timers(&lossy, &ping_pong(true));
-    assert!(certain[0].certain && certain[0].sentence.contains("sent again only when"));
+    assert!(certain[0].certain && certain[0].sentence.contains("retransmitted only when"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Readings beside windows. Counters only grow, so what happened in a window is what they grew by in the spans between
-//! readings that lie under load.
+//! Readings against windows. Counters only grow, so what happened in a window is what they grew by
+//! in the spans between readings that lie under load.
 
 use super::Window;
 use ew_model::facts::{CpuCounters, HostSample};
@@ -25,8 +25,9 @@ struct Span<'a> {
 }
 
 impl<'a> Cover<'a> {
-    /// Spans wholly under load when there are any: then nothing idle is mixed in. Else all that are under load by half. Rates
-    /// are those of the whole spans, so that short gaps between rounds are in them.
+    /// Spans wholly under load when there are any: then nothing idle is mixed in. Else all that are
+    /// under load by half. Rates are those of the whole spans, so that short gaps between rounds
+    /// are in them.
     pub(super) fn new(samples: &'a [HostSample], windows: &[&Window]) -> Option<Self> {
         let pairs = samples.windows(2);
         let spans: Vec<Span<'_>> = pairs
@@ -75,7 +76,8 @@ impl<'a> Cover<'a> {
         self.spans.iter().map(|s| s.after)
     }
 
-    /// What a counter grew by. `None` when no span tells. A counter that runs backwards (a device that came anew) counts 0.
+    /// What a counter grew by. `None` when no span covers it. A counter that runs backwards (a
+    /// device that came anew) counts 0.
     pub(crate) fn grown(&self, counter: impl Fn(&'a HostSample) -> Option<u64>) -> Option<f64> {
         let mut sum = None;
         for span in &self.spans {
@@ -94,8 +96,8 @@ impl<'a> Cover<'a> {
         Some(self.grown(counter)? * 1e9 / self.ns())
     }
 
-    /// What several counters with keys grew by. One that is there for the first time had the count `newborn`; it is left out
-    /// where that is unknown.
+    /// What several counters with keys grew by. One that is there for the first time had the count
+    /// `newborn`; it is skipped where that is unknown.
     pub(crate) fn grown_by_key<K: Ord>(
         &self,
         newborn: Option<u64>,
@@ -116,7 +118,8 @@ impl<'a> Cover<'a> {
 }
 
 impl<'a> Span<'a> {
-    /// `None` for a span that is idle by more than half. `windows` are in order of time and do not overlap.
+    /// `None` for a span that is idle by more than half. `windows` are in order of time and do not
+    /// overlap.
     fn under_load(
         before: &'a HostSample,
         after: &'a HostSample,

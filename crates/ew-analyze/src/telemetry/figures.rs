@@ -69,7 +69,8 @@ pub(crate) fn receive_drop_counts(
     counts
 }
 
-/// The data interface's own speed when link speeds are what rates are held against, else what a healthy host does.
+/// The data interface's own speed when link speeds are what rates are held against, else what a
+/// reference host does.
 fn link_bits_per_sec(
     observations: &Observations<'_>,
     host: HostId,
@@ -206,7 +207,7 @@ fn sums_by_round<'r>(ends: impl Iterator<Item = (RoundIndex, Option<&'r EndRecor
     rounds.into_values().collect()
 }
 
-/// The CPU with the greatest busy share.
+/// The CPU with the max busy share.
 fn busiest_cpu(cover: &Cover<'_>) -> Option<CpuShare> {
     let mut cpus: BTreeMap<u32, [f64; KINDS]> = BTreeMap::new();
     for ((cpu, kind), ticks) in cover.grown_by_key(None, in_cpu) {
@@ -231,11 +232,13 @@ fn busiest_cpu(cover: &Cover<'_>) -> Option<CpuShare> {
 }
 
 fn frequency_hz(cover: &Cover<'_>, cpu: u32) -> Option<f64> {
-    let told = cover.readings().filter_map(|sample| {
-        let mut told = sample.causes.as_ref()?.frequencies_hz.iter();
-        told.find(|(of, _)| *of == cpu).map(|(_, hz)| *hz as f64)
+    let reported = cover.readings().filter_map(|sample| {
+        let mut reported = sample.causes.as_ref()?.frequencies_hz.iter();
+        reported
+            .find(|(of, _)| *of == cpu)
+            .map(|(_, hz)| *hz as f64)
     });
-    median(&told.collect::<Vec<_>>())
+    median(&reported.collect::<Vec<_>>())
 }
 
 /// Of all CPUs.
@@ -248,7 +251,7 @@ fn busy_share(cover: &Cover<'_>) -> Option<f64> {
     (all > 0.0).then(|| busy / all)
 }
 
-/// The disk that was busy for the greatest part of the time.
+/// The disk that was busy for the largest part of the time.
 fn busiest_disk(cover: &Cover<'_>) -> Option<DiskShare> {
     let grown = |counter: fn(&DiskCounters) -> u64| {
         cover.grown_by_key(None, move |s| {

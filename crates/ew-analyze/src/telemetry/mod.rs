@@ -1,4 +1,5 @@
-//! The hosts' counters laid beside the rounds: which readings cover which windows, and what they say.
+//! The hosts' counters laid against the rounds: which readings cover which windows, and what they
+//! say.
 
 mod cover;
 mod figures;
@@ -71,7 +72,8 @@ impl<'a> Telemetry<'a> {
         telemetry
     }
 
-    /// The readings that cover a host's windows in the given stages. `None` without a reading beside them.
+    /// The readings that cover a host's windows in the given stages. `None` without a reading
+    /// next to them.
     pub(crate) fn cover(
         &self,
         host: HostId,
@@ -80,6 +82,19 @@ impl<'a> Telemetry<'a> {
         let (samples, windows) = self.hosts.get(&host)?;
         let windows: Vec<&Window> = windows.iter().filter(|w| is_asked(w.stage)).collect();
         Cover::new(samples, &windows)
+    }
+
+    /// Share of the time of the judged windows that a CPU quota throttled the agents, median over
+    /// hosts. `None` without a quota.
+    pub(crate) fn throttled_share(&self, observations: &Observations<'_>) -> Option<f64> {
+        let is_judged = |stage: usize| observations.stages[stage].judged;
+        let hosts = observations.inventory().host_ids();
+        let shares = hosts.filter_map(|host| {
+            let cover = self.cover(host, is_judged)?;
+            let throttled = cover.per_second(|s| s.causes.as_ref()?.cgroup.cpu_throttled_us)?;
+            Some(throttled / 1e6)
+        });
+        median(&shares.collect::<Vec<_>>())
     }
 
     /// The readings of `host` that cover another's windows: of an agent that took no part, on the
@@ -120,11 +135,12 @@ impl<'a> Telemetry<'a> {
         since_zero.max(0) as u64
     }
 
-    /// Every host of a round has the same window on the controller's clock; one that did not say when (a tool's server) gets
-    /// it from those that did. `window` has durations where times will be.
+    /// Every host of a round has the same window on the controller's clock; one that did not say
+    /// when (a tool's server) gets it from those that did. `window` has durations where times will
+    /// be.
     fn add_round(&mut self, rows: &[&FlowRecord], window: Window) {
-        let told = told_starts(rows);
-        let on_controller: Vec<f64> = told
+        let reported = told_starts(rows);
+        let on_controller: Vec<f64> = reported
             .iter()
             .map(|(host, start_ns)| self.controller_ns(*host, *start_ns) as f64)
             .collect();
@@ -134,7 +150,7 @@ impl<'a> Telemetry<'a> {
         let hosts: BTreeSet<HostId> = rows.iter().flat_map(|row| [row.src, row.dst]).collect();
         for host in hosts {
             let from_common = (common_ns + self.offset_ns(host)).max(0) as u64;
-            let start_ns = told.get(&host).copied().unwrap_or(from_common);
+            let start_ns = reported.get(&host).copied().unwrap_or(from_common);
             let known = self.hosts.entry(host).or_default();
             known.1.push(Window {
                 loaded_ns: start_ns.saturating_sub(window.loaded_ns),

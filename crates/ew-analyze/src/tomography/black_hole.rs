@@ -1,9 +1,10 @@
 //! A path that swallows what is hashed to it: its connections never open, whatever their rate.
 //!
-//! A connection needs both ways, so a member that drops only one direction of a rack's uplinks takes connections from that rack and to
-//! it alike. A flow of s connections begins with probability (1 - p)^s where the share p of the connections is lost. The scopes that the
-//! losses could have are compared by likelihood, as for slow paths; a host that nobody reaches and two racks that are kept apart are
-//! among them, so that neither is taken for a path.
+//! A connection needs both directions, so a member that drops only one direction of a rack's
+//! uplinks takes connections from that rack and to it alike. A flow of s connections begins with
+//! probability (1 - p)^s where the share p of the connections is lost. The scopes that the losses
+//! could have are compared by likelihood, as for slow paths; a host that nobody reaches and two
+//! racks that are kept apart are among them, so that neither is taken for a path.
 
 use super::{EQUAL, LEAST_BAD, LEAST_HOSTS, ODDS, OF_PATH, SPURIOUS, Scope};
 use crate::fit::Direction;
@@ -14,8 +15,8 @@ use ew_model::scenario::Pattern;
 use ew_model::workload::SourcePorts;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Shares of connections lost that are tried: from one of 64, the widest groups of equal paths that switches are set up with, ascending by
-/// a factor. Less than that is no path.
+/// Shares of connections lost that are tried: from one of 64, the widest groups of equal paths that
+/// switches are set up with, ascending by a factor. Less than that is no path.
 const LEAST_SHARE: f64 = 1.0 / 64.0;
 const STEP: f64 = 1.1;
 
@@ -54,8 +55,9 @@ struct Tried {
     connections: f64,
 }
 
-/// The black hole that explains the flows that never began, if one does. Of hosts short of CPU nothing is concluded: their flows across
-/// racks, which have more connections, fail to begin more often than those inside.
+/// The black hole that explains the flows that never began, if one does. Of hosts short of CPU
+/// nothing is concluded: their flows across racks, which have more connections, fail to begin more
+/// often than those inside.
 pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> Option<BlackHole> {
     if !quality.had_cpu() {
         return None;
@@ -73,7 +75,7 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
         .collect();
     let hosts: BTreeSet<HostId> = tried.iter().flat_map(|one| [one.src, one.dst]).collect();
     let racks = observations.inventory().racks.len();
-    let usual = usual_share(&tried);
+    let typical = typical_share(&tried);
     let price = |suspect: &Suspect| {
         let places = match suspect {
             Suspect::Path(_) => racks + 1,
@@ -85,7 +87,7 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
     let mut explained: Vec<(f64, f64, Suspect)> = suspects(&hosts, racks)
         .into_iter()
         .map(|suspect| {
-            let (gain, share) = best_share(&tried, suspect, usual);
+            let (gain, share) = best_share(&tried, suspect, typical);
             (gain - price(&suspect), share, suspect)
         })
         .collect();
@@ -150,7 +152,7 @@ fn of_stage(observations: &Observations<'_>, stage: &StageView<'_>) -> Vec<Tried
 }
 
 /// Share of the flows inside racks that never begin: what keeps those is no path between racks.
-fn usual_share(tried: &[Tried]) -> f64 {
+fn typical_share(tried: &[Tried]) -> f64 {
     let inside = || tried.iter().filter(|one| one.racks.is_none());
     let flows: f64 = inside().map(|one| one.flows).sum();
     let failed: f64 = inside().map(|one| one.failed).sum();
@@ -177,17 +179,18 @@ fn is_in(one: &Tried, suspect: Suspect) -> bool {
     }
 }
 
-/// What is gained, in nats, when the connections of a suspect are lost with the likeliest share of them, and that share.
-fn best_share(tried: &[Tried], suspect: Suspect, usual: f64) -> (f64, f64) {
+/// What is gained, in nats, when the connections of a suspect are lost with the likeliest share of
+/// them, and that share.
+fn best_share(tried: &[Tried], suspect: Suspect, typical: f64) -> (f64, f64) {
     let gain = |lost: f64| {
         let inside = tried.iter().filter(|one| is_in(one, suspect));
         inside
             .map(|one| {
-                let begins = (1.0 - usual) * (1.0 - lost).powf(one.connections);
+                let begins = (1.0 - typical) * (1.0 - lost).powf(one.connections);
                 let of = |begins: f64| {
                     one.failed * (1.0 - begins).ln() + (one.flows - one.failed) * begins.ln()
                 };
-                of(begins) - of(1.0 - usual)
+                of(begins) - of(1.0 - typical)
             })
             .sum::<f64>()
     };

@@ -1,13 +1,18 @@
-//! Which of a rack's hashed paths is bad, from the stage that loads all of them to half with pinned ports.
+//! Which of a rack's hashed paths is bad, from the stage that loads all of them to half with pinned
+//! ports.
 //!
-//! At half load nothing healthy is full. So a connection that stays below its pace, or retransmits, in every round in which its 5-tuple was
-//! measured is on a bad path. A share of bad connections out of one rack, whatever rack they go to, is a member of that rack's uplinks;
-//! into one rack, of its downlinks; everywhere, a spine. Binomial likelihoods of the scopes are compared, as 007 (Arzani et al., NSDI
-//! 2018) and NetBouncer (Tan et al., NSDI 2019) do with votes.
+//! At half load nothing healthy is full. So a connection that stays below its pace, or retransmits,
+//! in every round in which its 5-tuple was measured is on a bad path. A share of bad connections
+//! out of one rack, whatever rack they go to, is a member of that rack's uplinks; into one rack, of
+//! its downlinks; everywhere, a spine. Binomial likelihoods of the scopes are compared, as 007
+//! (Arzani et al., NSDI 2018) and NetBouncer (Tan et al., NSDI 2019) do with votes.
 
 mod black_hole;
+mod members;
+mod traces;
 
-pub(crate) use black_hole::{BlackHole, black_hole};
+pub(crate) use black_hole::BlackHole;
+pub(crate) use members::{BadMember, LostMember};
 
 use crate::fit::{Direction, Network};
 use crate::observations::{Observations, RoundView};
@@ -16,12 +21,16 @@ use crate::stats::{median, quantile};
 use ew_model::HostId;
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
+use ew_model::workload::Pace;
+use members::Stratum;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use traces::Traces;
 
 /// A connection below this share of the pace is slow.
 const SLOW: f64 = 0.85;
-/// A connection that retransmits more than this share of its segments, and [`TIMES_USUAL`] times the median, loses: at half load
-/// a packet is lost to no queue.
+/// A connection that retransmits more than this share of its segments, and [`TIMES_USUAL`] times
+/// the median, loses: at half load a packet is lost to no queue.
 const LOSSY: f64 = 5e-4;
 const TIMES_USUAL: f64 = 5.0;
 /// Rounds in which a 5-tuple must have been measured, and bad.
@@ -35,7 +44,7 @@ const OF_PATH: f64 = 0.75;
 /// Bad connections, of different hosts, that a finding needs.
 const LEAST_BAD: usize = 3;
 const LEAST_HOSTS: usize = 2;
-/// Prior odds of a bad path, and nats within which two scopes are not told apart.
+/// Prior odds of a bad path, and nats within which two scopes are not distinguished.
 const ODDS: f64 = 0.02;
 const EQUAL: f64 = 3.0;
 
@@ -49,6 +58,21 @@ pub(crate) enum Scope {
     Rack(usize, Direction),
     /// One of every rack's: a spine.
     Everywhere,
+}
+
+/// What is known of single paths.
+#[derive(Debug, Default)]
+pub(crate) struct Tomography {
+    /// A bad one, by its share of a rack's connections.
+    pub(crate) bad_path: Option<BadPath>,
+    /// A bad one whose routers are known.
+    pub(crate) bad_member: Option<BadMember>,
+    /// One that swallows its connections.
+    pub(crate) black_hole: Option<BlackHole>,
+    /// Paths that a rack does not use, and others do.
+    pub(crate) lost_members: Vec<LostMember>,
+    /// Parallel paths of a rack by their routers, and connections traced.
+    pub(crate) traced_paths: Option<(usize, usize)>,
 }
 
 /// One bad path.
@@ -85,33 +109,189 @@ struct Key {
 }
 
 /// A judged connection.
+#[derive(Clone, Debug)]
 struct Judged {
     src: HostId,
     dst: HostId,
     racks: (usize, usize),
+    /// The router at which its path parts from others.
+    via: Option<IpAddr>,
     is_bad: bool,
     of_pace: f64,
     retransmitted: f64,
 }
 
-/// The worst bad path of the run, if there is one.
-pub(crate) fn bad_path(observations: &Observations<'_>, network: &Network) -> Option<BadPath> {
+/// Looks at the paths of a run. Of one whose rounds are mostly void nothing is concluded but that
+/// nothing arrives.
+pub(crate) fn tomography(observations: &Observations<'_>, network: &Network) -> Tomography {
+    let quality = &network.quality;
+    let black_hole = black_hole::black_hole(observations, quality);
+    if quality.is_invalid() {
+        return Tomography {
+            black_hole,
+            ..Tomography::default()
+        };
+    }
+    let traces = Traces::of(observations);
+    let racks = observations.inventory().racks.len();
+    let paced = paced(observations, network, &traces);
+    let strata: Vec<Stratum> = paced
+        .iter()
+        .map(|(judged, _)| judged.clone())
+        .chain(together(observations, network, &traces))
+        .map(Stratum::new)
+        .collect();
+    Tomography {
+        bad_path: paced.and_then(|(judged, stage)| {
+            let found = explain(&judged, racks)?;
+            Some(BadPath { stage, ..found })
+        }),
+        bad_member: members::bad_member(&strata, &traces, racks),
+        black_hole,
+        lost_members: members::lost_members(&traces, observations.run.plan.expect.paths),
+        traced_paths: traces.paths(),
+    }
+}
+
+/// The connections of the stage that loads all paths in part, with the stage's name.
+fn paced(
+    observations: &Observations<'_>,
+    network: &Network,
+    traces: &Traces,
+) -> Option<(Vec<Judged>, String)> {
     let stages = observations.stages.iter();
     let mut stages = stages.filter(|stage| matches!(stage.stage.pattern, Pattern::Paths { .. }));
-    let stage =
-        stages.find(|stage| stage.stage.workload.pace != ew_model::workload::Pace::default())?;
+    let stage = stages.find(|stage| stage.stage.workload.pace != Pace::default())?;
     let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
     for round in &stage.rounds {
         take_round(round, &mut connections);
     }
-    let judged = judge(observations, network, &connections);
-    let racks = observations.inventory().racks.len();
-    let mut found = explain(&judged, racks)?;
-    found.stage.clone_from(&stage.stage.name);
-    Some(found)
+    let judged = judge(observations, network, traces, &connections);
+    Some((judged, stage.stage.name.clone()))
 }
 
-/// The connections of a round, each against the better ones of its own flow, which are as fast as the flow's pace lets them be.
+/// Flows of one connection that leave their rack over the same router in the same round, together:
+/// what they carry against what their hosts allow. By stage, by how many they are and by what their
+/// hosts allow, since many share what few do not fill; bad is what is below most of its kind.
+fn together(
+    observations: &Observations<'_>,
+    network: &Network,
+    traces: &Traces,
+) -> Vec<Vec<Judged>> {
+    let stages = observations.stages.iter().enumerate();
+    let single = stages.filter(|(_, stage)| stage.judged && stage.stage.workload.streams == 1);
+    let mut kinds: BTreeMap<(usize, usize, i64), Vec<Judged>> = BTreeMap::new();
+    for (at, stage) in single {
+        let rounds = stage.rounds.iter().enumerate();
+        for (_, round) in rounds.filter(|(number, _)| !network.quality.is_void(at, *number)) {
+            for (load, judged) in of_routers(observations, network, traces, round) {
+                kinds
+                    .entry((at, load.flows, load.step()))
+                    .or_default()
+                    .push(judged);
+            }
+        }
+    }
+    let mut kinds: Vec<Vec<Judged>> = kinds.into_values().collect();
+    for judged in &mut kinds {
+        let shares: Vec<f64> = judged.iter().map(|one| one.of_pace).collect();
+        let typical = median(&shares).unwrap_or(1.0);
+        for one in judged {
+            one.is_bad = one.of_pace < SLOW * typical;
+        }
+    }
+    kinds
+}
+
+/// A flow with the routers on its way, as far as they are known.
+struct Way<'a> {
+    row: &'a FlowRecord,
+    racks: (usize, usize),
+    via: Option<IpAddr>,
+    /// Whether its rate says something of its path.
+    is_fit: bool,
+}
+
+/// What each router carried in a round, with the number of flows: of racks all of whose flows were
+/// traced, and where all flows over the router went to one rack, over one path.
+fn of_routers(
+    observations: &Observations<'_>,
+    network: &Network,
+    traces: &Traces,
+    round: &RoundView<'_>,
+) -> Vec<(Load, Judged)> {
+    let inventory = observations.inventory();
+    let rack = |host| Some(inventory.rack_of(host)?.index());
+    let rows = round.records.iter().zip(&round.solo).zip(starvation(round));
+    let ways = rows.filter_map(|((row, is_solo), starved)| {
+        let racks = rack(row.src).zip(rack(row.dst));
+        let is_slow = network.is_slow(row.src) || network.is_slow(row.dst);
+        let (key, ..) = connections_of(row).into_iter().next()?;
+        Some(Way {
+            row,
+            racks: racks.filter(|(from, to)| from != to)?,
+            via: traces.via(&key),
+            is_fit: *is_solo && starved < LITTLE_STARVATION && !is_slow,
+        })
+    });
+    let mut routers: BTreeMap<(usize, Option<IpAddr>), Vec<Way<'_>>> = BTreeMap::new();
+    for way in ways {
+        routers.entry((way.racks.0, way.via)).or_default().push(way);
+    }
+    let is_known = |from: usize| !routers.contains_key(&(from, None));
+    let known = routers.iter().filter(|((from, _), _)| is_known(*from));
+    known
+        .filter(|(_, ways)| {
+            let same_end = ways.iter().all(|way| way.racks.1 == ways[0].racks.1);
+            same_end && ways.iter().all(|way| way.is_fit)
+        })
+        .filter_map(|(_, ways)| sum(network, ways))
+        .collect()
+}
+
+/// What was asked of a path.
+struct Load {
+    flows: usize,
+    /// By what their hosts allow.
+    bits_per_sec: f64,
+}
+
+impl Load {
+    /// Loads within this part of each other are alike.
+    const ALIKE: f64 = 0.05;
+
+    fn step(&self) -> i64 {
+        (self.bits_per_sec.ln() / Self::ALIKE).round() as i64
+    }
+}
+
+fn sum(network: &Network, ways: &[Way<'_>]) -> Option<(Load, Judged)> {
+    let first = ways.first()?;
+    let (mut carried, mut allowed) = (0.0, 0.0);
+    for way in ways {
+        let tx = network.class_rate(way.row.src)?;
+        let rx = network.class_rate(way.row.dst)?;
+        carried += way.row.bits_per_sec()?;
+        allowed += tx.min(rx);
+    }
+    let load = Load {
+        flows: ways.len(),
+        bits_per_sec: allowed,
+    };
+    let judged = Judged {
+        src: first.row.src,
+        dst: first.row.dst,
+        racks: first.racks,
+        via: first.via,
+        is_bad: false,
+        of_pace: carried / allowed,
+        retransmitted: 0.0,
+    };
+    Some((load, judged))
+}
+
+/// The connections of a round, each against the better ones of its own flow, which are as fast as
+/// the flow's pace lets them be.
 fn take_round(round: &RoundView<'_>, connections: &mut BTreeMap<Key, Connection>) {
     let rows = round.records.iter().zip(starvation(round));
     let flows: Vec<Vec<(Key, f64, f64)>> = rows
@@ -162,6 +342,7 @@ fn connections_of(row: &FlowRecord) -> Vec<(Key, f64, f64)> {
 fn judge(
     observations: &Observations<'_>,
     network: &Network,
+    traces: &Traces,
     connections: &BTreeMap<Key, Connection>,
 ) -> Vec<Judged> {
     let inventory = observations.inventory();
@@ -175,6 +356,7 @@ fn judge(
             src: key.src,
             dst: key.dst,
             racks,
+            via: traces.via(key),
             is_bad: connection.bad_rounds == rounds,
             of_pace: median(&connection.of_pace).unwrap_or(1.0),
             retransmitted: median(&connection.retransmitted).unwrap_or(0.0),

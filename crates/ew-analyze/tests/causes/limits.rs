@@ -6,7 +6,8 @@ use ew_model::telemetry::{DiskCounters, SoftnetCounters};
 use ew_model::workload::Tool;
 use std::collections::BTreeMap;
 
-/// Every end has so many streams, and the engine's threads used so much of a CPU for each of a host's ends.
+/// Every end has so many streams, and the engine's threads used so much of a CPU for each of a
+/// host's ends.
 fn with_engine_cpu(run: Run, streams: usize, cpus_per_end: impl Fn(HostId) -> f64) -> Run {
     // An end repeats the host's time, which is that of all its ends in the round.
     let mut ends: BTreeMap<_, f64> = BTreeMap::new();
@@ -115,14 +116,14 @@ fn a_full_disk_is_a_cause_of_a_slow_host_and_worth_knowing_of_a_fast_one() {
         (slow[0].0, slow[0].1, slow[0].2),
         (Cause::Disk, Severity::Fault, symptom)
     );
-    assert!(slow[0].3.contains("its disk sda is busy"), "{slow:?}");
+    assert!(slow[0].3.contains("disk sda saturated"), "{slow:?}");
     let fast = found(Slow::Nowhere, 950, 50);
     assert_eq!(fast.len(), 1, "{fast:#?}");
     assert_eq!(
         (fast[0].0, fast[0].1, fast[0].2),
         (Cause::Disk, Severity::Notice, None)
     );
-    let said = "disk sda is busy 95 % of the time, a request takes 20";
+    let said = "disk sda 95 % busy, 20";
     assert!(fast[0].3.contains(said), "{fast:?}");
     assert_eq!(found(Slow::Nowhere, 880, 50), [], "not full");
     assert_eq!(found(Slow::Nowhere, 950, 950), [], "everybody's");
@@ -269,12 +270,14 @@ fn drops_that_peers_have_too_explain_nothing() {
 /// Hosts on one machine share its disks.
 #[test]
 fn disks_that_are_full_everywhere_are_told_once() {
-    let told = |busy_ms: u64| {
+    let reported = |busy_ms: u64| {
         let (shown, _) = run(Slow::Nowhere);
         let findings = analyze(&with_disks(shown, |_| busy_ms)).verdict.findings;
-        let told = findings.iter().filter(|f| f.cause == Cause::Disk);
-        told.map(|f| (f.subject, f.severity)).collect::<Vec<_>>()
+        let reported = findings.iter().filter(|f| f.cause == Cause::Disk);
+        reported
+            .map(|f| (f.subject, f.severity))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(told(950), [(Subject::Run, Severity::Notice)]);
-    assert_eq!(told(850), []);
+    assert_eq!(reported(950), [(Subject::Run, Severity::Notice)]);
+    assert_eq!(reported(850), []);
 }

@@ -11,7 +11,7 @@ use ew_model::latency::{Histogram, Latency};
 use ew_model::record::{DatagramCounts, EndRecord};
 use ew_model::workload::{Workload, WorkloadKind};
 
-/// One rack whose links all carry `factor` of the usual rate.
+/// One rack whose links all carry `factor` of the typical rate.
 fn truth(hosts: usize, factor: f64) -> Truth {
     let mut truth = Truth::new(&[hosts], 1.0);
     for capacity in truth.tx.iter_mut().chain(&mut truth.rx) {
@@ -131,8 +131,8 @@ fn a_single_host_decides_only_when_hosts_are_asked_for() {
     let beyond = throughput(&each).hosts_beyond_threshold();
     let beyond: Vec<_> = beyond.map(|(host, role, _)| (host, role)).collect();
     assert_eq!(beyond, [("r1h3", "receiver")]);
-    let told = "Worse by more than 5 %: throughput of r1h3 as receiver in `mesh` is";
-    assert!(each.sentence.starts_with(told), "{}", each.sentence);
+    let reported = "Worse by more than 5 %: throughput of r1h3 as receiver in `mesh` is";
+    assert!(each.sentence.starts_with(reported), "{}", each.sentence);
 }
 
 #[test]
@@ -218,7 +218,8 @@ fn two_hosts_need_repetitions() {
     assert!(few.sentence.contains("Too little"), "{}", few.sentence);
 }
 
-/// Three hosts have six flows: all slower by chance once in 32 times, which is nothing beside some more tests.
+/// Three hosts have six flows: all slower by chance once in 32 times, which is nothing next to some
+/// more tests.
 #[test]
 fn few_flows_that_were_repeated_are_counted_by_round() {
     let with = |samples: &str, seed: u64| {
@@ -249,7 +250,7 @@ fn few_flows_that_were_repeated_are_counted_by_round() {
 }
 
 #[test]
-fn strangers_are_refused_with_what_each_has() {
+fn unauthenticated_peers_are_refused_with_what_each_has() {
     let base = run(&truth(4, 1.0), "mesh", &[], 77);
     let other = run(&truth(4, 1.0), "permutation", &[], 77);
     let error = compare(&base, &other, &CompareOptions::default()).unwrap_err();
@@ -273,12 +274,12 @@ fn strangers_are_refused_with_what_each_has() {
 }
 
 /// A mesh of six hosts whose ends say something else than the simulator does.
-fn retold(kind: WorkloadKind, seed: u64, told: impl Fn(&mut EndRecord, &mut EndRecord)) -> Run {
+fn retold(kind: WorkloadKind, seed: u64, reported: impl Fn(&mut EndRecord, &mut EndRecord)) -> Run {
     let mut run = run(&truth(6, 1.0), "mesh", &[], seed);
     run.plan.stages[0].workload = Workload::of(kind);
     for row in &mut run.flows {
         if let (Some(sender), Some(receiver)) = (&mut row.sender, &mut row.receiver) {
-            told(sender, receiver);
+            reported(sender, receiver);
         }
     }
     run
@@ -323,9 +324,13 @@ fn loss_and_jitter_are_compared() {
     assert!((ratio - 0.97).abs() < 1e-9, "{ratio}");
     let unsteady = five_per_cent(&whole, &udp(60, 40_000));
     assert_eq!(unsteady.verdict, ComparisonVerdict::Worse);
-    let told = "jitter in `mesh` is 2.00 times as high; delivered share in `mesh` is 6 % lower";
-    assert!(unsteady.sentence.contains(told), "{}", unsteady.sentence);
-    // All of them lost is as little as can be told, not a ratio of nothing.
+    let reported = "jitter in `mesh` is 2.00 times as high; delivered share in `mesh` is 6 % lower";
+    assert!(
+        unsteady.sentence.contains(reported),
+        "{}",
+        unsteady.sentence
+    );
+    // All of them lost is the least there is, not a ratio of nothing.
     let nothing = five_per_cent(&whole, &udp(1000, 20_000));
     assert!(nothing.stages[0].metrics[1].ratio.unwrap().value > 0.0);
 }

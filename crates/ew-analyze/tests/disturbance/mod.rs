@@ -1,5 +1,5 @@
-//! Rounds slowed in common: the emulating machine is short of CPU, a virtual host is not scheduled. No host and no
-//! pair may be accused of it, and a true fault must still be seen through it.
+//! Rounds slowed in common: the emulating machine is short of CPU, a virtual host is not scheduled.
+//! No host and no pair may be accused of it, and a true fault must still be seen through it.
 
 use crate::simulator::{GOODPUT, Truth};
 use crate::{qualify, random_run, run};
@@ -25,7 +25,7 @@ struct Tally {
     /// Runs that accused the faulty one.
     accused: u32,
     /// Runs that had a finding about it, be it that it was measured too seldom.
-    told: u32,
+    reported: u32,
     /// Runs that accused somebody else.
     false_alarms: u32,
 }
@@ -120,7 +120,7 @@ fn tally(kind: &Kind, seeds: Range<u64>) -> Tally {
         let is_fault = |one: &(Subject, Cause)| Some(*one) == kind.fault;
         tally.runs += 1;
         tally.accused += u32::from(accused.iter().any(is_fault));
-        tally.told += u32::from(
+        tally.reported += u32::from(
             findings
                 .iter()
                 .any(|f| is_named(kind, &analysis, &f.sentence)),
@@ -165,7 +165,7 @@ fn a_slow_cell_is_told_and_accused_when_seen_often_enough() {
         let tally = tally(&kind, 3200..3220);
         assert!(2 * tally.accused > tally.runs, "{}: {tally:?}", kind.name);
         assert!(
-            10 * tally.told >= 9 * tally.runs,
+            10 * tally.reported >= 9 * tally.runs,
             "{}: {tally:?}",
             kind.name
         );
@@ -185,8 +185,9 @@ fn a_cell_measured_once_is_left_open() {
     assert_eq!(verdict.findings[0].subject, Subject::Pair { src, dst });
 }
 
-/// Every kind, undisturbed, disturbed, and more than it should ever be. `SURVEY_SEEDS=100 cargo test -p ew-analyze --test truth
-/// survey -- --nocapture` prints the rates, to read when a rule is changed.
+/// Every kind, undisturbed, disturbed, and more than it should ever be.
+/// `SURVEY_SEEDS=100 cargo test -p ew-analyze --test truth survey -- --nocapture` prints the rates,
+/// to read when a rule is changed.
 #[test]
 fn survey() {
     let seeds = std::env::var("SURVEY_SEEDS").ok();

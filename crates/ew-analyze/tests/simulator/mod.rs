@@ -1,12 +1,15 @@
-//! A cluster that exists only as numbers: true capacities, a plan, weighted max-min sharing with noise. It knows the
-//! truth, so the analysis can be held against it. It shares no code with the expectation under test.
+//! A cluster that exists only as numbers: true capacities, a plan, weighted max-min sharing with
+//! noise. It knows the truth, so the analysis can be held against it. It shares no code with the
+//! expectation under test.
 
 use ew_model::facts::{HostFacts, InterfaceFacts};
 use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::{Flow, RoundIndex, Stage, StageIndex};
-use ew_model::record::{EndRecord, FlowOutcome, FlowRecord, Interval, StreamRecord, TcpInfo};
+use ew_model::record::{
+    EndRecord, FlowOutcome, FlowRecord, Interval, StreamRecord, TcpInfo, TracedPath,
+};
 use ew_model::run::{Outcome, Run, RunManifest};
-use ew_model::{Host, HostId, Inventory, Plan, Rack, RackId};
+use ew_model::{Host, HostId, Inventory, Plan, Rack, RackId, WorkloadKind};
 use std::collections::BTreeMap;
 
 /// Payload a 200 Mb/s lab link carries.
@@ -43,9 +46,11 @@ pub(crate) struct Truth {
     pub(crate) noise: f64,
     /// Probability of a flow that is off by up to 20 % for no reason.
     pub(crate) hiccups: f64,
-    /// Probability of a round in which every flow loses 10 to 50 %, as on a machine that is short of CPU.
+    /// Probability of a round in which every flow loses 10 to 50 %, as on a machine that is short
+    /// of CPU.
     pub(crate) disturbances: f64,
-    /// How much less than its limit a flow with a slow end gets, one sigma: a shaper in the way of TCP is unsteady.
+    /// How much less than its limit a flow with a slow end gets, one sigma: a shaper in the way of
+    /// TCP is unsteady.
     pub(crate) unsteadiness: f64,
     /// From this moment on (stage, round) the host is dead.
     pub(crate) dies: Option<(HostId, usize, usize)>,
@@ -129,7 +134,7 @@ impl Truth {
             clock_offset_ns: BTreeMap::new(),
             clock_error_ns: BTreeMap::new(),
             samples: BTreeMap::new(),
-            strangers: BTreeMap::new(),
+            rejected_connections: BTreeMap::new(),
             warnings: Vec::new(),
             unclean: Vec::new(),
             storage: Vec::new(),
@@ -206,8 +211,8 @@ impl Truth {
         round.flows.iter().map(|flow| record(flow, dice)).collect()
     }
 
-    /// What a disturbed round leaves of every flow. `None` for a steady round, without a throw of the dice when there
-    /// are no disturbances, so that seeds keep their meaning.
+    /// What a disturbed round leaves of every flow. `None` for a steady round, without a throw of
+    /// the dice when there are no disturbances, so that seeds keep their meaning.
     fn disturbance(&self, dice: &mut Dice) -> Option<f64> {
         let is_disturbed = self.disturbances > 0.0 && dice.unit() < self.disturbances;
         is_disturbed.then(|| 0.5 + 0.4 * dice.unit())
@@ -306,6 +311,11 @@ fn ends(stage: &Stage, rate: f64, dice: &mut Dice) -> (EndRecord, EndRecord) {
                 ..TcpInfo::default()
             }),
             retransmits: Some(3),
+            // Switches that answer nothing.
+            path: (stage.workload.kind == WorkloadKind::Trace).then(|| TracedPath {
+                hops: Vec::new(),
+                is_complete: true,
+            }),
             ..StreamRecord::default()
         }],
         latency: answers.then(|| Latency {

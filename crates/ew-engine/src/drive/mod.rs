@@ -68,7 +68,8 @@ impl Scratch {
     }
 }
 
-/// Notes why a stream ended. Once the round stops it is the peer's end of the round, or our own shutdown.
+/// Notes why a stream ended. Once the round stops it is the peer's end of the round, or our own
+/// shutdown.
 fn note_end(shared: &RoundShared, stream: &Stream, broken: &Broken) {
     if !shared.is_stopping() {
         stream.fail(format!(

@@ -29,7 +29,8 @@ struct Floor<'a> {
     slots: Vec<Slot>,
     /// Streams that can go on.
     queue: VecDeque<usize>,
-    /// Times that streams wait for, earliest first; those that changed their minds since are passed over.
+    /// Times that streams wait for, earliest first; those that changed their minds since are passed
+    /// over.
     timers: BinaryHeap<Reverse<(u64, usize)>>,
 }
 

@@ -1,4 +1,4 @@
-//! What tells a stream's own packets and connections from those of others.
+//! What distinguishes a stream's own packets and connections from those of others.
 
 /// A number that nobody can guess, for one stream of one round. The error is in words.
 pub(super) fn fresh() -> Result<u64, String> {

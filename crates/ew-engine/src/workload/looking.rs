@@ -1,9 +1,10 @@
-//! Looking for what comes for a moment before sleeping: where data follow each other closely, waking the receiver costs the sender
-//! more than sending does, above all on a virtual CPU.
+//! Looking for what comes for a moment before sleeping: where data follow each other closely,
+//! waking the receiver costs the sender more than sending does, above all on a virtual CPU.
 
 use super::Seat;
 
-/// After looks in vain at most this many receives sleep at once, until the next look: slow flows cost no CPU time.
+/// After looks in vain at most this many receives sleep at once, until the next look: slow flows
+/// cost no CPU time.
 const MOST_SKIPPED: u32 = 63;
 
 /// One receiver's.
@@ -19,7 +20,8 @@ pub(super) struct Looking {
 }
 
 impl Looking {
-    /// Looks last this long, begun anew by whatever comes. There are none where the flow is paced, or others need the CPU.
+    /// Looks last this long, begun anew by whatever comes. There are none where the flow is paced,
+    /// or others need the CPU.
     pub(super) fn new(seat: &Seat<'_>, for_ns: u64) -> Self {
         let pace = &seat.shared.workload.pace;
         let is_paced = pace
@@ -47,7 +49,8 @@ impl Looking {
         self.is_on
     }
 
-    /// A receive came back with something or with nothing. The time, ns, is asked for only where there are looks.
+    /// A receive came back with something or with nothing. The time, ns, is asked for only where
+    /// there are looks.
     pub(super) fn note(&mut self, now_ns: impl FnOnce() -> u64, has_come: bool) {
         if self.for_ns == 0 {
             return;

@@ -3,20 +3,25 @@
 //! # To add a workload
 //! One file here, and one line in [`prepare`].
 //!
-//! * [`Prepared`] is what a round's streams share. It makes one [`Machine`] per stream once the stream's connection is up.
-//! * [`Machine`] is one stream: [`Machine::start`] at the round's start, then [`Machine::step`] again and again. A step makes
-//!   a few system calls, counts in [`Io::lane`] and [`Io::tally`], and says what it waits for. The same machine runs under two
-//!   drivers: alone on a thread, where its calls block, so that a step simply comes again; and beside thousands of others
-//!   on an edge-triggered epoll set, where a step must go on until its socket would block, or say [`Wait::Again`].
-//!   A machine that waits for a time and a socket at once says no to [`Prepared::may_block`].
-//! * Every stream begins with a TCP connection that was authenticated by its hello. Where the data goes over something else,
-//!   the two ends tell each other their ports over that connection: both have a [`Machine::own_socket`] (UDP socket, listener),
-//!   which says its port and cookie, gets the peer's and connects. [`Machine::socket`] then is the new socket, and [`Io::adopt`] makes later ones fit the driver.
-//!   The connection stays open, so that the supervisor sees that the peer lives, and is shut down at the end.
-//! * A workload without a peer's stream (ICMP echo) says no to [`Prepared::connects`] and makes its machines in
-//!   [`Prepared::alone`]; those of the receiving end are [`Wait::Done`] at once.
-//! * What is counted beside bytes and transactions goes into [`Tally`]: while running through [`Io::tally`], at the end in
-//!   [`Machine::finish`].
+//! * [`Prepared`] is what a round's streams share. It makes one [`Machine`] per stream once the
+//!   stream's connection is up.
+//! * [`Machine`] is one stream: [`Machine::start`] at the round's start, then [`Machine::step`]
+//!   again and again. A step makes a few system calls, counts in [`Io::lane`] and [`Io::tally`],
+//!   and says what it waits for. The same machine runs under two drivers: alone on a thread, where
+//!   its calls block, so that a step simply comes again; and next to thousands of others on an
+//!   edge-triggered epoll set, where a step must go on until its socket would block, or say
+//!   [`Wait::Again`]. A machine that waits for a time and a socket at once says no to
+//!   [`Prepared::may_block`].
+//! * Every stream begins with a TCP connection that was authenticated by its hello. Where the data
+//!   goes over something else, the two ends exchange their ports over that connection: both
+//!   have a [`Machine::own_socket`] (UDP socket, listener), which says its port and cookie, gets
+//!   the peer's and connects. [`Machine::socket`] then is the new socket, and [`Io::adopt`] makes
+//!   later ones fit the driver. The connection stays open, so that the supervisor sees that the
+//!   peer lives, and is shut down at the end.
+//! * A workload without a peer's stream (ICMP echo) says no to [`Prepared::connects`] and makes its
+//!   machines in [`Prepared::alone`]; those of the receiving end are [`Wait::Done`] at once.
+//! * What is counted separately bytes and transactions goes into [`Tally`]: while running through
+//!   [`Io::tally`], at the end in [`Machine::finish`].
 
 mod cookie;
 mod looking;
@@ -28,6 +33,7 @@ mod tcp;
 mod tcp_crr;
 mod tcp_rr;
 mod tcp_stream;
+mod trace;
 mod transfer;
 mod udp;
 mod udp_rr;
@@ -51,7 +57,8 @@ use std::time::Duration;
 
 /// Length of an [`Offer`] on the wire.
 pub(crate) const OFFER_BYTES: usize = 16;
-/// Waits that the round's end does not wake come back at least this often to see whether they shall stop.
+/// Waits that the round's end does not wake come back at least this often to see whether they shall
+/// stop.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What a round's streams share, made before any of them starts.
@@ -63,7 +70,8 @@ pub(crate) trait Prepared: Send + Sync {
         connection: Arc<TcpStream>,
     ) -> Result<Box<dyn Machine>, String>;
 
-    /// Bytes of [`Io::buffer`] that a stream with this role needs; the streams of a thread share one buffer.
+    /// Bytes of [`Io::buffer`] that a stream with this role needs; the streams of a thread share
+    /// one buffer.
     fn buffer_bytes(&self, role: Role) -> usize;
 
     /// Whether a machine that has a thread for itself may block in its calls.
@@ -71,7 +79,8 @@ pub(crate) trait Prepared: Send + Sync {
         true
     }
 
-    /// Up to this many streams on a host go faster with a thread for each than on a thread per core.
+    /// Up to this many streams on a host go faster with a thread for each than on a thread per
+    /// core.
     fn streams_with_own_threads(&self) -> usize {
         0
     }
@@ -107,8 +116,8 @@ pub(crate) trait Machine: Send {
     /// What the driver watches from the start on. `None`: nothing yet.
     fn socket(&self) -> Option<BorrowedFd<'_>>;
 
-    /// The round's start. Senders send a little at once ([`Io::note_start`] first); bulk senders then wait until
-    /// [`Io::load_from_ns`], so that all begin together.
+    /// The round's start. Senders send a little at once ([`Io::note_start`] first); bulk senders
+    /// then wait until [`Io::load_from_ns`], so that all begin together.
     fn start(&mut self, _io: &mut Io<'_>) -> Result<(), Broken> {
         Ok(())
     }
@@ -116,11 +125,13 @@ pub(crate) trait Machine: Send {
     /// Goes on.
     fn step(&mut self, io: &mut Io<'_>) -> Result<Wait, Broken>;
 
-    /// The end, however it came about: adds to the tally and to the stream's remarks what was not added while running.
+    /// The end, however it came about: adds to the tally and to the stream's remarks what was not
+    /// added while running.
     fn finish(&mut self, _stream: &Stream, _tally: &mut Tally) {}
 }
 
-/// A stream's socket for the data beside its connection, over which the two ends tell each other where theirs are.
+/// A stream's socket for the data besides its connection, over which the two ends exchange
+/// where theirs are.
 pub(crate) trait OwnSocket {
     /// Where the peer finds it, open from now on.
     fn offer(&mut self, seat: &Seat<'_>) -> Result<Offer, String>;
@@ -168,7 +179,8 @@ pub(crate) struct Seat<'a> {
 }
 
 impl Seat<'_> {
-    /// Binds a socket of the stream's own to a data port of this host, so that firewalls let it through.
+    /// Binds a socket of the stream's own to a data port of this host, so that firewalls let it
+    /// through.
     fn bind(&self, bind: impl Fn(SocketAddr) -> io::Result<()>) -> io::Result<()> {
         let chosen = self.stream.chosen_ports.map(|ports| ports.first());
         let ports = &self.shared.ports;
@@ -198,7 +210,7 @@ pub(crate) struct Io<'a> {
 pub(crate) enum Poll<'a> {
     /// Calls block.
     Blocking,
-    /// Changes are told under this token.
+    /// Changes are reported under this token.
     Watched(&'a Epoll, u64),
 }
 
@@ -211,6 +223,7 @@ pub(crate) fn prepare(workload: &Workload) -> Result<Arc<dyn Prepared>, String> 
         WorkloadKind::UdpRr => Ok(Arc::new(udp_rr::UdpRequests::new(workload)?)),
         WorkloadKind::TcpCrr => Ok(Arc::new(tcp_crr::TcpConnections::new(workload))),
         WorkloadKind::Ping => Ok(Arc::new(ping::Pings::new(workload)?)),
+        WorkloadKind::Trace => Ok(Arc::new(trace::Traces)),
     }
 }
 
@@ -235,7 +248,8 @@ impl Io<'_> {
         let handle = SockRef::from(socket);
         match self.poll {
             Poll::Blocking => {
-                // The round's end wakes whoever waits for the connection; a time to wait would cost a timer per call.
+                // The round's end wakes whoever waits for the connection; a time to wait would cost
+                // a timer per call.
                 let is_woken = self.shared.prepared.data_is_on_the_connection();
                 let timeout = Some(CALL_TIMEOUT).filter(|_| !is_woken);
                 handle.set_nonblocking(false)?;

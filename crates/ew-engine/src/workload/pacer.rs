@@ -4,7 +4,8 @@ use ew_model::workload::Pace;
 
 /// A stall is made up for by sending faster, if it was not longer than this.
 const MOST_DEBT_NS: u64 = 100_000_000;
-/// Sends are so short that this many go out in a second, so that the rate holds over short times, too.
+/// Sends are so short that this many go out in a second, so that the rate holds over short times,
+/// too.
 const SENDS_PER_SEC: f64 = 1000.0;
 /// A send's least length, unless messages are shorter: what fits one segment of an Ethernet frame.
 const LEAST_BYTES: usize = 1448;
@@ -32,7 +33,7 @@ impl Pacer {
         }
     }
 
-    /// The next send's greatest length.
+    /// The next send's length at most.
     pub(super) fn most_bytes(&self) -> usize {
         self.most_bytes
     }

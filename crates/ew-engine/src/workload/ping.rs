@@ -1,12 +1,14 @@
 //! ICMP echo from the sending end; the receiving end's kernel answers, and its engine does nothing.
 //!
-//! With a rate, echoes leave at their times, whatever comes back. Without one it is a flood as ping(8) has it: the next echo
-//! leaves when an answer came, and one more whenever 10 ms have passed without, so that losses do not end it. `outstanding` echoes
-//! are kept in flight then; ping(8)'s flood has one.
+//! With a rate, echoes leave at their times, whatever comes back. Without one it is a flood as
+//! ping(8) has it: the next echo leaves when an answer came, and one more whenever 10 ms have
+//! passed without, so that losses do not end it. `outstanding` echoes are kept in flight then;
+//! ping(8)'s flood has one.
 //!
-//! An echo is lost when no answer came within 1 s, or, at the round's end, when it has been out for longer than any answer
-//! took. Loss, order and copies count by the echoes sent inside the window, times by the answers that came inside it. Bytes are the
-//! data of answered echoes, so that silence is a failure and not a figure.
+//! An echo is lost when no answer came within 1 s, or, at the round's end, when it has been out for
+//! longer than any answer took. Loss, order and copies count by the echoes sent inside the window,
+//! times by the answers that came inside it. Bytes are the data of answered echoes, so that silence
+//! is a failure and not a figure.
 //!
 //! An answer counts only with the stream's cookie in its data: others on the host may ping, too.
 
@@ -40,8 +42,8 @@ const MOST_ROOM: u64 = 65_536;
 const RETRY_NS: u64 = 100_000;
 /// Answers taken in one step.
 const ANSWERS_IN_A_ROW: usize = 64;
-/// A full queue, or what routers and neighbours say meanwhile: no route, host down or unreachable, refused. The echo or its
-/// answer is lost, and the next one may arrive.
+/// A full queue, or what routers and neighbours say meanwhile: no route, host down or unreachable,
+/// refused. The echo or its answer is lost, and the next one may arrive.
 const PASSING: [i32; 5] = [105, 101, 111, 112, 113];
 
 pub(super) struct Pings {
@@ -65,7 +67,7 @@ struct Pinger {
     /// When a flood looks next whether it has paused for too long.
     look_ns: u64,
     /// What the system said of an echo that passed away.
-    told: Option<io::Error>,
+    reported: Option<io::Error>,
 }
 
 /// The receiving end.
@@ -106,7 +108,7 @@ impl Pings {
             left: self.asking.limit,
             last_send_ns: 0,
             look_ns: 0,
-            told: None,
+            reported: None,
         })
     }
 }
@@ -296,20 +298,20 @@ impl Pinger {
         if !code.is_some_and(|code| PASSING.contains(&code)) {
             return Err(broken(action, error));
         }
-        self.told = Some(error);
+        self.reported = Some(error);
         Ok(())
     }
 
     fn silence(&mut self) -> Broken {
-        let why = match self.told.take() {
+        let why = match self.reported.take() {
             Some(error) => error.to_string(),
             None => "does a firewall drop ICMP echo?".to_owned(),
         };
-        let told = format!(
+        let reported = format!(
             "no answer within {} s; {why}",
             LOST_AFTER_NS / 1_000_000_000
         );
-        broken("ping", io::Error::other(told))
+        broken("ping", io::Error::other(reported))
     }
 }
 

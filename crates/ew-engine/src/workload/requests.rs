@@ -1,9 +1,11 @@
-//! What request and response have in common, whatever carries them: how many, when, and how they are timed.
+//! What request and response have in common, whatever carries them: how many, when, and how they
+//! are timed.
 
 use super::{Io, Seat};
 use ew_model::workload::{Limit, Workload};
 
-/// Open loop: requests in flight on a stream; more are sent when answers came, and count from their times all the same.
+/// Open loop: requests in flight on a stream; more are sent when answers came, and count from their
+/// times all the same.
 const MOST_IN_FLIGHT: usize = 1024;
 
 /// What a stream asks.
@@ -50,7 +52,7 @@ impl Asking {
         self.open_loop_gap_ns.is_some()
     }
 
-    /// A stream's times in an open loop. The streams of a flow take turns.
+    /// A stream's times in an open loop. The streams of a flow are interleaved.
     pub(super) fn schedule(&self, seat: &Seat<'_>) -> Option<Schedule> {
         let share = f64::from(seat.stream.key.stream) / f64::from(seat.shared.workload.streams);
         self.open_loop_gap_ns.map(|gap_ns| Schedule {

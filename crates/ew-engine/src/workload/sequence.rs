@@ -1,13 +1,16 @@
-//! What became of numbered datagrams: which came, came late, came twice, never came; and how evenly.
+//! What became of numbered datagrams: which came, came late, came twice, never came; and how
+//! evenly.
 //!
-//! A number belongs to the window when it first came after the window's start and before its end, and so does a gap that
-//! begins inside. A gap at the window's end is seen as soon as anything comes after it: senders go on a little longer than
-//! the window does. Counting by numbers makes what came and what was lost add up, whatever the clocks say.
+//! A number belongs to the window when it first came after the window's start and before its end,
+//! and so does a gap that begins inside. A gap at the window's end is seen as soon as anything
+//! comes after it: senders go on a little longer than the window does. Counting by numbers makes
+//! what came and what was lost add up, whatever the clocks say.
 
 use ew_model::record::DatagramCounts;
 use std::ops::Range;
 
-/// Datagrams are told apart from copies of themselves for this many later ones. What comes later still counts as lost.
+/// Datagrams are distinguished from copies of themselves for this many later ones. What comes later
+/// still counts as lost.
 const REMEMBERED: u64 = 16_384;
 const WORDS: usize = (REMEMBERED / 64) as usize;
 /// Greater numbers are not counted: no stream lasts so long.
@@ -36,7 +39,8 @@ pub(super) struct Sequence {
     duplicates: u64,
 }
 
-/// Interarrival jitter (RFC 3550, section 6.4.1). Datagrams sent at the same time, as a burst is, are one to it.
+/// Interarrival jitter (RFC 3550, section 6.4.1). Datagrams sent at the same time, as a burst is,
+/// are one to it.
 #[derive(Debug, Default)]
 pub(super) struct Jitter {
     /// When the last one was sent, and how much later by the other clock it came.
@@ -258,7 +262,8 @@ mod tests {
 
     #[test]
     fn gaps_belong_to_where_they_begin() {
-        // 0 and 1 before the window, 5, 4, 8 inside, 11 after it: 2 and 3 were lost before, 9 and 10 inside.
+        // 0 and 1 before the window, 5, 4, 8 inside, 11 after it: 2 and 3 were lost before, 9 and
+        // 10 inside.
         let counts = noted(&[0, 1, 5, 4, 8, 11, 12], phases(2..5));
         assert_eq!((counts.received, counts.lost), (2, 4));
         assert_eq!((counts.reordered, counts.duplicates), (0, 0));

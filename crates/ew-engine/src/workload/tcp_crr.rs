@@ -1,28 +1,32 @@
-//! TCP connect, request, response, close: a connection for every transaction. The sending end asks, at a listener that the
-//! receiving end has for each stream.
+//! TCP connect, request, response, close: a connection for every transaction. The sending end asks,
+//! at a listener that the receiving end has for each stream.
 //!
 //! # How connections end
-//! The responder sends its answer and the end of the connection in one segment. The requester, once it has the whole answer,
-//! ends the connection with a reset: nobody waits in TIME-WAIT, so a local port is free again at once, and a stream can
-//! go on for hours with any number of ports. Of the other ways, an orderly end by the requester first would leave
-//! its ports in TIME-WAIT for a minute, which is 470 connections a second; by the responder first, it fills its
-//! table of waiting connections (`net.ipv4.tcp_max_tw_buckets`) within seconds. The reset is made with connect(2) to nobody, so
-//! that one socket with its options and its place in the epoll set serves all connections of a stream. Per transaction
-//! that took 75 µs of CPU at both ends over loopback; 90 µs with a fresh socket each time and `SO_LINGER` 0, and
-//! 93 to 112 µs with a fresh socket and an orderly end.
+//! The responder sends its answer and the end of the connection in one segment. The requester, once
+//! it has the whole answer, ends the connection with a reset: nobody waits in TIME-WAIT, so a local
+//! port is free again at once, and a stream can go on for hours with any number of ports. Of the
+//! other ways, an orderly end by the requester first would leave its ports in TIME-WAIT for a
+//! minute, which is 470 connections a second; by the responder first, it fills its table of waiting
+//! connections (`net.ipv4.tcp_max_tw_buckets`) within seconds. The reset is made with connect(2) to
+//! nobody, so that one socket with its options and its place in the epoll set serves all
+//! connections of a stream. Per transaction that took 75 µs of CPU at both ends over loopback; 90
+//! µs with a fresh socket each time and `SO_LINGER` 0, and 93 to 112 µs with a fresh socket and an
+//! orderly end.
 //!
-//! The kernel chooses the local port at connect (`IP_BIND_ADDRESS_NO_PORT`): a new one each time, so that the connections
-//! of a stream take all paths of a network that spreads them by their ports. TCP fast open is not used: the handshake is what is
-//! measured.
+//! The kernel chooses the local port at connect (`IP_BIND_ADDRESS_NO_PORT`): a new one each time,
+//! so that the connections of a stream take all paths of a network that spreads them by their
+//! ports. TCP fast open is not used: the handshake is what is measured.
 //!
 //! # Who may connect
-//! A request begins with the stream's cookie, as far as it is long enough. Whoever sends something else is closed at once. Whoever
-//! sends nothing is closed soon and keeps nobody waiting; where a thread serves many streams, or its CPU is wanted, it is not even accepted for some
-//! seconds (`TCP_DEFER_ACCEPT`).
+//! A request begins with the stream's cookie, as far as it is long enough. Whoever sends something
+//! else is closed at once. Whoever sends nothing is closed soon and keeps nobody waiting; where a
+//! thread serves many streams, or its CPU is wanted, it is not even accepted for some seconds
+//! (`TCP_DEFER_ACCEPT`).
 //!
 //! # Failures
-//! A transaction whose connection fails is tried again after a pause, and its time goes on: a failure is a long transaction. When
-//! nothing succeeds for a second the flow is over, with what the system said last.
+//! A transaction whose connection fails is tried again after a pause, and its time goes on: a
+//! failure is a long transaction. When nothing succeeds for a second the flow is over, with what
+//! the system said last.
 
 mod requester;
 mod responder;
@@ -37,8 +41,9 @@ use std::sync::Arc;
 
 const LEAST_BUFFER_BYTES: usize = 4 * 1024;
 const MOST_BUFFER_BYTES: usize = 1024 * 1024;
-/// What comes in one segment on every path, so that a request that has begun to come has come, and is answered in one call.
-/// Longer messages would keep a responder that blocks from its other connections.
+/// What comes in one segment on every path, so that a request that has begun to come has come, and
+/// is answered in one call. Longer messages would keep a responder that blocks from its other
+/// connections.
 const ONE_SEGMENT_BYTES: usize = 1024;
 /// Length of a cookie in a request that is long enough.
 const COOKIE_BYTES: usize = 8;

@@ -1,8 +1,9 @@
 //! TCP request and response: the sending end asks, the receiving end answers.
 //!
-//! In a closed loop a stream keeps a number of requests in flight and sends the next one when an answer has come. In an open
-//! loop every request has a time at which it is sent whether or not answers came; its latency counts from that time, so
-//! that a stall of the network counts for all requests that fell into it.
+//! In a closed loop a stream keeps a number of requests in flight and sends the next one when an
+//! answer has come. In an open loop every request has a time at which it is sent whether or not
+//! answers came; its latency counts from that time, so that a stall of the network counts for all
+//! requests that fell into it.
 
 use super::requests::{Asking, Schedule, record};
 use super::tcp::{receive, send};

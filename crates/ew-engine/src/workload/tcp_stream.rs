@@ -1,7 +1,7 @@
 //! Bulk TCP: one end sends as fast as it can or may, the other receives.
 //!
-//! With a limit nothing but the first small send happens before the window, and that is not counted: what both ends count in
-//! the window is exactly the limit.
+//! With a limit nothing but the first small send happens before the window, and that is not
+//! counted: what both ends count in the window is exactly the limit.
 
 use super::pacer::{Pacer, stream_rate};
 use super::transfer::{Content, Inlet, Outlet};
@@ -16,11 +16,13 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// Beyond this the kernel's changes of threads cost more than what blocking calls save (docs/decisions/0012).
+/// Beyond this the kernel's changes of threads cost more than what blocking calls save
+/// (docs/decisions/0012).
 const STREAMS_WITH_OWN_THREADS: usize = 64;
 /// What fits a core's cache, whatever the messages: copying into more is slower.
 const RECEIVE_BYTES: usize = 256 * 1024;
-/// The first send is small, so that senders that share a CPU start within microseconds of each other.
+/// The first send is small, so that senders that share a CPU start within microseconds of each
+/// other.
 const FIRST_SEND_BYTES: usize = 1024;
 /// How often limited streams look whether the window's first counters have been read.
 const WINDOW_POLL_NS: u64 = 100_000;

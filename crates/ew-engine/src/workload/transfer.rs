@@ -1,5 +1,5 @@
-//! The ways to hand bulk bytes to the kernel and to take them from it. A way that is not there becomes ordinary copying, and the
-//! stream says so.
+//! The ways to hand bulk bytes to the kernel and to take them from it. A way that is not there
+//! becomes ordinary copying, and the stream says so.
 
 use super::looking::Looking;
 use super::tcp::{received, send, sent};
@@ -19,7 +19,8 @@ use std::sync::Arc;
 
 /// Bytes discarded by one call at most.
 const DISCARD_BYTES: usize = 4 * 1024 * 1024;
-/// How long a receiver that discards looks for more. One that copies has enough to do, and a sender that waits for it.
+/// How long a receiver that discards looks for more. One that copies has enough to do, and a sender
+/// that waits for it.
 const LOOKING_NS: u64 = 20_000;
 /// Bytes mapped by one call at most.
 const MAPPING_BYTES: usize = 2 * 1024 * 1024;
@@ -42,7 +43,7 @@ pub(super) enum Outlet {
     File(Arc<File>),
     Zerocopy {
         since_harvest: u32,
-        /// Whether a copy was seen and told.
+        /// Whether a copy was seen and reported.
         has_told: bool,
     },
 }

@@ -1,8 +1,9 @@
 //! What UDP workloads share: a stream's own socket and what its datagrams begin with.
 //!
-//! Both ends open a socket and tell each other its port and a secret cookie over the stream's authenticated connection; then
-//! each socket is connected to the other. A datagram counts only when it bears the cookie of the end it comes to. So nobody
-//! else's datagram is counted or answered, and answers go to an address that has proved itself.
+//! Both ends open a socket and exchange its port and a secret cookie over the stream's
+//! authenticated connection; then each socket is connected to the other. A datagram counts only
+//! when it bears the cookie of the end it comes to. So nobody else's datagram is counted or
+//! answered, and answers go to an address that has proved itself.
 
 use super::{Broken, Io, Offer, OwnSocket, Seat, cookie};
 use crate::connect::is_timeout;
@@ -18,8 +19,9 @@ use std::time::Duration;
 
 /// Cookie and number.
 pub(super) const HEADER_BYTES: usize = 16;
-/// Unless another size is asked for. The kernel's own default (`net.core.rmem_default`, 208 KiB) holds 90 full frames: a receiver that
-/// sleeps for a millisecond loses datagrams then, which says nothing of the network.
+/// Unless another size is asked for. The kernel's own default (`net.core.rmem_default`, 208 KiB)
+/// holds 90 full frames: a receiver that sleeps for a millisecond loses datagrams then, which says
+/// nothing of the network.
 const RECEIVE_BUFFER_BYTES: u32 = 4 * 1024 * 1024;
 /// A blocking receive comes back this soon to see whether the round is over.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
@@ -46,9 +48,9 @@ pub(super) struct Channel {
 pub(super) enum Sent {
     /// So many datagrams, or calls' worth of bytes, at least one.
     Some(usize),
-    /// None: the send buffer is full, and the socket tells when it is not.
+    /// None: the send buffer is full, and the socket reports when it is not.
     Full,
-    /// None, for a reason that nobody tells the end of: to be tried again in a while.
+    /// None, for a reason whose end nobody reports: to be tried again in a while.
     Later,
 }
 
@@ -162,7 +164,7 @@ impl Channel {
             Err(error) => error,
         };
         match error.raw_os_error() {
-            // It tells of an earlier datagram: the peer may not be ready, and may be gone.
+            // It reports an earlier datagram: the peer may not be ready, and may be gone.
             Some(ECONNREFUSED) => self.check_peer().map(|()| Sent::Later),
             Some(ENOBUFS) => Ok(Sent::Later),
             _ if is_timeout(&error) => Ok(Sent::Full),
@@ -173,7 +175,8 @@ impl Channel {
         }
     }
 
-    /// Receives into slots, and waits for the first datagram if it may; 0 when nothing came for now.
+    /// Receives into slots, and waits for the first datagram if it may; 0 when nothing came for
+    /// now.
     pub(super) fn receive(
         &self,
         slots: &mut [u8],

@@ -1,8 +1,9 @@
 //! UDP request and response: the sending end asks, the receiving end answers each request once.
 //!
-//! Closed and open loop are those of [`super::tcp_rr`]. Nothing is sent again: a request that has no answer after four times
-//! the longest time so far is lost, and the next one takes its place; its answer counts no more, should it come after
-//! all. Requests and answers begin with cookie and number, big endian, 8 bytes each.
+//! Closed and open loop are those of [`super::tcp_rr`]. Nothing is retransmitted: a request that
+//! has no answer after four times the longest time so far is lost, and the next one takes its
+//! place; its answer counts no more, should it come after all. Requests and answers begin with
+//! cookie and number, big endian, 8 bytes each.
 
 mod in_flight;
 

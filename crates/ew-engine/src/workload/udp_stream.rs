@@ -1,9 +1,11 @@
 //! Bulk UDP: one end sends numbered datagrams, the other says what became of them.
 //!
-//! Datagrams leave in batches: with segmentation one train (GSO) a call, which the receiving kernel may hand out as it came
-//! (GRO); without it as many datagrams as a call takes. Every datagram begins with cookie, number and time since the round's
-//! start, big endian, 8 bytes each. The start is one moment, which each end knows in its own clock: so the time that a datagram was under way is
-//! known as well as the clocks are. The rate is that of the payload, these bytes included, as it came for the first time.
+//! Datagrams leave in batches: with segmentation one train (GSO) a call, which the receiving kernel
+//! may hand out as it came (GRO); without it as many datagrams as a call takes. Every datagram
+//! begins with cookie, number and time since the round's start, big endian, 8 bytes each. The start
+//! is one moment, which each end knows in its own clock: so the time that a datagram was under way
+//! is known as well as the clocks are. The rate is that of the payload, these bytes included, as it
+//! came for the first time.
 
 use super::looking::Looking;
 use super::pacer::{Pacer, stream_rate};
@@ -26,14 +28,16 @@ use std::sync::Arc;
 
 /// [`HEADER_BYTES`] and the time.
 const LEAST_BYTES: usize = HEADER_BYTES + 8;
-/// Datagrams of one call are at most this much, and so is what they are received into, but for one of each.
+/// Datagrams of one call are at most this much, and so is what they are received into, but for one
+/// of each.
 const BATCH_BYTES: usize = 128 * 1024;
 /// What a train is received into.
 const TRAIN_SLOT_BYTES: usize = 64 * 1024;
 const TRAIN_SLOTS: usize = 4;
 /// A paced sender's bursts are so short that this many leave in a second.
 const BURSTS_PER_SEC: f64 = 4000.0;
-/// Limited senders begin this much after their window does, so that receivers' windows have begun, too.
+/// Limited senders begin this much after their window does, so that receivers' windows have begun,
+/// too.
 const AFTER_WINDOW_START_NS: u64 = 2_000_000;
 /// How often limited streams look whether the window's first counters have been read.
 const WINDOW_POLL_NS: u64 = 100_000;
@@ -60,7 +64,7 @@ struct Sender {
     channel: Channel,
     message_bytes: usize,
     has_trains: bool,
-    /// Whether a train has left, and was told of.
+    /// Whether a train has left, and was counted.
     has_told: bool,
     pacer: Option<Pacer>,
     /// Datagrams of one call.
@@ -75,7 +79,7 @@ struct Sender {
 
 struct Receiver {
     channel: Channel,
-    /// Whether a train has come, and was told of.
+    /// Whether a train has come, and was counted.
     has_told: bool,
     slot_bytes: usize,
     received: Vec<Received>,

@@ -38,8 +38,8 @@ impl Pair {
         self.run(spec).0.error.unwrap()
     }
 
-    pub(crate) fn strangers(&self) -> u64 {
-        self.near.totals().strangers + self.far.totals().strangers
+    pub(crate) fn rejected_connections(&self) -> u64 {
+        self.near.totals().rejected_connections + self.far.totals().rejected_connections
     }
 
     fn run(&self, spec: &RoundSpec) -> (FlowReport, FlowReport) {

@@ -1,4 +1,5 @@
-//! A data connection's first bytes, made by hand: so that the engine's layout cannot change unnoticed.
+//! A data connection's first bytes, made by hand: so that the engine's layout cannot change
+//! unnoticed.
 
 use ew_proto::message::{Role, RunToken};
 use hmac::{Hmac, KeyInit, Mac};

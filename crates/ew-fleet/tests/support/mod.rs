@@ -104,7 +104,8 @@ pub(crate) fn arrived_bytes(remote: &Path) -> u64 {
     entries(remote).iter().map(size).sum()
 }
 
-/// The processes that name a directory in their command line or hold a file in it open, also a removed one.
+/// The processes that name a directory in their command line or hold a file in it open, also a
+/// removed one.
 pub(crate) fn processes_of(remote: &Path) -> Vec<u32> {
     let pids = entries(Path::new("/proc"))
         .into_iter()
@@ -142,8 +143,8 @@ pub(crate) fn path_of(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// How a mount namespace of one's own is entered here: as root, or through a user namespace. `None`, with the reason printed, where
-/// neither works.
+/// How a mount namespace of one's own is entered here: as root, or through a user namespace.
+/// `None`, with the reason printed, where neither works.
 pub(crate) fn mount_namespace() -> Option<&'static str> {
     let works = |command: &&str| {
         let mut words = command.split(' ');

@@ -309,7 +309,7 @@ impl Kind {
     }
 }
 
-/// Any span of time: a stream's interval, a sum, a summary. What does not belong is left out.
+/// Any span of time: a stream's interval, a sum, a summary. What does not belong is skipped.
 #[derive(Default, Serialize)]
 struct Part {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -466,8 +466,8 @@ impl<'r> EndJson<'r> {
     }
 }
 
-/// Both ends together (UDP only), the senders' figures and the receivers'. What the peer has not told is 0, as
-/// iperf3 has it: readers take these fields for granted.
+/// Both ends together (UDP only), the senders' figures and the receivers'. What the peer has not
+/// reported is 0, as iperf3 has it: readers take these fields for granted.
 fn sums(totals: &[&StreamTotal], protocol: Protocol) -> [Option<Part>; 3] {
     let Some(sends) = totals.first().map(|total| total.sends) else {
         return [None, None, None];

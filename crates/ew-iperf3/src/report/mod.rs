@@ -1,4 +1,5 @@
-//! What a test has to tell: facts and figures here, iperf3's lines in [`text`], its JSON in [`json`].
+//! What a test has to report: facts and figures here, iperf3's lines in [`text`], its JSON in
+//! [`json`].
 
 pub mod json;
 pub mod text;
@@ -10,7 +11,7 @@ use crate::wire::results::{CpuPercent, ServerOutput};
 use std::io;
 use std::net::SocketAddr;
 
-/// Which end tells it.
+/// Which end reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Started the test.
@@ -249,7 +250,7 @@ pub struct StreamTotal {
     pub shown: u32,
     /// Whether this end sends.
     pub sends: bool,
-    /// The sender's figures. `None` when they are the peer's and it has not told them.
+    /// The sender's figures. `None` when they are the peer's and it has not reported them.
     pub sender: Option<Figures>,
     /// The receiver's figures, likewise.
     pub receiver: Option<Figures>,

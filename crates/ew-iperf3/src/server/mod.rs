@@ -1,9 +1,10 @@
 //! A server: many clients at once, on one port, TCP and UDP.
 //!
-//! One thread accepts. A TCP connection says whose it is by the 37 bytes it begins with: those of a known client are a
-//! stream of it, others are a new client. A UDP stream says nothing of the kind, so clients of one address set up their
-//! UDP streams one after another, and a greeting from an address whose turn it is not is not answered: what a server
-//! sends by UDP goes only to an address that holds a control connection open, and ends with it.
+//! One thread accepts. A TCP connection says whose it is by the 37 bytes it begins with: those of a
+//! known client are a stream of it, others are a new client. A UDP stream says nothing of the kind,
+//! so clients of one address set up their UDP streams one after another, and a greeting from an
+//! address whose turn it is not is not answered: what a server sends by UDP goes only to an address
+//! that holds a control connection open, and ends with it.
 
 mod registry;
 mod session;
@@ -35,16 +36,17 @@ const STOP: Duration = Duration::from_millis(100);
 /// Greetings taken in one go.
 const MAX_GREETINGS: usize = 64;
 
-/// What strangers may ask of a server.
+/// What anybody may ask of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Clients at once; others are told that the server is busy.
+    /// Clients at once; others are answered that the server is busy.
     pub sessions: usize,
     /// Streams of all clients at once.
     pub streams: usize,
     /// Longest test, with the omitted time, seconds.
     pub duration_s: u64,
-    /// Sum of the rates a client may ask for, bits per second. A client that names no rate is refused then.
+    /// Sum of the rates a client may ask for, bits per second. A client that names no rate is
+    /// refused then.
     pub bits_per_sec: Option<u64>,
     /// How long a client that should send may be silent, ms.
     pub idle_ms: u64,
@@ -71,7 +73,7 @@ pub trait Watcher: Send + Sync {
 /// How a server serves.
 #[derive(Default)]
 pub struct ServerOptions {
-    /// What strangers may ask for.
+    /// What anybody may ask for.
     pub limits: Limits,
     /// `[::]` takes no IPv4.
     pub only_v6: bool,
@@ -115,7 +117,8 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Takes the port for TCP and UDP. Port 0 lets the kernel choose. Sockets belong to the caller's network namespace.
+    /// Takes the port for TCP and UDP. Port 0 lets the kernel choose. Sockets belong to the
+    /// caller's network namespace.
     ///
     /// # Errors
     /// When the port is taken, or may not be used.
@@ -138,8 +141,8 @@ impl Server {
         self.address
     }
 
-    /// Serves until `stop` is raised, or one client is through when it is to be one only. Clients that are being served
-    /// then are told that the server has terminated.
+    /// Serves until `stop` is raised, or one client is through when it is to be one only. Clients
+    /// that are being served then are answered that the server has terminated.
     ///
     /// # Errors
     /// When the sockets fail for good.
@@ -268,7 +271,7 @@ impl<'run> Reception<'run> {
         let socket = match self.server.registry.deliver(&cookie, order, socket) {
             Delivery::Taken => return,
             Delivery::Refused(socket) => return refuse(&socket),
-            Delivery::Stranger(socket) => socket,
+            Delivery::Unknown(socket) => socket,
         };
         let one_off_is_taken = self.server.options.one_off && self.sessions > 0;
         let Some(seat) = self
@@ -310,7 +313,7 @@ fn hear_greeting(socket: &UdpSocket, registry: &Registry) -> bool {
         }
         // Neither too much nor too little is a greeting.
         Ok(_) => true,
-        // Errors of earlier answers (ICMP) are told here, too.
+        // Errors of earlier answers (ICMP) are reported here, too.
         Err(error) => error.kind() != io::ErrorKind::WouldBlock,
     }
 }
@@ -335,13 +338,13 @@ impl Pending {
     }
 }
 
-/// Tells a client that there is no place, without waiting for it.
+/// Answers a client that there is no place, without waiting for it.
 fn refuse(socket: &Socket) {
     let _ = socket.send(&[State::AccessDenied.to_wire()]);
 }
 
-/// Whether the listener itself is unharmed. accept(2) hands on what befell the new connection, and names what is to be tried
-/// again; only a socket that is none any more is not.
+/// Whether the listener itself is unharmed. accept(2) hands on what befell the new connection, and
+/// names what is to be tried again; only a socket that is none any more is not.
 fn is_passing(error: &io::Error) -> bool {
     const EBADF: i32 = 9;
     const EINVAL: i32 = 22;

@@ -28,7 +28,7 @@ pub(super) enum Delivery {
     /// A known client, which has all its streams.
     Refused(Socket),
     /// A new client.
-    Stranger(Socket),
+    Unknown(Socket),
 }
 
 /// All clients of a server.
@@ -106,7 +106,7 @@ impl Registry {
     pub(super) fn deliver(&self, cookie: &Cookie, order: u64, socket: Socket) -> Delivery {
         let mut shared = self.lock();
         let Some(client) = shared.clients.get_mut(cookie) else {
-            return Delivery::Stranger(socket);
+            return Delivery::Unknown(socket);
         };
         if client.awaited == 0 {
             return Delivery::Refused(socket);
@@ -241,11 +241,11 @@ mod tests {
         seat.await_streams(1);
         assert!(matches!(deliver(&one), Delivery::Taken));
         assert!(matches!(deliver(&one), Delivery::Refused(_)));
-        assert!(matches!(deliver(&other), Delivery::Stranger(_)));
+        assert!(matches!(deliver(&other), Delivery::Unknown(_)));
         assert_eq!(arrivals(&seat).len(), 1);
         drop(seat);
         assert!(registry.is_empty());
-        assert!(matches!(deliver(&one), Delivery::Stranger(_)));
+        assert!(matches!(deliver(&one), Delivery::Unknown(_)));
     }
 
     #[test]
@@ -266,13 +266,13 @@ mod tests {
         let one = registry.enter(Cookie::draw().unwrap()).unwrap();
         let other = registry.enter(Cookie::draw().unwrap()).unwrap();
         let peer: SocketAddr = "198.18.0.1:1000".parse().unwrap();
-        let stranger: SocketAddr = "198.18.0.2:1000".parse().unwrap();
+        let elsewhere: SocketAddr = "198.18.0.2:1000".parse().unwrap();
         registry.greet(peer, [0; 4]);
         let first = one.queue_for_turn(peer.ip());
         let second = other.queue_for_turn(peer.ip());
         assert!(first.has_come() && !second.has_come());
         registry.greet(peer, [1; 4]);
-        registry.greet(stranger, [1; 4]);
+        registry.greet(elsewhere, [1; 4]);
         assert_eq!((arrivals(&one).len(), arrivals(&other).len()), (1, 0));
         drop(first);
         assert!(second.has_come());

@@ -25,7 +25,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// A client's next stream must come within this time: iperf3 opens them one after another, however far away it is.
+/// A client's next stream must come within this time: iperf3 opens them one after another, however
+/// far away it is.
 const NEXT_STREAM_NS: u64 = 10 * SECOND_NS;
 /// All of them must be there within this time.
 const ALL_STREAMS_NS: u64 = 120 * SECOND_NS;
@@ -41,7 +42,7 @@ const TAIL_NS: u64 = 200_000_000;
 const KNOWN_TAIL_NS: u64 = 500_000_000;
 /// Nothing within this time is the end of what is coming.
 const TAIL_PAUSE: Duration = Duration::from_millis(2);
-/// A client that was refused is told so after this time, whatever was wrong (CVE-2024-26306).
+/// A client that was refused is answered so after this time, whatever was wrong (CVE-2024-26306).
 const REFUSAL_AFTER_NS: u64 = 200_000_000;
 /// What a client gets of the server's output at most.
 const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
@@ -83,7 +84,7 @@ fn peer_of(control: &Control<'_>) -> Result<SocketAddr, Error> {
     Ok(net::canonical(peer))
 }
 
-/// Tells the server's watcher, and keeps what the client wants to have.
+/// Notifies the server's watcher, and keeps what the client wants to have.
 struct Fork {
     observer: Box<dyn Observer>,
     kept: Option<Kept>,
@@ -276,7 +277,8 @@ impl<'run> Session<'run> {
         Ok(socket)
     }
 
-    /// Clients behind one address set up their UDP streams one after another: greetings do not say whose they are.
+    /// Clients behind one address set up their UDP streams one after another: greetings do not say
+    /// whose they are.
     fn await_turn(&self) -> Result<Turn<'run>, Error> {
         let turn = self.seat.queue_for_turn(self.peer.ip());
         let deadline_ns = monotonic_ns() + TURN_NS;
@@ -311,7 +313,8 @@ impl<'run> Session<'run> {
         Ok(())
     }
 
-    /// As the client wants it; an algorithm that this host does not have is no reason to refuse, as with iperf3.
+    /// As the client wants it; an algorithm that this host does not have is no reason to refuse, as
+    /// with iperf3.
     fn prepare(&mut self, socket: &Socket, params: &Params) -> Result<(), Error> {
         let missing = !params.congestion.is_empty()
             && socket
@@ -416,7 +419,8 @@ fn count(params: &Params) -> usize {
     }
 }
 
-/// How much the client will send: not to end the test, which is the client's to do, but to know when all has come.
+/// How much the client will send: not to end the test, which is the client's to do, but to know
+/// when all has come.
 fn goal(params: &Params) -> Result<Goal, Error> {
     let is_counted = params.protocol == Protocol::Tcp && params.direction == Direction::Forward;
     let goal = match params.end {
@@ -430,7 +434,8 @@ fn goal(params: &Params) -> Result<Goal, Error> {
     goal.map_err(Error::Init)
 }
 
-/// The client's end overtakes what it has sent: takes what is still coming, all of it when its amount is known.
+/// The client's end overtakes what it has sent: takes what is still coming, all of it when its
+/// amount is known.
 fn await_tail(running: &Running) {
     let goal = &running.work.goal;
     let patience_ns = if goal.has_limit() {

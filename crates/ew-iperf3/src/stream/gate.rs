@@ -1,4 +1,5 @@
-//! All streams start together: each prepares its memory first, and time begins when the last one is ready.
+//! All streams start together: each prepares its memory first, and time begins when the last one is
+//! ready.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ impl Gate {
         }
     }
 
-    /// Waits until so many are ready. `lost` tells how many never will be.
+    /// Waits until so many are ready. `lost` returns how many never will be.
     pub(crate) fn await_ready(&self, count: usize, patience: Duration, lost: impl Fn() -> usize) {
         let deadline = Instant::now() + patience;
         let mut state = self.lock();

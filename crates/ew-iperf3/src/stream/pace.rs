@@ -5,8 +5,8 @@ use ew_sys::clock::{monotonic_ns, sleep_until_ns};
 /// Longest sleep between two looks at a stop flag.
 const SLICE_NS: u64 = 100_000_000;
 
-/// Says when the next blocks are due so that the mean since the start is the rate, as iperf3 has it: time lost is made
-/// up for.
+/// Says when the next blocks are due so that the mean since the start is the rate, as iperf3 has
+/// it: time lost is made up for.
 #[derive(Debug)]
 pub(super) struct Pace {
     bits_per_sec: u64,

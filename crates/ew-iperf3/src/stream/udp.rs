@@ -1,5 +1,6 @@
-//! UDP: a header in front of each datagram, and the receiver's account of what came. Many with one system call where
-//! nothing is lost by it: when there is no rate to keep, and for what has queued up.
+//! UDP: a header in front of each datagram, and the receiver's account of what came. Many with one
+//! system call where nothing is lost by it: when there is no rate to keep, and for what has queued
+//! up.
 
 use super::pace::Pace;
 use super::{Mover, is_passing};
@@ -110,7 +111,8 @@ struct Sender<'run> {
 }
 
 impl Sender<'_> {
-    /// Sends so many datagrams, again while the kernel has no room for them. False when stopped before.
+    /// Sends so many datagrams, again while the kernel has no room for them. False when stopped
+    /// before.
     fn send_all(&mut self, count: usize) -> io::Result<bool> {
         let params = &self.mover.work.params;
         let block_bytes = params.block_bytes;

@@ -1,4 +1,4 @@
-//! The 37 bytes by which a server tells which client a connection belongs to.
+//! The 37 bytes by which a server shows which client a connection belongs to.
 
 use std::fmt;
 

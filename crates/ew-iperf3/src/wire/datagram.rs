@@ -43,7 +43,8 @@ pub fn is_reply(datagram: &[u8]) -> bool {
         .any(|reply| datagram == reply || reversed == reply)
 }
 
-/// A datagram's header: when it was sent by the sender's clock, and its place in the stream, from 1.
+/// A datagram's header: when it was sent by the sender's clock, and its place in the stream, from
+/// 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Time of sending by some clock of the sender, microseconds.
@@ -106,13 +107,15 @@ pub struct Arrivals {
     pub lost: u64,
     /// Datagrams that came after one that was sent later.
     pub out_of_order: u64,
-    /// Mean deviation of the transit time, seconds (RFC 1889, section 6.3.1 and A.8; the same in RFC 3550).
+    /// Mean deviation of the transit time, seconds (RFC 1889, section 6.3.1 and A.8; the same in
+    /// RFC 3550).
     pub jitter_s: f64,
     last_transit_us: Option<i64>,
 }
 
 impl Arrivals {
-    /// Takes note of a datagram that came at this time of the receiver's clock, which need not be the sender's.
+    /// Takes note of a datagram that came at this time of the receiver's clock, which need not be
+    /// the sender's.
     pub fn note(&mut self, header: Header, now_us: u64) {
         if header.sequence > self.packets {
             self.lost = self.lost.saturating_add(header.sequence - self.packets - 1);

@@ -1,4 +1,5 @@
-//! Reading JSON the way iperf3's peers write it: whole numbers as floats, -1 as 2^64-1, text that is not UTF-8.
+//! Reading JSON the way iperf3's peers write it: whole numbers as floats, -1 as 2^64-1, text that
+//! is not UTF-8.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +13,8 @@ pub(crate) fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// A whole number. What does not fit a signed 64-bit number is what a C cast makes of it: iperf 3.12 sends -1 as 2^64-1.
+/// A whole number. What does not fit a signed 64-bit number is what a C cast makes of it: iperf
+/// 3.12 sends -1 as 2^64-1.
 pub(crate) fn integer(map: &Map<String, Value>, key: &str) -> Option<i64> {
     let number = map.get(key)?.as_number()?;
     if let Some(integer) = number.as_i64() {

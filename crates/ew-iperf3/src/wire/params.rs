@@ -153,7 +153,8 @@ impl Default for Params {
 }
 
 impl Params {
-    /// Reads a client's parameters. What has the wrong type counts as absent, as iperf3 has it since 3.18.
+    /// Reads a client's parameters. What has the wrong type counts as absent, as iperf3 has it
+    /// since 3.18.
     ///
     /// # Errors
     /// The refusal to send when it is no JSON object, or a value is out of bounds.
@@ -198,7 +199,8 @@ impl Params {
         })
     }
 
-    /// What a client had better not ask for, in words for its user. A block of 0 bytes stands for the default.
+    /// What a client had better not ask for, in words for its user. A block of 0 bytes means
+    /// the default.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let blocks = match self.protocol {
@@ -230,7 +232,8 @@ impl Params {
         is_too_long.then(|| format!("a test may last {MAX_TIME_S} seconds at most"))
     }
 
-    /// The text to send. What is not set is left out, because its presence alone means something to iperf3.
+    /// The text to send. What is not set is skipped, because its presence alone means something to
+    /// iperf3.
     #[must_use]
     pub fn to_json(&self) -> String {
         let (time, bytes, blocks) = match self.end {

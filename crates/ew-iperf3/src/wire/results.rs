@@ -1,4 +1,4 @@
-//! What each side tells the other at the end.
+//! What each side shows the other at the end.
 
 use super::lenient;
 use super::params::MAX_STREAMS;
@@ -8,7 +8,8 @@ use thiserror::Error;
 /// Most bytes of a congestion control algorithm's name that are kept.
 const MAX_NAME_BYTES: usize = 64;
 
-/// CPU time in percent of wall time: of the threads of this test where eastwest speaks, of the process where iperf3 does.
+/// CPU time in percent of wall time: of the threads of this test where eastwest speaks, of the
+/// process where iperf3 does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuPercent {
     /// User and system.
@@ -80,7 +81,8 @@ pub enum BadResults {
     TooManyStreams,
 }
 
-/// The number of the stream that was made at this place: 2 was left out long ago, and iperf3 keeps it so.
+/// The number of the stream that was made at this place: 2 was skipped long ago, and iperf3 keeps
+/// it so.
 #[must_use]
 pub fn stream_id(place: usize) -> u32 {
     let place = place as u32;

@@ -1,4 +1,4 @@
-//! RSA credentials, both ways.
+//! RSA credentials, both directions.
 
 use crate::common::{
     OurServer, TheirServer, iperf3_is_there, options, our_client, our_client_with,
@@ -95,19 +95,19 @@ fn their_client_proves_itself_to_our_server() {
     let arguments = format!("-n 100000 --username {USER} --rsa-public-key-path {public}");
     let with =
         |password| their_client_with(server.address, &arguments, &[("IPERF3_PASSWORD", password)]);
-    let told = with(PASSWORD);
-    assert!(told.success, "{}", told.text);
-    let told = with("wrong");
+    let reported = with(PASSWORD);
+    assert!(reported.success, "{}", reported.text);
+    let reported = with("wrong");
     assert!(
-        told.text.contains("test authorization failed"),
+        reported.text.contains("test authorization failed"),
         "{}",
-        told.text
+        reported.text
     );
-    let told = their_client_with(server.address, "-n 100000", &[]);
+    let reported = their_client_with(server.address, "-n 100000", &[]);
     assert!(
-        told.text.contains("test authorization failed"),
+        reported.text.contains("test authorization failed"),
         "{}",
-        told.text
+        reported.text
     );
 }
 
@@ -159,7 +159,8 @@ fn both_paddings_between_our_own() {
 fn tokens_that_once_corrupted_memory_are_no_proof() {
     let secrets = Secrets::new();
     let server = secrets.server(Padding::Oaep);
-    // CVE-2025-54349, CVE-2025-54350 and what followed them: over-long, malformed, nothing but padding.
+    // CVE-2025-54349, CVE-2025-54350 and what followed them: over-long, malformed, nothing but
+    // padding.
     let long = "A".repeat(7000);
     for token in ["=", "==", "A", "AAAA", "\n", "€", "AA=A", &long] {
         let params = Params {

@@ -182,14 +182,14 @@ impl Drop for TheirServer {
 }
 
 /// What iperf3 as a client has said.
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) json: Value,
     pub(crate) text: String,
     pub(crate) success: bool,
 }
 
 /// Runs iperf3 as a client with `-J`.
-pub(crate) fn their_client(server: SocketAddr, arguments: &str) -> Told {
+pub(crate) fn their_client(server: SocketAddr, arguments: &str) -> Reported {
     their_client_with(server, arguments, &[])
 }
 
@@ -198,7 +198,7 @@ pub(crate) fn their_client_with(
     server: SocketAddr,
     arguments: &str,
     environment: &[(&str, &str)],
-) -> Told {
+) -> Reported {
     let child = Command::new("iperf3")
         .args(["-c", &server.ip().to_string(), "-J"])
         .args(["-p", &server.port().to_string()])
@@ -211,7 +211,7 @@ pub(crate) fn their_client_with(
         .unwrap();
     let output = output_in_time(child, arguments);
     let text = String::from_utf8(output.stdout).unwrap();
-    Told {
+    Reported {
         json: serde_json::from_str(&text).unwrap_or(Value::Null),
         success: output.status.success(),
         text,

@@ -1,5 +1,5 @@
-//! Peers that vanish, lie, or mean harm. None of them may cost anybody but themselves. The named inputs are those of
-//! iperf3's own security history.
+//! Peers that vanish, lie, or mean harm. None of them may cost anybody but themselves. The named
+//! inputs are those of iperf3's own security history.
 
 use crate::common::{OurServer, options, our_client, wait_for};
 use ew_iperf3::report::Report;
@@ -270,7 +270,7 @@ fn a_full_server_says_so() {
 }
 
 #[test]
-fn greetings_of_strangers_are_not_answered() {
+fn greetings_of_unauthenticated_peers_are_not_answered() {
     let server = OurServer::start();
     let ask_from = |address: &str| {
         let socket = UdpSocket::bind((address, 0)).unwrap();

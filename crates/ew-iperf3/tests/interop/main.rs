@@ -1,5 +1,5 @@
-//! Both roles against the real iperf3 and against hostile peers, over loopback. What needs iperf3 is skipped where it
-//! is not installed, except in CI.
+//! Both roles against the real iperf3 and against hostile peers, over loopback. What needs iperf3
+//! is skipped where it is not installed, except in CI.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Every flag, both ways, and JSON with iperf3's fields.
+//! Every flag, both directions, and JSON with iperf3's fields.
 
 use crate::common::{OurServer, TheirServer, iperf3_is_there, options, their_client};
 use ew_iperf3::report::{Report, json};
@@ -119,10 +119,10 @@ fn their_flags_are_understood() {
     ];
     for flag in flags {
         let arguments = format!("-l 10000 -b 80M -k 50 {flag}");
-        let told = their_client(address, &arguments);
-        assert!(told.success, "{arguments}: {}", told.text);
+        let reported = their_client(address, &arguments);
+        assert!(reported.success, "{arguments}: {}", reported.text);
         if flag == "--get-server-output" {
-            let output = told.json["server_output_text"].as_str().unwrap();
+            let output = reported.json["server_output_text"].as_str().unwrap();
             assert!(
                 output.contains("Accepted connection") && output.contains("receiver"),
                 "{output}"
@@ -132,8 +132,8 @@ fn their_flags_are_understood() {
     if has_ipv6() {
         let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, address.port()));
         for flag in ["-6", "-6 -u", "-6 -u -R -S 0x10"] {
-            let told = their_client(v6, &format!("{flag} -l 1000 -b 8M -k 50"));
-            assert!(told.success, "{flag}: {}", told.text);
+            let reported = their_client(v6, &format!("{flag} -l 1000 -b 8M -k 50"));
+            assert!(reported.success, "{flag}: {}", reported.text);
         }
     }
 }
@@ -144,9 +144,9 @@ fn what_is_omitted_does_not_count() {
         return;
     }
     let server = OurServer::start();
-    let told = their_client(server.address, "-u -t 1 -O 1 -b 800K -l 1000");
-    assert!(told.success, "{}", told.text);
-    let received = &told.json["end"]["sum_received"];
+    let reported = their_client(server.address, "-u -t 1 -O 1 -b 800K -l 1000");
+    assert!(reported.success, "{}", reported.text);
+    let received = &reported.json["end"]["sum_received"];
     let bytes = received["bytes"].as_u64().unwrap();
     assert!((50_000..150_000).contains(&bytes), "{received}");
     let ours = server.report();
@@ -191,9 +191,9 @@ fn an_amount_counts_from_the_end_of_the_omitted_time() {
         100_000
     );
     let server = OurServer::start();
-    let told = their_client(server.address, "-O 1 -n 100000 -b 8M -l 10000");
-    assert!(told.success, "{}", told.text);
-    let end = &told.json["end"];
+    let reported = their_client(server.address, "-O 1 -n 100000 -b 8M -l 10000");
+    assert!(reported.success, "{}", reported.text);
+    let end = &reported.json["end"];
     let sent = end["sum_sent"]["bytes"].as_u64().unwrap();
     let received = end["sum_received"]["bytes"].as_u64().unwrap();
     assert!(
@@ -218,9 +218,11 @@ fn several_of_their_clients_at_once() {
         })
         .collect();
     for client in clients {
-        let (kind, told) = client.join().unwrap();
-        assert!(told.success, "{kind}: {}", told.text);
-        let bytes = told.json["end"]["sum_received"]["bytes"].as_u64().unwrap();
+        let (kind, reported) = client.join().unwrap();
+        assert!(reported.success, "{kind}: {}", reported.text);
+        let bytes = reported.json["end"]["sum_received"]["bytes"]
+            .as_u64()
+            .unwrap();
         assert!(bytes > 100_000, "{kind}: {bytes}");
     }
 }
@@ -243,7 +245,7 @@ fn our_document_has_all_of_their_fields() {
                     Direction::Both => "--bidir",
                 }
             );
-            let told = their_client(theirs.address(), &arguments).json;
+            let reported = their_client(theirs.address(), &arguments).json;
             let params = Params {
                 protocol,
                 direction,
@@ -253,7 +255,7 @@ fn our_document_has_all_of_their_fields() {
             assert_eq!(ours.error, None);
             let ours = json::value(&ours);
             let mut lacking = Vec::new();
-            compare("", &told, &ours, &mut lacking);
+            compare("", &reported, &ours, &mut lacking);
             assert_eq!(lacking, [""; 0], "{arguments}");
         }
     }

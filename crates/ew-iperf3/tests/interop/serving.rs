@@ -33,8 +33,8 @@ fn a_test_by_time_is_the_same_at_both_ends() {
         return;
     }
     let server = OurServer::start();
-    let told = their_client(server.address, "-t 1 -P 2 -b 50M");
-    assert!(told.success, "{}", told.text);
+    let reported = their_client(server.address, "-t 1 -P 2 -b 50M");
+    assert!(reported.success, "{}", reported.text);
     let ended = server.report().ended.unwrap();
     let ours: u64 = ended
         .streams
@@ -42,7 +42,7 @@ fn a_test_by_time_is_the_same_at_both_ends() {
         .map(|s| s.receiver.unwrap().bytes)
         .sum();
     let theirs: u64 = ended.streams.iter().map(|s| s.sender.unwrap().bytes).sum();
-    let end = &told.json["end"];
+    let end = &reported.json["end"];
     assert_eq!(end["sum_received"]["bytes"].as_u64(), Some(ours));
     assert_eq!(end["sum_sent"]["bytes"].as_u64(), Some(theirs));
     assert!(end["receiver_tcp_congestion"].is_string());
@@ -55,15 +55,15 @@ fn try_cell(server: &OurServer, fixed: &str, unit: &str) {
             _ => blocks,
         };
         let arguments = format!("{fixed} {unit} {amount}");
-        let told = their_client(server.address, &arguments);
-        assert!(told.success, "{arguments}: {}", told.text);
-        if check(&told.json, &arguments) {
+        let reported = their_client(server.address, &arguments);
+        assert!(reported.success, "{arguments}: {}", reported.text);
+        if check(&reported.json, &arguments) {
             return;
         }
         assert!(
             attempt + 1 < BLOCKS.len(),
             "nothing moved: {arguments}: {}",
-            told.text
+            reported.text
         );
     }
 }

@@ -1,4 +1,5 @@
-//! What a tool can carry: asked by the planner before a run, and by the host before it starts a process.
+//! What a tool can carry: asked by the planner before a run, and by the host before it starts a
+//! process.
 
 use crate::units::format_bytes;
 use crate::workload::{Limit, Placement, ReceiveMode, SendMode, Tool, Workload, WorkloadKind};
@@ -7,7 +8,7 @@ use WorkloadKind::{Ping, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
 /// Why a tool cannot carry a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The scenario key that stands in the way.
+    /// The scenario key that blocks it.
     pub key: &'static str,
     /// What is wrong, in words that name the tool.
     pub problem: String,
@@ -17,10 +18,10 @@ pub struct Refusal {
 
 /// What a tool can be asked for.
 struct Carries {
-    /// Its workloads, each with the least and the greatest message.
+    /// Its workloads, each with min and max message.
     traffic: &'static [(WorkloadKind, u64, u64)],
     max_streams: u32,
-    /// The keys beside those that every workload has. Any other that is set is refused.
+    /// The keys besides those that every workload has. Any other that is set is refused.
     keys: &'static [&'static str],
     /// Whether it knows one size for both socket buffers.
     one_buffer_size: bool,
@@ -30,7 +31,8 @@ const MIB: u64 = 1 << 20;
 /// 65,535 less the headers of IPv4 and UDP.
 const MAX_DATAGRAM: u64 = 65_507;
 
-/// Bounds are iperf3's own (iperf_api.h): MAX_STREAMS, MAX_TCP_BLOCKSIZE, MIN_UDP_BLOCKSIZE, MAX_UDP_BLOCKSIZE.
+/// Bounds are iperf3's own (iperf_api.h): MAX_STREAMS, MAX_TCP_BLOCKSIZE, MIN_UDP_BLOCKSIZE,
+/// MAX_UDP_BLOCKSIZE.
 const IPERF3: Carries = Carries {
     traffic: &[(TcpStream, 1, MIB), (UdpStream, 16, MAX_DATAGRAM)],
     max_streams: 128,
@@ -49,7 +51,7 @@ const IPERF3: Carries = Carries {
     ],
     one_buffer_size: true,
 };
-/// Its greatest socket buffer and segment (MAX_TCP_BUFFER, MAX_MSS).
+/// Its largest socket buffer and segment (MAX_TCP_BUFFER, MAX_MSS).
 const IPERF3_MAX_BUFFER_BYTES: u32 = 512 * 1024 * 1024;
 const IPERF3_MAX_MSS_BYTES: u32 = 9 * 1024;
 
@@ -92,8 +94,9 @@ const NETPERF: Carries = Carries {
     one_buffer_size: false,
 };
 
-/// lat_tcp's ends crash on a message that comes in parts (`free(): invalid pointer`), which one segment at MTU 1500 does not;
-/// lat_udp's messages carry a number of 4 bytes; lat_connect sends nothing.
+/// lat_tcp's ends crash on a message that comes in parts (`free(): invalid pointer`), which one
+/// segment at MTU 1500 does not; lat_udp's messages carry a number of 4 bytes; lat_connect sends
+/// nothing.
 const LMBENCH: Carries = Carries {
     traffic: &[
         (TcpStream, 1, 16 * MIB),
@@ -128,7 +131,8 @@ const NUTTCP: Carries = Carries {
     one_buffer_size: true,
 };
 
-/// A message holds at least its header (MIN_PAYLOAD_SIZE of defs.h). What arrives of its UDP throughput it does not say.
+/// A message holds at least its header (MIN_PAYLOAD_SIZE of defs.h). What arrives of its UDP
+/// throughput it does not say.
 const SOCKPERF: Carries = Carries {
     traffic: &[
         (TcpStream, 14, MAX_DATAGRAM),
@@ -169,7 +173,8 @@ impl Tool {
 }
 
 impl Workload {
-    /// Why the workload's tool cannot carry it. `None` when it can; the engine carries everything that is not a tool's own.
+    /// Why the workload's tool cannot carry it. `None` when it can; the engine carries everything
+    /// that is not a tool's own.
     #[must_use]
     pub fn refusal(&self) -> Option<Refusal> {
         let Some(carries) = carries(self.tool) else {
@@ -269,7 +274,7 @@ impl Workload {
         if self.confidence_width.is_some() && self.send_mode == SendMode::Sendfile {
             return refuse(
                 "confidence",
-                format!("{tool} does not tell it with sendfile"),
+                format!("{tool} does not report it with sendfile"),
                 "`send: copy`, or `samples: auto`".into(),
             );
         }
@@ -285,7 +290,8 @@ impl Workload {
         None
     }
 
-    /// The keys beyond those that every tool is asked for, where something else is set than a tool does by itself.
+    /// The keys beyond those that every tool is asked for, where something else is set than a tool
+    /// does by itself.
     fn keys_set(&self) -> Vec<&'static str> {
         let (pace, socket) = (&self.pace, &self.socket);
         let paced_requests = match self.kind {

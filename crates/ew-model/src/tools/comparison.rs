@@ -22,9 +22,9 @@ pub struct ToolFigure {
     pub tool: Tool,
     /// Payload of a flow, bits per second, median over repetitions. `None` for transactions.
     pub bits_per_sec: Option<Estimate>,
-    /// Transactions of a flow a second. `None` for bulk, and where a tool does not tell.
+    /// Transactions of a flow a second. `None` for bulk, and where a tool does not report.
     pub transactions_per_sec: Option<Estimate>,
-    /// Time of a transaction as the tool tells it, in ns: median over repetitions.
+    /// Time of a transaction as the tool reports it, in ns: median over repetitions.
     pub time_ns: Option<Estimate>,
     /// The same as a round trip.
     pub round_trip_ns: Option<Estimate>,
@@ -32,15 +32,16 @@ pub struct ToolFigure {
     pub statistic: String,
     /// What exactly is measured, in parts: what, by whom, connections, message, buffers.
     pub meaning: Vec<String>,
-    /// The engine's figure of the same kind, which it is held against: a rate in bits per second, or a round trip in ns by the same
-    /// statistic. `None` for the engine itself, and where it has none.
+    /// The engine's figure of the same kind, which it is held against: a rate in bits per second,
+    /// or a round trip in ns by the same statistic. `None` for the engine itself, and where it has
+    /// none.
     #[serde(default)]
     pub engines: Option<Estimate>,
-    /// How it stands to the engine's figure.
+    /// How it compares with the engine's figure.
     pub standing: Standing,
 }
 
-/// How a tool's figure stands to the engine's.
+/// How a tool's figure compares with the engine's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "type")]
 pub enum Standing {

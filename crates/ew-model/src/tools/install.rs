@@ -1,4 +1,5 @@
-//! How missing tools get onto a host: the commands of its distribution, for a person to read or for root to run.
+//! How missing tools get onto a host: the commands of its distribution, for a person to read or for
+//! root to run.
 
 use super::packages::{COMMUNITY, Distribution, EPEL};
 use crate::workload::Tool;
@@ -11,7 +12,8 @@ const NO_NETSERVER: &str =
 /// How some tools are installed on one distribution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
-    /// Shell commands for root (POSIX sh), in order; no one of them asks a question. Empty when no package is known.
+    /// Shell commands for root (POSIX sh), in order; no one of them asks a question. Empty when no
+    /// package is known.
     pub commands: Vec<String>,
     /// What is not in the distribution's own archive, as far as we know.
     pub without_package: Vec<Tool>,
@@ -67,12 +69,13 @@ fn offer(part: &str) -> String {
         EPEL => "yum install -y epel-release || yum install -y \
                  https://dl.fedoraproject.org/pub/epel/epel-release-latest-$(rpm -E %rhel).noarch.rpm"
             .into(),
-        // Beside each `main` that is in use: of the same release, from the same mirror.
+        // Next to each `main` that is in use: of the same release, from the same mirror.
         COMMUNITY => "sed -n -E 's,^([^#@].*)/main$,\\1/community,p' /etc/apk/repositories | while read -r line; \
                       do grep -qxF \"$line\" /etc/apk/repositories || echo \"$line\" >> /etc/apk/repositories; done"
             .into(),
         "multiverse" => "add-apt-repository -y multiverse".into(),
-        // Into the entries of the archive that are there: newer hosts list components in .sources, older ones in lines.
+        // Into the entries of the archive that are there: newer hosts list components in .sources,
+        // older ones in lines.
         _ => format!(
             "find /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list -type f 2>/dev/null \
              | xargs -r sed -i -E '/^(Components:|deb .*debian.* main)/{{/ {part}( |$)/! s/$/ {part}/}}'"

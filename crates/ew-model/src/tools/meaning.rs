@@ -1,5 +1,6 @@
-//! What a tool's figures mean, so that those of different tools can stand side by side. What a tool fixes itself (a socket
-//! option, half of a round trip) was seen with strace, or is in its source where that is said.
+//! What a tool's figures mean, so that those of different tools can be compared. What a tool
+//! fixes itself (a socket option, half of a round trip) was seen with strace, or is in its source
+//! where that is said.
 
 use crate::workload::{Tool, Workload, WorkloadKind};
 
@@ -24,12 +25,12 @@ pub struct Meaning {
     pub fixed_buffers_bytes: Option<u64>,
 }
 
-/// Which figure of many a tool tells.
+/// Which figure of many a tool reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statistic {
     /// Bytes or transactions over time.
     Rate,
-    /// Half are below. Also told: the mean.
+    /// Half are below. Also reported: the mean.
     Median,
     /// Arithmetic mean, which a few slow ones raise.
     Mean,
@@ -77,7 +78,8 @@ impl Workload {
             (WorkloadKind::TcpCrr, Tool::Lmbench) => {
                 "a new socket, connect and close, nothing sent: one round trip"
             }
-            // By strace the last call before close waits for the peer's end of the connection, which has a segment of its own.
+            // By strace the last call before close waits for the peer's end of the connection,
+            // which has a segment of its own.
             (WorkloadKind::TcpCrr, Tool::Netperf) => {
                 "a new socket, connect, ask, answer: two round trips; then until the peer has closed, too, and close"
             }
@@ -89,6 +91,7 @@ impl Workload {
                 "round trip, answered by the kernel, up to its time stamp of the answer"
             }
             (WorkloadKind::Ping, _) => "round trip, answered by the kernel, up to the process",
+            (WorkloadKind::Trace, _) => "round trip of a SYN that reached the peer",
             (_, _) => "round trip",
         }
     }
@@ -125,6 +128,7 @@ impl Workload {
         match self.kind {
             WorkloadKind::TcpCrr => "one per transaction",
             WorkloadKind::Ping => "none",
+            WorkloadKind::Trace => "one per hop, reset",
             WorkloadKind::UdpStream | WorkloadKind::UdpRr => "one socket, kept",
             WorkloadKind::TcpStream | WorkloadKind::TcpRr => "one, kept",
         }
@@ -140,7 +144,10 @@ impl Workload {
             WorkloadKind::TcpStream | WorkloadKind::TcpRr | WorkloadKind::TcpCrr => {
                 Some(self.socket.nodelay)
             }
-            WorkloadKind::UdpStream | WorkloadKind::UdpRr | WorkloadKind::Ping => None,
+            WorkloadKind::UdpStream
+            | WorkloadKind::UdpRr
+            | WorkloadKind::Ping
+            | WorkloadKind::Trace => None,
         }
     }
 }

@@ -16,7 +16,8 @@ pub enum Distribution {
     Rhel,
     /// SLES.
     Suse,
-    /// openSUSE: SLES' packages, and an archive part of what is not free, which a fresh installation uses.
+    /// openSUSE: SLES' packages, and an archive part of what is not free, which a fresh
+    /// installation uses.
     OpenSuse,
     /// Alpine.
     Alpine,
@@ -26,7 +27,7 @@ pub enum Distribution {
 
 /// EPEL as an archive part of [`Distribution::Rhel`].
 pub(super) const EPEL: &str = "epel";
-/// What [`Distribution::Alpine`] has beside its `main`.
+/// What [`Distribution::Alpine`] has next to its `main`.
 pub(super) const COMMUNITY: &str = "community";
 
 /// What a package manager is asked for.
@@ -56,8 +57,9 @@ impl Tool {
         }
     }
 
-    /// The package that brings them. `None` for the engine, and where we know of none in the distribution's own archive: lmbench's
-    /// licence keeps it out of most, and Arch leaves the less common ones to its users (AUR).
+    /// The package that brings them. `None` for the engine, and where we know of none in the
+    /// distribution's own archive: lmbench's licence keeps it out of most, and Arch leaves the less
+    /// common ones to its users (AUR).
     #[must_use]
     pub fn package(self, distribution: Distribution) -> Option<Package> {
         match distribution {
@@ -84,8 +86,8 @@ impl Tool {
         Some(Package { name, part })
     }
 
-    /// `further` is where RHEL's rebuilds find what only Fedora itself has in its archive. Fedora's package list: netperf since EPEL
-    /// 8, qperf in EPEL since RHEL 9 does not have it.
+    /// `further` is where RHEL's rebuilds find what only Fedora itself has in its archive. Fedora's
+    /// package list: netperf since EPEL 8, qperf in EPEL since RHEL 9 does not have it.
     fn fedora_package(self, further: Option<&'static str>) -> Option<Package> {
         let (name, part) = match self {
             Self::Engine | Self::Lmbench | Self::Netpipe => return None,

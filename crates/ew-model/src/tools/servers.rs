@@ -1,4 +1,5 @@
-//! How a tool takes part in a round: where its server listens, who opens, how much longer than the window it takes.
+//! How a tool takes part in a round: where its server listens, who opens, how much longer than the
+//! window it takes.
 
 use crate::plan::End;
 use crate::workload::{SendMode, Tool, Workload, WorkloadKind};
@@ -19,10 +20,11 @@ const SECOND_NS: u64 = 1_000_000_000;
 const LAT_TCP_PORT: u16 = 31234;
 const BW_TCP_PORT: u16 = 31236;
 const LAT_CONNECT_PORT: u16 = 31237;
-/// Its `UDP_XACT` is -31238, which udp_server uses as it stands, in 16 bits.
+/// Its `UDP_XACT` is -31238, which udp_server uses as it is, in 16 bits.
 const LAT_UDP_PORT: u16 = (1_u32 << 16).wrapping_sub(31238) as u16;
 
-/// Time for a stream to connect beside many others: 10,000 took between 60 and 100 us each on two slow cores that served both ends.
+/// Time for a stream to connect next to many others: 10,000 took between 60 and 100 us each on two
+/// slow cores that served both ends.
 const CONNECT_NS: u64 = 150_000;
 
 impl Workload {
@@ -46,8 +48,9 @@ impl Workload {
         }
     }
 
-    /// The end that opens, whatever the direction of the test: a tool whose client only sends, or only receives, is started so
-    /// that data goes where it shall. `None` for one whose client does either.
+    /// The end that opens, whatever the direction of the test: a tool whose client only sends, or
+    /// only receives, is started so that data goes where it shall. `None` for one whose client does
+    /// either.
     #[must_use]
     pub fn opener(&self) -> Option<End> {
         let is_tcp_stream = self.kind == WorkloadKind::TcpStream;
@@ -62,8 +65,8 @@ impl Workload {
         }
     }
 
-    /// How long after the window its processes may still be at work: connecting late, finishing, exchanging results. 0 for the
-    /// engine, which ends with the window.
+    /// How long after the window its processes may still be at work: connecting late, finishing,
+    /// exchanging results. 0 for the engine, which ends with the window.
     #[must_use]
     pub fn overrun_ns(&self) -> u64 {
         match self.tool {
@@ -76,7 +79,8 @@ impl Workload {
         }
     }
 
-    /// The least pause between rounds: the engine's streams connect in it, tools' servers must be up before, and one that cannot choose its port gone.
+    /// The least pause between rounds: the engine's streams connect in it, tools' servers must be
+    /// up before, and one that cannot choose its port gone.
     #[must_use]
     pub fn least_gap_ns(&self) -> u64 {
         match self.server_ports() {

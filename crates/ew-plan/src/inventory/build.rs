@@ -19,9 +19,10 @@ const MAX_NAMED: usize = 5;
 /// What was asked for on the command line or in the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InventoryRequest {
-    /// `--hosts SET`. May be left out when host files or racks are given.
+    /// `--hosts SET`. May be skipped when host files or racks are given.
     pub hosts: Option<String>,
-    /// `--hosts-file FILE`, each with its contents. Several files without `racks` are one rack each.
+    /// `--hosts-file FILE`, each with its contents. Several files without `racks` are one rack
+    /// each.
     pub host_files: Vec<NamedText>,
     /// `--racks`: sets of groups, such as `@mc_rack[1-3]` or `@racks:*`, each of which is a rack;
     /// or racks as they are, `r1=n[1-4],r2=n[5-8]`.
@@ -86,7 +87,7 @@ pub enum InventoryError {
     },
     /// A login in a set with an operator.
     #[error(
-        "`{set}` has a login (`{name}`) beside one of ! & ^, which compare names as they are written; give the login with --ssh-user and \
+        "`{set}` has a login (`{name}`) next to one of ! & ^, which compare names as they are written; give the login with --ssh-user and \
          --ssh-port"
     )]
     LoginInOperation {
@@ -169,11 +170,13 @@ struct RackMembers {
     hosts: Vec<String>,
 }
 
-/// Makes the inventory: hosts in the order given, racks in the order named. A rack none of whose hosts take part is left out.
-/// Addresses are filled in where a host file states them or the name is an address; see [`apply_addresses`].
+/// Makes the inventory: hosts in the order given, racks in the order named. A rack none of whose
+/// hosts take part is skipped. Addresses are filled in where a host file states them or the name
+/// is an address; see [`apply_addresses`].
 ///
 /// # Errors
-/// [`InventoryError`] when a set or file is wrong, a host is given twice, or is not in exactly one rack.
+/// [`InventoryError`] when a set or file is wrong, a host is given twice, or is not in exactly one
+/// rack.
 pub fn build(request: &InventoryRequest, sources: &GroupSources) -> Result<Roster, InventoryError> {
     let files = request
         .host_files
@@ -225,8 +228,8 @@ fn names_of_files(request: &InventoryRequest) -> String {
         .join(", ")
 }
 
-/// Fills in addresses of hosts that have none, by name in lower case (see [`super::parse_hosts_file`]). Gives back the
-/// names that are still without one.
+/// Fills in addresses of hosts that have none, by name in lower case (see
+/// [`super::parse_hosts_file`]). Gives back the names that are still without one.
 pub fn apply_addresses(
     inventory: &mut Inventory,
     addresses: &BTreeMap<String, IpAddr>,
@@ -593,7 +596,7 @@ mod tests {
         )
         .unwrap()
         .inventory;
-        assert_eq!(inventory.racks.len(), 1, "a rack without hosts is left out");
+        assert_eq!(inventory.racks.len(), 1, "a rack without hosts is skipped");
     }
 
     #[test]

@@ -1,14 +1,16 @@
-//! Sets of indexes written short: `1-4,7`, and sets of several dimensions as few products `r[1-2]n[1-3]`.
+//! Sets of indexes written short: `1-4,7`, and sets of several dimensions as few products
+//! `r[1-2]n[1-3]`.
 //!
-//! The results are those of ClusterShell's folding, which is greedy: which of several shortest forms comes out follows
-//! from the order in which it looks at the parts, so that order is kept here.
+//! The results are those of ClusterShell's folding, which is greedy: which of several shortest
+//! forms comes out follows from the order in which it looks at the parts, so that order is kept
+//! here.
 
 use super::ranges::Index;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Above this many parts the pass that compares every part with every other is left out: the set stays right and is
-/// only written less short.
+/// Above this many parts the pass that compares every part with every other is skipped: the set
+/// stays right and is only written less short.
 const MAX_PARTS_FOR_FULL_PASS: usize = 2048;
 
 /// Consecutive numbers that can be written as one range.
@@ -18,7 +20,7 @@ pub(super) struct Run {
     pub(super) last: Index,
 }
 
-/// One set of indexes per dimension; stands for their product. Each set is sorted.
+/// One set of indexes per dimension; represents their product. Each set is sorted.
 pub(super) type Product = Vec<Vec<Index>>;
 
 /// Writes a sorted set of indexes, with brackets when it holds more than one.
@@ -43,8 +45,9 @@ pub(super) fn write_indexes(indexes: &[Index]) -> String {
 
 /// Cuts a sorted set of indexes into runs.
 ///
-/// Padded numbers join only numbers of the same width. A number that ends a longer series with a gap (2, 4, 6) keeps
-/// the padding rule of the series it was in: that is what makes `[08,99,100]` three parts and `[98-100]` one.
+/// Padded numbers join only numbers of the same width. A number that ends a longer series with a
+/// gap (2, 4, 6) keeps the padding rule of the series it was in: that is what makes `[08,99,100]`
+/// three parts and `[98-100]` one.
 pub(super) fn runs(indexes: &[Index]) -> Vec<Run> {
     let mut runs = Vec::new();
     let Some((first, rest)) = indexes.split_first() else {
@@ -133,7 +136,8 @@ fn single(index: Index) -> Run {
     }
 }
 
-/// Covers a sorted set of index tuples, all of one length, with few disjoint products, in ClusterShell's order.
+/// Covers a sorted set of index tuples, all of one length, with few disjoint products, in
+/// ClusterShell's order.
 pub(super) fn products(tuples: &[Box<[Index]>]) -> Vec<Product> {
     let dimensions: Vec<Dimension> = match tuples.first() {
         Some(tuple) => (0..tuple.len())
@@ -157,7 +161,8 @@ pub(super) fn products(tuples: &[Box<[Index]>]) -> Vec<Product> {
         .collect()
 }
 
-/// The indexes that occur at one position. Parts hold positions in `values`, which compare and merge faster.
+/// The indexes that occur at one position. Parts hold positions in `values`, which compare and
+/// merge faster.
 struct Dimension {
     values: Vec<Index>,
     /// Rank of each value when compared as text ("10" before "9"), which is how parts are ordered.
@@ -208,7 +213,8 @@ fn part_indexes(part: &Part, dimensions: &[Dimension]) -> Product {
         .collect()
 }
 
-/// Merges parts that differ in one dimension only, first neighbours in sorted order, then all against all.
+/// Merges parts that differ in one dimension only, first neighbours in sorted order, then all
+/// against all.
 fn merge(mut parts: Vec<Part>, dimensions: &[Dimension]) -> Vec<Part> {
     let mut full = false;
     loop {
@@ -229,7 +235,8 @@ fn merge(mut parts: Vec<Part>, dimensions: &[Dimension]) -> Vec<Part> {
     }
 }
 
-/// Larger products first; then by dimension: more indexes first, lower first index, lower last index (as text).
+/// Larger products first; then by dimension: more indexes first, lower first index, lower last
+/// index (as text).
 fn sort_parts(parts: &mut [Part], dimensions: &[Dimension]) {
     parts.sort_by_cached_key(|part| {
         let size: usize = part.iter().map(Vec::len).product();
@@ -278,8 +285,8 @@ fn merge_all(parts: Vec<Part>) -> Vec<Part> {
     merged
 }
 
-/// Adds `other` to `part` when they differ in exactly one dimension; parts are disjoint, so that is all it takes.
-/// Gives `other` back when they cannot be merged.
+/// Adds `other` to `part` when they differ in exactly one dimension; parts are disjoint, so that is
+/// all it takes. Gives `other` back when they cannot be merged.
 fn absorb(part: &mut Part, other: Part) -> Result<(), Part> {
     let mut different = part
         .iter()

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// Characters that mean something in node sets and so cannot be in a group's name.
 const NOT_IN_NAMES: &[char] = &['@', ',', '!', '&', '^', '*', '?', '[', ']'];
 
-/// Reads `name: nodeset [nodeset...]` lines; blanks around the name do no harm, lines of one name add up.
+/// Reads `name: nodeset [nodeset...]` lines; blanks around the name do no harm, lines of one name
+/// add up.
 ///
 /// # Errors
 /// [`GroupsError::Format`] with the line that is not of that form.
@@ -50,7 +51,8 @@ pub(super) fn parse_flat(
 /// Reads a YAML file of group sources.
 ///
 /// # Errors
-/// [`GroupsError::Format`] when it is not source to group to node set, list of node sets, or nothing.
+/// [`GroupsError::Format`] when it is not source to group to node set, list of node sets, or
+/// nothing.
 pub(super) fn parse_yaml(
     text: &str,
     origin: &str,
@@ -152,7 +154,8 @@ impl<'de> Visitor<'de> for YamlValueVisitor {
     }
 }
 
-/// groups.conf: a section `Main` and one section for each group source, or for several (`[name,alias]`).
+/// groups.conf: a section `Main` and one section for each group source, or for several
+/// (`[name,alias]`).
 #[derive(Debug, Default)]
 pub(super) struct Config {
     sections: Vec<Section>,
@@ -189,7 +192,8 @@ impl Config {
         main.get(key)
     }
 
-    /// A list of directories in `Main`, `$CFGDIR` replaced. `groupsdir` is the old name of `confdir`.
+    /// A list of directories in `Main`, `$CFGDIR` replaced. `groupsdir` is the old name of
+    /// `confdir`.
     pub(super) fn directories(&self, key: &str, cfgdir: &Path) -> Vec<PathBuf> {
         let old = (key == "confdir").then(|| self.main("groupsdir")).flatten();
         let list = old.or_else(|| self.main(key)).unwrap_or("");
@@ -219,8 +223,8 @@ impl Config {
     }
 }
 
-/// Reads groups.conf: `[section]`, `key: value` or `key = value`, indented lines continue a value, `#` and `;` begin
-/// comment lines.
+/// Reads groups.conf: `[section]`, `key: value` or `key = value`, indented lines continue a value,
+/// `#` and `;` begin comment lines.
 ///
 /// # Errors
 /// [`GroupsError::Format`] with the line that is none of these.
@@ -260,7 +264,7 @@ pub(super) fn parse_config(text: &str, origin: &str) -> Result<Config, GroupsErr
             let section = config
                 .sections
                 .last_mut()
-                .ok_or_else(|| error("stands before any `[section]`"))?;
+                .ok_or_else(|| error("is before any `[section]`"))?;
             section.values.insert(key.clone(), value.trim().to_owned());
             last_key = Some(key);
         }
@@ -268,7 +272,8 @@ pub(super) fn parse_config(text: &str, origin: &str) -> Result<Config, GroupsErr
     Ok(config)
 }
 
-/// Replaces `$NAME` and `${NAME}` for the names given and `$$` by `$`; other dollar signs stay for the shell.
+/// Replaces `$NAME` and `${NAME}` for the names given and `$$` by `$`; other dollar signs stay for
+/// the shell.
 pub(super) fn substitute(template: &str, variables: &[(&str, &str)]) -> String {
     let mut result = String::new();
     let mut rest = template;

@@ -13,7 +13,8 @@ use thiserror::Error;
 /// How many names an error lists at most.
 const MAX_SUGGESTIONS: usize = 6;
 
-/// Places where ClusterShell's configuration is searched; an argument, so that nothing here reads the environment.
+/// Places where ClusterShell's configuration is searched; an argument, so that nothing here reads
+/// the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupEnvironment {
     /// `$CLUSTERSHELL_CFGDIR`, which goes before all others.
@@ -106,7 +107,8 @@ pub struct GroupSources {
     sources: Vec<Source>,
     /// Name of the source that `@group` means.
     default: Option<String>,
-    /// What went wrong when loading; said when a group is first asked for, because `n[1-4]` needs no groups.
+    /// What went wrong when loading; said when a group is first asked for, because `n[1-4]` needs
+    /// no groups.
     problem: Option<GroupsError>,
     /// Directories in which nothing was found.
     searched: Vec<PathBuf>,
@@ -150,12 +152,13 @@ impl LookupError {
 }
 
 impl GroupSources {
-    /// Finds and reads group files in ClusterShell's search order: `$CLUSTERSHELL_CFGDIR`, the user's configuration
-    /// directory, `/etc/clustershell`.
+    /// Finds and reads group files in ClusterShell's search order: `$CLUSTERSHELL_CFGDIR`, the
+    /// user's configuration directory, `/etc/clustershell`.
     ///
-    /// `groups.conf` is honoured (`default`, `confdir`, `autodir`, sources with shell upcalls); without one, a flat
-    /// file `groups`, `groups.d/*.yaml` and `groups.d/*.cfg` are read, with `local` as the default source. Files that
-    /// are wrong are reported when a group is first asked for; see [`Self::problem`].
+    /// `groups.conf` is honoured (`default`, `confdir`, `autodir`, sources with shell upcalls);
+    /// without one, a flat file `groups`, `groups.d/*.yaml` and `groups.d/*.cfg` are read, with
+    /// `local` as the default source. Files that are wrong are reported when a group is first asked
+    /// for; see [`Self::problem`].
     #[must_use]
     pub fn load(environment: &GroupEnvironment) -> Self {
         let mut sources = Self::default();
@@ -165,7 +168,8 @@ impl GroupSources {
         sources
     }
 
-    /// One source, the default one, from the text of a flat file: `name: nodeset [nodeset...]` a line.
+    /// One source, the default one, from the text of a flat file: `name: nodeset [nodeset...]` a
+    /// line.
     ///
     /// # Errors
     /// [`GroupsError::Format`] when a line is not of that form.
@@ -270,7 +274,8 @@ impl GroupSources {
         }
     }
 
-    /// Definitions whose union is all nodes of a source: its group `all`, or else all of its groups.
+    /// Definitions whose union is all nodes of a source: its group `all`, or else all of its
+    /// groups.
     pub(super) fn all(&self, name: &str) -> Result<Vec<GroupValue>, LookupError> {
         let source = self.source(Some(name))?;
         match &source.kind {
@@ -445,7 +450,8 @@ impl GroupSources {
         Ok(())
     }
 
-    /// Flat files that no section of groups.conf speaks of: `groups` is the source `local`, `NAME.cfg` is `NAME`.
+    /// Flat files that no section of groups.conf speaks of: `groups` is the source `local`,
+    /// `NAME.cfg` is `NAME`.
     fn add_flat_files(&mut self, cfgdir: &Path, autodirs: &[PathBuf]) -> Result<(), GroupsError> {
         let mut files = vec![("local".to_owned(), cfgdir.join("groups"))];
         for directory in autodirs {
@@ -522,8 +528,8 @@ fn holds_groups(directory: &Path) -> bool {
         .any(|name| directory.join(name).exists())
 }
 
-/// The flat file that an upcall of the stock configuration reads with sed: read here directly, so that a blank before
-/// the colon does no harm and errors can name the line.
+/// The flat file that an upcall of the stock configuration reads with sed: read here directly, so
+/// that a blank before the colon does no harm and errors can name the line.
 fn flat_file_of(map: &str, directory: &Path) -> Option<PathBuf> {
     if !map.contains(r"s/^$GROUP:\(.*\)/\1/p") {
         return None;
@@ -597,7 +603,8 @@ fn near_names(name: &str, known: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Insertions, deletions and replacements between two names, case aside; anything above `limit` is `limit + 1`.
+/// Insertions, deletions and replacements between two names, case aside; anything above `limit` is
+/// `limit + 1`.
 fn edit_distance(a: &str, b: &str, limit: usize) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (
         a.to_lowercase().chars().collect(),

@@ -85,7 +85,8 @@ pub(super) fn parse_host_list(
     Ok(hosts)
 }
 
-/// The rack a file stands for: `nodes.rack1` is `rack1`, `rack1.txt` is `rack1`, `rack1` is `rack1`.
+/// The rack a file means: `nodes.rack1` is `rack1`, `rack1.txt` is `rack1`, `rack1` is
+/// `rack1`.
 #[must_use]
 pub fn rack_name_of_file(path: &Path) -> String {
     const PLAIN_EXTENSIONS: [&str; 6] = ["txt", "list", "lst", "hosts", "nodes", "conf"];

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Reads the format of `/etc/hosts`: `address name alias...` a line, `#` begins a comment. Names are given in lower
-/// case; the first line that names a host counts, as in the C library. Lines that begin with no address are passed over.
+/// Reads the format of `/etc/hosts`: `address name alias...` a line, `#` begins a comment. Names
+/// are given in lower case; the first line that names a host counts, as in the C library. Lines
+/// that begin with no address are passed over.
 #[must_use]
 pub fn parse_hosts_file(text: &str) -> BTreeMap<String, IpAddr> {
     let mut addresses = BTreeMap::new();

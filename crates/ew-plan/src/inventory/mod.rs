@@ -1,15 +1,16 @@
 //! Where hosts and racks come from: node sets, ClusterShell groups, host files of every shape
 //! (`host_file`).
 //!
-//! The way through: text is cut into operands (`syntax`), each operand becomes a set of nodes (`nodeset`), groups are
-//! looked up in their sources (`groups`, fed by `group_files` and `upcall`), sets are written folded (`folding`), and
-//! `build` makes the [`ew_model::Inventory`] of it all. Results are those of ClusterShell's `nodeset`, with these
-//! deliberate differences, each of which would otherwise load hosts nobody meant:
+//! The way through: text is cut into operands (`syntax`), each operand becomes a set of nodes
+//! (`nodeset`), groups are looked up in their sources (`groups`, fed by `group_files` and
+//! `upcall`), sets are written folded (`folding`), and `build` makes the [`ew_model::Inventory`] of
+//! it all. Results are those of ClusterShell's `nodeset`, with these deliberate differences, each
+//! of which would otherwise load hosts nobody meant:
 //!
 //! | Text | ClusterShell | here |
 //! | --- | --- | --- |
 //! | `@nosuch` | the empty set | an error with the names that are near |
-//! | `n1 n2` | one node whose name holds a blank | an error (in group values and host files: two nodes) |
+//! | `n1 n2` | one node whose name holds a blank | an error (groups and host files: two nodes) |
 //! | `n1[9-10]` | `n19` to `n110`, 92 nodes | an error that shows both readings |
 //! | `n[1-2-3]` | `n[-2-3]` | an error |
 //! | `@a` that leads back to `@a` | an error about recursion | an error with the cycle |

@@ -7,10 +7,12 @@ use std::ops::Range;
 /// Characters of the input shown around the spot.
 const EXCERPT_CHARS: usize = 100;
 
-/// A node set that could not be understood. [`fmt::Display`] shows the input, the spot and the remedy.
+/// A node set that could not be understood. [`fmt::Display`] shows the input, the spot and the
+/// remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSetError {
-    /// Where the text comes from when the user did not just type it, for example `group @rack1 in /etc/...`.
+    /// Where the text comes from when the user did not just type it, for example
+    /// `group @rack1 in /etc/...`.
     pub place: Option<String>,
     /// The text.
     pub input: String,

@@ -11,13 +11,14 @@ use std::fmt;
 /// The largest set that is worked with; more is an error rather than exhausted memory.
 pub const MAX_NODES: usize = 1_000_000;
 
-/// How deep groups may stand in groups.
+/// How deep groups may be in groups.
 const MAX_GROUP_DEPTH: usize = 64;
 
 /// All nodes of a set, in the order of ClusterShell's `nodeset -e`.
 ///
 /// # Errors
-/// [`NodeSetError`] when the text is not a node set, names an unknown group, or holds more than [`MAX_NODES`] nodes.
+/// [`NodeSetError`] when the text is not a node set, names an unknown group, or holds more than
+/// [`MAX_NODES`] nodes.
 pub fn expand(set: &str, sources: &GroupSources) -> Result<Vec<String>, NodeSetError> {
     Ok(NodeSet::parse(set, sources)?.names())
 }
@@ -42,8 +43,8 @@ pub(super) struct GroupName {
     pub(super) group: String,
 }
 
-/// The groups, not their nodes, that a set such as `@rack[1-8]!@rack3` names, in the order they are named. `@*` and
-/// `@source:*` are all groups of a source but `all`.
+/// The groups, not their nodes, that a set such as `@rack[1-8]!@rack3` names, in the order they are
+/// named. `@*` and `@source:*` are all groups of a source but `all`.
 ///
 /// # Errors
 /// [`NodeSetError`] when an operand is not a group or the group is unknown.
@@ -112,7 +113,8 @@ fn groups_of_operand(operand: &Operand, sources: &GroupSources) -> Result<Vec<Gr
 /// A set of node names. Displays folded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSet {
-    /// For each shape of name the index tuples that occur, sorted and unique (outside of [`NodeSet::unite`]).
+    /// For each shape of name the index tuples that occur, sorted and unique (outside of
+    /// [`NodeSet::unite`]).
     shapes: BTreeMap<Shape, Vec<Box<[Index]>>>,
 }
 
@@ -244,7 +246,8 @@ impl NodeSet {
         Ok(())
     }
 
-    /// Adds all of `other`, leaving the tuples unsorted, because a list of n names would otherwise be sorted n times.
+    /// Adds all of `other`, leaving the tuples unsorted, because a list of n names would otherwise
+    /// be sorted n times.
     fn unite(&mut self, other: Self) -> Result<(), TooLarge> {
         for (shape, tuples) in other.shapes {
             let mine = self.shapes.entry(shape).or_default();
@@ -358,11 +361,12 @@ type GroupKey = (String, String);
 /// Computes sets from texts and resolves the groups in them.
 struct Evaluator<'a> {
     sources: &'a GroupSources,
-    /// Groups already resolved; the flag tells whether wildcards were looked up.
+    /// Groups already resolved; the flag shows whether wildcards were looked up.
     resolved: BTreeMap<(GroupKey, bool), NodeSet>,
     /// Groups being resolved, outermost first.
     open: Vec<GroupKey>,
-    /// False while all nodes of a source are being gathered: a wildcard can only select among nodes named otherwise.
+    /// False while all nodes of a source are being gathered: a wildcard can only select among nodes
+    /// named otherwise.
     match_wildcards: bool,
 }
 
@@ -379,7 +383,8 @@ impl<'a> Evaluator<'a> {
     fn evaluate(&mut self, text: &Text<'_>) -> Result<NodeSet, NodeSetError> {
         let fault = |fault: Fault| fault.in_text(text.text, text.place);
         let mut set = NodeSet::default();
-        // Differences in a row are taken off together: one by one, each would go through the whole set.
+        // Differences in a row are taken off together: one by one, each would go through the whole
+        // set.
         let mut removed = NodeSet::default();
         for operand in parse(text.text, text.blanks).map_err(fault)? {
             let too_large = |error: TooLarge| fault(error.at(operand.span.clone()));
@@ -553,7 +558,8 @@ impl<'a> Evaluator<'a> {
             Some(source) => format!("@{source}:*"),
             None => "@*".to_owned(),
         };
-        // The groups open now use the wildcard; gathering all nodes may pass through them again, without wildcards.
+        // The groups open now use the wildcard; gathering all nodes may pass through them again,
+        // without wildcards.
         let open = std::mem::take(&mut self.open);
         let all = self.group(&everything, operand, text);
         self.open = open;
@@ -571,7 +577,8 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Shell-style match with `*` and `?`, without recursion: on a mismatch the last `*` takes one character more.
+/// Shell-style match with `*` and `?`, without recursion: on a mismatch the last `*` takes one
+/// character more.
 fn matches_mask(mask: &str, name: &str) -> bool {
     let (mask, name): (Vec<char>, Vec<char>) = (mask.chars().collect(), name.chars().collect());
     let (mut m, mut n) = (0, 0);

@@ -9,7 +9,7 @@ pub(super) struct InlineRack {
     pub(super) set: String,
 }
 
-/// The racks of a text in which a name stands before `=`; a set without a name belongs to the rack
+/// The racks of a text in which a name is before `=`; a set without a name belongs to the rack
 /// before it. `None` when there is no `=`: then the text names groups.
 ///
 /// # Errors

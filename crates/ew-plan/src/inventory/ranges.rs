@@ -13,7 +13,8 @@ pub(super) const MAX_DIGITS: usize = 38;
 /// The order is ClusterShell's: shorter before longer, then by value; negative numbers first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Index {
-    /// Characters of the written form; negative for negative numbers, so that the derived order is right.
+    /// Characters of the written form; negative for negative numbers, so that the derived order is
+    /// right.
     signed_width: i16,
     value: i128,
 }
@@ -33,7 +34,8 @@ impl Index {
         }
     }
 
-    /// Reads ASCII digits with their padding; `None` when there are none, too many, or other characters.
+    /// Reads ASCII digits with their padding; `None` when there are none, too many, or other
+    /// characters.
     pub(super) fn from_digits(digits: &str) -> Option<Self> {
         let value = number(digits)?;
         Some(Self::new(value, digits.len()))
@@ -81,8 +83,9 @@ struct Bound {
     digits: String,
 }
 
-/// Reads a range list, with the digits that stand directly before and behind its brackets, which belong to the
-/// numbers: `n0[1-2]` is `n[01-02]`, `n[1-2]0` is `n[10,20]`. `offset` is where `list` begins in the input.
+/// Reads a range list, with the digits that are directly before and behind its brackets, which
+/// belong to the numbers: `n0[1-2]` is `n[01-02]`, `n[1-2]0` is `n[10,20]`. `offset` is where
+/// `list` begins in the input.
 ///
 /// # Errors
 /// A [`Fault`] at the element that is wrong.
@@ -229,7 +232,7 @@ impl Element {
         Ok(())
     }
 
-    /// Appends the digits that stand behind the bracket to every number, which multiplies the step.
+    /// Appends the digits that are behind the bracket to every number, which multiplies the step.
     fn with_trailing(mut self, trailing: &str) -> Result<Self, Fault> {
         if trailing.is_empty() {
             return Ok(self);
@@ -307,10 +310,10 @@ impl Bound {
     }
 }
 
-/// Puts the digits that stand before the bracket in front of every number.
+/// Puts the digits that are before the bracket in front of every number.
 ///
-/// ClusterShell does so with the two ends of each run only, so that `n1[9-10]` becomes `n19` to `n110`; where that
-/// differs from what is written, neither reading is taken.
+/// ClusterShell does so with the two ends of each run only, so that `n1[9-10]` becomes `n19` to
+/// `n110`; where that differs from what is written, neither reading is taken.
 fn prefixed(indexes: &[Index], leading: &str, at: Range<usize>) -> Result<Vec<Index>, Fault> {
     let runs = super::folding::runs(indexes);
     for run in &runs {

@@ -1,9 +1,10 @@
-//! Text into operands: `n[1-4]!n3,@rack1` is a union with `n[1-4]`, a difference with `n3`, a union with `@rack1`.
+//! Text into operands: `n[1-4]!n3,@rack1` is a union with `n[1-4]`, a difference with `n3`, a union
+//! with `@rack1`.
 //!
 //! ```text
-//! set      := operand ( op operand )*        strictly left to right, blanks around operators ignored
+//! set      := operand ( op operand )*        left to right, blanks around operators ignored
 //! op       := ',' union | '!' difference | '&' intersection | '^' symmetric difference
-//! operand  := ( text | '[' list ']' )+       a list is followed by text or the end, never by another list
+//! operand  := ( text | '[' list ']' )+       a list is followed by text or the end, not a list
 //! ```
 //!
 //! Digits in the text are indexes like those in brackets, so that `r1n[1-2]` has two dimensions.
@@ -28,21 +29,21 @@ pub(super) struct Operand {
     pub(super) shape: Shape,
     /// One sorted set for each place in the shape.
     pub(super) indexes: Vec<Vec<Index>>,
-    /// Where it stands in the text.
+    /// Where it is in the text.
     pub(super) span: Range<usize>,
 }
 
-/// The literal parts of a name, as one string in which `%s` is an index and `%%` a percent sign. ClusterShell orders
-/// sets by such strings, so the same form is used here.
+/// The literal parts of a name, as one string in which `%s` is an index and `%%` a percent sign.
+/// ClusterShell orders sets by such strings, so the same form is used here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Shape(String);
 
 /// What a blank inside a set means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blanks {
-    /// A mistake, unless it stands beside an operator.
+    /// A mistake, unless it is next to an operator.
     Mistake,
-    /// The same as a comma, unless it stands beside an operator: group files separate node sets so.
+    /// The same as a comma, unless it is next to an operator: group files separate node sets so.
     Separator,
 }
 

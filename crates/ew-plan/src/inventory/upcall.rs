@@ -1,4 +1,5 @@
-//! Group sources that are asked through shell commands, as `groups.conf` allows: bounded in time and output.
+//! Group sources that are asked through shell commands, as `groups.conf` allows: bounded in time
+//! and output.
 
 use super::group_files::substitute;
 use super::groups::LookupError;

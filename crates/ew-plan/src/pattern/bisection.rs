@@ -1,6 +1,6 @@
-//! One half of the hosts against the other, both directions at once: every host sends to one of the other half and
-//! receives from one of it. Whole racks are dealt to the halves, the largest first, so that the halves come out as
-//! equal as they can; without two racks, hosts are dealt.
+//! One half of the hosts against the other, both directions at once: every host sends to one of the
+//! other half and receives from one of it. Whole racks are dealt to the halves, the largest first,
+//! so that the halves come out as equal as they can; without two racks, hosts are dealt.
 
 use super::{Draft, Relation, Site, racks};
 use crate::schedule::draw::Draw;

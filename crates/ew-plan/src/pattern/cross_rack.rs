@@ -1,5 +1,6 @@
-//! Every host to a host of another rack: by matchings in which nobody shares a target, or by draws as the shell loop
-//! makes them; all racks at once, or pair by pair; all hosts, or a ramp of 1, 2, ... senders a rack.
+//! Every host to a host of another rack: by matchings in which nobody shares a target, or by draws
+//! as the shell loop makes them; all racks at once, or pair by pair; all hosts, or a ramp of 1, 2,
+//! ... senders a rack.
 
 use super::{Draft, Impossible, Relation, Site, racks};
 use crate::schedule::circle;
@@ -9,11 +10,13 @@ use crate::schedule::shift::{paired, rack_offsets};
 use ew_model::inventory::HostId;
 use ew_model::scenario::{Pick, RackScope, Senders};
 
-/// Counts of senders that a ramp tries: all of 1..=n up to this, evenly spread above, so that a ramp over large racks
-/// takes minutes, not hours; the knee is then known to a sixteenth of the rack.
+/// Counts of senders that a ramp tries: all of 1..=n up to this, evenly spread above, so that a
+/// ramp over large racks takes minutes, not hours; the knee is then known to a sixteenth of the
+/// rack.
 const MAX_RAMP_STEPS: usize = 16;
 
-/// Racks that are active together, by index. Several arenas share a round and have no rack in common.
+/// Racks that are active together, by index. Several arenas share a round and have no rack in
+/// common.
 type Arena = Vec<usize>;
 
 pub(super) fn drafts(
@@ -56,9 +59,9 @@ pub(super) fn drafts(
     Ok(drafts)
 }
 
-/// Racks of one size: every repetition another shift of the racks against each other, in a drawn order, and their
-/// hosts matched anew. Racks of several sizes are matched at random instead, because pairs of racks would leave the
-/// larger ones' hosts idle.
+/// Racks of one size: every repetition another shift of the racks against each other, in a drawn
+/// order, and their hosts matched anew. Racks of several sizes are matched at random instead,
+/// because pairs of racks would leave the larger ones' hosts idle.
 fn shifted(site: &Site<'_>, mut racks: Vec<Vec<HostId>>, draw: &mut Draw) -> Vec<Draft> {
     let mut offsets = Vec::new();
     let mut drafts = Vec::new();

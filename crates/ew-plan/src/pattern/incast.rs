@@ -1,5 +1,5 @@
-//! N senders to one receiver. The receivers take turns, one drawn per rack and kept over the samples; which N of more
-//! hosts send is drawn anew, spread over the racks.
+//! N senders to one receiver. The receivers are interleaved, one drawn per rack and kept over the
+//! samples; which N of more hosts send is drawn anew, spread over the racks.
 
 use super::{Draft, Impossible, Relation, Site, fan, one_per_rack, spread};
 use crate::schedule::draw::Draw;
@@ -18,8 +18,8 @@ pub(super) fn drafts(
     })
 }
 
-/// One receiver of each rack at the same time, and all other hosts shared out among them as senders, spread over the racks: as
-/// many for each receiver, up to the number asked for.
+/// One receiver of each rack at the same time, and all other hosts shared out among them as
+/// senders, spread over the racks: as many for each receiver, up to the number asked for.
 pub(super) fn drafts_at_once(
     site: &Site<'_>,
     senders: Option<u32>,

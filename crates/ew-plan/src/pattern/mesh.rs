@@ -1,5 +1,6 @@
-//! Every ordered pair of hosts. Isolated: each host in at most one flow per direction at a time, and no uplink loaded
-//! above what it is taken to carry. Loaded: cyclic shifts, every host sending and receiving.
+//! Every ordered pair of hosts. Isolated: each host in at most one flow per direction at a time,
+//! and no uplink loaded above what it is taken to carry. Loaded: cyclic shifts, every host sending
+//! and receiving.
 
 use super::{Draft, Relation, Site};
 use crate::schedule::draw::Draw;
@@ -70,7 +71,8 @@ fn isolated(site: &Site<'_>, order: &[HostId], draw: &mut Draw) -> Vec<Vec<Relat
     };
     let mut rounds = spare_uplinks(order, &topology);
     if order.len() <= FEW_HOSTS {
-        // How close the greedy comes depends on the order; where trying is cheap, the best of some is taken.
+        // How close the greedy comes depends on the order; where trying is cheap, the best of some
+        // is taken.
         let least = uplink::least_rounds(&topology);
         for _ in 1..TRIES {
             if rounds.len() <= least {
@@ -89,8 +91,8 @@ fn isolated(site: &Site<'_>, order: &[HostId], draw: &mut Draw) -> Vec<Vec<Relat
     rounds
 }
 
-/// Rounds of the circle in a drawn order, of each as many pairs as the uplinks carry: the whole schedule of a large mesh takes
-/// long to make, and a sample needs little of it.
+/// Rounds of the circle in a drawn order, of each as many pairs as the uplinks carry: the whole
+/// schedule of a large mesh takes long to make, and a sample needs little of it.
 fn sampled(
     site: &Site<'_>,
     order: &[HostId],
@@ -140,8 +142,8 @@ fn spare_uplinks(order: &[HostId], topology: &uplink::Topology) -> Vec<Vec<Relat
         .collect()
 }
 
-/// The racks of the hosts in `order`, if any uplink carries less than its rack could send. A host without a rack
-/// counts as a rack of its own.
+/// The racks of the hosts in `order`, if any uplink carries less than its rack could send. A host
+/// without a rack counts as a rack of its own.
 fn narrow_uplinks(site: &Site<'_>, order: &[HostId]) -> Option<uplink::Topology> {
     let inventory = site.inventory;
     let mut carried = uplink_flows(inventory, site.oversubscription);

@@ -1,5 +1,5 @@
-//! Who talks to whom: one file per pattern. A pattern turns an inventory and a stream of draws into rounds of
-//! client -> server relations; directions and flow numbers are added by the plan.
+//! Who talks to whom: one file per pattern. A pattern turns an inventory and a stream of draws into
+//! rounds of client -> server relations; directions and flow numbers are added by the plan.
 
 mod bisection;
 mod congestion;
@@ -46,7 +46,7 @@ pub(crate) struct Site<'a> {
     pub(crate) samples: u32,
     /// What uplinks are taken to be, to one, where a pattern spares them.
     pub(crate) oversubscription: f64,
-    /// Clients and servers, where the scenario tells them apart.
+    /// Clients and servers, where the scenario distinguishes them.
     pub(crate) roles: Option<&'a Sides>,
 }
 
@@ -106,6 +106,8 @@ pub(crate) fn drafts(
         Pattern::Bisection => Ok(bisection::drafts(site, draw)),
         Pattern::Pods { path } => pods::drafts(site, *path),
         Pattern::Congestion { aggressor } => congestion::drafts(site, *aggressor, draw),
+        // Filled when all other tests are laid out.
+        Pattern::OtherTests { .. } => Ok(vec![Draft::new(0, Vec::new())]),
     }
 }
 
@@ -127,6 +129,7 @@ pub(crate) fn most_relations(pattern: &Pattern, site: &Site<'_>) -> u64 {
         Pattern::Mesh { mode, max_rounds } => mesh::most_relations(hosts, *mode, *max_rounds),
         Pattern::Incast { .. } | Pattern::Outcast { .. } => hosts * racks.max(1),
         Pattern::Congestion { .. } => congestion::most_relations(hosts),
+        Pattern::OtherTests { per_host } => hosts * u64::from(*per_host),
     };
     per_sample.saturating_mul(u64::from(site.samples))
 }
@@ -172,7 +175,8 @@ pub(crate) fn racks(inventory: &Inventory) -> Vec<Vec<HostId>> {
     racks
 }
 
-/// One host of each rack, or one of all hosts when there are no racks: who takes turns in incast and outcast.
+/// One host of each rack, or one of all hosts when there are no racks: who takes turns in incast
+/// and outcast.
 fn one_per_rack(inventory: &Inventory, draw: &mut Draw) -> Vec<HostId> {
     let mut racks = racks(inventory);
     if racks.is_empty() {
@@ -184,7 +188,8 @@ fn one_per_rack(inventory: &Inventory, draw: &mut Draw) -> Vec<HostId> {
         .collect()
 }
 
-/// Rounds of one host against `count` (or all) others, drawn anew and spread over the racks, for each host of [`one_per_rack`] and each sample.
+/// Rounds of one host against `count` (or all) others, drawn anew and spread over the racks, for
+/// each host of [`one_per_rack`] and each sample.
 fn fan(
     site: &Site<'_>,
     count: Option<u32>,
@@ -212,7 +217,8 @@ fn fan(
     Ok(drafts)
 }
 
-/// The hosts in a drawn order in which the racks take turns, so that any first part of them is spread over the racks.
+/// The hosts in a drawn order in which the racks are interleaved, so that any first part of them is
+/// spread over the racks.
 fn spread(inventory: &Inventory, mut hosts: Vec<HostId>, draw: &mut Draw) -> Vec<HostId> {
     draw.shuffle(&mut hosts);
     let mut seen: BTreeMap<Option<RackId>, usize> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Hosts two by two in the order given. With an odd number the last host is left out.
+//! Hosts two by two in the order given. With an odd number the last host is skipped.
 
 use super::{Draft, Relation, Site};
 use ew_model::inventory::HostId;

@@ -1,5 +1,6 @@
-//! Nodes and pods two by two, by the circle method: in one repetition a node takes part in one flow, and the same two nodes meet in the same
-//! repetition whatever the path, so that paths are compared by pairs.
+//! Nodes and pods two by two, by the circle method: in one repetition a node takes part in one
+//! flow, and the same two nodes meet in the same repetition whatever the path, so that paths are
+//! compared by pairs.
 
 use super::{Draft, Impossible, Relation, Site, racks};
 use crate::schedule::circle;

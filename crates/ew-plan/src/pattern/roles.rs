@@ -1,8 +1,9 @@
 //! Patterns between two sets: every connection is opened by a client to a server.
 //!
-//! Matchings spread the clients evenly over the servers, drawn anew for each sample; incast gives each server its turn with
-//! all clients, outcast each client its turn with all servers, mesh every client and server one round without
-//! anybody else on their NICs, and fan-in all of them to all at once.
+//! Matchings spread the clients evenly over the servers, drawn anew for each sample; incast gives
+//! each server its turn with all clients, outcast each client its turn with all servers, mesh every
+//! client and server one round without anybody else on their NICs, and fan-in all of them to all at
+//! once.
 
 use super::{Draft, Impossible, Relation, Sides, Site};
 use crate::schedule::draw::Draw;
@@ -19,6 +20,7 @@ pub(super) fn drafts(
     for sample in 0..site.samples {
         let rounds = match pattern {
             Pattern::Congestion { .. } => return Err(Impossible::TakesNoRoles),
+            Pattern::OtherTests { .. } => return Ok(vec![Draft::new(0, Vec::new())]),
             Pattern::Pair => vec![spread(&sides.clients, &sides.servers)],
             Pattern::Permutation
             | Pattern::CrossRack { .. }

@@ -116,7 +116,8 @@ fn qualify_leaves_cross_rack_tests_out_without_racks() {
             "incast",
             "rtt alone",
             "rtt under load",
-            "mesh"
+            "mesh",
+            "path trace"
         ]
     );
     assert_eq!(dropped_names(&plan), ["cross-rack", "single flow"]);

@@ -1,4 +1,5 @@
-//! The scenarios that come with the binary. They are ordinary files: `scenario show NAME` prints them as they are.
+//! The scenarios that come with the binary. They are ordinary files: `scenario show NAME` prints
+//! them as they are.
 
 /// A built-in scenario, for `scenario list`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

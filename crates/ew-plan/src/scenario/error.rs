@@ -76,7 +76,7 @@ pub enum ScenarioError {
         place: Place,
         /// What was written.
         key: String,
-        /// What the key stands in, for example "a test".
+        /// What the key is in, for example "a test".
         inside: String,
         /// The known keys.
         choices: Box<Choices>,
@@ -178,7 +178,8 @@ pub(super) fn did_you_mean(near: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-/// Least number of insertions, deletions, substitutions and exchanges of neighbours (optimal string alignment).
+/// Least number of insertions, deletions, substitutions and exchanges of neighbours (optimal string
+/// alignment).
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];

@@ -1,5 +1,5 @@
-//! k8s-netperf's configuration, both forms, as a scenario of ours: a mapping of named tests, or a list of them under `tests`
-//! (cloud-bulldozer/k8s-netperf, `docs/configuration.md`).
+//! k8s-netperf's configuration, both forms, as a scenario of ours: a mapping of named tests, or a
+//! list of them under `tests` (cloud-bulldozer/k8s-netperf, `docs/configuration.md`).
 
 use ew_model::pods::PodPath;
 use ew_model::workload::WorkloadKind;
@@ -139,7 +139,7 @@ impl Test {
                 self.messagesize,
                 self.parallelism.unwrap_or(1)
             );
-            // netperf's -b is how many requests leave beside the first.
+            // netperf's -b is how many requests leave besides the first.
             if let (Some(burst @ 1..), WorkloadKind::TcpRr | WorkloadKind::UdpRr) =
                 (self.burst, kind)
             {

@@ -33,8 +33,8 @@ use ew_model::Scenario;
 pub struct ScenarioFile {
     /// What to run.
     pub scenario: Scenario,
-    /// The `racks:` key: node sets or groups, one per rack or folded (`@mc_rack[1-3]`), as `--racks` takes them.
-    /// Empty when the file names none. Not expanded here.
+    /// The `racks:` key: node sets or groups, one per rack or folded (`@mc_rack[1-3]`), as
+    /// `--racks` takes them. Empty when the file names none. Not expanded here.
     pub racks: Vec<String>,
     /// The `roles:` key. Not expanded here.
     pub roles: Option<RoleSets>,
@@ -49,11 +49,13 @@ pub struct RoleSets {
     pub servers: String,
 }
 
-/// Reads a scenario from YAML text, applies `overrides` (`key=value` or `TEST.key=value`, in order) and checks it.
+/// Reads a scenario from YAML text, applies `overrides` (`key=value` or `TEST.key=value`, in order)
+/// and checks it.
 ///
-/// `file_name` is only used in messages. A bare key applies to every test whose workload has it; `streams`, `message-size`
-/// and a bulk `workload` leave tests of requests alone as long as there are bulk tests, because they are about bulk data. A
-/// bare `tool` goes to the tests whose workload it has.
+/// `file_name` is only used in messages. A bare key applies to every test whose workload has it;
+/// `streams`, `message-size` and a bulk `workload` leave tests of requests alone as long as there
+/// are bulk tests, because they are about bulk data. A bare `tool` goes to the tests whose workload
+/// it has.
 ///
 /// # Errors
 /// [`ScenarioError`] with the place, what was expected and the nearest known word.

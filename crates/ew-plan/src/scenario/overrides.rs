@@ -1,5 +1,5 @@
-//! `--set key=value` and `--set TEST.key=value`: the tree is changed before it is understood, so that an override is
-//! checked like anything in the file, and errors name the override.
+//! `--set key=value` and `--set TEST.key=value`: the tree is changed before it is understood, so
+//! that an override is checked like anything in the file, and errors name the override.
 
 use super::error::{Place, ScenarioError, did_you_mean, nearest};
 use super::pattern::{self, OPTIONS};
@@ -72,8 +72,9 @@ fn set_in_all(root: &mut Node, key: &str, value: &Node, text: &str) -> Result<()
     Err(problem(text, &message))
 }
 
-/// Which tests a bare setting is meant for: those whose workload has it, bulk ones when it is about bulk data, and of a tool
-/// those whose workload the tool has. When that leaves none it is for all, and the reader says what is wrong with it.
+/// Which tests a bare setting is meant for: those whose workload has it, bulk ones when it is about
+/// bulk data, and of a tool those whose workload the tool has. When that leaves none it is for all,
+/// and the reader says what is wrong with it.
 fn meant_tests(root: &Node, key: &str, value: &Node) -> Vec<bool> {
     let kinds = tests(root)
         .iter()

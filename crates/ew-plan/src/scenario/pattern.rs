@@ -1,4 +1,5 @@
-//! `pattern: mesh` or `pattern: {mesh: {mode: loaded}}`: a bare word with defaults, or one word with options.
+//! `pattern: mesh` or `pattern: {mesh: {mode: loaded}}`: a bare word with defaults, or one word
+//! with options.
 
 use super::error::ScenarioError;
 use super::tree::Node;
@@ -7,7 +8,7 @@ use ew_model::congestion::Aggressor;
 use ew_model::pods::PodPath;
 use ew_model::scenario::{MeshMode, Pattern, Pick, RackScope, Senders};
 
-const WORDS: [&str; 11] = [
+const WORDS: [&str; 12] = [
     "pair",
     "permutation",
     "paths",
@@ -19,18 +20,23 @@ const WORDS: [&str; 11] = [
     "pods",
     "fan-in",
     "congestion",
+    "other-tests",
 ];
 
 /// The shell loop's 5001-5003.
 const DEFAULT_LANES: u32 = 3;
 const MAX_PARTNERS: u32 = 1_000_000;
-/// As few as tell a rack that sends from one that receives.
+/// As few as distinguish a rack that sends from one that receives.
 const DEFAULT_SHIFTS: u32 = 2;
 const MOST_SHIFTS: u32 = 1024;
+/// Streams of one host whose paths are traced.
+const DEFAULT_TRACED: u32 = 96;
+const MOST_TRACED: u32 = 1024;
 
-/// Options that `--set` may name, as (option, pattern, way from the pattern to the option). The last step is the
-/// option itself; a step before it applies only where the scenario already took that way.
-pub(super) const OPTIONS: [(&str, &str, &[&str]); 13] = [
+/// Options that `--set` may name, as (option, pattern, way from the pattern to the option). The
+/// last step is the option itself; a step before it applies only where the scenario already took
+/// that way.
+pub(super) const OPTIONS: [(&str, &str, &[&str]); 14] = [
     ("pick", "cross-rack", &["pick"]),
     ("senders", "cross-rack", &["senders"]),
     ("scope", "cross-rack", &["scope"]),
@@ -48,6 +54,7 @@ pub(super) const OPTIONS: [(&str, &str, &[&str]); 13] = [
     ("shifts", "paths", &["shifts"]),
     ("path", "pods", &["path"]),
     ("aggressors", "congestion", &["aggressors"]),
+    ("per-host", "other-tests", &["per-host"]),
 ];
 
 /// Reads a pattern.
@@ -58,6 +65,7 @@ pub(super) fn read(node: &Node) -> Result<Pattern, ScenarioError> {
         "mesh" => mesh(options),
         "pods" => pods(options),
         "congestion" => congestion(options),
+        "other-tests" => other_tests(options),
         "incast" => incast(options),
         "paths" => paths(options),
         "outcast" => {
@@ -222,6 +230,18 @@ fn congestion(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
     let aggressors = aggressors.map(|node| choice(node, "value for `aggressors`", &words));
     Ok(Pattern::Congestion {
         aggressor: Aggressor::ALL[aggressors.unwrap_or(Ok(0))?],
+    })
+}
+
+fn other_tests(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
+    if let Some(options) = options {
+        only_known(options, "`other-tests`", &["per-host"])?;
+    }
+    let per_host = options.and_then(|o| o.get("per-host"));
+    Ok(Pattern::OtherTests {
+        per_host: per_host.map_or(Ok(DEFAULT_TRACED), |n| {
+            count(n, "per-host", 1..=MOST_TRACED)
+        })?,
     })
 }
 

@@ -4,11 +4,12 @@ use super::error::ScenarioError;
 use super::pattern;
 use super::repeat;
 use super::tree::{Content, Node};
-use super::values::{choice, duration, only_known, quantity, required, text, text_or_empty};
+use super::values::{choice, count, duration, only_known, quantity, required, text, text_or_empty};
 use super::workload;
 use super::{RoleSets, ScenarioFile};
-use ew_model::scenario::{Direction, Expect, Scenario, Test};
+use ew_model::scenario::{Direction, Expect, Pattern, Scenario, Test};
 use ew_model::units;
+use ew_model::workload::WorkloadKind;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
@@ -25,8 +26,10 @@ pub(super) const ROOT_KEYS: [&str; 9] = [
     "tests",
 ];
 
+/// Parallel paths that a rack may be expected to have: more than the widest group of a switch.
+const MAX_PATHS: u32 = 1024;
 /// Keys below `expect`.
-pub(super) const EXPECT_KEYS: [&str; 3] = ["oversubscription", "nic", "rtt"];
+pub(super) const EXPECT_KEYS: [&str; 4] = ["oversubscription", "nic", "rtt", "paths"];
 
 /// Keys that a test and `defaults` share, without those of the workload.
 const COURSE_KEYS: [&str; 8] = [
@@ -123,6 +126,10 @@ fn expect(root: &Node) -> Result<Expect, ScenarioError> {
         oversubscription: node.get("oversubscription").map(ratio).transpose()?,
         nic_bits_per_sec: quantity(node.get("nic"), "nic", rate)?,
         rtt_ns: duration(node.get("rtt"), "rtt", 1000..=60 * SECOND)?,
+        paths: node
+            .get("paths")
+            .map(|node| count(node, "paths", 1..=MAX_PATHS))
+            .transpose()?,
     })
 }
 
@@ -219,6 +226,19 @@ fn test(node: &Node, defaults: Option<&Node>) -> Result<Test, ScenarioError> {
         defaults,
     };
     let (workload, sizes) = workload::read(&settings)?;
+    if matches!(pattern, Pattern::OtherTests { .. }) && workload.kind != WorkloadKind::Trace {
+        let problem = format!(
+            "it traces streams of other tests, and does not carry {}",
+            workload.kind.name()
+        );
+        let place = pattern_node.place.clone();
+        return Err(ScenarioError::value(
+            place,
+            "pattern",
+            problem,
+            "`workload: trace` with `pattern: other-tests`",
+        ));
+    }
     let (samples, auto) = repeat::read(settings.find("samples"))?;
     Ok(Test {
         name: own_name(node)?.unwrap_or_else(|| pattern.name().into()),

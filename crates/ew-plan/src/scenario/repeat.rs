@@ -1,4 +1,5 @@
-//! `samples: 6`, `samples: auto` or `samples: {auto: {width: 5%, at-least: 6, at-most: 30, budget: 60s}}`.
+//! `samples: 6`, `samples: auto` or
+//! `samples: {auto: {width: 5%, at-least: 6, at-most: 30, budget: 60s}}`.
 
 use super::error::ScenarioError;
 use super::tree::Node;
@@ -9,7 +10,7 @@ use ew_model::scenario::AutoSamples;
 const DEFAULT_SAMPLES: u32 = 6;
 const MAX_SAMPLES: u32 = 1000;
 const DEFAULT_AT_MOST: u32 = 30;
-/// A width of 5 %, as is usual with netperf's `-I`.
+/// A width of 5 %, as with netperf's `-I`.
 const DEFAULT_WIDTH: f64 = 0.05;
 const SECOND: u64 = 1_000_000_000;
 const DEFAULT_BUDGET_NS: u64 = 60 * SECOND;
@@ -106,14 +107,14 @@ mod tests {
     #[test]
     fn auto_has_bounds_whatever_is_stated() {
         let auto = |samples: &str| test(samples).unwrap().auto.unwrap();
-        let usual = AutoSamples {
+        let typical = AutoSamples {
             width: 0.05,
             at_least: 6,
             at_most: 30,
             budget_ns: Some(60_000_000_000),
         };
-        assert_eq!(auto("auto"), usual);
-        assert_eq!(auto("{auto: }"), usual);
+        assert_eq!(auto("auto"), typical);
+        assert_eq!(auto("{auto: }"), typical);
         let stated = auto("{auto: {width: 2%, at-least: 8, at-most: 9, budget: 5m}}");
         assert_eq!(
             (stated.width, stated.at_least, stated.at_most),
@@ -142,21 +143,21 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_told() {
-        let told = |samples: &str, words: &str| {
+        let reported = |samples: &str, words: &str| {
             let message = test(samples).unwrap_err();
             assert!(message.starts_with("my.yaml:3:"), "{message}");
             assert!(message.contains(words), "{message}");
         };
-        told(
+        reported(
             "often",
             "`often` is no number; expected a whole number from 1 to 1000, or auto",
         );
-        told("0", "a whole number from 1 to 1000");
-        told("{auto: {width: 0}}", "0.1% to 100%");
-        told(
+        reported("0", "a whole number from 1 to 1000");
+        reported("{auto: {width: 0}}", "0.1% to 100%");
+        reported(
             "{auto: {at-least: 9, at-most: 7}}",
             "7 is less than `at-least: 9`",
         );
-        told("{auto: {witdh: 3%}}", "did you mean `width`?");
+        reported("{auto: {witdh: 3%}}", "did you mean `width`?");
     }
 }

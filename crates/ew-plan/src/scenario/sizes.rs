@@ -1,5 +1,6 @@
-//! `sizes`: the message sizes of a sweep. A list (`[1, 64, 1k]`), a range of powers of two (`1-8M`), or NetPIPE's series
-//! (`1-8M~3` or `{from: 1, to: 8M, perturbation: 3}`), in which every power of two has a neighbour below and above.
+//! `sizes`: the message sizes of a sweep. A list (`[1, 64, 1k]`), a range of powers of two
+//! (`1-8M`), or NetPIPE's series (`1-8M~3` or `{from: 1, to: 8M, perturbation: 3}`), in which every
+//! power of two has a neighbour below and above.
 
 use super::error::ScenarioError;
 use super::tree::{Content, Node};
@@ -141,18 +142,18 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_told() {
-        let told = |value: &str, words: &str| {
+        let reported = |value: &str, words: &str| {
             let message = sizes(value).unwrap_err();
             assert!(message.starts_with("my.yaml:3:"), "{message}");
             assert!(message.contains(words), "{message}");
         };
-        told("many", "`many` is neither a size nor a range");
-        told("8-1", "`8-1` is neither a size nor a range");
-        told("[1, 65M]", "expected 1 B to 64.0 MiB");
-        told("1-128M", "does not fit");
-        told("{from: 1}", "has no `to`");
-        told("{from: 9, to: 8}", "the least size first");
-        told("[]", "expected 1 to 200");
-        told("64, message-size: 64", "there are `sizes`, too");
+        reported("many", "`many` is neither a size nor a range");
+        reported("8-1", "`8-1` is neither a size nor a range");
+        reported("[1, 65M]", "expected 1 B to 64.0 MiB");
+        reported("1-128M", "does not fit");
+        reported("{from: 1}", "has no `to`");
+        reported("{from: 9, to: 8}", "the least size first");
+        reported("[]", "expected 1 to 200");
+        reported("64, message-size: 64", "there are `sizes`, too");
     }
 }

@@ -1,7 +1,8 @@
 //! A scenario file as a tree that remembers where each part was written.
 //!
-//! The tree is read by hand rather than by derive, because overrides change it before it is understood, and because
-//! an error has to name the place, what was expected and the nearest known word.
+//! The tree is read by hand rather than by derive, because overrides change it before it is
+//! understood, and because an error has to name the place, what was expected and the nearest known
+//! word.
 
 use super::error::{Place, ScenarioError};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -15,7 +16,8 @@ pub(super) struct Node {
     pub(super) place: Place,
 }
 
-/// What a node holds. Scalars stay text: `10`, `10G` and `"10"` are read by whoever knows what is expected.
+/// What a node holds. Scalars stay text: `10`, `10G` and `"10"` are read by whoever knows what is
+/// expected.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Nothing,
@@ -44,7 +46,8 @@ pub(super) fn read(text: &str, file_name: &str) -> Result<Node, ScenarioError> {
     Ok(located(raw, file_name))
 }
 
-/// The value of an override: text, or YAML where it begins as a list or a mapping does. All of it is at `place`.
+/// The value of an override: text, or YAML where it begins as a list or a mapping does. All of it
+/// is at `place`.
 pub(super) fn value_of(text: &str, place: &Place) -> Result<Node, ScenarioError> {
     if !text.starts_with(['[', '{']) {
         return Ok(Node::scalar(text, place.clone()));
@@ -131,7 +134,8 @@ impl Node {
         }
     }
 
-    /// Sets a key, in place when it is there. A node that is nothing, or the bare word of a choice, becomes a mapping.
+    /// Sets a key, in place when it is there. A node that is nothing, or the bare word of a choice,
+    /// becomes a mapping.
     pub(super) fn set(&mut self, key: &str, value: Node) {
         if let Some(old) = self.get_mut(key) {
             *old = value;

@@ -1,4 +1,5 @@
-//! Single values and mappings of a scenario file: read, held against their bounds, or refused with the place.
+//! Single values and mappings of a scenario file: read, held against their bounds, or refused with
+//! the place.
 
 use super::error::{Place, ScenarioError};
 use super::tree::{Content, Node};

@@ -14,7 +14,7 @@ use ew_model::workload::{
 };
 use std::ops::RangeInclusive;
 
-use WorkloadKind::{Ping, TcpCrr, TcpRr, TcpStream, UdpRr, UdpStream};
+use WorkloadKind::{Ping, TcpCrr, TcpRr, TcpStream, Trace, UdpRr, UdpStream};
 
 type Kinds = &'static [WorkloadKind];
 
@@ -24,6 +24,9 @@ const TCP: Kinds = &[TcpStream, TcpRr, TcpCrr];
 const BUFFERED: Kinds = &[TcpStream, UdpStream, TcpRr, UdpRr, TcpCrr];
 const REQUESTS: Kinds = &[TcpRr, UdpRr, TcpCrr];
 const IN_FLIGHT: Kinds = &[TcpRr, UdpRr, Ping];
+/// A trace has no messages, and no limit of them.
+const MESSAGES: Kinds = &[TcpStream, UdpStream, TcpRr, UdpRr, TcpCrr, Ping];
+const FROM_PORTS: Kinds = &[TcpStream, UdpStream, TcpRr, UdpRr, TcpCrr, Trace];
 
 /// Every key and the workloads that have it.
 const KEYS: [(&str, Kinds); 27] = [
@@ -31,7 +34,7 @@ const KEYS: [(&str, Kinds); 27] = [
     ("tool", ALL),
     ("streams", ALL),
     ("threads", ALL),
-    ("message-size", ALL),
+    ("message-size", MESSAGES),
     ("response-size", REQUESTS),
     ("outstanding", IN_FLIGHT),
     ("rate", BULK),
@@ -39,7 +42,7 @@ const KEYS: [(&str, Kinds); 27] = [
     ("request-rate", REQUESTS),
     ("interval", &[Ping]),
     ("limit-bytes", BULK),
-    ("limit-messages", ALL),
+    ("limit-messages", MESSAGES),
     ("nodelay", TCP),
     ("send-buffer", BUFFERED),
     ("receive-buffer", BUFFERED),
@@ -52,14 +55,15 @@ const KEYS: [(&str, Kinds); 27] = [
     ("receive", &[TcpStream]),
     ("segmentation", &[UdpStream]),
     ("cpus", ALL),
-    ("source-ports", BUFFERED),
+    ("source-ports", FROM_PORTS),
     ("confidence", ALL),
 ];
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const MAX_STREAMS: u32 = 10_000;
-/// Where doubling ends: as many streams as fill a NIC of 400 Gb/s from cores that copy 25 Gb/s each.
+/// Where doubling ends: as many streams as fill a NIC of 400 Gb/s from cores that copy 25 Gb/s
+/// each.
 const MOST_AUTO_STREAMS: u32 = 16;
 /// More would only measure the queues on the way.
 const MAX_OUTSTANDING: u32 = 65_536;
@@ -86,7 +90,8 @@ pub(super) fn takes(kind: WorkloadKind, key: &str) -> bool {
     kinds_with(key).contains(&kind)
 }
 
-/// A test's workload before anything is checked: overrides need it. An unknown word is refused later.
+/// A test's workload before anything is checked: overrides need it. An unknown word is refused
+/// later.
 pub(super) fn kind_before_checks(root: &Node, test: &Node) -> WorkloadKind {
     let own = test.get("workload");
     let word = own.or_else(|| root.get("defaults")?.get("workload"));
@@ -105,7 +110,8 @@ pub(super) fn tool_by_name(name: &str) -> Option<Tool> {
     Tool::ALL.into_iter().find(|tool| tool.name() == name)
 }
 
-/// Reads a test's workload and the sizes it is swept over. With sizes, the workload has the first that its tool carries.
+/// Reads a test's workload and the sizes it is swept over. With sizes, the workload has the first
+/// that its tool carries.
 pub(super) fn read(settings: &Settings<'_>) -> Result<(Workload, Vec<u64>), ScenarioError> {
     let kind = word_of(settings, "workload", &WorkloadKind::ALL, WorkloadKind::name)?;
     let tool = word_of(settings, "tool", &Tool::ALL, Tool::name)?;
@@ -138,7 +144,12 @@ pub(super) fn check_defaults(defaults: &Node, tests: &[Test]) -> Result<(), Scen
     };
     let place = defaults.get(key).unwrap_or(defaults).place.clone();
     let problem = "no test's workload has it";
-    Err(ScenarioError::value(place, key, problem, beside(kinds)))
+    Err(ScenarioError::value(
+        place,
+        key,
+        problem,
+        with_workloads(kinds),
+    ))
 }
 
 fn kinds_with(key: &str) -> Kinds {
@@ -146,14 +157,14 @@ fn kinds_with(key: &str) -> Kinds {
     known.map_or(ALL, |(_, kinds)| kinds)
 }
 
-/// `it beside workload tcp-rr, udp-rr or tcp-crr`.
-fn beside(kinds: Kinds) -> String {
+/// `it with workload tcp-rr, udp-rr or tcp-crr`.
+fn with_workloads(kinds: Kinds) -> String {
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     match names.split_last() {
         Some((last, others)) if !others.is_empty() => {
-            format!("it beside workload {} or {last}", others.join(", "))
+            format!("it with workload {} or {last}", others.join(", "))
         }
-        _ => format!("it beside workload {}", names.join("")),
+        _ => format!("it with workload {}", names.join("")),
     }
 }
 
@@ -187,7 +198,7 @@ impl<'a> Reader<'a> {
                     node.place.clone(),
                     key,
                     problem,
-                    beside(kinds),
+                    with_workloads(kinds),
                 ));
             }
         }
@@ -195,10 +206,10 @@ impl<'a> Reader<'a> {
     }
 
     fn workload(&self) -> Result<Workload, ScenarioError> {
-        let usual = Workload::of(self.kind);
+        let typical = Workload::of(self.kind);
         let is_engine = self.tool == Tool::Engine;
         let message_bytes = self.message_size("message-size")?;
-        let message_bytes = message_bytes.unwrap_or(usual.message_bytes);
+        let message_bytes = message_bytes.unwrap_or(typical.message_bytes);
         let stream_count = self.stream_count();
         Ok(Workload {
             kind: self.kind,
@@ -212,7 +223,7 @@ impl<'a> Reader<'a> {
             socket: self.socket()?,
             send_mode: self.send_mode()?,
             receive_mode: self.receive_mode()?,
-            // Tools that people trust do it their own way unless told otherwise.
+            // Tools that people trust do it their own way by default.
             segmentation: self.switch("segmentation")?.unwrap_or(is_engine),
             placement: self.find("cpus").map_or(Ok(Placement::Free), placement)?,
             tool: self.tool,
@@ -311,7 +322,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Sizes in `defaults` are meant for the workload that stands there, and for those like it.
+    /// Sizes in `defaults` are meant for the workload that is there, and for those like it.
     fn message_size(&self, key: &str) -> Result<Option<u64>, ScenarioError> {
         let default = self.settings.defaults.filter(|defaults| {
             let meant_for = defaults.get("workload").and_then(Node::text);
@@ -425,6 +436,9 @@ impl<'a> Reader<'a> {
                 "`outstanding` (closed loop), or `request-rate` or `interval` (open loop)";
             return refuse("outstanding", problem, expected);
         }
+        if self.kind == Trace && workload.stream_count != StreamCount::Fixed {
+            return refuse("streams", "a trace finds no rate to fill", "a number");
+        }
         let (mptcp, copies) = (workload.socket.mptcp, "with `mptcp: on` the kernel copies");
         if mptcp && workload.send_mode == SendMode::Zerocopy {
             return refuse("send", copies, "`send: copy` or `sendfile`");
@@ -449,6 +463,7 @@ fn message_bytes(kind: WorkloadKind) -> RangeInclusive<u64> {
         TcpCrr => 1..=MIB,
         UdpStream => MIN_STREAM_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES,
         UdpRr | Ping => MIN_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES,
+        Trace => 1..=1,
     }
 }
 
@@ -644,7 +659,7 @@ mod tests {
     fn settings_that_a_workload_has_not_are_refused() {
         refused(
             "response-size: 1K",
-            "response-size: tcp-stream has no such setting; expected it beside workload tcp-rr, udp-rr or tcp-crr",
+            "response-size: tcp-stream has no such setting; expected it with workload tcp-rr, udp-rr or tcp-crr",
         );
         refused(
             "workload: udp-rr, response-size: 65",
@@ -656,14 +671,14 @@ mod tests {
         );
         refused(
             "workload: udp-rr, send: zerocopy",
-            "beside workload tcp-stream",
+            "with workload tcp-stream",
         );
         refused(
             "workload: udp-stream, nodelay: on",
             "udp-stream has no such setting",
         );
         refused("workload: tcp-rr, rate: 1G", "tcp-stream or udp-stream");
-        refused("interval: 1s", "beside workload ping");
+        refused("interval: 1s", "with workload ping");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The circle method: a round-robin tournament. One player stays, the others move one seat a round.
 
-/// Rounds in which every unordered pair of `0..players` meets exactly once, and each player at most once a round:
-/// `players - 1` rounds, or `players` rounds with a bye each when the number is odd.
+/// Rounds in which every unordered pair of `0..players` meets exactly once, and each player at most
+/// once a round: `players - 1` rounds, or `players` rounds with a bye each when the number is odd.
 pub(crate) fn rounds(players: usize) -> Vec<Vec<(usize, usize)>> {
     (0..count(players))
         .map(|number| round(players, number))

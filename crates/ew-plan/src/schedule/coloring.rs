@@ -1,12 +1,12 @@
-//! Edge colouring of bipartite multigraphs in as many colours as the largest degree (König, 1916), by alternating
-//! paths.
+//! Edge colouring of bipartite multigraphs in as many colours as the largest degree (König, 1916),
+//! by alternating paths.
 
 use std::collections::BTreeMap;
 
 const NONE: usize = usize::MAX;
 
-/// A colour for each edge (left, right), so that edges which share an end differ. Uses exactly `max degree` colours,
-/// numbered from 0. Time: edges x longest alternating path.
+/// A colour for each edge (left, right), so that edges which share an end differ. Uses exactly
+/// `max degree` colours, numbered from 0. Time: edges x longest alternating path.
 pub(crate) fn color_edges(edges: &[(u32, u32)]) -> Vec<usize> {
     let mut coloring = Coloring::new(edges);
     for edge in 0..edges.len() {
@@ -15,7 +15,8 @@ pub(crate) fn color_edges(edges: &[(u32, u32)]) -> Vec<usize> {
     coloring.color_of
 }
 
-/// Vertices are numbered densely, left ones first. `edge_at[vertex][color]` is the edge of that colour there.
+/// Vertices are numbered densely, left ones first. `edge_at[vertex][color]` is the edge of that
+/// colour there.
 struct Coloring {
     ends: Vec<(usize, usize)>,
     edge_at: Vec<Vec<usize>>,
@@ -46,8 +47,9 @@ impl Coloring {
         }
     }
 
-    /// Colours one more edge. If no colour is free at both ends, the path that alternates between the colours free at
-    /// one end and at the other is flipped; in a bipartite graph it cannot come back to the edge's other end.
+    /// Colours one more edge. If no colour is free at both ends, the path that alternates between
+    /// the colours free at one end and at the other is flipped; in a bipartite graph it cannot come
+    /// back to the edge's other end.
     fn add(&mut self, edge: usize) {
         let (left, right) = self.ends[edge];
         let free_left = self.free_color(left);

@@ -1,7 +1,8 @@
-//! Seeded draws whose results are part of the plan: same seed, same plan, also with another version of `rand`.
+//! Seeded draws whose results are part of the plan: same seed, same plan, also with another version
+//! of `rand`.
 //!
-//! Only the ChaCha8 stream itself is taken from a library; it is fixed by its definition. Shuffles and bounded numbers
-//! are made here, because libraries change theirs between releases.
+//! Only the ChaCha8 stream itself is taken from a library; it is fixed by its definition. Shuffles
+//! and bounded numbers are made here, because libraries change theirs between releases.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -25,7 +26,8 @@ impl Draw {
         if bound <= 1 {
             return 0;
         }
-        // Numbers above the last whole multiple of the bound are drawn again, so that none is favoured.
+        // Numbers above the last whole multiple of the bound are drawn again, so that none is
+        // favoured.
         let limit = u64::MAX - u64::MAX % bound;
         loop {
             let value = self.0.next_u64();

@@ -1,10 +1,12 @@
-//! Seeded matchings between groups: everybody sends to a member of another group, nobody shares a target.
+//! Seeded matchings between groups: everybody sends to a member of another group, nobody shares a
+//! target.
 
 use super::draw::Draw;
 
-/// Draws pairs (sender, receiver) of different groups, each member at most once as sender and once as receiver, as
-/// many as there can be. A perfect matching unless one group outnumbers all others together; then that group's
-/// members take turns: `turn` moves the window of those that take part.
+/// Draws pairs (sender, receiver) of different groups, each member at most once as sender and once
+/// as receiver, as many as there can be. A perfect matching unless one group outnumbers all others
+/// together; then that group's members are interleaved: `turn` moves the window of those that take
+/// part.
 pub(crate) fn draw_matching<T: Copy>(
     groups: &[Vec<T>],
     turn: usize,
@@ -49,8 +51,9 @@ pub(crate) fn rotated<T: Copy>(items: &[T], start: usize, count: usize) -> Vec<T
     (0..count.min(items.len())).filter_map(at).collect()
 }
 
-/// No group is a majority: groups laid out one after the other and shifted by between the largest group's size and
-/// the rest's land in another group everywhere. Random exchanges of targets then forget the layout.
+/// No group is a majority: groups laid out one after the other and shifted by between the largest
+/// group's size and the rest's land in another group everywhere. Random exchanges of targets then
+/// forget the layout.
 fn perfect<T: Copy>(groups: &[Vec<T>], draw: &mut Draw) -> Vec<(T, T)> {
     let mut order: Vec<usize> = (0..groups.len()).collect();
     draw.shuffle(&mut order);

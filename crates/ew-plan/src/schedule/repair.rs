@@ -10,14 +10,16 @@ use std::collections::BTreeMap;
 pub struct UplinkLimits<'a> {
     /// Whose racks.
     pub inventory: &'a Inventory,
-    /// Taken to be so many to one: a rack of n hosts gets max(1, floor(n / this)) flows per direction at a time.
+    /// Taken to be so many to one: a rack of n hosts gets max(1, floor(n / this)) flows per
+    /// direction at a time.
     pub oversubscription: f64,
 }
 
-/// Rounds for the `missing` (src, dst) pairs: each host in at most one flow per direction a round, in as few rounds as
-/// the busiest host has missing flows (König), or somewhat more where `limits` narrow an uplink. Flow ids count from
-/// `first_id` ([`crate::plan::next_flow_id`] gives it); a pair named twice is measured twice; pairs of a host with
-/// itself are left out. `opened_by` says which end opens the connections, for all flows alike.
+/// Rounds for the `missing` (src, dst) pairs: each host in at most one flow per direction a round,
+/// in as few rounds as the busiest host has missing flows (König), or somewhat more where `limits`
+/// narrow an uplink. Flow ids count from `first_id` ([`crate::plan::next_flow_id`] gives it); a
+/// pair named twice is measured twice; pairs of a host with itself are skipped. `opened_by` says
+/// which end opens the connections, for all flows alike.
 #[must_use]
 pub fn repair_rounds(
     missing: &[(HostId, HostId)],
@@ -40,6 +42,7 @@ pub fn repair_rounds(
             opened_by,
             lane: None,
             is_aggressor: false,
+            traces: None,
         };
         id = id.saturating_add(1);
         flow
@@ -55,7 +58,8 @@ pub fn repair_rounds(
         .collect()
 }
 
-/// Flows per direction at a time that each rack's uplink is taken to carry: max(1, floor(hosts / oversubscription)).
+/// Flows per direction at a time that each rack's uplink is taken to carry: max(1, floor(hosts /
+/// oversubscription)).
 pub(crate) fn uplink_flows(inventory: &Inventory, oversubscription: f64) -> Vec<u32> {
     let mut hosts = vec![0u32; inventory.racks.len()];
     for rack in inventory.hosts.iter().filter_map(|host| host.rack) {

@@ -1,16 +1,19 @@
-//! Racks in a circle, each sending to the one so many places on: every rack sends to one rack and receives from one, so
-//! that what leaves a rack and what enters one is the sum of one pair's flows, whether the number of racks is odd or even.
+//! Racks in a circle, each sending to the one so many places on: every rack sends to one rack and
+//! receives from one, so that what leaves a rack and what enters one is the sum of one pair's
+//! flows, whether the number of racks is odd or even.
 
 use super::draw::Draw;
 use super::matching::rotated;
 
-/// The shifts of a circle of so many places, in a drawn order; none of them leaves a place where it is.
+/// The shifts of a circle of so many places, in a drawn order; none of them leaves a place where it
+/// is.
 pub(crate) fn rack_offsets(places: usize, draw: &mut Draw) -> Vec<usize> {
     draw.shuffled(&(1..places).collect::<Vec<_>>())
 }
 
-/// Pairs (sender, receiver) of each rack with the one `offset` places on, as many as the smaller of the two has members, each
-/// in one pair per direction. Every `turn` pairs others, and moves the members of a larger rack that take part.
+/// Pairs (sender, receiver) of each rack with the one `offset` places on, as many as the smaller of
+/// the two has members, each in one pair per direction. Every `turn` pairs others, and moves the
+/// members of a larger rack that take part.
 pub(crate) fn paired<T: Copy>(racks: &[Vec<T>], offset: usize, turn: usize) -> Vec<(T, T)> {
     let mut pairs = Vec::new();
     for (from, senders) in racks.iter().enumerate() {

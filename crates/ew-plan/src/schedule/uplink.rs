@@ -1,10 +1,12 @@
-//! A mesh that respects uplinks: every ordered pair once, each host in at most one flow per direction a round, and no
-//! rack with more flows out (or in) across its uplink than it is taken to carry.
+//! A mesh that respects uplinks: every ordered pair once, each host in at most one flow per
+//! direction a round, and no rack with more flows out (or in) across its uplink than it is taken to
+//! carry.
 //!
-//! With N hosts, racks of n and an uplink worth u NICs no schedule has fewer than max(N - 1, ceil(n (N - n) / u))
-//! rounds. The greedy below serves the resource with the most rounds still to go first and stays within a few percent
-//! of that. Ordered pairs, not unordered ones, are placed: with an odd number of racks and narrow uplinks pairs that
-//! must run both directions at once would leave an uplink idle in every round.
+//! With N hosts, racks of n and an uplink worth u NICs no schedule has fewer than max(N - 1, ceil(n
+//! (N - n) / u)) rounds. The greedy below serves the resource with the most rounds still to go
+//! first and stays within a few percent of that. Ordered pairs, not unordered ones, are placed:
+//! with an odd number of racks and narrow uplinks pairs that must run both directions at once would
+//! leave an uplink idle in every round.
 
 /// Racks of hosts `0..hosts`, and what their uplinks carry.
 #[derive(Clone, Debug)]
@@ -25,7 +27,8 @@ pub(crate) fn rounds(topology: &Topology) -> Vec<Vec<(usize, usize)>> {
     rounds
 }
 
-/// Rounds that no schedule can do with less: N - 1 for a host's own pairs, and ceil(n (N - n) / u) for each uplink.
+/// Rounds that no schedule can do with less: N - 1 for a host's own pairs, and ceil(n (N - n) / u)
+/// for each uplink.
 pub(crate) fn least_rounds(topology: &Topology) -> usize {
     let hosts = topology.rack_of.len();
     let mut members = vec![0; topology.uplink_flows.len()];
@@ -52,7 +55,7 @@ struct Work<'a> {
     to_rack: Vec<u32>,
     /// Pairs left between racks, `[from * racks + to]`.
     between: Vec<u32>,
-    /// Pairs left out of and into each rack.
+    /// Pairs skipped of and into each rack.
     to_leave: Vec<u32>,
     to_enter: Vec<u32>,
 }
@@ -131,12 +134,14 @@ impl<'a> Work<'a> {
         (uplink.max(self.to_send[host]), across)
     }
 
-    /// The receiver to serve: in the rack with the most rounds to go, the one with the most pairs left.
+    /// The receiver to serve: in the rack with the most rounds to go, the one with the most pairs
+    /// left.
     fn best_receiver(&self, src: usize, free: &Free) -> Option<usize> {
         let racks = self.members.len();
         let from = self.topology.rack_of[src];
         if free.up[from] == 0 || self.to_send[src] == self.to_rack[src * racks + from] {
-            // Only its own rack is left: the common case, and the whole cost of large meshes if it is not told apart.
+            // Only its own rack is left: the common case, and the whole cost of large meshes if it
+            // is not distinguished.
             return match self.to_rack[src * racks + from] {
                 0 => None,
                 _ => self.best_in_rack(src, from, free),

@@ -83,7 +83,7 @@ fn a_stage_runs_from_order_to_done() {
         sent[3],
         ToController::StageDone {
             stage: order.stage,
-            strangers: 7
+            rejected_connections: 7
         }
     );
     assert_eq!(session.stage(), None);

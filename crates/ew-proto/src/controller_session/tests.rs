@@ -99,16 +99,19 @@ fn no_agent_is_lost_with_what_the_host_said() {
 #[test]
 fn progress_is_passed_on_while_its_round_runs() {
     let (mut session, order) = running();
-    let told = progress(&order);
-    say(&mut session, &ToController::FlowProgress(told), 5);
-    assert_eq!(events(&mut session), [ControllerEvent::FlowProgress(told)]);
+    let reported = progress(&order);
+    say(&mut session, &ToController::FlowProgress(reported), 5);
+    assert_eq!(
+        events(&mut session),
+        [ControllerEvent::FlowProgress(reported)]
+    );
     say(
         &mut session,
         &ToController::RoundReport(report(&order, 0)),
         6,
     );
     events(&mut session);
-    say(&mut session, &ToController::FlowProgress(told), 7);
+    say(&mut session, &ToController::FlowProgress(reported), 7);
     let reason = lost_reason(&mut session);
     assert!(reason.contains("which does not run"), "{reason}");
 }
@@ -205,13 +208,13 @@ fn a_stage_runs_from_order_to_done() {
         &mut session,
         &ToController::StageDone {
             stage: order.stage,
-            strangers: 2,
+            rejected_connections: 2,
         },
         6,
     );
     let done = ControllerEvent::StageDone {
         stage: order.stage,
-        strangers: 2,
+        rejected_connections: 2,
     };
     assert_eq!(events(&mut session), [done]);
     session.send_stage(order).unwrap();
@@ -230,7 +233,7 @@ fn what_was_not_asked_for_is_a_violation() {
         },
         ToController::StageDone {
             stage,
-            strangers: 0,
+            rejected_connections: 0,
         },
         ToController::ClockReply {
             sequence: 0,
@@ -270,7 +273,7 @@ fn reports_against_the_order_are_violations() {
         &mut session,
         &ToController::StageDone {
             stage: order.stage,
-            strangers: 0,
+            rejected_connections: 0,
         },
         5,
     );
@@ -315,7 +318,7 @@ fn what_crosses_an_abort_does_not_touch_the_next_stage() {
         &mut session,
         &ToController::StageDone {
             stage: order.stage,
-            strangers: 0,
+            rejected_connections: 0,
         },
         5,
     );
@@ -357,7 +360,11 @@ fn goodbye_ends_with_farewell_or_a_deadline() {
     assert!(lost_reason(&mut session).contains("did not stop"));
     let mut session = ready();
     say(&mut session, &ToController::Farewell, 11);
-    assert!(lost_reason(&mut session).contains("without being asked"));
+    let said = events(&mut session);
+    assert!(
+        matches!(said.as_slice(), [ControllerEvent::Stopped, ControllerEvent::Lost { reason }] if reason.contains("stopped on its host")),
+        "{said:?}"
+    );
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub fn welcome() -> Welcome {
         sample_interval_ns: 1_000_000_000,
         offer_iperf3_port: None,
         watch_interval_ns: Some(1_000_000_000),
+        claim: None,
+        syslog: false,
     }
 }
 
@@ -216,7 +218,7 @@ pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
     };
     let done = ToController::StageDone {
         stage,
-        strangers: 1,
+        rejected_connections: 1,
     };
     let alive = ToController::Alive {
         tx_bytes: 1,

@@ -30,7 +30,7 @@ pub(super) fn tables(comparison: &Comparison) -> Vec<Table> {
     for stage in &comparison.stages {
         let hosts_of = |metric| hosts(stage, metric, comparison.threshold);
         let mut metrics = stage.metrics.iter().filter(|m| m.pairs.len() > 1);
-        // One metric tells which flows and hosts; the others follow it, but for hosts that decide.
+        // One metric shows which flows and hosts; the others follow it, but for hosts that decide.
         if let Some(first) = metrics.next() {
             tables.extend([hosts_of(first), flows(stage, first)]);
         }
@@ -67,20 +67,16 @@ fn medians(comparison: &Comparison) -> Table {
 
 fn means(comparison: &Comparison) -> Table {
     let row = |stage: &StageComparison, m: &MetricComparison| {
-        let span = |least: f64, greatest: f64| {
-            format!(
-                "{} to {}",
-                value(m.metric, least),
-                value(m.metric, greatest)
-            )
+        let span = |least: f64, max: f64| {
+            format!("{} to {}", value(m.metric, least), value(m.metric, max))
         };
         vec![
             one_line(&stage.name),
             m.metric.name().into(),
             estimated(m.metric, &m.base.mean),
             estimated(m.metric, &m.other.mean),
-            span(m.base.least, m.base.greatest),
-            span(m.other.least, m.other.greatest),
+            span(m.base.least, m.base.max),
+            span(m.other.least, m.other.max),
             method(m),
         ]
     };
@@ -119,7 +115,7 @@ fn hosts(stage: &StageComparison, metric: &MetricComparison, threshold: Option<f
     };
     Table {
         title: format!(
-            "Hosts in {}: {}, B / A, the greatest change first",
+            "Hosts in {}: {}, B / A, the largest change first",
             one_line(&stage.name),
             metric.metric.name()
         ),

@@ -23,6 +23,7 @@ fn of_uplink(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Uplink => Some("oversubscribed"),
         Cause::BadPath => Some("bad path"),
+        Cause::LostPath => Some("path not in use"),
         _ => None,
     }
 }
@@ -103,8 +104,8 @@ impl<'a> Accused<'a> {
         marks
     }
 
-    /// A finding may tell both directions, or those of many racks, in one: a direction that limits is then marked
-    /// with the finding that names it, else its other direction, else the whole run.
+    /// A finding may cover both directions, or those of many racks, in one: a direction that limits
+    /// is then marked with the finding that names it, else its other direction, else the whole run.
     pub(super) fn rack_pair(&self, pair: &RackPairAnalysis) -> Option<Mark> {
         let (from, to) = (pair.from, pair.to);
         let named = |wanted: Subject| {

@@ -12,7 +12,7 @@ pub(super) const LEFT: f64 = 66.0;
 pub(super) const RIGHT: f64 = 12.0;
 pub(super) const TOP: f64 = 14.0;
 pub(super) const BOTTOM: f64 = 34.0;
-/// More points than this are not visible; neighbours are then joined, keeping least and greatest.
+/// More points than this are not visible; neighbours are then joined, keeping min and max.
 const POINTS_SHOWN: usize = 480;
 
 /// Throughput over time of a stage. `None` with fewer than two points.
@@ -226,20 +226,22 @@ fn draw_area(svg: &mut String, points: &[(f64, f64)], floor: f64) {
     );
 }
 
-/// Cuts where the time between two points is more than 2.5 times the usual: rounds do not touch.
+/// Cuts where the time between two points is more than 2.5 times the typical one: rounds do not
+/// touch.
 fn runs(points: &[TimePoint]) -> Vec<&[TimePoint]> {
     let mut steps: Vec<u64> = points
         .windows(2)
         .map(|w| w[1].t_ns.saturating_sub(w[0].t_ns))
         .collect();
     steps.sort_unstable();
-    let usual = steps.get(steps.len() / 2).copied().unwrap_or(0);
+    let typical = steps.get(steps.len() / 2).copied().unwrap_or(0);
     points
-        .chunk_by(|a, b| b.t_ns.saturating_sub(a.t_ns) as f64 <= usual as f64 * 2.5)
+        .chunk_by(|a, b| b.t_ns.saturating_sub(a.t_ns) as f64 <= typical as f64 * 2.5)
         .collect()
 }
 
-/// At most [`POINTS_SHOWN`] points: of each bucket the least and the greatest, so that no dip is hidden.
+/// At most [`POINTS_SHOWN`] points: of each bucket min and max, so that no dip is
+/// hidden.
 fn thinned(points: &[TimePoint]) -> Vec<TimePoint> {
     if points.len() <= POINTS_SHOWN {
         return points.to_vec();

@@ -196,7 +196,7 @@ fn wires(analysis: &Analysis, rack: RackId, paths: Option<u32>) -> Vec<&'static 
     let is_bad = analysis.verdict.findings.iter().any(|finding| {
         let is_here =
             matches!(finding.subject, Subject::Run) || finding.subject == Subject::Rack { rack };
-        finding.cause == Cause::BadPath && is_here
+        matches!(finding.cause, Cause::BadPath | Cause::LostPath) && is_here
     });
     let least = if is_bad { 2 } else { 1 };
     let count = paths.unwrap_or(least).clamp(least, MOST_WIRES) as usize;

@@ -10,7 +10,8 @@ use ew_model::HostId;
 use ew_model::finding::{Evidence, Finding, Severity, Subject};
 use serde::Serialize;
 
-/// This many findings are all open at first; of more than that only the faults among the first ones.
+/// This many findings are all open at first; of more than that only the faults among the first
+/// ones.
 const FINDINGS_OPEN: usize = 3;
 
 #[derive(Serialize)]

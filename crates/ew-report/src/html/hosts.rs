@@ -17,7 +17,7 @@ use serde::Serialize;
 #[derive(Serialize)]
 pub(super) struct HostsView {
     rows: Vec<HostView>,
-    /// Where on the bars the payload ceiling is, per cent.
+    /// Where on the bars the max goodput is, per cent.
     mark: Option<String>,
     has_nic: bool,
     has_disk: bool,
@@ -54,7 +54,7 @@ struct Bar {
     sort: f64,
 }
 
-/// The greatest of a share over stages.
+/// The max of a share over stages.
 #[derive(Serialize)]
 struct Most {
     text: String,

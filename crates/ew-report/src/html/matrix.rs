@@ -1,10 +1,11 @@
 //! The pair matrix as compact data for the page's script.
 //!
-//! One object per cell would cost 100 bytes a cell and 100 MB at 1000 hosts. Instead each figure is a *plane*: one
-//! byte a cell into a small dictionary when there are few distinct values, else two bytes a cell on a logarithmic
-//! scale between the least and the greatest value (0 is "none", 1 is zero, the other 65534 codes are evenly spaced in
-//! the logarithm: over six decades the error stays below 0.02 %). Which cells there are is a list of distances
-//! in row order, in LEB128, so that a sampled mesh costs by its cells and not by N squared.
+//! One object per cell would cost 100 bytes a cell and 100 MB at 1000 hosts. Instead each figure is
+//! a *plane*: one byte a cell into a small dictionary when there are few distinct values, else two
+//! bytes a cell on a logarithmic scale between min and max value (0 is "none", 1 is
+//! zero, the other 65534 codes are evenly spaced in the logarithm: over six decades the error stays
+//! below 0.02 %). Which cells there are is a list of distances in row order, in LEB128, so that a
+//! sampled mesh costs by its cells and not by N squared.
 
 use super::pack::{base64, leb128, script_json};
 use crate::words::{host_name, one_line, rack_name};
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// Index 255 in a dictionary plane is "none".
 const NONE: u8 = 255;
-/// Texts beyond this many are told apart only in the JSON report.
+/// Texts beyond this many are distinguished only in the JSON report.
 const TEXTS: usize = 254;
 /// Codes of the logarithmic scale.
 const CODES: f64 = 65_533.0;

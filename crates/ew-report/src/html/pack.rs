@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// JSON for a `<script type="application/json">`; `<`, `>` and `&` are escaped, so that nothing in it ends the element.
+/// JSON for a `<script type="application/json">`; `<`, `>` and `&` are escaped, so that nothing in
+/// it ends the element.
 pub(super) fn script_json<T: Serialize>(document: &T) -> Result<String, serde_json::Error> {
     let json = serde_json::to_string(document)?;
     Ok(json

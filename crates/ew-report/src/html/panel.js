@@ -26,7 +26,7 @@ function panels(data) {
     { name: "NIC", lines: [["tx", "out", "line"], ["rx", "in", "second"]], unit: rate, link: true },
     { name: "Busiest CPU", lines: [["cpu", "busy", "line"], ["softirq", "softirq", "second"], ["steal", "steal", "third"]], unit: percent, top: 1 },
     { name: "Busiest disk", lines: [["disk", "busy", "line"]], unit: percent, top: 1, least: 0.01, idle: "no disk was busy" },
-    { name: "Retransmits", lines: [["retransmits", "", "line"]], unit: (v) => (v === v ? count(v) + " /s" : "-"), words: "segments a second, of the whole host", least: 1e-9, idle: "no segment was sent again" },
+    { name: "Retransmits", lines: [["retransmits", "", "line"]], unit: (v) => (v === v ? count(v) + " /s" : "-"), words: "segments a second, of the whole host", least: 1e-9, idle: "no segment was retransmitted" },
   ];
 
   function unpack(host) {
@@ -44,8 +44,8 @@ function panels(data) {
   }
 
   // -1 where nothing is known.
-  const greatest = (values) => values.reduce((most, v) => (v > most ? v : most), -1);
-  // A reading tells of the time since the one before; after a pause of the time of one reading.
+  const max = (values) => values.reduce((most, v) => (v > most ? v : most), -1);
+  // A reading covers the time since the one before; after a pause of the time of one reading.
   const begin = (k) => Math.max(k ? state.series.t[k - 1] : 0, state.series.t[k] - 2.5 * state.series.step, 0);
   // The stage that took most of that time; none between stages.
   const stageOf = (k) => {
@@ -82,7 +82,7 @@ function panels(data) {
   function note(host) {
     const parts = [];
     if (data.shared) parts.push("In a lab all hosts share one machine's CPUs and disks: each host shows the same ones.");
-    if (host.joined > 1) parts.push("Each point stands for " + host.joined + " readings: shares at their greatest, rates in the mean.");
+    if (host.joined > 1) parts.push("Each point covers " + host.joined + " readings: shares at their max, rates in the mean.");
     if (host.rows.length) parts.push("What it sends and receives is payload, the median over its rounds. NIC (headers included, and as a share of the link), CPU and disk are means over the rounds that lie between readings: \u201crounds read\u201d. Retransmits in the table are of this run's flows, in the chart of the whole host.");
     return parts.join(" ");
   }
@@ -94,7 +94,7 @@ function panels(data) {
     host.rows.forEach(([stage, cells]) => {
       const row = element("tr", undefined, body, stage === state.stage ? "chosen" : "");
       cells.forEach((text, k) => {
-        // A number keeps its unit beside it.
+        // A number keeps its unit next to it.
         if (k) element("td", text.replace(/(\d) (?=\S)/g, "$1\u00a0"), row, text.length > 20 ? "wide" : "");
         else { const cell = element("th", undefined, row); cell.scope = "row"; element("span", stage + 1, cell, "number"); cell.append(text); }
       });
@@ -115,7 +115,7 @@ function panels(data) {
     const spans = data.stages.map((x) => x.span).filter(Boolean);
     const from = Math.min(begin(0), ...spans.map((x) => x[0])), to = Math.max(s.t[s.t.length - 1], ...spans.map((x) => x[1]));
     for (const chart of CHARTS) {
-      const most = Math.max(...chart.lines.map(([key]) => greatest(s[key])));
+      const most = Math.max(...chart.lines.map(([key]) => max(s[key])));
       if (most < 0) continue;
       if (chart.idle && most < chart.least) { none.push(chart.idle); continue; }
       const box = element("figure", undefined, charts);
@@ -133,7 +133,7 @@ function panels(data) {
     element("strong", chart.name, caption);
     if (chart.words) caption.append(" " + chart.words);
     // What never was, as steal on a machine of its own, has no line.
-    const lines = chart.lines.filter(([key], k) => !k || greatest(state.series[key]) > (chart.top ? 0.005 : -1));
+    const lines = chart.lines.filter(([key], k) => !k || max(state.series[key]) > (chart.top ? 0.005 : -1));
     if (lines.length > 1) for (const [, name, kind] of lines) element("span", name, caption, "key-" + kind);
     const link = chart.link && host.link;
     if (link) element("span", "link " + rate(link), caption, "key-limit");
@@ -170,7 +170,7 @@ function panels(data) {
     plot.addEventListener("pointerdown", seek);
   }
 
-  // Corners of the line: a value holds over the time its reading tells of; runs without a value stay open.
+  // Corners of the line: a value holds over the time its reading covers; runs without a value stay open.
   function steps(values, x, y) {
     const paths = [];
     let path = null, last = -1;
@@ -194,7 +194,7 @@ function panels(data) {
   // In words what the chart shows, for who cannot see it.
   function summary(chart) {
     return chart.name + ": " + chart.lines.map(([key, name]) => {
-      const values = state.series[key], most = values.indexOf(greatest(values));
+      const values = state.series[key], most = values.indexOf(max(values));
       if (most < 0) return name + " not known";
       const stage = stageOf(most), sorted = values.filter((v) => v === v).sort((a, b) => a - b);
       return (name + " median " + chart.unit(sorted[sorted.length >> 1]) + ", at most " + chart.unit(values[most]) + " at " + state.series.t[most].toFixed(1) + " s" + (stage < 0 ? "" : " in " + data.stages[stage].name)).trim();

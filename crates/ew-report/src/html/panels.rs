@@ -1,8 +1,9 @@
-//! The hosts' panels as compact data for the page's script: counters over time, and a row of figures for each stage.
+//! The hosts' panels as compact data for the page's script: counters over time, and a row of
+//! figures for each stage.
 //!
-//! A point takes seven bytes and its time: each figure is one byte on a linear scale from 0 to the host's greatest value (254;
-//! 255 is "none"), which is finer than a chart can show, and times are distances in LEB128. The rows of figures are words, made
-//! where the text report makes them.
+//! A point takes seven bytes and its time: each figure is one byte on a linear scale from 0 to the
+//! host's largest value (254; 255 is "none"), which is finer than a chart can show, and times are
+//! distances in LEB128. The rows of figures are words, made where the text report makes them.
 
 use super::accused::{Accused, Mark};
 use super::pack::{base64, leb128, script_json};
@@ -18,9 +19,9 @@ use std::collections::BTreeMap;
 const POINTS: usize = 250_000;
 /// Points of one host: more are not visible.
 const POINTS_OF_HOST: usize = 600;
-/// Times are told in these.
+/// Times are in these.
 const TICK_NS: u64 = 10_000_000;
-/// The byte for the greatest value of a scale.
+/// The byte for the largest value of a scale.
 const FULL: f64 = 254.0;
 /// The byte for "none".
 const NONE: u8 = 255;
@@ -28,15 +29,15 @@ const NONE: u8 = 255;
 type Figure = fn(&HostPoint) -> Option<f64>;
 type Join = fn(&[f64]) -> f64;
 
-/// What is drawn over time, by the script's name for it. Neighbours are joined: rates in the mean, shares at their greatest, so that
-/// no full CPU or disk is hidden.
+/// What is drawn over time, by the script's name for it. Neighbours are joined: rates in the mean,
+/// shares at their max, so that no full CPU or disk is hidden.
 const PLANES: [(&str, Figure, Join); 7] = [
-    ("cpu", |p| p.busiest_cpu, greatest),
-    ("softirq", |p| p.softirq_share, greatest),
-    ("steal", |p| p.steal_share, greatest),
+    ("cpu", |p| p.busiest_cpu, max),
+    ("softirq", |p| p.softirq_share, max),
+    ("steal", |p| p.steal_share, max),
     ("tx", |p| p.tx_bits_per_sec, mean),
     ("rx", |p| p.rx_bits_per_sec, mean),
-    ("disk", |p| p.disk_busy_share, greatest),
+    ("disk", |p| p.disk_busy_share, max),
     ("retransmits", |p| p.retransmits_per_sec, mean),
 ];
 
@@ -100,7 +101,7 @@ struct Panel {
     /// Bits a second of the link, for the line above the rates.
     link: Option<f64>,
     count: usize,
-    /// How many readings a point stands for, at most.
+    /// How many readings a point covers, at most.
     joined: usize,
     times: String,
     #[serde(flatten)]
@@ -112,7 +113,7 @@ struct Panel {
 
 #[derive(Serialize)]
 struct Plane {
-    /// The greatest value; 0 when there is none.
+    /// The largest value; 0 when there is none.
     top: f64,
     data: String,
 }
@@ -178,7 +179,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-fn greatest(values: &[f64]) -> f64 {
+fn max(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 

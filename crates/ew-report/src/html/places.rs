@@ -1,7 +1,9 @@
-//! Where in the page a piece of evidence can be seen: the panel of a host, a stage, a pair's cell, two racks' row.
+//! Where in the page a piece of evidence can be seen: the panel of a host, a stage, a pair's cell,
+//! two racks' row.
 //!
-//! An evidence's `source` names a file and what to look at in it (docs/reference/findings.md): stages stand between backquotes,
-//! hosts and racks by their names. What it names and the page shows becomes a link.
+//! An evidence's `source` names a file and what to look at in it (docs/reference/findings.md):
+//! stages are between backquotes, hosts and racks by their names. What it names and the page
+//! shows becomes a link.
 
 use super::panels::has_panel;
 use super::view::{host_anchor, rack_anchor, stage_anchor};

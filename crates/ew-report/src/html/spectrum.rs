@@ -1,5 +1,6 @@
-//! The percentile spectrum of a stage's transactions as inline SVG: percentiles spaced by the logarithm of what lies above
-//! them, so that 99 %, 99.9 % and 99.99 % have as much room as 90 %; times on a logarithmic scale.
+//! The percentile spectrum of a stage's transactions as inline SVG: percentiles spaced by the
+//! logarithm of what lies above them, so that 99 %, 99.9 % and 99.99 % have as much room as 90 %;
+//! times on a logarithmic scale.
 
 use super::chart::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, escaped, line, open, text};
 use ew_model::analysis::{LatencyFigures, SpectrumPoint, StageAnalysis};
@@ -19,7 +20,7 @@ pub(super) fn spectrum(stage: &StageAnalysis) -> Option<String> {
         curve(&mut svg, "other", &scale, &latency.uncorrected_spectrum);
     }
     curve(&mut svg, "line", &scale, &latency.spectrum);
-    for (share, name, time_ns) in told(&latency.times) {
+    for (share, name, time_ns) in reported(&latency.times) {
         let (x, y) = (scale.x(1.0 - share), scale.y(time_ns));
         let _ = write!(
             svg,
@@ -33,19 +34,19 @@ pub(super) fn spectrum(stage: &StageAnalysis) -> Option<String> {
 
 /// What the chart shows, in words: its text alternative.
 fn summary(times: &LatencyFigures) -> String {
-    let told: Vec<String> = told(times)
+    let reported: Vec<String> = reported(times)
         .map(|(_, name, time_ns)| format!("{name} {}", format_duration_ns(time_ns)))
         .collect();
     format!(
-        "Times of {} transactions by percentile: {}, greatest {}.",
+        "Times of {} transactions by percentile: {}, max {}.",
         times.count,
-        told.join(", "),
+        reported.join(", "),
         format_duration_ns(times.max_ns)
     )
 }
 
 /// The percentiles that are known.
-fn told(times: &LatencyFigures) -> impl Iterator<Item = (f64, &'static str, u64)> {
+fn reported(times: &LatencyFigures) -> impl Iterator<Item = (f64, &'static str, u64)> {
     [
         (0.5, "p50", Some(times.p50_ns)),
         (0.9, "p90", times.p90_ns),
@@ -69,13 +70,13 @@ impl Scale {
     fn new(curves: &[&Vec<SpectrumPoint>]) -> Option<Self> {
         let points = || curves.iter().flat_map(|curve| curve.iter());
         let least = points().map(|p| p.time_ns.max(1)).min()? as f64;
-        let greatest = points().map(|p| p.time_ns.max(1)).max()? as f64;
+        let max = points().map(|p| p.time_ns.max(1)).max()? as f64;
         let rarest = points().map(|p| p.share_above).fold(1.0, f64::min);
         (rarest > 0.0 && rarest < 0.1).then(|| Self {
             decades: -rarest.log10(),
             low: (least * 0.9).log10(),
             // At least a factor of two, so that a steady time is not drawn as a mountain.
-            high: (greatest * 1.1).max(least * 2.0).log10(),
+            high: (max * 1.1).max(least * 2.0).log10(),
         })
     }
 
@@ -96,7 +97,7 @@ impl Scale {
             text(svg, (LEFT - 7.0, y + 4.0), "end", &round_time(time_ns));
         }
         let nines = self.decades.floor() as i32;
-        // Five labels fit beside each other.
+        // Five labels fit next to each other.
         let step = usize::try_from(nines / 5 + 1).unwrap_or(1);
         for nines in (0..=nines).step_by(step) {
             let share_above = 10_f64.powi(-nines);

@@ -1,5 +1,6 @@
-//! A sweep's curves as inline SVG: the rate on a linear scale over the logarithm of the size, where saturation shows, and the
-//! time of a message with both logarithmic, where its least cost and its breaks show.
+//! A sweep's curves as inline SVG: the rate on a linear scale over the logarithm of the size, where
+//! saturation shows, and the time of a message with both logarithmic, where its least cost and its
+//! breaks show.
 
 use super::chart::{
     BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, line, nice_step, open, short_rate, text,
@@ -13,7 +14,8 @@ use std::fmt::Write;
 /// Labels that the axis of sizes has room for.
 const SIZE_LABELS: u32 = 7;
 
-/// The rate over the size, with the size of half performance and the breaks. `None` with fewer than two sizes.
+/// The rate over the size, with n1/2 and the discontinuities. `None` with fewer than
+/// two sizes.
 pub(super) fn rates(sweep: &SweepAnalysis) -> Option<String> {
     let points: Vec<(u64, f64)> = sweep
         .points
@@ -22,11 +24,11 @@ pub(super) fn rates(sweep: &SweepAnalysis) -> Option<String> {
         .filter(|(_, rate)| rate.is_finite())
         .collect();
     let sizes = Sizes::new(&points)?;
-    let greatest = points.iter().map(|p| p.1).fold(0.0, f64::max);
-    let step = nice_step(greatest, 4.0);
-    let top = (greatest / step).ceil().max(1.0) * step;
+    let max = points.iter().map(|p| p.1).fold(0.0, f64::max);
+    let step = nice_step(max, 4.0);
+    let top = (max / step).ceil().max(1.0) * step;
     let y = |rate: f64| HEIGHT - BOTTOM - rate / top * (HEIGHT - TOP - BOTTOM);
-    let mut svg = open(&rates_summary(sweep, greatest));
+    let mut svg = open(&rates_summary(sweep, max));
     for tick in 0..=((top / step).round() as u32) {
         let rate = f64::from(tick) * step;
         let label = if tick == 0 {
@@ -80,21 +82,21 @@ pub(super) fn times(sweep: &SweepAnalysis) -> Option<String> {
     }
     sizes.draw(&mut svg);
     breaks(&mut svg, sweep, &sizes);
-    let told = |ns: f64| format_duration_ns(ns as u64);
-    curve(&mut svg, &sizes, &points, y, told);
+    let reported = |ns: f64| format_duration_ns(ns as u64);
+    curve(&mut svg, &sizes, &points, y, reported);
     svg.push_str("</svg>");
     Some(svg)
 }
 
-fn rates_summary(sweep: &SweepAnalysis, greatest: f64) -> String {
+fn rates_summary(sweep: &SweepAnalysis, max: f64) -> String {
     let mut summary = format!(
         "Rate over message size, {} sizes, at most {}",
         sweep.points.len(),
-        format_bits_per_sec(greatest)
+        format_bits_per_sec(max)
     );
     if let Some(half) = &sweep.half_performance {
         let size = format_bytes(half.bytes as u64);
-        let _ = write!(summary, "; half of the endless rate at {size}");
+        let _ = write!(summary, "; half of the asymptotic bandwidth at {size}");
     }
     if let Some(saturation) = &sweep.saturation {
         let size = format_whole_bytes(saturation.message_bytes);
@@ -104,7 +106,7 @@ fn rates_summary(sweep: &SweepAnalysis, greatest: f64) -> String {
 }
 
 fn times_summary(sweep: &SweepAnalysis, points: &[(u64, f64)]) -> String {
-    let told = |(bytes, ns): &(u64, f64)| {
+    let reported = |(bytes, ns): &(u64, f64)| {
         format!(
             "{} at {}",
             format_duration_ns(*ns as u64),
@@ -114,7 +116,7 @@ fn times_summary(sweep: &SweepAnalysis, points: &[(u64, f64)]) -> String {
     let ends: Vec<String> = [points.first(), points.last()]
         .into_iter()
         .flatten()
-        .map(told)
+        .map(reported)
         .collect();
     format!(
         "Time of a message over its size: {}; {}",
@@ -174,7 +176,7 @@ fn curve(
     sizes: &Sizes,
     points: &[(u64, f64)],
     y: impl Fn(f64) -> f64,
-    told: impl Fn(f64) -> String,
+    reported: impl Fn(f64) -> String,
 ) {
     let mut path = String::new();
     for (i, (bytes, value)) in points.iter().enumerate() {
@@ -184,10 +186,10 @@ fn curve(
     let _ = write!(svg, "<path class=\"line\" d=\"{path}\"/>");
     for (bytes, value) in points {
         let (x, y) = (sizes.x(*bytes as f64), y(*value));
-        let (size, told) = (format_whole_bytes(*bytes), told(*value));
+        let (size, reported) = (format_whole_bytes(*bytes), reported(*value));
         let _ = write!(
             svg,
-            "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2\"><title>{size}: {told}</title></circle>"
+            "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2\"><title>{size}: {reported}</title></circle>"
         );
     }
 }

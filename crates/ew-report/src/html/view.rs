@@ -193,7 +193,8 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
     })
 }
 
-/// Text as HTML in which nothing is markup but code between backquotes, and ranges stay on one line.
+/// Text as HTML in which nothing is markup but code between backquotes, and ranges stay on one
+/// line.
 pub(super) fn rich(text: &str) -> String {
     code_spans(text)
         .into_iter()
@@ -370,11 +371,11 @@ fn latency_tile(analysis: &Analysis) -> Option<Tile> {
 
 fn ceiling_tile(analysis: &Analysis) -> Tile {
     Tile {
-        name: "Payload ceiling",
+        name: "max goodput",
         value: rate(payload_ceiling(analysis)),
         note: match analysis.basis.nic_bits_per_sec {
             Some(line_rate) => format!(
-                "of {} line rate taken for a healthy host",
+                "of {} line rate for a reference host",
                 rate(Some(line_rate))
             ),
             None => one_line(&analysis.basis.nic_source),
@@ -452,7 +453,8 @@ fn rack_grid(analysis: &Analysis) -> Option<RackGrid> {
     })
 }
 
-/// Shaded in proportion to the ratio above what was stated (1 without a statement), the worst of the run deepest.
+/// Shaded in proportion to the ratio above what was stated (1 without a statement), the worst of
+/// the run deepest.
 fn rack_cell(pair: Option<&RackPairAnalysis>, stated: f64, worst: f64) -> RackCell {
     let Some(pair) = pair else {
         return RackCell {

@@ -47,7 +47,7 @@ const NODE: &[&str] = &[
 ];
 const POD: &[&str] = &["POD", "UTILIZATION"];
 
-/// Tables without rows are left out.
+/// Tables without rows are skipped.
 pub(super) fn render(rows: &[Row]) -> String {
     let is_stream = |row: &&Row| row.profile.ends_with("STREAM");
     let is_rr = |row: &&Row| row.profile.ends_with("RR");
@@ -175,7 +175,7 @@ fn line(kind: &str, role: Option<&str>, row: &Row, last: Vec<String>) -> Vec<Str
         row.profile.to_owned(),
         row.parallelism.to_string(),
         row.host_network.to_string(),
-        // No virtual machine, and no network beside the pods' own that eastwest made.
+        // No virtual machine, and no network besides the pods' own that eastwest made.
         "false".to_owned(),
         row.service.to_string(),
         "false".to_owned(),

@@ -1,4 +1,5 @@
-//! Bars for a terminal: one while launching, one per stage, and a status line below. Stages that take turns keep theirs.
+//! Bars for a terminal: one while launching, one per stage, and a status line below. Stages that
+//! are interleaved keep theirs.
 
 use super::lines::{progress, trouble};
 use super::storage;
@@ -141,7 +142,7 @@ impl Bars {
     }
 }
 
-/// Without colour the same shapes; the numbers beside the bar say it all.
+/// Without colour the same shapes; the numbers next to the bar say it all.
 fn bar_style(color: bool) -> ProgressStyle {
     let bar = if color { "{bar:14.cyan/8}" } else { "{bar:14}" };
     ProgressStyle::with_template(&format!(

@@ -67,7 +67,7 @@ impl<W: Write> Lines<W> {
             RunEvent::HostUp { .. } | RunEvent::HostFailed { .. } => self.launched(tally),
             RunEvent::StageStarted { stage, hosts_alive } => {
                 self.last_progress_ns = at_ns;
-                // Its later turns are not told.
+                // Its later turns are not reported.
                 self.begun.insert(*stage).then(|| {
                     format!(
                         "stage {} begins: {}, {} alive",
@@ -128,8 +128,8 @@ pub(super) fn progress(bits_per_sec: Option<f64>, hosts_alive: u32, left_ns: u64
     )
 }
 
-/// `a -> b   1.00-2.00 s  1.09 GiB  9.41 Gb/s     12 retr`, the segments sent again where they are told, or with transactions
-/// `48211 transactions/s` at the end.
+/// `a -> b   1.00-2.00 s  1.09 GiB  9.41 Gb/s     12 retr`, the segments retransmitted where they
+/// are reported, or with transactions `48211 transactions/s` at the end.
 fn flow_progress(event: &RunEvent, tally: &Tally) -> Option<String> {
     let RunEvent::FlowProgress {
         src,
@@ -178,7 +178,7 @@ pub(super) fn trouble(event: &RunEvent, tally: &Tally) -> Vec<String> {
             .iter()
             .map(|(host, reason)| {
                 format!(
-                    "{} could not be proved clean: {}",
+                    "{}: cleanup not confirmed: {}",
                     one_line(host),
                     one_line(reason)
                 )

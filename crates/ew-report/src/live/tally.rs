@@ -30,7 +30,7 @@ pub(super) struct Tally {
     stages: BTreeMap<StageIndex, StageTally>,
 }
 
-/// A stage so far; several may be under way where stages take turns.
+/// A stage so far; several may be under way where stages are interleaved.
 #[derive(Default)]
 struct StageTally {
     rounds_done: u64,
@@ -144,8 +144,8 @@ impl Tally {
         self.stages.get(&index).map_or(0, |stage| stage.rounds_done)
     }
 
-    /// A stage's flows so far: `median 191 Mb/s, 2 of 96 missing`, or `median 48.2 µs` of requests; short, so that 80 columns
-    /// hold it.
+    /// A stage's flows so far: `median 191 Mb/s, 2 of 96 missing`, or `median 48.2 µs` of requests;
+    /// short, so that 80 columns hold it.
     pub(super) fn stage_result(&self, index: StageIndex) -> String {
         let result = self.stages.get(&index).map(StageTally::result);
         result.unwrap_or_else(|| NO_FIGURES.to_owned())
@@ -256,11 +256,12 @@ impl StageTally {
     }
 }
 
-/// `None` where the flow carries no requests. A tool may tell another figure than the median.
+/// `None` where the flow carries no requests. A tool may report another figure than the median.
 fn median_time_ns(record: &FlowRecord) -> Option<f64> {
     let asking = record.sender.as_ref()?;
-    let told = asking.told.as_ref();
-    let told_ns = told.and_then(|told| told.p50_ns.or(told.mean_ns).or(told.min_ns));
+    let reported = asking.reported.as_ref();
+    let told_ns =
+        reported.and_then(|reported| reported.p50_ns.or(reported.mean_ns).or(reported.min_ns));
     let of_all = asking.latency.as_ref();
     let of_all_ns = of_all.and_then(|latency| latency.times.quantile(0.5));
     of_all_ns.or(told_ns).map(|ns| ns as f64)

@@ -7,7 +7,7 @@ use ew_model::workload::{
     WorkloadKind,
 };
 
-/// Comma-separated; empty when all is as usual.
+/// Comma-separated; empty when all is default.
 pub(super) fn in_words(workload: &Workload) -> String {
     let mut parts = sizes(workload);
     parts.extend(pace(workload));
@@ -27,7 +27,7 @@ pub(super) fn in_words(workload: &Workload) -> String {
 }
 
 fn sizes(workload: &Workload) -> Vec<String> {
-    let usual = Workload::of(workload.kind);
+    let typical = Workload::of(workload.kind);
     let message = match workload.kind {
         WorkloadKind::UdpStream => "datagrams",
         WorkloadKind::TcpStream => "messages",
@@ -35,7 +35,7 @@ fn sizes(workload: &Workload) -> Vec<String> {
         _ => "requests",
     };
     let mut parts = Vec::new();
-    if workload.message_bytes != usual.message_bytes {
+    if workload.message_bytes != typical.message_bytes {
         parts.push(format!(
             "{message} of {}",
             format_bytes(workload.message_bytes)

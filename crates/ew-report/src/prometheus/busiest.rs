@@ -6,7 +6,8 @@ use ew_model::telemetry::DiskCounters;
 /// Least time over which a core's share is taken: shorter spans are mostly the clock tick of 10 ms.
 const SPAN_NS: u64 = 900_000_000;
 
-/// Per span of about a second, how long the busiest one of them was busy; summed, so that no scrape misses a span.
+/// Per span of about a second, how long the busiest one of them was busy; summed, so that no scrape
+/// misses a span.
 #[derive(Debug, Default)]
 pub(super) struct Busiest {
     span_began: Option<HostSample>,
@@ -95,7 +96,7 @@ mod tests {
         assert_eq!(busiest.core_ratio, None);
         busiest.take(&sample(1000, [(90, 10), (20, 80)]));
         assert_eq!(busiest.core_ratio, Some(0.9));
-        // Too short to tell.
+        // Too short to know.
         busiest.take(&sample(1100, [(100, 10), (20, 90)]));
         busiest.take(&sample(2000, [(90, 110), (70, 130)]));
         assert_eq!(busiest.core_ratio, Some(0.5));

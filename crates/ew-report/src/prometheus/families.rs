@@ -39,7 +39,7 @@ pub(super) fn render(hosts: &BTreeMap<HostId, HostSeries>, page: &mut Page) {
     }
 }
 
-/// A family with one figure of each host that tells it.
+/// A family with one figure of each host that reports it.
 fn one_each(
     hosts: &BTreeMap<HostId, HostSeries>,
     page: &mut Page,
@@ -116,10 +116,10 @@ const HOST: &[Read<HostSeries, Option<f64>>] = &[
     ),
     (
         Family::counter(
-            "eastwest_agent_strangers_total",
+            "eastwest_agent_rejected_connections_total",
             "Connections that the host's data port refused: no token, garbage, silence.",
         ),
-        |host| Some(host.strangers? as f64),
+        |host| Some(host.rejected_connections? as f64),
     ),
     (
         Family::gauge("eastwest_host_cpus", "CPUs that are online."),
@@ -230,7 +230,7 @@ const CAUSES: &[Read<CauseCounters, Option<f64>>] = &[
     (
         Family::counter(
             "eastwest_host_tcp_retransmitted_segments_total",
-            "TCP segments sent again (Tcp RetransSegs).",
+            "TCP segments retransmitted (Tcp RetransSegs).",
         ),
         |causes| count(causes.protocols.tcp_retransmitted_segments),
     ),
@@ -411,7 +411,7 @@ const BY_WORD: &[ByWord] = &[
     (
         Family::counter(
             "eastwest_host_flow_retransmitted_segments_total",
-            "Segments of the host's measured flows that were sent again inside their windows.",
+            "Segments of the host's measured flows that were retransmitted inside their windows.",
         ),
         "direction",
         |host| directions(host, |flows| Some(flows.retransmits as f64)),
@@ -452,17 +452,17 @@ fn pressure(host: &HostSeries) -> Vec<(&'static str, f64)> {
         ("io", waiting(pressure.io)),
         ("memory", waiting(pressure.memory)),
     ];
-    told(by_resource)
+    reported(by_resource)
 }
 
 fn directions(
     host: &HostSeries,
     value: fn(&super::host::Flows) -> Option<f64>,
 ) -> Vec<(&'static str, f64)> {
-    told([("tx", value(&host.sent)), ("rx", value(&host.received))])
+    reported([("tx", value(&host.sent)), ("rx", value(&host.received))])
 }
 
-fn told<const N: usize>(values: [(&'static str, Option<f64>); N]) -> Vec<(&'static str, f64)> {
+fn reported<const N: usize>(values: [(&'static str, Option<f64>); N]) -> Vec<(&'static str, f64)> {
     let known = values.into_iter();
     known.filter_map(|(word, v)| Some((word, v?))).collect()
 }
@@ -474,7 +474,8 @@ fn over_disks(host: &HostSeries, value: fn(&DiskCounters) -> f64) -> Option<f64>
     (!values.is_empty()).then(|| values.iter().sum())
 }
 
-/// Device mapper, software RAID, files and memory as disks: what they move, the disks below move again.
+/// Device mapper, software RAID, files and memory as disks: what they move, the disks below move
+/// again.
 fn is_made_of_others(disk: &str) -> bool {
     ["dm-", "md", "loop", "ram", "zram"]
         .iter()

@@ -26,7 +26,7 @@ pub(super) struct HostSeries {
     pub(super) state: State,
     pub(super) launch_ns: Option<u64>,
     pub(super) clock_error_ns: Option<u64>,
-    pub(super) strangers: Option<u64>,
+    pub(super) rejected_connections: Option<u64>,
     /// The interface that carries the host's address.
     pub(super) device: Option<String>,
     pub(super) sample: Option<HostSample>,
@@ -74,7 +74,7 @@ pub(super) fn subject(event: &RunEvent) -> Option<HostId> {
         | RunEvent::HostReturned { host }
         | RunEvent::HostSampled { host, .. }
         | RunEvent::ClockSynced { host, .. }
-        | RunEvent::Strangers { host, .. } => Some(*host),
+        | RunEvent::ConnectionsRejected { host, .. } => Some(*host),
         _ => None,
     }
 }
@@ -89,7 +89,7 @@ impl HostSeries {
             state: State::Launching,
             launch_ns: None,
             clock_error_ns: None,
-            strangers: None,
+            rejected_connections: None,
             device: None,
             sample: None,
             sampled_unix_ns: None,
@@ -119,7 +119,7 @@ impl HostSeries {
             RunEvent::HostLost { .. } => self.state = State::Lost,
             RunEvent::HostReturned { .. } => self.state = State::Up,
             RunEvent::ClockSynced { error_ns, .. } => self.clock_error_ns = Some(*error_ns),
-            RunEvent::Strangers { count, .. } => self.strangers = Some(*count),
+            RunEvent::ConnectionsRejected { count, .. } => self.rejected_connections = Some(*count),
             RunEvent::HostSampled { sample, .. } => self.take_sample(unix_ns, sample),
             _ => {}
         }

@@ -41,17 +41,18 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A family with its samples: the labels of each, and its value. Without samples nothing is written.
+    /// A family with its samples: the labels of each, and its value. Without samples nothing is
+    /// written.
     pub(super) fn family<'a>(
         &mut self,
         family: &Family,
         samples: impl IntoIterator<Item = (Vec<Label<'a>>, f64)>,
     ) {
-        let mut told = false;
+        let mut reported = false;
         for (labels, value) in samples {
-            if !told {
+            if !reported {
                 self.metadata(family);
-                told = true;
+                reported = true;
             }
             self.sample(family.name, &labels, value);
         }

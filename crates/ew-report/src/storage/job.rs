@@ -15,7 +15,8 @@ use ew_model::storage::{FileOutcome, StorageJob, StorageOperation};
 use ew_model::units::{format_bytes, format_bytes_per_sec, format_whole_bytes};
 use serde::Serialize;
 
-/// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new fields do not count.
+/// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new
+/// fields do not count.
 const SCHEMA_VERSION: u32 = 1;
 /// Stragglers, clients and failures shown at most; JSON has all.
 const MOST_ROWS: usize = 20;

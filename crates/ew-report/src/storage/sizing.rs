@@ -8,7 +8,8 @@ use ew_analyze::storage::sizing::{
 use ew_model::units::{format_bytes_per_sec, format_duration_ns};
 use serde::Serialize;
 
-/// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new fields do not count.
+/// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new
+/// fields do not count.
 const SCHEMA_VERSION: u32 = 1;
 
 #[derive(Serialize)]

@@ -1,4 +1,5 @@
-//! Synthetic analyses: a demo-like pair of racks, a failed run, missing hosts, and a full mesh of any size.
+//! Synthetic analyses: a demo-like pair of racks, a failed run, missing hosts, and a full mesh of
+//! any size.
 
 use crate::workloads;
 use ew_model::analysis::{
@@ -232,7 +233,7 @@ pub(crate) fn host(host: HostId, slow: Option<HostId>) -> HostAnalysis {
         idle_rtt_ns: Some(61_000 + u64::from(host.0) * 900),
         retransmits: Some(u64::from(host.0) * 3),
         clock_error_ns: Some(21_000),
-        strangers: 0,
+        rejected_connections: 0,
         busiest_cpu: Some(0.42),
         conntrack: None,
         stages: (1..4).map(|stage| host_stage(host, stage, rx)).collect(),
@@ -323,7 +324,7 @@ fn absent(host: HostId, state: HostState) -> HostAnalysis {
         idle_rtt_ns: None,
         retransmits: None,
         clock_error_ns: None,
-        strangers: 0,
+        rejected_connections: 0,
         busiest_cpu: None,
         conntrack: None,
         stages: Vec::new(),
@@ -474,7 +475,7 @@ pub(crate) fn verdict(ratio: f64, slow: Option<HostId>, inventory: &Inventory) -
         (false, None) => "Nothing wrong found: every pair reached what its hosts can do".into(),
         (false, Some(slow)) => format!("{} receives at half its peers' rate", inventory.name(slow)),
         (true, slow) => format!(
-            "rack1 and rack2 are oversubscribed {ratio:.1}:1 both ways{}",
+            "rack1 and rack2 are oversubscribed {ratio:.1}:1 in both directions{}",
             slow.map_or_else(String::new, |s| format!(
                 ", and {} receives at half its peers' rate",
                 inventory.name(s)
@@ -566,6 +567,7 @@ pub(crate) fn manifest(inventory: Inventory) -> RunManifest {
                 oversubscription: Some(1.0),
                 nic_bits_per_sec: Some(LINE),
                 rtt_ns: None,
+                paths: None,
             },
             tests: Vec::new(),
             time_budget_ns: None,

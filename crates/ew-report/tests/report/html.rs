@@ -11,7 +11,7 @@ fn page(analysis: &Analysis) -> String {
     render(analysis, Format::Html, &TextStyle::default()).unwrap()
 }
 
-/// Kept beside the test binaries, for eyes.
+/// Kept next to the test binaries, for eyes.
 fn keep(name: &str, page: &str) {
     std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join(name), page).unwrap();
 }
@@ -74,10 +74,10 @@ fn the_fabric_is_drawn_with_its_faults() {
 fn backquotes_are_code_and_sentences_are_whole() {
     let mut analysis = common::demo();
     analysis.verdict.findings[2].hint = "look at `ethtool -S <eth0>`".into();
-    analysis.verdict.findings[2].evidence[0].text = "lone flows in `mesh`".into();
+    analysis.verdict.findings[2].evidence[0].text = "isolated flows in `mesh`".into();
     let page = page(&analysis);
     assert!(page.contains("Look at <code>ethtool -S &lt;eth0&gt;</code>.</p>"));
-    assert!(page.contains("<li>Lone flows in <code>mesh</code> "));
+    assert!(page.contains("<li>Isolated flows in <code>mesh</code> "));
     assert!(
         page.contains("r2h03 receives at 95.7 Mb/s from everybody, half of what its peers do.<")
     );

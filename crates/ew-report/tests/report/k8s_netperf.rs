@@ -104,7 +104,8 @@ fn of_two_nodes(tests: Vec<Test>) -> Analysis {
     analysis
 }
 
-/// Streams and requests by nodes and pods, a stream through a Service that has no figure, and lost datagrams within a node.
+/// Streams and requests by nodes and pods, a stream through a Service that has no figure, and lost
+/// datagrams within a node.
 pub(crate) fn pods() -> Analysis {
     let streams = |kind, streams| Workload {
         streams,

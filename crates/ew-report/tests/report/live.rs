@@ -320,6 +320,7 @@ fn plan() -> Plan {
         opened_by: End::Src,
         lane: None,
         is_aggressor: false,
+        traces: None,
     };
     let stage = |name: &str, pattern, flows: Vec<Flow>, rounds: usize| Stage {
         name: name.into(),
@@ -363,5 +364,6 @@ fn plan() -> Plan {
         dropped_tests: vec!["incast".into()],
         interleaved: Vec::new(),
         host_rates: Vec::new(),
+        rate_limit: None,
     }
 }

@@ -23,17 +23,17 @@ const BEGAN_UNIX_NS: u64 = 1_795_305_600 * SECOND;
 
 #[test]
 fn a_round_of_two_hosts() {
-    insta::assert_snapshot!(told(&story()));
+    insta::assert_snapshot!(reported(&story()));
 }
 
 #[test]
 fn before_the_first_event_there_is_nothing() {
-    assert_eq!(told(&[]), "");
+    assert_eq!(reported(&[]), "");
 }
 
 #[test]
 fn what_was_not_read_has_no_series() {
-    let page = told(&story()[..2]);
+    let page = reported(&story()[..2]);
     assert!(page.contains("eastwest_host_up{host=\"r1h01\",rack=\"rack1\"} 1\n"));
     assert!(page.contains("eastwest_host_up{host=\"r2h01\",rack=\"rack2\"} 0\n"));
     for absent in ["cpu_seconds", "network", "goodput", "disk", "memory"] {
@@ -68,7 +68,7 @@ fn series_grow_with_hosts_and_with_nothing_else() {
 
 #[test]
 fn names_follow_prometheus_conventions() {
-    for (name, kind) in families(&told(&story())) {
+    for (name, kind) in families(&reported(&story())) {
         assert!(name.starts_with("eastwest_"), "{name}");
         assert_eq!(kind == "counter", name.ends_with("_total"), "{name}");
         for odd in ["_ns", "_ms", "_us", "bits", "percent", "_milli", "_micro"] {
@@ -79,7 +79,7 @@ fn names_follow_prometheus_conventions() {
 
 #[test]
 fn the_dashboard_asks_for_metrics_that_exist() {
-    let known = families(&told(&story()));
+    let known = families(&reported(&story()));
     let known: BTreeSet<String> = known.into_iter().map(|(name, _)| name).collect();
     let expressions = expressions(&json("docs/grafana/eastwest.json"));
     assert!(expressions.len() > 30, "{}", expressions.len());
@@ -121,7 +121,8 @@ fn the_dashboard_is_whole() {
     );
 }
 
-/// Grafana's schema of a dashboard (kinds/dashboard/dashboard_kind.cue): what its import insists on, and what would make panels empty.
+/// Grafana's schema of a dashboard (kinds/dashboard/dashboard_kind.cue): what its import insists
+/// on, and what would make panels empty.
 #[test]
 fn the_dashboard_can_be_imported() {
     let dashboard = json("docs/grafana/eastwest.json");
@@ -177,7 +178,7 @@ fn the_dashboard_can_be_imported() {
 #[test]
 fn the_reference_lists_every_family() {
     let reference = read("docs/reference/metrics.md");
-    for (name, kind) in families(&told(&story())) {
+    for (name, kind) in families(&reported(&story())) {
         let row = reference
             .lines()
             .find(|line| line.starts_with(&format!("| `{name}` | {kind} ")));
@@ -221,7 +222,7 @@ fn a_run_that_is_over_has_results_and_nothing_of_a_moment() {
     }
 }
 
-fn told(events: &[(u64, RunEvent)]) -> String {
+fn reported(events: &[(u64, RunEvent)]) -> String {
     let mut exposition = Exposition::new("1.2.3", BEGAN_UNIX_NS);
     for (at_ns, event) in events {
         exposition.take(*at_ns, event);
@@ -303,7 +304,7 @@ fn story() -> Vec<(u64, RunEvent)> {
         },
     ));
     let host = HostId(1);
-    events.push((5 * SECOND, RunEvent::Strangers { host, count: 4 }));
+    events.push((5 * SECOND, RunEvent::ConnectionsRejected { host, count: 4 }));
     events
 }
 
@@ -343,6 +344,7 @@ fn plan() -> Plan {
         dropped_tests: Vec::new(),
         interleaved: Vec::new(),
         host_rates: Vec::new(),
+        rate_limit: None,
     }
 }
 

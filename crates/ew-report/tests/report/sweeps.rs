@@ -78,7 +78,7 @@ fn sweep() -> SweepAnalysis {
                 bits_per_sec: 10e9,
                 off: 0.01,
             }),
-            evidence: vec![evidence("the greatest rate is 9.97 Gb/s")],
+            evidence: vec![evidence("the max rate is 9.97 Gb/s")],
         }),
         saturation: Some(Saturation {
             message_bytes: 262_144,
@@ -136,13 +136,13 @@ fn shown(analysis: &Analysis, format: Format) -> String {
 
 #[test]
 fn a_sweep_in_text_has_its_amounts_its_curve_and_its_breaks() {
-    let told = shown(&swept(), Format::Text);
+    let reported = shown(&swept(), Format::Text);
     let line = |start: &str| {
-        let words = told
+        let words = reported
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
         let found = words.into_iter().find(|line| line.starts_with(start));
-        found.unwrap_or_else(|| panic!("no `{start}`: {told}"))
+        found.unwrap_or_else(|| panic!("no `{start}`: {reported}"))
     };
     let amounts = "ping-pong tcp-rr (engine) 20.0 µs at 1 B 10.0 Gb/s 24.4 KiB 20.0 µs 256 KiB";
     assert_eq!(line("ping-pong tcp-rr"), amounts);
@@ -156,12 +156,12 @@ fn a_sweep_in_text_has_its_amounts_its_curve_and_its_breaks() {
     line("ping-pong: 4 streams.");
     line("ping-pong 2045 B");
     assert!(
-        !told.contains("ping-pong  61 B"),
-        "neighbours are in the CSV: {told}"
+        !reported.contains("ping-pong  61 B"),
+        "neighbours are in the CSV: {reported}"
     );
     assert!(
-        told.contains("more sizes; the CSV and JSON reports have all."),
-        "{told}"
+        reported.contains("more sizes; the CSV and JSON reports have all."),
+        "{reported}"
     );
 }
 
@@ -201,7 +201,7 @@ fn every_size_is_a_line_of_csv_and_what_is_missing_is_no_zero() {
 #[test]
 fn the_page_has_both_charts_with_words_for_them() {
     let page = shown(&swept(), Format::Html);
-    let rates = "aria-label=\"Rate over message size, 67 sizes, at most 9.97 Gb/s; half of the endless rate at 24.4 KiB; saturated from 256 KiB\"";
+    let rates = "aria-label=\"Rate over message size, 67 sizes, at most 9.97 Gb/s; half of the asymptotic bandwidth at 24.4 KiB; saturated from 256 KiB\"";
     assert!(page.contains(rates), "{page}");
     assert!(page.contains("aria-label=\"Time of a message over its size: 20.0 µs at 1 B"));
     assert!(page.contains("class=\"knee\""), "the break is drawn");

@@ -1,7 +1,7 @@
-//! `counters.parquet` and `traffic.parquet`: what samples hold beside CPU times and interfaces.
+//! `counters.parquet` and `traffic.parquet`: what samples hold besides CPU times and interfaces.
 //!
-//! Long tables, because the sources have little in common; and only what changed, because most counters stand still:
-//! 100 hosts make a few MB in ten minutes so, not hundreds.
+//! Long tables, because the sources have little in common; and only what changed, because most
+//! counters do not move: 100 hosts make a few MB in ten minutes so, not hundreds.
 
 use super::int;
 use super::reading::{OfReading, Reading, agent_ns, clock_offset_ns, host};
@@ -95,7 +95,8 @@ impl Latest {
         rows
     }
 
-    /// The processes, peers and ports with which more was moved or dropped than at the host's sample before.
+    /// The processes, peers and ports with which more was moved or dropped than at the host's
+    /// sample before.
     pub(super) fn changed_traffic(
         &mut self,
         host: HostId,
@@ -210,7 +211,8 @@ fn counters(causes: &CauseCounters) -> Vec<(Counter, i64)> {
     found
 }
 
-/// The numbers among the fields of a struct, those of structs in it as `outer.inner`. Names and missing ones are left out.
+/// The numbers among the fields of a struct, those of structs in it as `outer.inner`. Names and
+/// missing ones are skipped.
 fn collect(
     source: &'static str,
     name: Option<String>,
@@ -313,12 +315,12 @@ pub(super) const TRAFFIC: &[Column<TrafficRow>] = &[
     ),
     Column::maybe_int(
         "udp_sockets",
-        "UDP sockets it held then; null beside a peer or port",
+        "UDP sockets it held then; null with a peer or port",
         |r| r.udp_sockets.map(i64::from),
     ),
     Column::maybe_int(
         "udp_drops",
-        "datagrams its UDP sockets dropped since the agent's first reading; null beside a peer or port",
+        "datagrams its UDP sockets dropped since the agent's first reading; null with a peer or port",
         |r| r.figures.udp_drops.map(int),
     ),
 ];
@@ -464,10 +466,10 @@ mod tests {
             ..CauseCounters::default()
         };
         let rows = Latest::default().changed_traffic(HostId(0), &reading(), &causes);
-        let told = rows.into_iter();
-        let told: Vec<_> = told
+        let reported = rows.into_iter();
+        let reported: Vec<_> = reported
             .map(|r| (r.mover.service, r.figures.received_bytes, r.udp_sockets))
             .collect();
-        assert_eq!(told, [(None, 4, Some(0)), (Some(service), 3, None)]);
+        assert_eq!(reported, [(None, 4, Some(0)), (Some(service), 3, None)]);
     }
 }

@@ -247,7 +247,7 @@ fn rates() -> Vec<Column<FlowRow>> {
         ),
         Column::maybe_int(
             "retransmits",
-            "segments sent again inside the window, all streams",
+            "segments retransmitted inside the window, all streams",
             |r| r.record.retransmits().map(int),
         ),
     ]
@@ -257,7 +257,7 @@ fn tcp_info() -> Vec<Column<FlowRow>> {
     vec![
         Column::maybe_int(
             "rtt_us",
-            "TCP_INFO at the sender, window's end: greatest smoothed round trip over streams",
+            "TCP_INFO at the sender, window's end: max smoothed round trip over streams",
             |r| tcp(r).map(|i| i.rtt_us.into()).max(),
         ),
         Column::maybe_int(
@@ -321,7 +321,8 @@ fn transactions() -> Vec<Column<FlowRow>> {
     )]
 }
 
-/// The columns of one distribution. Buckets are two lists of equal length, so that `unnest` of both gives one row a bucket.
+/// The columns of one distribution. Buckets are two lists of equal length, so that `unnest` of both
+/// gives one row a bucket.
 macro_rules! distribution {
     ($prefix:literal, $times:literal, $field:ident) => {
         vec![
@@ -351,12 +352,12 @@ macro_rules! distribution {
             Column::maybe_int(concat!($prefix, "_p9999_ns"), "99.99th percentile", |r| {
                 r.$field.as_ref().map(|t| int(t.summary.p9999_ns))
             }),
-            Column::maybe_int(concat!($prefix, "_max_ns"), "greatest", |r| {
+            Column::maybe_int(concat!($prefix, "_max_ns"), "max", |r| {
                 r.$field.as_ref().map(|t| int(t.summary.max_ns))
             }),
             Column::maybe_ints(
                 concat!($prefix, "_bucket_ns"),
-                "histogram: the greatest time that each bucket holds, ascending",
+                "histogram: the max time that each bucket holds, ascending",
                 |r| {
                     r.$field
                         .as_ref()

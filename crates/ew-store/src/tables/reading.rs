@@ -1,4 +1,5 @@
-//! What the tables of hosts' counters have in common: of which host a reading is, and when it was made.
+//! What the tables of hosts' counters have in common: of which host a reading is, and when it was
+//! made.
 
 use super::int;
 use crate::table::Column;

@@ -7,7 +7,8 @@ use ew_proto::message::{FlowOrder, Role};
 use serde::Deserialize;
 use std::net::IpAddr;
 
-/// Headers of IP and TCP without options, and the length of TCP's timestamps option with padding (RFC 7323).
+/// Headers of IP and TCP without options, and the length of TCP's timestamps option with padding
+/// (RFC 7323).
 const IPV4_TCP_HEADERS_BYTES: u32 = 40;
 const IPV6_TCP_HEADERS_BYTES: u32 = 60;
 const TIMESTAMPS_BYTES: u32 = 12;
@@ -82,8 +83,8 @@ struct StreamEnds {
     udp: Option<UdpEnds>,
 }
 
-/// What was sent, by the sender, and what became of it, by the receiver. Datagrams that came out of order are not among
-/// the lost ones; duplicates count as out of order.
+/// What was sent, by the sender, and what became of it, by the receiver. Datagrams that came out of
+/// order are not among the lost ones; duplicates count as out of order.
 #[derive(Deserialize)]
 struct UdpEnds {
     socket: i64,
@@ -105,7 +106,8 @@ struct StreamEnd {
 }
 
 impl Output {
-    /// The client's own end has the intervals; the other end's figures came over iperf3's control connection.
+    /// The client's own end has the intervals; the other end's figures came over iperf3's control
+    /// connection.
     pub(super) fn into_ends(self, order: &FlowOrder) -> Result<BothEnds, String> {
         let sent = self.end.sum_sent.as_ref();
         let received = self.end.sum_received.as_ref();
@@ -199,8 +201,9 @@ impl Output {
         }
     }
 
-    /// As much of `TCP_INFO` as iperf3 tells of a sender: from the last interval and the end. The MSS is that of its control
-    /// connection, and is taken for both directions, as the two ends agree on it.
+    /// As much of `TCP_INFO` as iperf3 reports of a sender: from the last interval and the end. The
+    /// MSS is that of its control connection, and is taken for both directions, as the two ends
+    /// agree on it.
     fn tcp_info(&self, end: &StreamEnd, peer: IpAddr) -> Option<TcpInfo> {
         let last = self.intervals.last()?;
         let last = last.streams.iter().find(|s| s.socket == end.socket)?;

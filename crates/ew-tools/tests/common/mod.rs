@@ -36,7 +36,7 @@ pub(crate) fn start(spec: RoundSpec) -> Receiver<Vec<FlowReport>> {
     start_until(spec, &Arc::default())
 }
 
-/// The same, and it ends when it is told to.
+/// The same, and it ends when it is ordered to.
 pub(crate) fn start_until(spec: RoundSpec, cancel: &Arc<AtomicBool>) -> Receiver<Vec<FlowReport>> {
     let (sender, receiver) = channel();
     let done = Box::new(move |reports| sender.send(reports).unwrap_or(()));
@@ -49,7 +49,8 @@ pub(crate) fn wait(reports: &Receiver<Vec<FlowReport>>) -> Vec<FlowReport> {
     reports.recv_timeout(Duration::from_secs(120)).unwrap()
 }
 
-/// The first of so many in a row that are free. Below those that the kernel gives to connections, which other tests open meanwhile.
+/// The first of so many in a row that are free. Below those that the kernel gives to connections,
+/// which other tests open meanwhile.
 pub(crate) fn free_ports(count: u16) -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(12_000);
     loop {

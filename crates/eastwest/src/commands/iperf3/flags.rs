@@ -18,7 +18,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Rate of a UDP stream when none is named, bits per second (`UDP_RATE` of iperf.h: one binary megabit).
+/// Rate of a UDP stream when none is named, bits per second (`UDP_RATE` of iperf.h: one binary
+/// megabit).
 const DEFAULT_UDP_BITS_PER_SEC: u64 = 1024 * 1024;
 const DEFAULT_TIME_S: u32 = 10;
 
@@ -263,7 +264,7 @@ impl Iperf3Args {
         }
     }
 
-    /// Where a server listens: everywhere, unless told otherwise.
+    /// Where a server listens: everywhere, by default.
     pub(super) fn listen_address(&self) -> SocketAddr {
         let bind = self.bind.as_deref().and_then(|bind| bind.parse().ok());
         let everywhere = if self.version4 {

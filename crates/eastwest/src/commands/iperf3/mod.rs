@@ -22,12 +22,12 @@ pub(crate) fn run(args: &Iperf3Args) -> Outcome {
     };
     match outcome {
         // The document, which has the error in it, is the answer.
-        Err(Told::InJson(failure)) => Ok(ExitCode::from(failure.code())),
-        Err(Told::NotYet(failure)) if args.json => {
+        Err(Reported::InJson(failure)) => Ok(ExitCode::from(failure.code())),
+        Err(Reported::NotYet(failure)) if args.json => {
             output::print(&error_document(&failure.message()));
             Ok(ExitCode::from(failure.code()))
         }
-        Err(Told::NotYet(failure)) => Err(failure),
+        Err(Reported::NotYet(failure)) => Err(failure),
         Ok(()) => Ok(ExitCode::SUCCESS),
     }
 }
@@ -49,18 +49,18 @@ pub(crate) fn error_document(message: &str) -> String {
 }
 
 /// A failure, and whether it has been shown.
-enum Told {
+enum Reported {
     NotYet(Failure),
     InJson(Failure),
 }
 
-impl From<Failure> for Told {
+impl From<Failure> for Reported {
     fn from(failure: Failure) -> Self {
         Self::NotYet(failure)
     }
 }
 
-fn ask(args: &Iperf3Args, host: &str, stop: &AtomicBool) -> Result<(), Told> {
+fn ask(args: &Iperf3Args, host: &str, stop: &AtomicBool) -> Result<(), Reported> {
     let options = args.client_options(host)?;
     let console = Arc::new(Console::open(args)?);
     let mut shown = Shown::new(Arc::clone(&console), args, 0);
@@ -73,14 +73,14 @@ fn ask(args: &Iperf3Args, host: &str, stop: &AtomicBool) -> Result<(), Told> {
             Failure::failed(error)
         };
         if args.json {
-            Told::InJson(failure)
+            Reported::InJson(failure)
         } else {
-            Told::NotYet(failure)
+            Reported::NotYet(failure)
         }
     })
 }
 
-fn serve(args: &Iperf3Args, stop: &AtomicBool) -> Result<(), Told> {
+fn serve(args: &Iperf3Args, stop: &AtomicBool) -> Result<(), Reported> {
     let console = Arc::new(Console::open(args)?);
     let mut options = args.server_options()?;
     options.watcher = Some(Box::new(ShownServer::new(Arc::clone(&console), args)));
@@ -98,7 +98,7 @@ fn serve(args: &Iperf3Args, stop: &AtomicBool) -> Result<(), Told> {
     console.listening(server.local_addr().port());
     server.run(stop).map_err(Failure::failed)?;
     if stop.load(Ordering::Relaxed) {
-        return Err(Told::InJson(Failure::Interrupted));
+        return Err(Reported::InJson(Failure::Interrupted));
     }
     Ok(())
 }

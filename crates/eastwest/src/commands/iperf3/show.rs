@@ -1,4 +1,4 @@
-//! What a test has to tell, on the terminal or in a file.
+//! What a test reports, on the terminal or in a file.
 
 use super::flags::Iperf3Args;
 use crate::exit::Failure;
@@ -109,7 +109,7 @@ impl Observer for Shown {
             self.report.observe(event);
             return;
         }
-        // A client's failure is told once, by whoever runs it.
+        // A client's failure is reported once, by whoever runs it.
         if self.number == 0 && matches!(event, Event::Failed(_)) {
             return;
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// An echo without an answer for this long is lost.
 pub(super) const LOST_AFTER_NS: u64 = 1_000_000_000;
-/// Beside the time of sending, which never reaches this bit.
+/// Next to the time of sending, which never reaches this bit.
 const ANSWERED: u64 = 1 << 63;
 
 /// One stream's echoes, by number.
@@ -17,7 +17,7 @@ pub(super) struct Outstanding {
     next: u64,
     /// Sent, neither answered nor lost.
     count: u64,
-    /// One more than the greatest that was answered.
+    /// One more than the largest that was answered.
     answered_below: u64,
     /// Echoes sent inside it are counted.
     window_ns: Range<u64>,
@@ -65,7 +65,7 @@ impl Outstanding {
         self.count += 1;
     }
 
-    /// An answer came. Tells when its echo was sent, if it is the first to it and in time.
+    /// An answer came. Returns when its echo was sent, if it is the first to it and in time.
     pub(super) fn note_answer(&mut self, number: u64, now_ns: u64) -> Option<u64> {
         let is_known = number < self.next && self.next - number <= self.sent_ns.len() as u64;
         if !is_known {
@@ -109,7 +109,8 @@ impl Outstanding {
         (self.oldest < self.next).then(|| self.sent_ns[self.place(self.oldest)])
     }
 
-    /// Counts at the round's end. What is still out is lost if it has been out for longer than any answer took.
+    /// Counts at the round's end. What is still out is lost if it has been out for longer than any
+    /// answer took.
     pub(super) fn end(&mut self, now_ns: u64) -> DatagramCounts {
         while let Some(sent_ns) = self.oldest_sent_ns()
             && now_ns.saturating_sub(sent_ns) > self.slowest_ns

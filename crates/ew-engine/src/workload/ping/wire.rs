@@ -1,4 +1,5 @@
-//! ICMP echo on the wire (RFC 792, page 14; RFC 4443, section 4), and the two kinds of sockets that carry it.
+//! ICMP echo on the wire (RFC 792, page 14; RFC 4443, section 4), and the two kinds of sockets that
+//! carry it.
 //!
 //! An echo's data begins with the stream's cookie and the echo's number, 8 bytes each, big endian.
 
@@ -29,8 +30,8 @@ const NUMBER: std::ops::Range<usize> = 16..24;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dialect {
     pub(super) is_v6: bool,
-    /// The process sees all of the host's ICMP, with IPv4 headers, and makes IPv4 checksums itself (raw(7)). Otherwise the
-    /// kernel chooses the identifier and hands over what has it (icmp(7)).
+    /// The process sees all of the host's ICMP, with IPv4 headers, and makes IPv4 checksums itself
+    /// (raw(7)). Otherwise the kernel chooses the identifier and hands over what has it (icmp(7)).
     pub(super) is_raw: bool,
 }
 
@@ -43,7 +44,8 @@ pub(super) struct Echo {
     packet: Vec<u8>,
 }
 
-/// A socket for echoes: a datagram socket where the user's group may have one, else a raw one. The error is in words.
+/// A socket for echoes: a datagram socket where the user's group may have one, else a raw one. The
+/// error is in words.
 pub(super) fn open(address: IpAddr) -> Result<(Socket, Dialect), String> {
     let is_v6 = address.is_ipv6();
     let (domain, protocol) = match address {
@@ -95,7 +97,8 @@ impl Echo {
         packet
     }
 
-    /// The number of the echo that a received packet answers. `None`: it is somebody else's, or something else.
+    /// The number of the echo that a received packet answers. `None`: it is somebody else's, or
+    /// something else.
     pub(super) fn answered(&self, received: &[u8]) -> Option<u64> {
         let packet = match self.dialect.is_raw && !self.dialect.is_v6 {
             true => behind_ipv4_header(received)?,
@@ -106,7 +109,8 @@ impl Echo {
             false => REPLY_V4,
         };
         let is_reply = packet.len() == self.packet.len() && packet[..2] == [reply, 0];
-        // The kernel has put another identifier in its place for datagram sockets, and takes care of it.
+        // The kernel has put another identifier in its place for datagram sockets, and takes care
+        // of it.
         let is_ours = is_reply
             && (!self.dialect.is_raw || packet[ID] == self.packet[ID])
             && packet[COOKIE] == self.cookie.to_be_bytes();
@@ -114,8 +118,9 @@ impl Echo {
         Some(u64::from_be_bytes(number.try_into().ok()?))
     }
 
-    /// Keeps other programs' packets off a raw socket, so that many streams do not each read all (the kernel's
-    /// Documentation/networking/filter.rst). For a raw socket of IPv4 a packet begins with the IP header.
+    /// Keeps other programs' packets off a raw socket, so that many streams do not each read all
+    /// (the kernel's Documentation/networking/filter.rst). For a raw socket of IPv4 a packet begins
+    /// with the IP header.
     pub(super) fn filter(&self, socket: &Socket) -> io::Result<()> {
         if !self.dialect.is_raw {
             return Ok(());

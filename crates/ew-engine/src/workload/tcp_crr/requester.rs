@@ -25,7 +25,8 @@ const MOST_FAILURES: u32 = 3;
 const FAILING_FOR_NS: u64 = 1_000_000_000;
 /// A connection that is not answered for this long has failed (`TCP_USER_TIMEOUT`, tcp(7)).
 const SILENCE: Duration = Duration::from_secs(5);
-/// A request's first send, cookie included. The rest, where there is one, comes from what all streams share.
+/// A request's first send, cookie included. The rest, where there is one, comes from what all
+/// streams share.
 const HEAD_BYTES: usize = 4096;
 const EINPROGRESS: i32 = 115;
 const EADDRNOTAVAIL: i32 = 99;
@@ -101,7 +102,7 @@ impl Requester {
 }
 
 impl OwnSocket for Requester {
-    /// It listens nowhere, and only wants to be told.
+    /// It listens nowhere, and only wants to be notified.
     fn offer(&mut self, _seat: &Seat<'_>) -> Result<Offer, String> {
         Ok(Offer { port: 0, cookie: 0 })
     }
@@ -192,7 +193,8 @@ impl Requester {
         self.listen(io)
     }
 
-    /// Begins to connect, for the next transaction or again for the last one. Says what to wait for when it does not.
+    /// Begins to connect, for the next transaction or again for the last one. Says what to wait for
+    /// when it does not.
     fn begin(&mut self, io: &mut Io<'_>) -> io::Result<Option<Wait>> {
         let now_ns = monotonic_ns();
         if let Some(failing) = &self.failing
@@ -273,10 +275,12 @@ impl Requester {
         if failing.count >= MOST_FAILURES && now_ns >= failing.since_ns + FAILING_FOR_NS {
             let tries = failing.count;
             let port = self.route.peer.port();
-            let told = explain(error);
+            let reported = explain(error);
             return Err(Broken {
                 action: "connect",
-                error: io::Error::other(format!("{tries} tries in a row at port {port}: {told}")),
+                error: io::Error::other(format!(
+                    "{tries} tries in a row at port {port}: {reported}"
+                )),
             });
         }
         failing.next_try_ns = now_ns + PAUSE_NS;

@@ -18,14 +18,17 @@ use std::sync::Arc;
 
 /// Connections accepted in one step.
 const ACCEPTS_IN_A_ROW: usize = 32;
-/// Connections whose requests are incomplete. When there are more the oldest is closed, whose requester tries again.
+/// Connections whose requests are incomplete. When there are more the oldest is closed, whose
+/// requester tries again.
 const MOST_WAITING: usize = 256;
 /// How long a request may take to come and its answer to go.
 const WAITING_NS: u64 = 1_000_000_000;
-/// How long the kernel keeps connections without data to itself, where this end does not look for them.
+/// How long the kernel keeps connections without data to itself, where this end does not look for
+/// them.
 const WITHOUT_DATA_SECONDS: u8 = 3;
-/// One stream's connections come one by one: this end wakes when one is up, while its request is on the way, and looks for that
-/// for this long before it sets the connection aside. Waking for the request alone costs a tenth of the rate where a sleeping CPU wakes slowly.
+/// One stream's connections come one by one: this end wakes when one is up, while its request is on
+/// the way, and looks for that for this long before it sets the connection aside. Waking for the
+/// request alone costs a tenth of the rate where a sleeping CPU wakes slowly.
 const LOOKING_NS: u64 = 50_000;
 /// Of the process or the host: no descriptor, or no memory left.
 const OUT_OF_ROOM: [i32; 4] = [24, 23, 105, 12];
@@ -62,7 +65,7 @@ enum Caller {
 enum Outcome {
     Answered,
     Waiting,
-    /// A stranger, or a requester that is gone.
+    /// an unauthenticated peer, or a requester that is gone.
     Over,
 }
 
@@ -143,7 +146,8 @@ impl Machine for Responder {
 }
 
 impl Responder {
-    /// Where calls block, nobody may block on one socket while others wait. Says whether there may be somebody to accept.
+    /// Where calls block, nobody may block on one socket while others wait. Says whether there may
+    /// be somebody to accept.
     fn await_any(&self, io: &Io<'_>) -> Result<bool, Broken> {
         if !io.blocks() {
             return Ok(true);

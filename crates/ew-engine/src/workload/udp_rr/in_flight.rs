@@ -43,8 +43,8 @@ impl InFlight {
         self.free.len()
     }
 
-    /// The number of the request that will be sent as the `place`th from now, when `asked` were sent so far. There is a
-    /// free slot for it.
+    /// The number of the request that will be sent as the `place`th from now, when `asked` were
+    /// sent so far. There is a free slot for it.
     pub(super) fn number(&self, asked: u64, place: usize) -> u64 {
         let slot = self.free.iter().rev().nth(place).copied().unwrap_or(0);
         (asked + place as u64 + 1) << SLOT_BITS | u64::from(slot)
@@ -73,13 +73,13 @@ impl InFlight {
     }
 
     /// Gives up those that were sent before the time.
-    pub(super) fn give_up(&mut self, sent_before_ns: u64, mut tell: impl FnMut(Request)) {
+    pub(super) fn give_up(&mut self, sent_before_ns: u64, mut report: impl FnMut(Request)) {
         if self.is_empty() {
             return;
         }
         for (slot, request) in (0..).zip(&mut self.slots) {
             if request.number != 0 && request.sent_ns < sent_before_ns {
-                tell(std::mem::take(request));
+                report(std::mem::take(request));
                 self.free.push(slot);
             }
         }
@@ -139,8 +139,8 @@ mod tests {
         let (first, is_late) = in_flight.answered(numbers[0], 31).unwrap();
         assert_eq!((first.sent_ns, is_late), (10, true));
         assert_eq!(in_flight.longest_ns, Some(21));
-        for stranger in [0, 1, numbers[2] + 7, u64::MAX] {
-            assert_eq!(in_flight.answered(stranger, 40), None);
+        for other in [0, 1, numbers[2] + 7, u64::MAX] {
+            assert_eq!(in_flight.answered(other, 40), None);
         }
     }
 

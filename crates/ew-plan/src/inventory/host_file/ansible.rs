@@ -130,7 +130,7 @@ impl Tree {
             .filter(|(_, members)| members.contains(host))
             .map(|(name, _)| (self.with_descendants(name).len(), name))
             .collect();
-        // What has most below it stands highest, `all` above everything.
+        // What has most below it is highest, `all` above everything.
         of_host.sort_by_key(|(below, name)| (*name != ALL, std::cmp::Reverse(*below), *name));
         let mut variables = Variables::new();
         for (_, name) in of_host {

@@ -1,6 +1,7 @@
-//! A host that is slow at times: from moment to moment its flows are as fast as its peers' or far slower, because its CPU time comes
-//! and goes or its small buffers suffice only while nothing else delays a packet. Neither of its sides is slow in the median, and what
-//! its slow flows tell is the host and not the network.
+//! A host that is slow at times: from moment to moment its flows are as fast as its peers' or far
+//! slower, because its CPU time comes and goes or its small buffers suffice only while nothing else
+//! delays a packet. Neither of its sides is slow in the median, and what its slow flows show is the
+//! host and not the network.
 
 use super::slow_host::rate_quantity;
 use super::why::{Reason, Suspect};
@@ -12,14 +13,15 @@ use ew_model::finding::{Finding, Severity, Subject};
 use ew_model::units::format_bits_per_sec;
 use std::collections::BTreeSet;
 
-/// A lone flow below this share of the usual rate is slow.
+/// An isolated flow below this share of the typical rate is slow.
 const SLOW_SHARE: f64 = 0.85;
-/// A host is slow at times when so many of its lone flows are: the lower quartile of them.
+/// A host is slow at times when so many of its isolated flows are: the lower quartile of them.
 const LOWER: f64 = 0.25;
-/// Fewest lone flows that have one, and fewest of others that say what is usual: between two hosts nobody is slow.
+/// Fewest isolated flows that have one, and fewest of others that say what is typical: between two
+/// hosts nobody is slow.
 const LEAST_FLOWS: usize = 4;
 
-/// Why a host is held back, and what that does to its flows.
+/// Why a host is throttled, and what that does to its flows.
 struct HeldBack {
     host: HostId,
     why: Reason,
@@ -27,28 +29,28 @@ struct HeldBack {
     low: Option<Low>,
 }
 
-/// Well below what is usual, both in bit/s of payload.
+/// Well below what is typical, both in bit/s of payload.
 struct Low {
     quartile: f64,
     typical: f64,
 }
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let held_back = held_back(case);
-    held_back.map(|it| finding(case, it)).collect()
+    let slow_at_times = slow_at_times(case);
+    slow_at_times.map(|it| finding(case, it)).collect()
 }
 
 /// The hosts that explain by themselves what is slow at them.
 pub(super) fn hosts(case: &Case<'_>) -> BTreeSet<HostId> {
-    held_back(case).map(|it| it.host).collect()
+    slow_at_times(case).map(|it| it.host).collect()
 }
 
-fn held_back(case: &Case<'_>) -> impl Iterator<Item = HeldBack> {
+fn slow_at_times(case: &Case<'_>) -> impl Iterator<Item = HeldBack> {
     let hosts = case.observations.inventory().host_ids();
     hosts.filter_map(|host| at(case, host))
 }
 
-/// A quota that runs out is worth telling by itself; all else only where its flows suffer.
+/// A quota that runs out is worth reporting by itself; all else only where its flows suffer.
 fn at(case: &Case<'_>, host: HostId) -> Option<HeldBack> {
     if case.network.is_slow(host) {
         return None;
@@ -98,7 +100,7 @@ fn finding(case: &Case<'_>, HeldBack { host, why, low }: HeldBack) -> Finding {
         ),
         None => (
             Severity::Notice,
-            format!("{name}: as fast as its peers, but {}", why.because),
+            format!("{name}: not slower than peers. Limit: {}", why.because),
         ),
     };
     let typical = case.network.class_rate(host);

@@ -1,4 +1,4 @@
-//! Strangers at the data port, and the doctor's question.
+//! Unauthenticated peers at the data port, and the doctor's question.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 #[test]
-fn strangers_are_closed_and_counted_and_the_flow_is_unharmed() {
+fn unauthenticated_peers_are_closed_and_counted_and_the_flow_is_unharmed() {
     let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
     let (near_port, far_port) = (
         data_address(&near, LOCALHOST),
@@ -42,21 +42,21 @@ fn strangers_are_closed_and_counted_and_the_flow_is_unharmed() {
     for reports in [wait(&near_reports), wait(&far_reports)] {
         assert_eq!(reports[0].error, None);
     }
-    for stranger in [
+    for other in [
         &mut garbage,
         &mut wrong_token,
         &mut unknown_flow,
         &mut silent,
         &mut slow,
     ] {
-        assert_closed(stranger);
+        assert_closed(other);
     }
-    wait_for_strangers(&far, 5);
-    assert_eq!(near.totals().strangers, 0);
+    wait_for_rejected(&far, 5);
+    assert_eq!(near.totals().rejected_connections, 0);
 }
 
 #[test]
-fn a_connection_with_the_wrong_direction_is_a_stranger() {
+fn a_connection_with_the_wrong_direction_is_rejected() {
     let far = engine(LOCALHOST);
     let far_port = data_address(&far, LOCALHOST);
     let spec = round(workload(WorkloadKind::TcpStream, 1, 1024));
@@ -65,14 +65,14 @@ fn a_connection_with_the_wrong_direction_is_a_stranger() {
         with_flows(&spec, vec![order(1, Role::Send, false, far_port)]),
     );
     // The opener says that it sends, but here the accepting end does.
-    let mut stranger = say(far_port, &hello(TOKEN, 1, Role::Send));
-    assert_closed(&mut stranger);
+    let mut other = say(far_port, &hello(TOKEN, 1, Role::Send));
+    assert_closed(&mut other);
     assert!(wait(&reports)[0].error.is_some());
-    wait_for_strangers(&far, 1);
+    wait_for_rejected(&far, 1);
 }
 
 #[test]
-fn a_crowd_of_silent_strangers_does_not_keep_a_flow_out() {
+fn a_crowd_of_silent_unauthenticated_peers_does_not_keep_a_flow_out() {
     let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
     let (near_port, far_port) = (
         data_address(&near, LOCALHOST),
@@ -91,7 +91,7 @@ fn a_crowd_of_silent_strangers_does_not_keep_a_flow_out() {
     for reports in [wait(&near_reports), wait(&far_reports)] {
         assert_eq!(reports[0].error, None);
     }
-    wait_for_strangers(&far, crowd.len() as u64);
+    wait_for_rejected(&far, crowd.len() as u64);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn ports_are_checked_with_a_hello() {
     let refused = format!("connect {closed}: Connection refused (os error 111)");
     assert_eq!(errors[1].as_deref(), Some(refused.as_str()));
     assert!(errors[2].is_some());
-    assert_eq!(far.totals().strangers, 0);
+    assert_eq!(far.totals().rejected_connections, 0);
     assert!(near.check_ports(&[], Duration::from_millis(1)).is_empty());
 }
 
@@ -130,7 +130,8 @@ fn the_port_is_free_again_when_the_engine_is_gone() {
     TcpListener::bind(port).unwrap();
 }
 
-/// What takes a dead agent's port learns nothing with which it could open a connection, and is no peer.
+/// What takes a dead agent's port learns nothing with which it could open a connection, and is no
+/// peer.
 #[test]
 fn a_thief_of_the_port_gets_no_token_and_no_flow() {
     let near = engine(LOCALHOST);
@@ -151,11 +152,11 @@ fn a_thief_of_the_port_gets_no_token_and_no_flow() {
     assert!(error.contains("another program answers"), "{error}");
     let hello = stolen.recv().unwrap();
     assert!(!hello.windows(16).any(|bytes| bytes == TOKEN.0));
-    // Said again to another host it is a stranger's.
+    // Said again to another host it is an unauthenticated peer's.
     let elsewhere = engine("127.0.0.2".parse().unwrap());
     let elsewhere_port = data_address(&elsewhere, "127.0.0.2".parse().unwrap());
     assert_closed(&mut say(elsewhere_port, &hello));
-    wait_for_strangers(&elsewhere, 1);
+    wait_for_rejected(&elsewhere, 1);
 }
 
 #[test]
@@ -203,10 +204,11 @@ fn assert_closed(stream: &mut TcpStream) {
     assert!(answer.is_empty());
 }
 
-fn wait_for_strangers(engine: &Engine, count: u64) {
+fn wait_for_rejected(engine: &Engine, count: u64) {
     let begun = Instant::now();
-    while engine.totals().strangers < count && begun.elapsed() < Duration::from_secs(20) {
+    while engine.totals().rejected_connections < count && begun.elapsed() < Duration::from_secs(20)
+    {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(engine.totals().strangers, count);
+    assert_eq!(engine.totals().rejected_connections, count);
 }

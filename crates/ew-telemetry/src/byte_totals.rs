@@ -1,19 +1,20 @@
 //! Who carried how much since the first reading, from sockets that count for themselves. Pure.
 //!
-//! A socket counts from its birth and tells its last counts when it dies. What it carried is its owner's as soon as the
-//! owner is known, also what it carried before.
+//! A socket counts from its birth and reports its last counts when it dies. What it carried is its
+//! owner's as soon as the owner is known, also what it carried before.
 
 use ew_model::telemetry::{PeerTraffic, PortTraffic, ProcessTraffic, ServicePort, TcpSocket};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-/// The kernel tells of a death a little after it: a socket may be in neither the list nor the deaths of so many readings.
+/// The kernel reports a death a little after it: a socket may be in neither the list nor the
+/// deaths of so many readings.
 const MOST_MISSED_READINGS: u8 = 2;
 /// Processes remembered of sockets that closed; what exceeds it counts for "unseen".
 const MOST_PROCESSES: usize = 1024;
 /// Peers of a process remembered, and ports; what exceeds it counts for the process alone.
 const MOST_SHARES: usize = 256;
-/// Processes told, and peers and ports of each.
+/// Processes reported, and peers and ports of each.
 const PROCESSES_TOLD: usize = 16;
 const SHARES_TOLD: usize = 8;
 
@@ -22,7 +23,7 @@ pub(crate) type Guess<'a> = &'a dyn Fn(SocketAddr, SocketAddr) -> Option<u32>;
 
 /// The sockets of one network namespace.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct ByteTotals {
     begun: bool,
     living: BTreeMap<u64, Account>,
     closed: BTreeMap<Option<u32>, Total>,
@@ -59,9 +60,9 @@ struct Total {
 #[derive(Clone, Debug)]
 struct Shares<Key>(BTreeMap<Key, Bytes>);
 
-impl Ledger {
-    /// Takes the sockets that live and those that died since the last call. `guess` names the owner of a connection by its
-    /// ends when it closed before anybody could look who held it.
+impl ByteTotals {
+    /// Takes the sockets that live and those that died since the last call. `guess` names the owner
+    /// of a connection by its ends when it closed before anybody could look who held it.
     pub(crate) fn take(&mut self, living: &[TcpSocket], died: &[TcpSocket], guess: Guess<'_>) {
         for account in self.living.values_mut() {
             account.missed_readings = account.missed_readings.saturating_add(1);
@@ -100,7 +101,7 @@ impl Ledger {
         }
     }
 
-    /// The greatest movers, without their names.
+    /// The largest movers, without their names.
     pub(crate) fn traffic(&self) -> Vec<ProcessTraffic> {
         let mut totals = self.closed.clone();
         for account in self.living.values() {
@@ -122,7 +123,8 @@ impl Ledger {
             received: socket.received_bytes.unwrap_or(0),
         };
         if let Some(account) = self.living.get_mut(&socket.cookie) {
-            // A socket that was disconnected and connected again counts from 0, perhaps with another peer.
+            // A socket that was disconnected and connected again counts from 0, perhaps with
+            // another peer.
             let is_same = account.remote == socket.remote && now.covers(account.now);
             if is_same {
                 account.now = now;
@@ -179,12 +181,12 @@ impl<Key: Copy + Ord> Shares<Key> {
         }
     }
 
-    /// The greatest first.
-    fn greatest<Told>(&self, tell: impl Fn(Key, Bytes) -> Told) -> Vec<Told> {
+    /// The largest first.
+    fn max<Reported>(&self, report: impl Fn(Key, Bytes) -> Reported) -> Vec<Reported> {
         let mut shares: Vec<(Key, Bytes)> = self.0.iter().map(|(k, b)| (*k, *b)).collect();
         shares.sort_by_key(|(_, bytes)| std::cmp::Reverse(bytes.sum()));
-        let told = shares.into_iter().take(SHARES_TOLD);
-        told.map(|(key, bytes)| tell(key, bytes)).collect()
+        let reported = shares.into_iter().take(SHARES_TOLD);
+        reported.map(|(key, bytes)| report(key, bytes)).collect()
     }
 }
 
@@ -225,12 +227,12 @@ fn process_traffic(pid: Option<u32>, total: &Total) -> ProcessTraffic {
         pid,
         sent_bytes: total.bytes.sent,
         received_bytes: total.bytes.received,
-        peers: total.peers.greatest(|address, bytes| PeerTraffic {
+        peers: total.peers.max(|address, bytes| PeerTraffic {
             address,
             sent_bytes: bytes.sent,
             received_bytes: bytes.received,
         }),
-        ports: total.ports.greatest(|service, bytes| PortTraffic {
+        ports: total.ports.max(|service, bytes| PortTraffic {
             service,
             sent_bytes: bytes.sent,
             received_bytes: bytes.received,

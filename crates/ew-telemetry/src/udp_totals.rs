@@ -1,7 +1,7 @@
 //! Who holds UDP sockets, and what these dropped since the first reading. Pure.
 //!
-//! The kernel counts no bytes of a UDP socket and tells of no death of one: what it dropped between the last reading of its
-//! life and its end is not in any figure.
+//! The kernel counts no bytes of a UDP socket and reports no death of one: what it dropped between
+//! the last reading of its life and its end is not in any figure.
 
 use ew_model::telemetry::UdpSocket;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ const MOST_PROCESSES: usize = 1024;
 
 /// The UDP sockets of one network namespace.
 #[derive(Debug, Default)]
-pub(crate) struct UdpLedger {
+pub(crate) struct UdpTotals {
     begun: bool,
     living: BTreeMap<u64, Account>,
     closed_drops: BTreeMap<Option<u32>, u64>,
@@ -27,14 +27,14 @@ struct Account {
     readings: u32,
 }
 
-/// What is told of one process.
+/// What is reported for one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UdpUse {
     pub(crate) sockets: u32,
     pub(crate) drops: u64,
 }
 
-impl UdpLedger {
+impl UdpTotals {
     /// Takes the sockets that live.
     pub(crate) fn take(&mut self, living: &[UdpSocket]) {
         let mut before = std::mem::take(&mut self.living);
@@ -69,7 +69,8 @@ impl UdpLedger {
         self.without_owner().map(|account| account.inode)
     }
 
-    /// Those of them that are worth a search of /proc: most UDP sockets ask one question and are gone.
+    /// Those of them that are worth a search of /proc: most UDP sockets ask one question and are
+    /// gone.
     pub(crate) fn worth_a_search(&self) -> impl Iterator<Item = u32> {
         let stays = |a: &&Account| a.readings > 1 || a.dropped() > 0;
         self.without_owner().filter(stays).map(|a| a.inode)
@@ -126,53 +127,53 @@ mod tests {
         }
     }
 
-    fn used(ledger: &UdpLedger, pid: Option<u32>) -> (u32, u64) {
-        let used = ledger.uses().get(&pid).copied().unwrap_or_default();
+    fn used(totals: &UdpTotals, pid: Option<u32>) -> (u32, u64) {
+        let used = totals.uses().get(&pid).copied().unwrap_or_default();
         (used.sockets, used.drops)
     }
 
     #[test]
     fn drops_count_from_the_first_reading_and_outlive_their_socket() {
-        let mut ledger = UdpLedger::default();
-        ledger.take(&[socket(1, 50)]);
-        assert_eq!(used(&ledger, None), (1, 0), "dropped before");
-        ledger.take(&[socket(1, 53), socket(2, 7)]);
-        ledger.name_owners(&|inode| (inode == 101).then_some(9));
-        assert_eq!(used(&ledger, Some(9)), (1, 3));
-        assert_eq!(used(&ledger, None), (1, 7), "born since");
-        ledger.take(&[socket(2, 8)]);
-        assert_eq!(used(&ledger, Some(9)), (0, 3));
-        ledger.take(&[]);
-        assert_eq!(used(&ledger, None), (0, 8));
-        ledger.take(&[]);
-        assert_eq!(used(&ledger, None), (0, 8), "once");
+        let mut totals = UdpTotals::default();
+        totals.take(&[socket(1, 50)]);
+        assert_eq!(used(&totals, None), (1, 0), "dropped before");
+        totals.take(&[socket(1, 53), socket(2, 7)]);
+        totals.name_owners(&|inode| (inode == 101).then_some(9));
+        assert_eq!(used(&totals, Some(9)), (1, 3));
+        assert_eq!(used(&totals, None), (1, 7), "born since");
+        totals.take(&[socket(2, 8)]);
+        assert_eq!(used(&totals, Some(9)), (0, 3));
+        totals.take(&[]);
+        assert_eq!(used(&totals, None), (0, 8));
+        totals.take(&[]);
+        assert_eq!(used(&totals, None), (0, 8), "once");
     }
 
     #[test]
     fn a_process_that_is_remembered_stays_so_when_there_is_no_room_for_others() {
-        let mut ledger = UdpLedger::default();
-        ledger.take(&[]);
+        let mut totals = UdpTotals::default();
+        totals.take(&[]);
         let many = u64::try_from(MOST_PROCESSES).unwrap() + 5;
         for _ in 0..2 {
             let all: Vec<UdpSocket> = (1..=many).map(|cookie| socket(cookie, 1)).collect();
-            ledger.take(&all);
-            ledger.name_owners(&Some);
-            ledger.take(&[]);
+            totals.take(&all);
+            totals.name_owners(&Some);
+            totals.take(&[]);
         }
-        assert_eq!(used(&ledger, Some(101)), (0, 2));
-        assert_eq!(used(&ledger, None), (0, 10));
+        assert_eq!(used(&totals, Some(101)), (0, 2));
+        assert_eq!(used(&totals, None), (0, 10));
     }
 
     #[test]
     fn owners_are_sought_of_what_stays_or_drops() {
-        let mut ledger = UdpLedger::default();
-        ledger.take(&[]);
-        ledger.take(&[socket(1, 0), socket(2, 1)]);
-        assert_eq!(ledger.ownerless().count(), 2);
-        assert_eq!(ledger.worth_a_search().collect::<Vec<_>>(), [102]);
-        ledger.take(&[socket(1, 0), socket(2, 1)]);
-        assert_eq!(ledger.worth_a_search().collect::<Vec<_>>(), [101, 102]);
-        ledger.name_owners(&|_| Some(9));
-        assert_eq!(ledger.ownerless().count(), 0);
+        let mut totals = UdpTotals::default();
+        totals.take(&[]);
+        totals.take(&[socket(1, 0), socket(2, 1)]);
+        assert_eq!(totals.ownerless().count(), 2);
+        assert_eq!(totals.worth_a_search().collect::<Vec<_>>(), [102]);
+        totals.take(&[socket(1, 0), socket(2, 1)]);
+        assert_eq!(totals.worth_a_search().collect::<Vec<_>>(), [101, 102]);
+        totals.name_owners(&|_| Some(9));
+        assert_eq!(totals.ownerless().count(), 0);
     }
 }

@@ -15,13 +15,15 @@ use ew_model::units::format_bits_per_sec;
 const CAUSES: f64 = 0.05;
 /// Share that is worth knowing although nothing is slow.
 const WORTH_KNOWING: f64 = 0.1;
-/// Share without a visible owner: frames' headers and acknowledgements are estimated, so it must be plainer.
+/// Share without a visible owner: frames' headers and acknowledgements are estimated, so it must be
+/// plainer.
 const UNOWNED: f64 = 0.15;
 /// And this many times its peers'.
 const TIMES_PEERS: f64 = 2.0;
 /// Wire bytes of full segments over their payload (1514 over 1448, rounded up).
 const HEADERS: f64 = 1.06;
-/// Wire bytes of acknowledgements over the payload they acknowledge (66 bytes for every second segment, rounded up).
+/// Wire bytes of acknowledgements over the payload they acknowledge (66 bytes for every second
+/// segment, rounded up).
 const ACKNOWLEDGEMENTS: f64 = 0.03;
 
 /// Bytes in one direction.
@@ -48,11 +50,11 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
         let foreign = found(case, suspect.host, direction, CAUSES)?;
         let host = suspect.host;
         Some(Reason {
-            cause: Cause::ForeignTraffic,
+            cause: Cause::BackgroundTraffic,
             because: format!(
-                "{}{}",
+                "background traffic, {}{}",
                 words(&foreign, direction),
-                through(direction, &foreign)
+                of_nic(&foreign)
             ),
             evidence: vec![proof(case, host, direction, &foreign)],
             hint: hint(&foreign),
@@ -82,12 +84,12 @@ fn standing_apart(case: &Case<'_>, host: HostId, direction: Direction) -> Option
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Host { host },
-        cause: Cause::ForeignTraffic,
+        cause: Cause::BackgroundTraffic,
         symptom: None,
         sentence: format!(
-            "on {name} {}{}",
+            "{name}: background traffic. {}{}",
             words(&foreign, direction),
-            through(direction, &foreign)
+            of_nic(&foreign)
         ),
         measured: Some(plain(foreign.link_share, "share")),
         expected: Some(plain(0.0, "share")),
@@ -147,7 +149,8 @@ fn foreign(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Foreig
     }
 }
 
-/// Sockets without an owner towards hosts of the run are the run's own, closed before their owner was seen.
+/// Sockets without an owner towards hosts of the run are the run's own, closed before their owner
+/// was seen.
 fn is_others(case: &Case<'_>, process: &ProcessTraffic) -> bool {
     let hosts = &case.observations.inventory().hosts;
     let in_run = |peer: &PeerTraffic| hosts.iter().any(|host| host.address == Some(peer.address));
@@ -178,8 +181,9 @@ fn grown(before: &CauseCounters, process: &ProcessTraffic, direction: Direction)
     bytes(process).saturating_sub(known.map_or(0, bytes)) as f64
 }
 
-/// What the data interface carries beyond the run's flows, their headers and acknowledgements: UDP, other namespaces, the kernel's
-/// own. The flows' rates are those of the fullest round's window, the interface's those of all rounds and gaps, so it is never too much.
+/// What the data interface carries beyond the run's flows, their headers and acknowledgements: UDP,
+/// other namespaces, the kernel's own. The flows' rates are those of the fullest round's window,
+/// the interface's those of all rounds and gaps, so it is never too much.
 fn unowned_bits_per_sec(case: &Case<'_>, host: HostId, direction: Direction) -> Option<f64> {
     of_stages(case, host, |stage| {
         let sent = stage.most_sent_bits_per_sec.unwrap_or(0.0);
@@ -192,7 +196,7 @@ fn unowned_bits_per_sec(case: &Case<'_>, host: HostId, direction: Direction) -> 
     })
 }
 
-/// "process rsync (pid 812) sends 58 Mb/s to 198.18.0.9".
+/// "rsync (pid 812) sends 58 Mb/s to 198.18.0.9".
 fn words(foreign: &Foreign, direction: Direction) -> String {
     let rate = format_bits_per_sec(foreign.bits_per_sec);
     let (does, who) = match direction {
@@ -200,7 +204,7 @@ fn words(foreign: &Foreign, direction: Direction) -> String {
         Direction::Received => ("receives", "from"),
     };
     let Some(process) = &foreign.process else {
-        return format!("traffic that no visible TCP socket owns {does} {rate}");
+        return format!("traffic without a visible TCP socket {does} {rate}");
     };
     let pid = process
         .pid
@@ -210,18 +214,14 @@ fn words(foreign: &Foreign, direction: Direction) -> String {
         .first()
         .map_or(String::new(), |peer| format!(" {who} {}", peer.address));
     let name = match process.command.as_str() {
-        "" => "a process that cannot be seen".to_owned(),
-        command => format!("process {command}"),
+        "" => "a hidden process".to_owned(),
+        command => command.to_owned(),
     };
     format!("{name}{pid} {does} {rate}{peer}")
 }
 
-fn through(direction: Direction, foreign: &Foreign) -> String {
-    let way = match direction {
-        Direction::Sent => "through",
-        Direction::Received => "over",
-    };
-    format!(" {way} the same NIC, {} of it", percent(foreign.link_share))
+fn of_nic(foreign: &Foreign) -> String {
+    format!(", {} of the NIC", percent(foreign.link_share))
 }
 
 fn proof(case: &Case<'_>, host: HostId, direction: Direction, foreign: &Foreign) -> Evidence {

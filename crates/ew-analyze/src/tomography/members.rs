@@ -1,0 +1,398 @@
+//! Which path is bad, by name: where the routers on the connections' paths are known.
+//!
+//! All of a bad path's connections are bad, and those of the other paths are as good as ever. So
+//! the connections over one router are compared with all others of their test by their shares of
+//! bad ones (a likelihood ratio of binomials, by test, since one test fills links and the other
+//! does not). A router has an address of its own towards each rack: what is bad on the way into a
+//! rack has one name for every rack that sends to it.
+
+use super::traces::{Fork, Traces};
+use super::{EQUAL, Judged, LEAST_BAD, ODDS, Scope};
+use crate::fit::{Direction, OVERDISPERSION};
+use crate::stats::median;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// Of the connections of a bad path that were good elsewhere so many are bad; less is what unequal
+/// hashing does, too.
+const LEAST_ATTRIBUTABLE: f64 = 1.0 / 3.0;
+/// What is slow by chance is anything from [`super::SLOW`] down by so much (log-scale).
+const SPAN: f64 = 2.0;
+/// A narrow path's connections get the same each, within this (log-scale); half of all bad paths
+/// are narrow, the others lose packets.
+const ALIKE: f64 = 0.1;
+
+/// One bad path whose routers are known.
+#[derive(Clone, Debug)]
+pub(crate) struct BadMember {
+    pub(crate) scope: Scope,
+    /// Scopes that explain as much.
+    pub(crate) rivals: Vec<Scope>,
+    /// The router's address, by the rack that sends to it.
+    pub(crate) via: Vec<(usize, IpAddr)>,
+    /// Bad connections over it, and all.
+    pub(crate) bad: usize,
+    pub(crate) connections: usize,
+    /// Share of bad ones among all others of the tests that show it.
+    pub(crate) others_bad_share: f64,
+    /// Log-likelihood gained, less the price, nats.
+    pub(crate) gain: f64,
+}
+
+/// Connections of a test.
+pub(super) struct Stratum {
+    judged: Vec<Judged>,
+    /// By how much less log-likelihoods count, since connections that share something are bad
+    /// together.
+    dispersion: f64,
+}
+
+impl Stratum {
+    /// The dispersion is what the routers' shares of bad connections vary by (Pearson's chi-squared
+    /// over its degrees of freedom, McCullagh and Nelder 1989, section 4.5), without the worst
+    /// router of each rack, which may be the bad one.
+    pub(super) fn new(judged: Vec<Judged>) -> Self {
+        let mut racks: BTreeMap<usize, BTreeMap<IpAddr, Count>> = BTreeMap::new();
+        for one in &judged {
+            if let Some(via) = one.via {
+                let count = racks
+                    .entry(one.racks.0)
+                    .or_default()
+                    .entry(via)
+                    .or_default();
+                count.bad += f64::from(u8::from(one.is_bad));
+                count.all += 1.0;
+            }
+        }
+        let ordinary: Vec<Count> = racks
+            .into_values()
+            .flat_map(|routers| {
+                let mut counts: Vec<Count> = routers.into_values().collect();
+                counts.sort_by(|a, b| a.share().total_cmp(&b.share()));
+                counts.pop();
+                counts
+            })
+            .collect();
+        let sum = |figure: fn(&Count) -> f64| ordinary.iter().map(figure).sum::<f64>();
+        let share = Count {
+            bad: sum(|count| count.bad),
+            all: sum(|count| count.all),
+        }
+        .share();
+        let squares = ordinary.iter().map(|count| {
+            let expected = count.all * share;
+            (count.bad - expected).powi(2) / (expected * (1.0 - share)).max(f64::MIN_POSITIVE)
+        });
+        let freedom = ordinary.len().saturating_sub(1).max(1) as f64;
+        Self {
+            dispersion: (squares.sum::<f64>() / freedom).max(OVERDISPERSION),
+            judged,
+        }
+    }
+}
+
+/// Counts of connections of a test.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    bad: f64,
+    all: f64,
+}
+
+/// One router, from one rack to all others or to one.
+#[derive(Clone, Debug)]
+struct Piece {
+    from: usize,
+    via: IpAddr,
+    /// Likelihood ratio less what it costs to choose the router, nats.
+    gain: f64,
+    bad: f64,
+    all: f64,
+    others: Count,
+}
+
+/// The bad path that explains the bad connections best, if one does.
+pub(super) fn bad_member(strata: &[Stratum], traces: &Traces, racks: usize) -> Option<BadMember> {
+    let out: Vec<Option<Piece>> = (0..racks)
+        .map(|from| best_piece(strata, traces, from, None))
+        .collect();
+    let into: Vec<Vec<Piece>> = (0..racks)
+        .map(|to| {
+            let from = (0..racks).filter(|from| *from != to);
+            from.filter_map(|from| best_piece(strata, traces, from, Some(to)))
+                .collect()
+        })
+        .collect();
+    let price = (3.0 * racks as f64 + 1.0).ln() + (1.0 / ODDS).ln();
+    let mut found: Vec<(Scope, Vec<Piece>)> = Vec::new();
+    for rack in 0..racks {
+        let sends = shown(out[rack].iter());
+        let receives = shown(into[rack].iter());
+        if !sends.is_empty() && !receives.is_empty() {
+            let both = [sends.clone(), receives.clone()].concat();
+            found.push((Scope::Rack(rack, Direction::Both), both));
+        }
+        found.push((Scope::Rack(rack, Direction::Tx), sends));
+        found.push((Scope::Rack(rack, Direction::Rx), receives));
+    }
+    // A spine is bad for whoever sends over it.
+    if shown(out.iter().flatten()).len() > 1 {
+        found.push((Scope::Everywhere, out.iter().flatten().cloned().collect()));
+    }
+    let gain = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>() - price;
+    let mut ranked: Vec<(f64, Scope, Vec<Piece>)> = found
+        .into_iter()
+        .filter(|(_, pieces)| pieces.iter().map(|p| p.bad).sum::<f64>() >= LEAST_BAD as f64)
+        .map(|(scope, pieces)| (gain(&pieces), scope, pieces))
+        .collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (gain, scope, pieces) = ranked.first().filter(|(gain, ..)| *gain > 0.0)?.clone();
+    let sum = |figure: fn(&Piece) -> f64| pieces.iter().map(figure).sum::<f64>();
+    let mut via: Vec<(usize, IpAddr)> = pieces.iter().map(|p| (p.from, p.via)).collect();
+    via.sort_unstable();
+    via.dedup();
+    Some(BadMember {
+        scope,
+        rivals: (ranked.iter().skip(1))
+            .filter(|(other, ..)| *other > gain - EQUAL)
+            .map(|(_, scope, _)| *scope)
+            .collect(),
+        via,
+        bad: sum(|p| p.bad) as usize,
+        connections: sum(|p| p.all) as usize,
+        others_bad_share: sum(|p| p.others.bad) / sum(|p| p.others.all).max(1.0),
+        gain,
+    })
+}
+
+/// Those that explain more than they cost.
+fn shown<'p>(pieces: impl Iterator<Item = &'p Piece>) -> Vec<Piece> {
+    pieces.filter(|piece| piece.gain > 0.0).cloned().collect()
+}
+
+/// Of the routers that a rack's connections go over, the one that explains most.
+fn best_piece(
+    strata: &[Stratum],
+    traces: &Traces,
+    from: usize,
+    to: Option<usize>,
+) -> Option<Piece> {
+    let Fork { members, .. } = traces.forks.get(&from)?;
+    if members.len() < 2 {
+        return None;
+    }
+    let cost = (members.len().max(1) as f64).ln();
+    let pieces = members.iter().map(|via| {
+        let mut piece = Piece {
+            from,
+            via: *via,
+            gain: -cost,
+            bad: 0.0,
+            all: 0.0,
+            others: Count::default(),
+        };
+        for stratum in strata {
+            piece.take(stratum, to);
+        }
+        piece
+    });
+    pieces.max_by(|a, b| a.gain.total_cmp(&b.gain))
+}
+
+impl Piece {
+    /// Adds a test, if more of the router's connections are bad in it than of all others.
+    fn take(&mut self, stratum: &Stratum, to: Option<usize>) {
+        let is_own = |one: &&Judged| {
+            one.racks.0 == self.from
+                && to.is_none_or(|to| one.racks.1 == to)
+                && one.via == Some(self.via)
+        };
+        let own = Count::of(stratum.judged.iter().filter(is_own));
+        // Those that are not traced may be over the same router.
+        let all = Count::of(stratum.judged.iter().filter(|one| one.via.is_some()));
+        let others = Count {
+            bad: all.bad - own.bad,
+            all: all.all - own.all,
+        };
+        let attributable = (own.share() - others.share()) / (1.0 - others.share());
+        if attributable < LEAST_ATTRIBUTABLE {
+            return;
+        }
+        let apart = own.likelihood(own.share()) + others.likelihood(others.share());
+        let bad: Vec<f64> = (stratum.judged.iter().filter(is_own))
+            .filter(|one| one.is_bad)
+            .map(|one| one.of_pace.max(f64::MIN_POSITIVE).ln())
+            .collect();
+        let ratio = apart - all.likelihood(all.share()) + likeness(&bad);
+        self.gain += ratio / stratum.dispersion - 0.5 * own.all.max(2.0).ln();
+        self.bad += own.bad;
+        self.all += own.all;
+        self.others.bad += others.bad;
+        self.others.all += others.all;
+    }
+}
+
+/// What is gained when rates (log-scale) are alike, as those of one narrow path are, nats.
+fn likeness(rates: &[f64]) -> f64 {
+    let Some(middle) = median(rates) else {
+        return 0.0;
+    };
+    let density = |rate: &f64| {
+        let z = (rate - middle) / ALIKE;
+        (-0.5 * z * z).exp() / (ALIKE * std::f64::consts::TAU.sqrt())
+    };
+    let gains = rates
+        .iter()
+        .map(|rate| (0.5 + 0.5 * SPAN * density(rate)).ln());
+    (gains.sum::<f64>() - 0.5 * (rates.len() as f64).ln()).max(0.0)
+}
+
+impl Count {
+    fn of<'j>(judged: impl Iterator<Item = &'j Judged>) -> Self {
+        judged.fold(Self::default(), |count, one| Self {
+            bad: count.bad + f64::from(u8::from(one.is_bad)),
+            all: count.all + 1.0,
+        })
+    }
+
+    /// Of bad ones; never 0 or 1.
+    fn share(self) -> f64 {
+        (self.bad + 0.5) / (self.all + 1.0)
+    }
+
+    fn likelihood(self, share: f64) -> f64 {
+        self.bad * share.ln() + (self.all - self.bad) * (1.0 - share).ln()
+    }
+}
+
+/// A path that a rack does not use, and others do, or that was expected.
+#[derive(Clone, Debug)]
+pub(crate) struct LostMember {
+    /// `None`: all racks.
+    pub(crate) rack: Option<usize>,
+    /// All are two, so that nobody can know whose path it is.
+    pub(crate) is_of_two: bool,
+    pub(crate) direction: Direction,
+    /// Paths in use, and of the other racks, or expected.
+    pub(crate) used: usize,
+    pub(crate) of: usize,
+    /// Connections traced that show it.
+    pub(crate) traced: usize,
+    /// Routers not used towards the rack, by the rack that sends to others over them.
+    pub(crate) without: Vec<(usize, IpAddr)>,
+    /// Log-likelihood gained, less the price, nats.
+    pub(crate) gain: f64,
+}
+
+/// Racks that use fewer paths than the others, or than expected, by too many connections for
+/// chance.
+pub(super) fn lost_members(traces: &Traces, expected: Option<u32>) -> Vec<LostMember> {
+    let seen = traces.forks.values().map(|fork| fork.members.len()).max();
+    let most = seen.unwrap_or(0).max(expected.unwrap_or(0) as usize);
+    let price = (2.0 * traces.forks.len().max(1) as f64).ln() + (1.0 / ODDS).ln();
+    let racks = traces.forks.iter();
+    let lost: Vec<LostMember> = racks
+        .filter_map(|(rack, fork)| lost_member(traces, (*rack, fork), most, price))
+        .collect();
+    let is_spine = lost.len() > 1
+        && lost.len() == traces.forks.len()
+        && lost
+            .iter()
+            .all(|one| one.direction.has_tx() && one.used == lost[0].used);
+    if !is_spine {
+        return lost;
+    }
+    vec![LostMember {
+        rack: None,
+        is_of_two: lost.len() == 2,
+        direction: Direction::Both,
+        used: lost[0].used,
+        of: most,
+        traced: lost.iter().map(|one| one.traced).sum(),
+        without: Vec::new(),
+        gain: lost.iter().map(|one| one.gain).sum(),
+    }]
+}
+
+fn lost_member(
+    traces: &Traces,
+    (rack, fork): (usize, &Fork),
+    most: usize,
+    price: f64,
+) -> Option<LostMember> {
+    let sends = lost_out(fork, most) - price;
+    let (receives, without) = lost_in(traces, rack);
+    let receives = receives - price;
+    let direction = match (sends > 0.0, receives > 0.0) {
+        (true, true) => Direction::Both,
+        (true, false) => Direction::Tx,
+        (false, true) => Direction::Rx,
+        (false, false) => return None,
+    };
+    Some(LostMember {
+        rack: Some(rack),
+        is_of_two: false,
+        direction,
+        used: match direction {
+            Direction::Rx => most - 1,
+            _ => fork.members.len(),
+        },
+        of: most,
+        traced: fork.traced(),
+        without,
+        gain: sends.max(receives),
+    })
+}
+
+/// Nats for "this rack sends over fewer paths" against "it missed the others by chance". Routers
+/// that do not answer prove nothing.
+fn lost_out(fork: &Fork, most: usize) -> f64 {
+    let used = fork.members.len();
+    let silent: usize = fork.to.values().map(|to| to.silent).sum();
+    if used >= most || is_quiet(silent, fork.traced(), most) {
+        return f64::NEG_INFINITY;
+    }
+    not_by_chance(fork.traced(), most) - (most as f64).ln()
+}
+
+/// The same for what others send to the rack, and which routers each of them does not use for it.
+fn lost_in(traces: &Traces, rack: usize) -> (f64, Vec<(usize, IpAddr)>) {
+    let mut nats = 0.0;
+    let mut without = Vec::new();
+    for (from, fork) in &traces.forks {
+        let Some(to) = fork.to.get(&rack) else {
+            continue;
+        };
+        let unused: Vec<IpAddr> = (fork.members.iter())
+            .filter(|member| !to.members.contains_key(member))
+            .copied()
+            .collect();
+        let used = fork.members.len();
+        if is_quiet(to.silent, to.traced(), used) {
+            continue;
+        }
+        match unused.as_slice() {
+            [one] => {
+                nats += not_by_chance(to.traced(), used) - (used as f64).ln();
+                without.push((*from, *one));
+            }
+            // All are used: nothing is lost; several: too few were traced.
+            [] => nats -= (used as f64).ln(),
+            _ => {}
+        }
+    }
+    (nats, without)
+}
+
+/// What it takes for one of so many equal paths to be missed by chance, nats.
+fn not_by_chance(traced: usize, paths: usize) -> f64 {
+    let paths = paths.max(2) as f64;
+    traced as f64 * (paths / (paths - 1.0)).ln()
+}
+
+/// Whether a router's silence could be the reason why it was not seen.
+fn is_quiet(silent: usize, traced: usize, paths: usize) -> bool {
+    2 * silent * paths.max(1) > traced
+}
+
+/// Counts of connections by router, for tests of their own.
+pub(super) type Members = BTreeMap<IpAddr, usize>;

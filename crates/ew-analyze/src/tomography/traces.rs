@@ -1,0 +1,139 @@
+//! The routers on the connections' paths, from the stages that traced them.
+//!
+//! Paths part at the first hop at which connections between two racks meet different routers. Each
+//! router that answers there represents one of the rack's parallel paths.
+
+use super::Key;
+use super::members::Members;
+use crate::observations::Observations;
+use ew_model::record::TracedPath;
+use ew_model::workload::WorkloadKind;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// The hop above a rack's own switch, from 0.
+const ABOVE_RACK: usize = 1;
+
+/// What was traced between racks.
+#[derive(Debug, Default)]
+pub(crate) struct Traces {
+    /// Where connections go, in the direction of the opening end's data.
+    via: BTreeMap<Key, IpAddr>,
+    /// By the rack that sends.
+    pub(super) forks: BTreeMap<usize, Fork>,
+}
+
+/// Where a rack's paths part.
+#[derive(Debug, Default)]
+pub(super) struct Fork {
+    /// Routers at that hop.
+    pub(super) members: BTreeSet<IpAddr>,
+    /// By the rack that receives.
+    pub(super) to: BTreeMap<usize, Ways>,
+}
+
+/// Connections from one rack to another.
+#[derive(Debug, Default)]
+pub(super) struct Ways {
+    pub(super) members: Members,
+    /// That arrived, and whose router did not answer.
+    pub(super) silent: usize,
+}
+
+/// A connection that was traced.
+struct Traced<'a> {
+    key: Key,
+    racks: (usize, usize),
+    path: &'a TracedPath,
+}
+
+impl Traces {
+    pub(super) fn of(observations: &Observations<'_>) -> Self {
+        let traced = traced(observations);
+        let hop = parting_hop(&traced);
+        let mut traces = Self::default();
+        for one in traced {
+            let fork = traces.forks.entry(one.racks.0).or_default();
+            let ways = fork.to.entry(one.racks.1).or_default();
+            match one.path.hops.get(hop).copied().flatten() {
+                Some(router) => {
+                    fork.members.insert(router);
+                    *ways.members.entry(router).or_default() += 1;
+                    traces.via.insert(one.key, router);
+                }
+                None => ways.silent += usize::from(one.path.is_complete),
+            }
+        }
+        traces
+    }
+
+    /// The router at which a connection parts from others. `None` where that is not known.
+    pub(super) fn via(&self, key: &Key) -> Option<IpAddr> {
+        self.via.get(key).copied()
+    }
+
+    /// Parallel paths of the rack that has most, and connections traced.
+    pub(crate) fn paths(&self) -> Option<(usize, usize)> {
+        let forks = self.forks.values();
+        let most = forks.clone().map(|fork| fork.members.len()).max()?;
+        (most > 1).then(|| (most, forks.map(Fork::traced).sum()))
+    }
+}
+
+impl Fork {
+    /// Connections whose router is known.
+    pub(super) fn traced(&self) -> usize {
+        self.to.values().map(Ways::traced).sum()
+    }
+}
+
+impl Ways {
+    pub(super) fn traced(&self) -> usize {
+        self.members.values().sum()
+    }
+}
+
+fn traced<'a>(observations: &Observations<'a>) -> Vec<Traced<'a>> {
+    let inventory = observations.inventory();
+    let stages = observations.stages.iter();
+    let rows = stages
+        .filter(|stage| stage.stage.workload.kind == WorkloadKind::Trace)
+        .flat_map(|stage| stage.measured());
+    rows.filter_map(|row| {
+        let racks = (inventory.rack_of(row.src)?, inventory.rack_of(row.dst)?);
+        let racks = (racks.0.index(), racks.1.index());
+        (racks.0 != racks.1).then_some((row, racks, row.sender.as_ref()?))
+    })
+    .flat_map(|(row, racks, sender)| {
+        sender.streams.iter().filter_map(move |stream| {
+            Some(Traced {
+                key: Key {
+                    src: row.src,
+                    dst: row.dst,
+                    ports: (stream.local_port, stream.peer_port),
+                },
+                racks,
+                path: stream.path.as_ref()?,
+            })
+        })
+    })
+    .collect()
+}
+
+/// The hop, from 0, at which paths part: the first one with several routers between the same two
+/// racks, the same for all racks, since a rack may have one path left. Where none part, the first
+/// hop above a rack's own switch.
+fn parting_hop(traced: &[Traced<'_>]) -> usize {
+    let mut routers: BTreeMap<(usize, usize, usize), BTreeSet<IpAddr>> = BTreeMap::new();
+    for one in traced {
+        for (hop, router) in one.path.hops.iter().enumerate() {
+            if let Some(router) = router {
+                let at = (one.racks.0, one.racks.1, hop);
+                routers.entry(at).or_default().insert(*router);
+            }
+        }
+    }
+    let several = routers.iter().filter(|(_, routers)| routers.len() > 1);
+    let parting = several.map(|((_, _, hop), _)| *hop).min();
+    parting.unwrap_or(ABOVE_RACK)
+}
