@@ -308,14 +308,14 @@ pub struct FlowReport {
     pub sender: Option<Box<EndRecord>>,
     /// The receiver's counts, when this end knows them.
     pub receiver: Option<Box<EndRecord>>,
-    /// State of How this end at the window's end. `None` for a tool, whose sockets are its own, and
-    /// next to an error.
+    /// State of this end at the window's end. `None` for a tool, whose sockets are its own, and
+    /// where there is an error.
     pub standing: Option<Standing>,
     /// Why there is no figure: in words, with the system's or the tool's own message.
     pub error: Option<String>,
 }
 
-/// State of How one end of a flow at the window's end: facts, from which the controller judges
+/// State of one end of a flow at the window's end: facts, from which the controller judges
 /// whether a silent flow is dead or only starved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
