@@ -17,6 +17,7 @@ mod hosts;
 mod latency;
 mod observations;
 mod pods;
+mod precision;
 mod quality;
 mod rules;
 mod settings;
