@@ -17,6 +17,7 @@ use ew_model::run::Run;
 use ew_model::scenario::{Expect, Roles, Scenario};
 use ew_model::storage::{MAX_FILES_PER_HOST, StorageJob, StorageOperation};
 use ew_model::units;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -324,6 +325,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         follow_flows: false,
         signals_end_analysis: true,
         detours: Detours::new(),
+        node_labels: BTreeMap::new(),
     };
     let stored = watched_run(&job, args.live, args.show.color, endpoint, |listener| {
         let run = || ew_controller::run_storage(&job, &task, listener);
