@@ -294,6 +294,13 @@ pub enum ToController {
     Reading(Box<HostReading>),
     /// Answer to `Storage`.
     StorageReport(Box<StorageReport>),
+    /// How the storage step at hand goes, where a job of others does it.
+    StorageProgress {
+        /// Which.
+        step: u32,
+        /// In words.
+        words: String,
+    },
 }
 
 /// How a flow went for a part of its window, reported while the round goes on. For who watches; the
