@@ -212,9 +212,9 @@ fn both_ends(flow: &Flow, src: SocketAddr, dst: SocketAddr, tool_port: u16) -> [
     ]
 }
 
-/// A server port for every flow. Each host's go round through the whole range, so that neither a
-/// server that is slow to end blocks the next one, nor the kernel's memory of its
-/// connections (`TIME_WAIT`) in that of tools that do not set `SO_REUSEADDR`.
+/// A server port for every flow. Each host's go round the whole range, so that the next one is
+/// blocked neither by a server that is slow to end nor by that one's connections in `TIME_WAIT`,
+/// which block tools that do not set `SO_REUSEADDR`.
 #[derive(Debug)]
 pub(crate) struct ToolPorts {
     first: u16,

@@ -153,8 +153,9 @@ pub enum PlanError {
 /// draws from a stream of its own, so that editing one changes no other.
 ///
 /// While the estimate exceeds the scenario's time budget, windows are shortened, down to half; then
-/// optional tests are dropped, the last one first. A test that only the racks are against is
-/// dropped too when other tests remain; [`Plan::dropped_tests`] names them with the reason.
+/// optional tests are dropped, the last one first. A test that only the lack of racks
+/// rules out is dropped too when other tests remain; [`Plan::dropped_tests`] names them with the
+/// reason.
 ///
 /// # Errors
 /// [`PlanError`] when a test does not fit the inventory or the plan would be too large.

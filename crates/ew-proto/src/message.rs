@@ -294,6 +294,13 @@ pub enum ToController {
     Reading(Box<HostReading>),
     /// Answer to `Storage`.
     StorageReport(Box<StorageReport>),
+    /// How the storage step at hand goes, where a job of others does it.
+    StorageProgress {
+        /// Which.
+        step: u32,
+        /// In words.
+        words: String,
+    },
 }
 
 /// How a flow went for a part of its window, reported while the round goes on. For who watches; the
@@ -338,14 +345,14 @@ pub struct FlowReport {
     pub sender: Option<Box<EndRecord>>,
     /// The receiver's counts, when this end knows them.
     pub receiver: Option<Box<EndRecord>>,
-    /// State of How this end at the window's end. `None` for a tool, whose sockets are its own, and
-    /// next to an error.
+    /// State of this end at the window's end. `None` for a tool, whose sockets are its own, and
+    /// where there is an error.
     pub standing: Option<Standing>,
     /// Why there is no figure: in words, with the system's or the tool's own message.
     pub error: Option<String>,
 }
 
-/// State of How one end of a flow at the window's end: facts, from which the controller judges
+/// State of one end of a flow at the window's end: facts, from which the controller judges
 /// whether a silent flow is dead or only starved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {

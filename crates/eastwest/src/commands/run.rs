@@ -1,6 +1,7 @@
 //! `eastwest run`: the main job.
 
 use crate::commands::dfsio::{self, StorageArgs};
+use crate::commands::testdfsio::TestDfsioArgs;
 use crate::commands::{fan_in, report, scenario, simulate};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::{FleetArgs, FleetKind};
@@ -16,7 +17,7 @@ use crate::watch::{self, Log, Watch};
 use anyhow::{Context, anyhow};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
-use ew_analyze::storage::job::SCENARIO;
+use ew_analyze::storage::job::{SCENARIO, TESTDFSIO};
 use ew_controller::{Detours, Finished, Job, LaunchOptions, RunError};
 use ew_model::pods::PodPath;
 use ew_model::scenario::Pattern;
@@ -35,8 +36,8 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// A built-in scenario (see `eastwest scenario list`), a YAML file, or `dfsio` for files on
-    /// storage
+    /// A built-in scenario (see `eastwest scenario list`), a YAML file, `dfsio` for files on
+    /// storage, or `testdfsio` for Hadoop's own job
     #[arg(default_value = "qualify")]
     pub(crate) scenario: String,
     /// Tests of a k8s-netperf configuration, in its old or current form, instead of a scenario
@@ -55,6 +56,8 @@ pub(crate) struct RunArgs {
     pub(crate) safety: SafetyArgs,
     #[command(flatten)]
     pub(crate) storage: StorageArgs,
+    #[command(flatten)]
+    pub(crate) testdfsio: TestDfsioArgs,
     /// Print stages, rounds, flows, expected duration and bytes, and stop
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -218,7 +221,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     if moves_files(args) {
         return dfsio::run(args);
     }
-    if let Some(flag) = args.storage.given() {
+    if let Some(flag) = args.storage.given().or(args.testdfsio.given()) {
         return Err(Failure::usage(anyhow!(
             "{flag} is of `run dfsio`, and `{}` moves no files; leave it out",
             args.scenario
@@ -378,7 +381,7 @@ fn confirm(
 /// A fan-in without storage is the network's part of it: flows.
 fn moves_files(args: &RunArgs) -> bool {
     let is_storage = match args.scenario.as_str() {
-        SCENARIO => true,
+        SCENARIO | TESTDFSIO => true,
         fan_in::SCENARIO => args.storage.has_target(),
         _ => false,
     };

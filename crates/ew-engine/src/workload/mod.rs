@@ -20,7 +20,7 @@
 //!   peer lives, and is shut down at the end.
 //! * A workload without a peer's stream (ICMP echo) says no to [`Prepared::connects`] and makes its
 //!   machines in [`Prepared::alone`]; those of the receiving end are [`Wait::Done`] at once.
-//! * What is counted separately bytes and transactions goes into [`Tally`]: while running through
+//! * What is counted besides bytes and transactions goes into [`Tally`]: while running through
 //!   [`Io::tally`], at the end in [`Machine::finish`].
 
 mod cookie;
