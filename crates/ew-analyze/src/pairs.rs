@@ -23,7 +23,11 @@ pub(crate) fn details(
     telemetry: &Telemetry<'_>,
     cells: &[Cell],
 ) -> Vec<PairDetail> {
-    let stages = || (0u32..).zip(&observations.stages).filter(|(_, s)| has_samples(s));
+    let stages = || {
+        (0u32..)
+            .zip(&observations.stages)
+            .filter(|(_, s)| has_samples(s))
+    };
     let mut counts: BTreeMap<Pair, usize> = BTreeMap::new();
     for row in stages().flat_map(|(_, stage)| stage.measured()) {
         *counts.entry((row.src, row.dst)).or_default() += 1;
@@ -71,7 +75,11 @@ fn kept(counts: &BTreeMap<Pair, usize>, cells: &[Cell]) -> BTreeSet<Pair> {
         room = room.saturating_sub(**count);
         fits
     };
-    pairs.into_iter().take_while(fits).map(|(p, _)| *p).collect()
+    pairs
+        .into_iter()
+        .take_while(fits)
+        .map(|(p, _)| *p)
+        .collect()
 }
 
 fn samples(

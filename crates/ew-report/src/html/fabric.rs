@@ -123,7 +123,9 @@ fn parts(analysis: &Analysis, accused: &Accused<'_>) -> Parts {
         .collect();
     let lone = analysis.hosts.iter();
     let lone = lone.filter(|host| inventory.rack_of(host.host).is_none());
-    let lone: Vec<HostPart> = lone.map(|host| host_part(analysis, accused, host)).collect();
+    let lone: Vec<HostPart> = lone
+        .map(|host| host_part(analysis, accused, host))
+        .collect();
     let has_racks = !racks.is_empty();
     if !lone.is_empty() {
         racks.push(RackPart {
@@ -315,7 +317,12 @@ fn parallel_paths(analysis: &Analysis) -> usize {
     let findings = analysis.verdict.findings.iter();
     let hashed = findings.filter(|finding| finding.cause == Cause::HashCollisions);
     let seen = hashed.filter_map(|finding| Some(finding.measured.as_ref()?.value as usize));
-    let expected = analysis.run.scenario.expect.paths.map(|paths| paths as usize);
+    let expected = analysis
+        .run
+        .scenario
+        .expect
+        .paths
+        .map(|paths| paths as usize);
     let known = seen.chain(expected).find(|paths| *paths > 1);
     known.unwrap_or(1).min(256)
 }

@@ -3,8 +3,8 @@
 use super::places::{Place, Places};
 use super::view::{host_anchor, rack_anchor, rich, unbroken};
 use crate::words::{
-    capitalised, cause, full_sentence, host_name, one_line, percent, quantity, rack_name,
-    severity, severity_status, shortened,
+    capitalised, cause, full_sentence, host_name, one_line, percent, quantity, rack_name, severity,
+    severity_status, shortened,
 };
 use ew_model::Analysis;
 use ew_model::HostId;

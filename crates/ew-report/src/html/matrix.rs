@@ -114,7 +114,10 @@ fn maps(analysis: &Analysis) -> Vec<Map<'_>> {
             maps.push((!is_main, Map { name, pairs }));
         }
     }
-    let is_named = analysis.stages.iter().any(|stage| main == Some(&stage.name));
+    let is_named = analysis
+        .stages
+        .iter()
+        .any(|stage| main == Some(&stage.name));
     if !is_named && !analysis.cells.is_empty() {
         let pairs = pairs(&analysis.cells.iter().collect::<Vec<_>>(), &[], n);
         let name = main.map_or_else(|| "-".to_owned(), one_line);
@@ -446,7 +449,11 @@ fn texts(missing: &[Option<&str>]) -> Texts {
     if data.contains(&(TEXTS as u8)) {
         dict.push("another reason; the JSON report has it".into());
     }
-    let data = if dict.is_empty() { String::new() } else { base64(&data) };
+    let data = if dict.is_empty() {
+        String::new()
+    } else {
+        base64(&data)
+    };
     Texts { dict, data }
 }
 

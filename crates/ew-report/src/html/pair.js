@@ -8,7 +8,7 @@ const TCP_FIELDS = [
   ["Send buffer", (t) => (t.send_buffer_bytes ? count(t.send_buffer_bytes / 1024) + " KiB" : "-")],
 ];
 const SAMPLE_CHARTS = [
-  { name: "Rate", at: 1, unit: rate }, { name: "RTT under load", at: 3, unit: micros }, { name: "Median time", at: 4, unit: micros },
+  { name: "Rate", at: 1, unit: rate }, { name: "RTT (TCP_INFO)", at: 3, unit: micros }, { name: "Median time", at: 4, unit: micros },
   { name: "Retransmits", at: 2, unit: count, idle: "no segment was retransmitted" }, { name: "Loss", at: 5, unit: percent, idle: "no datagram was lost" },
 ];
 function number(v) { return v === null || v === undefined ? NaN : v; }

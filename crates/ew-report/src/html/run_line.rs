@@ -92,7 +92,9 @@ fn sums(analysis: &Analysis) -> Vec<(f64, Option<f64>)> {
             Some(sum.unwrap_or(0.0) + value)
         })
     };
-    (0..POINTS).map(|point| (at(point), sum(at(point)))).collect()
+    (0..POINTS)
+        .map(|point| (at(point), sum(at(point))))
+        .collect()
 }
 
 fn typical_step(points: &[HostPoint]) -> f64 {
@@ -109,13 +111,18 @@ fn value_at(points: &[HostPoint], step: f64, seconds: f64) -> Option<f64> {
     let next = points.partition_point(|point| (point.t_ns as f64) < seconds * 1e9);
     let point = points.get(next)?;
     let covers = point.t_ns as f64 / 1e9 - seconds <= 2.5 * step;
-    point.tx_bits_per_sec.filter(|rate| covers && rate.is_finite())
+    point
+        .tx_bits_per_sec
+        .filter(|rate| covers && rate.is_finite())
 }
 
 fn draw(points: &[(f64, Option<f64>)], bands: &[Band], width: f64, class: &str) -> String {
     let end = bands.iter().map(|band| band.to).fold(0.0, f64::max);
     let end = points.last().map_or(end, |(at, _)| at.max(end));
-    let most = points.iter().filter_map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let most = points
+        .iter()
+        .filter_map(|(_, rate)| *rate)
+        .fold(0.0, f64::max);
     let step = nice_step(most, 3.0);
     let top = (most / step).ceil().max(1.0) * step;
     let x = |seconds: f64| LEFT + seconds / end * (width - LEFT - RIGHT);
@@ -134,16 +141,34 @@ fn draw(points: &[(f64, Option<f64>)], bands: &[Band], width: f64, class: &str) 
     }
     let mut value = 0.0;
     while value <= top * 1.001 {
-        line(&mut svg, "grid", (LEFT, y(value)), (width - RIGHT, y(value)));
-        let label = if value > 0.0 { short_rate(value) } else { "0".into() };
+        line(
+            &mut svg,
+            "grid",
+            (LEFT, y(value)),
+            (width - RIGHT, y(value)),
+        );
+        let label = if value > 0.0 {
+            short_rate(value)
+        } else {
+            "0".into()
+        };
         text(&mut svg, (LEFT - 7.0, y(value) + 4.0), "end", &label);
         value += step;
     }
     let every = nice_step(end, (width / 110.0).floor().max(2.0));
     let mut seconds = 0.0;
     while seconds <= end {
-        let anchor = if x(seconds) > width - 30.0 { "end" } else { "middle" };
-        text(&mut svg, (x(seconds), HEIGHT - 5.0), anchor, &format!("{seconds:.0} s"));
+        let anchor = if x(seconds) > width - 30.0 {
+            "end"
+        } else {
+            "middle"
+        };
+        text(
+            &mut svg,
+            (x(seconds), HEIGHT - 5.0),
+            anchor,
+            &format!("{seconds:.0} s"),
+        );
         seconds += every;
     }
     for run in points.split(|(_, rate)| rate.is_none()) {

@@ -60,7 +60,9 @@ fn findings_and_rows_lead_to_each_other() {
 
 /// One of the drawings of the fabric, by what it is laid out for.
 fn drawing<'a>(page: &'a str, shape: &str) -> &'a str {
-    let start = page.find(&format!("<svg class=\"fabric-drawing {shape}")).unwrap();
+    let start = page
+        .find(&format!("<svg class=\"fabric-drawing {shape}"))
+        .unwrap();
     &page[start..start + page[start..].find("</svg>").unwrap()]
 }
 
@@ -84,7 +86,11 @@ fn the_fabric_is_drawn_with_its_faults() {
         assert!(accused[0].contains("r2h03") && accused[0].contains("href=\"#finding-3\""));
         let full = links(drawing, &["rack-link bad", "href=\"#finding-1\""]);
         assert_eq!(full.len(), 2, "oversubscribed in both directions");
-        assert!(full[0].contains("load 191 Mb&#x2f;s") || full[0].contains("load 191 Mb/s"), "{}", full[0]);
+        assert!(
+            full[0].contains("load 191 Mb&#x2f;s") || full[0].contains("load 191 Mb/s"),
+            "{}",
+            full[0]
+        );
         assert!(full[0].contains("191 Mb/s, 4.0:1"), "{}", full[0]);
         assert!(full[1].contains("not limiting"), "{}", full[1]);
     }
@@ -140,7 +146,10 @@ fn headlines_are_one_line_of_at_most_a_hundred_characters() {
         .map(|rest| &rest[..rest.find('<').unwrap()])
         .collect();
     assert_eq!(texts.len(), 3);
-    assert!(texts.iter().all(|text| text.chars().count() <= 100), "{texts:?}");
+    assert!(
+        texts.iter().all(|text| text.chars().count() <= 100),
+        "{texts:?}"
+    );
     assert!(texts[0].ends_with("word\u{2026}"), "{}", texts[0]);
     assert!(list.contains("<b>FAIL</b> r2h03 receives"));
 }

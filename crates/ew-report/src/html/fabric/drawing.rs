@@ -96,7 +96,11 @@ pub(super) fn draw(parts: &Parts, shape: &Shape) -> String {
     // The line that joins the rows' bars.
     let fits = ((shape.width + GAP) / (sizes.least_tile + GAP)).floor() as usize;
     let columns = fits.clamp(1, count);
-    let left = if count > columns && parts.spine.is_some() { 10.0 } else { 0.0 };
+    let left = if count > columns && parts.spine.is_some() {
+        10.0
+    } else {
+        0.0
+    };
     let free = shape.width - left - GAP * (columns as f64 - 1.0);
     let mut drawing = Drawing {
         parts,
@@ -126,7 +130,11 @@ impl Drawing<'_> {
     fn rows(&mut self, columns: usize, left: f64, width: f64) -> f64 {
         let parts = self.parts;
         let has_spine = parts.spine.is_some();
-        let top = if has_spine { SPINE + self.sizes.uplink } else { 0.0 };
+        let top = if has_spine {
+            SPINE + self.sizes.uplink
+        } else {
+            0.0
+        };
         let mut y = 0.0;
         for (at, row) in parts.racks.chunks(columns).enumerate() {
             let heights = row.iter().map(|rack| self.tile_height(rack));
@@ -136,7 +144,8 @@ impl Drawing<'_> {
                 self.spine(words, left, y, width - left);
                 let is_last = (at + 1) * columns >= parts.racks.len();
                 if !is_last {
-                    let (x, from, to) = (left / 2.0, y + SPINE / 2.0, y + height + GAP + SPINE / 2.0);
+                    let (x, from, to) =
+                        (left / 2.0, y + SPINE / 2.0, y + height + GAP + SPINE / 2.0);
                     let path = format!("M{left:.0} {from:.0}H{x:.0}V{to:.0}H{left:.0}");
                     let _ = write!(self.svg, "<path class=\"trunk\" d=\"{path}\"/>");
                 }
@@ -168,7 +177,9 @@ impl Drawing<'_> {
     }
 
     fn rack(&mut self, rack: &RackPart, x: f64, y: f64, top: f64) {
-        let key = rack.id.map_or_else(|| "lone".to_owned(), |id| id.0.to_string());
+        let key = rack
+            .id
+            .map_or_else(|| "lone".to_owned(), |id| id.0.to_string());
         let _ = write!(self.svg, "<g class=\"rack\" data-rack=\"{key}\">");
         let height = self.tile_height(rack);
         let (width, leaf) = (self.tile, self.sizes.leaf);
@@ -183,8 +194,16 @@ impl Drawing<'_> {
              <rect class=\"hit\" x=\"{x:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.1}\" rx=\"6\"/>",
             rack.to,
             escaped(&rack.about),
-            if rack.wires.is_empty() { top } else { y + SPINE },
-            if rack.wires.is_empty() { leaf } else { top - y - SPINE + leaf },
+            if rack.wires.is_empty() {
+                top
+            } else {
+                y + SPINE
+            },
+            if rack.wires.is_empty() {
+                leaf
+            } else {
+                top - y - SPINE + leaf
+            },
         );
         let beside = self.wires(rack, x + PAD, y + SPINE, top);
         for (line, gauge) in rack.gauges.iter().enumerate() {
@@ -321,7 +340,12 @@ impl Drawing<'_> {
         for host in hosts {
             let is_dot = is_dense && host.state == HostClass::Fine;
             let named = self.width_of(&host.name) + 14.0;
-            let named = named + if host.state == HostClass::Fine { 0.0 } else { sizes.font };
+            let named = named
+                + if host.state == HostClass::Fine {
+                    0.0
+                } else {
+                    sizes.font
+                };
             let (width, height) = match is_dot {
                 true => (sizes.dot, sizes.dot),
                 false if is_dense => (named.min(inside), sizes.chip),
@@ -363,7 +387,13 @@ impl Drawing<'_> {
     }
 
     fn host(&mut self, placed: &Placed<'_>) {
-        let Placed { host, x, y, width, height } = placed;
+        let Placed {
+            host,
+            x,
+            y,
+            width,
+            height,
+        } = placed;
         let (font, class) = (self.sizes.font, class_of(host.state));
         let is_dot = self.parts.is_dense && host.state == HostClass::Fine;
         let _ = write!(
@@ -437,7 +467,6 @@ impl Drawing<'_> {
     }
 }
 
-
 fn class_of(state: HostClass) -> &'static str {
     match state {
         HostClass::Fine => "fine",
@@ -454,6 +483,9 @@ fn fitted(text: &str, room: f64, font: f64) -> String {
     if count <= most {
         return text.to_owned();
     }
-    let kept: String = text.chars().skip(count - most.saturating_sub(1).max(1)).collect();
+    let kept: String = text
+        .chars()
+        .skip(count - most.saturating_sub(1).max(1))
+        .collect();
     format!("\u{2026}{kept}")
 }

@@ -5,7 +5,9 @@ use super::pages::{demo, open};
 
 #[test]
 fn the_theme_follows_the_system_until_the_button_is_used() {
-    let Some(tab) = open(demo, View { dark: true, ..DESK }) else { return };
+    let Some(tab) = open(demo, View { dark: true, ..DESK }) else {
+        return;
+    };
     let paper = "getComputedStyle(document.body).backgroundColor";
     let dark = tab.eval(paper);
     assert_eq!(tab.text("#theme"), "Light");
@@ -27,12 +29,18 @@ fn tables_are_sorted_by_their_headings() {
     let heading = "table.hosts thead th:nth-child(3) button";
     tab.click(heading);
     assert_eq!(tab.eval(first), "host-6", "r2h3 sends least");
-    assert_eq!(tab.eval("document.querySelector('table.hosts thead th:nth-child(3)').ariaSort"), "ascending");
+    assert_eq!(
+        tab.eval("document.querySelector('table.hosts thead th:nth-child(3)').ariaSort"),
+        "ascending"
+    );
     // By keyboard, the other way round.
     tab.eval(&format!("document.querySelector('{heading}').focus()"));
     tab.key("Enter");
     assert_ne!(tab.eval(first), "host-6");
-    assert_eq!(tab.eval("document.querySelector('table.hosts tbody').lastElementChild.id"), "host-6");
+    assert_eq!(
+        tab.eval("document.querySelector('table.hosts tbody').lastElementChild.id"),
+        "host-6"
+    );
     tab.click("table.hosts thead th:nth-child(1) button");
     assert_eq!(tab.eval(first), "host-0", "by name");
 }
@@ -48,7 +56,9 @@ fn a_link_to_a_finding_opens_it() {
 
 #[test]
 fn a_table_that_goes_on_to_the_right_says_so() {
-    let Some(tab) = open(demo, super::chromium::PHONE) else { return };
+    let Some(tab) = open(demo, super::chromium::PHONE) else {
+        return;
+    };
     let more = "document.querySelector('#hosts .scroll').classList.contains('more')";
     tab.until(more);
     tab.eval("document.querySelector('#hosts .scroll').scrollLeft = 9999");

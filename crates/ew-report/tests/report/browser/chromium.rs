@@ -67,12 +67,21 @@ pub(crate) fn browser() -> Option<Arc<Browser>> {
     if let Some(browser) = running.upgrade() {
         return Some(browser);
     }
-    let found = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
-        .into_iter()
-        .find(|path| Path::new(path).exists());
+    let found = [
+        "/usr/bin/chromium",
+        "/usr/bin/chromium-browser",
+        "/usr/bin/google-chrome",
+    ]
+    .into_iter()
+    .find(|path| Path::new(path).exists());
     let Some(found) = found else {
-        let must_run = ["CI", "EASTWEST_MUST_RUN"].iter().any(|name| std::env::var_os(name).is_some());
-        assert!(!must_run, "chromium is not installed; scripts/setup.sh installs it");
+        let must_run = ["CI", "EASTWEST_MUST_RUN"]
+            .iter()
+            .any(|name| std::env::var_os(name).is_some());
+        assert!(
+            !must_run,
+            "chromium is not installed; scripts/setup.sh installs it"
+        );
         println!("skipped: chromium is not installed (scripts/setup.sh installs it)");
         return None;
     };
@@ -253,7 +262,10 @@ impl Tab {
         tab.call("Page.navigate", &json!({"url": url}));
         tab.until("location.protocol === 'file:' && document.readyState === 'complete'");
         // As a window that is in front, so that frames are drawn and keys arrive.
-        tab.call("Emulation.setFocusEmulationEnabled", &json!({"enabled": true}));
+        tab.call(
+            "Emulation.setFocusEmulationEnabled",
+            &json!({"enabled": true}),
+        );
         tab
     }
 
@@ -271,7 +283,10 @@ impl Tab {
     /// "print" or "" for the screen.
     pub(crate) fn media(&self, media: &str, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}]);
-        self.call("Emulation.setEmulatedMedia", &json!({"media": media, "features": features}));
+        self.call(
+            "Emulation.setEmulatedMedia",
+            &json!({"media": media, "features": features}),
+        );
     }
 
     /// The value of an expression, promises awaited.
@@ -279,18 +294,30 @@ impl Tab {
         let asked = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
         let answer = self.call("Runtime.evaluate", &asked);
         let thrown = answer.get("exceptionDetails");
-        assert!(thrown.is_none(), "{expression}: {}", answer["exceptionDetails"]);
+        assert!(
+            thrown.is_none(),
+            "{expression}: {}",
+            answer["exceptionDetails"]
+        );
         answer["result"]["value"].clone()
     }
 
     pub(crate) fn number(&self, expression: &str) -> f64 {
         let value = self.eval(expression);
-        value.as_f64().unwrap_or_else(|| panic!("{expression} is {value}"))
+        value
+            .as_f64()
+            .unwrap_or_else(|| panic!("{expression} is {value}"))
     }
 
     pub(crate) fn text(&self, selector: &str) -> String {
-        let value = self.eval(&format!("document.querySelector({})?.textContent", json!(selector)));
-        value.as_str().unwrap_or_else(|| panic!("no {selector}")).to_owned()
+        let value = self.eval(&format!(
+            "document.querySelector({})?.textContent",
+            json!(selector)
+        ));
+        value
+            .as_str()
+            .unwrap_or_else(|| panic!("no {selector}"))
+            .to_owned()
     }
 
     pub(crate) fn is(&self, expression: &str) -> bool {
@@ -324,7 +351,10 @@ impl Tab {
 
     /// Presses and lifts the button in the middle of an element.
     pub(crate) fn click(&self, selector: &str) {
-        self.eval(&format!("document.querySelector({}).scrollIntoView({{block: 'center', behavior: 'instant'}})", json!(selector)));
+        self.eval(&format!(
+            "document.querySelector({}).scrollIntoView({{block: 'center', behavior: 'instant'}})",
+            json!(selector)
+        ));
         let (x, y) = self.area(selector).centre();
         self.click_at(x, y);
     }
@@ -347,8 +377,12 @@ impl Tab {
         self.mouse("mousePressed", from.0, from.1);
         for step in 1..=8 {
             let part = f64::from(step) / 8.0;
-            let (x, y) = (from.0 + (to.0 - from.0) * part, from.1 + (to.1 - from.1) * part);
-            let event = json!({"type": "mouseMoved", "x": x, "y": y, "button": "left", "buttons": 1});
+            let (x, y) = (
+                from.0 + (to.0 - from.0) * part,
+                from.1 + (to.1 - from.1) * part,
+            );
+            let event =
+                json!({"type": "mouseMoved", "x": x, "y": y, "button": "left", "buttons": 1});
             self.call("Input.dispatchMouseEvent", &event);
         }
         self.mouse("mouseReleased", to.0, to.1);
@@ -375,7 +409,10 @@ impl Tab {
             "ArrowRight" => 39,
             "ArrowDown" => 40,
             " " => 32,
-            other => other.chars().next().map_or(0, |c| c.to_ascii_uppercase() as u32),
+            other => other
+                .chars()
+                .next()
+                .map_or(0, |c| c.to_ascii_uppercase() as u32),
         };
         let mut down = json!({"type": "keyDown", "key": key, "windowsVirtualKeyCode": code});
         if key.chars().count() == 1 {
@@ -384,7 +421,10 @@ impl Tab {
             down["text"] = json!("\r");
         }
         self.call("Input.dispatchKeyEvent", &down);
-        self.call("Input.dispatchKeyEvent", &json!({"type": "keyUp", "key": key, "windowsVirtualKeyCode": code}));
+        self.call(
+            "Input.dispatchKeyEvent",
+            &json!({"type": "keyUp", "key": key, "windowsVirtualKeyCode": code}),
+        );
     }
 
     /// The window as PNG.
@@ -395,21 +435,32 @@ impl Tab {
 
     /// A5 to A4 as the page's own style says.
     pub(crate) fn pdf(&self) -> Vec<u8> {
-        let printed = self.call("Page.printToPDF", &json!({"preferCSSPageSize": true, "printBackground": true}));
+        let printed = self.call(
+            "Page.printToPDF",
+            &json!({"preferCSSPageSize": true, "printBackground": true}),
+        );
         decoded(&printed["data"])
     }
 
     /// What went wrong in the page so far.
     pub(crate) fn trouble(&self) -> Vec<String> {
         let state = self.browser.inbox.state.lock().unwrap();
-        state.trouble.get(&self.session).cloned().unwrap_or_default()
+        state
+            .trouble
+            .get(&self.session)
+            .cloned()
+            .unwrap_or_default()
     }
 }
 
 impl Drop for Tab {
     fn drop(&mut self) {
         let trouble = self.trouble();
-        self.browser.send(None, "Target.closeTarget", &json!({"targetId": self.target}));
+        self.browser.send(
+            None,
+            "Target.closeTarget",
+            &json!({"targetId": self.target}),
+        );
         if !std::thread::panicking() {
             assert!(trouble.is_empty(), "errors in the page: {trouble:#?}");
         }

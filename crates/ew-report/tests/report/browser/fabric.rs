@@ -21,12 +21,18 @@ fn the_drawing_is_panned_and_zoomed() {
     let whole = seen(&tab);
     tab.click("#fabric-larger");
     let larger = seen(&tab);
-    assert!((larger[2] * 1.5 - whole[2]).abs() < 1.0, "{larger:?} of {whole:?}");
+    assert!(
+        (larger[2] * 1.5 - whole[2]).abs() < 1.0,
+        "{larger:?} of {whole:?}"
+    );
     let area = tab.area(".fabric-view");
     let middle = (area.x + area.width / 2.0, area.y + area.height / 2.0);
     tab.drag(middle, (middle.0 - 100.0, middle.1 - 60.0));
     let panned = seen(&tab);
-    assert!(panned[0] > larger[0] + 30.0 && panned[1] > larger[1] + 20.0, "{panned:?} of {larger:?}");
+    assert!(
+        panned[0] > larger[0] + 30.0 && panned[1] > larger[1] + 20.0,
+        "{panned:?} of {larger:?}"
+    );
     assert_eq!(tab.eval("location.hash"), "", "what was a pan is no click");
     // What is under the pointer stays there.
     let under = |view: [f64; 4]| view[0] + view[2] / 4.0;
@@ -38,7 +44,10 @@ fn the_drawing_is_panned_and_zoomed() {
     tab.click("#fabric-smaller");
     tab.click("#fabric-whole");
     let all = seen(&tab);
-    assert!(all[3] >= tab.number("document.querySelector('svg.wide').getAttribute('height') - 1"), "{all:?}");
+    assert!(
+        all[3] >= tab.number("document.querySelector('svg.wide').getAttribute('height') - 1"),
+        "{all:?}"
+    );
     tab.ctrl_wheel(middle.0, middle.1, 9000.0);
     assert_eq!(seen(&tab), all, "no smaller than whole");
 }
@@ -54,17 +63,27 @@ fn names_are_read_when_the_drawing_is_near() {
     assert_ne!(tab.eval(name), "none");
     // Faults are named at any size, and come first.
     assert!(tab.text("svg.wide .host.bad text").contains("r17h18"));
-    assert_eq!(tab.eval("document.querySelectorAll('svg.wide .rack').length"), 40);
-    assert_eq!(tab.eval("document.querySelectorAll('svg.wide .host').length"), 1000);
+    assert_eq!(
+        tab.eval("document.querySelectorAll('svg.wide .rack').length"),
+        40
+    );
+    assert_eq!(
+        tab.eval("document.querySelectorAll('svg.wide .host').length"),
+        1000
+    );
     let wires = "document.querySelectorAll('svg.wide [data-rack=\"19\"] .wire').length";
     assert_eq!(tab.eval(wires), 8);
-    assert_eq!(tab.eval("document.querySelectorAll('svg.wide .wire.bad').length"), 1);
+    assert_eq!(
+        tab.eval("document.querySelectorAll('svg.wide .wire.bad').length"),
+        1
+    );
 }
 
 #[test]
 fn a_thousand_hosts_are_one_stop_of_the_tab_key() {
     let Some(tab) = open(large, DESK) else { return };
-    let stops = "[...document.querySelectorAll('svg.wide a')].filter((a) => a.tabIndex === 0).length";
+    let stops =
+        "[...document.querySelectorAll('svg.wide a')].filter((a) => a.tabIndex === 0).length";
     assert_eq!(tab.eval(stops), 1);
     tab.eval("document.querySelector('svg.wide a').focus()");
     let first = tab.eval(FOCUSED);
@@ -78,7 +97,10 @@ fn a_thousand_hosts_are_one_stop_of_the_tab_key() {
     tab.key("End");
     let last = tab.eval(FOCUSED);
     let (link, view) = (tab.area("svg.wide a:focus"), tab.area(".fabric-view"));
-    assert!(link.y >= view.y && link.bottom() <= view.bottom() + 1.0, "{last}: {link:?} in {view:?}");
+    assert!(
+        link.y >= view.y && link.bottom() <= view.bottom() + 1.0,
+        "{last}: {link:?} in {view:?}"
+    );
     assert!(tab.text("#tip").contains(" sends "), "what it is, in words");
     assert_eq!(tab.eval(stops), 1);
     tab.key("Home");
@@ -89,7 +111,10 @@ fn a_thousand_hosts_are_one_stop_of_the_tab_key() {
     tab.key("0");
     assert!(seen(&tab)[2] >= before[2]);
     tab.key("Tab");
-    assert!(!tab.is("document.activeElement.closest('svg')"), "the next stop is past the drawing");
+    assert!(
+        !tab.is("document.activeElement.closest('svg')"),
+        "the next stop is past the drawing"
+    );
 }
 
 #[test]
@@ -113,8 +138,13 @@ fn a_fault_leads_to_its_evidence_and_back() {
         tab.click("#finding-1 a[data-drawn]");
         assert_eq!(tab.eval(FOCUSED), "host-6");
         let host = tab.area(&format!("svg.{shape} .host.bad"));
-        assert!(host.y > 0.0 && host.bottom() < f64::from(view.height), "{host:?}");
-        assert!(tab.is(&format!("document.querySelector('svg.{shape} .host.bad.lit')")));
+        assert!(
+            host.y > 0.0 && host.bottom() < f64::from(view.height),
+            "{host:?}"
+        );
+        assert!(tab.is(&format!(
+            "document.querySelector('svg.{shape} .host.bad.lit')"
+        )));
         tab.key("Enter");
         tab.until("location.hash === '#finding-1'");
         tab.eval("document.getElementById('finding-2').open = true");

@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 
 /// Both faults of the demo, as the drawing marks them.
 fn faults(tab: &Tab) -> [Area; 2] {
-    let shape = if tab.is("innerWidth > 600") { "wide" } else { "narrow" };
+    let shape = if tab.is("innerWidth > 600") {
+        "wide"
+    } else {
+        "narrow"
+    };
     let host = format!("svg.{shape} .host.bad");
     let uplink = format!("svg.{shape} .rack-link:is(.bad, .part) .mark-word");
     assert!(tab.text(&host).contains("r2h3"));
@@ -34,7 +38,10 @@ fn the_demos_faults_are_seen_without_scrolling() {
                 assert!(is_seen, "{fault:?} in {name}");
                 assert!(fault.height >= 8.0, "too small to read: {fault:?}");
             }
-            assert!(tab.is("document.documentElement.scrollWidth <= innerWidth"), "sideways");
+            assert!(
+                tab.is("document.documentElement.scrollWidth <= innerWidth"),
+                "sideways"
+            );
             let suffix = if dark { "-dark" } else { "" };
             keep(&tab, &format!("{name}{suffix}.png"));
         }
@@ -88,11 +95,20 @@ fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
 #[test]
 fn a_faulty_host_stands_out_whatever_colours_one_sees() {
     let Some(tab) = open(demo, DESK) else { return };
-    let kinds = ["none", "protanopia", "deuteranopia", "tritanopia", "achromatopsia"];
+    let kinds = [
+        "none",
+        "protanopia",
+        "deuteranopia",
+        "tritanopia",
+        "achromatopsia",
+    ];
     for dark in [false, true] {
         tab.resize(View { dark, ..DESK });
         for kind in kinds {
-            tab.call("Emulation.setEmulatedVisionDeficiency", &json!({"type": kind}));
+            tab.call(
+                "Emulation.setEmulatedVisionDeficiency",
+                &json!({"type": kind}),
+            );
             let bad = colour(&tab, tab.area("svg.wide .host.bad"));
             let fine = colour(&tab, tab.area("svg.wide .host.fine"));
             let ratio = contrast(bad, fine);
@@ -106,9 +122,14 @@ fn a_faulty_host_stands_out_whatever_colours_one_sees() {
 #[test]
 fn the_page_prints_on_a4_with_the_runs_id() {
     for dark in [false, true] {
-        let Some(tab) = open(demo, View { dark, ..DESK }) else { return };
+        let Some(tab) = open(demo, View { dark, ..DESK }) else {
+            return;
+        };
         tab.media("print", if dark { "dark" } else { "light" });
-        assert_eq!(tab.eval("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)");
+        assert_eq!(
+            tab.eval("getComputedStyle(document.body).backgroundColor"),
+            "rgb(255, 255, 255)"
+        );
         let ink = tab.eval("getComputedStyle(document.querySelector('svg.wide .rack-name')).fill");
         assert_eq!(ink, "rgb(27, 32, 38)", "light ink on paper");
         let id = tab.text(".run-id");
@@ -117,14 +138,21 @@ fn the_page_prints_on_a4_with_the_runs_id() {
         assert!(tab.is("document.querySelector('style').textContent.includes('@page { size: A4') && document.querySelector('style').textContent.includes('20261124T074826Z-qualify-a13e96')"));
         let view = tab.area(".fabric-view");
         let drawn = tab.area("svg.wide");
-        assert!(drawn.bottom() <= view.bottom() + 1.0, "the drawing is cut off: {drawn:?} in {view:?}");
+        assert!(
+            drawn.bottom() <= view.bottom() + 1.0,
+            "the drawing is cut off: {drawn:?} in {view:?}"
+        );
         tab.media("", if dark { "dark" } else { "light" });
         let pdf = tab.pdf();
         let text = String::from_utf8_lossy(&pdf);
         let pages = text.matches("/Type /Page\n").count();
         assert!((2..=25).contains(&pages), "{pages} pages");
         // 210 x 297 mm in points of 1/72 inch.
-        assert!(text.contains("/MediaBox [0 0 594.95996 841.91998]") || text.contains("/MediaBox [0 0 595 842]"), "not A4");
+        assert!(
+            text.contains("/MediaBox [0 0 594.95996 841.91998]")
+                || text.contains("/MediaBox [0 0 595 842]"),
+            "not A4"
+        );
         assert!(tab.is("[...document.querySelectorAll('details')].every((d) => d.open)"));
         std::fs::write(kept_in().join("demo.pdf"), pdf).unwrap();
     }

@@ -17,8 +17,16 @@ fn the_worst_pair_is_chosen_first() {
     let Some(tab) = open(demo, DESK) else { return };
     tab.until("document.querySelector('#cell h3')");
     let text = chosen(&tab);
-    assert!(text.contains("r2h3") && text.contains("worst pair"), "{text}");
-    assert!(tab.text("#map-note").starts_with("All 56 ordered pairs, stage mesh."), "{}", tab.text("#map-note"));
+    assert!(
+        text.contains("r2h3") && text.contains("worst pair"),
+        "{text}"
+    );
+    assert!(
+        tab.text("#map-note")
+            .starts_with("All 56 ordered pairs, stage mesh."),
+        "{}",
+        tab.text("#map-note")
+    );
 }
 
 #[test]
@@ -40,7 +48,10 @@ fn every_metric_has_a_map_and_a_scale() {
     maps.sort_by(f64::total_cmp);
     maps.dedup();
     assert_eq!(maps.len(), 4, "two metrics look the same");
-    assert!(tab.is("document.querySelector('#metrics input[value=loss]').disabled"), "TCP has no loss");
+    assert!(
+        tab.is("document.querySelector('#metrics input[value=loss]').disabled"),
+        "TCP has no loss"
+    );
 }
 
 #[test]
@@ -48,18 +59,31 @@ fn stages_are_chosen_and_bring_their_metrics() {
     let Some(tab) = open(mixed, DESK) else { return };
     tab.until("document.querySelector('#cell h3')");
     let choose = |name: &str| {
-        let script = format!("(() => {{ const s = document.getElementById('map-stage'), o = [...s.options].find((o) => o.text === '{name}'); s.value = o.value; s.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()");
+        let script = format!(
+            "(() => {{ const s = document.getElementById('map-stage'), o = [...s.options].find((o) => o.text === '{name}'); s.value = o.value; s.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()"
+        );
         tab.eval(&script);
     };
     let before = painted(&tab);
     choose("datagrams");
     assert_ne!(painted(&tab), before);
-    assert!(tab.text("#map-note").starts_with("A sample: "), "{}", tab.text("#map-note"));
+    assert!(
+        tab.text("#map-note").starts_with("A sample: "),
+        "{}",
+        tab.text("#map-note")
+    );
     tab.click("#metrics input[value=loss]");
-    assert!(chosen(&tab).contains("Loss") || chosen(&tab).contains("not planned"), "{}", chosen(&tab));
+    assert!(
+        chosen(&tab).contains("Loss") || chosen(&tab).contains("not planned"),
+        "{}",
+        chosen(&tab)
+    );
     choose("idle rtt");
     assert!(tab.is("document.querySelector('#metrics input[value=relative]').disabled"));
-    assert_eq!(tab.eval("document.querySelector('#metrics input:checked').value"), "rtt");
+    assert_eq!(
+        tab.eval("document.querySelector('#metrics input:checked').value"),
+        "rtt"
+    );
     assert!(chosen(&tab).contains("Median time"), "{}", chosen(&tab));
     // By keyboard.
     tab.eval("document.getElementById('map-stage').focus()");
@@ -74,7 +98,11 @@ fn the_map_is_walked_through_by_keys() {
     tab.eval("document.getElementById('cells').focus()");
     tab.key("Home");
     tab.key("PageUp");
-    assert!(chosen(&tab).contains("r1h1 \u{2192} r1h1"), "{}", chosen(&tab));
+    assert!(
+        chosen(&tab).contains("r1h1 \u{2192} r1h1"),
+        "{}",
+        chosen(&tab)
+    );
     tab.key("ArrowRight");
     assert!(chosen(&tab).contains("r1h1 \u{2192} r1h2"));
     tab.key("ArrowDown");
@@ -135,7 +163,11 @@ fn a_thousand_hosts_have_a_map() {
     let Some(tab) = open(large, DESK) else { return };
     tab.until("document.querySelector('#cell h3')");
     assert!(chosen(&tab).contains("r17h18"), "{}", chosen(&tab));
-    assert!(tab.text("#map-note").contains("999000 ordered pairs"), "{}", tab.text("#map-note"));
+    assert!(
+        tab.text("#map-note").contains("999000 ordered pairs"),
+        "{}",
+        tab.text("#map-note")
+    );
     let value = tab.text("#cell dd:nth-of-type(2)");
     assert!(value.contains("Mb/s"), "{value}");
 }

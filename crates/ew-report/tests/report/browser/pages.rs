@@ -2,9 +2,9 @@
 
 use super::chromium::{Browser, Tab, View, browser};
 use crate::common;
-use ew_model::topology::{DirectionSpec, HostSpec, NicSpec, PathSpec, RackSpec, Topology};
 use ew_model::analysis::{RackAnalysis, RackPath};
 use ew_model::finding::{Cause, Subject};
+use ew_model::topology::{DirectionSpec, HostSpec, NicSpec, PathSpec, RackSpec, Topology};
 use ew_model::{Analysis, HostId, RackId};
 use ew_report::{Format, TextStyle, render};
 use std::io::Read;
@@ -93,7 +93,11 @@ fn fabric(racks: u32, hosts: u32) -> Topology {
     let member = NIC * u64::from(hosts) / 2 / 8;
     let (slow_host, bad_rack) = ((2, 3), 3);
     let host = |rack: u32, number: u32| {
-        let rx = if (rack, number) == slow_host { NIC / 2 } else { NIC };
+        let rx = if (rack, number) == slow_host {
+            NIC / 2
+        } else {
+            NIC
+        };
         HostSpec {
             name: format!("r{rack}h{number}"),
             nic: NicSpec {
@@ -109,7 +113,13 @@ fn fabric(racks: u32, hosts: u32) -> Topology {
         name: format!("r{rack}"),
         hosts: (1..=hosts).map(|number| host(rack, number)).collect(),
         paths: (1..=8)
-            .map(|n| path(if (rack, n) == (bad_rack, 3) { member / 5 } else { member }))
+            .map(|n| {
+                path(if (rack, n) == (bad_rack, 3) {
+                    member / 5
+                } else {
+                    member
+                })
+            })
             .collect(),
         ..RackSpec::default()
     };
@@ -143,4 +153,3 @@ pub(crate) fn open(page: impl FnOnce() -> &'static Path, view: View) -> Option<T
     let browser: Arc<Browser> = browser()?;
     Some(Tab::open(&browser, page(), view))
 }
-

@@ -10,13 +10,24 @@ fn a_pair_shows_its_measurements_over_time_and_tcp_info() {
         tab.until("document.querySelector('#pair-charts .chart')");
         assert!(tab.text("#pair-name").contains("r2h3"));
         let names = tab.text("#pair-charts");
-        assert!(names.contains("Rate") && names.contains("RTT under load"), "{names}");
-        let dots = tab.number("document.querySelector('#pair-charts .chart').querySelectorAll('.dot').length");
+        assert!(
+            names.contains("Rate") && names.contains("RTT (TCP_INFO)"),
+            "{names}"
+        );
+        let dots = tab.number(
+            "document.querySelector('#pair-charts .chart').querySelectorAll('.dot').length",
+        );
         assert!(dots >= 2.0, "{dots} measurements");
         let inside = "[...document.querySelectorAll('#pair-charts .dot')].every((d) => d.cx.baseVal.value >= 66 && d.cx.baseVal.value <= 400 && d.cy.baseVal.value >= 10 && d.cy.baseVal.value <= 130)";
         assert!(tab.is(inside), "a dot is outside its chart");
         let tcp = tab.text("#pair-tcp");
-        for field in ["Smoothed RTT", "cwnd", "MSS", "1448 B", "Limited by receive window"] {
+        for field in [
+            "Smoothed RTT",
+            "cwnd",
+            "MSS",
+            "1448 B",
+            "Limited by receive window",
+        ] {
             assert!(tcp.contains(field), "{field} is not in {tcp}");
         }
         let label = tab.eval("document.querySelector('#pair-charts svg').ariaLabel");
@@ -37,7 +48,10 @@ fn a_traced_pair_shows_its_path() {
     (0..src).for_each(|_| tab.key("ArrowDown"));
     (0..dst).for_each(|_| tab.key("ArrowRight"));
     let path = tab.text("#pair-paths");
-    assert!(path.contains("path of ") && path.contains("198.1"), "{path}");
+    assert!(
+        path.contains("path of ") && path.contains("198.1"),
+        "{path}"
+    );
     // A host and itself are no pair.
     tab.key("Home");
     (0..src).for_each(|_| tab.key("ArrowRight"));
@@ -58,5 +72,8 @@ fn a_pair_without_measurements_says_so() {
     let Some(tab) = open(large, DESK) else { return };
     tab.until("document.querySelector('#cell h3')");
     assert!(tab.text("#pair-note").contains("No single measurements"));
-    assert_eq!(tab.eval("document.getElementById('pair-charts').children.length"), 0);
+    assert_eq!(
+        tab.eval("document.getElementById('pair-charts').children.length"),
+        0
+    );
 }

@@ -19,7 +19,10 @@ fn a_hosts_panel_opens_closes_and_is_in_the_address() {
     tab.eval("location.hash = '#panel-2-1'");
     tab.until(OPEN);
     assert_eq!(tab.text("#panel-name"), "r1h3");
-    assert_eq!(tab.eval("document.querySelector('#panel-stages tr.chosen .number').textContent"), "2");
+    assert_eq!(
+        tab.eval("document.querySelector('#panel-stages tr.chosen .number').textContent"),
+        "2"
+    );
     tab.click("#panel-close");
     tab.until(&format!("!{OPEN}"));
 }
@@ -32,7 +35,10 @@ fn time_is_walked_through_by_keys() {
     tab.eval("document.getElementById('panel-charts').focus()");
     tab.key("Home");
     let first = tab.text("#panel-now");
-    assert!(first.contains("NIC out") && first.contains("0.0 to "), "{first}");
+    assert!(
+        first.contains("NIC out") && first.contains("0.0 to "),
+        "{first}"
+    );
     tab.key("ArrowRight");
     let second = tab.text("#panel-now");
     assert_ne!(first, second);
@@ -41,8 +47,16 @@ fn time_is_walked_through_by_keys() {
     tab.key("End");
     assert_ne!(tab.text("#panel-now"), second);
     let area = tab.area("#panel-charts svg");
-    tab.mouse("mouseMoved", area.x + area.width / 2.0, area.y + area.height / 2.0);
-    assert!(tab.text("#panel-now").contains(" s, "), "{}", tab.text("#panel-now"));
+    tab.mouse(
+        "mouseMoved",
+        area.x + area.width / 2.0,
+        area.y + area.height / 2.0,
+    );
+    assert!(
+        tab.text("#panel-now").contains(" s, "),
+        "{}",
+        tab.text("#panel-now")
+    );
 }
 
 #[test]
@@ -70,5 +84,8 @@ fn a_thousand_hosts_have_panels() {
     tab.eval("location.hash = '#panel-417'");
     tab.until(OPEN);
     assert_eq!(tab.text("#panel-name"), "r17h18");
-    assert_eq!(tab.eval("document.getElementById('panel-host').options.length"), 1000);
+    assert_eq!(
+        tab.eval("document.getElementById('panel-host').options.length"),
+        1000
+    );
 }
