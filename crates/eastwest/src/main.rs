@@ -18,6 +18,7 @@ mod preflight;
 mod push;
 mod safety;
 mod shorthand;
+mod slurm;
 mod watch;
 
 fn main() -> ExitCode {

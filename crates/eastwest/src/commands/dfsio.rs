@@ -6,6 +6,7 @@ use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetKind;
 use crate::metrics::Endpoint;
 use crate::output::{self, OutputFormat, ShowArgs};
+use crate::preflight::PreFlight;
 use crate::watch;
 use anyhow::anyhow;
 use clap::builder::PossibleValuesParser;
@@ -344,6 +345,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let launcher = fleet.launcher(lab, &roster)?;
     let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
     block_on(args.hosts.resolve(&mut roster, fleet))?;
+    confirm(args, &task, &roster.inventory)?;
     let mut options = args.launch_options();
     options.network = args.hosts.network();
     options.watched.extend(watched);
@@ -365,6 +367,22 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         args.safety.wait_for_hosts(run, output::say)
     })?;
     conclude(&stored, &args.show)
+}
+
+/// Says what the run will do to network and storage, and asks where that is much.
+fn confirm(args: &RunArgs, task: &StorageTask, inventory: &Inventory) -> Result<(), Failure> {
+    if args.fleet.fleet == FleetKind::Local {
+        return Ok(());
+    }
+    let moving = task
+        .operations
+        .iter()
+        .filter(|operation| **operation != StorageOperation::Clean);
+    let bytes = task.job.file_bytes.saturating_mul(u64::from(task.files));
+    let bytes = bytes.saturating_mul(moving.count() as u64);
+    let network = args.hosts.describe_network(inventory);
+    let figures = PreFlight::of_files(inventory.hosts.len(), network, bytes, &task.job.target);
+    figures.confirm(args.yes, args.live.is_quiet())
 }
 
 /// Clients where roles are given, else all hosts.

@@ -63,7 +63,7 @@ pub(crate) struct RunArgs {
     pub(crate) dry_run: bool,
     /// Start without the question that a terminal gets above 32 hosts or 1 TiB
     #[arg(short, long)]
-    yes: bool,
+    pub(super) yes: bool,
     #[command(flatten)]
     pub(crate) runs: RunsDirArg,
     #[command(flatten)]
@@ -253,8 +253,13 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let mut roster = args
         .hosts
         .roster(&args.fleet, lab.as_deref(), &racks, known)?;
+    if args.fleet.fleet == FleetKind::Slurm {
+        args.fleet
+            .slurm
+            .fit(&mut scenario, &roster.inventory, seed)?;
+    }
     if args.dry_run {
-        let network = args.hosts.describe_network();
+        let network = args.hosts.describe_network(&roster.inventory);
         return dry_run(args, &scenario, &roster.inventory, &network, seed);
     }
     let options = launch_options(args, &roster.inventory)?;
@@ -368,13 +373,14 @@ fn confirm(
     inventory: &Inventory,
     seed: u64,
 ) -> Result<(), Failure> {
-    if args.fleet.fleet != FleetKind::Ssh {
+    if args.fleet.fleet == FleetKind::Local {
         return Ok(());
     }
     let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
-    let network = args.hosts.describe_network();
+    let network = args.hosts.describe_network(inventory);
     let ports = args.fleet.data_ports();
-    let figures = PreFlight::of(&plan, inventory.hosts.len(), network, ports);
+    let hosts = inventory.hosts.len();
+    let figures = PreFlight::of(&plan, hosts, network, ports, args.safety.max_rate);
     figures.confirm(args.yes, args.live.quiet)
 }
 
@@ -398,7 +404,7 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         inventory = kubernetes::with_pods(&inventory, &paths);
     }
     if args.dry_run {
-        let network = args.hosts.describe_network();
+        let network = args.hosts.describe_network(&inventory);
         return dry_run(args, &scenario, &inventory, &network, seed);
     }
     let plan = ew_plan::plan(&scenario, &inventory, seed).map_err(Failure::usage)?;
@@ -412,6 +418,7 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         output::print(&ew_kubernetes::to_yaml(&objects.all(&plans, &services)));
         return Ok(ExitCode::SUCCESS);
     }
+    confirm(args, &scenario, &inventory, seed)?;
     let mut sequel = Sequel::of(args, &scenario)?;
     let options = launch_options(args, &inventory)?;
     let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
