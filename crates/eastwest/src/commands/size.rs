@@ -63,8 +63,8 @@ pub(crate) struct SizeArgs {
 #[group(skip)]
 #[command(next_help_heading = "Storage node")]
 struct NodeArgs {
-    /// A fan-in's run: its directory, its id or the beginning of it, or `latest`. Storage node, NIC,
-    /// disk, client and uplink count at the lower ends of their intervals; flags go first
+    /// A fan-in's run: its directory, its id or the beginning of it, or `latest`. Storage node,
+    /// NIC, disk, client and uplink count at the lower ends of their intervals; flags go first
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]

@@ -98,8 +98,8 @@ pub struct FanInPoint {
     /// Standard deviation over the mean: of the endpoints' rates, or of the storage nodes' NICs.
     /// `None` for one of them.
     pub variation: Option<f64>,
-    /// The endpoint with the lowest rate, or the storage node furthest from the mean. `None` for one
-    /// of them.
+    /// The endpoint with the lowest rate, or the storage node furthest from the mean. `None` for
+    /// one of them.
     pub slowest: Option<String>,
     /// TestDFSIO's `Test exec time sec`.
     pub exec_s: f64,

@@ -7,7 +7,7 @@ use ew_analyze::storage::dfsio;
 use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint, Term};
 use ew_analyze::storage::job::{ClientFigures, StepAnalysis, StorageAnalysis};
 use ew_analyze::storage::limits::{Alone, Binding, Side};
-use ew_analyze::storage::nodes::{Balance, NodeFigures, NodeRole};
+use ew_analyze::storage::nodes::{Balance, NodeCounters, NodeFigures, NodeRole};
 use ew_model::analysis::Estimate;
 use ew_model::finding::VerdictStatus;
 use ew_model::latency::LatencySummary;
@@ -533,8 +533,10 @@ fn clients(clients: &[ClientFigures], width: usize) -> String {
 
 /// Counters of storage nodes; clients have a table of their own. Empty where none was read.
 fn nodes(nodes: &[NodeFigures], width: usize) -> String {
-    let serving = nodes.iter().filter(|n| n.role == NodeRole::StorageNode);
-    let serving: Vec<&NodeFigures> = serving.collect();
+    let is_read = |node: &&NodeFigures| {
+        node.role == NodeRole::StorageNode && node.counters != NodeCounters::default()
+    };
+    let serving: Vec<&NodeFigures> = nodes.iter().filter(is_read).collect();
     if serving.is_empty() {
         return String::new();
     }
