@@ -143,6 +143,7 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
         RunEvent::StorageStepFinished(step) => run.storage.push(*step),
         RunEvent::StorageFacts(facts) => run.hdfs = Some(*facts),
         RunEvent::StorageStepStarted { .. }
+        | RunEvent::StorageProgress { .. }
         | RunEvent::StageStarted { .. }
         | RunEvent::StageFinished { .. }
         | RunEvent::Progress { .. }

@@ -1,7 +1,7 @@
 //! `eastwest run dfsio`: what TestDFSIO does, on agents, without a JVM.
 
-use crate::commands::fan_in;
 use crate::commands::run::{RunArgs, block_on, draw_seed, watched_run};
+use crate::commands::{fan_in, testdfsio};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetKind;
 use crate::metrics::Endpoint;
@@ -10,7 +10,7 @@ use crate::watch;
 use anyhow::anyhow;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, value_parser};
-use ew_analyze::storage::job::{self, SCENARIO};
+use ew_analyze::storage::job::{self, SCENARIO, TESTDFSIO};
 use ew_controller::{Detours, Job, StorageTask, StoredRun};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::run::Run;
@@ -18,6 +18,7 @@ use ew_model::scenario::{Expect, Roles, Scenario};
 use ew_model::storage::{MAX_FILES_PER_HOST, StorageJob, StorageOperation};
 use ew_model::units;
 use ew_plan::scenario::{RoleSets, ScenarioFile, StorageSettings};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -69,6 +70,10 @@ pub(crate) struct StorageArgs {
     /// Files that each host works on at once [default: 1]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1024))]
     parallel: Option<u32>,
+    /// Go on with writes and reads for this long: each worker passes its files again and again
+    /// [default: each file once]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration_ns)]
+    time: Option<u64>,
     /// Copies of each block, hdfs:// only [default: the NameNode's]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     replication: Option<u32>,
@@ -116,6 +121,7 @@ impl StorageArgs {
             ("--file-size", self.file_size.is_some()),
             ("--buffer-size", self.buffer_size.is_some()),
             ("--parallel", self.parallel.is_some()),
+            ("--time", self.time.is_some()),
             ("--replication", self.replication.is_some()),
             ("--block-size", self.block_size.is_some()),
             ("--direct", self.direct),
@@ -156,6 +162,7 @@ impl StorageArgs {
             file_size: self.file_size.or(file.file_bytes),
             buffer_size: self.buffer_size.or(file.buffer_bytes),
             parallel: self.parallel.or(file.parallel),
+            time: self.time.or(file.time_ns),
             replication: self.replication.or(file.replication),
             block_size: self.block_size.or(file.block_bytes),
             direct: self.direct || file.direct == Some(true),
@@ -165,6 +172,21 @@ impl StorageArgs {
             read_shift: self.read_shift.or(file.read_shift),
             keep: self.keep || file.keep == Some(true),
         }
+    }
+
+    /// A flag that was given, and that only agents' own workers know.
+    pub(crate) fn flag_of_workers(&self) -> Option<&'static str> {
+        let flags = [
+            ("--fan-in", self.fan_in),
+            ("--parallel", self.parallel.is_some()),
+            ("--time", self.time.is_some()),
+            ("--direct", self.direct),
+            ("--no-fsync", self.no_fsync),
+            ("--warm", self.warm),
+            ("--read-shift", self.read_shift.is_some()),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
     }
 
     fn operations(&self) -> Vec<StorageOperation> {
@@ -204,6 +226,8 @@ impl StorageArgs {
             seed: self.seed(&operations, seed)?,
             replication: self.replication,
             block_bytes: self.block_size,
+            time_ns: self.time,
+            testdfsio: None,
         };
         let files = self.files.unwrap_or(workers.len() as u32 * parallel);
         check(&job, files, workers.len())?;
@@ -314,12 +338,16 @@ fn check(job: &StorageJob, files: u32, hosts: usize) -> Result<(), Failure> {
 /// `run dfsio`, or a fan-in with a target.
 pub(crate) fn run(args: &RunArgs) -> Outcome {
     let is_fan_in = args.storage.fan_in || args.scenario == fan_in::SCENARIO;
+    let description = match args.scenario.as_str() {
+        TESTDFSIO => "Write and read files by Hadoop's own TestDFSIO",
+        _ => "Write and read files on storage, as TestDFSIO does",
+    };
     let asked = Asked {
         storage: args.storage.clone(),
         is_fan_in,
         roles: None,
         racks: &[],
-        description: "Write and read files on storage, as TestDFSIO does".to_owned(),
+        description: description.to_owned(),
     };
     carry_out(args, &asked)
 }
@@ -370,7 +398,7 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
     options.network = args.hosts.network();
     options.watched.extend(watched);
     let job = Job {
-        scenario: scenario(roles, asked.description.clone()),
+        scenario: scenario(&args.scenario, roles, asked.description.clone()),
         inventory: roster.inventory,
         seed: task.job.seed,
         launcher,
@@ -380,6 +408,7 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
         follow_flows: false,
         signals_end_analysis: true,
         detours: Detours::new(),
+        node_labels: BTreeMap::new(),
     };
     let stored = watched_run(&job, args.live, args.show.color, endpoint, |listener| {
         let run = || ew_controller::run_storage(&job, &task, listener);
@@ -414,7 +443,17 @@ fn task(
     roles: Option<&Roles>,
 ) -> Result<StorageTask, Failure> {
     let storage = &asked.storage;
-    let mut task = storage.task(workers(inventory, roles), args.plan.seed)?;
+    let is_testdfsio = args.scenario == TESTDFSIO;
+    // Its bytes are not eastwest's to verify.
+    let seed = args.plan.seed.or(is_testdfsio.then_some(0));
+    let mut task = storage.task(workers(inventory, roles), seed)?;
+    if is_testdfsio {
+        args.testdfsio.prepare(&mut task, storage, inventory)?;
+    } else if let Some(flag) = args.testdfsio.given() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of run testdfsio; leave it out"
+        )));
+    }
     if !asked.is_fan_in {
         return match storage.flag_of_fan_in() {
             None => Ok(task),
@@ -445,9 +484,13 @@ fn workers(inventory: &Inventory, roles: Option<&Roles>) -> Vec<HostId> {
 }
 
 /// What the manifest calls the run.
-fn scenario(roles: Option<Roles>, description: String) -> Scenario {
+fn scenario(word: &str, roles: Option<Roles>, description: String) -> Scenario {
+    let name = match word {
+        TESTDFSIO => TESTDFSIO,
+        _ => SCENARIO,
+    };
     Scenario {
-        name: SCENARIO.to_owned(),
+        name: name.to_owned(),
         description,
         expect: Expect::default(),
         tests: Vec::new(),
@@ -518,6 +561,7 @@ fn conclude(stored: &StoredRun, args: &ShowArgs) -> Outcome {
     let kept = ew_store::write_file(&stored.dir, "storage.json", kept.as_bytes());
     let page = ew_report::storage_html(&analysis).map_err(Failure::failed)?;
     let kept = kept.and_then(|_| ew_store::write_file(&stored.dir, "report.html", page.as_bytes()));
+    let kept = kept.and_then(|_| testdfsio::keep_logs(&stored.run, &stored.dir));
     let shown = show(&stored.run, args).unwrap_or_else(|| Ok(exit::failed()))?;
     if let Some(error) = stored.unwritten.as_ref().or(kept.as_ref().err()) {
         output::say(&format!(

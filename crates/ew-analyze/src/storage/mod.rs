@@ -11,3 +11,4 @@ pub mod job;
 pub mod limits;
 pub mod nodes;
 pub mod sizing;
+pub mod testdfsio;

@@ -117,8 +117,7 @@ pub(super) fn figures(run: &Run, step: &StorageStep) -> Vec<NodeFigures> {
     if step.operation == StorageOperation::Clean {
         return Vec::new();
     }
-    let files = step.reports.iter().flat_map(|(_, report)| &report.files);
-    let Some(length_ns) = files.map(|file| file.end_ns()).max() else {
+    let Some(length_ns) = length_ns(step) else {
         return Vec::new();
     };
     let mut hosts: Vec<(NodeRole, HostId)> = run
@@ -140,6 +139,15 @@ pub(super) fn figures(run: &Run, step: &StorageStep) -> Vec<NodeFigures> {
         }
     };
     hosts.into_iter().map(of_host).collect()
+}
+
+/// To the last close, or to the end of Hadoop's job.
+fn length_ns(step: &StorageStep) -> Option<u64> {
+    if step.job.testdfsio.is_some() {
+        return Some(step.exec_ns);
+    }
+    let files = step.reports.iter().flat_map(|(_, report)| &report.files);
+    files.map(|file| file.end_ns()).max()
 }
 
 /// `None` unless two storage nodes in service have a rate.
@@ -177,6 +185,11 @@ fn role(run: &Run, step: &StorageStep, host: HostId) -> Option<NodeRole> {
     let inventory = &run.manifest.inventory;
     let name = inventory.name(host);
     let roles = run.manifest.scenario.roles.as_ref()?;
+    // Hadoop's own tasks are on any of them.
+    let has_tasks = step.job.testdfsio.is_some();
+    if has_tasks && roles.clients.iter().any(|client| client == name) {
+        return Some(NodeRole::Client);
+    }
     if !roles.servers.iter().any(|server| server == name) {
         return None;
     }

@@ -2,16 +2,17 @@
 
 use super::error::ScenarioError;
 use super::tree::{Content, Node};
-use super::values::{choice, count, only_known, size, switch, text};
+use super::values::{choice, count, duration, only_known, size, switch, text};
 use ew_model::storage::StorageOperation;
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "target",
     "operations",
     "files",
     "file-size",
     "buffer-size",
     "parallel",
+    "time",
     "replication",
     "block-size",
     "verify",
@@ -27,6 +28,8 @@ const KEYS: [&str; 19] = [
     "disk",
 ];
 const MOST_FILES: u32 = 100_000_000;
+const MIN_TIME_NS: u64 = 1_000_000;
+const MAX_TIME_NS: u64 = 24 * 3600 * 1_000_000_000;
 const MOST_PARALLEL: u32 = 1024;
 const MOST_HOSTS: u32 = 1_000_000;
 
@@ -45,6 +48,8 @@ pub struct StorageSettings {
     pub buffer_bytes: Option<u64>,
     /// Files of a host at once.
     pub parallel: Option<u32>,
+    /// How long writes and reads go on.
+    pub time_ns: Option<u64>,
     /// Copies of each block; HDFS only.
     pub replication: Option<u32>,
     /// Of each block; HDFS only.
@@ -102,6 +107,7 @@ pub(super) fn read(root: &Node) -> Result<Option<StorageSettings>, ScenarioError
         file_bytes: bytes("file-size")?,
         buffer_bytes: bytes("buffer-size")?,
         parallel: number("parallel", MOST_PARALLEL)?,
+        time_ns: duration(node.get("time"), "time", MIN_TIME_NS..=MAX_TIME_NS)?,
         replication: number("replication", MOST_HOSTS)?,
         block_bytes: bytes("block-size")?,
         verify: flag("verify")?,
