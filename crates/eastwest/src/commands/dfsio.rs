@@ -4,7 +4,6 @@ use crate::commands::fan_in;
 use crate::commands::run::{RunArgs, block_on, draw_seed, watched_run};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetKind;
-use crate::metrics::Endpoint;
 use crate::output::{self, OutputFormat, ShowArgs};
 use crate::watch;
 use anyhow::anyhow;
@@ -308,7 +307,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         .map(|name| watch::find(&roster.inventory, name))
         .transpose()?;
     let launcher = fleet.launcher(lab, &roster)?;
-    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
+    let endpoint = args.metrics_endpoint()?;
     block_on(args.hosts.resolve(&mut roster, fleet))?;
     let mut options = args.launch_options();
     options.network = args.hosts.network();

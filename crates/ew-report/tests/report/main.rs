@@ -16,5 +16,6 @@ mod prometheus;
 mod reports;
 #[cfg(test)]
 mod sweeps;
+mod trends;
 #[cfg(test)]
 mod workloads;
