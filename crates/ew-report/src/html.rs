@@ -12,6 +12,7 @@ mod matrix;
 mod pack;
 mod panels;
 mod places;
+mod run_line;
 mod spectrum;
 mod sweep_chart;
 mod view;

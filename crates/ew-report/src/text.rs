@@ -11,7 +11,7 @@ use crate::table::{columns_that_fit, table, wrap};
 use crate::words::{
     MISSING, count, duration, estimated_rate, finding_figures, fine_percent, host_name, host_state,
     knee, network, one_line, or_missing, outcome, percent, plural, rack_name, rack_of, rate,
-    ratio_with_interval, severity, severity_status, status, utc,
+    ratio_with_interval, severity, severity_status, shortened, status, utc,
 };
 use ew_model::Analysis;
 use ew_model::analysis::{Cell, HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
@@ -538,16 +538,6 @@ fn is_accused(analysis: &Analysis, host: &HostAnalysis) -> bool {
     let subject = Subject::Host { host: host.host };
     let mut findings = analysis.verdict.findings.iter();
     findings.any(|finding| finding.severity != Severity::Info && finding.subject == subject)
-}
-
-/// Cut at a word, with an ellipsis.
-fn shortened(text: &str, most_chars: usize) -> String {
-    if text.chars().count() <= most_chars {
-        return text.to_owned();
-    }
-    let cut: String = text.chars().take(most_chars - 1).collect();
-    let end = cut.rfind(' ').unwrap_or(cut.len());
-    format!("{}\u{2026}", cut[..end].trim_end_matches([',', ';', '.']))
 }
 
 fn findings(analysis: &Analysis, width: usize, ink: Ink) -> String {
