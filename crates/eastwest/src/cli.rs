@@ -44,10 +44,12 @@ enum Command {
     Tools(commands::tools::ToolsArgs),
     /// Show a run again, in any format
     Report(commands::report::ReportArgs),
-    /// Compare two runs and report significant differences
+    /// Compare two states of a network, each by one run or several
     Compare(commands::compare::CompareArgs),
-    /// List, show or prune runs
+    /// List, show or prune runs, or show figures over runs
     Runs(commands::runs::RunsArgs),
+    /// Show stored runs in a browser: reports, trends, comparisons
+    Serve(commands::serve::ServeArgs),
     /// Calculate a link's maximum goodput, packet rate, BDP and socket buffers
     Limit(commands::limit::LimitArgs),
     /// Calculate the storage nodes that move an amount of data by a deadline
@@ -147,6 +149,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Tools(args) => commands::tools::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Compare(args) => commands::compare::run(&args),
+        Command::Serve(args) => commands::serve::run(&args),
         Command::Runs(args) => commands::runs::run(&args),
         Command::Limit(args) => commands::limit::run(&args),
         Command::Size(args) => commands::size::run(&args),

@@ -4,7 +4,6 @@ use crate::commands::run::{RunArgs, block_on, draw_seed, watched_run};
 use crate::commands::{fan_in, testdfsio};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetKind;
-use crate::metrics::Endpoint;
 use crate::output::{self, OutputFormat, ShowArgs};
 use crate::preflight::PreFlight;
 use crate::watch;
@@ -393,7 +392,7 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
         .map(|name| watch::find(&roster.inventory, name))
         .transpose()?;
     let launcher = fleet.launcher(lab, &roster)?;
-    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
+    let endpoint = args.metrics_endpoint()?;
     block_on(args.hosts.resolve(&mut roster, fleet))?;
     confirm(args, &task, &roster.inventory)?;
     let mut options = args.launch_options();

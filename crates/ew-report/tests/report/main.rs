@@ -18,5 +18,6 @@ mod prometheus;
 mod reports;
 #[cfg(test)]
 mod sweeps;
+mod trends;
 #[cfg(test)]
 mod workloads;
