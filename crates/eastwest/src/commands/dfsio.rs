@@ -4,8 +4,8 @@ use crate::commands::run::{RunArgs, block_on, draw_seed, watched_run};
 use crate::commands::{fan_in, testdfsio};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetKind;
-use crate::metrics::Endpoint;
 use crate::output::{self, OutputFormat, ShowArgs};
+use crate::preflight::PreFlight;
 use crate::watch;
 use anyhow::anyhow;
 use clap::builder::PossibleValuesParser;
@@ -392,8 +392,9 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
         .map(|name| watch::find(&roster.inventory, name))
         .transpose()?;
     let launcher = fleet.launcher(lab, &roster)?;
-    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
+    let endpoint = args.metrics_endpoint()?;
     block_on(args.hosts.resolve(&mut roster, fleet))?;
+    confirm(args, &task, &roster.inventory)?;
     let mut options = args.launch_options();
     options.network = args.hosts.network();
     options.watched.extend(watched);
@@ -415,6 +416,22 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
         args.safety.wait_for_hosts(run, output::say)
     })?;
     conclude(&stored, &args.show)
+}
+
+/// Says what the run will do to network and storage, and asks where that is much.
+fn confirm(args: &RunArgs, task: &StorageTask, inventory: &Inventory) -> Result<(), Failure> {
+    if args.fleet.fleet == FleetKind::Local {
+        return Ok(());
+    }
+    let moving = task
+        .operations
+        .iter()
+        .filter(|operation| **operation != StorageOperation::Clean);
+    let bytes = task.job.file_bytes.saturating_mul(u64::from(task.files));
+    let bytes = bytes.saturating_mul(moving.count() as u64);
+    let network = args.hosts.describe_network(inventory);
+    let figures = PreFlight::of_files(inventory.hosts.len(), network, bytes, &task.job.target);
+    figures.confirm(args.yes, args.live.is_quiet())
 }
 
 fn refuse_flags_of_flows(args: &RunArgs, is_fan_in: bool) -> Result<(), Failure> {
