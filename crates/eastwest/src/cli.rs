@@ -73,7 +73,7 @@ enum Command {
     Completions(commands::completions::CompletionsArgs),
     /// Print the manual page
     #[command(hide = true)]
-    Man,
+    Man(commands::completions::ManArgs),
     /// One host's part of a run; started by launchers
     #[command(hide = true)]
     Agent(commands::agent::AgentArgs),
@@ -161,7 +161,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Kubernetes(args) => commands::kubernetes::run(&args),
         Command::Iperf3(args) => commands::iperf3::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
-        Command::Man => commands::completions::man(),
+        Command::Man(args) => commands::completions::man(&args),
         Command::Agent(args) => commands::agent::run(&args),
     }
 }

@@ -22,6 +22,7 @@ mod push;
 mod safety;
 mod shorthand;
 mod signals;
+mod slurm;
 mod watch;
 mod web;
 

@@ -66,7 +66,7 @@ pub(crate) struct RunArgs {
     pub(crate) dry_run: bool,
     /// Start without the question that a terminal gets above 32 hosts or 1 TiB
     #[arg(short, long)]
-    yes: bool,
+    pub(super) yes: bool,
     #[command(flatten)]
     pub(crate) runs: RunsDirArg,
     #[command(flatten)]
@@ -106,7 +106,7 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     /// All changes of the scenario, in its own keys.
-    fn all_overrides(&self) -> Vec<String> {
+    pub(crate) fn all_overrides(&self) -> Vec<String> {
         let polite = self.safety.polite.then(|| "dscp=le".to_owned());
         polite
             .into_iter()
@@ -226,7 +226,7 @@ pub(crate) struct PlanArgs {
 impl PlanArgs {
     /// All changes in the scenario's own keys: the workload first, because what else is set depends
     /// on it, and `--set` last, because it is the more exact.
-    fn all_overrides(&self) -> Vec<String> {
+    pub(crate) fn all_overrides(&self) -> Vec<String> {
         let short = [
             ("expect.pod-loss", &self.tcp_tolerance),
             ("workload", &self.workload),
@@ -246,17 +246,26 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     if moves_files(args) {
         return dfsio::run(args);
     }
+    let file = asked_scenario(args)?;
+    if let Some(storage) = &file.storage {
+        return dfsio::run_file(args, &file, storage);
+    }
     if let Some(flag) = args.storage.given().or(args.testdfsio.given()) {
         return Err(Failure::usage(anyhow!(
             "{flag} is of `run dfsio`, and `{}` moves no files; leave it out",
             args.scenario
         )));
     }
+    run_flows(args, file)
+}
+
+fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
     let ScenarioFile {
         mut scenario,
         racks,
         roles,
-    } = asked_scenario(args)?;
+        ..
+    } = file;
     let seed = args.plan.seed.map_or_else(draw_seed, Ok)?;
     if args.fleet.fleet == FleetKind::Sim {
         scenario.roles = args.hosts.roles(None, roles.as_ref())?;
@@ -278,8 +287,13 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let mut roster = args
         .hosts
         .roster(&args.fleet, lab.as_deref(), &racks, known)?;
+    if args.fleet.fleet == FleetKind::Slurm {
+        args.fleet
+            .slurm
+            .fit(&mut scenario, &roster.inventory, seed)?;
+    }
     if args.dry_run {
-        let network = args.hosts.describe_network();
+        let network = args.hosts.describe_network(&roster.inventory);
         return dry_run(args, &scenario, &roster.inventory, &network, seed);
     }
     let options = launch_options(args, &roster.inventory)?;
@@ -393,13 +407,14 @@ fn confirm(
     inventory: &Inventory,
     seed: u64,
 ) -> Result<(), Failure> {
-    if args.fleet.fleet != FleetKind::Ssh {
+    if args.fleet.fleet == FleetKind::Local {
         return Ok(());
     }
     let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
-    let network = args.hosts.describe_network();
+    let network = args.hosts.describe_network(inventory);
     let ports = args.fleet.data_ports();
-    let figures = PreFlight::of(&plan, inventory.hosts.len(), network, ports);
+    let hosts = inventory.hosts.len();
+    let figures = PreFlight::of(&plan, hosts, network, ports, args.safety.max_rate);
     figures.confirm(args.yes, args.live.quiet)
 }
 
@@ -423,7 +438,7 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         inventory = kubernetes::with_pods(&inventory, &paths);
     }
     if args.dry_run {
-        let network = args.hosts.describe_network();
+        let network = args.hosts.describe_network(&inventory);
         return dry_run(args, &scenario, &inventory, &network, seed);
     }
     let plan = ew_plan::plan(&scenario, &inventory, seed).map_err(Failure::usage)?;
@@ -437,6 +452,7 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         output::print(&ew_kubernetes::to_yaml(&objects.all(&plans, &services)));
         return Ok(ExitCode::SUCCESS);
     }
+    confirm(args, &scenario, &inventory, seed)?;
     let mut sequel = Sequel::of(args, &scenario)?;
     let options = launch_options(args, &inventory)?;
     let endpoint = args.metrics_endpoint()?;

@@ -19,6 +19,7 @@ mod local;
 mod metrics;
 mod network;
 mod outlets;
+mod roles;
 mod sequel;
 mod sharing;
 mod size;
