@@ -59,6 +59,7 @@ pub(crate) fn basis(cause: Cause) -> Basis {
         | Cause::MeasurementQuality
         | Cause::LineRate
         | Cause::LinkSpeed
+        | Cause::FasterNetwork
         | Cause::NicClasses
         | Cause::HashCollisions
         | Cause::PodNetwork

@@ -133,6 +133,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
                 racks: Vec::new(),
             },
             seed: 1,
+            node_labels: BTreeMap::new(),
             plan_hash: String::new(),
             outcome: Outcome::Complete,
             controller_peak_bytes: None,
@@ -150,6 +151,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
         warnings: Vec::new(),
         unclean: Vec::new(),
         storage: Vec::new(),
+        hdfs: None,
     }
 }
 

@@ -4,11 +4,12 @@ use crate::abort;
 use crate::claim::{check_sharing, claim};
 use crate::drive::drive;
 use crate::journal::{Journal, JournalEnds};
-use crate::launch::{LaunchOptions, bring_up, check_enough, faster_networks, plan_among};
+use crate::launch::{LaunchOptions, bring_up, check_enough, plan_among};
 use crate::max_rate;
 use crate::members::Members;
 use crate::missing_tools;
 use crate::orders::Detours;
+use crate::ports;
 use crate::recorder::{Recorded, record};
 use crate::storage::{self, StorageTask};
 use ew_fleet::Launcher;
@@ -20,6 +21,7 @@ use ew_model::run::{Outcome, Run, RunManifest};
 use ew_model::scenario::Scenario;
 use ew_store::{RunWriter, StoreError};
 use ew_sys::clock;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -52,6 +54,8 @@ pub struct Job {
     pub signals_end_analysis: bool,
     /// Services that lead to agents, where paths go through them. Empty elsewhere.
     pub detours: Detours,
+    /// Of the hosts, where they are nodes of Kubernetes; empty elsewhere.
+    pub node_labels: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl std::fmt::Debug for Job {
@@ -146,6 +150,22 @@ pub enum RunError {
         hosts: String,
         /// One of them.
         example: std::net::IpAddr,
+    },
+    /// A firewall, most likely.
+    #[error(
+        "{hosts}: no connection to the data ports ({example}); allow TCP and UDP {first}-{last} there (firewall-cmd --add-port={first}-{last}/tcp \
+         --add-port={first}-{last}/udp; ufw allow {first}:{last}/tcp; nft add rule inet filter input tcp dport {first}-{last} accept), use open ports with --data-ports, \
+         or leave these hosts out (--hosts 'SET!{hosts}')"
+    )]
+    PortsBlocked {
+        /// Whose, folded.
+        hosts: String,
+        /// A pair that cannot connect, and why.
+        example: String,
+        /// First port.
+        first: u16,
+        /// Last port.
+        last: u16,
     },
     /// A share of a line rate that nobody knows.
     #[error(
@@ -276,6 +296,7 @@ fn carry_out(
         driven,
         Err(RunError::InUse { .. }
             | RunError::PublicAddresses { .. }
+            | RunError::PortsBlocked { .. }
             | RunError::NoLineRate { .. })
     );
     if refused {
@@ -397,6 +418,7 @@ fn manifest(job: &Job, plan: &Plan) -> RunManifest {
         scenario: job.scenario.clone(),
         inventory: job.inventory.clone(),
         seed: job.seed,
+        node_labels: job.node_labels.clone(),
         plan_hash: ew_store::plan_hash(plan),
         outcome: Outcome::Unfinished,
         controller_peak_bytes: None,
@@ -416,9 +438,6 @@ async fn launch(
     check_sharing(members, &job.options, journal)?;
     check_enough(&job.inventory, members, job.options.require_all)?;
     ew_plan::inventory::check_addresses(members.inventory())?;
-    if let Some(warning) = faster_networks(members) {
-        journal.warn(warning);
-    }
     let alive = members.alive();
     if alive.len() < hosts.len() {
         *plan = plan_among(&job.scenario, &job.inventory, &alive, job.seed)?;
@@ -433,6 +452,7 @@ async fn launch(
     if plan.stages.is_empty() {
         return Err(RunError::NoTool(missing.join("; ")));
     }
+    ports::check(plan, members, job.options.data_ports, journal).await?;
     plan.rate_limit = max_rate::limit(job.options.max_rate, plan, members)?;
     if let Some(warning) = max_rate::owners_words(members) {
         journal.warn(warning);

@@ -267,7 +267,7 @@ impl AgentSession {
         self.outbox.send(&ToController::FlowProgress(progress))
     }
 
-    /// All rounds are reported. `unauthenticated peers`: connections the data port refused since
+    /// All rounds are reported. `rejected_connections`: those that the data port refused since
     /// the agent's start.
     ///
     /// # Errors
@@ -346,6 +346,22 @@ impl AgentSession {
         self.outbox.send(&ToController::StorageReport(report))?;
         self.storage = None;
         Ok(())
+    }
+
+    /// How the step at hand goes; of one that is over nothing is sent.
+    ///
+    /// # Errors
+    /// [`CommandError::OutOfOrder`] when the agent is leaving, [`CommandError::Frame`] when it is
+    /// too large.
+    pub fn storage_progress(&mut self, step: u32, words: String) -> Result<(), CommandError> {
+        self.require("storage_progress", State::Ready)?;
+        match self.storage == Some(step) {
+            true => {
+                let said = ToController::StorageProgress { step, words };
+                self.outbox.send(&said)
+            }
+            false => Ok(()),
+        }
     }
 
     /// Something went wrong that is not a flow's failure.

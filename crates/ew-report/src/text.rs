@@ -11,7 +11,7 @@ use crate::table::{columns_that_fit, table, wrap};
 use crate::words::{
     MISSING, count, duration, estimated_rate, finding_figures, fine_percent, host_name, host_state,
     knee, network, one_line, or_missing, outcome, percent, plural, rack_name, rack_of, rate,
-    ratio_with_interval, severity, severity_status, status, utc,
+    ratio_with_interval, severity, severity_status, shortened, status, utc,
 };
 use ew_model::Analysis;
 use ew_model::analysis::{Cell, HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
@@ -67,10 +67,14 @@ const NOTABLE_EFFECT: f64 = 0.05;
 pub(crate) fn render(analysis: &Analysis, style: &TextStyle) -> String {
     let width = style.width.max(40);
     let ink = Ink { color: style.color };
+    let network = network(analysis).map(|network| wrap(&network, width, "Network: "));
+    let mut out = network.unwrap_or_default();
     if is_compact(analysis) {
-        return compact(analysis, width, ink) + &summary(analysis, width, ink);
+        out.push_str(&compact(analysis, width, ink));
+        out.push_str(&summary(analysis, width, ink));
+        return out;
     }
-    let mut out = findings(analysis, width, ink);
+    out.push_str(&findings(analysis, width, ink));
     out.push_str(&rack_pairs(analysis, width, ink));
     out.push_str(&stages(analysis, width, ink));
     out.push_str(&figure_tables(&figures::tables(analysis), width, ink));
@@ -349,14 +353,14 @@ pub(crate) fn fact_list(analysis: &Analysis) -> Vec<(&'static str, String)> {
 fn healthy_host(analysis: &Analysis) -> String {
     let basis = &analysis.basis;
     format!(
-        "line rate taken {} ({}), max goodput {}",
+        "reference NIC rate {} ({}), max goodput {}",
         rate(basis.nic_bits_per_sec),
         one_line(&basis.nic_source),
         rate(payload_ceiling(analysis)),
     )
 }
 
-/// Payload that the line rate for a reference host can carry, bits per second: line rate times
+/// Goodput that a reference host's line rate can carry, bits per second: line rate times
 /// efficiency.
 pub(crate) fn payload_ceiling(analysis: &Analysis) -> Option<f64> {
     let ceiling = analysis.basis.nic_bits_per_sec? * analysis.basis.efficiency;
@@ -505,9 +509,6 @@ fn summary(analysis: &Analysis, width: usize, ink: Ink) -> String {
         out.push_str(&format!("  {more} above\n"));
     }
     out.push_str(&wrap(&measured(analysis), width, "  "));
-    if let Some(network) = network(analysis) {
-        out.push_str(&wrap(&network, width, "  Network: "));
-    }
     out
 }
 
@@ -538,16 +539,6 @@ fn is_accused(analysis: &Analysis, host: &HostAnalysis) -> bool {
     let subject = Subject::Host { host: host.host };
     let mut findings = analysis.verdict.findings.iter();
     findings.any(|finding| finding.severity != Severity::Info && finding.subject == subject)
-}
-
-/// Cut at a word, with an ellipsis.
-fn shortened(text: &str, most_chars: usize) -> String {
-    if text.chars().count() <= most_chars {
-        return text.to_owned();
-    }
-    let cut: String = text.chars().take(most_chars - 1).collect();
-    let end = cut.rfind(' ').unwrap_or(cut.len());
-    format!("{}\u{2026}", cut[..end].trim_end_matches([',', ';', '.']))
 }
 
 fn findings(analysis: &Analysis, width: usize, ink: Ink) -> String {

@@ -1,29 +1,35 @@
 //! `eastwest run`: the main job.
 
 use crate::commands::dfsio::{self, StorageArgs};
+use crate::commands::testdfsio::TestDfsioArgs;
 use crate::commands::{fan_in, report, scenario, simulate};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::{FleetArgs, FleetKind};
 use crate::hosts::HostArgs;
+use crate::http::{self, Endpoint};
 use crate::kubernetes;
-use crate::metrics::{self, Endpoint};
+use crate::metrics;
+use crate::outlets::{self, Outlets};
 use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
 use crate::predecessor::{Predecessor, PredecessorArgs};
 use crate::preflight::PreFlight;
 use crate::push::{self, Pusher, Pushgateway};
 use crate::safety::SafetyArgs;
 use crate::watch::{self, Log, Watch};
+use crate::web::LivePage;
 use anyhow::{Context, anyhow};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
-use ew_analyze::storage::job::SCENARIO;
+use ew_analyze::storage::job::{SCENARIO, TESTDFSIO};
 use ew_controller::{Detours, Finished, Job, LaunchOptions, RunError};
 use ew_model::pods::PodPath;
+use ew_model::scenario::Pattern;
 use ew_model::{Inventory, RunEvent, Scenario, Stage, Tool, WorkloadKind};
 use ew_plan::estimate::{estimate_stage, fills_links};
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
 use ew_report::prometheus::Exposition;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -33,8 +39,8 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// A built-in scenario (see `eastwest scenario list`), a YAML file, or `dfsio` for files on
-    /// storage
+    /// A built-in scenario (see `eastwest scenario list`), a YAML file, `dfsio` for files on
+    /// storage, or `testdfsio` for Hadoop's own job
     #[arg(default_value = "qualify")]
     pub(crate) scenario: String,
     /// Tests of a k8s-netperf configuration, in its old or current form, instead of a scenario
@@ -53,12 +59,14 @@ pub(crate) struct RunArgs {
     pub(crate) safety: SafetyArgs,
     #[command(flatten)]
     pub(crate) storage: StorageArgs,
+    #[command(flatten)]
+    pub(crate) testdfsio: TestDfsioArgs,
     /// Print stages, rounds, flows, expected duration and bytes, and stop
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Start without the question that a terminal gets above 32 hosts or 1 TiB
     #[arg(short, long)]
-    yes: bool,
+    pub(super) yes: bool,
     #[command(flatten)]
     pub(crate) runs: RunsDirArg,
     #[command(flatten)]
@@ -67,14 +75,26 @@ pub(crate) struct RunArgs {
     pub(crate) live: LiveArgs,
     /// Serve Prometheus metrics of the run at this address, to whoever may connect; for example
     /// 127.0.0.1:9464
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = http::parse_address)]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Show the run as it goes in a browser, at this address with a random token in its path, until
+    /// Ctrl-C [default address: 127.0.0.1 and any free port]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = http::parse_address)]
+    web: Option<SocketAddr>,
     /// Push the run's metrics and results to a Prometheus Pushgateway afterwards, for example
     /// http://pushgateway:9091
     #[arg(long, value_name = "URL", value_parser = push::parse_gateway)]
     push: Option<Pushgateway>,
-    /// PEM file of the certificates that --push trusts by https [default: the system's]
-    #[arg(long, value_name = "FILE", requires = "push")]
+    /// Send progress every 5 s, and then the verdict with its findings, as JSON by POST
+    #[arg(long, value_name = "URL", value_parser = outlets::parse_url)]
+    webhook: Option<outlets::Url>,
+    /// Send the run's metrics every 5 s, and then its results, by Prometheus remote write, for
+    /// example http://prometheus:9090/api/v1/write
+    #[arg(long, value_name = "URL", value_parser = outlets::parse_url)]
+    remote_write: Option<outlets::Url>,
+    /// PEM file of the certificates that --push, --webhook and --remote-write trust by https
+    /// [default: the system's]
+    #[arg(long, value_name = "FILE")]
     push_ca: Option<PathBuf>,
     #[command(flatten)]
     predecessor: PredecessorArgs,
@@ -86,7 +106,7 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     /// All changes of the scenario, in its own keys.
-    fn all_overrides(&self) -> Vec<String> {
+    pub(crate) fn all_overrides(&self) -> Vec<String> {
         let polite = self.safety.polite.then(|| "dscp=le".to_owned());
         polite
             .into_iter()
@@ -99,9 +119,16 @@ impl RunArgs {
         let flags = [
             ("--metrics", self.metrics.is_some()),
             ("--watch", self.watch.is_some()),
+            ("--web", self.web.is_some()),
         ];
         let given = flags.into_iter().find(|(_, given)| *given);
         given.map(|(name, _)| name)
+    }
+
+    /// Where metrics are served, taken before anything starts.
+    pub(crate) fn metrics_endpoint(&self) -> Result<Option<Endpoint>, Failure> {
+        let bind = |address| Endpoint::bind(address, "metrics", "--metrics");
+        self.metrics.map(bind).transpose()
     }
 
     /// Options of this run's agents.
@@ -114,6 +141,9 @@ impl RunArgs {
     pub(crate) fn flag_of_flows(&self) -> Option<&'static str> {
         let flags = [
             ("--push", self.push.is_some()),
+            ("--webhook", self.webhook.is_some()),
+            ("--remote-write", self.remote_write.is_some()),
+            ("--web", self.web.is_some()),
             ("--compare-with", self.predecessor.is_given()),
             ("--max-rate", self.safety.max_rate.is_some()),
         ];
@@ -181,6 +211,10 @@ pub(crate) struct PlanArgs {
     /// What moves the bytes: eastwest's own engine, or a tool installed on the hosts
     #[arg(long, value_parser = PossibleValuesParser::new(Tool::ALL.map(Tool::name)))]
     tool: Option<String>,
+    /// End with 1 when TCP goodput of pods on different nodes is significantly below hostNetwork by
+    /// more than this, short for --set expect.pod-loss=PERCENT
+    #[arg(long, value_name = "PERCENT")]
+    tcp_tolerance: Option<String>,
     /// Optional tests are skipped while the estimate exceeds this
     #[arg(long, value_name = "TIME")]
     time_budget: Option<String>,
@@ -192,8 +226,9 @@ pub(crate) struct PlanArgs {
 impl PlanArgs {
     /// All changes in the scenario's own keys: the workload first, because what else is set depends
     /// on it, and `--set` last, because it is the more exact.
-    fn all_overrides(&self) -> Vec<String> {
+    pub(crate) fn all_overrides(&self) -> Vec<String> {
         let short = [
+            ("expect.pod-loss", &self.tcp_tolerance),
             ("workload", &self.workload),
             ("streams", &self.streams),
             ("duration", &self.duration),
@@ -211,24 +246,33 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     if moves_files(args) {
         return dfsio::run(args);
     }
-    if let Some(flag) = args.storage.given() {
+    let file = asked_scenario(args)?;
+    if let Some(storage) = &file.storage {
+        return dfsio::run_file(args, &file, storage);
+    }
+    if let Some(flag) = args.storage.given().or(args.testdfsio.given()) {
         return Err(Failure::usage(anyhow!(
             "{flag} is of `run dfsio`, and `{}` moves no files; leave it out",
             args.scenario
         )));
     }
+    run_flows(args, file)
+}
+
+fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
     let ScenarioFile {
         mut scenario,
         racks,
         roles,
-    } = asked_scenario(args)?;
+        ..
+    } = file;
     let seed = args.plan.seed.map_or_else(draw_seed, Ok)?;
     if args.fleet.fleet == FleetKind::Sim {
         scenario.roles = args.hosts.roles(None, roles.as_ref())?;
         return simulate::run(args, scenario, seed);
     }
     if args.fleet.fleet == FleetKind::Kubernetes {
-        args.hosts.refuse_roles_of_pods(roles.as_ref())?;
+        scenario.roles = args.hosts.roles(None, roles.as_ref())?;
         return block_on(run_in_pods(args, scenario, &racks, seed));
     }
     if !kubernetes::paths(&scenario).is_empty() {
@@ -243,14 +287,19 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let mut roster = args
         .hosts
         .roster(&args.fleet, lab.as_deref(), &racks, known)?;
+    if args.fleet.fleet == FleetKind::Slurm {
+        args.fleet
+            .slurm
+            .fit(&mut scenario, &roster.inventory, seed)?;
+    }
     if args.dry_run {
-        let network = args.hosts.describe_network();
+        let network = args.hosts.describe_network(&roster.inventory);
         return dry_run(args, &scenario, &roster.inventory, &network, seed);
     }
     let options = launch_options(args, &roster.inventory)?;
     let mut sequel = Sequel::of(args, &scenario)?;
     let launcher = args.fleet.launcher(lab, &roster)?;
-    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
+    let endpoint = args.metrics_endpoint()?;
     block_on(args.hosts.resolve(&mut roster, &args.fleet))?;
     confirm(args, &scenario, &roster.inventory, seed)?;
     let job = Job {
@@ -262,17 +311,18 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         runs_dir: args.runs.runs_dir.clone(),
         command: std::env::args().collect(),
         follow_flows: args.live.follows_flows(),
-        signals_end_analysis: true,
+        // The live page stays until a signal ends it.
+        signals_end_analysis: args.web.is_none(),
         detours: Detours::new(),
+        node_labels: BTreeMap::new(),
     };
-    let pushed = sequel.exposition.as_mut();
     let finished = drive(
         &job,
         args.live,
         &args.safety,
         args.show.color,
         endpoint,
-        pushed,
+        &mut |at_ns, event| sequel.take(at_ns, event),
     )?;
     block_on(sequel.conclude(args, &finished))
 }
@@ -289,12 +339,56 @@ fn asked_scenario(args: &RunArgs) -> Result<ScenarioFile, Failure> {
             "--max-rate limits bulk flows and small requests of eastwest's own engine, and test `{test}` has others; leave out one of them"
         )));
     }
+    check_pod_loss(&file.scenario)?;
     let is_of_pods = args.show.format.report_format().is_of_pods();
     if is_of_pods && kubernetes::paths(&file.scenario).is_empty() {
         let name = file.scenario.name;
         return Err(Failure::usage(ew_report::ReportError::NoPods(name)));
     }
     Ok(file)
+}
+
+/// An allowed loss of pods that nothing is compared with would pass whatever pods lose.
+fn check_pod_loss(scenario: &Scenario) -> Result<(), Failure> {
+    let carries = |path: PodPath| {
+        let of_path =
+            |pattern: &Pattern| matches!(pattern, Pattern::Pods { path: other } if *other == path);
+        let mut tests = scenario.tests.iter();
+        tests.any(|test| test.workload.kind == WorkloadKind::TcpStream && of_path(&test.pattern))
+    };
+    let compared = [PodPath::OtherNode, PodPath::OtherZone];
+    let is_compared = |path: PodPath| carries(path) && path.baseline().is_some_and(carries);
+    if scenario.expect.pod_loss.is_none() || compared.into_iter().any(is_compared) {
+        return Ok(());
+    }
+    Err(Failure::usage(anyhow!(
+        "--tcp-tolerance (expect.pod-loss) compares tcp-stream of pods on different nodes with hostNetwork, and `{}` has no such tests: run `pods`, \
+         or a configuration with TCP_STREAM by --paths host-network,other-node",
+        scenario.name
+    )))
+}
+
+/// Flags that would change nothing in pods.
+fn refuse_without_effect(args: &RunArgs, compares: bool) -> Result<(), Failure> {
+    if let Some(flag) = args.fleet.flag_of_ssh() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of --via ssh, and pods are entered through the API server; leave it out with --via kubernetes"
+        )));
+    }
+    if let Some(flag) = args.hosts.flag_without_pods() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of hosts with names to look up, and pods get their addresses from the cluster; leave it out, or choose another network \
+             of the pods with --network CIDR"
+        )));
+    }
+    match args.hosts.network() {
+        Some(_) if compares => Err(Failure::usage(anyhow!(
+            "--network and --interface choose among a pod's own networks, and `{}` compares its pod network with the nodes'; measure a second \
+             network with another scenario, such as `run pair`",
+            args.scenario
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn launch_options(args: &RunArgs, inventory: &Inventory) -> Result<LaunchOptions, Failure> {
@@ -313,20 +407,21 @@ fn confirm(
     inventory: &Inventory,
     seed: u64,
 ) -> Result<(), Failure> {
-    if args.fleet.fleet != FleetKind::Ssh {
+    if args.fleet.fleet == FleetKind::Local {
         return Ok(());
     }
     let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
-    let network = args.hosts.describe_network();
+    let network = args.hosts.describe_network(inventory);
     let ports = args.fleet.data_ports();
-    let figures = PreFlight::of(&plan, inventory.hosts.len(), network, ports);
+    let hosts = inventory.hosts.len();
+    let figures = PreFlight::of(&plan, hosts, network, ports, args.safety.max_rate);
     figures.confirm(args.yes, args.live.quiet)
 }
 
 /// A fan-in without storage is the network's part of it: flows.
 fn moves_files(args: &RunArgs) -> bool {
     let is_storage = match args.scenario.as_str() {
-        SCENARIO => true,
+        SCENARIO | TESTDFSIO => true,
         fan_in::SCENARIO => args.storage.has_target(),
         _ => false,
     };
@@ -335,14 +430,15 @@ fn moves_files(args: &RunArgs) -> bool {
 
 /// The same over pods, which are made first and removed after, whatever happens in between.
 async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed: u64) -> Outcome {
-    let cluster = args.fleet.kubernetes.open().await?;
-    let mut inventory = cluster.inventory(&args.hosts, racks)?;
     let paths = kubernetes::paths(&scenario);
+    refuse_without_effect(args, !paths.is_empty())?;
+    let cluster = args.fleet.kubernetes.open().await?;
+    let mut inventory = cluster.inventory(&args.hosts, racks, scenario.roles.as_ref())?;
     if !paths.is_empty() {
         inventory = kubernetes::with_pods(&inventory, &paths);
     }
     if args.dry_run {
-        let network = args.hosts.describe_network();
+        let network = args.hosts.describe_network(&inventory);
         return dry_run(args, &scenario, &inventory, &network, seed);
     }
     let plan = ew_plan::plan(&scenario, &inventory, seed).map_err(Failure::usage)?;
@@ -350,42 +446,55 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
     let run = format!("{:08x}", draw_seed()?);
     let data_port = args.fleet.first_data_port();
     let objects = cluster.objects(&run, data_port, Duration::from_nanos(planned_ns))?;
-    let plans = cluster.pod_plans(&inventory, !paths.is_empty());
-    let services: Vec<&str> = paths.iter().filter_map(|path| path.service()).collect();
+    let plans = cluster.pod_plans(&inventory, !paths.is_empty())?;
+    let services = kubernetes::services(&scenario);
     if args.fleet.kubernetes.print_manifests {
         output::print(&ew_kubernetes::to_yaml(&objects.all(&plans, &services)));
         return Ok(ExitCode::SUCCESS);
     }
+    confirm(args, &scenario, &inventory, seed)?;
     let mut sequel = Sequel::of(args, &scenario)?;
+    let options = launch_options(args, &inventory)?;
+    let endpoint = args.metrics_endpoint()?;
     let limit = args.fleet.launch_timeout();
     let placement = cluster.place(objects, &plans, &services, limit).await?;
-    placement.give_addresses(&mut inventory);
+    placement.give_addresses(&mut inventory, options.network.is_some());
     let job = Job {
         scenario,
         seed,
         launcher: Arc::clone(&placement.launcher),
-        options: args.launch_options(),
+        options,
         runs_dir: args.runs.runs_dir.clone(),
         command: std::env::args().collect(),
         follow_flows: args.live.follows_flows(),
         // The pods must not be left behind.
         signals_end_analysis: false,
         detours: placement.detours(&inventory, &paths),
+        node_labels: cluster.labels_of(&inventory),
         inventory,
     };
-    let pushed = sequel.exposition.as_mut();
-    let finished = drive(&job, args.live, &args.safety, args.show.color, None, pushed);
+    let color = args.show.color;
+    let finished = drive(
+        &job,
+        args.live,
+        &args.safety,
+        color,
+        endpoint,
+        &mut |at_ns, event| sequel.take(at_ns, event),
+    );
     let analysis = finished.as_ref().ok().map(|done| &done.analysis);
     placement.finish(analysis).await;
     sequel.conclude(args, &finished?).await
 }
 
-/// What follows a run next to its report.
+/// What goes with a run and follows it, next to its report.
 pub(super) struct Sequel {
     predecessor: Option<Predecessor>,
     pusher: Option<Pusher>,
     /// What is pushed.
     exposition: Option<Exposition>,
+    outlets: Outlets,
+    page: Option<LivePage>,
 }
 
 impl Sequel {
@@ -396,25 +505,60 @@ impl Sequel {
         let pusher = |gateway| Pusher::new(gateway, args.push_ca.as_deref());
         let pusher = args.push.as_ref().map(pusher).transpose();
         let pusher = pusher.map_err(Failure::usage)?;
-        let exposition = |_: &Pusher| Exposition::new(&args.fleet.options().build, began);
+        let build = args.fleet.options().build;
+        let exposition = |_: &Pusher| Exposition::new(&build, began);
+        let (webhook, remote_write) = (args.webhook.as_ref(), args.remote_write.as_ref());
+        let ca = args.push_ca.as_deref();
+        let outlets = Outlets::new(webhook, remote_write, &scenario.name, &build, ca);
+        let page = |address| {
+            let endpoint = Endpoint::bind(address, "the live page", "--web")?;
+            LivePage::serve(endpoint, &args.runs.runs_dir)
+        };
         Ok(Self {
             predecessor,
             exposition: pusher.as_ref().map(exposition),
             pusher,
+            outlets: outlets.map_err(Failure::usage)?,
+            page: args.web.map(page).transpose()?,
         })
     }
 
-    /// Shows the report, pushes the metrics and compares. A verdict's exit code other than 0 is
-    /// kept.
-    pub(super) async fn conclude(self, args: &RunArgs, finished: &Finished) -> Outcome {
+    /// Takes one event; `at_ns` is the time since the run began.
+    pub(super) fn take(&mut self, at_ns: u64, event: &RunEvent) {
+        if let Some(exposition) = &mut self.exposition {
+            exposition.take(at_ns, event);
+        }
+        self.outlets.take(at_ns, event);
+        if let Some(page) = &self.page {
+            page.take(at_ns, event);
+        }
+    }
+
+    /// Shows the report, pushes the metrics, compares, and stays while a page is shown.
+    pub(super) async fn conclude(mut self, args: &RunArgs, finished: &Finished) -> Outcome {
         report::show(&finished.analysis, &args.show)?;
-        if let (Some(pusher), Some(exposition)) = (&self.pusher, self.exposition) {
+        self.push(finished).await;
+        std::mem::take(&mut self.outlets).finish(&finished.analysis);
+        let page = self.page.take();
+        let code = self.verdict(args, finished)?;
+        if let Some(page) = page.filter(|_| !finished.interrupted) {
+            page.stay(args.live.quiet).await?;
+        }
+        Ok(code)
+    }
+
+    async fn push(&mut self, finished: &Finished) {
+        if let (Some(pusher), Some(exposition)) = (&self.pusher, &mut self.exposition) {
             let metrics = exposition.render_final(&finished.analysis);
             let scenario = &finished.analysis.run.scenario.name;
             if let Err(error) = pusher.push(scenario, metrics).await {
                 output::say(&format!("warning: the metrics were not pushed: {error:#}"));
             }
         }
+    }
+
+    /// A verdict's exit code other than 0 is kept.
+    fn verdict(self, args: &RunArgs, finished: &Finished) -> Outcome {
         let code = conclude(finished, args.live.quiet)?;
         match self.predecessor {
             Some(predecessor) if finished.unwritten.is_none() && !finished.interrupted => {
@@ -428,22 +572,20 @@ impl Sequel {
     }
 }
 
-/// Runs a job with the live view on stderr and its metrics at the endpoint and in `pushed`, and
-/// writes the HTML report next to the data.
+/// Runs a job with the live view on stderr, its metrics at the endpoint and its events also to
+/// `also`, and writes the HTML report next to the data.
 pub(crate) fn drive(
     job: &Job,
     args: LiveArgs,
     safety: &SafetyArgs,
     color: ColorChoice,
     endpoint: Option<Endpoint>,
-    mut pushed: Option<&mut Exposition>,
+    also: &mut dyn FnMut(u64, &RunEvent),
 ) -> Result<Finished, Failure> {
     let finished = watched_run(job, args, color, endpoint, |listener| {
         let run = || {
             ew_controller::run(job, &mut |at_ns, event| {
-                if let Some(pushed) = &mut pushed {
-                    pushed.take(at_ns, event);
-                }
+                also(at_ns, event);
                 listener(at_ns, event);
             })
         };
@@ -469,9 +611,9 @@ pub(crate) fn watched_run<T>(
     let metrics = endpoint
         .map(|endpoint| {
             if !args.quiet {
-                output::say(&format!("metrics: {}", endpoint.url()));
+                output::say(&format!("metrics: http://{}/metrics", endpoint.address()));
             }
-            endpoint.serve(&job.options.build)
+            metrics::serve(endpoint, &job.options.build)
         })
         .transpose()?;
     let log = Log::default();

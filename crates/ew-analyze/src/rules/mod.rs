@@ -10,6 +10,7 @@ mod collisions;
 mod core_saturated;
 mod cpu_quota;
 mod disk;
+mod faster_network;
 mod host_missing;
 mod incast;
 mod latency;
@@ -94,6 +95,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
     ]
     .concat();
     findings.extend(nic_classes::find(case));
+    findings.extend(faster_network::find(case));
     findings.extend(starved_host::find(case, &findings));
     findings.extend(not_determined::find(case, &findings));
     findings.extend(line_rate::find(case, &findings));

@@ -3,6 +3,7 @@
 use super::error::ScenarioError;
 use super::pattern;
 use super::repeat;
+use super::storage;
 use super::tree::{Content, Node};
 use super::values::{choice, count, duration, only_known, quantity, required, text, text_or_empty};
 use super::workload;
@@ -14,7 +15,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// Keys at the top of a file.
-pub(super) const ROOT_KEYS: [&str; 9] = [
+pub(super) const ROOT_KEYS: [&str; 10] = [
     "name",
     "description",
     "expect",
@@ -24,12 +25,13 @@ pub(super) const ROOT_KEYS: [&str; 9] = [
     "roles",
     "defaults",
     "tests",
+    "storage",
 ];
 
 /// Parallel paths that a rack may be expected to have: more than the widest group of a switch.
 const MAX_PATHS: u32 = 1024;
 /// Keys below `expect`.
-pub(super) const EXPECT_KEYS: [&str; 4] = ["oversubscription", "nic", "rtt", "paths"];
+pub(super) const EXPECT_KEYS: [&str; 5] = ["oversubscription", "nic", "rtt", "paths", "pod-loss"];
 
 /// Keys that a test and `defaults` share, without those of the workload.
 const COURSE_KEYS: [&str; 8] = [
@@ -55,11 +57,15 @@ const MAX_TESTS: usize = 100;
 /// Reads the whole file.
 pub(super) fn scenario_file(root: &Node) -> Result<ScenarioFile, ScenarioError> {
     only_known(root, "the scenario", &ROOT_KEYS)?;
+    let storage = storage::read(root)?;
     let scenario = Scenario {
         name: scenario_name(root)?,
         description: text_or_empty(root, "description")?,
         expect: expect(root)?,
-        tests: tests(root)?,
+        tests: match storage {
+            Some(_) => Vec::new(),
+            None => tests(root)?,
+        },
         time_budget_ns: duration(root.get("time-budget"), "time-budget", SECOND..=720 * HOUR)?,
         random_order: random_order(root)?,
         // Sets of names, until hosts are known.
@@ -69,6 +75,7 @@ pub(super) fn scenario_file(root: &Node) -> Result<ScenarioFile, ScenarioError> 
         scenario,
         racks: racks(root)?,
         roles: roles(root)?,
+        storage,
     })
 }
 
@@ -130,7 +137,23 @@ fn expect(root: &Node) -> Result<Expect, ScenarioError> {
             .get("paths")
             .map(|node| count(node, "paths", 1..=MAX_PATHS))
             .transpose()?,
+        pod_loss: node.get("pod-loss").map(pod_loss).transpose()?,
     })
+}
+
+/// `10%`, or `10` as k8s-netperf's `--tcp-tolerance` has it.
+fn pod_loss(node: &Node) -> Result<f64, ScenarioError> {
+    let word = text(node, "pod-loss")?;
+    let number = word.strip_suffix('%').unwrap_or(word).trim();
+    match number.parse::<f64>() {
+        Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err(ScenarioError::value(
+            node.place.clone(),
+            "pod-loss",
+            format!("`{word}` is no percentage of goodput"),
+            "0% to below 100%, such as 10%",
+        )),
+    }
 }
 
 /// `4`, `2.5` or `4:1`.

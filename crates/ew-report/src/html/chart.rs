@@ -211,7 +211,7 @@ pub(super) fn text(svg: &mut String, at: (f64, f64), anchor: &str, words: &str) 
     );
 }
 
-fn draw_area(svg: &mut String, points: &[(f64, f64)], floor: f64) {
+pub(super) fn draw_area(svg: &mut String, points: &[(f64, f64)], floor: f64) {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return;
     };
@@ -240,8 +240,8 @@ fn runs(points: &[TimePoint]) -> Vec<&[TimePoint]> {
         .collect()
 }
 
-/// At most [`POINTS_SHOWN`] points: of each bucket min and max, so that no dip is
-/// hidden.
+/// At most [`POINTS_SHOWN`] points: of each bucket the minimum and the maximum, so that
+/// no dip is hidden.
 fn thinned(points: &[TimePoint]) -> Vec<TimePoint> {
     if points.len() <= POINTS_SHOWN {
         return points.to_vec();

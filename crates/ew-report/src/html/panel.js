@@ -7,21 +7,6 @@ function panels(data) {
   const box = byId("panel"), charts = byId("panel-charts"), now = byId("panel-now"), picker = byId("panel-host"), table = byId("panel-stages");
   const ids = Object.keys(data.hosts).map(Number).sort((a, b) => a - b);
   const state = { id: -1, stage: -1, series: null, at: -1, pushed: false, axes: [] };
-  const namespace = document.querySelector("svg").namespaceURI;
-  const svg = (name, attributes, parent, text) => {
-    const node = document.createElementNS(namespace, name);
-    for (const key in attributes) node.setAttribute(key, attributes[key]);
-    if (text !== undefined) node.textContent = text;
-    if (parent) parent.append(node);
-    return node;
-  };
-  const element = (name, text, parent, kind) => {
-    const node = document.createElement(name);
-    if (text !== undefined) node.textContent = text;
-    if (kind) node.className = kind;
-    if (parent) parent.append(node);
-    return node;
-  };
   const CHARTS = [
     { name: "NIC", lines: [["tx", "out", "line"], ["rx", "in", "second"]], unit: rate, link: true },
     { name: "Busiest CPU", lines: [["cpu", "busy", "line"], ["softirq", "softirq", "second"], ["steal", "steal", "third"]], unit: percent, top: 1 },
@@ -82,7 +67,7 @@ function panels(data) {
   function note(host) {
     const parts = [];
     if (data.shared) parts.push("In a lab all hosts share one machine's CPUs and disks: each host shows the same ones.");
-    if (host.joined > 1) parts.push("Each point covers " + host.joined + " readings: shares at their max, rates in the mean.");
+    if (host.joined > 1) parts.push("Each point covers " + host.joined + " readings: maximum of shares, mean of rates.");
     if (host.rows.length) parts.push("What it sends and receives is payload, the median over its rounds. NIC (headers included, and as a share of the link), CPU and disk are means over the rounds that lie between readings: \u201crounds read\u201d. Retransmits in the table are of this run's flows, in the chart of the whole host.");
     return parts.join(" ");
   }
@@ -219,14 +204,6 @@ function panels(data) {
 
   function light(stage) {
     state.axes.forEach((a) => a.bands.forEach((band, k) => band && band.classList.toggle("lit", k === stage)));
-  }
-
-  const count = (v) => (v >= 9.995 ? String(Math.round(v)) : String(+v.toFixed(1)));
-  const short = (text) => text.replace(/\.0+(?= )|(\.\d*?)0+(?= )/, "$1").replace(" /s", "");
-  function niceStep(span, steps) {
-    if (!(span > 0)) return 1;
-    const raw = span / steps, power = Math.pow(10, Math.floor(Math.log10(raw)));
-    return power * [1, 2, 5, 10].find((f) => f * power >= raw * 0.999);
   }
 
   // The address names the open panel, so that it can be kept, and the way back closes it.
