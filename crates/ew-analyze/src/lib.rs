@@ -31,6 +31,7 @@ mod telemetry;
 mod timeline;
 mod tomography;
 mod tools;
+pub mod trend;
 mod verdict;
 mod words;
 

@@ -67,10 +67,14 @@ const NOTABLE_EFFECT: f64 = 0.05;
 pub(crate) fn render(analysis: &Analysis, style: &TextStyle) -> String {
     let width = style.width.max(40);
     let ink = Ink { color: style.color };
+    let network = network(analysis).map(|network| wrap(&network, width, "Network: "));
+    let mut out = network.unwrap_or_default();
     if is_compact(analysis) {
-        return compact(analysis, width, ink) + &summary(analysis, width, ink);
+        out.push_str(&compact(analysis, width, ink));
+        out.push_str(&summary(analysis, width, ink));
+        return out;
     }
-    let mut out = findings(analysis, width, ink);
+    out.push_str(&findings(analysis, width, ink));
     out.push_str(&rack_pairs(analysis, width, ink));
     out.push_str(&stages(analysis, width, ink));
     out.push_str(&figure_tables(&figures::tables(analysis), width, ink));
@@ -505,9 +509,6 @@ fn summary(analysis: &Analysis, width: usize, ink: Ink) -> String {
         out.push_str(&format!("  {more} above\n"));
     }
     out.push_str(&wrap(&measured(analysis), width, "  "));
-    if let Some(network) = network(analysis) {
-        out.push_str(&wrap(&network, width, "  Network: "));
-    }
     out
 }
 

@@ -207,6 +207,7 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::BackgroundTraffic => "other traffic",
         Cause::MeasurementQuality => "measurement quality",
         Cause::NicClasses => "NIC classes",
+        Cause::FasterNetwork => "faster network idle",
         Cause::BelowLinkSpeed => "below link speed",
         Cause::ConnectionLimit => "connection limit",
         Cause::BadPath => "bad path",

@@ -19,4 +19,6 @@ mod reports;
 #[cfg(test)]
 mod sweeps;
 #[cfg(test)]
+mod trends;
+#[cfg(test)]
 mod workloads;
