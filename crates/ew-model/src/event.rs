@@ -5,7 +5,7 @@ use crate::inventory::{HostId, Inventory};
 use crate::plan::{FlowId, Plan, RoundIndex, StageIndex};
 use crate::record::FlowRecord;
 use crate::run::Outcome;
-use crate::storage::{StorageOperation, StorageStep};
+use crate::storage::{HdfsFacts, StorageOperation, StorageStep};
 use crate::telemetry::HostReading;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -170,6 +170,8 @@ pub enum RunEvent {
     StorageStepStarted {
         /// What they do.
         operation: StorageOperation,
+        /// Storage nodes or endpoints in service. `None`: unknown.
+        storage_nodes: Option<u32>,
         /// Hosts with workers.
         hosts: u32,
         /// Files, all hosts.
@@ -184,6 +186,8 @@ pub enum RunEvent {
         /// In words.
         words: String,
     },
+    /// What the NameNode reports before the first step of a storage job on HDFS.
+    StorageFacts(Box<HdfsFacts>),
     /// All reports of a storage step are in, or its hosts are lost.
     StorageStepFinished(Box<StorageStep>),
     /// The user asked to stop.

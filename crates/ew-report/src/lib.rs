@@ -32,6 +32,7 @@ mod tools;
 mod words;
 
 pub use compare::render_comparison;
+pub use html::storage::storage_html;
 pub use json::SCHEMA_VERSION;
 pub use limit::{limit_json, limit_text};
 pub use plan::dry_run;

@@ -12,12 +12,14 @@ mod host;
 mod page;
 mod results;
 mod run;
+mod storage;
 
 use ew_model::{Analysis, HostId, RunEvent};
 use host::HostSeries;
 use page::Page;
 use run::RunSeries;
 use std::collections::BTreeMap;
+use storage::StorageSeries;
 
 /// The `Content-Type` of [`Exposition::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -26,6 +28,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[derive(Debug)]
 pub struct Exposition {
     run: RunSeries,
+    storage: StorageSeries,
     hosts: BTreeMap<HostId, HostSeries>,
 }
 
@@ -36,6 +39,7 @@ impl Exposition {
     pub fn new(version: &str, began_unix_ns: u64) -> Self {
         Self {
             run: RunSeries::new(version, began_unix_ns),
+            storage: StorageSeries::default(),
             hosts: BTreeMap::new(),
         }
     }
@@ -43,6 +47,7 @@ impl Exposition {
     /// Takes one event; `at_ns` is the time since the run began.
     pub fn take(&mut self, at_ns: u64, event: &RunEvent) {
         self.run.take(event);
+        self.storage.take(event);
         match event {
             RunEvent::RunStarted { inventory, .. } => {
                 let series = |host| (host, HostSeries::new(inventory, host));
@@ -63,6 +68,7 @@ impl Exposition {
     pub fn render(&self) -> String {
         let mut page = Page::default();
         run::render(&self.run, self.hosts.values(), &mut page);
+        storage::render(&self.storage, &mut page);
         families::render(&self.hosts, &mut page);
         page.into_text()
     }
@@ -72,8 +78,10 @@ impl Exposition {
     #[must_use]
     pub fn render_final(mut self, analysis: &Analysis) -> String {
         self.run.end();
+        self.storage.end();
         let mut page = Page::default();
         run::render(&self.run, self.hosts.values(), &mut page);
+        storage::render(&self.storage, &mut page);
         families::render(&self.hosts, &mut page);
         results::render(analysis, &mut page);
         page.into_text()

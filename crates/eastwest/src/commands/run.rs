@@ -89,7 +89,7 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     /// All changes of the scenario, in its own keys.
-    fn all_overrides(&self) -> Vec<String> {
+    pub(crate) fn all_overrides(&self) -> Vec<String> {
         let polite = self.safety.polite.then(|| "dscp=le".to_owned());
         polite
             .into_iter()
@@ -195,7 +195,7 @@ pub(crate) struct PlanArgs {
 impl PlanArgs {
     /// All changes in the scenario's own keys: the workload first, because what else is set depends
     /// on it, and `--set` last, because it is the more exact.
-    fn all_overrides(&self) -> Vec<String> {
+    pub(crate) fn all_overrides(&self) -> Vec<String> {
         let short = [
             ("workload", &self.workload),
             ("streams", &self.streams),
@@ -214,17 +214,26 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     if moves_files(args) {
         return dfsio::run(args);
     }
+    let file = asked_scenario(args)?;
+    if let Some(storage) = &file.storage {
+        return dfsio::run_file(args, &file, storage);
+    }
     if let Some(flag) = args.storage.given().or(args.testdfsio.given()) {
         return Err(Failure::usage(anyhow!(
             "{flag} is of `run dfsio`, and `{}` moves no files; leave it out",
             args.scenario
         )));
     }
+    run_flows(args, file)
+}
+
+fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
     let ScenarioFile {
         mut scenario,
         racks,
         roles,
-    } = asked_scenario(args)?;
+        ..
+    } = file;
     let seed = args.plan.seed.map_or_else(draw_seed, Ok)?;
     if args.fleet.fleet == FleetKind::Sim {
         scenario.roles = args.hosts.roles(None, roles.as_ref())?;

@@ -18,6 +18,7 @@ mod limit;
 mod local;
 mod metrics;
 mod network;
+mod roles;
 mod sequel;
 mod sharing;
 mod size;

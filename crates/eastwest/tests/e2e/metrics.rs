@@ -11,8 +11,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Begins of the metrics that some kernels and containers do not report: pressure, quota, disks.
-const ABSENT_ON_SOME: [&str; 3] = [
+/// Begins of the metrics that some kernels and containers do not report (pressure, quota, disks),
+/// and of those that only runs of files have.
+const ABSENT_ON_SOME: [&str; 4] = [
+    "eastwest_storage_",
     "eastwest_host_pressure_",
     "eastwest_agent_cgroup_",
     "eastwest_host_disk_",
@@ -232,6 +234,43 @@ fn a_real_prometheus_scrapes_a_run_and_the_dashboard_has_data() {
         .map(|sample| crate::common::word(&sample["metric"]["host"]))
         .collect();
     assert_eq!(Vec::from_iter(hosts), ["r1h1", "r1h2", "r2h1", "r2h2"]);
+    run.interrupt();
+}
+
+#[test]
+fn a_real_prometheus_scrapes_a_storage_run() {
+    if !can_run_prometheus() {
+        return;
+    }
+    let work = tempfile::tempdir().unwrap();
+    let targets = ["a", "b"].map(|name| {
+        let path = work.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        format!("file://{}", path.display())
+    });
+    let mut command = eastwest();
+    command
+        .args(["run", "dfsio", "--via", "local", "--hosts", "n[1-2]"])
+        .args(["--target", &targets.join(","), "--file-size", "1MiB"])
+        .args(["--operations", &["write,read"; 300].join(",")])
+        .arg("--runs-dir")
+        .arg(work.path().join("runs"));
+    let run = ServedRun::start(command);
+    let prometheus = Prometheus::scraping(run.address);
+    let read = "eastwest_storage_bytes_total{operation=\"read\"} > 0";
+    wait_for(read, PATIENCE, || prometheus.query(read).len() == 1);
+    check_with_promtool(&run.page());
+    let all = dashboard(".*").into_iter();
+    let storage: Vec<String> = all.filter(|e| e.contains("eastwest_storage_")).collect();
+    assert!(storage.len() >= 8, "{storage:?}");
+    for expression in storage {
+        // Of HDFS only.
+        let has_data = !expression.contains("eastwest_storage_hdfs_");
+        wait_for(&expression, PATIENCE, || {
+            assert!(prometheus.query("up == 0").is_empty(), "the run has ended");
+            prometheus.panel(&expression).is_empty() != has_data
+        });
+    }
     run.interrupt();
 }
 

@@ -5,7 +5,7 @@ mod cover;
 mod figures;
 
 pub(crate) use cover::Cover;
-pub(crate) use figures::{fill, receive_drop_counts};
+pub(crate) use figures::{busy_share, fill, interface_of, receive_drop_counts};
 
 use crate::observations::Observations;
 use crate::stats::median;

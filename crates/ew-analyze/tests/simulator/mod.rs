@@ -138,6 +138,7 @@ impl Truth {
             warnings: Vec::new(),
             unclean: Vec::new(),
             storage: Vec::new(),
+            hdfs: None,
         }
     }
 
