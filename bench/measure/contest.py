@@ -143,7 +143,7 @@ class Judgement:
         )
 
     def keep(self, title, contest, ours, peers, ceiling, figure, unit, most):
-        """One row: our figure's median, held against a bound of its own; peers' and the raw loop's are next to it."""
+        """One row: our figure's median, held against a bound of its own; the row also shows the peers' and the raw loop's."""
         our, peer, top = (contest.best(names, figure, lowest=True) for names in ([ours.name], [it.name for it in peers], [ceiling.name]))
         limit = f"<= {unit.text(most)}"
         if our is None:

@@ -83,7 +83,7 @@ def fault_of(fault, racks):
 
 
 def member_fault(word, value):
-    """Its direction and kind; `None` for a narrow one, which the rates report."""
+    """Its direction and kind; `None` for a narrow one, which the rates show."""
     ways = {"uplink": "both", "loss": "both", "link": "both", "up-loss": "up", "down-loss": "down"}
     direction = ways.get(word) or (word if word in ("up", "down") else value)
     kinds = {"black-hole": "black-hole", "link": "down", "withdrawn": "one-sided"}

@@ -66,7 +66,7 @@ class Network:
 
 
 def lab(racks, hosts, nic, paths, queue="fair", uplink=None, more="", hogs=0):
-    """Equal racks whose uplinks block nothing, by default. Mb/s."""
+    """Equal racks whose uplinks block nothing unless `uplink` says otherwise. Mb/s."""
     uplink = uplink or hosts * nic
     lines = (
         f"racks: {racks}\nhosts-per-rack: {hosts}\nnic: {nic}M\npaths: {paths}\nqueue: {queue}\nuplink: {round(uplink * 1000)}k\n{more}"

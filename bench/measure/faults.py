@@ -141,7 +141,7 @@ def plan_of(arguments):
         return [(seed, arguments.only) for seed in faulty]
     clean = faulty if arguments.clean is None else [] if arguments.clean == "none" else seeds(arguments.clean)
     check_range(clean, arguments.tuning)
-    # Every kind comes equally often, in an order that reports nothing.
+    # Every kind comes equally often, in an order that says nothing about the kind.
     return [(seed, faulty_kinds[seed % len(faulty_kinds)]) for seed in faulty] + [
         (seed, clean_kinds[seed % len(clean_kinds)]) for seed in clean
     ]

@@ -98,7 +98,7 @@ def tcp_sockets(sockstat):
 
 
 def pacing(bench):
-    """The median of the runs' worst seconds. iperf3 and a raw loop are next to it: on a machine that pauses, nobody keeps a pace."""
+    """The median of the runs' worst seconds. iperf3 and a raw loop are shown for comparison: on a machine that pauses, nobody keeps a pace."""
     for asked in PACES_BITS_PER_SEC:
         title = f"pacing at {GBPS.text(asked)}"
 

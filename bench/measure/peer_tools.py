@@ -21,7 +21,7 @@ class Missing(Exception):
 
 
 class Tool:
-    """A tool's server on one side and its client, run from the other. `name` distinguish versions."""
+    """A tool's server on one side and its client, run from the other. `name` distinguishes versions."""
 
     def __init__(self, name, program, server, port):
         self.name = name

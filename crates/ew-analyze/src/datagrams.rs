@@ -46,7 +46,7 @@ pub(crate) fn sum(stage: &StageView<'_>, rows: &[&FlowRecord]) -> Option<Datagra
     })
 }
 
-/// `None` as soon as one of the clocks is not known: its times would be among the others.
+/// `None` as soon as one of the clocks is not known: its times would count among the others.
 fn one_way(stage: &StageView<'_>, rows: &[&FlowRecord]) -> Option<OneWayDelay> {
     let mut all = Histogram::default();
     let mut clock_error_ns = 0;

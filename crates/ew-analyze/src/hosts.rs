@@ -113,7 +113,7 @@ fn retransmits(observations: &Observations<'_>) -> BTreeMap<HostId, u64> {
     by_host
 }
 
-/// The max busy share any CPU had over about a second.
+/// The largest busy share that any CPU had over about a second.
 fn busiest_cpu(samples: &[HostSample]) -> Option<f64> {
     let mut busiest: Option<f64> = None;
     let mut first = 0;

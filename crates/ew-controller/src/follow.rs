@@ -1,7 +1,7 @@
 //! Which host reports a flow's progress while its round goes on. Pure.
 //!
 //! A TCP sender knows what arrived and what it retransmitted. Else an engine counts
-//! what its host sends and receives in all, so a host can report a flow that has one of these
+//! what its host sends and receives in all, so a host can report on a flow that has one of these
 //! counts to itself.
 
 use ew_model::inventory::HostId;

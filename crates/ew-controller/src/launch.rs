@@ -17,7 +17,7 @@ use ew_sys::clock;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Fewer hosts in a rack than this do not distinguish a slow host from a slow network.
+/// With fewer hosts in a rack than this, a slow host cannot be distinguished from a slow network.
 const LEAST_HOSTS_PER_RACK: usize = 2;
 
 /// How agents are started.

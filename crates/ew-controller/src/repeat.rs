@@ -1,7 +1,7 @@
 //! Which rounds of a stage to order next: all at once, or with `samples: auto` some more until
 //! every figure has settled or a bound is reached.
 //!
-//! A round is repeated whole: were a flow that has settled skipped, the others would find the
+//! A round is repeated whole: if a settled flow were skipped, the others would find the
 //! network emptier than before.
 
 use ew_analyze::settling;

@@ -26,7 +26,7 @@ impl DataPorts {
         }
     }
 
-    /// The port of the range that a chosen source port means. Without a range it is that one.
+    /// The port of the range that a chosen source port maps to. Without a range it is that one.
     pub(crate) fn within(&self, chosen: u16) -> u16 {
         match self.first {
             0 => chosen,

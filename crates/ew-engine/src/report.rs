@@ -36,7 +36,7 @@ pub(crate) fn failed(order: &FlowOrder, error: String) -> FlowReport {
     }
 }
 
-/// State of How every flow at the window's end, in the order of the flows.
+/// State of every flow at the window's end, in the order of the flows.
 pub(crate) fn standings(
     orders: &[FlowOrder],
     windows: &[FlowWindow],

@@ -24,7 +24,7 @@ pub struct SentOverTcp {
 
 impl RunningRound {
     /// Sums over the connections of a flow that this host sends. `None` unless all of them are
-    /// there and the kernel reports (Linux 4.1).
+    /// there and the kernel reports the counters (Linux 4.1).
     #[must_use]
     pub fn sent_over_tcp(&self, flow: FlowId) -> Option<SentOverTcp> {
         let is_its = |s: &&Arc<Stream>| s.key.flow == flow && s.role == Role::Send;

@@ -1,4 +1,4 @@
-//! What is counted separately bytes: times, kept by one thread for one flow.
+//! What is counted besides bytes: times, kept by one thread for one flow.
 
 use ew_model::latency::Histogram as ModelHistogram;
 use ew_model::record::DatagramCounts;

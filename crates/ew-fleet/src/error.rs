@@ -317,7 +317,7 @@ pub(crate) fn ssh_hint(words: &str) -> Option<&'static str> {
         ("Connection reset by", TOO_MANY),
         (
             "timed out",
-            "check that the host is up and that no firewall blocks the way",
+            "check that the host is up and that no firewall blocks the connection",
         ),
         (
             "No route to host",

@@ -58,7 +58,7 @@ pub struct ClientOptions {
     pub auth: Option<ClientAuth>,
 }
 
-/// Does a test from beginning to end. What happens is ordered to the observer, also the error,
+/// Does a test from beginning to end. What happens is reported to the observer, also the error,
 /// last.
 ///
 /// # Errors

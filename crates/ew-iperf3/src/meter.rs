@@ -187,7 +187,7 @@ impl Meter {
     }
 
     /// Peers before 3.13 do not say what they omitted: then our own account of the omitted time
-    /// is in.
+    /// is used instead.
     fn their_figures(&self, result: &StreamResult, account: &Account) -> Figures {
         let base = account.base.counted;
         let omitted_packets = result.omitted_packets.unwrap_or(base.packets);

@@ -100,7 +100,7 @@ pub(crate) fn prepare(socket: &Socket, params: &Params, peer: IpAddr) -> Result<
     }
 }
 
-/// A listening TCP socket. `[::]` takes IPv4 as well, unless it is made not to.
+/// A listening TCP socket. `[::]` takes IPv4 as well, unless `only_v6`.
 pub(crate) fn listen(address: SocketAddr, only_v6: bool) -> Result<Socket, Error> {
     let make = || -> io::Result<Socket> {
         let socket = bound(address, Type::STREAM, only_v6)?;

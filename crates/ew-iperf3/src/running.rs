@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Senders that are not stuck end within this time of being ordered to.
+/// Senders that are not stuck end within this time of the order.
 const SENDERS_END_NS: u64 = 5_000_000;
 /// Threads are ready within this time, or start late.
 const READY: Duration = Duration::from_secs(10);

@@ -274,8 +274,8 @@ fn apply_to_host(host: &mut HostSpec, kind: &FaultKind) -> Result<(), String> {
             rate.map_or(Ok(()), |rate| check_rate("neighbour", rate))?;
             host.neighbour_bits_per_sec = rate;
         }
-        // The rest is left to all others of the host, which could not even be ended without
-        // it.
+        // The rest is left to all others of the host, which could not even be ordered to end
+        // without it.
         FaultKind::CpuHog(share) => {
             let taken = |share| check(share, 0.01..=0.99, "a cpu-hog takes 1% to 99% of a core");
             host.cpu_hog_share = share.map(taken).transpose()?;

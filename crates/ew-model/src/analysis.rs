@@ -70,7 +70,7 @@ pub struct Estimate {
 /// What rates were held against.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Basis {
-    /// Line rate for a reference host. `None` when nothing was measured or stated.
+    /// Line rate of a reference host. `None` when nothing was measured or stated.
     pub nic_bits_per_sec: Option<f64>,
     /// Where that came from: "stated", "link speed", "discovered: median of hosts".
     pub nic_source: String,
@@ -350,8 +350,8 @@ pub struct CpuSplitShares {
 /// One point of a stage's throughput over time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimePoint {
-    /// From the stage's first window; gaps between rounds are skipped of the axis' data, not of
-    /// the axis.
+    /// From the stage's first window; pauses between rounds are excluded from the data, not
+    /// from the axis.
     pub t_ns: u64,
     /// Sum over flows.
     pub bits_per_sec: f64,

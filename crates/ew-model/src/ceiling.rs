@@ -157,7 +157,7 @@ pub struct MessageCost {
 }
 
 impl LinkCounting {
-    /// Bytes that are counted separately the IP packet of an untagged frame.
+    /// Bytes that are counted besides the IP packet of an untagged frame.
     #[must_use]
     pub fn overhead_bytes(self) -> u32 {
         match self {

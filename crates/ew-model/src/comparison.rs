@@ -37,7 +37,7 @@ pub struct Side {
     pub started_unix_ns: u64,
     /// Number of hosts.
     pub hosts: u32,
-    /// Line rate for a reference host.
+    /// Line rate of a reference host.
     pub nic_bits_per_sec: Option<f64>,
     /// Where that came from.
     pub nic_source: String,

@@ -25,7 +25,7 @@ pub struct RecordedEvent {
 pub enum RunEvent {
     /// The plan is made and the launch begins.
     RunStarted {
-        /// [`crate::run::RunManifest::id`]. Empty in runs of before it was reported.
+        /// [`crate::run::RunManifest::id`]. Empty in runs from before it was recorded.
         #[serde(default)]
         id: String,
         /// Who takes part.

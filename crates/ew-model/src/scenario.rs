@@ -50,6 +50,10 @@ pub struct Expect {
     /// Parallel paths of every rack.
     #[serde(default)]
     pub paths: Option<u32>,
+    /// Highest acceptable loss of TCP goodput of pods on different nodes against hostNetwork: 0.1
+    /// is 10 % below.
+    #[serde(default)]
+    pub pod_loss: Option<f64>,
 }
 
 /// One test: who talks to whom, what is carried, how long and how often.
@@ -115,7 +119,7 @@ pub enum Pattern {
     /// shift of the racks against each other (of the hosts, without racks). Every other repetition
     /// sends the data the other way over the same connections.
     Paths {
-        /// Shifts. Two at least distinguish the end that sends from the one that receives.
+        /// Shifts. At least two are needed to distinguish the sending end from the receiving one.
         shifts: u32,
     },
     /// Every host sends to a host of another rack.
@@ -134,8 +138,8 @@ pub enum Pattern {
         /// Upper bound on rounds; the mesh is then a sample of pairs. `None` for the whole mesh.
         max_rounds: Option<u32>,
     },
-    /// N senders to one receiver; the receivers are interleaved, one per rack (one in all without
-    /// racks).
+    /// N senders to one receiver, the receivers one after the other, one per rack (one in all
+    /// without racks).
     Incast {
         /// N; `None` for all other hosts.
         senders: Option<u32>,
@@ -147,7 +151,7 @@ pub enum Pattern {
         #[serde(default)]
         at_once: bool,
     },
-    /// One sender to N receivers; the senders are interleaved, one per rack.
+    /// One sender to N receivers, the senders one after the other, one per rack.
     Outcast {
         /// N; `None` for all other hosts.
         receivers: Option<u32>,

@@ -1,5 +1,5 @@
-//! What each flow of a round should get: max-min fair shares of the capacities. How much of them is
-//! payload: see `ew_model::ceiling`.
+//! What each flow of a round should get: max-min fair shares of the capacities.
+//! `ew_model::ceiling` says how much of them is payload.
 
 use ew_model::inventory::{HostId, Inventory, RackId};
 use ew_model::plan::Flow;

@@ -267,7 +267,7 @@ impl AgentSession {
         self.outbox.send(&ToController::FlowProgress(progress))
     }
 
-    /// All rounds are reported. `unauthenticated peers`: connections the data port refused since
+    /// All rounds are reported. `rejected_connections`: those that the data port refused since
     /// the agent's start.
     ///
     /// # Errors

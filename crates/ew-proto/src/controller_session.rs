@@ -178,7 +178,7 @@ pub struct ControllerSession {
     next_heartbeat_ns: Option<u64>,
     /// Until when the present state must have been left, if there is a limit.
     state_deadline_ns: Option<u64>,
-    /// The welcome or goodbye just given starts its clocks at the next time the session is given.
+    /// The welcome or goodbye just given starts its clocks at the next call that passes the time.
     clocks_start_pending: bool,
     liveness: Option<Liveness>,
     latest_ns: u64,

@@ -4,7 +4,7 @@
 
 use crate::message::Welcome;
 
-/// Messages at once, of any kind: what an agent throttled while a round ran.
+/// Messages at once, of any kind: what an agent buffered while a round ran.
 const BURST: u64 = 64;
 /// An hour's samples may wait on the agent's side for the end of a round.
 const HELD_SAMPLES: u64 = 3600;

@@ -274,7 +274,7 @@ fn hosts_near_limits(analysis: &Analysis) -> Vec<Row<'_>> {
     near
 }
 
-/// How far a host was beyond what is not reported; from 1 on it is.
+/// How far a host was beyond what is not reported; at 1 or more it is reported.
 fn strain(stage: &HostStageAnalysis, shared: bool) -> f64 {
     let cpu = stage.busiest_cpu.map(|cpu| cpu.busy_share / BUSY);
     let disk = stage.disk.as_ref().map(|disk| disk.busy_share / BUSY);

@@ -349,14 +349,14 @@ pub(crate) fn fact_list(analysis: &Analysis) -> Vec<(&'static str, String)> {
 fn healthy_host(analysis: &Analysis) -> String {
     let basis = &analysis.basis;
     format!(
-        "line rate taken {} ({}), max goodput {}",
+        "reference NIC rate {} ({}), max goodput {}",
         rate(basis.nic_bits_per_sec),
         one_line(&basis.nic_source),
         rate(payload_ceiling(analysis)),
     )
 }
 
-/// Payload that the line rate for a reference host can carry, bits per second: line rate times
+/// Goodput that a reference host's line rate can carry, bits per second: line rate times
 /// efficiency.
 pub(crate) fn payload_ceiling(analysis: &Analysis) -> Option<f64> {
     let ceiling = analysis.basis.nic_bits_per_sec? * analysis.basis.efficiency;

@@ -149,7 +149,8 @@ pub(crate) fn status(analysis: &Analysis) -> &'static str {
     let is_stated = expect.oversubscription.is_some()
         || expect.nic_bits_per_sec.is_some()
         || expect.rtt_ns.is_some()
-        || expect.paths.is_some();
+        || expect.paths.is_some()
+        || expect.pod_loss.is_some();
     match analysis.verdict.status {
         VerdictStatus::NothingWrong => "PASS: nothing wrong found",
         VerdictStatus::AsExpected if is_stated => "WARN: as expected, with notices",

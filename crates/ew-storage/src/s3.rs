@@ -256,7 +256,7 @@ impl Backend for S3Backend {
 
     fn notes(&self) -> Vec<String> {
         vec![format!(
-            "S3: path style, parts of {} MiB, sequential reads in one GET per object, failed requests repeated up to {MAX_RETRIES} times within {} s",
+            "S3: path style, parts of {} MiB, sequential reads in one GET per object, failed requests retried up to {MAX_RETRIES} times within {} s",
             PART_BYTES >> 20,
             RETRY_LIMIT.as_secs()
         )]

@@ -13,10 +13,10 @@ use parquet::schema::types::{Type, TypePtr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Rows kept until they are written as one row group: bounds memory, and is large enough to
+/// Rows buffered until they are written as one row group: bounds memory, and is large enough to
 /// compress well.
 const ROW_GROUP_ROWS: usize = 64 * 1024;
-/// Values of lists kept at most; a row without lists weighs 1.
+/// Values of lists buffered at most; a row without lists weighs 1.
 const ROW_GROUP_WEIGHT: usize = 1024 * 1024;
 /// The levels of a list column (Parquet format, "Nested Types", lists in three levels): the
 /// definition level is 0 for a null list, 1 for an empty one, 2 for an element; the repetition
@@ -225,7 +225,7 @@ impl<R> TableWriter<R> {
         self.push_weighing(row, 1)
     }
 
-    /// A row that holds many values: fewer of its kind are kept.
+    /// A row that holds many values: fewer of its kind are buffered.
     pub(crate) fn push_weighing(&mut self, row: R, weight: usize) -> Result<(), StoreError> {
         self.rows.push(row);
         self.weight = self.weight.saturating_add(weight);

@@ -54,7 +54,7 @@ pub fn describe_tables() -> Vec<TableDescription> {
         },
         TableDescription {
             file: COUNTERS_FILE,
-            about: "What explains causes, raw: one row per counter at its first reading and whenever it changed.",
+            about: "Raw counters that explain causes: one row per counter at its first reading and whenever it changed.",
             columns: describe(COUNTERS),
         },
         TableDescription {

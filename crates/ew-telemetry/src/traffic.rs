@@ -5,8 +5,8 @@
 //! sockets come from the kernel. Owners are looked for among the agent's own files first, and in
 //! all of /proc only for sockets that carried much.
 //!
-//! UDP sockets count no bytes. Reported is who holds them and what they dropped (1 µs a
-//! socket), next to the host's datagrams in `/proc/net/snmp`.
+//! UDP sockets count no bytes: only who holds them and what they dropped is reported (1 µs a
+//! socket), with the host's datagrams in `/proc/net/snmp`.
 
 use crate::byte_totals::ByteTotals;
 use crate::file::{FileBuffer, read_net};

@@ -22,7 +22,7 @@ const MOST_FLOWS: usize = 200;
 pub struct Observer {
     before: Option<HostReading>,
     /// What sockets had counted when last seen, one reading longer than they live: the kernel
-    /// reports of a death a little after it, so that the socket may be in neither the list nor the
+    /// reports a death a little after it, so that the socket may be in neither the list nor the
     /// deaths of one reading.
     counted: BTreeMap<u64, Counted>,
 }

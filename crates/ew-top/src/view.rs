@@ -161,8 +161,8 @@ pub struct InterfaceView {
     pub tx_losses_per_sec: f64,
     /// Times the receive ring overran, where the driver counts it apart from drops.
     pub rx_overruns_per_sec: Option<f64>,
-    /// What changes seldom: speed, duplex, driver, rings, offloads. In JSON its fields are next to
-    /// the others.
+    /// What changes seldom: speed, duplex, driver, rings, offloads. In JSON its fields are
+    /// flattened into the interface's.
     #[serde(flatten)]
     pub link: InterfaceLink,
     /// What a plain shaper (tbf) lets it send. `None` without one.

@@ -18,6 +18,7 @@ use ew_model::scenario::{Expect, Roles, Scenario};
 use ew_model::storage::{MAX_FILES_PER_HOST, StorageJob, StorageOperation};
 use ew_model::units;
 use ew_plan::scenario::{RoleSets, ScenarioFile, StorageSettings};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -406,6 +407,7 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
         follow_flows: false,
         signals_end_analysis: true,
         detours: Detours::new(),
+        node_labels: BTreeMap::new(),
     };
     let stored = watched_run(&job, args.live, args.show.color, endpoint, |listener| {
         let run = || ew_controller::run_storage(&job, &task, listener);

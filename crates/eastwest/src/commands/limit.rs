@@ -268,7 +268,7 @@ fn doubts(interface: &InterfaceFacts) -> Option<String> {
              from here. An MTU of 1450 speaks of vxlan or geneve below, 1480 of ipip, 1420 or 1440 of wireguard: add it by --tunnel."
         )),
         "wireguard" => Some(format!(
-            "Whether {name}'s peers are reached over IPv6 is ordered to root only: taken as IPv4; give --link and --tunnel \
+            "Whether {name}'s peers are reached over IPv6 is visible to root only: taken as IPv4; give --link and --tunnel \
              wireguard --outer-ipv6 where it is not."
         )),
         "xfrm" | "vti" | "vti6" => Some(format!(

@@ -20,11 +20,13 @@ use clap::{Args, ValueEnum};
 use ew_analyze::storage::job::{SCENARIO, TESTDFSIO};
 use ew_controller::{Detours, Finished, Job, LaunchOptions, RunError};
 use ew_model::pods::PodPath;
+use ew_model::scenario::Pattern;
 use ew_model::{Inventory, RunEvent, Scenario, Stage, Tool, WorkloadKind};
 use ew_plan::estimate::{estimate_stage, fills_links};
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
 use ew_report::prometheus::Exposition;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -184,6 +186,10 @@ pub(crate) struct PlanArgs {
     /// What moves the bytes: eastwest's own engine, or a tool installed on the hosts
     #[arg(long, value_parser = PossibleValuesParser::new(Tool::ALL.map(Tool::name)))]
     tool: Option<String>,
+    /// End with 1 when TCP goodput of pods on different nodes is significantly below hostNetwork by
+    /// more than this, short for --set expect.pod-loss=PERCENT
+    #[arg(long, value_name = "PERCENT")]
+    tcp_tolerance: Option<String>,
     /// Optional tests are skipped while the estimate exceeds this
     #[arg(long, value_name = "TIME")]
     time_budget: Option<String>,
@@ -197,6 +203,7 @@ impl PlanArgs {
     /// on it, and `--set` last, because it is the more exact.
     pub(crate) fn all_overrides(&self) -> Vec<String> {
         let short = [
+            ("expect.pod-loss", &self.tcp_tolerance),
             ("workload", &self.workload),
             ("streams", &self.streams),
             ("duration", &self.duration),
@@ -240,7 +247,7 @@ fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
         return simulate::run(args, scenario, seed);
     }
     if args.fleet.fleet == FleetKind::Kubernetes {
-        args.hosts.refuse_roles_of_pods(roles.as_ref())?;
+        scenario.roles = args.hosts.roles(None, roles.as_ref())?;
         return block_on(run_in_pods(args, scenario, &racks, seed));
     }
     if !kubernetes::paths(&scenario).is_empty() {
@@ -276,6 +283,7 @@ fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
         follow_flows: args.live.follows_flows(),
         signals_end_analysis: true,
         detours: Detours::new(),
+        node_labels: BTreeMap::new(),
     };
     let pushed = sequel.exposition.as_mut();
     let finished = drive(
@@ -301,12 +309,56 @@ fn asked_scenario(args: &RunArgs) -> Result<ScenarioFile, Failure> {
             "--max-rate limits bulk flows and small requests of eastwest's own engine, and test `{test}` has others; leave out one of them"
         )));
     }
+    check_pod_loss(&file.scenario)?;
     let is_of_pods = args.show.format.report_format().is_of_pods();
     if is_of_pods && kubernetes::paths(&file.scenario).is_empty() {
         let name = file.scenario.name;
         return Err(Failure::usage(ew_report::ReportError::NoPods(name)));
     }
     Ok(file)
+}
+
+/// An allowed loss of pods that nothing is compared with would pass whatever pods lose.
+fn check_pod_loss(scenario: &Scenario) -> Result<(), Failure> {
+    let carries = |path: PodPath| {
+        let of_path =
+            |pattern: &Pattern| matches!(pattern, Pattern::Pods { path: other } if *other == path);
+        let mut tests = scenario.tests.iter();
+        tests.any(|test| test.workload.kind == WorkloadKind::TcpStream && of_path(&test.pattern))
+    };
+    let compared = [PodPath::OtherNode, PodPath::OtherZone];
+    let is_compared = |path: PodPath| carries(path) && path.baseline().is_some_and(carries);
+    if scenario.expect.pod_loss.is_none() || compared.into_iter().any(is_compared) {
+        return Ok(());
+    }
+    Err(Failure::usage(anyhow!(
+        "--tcp-tolerance (expect.pod-loss) compares tcp-stream of pods on different nodes with hostNetwork, and `{}` has no such tests: run `pods`, \
+         or a configuration with TCP_STREAM by --paths host-network,other-node",
+        scenario.name
+    )))
+}
+
+/// Flags that would change nothing in pods.
+fn refuse_without_effect(args: &RunArgs, compares: bool) -> Result<(), Failure> {
+    if let Some(flag) = args.fleet.flag_of_ssh() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of --via ssh, and pods are entered through the API server; leave it out with --via kubernetes"
+        )));
+    }
+    if let Some(flag) = args.hosts.flag_without_pods() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of hosts with names to look up, and pods get their addresses from the cluster; leave it out, or choose another network \
+             of the pods with --network CIDR"
+        )));
+    }
+    match args.hosts.network() {
+        Some(_) if compares => Err(Failure::usage(anyhow!(
+            "--network and --interface choose among a pod's own networks, and `{}` compares its pod network with the nodes'; measure a second \
+             network with another scenario, such as `run pair`",
+            args.scenario
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn launch_options(args: &RunArgs, inventory: &Inventory) -> Result<LaunchOptions, Failure> {
@@ -347,9 +399,10 @@ fn moves_files(args: &RunArgs) -> bool {
 
 /// The same over pods, which are made first and removed after, whatever happens in between.
 async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed: u64) -> Outcome {
-    let cluster = args.fleet.kubernetes.open().await?;
-    let mut inventory = cluster.inventory(&args.hosts, racks)?;
     let paths = kubernetes::paths(&scenario);
+    refuse_without_effect(args, !paths.is_empty())?;
+    let cluster = args.fleet.kubernetes.open().await?;
+    let mut inventory = cluster.inventory(&args.hosts, racks, scenario.roles.as_ref())?;
     if !paths.is_empty() {
         inventory = kubernetes::with_pods(&inventory, &paths);
     }
@@ -362,31 +415,35 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
     let run = format!("{:08x}", draw_seed()?);
     let data_port = args.fleet.first_data_port();
     let objects = cluster.objects(&run, data_port, Duration::from_nanos(planned_ns))?;
-    let plans = cluster.pod_plans(&inventory, !paths.is_empty());
-    let services: Vec<&str> = paths.iter().filter_map(|path| path.service()).collect();
+    let plans = cluster.pod_plans(&inventory, !paths.is_empty())?;
+    let services = kubernetes::services(&scenario);
     if args.fleet.kubernetes.print_manifests {
         output::print(&ew_kubernetes::to_yaml(&objects.all(&plans, &services)));
         return Ok(ExitCode::SUCCESS);
     }
     let mut sequel = Sequel::of(args, &scenario)?;
+    let options = launch_options(args, &inventory)?;
+    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
     let limit = args.fleet.launch_timeout();
     let placement = cluster.place(objects, &plans, &services, limit).await?;
-    placement.give_addresses(&mut inventory);
+    placement.give_addresses(&mut inventory, options.network.is_some());
     let job = Job {
         scenario,
         seed,
         launcher: Arc::clone(&placement.launcher),
-        options: args.launch_options(),
+        options,
         runs_dir: args.runs.runs_dir.clone(),
         command: std::env::args().collect(),
         follow_flows: args.live.follows_flows(),
         // The pods must not be left behind.
         signals_end_analysis: false,
         detours: placement.detours(&inventory, &paths),
+        node_labels: cluster.labels_of(&inventory),
         inventory,
     };
     let pushed = sequel.exposition.as_mut();
-    let finished = drive(&job, args.live, &args.safety, args.show.color, None, pushed);
+    let color = args.show.color;
+    let finished = drive(&job, args.live, &args.safety, color, endpoint, pushed);
     let analysis = finished.as_ref().ok().map(|done| &done.analysis);
     placement.finish(analysis).await;
     sequel.conclude(args, &finished?).await

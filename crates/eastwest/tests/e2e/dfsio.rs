@@ -583,7 +583,14 @@ fn a_fan_in_over_clients_and_storage_nodes_is_sized_and_drawn() {
         .args(["--target", &targets.join(","), "--disk"])
         .arg(place.mount.path())
         .args(["--storage-nodes", "2,1", "--client-counts", "2,4"])
-        .args(["--set", "duration=200ms", "--set", "warm-up=50ms", "--set", "gap=50ms"])
+        .args([
+            "--set",
+            "duration=200ms",
+            "--set",
+            "warm-up=50ms",
+            "--set",
+            "gap=50ms",
+        ])
         .args(["--files", "16", "--file-size", "4MiB", "--format", "json"]);
     let finished = Finished::of(&command.output().unwrap());
     assert_eq!(finished.code, 0, "{}", finished.stderr);

@@ -1,4 +1,4 @@
-//! A host that lies, a terminal that does not move, a disk that is full or hesitates, too few
+//! A host that lies, a terminal that stops reading, a disk that is full or hesitates, too few
 //! descriptors: what each of them may cost a run, and what not. The experiments of a security
 //! review, as tests.
 

@@ -1,4 +1,4 @@
-//! How likely a figure is next to its prediction: every constant of the noise in one place.
+//! How likely a figure is given its prediction: every constant of the noise in one place.
 //!
 //! Nothing beats its link, so the kernel is tight above. A retransmission timeout takes any part of
 //! a rate, so it is heavy below. Where the ends lacked CPU a low figure is what one expects, while
@@ -26,7 +26,7 @@ const TIMEOUTS_STARVED: f64 = 0.95;
 const TIMEOUT_SCALE: f64 = 0.35;
 /// The same where the ends got no CPU: any part of the rate.
 const TIMEOUT_SCALE_STARVED: f64 = 2.0;
-/// Share of figures that may be anything, both directions, and the width of "anything" as a
+/// Share of figures that may be anything, too high or too low, and the width of "anything" as a
 /// logarithm.
 const ANYTHING: f64 = 0.003;
 const ANYTHING_SPAN: f64 = 8.0;

@@ -9,8 +9,8 @@ use super::rounds::{Obs, Round, Rounds, Sums};
 const DRAWS: usize = 16;
 const DRAWS_OF_MANY: usize = 8;
 const MANY_HOSTS: usize = 40;
-/// Share of a sum's bottleneck that others use from which on a isolated flow's share is a matter of
-/// TCP's split.
+/// Share of a sum's bottleneck that others use from which on an isolated flow's share is a matter
+/// of TCP's split.
 const SHARED: f64 = 0.01;
 
 /// A flow as predicted.

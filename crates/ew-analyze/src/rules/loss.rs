@@ -33,7 +33,7 @@ fn finding(stage: &str, loss: f64, is_paced: bool, evidence: Vec<Evidence>) -> F
             Severity::Notice,
             "",
             "look at `nstat -az UdpRcvbufErrors` (the receiver was too slow) and at discards of the NIC and of the switch \
-             ports; a lower rate distinguishes a full path from a faulty one",
+             ports; a lower rate shows whether the path is full or faulty",
         )
     } else {
         (

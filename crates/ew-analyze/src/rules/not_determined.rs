@@ -18,7 +18,7 @@ const BELOW_SHARED: f64 = 0.65;
 const OPEN_HINT: &str = "give the racks if there are any (--racks), look at CPU use and retransmits of the hosts in the report, and repeat \
                          with more streams";
 const BUSY_HINT: &str = "hosts that share CPUs (virtual machines, a lab) cannot all be measured at once: fewer hosts, fewer streams, or \
-                         less with them";
+                         less other load on them";
 
 /// More unexplained flows than this make the verdict a question.
 const UNEXPLAINED_SHARE: f64 = 0.03;

@@ -186,7 +186,8 @@ fn role(run: &Run, step: &StorageStep, host: HostId) -> Option<NodeRole> {
     let is_client = roles.is_some_and(|r| r.clients.iter().any(|client| client == name));
     // A job's map tasks run on any of its cluster's hosts.
     let is_tasks = is_client && step.job.testdfsio.is_some();
-    let is_worker = is_tasks || step.reports.iter().any(|(id, _)| *id == host)
+    let is_worker = is_tasks
+        || step.reports.iter().any(|(id, _)| *id == host)
         || step.missing.iter().any(|(id, _)| *id == host);
     if is_worker {
         return Some(NodeRole::Client);

@@ -138,9 +138,9 @@ fn timer_step(
              determined"
         }
         (_, _, 0) => {
-            "that is the least time before Linux sends a lost segment again, but no counter reports one"
+            "that is the shortest time before Linux retransmits lost segments, but no counter shows a retransmission"
         }
-        _ => "segments were lost, and retransmitted only when their timer ran out",
+        _ => "segments were lost and retransmitted only when their timer expired",
     };
     let certain = match kind {
         StepKind::DelayedAck => nagle,

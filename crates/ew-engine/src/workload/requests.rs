@@ -52,7 +52,7 @@ impl Asking {
         self.open_loop_gap_ns.is_some()
     }
 
-    /// A stream's times in an open loop. The streams of a flow are interleaved.
+    /// A stream's times in an open loop. The streams of a flow send in turn.
     pub(super) fn schedule(&self, seat: &Seat<'_>) -> Option<Schedule> {
         let share = f64::from(seat.stream.key.stream) / f64::from(seat.shared.workload.streams);
         self.open_loop_gap_ns.map(|gap_ns| Schedule {

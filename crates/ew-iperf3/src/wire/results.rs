@@ -1,4 +1,4 @@
-//! What each side shows the other at the end.
+//! What each side sends the other at the end.
 
 use super::lenient;
 use super::params::MAX_STREAMS;

@@ -18,7 +18,7 @@ pub struct Refusal {
 
 /// What a tool can be asked for.
 struct Carries {
-    /// Its workloads, each with min and max message.
+    /// Its workloads, each with the smallest and largest message.
     traffic: &'static [(WorkloadKind, u64, u64)],
     max_streams: u32,
     /// The keys besides those that every workload has. Any other that is set is refused.

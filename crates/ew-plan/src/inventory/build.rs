@@ -19,7 +19,7 @@ const MAX_NAMED: usize = 5;
 /// What was asked for on the command line or in the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InventoryRequest {
-    /// `--hosts SET`. May be skipped when host files or racks are given.
+    /// `--hosts SET`. May be omitted when host files or racks are given.
     pub hosts: Option<String>,
     /// `--hosts-file FILE`, each with its contents. Several files without `racks` are one rack
     /// each.

@@ -11,7 +11,7 @@ use std::fmt;
 /// The largest set that is worked with; more is an error rather than exhausted memory.
 pub const MAX_NODES: usize = 1_000_000;
 
-/// How deep groups may be in groups.
+/// How deep groups may nest.
 const MAX_GROUP_DEPTH: usize = 64;
 
 /// All nodes of a set, in the order of ClusterShell's `nodeset -e`.

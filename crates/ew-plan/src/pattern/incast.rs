@@ -1,5 +1,5 @@
-//! N senders to one receiver. The receivers are interleaved, one drawn per rack and kept over the
-//! samples; which N of more hosts send is drawn anew, spread over the racks.
+//! N senders to one receiver, the receivers one after the other, one selected per rack and kept
+//! over the samples; which N of more hosts send is drawn anew, spread over the racks.
 
 use super::{Draft, Impossible, Relation, Site, fan, one_per_rack, spread};
 use crate::schedule::draw::Draw;

@@ -1,5 +1,5 @@
-//! One sender to N receivers. The senders are interleaved, one drawn per rack and kept over the
-//! samples; which N of more hosts receive is drawn anew, spread over the racks.
+//! One sender to N receivers, the senders one after the other, one selected per rack and kept over
+//! the samples; which N of more hosts receive is drawn anew, spread over the racks.
 
 use super::{Draft, Impossible, Relation, Site, fan};
 use crate::schedule::draw::Draw;

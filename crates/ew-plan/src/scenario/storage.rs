@@ -107,9 +107,7 @@ pub(super) fn read(root: &Node) -> Result<Option<StorageSettings>, ScenarioError
         file_bytes: bytes("file-size")?,
         buffer_bytes: bytes("buffer-size")?,
         parallel: number("parallel", MOST_PARALLEL)?,
-        time_ns: (node.get("time"))
-            .map(|n| duration(n, "time", 1..=MOST_NS))
-            .transpose()?,
+        time_ns: duration(node.get("time"), "time", 1..=MOST_NS)?,
         replication: number("replication", MOST_HOSTS)?,
         block_bytes: bytes("block-size")?,
         verify: flag("verify")?,

@@ -223,7 +223,7 @@ impl<'a> Reader<'a> {
             socket: self.socket()?,
             send_mode: self.send_mode()?,
             receive_mode: self.receive_mode()?,
-            // Tools that people trust do it their own way by default.
+            // Tools that people trust do it their own way unless the scenario says otherwise.
             segmentation: self.switch("segmentation")?.unwrap_or(is_engine),
             placement: self.find("cpus").map_or(Ok(Placement::Free), placement)?,
             tool: self.tool,

@@ -5,8 +5,7 @@ use super::draw::Draw;
 
 /// Draws pairs (sender, receiver) of different groups, each member at most once as sender and once
 /// as receiver, as many as there can be. A perfect matching unless one group outnumbers all others
-/// together; then that group's members are interleaved: `turn` moves the window of those that take
-/// part.
+/// together; then that group's members alternate: `turn` moves the window of those that take part.
 pub(crate) fn draw_matching<T: Copy>(
     groups: &[Vec<T>],
     turn: usize,

@@ -240,8 +240,8 @@ fn runs(points: &[TimePoint]) -> Vec<&[TimePoint]> {
         .collect()
 }
 
-/// At most [`POINTS_SHOWN`] points: of each bucket min and max, so that no dip is
-/// hidden.
+/// At most [`POINTS_SHOWN`] points: of each bucket the minimum and the maximum, so that
+/// no dip is hidden.
 fn thinned(points: &[TimePoint]) -> Vec<TimePoint> {
     if points.len() <= POINTS_SHOWN {
         return points.to_vec();

@@ -82,7 +82,7 @@ function panels(data) {
   function note(host) {
     const parts = [];
     if (data.shared) parts.push("In a lab all hosts share one machine's CPUs and disks: each host shows the same ones.");
-    if (host.joined > 1) parts.push("Each point covers " + host.joined + " readings: shares at their max, rates in the mean.");
+    if (host.joined > 1) parts.push("Each point covers " + host.joined + " readings: maximum of shares, mean of rates.");
     if (host.rows.length) parts.push("What it sends and receives is payload, the median over its rounds. NIC (headers included, and as a share of the link), CPU and disk are means over the rounds that lie between readings: \u201crounds read\u201d. Retransmits in the table are of this run's flows, in the chart of the whole host.");
     return parts.join(" ");
   }

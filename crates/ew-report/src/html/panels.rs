@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 const POINTS: usize = 250_000;
 /// Points of one host: more are not visible.
 const POINTS_OF_HOST: usize = 600;
-/// Times are in these.
+/// Unit of the times.
 const TICK_NS: u64 = 10_000_000;
 /// The byte for the largest value of a scale.
 const FULL: f64 = 254.0;

@@ -371,13 +371,12 @@ fn latency_tile(analysis: &Analysis) -> Option<Tile> {
 
 fn ceiling_tile(analysis: &Analysis) -> Tile {
     Tile {
-        name: "max goodput",
+        name: "Max goodput",
         value: rate(payload_ceiling(analysis)),
         note: match analysis.basis.nic_bits_per_sec {
-            Some(line_rate) => format!(
-                "of {} line rate for a reference host",
-                rate(Some(line_rate))
-            ),
+            Some(line_rate) => {
+                format!("of {} line rate of a reference host", rate(Some(line_rate)))
+            }
             None => one_line(&analysis.basis.nic_source),
         },
     }

@@ -10,10 +10,10 @@ use std::path::Path;
 
 type Object = Map<String, Value>;
 
-/// Node labels that name a rack, the first that a node has; a zone means one where nothing
-/// finer is known.
+/// Node labels that name a rack, the first that a node has; a zone serves as a rack where
+/// nothing finer is known.
 const RACK_LABELS: [&str; 2] = ["topology.kubernetes.io/rack", "topology.kubernetes.io/zone"];
-/// How deep groups may be in groups of a document.
+/// How deep groups may nest.
 const MAX_DEPTH: usize = 64;
 
 pub(super) fn read_json(path: &Path, text: &str) -> Result<HostFile, InventoryError> {
