@@ -39,10 +39,12 @@ NAME_NODE_CLASS = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATA_NODE_CLASS = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 RESOURCE_MANAGER_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 NODE_MANAGER_CLASS = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
-START_LIMIT = 90
+# Of JVMs, on a machine that may be busy.
+START_LIMIT = 240
 # A DataNode's disk, in memory: the network shall be what limits.
 DISK_MIB = 700
 # Of cgroup v1, whose root limits what is written back, too.
+MOST_DIRTY_BYTES = 2 << 20
 THROTTLES = [pathlib.Path(f"/sys/fs/cgroup/blkio/blkio.throttle.{way}_bps_device") for way in ("read", "write")]
 
 
@@ -119,14 +121,19 @@ class Cluster:
             self.mount("-t", "tmpfs", "-o", f"size={DISK_MIB}m", f"{self.name}-{node}", disk)
 
     def can_throttle(self):
-        return len(self.devices) == len(DATA_NODES) and all(path.exists() for path in THROTTLES)
+        has_limits = lambda device: (page_cache_of(device) / "strict_limit").exists()
+        return len(self.devices) == len(DATA_NODES) and all(path.exists() for path in THROTTLES) and all(map(has_limits, self.devices.values()))
 
     def throttle(self, bytes_per_sec):
-        """Every DataNode's disk, and each write goes to it at once. `None`: no more."""
-        for node, device in self.devices.items():
+        """Every DataNode's disk. Little waits for it in the page cache, so that who writes is as fast as the disk. `None`: no more."""
+        for device in self.devices.values():
             for path in THROTTLES:
                 path.write_text(f"{os.major(device)}:{os.minor(device)} {bytes_per_sec or 0}\n")
-            subprocess.run(["mount", "-o", "remount,sync" if bytes_per_sec else "remount,async", self.disk(node)], check=True)
+            if bytes_per_sec:
+                (page_cache_of(device) / "max_bytes").write_text(f"{MOST_DIRTY_BYTES}\n")
+            else:
+                (page_cache_of(device) / "max_ratio").write_text("100\n")
+            (page_cache_of(device) / "strict_limit").write_text(f"{int(bool(bytes_per_sec))}\n")
 
     @contextlib.contextmanager
     def slow_disks(self, bytes_per_sec):
@@ -152,6 +159,7 @@ class Cluster:
                     # Once, after its last write.
                     if path.is_file() and seen.get(path) == state and forgotten.get(path) != state:
                         with open(path, "rb") as file:
+                            os.fdatasync(file.fileno())
                             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                         forgotten[path] = state
                     seen[path] = state
@@ -380,6 +388,11 @@ log4j.appender.console.target=System.err
 log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 """
+
+
+def page_cache_of(device):
+    """A block device's limits in the page cache."""
+    return pathlib.Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}")
 
 
 def write_xml(path, settings):

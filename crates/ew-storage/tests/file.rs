@@ -102,7 +102,7 @@ fn files_are_written_read_appended_and_removed() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "folder left");
 }
 
-/// So that every worker is at work until the time is over, and no file is left out.
+/// So that every worker is at work until the time is over, and no file is skipped.
 #[test]
 fn files_are_passed_again_until_the_time_is_over() {
     const TIME_NS: u64 = 200_000_000;

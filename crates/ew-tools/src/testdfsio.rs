@@ -24,7 +24,7 @@ const FOLDER: &str = "eastwest-testdfsio";
 /// Programs that submit a job, the first that is found.
 const PROGRAMS: [&str; 2] = ["yarn", "hadoop"];
 /// Where distributions put Hadoop when neither HADOOP_HOME nor PATH says so.
-const USUAL_HOMES: [&str; 6] = [
+const DEFAULT_HOMES: [&str; 6] = [
     "/usr/local/hadoop",
     "/opt/hadoop",
     "/usr/lib/hadoop-yarn",
@@ -33,7 +33,7 @@ const USUAL_HOMES: [&str; 6] = [
     "/opt/cloudera/parcels/CDH",
 ];
 /// Where jars of MapReduce are, below a home or apart from it.
-const USUAL_JARS: [&str; 6] = [
+const DEFAULT_JARS: [&str; 6] = [
     "share/hadoop/mapreduce",
     "jars",
     ".",
@@ -206,10 +206,10 @@ fn find_hadoop(given: Option<&str>) -> Result<PathBuf, String> {
     }
     let home = std::env::var_os("HADOOP_HOME").map(PathBuf::from);
     let by_path = || PROGRAMS.iter().find_map(|name| find_program(name));
-    let usual = || USUAL_HOMES.iter().find_map(|home| below(Path::new(home)));
+    let by_default = || DEFAULT_HOMES.iter().find_map(|home| below(Path::new(home)));
     let found = home.and_then(|home| below(&home)).or_else(by_path);
-    found.or_else(usual).ok_or_else(|| {
-        "no Hadoop on this host: no yarn or hadoop below HADOOP_HOME, in PATH or in the usual directories; give --hadoop DIRECTORY, or another host with --submit-on".to_owned()
+    found.or_else(by_default).ok_or_else(|| {
+        "no Hadoop on this host: no yarn or hadoop below HADOOP_HOME, in PATH or in the default directories; give --hadoop DIRECTORY, or another host with --submit-on".to_owned()
     })
 }
 
@@ -221,7 +221,7 @@ fn find_jar(program: &Path) -> Option<PathBuf> {
     let homes: Vec<PathBuf> = homes.into_iter().chain([own]).flatten().collect();
     let folders = homes
         .iter()
-        .flat_map(|home| USUAL_JARS.iter().map(|folder| home.join(folder)));
+        .flat_map(|home| DEFAULT_JARS.iter().map(|folder| home.join(folder)));
     let mut jars = folders.filter_map(|folder| {
         let entries = std::fs::read_dir(folder).ok()?;
         let paths = entries.flatten().map(|entry| entry.path());
