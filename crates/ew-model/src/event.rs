@@ -179,6 +179,8 @@ pub enum RunEvent {
         /// Bytes to be moved, all hosts.
         bytes: u64,
     },
+    /// What the NameNode reports before the first step of a storage job on HDFS.
+    StorageFacts(Box<HdfsFacts>),
     /// How a storage step goes, in a job's own words. Not recorded: its log is.
     StorageProgress {
         /// What is done.
@@ -186,8 +188,6 @@ pub enum RunEvent {
         /// In words.
         words: String,
     },
-    /// What the NameNode reports before the first step of a storage job on HDFS.
-    StorageFacts(Box<HdfsFacts>),
     /// All reports of a storage step are in, or its hosts are lost.
     StorageStepFinished(Box<StorageStep>),
     /// The user asked to stop.

@@ -13,6 +13,7 @@ mod matrix;
 mod pack;
 mod panels;
 mod places;
+mod run_line;
 mod spectrum;
 pub(crate) mod storage;
 mod sweep_chart;

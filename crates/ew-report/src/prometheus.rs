@@ -17,6 +17,7 @@ mod storage;
 use ew_model::{Analysis, HostId, RunEvent};
 use host::HostSeries;
 use page::Page;
+pub use page::Series;
 use run::RunSeries;
 use std::collections::BTreeMap;
 use storage::StorageSeries;
@@ -66,25 +67,40 @@ impl Exposition {
     /// The whole page. Empty before the run's first event.
     #[must_use]
     pub fn render(&self) -> String {
-        let mut page = Page::default();
-        run::render(&self.run, self.hosts.values(), &mut page);
-        storage::render(&self.storage, &mut page);
-        families::render(&self.hosts, &mut page);
-        page.into_text()
+        self.filled(Page::default(), None).into_text()
+    }
+
+    /// The same as series, for what takes no text.
+    #[must_use]
+    pub fn series(&self) -> Vec<Series> {
+        self.filled(Page::of_series(), None).into_series()
     }
 
     /// The page of a run that is over: without what was true of a moment, with what the run amounts
     /// to. Series per stage are added.
     #[must_use]
-    pub fn render_final(mut self, analysis: &Analysis) -> String {
+    pub fn render_final(&mut self, analysis: &Analysis) -> String {
         self.run.end();
         self.storage.end();
-        let mut page = Page::default();
+        self.filled(Page::default(), Some(analysis)).into_text()
+    }
+
+    /// The same as series.
+    #[must_use]
+    pub fn series_final(&mut self, analysis: &Analysis) -> Vec<Series> {
+        self.run.end();
+        self.storage.end();
+        self.filled(Page::of_series(), Some(analysis)).into_series()
+    }
+
+    fn filled(&self, mut page: Page, analysis: Option<&Analysis>) -> Page {
         run::render(&self.run, self.hosts.values(), &mut page);
         storage::render(&self.storage, &mut page);
         families::render(&self.hosts, &mut page);
-        results::render(analysis, &mut page);
-        page.into_text()
+        if let Some(analysis) = analysis {
+            results::render(analysis, &mut page);
+        }
+        page
     }
 
     fn take_round(&mut self, records: &[ew_model::FlowRecord]) {

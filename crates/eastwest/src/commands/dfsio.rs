@@ -4,8 +4,8 @@ use crate::commands::run::{RunArgs, block_on, draw_seed, watched_run};
 use crate::commands::{fan_in, testdfsio};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetKind;
-use crate::metrics::Endpoint;
 use crate::output::{self, OutputFormat, ShowArgs};
+use crate::preflight::PreFlight;
 use crate::watch;
 use anyhow::anyhow;
 use clap::builder::PossibleValuesParser;
@@ -135,21 +135,6 @@ impl StorageArgs {
         given.map(|(name, _)| name)
     }
 
-    /// A flag that was given, and that only agents' own workers know.
-    pub(crate) fn flag_of_workers(&self) -> Option<&'static str> {
-        let flags = [
-            ("--fan-in", self.fan_in),
-            ("--parallel", self.parallel.is_some()),
-            ("--time", self.time.is_some()),
-            ("--direct", self.direct),
-            ("--no-fsync", self.no_fsync),
-            ("--warm", self.warm),
-            ("--read-shift", self.read_shift.is_some()),
-        ];
-        let given = flags.into_iter().find(|(_, given)| *given);
-        given.map(|(name, _)| name)
-    }
-
     /// With what a scenario file says where no flag does.
     fn over(&self, file: &StorageSettings) -> Self {
         let list = |given: &[u32], of_file: &[u32]| match given.is_empty() {
@@ -187,6 +172,21 @@ impl StorageArgs {
             read_shift: self.read_shift.or(file.read_shift),
             keep: self.keep || file.keep == Some(true),
         }
+    }
+
+    /// A flag that was given, and that only agents' own workers know.
+    pub(crate) fn flag_of_workers(&self) -> Option<&'static str> {
+        let flags = [
+            ("--fan-in", self.fan_in),
+            ("--parallel", self.parallel.is_some()),
+            ("--time", self.time.is_some()),
+            ("--direct", self.direct),
+            ("--no-fsync", self.no_fsync),
+            ("--warm", self.warm),
+            ("--read-shift", self.read_shift.is_some()),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
     }
 
     fn operations(&self) -> Vec<StorageOperation> {
@@ -338,15 +338,16 @@ fn check(job: &StorageJob, files: u32, hosts: usize) -> Result<(), Failure> {
 /// `run dfsio`, or a fan-in with a target.
 pub(crate) fn run(args: &RunArgs) -> Outcome {
     let is_fan_in = args.storage.fan_in || args.scenario == fan_in::SCENARIO;
+    let description = match args.scenario.as_str() {
+        TESTDFSIO => "Write and read files by Hadoop's own TestDFSIO",
+        _ => "Write and read files on storage, as TestDFSIO does",
+    };
     let asked = Asked {
         storage: args.storage.clone(),
         is_fan_in,
         roles: None,
         racks: &[],
-        description: match args.scenario.as_str() {
-            TESTDFSIO => "Write and read files by Hadoop's own TestDFSIO".to_owned(),
-            _ => "Write and read files on storage, as TestDFSIO does".to_owned(),
-        },
+        description: description.to_owned(),
     };
     carry_out(args, &asked)
 }
@@ -391,8 +392,9 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
         .map(|name| watch::find(&roster.inventory, name))
         .transpose()?;
     let launcher = fleet.launcher(lab, &roster)?;
-    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
+    let endpoint = args.metrics_endpoint()?;
     block_on(args.hosts.resolve(&mut roster, fleet))?;
+    confirm(args, &task, &roster.inventory)?;
     let mut options = args.launch_options();
     options.network = args.hosts.network();
     options.watched.extend(watched);
@@ -414,6 +416,22 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
         args.safety.wait_for_hosts(run, output::say)
     })?;
     conclude(&stored, &args.show)
+}
+
+/// Says what the run will do to network and storage, and asks where that is much.
+fn confirm(args: &RunArgs, task: &StorageTask, inventory: &Inventory) -> Result<(), Failure> {
+    if args.fleet.fleet == FleetKind::Local {
+        return Ok(());
+    }
+    let moving = task
+        .operations
+        .iter()
+        .filter(|operation| **operation != StorageOperation::Clean);
+    let bytes = task.job.file_bytes.saturating_mul(u64::from(task.files));
+    let bytes = bytes.saturating_mul(moving.count() as u64);
+    let network = args.hosts.describe_network(inventory);
+    let figures = PreFlight::of_files(inventory.hosts.len(), network, bytes, &task.job.target);
+    figures.confirm(args.yes, args.live.is_quiet())
 }
 
 fn refuse_flags_of_flows(args: &RunArgs, is_fan_in: bool) -> Result<(), Failure> {

@@ -80,20 +80,29 @@ impl ServedRun {
     }
 }
 
-struct Prometheus {
+pub(crate) struct Prometheus {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     _work: TempDir,
 }
 
 impl Prometheus {
     fn scraping(target: SocketAddr) -> Self {
-        let work = tempfile::tempdir().unwrap();
-        let config = work.path().join("prometheus.yml");
-        let scrape = format!(
+        let config = format!(
             "global: {{scrape_interval: 1s}}\nscrape_configs:\n\
              - job_name: eastwest\n  static_configs: [{{targets: ['{target}']}}]\n"
         );
+        Self::start(&config, &[])
+    }
+
+    /// It scrapes nothing, and takes what is written to it.
+    pub(crate) fn receiving() -> Self {
+        Self::start("", &["--web.enable-remote-write-receiver"])
+    }
+
+    fn start(scrape: &str, args: &[&str]) -> Self {
+        let work = tempfile::tempdir().unwrap();
+        let config = work.path().join("prometheus.yml");
         std::fs::write(&config, scrape).unwrap();
         // Free a moment ago; nobody else is given it by chance.
         let address = TcpListener::bind("127.0.0.1:0")
@@ -106,6 +115,7 @@ impl Prometheus {
                 work.path().join("data").display()
             ))
             .arg(format!("--web.listen-address={address}"))
+            .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(work.path().join("log")).unwrap())
@@ -140,7 +150,7 @@ impl Prometheus {
     }
 
     /// The samples an expression gives now.
-    fn query(&self, expression: &str) -> Vec<Value> {
+    pub(crate) fn query(&self, expression: &str) -> Vec<Value> {
         let path = format!("/api/v1/query?query={}", url_encoded(expression));
         self.data(&path, expression)["result"]
             .as_array()
@@ -174,7 +184,7 @@ impl Drop for Prometheus {
 }
 
 /// Prints why not. In CI a test that cannot run is a failure.
-fn can_run_prometheus() -> bool {
+pub(crate) fn can_run_prometheus() -> bool {
     let is_here = has_tool("prometheus") && has_tool("promtool");
     assert!(
         is_here || std::env::var_os("CI").is_none(),

@@ -135,6 +135,13 @@ impl<'a> Telemetry<'a> {
         since_zero.max(0) as u64
     }
 
+    /// When a row's window began, on the axis of reports. `None` where neither end reported it.
+    pub(crate) fn window_start_ns(&self, row: &FlowRecord) -> Option<u64> {
+        let starts = told_starts(&[row]);
+        let (host, start_ns) = starts.iter().next()?;
+        Some(self.axis_ns(*host, *start_ns))
+    }
+
     /// Every host of a round has the same window on the controller's clock; one that did not say
     /// when (a tool's server) gets it from those that did. `window` has durations where times will
     /// be.

@@ -28,10 +28,10 @@ const KEYS: [&str; 20] = [
     "disk",
 ];
 const MOST_FILES: u32 = 100_000_000;
+const MIN_TIME_NS: u64 = 1_000_000;
+const MAX_TIME_NS: u64 = 24 * 3600 * 1_000_000_000;
 const MOST_PARALLEL: u32 = 1024;
 const MOST_HOSTS: u32 = 1_000_000;
-/// A day.
-const MOST_NS: u64 = 86_400_000_000_000;
 
 /// What a file says of a storage job. Empty or `None`: as without it on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -107,7 +107,7 @@ pub(super) fn read(root: &Node) -> Result<Option<StorageSettings>, ScenarioError
         file_bytes: bytes("file-size")?,
         buffer_bytes: bytes("buffer-size")?,
         parallel: number("parallel", MOST_PARALLEL)?,
-        time_ns: duration(node.get("time"), "time", 1..=MOST_NS)?,
+        time_ns: duration(node.get("time"), "time", MIN_TIME_NS..=MAX_TIME_NS)?,
         replication: number("replication", MOST_HOSTS)?,
         block_bytes: bytes("block-size")?,
         verify: flag("verify")?,

@@ -20,6 +20,9 @@ const WIDE: (f64, f64) = (400.0, 190.0);
 /// Width of the steps' text.
 const TEXT_WIDTH: usize = 110;
 
+/// In order of x.
+type Points = Vec<(f64, f64)>;
+
 #[derive(Serialize)]
 struct Page {
     title: String,
@@ -193,35 +196,30 @@ fn fan_in_charts(fan_in: &FanIn, name: &str) -> Vec<ChartView> {
         true => "",
         false => ", network alone (dotted)",
     };
-    let throughput = [
-        ("line-0", true, rates),
-        ("ideal", false, model),
-        ("third", true, alone),
-    ];
+    let model = Series {
+        dots: false,
+        ..dotted("ideal", model)
+    };
+    let throughput = vec![dotted("line-0", rates), model, dotted("third", alone)];
     let seconds = values(fan_in, |point| Some(point.exec_s));
     let variation = values(fan_in, |point| point.variation);
     let charts = [
         (
             "Throughput",
             format!("Measured, model (dashed){network}; the vertical line is the knee."),
-            chart(
-                name,
-                throughput.to_vec(),
-                knee.map(|k| k.exact),
-                format_bytes_short,
-            ),
+            chart(name, throughput, knee.map(|k| k.exact), format_bytes_short),
         ),
         (
             "Execution time",
             "From the orders to the last report, TestDFSIO's Test exec time.".to_owned(),
-            chart(name, vec![("line-0", true, seconds)], None, |s| {
+            chart(name, vec![dotted("line-0", seconds)], None, |s| {
                 format!("{} s", short(s))
             }),
         ),
         (
             "Balance",
             "Standard deviation over mean, between storage nodes or endpoints.".to_owned(),
-            chart(name, vec![("line-0", true, variation)], None, share),
+            chart(name, vec![dotted("line-0", variation)], None, share),
         ),
     ];
     let view = |(title, note, svg): (_, _, Option<String>)| {
@@ -243,20 +241,29 @@ fn values(fan_in: &FanIn, of: impl Fn(&FanInPoint) -> Option<f64>) -> Vec<(f64, 
     values
 }
 
+/// Measured at each number.
+fn dotted(class: &str, points: Points) -> Series {
+    Series {
+        class: class.to_owned(),
+        points,
+        dots: true,
+    }
+}
+
 /// `None` without a point of the first series.
 fn chart(
     x_name: &str,
-    series: Vec<(&str, bool, Vec<(f64, f64)>)>,
+    series: Vec<Series>,
     mark_x: Option<f64>,
     format: fn(f64) -> String,
 ) -> Option<String> {
-    let first = &series.first()?.2;
+    let first = &series.first()?.points;
     let last_x = first.last()?.0;
     let summary = first
         .iter()
         .map(|(x, y)| format!("{} at {}", format(*y), short(*x)));
     let summary: Vec<String> = summary.collect();
-    let all = series.iter().flat_map(|(_, _, points)| points);
+    let all = series.iter().flat_map(|series| &series.points);
     let plot = Plot {
         size: WIDE,
         summary: &format!("{} {x_name}", summary.join(", ")),
@@ -265,14 +272,7 @@ fn chart(
         x_whole: true,
         top: all.map(|(_, y)| *y).fold(0.0, f64::max),
         format,
-        series: series
-            .into_iter()
-            .map(|(class, dots, points)| Series {
-                class: class.to_owned(),
-                points,
-                dots,
-            })
-            .collect(),
+        series,
         mark_x: mark_x.filter(|x| (0.0..=last_x).contains(x)),
     };
     Some(plot.svg())
@@ -373,7 +373,7 @@ fn operations(analysis: &StorageAnalysis) -> Vec<OperationView> {
 }
 
 /// Lines of one step: by host.
-type Lines = Vec<(String, Vec<(f64, f64)>)>;
+type Lines = Vec<(String, Points)>;
 
 /// `None` where no step has a point.
 fn metric(metric: &Metric, steps: &[&StepAnalysis]) -> Option<MetricView> {
@@ -572,11 +572,11 @@ mod tests {
     #[test]
     fn a_chart_needs_a_measured_point() {
         let none = vec![
-            ("line-0", true, Vec::new()),
-            ("ideal", false, vec![(1.0, 1.0)]),
+            dotted("line-0", Vec::new()),
+            dotted("ideal", vec![(1.0, 1.0)]),
         ];
         assert!(chart("nodes", none, None, short).is_none());
-        let one = vec![("line-0", true, vec![(4.0, 2.0)])];
+        let one = vec![dotted("line-0", vec![(4.0, 2.0)])];
         assert!(
             chart("nodes", one, Some(2.5), short)
                 .unwrap()

@@ -391,6 +391,8 @@ fn written() -> StorageStep {
             seed: 1,
             replication: None,
             block_bytes: None,
+            time_ns: None,
+            testdfsio: None,
         },
         files: 2,
         exec_ns: SECOND,
