@@ -44,10 +44,12 @@ enum Command {
     Tools(commands::tools::ToolsArgs),
     /// Show a run again, in any format
     Report(commands::report::ReportArgs),
-    /// Compare two runs and report significant differences
+    /// Compare two states of a network, each by one run or several
     Compare(commands::compare::CompareArgs),
-    /// List, show or prune runs
+    /// List, show or prune runs, or show figures over runs
     Runs(commands::runs::RunsArgs),
+    /// Show stored runs in a browser: reports, trends, comparisons
+    Serve(commands::serve::ServeArgs),
     /// Calculate a link's maximum goodput, packet rate, BDP and socket buffers
     Limit(commands::limit::LimitArgs),
     /// Calculate the storage nodes that move an amount of data by a deadline
@@ -71,7 +73,7 @@ enum Command {
     Completions(commands::completions::CompletionsArgs),
     /// Print the manual page
     #[command(hide = true)]
-    Man,
+    Man(commands::completions::ManArgs),
     /// One host's part of a run; started by launchers
     #[command(hide = true)]
     Agent(commands::agent::AgentArgs),
@@ -147,6 +149,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Tools(args) => commands::tools::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Compare(args) => commands::compare::run(&args),
+        Command::Serve(args) => commands::serve::run(&args),
         Command::Runs(args) => commands::runs::run(&args),
         Command::Limit(args) => commands::limit::run(&args),
         Command::Size(args) => commands::size::run(&args),
@@ -158,7 +161,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Kubernetes(args) => commands::kubernetes::run(&args),
         Command::Iperf3(args) => commands::iperf3::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
-        Command::Man => commands::completions::man(),
+        Command::Man(args) => commands::completions::man(&args),
         Command::Agent(args) => commands::agent::run(&args),
     }
 }

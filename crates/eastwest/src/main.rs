@@ -9,16 +9,22 @@ mod commands;
 mod exit;
 mod fleet;
 mod full_screen;
+mod history;
 mod hosts;
+mod http;
 mod kubernetes;
 mod metrics;
+mod outlets;
 mod output;
 mod predecessor;
 mod preflight;
 mod push;
 mod safety;
 mod shorthand;
+mod signals;
+mod slurm;
 mod watch;
+mod web;
 
 fn main() -> ExitCode {
     ew_lab::keeper_main_if_requested();

@@ -28,6 +28,7 @@ pub mod sweep;
 pub mod telemetry;
 pub mod tools;
 pub mod topology;
+pub mod trend;
 pub mod units;
 pub mod workload;
 

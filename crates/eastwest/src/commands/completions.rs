@@ -5,6 +5,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
@@ -20,7 +21,17 @@ pub(crate) fn run(args: &CompletionsArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn man() -> Outcome {
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Write the pages of all subcommands into this directory instead
+    directory: Option<PathBuf>,
+}
+
+pub(crate) fn man(args: &ManArgs) -> Outcome {
+    if let Some(directory) = &args.directory {
+        clap_mangen::generate_to(Cli::command(), directory).map_err(Failure::failed)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut page = Vec::new();
     clap_mangen::Man::new(Cli::command())
         .render(&mut page)
@@ -37,6 +48,18 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_has_a_page_but_hidden_ones() {
+        let work = tempfile::tempdir().unwrap();
+        let args = ManArgs {
+            directory: Some(work.path().to_owned()),
+        };
+        man(&args).unwrap();
+        let has = |name: &str| work.path().join(format!("{name}.1")).exists();
+        assert!(has("eastwest") && has("eastwest-run") && has("eastwest-lab-up"));
+        assert!(!has("eastwest-agent"));
     }
 
     #[test]
