@@ -415,8 +415,14 @@ mod tests {
         let known = client.service.clone().unwrap();
         assert_eq!(client.service, server.service);
         assert_eq!(known.range(), Some((5402, 5403)));
-        assert_eq!((known.translated(5402), known.translated(5403)), (Some(31_001), Some(30_777)));
-        assert_eq!((known.translated(5401), known.translated(5404)), (None, None));
+        assert_eq!(
+            (known.translated(5402), known.translated(5403)),
+            (Some(31_001), Some(30_777))
+        );
+        assert_eq!(
+            (known.translated(5401), known.translated(5404)),
+            (None, None)
+        );
         let [client, _] = ends(WorkloadKind::TcpCrr);
         assert_eq!(client.service.unwrap().translated(5402), Some(30_001));
         let [client, _] = ends(WorkloadKind::TcpStream);

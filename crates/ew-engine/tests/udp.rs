@@ -457,7 +457,9 @@ fn translate(from: UdpSocket, to: u16) -> std::thread::JoinHandle<u64> {
         let outer = from.try_clone().unwrap();
         let answers = inner.try_clone().unwrap();
         for socket in [&from, &answers] {
-            socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_secs(2)))
+                .unwrap();
         }
         let (tell, client) = std::sync::mpsc::channel();
         let back = std::thread::spawn(move || {
@@ -504,7 +506,10 @@ fn datagrams_pass_a_service_that_translates_both_ends() {
             service: service.clone(),
             ..order(5, role, opens, data_address(engine, LOCALHOST))
         };
-        let received = start(&far, with_flows(&spec, vec![end(Role::Receive, false, &near)]));
+        let received = start(
+            &far,
+            with_flows(&spec, vec![end(Role::Receive, false, &near)]),
+        );
         let sent = start(&near, with_flows(&spec, vec![end(Role::Send, true, &far)]));
         let (sent, received) = (wait(&sent).remove(0), wait(&received).remove(0));
         assert_eq!((&sent.error, &received.error), (&None, &None), "{kind:?}");
@@ -533,10 +538,16 @@ fn a_service_without_a_free_port_is_an_error() {
         service: service.clone(),
         ..order(5, role, opens, data_address(engine, LOCALHOST))
     };
-    let received = start(&far, with_flows(&spec, vec![end(Role::Receive, false, &near)]));
+    let received = start(
+        &far,
+        with_flows(&spec, vec![end(Role::Receive, false, &near)]),
+    );
     let sent = start(&near, with_flows(&spec, vec![end(Role::Send, true, &far)]));
     let error = wait(&received).remove(0).error.unwrap();
-    assert!(error.contains("no port that the Service leads to is free"), "{error}");
+    assert!(
+        error.contains("no port that the Service leads to is free"),
+        "{error}"
+    );
     assert!(wait(&sent).remove(0).error.is_some());
 }
 

@@ -350,16 +350,24 @@ fn services_carry_what_they_list_ports_for() {
         racks: Vec::new(),
     };
     let plan_of = |test: &str| {
-        let yaml = format!("name: x\ntests:\n  - {{name: t, pattern: {{pods: {{path: node-port}}}}, {test}}}\n");
+        let yaml = format!(
+            "name: x\ntests:\n  - {{name: t, pattern: {{pods: {{path: node-port}}}}, {test}}}\n"
+        );
         let scenario = crate::scenario::parse(&yaml, "x", &[]).unwrap();
         plan(&scenario, &inventory, 1)
     };
     for kind in ["tcp-stream", "tcp-rr", "tcp-crr", "udp-stream", "udp-rr"] {
-        assert!(plan_of(&format!("workload: {kind}, streams: 32")).is_ok(), "{kind}");
+        assert!(
+            plan_of(&format!("workload: {kind}, streams: 32")).is_ok(),
+            "{kind}"
+        );
     }
     for (test, why) in [
         ("workload: udp-stream, streams: 33", "lower `streams` to 32"),
-        ("workload: udp-rr, direction: reverse", "the client must send first"),
+        (
+            "workload: udp-rr, direction: reverse",
+            "the client must send first",
+        ),
         ("workload: tcp-stream, tool: iperf3", "tool's server"),
         ("workload: ping", "use tcp-rr or udp-rr"),
     ] {
