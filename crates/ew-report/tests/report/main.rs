@@ -18,6 +18,7 @@ mod prometheus;
 mod reports;
 #[cfg(test)]
 mod sweeps;
+#[cfg(test)]
 mod trends;
 #[cfg(test)]
 mod workloads;

@@ -1,6 +1,6 @@
 //! Chromium without a window, driven by the Chrome DevTools Protocol over two pipes: no port is
 //! opened, no driver is needed, and the browser ends when the pipes close. It never sees a network:
-//! all names and addresses lead nowhere, and pages are files.
+//! all names and addresses but 127.0.0.1 lead nowhere, and most pages are files.
 
 use base64::Engine;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ const ARGUMENTS: [&str; 17] = [
     "--disable-sync",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe",
 ];
 /// The protocol's pipes are descriptors 3 (to the browser) and 4.
@@ -245,6 +245,11 @@ impl Area {
 impl Tab {
     /// Opens a file and waits until it is there.
     pub(crate) fn open(browser: &Arc<Browser>, file: &Path, view: View) -> Self {
+        Self::open_url(browser, &format!("file://{}", file.display()), view)
+    }
+
+    /// The same of any page.
+    pub(crate) fn open_url(browser: &Arc<Browser>, url: &str, view: View) -> Self {
         let created = browser.call(None, "Target.createTarget", &json!({"url": "about:blank"}));
         let target = created["targetId"].as_str().unwrap().to_owned();
         let attach = json!({"targetId": target, "flatten": true});
@@ -258,9 +263,8 @@ impl Tab {
             tab.call(&format!("{domain}.enable"), &json!({}));
         }
         tab.resize(view);
-        let url = format!("file://{}", file.display());
         tab.call("Page.navigate", &json!({"url": url}));
-        tab.until("location.protocol === 'file:' && document.readyState === 'complete'");
+        tab.until("location.protocol !== 'about:' && document.readyState === 'complete'");
         // As a window that is in front, so that frames are drawn and keys arrive.
         tab.call(
             "Emulation.setFocusEmulationEnabled",

@@ -4,6 +4,7 @@
 mod base;
 mod chromium;
 mod fabric;
+mod live;
 mod look;
 mod map;
 mod pages;

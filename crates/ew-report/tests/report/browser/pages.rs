@@ -77,7 +77,7 @@ fn generated() -> Analysis {
     analysis
 }
 
-fn fabric(racks: u32, hosts: u32) -> Topology {
+pub(crate) fn fabric(racks: u32, hosts: u32) -> Topology {
     const NIC: u64 = 10_000_000_000;
     let path = |rate: u64| PathSpec {
         up: DirectionSpec {
