@@ -3,7 +3,7 @@
 #
 #   scripts/setup.sh             fails when something is missing and cannot be installed
 #   scripts/setup.sh --optional  says so and goes on: tests that need it skip themselves and say why
-#   scripts/setup.sh --tools     the load generators that `make test` and `make bench` hold ours against and `run tools` drives, too; for netperf
+#   scripts/setup.sh --tools     the load generators that `make test` and `make bench` compare ours with and `run compare-tools` drives, too; for netperf
 #                                and lmbench the archive's non-free part (multiverse on Ubuntu) is added to the archive's existing entry
 set -euo pipefail
 
@@ -38,7 +38,7 @@ needs=(
     cc:gcc
     openssl:openssl
 )
-# What `run --tool` and `run tools` drive. netperf and lmbench are in the archive's non-free part.
+# What `run --tool` and `run compare-tools` drive. netperf and lmbench are in the archive's non-free part.
 tools=(
     iperf:iperf
     nuttcp:nuttcp

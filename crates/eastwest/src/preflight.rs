@@ -26,6 +26,11 @@ pub(crate) struct PreFlight {
     ports: (u16, u16),
 }
 
+/// How long a plan's rounds take.
+pub(crate) fn time_of(plan: &Plan) -> String {
+    format_duration_ns(plan.stages.iter().map(Stage::planned_ns).sum())
+}
+
 impl PreFlight {
     /// Of a plan, over a network in words.
     pub(crate) fn of(plan: &Plan, hosts: usize, network: String, ports: (u16, u16)) -> Self {
@@ -54,12 +59,12 @@ impl PreFlight {
         };
         let bytes = match self.bytes {
             Some(bytes) => format!("up to {}", format_bytes(bytes)),
-            None => "bytes unknown without a line rate (--set expect.nic=10G)".into(),
+            None => "bytes unknown without a line rate (--expect-nic 10G)".into(),
         };
-        let minutes = format_duration_ns(self.planned_ns);
+        let time = format_duration_ns(self.planned_ns);
         let (first, last) = self.ports;
         format!(
-            "{hosts} hosts, network: {network}; {rate}, {bytes}, {minutes} of load; data ports {first}-{last}"
+            "{hosts} hosts, network: {network}; estimated time {time}; {rate}, {bytes}; data ports {first}-{last}"
         )
     }
 
@@ -113,8 +118,8 @@ mod tests {
         assert!(!small.is_much());
         assert_eq!(
             small.words(),
-            "32 hosts, network: 10.20.0.0/16; up to 10.0 Gb/s per host and 320 Gb/s in sum, up to 1.00 TiB, 2 min 0 s of load; data ports \
-             5401-5499"
+            "32 hosts, network: 10.20.0.0/16; estimated time 2 min 0 s; up to 10.0 Gb/s per host and 320 Gb/s in sum, up to 1.00 TiB; data \
+             ports 5401-5499"
         );
         let many_bytes = PreFlight {
             bytes: Some(MANY_BYTES + 1),
@@ -126,6 +131,6 @@ mod tests {
             ..small
         };
         assert!(many_bytes.is_much() && many_hosts.is_much());
-        assert!(many_hosts.words().contains("expect.nic"));
+        assert!(many_hosts.words().contains("--expect-nic"));
     }
 }

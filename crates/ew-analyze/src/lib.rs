@@ -27,6 +27,7 @@ pub mod stats;
 pub mod storage;
 mod sweep;
 mod telemetry;
+mod thresholds;
 mod timeline;
 mod tomography;
 mod tools;
@@ -70,7 +71,7 @@ pub fn analyze(run: &Run) -> Analysis {
     let verdict = pods::conclude(verdict::verdict(&case), &pods);
     let verdict = congestion::conclude(verdict, &congestion, &observations.stages);
     let warnings = warnings(&observations, &network);
-    Analysis {
+    thresholds::check(Analysis {
         run: run.manifest.clone(),
         verdict,
         stages,
@@ -85,7 +86,8 @@ pub fn analyze(run: &Run) -> Analysis {
         pods,
         congestion,
         warnings,
-    }
+        thresholds: Vec::new(),
+    })
 }
 
 fn warnings(observations: &observations::Observations<'_>, network: &fit::Network) -> Vec<String> {
@@ -94,9 +96,8 @@ fn warnings(observations: &observations::Observations<'_>, network: &fit::Networ
     for (host, reason) in &run.unclean {
         warnings.push(format!("{host}: cleanup not confirmed: {reason}"));
     }
-    for test in &run.plan.dropped_tests {
-        warnings.push(format!("skipped: {test}"));
-    }
+    let skipped = run.plan.skipped_tests().into_iter();
+    warnings.extend(skipped.map(|tests| format!("skipped: {tests}")));
     let void = network.quality.void_total();
     if void > 0 {
         let rounds = words::count(void, "round");

@@ -1,10 +1,10 @@
-//! `eastwest compare`: two runs held against each other.
+//! `eastwest compare`: two runs side by side, and what differs significantly.
 
 use crate::commands::report;
 use crate::exit::{self, Failure, Outcome};
-use crate::output::{self, RunsDirArg, ShowArgs};
+use crate::output::{ColorChoice, Destination, OutputFormat, RunsDirArg};
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ew_analyze::compare::CompareOptions;
 use ew_model::Run;
 use ew_model::comparison::ComparisonVerdict;
@@ -24,19 +24,58 @@ pub(crate) struct CompareArgs {
     /// End with 1 when something is significantly worse by more than this, for example 5%
     #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
     threshold: Option<f64>,
-    /// The same when it is only a single host that is worse by more than the threshold
+    /// End with 1 also when a single host is worse by more than the threshold
     #[arg(long, requires = "threshold")]
     each_host: bool,
-    /// What to call the two, for example "1 GbE,10 GbE"
+    /// Names of the two runs in the report, for example "1 GbE,10 GbE"
     #[arg(long, value_name = "A,B", value_parser = parse_names)]
     names: Option<(String, String)>,
-    /// Write the page with bars to this file, too
+    /// Write the HTML page to this file, besides the result
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
     runs: RunsDirArg,
-    #[command(flatten)]
-    show: ShowArgs,
+    /// Format of the result [default: text, or by the ending of --output]
+    #[arg(long, value_enum, help_heading = "Output")]
+    format: Option<CompareFormat>,
+    /// Short for --format json
+    #[arg(long, hide = true, conflicts_with = "format")]
+    json: bool,
+    #[command(flatten, next_help_heading = "Output")]
+    destination: Destination,
+    /// When to colour
+    #[arg(long, value_enum, default_value = "auto")]
+    color: ColorChoice,
+}
+
+/// `--format` of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CompareFormat {
+    /// For people
+    Text,
+    /// One JSON document, also on failure
+    Json,
+    /// One row per figure
+    Csv,
+    /// For a pull request or a ticket
+    Md,
+    /// One self-contained page
+    Html,
+}
+
+impl CompareArgs {
+    fn format(&self) -> Format {
+        let by_ending = || self.destination.format().map(OutputFormat::report_format);
+        match self.format {
+            _ if self.json => Format::Json,
+            None => by_ending().unwrap_or(Format::Text),
+            Some(CompareFormat::Text) => Format::Text,
+            Some(CompareFormat::Json) => Format::Json,
+            Some(CompareFormat::Csv) => Format::Csv,
+            Some(CompareFormat::Md) => Format::Markdown,
+            Some(CompareFormat::Html) => Format::Html,
+        }
+    }
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Outcome {
@@ -55,9 +94,9 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
     };
     let comparison =
         ew_analyze::compare::compare(&base, &other, &options).map_err(Failure::usage)?;
-    let style = output::text_style(args.show.color);
-    let format = args.show.format.report_format();
-    output::print(&render_comparison(&comparison, format, &style).map_err(report::unreportable)?);
+    let style = args.destination.style(args.color);
+    let text = render_comparison(&comparison, args.format(), &style);
+    args.destination.put(&text.map_err(report::unreportable)?)?;
     if let Some(path) = &args.html {
         let page = render_comparison(&comparison, Format::Html, &style).map_err(Failure::failed)?;
         std::fs::write(path, page)

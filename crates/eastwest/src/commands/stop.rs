@@ -10,9 +10,6 @@ use std::process::ExitCode;
 /// Stop all agents on this host, whoever's runs they are part of: flows end at once, and the runs
 /// go on without this host. Agents of other users need root
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  sudo eastwest stop
-  clush -w @rack1 sudo eastwest stop")]
 pub(crate) struct StopArgs {}
 
 pub(crate) fn run(_args: &StopArgs) -> Outcome {

@@ -182,10 +182,10 @@ fn fan_in_lines(fan_in: &FanIn) -> Vec<String> {
     let most = fan_in.points.iter().map(|point| point.endpoints).max();
     let mut lines = vec![match (fan_in.enough_endpoints, most) {
         (Some(enough), Some(most)) if enough < most => format!(
-            "{operation}: {enough} of {most} endpoints reach 90 % of the highest aggregate, more do not raise it (one run per step)"
+            "{operation}: {enough} of {most} endpoints reach 90% of the highest aggregate, more do not raise it (one run per step)"
         ),
         (Some(_), _) => format!(
-            "{operation}: with fewer endpoints the aggregate stays below 90 % of the highest (one run per step)"
+            "{operation}: with fewer endpoints the aggregate stays below 90% of the highest (one run per step)"
         ),
         (None, _) => format!("{operation}: a step has no whole aggregate to compare with"),
     }];
@@ -197,7 +197,7 @@ fn fan_in_lines(fan_in: &FanIn) -> Vec<String> {
                 plural(knee.nodes as usize, "storage node"),
                 knee.exact,
                 match (knee.low, knee.high) {
-                    (Some(low), Some(high)) => format!(", 95 % {low:.2} to {high:.2}"),
+                    (Some(low), Some(high)) => format!(", 95% {low:.2} to {high:.2}"),
                     _ => String::new(),
                 }
             ),
@@ -232,7 +232,7 @@ fn interval(estimate: &Estimate) -> String {
     let value = format_bytes_per_sec(estimate.value);
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!(
-            "{value} (95 % {} to {})",
+            "{value} (95% {} to {})",
             format_bytes_per_sec(low),
             format_bytes_per_sec(high)
         ),

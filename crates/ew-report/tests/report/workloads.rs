@@ -143,6 +143,7 @@ fn of_two(sentence: &str, stages: Vec<StageAnalysis>) -> Analysis {
         tools: Vec::new(),
         pods: Vec::new(),
         congestion: Vec::new(),
+        thresholds: Vec::new(),
         run,
     }
 }
@@ -241,6 +242,7 @@ fn report(analysis: &Analysis, format: Format) -> String {
     let style = TextStyle {
         width: 100,
         color: false,
+        details: true,
     };
     render(analysis, format, &style).unwrap()
 }
