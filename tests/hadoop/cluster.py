@@ -4,6 +4,8 @@ import contextlib
 import json
 import os
 import pathlib
+import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -34,6 +36,8 @@ racks:
 JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
 NAME_NODE_CLASS = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATA_NODE_CLASS = "org.apache.hadoop.hdfs.server.datanode.DataNode"
+RESOURCE_MANAGER_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
+NODE_MANAGER_CLASS = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 START_LIMIT = 90
 # A DataNode's disk, in memory: the network shall be what limits.
 DISK = "700m"
@@ -43,6 +47,7 @@ class Cluster:
     def __init__(self, binary, work, jars, name):
         self.binary, self.work, self.jars, self.name = str(binary), pathlib.Path(work), jars, name
         self.hosts_file = self.work / "dfs.hosts.json"
+        self.hadoop_home = self.work / "hadoop-home"
         self.daemons = {}
         self.mounts = []
 
@@ -64,9 +69,21 @@ class Cluster:
             self.start(node, DATA_NODE_CLASS)
         self.wait_for_data_nodes()
 
+    def yarn_up(self, hosts):
+        """A ResourceManager next to the NameNode, and a NodeManager on each of these hosts."""
+        self.write_hadoop_home()
+        self.start(NAME_NODE, RESOURCE_MANAGER_CLASS, heap="384m")
+        for host in hosts:
+            self.start(host, NODE_MANAGER_CLASS)
+        until(START_LIMIT, lambda: len(self.yarn_nodes()) == len(hosts), f"{len(hosts)} active NodeManagers; logs are in {self.work}/logs")
+
+    def yarn_down(self):
+        for key in [key for key in self.daemons if key[1] in (RESOURCE_MANAGER_CLASS, NODE_MANAGER_CLASS)]:
+            self.kill(key, signal.SIGTERM)
+
     def down(self):
-        for host in list(self.daemons):
-            self.kill(host, signal.SIGTERM)
+        for key in list(self.daemons):
+            self.kill(key, signal.SIGTERM)
         subprocess.run([self.binary, "lab", "down", "--lab", self.name], check=False, stdout=subprocess.DEVNULL)
         for mount in self.mounts:
             subprocess.run(["umount", "-l", mount], check=False)
@@ -89,15 +106,32 @@ class Cluster:
         settings = [f"-Djdk.net.hosts.file={self.work}/conf/hosts", f"-Dtest.node={host}", f"-Xmx{heap}"]
         return ["java", *JVM, *settings, "-cp", f"{self.work}/conf:{self.jars}/*", *words]
 
+    def write_hadoop_home(self):
+        """What a distribution has: `bin/hadoop`, `bin/yarn` and the jar of the tests. A job's classes come from the class path."""
+        home = self.hadoop_home
+        (home / "bin").mkdir(parents=True, exist_ok=True)
+        java = shlex.join(self.java_words("PLACE")).replace("PLACE", '"$(hostname)"')
+        for name, cases in HADOOP_COMMANDS.items():
+            script = home / "bin" / name
+            script.write_text(f"#!/bin/sh\ncommand=$1; shift\ncase $command in\n{cases}*) echo \"no command $command\" >&2; exit 2;;\nesac\nexec {java} $class \"$@\"\n")
+            script.chmod(0o755)
+        jars = home / "share/hadoop/mapreduce"
+        jars.mkdir(parents=True, exist_ok=True)
+        [jar] = pathlib.Path(self.jars).glob("hadoop-mapreduce-client-jobclient-*-tests.jar")
+        if not (jars / jar.name).exists():
+            (jars / jar.name).symlink_to(jar)
+
     def java(self, host, *words, **more):
         log = open(self.work / "logs" / "commands.log", "a")
         return subprocess.run(self.on(host, *self.java_words(host, *words)), stdout=log, stderr=log, **more)
 
-    def start(self, host, role):
+    def start(self, host, role, heap="256m"):
         pid = self.work / "data" / f"{host}.{role.rsplit('.', 1)[1]}.pid"
         log = open(self.work / "logs" / f"{host}.{role.rsplit('.', 1)[1]}.log", "a")
-        words = ["sh", "-c", 'echo $$ >"$0"; exec "$@"', pid, *self.java_words(host, role)]
-        process = subprocess.Popen(self.on(host, *words), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        words = ["sh", "-c", 'echo $$ >"$0"; exec "$@"', pid, *self.java_words(host, role, heap=heap)]
+        # The first thing that a task's script looks for.
+        environment = dict(os.environ, JAVA_HOME=str(pathlib.Path(shutil.which("java")).resolve().parents[1]))
+        process = subprocess.Popen(self.on(host, *words), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         self.daemons[host, role] = (process, pid)
 
     def kill(self, key, number=signal.SIGKILL):
@@ -111,14 +145,26 @@ class Cluster:
             process.kill()
             process.wait()
 
-    # --- what the NameNode says ---
+    # --- what NameNode and ResourceManager say ---
 
-    def bean(self, name):
-        url = f"http://{ADDRESSES[NAME_NODE]}:9870/jmx?qry=Hadoop:service=NameNode,name={name}"
+    def fetch(self, port, path):
+        url = f"http://{ADDRESSES[NAME_NODE]}:{port}/{path}"
         fetch = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=3).read().decode())"
         done = subprocess.run(self.on(NAME_NODE, "python3", "-c", fetch, url), capture_output=True, text=True)
-        beans = json.loads(done.stdout)["beans"] if done.returncode == 0 else []
+        return json.loads(done.stdout) if done.returncode == 0 else {}
+
+    def bean(self, name):
+        beans = self.fetch(9870, f"jmx?qry=Hadoop:service=NameNode,name={name}").get("beans")
         return beans[0] if beans else {}
+
+    def yarn_nodes(self):
+        nodes = (self.fetch(8088, "ws/v1/cluster/nodes").get("nodes") or {}).get("node") or []
+        return [node["id"].split(":")[0] for node in nodes if node["state"] == "RUNNING"]
+
+    def yarn_applications(self):
+        """State and final state of each, by its id."""
+        applications = (self.fetch(8088, "ws/v1/cluster/apps").get("apps") or {}).get("app") or []
+        return {app["id"]: (app["state"], app["finalStatus"]) for app in applications}
 
     def states(self):
         live = json.loads(self.bean("NameNodeInfo").get("LiveNodes", "{}"))
@@ -163,6 +209,19 @@ class Cluster:
             "dfs.datanode.data.dir": f"file://{self.work}/data/${{test.node}}/dn",
             "dfs.hosts": self.hosts_file,
         })
+        class_path = f"{conf},{self.jars}/*"
+        write_xml(conf / "yarn-site.xml", YARN_SITE | {
+            "yarn.nodemanager.local-dirs": f"{self.work}/data/${{test.node}}/nm",
+            "yarn.nodemanager.log-dirs": f"{self.work}/logs/${{test.node}}-tasks",
+            "yarn.application.classpath": class_path,
+        })
+        task = shlex.join([*JVM, "-Xmx256m", f"-Djdk.net.hosts.file={conf}/hosts"])
+        write_xml(conf / "mapred-site.xml", MAPRED_SITE | {
+            "mapreduce.application.classpath": class_path,
+            "yarn.app.mapreduce.am.command-opts": task,
+            "mapreduce.map.java.opts": task,
+            "mapreduce.reduce.java.opts": task,
+        })
 
 
 HDFS_SITE = {
@@ -192,6 +251,45 @@ HDFS_SITE = {
     "dfs.namenode.edits.noeditlogchannelflush": "true",
     "dfs.namenode.file.close.num-committed-allowed": 64,
     "dfs.namenode.fs-limits.min-block-size": 1 << 16,
+}
+# Quick to start, and room for two tasks on each host.
+YARN_SITE = {
+    "yarn.resourcemanager.hostname": NAME_NODE,
+    "yarn.nodemanager.hostname": "${test.node}",
+    "yarn.nodemanager.bind-host": "0.0.0.0",
+    "yarn.nodemanager.aux-services": "mapreduce_shuffle",
+    "yarn.nodemanager.resource.memory-mb": 1536,
+    "yarn.nodemanager.resource.cpu-vcores": 4,
+    "yarn.scheduler.minimum-allocation-mb": 256,
+    "yarn.nodemanager.vmem-check-enabled": "false",
+    "yarn.nodemanager.pmem-check-enabled": "false",
+    "yarn.nodemanager.disk-health-checker.enable": "false",
+    "yarn.nodemanager.heartbeat.interval-ms": 200,
+    "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 200,
+    "yarn.nodemanager.env-whitelist": "JAVA_HOME,HADOOP_CONF_DIR,PATH,LANG",
+    "yarn.scheduler.capacity.maximum-am-resource-percent": 1.0,
+    "yarn.scheduler.capacity.root.queues": "default",
+    "yarn.scheduler.capacity.root.default.capacity": 100,
+    "yarn.scheduler.capacity.node-locality-delay": -1,
+}
+MAPRED_SITE = {
+    "mapreduce.framework.name": "yarn",
+    "yarn.app.mapreduce.am.resource.mb": 256,
+    "yarn.app.mapreduce.am.staging-dir": "/user",
+    "mapreduce.map.memory.mb": 512,
+    "mapreduce.reduce.memory.mb": 512,
+    "mapreduce.task.io.sort.mb": 16,
+    "mapreduce.map.speculative": "false",
+    "mapreduce.reduce.speculative": "false",
+    "mapreduce.job.reduce.slowstart.completedmaps": 1.0,
+    "yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms": 200,
+    "mapreduce.client.completion.pollinterval": 200,
+    "mapreduce.client.progressmonitor.pollinterval": 200,
+}
+# `hadoop jar JAR CLASS ...` and `yarn jar`, `yarn application`, as the distribution's scripts do them.
+HADOOP_COMMANDS = {
+    "hadoop": "jar) class=org.apache.hadoop.util.RunJar;;\n",
+    "yarn": "jar) class=org.apache.hadoop.util.RunJar;;\napplication) class=org.apache.hadoop.yarn.client.cli.ApplicationCLI; set -- application \"$@\";;\n",
 }
 LOG4J = """log4j.rootLogger=INFO,console
 log4j.appender.console=org.apache.log4j.ConsoleAppender

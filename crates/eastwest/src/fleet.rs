@@ -144,6 +144,23 @@ impl FleetArgs {
         }
     }
 
+    /// A flag that was given and that only the ssh client knows.
+    pub(crate) fn flag_of_ssh(&self) -> Option<&'static str> {
+        let flags = [
+            ("--ssh-config", self.ssh_config.is_some()),
+            ("--ssh-user", self.ssh_user.is_some()),
+            ("--ssh-port", self.ssh_port.is_some()),
+            ("--identity", !self.identity.is_empty()),
+            ("--jump", self.jump.is_some()),
+            ("--ssh-option", !self.ssh_options.is_empty()),
+            ("--remote-dir", self.remote_dir.is_some()),
+            ("--keep-binary", self.keep_binary),
+            ("--fanout", self.fanout.is_some()),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
+
     /// How long agents may take to come up.
     pub(crate) fn launch_timeout(&self) -> Duration {
         self.launch_timeout

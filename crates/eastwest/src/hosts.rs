@@ -144,11 +144,34 @@ impl HostArgs {
         given.map(|(name, _)| name)
     }
 
-    /// Those that are named, without addresses.
-    pub(crate) fn named_inventory(&self, scenario_racks: &[String]) -> Result<Inventory, Failure> {
-        let request = self.request(scenario_racks)?;
+    /// A flag that was given and that has no meaning for pods.
+    pub(crate) fn flag_without_pods(&self) -> Option<&'static str> {
+        let flags = [
+            ("--addresses", self.addresses.is_some()),
+            ("--ipv4", self.ipv4),
+            ("--ipv6", self.ipv6),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
+
+    /// Those that are named, or have a role, without addresses. `None`: nobody is named.
+    pub(crate) fn named_inventory(
+        &self,
+        scenario_racks: &[String],
+        roles: Option<&Roles>,
+    ) -> Result<Option<Inventory>, Failure> {
+        let by_role = self.hosts_by_role(roles, &group_sources())?;
+        if by_role.is_none() && !self.names_any(scenario_racks) {
+            return Ok(None);
+        }
+        let asked = self.request(scenario_racks)?;
+        let request = InventoryRequest {
+            hosts: asked.hosts.clone().or(by_role),
+            ..asked
+        };
         let roster = inventory::build(&request, &group_sources()).map_err(Failure::usage)?;
-        Ok(roster.inventory)
+        Ok(Some(roster.inventory))
     }
 
     fn request(&self, scenario_racks: &[String]) -> Result<InventoryRequest, Failure> {
@@ -203,19 +226,6 @@ impl HostArgs {
                 "host {both} is in --clients and in --servers; a host has one role: take it out of one"
             ))),
             None => Ok(Some(roles)),
-        }
-    }
-
-    /// Pods are named by eastwest, so nobody can say beforehand which are clients.
-    pub(crate) fn refuse_roles_of_pods(
-        &self,
-        of_scenario: Option<&RoleSets>,
-    ) -> Result<(), Failure> {
-        match self.clients.is_some() || self.servers.is_some() || of_scenario.is_some() {
-            true => Err(Failure::usage(anyhow!(
-                "--clients, --servers and `roles:` name hosts, and pods get their names from eastwest; leave them out with --via kubernetes"
-            ))),
-            false => Ok(()),
         }
     }
 
@@ -304,16 +314,14 @@ impl HostArgs {
     }
 }
 
-/// Agents on this machine share its interfaces, and pods have the cluster's.
+/// Agents on this machine share its interfaces.
 fn check_network_choice(fleet: &FleetArgs) -> Result<(), Failure> {
-    let why = match fleet.fleet {
-        FleetKind::Local => "agents on this machine use loopback addresses",
-        FleetKind::Kubernetes => "pods use the addresses that the cluster gives them",
-        FleetKind::Ssh | FleetKind::Lab | FleetKind::Sim => return Ok(()),
-    };
-    Err(Failure::usage(anyhow!(
-        "--network and --interface choose among a host's own networks, and {why}; leave them out"
-    )))
+    match fleet.fleet {
+        FleetKind::Local => Err(Failure::usage(anyhow!(
+            "--network and --interface choose among a host's own networks, and agents on this machine use loopback addresses; leave them out"
+        ))),
+        FleetKind::Ssh | FleetKind::Lab | FleetKind::Sim | FleetKind::Kubernetes => Ok(()),
+    }
 }
 
 /// Flows to a loopback address would measure no network.

@@ -55,6 +55,10 @@ pub(crate) struct PlanArgs {
     /// Longest expected round trip, short for --set expect.rtt=TIME
     #[arg(long, value_name = "TIME")]
     expect_rtt: Option<String>,
+    /// End with 1 when TCP goodput of pods on different nodes is significantly below hostNetwork by
+    /// more than this, short for --set expect.pod-loss=PERCENT
+    #[arg(long, value_name = "PERCENT")]
+    tcp_tolerance: Option<String>,
     /// Threshold on a metric: `rtt.p99<300us`, `pair.min>0.9*nic`, `loss<0.01%`; a missed one ends
     /// with 1; repeatable
     #[arg(long, value_name = "METRIC<BOUND", value_parser = parse_threshold)]
@@ -82,6 +86,7 @@ impl PlanArgs {
     pub(crate) fn all_overrides(&self) -> Vec<String> {
         let udp = self.udp.then(|| WorkloadKind::UdpStream.name().to_owned());
         let short = [
+            ("expect.pod-loss", &self.tcp_tolerance),
             ("workload", &udp),
             ("workload", &self.workload),
             ("streams", &self.streams),

@@ -173,6 +173,10 @@ impl Agent {
                 let _ = self.session.reading(reading);
             }
             Input::StorageDone(report) => self.on_storage_done(report),
+            Input::StorageProgress { step, words } => {
+                // The report has what matters.
+                let _ = self.session.storage_progress(step, words);
+            }
             Input::Stop { user } => self.ending = Some(Ending::Stopped { user }),
             Input::PortsChecked(errors) => {
                 let said = self.session.ports_checked(errors);

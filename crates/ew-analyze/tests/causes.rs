@@ -4,6 +4,8 @@
 
 #[path = "causes/limits.rs"]
 mod limits;
+#[path = "causes/pods.rs"]
+mod pods;
 #[path = "simulator/mod.rs"]
 mod simulator;
 
@@ -184,7 +186,7 @@ fn a_cpu_quota_that_ran_out() {
         },
     );
     assert!(
-        finding.sentence.contains("0.50 CPUs"),
+        finding.sentence.contains("cgroup CPU limit (0.50 CPU)"),
         "{}",
         finding.sentence
     );
@@ -285,7 +287,9 @@ fn a_shaper_of_its_own() {
     };
     let finding = explains(Slow::Tx, Cause::LinkSpeed, Symptom::SlowSender, shaper);
     assert!(
-        finding.sentence.contains("80.0 Mb/s (tbf)"),
+        finding
+            .sentence
+            .contains("tc tbf shaper on eth0, 80.0 Mb/s"),
         "{}",
         finding.sentence
     );

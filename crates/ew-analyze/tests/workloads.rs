@@ -134,6 +134,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
                 racks: Vec::new(),
             },
             seed: 1,
+            node_labels: BTreeMap::new(),
             plan_hash: String::new(),
             outcome: Outcome::Complete,
             controller_peak_bytes: None,

@@ -30,9 +30,10 @@ mod storage;
 mod survey;
 
 pub use doctor::{Check, CheckState, DoctorReport, doctor};
+pub use ew_proto::message::ServicePorts;
 pub use launch::{LaunchOptions, sub_inventory};
 pub use max_rate::MaxRate;
-pub use orders::Detours;
+pub use orders::{Detour, Detours};
 pub use resolve::{AddressFamily, ResolveError, resolve};
 pub use run::{Finished, Job, RunError, StoredRun, run, run_storage};
 pub use storage::{DiskTask, StorageTask};

@@ -20,6 +20,7 @@ use ew_model::run::{Outcome, Run, RunManifest};
 use ew_model::scenario::Scenario;
 use ew_store::{RunWriter, StoreError};
 use ew_sys::clock;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -52,6 +53,8 @@ pub struct Job {
     pub signals_end_analysis: bool,
     /// Services that lead to agents, where paths go through them. Empty elsewhere.
     pub detours: Detours,
+    /// Of the hosts, where they are nodes of Kubernetes; empty elsewhere.
+    pub node_labels: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl std::fmt::Debug for Job {
@@ -397,6 +400,7 @@ fn manifest(job: &Job, plan: &Plan) -> RunManifest {
         scenario: job.scenario.clone(),
         inventory: job.inventory.clone(),
         seed: job.seed,
+        node_labels: job.node_labels.clone(),
         plan_hash: ew_store::plan_hash(plan),
         outcome: Outcome::Unfinished,
         controller_peak_bytes: None,

@@ -28,6 +28,8 @@ const LEAD_PER_HOST_NS: u64 = 1_000_000;
 /// After an interrupt workers have this long to report: a call to a server that is gone may never
 /// return.
 const END_LIMIT_NS: u64 = 8_000_000_000;
+/// The same of a job of Hadoop's, which is killed by a program of its own: a JVM has to start.
+const END_JOB_LIMIT_NS: u64 = 40_000_000_000;
 /// After an interrupt removing the files may take this long.
 const CLEAN_LIMIT_NS: u64 = 30_000_000_000;
 
@@ -398,9 +400,7 @@ impl Drive<'_> {
 
     /// What a step means for those that follow.
     fn take_over(&mut self, step: &StorageStep) {
-        let records = step.reports.iter().flat_map(|(_, report)| &report.files);
-        let done = records.filter(|record| record.outcome == FileOutcome::Done);
-        let done: BTreeSet<u32> = done.map(|record| record.file).collect();
+        let done = step.whole_files();
         let failed = step
             .reports
             .iter()
@@ -552,11 +552,20 @@ impl Drive<'_> {
                         self.keep(step, host, *report);
                     }
                 }
+                FleetEvent::Agent(_, ControllerEvent::StorageProgress { words }) => {
+                    let operation = step.operation;
+                    self.journal
+                        .emit(RunEvent::StorageProgress { operation, words });
+                }
                 FleetEvent::Interrupt | FleetEvent::Deadline if step.interrupted => break,
                 FleetEvent::Interrupt | FleetEvent::Deadline => {
                     step.interrupted = true;
                     self.interrupted = true;
-                    deadline_ns = clock::monotonic_ns() + END_LIMIT_NS;
+                    let limit_ns = match step.job.testdfsio {
+                        Some(_) => END_JOB_LIMIT_NS,
+                        None => END_LIMIT_NS,
+                    };
+                    deadline_ns = clock::monotonic_ns() + limit_ns;
                     for host in &waiting {
                         self.members.send(*host, Command::EndStorage);
                     }

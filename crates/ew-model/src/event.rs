@@ -177,6 +177,13 @@ pub enum RunEvent {
         /// Bytes to be moved, all hosts.
         bytes: u64,
     },
+    /// How a storage step goes, in a job's own words. Not recorded: its log is.
+    StorageProgress {
+        /// What is done.
+        operation: StorageOperation,
+        /// In words.
+        words: String,
+    },
     /// All reports of a storage step are in, or its hosts are lost.
     StorageStepFinished(Box<StorageStep>),
     /// The user asked to stop.
@@ -200,6 +207,7 @@ impl RunEvent {
                 | Self::FlowProgress { .. }
                 | Self::HostRead { .. }
                 | Self::StorageStepStarted { .. }
+                | Self::StorageProgress { .. }
         )
     }
 }

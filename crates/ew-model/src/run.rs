@@ -46,6 +46,9 @@ pub struct RunManifest {
     pub scenario: Scenario,
     /// The hosts as run.
     pub inventory: Inventory,
+    /// Labels of the cluster's nodes by name, where the hosts are nodes of Kubernetes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_labels: BTreeMap<String, BTreeMap<String, String>>,
     /// The seed of all draws.
     pub seed: u64,
     /// 64-bit FNV-1a of the plan's JSON, hexadecimal.

@@ -54,6 +54,10 @@ pub struct Expect {
     /// Parallel paths of every rack.
     #[serde(default)]
     pub paths: Option<u32>,
+    /// Highest acceptable loss of TCP goodput of pods on different nodes against hostNetwork: 0.1
+    /// is 10 % below.
+    #[serde(default)]
+    pub pod_loss: Option<f64>,
 }
 
 /// One test: who talks to whom, what is carried, how long and how often.

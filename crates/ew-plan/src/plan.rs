@@ -7,6 +7,7 @@ use crate::{sweep, traced};
 use ew_model::Inventory;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage, StageIndex};
+use ew_model::pods::MOST_SERVICE_STREAMS;
 use ew_model::scenario::{Direction, Pattern, Roles, Scenario, Test};
 use ew_model::units::format_duration_ns;
 use ew_model::workload::{StreamCount, Tool, WorkloadKind};
@@ -145,16 +146,15 @@ pub enum PlanError {
         /// Flows up to and with it, or more.
         flows: u64,
     },
-    /// A Service leads to one port, and these flows need others.
-    #[error(
-        "test `{test}`: {what} cannot be measured through a Service, which leads to the agent's TCP port only; use tcp-stream or tcp-rr \
-         by eastwest's own engine, or a path without a Service or with a headless one"
-    )]
+    /// A Service leads to some ports of an agent, and these flows need others.
+    #[error("test `{test}`: {what} cannot be measured through a Service: {why}")]
     NotThroughService {
         /// The test.
         test: String,
         /// What it carries.
         what: String,
+        /// With the remedy.
+        why: String,
     },
     /// The plan would take too long.
     #[error("the plan would take {}, above the limit of {}; lower `duration` or `samples`", format_duration_ns(*.planned_ns), format_duration_ns(MAX_PLANNED_NS))]
@@ -337,20 +337,39 @@ fn may_be_dropped(error: &PlanError, test: &Test) -> bool {
     }
 }
 
-/// UDP flows, connections made anew and tools' servers have ports of their own.
+/// What a Service's address translation keeps from working.
 fn check_service(test: &Test) -> Result<(), PlanError> {
     let Pattern::Pods { path } = &test.pattern else {
         return Ok(());
     };
     let workload = &test.workload;
-    let by_tcp = matches!(workload.kind, WorkloadKind::TcpStream | WorkloadKind::TcpRr);
-    if !path.leads_to_one_port() || (by_tcp && workload.tool == Tool::Engine) {
-        return Ok(());
-    }
-    Err(PlanError::NotThroughService {
+    let most = MOST_SERVICE_STREAMS;
+    let why = match workload.kind {
+        _ if !path.translates() => None,
+        _ if workload.tool != Tool::Engine => Some(
+            "it leads to no ports of a tool's server; leave out `tool`, or use a path without a Service or with a headless one".to_owned(),
+        ),
+        WorkloadKind::TcpStream | WorkloadKind::TcpRr => None,
+        WorkloadKind::Ping | WorkloadKind::Trace => Some(
+            "it leads to TCP and UDP ports only; use tcp-rr or udp-rr".to_owned(),
+        ),
+        WorkloadKind::UdpStream | WorkloadKind::UdpRr | WorkloadKind::TcpCrr => {
+            if test.direction != Direction::Forward {
+                Some("the client must send first; leave out `direction`".to_owned())
+            } else if workload.streams > most {
+                Some(format!("every stream takes ports of the Service; lower `streams` to {most}"))
+            } else {
+                None
+            }
+        }
+    };
+    let what = || format!("{} ({})", workload.kind.name(), workload.tool.name());
+    let refused = |why| PlanError::NotThroughService {
         test: test.name.clone(),
-        what: format!("{} ({})", workload.kind.name(), workload.tool.name()),
-    })
+        what: what(),
+        why,
+    };
+    why.map_or(Ok(()), |why| Err(refused(why)))
 }
 
 fn flows_of(stage: &Stage) -> u64 {

@@ -150,6 +150,7 @@ pub(crate) fn status(analysis: &Analysis) -> &'static str {
         || expect.nic_bits_per_sec.is_some()
         || expect.rtt_ns.is_some()
         || expect.paths.is_some()
+        || expect.pod_loss.is_some()
         || !analysis.thresholds.is_empty();
     match analysis.verdict.status {
         VerdictStatus::NothingWrong => "PASS: nothing wrong found",

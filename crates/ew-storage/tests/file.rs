@@ -30,6 +30,8 @@ fn order(target: &Path, operation: StorageOperation) -> StorageOrder {
             seed: 42,
             replication: None,
             block_bytes: None,
+            time_ns: None,
+            testdfsio: None,
         },
         files: (0..4).collect(),
         present_bytes: FILE_BYTES,

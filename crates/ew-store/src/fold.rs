@@ -141,6 +141,7 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
         }
         RunEvent::StorageStepFinished(step) => run.storage.push(*step),
         RunEvent::StorageStepStarted { .. }
+        | RunEvent::StorageProgress { .. }
         | RunEvent::StageStarted { .. }
         | RunEvent::StageFinished { .. }
         | RunEvent::Progress { .. }

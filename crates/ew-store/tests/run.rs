@@ -713,6 +713,7 @@ fn manifest(started_unix_ns: u64) -> RunManifest {
         },
         inventory: inventory(),
         seed: u64::MAX,
+        node_labels: BTreeMap::new(),
         plan_hash: plan_hash(&plan()),
         outcome: Outcome::Unfinished,
         controller_peak_bytes: None,

@@ -1,7 +1,7 @@
 //! `eastwest run dfsio`: what TestDFSIO does, on agents, without a JVM.
 
-use crate::commands::fan_in;
 use crate::commands::run::{RunArgs, block_on, draw_seed, watched_run};
+use crate::commands::{fan_in, testdfsio};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetKind;
 use crate::metrics::Endpoint;
@@ -10,13 +10,14 @@ use crate::watch;
 use anyhow::anyhow;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, value_parser};
-use ew_analyze::storage::job::{self, SCENARIO};
+use ew_analyze::storage::job::{self, SCENARIO, TESTDFSIO};
 use ew_controller::{Detours, Job, StorageTask, StoredRun};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::run::Run;
 use ew_model::scenario::{Expect, Roles, Scenario};
 use ew_model::storage::{MAX_FILES_PER_HOST, StorageJob, StorageOperation};
 use ew_model::units;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -64,6 +65,10 @@ pub(crate) struct StorageArgs {
     /// Files that each host works on at once [default: 1]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1024))]
     parallel: Option<u32>,
+    /// Go on with writes and reads for this long: each worker passes its files again and again
+    /// [default: each file once]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration_ns)]
+    time: Option<u64>,
     /// Copies of each block, hdfs:// only [default: the NameNode's]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     replication: Option<u32>,
@@ -110,6 +115,7 @@ impl StorageArgs {
             ("--file-size", self.file_size.is_some()),
             ("--buffer-size", self.buffer_size.is_some()),
             ("--parallel", self.parallel.is_some()),
+            ("--time", self.time.is_some()),
             ("--replication", self.replication.is_some()),
             ("--block-size", self.block_size.is_some()),
             ("--direct", self.direct),
@@ -118,6 +124,21 @@ impl StorageArgs {
             ("--no-verify", self.no_verify),
             ("--read-shift", self.read_shift.is_some()),
             ("--keep", self.keep),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
+
+    /// A flag that was given, and that only agents' own workers know.
+    pub(crate) fn flag_of_workers(&self) -> Option<&'static str> {
+        let flags = [
+            ("--fan-in", self.fan_in),
+            ("--parallel", self.parallel.is_some()),
+            ("--time", self.time.is_some()),
+            ("--direct", self.direct),
+            ("--no-fsync", self.no_fsync),
+            ("--warm", self.warm),
+            ("--read-shift", self.read_shift.is_some()),
         ];
         let given = flags.into_iter().find(|(_, given)| *given);
         given.map(|(name, _)| name)
@@ -160,6 +181,8 @@ impl StorageArgs {
             seed: self.seed(&operations, seed)?,
             replication: self.replication,
             block_bytes: self.block_size,
+            time_ns: self.time,
+            testdfsio: None,
         };
         let files = self.files.unwrap_or(workers.len() as u32 * parallel);
         check(&job, files, workers.len())?;
@@ -283,7 +306,18 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         .hosts
         .roster(fleet, lab.as_deref(), &[], roles.as_ref())?;
     let workers = workers(&roster.inventory, roles.as_ref());
-    let mut task = args.storage.task(workers, args.plan.seed)?;
+    let is_testdfsio = args.scenario == TESTDFSIO;
+    // Its bytes are not eastwest's to verify.
+    let seed = args.plan.seed.or(is_testdfsio.then_some(0));
+    let mut task = args.storage.task(workers, seed)?;
+    if is_testdfsio {
+        args.testdfsio
+            .prepare(&mut task, &args.storage, &roster.inventory)?;
+    } else if let Some(flag) = args.testdfsio.given() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of run testdfsio; leave it out"
+        )));
+    }
     let is_fan_in = args.storage.fan_in || args.scenario == fan_in::SCENARIO;
     if let (false, Some(flag)) = (is_fan_in, args.storage.flag_of_fan_in()) {
         return Err(Failure::usage(anyhow!(
@@ -314,7 +348,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     options.network = args.hosts.network();
     options.watched.extend(watched);
     let job = Job {
-        scenario: scenario(roles),
+        scenario: scenario(&args.scenario, roles),
         inventory: roster.inventory,
         seed: task.job.seed,
         launcher,
@@ -324,6 +358,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         follow_flows: false,
         signals_end_analysis: true,
         detours: Detours::new(),
+        node_labels: BTreeMap::new(),
     };
     let stored = watched_run(&job, args.live, args.show.color, endpoint, |listener| {
         let run = || ew_controller::run_storage(&job, &task, listener);
@@ -342,10 +377,17 @@ fn workers(inventory: &Inventory, roles: Option<&Roles>) -> Vec<HostId> {
 }
 
 /// What the manifest calls the run.
-fn scenario(roles: Option<Roles>) -> Scenario {
+fn scenario(word: &str, roles: Option<Roles>) -> Scenario {
+    let (name, description) = match word {
+        TESTDFSIO => (TESTDFSIO, "Write and read files by Hadoop's own TestDFSIO"),
+        _ => (
+            SCENARIO,
+            "Write and read files on storage, as TestDFSIO does",
+        ),
+    };
     Scenario {
-        name: SCENARIO.to_owned(),
-        description: "Write and read files on storage, as TestDFSIO does".to_owned(),
+        name: name.to_owned(),
+        description: description.to_owned(),
         expect: Expect::default(),
         tests: Vec::new(),
         time_budget_ns: None,
@@ -412,6 +454,7 @@ fn conclude(stored: &StoredRun, args: &ShowArgs) -> Outcome {
     };
     let kept = ew_report::storage_json(&analysis).map_err(Failure::failed)?;
     let kept = ew_store::write_file(&stored.dir, "storage.json", kept.as_bytes());
+    let kept = kept.and_then(|_| testdfsio::keep_logs(&stored.run, &stored.dir));
     let shown = show(&stored.run, args).unwrap_or_else(|| Ok(exit::failed()))?;
     if let Some(error) = stored.unwritten.as_ref().or(kept.as_ref().err()) {
         output::say(&format!(

@@ -125,7 +125,9 @@ fn servers(inventory: &Inventory, roles: Option<&Roles>) -> Vec<HostId> {
     inventory.host_ids().filter(serves).collect()
 }
 
-/// Each disk serves as many files at once as it would with all files on it evenly.
+/// Each disk serves as many files, and as many of them at once, as it would with all files on it
+/// evenly. DataNodes neither sync what they write nor drop it from their page cache, so on HDFS the
+/// disk alone is measured the same way.
 fn disks(task: &StorageTask, disk: &Path, servers: &[HostId]) -> Result<DiskTask, Failure> {
     if servers.is_empty() {
         return Err(Failure::usage(anyhow!(
@@ -133,9 +135,12 @@ fn disks(task: &StorageTask, disk: &Path, servers: &[HostId]) -> Result<DiskTask
         )));
     }
     let at_once = task.job.parallel * task.workers.len() as u32;
+    let is_hdfs = task.job.target.starts_with("hdfs://");
     let job = StorageJob {
         target: format!("file://{}", disk.display()),
         parallel: at_once.div_ceil(servers.len() as u32),
+        sync: task.job.sync && !is_hdfs,
+        drop_cache: task.job.drop_cache && !is_hdfs,
         replication: None,
         block_bytes: None,
         ..task.job.clone()
@@ -143,7 +148,7 @@ fn disks(task: &StorageTask, disk: &Path, servers: &[HostId]) -> Result<DiskTask
     ew_storage::check_target(&job).map_err(Failure::usage)?;
     Ok(DiskTask {
         hosts: servers.to_vec(),
-        files_per_host: job.parallel,
+        files_per_host: task.files.div_ceil(servers.len() as u32).max(job.parallel),
         job,
     })
 }

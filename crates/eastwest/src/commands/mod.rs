@@ -21,5 +21,6 @@ pub(crate) mod simulate;
 pub(crate) mod size;
 pub(crate) mod stop;
 pub(crate) mod storage;
+pub(crate) mod testdfsio;
 pub(crate) mod tools;
 pub(crate) mod top;

@@ -1,6 +1,7 @@
 //! `eastwest run`: the main job.
 
 use crate::commands::dfsio::{self, StorageArgs};
+use crate::commands::testdfsio::TestDfsioArgs;
 use crate::commands::{fan_in, report, scenario, simulate};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::{FleetArgs, FleetKind};
@@ -17,14 +18,16 @@ use crate::safety::SafetyArgs;
 use crate::watch::{self, Log, Watch};
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use ew_analyze::storage::job::SCENARIO;
+use ew_analyze::storage::job::{SCENARIO, TESTDFSIO};
 use ew_controller::{Detours, Finished, Job, LaunchOptions, RunError};
 use ew_model::pods::PodPath;
-use ew_model::{Inventory, Plan, RunEvent, Scenario, Stage};
+use ew_model::scenario::Pattern;
+use ew_model::{Inventory, Plan, RunEvent, Scenario, Stage, WorkloadKind};
 use ew_plan::estimate::{estimate_stage, fills_links};
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
 use ew_report::prometheus::Exposition;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -34,8 +37,8 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// A built-in scenario (see `eastwest scenario list`), a YAML file, or `dfsio` for files on
-    /// storage
+    /// A built-in scenario (see `eastwest scenario list`), a YAML file, `dfsio` for files on
+    /// storage, or `testdfsio` for Hadoop's own job
     #[arg(default_value = "qualify")]
     pub(crate) scenario: String,
     /// Hosts, in addition to those of --hosts
@@ -57,6 +60,8 @@ pub(crate) struct RunArgs {
     yes: bool,
     #[command(flatten)]
     pub(crate) storage: StorageArgs,
+    #[command(flatten)]
+    pub(crate) testdfsio: TestDfsioArgs,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
     #[command(flatten, next_help_heading = "Output")]
@@ -186,7 +191,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     if moves_files(args) {
         return dfsio::run(args);
     }
-    if let Some(flag) = args.storage.given() {
+    if let Some(flag) = args.storage.given().or(args.testdfsio.given()) {
         return Err(Failure::usage(anyhow!(
             "{flag} is of `run dfsio`, and `{}` moves no files; leave it out",
             args.scenario
@@ -203,7 +208,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         return simulate::run(args, scenario, seed);
     }
     if args.fleet.fleet == FleetKind::Kubernetes {
-        args.hosts.refuse_roles_of_pods(roles.as_ref())?;
+        scenario.roles = args.hosts.roles(None, roles.as_ref())?;
         return block_on(run_in_pods(args, scenario, &racks, seed));
     }
     if !kubernetes::paths(&scenario).is_empty() {
@@ -239,6 +244,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         follow_flows: args.live.follows_flows(),
         signals_end_analysis: true,
         detours: Detours::new(),
+        node_labels: BTreeMap::new(),
     };
     let pushed = sequel.exposition.as_mut();
     let finished = drive(
@@ -265,12 +271,56 @@ fn asked_scenario(args: &RunArgs) -> Result<ScenarioFile, Failure> {
             "--max-rate limits bulk flows and small requests of eastwest's own engine, and test `{test}` has others; leave out one of them"
         )));
     }
+    check_pod_loss(&file.scenario)?;
     let is_of_pods = args.show.format().report_format().is_of_pods();
     if is_of_pods && kubernetes::paths(&file.scenario).is_empty() {
         let name = file.scenario.name;
         return Err(Failure::usage(ew_report::ReportError::NoPods(name)));
     }
     Ok(file)
+}
+
+/// An allowed loss of pods that nothing is compared with would pass whatever pods lose.
+fn check_pod_loss(scenario: &Scenario) -> Result<(), Failure> {
+    let carries = |path: PodPath| {
+        let of_path =
+            |pattern: &Pattern| matches!(pattern, Pattern::Pods { path: other } if *other == path);
+        let mut tests = scenario.tests.iter();
+        tests.any(|test| test.workload.kind == WorkloadKind::TcpStream && of_path(&test.pattern))
+    };
+    let compared = [PodPath::OtherNode, PodPath::OtherZone];
+    let is_compared = |path: PodPath| carries(path) && path.baseline().is_some_and(carries);
+    if scenario.expect.pod_loss.is_none() || compared.into_iter().any(is_compared) {
+        return Ok(());
+    }
+    Err(Failure::usage(anyhow!(
+        "--tcp-tolerance (expect.pod-loss) compares tcp-stream of pods on different nodes with hostNetwork, and `{}` has no such tests: run `pods`, \
+         or a configuration with TCP_STREAM by --paths host-network,other-node",
+        scenario.name
+    )))
+}
+
+/// Flags that would change nothing in pods.
+fn refuse_without_effect(args: &RunArgs, compares: bool) -> Result<(), Failure> {
+    if let Some(flag) = args.fleet.flag_of_ssh() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of --via ssh, and pods are entered through the API server; leave it out with --via kubernetes"
+        )));
+    }
+    if let Some(flag) = args.hosts.flag_without_pods() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of hosts with names to look up, and pods get their addresses from the cluster; leave it out, or choose another network \
+             of the pods with --network CIDR"
+        )));
+    }
+    match args.hosts.network() {
+        Some(_) if compares => Err(Failure::usage(anyhow!(
+            "--network and --interface choose among a pod's own networks, and `{}` compares its pod network with the nodes'; measure a second \
+             network with another scenario, such as `run pair`",
+            args.scenario
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn launch_options(args: &RunArgs, inventory: &Inventory) -> Result<LaunchOptions, Failure> {
@@ -310,7 +360,7 @@ fn say_time(plan: &Plan, quiet: bool) {
 /// A fan-in without storage is the network's part of it: flows.
 fn moves_files(args: &RunArgs) -> bool {
     let is_storage = match args.scenario.as_str() {
-        SCENARIO => true,
+        SCENARIO | TESTDFSIO => true,
         fan_in::SCENARIO => args.storage.has_target(),
         _ => false,
     };
@@ -319,9 +369,10 @@ fn moves_files(args: &RunArgs) -> bool {
 
 /// The same over pods, which are made first and removed after, whatever happens in between.
 async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed: u64) -> Outcome {
-    let cluster = args.fleet.kubernetes.open().await?;
-    let mut inventory = cluster.inventory(&args.hosts, racks)?;
     let paths = kubernetes::paths(&scenario);
+    refuse_without_effect(args, !paths.is_empty())?;
+    let cluster = args.fleet.kubernetes.open().await?;
+    let mut inventory = cluster.inventory(&args.hosts, racks, scenario.roles.as_ref())?;
     if !paths.is_empty() {
         inventory = kubernetes::with_pods(&inventory, &paths);
     }
@@ -335,31 +386,35 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
     let run = format!("{:08x}", draw_seed()?);
     let data_port = args.fleet.first_data_port();
     let objects = cluster.objects(&run, data_port, Duration::from_nanos(planned_ns))?;
-    let plans = cluster.pod_plans(&inventory, !paths.is_empty());
-    let services: Vec<&str> = paths.iter().filter_map(|path| path.service()).collect();
+    let plans = cluster.pod_plans(&inventory, !paths.is_empty())?;
+    let services = kubernetes::services(&scenario);
     if args.fleet.kubernetes.print_manifests {
         output::print(&ew_kubernetes::to_yaml(&objects.all(&plans, &services)));
         return Ok(ExitCode::SUCCESS);
     }
     let mut sequel = Sequel::of(args, &scenario)?;
+    let options = launch_options(args, &inventory)?;
+    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
     let limit = args.fleet.launch_timeout();
     let placement = cluster.place(objects, &plans, &services, limit).await?;
-    placement.give_addresses(&mut inventory);
+    placement.give_addresses(&mut inventory, options.network.is_some());
     let job = Job {
         scenario,
         seed,
         launcher: Arc::clone(&placement.launcher),
-        options: args.launch_options(),
+        options,
         runs_dir: args.runs.runs_dir.clone(),
         command: std::env::args().collect(),
         follow_flows: args.live.follows_flows(),
         // The pods must not be left behind.
         signals_end_analysis: false,
         detours: placement.detours(&inventory, &paths),
+        node_labels: cluster.labels_of(&inventory),
         inventory,
     };
     let pushed = sequel.exposition.as_mut();
-    let finished = drive(&job, args.live, &args.safety, args.show.color, None, pushed);
+    let color = args.show.color;
+    let finished = drive(&job, args.live, &args.safety, color, endpoint, pushed);
     let analysis = finished.as_ref().ok().map(|done| &done.analysis);
     placement.finish(analysis).await;
     sequel.conclude(args, &finished?).await

@@ -2,11 +2,14 @@
 
 use super::dfsio::{self, Figures, Task};
 use super::fan_in::{self, FanIn};
+use super::testdfsio::{self, HadoopJob};
 use ew_model::Run;
 use ew_model::finding::VerdictStatus;
 use ew_model::inventory::HostId;
 use ew_model::latency::{Histogram, LatencySummary};
-use ew_model::storage::{FileOutcome, FileRecord, StorageJob, StorageOperation, StorageStep};
+use ew_model::storage::{
+    FileOutcome, FileRecord, StorageJob, StorageOperation, StorageStep, TestDfsioLog,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -85,6 +88,9 @@ pub struct StepAnalysis {
     /// Whether the workers were the storage nodes themselves, on their own disks.
     #[serde(default)]
     pub is_disk_alone: bool,
+    /// The job of Hadoop's that moved the files. `None`: the workers did.
+    #[serde(default)]
+    pub hadoop: Option<HadoopJob>,
     /// Slowest first.
     pub stragglers: Vec<Straggler>,
     /// Files whose bytes are wrong.
@@ -203,7 +209,8 @@ pub struct Failure {
 /// Analyses a run's storage steps. `None` for a run of flows.
 #[must_use]
 pub fn analyze(run: &Run) -> Option<StorageAnalysis> {
-    if run.storage.is_empty() && run.manifest.scenario.name != SCENARIO {
+    let is_storage = [SCENARIO, TESTDFSIO].contains(&run.manifest.scenario.name.as_str());
+    if run.storage.is_empty() && !is_storage {
         return None;
     }
     let name = |id: HostId| run.manifest.inventory.name(id).to_owned();
@@ -226,6 +233,8 @@ pub fn analyze(run: &Run) -> Option<StorageAnalysis> {
 
 /// The scenario's name in manifests of storage runs.
 pub const SCENARIO: &str = "dfsio";
+/// The same where Hadoop's own TestDFSIO moves the files.
+pub const TESTDFSIO: &str = "testdfsio";
 
 fn status(steps: &[StepAnalysis], run: &Run) -> VerdictStatus {
     if steps.iter().any(|step| !step.corrupt.is_empty()) {
@@ -265,13 +274,21 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
         .iter()
         .filter_map(|(_, r)| task(r, step.operation))
         .collect();
+    let (figures, hadoop) = match log_of(step) {
+        Some(log) => {
+            let (figures, job) = testdfsio::analyze(log, bytes);
+            (figures, Some(job))
+        }
+        None => (dfsio::figures(&tasks), None),
+    };
+    let exec_s = hadoop.as_ref().and_then(|job| job.exec_s);
     StepAnalysis {
         operation: step.operation,
         started_unix_ns: step.started_unix_ns,
-        exec_s: step.exec_ns as f64 / 1e9,
-        dfsio: moves.then(|| dfsio::figures(&tasks)).flatten(),
+        exec_s: exec_s.unwrap_or(step.exec_ns as f64 / 1e9),
+        dfsio: figures.filter(|_| moves && !done.is_empty()),
         files_ordered: step.files,
-        files_done: done.len() as u32,
+        files_done: step.whole_files().len() as u32,
         bytes,
         wall_ns,
         aggregate_bytes_per_sec: per_sec(bytes, wall_ns).filter(|_| moves),
@@ -283,10 +300,14 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
         calls: calls(step),
         file_rates: rates(&tasks),
         content_share: content_share(step),
-        clients: clients(step, name),
+        clients: match hadoop {
+            Some(_) => Vec::new(),
+            None => clients(step, name),
+        },
         endpoints: endpoints(step),
         storage_nodes: step.storage_nodes.clone(),
         is_disk_alone: step.is_disk_alone,
+        hadoop,
         stragglers: stragglers(&done, step.operation, name),
         corrupt: corrupt(all(), name),
         failures: failures(step, name),
@@ -300,6 +321,11 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
             .collect(),
         notes: notes(step),
     }
+}
+
+fn log_of(step: &StorageStep) -> Option<&TestDfsioLog> {
+    let mut reports = step.reports.iter().map(|(_, report)| report);
+    reports.find_map(|report| report.testdfsio.as_deref())
 }
 
 fn task(record: &FileRecord, operation: StorageOperation) -> Option<Task> {
@@ -336,7 +362,7 @@ fn per_sec(bytes: u64, time_ns: Option<u64>) -> Option<f64> {
 /// From the last worker's first open to the first worker's last end, of all files: a worker with a
 /// failed file was at work, too. Its bytes are in no figure, so the window then has no rate.
 fn common_window(step: &StorageStep) -> Option<CommonWindow> {
-    if step.operation == StorageOperation::Clean {
+    if step.operation == StorageOperation::Clean || step.job.testdfsio.is_some() {
         return None;
     }
     let all = || step.reports.iter().flat_map(|(_, report)| &report.files);
@@ -584,6 +610,8 @@ mod tests {
                 seed: 1,
                 replication: None,
                 block_bytes: None,
+                time_ns: None,
+                testdfsio: None,
             },
             files,
             exec_ns: 1_000 * MS,

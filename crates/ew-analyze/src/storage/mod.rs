@@ -10,3 +10,4 @@ pub mod fit;
 pub mod job;
 pub mod limits;
 pub mod sizing;
+pub mod testdfsio;

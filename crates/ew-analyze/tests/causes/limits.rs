@@ -195,7 +195,7 @@ fn half_duplex_is_told_by_the_hosts_facts() {
 /// Where a receiver drops most of what it drops.
 const DROPS: [(&str, &str, Change); 4] = [
     (
-        "packets at the interface",
+        "packets dropped at the interface",
         "receive ring",
         |sample, second| {
             sample.interfaces[0].rx_drops = 500 * second;
@@ -203,7 +203,7 @@ const DROPS: [(&str, &str, Change); 4] = [
         },
     ),
     (
-        "packets in the backlog (softnet)",
+        "packets dropped in the backlog (softnet)",
         "netdev_max_backlog",
         |sample, second| {
             sample.interfaces[0].rx_drops = 50 * second;
@@ -214,17 +214,25 @@ const DROPS: [(&str, &str, Change); 4] = [
             causes(sample).softnet = vec![(0, of_cpu(100 * second)), (1, of_cpu(400 * second))];
         },
     ),
-    ("packets at TCP sockets", "tcp_rmem", |sample, second| {
-        // Less than both counters of TCP together, more than either.
-        sample.interfaces[0].rx_drops = 300 * second;
-        let protocols = &mut causes(sample).protocols;
-        protocols.tcp_receive_queue_drops = Some(250 * second);
-        protocols.tcp_backlog_drops = Some(250 * second);
-    }),
-    ("packets at UDP sockets", "rmem_max", |sample, second| {
-        sample.interfaces[0].rx_drops = 50 * second;
-        causes(sample).protocols.udp_receive_buffer_errors = Some(500 * second);
-    }),
+    (
+        "packets dropped at TCP sockets",
+        "tcp_rmem",
+        |sample, second| {
+            // Less than both counters of TCP together, more than either.
+            sample.interfaces[0].rx_drops = 300 * second;
+            let protocols = &mut causes(sample).protocols;
+            protocols.tcp_receive_queue_drops = Some(250 * second);
+            protocols.tcp_backlog_drops = Some(250 * second);
+        },
+    ),
+    (
+        "packets dropped at UDP sockets",
+        "rmem_max",
+        |sample, second| {
+            sample.interfaces[0].rx_drops = 50 * second;
+            causes(sample).protocols.udp_receive_buffer_errors = Some(500 * second);
+        },
+    ),
 ];
 
 #[test]

@@ -121,6 +121,7 @@ impl Truth {
                 scenario,
                 inventory: self.inventory.clone(),
                 seed,
+                node_labels: BTreeMap::new(),
                 plan_hash: String::new(),
                 outcome: Outcome::Complete,
                 controller_peak_bytes: None,

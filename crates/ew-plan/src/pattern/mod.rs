@@ -78,7 +78,7 @@ pub(crate) fn drafts(
     if have < 2 {
         return Err(Impossible::TooFewHosts { need: 2, have });
     }
-    if let Some(sides) = site.roles {
+    if let (Some(sides), false) = (site.roles, matches!(pattern, Pattern::Pods { .. })) {
         return roles::drafts(pattern, site, sides, draw);
     }
     match pattern {
@@ -113,7 +113,7 @@ pub(crate) fn drafts(
 
 /// An upper bound of the relations that [`drafts`] would make, cheap to know beforehand.
 pub(crate) fn most_relations(pattern: &Pattern, site: &Site<'_>) -> u64 {
-    if let Some(sides) = site.roles {
+    if let (Some(sides), false) = (site.roles, matches!(pattern, Pattern::Pods { .. })) {
         return roles::most_relations(sides).saturating_mul(u64::from(site.samples));
     }
     let hosts = site.inventory.hosts.len() as u64;

@@ -26,6 +26,7 @@ pub(super) fn drafts(
             | Pattern::CrossRack { .. }
             | Pattern::Paths { .. }
             | Pattern::Bisection
+            // Lays itself out: roles are of nodes there.
             | Pattern::Pods { .. } => {
                 vec![spread(
                     &draw.shuffled(&sides.clients),

@@ -30,7 +30,7 @@ pub(super) const ROOT_KEYS: [&str; 9] = [
 /// Parallel paths that a rack may be expected to have: more than the widest group of a switch.
 const MAX_PATHS: u32 = 1024;
 /// Keys below `expect`.
-pub(super) const EXPECT_KEYS: [&str; 4] = ["oversubscription", "nic", "rtt", "paths"];
+pub(super) const EXPECT_KEYS: [&str; 5] = ["oversubscription", "nic", "rtt", "paths", "pod-loss"];
 
 /// Keys that a test and `defaults` share, without those of the workload.
 const COURSE_KEYS: [&str; 9] = [
@@ -133,6 +133,7 @@ fn expect(root: &Node) -> Result<Expect, ScenarioError> {
             .get("paths")
             .map(|node| count(node, "paths", 1..=MAX_PATHS))
             .transpose()?,
+        pod_loss: node.get("pod-loss").map(pod_loss).transpose()?,
     })
 }
 
@@ -184,6 +185,21 @@ fn thresholds(root: &Node) -> Result<Vec<Threshold>, ScenarioError> {
         thresholds.push(threshold);
     }
     Ok(thresholds)
+}
+
+/// `10%`, or `10` as k8s-netperf's `--tcp-tolerance` has it.
+fn pod_loss(node: &Node) -> Result<f64, ScenarioError> {
+    let word = text(node, "pod-loss")?;
+    let number = word.strip_suffix('%').unwrap_or(word).trim();
+    match number.parse::<f64>() {
+        Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err(ScenarioError::value(
+            node.place.clone(),
+            "pod-loss",
+            format!("`{word}` is no percentage of goodput"),
+            "0% to below 100%, such as 10%",
+        )),
+    }
 }
 
 /// `4`, `2.5` or `4:1`.

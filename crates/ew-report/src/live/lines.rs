@@ -95,6 +95,9 @@ impl<W: Write> Lines<W> {
                 Some(progress(*bits_per_sec, *hosts_alive, *left_ns))
             }
             RunEvent::StorageStepStarted { .. } => storage::began(event),
+            RunEvent::StorageProgress { operation, words } => {
+                Some(storage::goes(*operation, words))
+            }
             RunEvent::StorageStepFinished(step) => Some(storage::ended(step)),
             RunEvent::FlowProgress { .. } => {
                 // It says what a line of progress would say.

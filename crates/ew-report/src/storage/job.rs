@@ -1,5 +1,6 @@
 //! Storage runs, for people and for programs.
 
+use super::hadoop;
 use crate::table::{table, wrap};
 use crate::words::{MISSING, duration, one_line, or_missing, percent, plural};
 use crate::{ReportError, TextStyle};
@@ -256,16 +257,28 @@ fn binding(binding: &Binding) -> String {
 }
 
 fn job_line(job: &StorageJob) -> String {
+    if job.testdfsio.is_some() {
+        return format!(
+            "{}: Hadoop's TestDFSIO, files of {}, buffer {}",
+            one_line(&job.target),
+            format_whole_bytes(job.file_bytes),
+            format_whole_bytes(job.buffer_bytes)
+        );
+    }
     let check = match job.verify {
         true => "content verified on reads",
         false => "content not verified",
     };
+    let again = job
+        .time_ns
+        .map(|ns| format!(", again and again for {} at least", duration(Some(ns))));
     format!(
-        "{}: files of {}, buffer {}, {} at once per host, {check}, seed {}",
+        "{}: files of {}, buffer {}, {} at once per host{}, {check}, seed {}",
         one_line(&job.target),
         format_whole_bytes(job.file_bytes),
         format_whole_bytes(job.buffer_bytes),
         plural(job.parallel as usize, "file"),
+        again.unwrap_or_default(),
         job.seed
     )
 }
@@ -292,7 +305,11 @@ fn step_text(step: &StepAnalysis, width: usize) -> String {
         }
         None => out.push_str(&counts(step)),
     }
-    if step.dfsio.is_some() {
+    if let Some(job) = &step.hadoop {
+        for line in hadoop::lines(job, step) {
+            out.push_str(&wrap(&line, width, ""));
+        }
+    } else if step.dfsio.is_some() {
         if let Some(line) = circumstances(step) {
             out.push_str(&wrap(&line, width, ""));
         }

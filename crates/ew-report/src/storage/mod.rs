@@ -1,5 +1,6 @@
 //! Views of storage analyses.
 
+mod hadoop;
 mod job;
 mod sizing;
 
