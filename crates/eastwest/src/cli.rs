@@ -50,10 +50,12 @@ enum Command {
     Tools(commands::tools::ToolsArgs),
     /// Show a run again, in any format
     Report(commands::report::ReportArgs),
-    /// Compare two runs and report significant differences
+    /// Compare two states of a network, each by one run or several
     Compare(commands::compare::CompareArgs),
-    /// List, show or remove runs
+    /// List, show or remove runs, or show figures over runs
     Runs(commands::runs::RunsArgs),
+    /// Show stored runs in a browser: reports, trends, comparisons
+    Serve(commands::serve::ServeArgs),
     /// Calculate a link's maximum goodput, packet rate, BDP and socket buffers
     #[command(name = "line-rate")]
     LineRate(commands::line_rate::LineRateArgs),
@@ -160,6 +162,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Tools(args) => commands::tools::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Compare(args) => commands::compare::run(&args),
+        Command::Serve(args) => commands::serve::run(&args),
         Command::Runs(args) => commands::runs::run(&args),
         Command::LineRate(args) => commands::line_rate::run(&args),
         Command::Size(args) => commands::size::run(&args),

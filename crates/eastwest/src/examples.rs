@@ -10,6 +10,10 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 as expected; 1 findings worse than configured, or a host worse than its peers; \
 2 wrong usage or input; 3 partial (hosts or pairs missing); 4 failed; 130 interrupted.";
 
+const SERVE: &str = "
+Nobody without the printed address, which has a token, is served anything. The token travels in clear text: over a network, \
+tunnel it by ssh. Ctrl-C ends it.";
+
 /// Commands by their words, and example lines: a command, and after two spaces what it is for.
 const EXAMPLES: &[(&str, &[&str])] = &[
     (
@@ -152,6 +156,21 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "runs trend",
+        &[
+            "eastwest runs trend                              every figure of the newest run's scenario",
+            "eastwest runs trend throughput --scenario qualify    one metric",
+            "eastwest runs trend --last 30 --fail-on-change   a nightly check: 1 when the level fell",
+        ],
+    ),
+    (
+        "serve",
+        &[
+            "eastwest serve                                   this machine alone, any free port",
+            "eastwest serve 127.0.0.1:8000 --runs-dir /srv    a port of its own, for an ssh tunnel",
+        ],
+    ),
+    (
         "line-rate",
         &[
             "eastwest line-rate --link 25G --mtu 9000",
@@ -259,7 +278,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "man",
         &[
             "eastwest man | man -l -",
-            "eastwest man --dir /usr/local/share/man/man1",
+            "eastwest man /usr/local/share/man/man1",
         ],
     ),
     (
@@ -294,6 +313,7 @@ fn add(path: &str, command: Command) -> Command {
     text.push_str(&match path {
         "" => format!("\n{EXIT_CODES}\nGuides: {GUIDE}"),
         "size" => "\nAmounts are decimal as disks are sold (10TB = 10^13 bytes; GiB is binary); NIC rates are bits per second.".into(),
+        "serve" => SERVE.into(),
         _ => format!("\nGuides: {GUIDE}"),
     });
     command.after_help(text)

@@ -3,6 +3,7 @@
 use crate::build::build;
 use crate::exit::Failure;
 use crate::kubernetes::KubernetesArgs;
+use crate::slurm::SlurmArgs;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use ew_controller::LaunchOptions;
@@ -34,6 +35,8 @@ pub(crate) enum FleetKind {
     Local,
     /// Pods of a Kubernetes cluster, one per node, entered through the API server
     Kubernetes,
+    /// Tasks of a Slurm job, started by srun; agents dial back to this host
+    Slurm,
     /// Nothing: the network of --topology is simulated, and nothing is sent
     Sim,
 }
@@ -105,6 +108,8 @@ pub(crate) struct FleetArgs {
     offer_iperf3: Option<u16>,
     #[command(flatten)]
     pub(crate) kubernetes: KubernetesArgs,
+    #[command(flatten)]
+    pub(crate) slurm: SlurmArgs,
 }
 
 impl FleetArgs {
@@ -133,6 +138,13 @@ impl FleetArgs {
     ) -> Result<Arc<dyn Launcher>, Failure> {
         match (self.fleet, lab) {
             (FleetKind::Local, _) => Ok(Arc::new(local())),
+            (FleetKind::Slurm, _) => {
+                // Of the payload only its checks are needed: srun copies the file itself.
+                Payload::read(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
+                let hosts = &roster.inventory;
+                let slurm = self.slurm.launcher(self.remote_dir.as_deref(), hosts)?;
+                Ok(Arc::new(slurm))
+            }
             (_, Some(lab)) => Ok(lab_launcher(lab)),
             (FleetKind::Ssh | FleetKind::Lab, None) => self.ssh(roster),
             (FleetKind::Sim, _) => Err(Failure::usage(anyhow!(
@@ -274,6 +286,14 @@ fn parse_ports(text: &str) -> anyhow::Result<(u16, u16)> {
         "{first}-{last} is no port range; write the lower one first, from 1"
     );
     Ok((first, last))
+}
+
+/// Ports to listen at, or 0 for any.
+pub(crate) fn parse_dial_ports(text: &str) -> anyhow::Result<(u16, u16)> {
+    match text {
+        "0" => Ok((0, 0)),
+        ports => parse_ports(ports),
+    }
 }
 
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, ew_model::units::UnitError> {

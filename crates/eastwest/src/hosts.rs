@@ -102,6 +102,9 @@ impl HostArgs {
                 ..Roster::default()
             });
         }
+        if fleet.fleet == FleetKind::Slurm && !named {
+            return fleet.slurm.roster();
+        }
         if !named {
             return Err(Failure::usage(anyhow!(
                 "which hosts? give --hosts SET, --racks SET, --hosts-file FILE or -c CLUSTER (or see `eastwest demo`)"
@@ -115,6 +118,9 @@ impl HostArgs {
         let mut roster = inventory::build(&request, &sources).map_err(Failure::usage)?;
         if let Some(lab) = lab {
             take_lab_addresses(&mut roster.inventory, lab)?;
+        }
+        if fleet.fleet == FleetKind::Slurm {
+            fleet.slurm.take_nodes(&mut roster)?;
         }
         if fleet.fleet == FleetKind::Local {
             give_loopback_addresses(&mut roster.inventory);
@@ -295,13 +301,18 @@ impl HostArgs {
     }
 
     /// What is known of the network before any host was asked.
-    pub(crate) fn describe_network(&self) -> String {
-        match self.network() {
-            Some(choice) => format!("{choice}, found on every host"),
-            None => {
-                "that of the hosts' names; choose another with --network CIDR or --interface NAME"
-                    .into()
+    pub(crate) fn describe_network(&self, inventory: &Inventory) -> String {
+        if let Some(choice) = self.network() {
+            return format!("{choice}, found on every host");
+        }
+        let addresses: Option<Vec<IpAddr>> = inventory.hosts.iter().map(|h| h.address).collect();
+        let addresses = addresses.unwrap_or_default();
+        match (addresses.iter().min(), addresses.iter().max()) {
+            (Some(first), Some(last)) => {
+                format!("{first} to {last}; choose another with --network CIDR or --interface NAME")
             }
+            _ => "that of the hosts' names; choose another with --network CIDR or --interface NAME"
+                .into(),
         }
     }
 
@@ -320,7 +331,11 @@ fn check_network_choice(fleet: &FleetArgs) -> Result<(), Failure> {
         FleetKind::Local => Err(Failure::usage(anyhow!(
             "--network and --interface choose among a host's own networks, and agents on this machine use loopback addresses; leave them out"
         ))),
-        FleetKind::Ssh | FleetKind::Lab | FleetKind::Sim | FleetKind::Kubernetes => Ok(()),
+        FleetKind::Ssh
+        | FleetKind::Lab
+        | FleetKind::Sim
+        | FleetKind::Slurm
+        | FleetKind::Kubernetes => Ok(()),
     }
 }
 

@@ -10,9 +10,12 @@ mod examples;
 mod exit;
 mod fleet;
 mod full_screen;
+mod history;
 mod hosts;
+mod http;
 mod kubernetes;
 mod metrics;
+mod outlets;
 mod output;
 mod plan_args;
 mod predecessor;
@@ -21,7 +24,10 @@ mod push;
 mod renamed;
 mod safety;
 mod shorthand;
+mod signals;
+mod slurm;
 mod watch;
+mod web;
 
 fn main() -> ExitCode {
     ew_lab::keeper_main_if_requested();

@@ -28,6 +28,8 @@ pub(crate) enum Input {
     StorageProgress { step: u32, words: String },
     /// The host's owner ends the agent.
     Stop { user: u32 },
+    /// The host's owner allows no more time.
+    TimeIsUp,
     /// Answer to a port check.
     PortsChecked(Vec<Option<String>>),
 }

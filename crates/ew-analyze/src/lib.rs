@@ -16,6 +16,7 @@ mod fit;
 mod hosts;
 mod latency;
 mod observations;
+mod pairs;
 mod pods;
 mod quality;
 mod rules;
@@ -31,6 +32,7 @@ mod thresholds;
 mod timeline;
 mod tomography;
 mod tools;
+pub mod trend;
 mod verdict;
 mod words;
 
@@ -54,6 +56,8 @@ pub fn analyze(run: &Run) -> Analysis {
     telemetry::fill(&mut hosts, &observations, &telemetry, &reference);
     let stages = stages::stages(&observations, &expected, &telemetry);
     let (cells_stage, cells) = cells::cells(&observations, &expected);
+    let pair_maps = cells::other_maps(&observations, &expected);
+    let pair_details = pairs::details(&observations, &telemetry, &cells);
     let sweeps = sweep::sweeps(&observations);
     let tomography = tomography::tomography(&observations, &network);
     let case = rules::Case {
@@ -79,7 +83,10 @@ pub fn analyze(run: &Run) -> Analysis {
         hosts,
         cells,
         cells_stage,
-        racks: network.rack_analyses(),
+        pair_maps,
+        pair_details,
+        pair_paths: pairs::paths(&observations),
+        racks: tomography.with_paths(network.rack_analyses()),
         rack_pairs: network.rack_pairs,
         basis: reference.basis,
         sweeps,

@@ -60,6 +60,7 @@ fn rank(finding: &Finding) -> (Severity, u8) {
         Cause::MeasurementQuality => 11,
         Cause::BadPath | Cause::LostPath => 6,
         Cause::BelowLinkSpeed | Cause::ConnectionLimit => 5,
+        Cause::FasterNetwork => 1,
         Cause::Congestion | Cause::NicClasses | Cause::HashCollisions | Cause::NotDetermined => 0,
     };
     (finding.severity, weight)

@@ -152,6 +152,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
         warnings: Vec::new(),
         unclean: Vec::new(),
         storage: Vec::new(),
+        hdfs: None,
     }
 }
 

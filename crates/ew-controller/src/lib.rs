@@ -18,6 +18,7 @@ mod members;
 mod merge;
 mod missing_tools;
 mod orders;
+mod ports;
 mod queue;
 mod recorder;
 mod repair;

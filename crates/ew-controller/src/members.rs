@@ -261,18 +261,6 @@ impl Members {
         &self.inventory
     }
 
-    /// Hosts that are up, with their facts and the interface that carries their data.
-    pub(crate) fn data_interfaces<'a>(&'a self) -> Vec<(&'a HostFacts, &'a InterfaceFacts)> {
-        let of_host = |(id, member): (&HostId, &'a Member)| match &member.state {
-            State::Up { facts, .. } => {
-                let address = self.inventory.host(*id).address?;
-                Some((facts.as_ref(), facts.interface_with(address)?))
-            }
-            State::Launching | State::Down { .. } => None,
-        };
-        self.members.iter().filter_map(of_host).collect()
-    }
-
     /// What a host's owner allows, bits per second on the wire in each direction.
     pub(crate) fn owners_limit(&self, id: HostId) -> Option<f64> {
         match &self.members.get(&id)?.state {

@@ -4,11 +4,12 @@ use crate::abort;
 use crate::claim::{check_sharing, claim};
 use crate::drive::drive;
 use crate::journal::{Journal, JournalEnds};
-use crate::launch::{LaunchOptions, bring_up, check_enough, faster_networks, plan_among};
+use crate::launch::{LaunchOptions, bring_up, check_enough, plan_among};
 use crate::max_rate;
 use crate::members::Members;
 use crate::missing_tools;
 use crate::orders::Detours;
+use crate::ports;
 use crate::recorder::{Recorded, record};
 use crate::storage::{self, StorageTask};
 use ew_fleet::Launcher;
@@ -150,6 +151,22 @@ pub enum RunError {
         /// One of them.
         example: std::net::IpAddr,
     },
+    /// A firewall, most likely.
+    #[error(
+        "{hosts}: no connection to the data ports ({example}); allow TCP and UDP {first}-{last} there (firewall-cmd --add-port={first}-{last}/tcp \
+         --add-port={first}-{last}/udp; ufw allow {first}:{last}/tcp; nft add rule inet filter input tcp dport {first}-{last} accept), use open ports with --data-ports, \
+         or leave these hosts out (--hosts 'SET!{hosts}')"
+    )]
+    PortsBlocked {
+        /// Whose, folded.
+        hosts: String,
+        /// A pair that cannot connect, and why.
+        example: String,
+        /// First port.
+        first: u16,
+        /// Last port.
+        last: u16,
+    },
     /// A share of a line rate that nobody knows.
     #[error(
         "the line rate of {hosts} is unknown, so no share of it can be a limit; state it with --set expect.nic=10G, or give --max-rate as a rate, such as 1G"
@@ -279,6 +296,7 @@ fn carry_out(
         driven,
         Err(RunError::InUse { .. }
             | RunError::PublicAddresses { .. }
+            | RunError::PortsBlocked { .. }
             | RunError::NoLineRate { .. })
     );
     if refused {
@@ -420,9 +438,6 @@ async fn launch(
     check_sharing(members, &job.options, journal)?;
     check_enough(&job.inventory, members, job.options.require_all)?;
     ew_plan::inventory::check_addresses(members.inventory())?;
-    if let Some(warning) = faster_networks(members) {
-        journal.warn(warning);
-    }
     let alive = members.alive();
     if alive.len() < hosts.len() {
         *plan = plan_among(&job.scenario, &job.inventory, &alive, job.seed)?;
@@ -437,6 +452,7 @@ async fn launch(
     if plan.stages.is_empty() {
         return Err(RunError::NoTool(missing.join("; ")));
     }
+    ports::check(plan, members, job.options.data_ports, journal).await?;
     plan.rate_limit = max_rate::limit(job.options.max_rate, plan, members)?;
     if let Some(warning) = max_rate::owners_words(members) {
         journal.warn(warning);

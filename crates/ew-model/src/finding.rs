@@ -129,6 +129,8 @@ pub enum Cause {
     MeasurementQuality,
     /// Hosts come in classes of NIC speed, which is no fault.
     NicClasses,
+    /// Hosts have a faster network than the measured one, and it lay idle.
+    FasterNetwork,
     /// All hosts stay below their links' own speed.
     BelowLinkSpeed,
     /// A single connection is limited below what its hosts do with several: a provider's cap, or

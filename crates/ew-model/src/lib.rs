@@ -29,6 +29,7 @@ pub mod telemetry;
 pub mod threshold;
 pub mod tools;
 pub mod topology;
+pub mod trend;
 pub mod units;
 pub mod workload;
 

@@ -174,6 +174,9 @@ pub enum Pattern {
     },
     /// Every client to every server at once, N:M; needs [`Roles`].
     FanIn,
+    /// Every client to all servers at once, then to one less each time, down to one; needs
+    /// [`Roles`].
+    FanInFewer,
     /// A fifth of the hosts, the victims, in a circle across racks, while the others are in their
     /// way. Both are the same hosts in all tests of a run.
     Congestion {
@@ -264,7 +267,7 @@ impl Pattern {
             Self::Outcast { .. } => "outcast",
             Self::Bisection => "bisection",
             Self::Pods { .. } => "pods",
-            Self::FanIn => "fan-in",
+            Self::FanIn | Self::FanInFewer => "fan-in",
             Self::Congestion { .. } => "congestion",
             Self::OtherTests { .. } => "other-tests",
         }

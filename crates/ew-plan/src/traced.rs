@@ -55,7 +55,7 @@ fn is_traceable(stage: &Stage) -> bool {
     let workload = &stage.workload;
     let is_many_to_one = matches!(
         stage.pattern,
-        Pattern::Incast { .. } | Pattern::Outcast { .. } | Pattern::FanIn
+        Pattern::Incast { .. } | Pattern::Outcast { .. } | Pattern::FanIn | Pattern::FanInFewer
     );
     workload.kind == WorkloadKind::TcpStream
         && workload.tool == Tool::Engine

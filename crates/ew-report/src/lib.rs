@@ -30,15 +30,21 @@ mod sweep;
 mod table;
 mod text;
 mod tools;
+mod trend;
+mod web;
 mod words;
 
 pub use compare::render_comparison;
+pub use html::storage::storage_html;
 pub use json::SCHEMA_VERSION;
 pub use limit::{limit_json, limit_text};
 pub use plan::dry_run;
 pub use storage::{
     sizing_bound_json, sizing_json, sizing_text, storage_csv, storage_json, storage_text,
 };
+
+pub use trend::{trends_json, trends_text};
+pub use web::{RunLine, RunsPage, live_page, notice_page, runs_page, trends_page};
 
 use ew_model::Analysis;
 use std::str::FromStr;

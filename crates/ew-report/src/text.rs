@@ -11,7 +11,7 @@ use crate::table::{columns_that_fit, table, wrap};
 use crate::words::{
     MISSING, count, duration, estimated_rate, finding_figures, fine_percent, host_name, host_state,
     knee, network, one_line, or_missing, outcome, percent, plural, rack_name, rack_of, rate,
-    ratio_with_interval, severity, severity_status, status, utc,
+    ratio_with_interval, severity, severity_status, shortened, status, utc,
 };
 use ew_model::Analysis;
 use ew_model::analysis::{Cell, HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
@@ -70,10 +70,14 @@ const NOTABLE_EFFECT: f64 = 0.05;
 
 pub(crate) fn render(analysis: &Analysis, style: &TextStyle) -> String {
     let (width, ink) = layout(style);
+    let network = network(analysis).map(|network| wrap(&network, width, "Network: "));
+    let mut out = network.unwrap_or_default();
     if is_compact(analysis) {
-        return compact(analysis, style) + &summary(analysis, width, ink);
+        out.push_str(&compact(analysis, style));
+        out.push_str(&summary(analysis, width, ink));
+        return out;
     }
-    let mut out = findings(analysis, width, ink);
+    out.push_str(&findings(analysis, width, ink));
     out.push_str(&rack_pairs(analysis, width, ink));
     out.push_str(&stages(analysis, style));
     out.push_str(&figure_tables(&figures::tables(analysis), width, ink));
@@ -543,9 +547,6 @@ fn summary(analysis: &Analysis, width: usize, ink: Ink) -> String {
         out.push_str(&format!("  {more} above\n"));
     }
     out.push_str(&line("  ", &measured(analysis)));
-    if let Some(network) = network(analysis) {
-        out.push_str(&line("  Network: ", &network));
-    }
     out
 }
 
@@ -588,16 +589,6 @@ fn is_accused(analysis: &Analysis, host: &HostAnalysis) -> bool {
     let subject = Subject::Host { host: host.host };
     let mut findings = analysis.verdict.findings.iter();
     findings.any(|finding| finding.severity != Severity::Info && finding.subject == subject)
-}
-
-/// Cut at a word, with an ellipsis.
-fn shortened(text: &str, most_chars: usize) -> String {
-    if text.chars().count() <= most_chars {
-        return text.to_owned();
-    }
-    let cut: String = text.chars().take(most_chars - 1).collect();
-    let end = cut.rfind(' ').unwrap_or(cut.len());
-    format!("{}\u{2026}", cut[..end].trim_end_matches([',', ';', '.']))
 }
 
 fn findings(analysis: &Analysis, width: usize, ink: Ink) -> String {

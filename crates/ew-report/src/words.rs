@@ -208,6 +208,7 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::BackgroundTraffic => "other traffic",
         Cause::MeasurementQuality => "measurement quality",
         Cause::NicClasses => "NIC classes",
+        Cause::FasterNetwork => "faster network idle",
         Cause::BelowLinkSpeed => "below link speed",
         Cause::ConnectionLimit => "connection limit",
         Cause::BadPath => "bad path",
@@ -345,6 +346,16 @@ pub(crate) fn full_sentence(inventory: &Inventory, text: &str) -> String {
         sentence.push('.');
     }
     sentence
+}
+
+/// Cut at a word, with an ellipsis.
+pub(crate) fn shortened(text: &str, most_chars: usize) -> String {
+    if text.chars().count() <= most_chars {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().take(most_chars - 1).collect();
+    let end = cut.rfind(' ').unwrap_or(cut.len());
+    format!("{}\u{2026}", cut[..end].trim_end_matches([',', ';', '.']))
 }
 
 /// Text in pieces: what is between backquotes is code (`true`). A backquote without a partner

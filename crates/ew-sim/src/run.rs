@@ -313,6 +313,7 @@ impl<'a> Course<'a> {
             warnings: Vec::new(),
             unclean: Vec::new(),
             storage: Vec::new(),
+            hdfs: None,
         }
     }
 

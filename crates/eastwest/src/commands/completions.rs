@@ -25,12 +25,11 @@ pub(crate) fn run(args: &CompletionsArgs) -> Outcome {
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
     /// Write one page per command into this directory, for example /usr/local/share/man/man1
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
+    directory: Option<PathBuf>,
 }
 
 pub(crate) fn man(args: &ManArgs) -> Outcome {
-    if let Some(dir) = &args.dir {
+    if let Some(dir) = &args.directory {
         std::fs::create_dir_all(dir)
             .and_then(|()| clap_mangen::generate_to(cli::definition(), dir))
             .with_context(|| format!("cannot write manual pages to `{}`", dir.display()))
@@ -56,18 +55,64 @@ mod tests {
     }
 
     #[test]
-    fn help_of_run() {
+    fn every_subcommand_has_a_page_but_hidden_ones() {
+        let work = tempfile::tempdir().unwrap();
+        let args = ManArgs {
+            directory: Some(work.path().to_owned()),
+        };
+        man(&args).unwrap();
+        let has = |name: &str| work.path().join(format!("{name}.1")).exists();
+        assert!(has("eastwest") && has("eastwest-run") && has("eastwest-lab-up"));
+        assert!(!has("eastwest-agent"));
+    }
+
+    /// Options below a heading of a help text.
+    fn group<'h>(help: &'h str, heading: &str) -> &'h str {
+        let start = help.find(&format!("\n{heading}:\n")).unwrap();
+        let rest = &help[start + heading.len() + 3..];
+        let end = rest.find("\n\n\n").or_else(|| {
+            let mut lines = rest.match_indices('\n').map(|(at, _)| at + 1);
+            lines.find(|at| rest[*at..].starts_with(|c: char| c.is_ascii_uppercase()))
+        });
+        &rest[..end.unwrap_or(rest.len())]
+    }
+
+    #[test]
+    fn the_help_of_run_is_in_groups() {
         let mut cli = cli::definition().term_width(100);
         cli.build();
         let run = cli.find_subcommand_mut("run").unwrap();
-        insta::assert_snapshot!(run.render_long_help());
+        let help = run.render_long_help().to_string();
+        for (heading, options) in [
+            ("Hosts", &["--hosts", "--racks", "--network"][..]),
+            ("Connection", &["--via", "--ssh-user", "--jump"]),
+            (
+                "Test",
+                &["--duration", "--streams", "--expect-nic", "--set"],
+            ),
+            ("Safety", &["--max-rate", "--dry-run", "--yes"]),
+            ("Output", &["--format", "--output", "--runs-dir", "--quiet"]),
+            (
+                "Advanced",
+                &["--data-ports", "--sample-interval", "--remote-dir"],
+            ),
+        ] {
+            let group = group(&help, heading);
+            for option in options {
+                assert!(
+                    group.contains(&format!("{option} ")) || group.contains(&format!("{option}\n")),
+                    "{heading}: no {option}\n{group}"
+                );
+            }
+        }
+        assert!(!group(&help, "Output").contains("--hosts"));
     }
 
     #[test]
     fn every_command_has_its_manual_page() {
         let dir = tempfile::tempdir().unwrap();
         man(&ManArgs {
-            dir: Some(dir.path().to_owned()),
+            directory: Some(dir.path().to_owned()),
         })
         .unwrap();
         let page = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();

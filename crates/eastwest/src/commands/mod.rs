@@ -17,6 +17,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod scenario;
+pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod size;
 pub(crate) mod stop;

@@ -6,8 +6,10 @@ use crate::commands::{fan_in, report, scenario, simulate};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::{FleetArgs, FleetKind};
 use crate::hosts::HostArgs;
+use crate::http::{self, Endpoint};
 use crate::kubernetes;
-use crate::metrics::{self, Endpoint};
+use crate::metrics;
+use crate::outlets::{self, Outlets};
 use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
 use crate::plan_args::PlanArgs;
 use crate::predecessor::{Predecessor, PredecessorArgs};
@@ -16,6 +18,7 @@ use crate::push::{self, Pusher, Pushgateway};
 use crate::renamed;
 use crate::safety::SafetyArgs;
 use crate::watch::{self, Log, Watch};
+use crate::web::LivePage;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use ew_analyze::storage::job::{SCENARIO, TESTDFSIO};
@@ -57,7 +60,7 @@ pub(crate) struct RunArgs {
     pub(crate) dry_run: bool,
     /// Start without the question that a terminal gets above 32 hosts or 1 TiB
     #[arg(short, long, help_heading = "Safety")]
-    yes: bool,
+    pub(super) yes: bool,
     #[command(flatten)]
     pub(crate) storage: StorageArgs,
     #[command(flatten)]
@@ -70,14 +73,26 @@ pub(crate) struct RunArgs {
     pub(crate) live: LiveArgs,
     /// Serve Prometheus metrics of the run at this address, to whoever may connect; for example
     /// 127.0.0.1:9464
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = metrics::parse_address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = http::parse_address)]
     pub(crate) metrics: Option<SocketAddr>,
+    /// Show the run as it goes in a browser, at this address with a random token in its path, until
+    /// Ctrl-C [default address: 127.0.0.1 and any free port]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = http::parse_address)]
+    web: Option<SocketAddr>,
     /// Push the run's metrics and results to a Prometheus Pushgateway afterwards, for example
     /// http://pushgateway:9091
     #[arg(long, value_name = "URL", value_parser = push::parse_gateway)]
     push: Option<Pushgateway>,
-    /// PEM file of the certificates that --push trusts by https [default: the system's]
-    #[arg(long, value_name = "FILE", requires = "push")]
+    /// Send progress every 5 s, and then the verdict with its findings, as JSON by POST
+    #[arg(long, value_name = "URL", value_parser = outlets::parse_url)]
+    webhook: Option<outlets::Url>,
+    /// Send the run's metrics every 5 s, and then its results, by Prometheus remote write, for
+    /// example http://prometheus:9090/api/v1/write
+    #[arg(long, value_name = "URL", value_parser = outlets::parse_url)]
+    remote_write: Option<outlets::Url>,
+    /// PEM file of the certificates that --push, --webhook and --remote-write trust by https
+    /// [default: the system's]
+    #[arg(long, value_name = "FILE")]
     push_ca: Option<PathBuf>,
     #[command(flatten)]
     predecessor: PredecessorArgs,
@@ -107,7 +122,7 @@ impl RunArgs {
     }
 
     /// All changes of the scenario, in its own keys.
-    fn all_overrides(&self) -> Vec<String> {
+    pub(crate) fn all_overrides(&self) -> Vec<String> {
         let polite = self.safety.polite.then(|| "dscp=le".to_owned());
         polite
             .into_iter()
@@ -120,9 +135,16 @@ impl RunArgs {
         let flags = [
             ("--metrics", self.metrics.is_some()),
             ("--watch", self.watch.is_some()),
+            ("--web", self.web.is_some()),
         ];
         let given = flags.into_iter().find(|(_, given)| *given);
         given.map(|(name, _)| name)
+    }
+
+    /// Where metrics are served, taken before anything starts.
+    pub(crate) fn metrics_endpoint(&self) -> Result<Option<Endpoint>, Failure> {
+        let bind = |address| Endpoint::bind(address, "metrics", "--metrics");
+        self.metrics.map(bind).transpose()
     }
 
     /// Options of this run's agents.
@@ -135,6 +157,9 @@ impl RunArgs {
     pub(crate) fn flag_of_flows(&self) -> Option<&'static str> {
         let flags = [
             ("--push", self.push.is_some()),
+            ("--webhook", self.webhook.is_some()),
+            ("--remote-write", self.remote_write.is_some()),
+            ("--web", self.web.is_some()),
             ("--compare-with", self.predecessor.is_given()),
             ("--max-rate", self.safety.max_rate.is_some()),
         ];
@@ -191,17 +216,26 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     if moves_files(args) {
         return dfsio::run(args);
     }
+    let file = asked_scenario(args)?;
+    if let Some(storage) = &file.storage {
+        return dfsio::run_file(args, &file, storage);
+    }
     if let Some(flag) = args.storage.given().or(args.testdfsio.given()) {
         return Err(Failure::usage(anyhow!(
             "{flag} is of `run dfsio`, and `{}` moves no files; leave it out",
             args.scenario
         )));
     }
+    run_flows(args, file)
+}
+
+fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
     let ScenarioFile {
         mut scenario,
         racks,
         roles,
-    } = asked_scenario(args)?;
+        ..
+    } = file;
     let seed = args.plan.seed.map_or_else(draw_seed, Ok)?;
     if args.fleet.fleet == FleetKind::Sim {
         scenario.roles = args.hosts.roles(None, roles.as_ref())?;
@@ -223,14 +257,19 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let mut roster = args
         .hosts
         .roster(&args.fleet, lab.as_deref(), &racks, known)?;
+    if args.fleet.fleet == FleetKind::Slurm {
+        args.fleet
+            .slurm
+            .fit(&mut scenario, &roster.inventory, seed)?;
+    }
     if args.dry_run {
-        let network = args.hosts.describe_network();
+        let network = args.hosts.describe_network(&roster.inventory);
         return dry_run(args, &scenario, &roster.inventory, &network, seed);
     }
     let options = launch_options(args, &roster.inventory)?;
     let mut sequel = Sequel::of(args, &scenario)?;
     let launcher = args.fleet.launcher(lab, &roster)?;
-    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
+    let endpoint = args.metrics_endpoint()?;
     block_on(args.hosts.resolve(&mut roster, &args.fleet))?;
     confirm(args, &scenario, &roster.inventory, seed)?;
     let job = Job {
@@ -242,18 +281,18 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         runs_dir: args.runs.runs_dir.clone(),
         command: std::env::args().collect(),
         follow_flows: args.live.follows_flows(),
-        signals_end_analysis: true,
+        // The live page stays until a signal ends it.
+        signals_end_analysis: args.web.is_none(),
         detours: Detours::new(),
         node_labels: BTreeMap::new(),
     };
-    let pushed = sequel.exposition.as_mut();
     let finished = drive(
         &job,
         args.live,
         &args.safety,
         args.show.color,
         endpoint,
-        pushed,
+        &mut |at_ns, event| sequel.take(at_ns, event),
     )?;
     block_on(sequel.conclude(args, &finished))
 }
@@ -340,13 +379,14 @@ fn confirm(
     seed: u64,
 ) -> Result<(), Failure> {
     let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
-    if args.fleet.fleet != FleetKind::Ssh {
+    if args.fleet.fleet == FleetKind::Local {
         say_time(&plan, args.live.quiet);
         return Ok(());
     }
-    let network = args.hosts.describe_network();
+    let network = args.hosts.describe_network(inventory);
     let ports = args.fleet.data_ports();
-    let figures = PreFlight::of(&plan, inventory.hosts.len(), network, ports);
+    let hosts = inventory.hosts.len();
+    let figures = PreFlight::of(&plan, hosts, network, ports, args.safety.max_rate);
     figures.confirm(args.yes, args.live.quiet)
 }
 
@@ -377,7 +417,7 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         inventory = kubernetes::with_pods(&inventory, &paths);
     }
     if args.dry_run {
-        let network = args.hosts.describe_network();
+        let network = args.hosts.describe_network(&inventory);
         return dry_run(args, &scenario, &inventory, &network, seed);
     }
     let plan = ew_plan::plan(&scenario, &inventory, seed).map_err(Failure::usage)?;
@@ -392,9 +432,10 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         output::print(&ew_kubernetes::to_yaml(&objects.all(&plans, &services)));
         return Ok(ExitCode::SUCCESS);
     }
+    confirm(args, &scenario, &inventory, seed)?;
     let mut sequel = Sequel::of(args, &scenario)?;
     let options = launch_options(args, &inventory)?;
-    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
+    let endpoint = args.metrics_endpoint()?;
     let limit = args.fleet.launch_timeout();
     let placement = cluster.place(objects, &plans, &services, limit).await?;
     placement.give_addresses(&mut inventory, options.network.is_some());
@@ -412,20 +453,28 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         node_labels: cluster.labels_of(&inventory),
         inventory,
     };
-    let pushed = sequel.exposition.as_mut();
     let color = args.show.color;
-    let finished = drive(&job, args.live, &args.safety, color, endpoint, pushed);
+    let finished = drive(
+        &job,
+        args.live,
+        &args.safety,
+        color,
+        endpoint,
+        &mut |at_ns, event| sequel.take(at_ns, event),
+    );
     let analysis = finished.as_ref().ok().map(|done| &done.analysis);
     placement.finish(analysis).await;
     sequel.conclude(args, &finished?).await
 }
 
-/// What follows a run next to its report.
+/// What goes with a run and follows it, next to its report.
 pub(super) struct Sequel {
     predecessor: Option<Predecessor>,
     pusher: Option<Pusher>,
     /// What is pushed.
     exposition: Option<Exposition>,
+    outlets: Outlets,
+    page: Option<LivePage>,
 }
 
 impl Sequel {
@@ -436,25 +485,60 @@ impl Sequel {
         let pusher = |gateway| Pusher::new(gateway, args.push_ca.as_deref());
         let pusher = args.push.as_ref().map(pusher).transpose();
         let pusher = pusher.map_err(Failure::usage)?;
-        let exposition = |_: &Pusher| Exposition::new(&args.fleet.options().build, began);
+        let build = args.fleet.options().build;
+        let exposition = |_: &Pusher| Exposition::new(&build, began);
+        let (webhook, remote_write) = (args.webhook.as_ref(), args.remote_write.as_ref());
+        let ca = args.push_ca.as_deref();
+        let outlets = Outlets::new(webhook, remote_write, &scenario.name, &build, ca);
+        let page = |address| {
+            let endpoint = Endpoint::bind(address, "the live page", "--web")?;
+            LivePage::serve(endpoint, &args.runs.runs_dir)
+        };
         Ok(Self {
             predecessor,
             exposition: pusher.as_ref().map(exposition),
             pusher,
+            outlets: outlets.map_err(Failure::usage)?,
+            page: args.web.map(page).transpose()?,
         })
     }
 
-    /// Shows the report, pushes the metrics and compares. A verdict's exit code other than 0 is
-    /// kept.
-    pub(super) async fn conclude(self, args: &RunArgs, finished: &Finished) -> Outcome {
+    /// Takes one event; `at_ns` is the time since the run began.
+    pub(super) fn take(&mut self, at_ns: u64, event: &RunEvent) {
+        if let Some(exposition) = &mut self.exposition {
+            exposition.take(at_ns, event);
+        }
+        self.outlets.take(at_ns, event);
+        if let Some(page) = &self.page {
+            page.take(at_ns, event);
+        }
+    }
+
+    /// Shows the report, pushes the metrics, compares, and stays while a page is shown.
+    pub(super) async fn conclude(mut self, args: &RunArgs, finished: &Finished) -> Outcome {
         report::show(&finished.analysis, &args.show)?;
-        if let (Some(pusher), Some(exposition)) = (&self.pusher, self.exposition) {
+        self.push(finished).await;
+        std::mem::take(&mut self.outlets).finish(&finished.analysis);
+        let page = self.page.take();
+        let code = self.verdict(args, finished)?;
+        if let Some(page) = page.filter(|_| !finished.interrupted) {
+            page.stay(args.live.quiet).await?;
+        }
+        Ok(code)
+    }
+
+    async fn push(&mut self, finished: &Finished) {
+        if let (Some(pusher), Some(exposition)) = (&self.pusher, &mut self.exposition) {
             let metrics = exposition.render_final(&finished.analysis);
             let scenario = &finished.analysis.run.scenario.name;
             if let Err(error) = pusher.push(scenario, metrics).await {
                 output::say(&format!("warning: the metrics were not pushed: {error:#}"));
             }
         }
+    }
+
+    /// A verdict's exit code other than 0 is kept.
+    fn verdict(self, args: &RunArgs, finished: &Finished) -> Outcome {
         let code = conclude(finished, args.live.quiet)?;
         match self.predecessor {
             Some(predecessor) if finished.unwritten.is_none() && !finished.interrupted => {
@@ -468,22 +552,20 @@ impl Sequel {
     }
 }
 
-/// Runs a job with the live view on stderr and its metrics at the endpoint and in `pushed`, and
-/// writes the HTML report next to the data.
+/// Runs a job with the live view on stderr, its metrics at the endpoint and its events also to
+/// `also`, and writes the HTML report next to the data.
 pub(crate) fn drive(
     job: &Job,
     args: LiveArgs,
     safety: &SafetyArgs,
     color: ColorChoice,
     endpoint: Option<Endpoint>,
-    mut pushed: Option<&mut Exposition>,
+    also: &mut dyn FnMut(u64, &RunEvent),
 ) -> Result<Finished, Failure> {
     let finished = watched_run(job, args, color, endpoint, |listener| {
         let run = || {
             ew_controller::run(job, &mut |at_ns, event| {
-                if let Some(pushed) = &mut pushed {
-                    pushed.take(at_ns, event);
-                }
+                also(at_ns, event);
                 listener(at_ns, event);
             })
         };
@@ -509,9 +591,9 @@ pub(crate) fn watched_run<T>(
     let metrics = endpoint
         .map(|endpoint| {
             if !args.quiet {
-                output::say(&format!("metrics: {}", endpoint.url()));
+                output::say(&format!("metrics: http://{}/metrics", endpoint.address()));
             }
-            endpoint.serve(&job.options.build)
+            metrics::serve(endpoint, &job.options.build)
         })
         .transpose()?;
     let log = Log::default();

@@ -1,12 +1,19 @@
-//! `eastwest runs list|show|prune`.
+//! `eastwest runs list|show|trend|prune`.
 
 use crate::commands::report;
-use crate::exit::{Failure, Outcome};
-use crate::output::{self, PlainArgs, RunsDirArg, ShowArgs};
-use clap::{ArgGroup, Args, Subcommand};
+use crate::exit::{self, Failure, Outcome};
+use crate::history;
+use crate::output::{self, ColorChoice, PlainArgs, RunsDirArg, ShowArgs};
+use anyhow::anyhow;
+use clap::builder::PossibleValuesParser;
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use ew_model::comparison::Metric;
 use ew_model::units;
 use ew_store::{PruneRule, RunSummary};
 use std::process::ExitCode;
+
+/// More runs make no better trend.
+const MOST_RUNS: usize = 1000;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
@@ -31,6 +38,8 @@ enum RunsCommand {
         #[command(flatten)]
         show: ShowArgs,
     },
+    /// Figures over runs, oldest first, with the runs at which their level changed
+    Trend(TrendArgs),
     /// Remove old runs
     #[command(group(ArgGroup::new("which").required(true).multiple(true)))]
     Prune {
@@ -43,10 +52,44 @@ enum RunsCommand {
     },
 }
 
+#[derive(Debug, Args)]
+struct TrendArgs {
+    /// One metric only [default: all]
+    #[arg(value_parser = PossibleValuesParser::new(Metric::ALL.map(Metric::key)))]
+    metric: Option<String>,
+    /// Of runs of this scenario [default: the newest run's]
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<String>,
+    /// Of one stage only
+    #[arg(long, value_name = "NAME")]
+    stage: Option<String>,
+    /// The newest runs only
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    last: usize,
+    /// End with 1 when the newest change of a figure's level is to the worse
+    #[arg(long)]
+    fail_on_change: bool,
+    /// How to show it
+    #[arg(long, value_enum, default_value = "text")]
+    format: TrendFormat,
+    /// Colours
+    #[arg(long, value_enum, default_value = "auto")]
+    color: ColorChoice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TrendFormat {
+    /// A line per figure, with bars.
+    Text,
+    /// All values and changes, one JSON document.
+    Json,
+}
+
 pub(crate) fn run(args: &RunsArgs) -> Outcome {
     match &args.command {
         RunsCommand::List { plain } => list(args, *plain),
         RunsCommand::Show { run, show } => report::show_run(&args.runs, run, show),
+        RunsCommand::Trend(trend) => self::trend(args, trend),
         RunsCommand::Prune { keep, older_than } => {
             let rule = PruneRule {
                 keep: *keep,
@@ -59,6 +102,36 @@ pub(crate) fn run(args: &RunsArgs) -> Outcome {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+fn trend(args: &RunsArgs, asked: &TrendArgs) -> Outcome {
+    let last = asked.last.min(MOST_RUNS);
+    let figures = history::figures(&args.runs.runs_dir, asked.scenario.as_deref(), last)?;
+    let mut trends = ew_analyze::trend::trends(&figures, |stage, metric| {
+        asked
+            .metric
+            .as_ref()
+            .is_none_or(|wanted| metric.key() == wanted)
+            && asked.stage.as_ref().is_none_or(|wanted| stage == wanted)
+    });
+    if trends.is_empty() {
+        let stage = asked.stage.as_deref().unwrap_or("any stage");
+        let metric = asked.metric.as_deref().unwrap_or("a figure");
+        return Err(Failure::usage(anyhow!(
+            "none of {} runs has {metric} of {stage}; `eastwest runs trend --scenario NAME` shows what there is",
+            figures.len()
+        )));
+    }
+    trends.sort_by_key(|trend| trend.regression().is_none());
+    output::print(&match asked.format {
+        TrendFormat::Text => ew_report::trends_text(&trends, &output::text_style(asked.color)),
+        TrendFormat::Json => ew_report::trends_json(&trends).map_err(Failure::failed)?,
+    });
+    let is_worse = trends.iter().any(|trend| trend.regression().is_some());
+    Ok(match asked.fail_on_change && is_worse {
+        true => ExitCode::from(exit::WORSE),
+        false => ExitCode::SUCCESS,
+    })
 }
 
 fn list(args: &RunsArgs, plain: PlainArgs) -> Outcome {

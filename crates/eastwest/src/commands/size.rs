@@ -4,8 +4,12 @@ use crate::exit::{Failure, Outcome, WORSE};
 use crate::output::{self, PlainArgs, RunsDirArg};
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use ew_analyze::storage::job;
+use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint};
+use ew_analyze::storage::job::{self, StorageAnalysis};
+use ew_analyze::storage::limits::{self, Alone, Side};
 use ew_analyze::storage::sizing::{self, NodeRates, Operation, Question, Redundancy, SizingError};
+use ew_model::analysis::Estimate;
+use ew_model::run::Run;
 use ew_model::storage::StorageOperation;
 use ew_model::units;
 use std::path::Path;
@@ -50,8 +54,8 @@ pub(crate) struct SizeArgs {
 #[group(skip)]
 #[command(next_help_heading = "Storage node")]
 struct NodeArgs {
-    /// A fan-in's run: its directory, its id or the beginning of it, or `latest`; counts at the
-    /// lower end of its intervals
+    /// A fan-in's run: its directory, its id or the beginning of it, or `latest`. Storage node,
+    /// NIC, disk, client and uplink count at the lower ends of their intervals; flags go first
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]
@@ -140,21 +144,24 @@ fn question(args: &SizeArgs) -> Question {
         clients_on_storage: args.clients.clients_on_storage,
         node: NodeRates {
             disk_bytes_per_sec: args.node.disk,
-            nic_bytes_per_sec: args.node.nic.map(data_rate),
+            nic_rx_bytes_per_sec: args.node.nic.map(data_rate),
+            nic_tx_bytes_per_sec: args.node.nic.map(data_rate),
             served_bytes_per_sec: None,
         },
         clients_bytes_per_sec: None,
         client_bytes_per_sec: args.clients.client_nic.map(data_rate),
         clients: args.clients.clients,
         uplink_bytes_per_sec: args.clients.uplink.map(data_rate),
+        uplink_carried_bytes_per_sec: None,
         headroom: args.headroom,
         failures: args.failures,
         price_per_node: args.price,
     }
 }
 
-/// What a run's fan-in says of one storage node and one client. A node that wrote other numbers of
-/// copies for each byte of data is taken to write as many bytes as before.
+/// What a run's fan-in says of a storage node, a client and the network between them, each at the
+/// lower end of its interval; what was configured stays. A node that wrote other numbers of copies
+/// for each byte of data is taken to write as many bytes as before.
 fn take_over(question: &mut Question, runs_dir: &Path, run: &str) -> Result<(), Failure> {
     let dir = ew_store::resolve(runs_dir, run).map_err(Failure::usage)?;
     let loaded = ew_store::load(&dir).map_err(Failure::failed)?;
@@ -162,30 +169,68 @@ fn take_over(question: &mut Question, runs_dir: &Path, run: &str) -> Result<(), 
         Operation::Write => StorageOperation::Write,
         Operation::Read => StorageOperation::Read,
     };
-    let analysis = job::analyze(&loaded);
-    let mut fan_ins = analysis.iter().flat_map(|analysis| &analysis.fan_in);
-    let fan_in = fan_ins.find(|fan_in| fan_in.operation == operation);
-    let (Some(fan_in), Some(fit)) = (fan_in, fan_in.and_then(|fan_in| fan_in.fit.as_ref())) else {
+    let found = job::analyze(&loaded);
+    let Some((analysis, fan_in)) = found
+        .as_ref()
+        .and_then(|a| Some((a, by_nodes(a, operation)?)))
+    else {
         return Err(Failure::usage(anyhow!(
             "run `{run}` has no whole fan-in of {}: measure one with `eastwest run fan-in --target URL`, or give --disk and --nic",
             operation.name()
         )));
     };
-    let written = analysis
-        .iter()
-        .filter_map(|a| a.job.as_ref()?.replication)
-        .next();
-    let written = f64::from(written.unwrap_or(1));
+    let written = analysis.job.as_ref().and_then(|job| job.replication);
     let copies = question.redundancy.factors(question.operation, false).disk;
     let scale = match question.operation {
-        Operation::Write => written / copies,
+        Operation::Write => f64::from(written.unwrap_or(1)) / copies,
         Operation::Read => 1.0,
     };
-    question.node.served_bytes_per_sec = Some(fit.node.low.unwrap_or(fit.node.value) * scale);
-    if question.client_bytes_per_sec.is_none() {
-        question.client_bytes_per_sec = fan_in.alone.client;
-    }
+    let served = lower(fan_in.fit.as_ref().map(|fit| fit.node));
+    question.node.served_bytes_per_sec = served.map(|rate| rate * scale);
+    take_ends_over(question, &loaded, analysis, fan_in);
+    take_network_over(question, fan_in);
     Ok(())
+}
+
+fn by_nodes(analysis: &StorageAnalysis, operation: StorageOperation) -> Option<&FanIn> {
+    let is_this = |fan_in: &&FanIn| {
+        fan_in.operation == operation && fan_in.axis == Axis::StorageNodes && fan_in.fit.is_some()
+    };
+    analysis.fan_in.iter().find(is_this)
+}
+
+/// The end that a wrong answer is safe at.
+fn lower(estimate: Option<Estimate>) -> Option<f64> {
+    estimate.map(|rate| rate.low.filter(|low| *low > 0.0).unwrap_or(rate.value))
+}
+
+/// NICs in each direction, disk and client.
+fn take_ends_over(question: &mut Question, run: &Run, analysis: &StorageAnalysis, fan_in: &FanIn) {
+    let alone = |operation| limits::alone(run, &analysis.steps, operation);
+    let node = &mut question.node;
+    let into: Alone = alone(StorageOperation::Write);
+    let out_of: Alone = alone(StorageOperation::Read);
+    node.nic_rx_bytes_per_sec = node.nic_rx_bytes_per_sec.or(lower(into.node));
+    node.nic_tx_bytes_per_sec = node.nic_tx_bytes_per_sec.or(lower(out_of.node));
+    node.disk_bytes_per_sec = node.disk_bytes_per_sec.or(lower(fan_in.alone.disk));
+    let client = fan_in.terms.client.or(fan_in.alone.client);
+    question.client_bytes_per_sec = question.client_bytes_per_sec.or(lower(client));
+}
+
+/// As a bound where it was one, else as what it carried.
+fn take_network_over(question: &mut Question, fan_in: &FanIn) {
+    let measured = lower(fan_in.terms.network.or(fan_in.alone.network));
+    let is_limit = |point: &FanInPoint| {
+        let limits = point.limits.iter();
+        limits
+            .map(|limit| limit.side)
+            .any(|side| side == Side::Network)
+    };
+    let was_limit = fan_in.terms.network.is_some() || fan_in.points.iter().any(is_limit);
+    match was_limit {
+        true => question.uplink_bytes_per_sec = question.uplink_bytes_per_sec.or(measured),
+        false => question.uplink_carried_bytes_per_sec = measured,
+    }
 }
 
 /// `6,3`.

@@ -235,6 +235,7 @@ impl Network {
                 rack,
                 tx: tx.analysis(),
                 rx: rx.analysis(),
+                paths: Vec::new(),
             })
             .collect()
     }

@@ -9,6 +9,7 @@ mod cells_missing;
 mod core_saturated;
 mod cpu_quota;
 mod disk;
+mod faster_network;
 mod host_missing;
 mod latency;
 mod line_rate;
@@ -90,6 +91,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
     ]
     .concat();
     findings.extend(nic_classes::find(case));
+    findings.extend(faster_network::find(case));
     findings.extend(not_determined::find(case, &findings));
     findings.extend(line_rate::find(case, &findings));
     told_once(findings)

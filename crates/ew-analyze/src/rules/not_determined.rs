@@ -221,6 +221,7 @@ fn limit(pattern: &Pattern) -> f64 {
         }
         | Pattern::Incast { .. }
         | Pattern::Outcast { .. }
-        | Pattern::FanIn => BELOW_SHARED,
+        | Pattern::FanIn
+        | Pattern::FanInFewer => BELOW_SHARED,
     }
 }

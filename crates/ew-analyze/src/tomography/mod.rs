@@ -19,6 +19,7 @@ use crate::observations::{Observations, RoundView};
 use crate::quality::{LITTLE_STARVATION, starvation};
 use crate::stats::{median, quantile};
 use ew_model::HostId;
+use ew_model::analysis::{RackAnalysis, RackPath};
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
 use ew_model::workload::Pace;
@@ -73,6 +74,29 @@ pub(crate) struct Tomography {
     pub(crate) lost_members: Vec<LostMember>,
     /// Parallel paths of a rack by their routers, and connections traced.
     pub(crate) traced_paths: Option<(usize, usize)>,
+    /// The same of each rack: routers, and connections traced out of the rack.
+    pub(crate) rack_paths: BTreeMap<usize, BTreeMap<IpAddr, u32>>,
+}
+
+impl Tomography {
+    /// The racks with their traced paths.
+    pub(crate) fn with_paths(&self, mut racks: Vec<RackAnalysis>) -> Vec<RackAnalysis> {
+        let bad: Vec<(usize, IpAddr)> = (self.bad_member.iter())
+            .flat_map(|found| found.via.iter().copied())
+            .collect();
+        for rack in &mut racks {
+            let index = rack.rack.index();
+            let paths = self.rack_paths.get(&index).into_iter().flatten();
+            rack.paths = paths
+                .map(|(router, connections)| RackPath {
+                    router: *router,
+                    connections: *connections,
+                    is_bad: bad.contains(&(index, *router)),
+                })
+                .collect();
+        }
+        racks
+    }
 }
 
 /// One bad path.
@@ -150,6 +174,7 @@ pub(crate) fn tomography(observations: &Observations<'_>, network: &Network) -> 
         black_hole,
         lost_members: members::lost_members(&traces, observations.run.plan.expect.paths),
         traced_paths: traces.paths(),
+        rack_paths: traces.of_racks(),
     }
 }
 

@@ -337,3 +337,41 @@ fn a_sweep_is_a_stage_for_each_size() {
         "all sizes draw alike"
     );
 }
+
+#[test]
+fn services_carry_what_they_list_ports_for() {
+    let host = |name: &str| ew_model::inventory::Host {
+        name: name.into(),
+        address: None,
+        rack: None,
+    };
+    let inventory = Inventory {
+        hosts: ["n1", "n1/pod", "n2", "n2/pod"].map(host).to_vec(),
+        racks: Vec::new(),
+    };
+    let plan_of = |test: &str| {
+        let yaml = format!(
+            "name: x\ntests:\n  - {{name: t, pattern: {{pods: {{path: node-port}}}}, {test}}}\n"
+        );
+        let scenario = crate::scenario::parse(&yaml, "x", &[]).unwrap();
+        plan(&scenario, &inventory, 1)
+    };
+    for kind in ["tcp-stream", "tcp-rr", "tcp-crr", "udp-stream", "udp-rr"] {
+        assert!(
+            plan_of(&format!("workload: {kind}, streams: 32")).is_ok(),
+            "{kind}"
+        );
+    }
+    for (test, why) in [
+        ("workload: udp-stream, streams: 33", "lower `streams` to 32"),
+        (
+            "workload: udp-rr, direction: reverse",
+            "the client must send first",
+        ),
+        ("workload: tcp-stream, tool: iperf3", "tool's server"),
+        ("workload: ping", "use tcp-rr or udp-rr"),
+    ] {
+        let error = plan_of(test).unwrap_err().to_string();
+        assert!(error.contains(why), "{test}: {error}");
+    }
+}

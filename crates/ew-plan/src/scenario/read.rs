@@ -3,6 +3,7 @@
 use super::error::ScenarioError;
 use super::pattern;
 use super::repeat;
+use super::storage;
 use super::tree::{Content, Node};
 use super::values::{choice, count, duration, only_known, quantity, required, text, text_or_empty};
 use super::workload;
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// Keys at the top of a file.
-pub(super) const ROOT_KEYS: [&str; 9] = [
+pub(super) const ROOT_KEYS: [&str; 10] = [
     "name",
     "description",
     "expect",
@@ -25,6 +26,7 @@ pub(super) const ROOT_KEYS: [&str; 9] = [
     "roles",
     "defaults",
     "tests",
+    "storage",
 ];
 
 /// Parallel paths that a rack may be expected to have: more than the widest group of a switch.
@@ -57,11 +59,15 @@ const MAX_TESTS: usize = 100;
 /// Reads the whole file.
 pub(super) fn scenario_file(root: &Node) -> Result<ScenarioFile, ScenarioError> {
     only_known(root, "the scenario", &ROOT_KEYS)?;
+    let storage = storage::read(root)?;
     let scenario = Scenario {
         name: scenario_name(root)?,
         description: text_or_empty(root, "description")?,
         expect: expect(root)?,
-        tests: tests(root)?,
+        tests: match storage {
+            Some(_) => Vec::new(),
+            None => tests(root)?,
+        },
         time_budget_ns: duration(root.get("time-budget"), "time-budget", SECOND..=720 * HOUR)?,
         random_order: random_order(root)?,
         // Sets of names, until hosts are known.
@@ -72,6 +78,7 @@ pub(super) fn scenario_file(root: &Node) -> Result<ScenarioFile, ScenarioError> 
         scenario,
         racks: racks(root)?,
         roles: roles(root)?,
+        storage,
     })
 }
 

@@ -4,7 +4,8 @@
 use crate::workloads;
 use ew_model::analysis::{
     Analysis, Basis, Cell, CpuShare, DiskShare, Estimate, HostAnalysis, HostPoint,
-    HostStageAnalysis, HostState, RackPairAnalysis, StageAnalysis, StageCeiling, TimePoint,
+    HostStageAnalysis, HostState, RackAnalysis, RackPairAnalysis, StageAnalysis, StageCeiling,
+    TimePoint, UplinkAnalysis,
 };
 use ew_model::facts::InterfaceFacts;
 use ew_model::finding::{
@@ -60,6 +61,9 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         hosts: inventory.host_ids().map(|h| host(h, slow)).collect(),
         cells: cells(&inventory, slow),
         cells_stage: Some("mesh".into()),
+        pair_maps: Vec::new(),
+        pair_details: Vec::new(),
+        pair_paths: Vec::new(),
         rack_pairs,
         basis: basis(),
         sweeps: Vec::new(),
@@ -451,6 +455,36 @@ fn quantity(value: f64, unit: &str) -> Option<Quantity> {
         high: Some(value * 1.02),
         unit: unit.into(),
     })
+}
+
+/// A number of things.
+pub(crate) fn count(value: f64) -> Option<Quantity> {
+    exact(value, "count")
+}
+
+/// A rack whose uplinks limit it out of the rack, or do not limit it at all.
+pub(crate) fn rack(rack: u32, ratio: Option<f64>) -> RackAnalysis {
+    let hosts = 4.0 * PAYLOAD;
+    let free = UplinkAnalysis {
+        hosts_bits_per_sec: hosts,
+        carried_bits_per_sec: hosts * 0.98,
+        capacity_bits_per_sec: None,
+        oversubscription: None,
+        limited: Some(false),
+    };
+    let full = |ratio: f64| UplinkAnalysis {
+        carried_bits_per_sec: hosts / ratio,
+        capacity_bits_per_sec: estimate(hosts / ratio),
+        oversubscription: estimate(ratio),
+        limited: Some(true),
+        ..free
+    };
+    RackAnalysis {
+        rack: RackId(rack),
+        tx: ratio.map_or(free, full),
+        rx: free,
+        paths: Vec::new(),
+    }
 }
 
 fn exact(value: f64, unit: &str) -> Option<Quantity> {
