@@ -113,7 +113,7 @@ vxlan_bars = [
     ("encapsulation named with its share (percent below)", below_percent, is_encapsulation),
 ]
 limit_bars = [
-    ("at most half of the nodes' rate (percent below)", below_percent, lambda one: one["ratio"]["value"] <= 0.5),
+    ("40 to 75 % below the nodes' rate of requests", below_percent, lambda one: 0.25 <= one["ratio"]["value"] <= 0.6),
     ("throttling named with exactly that pod (percent below)", below_percent, is_throttled),
 ]
 

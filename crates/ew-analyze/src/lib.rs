@@ -18,6 +18,7 @@ mod latency;
 mod observations;
 mod pairs;
 mod pods;
+mod precision;
 mod quality;
 mod rules;
 mod settings;

@@ -448,8 +448,8 @@ fn requests_without_answers_are_lost_and_others_take_their_place() {
     assert!(counts.received > 0 && end.transactions.unwrap() > 0);
 }
 
-/// What a Service does on the way: datagrams to `from` go on to the port `to`, from another source, and
-/// the answers go back. Ends when nothing came for two seconds.
+/// What a Service does on the way: datagrams to `from` go on to the port `to`, from another source,
+/// and the answers go back. Ends when nothing came for two seconds.
 fn translate(from: UdpSocket, to: u16) -> std::thread::JoinHandle<u64> {
     std::thread::spawn(move || {
         let inner = UdpSocket::bind((LOCALHOST, 0)).unwrap();

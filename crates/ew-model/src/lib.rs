@@ -5,6 +5,7 @@
 //! by postcard: no `skip_serializing_if`, no `untagged`, no `flatten`.
 
 pub mod analysis;
+pub mod bounds;
 pub mod ceiling;
 pub mod claim;
 pub mod comparison;
@@ -20,6 +21,7 @@ pub mod network;
 pub mod plan;
 pub mod pods;
 pub mod ports;
+pub mod quality;
 pub mod record;
 pub mod run;
 pub mod scenario;

@@ -4,6 +4,7 @@
 pub mod adapt;
 pub mod estimate;
 pub mod expectation;
+mod identify;
 pub mod inventory;
 mod pattern;
 pub mod plan;

@@ -1,6 +1,7 @@
 //! Scenario x inventory x seed -> plan.
 
 use crate::estimate::estimate_stage;
+use crate::identify::identifies_every_link;
 use crate::pattern::{Draft, Impossible, Relation, Sides, Site, drafts, most_relations};
 use crate::schedule::draw::Draw;
 use crate::{sweep, traced};
@@ -170,7 +171,7 @@ pub enum PlanError {
 /// While the estimate exceeds the scenario's time budget, windows are shortened, down to half; then
 /// optional tests are dropped, the last one first. A test that only the lack of racks
 /// rules out is dropped too when other tests remain; [`Plan::dropped_tests`] names them with the
-/// reason.
+/// reason. Pairs are drawn again while they leave a link that no flow tells from another.
 ///
 /// # Errors
 /// [`PlanError`] when a test does not fit the inventory or the plan would be too large.
@@ -185,7 +186,7 @@ pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Pla
 /// # Errors
 /// As [`plan`].
 pub fn replan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Plan, PlanError> {
-    let mut draft = lay_out(scenario, inventory, seed)?;
+    let mut draft = identifying(scenario, inventory, seed)?;
     fit_time_budget(&mut draft, scenario.time_budget_ns);
     number_flows(&mut draft.stages);
     trace_others(&mut draft, inventory, seed);
@@ -280,6 +281,32 @@ struct Layout {
     stages: Vec<(usize, Stage)>,
     optional: Vec<bool>,
     dropped: Vec<(usize, String)>,
+}
+
+/// Draws of pairs that are tried; a few rounds of random ones hardly ever leave a link out.
+const MOST_DRAWS: u64 = 4;
+
+/// The first draw of pairs that identifies every link, where the scenario measures hosts within
+/// racks and across; else the first one.
+fn identifying(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layout, PlanError> {
+    let first = lay_out(scenario, inventory, seed)?;
+    let has = |is: fn(&Pattern) -> bool| first.stages.iter().any(|(_, stage)| is(&stage.pattern));
+    let asks = has(|pattern| matches!(pattern, Pattern::Permutation))
+        && has(|pattern| matches!(pattern, Pattern::CrossRack { .. }));
+    let is_enough = |layout: &Layout| {
+        let stages = layout.stages.iter().map(|(_, stage)| stage);
+        identifies_every_link(stages, inventory)
+    };
+    if !asks || is_enough(&first) {
+        return Ok(first);
+    }
+    for draw in 1..MOST_DRAWS {
+        let layout = lay_out(scenario, inventory, seed.wrapping_add(draw))?;
+        if is_enough(&layout) {
+            return Ok(layout);
+        }
+    }
+    Ok(first)
 }
 
 fn lay_out(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layout, PlanError> {
@@ -415,12 +442,17 @@ fn lay_out_test(
         warm_up_ns,
         gap_ns,
     } = Timing::of(of_size);
+    let mut workload = of_size.workload.clone();
+    if matches!(test.pattern, Pattern::Paths { .. }) && workload.stream_count == StreamCount::Auto {
+        workload.stream_count = StreamCount::Fixed;
+        workload.streams = streams_for_paths(inventory);
+    }
     Ok(Stage {
         auto: test.auto,
         sweep: (!test.sizes.is_empty()).then(|| test.name.clone()),
         name: of_size.name.clone(),
         pattern: test.pattern.clone(),
-        workload: of_size.workload.clone(),
+        workload,
         duration_ns,
         warm_up_ns,
         gap_ns,
@@ -428,6 +460,20 @@ fn lay_out_test(
             .map(|draft| round(&draft, direction, of_size.workload.opener()))
             .collect(),
     })
+}
+
+/// Connections that a rack sends in one round of a test of paths: with sixteen paths, eight each.
+const CONNECTIONS_PER_RACK: usize = 128;
+/// Streams of a flow of such a test. More than the upper ones are too slow each for losses to show.
+const PATHS_STREAMS: (usize, usize) = (8, 32);
+
+/// Streams of a flow, so that the smallest rack shows each of its paths.
+fn streams_for_paths(inventory: &Inventory) -> u32 {
+    let racks = inventory.rack_ids();
+    let smallest = racks.map(|rack| inventory.hosts_in(rack).len()).min();
+    let hosts = smallest.unwrap_or(inventory.hosts.len()).max(1);
+    let (least, most) = PATHS_STREAMS;
+    CONNECTIONS_PER_RACK.div_ceil(hosts).clamp(least, most) as u32
 }
 
 /// Whether all repetitions have the flows of the first one: only the same flow can settle, or gain

@@ -104,7 +104,7 @@ pub(crate) fn quantity(quantity: &Quantity, cause: Cause) -> String {
 }
 
 /// What a finding says next to its sentence: "measured 40 Mb/s; expected 95 Mb/s; cause: uplink;
-/// confidence 90%".
+/// confidence: high".
 pub(crate) fn finding_figures(finding: &Finding) -> String {
     let reported = |what, figure: &Quantity| format!("{what} {}", quantity(figure, finding.cause));
     let parts = [
@@ -117,7 +117,7 @@ pub(crate) fn finding_figures(finding: &Finding) -> String {
             .as_ref()
             .map(|figure| reported("expected", figure)),
         Some(format!("cause: {}", cause(finding.cause))),
-        Some(format!("confidence {}", percent(Some(finding.confidence)))),
+        Some(format!("confidence: {}", finding.confidence.word())),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join("; ")

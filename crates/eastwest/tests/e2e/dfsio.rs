@@ -480,6 +480,38 @@ fn children_of(parent: u32) -> Vec<u32> {
 }
 
 #[test]
+fn hadoops_testdfsio_refuses_what_it_cannot_do() {
+    let place = Place::new();
+    for (words, problem) in [
+        ("testdfsio --target file:///tmp", "needs HDFS"),
+        (
+            "testdfsio --target hdfs://nn:8020/ --parallel 2",
+            "map tasks",
+        ),
+        (
+            "testdfsio --target hdfs://nn:8020/ --submit-on n9",
+            "no such host",
+        ),
+        (
+            "testdfsio --target hdfs://nn:8020/ -D x",
+            "expected KEY=VALUE",
+        ),
+        (
+            "dfsio --target hdfs://nn:8020/ --hadoop /x",
+            "is of run testdfsio",
+        ),
+        ("qualify --submit-on n1", "--submit-on is of"),
+    ] {
+        let mut run = eastwest();
+        run.arg("run").args(words.split(' '));
+        run.args(["--via", "local", "--hosts", "n[1-2]", "--runs-dir"]);
+        let out = run.arg(place.runs.path()).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{words}");
+        assert!(text(&out.stderr).contains(problem), "{}", text(&out.stderr));
+    }
+}
+
+#[test]
 fn fan_in_takes_targets_away_one_by_one() {
     let place = Place::new();
     let targets = ["a", "b", "c"].map(|name| {
