@@ -130,7 +130,7 @@ mod tests {
             (30, 30, Confidence::Medium),
             (6, 6, Confidence::Medium),
             (3, 3, Confidence::Low),
-            (60, 100, Confidence::Medium),
+            (65, 100, Confidence::Medium),
             (50, 100, Confidence::Low),
         ] {
             assert_eq!(of_counts(right, of), word, "{right} of {of}");
