@@ -48,14 +48,14 @@ fn basis(cause: Cause) -> Basis {
 
 /// Every cause, with its counts.
 const TABLE: [(Cause, Basis); 31] = [
-    (Cause::SlowHost, Basis::Counted(1, 1)),
-    (Cause::SlowSender, Basis::Counted(1, 1)),
-    (Cause::SlowReceiver, Basis::Counted(1, 1)),
-    (Cause::Uplink, Basis::Counted(25, 31)),
-    (Cause::BadPath, Basis::Counted(39, 45)),
-    (Cause::LostPath, Basis::Counted(33, 36)),
-    (Cause::ConnectionLimit, Basis::Counted(13, 13)),
-    (Cause::ReceiveWindow, Basis::Counted(3, 3)),
+    (Cause::SlowHost, Basis::Counted(7, 7)),
+    (Cause::SlowSender, Basis::Counted(7, 7)),
+    (Cause::SlowReceiver, Basis::Counted(7, 7)),
+    (Cause::Uplink, Basis::Counted(30, 42)),
+    (Cause::BadPath, Basis::Counted(51, 58)),
+    (Cause::LostPath, Basis::Counted(45, 48)),
+    (Cause::ConnectionLimit, Basis::Counted(13, 14)),
+    (Cause::ReceiveWindow, Basis::Counted(10, 10)),
     (Cause::CpuQuota, Basis::Counted(11, 11)),
     (Cause::Loss, Basis::Counted(14, 14)),
     (Cause::CoreSaturated, Basis::Counted(7, 7)),
@@ -130,7 +130,7 @@ mod tests {
             (30, 30, Confidence::Medium),
             (6, 6, Confidence::Medium),
             (3, 3, Confidence::Low),
-            (60, 100, Confidence::Medium),
+            (65, 100, Confidence::Medium),
             (50, 100, Confidence::Low),
         ] {
             assert_eq!(of_counts(right, of), word, "{right} of {of}");

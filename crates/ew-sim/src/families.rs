@@ -424,10 +424,10 @@ impl Drawing {
         self.axes.push("uneven weights".into());
         for rack in &mut self.topology.racks {
             let path = &mut rack.paths[0];
-            for direction in [&mut path.up, &mut path.down] {
-                direction.weight = 2;
-                direction.rate_bits_per_sec *= 2;
-            }
+            // The senders' weights times the receivers' count.
+            path.up.weight = 2;
+            path.up.rate_bits_per_sec *= 2;
+            path.down.rate_bits_per_sec *= 2;
         }
     }
 
