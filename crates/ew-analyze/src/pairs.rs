@@ -151,3 +151,49 @@ pub(crate) fn paths(observations: &Observations<'_>) -> Vec<PairPath> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(src: u32, dst: u32) -> Pair {
+        (HostId(src), HostId(dst))
+    }
+
+    fn cell((src, dst): Pair, share: f64) -> Cell {
+        Cell {
+            src,
+            dst,
+            bits_per_sec: Some(share * 1e9),
+            expected_bits_per_sec: Some(1e9),
+            samples: 1,
+            retransmits: None,
+            rtt_us: None,
+            missing: None,
+        }
+    }
+
+    #[test]
+    fn of_too_many_measurements_those_of_the_slowest_pairs_stay() {
+        let pairs: Vec<Pair> = (1..=100).map(|dst| pair(0, dst)).collect();
+        let counts = pairs.iter().map(|p| (*p, MOST_SAMPLES / 10)).collect();
+        let cells = pairs.iter().zip(1..).map(|(p, n)| {
+            let share = if n == 77 {
+                0.4
+            } else {
+                f64::from(100 + n) / 150.0
+            };
+            cell(*p, share)
+        });
+        let kept = kept(&counts, &cells.collect::<Vec<_>>());
+        assert_eq!(kept.len(), 10);
+        assert!(kept.contains(&pair(0, 77)) && kept.contains(&pair(0, 1)));
+        assert!(!kept.contains(&pair(0, 100)));
+    }
+
+    #[test]
+    fn few_measurements_stay_all_with_or_without_an_expectation() {
+        let counts = [(pair(0, 1), 3), (pair(1, 0), 1)].into_iter().collect();
+        assert_eq!(kept(&counts, &[cell(pair(0, 1), 1.0)]).len(), 2);
+    }
+}

@@ -9,6 +9,7 @@ mod abort;
 mod claim;
 mod doctor;
 mod drive;
+mod first_rounds;
 mod follow;
 mod journal;
 mod launch;

@@ -420,6 +420,12 @@ impl Drive<'_> {
             self.written.extend(pairs);
         }
         let step = self.run_step(operation, &orders, u64::MAX).await;
+        for (host, report) in &step.reports {
+            // No worker started there.
+            if report.error.is_some() && report.files.is_empty() {
+                self.written.retain(|(owner, _)| owner != host);
+            }
+        }
         self.take_over(&step);
         self.journal
             .emit(RunEvent::StorageStepFinished(Box::new(step)));

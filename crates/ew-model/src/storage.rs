@@ -65,7 +65,7 @@ pub struct StorageJob {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestDfsio {
     /// `yarn` or `hadoop`, or the directory that has it below `bin`. `None`: that of HADOOP_HOME,
-    /// else of PATH, else the usual places.
+    /// else of PATH, else the default directories.
     pub hadoop: Option<String>,
     /// `hadoop-mapreduce-client-jobclient-*-tests.jar`. `None`: the one below that directory.
     pub jar: Option<String>,

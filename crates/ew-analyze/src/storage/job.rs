@@ -347,7 +347,7 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
     }
 }
 
-fn log_of(step: &StorageStep) -> Option<&TestDfsioLog> {
+pub(super) fn log_of(step: &StorageStep) -> Option<&TestDfsioLog> {
     let mut reports = step.reports.iter().map(|(_, report)| report);
     reports.find_map(|report| report.testdfsio.as_deref())
 }

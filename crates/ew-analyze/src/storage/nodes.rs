@@ -2,8 +2,10 @@
 //!
 //! A step's time is from the common start to the last close. A reading counts where the time
 //! between two of them lies in the step by half at least; a shorter step has no figure of its
-//! hosts.
+//! hosts. Of Hadoop's TestDFSIO it is the time of its map tasks.
 
+use super::job::log_of;
+use super::testdfsio::map_span;
 use crate::basis::data_interface;
 use crate::telemetry::{Cover, Window, busy_share, interface_of};
 use ew_model::Run;
@@ -15,6 +17,8 @@ use serde::{Deserialize, Serialize};
 
 /// Points of a host's line in a step; more are not visible.
 const MOST_POINTS: usize = 240;
+/// Parts of a client's step: shorter ones show single buffers.
+const MOST_PARTS: usize = 80;
 
 /// What a host does in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -117,9 +121,10 @@ pub(super) fn figures(run: &Run, step: &StorageStep) -> Vec<NodeFigures> {
     if step.operation == StorageOperation::Clean {
         return Vec::new();
     }
-    let Some(length_ns) = length_ns(step) else {
+    let Some((offset_ns, length_ns)) = span(step) else {
         return Vec::new();
     };
+    let start_ns = start_ns.saturating_add(offset_ns);
     let mut hosts: Vec<(NodeRole, HostId)> = run
         .manifest
         .inventory
@@ -141,13 +146,13 @@ pub(super) fn figures(run: &Run, step: &StorageStep) -> Vec<NodeFigures> {
     hosts.into_iter().map(of_host).collect()
 }
 
-/// To the last close, or to the end of Hadoop's job.
-fn length_ns(step: &StorageStep) -> Option<u64> {
-    if step.job.testdfsio.is_some() {
-        return Some(step.exec_ns);
+/// From the common start: begin and length, ns.
+fn span(step: &StorageStep) -> Option<(u64, u64)> {
+    if let Some(log) = log_of(step) {
+        return map_span(log);
     }
     let files = step.reports.iter().flat_map(|(_, report)| &report.files);
-    files.map(|file| file.end_ns()).max()
+    Some((0, files.map(|file| file.end_ns()).max()?))
 }
 
 /// `None` unless two storage nodes in service have a rate.
@@ -177,19 +182,19 @@ fn balance_of(rates: &[(&str, f64)]) -> Option<Balance> {
 
 /// `None` for hosts that are only watched.
 fn role(run: &Run, step: &StorageStep, host: HostId) -> Option<NodeRole> {
-    let is_worker = step.reports.iter().any(|(id, _)| *id == host)
+    let inventory = &run.manifest.inventory;
+    let name = inventory.name(host);
+    let roles = run.manifest.scenario.roles.as_ref();
+    let is_client = roles.is_some_and(|r| r.clients.iter().any(|client| client == name));
+    // A job's map tasks run on any of its cluster's hosts.
+    let is_tasks = is_client && step.job.testdfsio.is_some();
+    let is_worker = is_tasks
+        || step.reports.iter().any(|(id, _)| *id == host)
         || step.missing.iter().any(|(id, _)| *id == host);
     if is_worker {
         return Some(NodeRole::Client);
     }
-    let inventory = &run.manifest.inventory;
-    let name = inventory.name(host);
-    let roles = run.manifest.scenario.roles.as_ref()?;
-    // Hadoop's own tasks are on any of them.
-    let has_tasks = step.job.testdfsio.is_some();
-    if has_tasks && roles.clients.iter().any(|client| client == name) {
-        return Some(NodeRole::Client);
-    }
+    let roles = roles?;
     if !roles.servers.iter().any(|server| server == name) {
         return None;
     }
@@ -304,9 +309,9 @@ fn disks(cover: &Cover<'_>) -> Option<DiskFigures> {
     })
 }
 
-/// At most [`MOST_POINTS`] equal parts of the step.
+/// At most [`MOST_PARTS`] equal parts of the step.
 fn moved(step: &StorageStep, report: &StorageReport) -> Vec<MovedPoint> {
-    let joined = report.interval_bytes.len().div_ceil(MOST_POINTS).max(1);
+    let joined = report.interval_bytes.len().div_ceil(MOST_PARTS).max(1);
     let part_ns = report.interval_ns.saturating_mul(joined as u64).max(1);
     let buffer_bytes = step.job.buffer_bytes.max(1) as f64;
     let mut calls = vec![0.0; report.interval_bytes.len().div_ceil(joined)];

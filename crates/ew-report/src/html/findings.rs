@@ -3,7 +3,7 @@
 use super::places::{Place, Places};
 use super::view::{host_anchor, rack_anchor, rich, unbroken};
 use crate::words::{
-    capitalised, cause, full_sentence, host_name, one_line, percent, quantity, rack_name, severity,
+    capitalised, cause, full_sentence, host_name, one_line, quantity, rack_name, severity,
     severity_status, shortened,
 };
 use ew_model::Analysis;
@@ -28,7 +28,7 @@ pub(super) struct FindingView {
     cause: &'static str,
     measured: Option<String>,
     expected: Option<String>,
-    confidence: String,
+    confidence: &'static str,
     evidence: Vec<EvidenceView>,
     hint: String,
     /// What the drawing of the fabric marks for it.
@@ -117,7 +117,7 @@ fn view(analysis: &Analysis, places: &Places<'_>, index: usize, finding: &Findin
         cause: cause(finding.cause),
         measured: finding.measured.as_ref().map(figure),
         expected: finding.expected.as_ref().map(figure),
-        confidence: percent(Some(finding.confidence)),
+        confidence: finding.confidence.word(),
         evidence: finding.evidence.iter().map(evidence).collect(),
         hint: rich(&full_sentence(inventory, &finding.hint)),
         drawn: drawn(finding),

@@ -9,7 +9,7 @@ use ew_model::analysis::{
 };
 use ew_model::facts::InterfaceFacts;
 use ew_model::finding::{
-    Cause, Evidence, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus,
+    Cause, Confidence, Evidence, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus,
 };
 use ew_model::inventory::{Host, HostId, Inventory, Rack, RackId};
 use ew_model::run::{Outcome, RunManifest};
@@ -70,6 +70,7 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         tools: Vec::new(),
         pods: Vec::new(),
         congestion: Vec::new(),
+        thresholds: Vec::new(),
         warnings: vec![
             "r1h02: the clock is not disciplined (adjtimex); times of this host are its own".into(),
         ],
@@ -154,7 +155,7 @@ pub(crate) fn missing() -> Analysis {
             sentence: "r1h02 never came up: Permission denied (publickey).".into(),
             measured: None,
             expected: None,
-            confidence: 1.0,
+            confidence: Confidence::High,
             evidence: vec![Evidence {
                 text: "ssh said so".into(),
                 source: "events.jsonl: host-failed".into(),
@@ -538,7 +539,7 @@ fn uplink_finding(ratio: f64, from: RackId, to: RackId, inventory: &Inventory) -
         sentence: format!("{from_name} to {to_name} is oversubscribed {ratio:.1}:1"),
         measured: quantity(ratio, "ratio"),
         expected: exact(1.0, "ratio"),
-        confidence: 0.99,
+        confidence: Confidence::High,
         evidence: vec![
             Evidence {
                 text: "inside the rack a host moves 191 Mb/s, across 47.8 Mb/s, with every host active".into(),
@@ -565,7 +566,7 @@ fn slow_finding(slow: HostId, inventory: &Inventory) -> Finding {
         ),
         measured: quantity(PAYLOAD / 2.0, "bits_per_sec"),
         expected: exact(PAYLOAD, "bits_per_sec"),
-        confidence: 0.97,
+        confidence: Confidence::High,
         evidence: vec![Evidence {
             text: "all 7 senders reach it at 95.2 to 95.7 Mb/s; it sends at 191 Mb/s".into(),
             source: format!("flows.parquet: stage 4, dst {}", inventory.name(slow)),
@@ -608,6 +609,7 @@ pub(crate) fn manifest(inventory: Inventory) -> RunManifest {
             time_budget_ns: None,
             random_order: false,
             roles: None,
+            thresholds: Vec::new(),
         },
         inventory,
         node_labels: Default::default(),

@@ -142,6 +142,17 @@ fn the_page_prints_on_a4_with_the_runs_id() {
             drawn.bottom() <= view.bottom() + 1.0,
             "the drawing is cut off: {drawn:?} in {view:?}"
         );
+        // As wide as A4 between the margins.
+        tab.resize(View {
+            width: 703,
+            dark,
+            ..DESK
+        });
+        tab.media("print", if dark { "dark" } else { "light" });
+        for part in [".fabric-view", "#pair", "table.hosts", "#cells"] {
+            let area = tab.area(part);
+            assert!(area.right() <= 704.0, "{part} is cut off: {area:?}");
+        }
         tab.media("", if dark { "dark" } else { "light" });
         let pdf = tab.pdf();
         let text = String::from_utf8_lossy(&pdf);
