@@ -19,7 +19,10 @@ use hello::{HELLO_BYTES, code, hello};
 use pair::Pair;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 const STREAM: WorkloadKind = WorkloadKind::UdpStream;
@@ -448,37 +451,56 @@ fn requests_without_answers_are_lost_and_others_take_their_place() {
     assert!(counts.received > 0 && end.transactions.unwrap() > 0);
 }
 
-/// What a Service does on the way: datagrams to `from` go on to the port `to`, from another source,
-/// and the answers go back. Ends when nothing came for two seconds.
-fn translate(from: UdpSocket, to: u16) -> std::thread::JoinHandle<u64> {
-    std::thread::spawn(move || {
+/// What a Service does on the way: datagrams to its port go on to the port `to`, from another
+/// source, and the answers go back.
+struct Service {
+    port: u16,
+    is_over: Arc<AtomicBool>,
+    carries: JoinHandle<u64>,
+}
+
+impl Service {
+    fn open(to: u16) -> Self {
+        let outer = UdpSocket::bind((LOCALHOST, 0)).unwrap();
         let inner = UdpSocket::bind((LOCALHOST, 0)).unwrap();
         inner.connect((LOCALHOST, to)).unwrap();
-        let outer = from.try_clone().unwrap();
-        let answers = inner.try_clone().unwrap();
-        for socket in [&from, &answers] {
-            socket
-                .set_read_timeout(Some(Duration::from_secs(2)))
-                .unwrap();
+        for socket in [&outer, &inner] {
+            socket.set_nonblocking(true).unwrap();
         }
-        let (tell, client) = std::sync::mpsc::channel();
-        let back = std::thread::spawn(move || {
-            let mut buffer = [0; 2048];
-            let mut known = None;
-            while let Ok(bytes) = answers.recv(&mut buffer) {
-                known = client.try_iter().last().or(known);
-                let _ = outer.send_to(&buffer[..bytes], known.unwrap());
+        let port = outer.local_addr().unwrap().port();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let carries = std::thread::spawn(move || {
+            let (mut buffer, mut client, mut carried) = ([0; 2048], None, 0);
+            while !over.load(Ordering::Relaxed) {
+                let mut is_idle = true;
+                if let Ok((bytes, sender)) = outer.recv_from(&mut buffer) {
+                    client = Some(sender);
+                    carried += u64::from(inner.send(&buffer[..bytes]).is_ok());
+                    is_idle = false;
+                }
+                if let (Ok(bytes), Some(client)) = (inner.recv(&mut buffer), client) {
+                    let _ = outer.send_to(&buffer[..bytes], client);
+                    is_idle = false;
+                }
+                if is_idle {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
             }
+            carried
         });
-        let mut buffer = [0; 2048];
-        let mut carried = 0;
-        while let Ok((bytes, sender)) = from.recv_from(&mut buffer) {
-            tell.send(sender).unwrap();
-            carried += u64::from(inner.send(&buffer[..bytes]).is_ok());
+        Self {
+            port,
+            is_over,
+            carries,
         }
-        back.join().unwrap();
-        carried
-    })
+    }
+
+    /// How many datagrams it handed on.
+    fn close(self) -> u64 {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.carries.join().unwrap()
+    }
 }
 
 /// Behind a Service the server binds a port that this leads to, and the client sends to what it is
@@ -489,13 +511,12 @@ fn datagrams_pass_a_service_that_translates_both_ends() {
         let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
         let free = UdpSocket::bind((LOCALHOST, 0)).unwrap();
         let first_port = free.local_addr().unwrap().port();
-        let outer = UdpSocket::bind((LOCALHOST, 0)).unwrap();
+        drop(free);
+        let way = Service::open(first_port);
         let service = Some(Box::new(ServicePorts {
             first_port,
-            translated: vec![outer.local_addr().unwrap().port()],
+            translated: vec![way.port],
         }));
-        drop(free);
-        let carried = translate(outer, first_port);
         let workload = of(kind, |w| {
             w.message_bytes = 200;
             w.segmentation = false;
@@ -520,7 +541,7 @@ fn datagrams_pass_a_service_that_translates_both_ends() {
         if kind == RR {
             assert!(sender.transactions.unwrap_or(0) > 0 || sender.latency.is_some());
         }
-        assert!(carried.join().unwrap() > 0, "{kind:?}");
+        assert!(way.close() > 0, "{kind:?}");
     }
 }
 
