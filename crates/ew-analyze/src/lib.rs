@@ -18,6 +18,7 @@ mod latency;
 mod observations;
 mod pods;
 mod quality;
+pub mod racks;
 mod rules;
 mod settings;
 pub mod settling;

@@ -6,12 +6,14 @@
 //! `stage` runs a batch of rounds over them.
 
 mod abort;
+mod busy_links;
 mod claim;
 mod doctor;
 mod drive;
 mod follow;
 mod journal;
 mod launch;
+mod losses;
 mod max_rate;
 mod member;
 mod members;

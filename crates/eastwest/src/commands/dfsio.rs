@@ -306,35 +306,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let mut roster = args
         .hosts
         .roster(fleet, lab.as_deref(), &[], roles.as_ref())?;
-    let workers = workers(&roster.inventory, roles.as_ref());
-    let is_testdfsio = args.scenario == TESTDFSIO;
-    // Its bytes are not eastwest's to verify.
-    let seed = args.plan.seed.or(is_testdfsio.then_some(0));
-    let mut task = args.storage.task(workers, seed)?;
-    if is_testdfsio {
-        args.testdfsio
-            .prepare(&mut task, &args.storage, &roster.inventory)?;
-    } else if let Some(flag) = args.testdfsio.given() {
-        return Err(Failure::usage(anyhow!(
-            "{flag} is of run testdfsio; leave it out"
-        )));
-    }
-    let is_fan_in = args.storage.fan_in || args.scenario == fan_in::SCENARIO;
-    if let (false, Some(flag)) = (is_fan_in, args.storage.flag_of_fan_in()) {
-        return Err(Failure::usage(anyhow!(
-            "{flag} is of a fan-in; run `eastwest run fan-in --target ...`, or leave it out"
-        )));
-    }
-    if is_fan_in {
-        let storage = &args.storage;
-        let wanted = fan_in::Wanted {
-            numbers: &storage.storage_nodes,
-            hosts_file: storage.dfs_hosts.as_deref(),
-            disk: storage.disk.as_deref(),
-            keep: storage.keep,
-        };
-        fan_in::prepare(&mut task, &wanted, &roster.inventory, roles.as_ref())?;
-    }
+    let task = task(args, &roster.inventory, roles.as_ref())?;
     if args.dry_run {
         return dry_run(&task, &roster.inventory, args.show.format);
     }
@@ -347,7 +319,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     block_on(args.hosts.resolve(&mut roster, fleet))?;
     confirm(args, &task, &roster.inventory)?;
     let mut options = args.launch_options();
-    options.network = args.hosts.network();
+    options.network = args.hosts.network()?;
     options.watched.extend(watched);
     let job = Job {
         scenario: scenario(&args.scenario, roles),
@@ -367,6 +339,44 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         args.safety.wait_for_hosts(run, output::say)
     })?;
     conclude(&stored, &args.show)
+}
+
+/// What is to be done, checked against the hosts.
+fn task(
+    args: &RunArgs,
+    inventory: &Inventory,
+    roles: Option<&Roles>,
+) -> Result<StorageTask, Failure> {
+    let workers = workers(inventory, roles);
+    let is_testdfsio = args.scenario == TESTDFSIO;
+    // Its bytes are not eastwest's to verify.
+    let seed = args.plan.seed.or(is_testdfsio.then_some(0));
+    let mut task = args.storage.task(workers, seed)?;
+    if is_testdfsio {
+        args.testdfsio
+            .prepare(&mut task, &args.storage, inventory)?;
+    } else if let Some(flag) = args.testdfsio.given() {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of run testdfsio; leave it out"
+        )));
+    }
+    let is_fan_in = args.storage.fan_in || args.scenario == fan_in::SCENARIO;
+    if let (false, Some(flag)) = (is_fan_in, args.storage.flag_of_fan_in()) {
+        return Err(Failure::usage(anyhow!(
+            "{flag} is of a fan-in; run `eastwest run fan-in --target ...`, or leave it out"
+        )));
+    }
+    if is_fan_in {
+        let storage = &args.storage;
+        let wanted = fan_in::Wanted {
+            numbers: &storage.storage_nodes,
+            hosts_file: storage.dfs_hosts.as_deref(),
+            disk: storage.disk.as_deref(),
+            keep: storage.keep,
+        };
+        fan_in::prepare(&mut task, &wanted, inventory, roles)?;
+    }
+    Ok(task)
 }
 
 /// Says what the run will do to network and storage, and asks where that is much.

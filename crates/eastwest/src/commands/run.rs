@@ -2,7 +2,7 @@
 
 use crate::commands::dfsio::{self, StorageArgs};
 use crate::commands::testdfsio::TestDfsioArgs;
-use crate::commands::{fan_in, report, scenario, simulate};
+use crate::commands::{fan_in, networks, report, scenario, simulate};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::{FleetArgs, FleetKind};
 use crate::hosts::HostArgs;
@@ -263,7 +263,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         return dry_run(args, &scenario, &roster.inventory, &network, seed);
     }
     let options = launch_options(args, &roster.inventory)?;
-    let mut sequel = Sequel::of(args, &scenario)?;
+    let sequel = Sequel::of(args, &scenario)?;
     let launcher = args.fleet.launcher(lab, &roster)?;
     let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
     block_on(args.hosts.resolve(&mut roster, &args.fleet))?;
@@ -281,16 +281,24 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         detours: Detours::new(),
         node_labels: BTreeMap::new(),
     };
+    match args.hosts.networks().len() {
+        0 | 1 => Ok(drive_and_conclude(args, &job, sequel, endpoint)?.0),
+        _ => networks::run(args, job, sequel, endpoint),
+    }
+}
+
+/// A run with all that follows it.
+pub(super) fn drive_and_conclude(
+    args: &RunArgs,
+    job: &Job,
+    mut sequel: Sequel,
+    endpoint: Option<Endpoint>,
+) -> Result<(ExitCode, Finished), Failure> {
     let pushed = sequel.exposition.as_mut();
-    let finished = drive(
-        &job,
-        args.live,
-        &args.safety,
-        args.show.color,
-        endpoint,
-        pushed,
-    )?;
-    block_on(sequel.conclude(args, &finished))
+    let (live, color) = (args.live, args.show.color);
+    let finished = drive(job, live, &args.safety, color, endpoint, pushed)?;
+    let code = block_on(sequel.conclude(args, &finished))?;
+    Ok((code, finished))
 }
 
 /// What is to be run, with every change of it.
@@ -347,7 +355,7 @@ fn refuse_without_effect(args: &RunArgs, compares: bool) -> Result<(), Failure> 
              of the pods with --network CIDR"
         )));
     }
-    match args.hosts.network() {
+    match args.hosts.network()? {
         Some(_) if compares => Err(Failure::usage(anyhow!(
             "--network and --interface choose among a pod's own networks, and `{}` compares its pod network with the nodes'; measure a second \
              network with another scenario, such as `run pair`",
@@ -361,7 +369,7 @@ fn launch_options(args: &RunArgs, inventory: &Inventory) -> Result<LaunchOptions
     let watched = args.watch.as_deref();
     let watched = watched.map(|name| watch::find(inventory, name));
     let mut options = args.launch_options();
-    options.network = args.hosts.network();
+    options.network = args.hosts.networks().into_iter().next();
     options.watched.extend(watched.transpose()?);
     Ok(options)
 }

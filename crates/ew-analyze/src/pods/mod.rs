@@ -70,8 +70,8 @@ pub(crate) fn comparisons(
     all
 }
 
-/// The verdict with what pods pay: its own sentence where the rest found nothing worse. A loss above
-/// `allowed` is a fault.
+/// The verdict with what pods pay: its own sentence where the rest found nothing worse. A loss
+/// above `allowed` is a fault.
 pub(crate) fn conclude(
     mut verdict: Verdict,
     comparisons: &[PodComparison],

@@ -6,8 +6,8 @@ use ew_model::finding::Evidence;
 use ew_model::pods::{PodComparison, PodPath};
 use ew_model::units::format_bits_per_sec;
 
-/// `pods on different nodes: 27% below hostNetwork (25-29%), tcp-stream x8. Cause: ...`. `allowed` is
-/// the share that was exceeded.
+/// `pods on different nodes: 27% below hostNetwork (25-29%), tcp-stream x8. Cause: ...`. `allowed`
+/// is the share that was exceeded.
 pub(super) fn sentence(comparison: &PodComparison, allowed: Option<f64>) -> String {
     let path = comparison.path.words();
     let baseline = comparison.baseline_path.words();

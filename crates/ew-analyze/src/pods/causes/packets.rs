@@ -72,7 +72,8 @@ struct Packets {
 }
 
 impl Packets {
-    /// A full TCP segment, as the senders had it, or a datagram. `None` where its size is not known.
+    /// A full TCP segment, as the senders had it, or a datagram. `None` where its size is not
+    /// known.
     fn of(
         case: &Case<'_, '_, '_>,
         view: &StageView<'_>,
@@ -158,8 +159,8 @@ fn tunnel_of<'c>(case: &Case<'c, '_, '_>) -> Option<&'c InterfaceFacts> {
     })
 }
 
-/// Whether a node's tunnel moves bytes as the path does; where no reading shows it, whether the pods
-/// have its MTU. A tunnel of another network is up as well.
+/// Whether a node's tunnel moves bytes as the path does; where no reading shows it, whether the
+/// pods have its MTU. A tunnel of another network is up as well.
 fn carries(case: &Case<'_, '_, '_>, node: HostId, pod: HostId, tunnel: &InterfaceFacts) -> bool {
     let stage = case.found.index;
     let cover = case
