@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -38,24 +39,34 @@ NAME_NODE_CLASS = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATA_NODE_CLASS = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 RESOURCE_MANAGER_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
 NODE_MANAGER_CLASS = "org.apache.hadoop.yarn.server.nodemanager.NodeManager"
-START_LIMIT = 90
+# Of JVMs, on a machine that may be busy.
+START_LIMIT = 240
 # A DataNode's disk, in memory: the network shall be what limits.
-DISK = "700m"
+DISK_MIB = 700
+# Of cgroup v1, whose root limits what is written back, too.
+MOST_DIRTY_BYTES = 2 << 20
+THROTTLES = [pathlib.Path(f"/sys/fs/cgroup/blkio/blkio.throttle.{way}_bps_device") for way in ("read", "write")]
 
 
 class Cluster:
-    def __init__(self, binary, work, jars, name):
+    def __init__(self, binary, work, jars, name, lab=LAB):
+        self.lab = lab
         self.binary, self.work, self.jars, self.name = str(binary), pathlib.Path(work), jars, name
         self.hosts_file = self.work / "dfs.hosts.json"
         self.hadoop_home = self.work / "hadoop-home"
         self.daemons = {}
         self.mounts = []
+        # Block devices of the disks, by DataNode.
+        self.devices = {}
 
     # --- life ---
 
     def up(self):
-        (self.work / "lab.yaml").write_text(LAB)
+        (self.work / "lab.yaml").write_text(self.lab)
         # A lab's hosts see what was mounted before.
+        images = self.work / "images"
+        images.mkdir()
+        self.mount("-t", "tmpfs", "-o", f"size={len(DATA_NODES) * DISK_MIB + 100}m", f"{self.name}-disks", images)
         for node in DATA_NODES:
             self.make_disk(node)
         subprocess.run([self.binary, "lab", "up", "-f", self.work / "lab.yaml", "--lab", self.name], check=True, stdout=subprocess.DEVNULL)
@@ -85,14 +96,81 @@ class Cluster:
         for key in list(self.daemons):
             self.kill(key, signal.SIGTERM)
         subprocess.run([self.binary, "lab", "down", "--lab", self.name], check=False, stdout=subprocess.DEVNULL)
-        for mount in self.mounts:
+        if self.can_throttle():
+            self.throttle(None)
+        for mount in reversed(self.mounts):
             subprocess.run(["umount", "-l", mount], check=False)
 
+    def mount(self, *words):
+        subprocess.run(["mount", *words], check=True)
+        self.mounts.append(words[-1])
+
     def make_disk(self, node):
-        disk = self.disk(node)
+        """A block device of its own, on which a rate can be set, where the kernel has loop devices."""
+        disk, image = self.disk(node), self.work / "images" / node
         disk.mkdir(parents=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", f"{self.name}-{node}", disk], check=True)
-        self.mounts.append(disk)
+        with open(image, "wb") as file:
+            file.truncate(DISK_MIB << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-O", "^has_journal", image], check=True)
+        try:
+            # What is deleted leaves the memory, too.
+            self.mount("-o", "loop,noatime,discard", image, disk)
+            self.devices[node] = os.stat(disk).st_dev
+        except subprocess.CalledProcessError:
+            image.unlink()
+            self.mount("-t", "tmpfs", "-o", f"size={DISK_MIB}m", f"{self.name}-{node}", disk)
+
+    def can_throttle(self):
+        has_limits = lambda device: (page_cache_of(device) / "strict_limit").exists()
+        return len(self.devices) == len(DATA_NODES) and all(path.exists() for path in THROTTLES) and all(map(has_limits, self.devices.values()))
+
+    def throttle(self, bytes_per_sec):
+        """Every DataNode's disk. Little waits for it in the page cache, so that who writes is as fast as the disk. `None`: no more."""
+        for device in self.devices.values():
+            for path in THROTTLES:
+                path.write_text(f"{os.major(device)}:{os.minor(device)} {bytes_per_sec or 0}\n")
+            if bytes_per_sec:
+                (page_cache_of(device) / "max_bytes").write_text(f"{MOST_DIRTY_BYTES}\n")
+            else:
+                (page_cache_of(device) / "max_ratio").write_text("100\n")
+            (page_cache_of(device) / "strict_limit").write_text(f"{int(bool(bytes_per_sec))}\n")
+
+    @contextlib.contextmanager
+    def slow_disks(self, bytes_per_sec):
+        """Throttled, and files leave the page cache soon after they were written, as with `dfs.datanode.drop.cache.behind.writes`, which needs
+        Hadoop's native library."""
+        over = threading.Event()
+        forgetting = threading.Thread(target=self.forget_until, args=(over,))
+        self.throttle(bytes_per_sec)
+        forgetting.start()
+        try:
+            yield
+        finally:
+            over.set()
+            forgetting.join()
+            self.throttle(None)
+
+    def forget_until(self, over):
+        seen, forgotten = {}, {}
+        while not over.wait(0.2):
+            for path in (path for node in DATA_NODES for path in self.disk(node).rglob("*")):
+                with contextlib.suppress(OSError):
+                    state = (path.stat().st_mtime_ns, path.stat().st_size)
+                    # Once, after its last write.
+                    if path.is_file() and seen.get(path) == state and forgotten.get(path) != state:
+                        with open(path, "rb") as file:
+                            os.fdatasync(file.fileno())
+                            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                        forgotten[path] = state
+                    seen[path] = state
+
+    def own_disks(self):
+        """A directory that is each DataNode's own disk on its own host."""
+        own = self.work / "own"
+        own.mkdir(exist_ok=True)
+        for node in DATA_NODES:
+            subprocess.run(self.on(node, "mount", "--bind", self.disk(node), own), check=True)
+        return own
 
     def disk(self, node):
         return self.work / "data" / node / "dn"
@@ -189,6 +267,9 @@ class Cluster:
     def command(self, *words):
         return self.on(NAME_NODE, self.binary, *words)
 
+    def exists(self, path):
+        return bool(self.fetch(9870, f"webhdfs/v1{path}?op=GETFILESTATUS"))
+
     def run(self, scenario, *words, user="root", limit=180):
         """`eastwest run`, from the NameNode's host, with its result."""
         command = self.command("run", scenario, "--via", "lab", "--lab", self.name, "--runs-dir", self.work / "runs", "--quiet", "--format", "json", *words)
@@ -199,7 +280,17 @@ class Cluster:
 
     # --- settings ---
 
-    def write_settings(self):
+    def restart(self, settings):
+        """NameNode and DataNodes, with other settings of HDFS."""
+        for key in [(NAME_NODE, NAME_NODE_CLASS), *((node, DATA_NODE_CLASS) for node in DATA_NODES)]:
+            self.kill(key, signal.SIGTERM)
+        self.write_settings(settings)
+        self.start(NAME_NODE, NAME_NODE_CLASS)
+        for node in DATA_NODES:
+            self.start(node, DATA_NODE_CLASS)
+        self.wait_for_data_nodes()
+
+    def write_settings(self, more=()):
         conf = self.work / "conf"
         (conf / "hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{address} {host}\n" for host, address in ADDRESSES.items()))
         (conf / "log4j.properties").write_text(LOG4J)
@@ -208,7 +299,7 @@ class Cluster:
             "dfs.namenode.name.dir": f"file://{self.work}/data/name",
             "dfs.datanode.data.dir": f"file://{self.work}/data/${{test.node}}/dn",
             "dfs.hosts": self.hosts_file,
-        })
+        } | dict(more))
         class_path = f"{conf},{self.jars}/*"
         write_xml(conf / "yarn-site.xml", YARN_SITE | {
             "yarn.nodemanager.local-dirs": f"{self.work}/data/${{test.node}}/nm",
@@ -299,6 +390,11 @@ log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
 """
 
 
+def page_cache_of(device):
+    """A block device's limits in the page cache."""
+    return pathlib.Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}")
+
+
 def write_xml(path, settings):
     properties = "".join(f"<property><name>{name}</name><value>{value}</value></property>\n" for name, value in settings.items())
     path.write_text(f"<configuration>\n{properties}</configuration>\n")
@@ -313,13 +409,13 @@ def until(seconds, holds, what):
 
 
 @contextlib.contextmanager
-def cluster_up(binary):
+def cluster_up(binary, lab=LAB):
     jars = subprocess.run([HERE / "setup"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     with tempfile.TemporaryDirectory(prefix="eastwest-test.") as work:
         # Debug information is most of a development build.
         stripped = pathlib.Path(work) / "eastwest"
         subprocess.run(["strip", "-o", stripped, binary], check=True)
-        cluster = Cluster(stripped, work, jars, f"ewh{os.getpid() % 10000}")
+        cluster = Cluster(stripped, work, jars, f"ewh{os.getpid() % 10000}", lab)
         try:
             cluster.up()
             yield cluster

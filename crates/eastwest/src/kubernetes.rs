@@ -1,4 +1,4 @@
-//! `--fleet kubernetes`: from options to nodes, pods and the launcher that enters them.
+//! `--via kubernetes`: from options to nodes, pods and the launcher that enters them.
 
 use crate::exit::Failure;
 use crate::fleet::OWN_BINARY;
@@ -99,7 +99,7 @@ enum BootstrapChoice {
 }
 
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Kubernetes (--fleet kubernetes)")]
+#[command(next_help_heading = "Kubernetes (--via kubernetes)")]
 pub(crate) struct KubernetesArgs {
     #[command(flatten)]
     access: AccessArgs,
@@ -449,7 +449,7 @@ impl Cluster<'_> {
         };
         if let Err(failure) = cut_short {
             tell_left(deployment.remove().await);
-            guard.map(Guard::end);
+            end_guard(guard);
             return Err(failure);
         }
         let launcher = Kubernetes {
@@ -546,7 +546,15 @@ impl Placement {
             }
         }
         tell_left(self.deployment.remove().await);
-        self.guard.map(Guard::end);
+        end_guard(self.guard);
+    }
+}
+
+/// The namespace is gone, or known to be left.
+fn end_guard(guard: Option<Guard>) {
+    if let Some(Guard(mut process)) = guard {
+        let _ = process.kill();
+        let _ = process.wait();
     }
 }
 
@@ -563,12 +571,6 @@ impl Guard {
         command.process_group(0).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().ok().map(Self)
-    }
-
-    /// The namespace is gone, or known to be left.
-    fn end(mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -10,6 +10,7 @@ mod busy_links;
 mod claim;
 mod doctor;
 mod drive;
+mod first_rounds;
 mod follow;
 mod journal;
 mod launch;

@@ -382,6 +382,54 @@ mod tests {
     }
 
     #[test]
+    fn a_service_is_known_to_both_ends_and_opened_by_the_client() {
+        let mut stage = stage(Tool::Engine);
+        let path = PodPath::NodePort;
+        stage.pattern = Pattern::Pods { path };
+        let address: SocketAddr = "198.18.0.12:30401".parse().unwrap();
+        let ports = |first| ServicePorts {
+            first_port: 5402,
+            translated: vec![first, 30_777],
+        };
+        let detour = Detour {
+            address,
+            tcp: ports(30_001),
+            udp: ports(31_001),
+        };
+        let detours = Detours::from([((path, HostId(1)), detour)]);
+        let mut ends = |kind| {
+            stage.workload = Workload::of(kind);
+            let orders = Batch {
+                plan: &plan(),
+                index: StageIndex(0),
+                stage: &stage,
+                rounds: (0..).map(RoundIndex).zip(&stage.rounds).collect(),
+                follow: false,
+                detours: &detours,
+            }
+            .orders(&listeners(), &mut ToolPorts::new((5201, 5300)));
+            [0, 1].map(|host| orders[&HostId(host)].rounds[0].flows[0].clone())
+        };
+        let [client, server] = ends(WorkloadKind::UdpStream);
+        assert_eq!((client.peer, server.peer.port()), (address, 5401));
+        let known = client.service.clone().unwrap();
+        assert_eq!(client.service, server.service);
+        assert_eq!(known.range(), Some((5402, 5403)));
+        assert_eq!(
+            (known.translated(5402), known.translated(5403)),
+            (Some(31_001), Some(30_777))
+        );
+        assert_eq!(
+            (known.translated(5401), known.translated(5404)),
+            (None, None)
+        );
+        let [client, _] = ends(WorkloadKind::TcpCrr);
+        assert_eq!(client.service.unwrap().translated(5402), Some(30_001));
+        let [client, _] = ends(WorkloadKind::TcpStream);
+        assert_eq!((client.peer, client.service), (address, None));
+    }
+
+    #[test]
     fn followed_flows_are_the_tellers_own() {
         let mut stage = stage(Tool::Engine);
         stage.duration_ns = 2_000_000_000;

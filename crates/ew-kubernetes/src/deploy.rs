@@ -619,6 +619,24 @@ mod tests {
     }
 
     #[test]
+    fn a_services_ports_are_those_that_clients_reach() {
+        let port = |protocol: &str, number: u16, node_port: u16| json!({"protocol": protocol, "port": number, "targetPort": number, "nodePort": node_port});
+        let made = json!({"metadata": {}, "spec": {"clusterIP": "198.19.255.9", "ports": [
+            port("TCP", 5401, 30_500), port("TCP", 5402, 30_700), port("UDP", 5402, 30_600), port("UDP", 5403, 30_601),
+        ]}});
+        let service: Service = serde_json::from_value(made).unwrap();
+        let by_node = service_address(&service, "NodePort").unwrap();
+        assert_eq!(
+            (by_node.listener.port(), by_node.tcp_ports),
+            (30_500, vec![30_700])
+        );
+        assert_eq!(by_node.udp_ports, [30_600, 30_601]);
+        let by_address = service_address(&service, "ClusterIP").unwrap();
+        assert_eq!(by_address.listener, "198.19.255.9:5401".parse().unwrap());
+        assert_eq!(by_address.udp_ports, [5402, 5403]);
+    }
+
+    #[test]
     fn a_headless_service_has_its_endpoints_address() {
         let slice = |service: &str, addresses: &[&str]| {
             json!({

@@ -109,8 +109,8 @@ const RULES: [Rule; 9] = [
     },
 ];
 
-/// A Role, a ClusterRole, and their bindings to a user or service account, as YAML. A namespace that
-/// is to be made can hold no Role beforehand: then all rules are the ClusterRole's.
+/// A Role, a ClusterRole, and their bindings to a user or service account, as YAML. A namespace
+/// that is to be made can hold no Role beforehand: then all rules are the ClusterRole's.
 #[must_use]
 pub fn rules_yaml(namespace: &str, subject: &str, with_namespaces: bool) -> String {
     let subject = subject_yaml(namespace, subject);

@@ -5,7 +5,7 @@ use crate::inventory::{HostId, Inventory};
 use crate::plan::{FlowId, Plan, RoundIndex, StageIndex};
 use crate::record::FlowRecord;
 use crate::run::Outcome;
-use crate::storage::{StorageOperation, StorageStep};
+use crate::storage::{HdfsFacts, StorageOperation, StorageStep};
 use crate::telemetry::HostReading;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -170,6 +170,8 @@ pub enum RunEvent {
     StorageStepStarted {
         /// What they do.
         operation: StorageOperation,
+        /// Storage nodes or endpoints in service. `None`: unknown.
+        storage_nodes: Option<u32>,
         /// Hosts with workers.
         hosts: u32,
         /// Files, all hosts.
@@ -177,6 +179,8 @@ pub enum RunEvent {
         /// Bytes to be moved, all hosts.
         bytes: u64,
     },
+    /// What the NameNode reports before the first step of a storage job on HDFS.
+    StorageFacts(Box<HdfsFacts>),
     /// How a storage step goes, in a job's own words. Not recorded: its log is.
     StorageProgress {
         /// What is done.

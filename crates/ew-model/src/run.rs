@@ -5,7 +5,7 @@ use crate::inventory::{HostId, Inventory};
 use crate::plan::Plan;
 use crate::record::FlowRecord;
 use crate::scenario::Scenario;
-use crate::storage::StorageStep;
+use crate::storage::{HdfsFacts, StorageStep};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -92,4 +92,6 @@ pub struct Run {
     pub unclean: Vec<(String, String)>,
     /// Steps of a storage job, in order; empty in runs of flows.
     pub storage: Vec<StorageStep>,
+    /// What the NameNode reported before them. `None` elsewhere, and where it was not reached.
+    pub hdfs: Option<HdfsFacts>,
 }

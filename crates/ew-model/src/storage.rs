@@ -65,7 +65,7 @@ pub struct StorageJob {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestDfsio {
     /// `yarn` or `hadoop`, or the directory that has it below `bin`. `None`: that of HADOOP_HOME,
-    /// else of PATH, else the usual places.
+    /// else of PATH, else the default directories.
     pub hadoop: Option<String>,
     /// `hadoop-mapreduce-client-jobclient-*-tests.jar`. `None`: the one below that directory.
     pub jar: Option<String>,
@@ -219,6 +219,66 @@ pub struct StorageStep {
     /// without a network.
     #[serde(default)]
     pub is_disk_alone: bool,
+    /// The common start on the controller's CLOCK_MONOTONIC. `None`: the step did not start, or the
+    /// run is of before it was kept.
+    #[serde(default)]
+    pub start_ns: Option<u64>,
+}
+
+/// What a NameNode reports of its HDFS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HdfsFacts {
+    /// `HOST:PORT` of its RPC server.
+    pub name_node: String,
+    /// Copies of each block where a file asks for none.
+    pub replication: Option<u32>,
+    /// Bytes of a block where a file asks for none.
+    pub block_bytes: Option<u64>,
+    /// Bytes of all disks.
+    pub capacity_bytes: Option<u64>,
+    /// Bytes that HDFS may still use.
+    pub remaining_bytes: Option<u64>,
+    /// DataNodes that are alive, by name. `None`: the NameNode shows them to superusers only.
+    pub data_nodes: Option<Vec<DataNode>>,
+    /// DataNodes that no longer report, by name. `None` as above.
+    pub dead: Option<Vec<String>>,
+}
+
+/// A DataNode as the NameNode sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataNode {
+    /// Its host name.
+    pub host: String,
+    /// Its address, where clients find its blocks.
+    pub address: String,
+    /// Whether it takes part.
+    pub state: DataNodeState,
+    /// Bytes of its disks.
+    pub capacity_bytes: u64,
+    /// Bytes that HDFS may still use.
+    pub remaining_bytes: u64,
+}
+
+/// `AdminStates` of DatanodeInfo.java.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataNodeState {
+    /// Takes blocks and gives them.
+    InService,
+    /// Is being emptied, or is empty.
+    Decommissioning,
+    /// Takes no more blocks; its last ones are being copied.
+    EnteringMaintenance,
+    /// Is left alone.
+    InMaintenance,
+}
+
+impl HdfsFacts {
+    /// DataNodes that take blocks.
+    pub fn in_service(&self) -> impl Iterator<Item = &DataNode> {
+        let all = self.data_nodes.iter().flatten();
+        all.filter(|node| node.state == DataNodeState::InService)
+    }
 }
 
 impl StorageOperation {

@@ -313,6 +313,7 @@ impl<'a> Course<'a> {
             warnings: Vec::new(),
             unclean: Vec::new(),
             storage: Vec::new(),
+            hdfs: None,
         }
     }
 
@@ -334,6 +335,7 @@ impl<'a> Course<'a> {
                 time_budget_ns: None,
                 random_order: self.plan.random_order,
                 roles: None,
+                thresholds: Vec::new(),
             },
             inventory: self.network.inventory(),
             seed: self.seed,

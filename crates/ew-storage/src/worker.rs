@@ -164,7 +164,7 @@ fn report(order: &StorageOrder, backend: &dyn Backend, tallies: Vec<Tally>) -> S
     }
     if rewrites > 0 {
         report.notes.push(format!(
-            "files were written again from their start since the NameNode gave no next block in time (NotReplicatedYetException), {rewrites} times on one host: choose a larger --block-size"
+            "files written again from their start: a block was not reported to the NameNode in time (NotReplicatedYetException), {rewrites} times on one host; choose a larger --block-size"
         ));
     }
     report.files.sort_by_key(|record| record.start_ns);

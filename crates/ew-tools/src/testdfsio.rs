@@ -24,7 +24,7 @@ const FOLDER: &str = "eastwest-testdfsio";
 /// Programs that submit a job, the first that is found.
 const PROGRAMS: [&str; 2] = ["yarn", "hadoop"];
 /// Where distributions put Hadoop when neither HADOOP_HOME nor PATH says so.
-const USUAL_HOMES: [&str; 6] = [
+const DEFAULT_HOMES: [&str; 6] = [
     "/usr/local/hadoop",
     "/opt/hadoop",
     "/usr/lib/hadoop-yarn",
@@ -33,7 +33,7 @@ const USUAL_HOMES: [&str; 6] = [
     "/opt/cloudera/parcels/CDH",
 ];
 /// Where jars of MapReduce are, below a home or apart from it.
-const USUAL_JARS: [&str; 6] = [
+const DEFAULT_JARS: [&str; 6] = [
     "share/hadoop/mapreduce",
     "jars",
     ".",
@@ -206,10 +206,10 @@ fn find_hadoop(given: Option<&str>) -> Result<PathBuf, String> {
     }
     let home = std::env::var_os("HADOOP_HOME").map(PathBuf::from);
     let by_path = || PROGRAMS.iter().find_map(|name| find_program(name));
-    let usual = || USUAL_HOMES.iter().find_map(|home| below(Path::new(home)));
+    let by_default = || DEFAULT_HOMES.iter().find_map(|home| below(Path::new(home)));
     let found = home.and_then(|home| below(&home)).or_else(by_path);
-    found.or_else(usual).ok_or_else(|| {
-        "no Hadoop on this host: no yarn or hadoop below HADOOP_HOME, in PATH or in the usual directories; give --hadoop DIRECTORY, or another host with --submit-on".to_owned()
+    found.or_else(by_default).ok_or_else(|| {
+        "no Hadoop on this host: no yarn or hadoop below HADOOP_HOME, in PATH or in the default directories; give --hadoop DIRECTORY, or another host with --submit-on".to_owned()
     })
 }
 
@@ -221,7 +221,7 @@ fn find_jar(program: &Path) -> Option<PathBuf> {
     let homes: Vec<PathBuf> = homes.into_iter().chain([own]).flatten().collect();
     let folders = homes
         .iter()
-        .flat_map(|home| USUAL_JARS.iter().map(|folder| home.join(folder)));
+        .flat_map(|home| DEFAULT_JARS.iter().map(|folder| home.join(folder)));
     let mut jars = folders.filter_map(|folder| {
         let entries = std::fs::read_dir(folder).ok()?;
         let paths = entries.flatten().map(|entry| entry.path());
@@ -483,7 +483,7 @@ impl Log {
 
     fn last_line(&self) -> &str {
         let last = self.tail.back().or(self.kept.lines.last());
-        last.map_or("none", |line| line.text.trim())
+        last.map_or("none", |line| without_prefix(&line.text))
     }
 }
 
@@ -526,14 +526,27 @@ fn failure(status: ExitStatus, operation: StorageOperation, log: &TestDfsioLog) 
         true => "it printed no result".to_owned(),
         false => cause(log).unwrap_or_else(|| "it printed no reason".into()),
     };
+    let how = match status.code() {
+        Some(code) => format!("exit code {code}"),
+        None => status.to_string(),
+    };
     Some(format!(
-        "TestDFSIO ended with {status}: {why}; its log is in the run directory"
+        "TestDFSIO ended with {how}: {why}; its log is in the run directory"
     ))
+}
+
+/// `2026-11-24 08:17:23,514 INFO mapreduce.Job: Job job_1 failed`: what comes after the logger's
+/// name.
+fn without_prefix(line: &str) -> &str {
+    let levels = [" INFO ", " WARN ", " ERROR ", " FATAL "];
+    let mut rests = levels.iter().filter_map(|level| line.split_once(level));
+    let message = rests.next().and_then(|(_, rest)| rest.split_once(": "));
+    message.map_or(line, |(_, message)| message).trim()
 }
 
 /// The job's own diagnosis, else the first exception.
 fn cause(log: &TestDfsioLog) -> Option<String> {
-    let text = |line: &LogLine| line.text.trim().to_owned();
+    let text = |line: &LogLine| without_prefix(&line.text).to_owned();
     let with = |words: &str| {
         let mut lines = log.lines.iter();
         lines.find(|line| line.text.contains(words)).map(text)
@@ -547,4 +560,149 @@ fn cause(log: &TestDfsioLog) -> Option<String> {
     of_job
         .or_else(exception)
         .or_else(|| log.lines.last().map(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::storage::StorageJob;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A directory with a `bin/yarn` of these lines, and a jar; removed at its end.
+    struct Home(PathBuf);
+
+    impl Home {
+        fn new(name: &str, script: &str) -> Self {
+            let name = format!("eastwest-testdfsio-{name}-{}", std::process::id());
+            let home = std::env::temp_dir().join(name);
+            let jars = home.join("share/hadoop/mapreduce");
+            std::fs::create_dir_all(&jars).unwrap();
+            std::fs::create_dir_all(home.join("bin")).unwrap();
+            std::fs::write(
+                jars.join("hadoop-mapreduce-client-jobclient-3.4.2-tests.jar"),
+                "",
+            )
+            .unwrap();
+            let program = home.join("bin/yarn");
+            std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+            Self(home)
+        }
+
+        fn order(&self) -> StorageOrder {
+            let settings = TestDfsio {
+                hadoop: Some(self.0.display().to_string()),
+                jar: None,
+                settings: vec!["mapreduce.map.memory.mb=2048".into()],
+            };
+            StorageOrder {
+                step: 3,
+                operation: StorageOperation::Write,
+                job: StorageJob {
+                    target: "hdfs://nn:8020/bench".into(),
+                    file_bytes: 1 << 20,
+                    buffer_bytes: 1 << 16,
+                    parallel: 1,
+                    direct: false,
+                    sync: true,
+                    drop_cache: true,
+                    verify: false,
+                    seed: 0,
+                    replication: Some(2),
+                    block_bytes: None,
+                    time_ns: None,
+                    testdfsio: Some(settings),
+                },
+                files: vec![0, 1],
+                present_bytes: 1 << 20,
+                start_ns: 0,
+            }
+        }
+    }
+
+    impl Drop for Home {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_jobs_output_is_kept_and_its_progress_shown() {
+        let script = "echo '1 INFO mapreduce.Job: Running job: job_1_1' >&2
+            echo '2 INFO mapreduce.Job:  map 50% reduce 0%' >&2
+            printf '\tLaunched map tasks=2\n' >&2
+            printf '      Throughput mb/sec: 44.44\n'; echo \"$@\" >&2";
+        let home = Home::new("whole", script);
+        let mut said = Vec::new();
+        let report = run_testdfsio(&home.order(), &AtomicBool::new(false), &mut |w| {
+            said.push(w)
+        });
+        let done = report
+            .files
+            .iter()
+            .map(|f| (f.file, f.bytes, f.outcome.clone()));
+        let whole = |file| (file, 1 << 20, FileOutcome::Done);
+        assert_eq!(done.collect::<Vec<_>>(), [whole(0), whole(1)]);
+        let log = report.testdfsio.unwrap();
+        assert_eq!(log.result, "      Throughput mb/sec: 44.44\n");
+        let words = &log.lines.last().unwrap().text;
+        let expected = "TestDFSIO -D fs.defaultFS=hdfs://nn:8020 -D test.build.data=/bench/eastwest-testdfsio -D dfs.replication=2 -D mapreduce.map.memory.mb=2048 -write -nrFiles 2 -size 1048576B -bufferSize 65536 -resFile /dev/stdout";
+        assert!(
+            words.starts_with("jar ") && words.ends_with(expected),
+            "{words}"
+        );
+        assert!(said.contains(&"map 50% reduce 0%".to_owned()), "{said:?}");
+    }
+
+    #[test]
+    fn a_job_that_fails_says_why() {
+        let script = "echo '1 INFO mapreduce.Job: Job job_1_1 failed with state KILLED due to: no memory' >&2; exit 254";
+        let home = Home::new("failed", script);
+        let report = run_testdfsio(&home.order(), &AtomicBool::new(false), &mut |_| {});
+        let expected = "TestDFSIO ended with exit code 254: Job job_1_1 failed with state KILLED due to: no memory; its log is in the run directory";
+        let error = expected.to_owned();
+        assert_eq!(report.files[1].outcome, FileOutcome::Failed { error });
+        let silent = Home::new("silent", "exit 0");
+        let report = run_testdfsio(&silent.order(), &AtomicBool::new(false), &mut |_| {});
+        let FileOutcome::Failed { error } = &report.files[0].outcome else {
+            panic!("{:?}", report.files);
+        };
+        assert!(error.contains("printed no result"), "{error}");
+    }
+
+    /// The client would go on for an hour; the job outlives its client.
+    #[test]
+    fn a_job_that_is_cancelled_is_killed() {
+        let script = "case $1 in application) echo \"$3\" >\"$0.killed\"; exit 0;; esac
+            echo '1 INFO impl.YarnClientImpl: Submitted application application_7_0001' >&2
+            exec sleep 3600";
+        let home = Home::new("killed", script);
+        let cancelled = AtomicBool::new(false);
+        let report = run_testdfsio(&home.order(), &cancelled, &mut |words| {
+            if words.starts_with("Submitted") {
+                cancelled.store(true, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(report.files[0].outcome, FileOutcome::Cancelled);
+        assert_eq!(report.notes, ["application_7_0001 was killed"]);
+        let killed = std::fs::read_to_string(home.0.join("bin/yarn.killed")).unwrap();
+        assert_eq!(killed, "application_7_0001\n");
+    }
+
+    #[test]
+    fn a_host_without_hadoop_is_named() {
+        let home = Home::new("none", "exit 0");
+        let mut order = home.order();
+        order.job.testdfsio.as_mut().unwrap().hadoop = Some("/nonexistent".into());
+        let report = run_testdfsio(&order, &AtomicBool::new(false), &mut |_| {});
+        let words = report.error.unwrap();
+        assert!(
+            words.starts_with("--hadoop /nonexistent: neither"),
+            "{words}"
+        );
+        std::fs::remove_dir_all(home.0.join("share")).unwrap();
+        let report = run_testdfsio(&home.order(), &AtomicBool::new(false), &mut |_| {});
+        let words = report.error.unwrap();
+        assert!(words.contains("--testdfsio-jar"), "{words}");
+    }
 }

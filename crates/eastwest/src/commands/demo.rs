@@ -86,7 +86,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         &SafetyArgs::default(),
         args.show.color,
         None,
-        None,
+        &mut |_, _| {},
     )?;
     report::show(&finished.analysis, &args.show)?;
     drop(lab);

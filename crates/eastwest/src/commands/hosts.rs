@@ -2,7 +2,7 @@
 
 use crate::exit::{Failure, Outcome};
 use crate::hosts::group_sources;
-use crate::output::{self, RunsDirArg};
+use crate::output::{self, PlainArgs, RunsDirArg};
 use anyhow::anyhow;
 use clap::Args;
 use ew_plan::inventory;
@@ -25,9 +25,11 @@ pub(crate) struct HostsArgs {
     /// Print the number of hosts
     #[arg(short, long)]
     count: bool,
-    /// Between names
+    /// Text between names
     #[arg(short = 'S', long, default_value = " ")]
     separator: String,
+    #[command(flatten)]
+    plain: PlainArgs,
 }
 
 pub(crate) fn run(args: &HostsArgs) -> Outcome {
@@ -36,6 +38,12 @@ pub(crate) fn run(args: &HostsArgs) -> Outcome {
     }
     let sources = group_sources();
     let names = inventory::expand(&args.sets.join(","), &sources).map_err(Failure::usage)?;
+    if args.plain.is_json() {
+        let folded = inventory::fold(&names);
+        let set = serde_json::json!({ "count": names.len(), "folded": folded, "hosts": names });
+        output::print_json(&set)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let text = if args.count {
         names.len().to_string()
     } else if args.fold {

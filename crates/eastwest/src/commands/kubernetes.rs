@@ -86,7 +86,7 @@ struct JobArgs {
     /// /runs/ca.pem on the claim
     #[arg(long, value_name = "FILE", requires = "push")]
     push_ca: Option<PathBuf>,
-    /// Fail the Job when something is significantly worse than in the last complete run by more
+    /// Fail the Job when something differs and is worse than in the last complete run by more
     /// than this [default: 10% with --cron]
     #[arg(long, value_name = "PERCENT", requires = "claim", value_parser = compare::parse_share)]
     threshold: Option<f64>,

@@ -3,10 +3,10 @@
 use crate::commands::report;
 use crate::commands::run::{RunArgs, Sequel, drive_and_conclude};
 use crate::exit::{Failure, Outcome, interrupted};
-use crate::metrics::Endpoint;
+use crate::http::Endpoint;
 use crate::output;
 use anyhow::anyhow;
-use ew_analyze::compare::CompareOptions;
+use ew_analyze::compare::{CompareOptions, Runs};
 use ew_controller::Job;
 use ew_model::Run;
 use ew_report::render_comparison;
@@ -26,10 +26,7 @@ pub(super) fn run(
     for choice in args.hosts.networks() {
         let (sequel, endpoint) = match first.take() {
             Some(first) => first,
-            None => (
-                Sequel::of(args, &job.scenario)?,
-                args.metrics.map(Endpoint::bind).transpose()?,
-            ),
+            None => (Sequel::of(args, &job.scenario)?, args.metrics_endpoint()?),
         };
         let name = choice.to_string();
         output::say(&format!("network {name}"));
@@ -63,14 +60,20 @@ fn compare(
         threshold: None,
         each_host: false,
     };
-    let comparison = ew_analyze::compare::compare(base, other, &options);
+    let runs = Runs {
+        base: std::slice::from_ref(base),
+        other: std::slice::from_ref(other),
+        // Earlier runs of either network say nothing of how the two differ.
+        history: &[],
+    };
+    let comparison = ew_analyze::compare::compare(&runs, &options);
     let comparison = comparison.map_err(|error| {
         Failure::failed(anyhow!(
             "{name} and {other_name} cannot be compared: {error}"
         ))
     })?;
     let style = output::text_style(args.show.color);
-    let format = args.show.format.report_format();
+    let format = args.show.format().report_format();
     let text = render_comparison(&comparison, format, &style).map_err(report::unreportable)?;
     output::print(&text);
     Ok(())

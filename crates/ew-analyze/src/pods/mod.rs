@@ -7,6 +7,7 @@ mod causes;
 mod words;
 
 use crate::observations::{Observations, RoundView, StageView};
+use crate::precision::confidence;
 use crate::significance::{adjusted_where_known, signed_rank};
 use crate::stats::{median, median_estimate};
 use crate::telemetry::Telemetry;
@@ -326,7 +327,7 @@ fn finding(comparison: &PodComparison, allowed: Option<f64>) -> Finding {
             high: None,
             unit: "ratio".to_owned(),
         }),
-        confidence: 1.0 - comparison.p_value.unwrap_or(1.0),
+        confidence: confidence(Cause::PodNetwork),
         evidence,
         hint: hint(comparison),
     }

@@ -2,6 +2,7 @@
 
 use super::{Case, evidence};
 use crate::basis::data_interface;
+use crate::precision::confidence;
 use crate::words::{count, host_list, plain};
 use ew_model::HostId;
 use ew_model::facts::{HostSample, InterfaceFacts};
@@ -52,7 +53,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
             .faster
             .speed_bits_per_sec
             .map(|speed| plain(speed, "bit/s")),
-        confidence: 0.9,
+        confidence: confidence(Cause::FasterNetwork),
         evidence: vec![evidence(
             format!(
                 "{names}: {interface} is up and has an address; it carried less than {:.0}% of its speed",

@@ -159,6 +159,15 @@ fn phases(log: &TestDfsioLog) -> Phases {
     }
 }
 
+/// When map tasks ran, from the step's common start: begin and length, ns. `None`: the log does not
+/// show it.
+pub(super) fn map_span(log: &TestDfsioLog) -> Option<(u64, u64)> {
+    let phases = phases(log);
+    let began_s = phases.submit_s? + phases.launch_s?;
+    let ns = |seconds: f64| (seconds * 1e9) as u64;
+    Some((log.started_ns + ns(began_s), ns(phases.map_s?)))
+}
+
 /// `    Launched map tasks=8`.
 fn counter(lines: &[LogLine], name: &str) -> Option<u64> {
     let mut values = lines.iter().filter_map(|line| {

@@ -213,8 +213,8 @@ fn a_smaller_mtu_is_one_without_a_tunnel() {
 
 #[test]
 fn datagrams_in_fragments_of_a_tunnel() {
-    // 1448 bytes: at MTU 1500 a frame of 1490, in VXLAN fragments of 1444 and 52 in frames of 64
-    // more.
+    // 1448 bytes: at MTU 1500 a frame of 1490; in VXLAN fragments of 1444 and 52, each in a frame
+    // of 64 more.
     let ratio = (1448.0 / 1624.0) / (1448.0 / 1490.0);
     let mut run = scaled(pods_run("udp-stream, message-size: 1448"), "pod", ratio);
     for pod in ["n1/pod", "n2/pod"] {

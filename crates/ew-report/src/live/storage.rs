@@ -9,6 +9,7 @@ use ew_model::units::{format_bytes, format_duration_ns};
 pub(super) fn began(event: &RunEvent) -> Option<String> {
     let RunEvent::StorageStepStarted {
         operation,
+        storage_nodes,
         hosts,
         files,
         bytes,
@@ -24,8 +25,11 @@ pub(super) fn began(event: &RunEvent) -> Option<String> {
         0 => String::new(),
         bytes => format!(", {}", format_bytes(*bytes)),
     };
+    let nodes = storage_nodes.map_or_else(String::new, |nodes| {
+        format!(", {}", plural(nodes as usize, "storage node"))
+    });
     Some(format!(
-        "{} begins: {files}{bytes}, {hosts}",
+        "{} begins: {files}{bytes}, {hosts}{nodes}",
         operation.name()
     ))
 }

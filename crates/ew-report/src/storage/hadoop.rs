@@ -32,7 +32,7 @@ pub(super) fn lines(job: &HadoopJob, step: &StepAnalysis) -> Vec<String> {
             format_bytes_per_sec(rate)
         ));
     }
-    if job.tasks.lost_maps > 0 {
+    if job.tasks.lost_maps > 0 && step.dfsio.is_some() {
         lines.push(format!(
             "{} failed or killed and repeated: their time is in the job's, not in the rates",
             plural(job.tasks.lost_maps as usize, "map task")

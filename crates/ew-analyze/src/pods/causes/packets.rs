@@ -72,8 +72,7 @@ struct Packets {
 }
 
 impl Packets {
-    /// A full TCP segment, as the senders had it, or a datagram. `None` where its size is not
-    /// known.
+    /// A full TCP segment, as the senders had it, or a datagram. `None` where its size is unknown.
     fn of(
         case: &Case<'_, '_, '_>,
         view: &StageView<'_>,
