@@ -58,10 +58,12 @@ pub fn guess(run: &Run) -> Option<RackGuess> {
     })
 }
 
+/// Sender, receiver and rate.
+type Directed = (HostId, HostId, f64);
+
 /// Rates of unordered pairs, against the most that both ends did: the mean logarithm over rounds.
 fn relative_rates(run: &Run, hosts: usize) -> BTreeMap<(HostId, HostId), f64> {
-    let mut rounds: BTreeMap<(StageIndex, RoundIndex), Vec<(HostId, HostId, f64)>> =
-        BTreeMap::new();
+    let mut rounds: BTreeMap<(StageIndex, RoundIndex), Vec<Directed>> = BTreeMap::new();
     for flow in run.flows.iter().filter(|flow| !flow.is_aggressor) {
         if let Some(rate) = flow.bits_per_sec().filter(|rate| *rate > 0.0) {
             let round = rounds.entry((flow.stage, flow.round)).or_default();
@@ -212,8 +214,8 @@ fn settle(table: &Table, groups: &mut [usize]) {
 
 fn racks(groups: &[usize], hosts: usize) -> Vec<Vec<HostId>> {
     let mut racks: Vec<(usize, Vec<HostId>)> = Vec::new();
-    for host in 0..hosts {
-        let (id, group) = (HostId(host as u32), groups[host]);
+    for (host, group) in (0..).map(HostId).zip(groups).take(hosts) {
+        let (id, group) = (host, *group);
         match racks.iter_mut().find(|(known, _)| *known == group) {
             Some((_, rack)) => rack.push(id),
             None => racks.push((group, vec![id])),
