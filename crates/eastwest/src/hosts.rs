@@ -51,12 +51,13 @@ pub(crate) struct HostArgs {
     /// File of host names and the addresses to test, in /etc/hosts format; overrides DNS
     #[arg(long, value_name = "FILE")]
     addresses: Option<PathBuf>,
-    /// Network to measure: every host uses its own address in this subnet
-    #[arg(long, value_name = "CIDR", conflicts_with_all = ["interface", "addresses"])]
-    network: Option<Subnet>,
-    /// Interface to measure: every host uses its own address on it
+    /// Network to measure: every host uses its own address in this subnet. Repeatable: one run
+    /// after the other, and a comparison
+    #[arg(long, value_name = "CIDR", conflicts_with = "addresses")]
+    network: Vec<Subnet>,
+    /// Interface to measure: every host uses its own address on it; repeatable, also with --network
     #[arg(long, value_name = "NAME", conflicts_with = "addresses")]
-    interface: Option<String>,
+    interface: Vec<String>,
     /// IPv4 only
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     ipv4: bool,
@@ -143,8 +144,8 @@ impl HostArgs {
             ("--racks", self.racks.is_some()),
             ("--hosts-file", !self.hosts_file.is_empty()),
             ("--addresses", self.addresses.is_some()),
-            ("--network", self.network.is_some()),
-            ("--interface", self.interface.is_some()),
+            ("--network", !self.network.is_empty()),
+            ("--interface", !self.interface.is_empty()),
         ];
         let given = flags.into_iter().find(|(_, given)| *given);
         given.map(|(name, _)| name)
@@ -270,7 +271,7 @@ impl HostArgs {
         fleet: &FleetArgs,
     ) -> Result<(), Failure> {
         let Roster { inventory, logins } = roster;
-        if self.network().is_some() {
+        if !self.networks().is_empty() {
             check_network_choice(fleet)?;
             inventory
                 .hosts
@@ -294,16 +295,29 @@ impl HostArgs {
         inventory::check_addresses(inventory).map_err(Failure::usage)
     }
 
-    /// The network that hosts look for themselves.
-    pub(crate) fn network(&self) -> Option<NetworkChoice> {
-        let by_name = self.interface.clone().map(NetworkChoice::Interface);
-        self.network.map(NetworkChoice::Subnet).or(by_name)
+    /// The networks that hosts look for themselves, in the order of the flags.
+    pub(crate) fn networks(&self) -> Vec<NetworkChoice> {
+        let subnets = self.network.iter().copied().map(NetworkChoice::Subnet);
+        let names = self.interface.iter().cloned().map(NetworkChoice::Interface);
+        subnets.chain(names).collect()
+    }
+
+    /// The one of them, for commands that look at one.
+    pub(crate) fn network(&self) -> Result<Option<NetworkChoice>, Failure> {
+        let mut networks = self.networks();
+        match networks.len() {
+            0 | 1 => Ok(networks.pop()),
+            _ => Err(Failure::usage(anyhow!(
+                "several networks are measured by `eastwest run` with flows only; give one --network or --interface"
+            ))),
+        }
     }
 
     /// What is known of the network before any host was asked.
     pub(crate) fn describe_network(&self, inventory: &Inventory) -> String {
-        if let Some(choice) = self.network() {
-            return format!("{choice}, found on every host");
+        let networks: Vec<String> = self.networks().iter().map(ToString::to_string).collect();
+        if !networks.is_empty() {
+            return format!("{}, found on every host", networks.join(", then "));
         }
         let addresses: Option<Vec<IpAddr>> = inventory.hosts.iter().map(|h| h.address).collect();
         let addresses = addresses.unwrap_or_default();

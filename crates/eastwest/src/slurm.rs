@@ -51,7 +51,8 @@ struct Job {
 }
 
 impl SlurmArgs {
-    /// The job's nodes with their addresses and racks. Makes the job first, where that is asked for.
+    /// The job's nodes with their addresses and racks. Makes the job first, where that is asked
+    /// for.
     pub(crate) fn roster(&self) -> Result<Roster, Failure> {
         let job = self.job()?;
         let nodes = ask("scontrol", &["show", "node", "-o", &job.nodes])?;
@@ -237,7 +238,7 @@ fn ask(program: &str, args: &[&str]) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&asked.stdout).into_owned())
 }
 
-/// Where agents may dial, besides what Slurm tells them.
+/// Where agents may dial, besides the addresses that Slurm gives them.
 fn own_addresses() -> Vec<IpAddr> {
     let facts = ew_telemetry::facts(Path::new("/"), None);
     let every = ["0.0.0.0/0", "::/0"].map(|all| all.parse::<Subnet>());

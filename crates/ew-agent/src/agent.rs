@@ -282,6 +282,8 @@ impl Agent {
             let mut facts = ew_telemetry::facts(Path::new("/"), Some(welcome.address));
             facts.work_dir_free_bytes = work_dir_free_bytes;
             facts.tools = ew_tools::discover();
+            let own_job = std::env::var("SLURM_JOB_ID").ok();
+            facts.other_work = ew_telemetry::other_work(Path::new("/"), own_job.as_deref());
             facts.in_use_by = (welcome.claim.as_ref())
                 .and_then(|own| slot.take(own))
                 .map(Box::new);

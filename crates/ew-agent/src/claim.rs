@@ -76,7 +76,7 @@ enum Shown {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slot {
     shown: Arc<Mutex<Shown>>,
-    /// `None` where there was no free slot or no socket: then nobody is told anything.
+    /// `None` where there was no free slot or no socket: then nobody gets an answer.
     index: Option<u32>,
     name: Arc<str>,
     leftover: Duration,

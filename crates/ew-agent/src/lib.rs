@@ -3,8 +3,8 @@
 //!
 //! Plain threads around one inbox: `link` reads and writes the control link, `stage` walks through
 //! a stage's rounds, `follow` shows how followed flows go, `sampler` reads raw host counters;
-//! `claim` keeps other runs away; `dial`
-//! is the link of an agent that must dial its controller; `agent` is the loop that owns the session and decides.
+//! `claim` keeps other runs away; `dial` is the link of an agent that must dial its controller;
+//! `agent` is the loop that owns the session and decides.
 
 mod agent;
 mod claim;

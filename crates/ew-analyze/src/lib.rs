@@ -20,6 +20,7 @@ mod pairs;
 mod pods;
 mod precision;
 mod quality;
+pub mod racks;
 mod rules;
 mod settings;
 pub mod settling;

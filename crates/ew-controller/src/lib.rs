@@ -6,6 +6,7 @@
 //! `stage` runs a batch of rounds over them.
 
 mod abort;
+mod busy_links;
 mod claim;
 mod doctor;
 mod drive;
@@ -13,6 +14,7 @@ mod first_rounds;
 mod follow;
 mod journal;
 mod launch;
+mod losses;
 mod max_rate;
 mod member;
 mod members;

@@ -1,6 +1,7 @@
 //! The main flow.
 
 use crate::abort;
+use crate::busy_links;
 use crate::claim::{check_sharing, claim};
 use crate::drive::drive;
 use crate::journal::{Journal, JournalEnds};
@@ -140,6 +141,26 @@ pub enum RunError {
         times: String,
         /// Until its planned end.
         left: Duration,
+    },
+    /// Hosts do other work.
+    #[error(
+        "at other work: {hosts} ({example}); wait until it is over, leave these hosts out, or add to their load with --force"
+    )]
+    AtWork {
+        /// Which, folded.
+        hosts: String,
+        /// The first one's work.
+        example: String,
+    },
+    /// Others use the hosts' links.
+    #[error(
+        "links in use by others before any load: {hosts} ({example}); wait until it is over, leave these hosts out, or add to their load with --force"
+    )]
+    LinksInUse {
+        /// Which, folded.
+        hosts: String,
+        /// The fullest one.
+        example: String,
     },
     /// Addresses that are everybody's.
     #[error(
@@ -297,6 +318,8 @@ fn carry_out(
         Err(RunError::InUse { .. }
             | RunError::PublicAddresses { .. }
             | RunError::PortsBlocked { .. }
+            | RunError::AtWork { .. }
+            | RunError::LinksInUse { .. }
             | RunError::NoLineRate { .. })
     );
     if refused {
@@ -453,6 +476,9 @@ async fn launch(
         return Err(RunError::NoTool(missing.join("; ")));
     }
     ports::check(plan, members, job.options.data_ports, journal).await?;
+    if job.options.claimed_by.is_some() {
+        busy_links::check(members, job.options.force, journal).await?;
+    }
     plan.rate_limit = max_rate::limit(job.options.max_rate, plan, members)?;
     if let Some(warning) = max_rate::owners_words(members) {
         journal.warn(warning);

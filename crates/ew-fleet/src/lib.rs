@@ -1,4 +1,5 @@
-//! Starts agents (local, lab, ssh, Kubernetes, Slurm), hands back byte-stream links, always tears down.
+//! Starts agents (local, lab, ssh, Kubernetes, Slurm), hands back byte-stream links, always tears
+//! down.
 //!
 //! A [`Launcher`] only says *which* process gives a link to a host's agent: the agent itself
 //! (local, lab) or the system's ssh client. [`launch`] starts that process so that it cannot

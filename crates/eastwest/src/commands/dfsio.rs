@@ -396,7 +396,7 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
     block_on(args.hosts.resolve(&mut roster, fleet))?;
     confirm(args, &task, &roster.inventory)?;
     let mut options = args.launch_options();
-    options.network = args.hosts.network();
+    options.network = args.hosts.network()?;
     options.watched.extend(watched);
     let job = Job {
         scenario: scenario(&args.scenario, roles, asked.description.clone()),

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
         .roster(&args.fleet, lab.as_deref(), &[], roles.as_ref())?;
     let launcher = args.fleet.launcher(lab, &roster)?;
     let mut options = args.fleet.options();
-    options.network = args.hosts.network();
+    options.network = args.hosts.network()?;
     let report = block_on(async {
         let unresolved = args.hosts.resolve(&mut roster, &args.fleet).await.err();
         let resolved = match options.network {

@@ -13,6 +13,7 @@ pub(crate) mod iperf3;
 pub(crate) mod kubernetes;
 pub(crate) mod lab;
 pub(crate) mod line_rate;
+pub(crate) mod networks;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod runs;

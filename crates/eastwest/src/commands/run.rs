@@ -2,7 +2,7 @@
 
 use crate::commands::dfsio::{self, StorageArgs};
 use crate::commands::testdfsio::TestDfsioArgs;
-use crate::commands::{fan_in, report, scenario, simulate};
+use crate::commands::{fan_in, networks, report, scenario, simulate};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::{FleetArgs, FleetKind};
 use crate::hosts::HostArgs;
@@ -267,7 +267,7 @@ fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
         return dry_run(args, &scenario, &roster.inventory, &network, seed);
     }
     let options = launch_options(args, &roster.inventory)?;
-    let mut sequel = Sequel::of(args, &scenario)?;
+    let sequel = Sequel::of(args, &scenario)?;
     let launcher = args.fleet.launcher(lab, &roster)?;
     let endpoint = args.metrics_endpoint()?;
     block_on(args.hosts.resolve(&mut roster, &args.fleet))?;
@@ -286,15 +286,30 @@ fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
         detours: Detours::new(),
         node_labels: BTreeMap::new(),
     };
+    match args.hosts.networks().len() {
+        0 | 1 => Ok(drive_and_conclude(args, &job, sequel, endpoint)?.0),
+        _ => networks::run(args, job, sequel, endpoint),
+    }
+}
+
+/// A run with all that follows it.
+pub(super) fn drive_and_conclude(
+    args: &RunArgs,
+    job: &Job,
+    mut sequel: Sequel,
+    endpoint: Option<Endpoint>,
+) -> Result<(ExitCode, Finished), Failure> {
+    let (live, color) = (args.live, args.show.color);
     let finished = drive(
-        &job,
-        args.live,
+        job,
+        live,
         &args.safety,
-        args.show.color,
+        color,
         endpoint,
         &mut |at_ns, event| sequel.take(at_ns, event),
     )?;
-    block_on(sequel.conclude(args, &finished))
+    let code = block_on(sequel.conclude(args, &finished))?;
+    Ok((code, finished))
 }
 
 /// What is to be run, with every change of it.
@@ -352,7 +367,7 @@ fn refuse_without_effect(args: &RunArgs, compares: bool) -> Result<(), Failure> 
              of the pods with --network CIDR"
         )));
     }
-    match args.hosts.network() {
+    match args.hosts.network()? {
         Some(_) if compares => Err(Failure::usage(anyhow!(
             "--network and --interface choose among a pod's own networks, and `{}` compares its pod network with the nodes'; measure a second \
              network with another scenario, such as `run pair`",
@@ -366,7 +381,7 @@ fn launch_options(args: &RunArgs, inventory: &Inventory) -> Result<LaunchOptions
     let watched = args.watch.as_deref();
     let watched = watched.map(|name| watch::find(inventory, name));
     let mut options = args.launch_options();
-    options.network = args.hosts.network();
+    options.network = args.hosts.networks().into_iter().next();
     options.watched.extend(watched.transpose()?);
     Ok(options)
 }

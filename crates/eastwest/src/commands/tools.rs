@@ -62,7 +62,7 @@ pub(crate) fn run(args: &ToolsArgs) -> Outcome {
         .roster(&args.fleet, lab.as_deref(), &[], roles.as_ref())?;
     let launcher = args.fleet.launcher(lab, &roster)?;
     let mut options = args.fleet.options();
-    options.network = args.hosts.network();
+    options.network = args.hosts.network()?;
     let listing = block_on(async {
         args.hosts.resolve(&mut roster, &args.fleet).await?;
         look(args, roster.inventory, launcher, options).await

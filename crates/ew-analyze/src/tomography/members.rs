@@ -350,6 +350,10 @@ fn lost_member(
     most: usize,
     price: f64,
 ) -> Option<LostMember> {
+    // No router answered, as in a network that is all one subnet: there are no paths to lose.
+    if most == 0 {
+        return None;
+    }
     let sends = lost_out(fork, most) - price;
     let (receives, without) = lost_in(traces, rack);
     let receives = receives - price;
