@@ -134,11 +134,11 @@ function rate(v) {
   for (const [unit, size] of [["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3]]) if (v >= 0.9995 * size) return digits(v / size) + " " + unit + "b/s";
   return v ? digits(v) + " b/s" : "0 b/s";
 }
-const percent = (v) => (v === v ? (v * 100).toFixed(v >= 0.1 ? 0 : 1) + " %" : "-");
+const percent = (v) => (v === v ? (v * 100).toFixed(v >= 0.1 ? 0 : 1) + "%" : "-");
 const plain = (v) => (v === v ? String(Math.round(v)) : "-");
 const micros = (v) => (v !== v ? "-" : v >= 1000 ? digits(v / 1000) + " ms" : Math.round(v) + " \u00b5s");
 const count = (v) => (v !== v ? "-" : v >= 9.995 ? String(Math.round(v)) : String(+v.toFixed(1)));
-const short = (text) => text.replace(/\.0+(?= )|(\.\d*?)0+(?= )/, "$1").replace(" /s", "");
+const short = (text) => text.replace(/\.0+(?=[ %])|(\.\d*?)0+(?=[ %])/, "$1").replace(" /s", "");
 // 1, 2 or 5 times a power of ten.
 function niceStep(span, steps) {
   if (!(span > 0)) return 1;

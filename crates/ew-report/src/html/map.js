@@ -4,11 +4,11 @@
 // orange; counts and losses are spread by their root, since a few pairs have most.
 const root2 = (v, top) => Math.sqrt(v / top), linear = (v, top) => v / top;
 const METRICS = {
-  relative: { name: "% of expected", of: (m) => m.ratio, ramp: "ratio", at: relativePosition, text: percent, worst: Math.min, ticks: () => [[0.25, "25"], [0.5, "50"], [1, "100 %"], [2, "200"], [4, "400"]].map(([r, t]) => [relativePosition(r), t]) },
+  relative: { name: "% of expected", of: (m) => m.ratio, ramp: "ratio", at: relativePosition, text: percent, worst: Math.min, ticks: () => [[0.25, "25"], [0.5, "50"], [1, "100%"], [2, "200"], [4, "400"]].map(([r, t]) => [relativePosition(r), t]) },
   rate: { name: "Rate", of: (m) => m.rate, ramp: "rate", at: linear, text: rate, worst: Math.min, back: (p) => p },
   rtt: { name: "Round-trip time", of: (m) => m.rtt_us, ramp: "worse", at: linear, text: micros, worst: Math.max, back: (p) => p },
   retransmits: { name: "Retransmitted segments", of: (m) => m.retransmits, ramp: "worse", at: root2, text: plain, worst: Math.max, back: (p) => p * p },
-  loss: { name: "Datagrams lost", of: (m) => m.loss, ramp: "worse", at: root2, text: (v) => (v ? percent(v) : "0 %"), worst: Math.max, back: (p) => p * p },
+  loss: { name: "Datagrams lost", of: (m) => m.loss, ramp: "worse", at: root2, text: (v) => (v ? percent(v) : "0%"), worst: Math.max, back: (p) => p * p },
 };
 const mapSource = byId("matrix-data");
 if (mapSource) matrix(JSON.parse(mapSource.textContent));

@@ -271,7 +271,7 @@ impl Drawing<'_> {
                 "<path class=\"{class}\" d=\"M{at:.1} {y:.1}V{top:.1}\"/>"
             );
             if *wire != Wire::Used {
-                // A cross, for those who cannot tell its colour.
+                // A cross, for those who do not see its colour.
                 let (mid, arm) = ((y + top) / 2.0, gap.min(4.0));
                 let _ = write!(
                     self.svg,
@@ -289,8 +289,8 @@ impl Drawing<'_> {
         x + rack.wires.len() as f64 * gap + 6.0
     }
 
-    /// Words, and below them a bar as long as what the hosts can do: what was carried is filled, and
-    /// what the uplinks cannot carry is hatched.
+    /// Words, and below them a bar as long as what the hosts can do: filled is the load, hatched
+    /// the missing capacity.
     fn gauge(&mut self, gauge: &Gauge, x: f64, end: f64, y: f64, line: usize) {
         let (font, height) = (self.sizes.font, self.sizes.uplink);
         let step = height / 2.0 - 2.0;

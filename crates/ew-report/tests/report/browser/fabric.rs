@@ -153,8 +153,8 @@ fn a_fault_leads_to_its_evidence_and_back() {
     }
 }
 
-/// At 30 frames/s a frame has 33 ms. What is asserted is the time of the page's thread on a CPU, not
-/// that of a clock, which on a busy machine shows the machine; both are printed.
+/// At 30 frames/s a frame has 33 ms. What is asserted is the CPU time of the page's thread: the
+/// clock's time shows how busy the machine is. Both are printed.
 #[test]
 fn a_frame_of_a_thousand_hosts_fits_thirty_a_second() {
     const FRAME_MS: f64 = 1000.0 / 30.0;
