@@ -88,7 +88,7 @@ fn cases(analysis: &Analysis) -> Vec<Case> {
             HostState::Failed { message } | HostState::Lost { message } => {
                 Outcome::Failed(message.clone())
             }
-            HostState::Alive => outcome(faults),
+            HostState::Alive => outcome(&faults),
         };
         cases.push(Case {
             class: "host",
@@ -100,12 +100,12 @@ fn cases(analysis: &Analysis) -> Vec<Case> {
     cases.push(Case {
         class: "network",
         name: format!("verdict: {}", status(analysis)),
-        outcome: outcome(of_network),
+        outcome: outcome(&of_network),
     });
     cases
 }
 
-fn outcome(faults: Vec<String>) -> Outcome {
+fn outcome(faults: &[String]) -> Outcome {
     match faults.is_empty() {
         true => Outcome::Passed,
         false => Outcome::Failed(faults.join("; ")),
