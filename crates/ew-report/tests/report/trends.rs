@@ -41,7 +41,18 @@ fn a_trend_in_the_terminal() {
         changes: Vec::new(),
         points: trend().points,
     };
-    insta::assert_snapshot!(trends_text(&[trend(), steady], &TextStyle::default()));
+    let text = trends_text(&[trend(), steady], &TextStyle::default());
+    let first = "Worse: throughput in `mesh` fell by 9.9";
+    assert!(
+        text.starts_with(first) && text.contains("at run run8"),
+        "{text}"
+    );
+    // A stroke stands before the first run of the new level.
+    assert!(text.contains("\u{2588}|\u{2581}"), "{text}");
+    assert!(
+        text.contains("rtt") && !text.contains("`rtt`"),
+        "no change of it: {text}"
+    );
 }
 
 #[test]
