@@ -21,8 +21,8 @@ pub(crate) struct TestDfsioArgs {
     /// HADOOP_HOME on that host, or its yarn or hadoop program [default: of its environment]
     #[arg(long, value_name = "PATH")]
     hadoop: Option<String>,
-    /// Jar with TestDFSIO on that host [default: hadoop-mapreduce-client-jobclient-*-tests.jar below
-    /// --hadoop]
+    /// Jar with TestDFSIO on that host [default: hadoop-mapreduce-client-jobclient-*-tests.jar
+    /// below --hadoop]
     #[arg(long, value_name = "FILE")]
     testdfsio_jar: Option<String>,
     /// Set a property of Hadoop for the job, such as mapreduce.map.memory.mb=2048; repeatable
