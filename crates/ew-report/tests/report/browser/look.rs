@@ -143,7 +143,11 @@ fn the_page_prints_on_a4_with_the_runs_id() {
             "the drawing is cut off: {drawn:?} in {view:?}"
         );
         // As wide as A4 between the margins.
-        tab.resize(View { width: 703, dark, ..DESK });
+        tab.resize(View {
+            width: 703,
+            dark,
+            ..DESK
+        });
         tab.media("print", if dark { "dark" } else { "light" });
         for part in [".fabric-view", "#pair", "table.hosts", "#cells"] {
             let area = tab.area(part);
