@@ -5,7 +5,7 @@
 #   scripts/setup.sh --optional  says so and goes on: tests that need it skip themselves and say why
 #   scripts/setup.sh --demo      what building and the demo need, and nothing for tests
 #   scripts/setup.sh --release   what `make release` needs: a C compiler and an emulator for aarch64, and rpmbuild
-#   scripts/setup.sh --tools     the load generators that `make test` and `make bench` hold ours against and `run tools` drives, too; for netperf
+#   scripts/setup.sh --tools     the load generators that `make test` and `make bench` compare ours with and `run compare-tools` drives, too; for netperf
 #                                and lmbench the archive's non-free part (multiverse on Ubuntu) is added to the archive's existing entry
 set -euo pipefail
 
@@ -45,7 +45,7 @@ needs=(
     openssl:openssl
     chromium:chromium
 )
-# What `run --tool` and `run tools` drive. netperf and lmbench are in the archive's non-free part.
+# What `run --tool` and `run compare-tools` drive. netperf and lmbench are in the archive's non-free part.
 tools=(
     iperf:iperf
     nuttcp:nuttcp

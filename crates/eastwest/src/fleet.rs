@@ -1,4 +1,4 @@
-//! `--fleet` and its companions: which launcher, and how agents are started.
+//! `--via` and its companions: which launcher, and how agents are started.
 
 use crate::build::build;
 use crate::exit::Failure;
@@ -42,10 +42,10 @@ pub(crate) enum FleetKind {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Fleet")]
+#[command(next_help_heading = "Connection")]
 pub(crate) struct FleetArgs {
-    /// How agents are started
-    #[arg(long, visible_alias = "via", value_enum, default_value = "ssh")]
+    /// How to start agents on the hosts
+    #[arg(long = "via", alias = "fleet", value_enum, default_value = "ssh")]
     pub(crate) fleet: FleetKind,
     /// The lab's name, when more than one is up
     #[arg(long, value_name = "NAME")]
@@ -78,13 +78,13 @@ pub(crate) struct FleetArgs {
     ssh_options: Vec<String>,
     /// Directory on each host for the agent binary, which is removed on start [default: $TMPDIR or
     /// /tmp there]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Advanced")]
     remote_dir: Option<String>,
     /// Keep the binary on the hosts for later runs, under its SHA-256 [in --remote-dir, default:
     /// ~/.cache/eastwest there]
-    #[arg(long)]
+    #[arg(long, help_heading = "Advanced")]
     keep_binary: bool,
-    /// From starting to launch a host to its readiness
+    /// Longest time for a host's agent to become ready
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     launch_timeout: Duration,
     /// Hosts launched over ssh at the same time [default: 8, and up to 64 while launches are quick]
@@ -94,17 +94,17 @@ pub(crate) struct FleetArgs {
     #[arg(long)]
     require_all: bool,
     /// Ports of the agents' data listeners; the first free one is taken
-    #[arg(long, value_name = "FIRST-LAST", default_value = "5401-5499", value_parser = parse_ports)]
+    #[arg(long, help_heading = "Advanced", value_name = "FIRST-LAST", default_value = "5401-5499", value_parser = parse_ports)]
     data_ports: (u16, u16),
     /// Ports for servers of external tools
-    #[arg(long, value_name = "FIRST-LAST", default_value = "5001-5399", value_parser = parse_ports)]
+    #[arg(long, help_heading = "Advanced", value_name = "FIRST-LAST", default_value = "5001-5399", value_parser = parse_ports)]
     tool_ports: (u16, u16),
     /// Time between readings of every host's counters, at least 100ms
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_sample_interval)]
+    #[arg(long, help_heading = "Advanced", value_name = "TIME", default_value = "1s", value_parser = parse_sample_interval)]
     sample_interval: u64,
     /// Every host also serves stock iperf3 clients at this port while the run lasts, without
     /// authentication
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, help_heading = "Advanced", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     offer_iperf3: Option<u16>,
     #[command(flatten)]
     pub(crate) kubernetes: KubernetesArgs,
@@ -113,7 +113,12 @@ pub(crate) struct FleetArgs {
 }
 
 impl FleetArgs {
-    /// The lab that `--fleet lab` means.
+    /// As `--ssh-user` says.
+    pub(crate) fn log_in_as(&mut self, user: String) {
+        self.ssh_user = Some(user);
+    }
+
+    /// The lab that `--via lab` means.
     pub(crate) fn attach_lab(&self) -> Result<Option<Lab>, Failure> {
         if self.fleet != FleetKind::Lab {
             return Ok(None);
@@ -146,7 +151,7 @@ impl FleetArgs {
                 "only flows of `eastwest run` can be simulated; leave out --via sim"
             ))),
             (FleetKind::Kubernetes, None) => Err(Failure::usage(anyhow!(
-                "only `eastwest run` works with --fleet kubernetes: it checks rights, nodes and pods before anything is measured"
+                "only `eastwest run` works with --via kubernetes: it checks rights, nodes and pods before anything is measured"
             ))),
         }
     }

@@ -25,9 +25,12 @@ const LARGEST_FILE_BYTES: u64 = 64 << 20;
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostArgs {
     /// Hosts in ClusterShell's grammar, for example 'node[01-40]!node13', '@compute' or
-    /// 'ops@n[1-4]:2222'
-    #[arg(long, value_name = "SET")]
-    hosts: Option<String>,
+    /// 'ops@n[1-4]:2222'; repeatable
+    #[arg(short = 'w', long, value_name = "SET")]
+    hosts: Vec<String>,
+    /// Group of hosts, as in `clush -g`: short for --hosts @GROUP; repeatable
+    #[arg(short, long, value_name = "GROUP")]
+    group: Vec<String>,
     /// Racks: groups as in '@mc_rack[1-3]', or written out as in 'r1=n[1-4],r2=n[5-8]'; alone, they
     /// are also the hosts
     #[arg(long, value_name = "SET")]
@@ -45,7 +48,7 @@ pub(crate) struct HostArgs {
     /// `-` is stdin. Several files are several racks (nodes.rack1, nodes.rack2)
     #[arg(long, value_name = "FILE")]
     hosts_file: Vec<PathBuf>,
-    /// Addresses of host names, in /etc/hosts format, before any resolver
+    /// File of host names and the addresses to test, in /etc/hosts format; overrides DNS
     #[arg(long, value_name = "FILE")]
     addresses: Option<PathBuf>,
     /// Network to measure: every host uses its own address in this subnet
@@ -63,6 +66,22 @@ pub(crate) struct HostArgs {
 }
 
 impl HostArgs {
+    /// More hosts, named without an option.
+    pub(crate) fn add(&mut self, sets: Vec<String>) {
+        self.hosts.extend(sets);
+    }
+
+    /// All hosts named by `--hosts` and `--group`, as one set.
+    fn named(&self) -> Option<String> {
+        let group = |name: &String| match name.starts_with('@') {
+            true => name.clone(),
+            false => format!("@{name}"),
+        };
+        let sets = self.hosts.iter().cloned();
+        let sets: Vec<String> = sets.chain(self.group.iter().map(group)).collect();
+        (!sets.is_empty()).then(|| sets.join(","))
+    }
+
     /// Who takes part; addresses may be missing until [`HostArgs::resolve`].
     pub(crate) fn roster(
         &self,
@@ -111,7 +130,7 @@ impl HostArgs {
 
     /// Whether any host is named.
     pub(crate) fn names_any(&self, scenario_racks: &[String]) -> bool {
-        self.hosts.is_some()
+        self.named().is_some()
             || self.racks.is_some()
             || !self.hosts_file.is_empty()
             || !scenario_racks.is_empty()
@@ -120,7 +139,7 @@ impl HostArgs {
     /// A flag that chooses hosts, if one was given.
     pub(crate) fn chosen_hosts(&self) -> Option<&'static str> {
         let flags = [
-            ("--hosts", self.hosts.is_some()),
+            ("--hosts", self.named().is_some()),
             ("--racks", self.racks.is_some()),
             ("--hosts-file", !self.hosts_file.is_empty()),
             ("--addresses", self.addresses.is_some()),
@@ -163,7 +182,7 @@ impl HostArgs {
 
     fn request(&self, scenario_racks: &[String]) -> Result<InventoryRequest, Failure> {
         Ok(InventoryRequest {
-            hosts: self.hosts.clone(),
+            hosts: self.named(),
             racks: self
                 .racks
                 .iter()
@@ -229,8 +248,8 @@ impl HostArgs {
             .chain(&roles.servers)
             .map(String::as_str)
             .collect();
-        if let Some(hosts) = &self.hosts {
-            let hosts = inventory::expand(hosts, sources).map_err(Failure::usage)?;
+        if let Some(hosts) = self.named() {
+            let hosts = inventory::expand(&hosts, sources).map_err(Failure::usage)?;
             if let Some(other) = names
                 .iter()
                 .find(|name| !hosts.iter().any(|h| h.eq_ignore_ascii_case(name)))
@@ -241,7 +260,7 @@ impl HostArgs {
             }
         }
         let nothing_else = self.racks.is_none() && self.hosts_file.is_empty();
-        Ok((self.hosts.is_none() && nothing_else).then(|| names.join(",")))
+        Ok((self.named().is_none() && nothing_else).then(|| names.join(",")))
     }
 
     /// Gives every host its address, and refuses two hosts with the same one.

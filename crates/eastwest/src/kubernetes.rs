@@ -1,4 +1,4 @@
-//! `--fleet kubernetes`: from options to nodes, pods and the launcher that enters them.
+//! `--via kubernetes`: from options to nodes, pods and the launcher that enters them.
 
 use crate::exit::Failure;
 use crate::fleet::OWN_BINARY;
@@ -99,7 +99,7 @@ enum BootstrapChoice {
 }
 
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Kubernetes (--fleet kubernetes)")]
+#[command(next_help_heading = "Kubernetes (--via kubernetes)")]
 pub(crate) struct KubernetesArgs {
     #[command(flatten)]
     access: AccessArgs,

@@ -37,6 +37,11 @@ enum Peak {
     Share(f64),
 }
 
+/// How long a plan's rounds take.
+pub(crate) fn time_of(plan: &Plan) -> String {
+    format_duration_ns(plan.stages.iter().map(Stage::planned_ns).sum())
+}
+
 impl PreFlight {
     /// Of a plan, over a network in words.
     pub(crate) fn of(
@@ -95,13 +100,13 @@ impl PreFlight {
         };
         let bytes = match self.bytes {
             Some(bytes) => format!("up to {}", format_bytes(bytes)),
-            None => "bytes unknown without a line rate (--set expect.nic=10G)".into(),
+            None => "bytes unknown without a line rate (--expect-nic 10G)".into(),
         };
-        let minutes = match self.planned_ns {
-            Some(planned_ns) => format!("{} of load", format_duration_ns(planned_ns)),
+        let time = match self.planned_ns {
+            Some(planned_ns) => format!("estimated time {}", format_duration_ns(planned_ns)),
             None => "as long as that takes".into(),
         };
-        format!("{hosts} hosts, network: {network}; {rate}, {bytes}, {minutes}; {ports}")
+        format!("{hosts} hosts, network: {network}; {time}; {rate}, {bytes}; {ports}")
     }
 
     fn is_much(&self) -> bool {
@@ -167,8 +172,8 @@ mod tests {
         assert!(!small.is_much());
         assert_eq!(
             small.words(),
-            "32 hosts, network: 10.20.0.0/16; up to 10.0 Gb/s per host and 320 Gb/s in sum, up to 1.00 TiB, 2 min 0 s of load; data ports \
-             5401-5499"
+            "32 hosts, network: 10.20.0.0/16; estimated time 2 min 0 s; up to 10.0 Gb/s per host and 320 Gb/s in sum, up to 1.00 TiB; data \
+             ports 5401-5499"
         );
         let many_bytes = PreFlight {
             bytes: Some(MANY_BYTES + 1),
@@ -180,7 +185,7 @@ mod tests {
             ..small
         };
         assert!(many_bytes.is_much() && many_hosts.is_much());
-        assert!(many_hosts.words().contains("expect.nic"));
+        assert!(many_hosts.words().contains("--expect-nic"));
     }
 
     #[test]

@@ -29,6 +29,7 @@ pub mod stats;
 pub mod storage;
 mod sweep;
 mod telemetry;
+mod thresholds;
 mod timeline;
 mod tomography;
 mod tools;
@@ -76,7 +77,7 @@ pub fn analyze(run: &Run) -> Analysis {
     let verdict = pods::conclude(verdict::verdict(&case), &pods, allowed);
     let verdict = congestion::conclude(verdict, &congestion, &observations.stages);
     let warnings = warnings(&observations, &network);
-    Analysis {
+    thresholds::check(Analysis {
         run: run.manifest.clone(),
         verdict,
         stages,
@@ -94,7 +95,8 @@ pub fn analyze(run: &Run) -> Analysis {
         pods,
         congestion,
         warnings,
-    }
+        thresholds: Vec::new(),
+    })
 }
 
 fn warnings(observations: &observations::Observations<'_>, network: &fit::Network) -> Vec<String> {
@@ -103,9 +105,8 @@ fn warnings(observations: &observations::Observations<'_>, network: &fit::Networ
     for (host, reason) in &run.unclean {
         warnings.push(format!("{host}: cleanup not confirmed: {reason}"));
     }
-    for test in &run.plan.dropped_tests {
-        warnings.push(format!("skipped: {test}"));
-    }
+    let skipped = run.plan.skipped_tests().into_iter();
+    warnings.extend(skipped.map(|tests| format!("skipped: {tests}")));
     let void = network.quality.void_total();
     if void > 0 {
         let rounds = words::count(void, "round");

@@ -127,6 +127,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
                 time_budget_ns: None,
                 random_order: false,
                 roles: None,
+                thresholds: Vec::new(),
             },
             inventory: Inventory {
                 hosts: hosts.to_vec(),

@@ -26,6 +26,8 @@ const LEAST_KERNEL: (u32, u32) = (4, 9);
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckState {
+    /// There was nothing to look at, or the host does not say.
+    Unknown,
     /// Fine.
     Ok,
     /// A run works, but its result may be worse or less clear.
@@ -67,8 +69,20 @@ impl DoctorReport {
             .unwrap_or(CheckState::Ok)
     }
 
+    /// How many checks passed, of those that found something to look at.
+    #[must_use]
+    pub fn passed(&self) -> (usize, usize) {
+        let known = |state: CheckState| state != CheckState::Unknown;
+        let count = |is: &dyn Fn(CheckState) -> bool| {
+            let checks = self.checks.iter();
+            checks.filter(|check| is(check.state)).count()
+        };
+        (count(&|state| state == CheckState::Ok), count(&known))
+    }
+
     fn add(&mut self, subject: &str, name: &'static str, verdict: Verdict) {
         let (state, found, remedy) = match verdict {
+            Verdict::Unknown(found) => (CheckState::Unknown, found, String::new()),
             Verdict::Ok(found) => (CheckState::Ok, found, String::new()),
             Verdict::Warning(found, remedy) => (CheckState::Warning, found, remedy),
             Verdict::Failed(found, remedy) => (CheckState::Failed, found, remedy),
@@ -84,6 +98,7 @@ impl DoctorReport {
 }
 
 enum Verdict {
+    Unknown(String),
     Ok(String),
     Warning(String, String),
     Failed(String, String),
@@ -222,7 +237,7 @@ fn check_free_disk(free_bytes: Option<u64>) -> Verdict {
             "free some space there, or name another place with --remote-dir".into(),
         ),
         Some(free) => Verdict::Ok(format!("{} free", units::format_bytes(free))),
-        None => Verdict::Ok("not known".into()),
+        None => Verdict::Unknown("not known".into()),
     }
 }
 
@@ -234,7 +249,7 @@ fn check_open_files(limit: Option<u64>, hosts: usize) -> Verdict {
             "raise `nofile` in /etc/security/limits.conf or the sshd unit's LimitNOFILE".into(),
         ),
         Some(limit) => Verdict::Ok(format!("limit {limit}")),
-        None => Verdict::Ok("limit not known".into()),
+        None => Verdict::Unknown("limit not known".into()),
     }
 }
 
@@ -265,7 +280,7 @@ fn check_clock(facts: &HostFacts, off_ns: u64) -> Verdict {
     match facts.clock_synchronised {
         Some(false) => Verdict::Warning("the kernel says: not synchronised".into(), remedy.into()),
         Some(true) => Verdict::Ok("synchronised".into()),
-        None => Verdict::Ok("not known".into()),
+        None => Verdict::Unknown("not known".into()),
     }
 }
 
@@ -318,11 +333,11 @@ fn check_property(
         *counts.entry(value).or_default() += 1;
     }
     let Some((&typical, &count)) = counts.iter().max_by_key(|(_, count)| **count) else {
-        report.add(
-            "all hosts",
-            name,
-            Verdict::Ok("not known (virtual interfaces)".into()),
-        );
+        let found = match interfaces.is_empty() {
+            true => "no host to look at",
+            false => "not known (virtual interfaces)",
+        };
+        report.add("all hosts", name, Verdict::Unknown(found.into()));
         return;
     };
     report.add(

@@ -131,7 +131,7 @@ pub(crate) fn plan_among(
     alive: &[HostId],
     seed: u64,
 ) -> Result<Plan, RunError> {
-    let mut plan = ew_plan::plan(scenario, &sub_inventory(inventory, alive), seed)?;
+    let mut plan = ew_plan::replan(scenario, &sub_inventory(inventory, alive), seed)?;
     let flows = plan
         .stages
         .iter_mut()

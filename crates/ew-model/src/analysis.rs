@@ -9,6 +9,7 @@ use crate::record::{Remark, TcpInfo};
 use crate::run::RunManifest;
 use crate::scenario::AutoSamples;
 use crate::sweep::SweepAnalysis;
+use crate::threshold::Checked;
 use crate::tools::ToolComparison;
 use crate::workload::WorkloadKind;
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,9 @@ pub struct Analysis {
     /// Victims under load; empty but for `run congestion`.
     #[serde(default)]
     pub congestion: Vec<CongestionImpact>,
+    /// The scenario's thresholds, and whether they were met.
+    #[serde(default)]
+    pub thresholds: Vec<Checked>,
 }
 
 /// A median (or a ratio of medians) with its 95 % interval.

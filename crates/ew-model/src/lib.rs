@@ -28,6 +28,7 @@ pub mod scenario;
 pub mod storage;
 pub mod sweep;
 pub mod telemetry;
+pub mod threshold;
 pub mod tools;
 pub mod topology;
 pub mod trend;

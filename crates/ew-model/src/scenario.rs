@@ -3,6 +3,7 @@
 
 use crate::congestion::Aggressor;
 use crate::pods::PodPath;
+use crate::threshold::Threshold;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,9 @@ pub struct Scenario {
     /// Two sets of hosts that patterns run between. `None`: all hosts are clients and servers.
     #[serde(default)]
     pub roles: Option<Roles>,
+    /// Bounds of metrics below `expect:`, in the user's order.
+    #[serde(default)]
+    pub thresholds: Vec<Threshold>,
 }
 
 /// Clients and servers by name, each in the user's order, none in both.
@@ -84,6 +88,9 @@ pub struct Test {
     pub sizes: Vec<u64>,
     /// May be dropped when the time budget is short.
     pub optional: bool,
+    /// Without the racks that it needs the run is refused; other tests are dropped then.
+    #[serde(default)]
+    pub required: bool,
     /// Takes part in passes with the tests next to it that do, too: the first repetition of each,
     /// the second of each, and so on, so that what changes with time touches all of them alike.
     #[serde(default)]

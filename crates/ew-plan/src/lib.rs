@@ -14,5 +14,5 @@ mod sweep;
 mod traced;
 
 pub use estimate::{Estimate, estimate};
-pub use plan::{PlanError, plan};
+pub use plan::{PlanError, plan, replan};
 pub use schedule::repair_rounds;

@@ -54,6 +54,21 @@ pub enum PlanError {
         /// How many there are.
         have: usize,
     },
+    /// A pattern takes hosts two by two.
+    #[error(
+        "test `{test}`: `{pattern}` takes hosts two by two, and {have} are named: {alone} has no partner; name an even \
+         number of hosts, or run `mesh` for every pair"
+    )]
+    HostAlone {
+        /// The test.
+        test: String,
+        /// Its pattern's word.
+        pattern: &'static str,
+        /// How many hosts there are.
+        have: usize,
+        /// The last one.
+        alone: String,
+    },
     /// A pattern goes across racks.
     #[error(
         "test `{test}`: `{pattern}` needs hosts in at least two racks and the inventory has {have}; say which hosts \
@@ -156,11 +171,21 @@ pub enum PlanError {
 /// While the estimate exceeds the scenario's time budget, windows are shortened, down to half; then
 /// optional tests are dropped, the last one first. A test that only the lack of racks
 /// rules out is dropped too when other tests remain; [`Plan::dropped_tests`] names them with the
-/// reason. Pairs are drawn again while they leave a link that no flow tells from another.
+/// reason. Pairs are drawn again while they leave a link that no flow distinguishes from another.
 ///
 /// # Errors
 /// [`PlanError`] when a test does not fit the inventory or the plan would be too large.
 pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Plan, PlanError> {
+    refuse_host_alone(scenario, inventory)?;
+    replan(scenario, inventory, seed)
+}
+
+/// As [`plan`], for the hosts that are left of those that were named: what one of them has lost its
+/// partner for is not measured.
+///
+/// # Errors
+/// As [`plan`].
+pub fn replan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Plan, PlanError> {
     let mut draft = identifying(scenario, inventory, seed)?;
     fit_time_budget(&mut draft, scenario.time_budget_ns);
     number_flows(&mut draft.stages);
@@ -180,6 +205,25 @@ pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Pla
         interleaved,
         host_rates: Vec::new(),
         rate_limit: None,
+    })
+}
+
+/// A host without a partner would be skipped without a word.
+fn refuse_host_alone(scenario: &Scenario, inventory: &Inventory) -> Result<(), PlanError> {
+    let have = inventory.hosts.len();
+    let mut tests = scenario.tests.iter();
+    let of_two = tests.find(|test| test.pattern == Pattern::Pair);
+    let (Some(test), Some(last)) = (of_two, inventory.hosts.last()) else {
+        return Ok(());
+    };
+    if scenario.roles.is_some() || have < 2 || have.is_multiple_of(2) {
+        return Ok(());
+    }
+    Err(PlanError::HostAlone {
+        test: test.name.clone(),
+        pattern: test.pattern.name(),
+        have,
+        alone: last.name.clone(),
     })
 }
 
@@ -305,10 +349,11 @@ fn lay_out(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layo
     }
 }
 
-/// Racks are what an inventory may lack without the rest losing its sense; an optional test may
-/// also be too large, or not fit otherwise.
+/// Racks are what an inventory may lack without the rest losing its sense, unless the test is
+/// required; an optional test may also be too large, or not fit otherwise.
 fn may_be_dropped(error: &PlanError, test: &Test) -> bool {
     match error {
+        _ if test.required => false,
         PlanError::NeedsTwoRacks { .. }
         | PlanError::NoRackOfTwo { .. }
         | PlanError::NotThroughService { .. } => true,

@@ -25,7 +25,7 @@ const CSV_HEADER: &str = "level,stage,metric,src,dst,base,other,ratio,ratio_low,
 /// Makes a report of a comparison. The result ends with a newline.
 ///
 /// # Errors
-/// [`ReportError::NoComparison`] for a format of k8s-netperf. [`ReportError`] when the JSON writer
+/// [`ReportError::NoComparison`] for a format of k8s-netperf, and JUnit. [`ReportError`] when the JSON writer
 /// or the page's template fails; both are defects.
 pub fn render_comparison(
     comparison: &Comparison,
@@ -38,7 +38,9 @@ pub fn render_comparison(
         Format::Csv | Format::CsvHosts => Ok(csv(comparison)),
         Format::Markdown => Ok(markdown(comparison)),
         Format::Html => html::render(comparison),
-        Format::K8sNetperf | Format::K8sNetperfJson => Err(ReportError::NoComparison),
+        Format::Junit | Format::K8sNetperf | Format::K8sNetperfJson => {
+            Err(ReportError::NoComparison)
+        }
     }
 }
 

@@ -66,7 +66,7 @@ struct Row {
     burst: u32,
     /// Of one flow: `tput_metric`.
     throughput: Option<f64>,
-    /// 95 % interval of the throughput.
+    /// 95% interval of the throughput.
     #[serde(skip)]
     interval: Option<(f64, f64)>,
     /// 99th percentile of a transaction: `ltcy_metric`.

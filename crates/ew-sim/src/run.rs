@@ -335,6 +335,7 @@ impl<'a> Course<'a> {
                 time_budget_ns: None,
                 random_order: self.plan.random_order,
                 roles: None,
+                thresholds: Vec::new(),
             },
             inventory: self.network.inventory(),
             seed: self.seed,

@@ -709,6 +709,7 @@ fn manifest(started_unix_ns: u64) -> RunManifest {
             time_budget_ns: None,
             random_order: false,
             roles: None,
+            thresholds: Vec::new(),
         },
         inventory: inventory(),
         seed: u64::MAX,

@@ -3,9 +3,9 @@
 use crate::commands::report;
 use crate::exit::{self, Failure, Outcome};
 use crate::history;
-use crate::output::{self, RunsDirArg, ShowArgs};
+use crate::output::{ColorChoice, Destination, OutputFormat, RunsDirArg};
 use anyhow::{Context, anyhow};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ew_analyze::compare::{CompareOptions, Runs};
 use ew_model::Run;
 use ew_model::comparison::ComparisonVerdict;
@@ -18,11 +18,6 @@ use std::str::FromStr;
 const MOST_RUNS: usize = 50;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  eastwest compare                                    the last run with the one before
-  eastwest compare last~1 last --threshold 5%         the same as a check: 1 when worse by more
-  eastwest compare a1,a2,a3 b1,b2,b3 --names old,new  three runs of each state")]
 pub(crate) struct CompareArgs {
     /// The runs to compare with, separated by commas: a directory, an id or the beginning of it,
     /// `last`, or `last~1` for the one before
@@ -35,22 +30,61 @@ pub(crate) struct CompareArgs {
     /// End with 1 when something differs and is worse by more than this, for example 5%
     #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
     threshold: Option<f64>,
-    /// The same when it is only a single host that is worse by more than the threshold
+    /// End with 1 also when a single host is worse by more than the threshold
     #[arg(long, requires = "threshold")]
     each_host: bool,
     /// Take the spread from run to run from this many earlier runs of the scenario, too
     #[arg(long, value_name = "N", default_value_t = history::USUAL)]
     history: usize,
-    /// What to call the two, for example "1 GbE,10 GbE"
+    /// Names of the two states in the report, for example "1 GbE,10 GbE"
     #[arg(long, value_name = "A,B", value_parser = parse_names)]
     names: Option<(String, String)>,
-    /// Write the page with bars to this file, too
+    /// Write the HTML page to this file, besides the result
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
     runs: RunsDirArg,
-    #[command(flatten)]
-    show: ShowArgs,
+    /// Format of the result [default: text, or by the ending of --output]
+    #[arg(long, value_enum, help_heading = "Output")]
+    format: Option<CompareFormat>,
+    /// Short for --format json
+    #[arg(long, hide = true, conflicts_with = "format")]
+    json: bool,
+    #[command(flatten, next_help_heading = "Output")]
+    destination: Destination,
+    /// When to colour
+    #[arg(long, value_enum, default_value = "auto")]
+    color: ColorChoice,
+}
+
+/// `--format` of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CompareFormat {
+    /// For people
+    Text,
+    /// One JSON document, also on failure
+    Json,
+    /// One row per figure
+    Csv,
+    /// For a pull request or a ticket
+    Md,
+    /// One self-contained page
+    Html,
+}
+
+impl CompareArgs {
+    fn format(&self) -> Format {
+        let by_ending = || self.destination.format().map(OutputFormat::report_format);
+        match self.format {
+            _ if self.json => Format::Json,
+            None => by_ending().unwrap_or(Format::Text),
+            Some(CompareFormat::Text) => Format::Text,
+            Some(CompareFormat::Json) => Format::Json,
+            Some(CompareFormat::Csv) => Format::Csv,
+            Some(CompareFormat::Md) => Format::Markdown,
+            Some(CompareFormat::Html) => Format::Html,
+        }
+    }
 }
 
 /// The runs of one state.
@@ -91,9 +125,9 @@ pub(crate) fn run(args: &CompareArgs) -> Outcome {
         history: &history,
     };
     let comparison = ew_analyze::compare::compare(&runs, &options).map_err(Failure::usage)?;
-    let style = output::text_style(args.show.color);
-    let format = args.show.format.report_format();
-    output::print(&render_comparison(&comparison, format, &style).map_err(report::unreportable)?);
+    let style = args.destination.style(args.color);
+    let text = render_comparison(&comparison, args.format(), &style);
+    args.destination.put(&text.map_err(report::unreportable)?)?;
     if let Some(path) = &args.html {
         let page = render_comparison(&comparison, Format::Html, &style).map_err(Failure::failed)?;
         std::fs::write(path, page)

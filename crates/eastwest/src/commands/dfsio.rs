@@ -385,7 +385,7 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
         .roster(fleet, lab.as_deref(), asked.racks, roles.as_ref())?;
     let task = task(args, asked, &roster.inventory, roles.as_ref())?;
     if args.dry_run {
-        return dry_run(&task, &roster.inventory, args.show.format);
+        return dry_run(&task, &roster.inventory, args.show.format());
     }
     let watched = args.watch.as_deref();
     let watched = watched
@@ -514,6 +514,7 @@ fn scenario(word: &str, roles: Option<Roles>, description: String) -> Scenario {
         time_budget_ns: None,
         random_order: false,
         roles,
+        thresholds: Vec::new(),
     }
 }
 
@@ -547,14 +548,15 @@ fn dry_run(task: &StorageTask, inventory: &Inventory, format: OutputFormat) -> O
 /// Shows a run of files. `None`: it is a run of flows.
 pub(crate) fn show(run: &Run, args: &ShowArgs) -> Option<Outcome> {
     let analysis = job::analyze(run)?;
-    let style = output::text_style(args.color);
-    let text = match args.format {
+    let style = args.style();
+    let text = match args.format() {
         OutputFormat::Text => Ok(ew_report::storage_text(&analysis, &style)),
         OutputFormat::Json => ew_report::storage_json(&analysis),
         OutputFormat::Csv => Ok(ew_report::storage_csv(run)),
         OutputFormat::Html => ew_report::storage_html(&analysis),
         OutputFormat::CsvHosts
         | OutputFormat::Md
+        | OutputFormat::Junit
         | OutputFormat::K8sNetperf
         | OutputFormat::K8sNetperfJson => {
             return Some(Err(Failure::usage(anyhow!(
@@ -564,10 +566,7 @@ pub(crate) fn show(run: &Run, args: &ShowArgs) -> Option<Outcome> {
     };
     let code = ExitCode::from(analysis.status.exit_code());
     let text = text.map_err(Failure::failed);
-    Some(text.map(|text| {
-        output::print(&text);
-        code
-    }))
+    Some(text.and_then(|text| args.put(&text)).map(|()| code))
 }
 
 fn conclude(stored: &StoredRun, args: &ShowArgs) -> Outcome {

@@ -2,7 +2,7 @@
 
 use crate::exit::{Failure, Outcome};
 use crate::hosts::group_sources;
-use crate::output;
+use crate::output::{self, PlainArgs};
 use clap::Args;
 use ew_plan::inventory;
 use std::process::ExitCode;
@@ -18,14 +18,22 @@ pub(crate) struct HostsArgs {
     /// Print the number of hosts
     #[arg(short, long)]
     count: bool,
-    /// Between names
+    /// Text between names
     #[arg(short = 'S', long, default_value = " ")]
     separator: String,
+    #[command(flatten)]
+    plain: PlainArgs,
 }
 
 pub(crate) fn run(args: &HostsArgs) -> Outcome {
     let sources = group_sources();
     let names = inventory::expand(&args.sets.join(","), &sources).map_err(Failure::usage)?;
+    if args.plain.is_json() {
+        let folded = inventory::fold(&names);
+        let set = serde_json::json!({ "count": names.len(), "folded": folded, "hosts": names });
+        output::print_json(&set)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let text = if args.count {
         names.len().to_string()
     } else if args.fold {

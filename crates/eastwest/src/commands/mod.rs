@@ -12,7 +12,7 @@ pub(crate) mod image;
 pub(crate) mod iperf3;
 pub(crate) mod kubernetes;
 pub(crate) mod lab;
-pub(crate) mod limit;
+pub(crate) mod line_rate;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod runs;

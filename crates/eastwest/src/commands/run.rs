@@ -11,20 +11,21 @@ use crate::kubernetes;
 use crate::metrics;
 use crate::outlets::{self, Outlets};
 use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
+use crate::plan_args::PlanArgs;
 use crate::predecessor::{Predecessor, PredecessorArgs};
-use crate::preflight::PreFlight;
+use crate::preflight::{self, PreFlight};
 use crate::push::{self, Pusher, Pushgateway};
+use crate::renamed;
 use crate::safety::SafetyArgs;
 use crate::watch::{self, Log, Watch};
 use crate::web::LivePage;
 use anyhow::{Context, anyhow};
-use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use ew_analyze::storage::job::{SCENARIO, TESTDFSIO};
 use ew_controller::{Detours, Finished, Job, LaunchOptions, RunError};
 use ew_model::pods::PodPath;
 use ew_model::scenario::Pattern;
-use ew_model::{Inventory, RunEvent, Scenario, Stage, Tool, WorkloadKind};
+use ew_model::{Inventory, Plan, RunEvent, Scenario, Stage, WorkloadKind};
 use ew_plan::estimate::{estimate_stage, fills_links};
 use ew_plan::scenario::ScenarioFile;
 use ew_report::live::Live;
@@ -43,12 +44,9 @@ pub(crate) struct RunArgs {
     /// storage, or `testdfsio` for Hadoop's own job
     #[arg(default_value = "qualify")]
     pub(crate) scenario: String,
-    /// Tests of a k8s-netperf configuration, in its old or current form, instead of a scenario
-    #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
-    k8s_netperf: Option<PathBuf>,
-    /// Paths that the tests of --k8s-netperf are run by
-    #[arg(long, value_name = "PATH,...", value_delimiter = ',', default_value = "host-network,same-node,other-node", value_parser = parse_path)]
-    paths: Vec<PodPath>,
+    /// Hosts, in addition to those of --hosts
+    #[arg(value_name = "HOST")]
+    more_hosts: Vec<String>,
     #[command(flatten)]
     pub(crate) hosts: HostArgs,
     #[command(flatten)]
@@ -57,21 +55,21 @@ pub(crate) struct RunArgs {
     pub(crate) plan: PlanArgs,
     #[command(flatten)]
     pub(crate) safety: SafetyArgs,
+    /// Print stages, rounds, flows, expected duration and bytes, and stop
+    #[arg(long, help_heading = "Safety")]
+    pub(crate) dry_run: bool,
+    /// Start without the question that a terminal gets above 32 hosts or 1 TiB
+    #[arg(short, long, help_heading = "Safety")]
+    pub(super) yes: bool,
     #[command(flatten)]
     pub(crate) storage: StorageArgs,
     #[command(flatten)]
     pub(crate) testdfsio: TestDfsioArgs,
-    /// Print stages, rounds, flows, expected duration and bytes, and stop
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Start without the question that a terminal gets above 32 hosts or 1 TiB
-    #[arg(short, long)]
-    pub(super) yes: bool,
-    #[command(flatten)]
-    pub(crate) runs: RunsDirArg,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Output")]
+    pub(crate) runs: RunsDirArg,
+    #[command(flatten, next_help_heading = "Output")]
     pub(crate) live: LiveArgs,
     /// Serve Prometheus metrics of the run at this address, to whoever may connect; for example
     /// 127.0.0.1:9464
@@ -105,6 +103,24 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// With all named hosts in one place.
+    pub(crate) fn settled(mut self) -> Self {
+        let more = std::mem::take(&mut self.more_hosts);
+        self.hosts.add(more);
+        self
+    }
+
+    /// Of `eastwest pair`, whose `-l` was a user's name before it was a message size.
+    pub(crate) fn settled_pair(mut self) -> Self {
+        if let Some(user) = self.plan.user_in_length() {
+            output::say(
+                "note: -l is the message size here, as in iperf3; name the user with --ssh-user",
+            );
+            self.fleet.log_in_as(user);
+        }
+        self.settled()
+    }
+
     /// All changes of the scenario, in its own keys.
     pub(crate) fn all_overrides(&self) -> Vec<String> {
         let polite = self.safety.polite.then(|| "dscp=le".to_owned());
@@ -155,10 +171,10 @@ impl RunArgs {
 /// What is reported on stderr while a run goes on.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LiveArgs {
-    /// Progress on stderr
+    /// How to show progress on stderr
     #[arg(long, value_enum, default_value = "auto", value_name = "HOW")]
     live: LiveChoice,
-    /// No progress on stderr
+    /// Show no progress on stderr
     #[arg(short, long)]
     quiet: bool,
 }
@@ -184,61 +200,15 @@ impl LiveArgs {
     }
 
     fn draws_bars(self) -> bool {
-        self.live == LiveChoice::Auto && !self.quiet && std::io::stderr().is_terminal()
+        self.live == LiveChoice::Auto
+            && !self.quiet
+            && std::io::stderr().is_terminal()
+            && output::can_move_cursor()
     }
 
     /// Lines have room for single flows.
     pub(crate) fn follows_flows(self) -> bool {
         !self.draws_bars() && !self.quiet
-    }
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Plan")]
-pub(crate) struct PlanArgs {
-    /// Change the scenario: `key=value` for all tests, `TEST.key=value` for one; repeatable
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    overrides: Vec<String>,
-    /// What flows carry, short for --set workload=WORKLOAD
-    #[arg(long, value_name = "WORKLOAD", value_parser = PossibleValuesParser::new(WorkloadKind::ALL.map(WorkloadKind::name)))]
-    workload: Option<String>,
-    /// Parallel connections per flow, short for --set streams=N
-    #[arg(short = 'P', long, value_name = "N")]
-    streams: Option<String>,
-    /// Length of each measurement, short for --set duration=TIME
-    #[arg(short = 't', long, value_name = "TIME")]
-    duration: Option<String>,
-    /// What moves the bytes: eastwest's own engine, or a tool installed on the hosts
-    #[arg(long, value_parser = PossibleValuesParser::new(Tool::ALL.map(Tool::name)))]
-    tool: Option<String>,
-    /// End with 1 when TCP goodput of pods on different nodes is significantly below hostNetwork by
-    /// more than this, short for --set expect.pod-loss=PERCENT
-    #[arg(long, value_name = "PERCENT")]
-    tcp_tolerance: Option<String>,
-    /// Optional tests are skipped while the estimate exceeds this
-    #[arg(long, value_name = "TIME")]
-    time_budget: Option<String>,
-    /// Seed of all draws; the same seed gives the same plan [default: drawn, and reported]
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-}
-
-impl PlanArgs {
-    /// All changes in the scenario's own keys: the workload first, because what else is set depends
-    /// on it, and `--set` last, because it is the more exact.
-    pub(crate) fn all_overrides(&self) -> Vec<String> {
-        let short = [
-            ("expect.pod-loss", &self.tcp_tolerance),
-            ("workload", &self.workload),
-            ("streams", &self.streams),
-            ("duration", &self.duration),
-            ("tool", &self.tool),
-            ("time-budget", &self.time_budget),
-        ];
-        let given = short
-            .into_iter()
-            .filter_map(|(key, value)| Some(format!("{key}={}", value.as_ref()?)));
-        given.chain(self.overrides.iter().cloned()).collect()
     }
 }
 
@@ -330,17 +300,18 @@ fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
 /// What is to be run, with every change of it.
 fn asked_scenario(args: &RunArgs) -> Result<ScenarioFile, Failure> {
     let overrides = args.all_overrides();
-    let file = match &args.k8s_netperf {
-        Some(path) => load_k8s_netperf(path, &args.paths, &overrides)?,
+    let mut file = match &args.plan.k8s_netperf {
+        Some(path) => load_k8s_netperf(path, &args.plan.paths, &overrides)?,
         None => load_scenario(&args.scenario, &overrides)?,
     };
+    args.plan.turn(&mut file.scenario);
     if let Some(test) = args.safety.cannot_limit(&file.scenario) {
         return Err(Failure::usage(anyhow!(
             "--max-rate limits bulk flows and small requests of eastwest's own engine, and test `{test}` has others; leave out one of them"
         )));
     }
     check_pod_loss(&file.scenario)?;
-    let is_of_pods = args.show.format.report_format().is_of_pods();
+    let is_of_pods = args.show.format().report_format().is_of_pods();
     if is_of_pods && kubernetes::paths(&file.scenario).is_empty() {
         let name = file.scenario.name;
         return Err(Failure::usage(ew_report::ReportError::NoPods(name)));
@@ -407,15 +378,23 @@ fn confirm(
     inventory: &Inventory,
     seed: u64,
 ) -> Result<(), Failure> {
+    let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
     if args.fleet.fleet == FleetKind::Local {
+        say_time(&plan, args.live.quiet);
         return Ok(());
     }
-    let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
     let network = args.hosts.describe_network(inventory);
     let ports = args.fleet.data_ports();
     let hosts = inventory.hosts.len();
     let figures = PreFlight::of(&plan, hosts, network, ports, args.safety.max_rate);
     figures.confirm(args.yes, args.live.quiet)
+}
+
+/// Nobody should have to wait to learn how long they wait.
+fn say_time(plan: &Plan, quiet: bool) {
+    if !quiet {
+        output::say(&format!("estimated time: {}", preflight::time_of(plan)));
+    }
 }
 
 /// A fan-in without storage is the network's part of it: flows.
@@ -425,7 +404,7 @@ fn moves_files(args: &RunArgs) -> bool {
         fan_in::SCENARIO => args.storage.has_target(),
         _ => false,
     };
-    is_storage && args.k8s_netperf.is_none()
+    is_storage && args.plan.k8s_netperf.is_none()
 }
 
 /// The same over pods, which are made first and removed after, whatever happens in between.
@@ -442,6 +421,7 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         return dry_run(args, &scenario, &inventory, &network, seed);
     }
     let plan = ew_plan::plan(&scenario, &inventory, seed).map_err(Failure::usage)?;
+    say_time(&plan, args.live.quiet);
     let planned_ns = plan.stages.iter().map(Stage::planned_ns).sum();
     let run = format!("{:08x}", draw_seed()?);
     let data_port = args.fleet.first_data_port();
@@ -677,6 +657,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
 
 /// A file when it looks like one, else a built-in.
 pub(crate) fn load_scenario(name: &str, overrides: &[String]) -> Result<ScenarioFile, Failure> {
+    let name = renamed::scenario(name, output::say);
     let is_file = name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml");
     if is_file {
         let text = std::fs::read_to_string(name)
@@ -707,12 +688,6 @@ fn load_k8s_netperf(
     ew_plan::scenario::parse_file(&translated.yaml, &name, overrides).map_err(Failure::usage)
 }
 
-fn parse_path(text: &str) -> anyhow::Result<PodPath> {
-    let found = PodPath::ALL.into_iter().find(|path| path.name() == text);
-    let known = PodPath::ALL.map(PodPath::name).join(", ");
-    found.with_context(|| format!("`{text}` is no path; there are {known}"))
-}
-
 /// Short enough to be typed again.
 pub(crate) fn draw_seed() -> Result<u64, Failure> {
     getrandom::u32()
@@ -728,8 +703,9 @@ pub(super) fn dry_run(
     seed: u64,
 ) -> Outcome {
     let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
-    if args.show.format == OutputFormat::Json {
-        output::print(&serde_json::to_string_pretty(&plan).map_err(Failure::failed)?);
+    if args.show.format() == OutputFormat::Json {
+        let text = serde_json::to_string_pretty(&plan).map_err(Failure::failed)?;
+        args.show.put(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
     let nic = scenario.expect.nic_bits_per_sec;
@@ -738,13 +714,13 @@ pub(super) fn dry_run(
         .iter()
         .map(|stage| estimate_stage(stage, nic).bytes)
         .collect();
-    let style = output::text_style(args.show.color);
-    output::print(&ew_report::dry_run(
+    let style = args.show.style();
+    args.show.put(&ew_report::dry_run(
         &plan, inventory, network, &bytes, &style,
-    ));
+    ))?;
     let is_unknown = |(stage, bytes): (&Stage, &Option<u64>)| fills_links(stage) && bytes.is_none();
     if plan.stages.iter().zip(&bytes).any(is_unknown) {
-        output::say("bytes are unknown without a line rate; state it with --set expect.nic=10G");
+        output::say("bytes are unknown without a line rate; state it with --expect-nic 10G");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,20 +3,14 @@
 use crate::commands::report;
 use crate::exit::{self, Failure, Outcome};
 use crate::history;
-use crate::output::{self, ColorChoice, RunsDirArg, ShowArgs};
+use crate::output::{self, ColorChoice, PlainArgs, RunsDirArg, ShowArgs};
 use anyhow::anyhow;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use ew_model::comparison::Metric;
 use ew_model::units;
-use ew_store::PruneRule;
+use ew_store::{PruneRule, RunSummary};
 use std::process::ExitCode;
-
-const TREND_EXAMPLES: &str = "\
-Examples:
-  eastwest runs trend                                 every figure of the newest run's scenario
-  eastwest runs trend throughput --scenario qualify   one metric
-  eastwest runs trend --last 30 --fail-on-change      a nightly check: 1 when the level fell";
 
 /// More runs make no better trend.
 const MOST_RUNS: usize = 1000;
@@ -31,26 +25,29 @@ pub(crate) struct RunsArgs {
 
 #[derive(Debug, Subcommand)]
 enum RunsCommand {
-    /// All runs, newest first
-    List,
-    /// One run's report
+    /// List all runs, newest first
+    List {
+        #[command(flatten)]
+        plain: PlainArgs,
+    },
+    /// Show a run's report, as `eastwest report` does
     Show {
-        /// A run's id or the beginning of it, or `latest`
-        #[arg(default_value = "latest")]
+        /// A run's directory, its id or the beginning of it, `last`, or `last~1` for the one before
+        #[arg(default_value = "last")]
         run: String,
         #[command(flatten)]
         show: ShowArgs,
     },
     /// Figures over runs, oldest first, with the runs at which their level changed
-    #[command(after_help = TREND_EXAMPLES)]
     Trend(TrendArgs),
     /// Remove old runs
+    #[command(group(ArgGroup::new("which").required(true).multiple(true)))]
     Prune {
-        /// Remove all but this many newest
-        #[arg(long, value_name = "N", required_unless_present = "older_than")]
+        /// Remove all but the newest N
+        #[arg(long, value_name = "N", group = "which")]
         keep: Option<usize>,
         /// Remove those that started longer ago than this, for example 30d
-        #[arg(long, value_name = "TIME", value_parser = units::parse_duration_ns)]
+        #[arg(long, group = "which", value_name = "TIME", value_parser = units::parse_duration_ns)]
         older_than: Option<u64>,
     },
 }
@@ -90,13 +87,8 @@ enum TrendFormat {
 
 pub(crate) fn run(args: &RunsArgs) -> Outcome {
     match &args.command {
-        RunsCommand::List => list(args),
-        RunsCommand::Show { run, show } => {
-            let dir = ew_store::resolve(&args.runs.runs_dir, run).map_err(Failure::usage)?;
-            let run = ew_store::load(&dir).map_err(Failure::failed)?;
-            report::show(&ew_analyze::analyze(&run), show)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        RunsCommand::List { plain } => list(args, *plain),
+        RunsCommand::Show { run, show } => report::show_run(&args.runs, run, show),
         RunsCommand::Trend(trend) => self::trend(args, trend),
         RunsCommand::Prune { keep, older_than } => {
             let rule = PruneRule {
@@ -142,29 +134,49 @@ fn trend(args: &RunsArgs, asked: &TrendArgs) -> Outcome {
     })
 }
 
-fn list(args: &RunsArgs) -> Outcome {
+fn list(args: &RunsArgs, plain: PlainArgs) -> Outcome {
     let listing = ew_store::list(&args.runs.runs_dir).map_err(Failure::failed)?;
     if listing.runs.is_empty() {
         output::say(&format!("no runs in {}", args.runs.runs_dir.display()));
     }
-    for run in listing.runs {
-        let outcome = match (run.outcome, run.being_written) {
-            (_, true) => "running",
-            (ew_model::Outcome::Unfinished, _) => "cut short",
-            (ew_model::Outcome::Complete, _) => "complete",
-            (ew_model::Outcome::Partial, _) => "partial",
-            (ew_model::Outcome::Interrupted, _) => "interrupted",
-            (ew_model::Outcome::Failed, _) => "failed",
-        };
-        output::print(&format!(
-            "{:46} {:5} {:4} hosts  {outcome}",
-            output::plain(&run.id),
-            output::plain(&run.fleet),
-            run.hosts
-        ));
+    if plain.is_json() {
+        let runs: Vec<_> = listing.runs.iter().map(in_json).collect();
+        output::print_json(&serde_json::json!({ "runs": runs }))?;
+    } else {
+        for run in &listing.runs {
+            output::print(&format!(
+                "{:46} {:5} {:4} hosts  {}",
+                output::plain(&run.id),
+                output::plain(&run.fleet),
+                run.hosts,
+                state(run)
+            ));
+        }
     }
     for problem in listing.unreadable {
         output::say(&format!("warning: {problem}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn state(run: &RunSummary) -> &'static str {
+    match (run.outcome, run.being_written) {
+        (_, true) => "running",
+        (ew_model::Outcome::Unfinished, _) => "cut short",
+        (ew_model::Outcome::Complete, _) => "complete",
+        (ew_model::Outcome::Partial, _) => "partial",
+        (ew_model::Outcome::Interrupted, _) => "interrupted",
+        (ew_model::Outcome::Failed, _) => "failed",
+    }
+}
+
+fn in_json(run: &RunSummary) -> serde_json::Value {
+    serde_json::json!({
+        "id": run.id,
+        "path": run.path,
+        "scenario": run.scenario,
+        "fleet": run.fleet,
+        "hosts": run.hosts,
+        "state": state(run),
+    })
 }

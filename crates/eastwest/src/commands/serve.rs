@@ -12,13 +12,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  eastwest serve                                  this machine alone, any free port
-  eastwest serve 127.0.0.1:8000 --runs-dir /srv   a port of its own, for an ssh tunnel
-
-Nobody without the printed address, which has a token, is served anything. The token travels in clear text: over a network, \
-tunnel it by ssh. Ctrl-C ends it.")]
 pub(crate) struct ServeArgs {
     /// Where to listen; port 0 takes any that is free
     #[arg(value_name = "ADDRESS:PORT", default_value_t = web::USUAL_ADDRESS, value_parser = http::parse_address)]

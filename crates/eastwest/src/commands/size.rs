@@ -1,7 +1,7 @@
 //! `eastwest size`: storage nodes for a deadline.
 
 use crate::exit::{Failure, Outcome, WORSE};
-use crate::output::{self, RunsDirArg};
+use crate::output::{self, PlainArgs, RunsDirArg};
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint};
@@ -15,15 +15,7 @@ use ew_model::units;
 use std::path::Path;
 use std::process::ExitCode;
 
-const EXAMPLES: &str = "Examples:
-  eastwest size --data 10TB --within 30m --disk 1.2GB/s --nic 25G
-  eastwest size --data 10TB --within 30m --disk 1.2GB/s --nic 25G --headroom 20% --failures 1 --price 9000
-  eastwest size --data 10TB --within 30m --run latest
-  eastwest size --data 500GB --within 1h --ec 6,3 --disk 200MB/s --nic 10G --clients 16 --client-nic 10G
-Amounts are decimal as disks are sold (10TB = 10^13 bytes; GiB is binary); NIC rates are bits per second (25G).";
-
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct SizeArgs {
     /// Data to move, one copy, for example 10TB
     #[arg(long, value_name = "AMOUNT", value_parser = units::parse_storage_bytes)]
@@ -53,9 +45,8 @@ pub(crate) struct SizeArgs {
     /// Price of one storage node, in any currency
     #[arg(long, value_name = "PRICE")]
     price: Option<f64>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten, next_help_heading = "Output")]
+    plain: PlainArgs,
 }
 
 /// What is known of a storage node.
@@ -115,7 +106,7 @@ pub(crate) fn run(args: &SizeArgs) -> Outcome {
     let answer = match sizing::size(&question) {
         Ok(answer) => answer,
         Err(error @ SizingError::Unreachable(bound)) => {
-            if args.json {
+            if args.plain.is_json() {
                 let text = ew_report::sizing_bound_json(&question, &bound);
                 output::print(&text.map_err(Failure::failed)?);
             } else {
@@ -125,7 +116,7 @@ pub(crate) fn run(args: &SizeArgs) -> Outcome {
         }
         Err(error) => return Err(Failure::usage(error)),
     };
-    let text = match args.json {
+    let text = match args.plain.is_json() {
         true => ew_report::sizing_json(&question, &answer).map_err(Failure::failed)?,
         false => {
             let style = output::text_style(output::ColorChoice::Never);

@@ -10,9 +10,6 @@ use std::process::ExitCode;
 /// go on without this host. Agents of other users need root. A copy of the binary that is still
 /// under way is no agent yet: stop again
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  sudo eastwest stop
-  clush -w @rack1 sudo eastwest stop")]
 pub(crate) struct StopArgs {}
 
 pub(crate) fn run(_args: &StopArgs) -> Outcome {

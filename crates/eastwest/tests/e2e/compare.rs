@@ -73,7 +73,7 @@ fn half_the_rate_is_worse_one_way_and_better_the_other() {
     let said = text(&up.stdout);
     assert_eq!(up.status.code(), Some(0), "{said}");
     assert!(
-        said.starts_with("## Nothing worse by more than 20 %"),
+        said.starts_with("## Nothing worse by more than 20%"),
         "{said}"
     );
     assert!(

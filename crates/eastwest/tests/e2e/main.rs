@@ -9,6 +9,8 @@
 mod common;
 mod compare;
 mod dfsio;
+mod docs;
+mod first_minutes;
 mod hostile;
 mod inventory;
 mod iperf3;

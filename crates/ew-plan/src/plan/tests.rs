@@ -53,7 +53,7 @@ fn plans_repeat_and_depend_on_the_seed() {
 #[test]
 fn tools_take_turns_in_an_order_drawn_from_the_seed() {
     let inventory = inventory(&[2]);
-    let tools = built_in("tools", &[]);
+    let tools = built_in("compare-tools", &[]);
     let order = |seed, pass| {
         turns(
             &plan(&tools, &inventory, seed).unwrap(),

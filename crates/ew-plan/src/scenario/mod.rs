@@ -23,7 +23,7 @@ mod tree;
 mod values;
 mod workload;
 
-pub use builtin::{Builtin, DEFAULT_BUILTIN, builtin, builtins};
+pub use builtin::{Builtin, DEFAULT_BUILTIN, builtin, builtins, nearest_builtin};
 pub use error::{Choices, Place, ScenarioError};
 pub use k8s_netperf::{K8sNetperfError, Translated, from_k8s_netperf};
 pub use storage::StorageSettings;

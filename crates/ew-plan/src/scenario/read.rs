@@ -9,6 +9,7 @@ use super::values::{choice, count, duration, only_known, quantity, required, tex
 use super::workload;
 use super::{RoleSets, ScenarioFile};
 use ew_model::scenario::{Direction, Expect, Pattern, Scenario, Test};
+use ew_model::threshold::{Metric, Threshold};
 use ew_model::units;
 use ew_model::workload::WorkloadKind;
 use std::collections::BTreeSet;
@@ -34,7 +35,7 @@ const MAX_PATHS: u32 = 1024;
 pub(super) const EXPECT_KEYS: [&str; 5] = ["oversubscription", "nic", "rtt", "paths", "pod-loss"];
 
 /// Keys that a test and `defaults` share, without those of the workload.
-const COURSE_KEYS: [&str; 8] = [
+const COURSE_KEYS: [&str; 9] = [
     "duration",
     "warm-up",
     "gap",
@@ -42,6 +43,7 @@ const COURSE_KEYS: [&str; 8] = [
     "sizes",
     "direction",
     "optional",
+    "required",
     "interleaved",
 ];
 
@@ -70,6 +72,7 @@ pub(super) fn scenario_file(root: &Node) -> Result<ScenarioFile, ScenarioError> 
         random_order: random_order(root)?,
         // Sets of names, until hosts are known.
         roles: None,
+        thresholds: thresholds(root)?,
     };
     Ok(ScenarioFile {
         scenario,
@@ -127,7 +130,7 @@ fn expect(root: &Node) -> Result<Expect, ScenarioError> {
     let Some(node) = root.get("expect") else {
         return Ok(Expect::default());
     };
-    only_known(node, "`expect`", &EXPECT_KEYS)?;
+    only_expected(node)?;
     let rate = |text: &str| units::parse_bits_per_sec(text);
     Ok(Expect {
         oversubscription: node.get("oversubscription").map(ratio).transpose()?,
@@ -139,6 +142,56 @@ fn expect(root: &Node) -> Result<Expect, ScenarioError> {
             .transpose()?,
         pod_loss: node.get("pod-loss").map(pod_loss).transpose()?,
     })
+}
+
+/// What is expected of the network, or a metric with its bound.
+fn only_expected(node: &Node) -> Result<(), ScenarioError> {
+    let is_metric = |key: &str| Threshold::key(key).is_some();
+    let entries = node.entries().unwrap_or_default();
+    match entries
+        .iter()
+        .find(|entry| !is_metric(&entry.key) && !EXPECT_KEYS.contains(&entry.key.as_str()))
+    {
+        None if node.entries().is_some() => Ok(()),
+        None => only_known(node, "`expect`", &EXPECT_KEYS),
+        Some(entry) => {
+            let place = entry.key_place.clone();
+            Err(ScenarioError::unknown_key(
+                place,
+                &entry.key,
+                "`expect`",
+                &expect_keys(),
+            ))
+        }
+    }
+}
+
+/// Everything that `expect` may have.
+pub(super) fn expect_keys() -> Vec<&'static str> {
+    let metrics = Metric::ALL.into_iter().map(Metric::name);
+    EXPECT_KEYS.into_iter().chain(metrics).collect()
+}
+
+/// `expect: {rtt.p99: "<300us", "incast/loss": "<1%"}`.
+fn thresholds(root: &Node) -> Result<Vec<Threshold>, ScenarioError> {
+    let entries = root
+        .get("expect")
+        .and_then(Node::entries)
+        .unwrap_or_default();
+    let mut thresholds = Vec::new();
+    for entry in entries {
+        let Some((stage, metric)) = Threshold::key(&entry.key) else {
+            continue;
+        };
+        let bound = text(&entry.value, &entry.key)?;
+        let threshold = Threshold::parse(stage, metric, bound).map_err(|error| {
+            let place = entry.value.place.clone();
+            let expected = "a bound, such as `<300us`, `>0.9*nic` or `<0.01%`";
+            ScenarioError::value(place, &entry.key, error.to_string(), expected)
+        })?;
+        thresholds.push(threshold);
+    }
+    Ok(thresholds)
 }
 
 /// `10%`, or `10` as k8s-netperf's `--tcp-tolerance` has it.
@@ -281,6 +334,7 @@ fn test(node: &Node, defaults: Option<&Node>) -> Result<Test, ScenarioError> {
         auto,
         sizes,
         optional: settings.switch("optional")?,
+        required: settings.switch("required")?,
         interleaved: settings.switch("interleaved")?,
     })
 }

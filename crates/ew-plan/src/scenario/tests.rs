@@ -185,7 +185,7 @@ fn bad_overrides_say_what_is_known() {
 #[test]
 fn errors_point_at_the_spot() {
     let unknown = message("name: a\ntests:\n  - pattern: mesh\n    durration: 2s\n");
-    assert!(unknown.starts_with("my.yaml:4:5: unknown key `durration` in a test (did you mean `duration`?); known keys: name"), "{unknown}");
+    assert!(unknown.starts_with("my.yaml:4:5: unknown key `durration` in a test (did you mean `duration`?); all keys: docs/reference"), "{unknown}");
     let unit = message("name: a\ntests:\n  - pattern: mesh\n    duration: fast\n");
     assert!(
         unit.starts_with("my.yaml:4:15: duration: `fast` is not a duration; expected one like 2s"),

@@ -58,7 +58,7 @@ fn medians(comparison: &Comparison) -> Table {
         rows: rows(comparison, row),
         left: 2,
         notes: vec![
-            "In brackets: 95 % intervals; that of B / A allows for the spread from run to run. p is adjusted for the number of \
+            "In brackets: 95% intervals; that of B / A allows for the spread from run to run. p is adjusted for the number of \
              tests (Benjamini and Hochberg)."
                 .into(),
         ],
@@ -134,7 +134,7 @@ fn hosts(stage: &StageComparison, metric: &MetricComparison, threshold: Option<f
     }
 }
 
-/// "0.602", "0.602, beyond 5 %".
+/// "0.602", "0.602, beyond 5%".
 fn role_words(role: &RoleComparison, threshold: Option<f64>) -> String {
     let ratio = plain_ratio(role.ratio);
     match threshold.filter(|_| role.beyond_threshold) {
@@ -230,7 +230,7 @@ pub(super) fn probability(p: Option<f64>) -> String {
     }
 }
 
-/// "worse", "different, beyond 5 %".
+/// "worse", "different, beyond 5%".
 pub(super) fn change_words(metric: &MetricComparison, threshold: Option<f64>) -> String {
     match threshold.filter(|_| metric.beyond_threshold) {
         Some(most) => format!("{}, beyond {}", change(metric.change), whole_percent(most)),
@@ -238,10 +238,10 @@ pub(super) fn change_words(metric: &MetricComparison, threshold: Option<f64>) ->
     }
 }
 
-/// `5 %`, `2.5 %`.
+/// `5%`, `2.5%`.
 fn whole_percent(share: f64) -> String {
     let percent = (1000.0 * share).round() / 10.0;
-    format!("{percent} %")
+    format!("{percent}%")
 }
 
 fn method(metric: &MetricComparison) -> String {

@@ -58,7 +58,7 @@ impl<W: Write> Lines<W> {
                 Some(format!("{}: {}", one_line(&plan.scenario), tally.size()))
             }
             RunEvent::RunStarted { plan, .. } => Some(format!(
-                "{}: {}, {}, about {} of load",
+                "{}: {}, {}, estimated time {}",
                 one_line(&plan.scenario),
                 tally.size(),
                 plural(plan.stages.len(), "stage"),

@@ -207,10 +207,10 @@ pub(crate) fn fan_in_lines(fan_in: &FanIn) -> Vec<String> {
     let most = counts.max();
     let mut lines = vec![match (fan_in.enough_endpoints, most) {
         (Some(enough), Some(most)) if enough < most => format!(
-            "{operation}: {enough} of {most} {many} reach 90 % of the highest aggregate, more do not raise it (one run per step)"
+            "{operation}: {enough} of {most} {many} reach 90% of the highest aggregate, more do not raise it (one run per step)"
         ),
         (Some(_), _) => format!(
-            "{operation}: with fewer {many} the aggregate stays below 90 % of the highest (one run per step)"
+            "{operation}: with fewer {many} the aggregate stays below 90% of the highest (one run per step)"
         ),
         (None, _) => format!("{operation}: a step has no whole aggregate to compare with"),
     }];
@@ -222,7 +222,7 @@ pub(crate) fn fan_in_lines(fan_in: &FanIn) -> Vec<String> {
                 plural(knee.nodes as usize, one),
                 knee.exact,
                 match (knee.low, knee.high) {
-                    (Some(low), Some(high)) => format!(", 95 % {low:.2} to {high:.2}"),
+                    (Some(low), Some(high)) => format!(", 95% {low:.2} to {high:.2}"),
                     _ => String::new(),
                 }
             ),
@@ -321,7 +321,7 @@ fn interval(estimate: &Estimate) -> String {
     let value = format_bytes_per_sec(estimate.value);
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!(
-            "{value} (95 % {} to {})",
+            "{value} (95% {} to {})",
             format_bytes_per_sec(low),
             format_bytes_per_sec(high)
         ),

@@ -70,6 +70,7 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         tools: Vec::new(),
         pods: Vec::new(),
         congestion: Vec::new(),
+        thresholds: Vec::new(),
         warnings: vec![
             "r1h02: the clock is not disciplined (adjtimex); times of this host are its own".into(),
         ],
@@ -608,6 +609,7 @@ pub(crate) fn manifest(inventory: Inventory) -> RunManifest {
             time_budget_ns: None,
             random_order: false,
             roles: None,
+            thresholds: Vec::new(),
         },
         inventory,
         node_labels: Default::default(),

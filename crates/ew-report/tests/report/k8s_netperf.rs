@@ -27,6 +27,7 @@ fn test(name: &str, path: PodPath, workload: Workload) -> Test {
         auto: None,
         sizes: Vec::new(),
         optional: false,
+        required: false,
         interleaved: true,
     }
 }

@@ -174,6 +174,7 @@ fn dry_run_table() {
     let style = TextStyle {
         width: 100,
         color: false,
+        details: true,
     };
     insta::assert_snapshot!(dry_run(
         &plan(),

@@ -146,6 +146,7 @@ fn of_two(sentence: &str, stages: Vec<StageAnalysis>) -> Analysis {
         tools: Vec::new(),
         pods: Vec::new(),
         congestion: Vec::new(),
+        thresholds: Vec::new(),
         run,
     }
 }
@@ -244,6 +245,7 @@ fn report(analysis: &Analysis, format: Format) -> String {
     let style = TextStyle {
         width: 100,
         color: false,
+        details: true,
     };
     render(analysis, format, &style).unwrap()
 }
