@@ -135,7 +135,8 @@ fn queue_ns(row: &FlowRecord) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::received;
-    use ew_model::plan::{FlowId, HostId, RoundIndex, StageIndex};
+    use ew_model::inventory::HostId;
+    use ew_model::plan::{FlowId, RoundIndex, StageIndex};
     use ew_model::record::{EndRecord, FlowOutcome, FlowRecord, StreamRecord, TcpInfo};
 
     fn row(mbits: u64, rtt_us: u32) -> FlowRecord {
