@@ -44,7 +44,7 @@ START_LIMIT = 240
 # A DataNode's disk, in memory: the network shall be what limits.
 DISK_MIB = 700
 # Of cgroup v1, whose root limits what is written back, too.
-MOST_DIRTY_BYTES = 2 << 20
+MOST_DIRTY_BYTES = 1 << 20
 THROTTLES = [pathlib.Path(f"/sys/fs/cgroup/blkio/blkio.throttle.{way}_bps_device") for way in ("read", "write")]
 
 
@@ -153,7 +153,7 @@ class Cluster:
     def forget_until(self, over):
         seen, forgotten = {}, {}
         while not over.wait(0.2):
-            for path in (path for node in DATA_NODES for path in self.disk(node).rglob("*")):
+            for path in self.files_on_disks():
                 with contextlib.suppress(OSError):
                     state = (path.stat().st_mtime_ns, path.stat().st_size)
                     # Once, after its last write.
@@ -163,6 +163,13 @@ class Cluster:
                             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                         forgotten[path] = state
                     seen[path] = state
+
+    def files_on_disks(self):
+        paths = []
+        for node in DATA_NODES:
+            for folder, _, names in os.walk(self.disk(node)):
+                paths += [pathlib.Path(folder) / name for name in names]
+        return paths
 
     def own_disks(self):
         """A directory that is each DataNode's own disk on its own host."""

@@ -169,6 +169,8 @@ fn disks(task: &StorageTask, disk: &Path, servers: &[HostId]) -> Result<DiskTask
         parallel: at_once.div_ceil(servers.len() as u32),
         sync: task.job.sync && !is_hdfs,
         drop_cache: task.job.drop_cache && !is_hdfs,
+        // Written again, a file's bytes would be gone before they reach the disk.
+        time_ns: None,
         replication: None,
         block_bytes: None,
         ..task.job.clone()

@@ -22,8 +22,7 @@ pub(crate) struct TestDfsioArgs {
     #[arg(long, value_name = "PATH")]
     hadoop: Option<String>,
     /// Jar with TestDFSIO on that host [default: hadoop-mapreduce-client-jobclient-*-tests.jar
-    /// below
-    /// --hadoop]
+    /// below --hadoop]
     #[arg(long, value_name = "FILE")]
     testdfsio_jar: Option<String>,
     /// Set a property of Hadoop for the job, such as mapreduce.map.memory.mb=2048; repeatable
