@@ -171,7 +171,7 @@ pub enum PlanError {
 /// While the estimate exceeds the scenario's time budget, windows are shortened, down to half; then
 /// optional tests are dropped, the last one first. A test that only the lack of racks
 /// rules out is dropped too when other tests remain; [`Plan::dropped_tests`] names them with the
-/// reason. Pairs are drawn again while they leave a link that no flow tells from another.
+/// reason. Pairs are drawn again while they leave a link that no flow distinguishes from another.
 ///
 /// # Errors
 /// [`PlanError`] when a test does not fit the inventory or the plan would be too large.

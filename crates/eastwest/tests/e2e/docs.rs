@@ -1,5 +1,5 @@
-//! The commands in the documentation: what it shows of `hosts`, `scenario`, `size` and `line-rate` is
-//! what they print, and everything it runs can be planned.
+//! The commands in the documentation: what it shows of `hosts`, `scenario`, `size` and `line-rate`
+//! is what they print, and everything it runs can be planned.
 
 use crate::common::{eastwest, text};
 use std::path::{Path, PathBuf};
