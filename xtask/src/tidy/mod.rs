@@ -74,8 +74,8 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Violation> {
         .map(|m| m.package.as_str())
         .collect();
     violations.extend(code_map::check(workspace.architecture.as_deref(), &crates));
-    let sources = workspace.sources.iter().map(|s| s.path.as_path());
-    violations.extend(scripts::check(&workspace.scripts, sources));
+    let sources: Vec<&Path> = workspace.sources.iter().map(|s| s.path.as_path()).collect();
+    violations.extend(scripts::check(&workspace.scripts, &sources));
     violations.sort();
     violations
 }

@@ -5,14 +5,10 @@ use super::Violation;
 use std::path::{Path, PathBuf};
 
 /// Scripts without a test. All paths are from the workspace's folder.
-pub(crate) fn check<'a>(
-    scripts: &[PathBuf],
-    sources: impl Iterator<Item = &'a Path> + Clone,
-) -> Vec<Violation> {
-    let untested = scripts.iter().filter(|script| {
-        let is_its_test = |source: &Path| is_test_of(script, source);
-        !sources.clone().any(is_its_test)
-    });
+pub(crate) fn check(scripts: &[PathBuf], sources: &[&Path]) -> Vec<Violation> {
+    let untested = scripts
+        .iter()
+        .filter(|script| !sources.iter().any(|source| is_test_of(script, source)));
     untested
         .map(|script| {
             let name = script.file_stem().unwrap_or_default().display();
@@ -44,8 +40,8 @@ mod tests {
     fn a_script_needs_a_browser_test_of_its_name() {
         let scripts = [PathBuf::from("crates/ew-x/src/html/map.js")];
         let found = |tests: &[&str]| {
-            let tests: Vec<PathBuf> = tests.iter().map(PathBuf::from).collect();
-            check(&scripts, tests.iter().map(PathBuf::as_path)).len()
+            let tests: Vec<&Path> = tests.iter().map(Path::new).collect();
+            check(&scripts, &tests).len()
         };
         assert_eq!(found(&["crates/ew-x/tests/all/browser/map.rs"]), 0);
         assert_eq!(found(&[]), 1);

@@ -175,7 +175,7 @@ fn take_over(question: &mut Question, runs_dir: &Path, run: &str) -> Result<(), 
         .and_then(|a| Some((a, by_nodes(a, operation)?)))
     else {
         return Err(Failure::usage(anyhow!(
-            "run `{run}` has no whole fan-in of {}: measure one with `eastwest run fan-in --target URL`, or give --disk and --nic",
+            "run `{run}` has no fan-in of {} over storage nodes: measure one with `eastwest run fan-in --target URL`, or give --disk and --nic",
             operation.name()
         )));
     };
@@ -186,6 +186,11 @@ fn take_over(question: &mut Question, runs_dir: &Path, run: &str) -> Result<(), 
         Operation::Read => 1.0,
     };
     let served = lower(fan_in.fit.as_ref().map(|fit| fit.node));
+    if served.is_none() {
+        output::say(&format!(
+            "warning: no model fits the steps of run `{run}`: a storage node as a whole has no figure, only its parts measured alone"
+        ));
+    }
     question.node.served_bytes_per_sec = served.map(|rate| rate * scale);
     take_ends_over(question, &loaded, analysis, fan_in);
     take_network_over(question, fan_in);
@@ -193,9 +198,8 @@ fn take_over(question: &mut Question, runs_dir: &Path, run: &str) -> Result<(), 
 }
 
 fn by_nodes(analysis: &StorageAnalysis, operation: StorageOperation) -> Option<&FanIn> {
-    let is_this = |fan_in: &&FanIn| {
-        fan_in.operation == operation && fan_in.axis == Axis::StorageNodes && fan_in.fit.is_some()
-    };
+    let is_this =
+        |fan_in: &&FanIn| fan_in.operation == operation && fan_in.axis == Axis::StorageNodes;
     analysis.fan_in.iter().find(is_this)
 }
 

@@ -57,7 +57,8 @@ pub struct Terms {
     pub client: Option<Estimate>,
     /// s: one storage node. `None` unless storage nodes varied.
     pub node: Option<Estimate>,
-    /// U: all together, where a plateau is neither the clients' nor the storage nodes'.
+    /// U: all together, where a plateau is neither the clients' nor the storage nodes', and the
+    /// network alone, if it was measured, carries no more.
     pub network: Option<Estimate>,
 }
 
@@ -270,7 +271,8 @@ fn observation(step: &StepAnalysis, point: &FanInPoint, count: u32) -> Option<Ob
     })
 }
 
-/// c and s are the lines' slopes. U is a plateau that both lie above where they were found.
+/// c and s are the lines' slopes. U is a plateau that both lie above where they were found, unless
+/// the network alone carried more: then something else is in the way, CPUs or the NameNode.
 fn terms(found: &[FanIn]) -> Terms {
     let on = |axis| found.iter().find(|fan_in| fan_in.axis == axis);
     let slope = |axis| on(axis).and_then(|f: &FanIn| Some(f.fit.as_ref()?.node));
@@ -288,9 +290,14 @@ fn terms(found: &[FanIn]) -> Terms {
     ];
     let plateaus = found.iter().filter_map(|f| f.fit.as_ref()?.plateau);
     let lowest = plateaus.min_by(|a, b| a.value.total_cmp(&b.value));
-    let is_apart = |plateau: &Estimate| match lines {
-        [Some(clients), Some(nodes)] => clients.min(nodes) > SAME_TERM * plateau.value,
-        _ => false,
+    let alone = found.iter().find_map(|fan_in| fan_in.alone.network);
+    let is_apart = |plateau: &Estimate| {
+        let as_high = SAME_TERM * plateau.value;
+        let is_network = alone.is_none_or(|alone| alone.value <= as_high);
+        match lines {
+            [Some(clients), Some(nodes)] => is_network && clients.min(nodes) > as_high,
+            _ => false,
+        }
     };
     Terms {
         client,
@@ -465,6 +472,12 @@ mod tests {
         } = &found[0];
         let model = modelled(*axis, fit.as_ref(), &terms, &Alone::default(), &points[0]);
         assert_eq!(model.unwrap().term, Term::Network);
+        // The network carries 480 alone: it is not what is in the way.
+        let mut measured = found.clone();
+        for fan_in in &mut measured {
+            fan_in.alone.network = Some(fit::estimate(480.0, &[]));
+        }
+        assert_eq!(super::terms(&measured).network, None);
         let alone = fan_in(Axis::StorageNodes, &nodes);
         let model = modelled(
             alone.axis,

@@ -115,7 +115,9 @@ impl Candidate {
         let plateau = self.plateau.map(|level| estimate(level, &parts));
         let knee = plateau.map(|plateau| {
             let exact = plateau.value / node.value;
-            let ratio = |above: Option<f64>, below: Option<f64>| Some(above? / below?);
+            let ratio = |above: Option<f64>, below: Option<f64>| {
+                Some(above? / below?).filter(|ratio| ratio.is_finite())
+            };
             Knee {
                 nodes: (exact - NODE_SLACK).ceil().max(1.0) as u32,
                 exact,

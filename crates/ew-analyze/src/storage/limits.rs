@@ -111,7 +111,7 @@ struct Round {
     parts: Vec<f64>,
 }
 
-/// Rounds of a stage all of whose flows were measured, in order. Empty where one was not.
+/// Rounds of a stage all of whose flows were measured, in order.
 fn rounds(run: &Run, name: &str, reads: bool) -> Vec<Round> {
     let name = match reads {
         true => format!("{name}{READ_SUFFIX}"),
@@ -126,11 +126,8 @@ fn rounds(run: &Run, name: &str, reads: bool) -> Vec<Round> {
     for flow in of_stage.filter(|flow| flow.stage == StageIndex(stage as u32)) {
         by_round.entry(flow.round).or_default().push(flow);
     }
-    let found: Option<Vec<Round>> = by_round
-        .values()
-        .map(|flows| Round::of(flows, reads))
-        .collect();
-    found.unwrap_or_default()
+    let whole = by_round.values();
+    whole.filter_map(|flows| Round::of(flows, reads)).collect()
 }
 
 impl Round {

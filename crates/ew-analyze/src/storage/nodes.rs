@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 
 /// Points of a host's line in a step; more are not visible.
 const MOST_POINTS: usize = 240;
+/// Parts of a client's step: shorter ones show single buffers.
+const MOST_PARTS: usize = 80;
 
 /// What a host does in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -307,9 +309,9 @@ fn disks(cover: &Cover<'_>) -> Option<DiskFigures> {
     })
 }
 
-/// At most [`MOST_POINTS`] equal parts of the step.
+/// At most [`MOST_PARTS`] equal parts of the step.
 fn moved(step: &StorageStep, report: &StorageReport) -> Vec<MovedPoint> {
-    let joined = report.interval_bytes.len().div_ceil(MOST_POINTS).max(1);
+    let joined = report.interval_bytes.len().div_ceil(MOST_PARTS).max(1);
     let part_ns = report.interval_ns.saturating_mul(joined as u64).max(1);
     let buffer_bytes = step.job.buffer_bytes.max(1) as f64;
     let mut calls = vec![0.0; report.interval_bytes.len().div_ceil(joined)];

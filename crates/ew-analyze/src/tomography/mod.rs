@@ -133,7 +133,7 @@ enum Badness {
     /// Slow or lossy in every round: what remains hardly happens by chance.
     EveryRound,
     /// Slow in the mean, or more lost over all rounds than by chance where so large a share of
-    /// segments is usual. What happens to good ones too must be compared with others.
+    /// segments is typical. What happens to good ones too must be compared with others.
     Pooled(f64),
 }
 
@@ -142,16 +142,16 @@ impl Connection {
         let rounds = self.of_pace.len();
         match badness {
             Badness::EveryRound => self.bad_rounds == rounds,
-            Badness::Pooled(usual) => {
+            Badness::Pooled(typical) => {
                 let mean = self.of_pace.iter().sum::<f64>() / rounds.max(1) as f64;
-                mean < SLOW || poisson_tail(self.lost, usual * self.segments) < SPURIOUS
+                mean < SLOW || poisson_tail(self.lost, typical * self.segments) < SPURIOUS
             }
         }
     }
 }
 
 /// Share of segments that all but the worst quarter of the connections retransmit.
-fn usual_loss(connections: &BTreeMap<Key, Connection>) -> f64 {
+fn typical_loss(connections: &BTreeMap<Key, Connection>) -> f64 {
     let share = |one: &Connection| one.lost / one.segments.max(1.0);
     let mut all: Vec<&Connection> = connections.values().collect();
     all.sort_by(|a, b| share(a).total_cmp(&share(b)));
@@ -250,11 +250,11 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
         for round in &stage.rounds {
             take_round(round, &mut connections);
         }
-        let usual = usual_loss(&connections);
+        let typical = typical_loss(&connections);
         let judged = |badness| judge(observations, network, traces, &connections, badness);
         Paced {
             judged: judged(Badness::EveryRound),
-            pooled: judged(Badness::Pooled(usual)),
+            pooled: judged(Badness::Pooled(typical)),
             stage: stage.stage.name.clone(),
         }
     };
@@ -600,14 +600,17 @@ mod tests {
     #[test]
     fn what_everybody_loses_makes_nobody_bad() {
         let even = connections(&[4.0, 5.0, 6.0, 5.0, 3.0, 7.0, 5.0, 4.0]);
-        let usual = usual_loss(&even);
-        assert!((0.004..0.0055).contains(&usual), "{usual}");
-        assert!(even.values().all(|one| !one.is_bad(Badness::Pooled(usual))));
+        let typical = typical_loss(&even);
+        assert!((0.004..0.0055).contains(&typical), "{typical}");
+        assert!(
+            even.values()
+                .all(|one| !one.is_bad(Badness::Pooled(typical)))
+        );
         let uneven = connections(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 9.0, 0.0]);
-        let usual = usual_loss(&uneven);
+        let typical = typical_loss(&uneven);
         let bad: Vec<bool> = uneven
             .values()
-            .map(|one| one.is_bad(Badness::Pooled(usual)))
+            .map(|one| one.is_bad(Badness::Pooled(typical)))
             .collect();
         assert!(bad[6] && !bad[2], "{bad:?}");
     }

@@ -39,7 +39,7 @@ function fabric(box) {
   function layout() {
     const d = shown(), width = view.clientWidth;
     if (!width) return;
-    const whole = width * d.h / d.w, most = Math.max(260, Math.min(560, innerHeight * 0.7));
+    const whole = width * d.h / d.w, most = Math.max(260, Math.min(560, innerHeight * 0.6));
     const first = !d.width;
     d.width = width;
     d.height = Math.min(whole, most);

@@ -183,7 +183,11 @@ fn draw(points: &[(f64, Option<f64>)], bands: &[Band], width: f64, class: &str) 
 }
 
 fn draw_band(svg: &mut String, band: &Band, at: usize, (from, to): (f64, f64)) {
-    let class = if at % 2 == 0 { "band" } else { "band odd" };
+    let class = if at.is_multiple_of(2) {
+        "band"
+    } else {
+        "band odd"
+    };
     let _ = write!(
         svg,
         "<rect class=\"{class}\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>",

@@ -192,10 +192,13 @@ fn fan_in_charts(fan_in: &FanIn, name: &str) -> Vec<ChartView> {
         Axis::StorageNodes => alone.collect(),
         Axis::Clients => Vec::new(),
     };
-    let network = match alone.is_empty() {
-        true => "",
-        false => ", network alone (dotted)",
-    };
+    let drawn = [
+        (!model.is_empty(), ", model (dashed)"),
+        (!alone.is_empty(), ", network alone (dotted)"),
+        (knee.is_some(), "; the vertical line is the knee"),
+    ];
+    let drawn = drawn.into_iter().filter(|(is_drawn, _)| *is_drawn);
+    let drawn: String = drawn.map(|(_, words)| words).collect();
     let model = Series {
         dots: false,
         ..dotted("ideal", model)
@@ -206,7 +209,7 @@ fn fan_in_charts(fan_in: &FanIn, name: &str) -> Vec<ChartView> {
     let charts = [
         (
             "Throughput",
-            format!("Measured, model (dashed){network}; the vertical line is the knee."),
+            format!("Measured{drawn}."),
             chart(name, throughput, knee.map(|k| k.exact), format_bytes_short),
         ),
         (
@@ -362,7 +365,8 @@ fn operations(analysis: &StorageAnalysis) -> Vec<OperationView> {
         let steps: Vec<&StepAnalysis> = steps
             .filter(|step| step.operation == operation && !step.is_disk_alone)
             .collect();
-        let metrics = METRICS.iter().filter_map(|one| metric(one, &steps));
+        let end = last_second(&steps);
+        let metrics = METRICS.iter().filter_map(|one| metric(one, &steps, end));
         OperationView {
             title: title_case(operation),
             metrics: metrics.collect(),
@@ -375,12 +379,23 @@ fn operations(analysis: &StorageAnalysis) -> Vec<OperationView> {
 /// Lines of one step: by host.
 type Lines = Vec<(String, Points)>;
 
+/// Where the time axis of all metrics ends.
+fn last_second(steps: &[&StepAnalysis]) -> f64 {
+    let mut end = 0.0_f64;
+    for step in steps {
+        let lines = METRICS.iter().flat_map(|one| lines(one, step));
+        let points = lines.flat_map(|(_, points)| points);
+        end = points.fold(end, |end, (x, _)| end.max(x));
+    }
+    end
+}
+
 /// `None` where no step has a point.
-fn metric(metric: &Metric, steps: &[&StepAnalysis]) -> Option<MetricView> {
+fn metric(metric: &Metric, steps: &[&StepAnalysis], end: f64) -> Option<MetricView> {
     let lines: Vec<Lines> = steps.iter().map(|step| lines(metric, step)).collect();
-    let all = || lines.iter().flatten().flat_map(|(_, points)| points);
-    let (end, top) = all().fold((0.0, 0.0), |(x, y): (f64, f64), p| (x.max(p.0), y.max(p.1)));
-    all().next()?;
+    let points = || lines.iter().flatten().flat_map(|(_, points)| points);
+    let top = points().map(|(_, y)| *y).fold(0.0, f64::max);
+    points().next()?;
     let mut hosts: Vec<&str> = Vec::new();
     for (host, _) in lines.iter().flatten() {
         if !hosts.contains(&host.as_str()) {
