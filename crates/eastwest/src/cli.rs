@@ -10,8 +10,8 @@ use crate::shorthand;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Find slow links, slow hosts and oversubscribed racks: one binary drives synchronised load between
-/// hosts and reports what limits it
+/// Find slow links, slow hosts and oversubscribed racks: one binary drives synchronised load
+/// between hosts and reports what limits it
 #[derive(Debug, Parser)]
 #[command(name = "eastwest", version, propagate_version = true)]
 pub(crate) struct Cli {

@@ -117,7 +117,8 @@ pub enum Bound {
 /// `pair.min: ">0.9*nic"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Threshold {
-    /// The stage it is about. `None`: all stages that have the metric, and of round trips the first.
+    /// The stage it is about. `None`: all stages that have the metric, and of round trips the
+    /// first.
     pub stage: Option<String>,
     /// The metric.
     pub metric: Metric,

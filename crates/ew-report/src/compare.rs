@@ -25,8 +25,8 @@ const CSV_HEADER: &str = "level,stage,metric,src,dst,base,other,ratio,ratio_low,
 /// Makes a report of a comparison. The result ends with a newline.
 ///
 /// # Errors
-/// [`ReportError::NoComparison`] for a format of k8s-netperf, and JUnit. [`ReportError`] when the JSON writer
-/// or the page's template fails; both are defects.
+/// [`ReportError::NoComparison`] for a format of k8s-netperf, and JUnit. [`ReportError`] when the
+/// JSON writer or the page's template fails; both are defects.
 pub fn render_comparison(
     comparison: &Comparison,
     format: Format,

@@ -320,6 +320,28 @@ fn what_must_settle_is_drawn_once_and_repeated() {
 }
 
 #[test]
+fn a_host_without_a_partner_is_refused_unless_its_partner_was_lost() {
+    let pair = built_in("pair", &[]);
+    let refused = plan(&pair, &flat(3), 1).unwrap_err();
+    assert!(matches!(refused, PlanError::HostAlone { have: 3, .. }));
+    assert!(plan(&pair, &flat(4), 1).is_ok());
+    let left = crate::replan(&pair, &flat(3), 1).unwrap();
+    assert_eq!(left.stages[0].rounds[0].flows.len(), 1);
+}
+
+#[test]
+fn cross_rack_without_racks_is_refused_and_qualify_is_not() {
+    let refused = plan(&built_in("cross-rack", &[]), &flat(4), 1).unwrap_err();
+    assert!(matches!(refused, PlanError::NeedsTwoRacks { have: 0, .. }));
+    let qualify = plan(&built_in("qualify", &[]), &flat(4), 1).unwrap();
+    let skipped = qualify.skipped_tests();
+    let folded = skipped
+        .iter()
+        .filter(|line| line.contains("needs hosts in at least two racks"));
+    assert_eq!(folded.count(), 1, "{skipped:?}");
+}
+
+#[test]
 fn a_sweep_is_a_stage_for_each_size() {
     let inventory = flat(6);
     let text = "name: t\ndefaults: {samples: 2}\ntests: [{name: s, pattern: permutation, sizes: '1-8'}, {pattern: pair}]\n";
