@@ -362,9 +362,9 @@ mod tests {
 
     #[test]
     fn every_example_parses_and_is_of_its_command() {
-        for (path, lines) in EXAMPLES.iter().copied() {
+        for (path, lines) in EXAMPLES {
             let mut own = false;
-            for line in lines.iter().copied() {
+            for line in *lines {
                 let command = line.split("  ").next().unwrap();
                 let command = command.split(" | ").next().unwrap();
                 own |= command.starts_with(&format!("eastwest {path}"));

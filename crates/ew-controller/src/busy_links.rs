@@ -147,7 +147,7 @@ mod tests {
             ..HostSample::default()
         };
         let first = sample(1_000_000_000, 500, 500);
-        let used = |tx, rx| {
+        let used = |tx: u64, rx: u64| {
             let last = sample(3_000_000_000, 500 + tx, 500 + rx);
             used(HostId(0), "eth0", &first, &last, 1e9).map(|busy| busy.bits_per_sec)
         };

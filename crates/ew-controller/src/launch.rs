@@ -72,7 +72,7 @@ pub(crate) async fn bring_up(
                 let address = chosen.filter(|_| members.chooses_network());
                 journal.emit(RunEvent::HostUp {
                     host,
-                    facts,
+                    facts: *facts,
                     launch_ns,
                     address,
                 });

@@ -370,7 +370,7 @@ impl Members {
                 }
                 let state = State::Up {
                     wall_clock_off_ns: clock::realtime_ns().abs_diff(facts.realtime_ns),
-                    facts: Box::new(facts.clone()),
+                    facts: facts.clone(),
                     data_port: *data_port,
                 };
                 self.set_state(*id, state);

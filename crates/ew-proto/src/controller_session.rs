@@ -52,7 +52,7 @@ pub enum ControllerEvent {
     /// Facts are read and the data listener is up.
     Ready {
         /// Facts of the host.
-        facts: HostFacts,
+        facts: Box<HostFacts>,
         /// The data listener's port.
         data_port: u16,
     },
@@ -560,7 +560,7 @@ impl ControllerSession {
             ToController::Ready { facts, data_port } if self.state == State::Preparing => {
                 self.state = State::Ready;
                 self.state_deadline_ns = None;
-                let facts = text::printable_facts(facts);
+                let facts = Box::new(text::printable_facts(facts));
                 self.event(ControllerEvent::Ready { facts, data_port });
             }
             ToController::Sample(sample) if self.may_sample() => {

@@ -28,14 +28,14 @@ fn guessed(topology: &Topology, samples: u32, seed: u64) -> Option<(Vec<usize>, 
     let text = format!(
         "name: x\ndefaults: {{samples: {samples}, streams: 8}}\ntests:\n  - {{name: all, pattern: permutation}}\n"
     );
-    let scenario = ew_plan::scenario::parse(&text, "test.yaml", &[]).unwrap();
+    let scenario = ew_plan::scenario::parse(&text, "test.yaml", &[]).expect("a scenario");
     let blind = Inventory {
         racks: Vec::new(),
         hosts: (topology.inventory().hosts.into_iter())
             .map(|host| ew_model::Host { rack: None, ..host })
             .collect(),
     };
-    let plan = ew_plan::plan(&scenario, &blind, seed).unwrap();
+    let plan = ew_plan::plan(&scenario, &blind, seed).expect("a plan");
     let mut run = simulate(topology, &plan, seed, &Noise::default());
     run.manifest.inventory = blind;
     let found = guess(&run)?;

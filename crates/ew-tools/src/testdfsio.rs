@@ -635,7 +635,7 @@ mod tests {
         let home = Home::new("whole", script);
         let mut said = Vec::new();
         let report = run_testdfsio(&home.order(), &AtomicBool::new(false), &mut |w| {
-            said.push(w)
+            said.push(w);
         });
         let done = report
             .files
