@@ -362,6 +362,8 @@ YARN_SITE = {
     "yarn.nodemanager.vmem-check-enabled": "false",
     "yarn.nodemanager.pmem-check-enabled": "false",
     "yarn.nodemanager.disk-health-checker.enable": "false",
+    # A disk of a machine with other work may be fuller than the default of 90.
+    "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": 100,
     "yarn.nodemanager.heartbeat.interval-ms": 200,
     "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": 200,
     "yarn.nodemanager.env-whitelist": "JAVA_HOME,HADOOP_CONF_DIR,PATH,LANG",
