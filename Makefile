@@ -4,28 +4,35 @@ HOST       := $(shell rustc -vV | sed -n 's/^host: //p')
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BINARY     := $(TARGET_DIR)/$(HOST)/release/eastwest
 
-.PHONY: help demo test test-engines check bench faults fuzz corpus replay setup release
+.PHONY: help demo test test-engines check bench faults fuzz corpus replay setup release binary
 
 help:
 	@echo "make demo    build, emulate a cluster on this machine, qualify it, show the verdict"
 	@echo "make test    build and run every test"
-	@echo "make test-engines  the same against the real systems: Kubernetes (built once, about 10 minutes), HDFS (jars fetched once); kept in ~/.cache/eastwest; as root"
+	@echo "make test-engines  the same against the real systems: Kubernetes (built once, about 10 minutes), HDFS (jars fetched once), Slurm, packages, Grafana's schema (npm); kept in ~/.cache/eastwest; as root"
 	@echo "make check   formatting, lints, rules of the house, documentation, licences and advisories of dependencies"
 	@echo "make bench   measure what the documentation claims (takes a while, needs a quiet machine)"
 	@echo "make faults  labs with one known fault each, against what eastwest says of them (long; SEEDS=1-20 for fewer)"
 	@echo "make corpus  record runs with a known truth for make replay (long; as root, SEEDS=1001-1020 for fewer)"
 	@echo "make replay  analyse the recorded runs anew, and show what today's analysis makes of them (REPLAY_LIST=1 lists wrong ones)"
 	@echo "make fuzz    every fuzz target for MINUTES each (needs nightly and cargo-fuzz); fuzz/LOG.md says what was run"
+	@echo "make release packages for x86-64 and aarch64 in dist/: static binaries, .deb, .rpm, images, SBOM, checksums (long)"
 	@echo "make setup   install what tests and demo need (Debian and Ubuntu, as root)"
 
 setup:
 	scripts/setup.sh
 
 release:
+	scripts/setup.sh --release
+	rustup target add aarch64-unknown-linux-gnu
+	scripts/release.sh
+
+binary:
 	cargo build --locked --release --package eastwest
 
-demo: release
-	scripts/setup.sh --optional
+demo:
+	scripts/setup.sh --optional --demo
+	$(MAKE) binary
 	$(BINARY) demo
 
 check:
@@ -47,16 +54,16 @@ test-engines:
 	cargo build --locked --package eastwest
 	set -e; for suite in tests/*/run; do echo "== $$suite"; EASTWEST="$(abspath $(TARGET_DIR)/$(HOST)/debug/eastwest)" $$suite; done
 
-bench: release
+bench: binary
 	scripts/setup.sh --optional --tools
 	set -e; for script in bench/*.sh; do echo "== $$script"; EASTWEST="$(abspath $(BINARY))" bash "$$script"; done
 
-faults: release
+faults: binary
 	scripts/setup.sh --optional
 	EASTWEST="$(abspath $(BINARY))" python3 -B bench/measure/faults.py $(if $(SEEDS),--seeds $(SEEDS))
 
 # Seeds from 1000 on: rules may be tuned with what is recorded here.
-corpus: release
+corpus: binary
 	scripts/setup.sh --optional
 	EASTWEST="$(abspath $(BINARY))" python3 -B bench/measure/faults.py --tuning --axes fabrics --seeds $(or $(SEEDS),1001-1300) --corpus bench/corpus
 

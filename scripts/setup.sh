@@ -3,18 +3,24 @@
 #
 #   scripts/setup.sh             fails when something is missing and cannot be installed
 #   scripts/setup.sh --optional  says so and goes on: tests that need it skip themselves and say why
-#   scripts/setup.sh --tools     the load generators that `make test` and `make bench` hold ours against and `run tools` drives, too; for netperf
+#   scripts/setup.sh --demo      what building and the demo need, and nothing for tests
+#   scripts/setup.sh --release   what `make release` needs: a C compiler and an emulator for aarch64, and rpmbuild
+#   scripts/setup.sh --tools     the load generators that `make test` and `make bench` compare ours with and `run compare-tools` drives, too; for netperf
 #                                and lmbench the archive's non-free part (multiverse on Ubuntu) is added to the archive's existing entry
 set -euo pipefail
 
 optional=no
 with_tools=no
+demo_only=no
+release_only=no
 for word in "$@"; do
     case "$word" in
         --optional) optional=yes ;;
         --tools) with_tools=yes ;;
+        --demo) demo_only=yes ;;
+        --release) release_only=yes ;;
         *)
-            echo "usage: scripts/setup.sh [--optional] [--tools]" >&2
+            echo "usage: scripts/setup.sh [--optional] [--demo] [--release] [--tools]" >&2
             exit 2
             ;;
     esac
@@ -37,8 +43,9 @@ needs=(
     fish:fish
     cc:gcc
     openssl:openssl
+    chromium:chromium
 )
-# What `run --tool` and `run tools` drive. netperf and lmbench are in the archive's non-free part.
+# What `run --tool` and `run compare-tools` drive. netperf and lmbench are in the archive's non-free part.
 tools=(
     iperf:iperf
     nuttcp:nuttcp
@@ -49,17 +56,34 @@ tools=(
     netperf:netperf
     lmbench-run:lmbench
 )
+[ "$demo_only" = no ] || needs=(ip:iproute2 tc:iproute2 cc:gcc)
+if [ "$release_only" = yes ]; then
+    needs=(cc:gcc strip:binutils git:git python3:python3 dpkg-deb:dpkg rpmbuild:rpm)
+    case $(uname -m) in
+        x86_64) needs+=(aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu qemu-aarch64-static:qemu-user-static) ;;
+        aarch64) needs+=(x86_64-linux-gnu-gcc:gcc-x86-64-linux-gnu qemu-x86_64-static:qemu-user-static) ;;
+    esac
+fi
 [ "$with_tools" = no ] || needs+=("${tools[@]}")
+
+# Ubuntu's package of this name is a snap, which root's tests cannot drive: there the report's browser tests skip themselves.
+! grep -q '^ID=ubuntu' /etc/os-release || needs=("${needs[@]/chromium:chromium/}")
 
 missing_packages() {
     local need
     {
         for need in "${needs[@]}"; do
             # sshd, ip and tc live in sbin, which is not on every user's path.
-            PATH="$PATH:/usr/sbin:/sbin" command -v "${need%%:*}" >/dev/null || echo "${need##*:}"
+            [ -z "$need" ] || PATH="$PATH:/usr/sbin:/sbin" command -v "${need%%:*}" >/dev/null || echo "${need##*:}"
         done
         # The binary is linked statically.
         [ -e "$(cc -print-file-name=libc.a 2>/dev/null)" ] || echo libc6-dev
+        # Without a font the browser's pictures are boxes.
+        [[ " ${needs[*]} " != *" chromium:"* ]] || [ -n "$(find /usr/share/fonts -name '*.ttf' -print -quit 2>/dev/null)" ] || echo fonts-dejavu-core
+        [ "$release_only" = no ] || case $(uname -m) in
+            x86_64) [ -e "$(aarch64-linux-gnu-gcc -print-file-name=libc.a 2>/dev/null)" ] || echo libc6-dev-arm64-cross ;;
+            aarch64) [ -e "$(x86_64-linux-gnu-gcc -print-file-name=libc.a 2>/dev/null)" ] || echo libc6-dev-amd64-cross ;;
+        esac
     } | sort -u
 }
 

@@ -45,7 +45,7 @@ class Finding:
     cause: str
     symptom: str | None
     severity: str
-    kind: str  # of its subject: host, pair, rack-pair, run
+    kind: str  # of its subject: host, pair, rack, rack-pair, run
     places: tuple  # hosts or racks of its subject
     sentence: str
 

@@ -187,13 +187,14 @@ def healthy_cores(work, rate_mbit):
 
 def run_once(work, seed, kind, cores, arguments):
     """One lab, one run, one judgement. `None` where this machine cannot make the fault."""
-    dice, lab, faults, hogs = draw(work, seed, kind, cores)
+    dice, lab, faults, hogs, expects = draw(work, seed, kind, cores)
     result = Result(seed, kind, faults)
     plan_seed = dice.randint(1, 2**31)
     scenario = HERE / ("fabric.yaml" if kind in FABRICS else "faults.yaml")
     try:
         with Hogs(hogs):
-            finished = run_lab(lab, scenario, plan_seed, result) or run_lab(lab, scenario, plan_seed, result)
+            more = ["--seed", str(plan_seed), *expects]
+            finished = run_lab(lab, scenario, more, result) or run_lab(lab, scenario, more, result)
     except CannotCarry as reason:
         note(f"skipped: {kind}, seed {seed}: {reason}")
         return None
@@ -215,11 +216,11 @@ def run_once(work, seed, kind, cores, arguments):
 
 
 def draw(work, seed, kind, cores):
-    """What is left of the dice, the lab, its faults, and how many processes keep the machine busy meanwhile."""
+    """What is left of the dice, the lab, its faults, how many processes keep the machine busy meanwhile, and what to expect."""
     dice = random.Random(f"{kind}:{seed}")
     if kind in FABRICS:
         network, faults = FABRICS[kind](dice)
-        return dice, work.fabric(network, lines_of(faults)), faults, network.hogs
+        return dice, work.fabric(network, lines_of(faults)), faults, network.hogs, network.expects
     rate = nic_mbit()
     faults = draw_pipes(dice, kind, rate, cores)[1]
     if any(fault.kind == HOG for fault in faults):
@@ -227,7 +228,7 @@ def draw(work, seed, kind, cores):
         rate = nic_mbit_beside_hog()
     dice = random.Random(f"{kind}:{seed}")
     shape, faults = draw_pipes(dice, kind, rate, cores)
-    return dice, work.lab(shape.racks, shape.hosts, shape.nic_mbit, 1, lines_of(faults)), faults, 0
+    return dice, work.lab(shape.racks, shape.hosts, shape.nic_mbit, 1, lines_of(faults)), faults, 0, ()
 
 
 def draw_pipes(dice, kind, rate_mbit, cores):
@@ -270,12 +271,12 @@ class CannotCarry(Exception):
     """This machine or its kernel cannot make a fault."""
 
 
-def run_lab(lab, scenario, plan_seed, result):
+def run_lab(lab, scenario, arguments, result):
     """`None` without an answer: on a machine that is busy as a whole, agents may start too late."""
     try:
         with lab:
             result.topology = lab.topology()
-            return lab.run(scenario, "--seed", str(plan_seed))
+            return lab.run(scenario, *arguments)
     except CouldNotRun as reason:
         first = str(reason).splitlines()[0]
         if "cannot carry the lab" in first:
@@ -359,8 +360,8 @@ def finding_of(finished, raw):
     subject = raw["subject"]
     named = {"host": ["host"], "pair": ["src", "dst"]}.get(subject["type"], [])
     places = [finished.host_name(subject[key]) for key in named]
-    if subject["type"] == "rack-pair":
-        places = [finished.rack_name(subject[key]) for key in ("from", "to")]
+    of_racks = {"rack-pair": ["from", "to"], "rack": ["rack"]}.get(subject["type"], [])
+    places += [finished.rack_name(subject[key]) for key in of_racks]
     return Finding(raw["cause"], raw.get("symptom"), raw["severity"], subject["type"], tuple(places), raw["sentence"])
 
 

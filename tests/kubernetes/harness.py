@@ -11,11 +11,13 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 NAME = f"ewk{os.getpid() % 10000}"
 CLUSTER = [HERE / "cluster"]
-CEILING = 200e6 * 1448 / 1514
-VXLAN_RATIO = 1398 / 1448
+NODES = 3
+NIC_BITS_PER_SEC = 200e6
 IMAGE = "eastwest.test/eastwest:1"
 API = "198.18.0.1"
 BUSYBOX = "eastwest.test/busybox:1"
+# Requests cost the server half a CPU, where 200 Mb/s of bulk cost it next to nothing: the limit of its pod alone about halves their rate.
+SERVER_LIMIT = ("--clients", "n1", "--servers", "n2", "--set", "workload=tcp-rr", "--set", "streams=1", "--limit", "n2:cpu=300m")
 TWO_PATHS = """
 name: two-paths
 description: pods against their nodes
@@ -37,7 +39,8 @@ class Cluster:
         self.work = pathlib.Path(work)
         self.cache = pathlib.Path(cache)
         self.binary = self.work / "eastwest"
-        self.environment = dict(os.environ, NAME=NAME, RATE="200mbit")
+        # The third node joins when a test starts it.
+        self.environment = dict(os.environ, NAME=NAME, RATE="200mbit", NODES=str(NODES), STARTED="2")
 
     def call(self, *words, check=True, **more):
         return subprocess.run([*CLUSTER, *map(str, words)], env=self.environment, check=check, text=True, **more)
@@ -70,6 +73,16 @@ class Cluster:
         done = self.eastwest("run", scenario, "--via", "kubernetes", *how, "--pull-policy", "Never", "--quiet", "--format", "json", *words, **more)
         done.result = json.loads(done.stdout) if done.stdout.strip() else {}
         return done
+
+    def goodput(self, *words):
+        """What `eastwest limit` says that the nodes' NICs carry, in bits per second."""
+        limit = self.limit(*words)
+        return NIC_BITS_PER_SEC * limit["packet"]["payload_bytes"] / limit["packet"]["counted_bytes"]
+
+    def limit(self, *words):
+        """tbf counts frames as --shaped does."""
+        command = [self.binary, "limit", "--json", "--shaped", "--link", f"{NIC_BITS_PER_SEC:.0f}", *words]
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     def left(self):
         """Every object of any run."""

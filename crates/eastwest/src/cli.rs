@@ -2,89 +2,100 @@
 
 use crate::clusters;
 use crate::commands;
+use crate::examples;
 use crate::exit::{Failure, Outcome};
 use crate::output;
+use crate::renamed;
 use crate::shorthand;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::process::ExitCode;
 
-const AFTER_HELP: &str = "\
-Short for `run SCENARIO --hosts ...`: eastwest pair A B; latency A B; mesh SET; congestion SET
-
-Examples:
-  eastwest demo                                       two faults in an emulated cluster, found
-  eastwest pair web1 web2 -t 5 -P 4                   throughput of two hosts, both directions
-  eastwest run --racks '@rack[1-3]'                   qualify the network between racks
-
-Exit codes: 0 as expected; 1 findings worse than stated, or a host worse than its peers; \
-2 wrong usage or input; 3 partial (hosts or pairs missing); 4 failed; 130 interrupted.";
-
-/// Qualifies a cluster's network: drives synchronised load between its hosts and says what limits
-/// what.
+/// Find slow links, slow hosts and oversubscribed racks: one binary drives synchronised load
+/// between hosts and reports what limits it
 #[derive(Debug, Parser)]
-#[command(name = "eastwest", version, propagate_version = true, after_help = AFTER_HELP)]
+#[command(name = "eastwest", version, propagate_version = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
+/// The command line with examples in every help, and with the scenarios that are commands.
+pub(crate) fn definition() -> clap::Command {
+    examples::add_to(shorthand::dress(Cli::command()))
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Build a small cluster on this machine, run the main job in it, and show the verdict
+    /// Emulate a small cluster with two faults on this machine, and find both
     Demo(commands::demo::DemoArgs),
-    /// Run a scenario over a set of hosts
+    /// Measure throughput between two hosts, in both directions
+    Pair(Box<commands::run::RunArgs>),
+    /// Measure round-trip times between two hosts over ICMP, UDP and TCP
+    Latency(Box<commands::run::RunArgs>),
+    /// Measure every pair of hosts
+    Mesh(Box<commands::run::RunArgs>),
+    /// Measure what background load costs round trips and flows
+    Congestion(Box<commands::run::RunArgs>),
+    /// Qualify a set of hosts, or run another scenario
     Run(Box<commands::run::RunArgs>),
     /// List or show the built-in scenarios
+    #[command(alias = "scenarios")]
     Scenario(commands::scenario::ScenarioArgs),
     /// Expand, fold or count a node set
+    #[command(visible_alias = "nodeset")]
     Hosts(commands::hosts::HostsArgs),
-    /// Find what would stop a run, before it does
+    /// Check hosts, ports and clocks before a run
     Doctor(commands::doctor::DoctorArgs),
-    /// Which external tools are on which host, and how the missing ones get there
+    /// List the benchmark tools on each host, and install missing ones
     Tools(commands::tools::ToolsArgs),
     /// Show a run again, in any format
     Report(commands::report::ReportArgs),
-    /// Compare two runs and report significant differences
+    /// Compare two states of a network, each by one run or several
     Compare(commands::compare::CompareArgs),
-    /// List, show or prune runs
+    /// List, show or remove runs, or show figures over runs
     Runs(commands::runs::RunsArgs),
+    /// Show stored runs in a browser: reports, trends, comparisons
+    Serve(commands::serve::ServeArgs),
     /// Calculate a link's maximum goodput, packet rate, BDP and socket buffers
-    Limit(commands::limit::LimitArgs),
+    #[command(name = "line-rate")]
+    LineRate(commands::line_rate::LineRateArgs),
     /// Calculate the storage nodes that move an amount of data by a deadline
     Size(Box<commands::size::SizeArgs>),
-    /// Put back what a storage run left changed
+    /// Restore what an interrupted storage run changed
     Storage(commands::storage::StorageCommandArgs),
     /// Stop all agents on this host
     Stop(commands::stop::StopArgs),
     /// Show this host's bottleneck and the processes responsible
     Top(commands::top::TopArgs),
-    /// An emulated cluster in network namespaces on this machine
+    /// Emulate a cluster in network namespaces on this machine
     Lab(commands::lab::LabArgs),
-    /// Write this binary as a container image, for --fleet kubernetes
+    /// Write this binary as a container image, for --via kubernetes
     Image(commands::image::ImageArgs),
-    /// Rights and parts of runs in Kubernetes
+    /// Print the rights, Jobs and CronJobs of runs in Kubernetes
     Kubernetes(commands::kubernetes::KubernetesCommandArgs),
     /// iperf3-compatible client and multi-client server
     #[command(disable_version_flag = true)]
     Iperf3(Box<commands::iperf3::Iperf3Args>),
     /// Print a shell's completion script
     Completions(commands::completions::CompletionsArgs),
-    /// Print the manual page
-    #[command(hide = true)]
-    Man,
-    /// One host's part of a run; started by launchers
+    /// Print the manual page, or write the pages of all commands
+    Man(commands::completions::ManArgs),
+    /// Be one host's part of a run; started by launchers
     #[command(hide = true)]
     Agent(commands::agent::AgentArgs),
 }
 
 /// Parses, runs, and turns a failure into a message and its exit code.
 pub(crate) fn run() -> ExitCode {
-    let words = shorthand::spelled_out(std::env::args_os());
-    let words = match clusters::with_saved_options(words, &Cli::command()) {
+    let definition = definition();
+    let words = renamed::in_new_words(std::env::args_os().collect(), output::say);
+    let words = shorthand::spelled_out(words);
+    let words = match clusters::with_saved_options(words, &definition) {
         Ok(words) => words,
         Err(failure) => return fail(&failure),
     };
-    let cli = match Cli::try_parse_from(words) {
+    let parsed = definition.try_get_matches_from(words);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
@@ -140,15 +151,20 @@ fn print_json_error(message: &str, exit_code: u8) {
 fn dispatch(command: Command) -> Outcome {
     match command {
         Command::Demo(args) => commands::demo::run(&args),
-        Command::Run(args) => commands::run::run(&args),
+        Command::Pair(args) => commands::run::run(&args.settled_pair()),
+        Command::Run(args)
+        | Command::Latency(args)
+        | Command::Mesh(args)
+        | Command::Congestion(args) => commands::run::run(&args.settled()),
         Command::Scenario(args) => commands::scenario::run(&args),
         Command::Hosts(args) => commands::hosts::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Tools(args) => commands::tools::run(&args),
         Command::Report(args) => commands::report::run(&args),
         Command::Compare(args) => commands::compare::run(&args),
+        Command::Serve(args) => commands::serve::run(&args),
         Command::Runs(args) => commands::runs::run(&args),
-        Command::Limit(args) => commands::limit::run(&args),
+        Command::LineRate(args) => commands::line_rate::run(&args),
         Command::Size(args) => commands::size::run(&args),
         Command::Storage(args) => commands::storage::run(&args),
         Command::Stop(args) => commands::stop::run(&args),
@@ -158,7 +174,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Kubernetes(args) => commands::kubernetes::run(&args),
         Command::Iperf3(args) => commands::iperf3::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
-        Command::Man => commands::completions::man(),
+        Command::Man(args) => commands::completions::man(&args),
         Command::Agent(args) => commands::agent::run(&args),
     }
 }

@@ -10,7 +10,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Headings of the options that a cluster may state.
-const HEADINGS: [&str; 2] = ["Hosts", "Fleet"];
+const HEADINGS: [&str; 3] = ["Hosts", "Connection", "Advanced"];
+/// Ids of options and arguments that name hosts: any of them goes before the saved hosts.
+const NAMING: [&str; 3] = ["hosts", "group", "more_hosts"];
 /// Options whose value is a file: relative to the directory of clusters.yaml.
 const PATHS: [&str; 4] = ["hosts-file", "addresses", "ssh-config", "identity"];
 /// The subcommand that knows every option of a cluster.
@@ -109,7 +111,7 @@ fn options(
         let Some((_, id)) = here.iter().find(|(long, _)| long == key) else {
             continue;
         };
-        if given.value_source(id) == Some(ValueSource::CommandLine) {
+        if is_given(given, id) {
             continue;
         }
         let values = match value {
@@ -121,6 +123,18 @@ fn options(
         }
     }
     Ok(words)
+}
+
+/// Whether the command line says it, or names hosts in another way.
+fn is_given(given: &ArgMatches, id: &str) -> bool {
+    let on_the_line = |id: &str| {
+        let known = given.try_contains_id(id).is_ok();
+        known && given.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    match NAMING.contains(&id) {
+        true => NAMING.iter().any(|id| on_the_line(id)),
+        false => on_the_line(id),
+    }
 }
 
 fn option(key: &str, value: &Value, directory: &Path) -> Result<Option<OsString>, String> {
@@ -156,12 +170,16 @@ fn known_options(cli: &Command, subcommand: &str) -> Vec<(String, String)> {
         .find_subcommand(subcommand)
         .into_iter()
         .flat_map(Command::get_arguments);
-    options
-        .filter(|option| {
-            let heading = option.get_help_heading();
-            heading.is_some_and(|heading| HEADINGS.contains(&heading))
-                && option.get_id() != "cluster"
-        })
-        .filter_map(|option| Some((option.get_long()?.to_owned(), option.get_id().to_string())))
-        .collect()
+    let of_clusters = options.filter(|option| {
+        let heading = option.get_help_heading();
+        heading.is_some_and(|heading| HEADINGS.contains(&heading)) && option.get_id() != "cluster"
+    });
+    let names = |option: &clap::Arg| -> Vec<(String, String)> {
+        let aliases = option.get_all_aliases().unwrap_or_default();
+        let names = option.get_long().into_iter().chain(aliases);
+        names
+            .map(|name| (name.to_owned(), option.get_id().to_string()))
+            .collect()
+    };
+    of_clusters.flat_map(names).collect()
 }

@@ -1,8 +1,9 @@
-//! `--fleet` and its companions: which launcher, and how agents are started.
+//! `--via` and its companions: which launcher, and how agents are started.
 
 use crate::build::build;
 use crate::exit::Failure;
 use crate::kubernetes::KubernetesArgs;
+use crate::slurm::SlurmArgs;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use ew_controller::LaunchOptions;
@@ -34,15 +35,17 @@ pub(crate) enum FleetKind {
     Local,
     /// Pods of a Kubernetes cluster, one per node, entered through the API server
     Kubernetes,
+    /// Tasks of a Slurm job, started by srun; agents dial back to this host
+    Slurm,
     /// Nothing: the network of --topology is simulated, and nothing is sent
     Sim,
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Fleet")]
+#[command(next_help_heading = "Connection")]
 pub(crate) struct FleetArgs {
-    /// How agents are started
-    #[arg(long, visible_alias = "via", value_enum, default_value = "ssh")]
+    /// How to start agents on the hosts
+    #[arg(long = "via", alias = "fleet", value_enum, default_value = "ssh")]
     pub(crate) fleet: FleetKind,
     /// The lab's name, when more than one is up
     #[arg(long, value_name = "NAME")]
@@ -75,13 +78,13 @@ pub(crate) struct FleetArgs {
     ssh_options: Vec<String>,
     /// Directory on each host for the agent binary, which is removed on start [default: $TMPDIR or
     /// /tmp there]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Advanced")]
     remote_dir: Option<String>,
     /// Keep the binary on the hosts for later runs, under its SHA-256 [in --remote-dir, default:
     /// ~/.cache/eastwest there]
-    #[arg(long)]
+    #[arg(long, help_heading = "Advanced")]
     keep_binary: bool,
-    /// From starting to launch a host to its readiness
+    /// Longest time for a host's agent to become ready
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     launch_timeout: Duration,
     /// Hosts launched over ssh at the same time [default: 8, and up to 64 while launches are quick]
@@ -91,24 +94,31 @@ pub(crate) struct FleetArgs {
     #[arg(long)]
     require_all: bool,
     /// Ports of the agents' data listeners; the first free one is taken
-    #[arg(long, value_name = "FIRST-LAST", default_value = "5401-5499", value_parser = parse_ports)]
+    #[arg(long, help_heading = "Advanced", value_name = "FIRST-LAST", default_value = "5401-5499", value_parser = parse_ports)]
     data_ports: (u16, u16),
     /// Ports for servers of external tools
-    #[arg(long, value_name = "FIRST-LAST", default_value = "5001-5399", value_parser = parse_ports)]
+    #[arg(long, help_heading = "Advanced", value_name = "FIRST-LAST", default_value = "5001-5399", value_parser = parse_ports)]
     tool_ports: (u16, u16),
     /// Time between readings of every host's counters, at least 100ms
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_sample_interval)]
+    #[arg(long, help_heading = "Advanced", value_name = "TIME", default_value = "1s", value_parser = parse_sample_interval)]
     sample_interval: u64,
     /// Every host also serves stock iperf3 clients at this port while the run lasts, without
     /// authentication
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, help_heading = "Advanced", value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     offer_iperf3: Option<u16>,
     #[command(flatten)]
     pub(crate) kubernetes: KubernetesArgs,
+    #[command(flatten)]
+    pub(crate) slurm: SlurmArgs,
 }
 
 impl FleetArgs {
-    /// The lab that `--fleet lab` means.
+    /// As `--ssh-user` says.
+    pub(crate) fn log_in_as(&mut self, user: String) {
+        self.ssh_user = Some(user);
+    }
+
+    /// The lab that `--via lab` means.
     pub(crate) fn attach_lab(&self) -> Result<Option<Lab>, Failure> {
         if self.fleet != FleetKind::Lab {
             return Ok(None);
@@ -128,15 +138,39 @@ impl FleetArgs {
     ) -> Result<Arc<dyn Launcher>, Failure> {
         match (self.fleet, lab) {
             (FleetKind::Local, _) => Ok(Arc::new(local())),
+            (FleetKind::Slurm, _) => {
+                // Of the payload only its checks are needed: srun copies the file itself.
+                Payload::read(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
+                let hosts = &roster.inventory;
+                let slurm = self.slurm.launcher(self.remote_dir.as_deref(), hosts)?;
+                Ok(Arc::new(slurm))
+            }
             (_, Some(lab)) => Ok(lab_launcher(lab)),
             (FleetKind::Ssh | FleetKind::Lab, None) => self.ssh(roster),
             (FleetKind::Sim, _) => Err(Failure::usage(anyhow!(
                 "only flows of `eastwest run` can be simulated; leave out --via sim"
             ))),
             (FleetKind::Kubernetes, None) => Err(Failure::usage(anyhow!(
-                "only `eastwest run` works with --fleet kubernetes: it checks rights, nodes and pods before anything is measured"
+                "only `eastwest run` works with --via kubernetes: it checks rights, nodes and pods before anything is measured"
             ))),
         }
+    }
+
+    /// A flag that was given and that only the ssh client knows.
+    pub(crate) fn flag_of_ssh(&self) -> Option<&'static str> {
+        let flags = [
+            ("--ssh-config", self.ssh_config.is_some()),
+            ("--ssh-user", self.ssh_user.is_some()),
+            ("--ssh-port", self.ssh_port.is_some()),
+            ("--identity", !self.identity.is_empty()),
+            ("--jump", self.jump.is_some()),
+            ("--ssh-option", !self.ssh_options.is_empty()),
+            ("--remote-dir", self.remote_dir.is_some()),
+            ("--keep-binary", self.keep_binary),
+            ("--fanout", self.fanout.is_some()),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
     }
 
     /// How long agents may take to come up.
@@ -252,6 +286,14 @@ fn parse_ports(text: &str) -> anyhow::Result<(u16, u16)> {
         "{first}-{last} is no port range; write the lower one first, from 1"
     );
     Ok((first, last))
+}
+
+/// Ports to listen at, or 0 for any.
+pub(crate) fn parse_dial_ports(text: &str) -> anyhow::Result<(u16, u16)> {
+    match text {
+        "0" => Ok((0, 0)),
+        ports => parse_ports(ports),
+    }
 }
 
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, ew_model::units::UnitError> {

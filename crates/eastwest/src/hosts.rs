@@ -25,9 +25,12 @@ const LARGEST_FILE_BYTES: u64 = 64 << 20;
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostArgs {
     /// Hosts in ClusterShell's grammar, for example 'node[01-40]!node13', '@compute' or
-    /// 'ops@n[1-4]:2222'
-    #[arg(long, value_name = "SET")]
-    hosts: Option<String>,
+    /// 'ops@n[1-4]:2222'; repeatable
+    #[arg(short = 'w', long, value_name = "SET")]
+    hosts: Vec<String>,
+    /// Group of hosts, as in `clush -g`: short for --hosts @GROUP; repeatable
+    #[arg(short, long, value_name = "GROUP")]
+    group: Vec<String>,
     /// Racks: groups as in '@mc_rack[1-3]', or written out as in 'r1=n[1-4],r2=n[5-8]'; alone, they
     /// are also the hosts
     #[arg(long, value_name = "SET")]
@@ -45,15 +48,16 @@ pub(crate) struct HostArgs {
     /// `-` is stdin. Several files are several racks (nodes.rack1, nodes.rack2)
     #[arg(long, value_name = "FILE")]
     hosts_file: Vec<PathBuf>,
-    /// Addresses of host names, in /etc/hosts format, before any resolver
+    /// File of host names and the addresses to test, in /etc/hosts format; overrides DNS
     #[arg(long, value_name = "FILE")]
     addresses: Option<PathBuf>,
-    /// Network to measure: every host uses its own address in this subnet
-    #[arg(long, value_name = "CIDR", conflicts_with_all = ["interface", "addresses"])]
-    network: Option<Subnet>,
-    /// Interface to measure: every host uses its own address on it
+    /// Network to measure: every host uses its own address in this subnet. Repeatable: one run
+    /// after the other, and a comparison
+    #[arg(long, value_name = "CIDR", conflicts_with = "addresses")]
+    network: Vec<Subnet>,
+    /// Interface to measure: every host uses its own address on it; repeatable, also with --network
     #[arg(long, value_name = "NAME", conflicts_with = "addresses")]
-    interface: Option<String>,
+    interface: Vec<String>,
     /// IPv4 only
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     ipv4: bool,
@@ -63,6 +67,22 @@ pub(crate) struct HostArgs {
 }
 
 impl HostArgs {
+    /// More hosts, named without an option.
+    pub(crate) fn add(&mut self, sets: Vec<String>) {
+        self.hosts.extend(sets);
+    }
+
+    /// All hosts named by `--hosts` and `--group`, as one set.
+    fn named(&self) -> Option<String> {
+        let group = |name: &String| match name.starts_with('@') {
+            true => name.clone(),
+            false => format!("@{name}"),
+        };
+        let sets = self.hosts.iter().cloned();
+        let sets: Vec<String> = sets.chain(self.group.iter().map(group)).collect();
+        (!sets.is_empty()).then(|| sets.join(","))
+    }
+
     /// Who takes part; addresses may be missing until [`HostArgs::resolve`].
     pub(crate) fn roster(
         &self,
@@ -83,6 +103,9 @@ impl HostArgs {
                 ..Roster::default()
             });
         }
+        if fleet.fleet == FleetKind::Slurm && !named {
+            return fleet.slurm.roster();
+        }
         if !named {
             return Err(Failure::usage(anyhow!(
                 "which hosts? give --hosts SET, --racks SET, --hosts-file FILE or -c CLUSTER (or see `eastwest demo`)"
@@ -97,6 +120,9 @@ impl HostArgs {
         if let Some(lab) = lab {
             take_lab_addresses(&mut roster.inventory, lab)?;
         }
+        if fleet.fleet == FleetKind::Slurm {
+            fleet.slurm.take_nodes(&mut roster)?;
+        }
         if fleet.fleet == FleetKind::Local {
             give_loopback_addresses(&mut roster.inventory);
         }
@@ -105,7 +131,7 @@ impl HostArgs {
 
     /// Whether any host is named.
     pub(crate) fn names_any(&self, scenario_racks: &[String]) -> bool {
-        self.hosts.is_some()
+        self.named().is_some()
             || self.racks.is_some()
             || !self.hosts_file.is_empty()
             || !scenario_racks.is_empty()
@@ -114,27 +140,50 @@ impl HostArgs {
     /// A flag that chooses hosts, if one was given.
     pub(crate) fn chosen_hosts(&self) -> Option<&'static str> {
         let flags = [
-            ("--hosts", self.hosts.is_some()),
+            ("--hosts", self.named().is_some()),
             ("--racks", self.racks.is_some()),
             ("--hosts-file", !self.hosts_file.is_empty()),
             ("--addresses", self.addresses.is_some()),
-            ("--network", self.network.is_some()),
-            ("--interface", self.interface.is_some()),
+            ("--network", !self.network.is_empty()),
+            ("--interface", !self.interface.is_empty()),
         ];
         let given = flags.into_iter().find(|(_, given)| *given);
         given.map(|(name, _)| name)
     }
 
-    /// Those that are named, without addresses.
-    pub(crate) fn named_inventory(&self, scenario_racks: &[String]) -> Result<Inventory, Failure> {
-        let request = self.request(scenario_racks)?;
+    /// A flag that was given and that has no meaning for pods.
+    pub(crate) fn flag_without_pods(&self) -> Option<&'static str> {
+        let flags = [
+            ("--addresses", self.addresses.is_some()),
+            ("--ipv4", self.ipv4),
+            ("--ipv6", self.ipv6),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
+
+    /// Those that are named, or have a role, without addresses. `None`: nobody is named.
+    pub(crate) fn named_inventory(
+        &self,
+        scenario_racks: &[String],
+        roles: Option<&Roles>,
+    ) -> Result<Option<Inventory>, Failure> {
+        let by_role = self.hosts_by_role(roles, &group_sources())?;
+        if by_role.is_none() && !self.names_any(scenario_racks) {
+            return Ok(None);
+        }
+        let asked = self.request(scenario_racks)?;
+        let request = InventoryRequest {
+            hosts: asked.hosts.clone().or(by_role),
+            ..asked
+        };
         let roster = inventory::build(&request, &group_sources()).map_err(Failure::usage)?;
-        Ok(roster.inventory)
+        Ok(Some(roster.inventory))
     }
 
     fn request(&self, scenario_racks: &[String]) -> Result<InventoryRequest, Failure> {
         Ok(InventoryRequest {
-            hosts: self.hosts.clone(),
+            hosts: self.named(),
             racks: self
                 .racks
                 .iter()
@@ -187,19 +236,6 @@ impl HostArgs {
         }
     }
 
-    /// Pods are named by eastwest, so nobody can say beforehand which are clients.
-    pub(crate) fn refuse_roles_of_pods(
-        &self,
-        of_scenario: Option<&RoleSets>,
-    ) -> Result<(), Failure> {
-        match self.clients.is_some() || self.servers.is_some() || of_scenario.is_some() {
-            true => Err(Failure::usage(anyhow!(
-                "--clients, --servers and `roles:` name hosts, and pods get their names from eastwest; leave them out with --via kubernetes"
-            ))),
-            false => Ok(()),
-        }
-    }
-
     /// Hosts with a role, where nothing else names hosts; else all of them must be among the hosts.
     fn hosts_by_role(
         &self,
@@ -213,8 +249,8 @@ impl HostArgs {
             .chain(&roles.servers)
             .map(String::as_str)
             .collect();
-        if let Some(hosts) = &self.hosts {
-            let hosts = inventory::expand(hosts, sources).map_err(Failure::usage)?;
+        if let Some(hosts) = self.named() {
+            let hosts = inventory::expand(&hosts, sources).map_err(Failure::usage)?;
             if let Some(other) = names
                 .iter()
                 .find(|name| !hosts.iter().any(|h| h.eq_ignore_ascii_case(name)))
@@ -225,7 +261,7 @@ impl HostArgs {
             }
         }
         let nothing_else = self.racks.is_none() && self.hosts_file.is_empty();
-        Ok((self.hosts.is_none() && nothing_else).then(|| names.join(",")))
+        Ok((self.named().is_none() && nothing_else).then(|| names.join(",")))
     }
 
     /// Gives every host its address, and refuses two hosts with the same one.
@@ -235,7 +271,7 @@ impl HostArgs {
         fleet: &FleetArgs,
     ) -> Result<(), Failure> {
         let Roster { inventory, logins } = roster;
-        if self.network().is_some() {
+        if !self.networks().is_empty() {
             check_network_choice(fleet)?;
             inventory
                 .hosts
@@ -259,20 +295,38 @@ impl HostArgs {
         inventory::check_addresses(inventory).map_err(Failure::usage)
     }
 
-    /// The network that hosts look for themselves.
-    pub(crate) fn network(&self) -> Option<NetworkChoice> {
-        let by_name = self.interface.clone().map(NetworkChoice::Interface);
-        self.network.map(NetworkChoice::Subnet).or(by_name)
+    /// The networks that hosts look for themselves, in the order of the flags.
+    pub(crate) fn networks(&self) -> Vec<NetworkChoice> {
+        let subnets = self.network.iter().copied().map(NetworkChoice::Subnet);
+        let names = self.interface.iter().cloned().map(NetworkChoice::Interface);
+        subnets.chain(names).collect()
+    }
+
+    /// The one of them, for commands that look at one.
+    pub(crate) fn network(&self) -> Result<Option<NetworkChoice>, Failure> {
+        let mut networks = self.networks();
+        match networks.len() {
+            0 | 1 => Ok(networks.pop()),
+            _ => Err(Failure::usage(anyhow!(
+                "several networks are measured by `eastwest run` with flows only; give one --network or --interface"
+            ))),
+        }
     }
 
     /// What is known of the network before any host was asked.
-    pub(crate) fn describe_network(&self) -> String {
-        match self.network() {
-            Some(choice) => format!("{choice}, found on every host"),
-            None => {
-                "that of the hosts' names; choose another with --network CIDR or --interface NAME"
-                    .into()
+    pub(crate) fn describe_network(&self, inventory: &Inventory) -> String {
+        let networks: Vec<String> = self.networks().iter().map(ToString::to_string).collect();
+        if !networks.is_empty() {
+            return format!("{}, found on every host", networks.join(", then "));
+        }
+        let addresses: Option<Vec<IpAddr>> = inventory.hosts.iter().map(|h| h.address).collect();
+        let addresses = addresses.unwrap_or_default();
+        match (addresses.iter().min(), addresses.iter().max()) {
+            (Some(first), Some(last)) => {
+                format!("{first} to {last}; choose another with --network CIDR or --interface NAME")
             }
+            _ => "that of the hosts' names; choose another with --network CIDR or --interface NAME"
+                .into(),
         }
     }
 
@@ -285,16 +339,18 @@ impl HostArgs {
     }
 }
 
-/// Agents on this machine share its interfaces, and pods have the cluster's.
+/// Agents on this machine share its interfaces.
 fn check_network_choice(fleet: &FleetArgs) -> Result<(), Failure> {
-    let why = match fleet.fleet {
-        FleetKind::Local => "agents on this machine use loopback addresses",
-        FleetKind::Kubernetes => "pods use the addresses that the cluster gives them",
-        FleetKind::Ssh | FleetKind::Lab | FleetKind::Sim => return Ok(()),
-    };
-    Err(Failure::usage(anyhow!(
-        "--network and --interface choose among a host's own networks, and {why}; leave them out"
-    )))
+    match fleet.fleet {
+        FleetKind::Local => Err(Failure::usage(anyhow!(
+            "--network and --interface choose among a host's own networks, and agents on this machine use loopback addresses; leave them out"
+        ))),
+        FleetKind::Ssh
+        | FleetKind::Lab
+        | FleetKind::Sim
+        | FleetKind::Slurm
+        | FleetKind::Kubernetes => Ok(()),
+    }
 }
 
 /// Flows to a loopback address would measure no network.

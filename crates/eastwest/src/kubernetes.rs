@@ -1,24 +1,29 @@
-//! `--fleet kubernetes`: from options to nodes, pods and the launcher that enters them.
+//! `--via kubernetes`: from options to nodes, pods and the launcher that enters them.
 
 use crate::exit::Failure;
 use crate::fleet::OWN_BINARY;
-use crate::hosts::HostArgs;
+use crate::hosts::{HostArgs, group_sources};
 use crate::output;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use ew_controller::Detours;
+use ew_controller::{Detour, Detours, ServicePorts};
 use ew_fleet::{Kubernetes, Launcher, Payload};
 use ew_kubernetes::{
     Access, AccessOptions, Bootstrap, Deployment, KubernetesError, Need, NodeFacts, PodOptions,
-    PodPlan, RunObjects, Toleration, check_rights, list_nodes, why_unreachable,
+    PodPlan, RunObjects, ServiceAddress, ServicePlan, Toleration, check_rights, lacks_namespace,
+    list_nodes, why_unreachable,
 };
 use ew_model::Analysis;
 use ew_model::finding::{Cause, VerdictStatus};
 use ew_model::inventory::{Host, Inventory, Rack, RackId};
 use ew_model::pods::{self, PodPath};
-use ew_model::scenario::{Pattern, Scenario, Test};
+use ew_model::scenario::{Pattern, Roles, Scenario, Test};
+use ew_model::workload::WorkloadKind;
+use ew_plan::inventory::expand;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -94,7 +99,7 @@ enum BootstrapChoice {
 }
 
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Kubernetes (--fleet kubernetes)")]
+#[command(next_help_heading = "Kubernetes (--via kubernetes)")]
 pub(crate) struct KubernetesArgs {
     #[command(flatten)]
     access: AccessArgs,
@@ -131,13 +136,14 @@ pub(crate) struct KubernetesArgs {
     /// Annotation of the pods, for example k8s.v1.cni.cncf.io/networks=net1; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_pair)]
     annotation: Vec<(String, String)>,
-    /// Resource request of a pod, for example cpu=500m; repeatable [default: none]
-    #[arg(long, value_name = "RESOURCE=AMOUNT", value_parser = parse_pair)]
-    request: Vec<(String, String)>,
-    /// Resource limit of a pod; repeatable [default: none, because a CPU limit would be what is
-    /// measured]
-    #[arg(long, value_name = "RESOURCE=AMOUNT", value_parser = parse_pair)]
-    limit: Vec<(String, String)>,
+    /// Resource request of the pods, or of those on some nodes, for example cpu=500m or
+    /// 'n[1-2]:cpu=500m'; repeatable [default: none]
+    #[arg(long, value_name = "[NODES:]RESOURCE=AMOUNT", value_parser = parse_amount)]
+    request: Vec<Amount>,
+    /// Resource limit, in the same form; repeatable [default: none, because a CPU limit would be
+    /// what is measured]
+    #[arg(long, value_name = "[NODES:]RESOURCE=AMOUNT", value_parser = parse_amount)]
+    limit: Vec<Amount>,
     /// User of the container [default: the image's, or 65532 with --bootstrap copy]
     #[arg(long, value_name = "UID")]
     run_as_user: Option<u32>,
@@ -153,6 +159,15 @@ pub(crate) struct KubernetesArgs {
     pub(crate) print_manifests: bool,
 }
 
+/// `--request` or `--limit`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Amount {
+    /// A set of nodes. `None`: all.
+    nodes: Option<String>,
+    resource: String,
+    amount: String,
+}
+
 /// A cluster whose nodes are known, before anything is made in it.
 #[derive(Debug)]
 pub(crate) struct Cluster<'a> {
@@ -165,6 +180,8 @@ pub(crate) struct Cluster<'a> {
 pub(crate) struct Placement {
     deployment: Deployment,
     access: Access,
+    /// Removes the namespace should this process be killed.
+    guard: Option<Guard>,
     /// Enters them.
     pub(crate) launcher: Arc<dyn Launcher>,
 }
@@ -202,8 +219,6 @@ impl KubernetesArgs {
             priority_class: self.priority_class.clone(),
             tolerations: self.toleration.clone(),
             annotations: self.annotation.clone(),
-            requests: self.request.clone(),
-            limits: self.limit.clone(),
             run_as_user: self.run_as_user,
             overrides: overrides.map(read_overrides).transpose()?,
             ..PodOptions::new(&image, bootstrap)
@@ -217,11 +232,11 @@ impl Cluster<'_> {
         &self,
         hosts: &HostArgs,
         scenario_racks: &[String],
+        roles: Option<&Roles>,
     ) -> Result<Inventory, Failure> {
-        let mut inventory = if hosts.names_any(scenario_racks) {
-            hosts.named_inventory(scenario_racks)?
-        } else {
-            self.all_usable()?
+        let mut inventory = match hosts.named_inventory(scenario_racks, roles)? {
+            Some(named) => named,
+            None => self.all_usable()?,
         };
         for host in &inventory.hosts {
             self.check_usable(&host.name)?;
@@ -350,19 +365,49 @@ impl Cluster<'_> {
 
     /// One pod per agent of the inventory. Where pods are compared with nodes, the nodes' agents
     /// use their network and have no limits.
-    pub(crate) fn pod_plans(&self, inventory: &Inventory, compares: bool) -> Vec<PodPlan> {
+    pub(crate) fn pod_plans(
+        &self,
+        inventory: &Inventory,
+        compares: bool,
+    ) -> Result<Vec<PodPlan>, Failure> {
+        let nodes: BTreeSet<&str> = inventory
+            .hosts
+            .iter()
+            .map(|host| pods::place(&host.name).node)
+            .collect();
+        let requests = by_node(&self.args.request, &nodes)?;
+        let limits = by_node(&self.args.limit, &nodes)?;
         let plan = |host: &Host| {
             let place = pods::place(&host.name);
             let is_baseline = compares && place.pod.is_none();
+            let of = |amounts: &Amounts| match is_baseline {
+                true => Vec::new(),
+                false => amounts.get(place.node).cloned().unwrap_or_default(),
+            };
             PodPlan {
                 agent: host.name.clone(),
                 node: place.node.to_owned(),
                 host_network: is_baseline || (!compares && self.args.host_network),
                 served: compares && place.pod == Some(pods::FIRST_POD),
-                limited: !is_baseline,
+                requests: of(&requests),
+                limits: of(&limits),
             }
         };
-        inventory.hosts.iter().map(plan).collect()
+        Ok(inventory.hosts.iter().map(plan).collect())
+    }
+
+    /// Labels of the inventory's nodes, by their names.
+    pub(crate) fn labels_of(
+        &self,
+        inventory: &Inventory,
+    ) -> BTreeMap<String, BTreeMap<String, String>> {
+        let is_used = |node: &&NodeFacts| {
+            let mut hosts = inventory.hosts.iter();
+            hosts.any(|host| pods::place(&host.name).node == node.name)
+        };
+        let used = self.nodes.iter().filter(is_used);
+        used.map(|node| (node.name.clone(), node.labels.clone()))
+            .collect()
     }
 
     /// Checks the rights, makes everything and waits until it runs; removes it again when that is
@@ -371,10 +416,13 @@ impl Cluster<'_> {
         &self,
         objects: RunObjects,
         plans: &[PodPlan],
-        services: &[&str],
+        services: &[ServicePlan],
         limit: Duration,
     ) -> Result<Placement, Failure> {
         let mut needs = vec![Need::Always];
+        if lacks_namespace(&self.access).await.map_err(refused)? {
+            needs.push(Need::Namespace);
+        }
         if !services.is_empty() {
             needs.push(Need::Services);
         }
@@ -383,9 +431,14 @@ impl Cluster<'_> {
             Bootstrap::Image => None,
             Bootstrap::Copy => Some(Payload::read(Path::new(OWN_BINARY)).map_err(Failure::failed)?),
         };
+        let access_words = self.args.access.words(&self.access.namespace);
         let mut deployment = Deployment::begin(&self.access, objects)
             .await
             .map_err(refused)?;
+        let guard = match deployment.removes_namespace() {
+            true => Guard::start(&access_words),
+            false => None,
+        };
         let placed = async {
             deployment.place(plans, services).await;
             deployment.wait(limit).await.map(|_| ())
@@ -396,11 +449,12 @@ impl Cluster<'_> {
         };
         if let Err(failure) = cut_short {
             tell_left(deployment.remove().await);
+            end_guard(guard);
             return Err(failure);
         }
         let launcher = Kubernetes {
             binary: PathBuf::from(OWN_BINARY),
-            access: self.args.access.words(&self.access.namespace),
+            access: access_words,
             pods: deployment
                 .placed()
                 .iter()
@@ -415,6 +469,7 @@ impl Cluster<'_> {
         Ok(Placement {
             deployment,
             access: self.access.clone(),
+            guard,
             launcher: Arc::new(launcher),
         })
     }
@@ -422,8 +477,16 @@ impl Cluster<'_> {
 
 impl Placement {
     /// Gives every agent its pod's address; one whose pod does not run keeps an address that nobody
-    /// has, so that the run names it as a host that did not come up.
-    pub(crate) fn give_addresses(&self, inventory: &mut Inventory) {
+    /// has, so that the run names it as a host that did not come up. Where another network was
+    /// chosen, agents look for their addresses themselves.
+    pub(crate) fn give_addresses(&self, inventory: &mut Inventory, by_network: bool) {
+        if by_network {
+            inventory
+                .hosts
+                .iter_mut()
+                .for_each(|host| host.address = None);
+            return;
+        }
         let placed = self.deployment.placed();
         let of: BTreeMap<&str, _> = placed.iter().map(|p| (p.plan.agent.as_str(), p)).collect();
         for host in &mut inventory.hosts {
@@ -442,8 +505,18 @@ impl Placement {
                 continue;
             };
             for path in paths {
-                let address = path.service().and_then(|kind| placed.services.get(kind));
-                detours.extend(address.map(|address| ((*path, host), *address)));
+                let service = path.service().and_then(|kind| placed.services.get(kind));
+                let first_port = self.deployment.data_port().saturating_add(1);
+                let ports = |translated: &Vec<u16>| ServicePorts {
+                    first_port,
+                    translated: translated.clone(),
+                };
+                let detour = |service: &ServiceAddress| Detour {
+                    address: service.listener,
+                    tcp: ports(&service.tcp_ports),
+                    udp: ports(&service.udp_ports),
+                };
+                detours.extend(service.map(|service| ((*path, host), detour(service))));
             }
         }
         detours
@@ -473,7 +546,56 @@ impl Placement {
             }
         }
         tell_left(self.deployment.remove().await);
+        end_guard(self.guard);
     }
+}
+
+/// The namespace is gone, or known to be left.
+fn end_guard(guard: Option<Guard>) {
+    if let Some(Guard(mut process)) = guard {
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+}
+
+/// A process that removes the namespace of a run once the run's own process is gone, however that
+/// ended. It hears so by the end of its standard input.
+struct Guard(Child);
+
+impl Guard {
+    /// Without it only a killed run leaves an empty namespace behind.
+    fn start(access: &[String]) -> Option<Self> {
+        let mut command = Command::new(OWN_BINARY);
+        command.args(["kubernetes", "guard"]).args(access);
+        // Whoever interrupts the run from a terminal does not mean it.
+        command.process_group(0).stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().ok().map(Self)
+    }
+}
+
+type Amounts = BTreeMap<String, Vec<(String, String)>>;
+
+/// What each node's pods get, the later one of two for the same resource.
+fn by_node(amounts: &[Amount], nodes: &BTreeSet<&str>) -> Result<Amounts, Failure> {
+    let mut by_node = Amounts::new();
+    for given in amounts {
+        let named = match &given.nodes {
+            Some(set) => expand(set, &group_sources()).map_err(Failure::usage)?,
+            None => nodes.iter().map(|node| (*node).to_owned()).collect(),
+        };
+        for node in named {
+            if !nodes.contains(node.as_str()) {
+                return Err(Failure::usage(anyhow!(
+                    "--request or --limit of `{node}`: the run has no such node; it has {}",
+                    nodes.iter().copied().collect::<Vec<_>>().join(", ")
+                )));
+            }
+            let of_node = by_node.entry(node).or_default();
+            of_node.push((given.resource.clone(), given.amount.clone()));
+        }
+    }
+    Ok(by_node)
 }
 
 fn is_partial(analysis: &Analysis) -> bool {
@@ -586,12 +708,50 @@ pub(crate) fn paths(scenario: &Scenario) -> Vec<PodPath> {
     all.into_iter().collect()
 }
 
+/// Services that a scenario's paths need, and how many ports of their own its flows take. Twice as
+/// many as streams, since a port may be busy for a moment after a round.
+pub(crate) fn services(scenario: &Scenario) -> Vec<ServicePlan> {
+    let ports = |path: PodPath, kinds: &[WorkloadKind]| {
+        let is_of =
+            |test: &&Test| matches!(test.pattern, Pattern::Pods { path: other } if other == path);
+        let tests = scenario.tests.iter().filter(is_of);
+        let tests = tests.filter(|test| path.translates() && kinds.contains(&test.workload.kind));
+        let streams = tests.map(|test| test.workload.streams.min(pods::MOST_SERVICE_STREAMS));
+        2 * streams.max().unwrap_or(0) as u16
+    };
+    let paths = paths(scenario).into_iter();
+    let plan = |path: PodPath| {
+        Some(ServicePlan {
+            kind: path.service()?,
+            tcp_ports: ports(path, &[WorkloadKind::TcpCrr]),
+            udp_ports: ports(path, &[WorkloadKind::UdpStream, WorkloadKind::UdpRr]),
+        })
+    };
+    paths.filter_map(plan).collect()
+}
+
 fn read_overrides(path: &Path) -> Result<serde_json::Value, Failure> {
     PodOptions::read_overrides(path).map_err(refused)
 }
 
 fn parse_toleration(text: &str) -> Result<Toleration, String> {
     Toleration::parse(text)
+}
+
+fn parse_amount(text: &str) -> Result<Amount, String> {
+    let (key, amount) = parse_pair(text)?;
+    let (nodes, resource) = match key.rsplit_once(':') {
+        Some((nodes, resource)) => (Some(nodes.to_owned()), resource.to_owned()),
+        None => (None, key),
+    };
+    if resource.is_empty() || nodes.as_ref().is_some_and(String::is_empty) {
+        return Err(format!("`{text}` is not [NODES:]RESOURCE=AMOUNT"));
+    }
+    Ok(Amount {
+        nodes,
+        resource,
+        amount,
+    })
 }
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {

@@ -6,19 +6,28 @@ mod build;
 mod cli;
 mod clusters;
 mod commands;
+mod examples;
 mod exit;
 mod fleet;
 mod full_screen;
+mod history;
 mod hosts;
+mod http;
 mod kubernetes;
 mod metrics;
+mod outlets;
 mod output;
+mod plan_args;
 mod predecessor;
 mod preflight;
 mod push;
+mod renamed;
 mod safety;
 mod shorthand;
+mod signals;
+mod slurm;
 mod watch;
+mod web;
 
 fn main() -> ExitCode {
     ew_lab::keeper_main_if_requested();

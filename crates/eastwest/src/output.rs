@@ -1,26 +1,132 @@
 //! The one place that prints: data to stdout, progress and errors to stderr.
 
+use crate::exit::Failure;
+use anyhow::Context;
 use clap::{Args, ValueEnum};
 use ew_report::{Format, TextStyle};
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-/// How a result is shown.
+/// How a result is shown, and where.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
 pub(crate) struct ShowArgs {
-    /// How to show the result
-    #[arg(long, value_enum, default_value = "text")]
-    pub(crate) format: OutputFormat,
-    /// Colours
+    /// Format of the result [default: text, or by the ending of --output]
+    #[arg(long, value_enum)]
+    format: Option<OutputFormat>,
+    /// Short for --format json
+    #[arg(long, hide = true, conflicts_with = "format")]
+    json: bool,
+    #[command(flatten)]
+    pub(crate) destination: Destination,
+    /// Show the details of a text report, too: facts of the run, and notes on the tables
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// When to colour
     #[arg(long, value_enum, default_value = "auto")]
     pub(crate) color: ColorChoice,
+}
+
+impl ShowArgs {
+    pub(crate) fn format(&self) -> OutputFormat {
+        let named = self.json.then_some(OutputFormat::Json).or(self.format);
+        named
+            .or_else(|| self.destination.format())
+            .unwrap_or(OutputFormat::Text)
+    }
+
+    /// How text goes to where the result does.
+    pub(crate) fn style(&self) -> TextStyle {
+        TextStyle {
+            details: self.verbose,
+            ..self.destination.style(self.color)
+        }
+    }
+
+    /// Prints the result, or writes it to the file of `--output`.
+    pub(crate) fn put(&self, text: &str) -> Result<(), Failure> {
+        self.destination.put(text)
+    }
+}
+
+/// Where a result goes.
+#[derive(Debug, Args)]
+#[group(skip)]
+pub(crate) struct Destination {
+    /// Write the result to this file; .json, .csv, .md, .html and .xml (JUnit) choose the format
+    #[arg(short = 'O', long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Destination {
+    /// By the file's ending.
+    pub(crate) fn format(&self) -> Option<OutputFormat> {
+        match self.output.as_ref()?.extension()?.to_str()? {
+            "json" => Some(OutputFormat::Json),
+            "csv" => Some(OutputFormat::Csv),
+            "md" => Some(OutputFormat::Md),
+            "html" | "htm" => Some(OutputFormat::Html),
+            "xml" => Some(OutputFormat::Junit),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn style(&self, color: ColorChoice) -> TextStyle {
+        match self.output {
+            None => text_style(color),
+            Some(_) => TextStyle::default(),
+        }
+    }
+
+    pub(crate) fn put(&self, text: &str) -> Result<(), Failure> {
+        let Some(path) = &self.output else {
+            print(text);
+            return Ok(());
+        };
+        std::fs::write(path, format!("{}\n", text.trim_end_matches('\n')))
+            .with_context(|| format!("cannot write `{}`", path.display()))
+            .map_err(Failure::failed)
+    }
+}
+
+/// For commands whose result is text or JSON.
+#[derive(Clone, Copy, Debug, Args)]
+#[group(skip)]
+pub(crate) struct PlainArgs {
+    /// Format of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: PlainFormat,
+    /// Short for --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
+}
+
+/// `--format` of [`PlainArgs`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PlainFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+impl PlainArgs {
+    pub(crate) fn is_json(self) -> bool {
+        self.json || self.format == PlainFormat::Json
+    }
+}
+
+/// Prints a value as JSON.
+pub(crate) fn print_json(value: &serde_json::Value) -> Result<(), Failure> {
+    print(&serde_json::to_string_pretty(value).map_err(Failure::failed)?);
+    Ok(())
 }
 
 /// Where run directories are.
 #[derive(Debug, Args)]
 pub(crate) struct RunsDirArg {
-    /// Where run directories are
+    /// Directory of the run directories
     #[arg(
         long,
         global = true,
@@ -47,6 +153,8 @@ pub(crate) enum OutputFormat {
     Md,
     /// One self-contained page.
     Html,
+    /// JUnit's XML for CI: thresholds, hosts and the network as test cases.
+    Junit,
     /// k8s-netperf's result tables; runs with pods only.
     K8sNetperf,
     /// Documents with k8s-netperf's JSON field names; runs with pods only.
@@ -73,6 +181,7 @@ impl OutputFormat {
             Self::CsvHosts => Format::CsvHosts,
             Self::Md => Format::Markdown,
             Self::Html => Format::Html,
+            Self::Junit => Format::Junit,
             Self::K8sNetperf => Format::K8sNetperf,
             Self::K8sNetperfJson => Format::K8sNetperfJson,
         }
@@ -82,11 +191,18 @@ impl OutputFormat {
 impl ColorChoice {
     pub(crate) fn enabled(self, is_terminal: bool) -> bool {
         match self {
-            Self::Auto => is_terminal && std::env::var_os("NO_COLOR").is_none(),
+            Self::Auto => {
+                is_terminal && can_move_cursor() && std::env::var_os("NO_COLOR").is_none()
+            }
             Self::Always => true,
             Self::Never => false,
         }
     }
+}
+
+/// Whether the terminal knows more than lines: a dumb one, as in an editor's shell, does not.
+pub(crate) fn can_move_cursor() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// How text goes to this stdout.
@@ -99,6 +215,7 @@ pub(crate) fn text_style(color: ColorChoice) -> TextStyle {
     TextStyle {
         width: width.unwrap_or(USUAL_WIDTH),
         color: color.enabled(is_terminal),
+        details: false,
     }
 }
 

@@ -1,13 +1,14 @@
 //! `run --compare-with`: the run before as the bar for this one.
 
 use crate::commands::{compare, report};
-use crate::exit::{self, Failure};
+use crate::exit::Failure;
+use crate::history;
 use crate::output;
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use ew_analyze::compare::CompareOptions;
+use ew_analyze::compare::{CompareOptions, Runs};
+use ew_model::Run;
 use ew_model::comparison::ComparisonVerdict;
-use ew_model::{Outcome, Run};
 use ew_report::{Format, render_comparison};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ pub(crate) struct PredecessorArgs {
     /// this scenario. Its report goes to stderr
     #[arg(long, value_name = "RUN")]
     compare_with: Option<String>,
-    /// With --compare-with: end with 1 when something is significantly worse by more than this, for
+    /// With --compare-with: end with 1 when something differs and is worse by more than this, for
     /// example 10%
     #[arg(long, value_name = "PERCENT", requires = "compare_with", value_parser = compare::parse_share)]
     threshold: Option<f64>,
@@ -70,10 +71,9 @@ fn last_of(runs_dir: &Path, scenario: &str) -> Result<Option<PathBuf>, Failure> 
     if !runs_dir.exists() {
         return Ok(None);
     }
-    let listing = ew_store::list(runs_dir).map_err(Failure::failed)?;
-    let fits =
-        |run: &&ew_store::RunSummary| run.scenario == scenario && run.outcome == Outcome::Complete;
-    Ok(listing.runs.iter().find(fits).map(|run| run.path.clone()))
+    let mut runs = history::complete(runs_dir)?.into_iter();
+    let found = runs.find(|run| run.scenario == scenario);
+    Ok(found.map(|run| run.path))
 }
 
 impl Predecessor {
@@ -85,7 +85,14 @@ impl Predecessor {
             threshold: self.threshold,
             each_host: false,
         };
-        let comparison = ew_analyze::compare::compare(&self.base, &run, &options)
+        let runs_dir = dir.parent().unwrap_or(dir);
+        let history = history::before(runs_dir, &[&self.base, &run], history::USUAL)?;
+        let runs = Runs {
+            base: std::slice::from_ref(&self.base),
+            other: std::slice::from_ref(&run),
+            history: &history,
+        };
+        let comparison = ew_analyze::compare::compare(&runs, &options)
             .map_err(|error| anyhow!(error))
             .with_context(|| format!("this run cannot be compared with {}", self.base.manifest.id))
             .map_err(Failure::failed)?;
@@ -93,9 +100,7 @@ impl Predecessor {
         let text =
             render_comparison(&comparison, Format::Text, &style).map_err(report::unreportable)?;
         output::say(text.trim_end());
-        Ok(match comparison.verdict {
-            ComparisonVerdict::Worse => Some(ExitCode::from(exit::WORSE)),
-            ComparisonVerdict::NotWorse => None,
-        })
+        let is_worse = comparison.verdict != ComparisonVerdict::NotWorse;
+        Ok(is_worse.then(|| compare::code(comparison.verdict)))
     }
 }

@@ -4,6 +4,7 @@
 use crate::exit::Failure;
 use crate::output;
 use anyhow::anyhow;
+use ew_controller::MaxRate;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use ew_model::{Plan, Stage};
 use ew_plan::estimate::{estimate_stage, fills_links};
@@ -19,48 +20,93 @@ const MANY_BYTES: u64 = 1 << 40;
 pub(crate) struct PreFlight {
     hosts: usize,
     network: String,
-    nic_bits_per_sec: Option<f64>,
+    peak: Peak,
     /// `None` when unknown without a line rate.
     bytes: Option<u64>,
-    planned_ns: u64,
-    ports: (u16, u16),
+    /// `None` when nobody can know.
+    planned_ns: Option<u64>,
+    /// What is connected to: `data ports 5401-5499`.
+    ports: String,
+}
+
+/// The most that a host's link carries in one direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Peak {
+    BitsPerSec(f64),
+    /// Of a line rate that is not known yet.
+    Share(f64),
+}
+
+/// How long a plan's rounds take.
+pub(crate) fn time_of(plan: &Plan) -> String {
+    format_duration_ns(plan.stages.iter().map(Stage::planned_ns).sum())
 }
 
 impl PreFlight {
     /// Of a plan, over a network in words.
-    pub(crate) fn of(plan: &Plan, hosts: usize, network: String, ports: (u16, u16)) -> Self {
-        let nic_bits_per_sec = plan.expect.nic_bits_per_sec;
+    pub(crate) fn of(
+        plan: &Plan,
+        hosts: usize,
+        network: String,
+        ports: (u16, u16),
+        max_rate: Option<MaxRate>,
+    ) -> Self {
+        let peak = Peak::of(plan.expect.nic_bits_per_sec, max_rate);
+        let rate = match peak {
+            Peak::BitsPerSec(rate) => Some(rate),
+            Peak::Share(_) => None,
+        };
         let loads = plan.stages.iter().filter(|stage| fills_links(stage));
-        let bytes = loads.map(|stage| estimate_stage(stage, nic_bits_per_sec).bytes);
+        let bytes = loads.map(|stage| estimate_stage(stage, rate).bytes);
         Self {
             hosts,
             network,
-            nic_bits_per_sec,
+            peak,
             bytes: bytes.sum(),
-            planned_ns: plan.stages.iter().map(Stage::planned_ns).sum(),
-            ports,
+            planned_ns: Some(plan.stages.iter().map(Stage::planned_ns).sum()),
+            ports: format!("data ports {}-{}", ports.0, ports.1),
+        }
+    }
+
+    /// Of files on storage.
+    pub(crate) fn of_files(hosts: usize, network: String, bytes: u64, target: &str) -> Self {
+        Self {
+            hosts,
+            network,
+            peak: Peak::Share(1.0),
+            bytes: Some(bytes),
+            planned_ns: None,
+            ports: format!("storage {target}"),
         }
     }
 
     fn words(&self) -> String {
-        let Self { hosts, network, .. } = self;
-        let rate = match self.nic_bits_per_sec {
-            Some(nic) => format!(
+        let Self {
+            hosts,
+            network,
+            ports,
+            ..
+        } = self;
+        let rate = match self.peak {
+            Peak::BitsPerSec(rate) => format!(
                 "up to {} per host and {} in sum",
-                format_bits_per_sec(nic),
-                format_bits_per_sec(nic * *hosts as f64)
+                format_bits_per_sec(rate),
+                format_bits_per_sec(rate * *hosts as f64)
             ),
-            None => "up to line rate on every NIC".into(),
+            Peak::Share(share) if share < 1.0 => {
+                format!("up to {:.0}% of line rate on every NIC", 100.0 * share)
+            }
+            Peak::Share(_) => "up to line rate on every NIC".into(),
         };
         let bytes = match self.bytes {
             Some(bytes) => format!("up to {}", format_bytes(bytes)),
-            None => "bytes unknown without a line rate (--set expect.nic=10G)".into(),
+            None => "bytes unknown without a line rate (--expect-nic 10G)".into(),
         };
-        let minutes = format_duration_ns(self.planned_ns);
-        let (first, last) = self.ports;
-        format!(
-            "{hosts} hosts, network: {network}; {rate}, {bytes}, {minutes} of load; data ports {first}-{last}"
-        )
+        let time = match self.planned_ns {
+            Some(planned_ns) => format!("estimated time {}", format_duration_ns(planned_ns)),
+            None => "as long as that takes".into(),
+        };
+        format!("{hosts} hosts, network: {network}; {time}; {rate}, {bytes}; {ports}")
     }
 
     fn is_much(&self) -> bool {
@@ -96,6 +142,19 @@ impl PreFlight {
     }
 }
 
+impl Peak {
+    fn of(nic_bits_per_sec: Option<f64>, max_rate: Option<MaxRate>) -> Self {
+        match (nic_bits_per_sec, max_rate) {
+            (Some(nic), None) => Self::BitsPerSec(nic),
+            (Some(nic), Some(MaxRate::Share(share))) => Self::BitsPerSec(share * nic),
+            (Some(nic), Some(MaxRate::BitsPerSec(rate))) => Self::BitsPerSec(rate.min(nic)),
+            (None, Some(MaxRate::BitsPerSec(rate))) => Self::BitsPerSec(rate),
+            (None, Some(MaxRate::Share(share))) => Self::Share(share),
+            (None, None) => Self::Share(1.0),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,16 +164,16 @@ mod tests {
         let small = PreFlight {
             hosts: 32,
             network: "10.20.0.0/16".into(),
-            nic_bits_per_sec: Some(10e9),
+            peak: Peak::BitsPerSec(10e9),
             bytes: Some(MANY_BYTES),
-            planned_ns: 120_000_000_000,
-            ports: (5401, 5499),
+            planned_ns: Some(120_000_000_000),
+            ports: "data ports 5401-5499".into(),
         };
         assert!(!small.is_much());
         assert_eq!(
             small.words(),
-            "32 hosts, network: 10.20.0.0/16; up to 10.0 Gb/s per host and 320 Gb/s in sum, up to 1.00 TiB, 2 min 0 s of load; data ports \
-             5401-5499"
+            "32 hosts, network: 10.20.0.0/16; estimated time 2 min 0 s; up to 10.0 Gb/s per host and 320 Gb/s in sum, up to 1.00 TiB; data \
+             ports 5401-5499"
         );
         let many_bytes = PreFlight {
             bytes: Some(MANY_BYTES + 1),
@@ -126,6 +185,28 @@ mod tests {
             ..small
         };
         assert!(many_bytes.is_much() && many_hosts.is_much());
-        assert!(many_hosts.words().contains("expect.nic"));
+        assert!(many_hosts.words().contains("--expect-nic"));
+    }
+
+    #[test]
+    fn a_limit_is_the_peak() {
+        let (share, rate) = (Some(MaxRate::Share(0.1)), Some(MaxRate::BitsPerSec(2e9)));
+        for (nic, limit, peak) in [
+            (Some(10e9), share, Peak::BitsPerSec(1e9)),
+            (Some(10e9), rate, Peak::BitsPerSec(2e9)),
+            (Some(1e9), rate, Peak::BitsPerSec(1e9)),
+            (None, rate, Peak::BitsPerSec(2e9)),
+            (None, share, Peak::Share(0.1)),
+        ] {
+            assert_eq!(Peak::of(nic, limit), peak, "{nic:?} {limit:?}");
+        }
+        let files = PreFlight {
+            peak: Peak::Share(0.1),
+            ..PreFlight::of_files(2, "eth0".into(), 1 << 30, "hdfs://nn/")
+        };
+        assert_eq!(
+            files.words(),
+            "2 hosts, network: eth0; up to 10% of line rate on every NIC, up to 1.00 GiB, as long as that takes; storage hdfs://nn/"
+        );
     }
 }

@@ -6,15 +6,17 @@
 use anyhow::{Context as _, anyhow, bail};
 use ew_report::prometheus::CONTENT_TYPE;
 use hyper::Uri;
-use hyper::header::CONTENT_TYPE as CONTENT_TYPE_HEADER;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE as CONTENT_TYPE_HEADER};
 use reqwest::redirect::Policy;
-use reqwest::{Certificate, Client, Response};
+use reqwest::{Certificate, Client, RequestBuilder, Response};
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
 /// From name resolution to the answer's end.
 const LIMIT: Duration = Duration::from_secs(10);
+/// The value of the `Authorization` header of everything that is pushed.
+const AUTHORIZATION_VARIABLE: &str = "EASTWEST_PUSH_AUTHORIZATION";
 /// Of a refusal's words.
 const MAX_REASON_BYTES: usize = 400;
 
@@ -59,17 +61,7 @@ impl Pusher {
     /// # Errors
     /// In words: a file that cannot be read or holds no certificate, a system without certificates.
     pub(crate) fn new(gateway: &Pushgateway, ca: Option<&Path>) -> anyhow::Result<Self> {
-        // Fails where it is installed already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        // The group's own URL is all that is asked for: what answers elsewhere is not the gateway.
-        let mut builder = Client::builder().timeout(LIMIT).redirect(Policy::none());
-        builder = builder.no_proxy();
-        if let Some(path) = ca {
-            builder = builder.tls_certs_only(certificates(path)?);
-        }
-        let client = builder.build().with_context(|| {
-            format!("cannot push to {gateway}; give the certificates to trust with --push-ca FILE")
-        })?;
+        let client = client(ca).with_context(|| format!("cannot push to {gateway}"))?;
         let gateway = gateway.clone();
         Ok(Self { gateway, client })
     }
@@ -82,7 +74,7 @@ impl Pusher {
     pub(crate) async fn push(&self, scenario: &str, metrics: String) -> anyhow::Result<()> {
         let scenario = encoded(scenario);
         let url = format!("{}/metrics/job/eastwest/scenario/{scenario}", self.gateway);
-        let request = self.client.put(&url);
+        let request = authorized(self.client.put(&url));
         let request = request.header(CONTENT_TYPE_HEADER, CONTENT_TYPE);
         let answer = request.body(metrics).send().await;
         let answer = answer.map_err(reqwest::Error::without_url);
@@ -92,6 +84,33 @@ impl Pusher {
             return Ok(());
         }
         bail!("PUT {url}: {status}: {}", reason(answer).await)
+    }
+}
+
+/// What talks to whoever takes pushes. `ca` is a file of PEM certificates that are trusted instead
+/// of the system's.
+///
+/// # Errors
+/// In words: a file that cannot be read or holds no certificate, a system without certificates.
+pub(crate) fn client(ca: Option<&Path>) -> anyhow::Result<Client> {
+    // Fails where it is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    // The URL given is all that is asked for: what answers elsewhere is not who was meant.
+    let mut builder = Client::builder().timeout(LIMIT).redirect(Policy::none());
+    // Pushes are seconds apart, and connections that are kept may have ended meanwhile.
+    builder = builder.no_proxy().pool_max_idle_per_host(0);
+    if let Some(path) = ca {
+        builder = builder.tls_certs_only(certificates(path)?);
+    }
+    let built = builder.build();
+    built.context("give the certificates to trust with --push-ca FILE")
+}
+
+/// With what the environment says of rights: a secret has no place on a command line.
+pub(crate) fn authorized(request: RequestBuilder) -> RequestBuilder {
+    match std::env::var(AUTHORIZATION_VARIABLE) {
+        Ok(value) => request.header(AUTHORIZATION, value),
+        Err(_) => request,
     }
 }
 
@@ -108,8 +127,8 @@ fn certificates(path: &Path) -> anyhow::Result<Vec<Certificate>> {
     Ok(found)
 }
 
-/// What the gateway says of a refusal, as far as it can be read.
-async fn reason(mut answer: Response) -> String {
+/// What was said of a refusal, as far as it can be read.
+pub(crate) async fn reason(mut answer: Response) -> String {
     let mut bytes = Vec::new();
     while bytes.len() < MAX_REASON_BYTES {
         let Ok(Some(part)) = answer.chunk().await else {

@@ -1,65 +1,93 @@
-//! Scenarios that are commands, too: `eastwest pair A B` is `eastwest run pair --hosts A,B`.
+//! Scenarios that are commands, too: `eastwest pair A B` is `eastwest run pair A B`.
 
+use clap::Command;
 use std::ffi::OsString;
 
-/// Scenarios that people ask for by name. Their words are no subcommand's.
-const SCENARIOS: [&str; 4] = ["pair", "latency", "mesh", "congestion"];
+/// Scenarios that people ask for by name, and how many hosts they take.
+const SCENARIOS: [(&str, &str); 4] = [
+    ("pair", "HOST HOST"),
+    ("latency", "HOST HOST"),
+    ("mesh", "SET..."),
+    ("congestion", "SET..."),
+];
 
-/// A command line as `run` reads it: what is between the scenario and the first option are
-/// hosts.
-pub(crate) fn spelled_out(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut words: Vec<OsString> = words.collect();
-    let is_short = |word: &OsString| SCENARIOS.iter().any(|name| word == name);
-    if !words.get(1).is_some_and(is_short) {
-        return words;
+/// Whether a command is one of them.
+fn is_scenario(name: &str) -> bool {
+    SCENARIOS.iter().any(|(scenario, _)| *scenario == name)
+}
+
+/// The command line with the scenario as the command's first argument, where `run` has it.
+pub(crate) fn spelled_out(mut words: Vec<OsString>) -> Vec<OsString> {
+    let command = words.get(1).cloned().unwrap_or_default();
+    if command.to_str().is_some_and(is_scenario) {
+        words.insert(2, command);
     }
-    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
-    let end = words[2..]
-        .iter()
-        .position(is_option)
-        .map_or(words.len(), |at| at + 2);
-    let hosts: Vec<OsString> = words.drain(2..end).collect();
-    if !hosts.is_empty() {
-        let hosts = hosts.join(OsString::from(",").as_os_str());
-        words.splice(2..2, [OsString::from("--hosts"), hosts]);
-    }
-    words.insert(1, "run".into());
     words
+}
+
+/// Their help shows hosts instead of a scenario. `pair` has iperf3's `-w` and `-l`, because its
+/// hosts need no option.
+pub(crate) fn dress(cli: Command) -> Command {
+    cli.mut_subcommands(|command| {
+        let name = command.get_name().to_owned();
+        let Some((_, hosts)) = SCENARIOS.iter().find(|(scenario, _)| *scenario == name) else {
+            return command;
+        };
+        let command = command
+            .override_usage(format!("eastwest {name} [OPTIONS] {hosts}"))
+            .mut_arg("scenario", |scenario| scenario.hide(true));
+        if name != "pair" {
+            return command;
+        }
+        command
+            .mut_arg("hosts", |hosts| hosts.short(None))
+            .mut_arg("ssh_user", |user| user.short(None))
+            .mut_arg("window", |window| window.short('w'))
+            .mut_arg("length", |length| length.short('l'))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli;
 
     fn of(line: &str) -> String {
-        let words = line.split(' ').map(OsString::from);
+        let words = line.split(' ').map(OsString::from).collect();
         let words = spelled_out(words).into_iter();
         let words: Vec<String> = words.map(|word| word.into_string().unwrap()).collect();
         words.join(" ")
     }
 
     #[test]
-    fn a_scenario_as_a_command_takes_hosts() {
-        assert_eq!(
-            of("eastwest pair a b -P 4"),
-            "eastwest run pair --hosts a,b -P 4"
-        );
-        assert_eq!(
-            of("eastwest mesh n[1-4]"),
-            "eastwest run mesh --hosts n[1-4]"
-        );
-        assert_eq!(of("eastwest latency --help"), "eastwest run latency --help");
-        assert_eq!(of("eastwest pair"), "eastwest run pair");
+    fn a_scenario_as_a_command_is_its_first_argument() {
+        assert_eq!(of("eastwest pair -t 5 a b"), "eastwest pair pair -t 5 a b");
+        assert_eq!(of("eastwest mesh n[1-4]"), "eastwest mesh mesh n[1-4]");
+        for line in ["eastwest", "eastwest run pair a b", "eastwest hosts pair"] {
+            assert_eq!(of(line), line);
+        }
     }
 
     #[test]
-    fn other_commands_stay_as_they_are() {
-        for line in [
-            "eastwest",
-            "eastwest run pair --hosts a,b",
-            "eastwest hosts pair",
-        ] {
-            assert_eq!(of(line), line);
-        }
+    fn pair_has_the_flags_of_iperf3_and_run_those_of_clush_and_ssh() {
+        let matches = |words: &[&str]| {
+            let words = words.iter().map(OsString::from).collect();
+            cli::definition().try_get_matches_from(spelled_out(words))
+        };
+        let pair = [
+            "eastwest", "pair", "-P", "4", "-R", "a", "-w", "4M", "b", "-l", "1M", "-t", "5",
+        ];
+        let (_, pair) = matches(&pair).unwrap().remove_subcommand().unwrap();
+        assert_eq!(pair.get_one::<String>("window").unwrap(), "4M");
+        assert_eq!(pair.get_one::<String>("length").unwrap(), "1M");
+        let hosts: Vec<&String> = pair.get_many("more_hosts").unwrap().collect();
+        assert_eq!(hosts, ["a", "b"]);
+        let run = [
+            "eastwest", "run", "-w", "n[1-4]", "-w", "m1", "-g", "gpu", "-l", "ops", "-n", "6",
+        ];
+        let (_, run) = matches(&run).unwrap().remove_subcommand().unwrap();
+        let hosts: Vec<&String> = run.get_many("hosts").unwrap().collect();
+        assert_eq!(hosts, ["n[1-4]", "m1"]);
+        assert_eq!(run.get_one::<String>("ssh_user").unwrap(), "ops");
     }
 }

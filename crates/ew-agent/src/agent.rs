@@ -1,6 +1,7 @@
 //! The loop that owns the session: one inbox, one decision at a time.
 
-use crate::claim;
+use crate::claim::Slot;
+use crate::dial::{self, DialBack};
 use crate::inbox::Input;
 use crate::limits::{self, Limits};
 use crate::link::{self, Writer};
@@ -13,7 +14,6 @@ use ew_engine::{Engine, EngineConfig};
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::plan::StageIndex;
 use ew_model::storage::{StorageOrder, StorageReport};
-use ew_model::workload::Tool;
 use ew_proto::message::{RoundReport, StageOrder, Welcome};
 use ew_proto::{AgentEvent, AgentSession, CommandError};
 use ew_sys::clock;
@@ -48,6 +48,8 @@ pub struct AgentOptions {
     /// Remove the running executable and its private directory at once (a launcher put it there for
     /// us).
     pub remove_self: bool,
+    /// Dial the controller. `None`: it is at the other end of stdin and stdout.
+    pub dial_back: Option<DialBack>,
 }
 
 /// Why an agent ended.
@@ -60,12 +62,13 @@ pub enum Ending {
         /// User id of who did.
         user: u32,
     },
+    /// The host's owner allows no more time (`/etc/eastwest/limits`).
+    TimeIsUp,
     /// The controller is gone, silent or speaks nonsense.
     Lost(String),
 }
 
-/// Serves one controller on stdin and stdout until it leaves. Stops every flow and child before it
-/// returns.
+/// Serves one controller until it leaves. Stops every flow and child before it returns.
 #[must_use]
 pub fn run(options: &AgentOptions) -> Ending {
     let work_dir_free_bytes = ew_telemetry::free_bytes_beside_executable();
@@ -79,10 +82,23 @@ pub fn run(options: &AgentOptions) -> Ending {
     let _ = std::fs::write("/proc/self/comm", "eastwest");
     ew_sys::process::raise_open_files_limit();
     let (sender, inbox) = channel();
-    link::spawn_reader(std::io::stdin(), sender.clone());
+    let slot = Slot::hold(&sender);
+    let writer = match &options.dial_back {
+        None => {
+            link::spawn_reader(std::io::stdin(), sender.clone());
+            Writer::spawn(std::io::stdout(), sender.clone())
+        }
+        Some(dial_back) => match dial::dial(dial_back) {
+            Ok(dialled) => {
+                link::spawn_reader(dialled.reader, sender.clone());
+                Writer::spawn(dialled.writer, sender.clone())
+            }
+            Err(problem) => return Ending::Lost(problem),
+        },
+    };
     let agent = Agent {
         session: AgentSession::new(&options.build, clock::monotonic_ns()),
-        writer: Writer::spawn(std::io::stdout(), sender.clone()),
+        writer,
         sender,
         host: None,
         accepted: None,
@@ -94,6 +110,8 @@ pub fn run(options: &AgentOptions) -> Ending {
         max_bits_per_sec: None,
         logged_run: None,
         ending: None,
+        slot,
+        limits: Limits::default(),
     };
     agent.serve(&inbox)
 }
@@ -114,6 +132,8 @@ struct Agent {
     /// Whose begin is in the host's log.
     logged_run: Option<String>,
     ending: Option<Ending>,
+    slot: Slot,
+    limits: Limits,
 }
 
 impl Agent {
@@ -173,7 +193,12 @@ impl Agent {
                 let _ = self.session.reading(reading);
             }
             Input::StorageDone(report) => self.on_storage_done(report),
+            Input::StorageProgress { step, words } => {
+                // The report has what matters.
+                let _ = self.session.storage_progress(step, words);
+            }
             Input::Stop { user } => self.ending = Some(Ending::Stopped { user }),
+            Input::TimeIsUp => self.ending = Some(Ending::TimeIsUp),
             Input::PortsChecked(errors) => {
                 let said = self.session.ports_checked(errors);
                 self.said(said);
@@ -195,15 +220,11 @@ impl Agent {
     }
 
     fn on_welcome(&mut self, mut welcome: Welcome) {
-        match Limits::read() {
-            Ok(Limits { deny: None, .. }) => {}
-            Ok(Limits {
-                deny: Some(why), ..
-            }) => {
-                return self.fault(format!("its owner allows no runs: {why}"));
-            }
+        match Limits::read().and_then(|limits| limits.admit(&welcome, clock::realtime_ns())) {
+            Ok(limits) => self.limits = limits,
             Err(problem) => return self.fault(problem),
         }
+        self.end_when_time_is_up();
         if let Some(network) = &welcome.network {
             match ew_telemetry::address_on(network) {
                 Ok(address) => welcome.address = address,
@@ -233,6 +254,19 @@ impl Agent {
         self.read_facts(welcome);
     }
 
+    /// What the host's owner allows is over at some time, whatever the controller wants.
+    fn end_when_time_is_up(&self) {
+        let Some(left) = self.limits.time_left(clock::realtime_ns()) else {
+            return;
+        };
+        let inbox = self.sender.clone();
+        thread::spawn(move || {
+            thread::sleep(left);
+            // The loop may have ended the agent meanwhile.
+            let _ = inbox.send(Input::TimeIsUp);
+        });
+    }
+
     /// The host takes no part, for a reason in words.
     fn fault(&mut self, problem: String) {
         let said = self.session.fault(problem);
@@ -243,12 +277,15 @@ impl Agent {
     /// wants to hear that the agent lives.
     fn read_facts(&self, welcome: Welcome) {
         let (inbox, work_dir_free_bytes) = (self.sender.clone(), self.work_dir_free_bytes);
+        let slot = self.slot.clone();
         thread::spawn(move || {
             let mut facts = ew_telemetry::facts(Path::new("/"), Some(welcome.address));
             facts.work_dir_free_bytes = work_dir_free_bytes;
             facts.tools = ew_tools::discover();
+            let own_job = std::env::var("SLURM_JOB_ID").ok();
+            facts.other_work = ew_telemetry::other_work(Path::new("/"), own_job.as_deref());
             facts.in_use_by = (welcome.claim.as_ref())
-                .and_then(|own| claim::take(own, &inbox))
+                .and_then(|own| slot.take(own))
                 .map(Box::new);
             // The loop may have ended the agent meanwhile.
             let _ = inbox.send(Input::Facts(Box::new((welcome, facts))));
@@ -257,8 +294,7 @@ impl Agent {
 
     fn on_facts(&mut self, welcome: &Welcome, mut facts: HostFacts) {
         let Some(host) = &self.host else { return };
-        let limits = Limits::read();
-        match limits.and_then(|limits| limits.max_bits_per_sec(&facts, welcome.address)) {
+        match self.limits.max_bits_per_sec(&facts, welcome.address) {
             Ok(max) => facts.max_bits_per_sec = max,
             Err(problem) => return self.fault(problem),
         }
@@ -285,14 +321,11 @@ impl Agent {
 
     fn on_stage(&mut self, mut order: StageOrder) {
         let stage = order.stage;
-        if let Some(max) = self.max_bits_per_sec {
-            if order.workload.tool != Tool::Engine {
-                let why = "this host's owner limits rates, which external tools do not obey";
-                let said = self.session.refuse(stage, why);
-                return self.said(said);
-            }
-            let rounds = order.rounds.iter_mut();
-            rounds.for_each(|round| limits::enforce(max, round));
+        if let Some(max) = self.max_bits_per_sec
+            && let Err(why) = limits::enforce(max, &mut order)
+        {
+            let said = self.session.refuse(stage, &why);
+            return self.said(said);
         }
         if self.running.is_some() {
             let said = self.session.refuse(stage, "another stage is still running");
@@ -369,6 +402,13 @@ impl Agent {
     }
 
     fn on_storage(&mut self, order: StorageOrder) {
+        if self.max_bits_per_sec.is_some() {
+            return self.on_storage_done(Box::new(StorageReport {
+                step: order.step,
+                error: Some(limits::refuses("files on storage")),
+                ..StorageReport::default()
+            }));
+        }
         match RunningStep::start(order, self.sender.clone()) {
             Ok(step) => self.step = Some(step),
             Err(report) => self.on_storage_done(report),

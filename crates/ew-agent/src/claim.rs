@@ -1,58 +1,173 @@
-//! One run at a time on a host. Whoever holds an abstract Unix socket (unix(7)) of the host's
-//! network namespace has the host, says who that is to whoever asks, and ends when the host's owner
-//! says so (`eastwest stop`). The kernel releases it with the process, so nothing is left behind,
-//! and no file can be planted in its place.
+//! One run at a time on a host. Every agent holds an abstract Unix socket (unix(7)) of the host's
+//! network namespace: it shows whose run has the host to whoever asks, and ends when the host's
+//! owner says so (`eastwest stop`). The kernel releases it with the process, so nothing is left
+//! behind, and no file can be planted in its place.
+//!
+//! A run takes a host in this order: bind, ask all others, decide. Two that come at the same time
+//! see each other, because both were bound before they asked; the one that began earlier gets the
+//! host. Whoever has decided keeps it.
 
 use crate::inbox::Input;
 use ew_model::claim::Claim;
+use ew_sys::process;
 use ew_sys::socket::peer_user;
-use ew_sys::{clock, process};
+use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
+use std::net::Shutdown;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const NAME: &str = "eastwest/agent";
-/// Runs that share a host by force, and agents of one run that do.
-const PLACES: u32 = 16;
+/// Agents that one network namespace has at once: those of `--via local` share it.
+const SLOTS: u32 = 128;
 /// How long one who asks, or one who is asked, may take.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// An agent whose controller is gone ends within this time: nobody is refused for its sake.
-const LEFTOVER_NS: u64 = 5_000_000_000;
-/// No claim is longer.
+const LEFTOVER: Duration = Duration::from_secs(5);
+/// No question and no answer is longer.
 const MAX_BYTES: u64 = 4096;
 const STACK_BYTES: usize = 64 * 1024;
-/// What may be asked of an agent: one byte.
-const WHO: u8 = b'?';
-const STOP: u8 = b'!';
 
-/// Takes the host for a run until the process ends. Returns another run that has it, for longer
-/// than an agent outlives its controller.
-pub(crate) fn take(claim: &Claim, inbox: &Sender<Input>) -> Option<Claim> {
-    let until_ns = clock::monotonic_ns() + LEFTOVER_NS;
-    loop {
-        let others = (0..PLACES).filter_map(|place| ask(place, WHO).ok());
-        let other = others.into_iter().find(|other| other.run != claim.run);
-        if other.is_none() || clock::monotonic_ns() > until_ns {
-            hold(claim, inbox);
-            return other;
+/// What may be asked of an agent.
+#[derive(Debug, Serialize, Deserialize)]
+enum Question {
+    /// Whose the host is. Comes from a run that wants it.
+    Who(Claim),
+    /// End.
+    Stop,
+}
+
+/// What an agent answers.
+#[derive(Debug, Serialize, Deserialize)]
+enum Answer {
+    /// Its run wants the host. `is_decided`: and has it.
+    Run { claim: Claim, is_decided: bool },
+    /// It shares the host with everybody, or does not know yet.
+    NoRun,
+    /// The agent is somebody else's.
+    Denied,
+}
+
+/// What `eastwest stop` did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stopped {
+    /// Runs whose agents ended; `None` for an agent without a run of its own, as the doctor's.
+    pub agents: Vec<Option<Claim>>,
+    /// Agents of other users, which go on.
+    pub denied: usize,
+}
+
+/// What an agent shows.
+#[derive(Debug, Default)]
+enum Shown {
+    #[default]
+    Nothing,
+    Wants(Claim),
+    /// A run that began earlier wants the host, too.
+    GaveWay(Claim),
+    Has(Claim),
+}
+
+/// An agent's own slot among those of its network namespace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slot {
+    shown: Arc<Mutex<Shown>>,
+    /// `None` where there was no free slot or no socket: then nobody gets an answer.
+    index: Option<u32>,
+    name: Arc<str>,
+    leftover: Duration,
+}
+
+impl Slot {
+    /// Takes the first slot that is free, and answers there until the process ends.
+    pub(crate) fn hold(inbox: &Sender<Input>) -> Self {
+        Self::hold_in(NAME, LEFTOVER, inbox)
+    }
+
+    fn hold_in(name: &str, leftover: Duration, inbox: &Sender<Input>) -> Self {
+        let mut slot = Self {
+            name: name.into(),
+            leftover,
+            ..Self::default()
+        };
+        let bind = |index| {
+            Some((
+                index,
+                UnixListener::bind_addr(&address(name, index).ok()?).ok()?,
+            ))
+        };
+        let Some((index, listener)) = (0..SLOTS).find_map(bind) else {
+            return slot;
+        };
+        let (shown, inbox) = (Arc::clone(&slot.shown), inbox.clone());
+        let serving = thread::Builder::new().stack_size(STACK_BYTES);
+        let serving = serving.spawn(move || {
+            for connection in listener.incoming() {
+                let served = connection.and_then(|connection| serve(connection, &shown, &inbox));
+                if served.is_err() {
+                    // A want of descriptors must not become a busy loop.
+                    thread::sleep(PATIENCE);
+                }
+            }
+        });
+        // Without the thread nobody gets an answer, and the run goes on.
+        slot.index = serving.ok().map(|_| index);
+        slot
+    }
+
+    /// Takes the host for a run until the process ends. Returns another run that has it, for longer
+    /// than an agent outlives its controller.
+    pub(crate) fn take(&self, claim: &Claim) -> Option<Claim> {
+        *lock(&self.shown) = Shown::Wants(claim.clone());
+        let began = Instant::now();
+        loop {
+            let other = self.other_run(claim);
+            let mut shown = lock(&self.shown);
+            let other = match &*shown {
+                Shown::GaveWay(winner) => other.or(Some(winner.clone())),
+                _ => other,
+            };
+            if other.is_none() || began.elapsed() > self.leftover {
+                *shown = Shown::Has(claim.clone());
+                return other;
+            }
+            *shown = Shown::Wants(claim.clone());
+            drop(shown);
+            thread::sleep(PATIENCE);
         }
-        thread::sleep(PATIENCE);
+    }
+
+    /// Another run that goes before this one.
+    fn other_run(&self, own: &Claim) -> Option<Claim> {
+        let others = (0..SLOTS).filter(|index| Some(*index) != self.index);
+        let mut answers =
+            others.filter_map(|index| ask(&self.name, index, &Question::Who(own.clone())).ok());
+        answers.find_map(|answer| match answer {
+            Answer::Run { claim, is_decided } => {
+                let is_first = is_decided || goes_before(&claim, own);
+                (claim.run != own.run && is_first).then_some(claim)
+            }
+            Answer::NoRun | Answer::Denied => None,
+        })
     }
 }
 
 /// Ends every agent of this network namespace that this user may end: the user's own, or all for
-/// root. Returns whose they were.
+/// root.
 ///
 /// # Errors
-/// The system's, `PermissionDenied` for an agent of somebody else.
-pub fn stop_all() -> io::Result<Vec<Claim>> {
-    let mut stopped = Vec::new();
-    for place in 0..PLACES {
-        match ask(place, STOP) {
-            Ok(claim) => stopped.push(claim),
+/// The system's.
+pub fn stop_all() -> io::Result<Stopped> {
+    let mut stopped = Stopped::default();
+    for index in 0..SLOTS {
+        match ask(NAME, index, &Question::Stop) {
+            Ok(Answer::Run { claim, .. }) => stopped.agents.push(Some(claim)),
+            Ok(Answer::NoRun) => stopped.agents.push(None),
+            Ok(Answer::Denied) => stopped.denied += 1,
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(error) => return Err(error),
         }
@@ -60,61 +175,155 @@ pub fn stop_all() -> io::Result<Vec<Claim>> {
     Ok(stopped)
 }
 
-fn address(place: u32) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("{NAME}/{place}"))
+fn address(name: &str, index: u32) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("{name}/{index}"))
 }
 
-/// Takes the first place that is free, and answers there one after the other.
-fn hold(claim: &Claim, inbox: &Sender<Input>) {
-    let bind = |place| UnixListener::bind_addr(&address(place)?);
-    let Some(listener) = (0..PLACES).find_map(|place| bind(place).ok()) else {
-        return;
-    };
-    let Ok(answer) = serde_json::to_vec(claim) else {
-        return;
-    };
-    let inbox = inbox.clone();
-    let serving = thread::Builder::new().stack_size(STACK_BYTES);
-    // Without the thread nobody gets an answer, and the run goes on.
-    let _ = serving.spawn(move || {
-        for connection in listener.incoming() {
-            let served = connection.and_then(|connection| serve(connection, &answer, &inbox));
-            if served.is_err() {
-                // A want of descriptors must not become a busy loop.
-                thread::sleep(PATIENCE);
-            }
-        }
-    });
+fn lock(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn serve(mut connection: UnixStream, answer: &[u8], inbox: &Sender<Input>) -> io::Result<()> {
+/// The order between runs of which none has the host yet.
+fn goes_before(first: &Claim, second: &Claim) -> bool {
+    (first.since_unix_s, &first.run) < (second.since_unix_s, &second.run)
+}
+
+fn serve(
+    mut connection: UnixStream,
+    shown: &Mutex<Shown>,
+    inbox: &Sender<Input>,
+) -> io::Result<()> {
     connection.set_read_timeout(Some(PATIENCE))?;
     connection.set_write_timeout(Some(PATIENCE))?;
-    let mut question = [0];
-    connection.read_exact(&mut question)?;
-    if question == [STOP] {
-        let user = peer_user(&connection)?;
-        if user != 0 && user != process::user() {
-            return connection.write_all(b"denied");
+    let mut question = Vec::new();
+    (&mut connection)
+        .take(MAX_BYTES)
+        .read_to_end(&mut question)?;
+    let answer = match serde_json::from_slice(&question)? {
+        Question::Who(asker) => show(&mut lock(shown), asker),
+        Question::Stop => {
+            let user = peer_user(&connection)?;
+            match user == 0 || user == process::user() {
+                true => {
+                    // The loop may have ended the agent meanwhile.
+                    let _ = inbox.send(Input::Stop { user });
+                    answer(&lock(shown))
+                }
+                false => Answer::Denied,
+            }
         }
-        // The loop may have ended the agent meanwhile.
-        let _ = inbox.send(Input::Stop { user });
-    }
-    connection.write_all(answer)
+    };
+    connection.write_all(&serde_json::to_vec(&answer)?)
 }
 
-fn ask(place: u32, question: u8) -> io::Result<Claim> {
-    let mut connection = UnixStream::connect_addr(&address(place)?)?;
+/// The answer to a run that wants the host. It is given way to where it goes before.
+fn show(shown: &mut Shown, asker: Claim) -> Answer {
+    let given = answer(shown);
+    if let Shown::Wants(own) = shown
+        && own.run != asker.run
+        && goes_before(&asker, own)
+    {
+        *shown = Shown::GaveWay(asker);
+    }
+    given
+}
+
+fn answer(shown: &Shown) -> Answer {
+    let run = |claim: &Claim, is_decided| Answer::Run {
+        claim: claim.clone(),
+        is_decided,
+    };
+    match shown {
+        Shown::Nothing | Shown::GaveWay(_) => Answer::NoRun,
+        Shown::Wants(claim) => run(claim, false),
+        Shown::Has(claim) => run(claim, true),
+    }
+}
+
+fn ask(name: &str, index: u32, question: &Question) -> io::Result<Answer> {
+    let mut connection = UnixStream::connect_addr(&address(name, index)?)?;
     connection.set_read_timeout(Some(PATIENCE))?;
-    connection.write_all(&[question])?;
+    connection.write_all(&serde_json::to_vec(question)?)?;
+    connection.shutdown(Shutdown::Write)?;
     let mut answer = Vec::new();
     connection.take(MAX_BYTES).read_to_end(&mut answer)?;
-    if answer == b"denied" {
-        return Err(io::ErrorKind::PermissionDenied.into());
+    // Whoever holds the slot and does not answer as an agent keeps it busy all the same.
+    Ok(
+        serde_json::from_slice(&answer).unwrap_or_else(|_| Answer::Run {
+            claim: Claim {
+                run: "of an unknown program".into(),
+                ..Claim::default()
+            },
+            is_decided: true,
+        }),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::sync::mpsc::channel;
+
+    const SOON: Duration = Duration::from_millis(600);
+
+    fn claim(run: &str, since_unix_s: u64) -> Claim {
+        Claim {
+            run: run.into(),
+            since_unix_s,
+            ..Claim::default()
+        }
     }
-    // Whoever holds the place and does not answer as an agent keeps it busy all the same.
-    Ok(serde_json::from_slice(&answer).unwrap_or_else(|_| Claim {
-        run: "of an unknown program".into(),
-        ..Claim::default()
-    }))
+
+    /// Slots are of the machine's network namespace: other tests have names of their own.
+    fn name(test: &str, round: u32) -> String {
+        format!("eastwest/test/{test}/{}/{round}", std::process::id())
+    }
+
+    #[test]
+    fn of_runs_that_come_together_exactly_one_gets_the_host() {
+        for round in 0..5 {
+            let (name, barrier) = (name("together", round), Barrier::new(4));
+            let (inbox, _kept) = channel();
+            let refused: Vec<bool> = thread::scope(|scope| {
+                let runs = ["a", "b", "c", "d"].map(|run| {
+                    let (name, barrier, inbox) = (&name, &barrier, inbox.clone());
+                    scope.spawn(move || {
+                        barrier.wait();
+                        let slot = Slot::hold_in(name, SOON, &inbox);
+                        slot.take(&claim(run, 7)).is_some()
+                    })
+                });
+                runs.map(|run| run.join().unwrap()).into()
+            });
+            let got = refused.iter().filter(|refused| !**refused).count();
+            assert_eq!(got, 1, "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn who_has_the_host_keeps_it_whatever_the_others_clock_shows() {
+        let (name, (inbox, _kept)) = (name("keeps", 0), channel());
+        let first = Slot::hold_in(&name, SOON, &inbox);
+        assert_eq!(first.take(&claim("first", 100)), None);
+        let same = Slot::hold_in(&name, SOON, &inbox);
+        assert_eq!(same.take(&claim("first", 100)), None, "agents of one run");
+        let earlier = Slot::hold_in(&name, SOON, &inbox);
+        let refused = earlier.take(&claim("second", 50));
+        assert_eq!(refused.map(|claim| claim.run), Some("first".into()));
+    }
+
+    #[test]
+    fn an_agent_without_a_run_keeps_nobody_away_and_can_be_stopped() {
+        let (name, (inbox, stops)) = (name("stop", 0), channel());
+        let _doctor = Slot::hold_in(&name, SOON, &inbox);
+        let run = Slot::hold_in(&name, SOON, &inbox);
+        assert_eq!(run.take(&claim("run", 1)), None);
+        for (index, is_run) in [(0, false), (1, true)] {
+            let answer = ask(&name, index, &Question::Stop).unwrap();
+            assert_eq!(matches!(answer, Answer::Run { .. }), is_run, "{answer:?}");
+            assert!(matches!(stops.recv().unwrap(), Input::Stop { .. }));
+        }
+        assert!(ask(&name, 2, &Question::Stop).is_err(), "a free slot");
+    }
 }

@@ -24,8 +24,12 @@ pub(crate) enum Input {
     Reading(Box<HostReading>),
     /// A storage step is over.
     StorageDone(Box<StorageReport>),
+    /// How the storage step at hand goes.
+    StorageProgress { step: u32, words: String },
     /// The host's owner ends the agent.
     Stop { user: u32 },
+    /// The host's owner allows no more time.
+    TimeIsUp,
     /// Answer to a port check.
     PortsChecked(Vec<Option<String>>),
 }

@@ -1,7 +1,8 @@
 //! A step of a storage job, on threads of its own.
 
 use crate::inbox::Input;
-use ew_model::storage::{StorageOrder, StorageReport};
+use ew_model::storage::{StorageJob, StorageOrder, StorageReport};
+use ew_storage::{HdfsTarget, NameNode, Problem, StorageError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -27,7 +28,10 @@ impl RunningStep {
         let cancelled = Arc::new(AtomicBool::new(false));
         let (flag, step) = (Arc::clone(&cancelled), order.step);
         let work = move || {
-            let report = Box::new(ew_storage::run(&order, &flag));
+            let report = Box::new(match &order.job.testdfsio {
+                Some(_) => run_testdfsio(&order, &flag, &inbox),
+                None => ew_storage::run(&order, &flag),
+            });
             // The loop may have ended the agent meanwhile.
             let _ = inbox.send(Input::StorageDone(report));
         };
@@ -54,5 +58,40 @@ impl RunningStep {
         while !self.thread.is_finished() && began.elapsed() < limit {
             thread::sleep(END_CHECK);
         }
+    }
+}
+
+/// By Hadoop's job. Its progress is an [`Input::StorageProgress`].
+fn run_testdfsio(
+    order: &StorageOrder,
+    cancelled: &AtomicBool,
+    inbox: &Sender<Input>,
+) -> StorageReport {
+    if let Err(error) = check_name_node(&order.job) {
+        return StorageReport {
+            step: order.step,
+            error: Some(error.to_string()),
+            ..StorageReport::default()
+        };
+    }
+    let step = order.step;
+    ew_tools::run_testdfsio(order, cancelled, &mut |words| {
+        let _ = inbox.send(Input::StorageProgress { step, words });
+    })
+}
+
+/// A wrong address is named at once: Hadoop's client tries for long first. One that wants Kerberos
+/// is a NameNode, too.
+fn check_name_node(job: &StorageJob) -> Result<(), StorageError> {
+    let target = job.target.strip_prefix("hdfs://");
+    let target = target.and_then(|rest| HdfsTarget::parse(rest).ok());
+    let Some(address) = target.as_ref().and_then(HdfsTarget::name_node) else {
+        return Ok(());
+    };
+    match NameNode::new(address)?.default_replication() {
+        Err(error) if !matches!(error.problem, Problem::Kerberos | Problem::Denied(_)) => {
+            Err(error)
+        }
+        _ => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use crate::expected::Expected;
 use crate::observations::{MissingFlow, Observations, StageView};
 use crate::stats::median;
 use ew_model::HostId;
-use ew_model::analysis::Cell;
+use ew_model::analysis::{Cell, PairMap};
 use ew_model::scenario::Pattern;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +28,27 @@ pub(crate) fn cells(
     let Some((index, stage)) = chosen(observations) else {
         return (None, Vec::new());
     };
+    (
+        Some(stage.stage.name.clone()),
+        of_stage(index, stage, expected),
+    )
+}
+
+/// The cells of the other stages with rates, in order.
+pub(crate) fn other_maps(observations: &Observations<'_>, expected: &Expected) -> Vec<PairMap> {
+    let first = chosen(observations).map(|(index, _)| index);
+    let stages = observations.stages.iter().enumerate();
+    stages
+        .filter(|(index, stage)| stage.is_bulk() && Some(*index) != first)
+        .map(|(index, stage)| PairMap {
+            stage: index as u32,
+            cells: of_stage(index, stage, expected),
+        })
+        .filter(|map| map.cells.iter().any(|cell| cell.bits_per_sec.is_some()))
+        .collect()
+}
+
+fn of_stage(index: usize, stage: &StageView<'_>, expected: &Expected) -> Vec<Cell> {
     let mut pairs: BTreeMap<(HostId, HostId), Gathered> = BTreeMap::new();
     for flow in stage.stage.rounds.iter().flat_map(|round| &round.flows) {
         pairs.entry((flow.src, flow.dst)).or_default();
@@ -56,11 +77,10 @@ pub(crate) fn cells(
     {
         pairs.entry((*src, *dst)).or_default().missing = Some(reason.clone());
     }
-    let cells = pairs
+    pairs
         .into_iter()
         .map(|((src, dst), gathered)| cell(src, dst, gathered))
-        .collect();
-    (Some(stage.stage.name.clone()), cells)
+        .collect()
 }
 
 fn cell(src: HostId, dst: HostId, gathered: Gathered) -> Cell {

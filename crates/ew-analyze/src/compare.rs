@@ -1,17 +1,23 @@
-//! Two runs held against each other: the same stages, the same flows where there are any, repeated
-//! measurements, and tests that say what is chance.
+//! Two states of a network compared: the same stages, the same flows where there are any. Runs are
+//! the replicates; where there is one of each, what runs of one network differ by is taken from
+//! earlier runs.
 
+mod levels;
 mod metric;
+mod outliers;
 mod remarks;
 mod sentence;
+mod values;
 
 use crate::analyze;
 use crate::observations::{Observations, StageView};
 use ew_model::comparison::{
-    Change, Comparison, ComparisonVerdict, Metric, MetricComparison, Side, StageComparison,
+    Change, Comparison, ComparisonVerdict, LEAST_RUNS, Method, Metric, MetricComparison, Side,
+    StageComparison,
 };
 use ew_model::run::Run;
 use ew_model::{Analysis, WorkloadKind};
+use metric::Measured;
 use thiserror::Error;
 
 /// A difference counts when its adjusted p-value is below this.
@@ -31,6 +37,9 @@ pub struct CompareOptions {
 /// Why two runs cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CompareError {
+    /// A side was given no run.
+    #[error("nothing to compare: a side has no run; name at least one of each")]
+    NoRun,
     /// No stage measures the same.
     #[error(
         "nothing to compare: no stage of {base} measures what a stage of {other} does ({base} has {base_stages}; {other} has \
@@ -58,21 +67,44 @@ pub enum CompareError {
     },
 }
 
-/// Compares `other` with `base`. The same runs give the same answer.
+/// What is compared: runs of two states, and earlier runs that show what runs of one network differ
+/// by.
+#[derive(Clone, Copy, Debug)]
+pub struct Runs<'a> {
+    /// Of the base state; at least one.
+    pub base: &'a [Run],
+    /// Of the other state; at least one.
+    pub other: &'a [Run],
+    /// Others of the same scenario, oldest first; may be none.
+    pub history: &'a [Run],
+}
+
+/// All observations of [`Runs`].
+struct Observed<'a> {
+    base: Vec<Observations<'a>>,
+    other: Vec<Observations<'a>>,
+    history: Vec<Observations<'a>>,
+}
+
+/// Compares two states. The same runs give the same answer.
 ///
 /// # Errors
-/// [`CompareError`] when they have nothing in common.
-pub fn compare(
-    base: &Run,
-    other: &Run,
-    options: &CompareOptions,
-) -> Result<Comparison, CompareError> {
-    let (a, b) = (Observations::new(base), Observations::new(other));
+/// [`CompareError`] when they have nothing in common, or a side has no run.
+pub fn compare(runs: &Runs<'_>, options: &CompareOptions) -> Result<Comparison, CompareError> {
+    let (Some(base), Some(other)) = (runs.base.first(), runs.other.first()) else {
+        return Err(CompareError::NoRun);
+    };
+    let all = Observed {
+        base: runs.base.iter().map(Observations::new).collect(),
+        other: runs.other.iter().map(Observations::new).collect(),
+        history: runs.history.iter().map(Observations::new).collect(),
+    };
+    let (a, b) = (&all.base[0], &all.other[0]);
     let matched = matched_stages(&a.stages, &b.stages);
-    refuse_unlike(&a, &b, &matched)?;
+    refuse_unlike(a, b, &matched)?;
     let mut stages: Vec<StageComparison> = matched
         .iter()
-        .map(|(ours, theirs)| stage(&a, ours, &b, theirs))
+        .map(|(ours, theirs)| stage(&all, ours, theirs))
         .filter(|stage| !stage.metrics.is_empty())
         .collect();
     if stages.is_empty() {
@@ -81,23 +113,45 @@ pub fn compare(
     judge(&mut stages, options);
     let analyses = (analyze(base), analyze(other));
     let names = options.names.clone();
-    let (base_name, other_name) =
-        names.unwrap_or_else(|| (base.manifest.id.clone(), other.manifest.id.clone()));
-    let is_worse =
-        metrics(&stages).any(|m| m.beyond_threshold || m.hosts_beyond_threshold().next().is_some());
+    let (base_name, other_name) = names.unwrap_or_else(|| (name(runs.base), name(runs.other)));
+    let mut remarks = remarks::of_runs(&analyses.0, &analyses.1);
+    remarks.extend(remarks::of_replicates(runs.base, runs.other));
+    remarks.extend(remarks::of_spread(&stages));
     Ok(Comparison {
-        base: side(base_name, &analyses.0),
-        other: side(other_name, &analyses.1),
+        base: side(base_name, runs.base, &analyses.0),
+        other: side(other_name, runs.other, &analyses.1),
         sentence: sentence::sentence(&stages, options.threshold),
-        verdict: match is_worse {
-            true => ComparisonVerdict::Worse,
-            false => ComparisonVerdict::NotWorse,
-        },
+        verdict: verdict(&stages),
         threshold: options.threshold,
-        not_compared: remarks::not_compared(&a, &b, &matched),
-        remarks: remarks::of_runs(&analyses.0, &analyses.1),
+        not_compared: remarks::not_compared(a, b, &matched),
+        remarks,
         stages,
     })
+}
+
+/// A run's id; of several, the first one's and how many more.
+fn name(runs: &[Run]) -> String {
+    match runs {
+        [] => String::new(),
+        [run] => run.manifest.id.clone(),
+        [first, more @ ..] => format!("{} and {} more", first.manifest.id, more.len()),
+    }
+}
+
+fn verdict(stages: &[StageComparison]) -> ComparisonVerdict {
+    let is_beyond =
+        |m: &&MetricComparison| m.beyond_threshold || m.hosts_beyond_threshold().next().is_some();
+    let beyond: Vec<&MetricComparison> = metrics(stages).filter(is_beyond).collect();
+    match beyond.iter().any(|metric| is_replicated(metric)) {
+        true => ComparisonVerdict::Worse,
+        false if beyond.is_empty() => ComparisonVerdict::NotWorse,
+        false => ComparisonVerdict::Different,
+    }
+}
+
+/// Whether there are enough runs of both states to speak of the network.
+fn is_replicated(metric: &MetricComparison) -> bool {
+    matches!(metric.method, Method::Runs { base, other } if base.min(other) >= LEAST_RUNS)
 }
 
 /// Stages of the two runs that measure the same: by name, else the only ones of their pattern and
@@ -156,23 +210,60 @@ fn nothing_measured(
     }
 }
 
-fn stage(
-    a: &Observations<'_>,
-    ours: &StageView<'_>,
-    b: &Observations<'_>,
-    theirs: &StageView<'_>,
-) -> StageComparison {
+fn stage(all: &Observed<'_>, ours: &StageView<'_>, theirs: &StageView<'_>) -> StageComparison {
     let workload = &ours.stage.workload;
     let compared = metrics_of(workload.kind).iter();
+    let base = measured(&all.base, ours);
+    let other = measured(&all.other, theirs);
+    let history = measured(&all.history, ours);
     StageComparison {
         name: ours.stage.name.clone(),
         pattern: ours.stage.pattern.name().into(),
         workload: format!("{} ({})", workload.kind.name(), workload.tool.name()),
         remarks: remarks::of_stages(ours.stage, theirs.stage),
         metrics: compared
-            .filter_map(|metric| metric::compare(*metric, (a, ours), (b, theirs)))
+            .filter_map(|metric| metric::compare(*metric, &base, &other, &history))
             .collect(),
     }
+}
+
+/// The stage that measures the same in each of the runs that have one.
+fn measured<'v, 'a>(runs: &'v [Observations<'a>], like: &StageView<'_>) -> Vec<Measured<'v, 'a>> {
+    let is_same = |view: &&StageView<'_>| {
+        view.stage.name == like.stage.name && view.stage.workload.kind == like.stage.workload.kind
+    };
+    let of_run = |run: &'v Observations<'a>| Some((run, run.stages.iter().find(is_same)?));
+    runs.iter().filter_map(of_run).collect()
+}
+
+/// A run's figures as a trend has them: every metric of every stage, as the median over flows and
+/// rounds.
+#[must_use]
+pub fn figures(run: &Run) -> Vec<Figure> {
+    let observations = Observations::new(run);
+    let mut figures = Vec::new();
+    for view in &observations.stages {
+        for metric in metrics_of(view.stage.workload.kind) {
+            let values = values::Values::of(*metric, (&observations, view)).all();
+            figures.extend(crate::stats::median(&values).map(|value| Figure {
+                stage: view.stage.name.clone(),
+                metric: *metric,
+                value,
+            }));
+        }
+    }
+    figures
+}
+
+/// One figure of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// The stage's name.
+    pub stage: String,
+    /// What was measured.
+    pub metric: Metric,
+    /// In the metric's unit: bits per second, ns, a share, or a number a second.
+    pub value: f64,
 }
 
 /// What may be compared of a kind of traffic, the most informative first; what a run does not hold
@@ -204,22 +295,25 @@ fn judge(stages: &mut [StageComparison], options: &CompareOptions) {
     }
 }
 
-/// Marks what is significantly worse by more than `most`: the metric, and the hosts where these are
+/// Marks what differs, and is worse by more than `most`: the metric, and the hosts where these are
 /// asked for.
 fn hold_against(most: f64, metric: &mut MetricComparison, each_host: bool) {
     let kind = metric.metric;
     let is_too_much = |ratio: f64| kind.worsening(ratio) > most;
-    metric.beyond_threshold =
-        metric.change == Change::Worse && metric.ratio.is_some_and(|r| is_too_much(r.value));
+    let differs = matches!(metric.change, Change::Worse | Change::Different);
+    metric.beyond_threshold = differs && metric.ratio.is_some_and(|r| is_too_much(r.value));
     let hosts = metric.hosts.iter_mut().filter(|_| each_host);
     let roles = hosts.flat_map(|host| [&mut host.sending, &mut host.receiving]);
     for role in roles.flatten() {
         let is_significant = role.q_value.is_some_and(|q| q < SIGNIFICANT);
-        role.beyond_threshold = is_significant && is_too_much(role.ratio);
+        // A level that moved for all is the stage's change, not the host's.
+        let relative = role.relative.is_some_and(is_too_much);
+        role.beyond_threshold = is_significant && relative && is_too_much(role.ratio);
     }
 }
 
-/// A difference counts when the test says so and no interval of the ratio holds 1.
+/// A difference counts when the test says so and no interval of the ratio holds 1. Without runs
+/// enough it is one of the runs, not of the networks.
 fn change(metric: &MetricComparison) -> Change {
     let (Some(q), Some(ratio)) = (metric.q_value, metric.ratio) else {
         return Change::Unknown;
@@ -233,6 +327,8 @@ fn change(metric: &MetricComparison) -> Change {
             .any(|(low, high)| holds_one(low, high))
     {
         Change::None
+    } else if !is_replicated(metric) {
+        Change::Different
     } else if (ratio.value > 1.0) == metric.metric.more_is_better() {
         Change::Better
     } else {
@@ -244,12 +340,12 @@ fn metrics(stages: &[StageComparison]) -> impl Iterator<Item = &MetricComparison
     stages.iter().flat_map(|stage| &stage.metrics)
 }
 
-fn side(name: String, analysis: &Analysis) -> Side {
+fn side(name: String, runs: &[Run], analysis: &Analysis) -> Side {
     let run = &analysis.run;
     let basis = &analysis.basis;
     Side {
         name,
-        run_id: run.id.clone(),
+        run_ids: runs.iter().map(|run| run.manifest.id.clone()).collect(),
         scenario: run.scenario.name.clone(),
         started_unix_ns: run.started_unix_ns,
         hosts: run.inventory.hosts.len() as u32,

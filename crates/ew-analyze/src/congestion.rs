@@ -6,6 +6,7 @@
 //! alike.
 
 use crate::observations::{StageView, times};
+use crate::precision::confidence;
 use crate::stats::{median, median_estimate, quantile};
 use ew_model::analysis::Estimate;
 use ew_model::congestion::{Aggressor, CongestionImpact, Impact};
@@ -258,7 +259,7 @@ fn finding(impact: &CongestionImpact) -> Finding {
         sentence: impact.sentence.clone(),
         measured: Some(ratio(factor.value, factor.low, factor.high)),
         expected: Some(ratio(1.0, None, None)),
-        confidence: 1.0,
+        confidence: confidence(Cause::Congestion),
         evidence: vec![Evidence {
             text: carried,
             source: format!(

@@ -16,8 +16,11 @@ mod fit;
 mod hosts;
 mod latency;
 mod observations;
+mod pairs;
 mod pods;
+mod precision;
 mod quality;
+pub mod racks;
 mod rules;
 mod settings;
 pub mod settling;
@@ -27,9 +30,11 @@ pub mod stats;
 pub mod storage;
 mod sweep;
 mod telemetry;
+mod thresholds;
 mod timeline;
 mod tomography;
 mod tools;
+pub mod trend;
 mod verdict;
 mod words;
 
@@ -53,6 +58,8 @@ pub fn analyze(run: &Run) -> Analysis {
     telemetry::fill(&mut hosts, &observations, &telemetry, &reference);
     let stages = stages::stages(&observations, &expected, &telemetry);
     let (cells_stage, cells) = cells::cells(&observations, &expected);
+    let pair_maps = cells::other_maps(&observations, &expected);
+    let pair_details = pairs::details(&observations, &telemetry, &cells);
     let sweeps = sweep::sweeps(&observations);
     let tomography = tomography::tomography(&observations, &network);
     let case = rules::Case {
@@ -67,17 +74,21 @@ pub fn analyze(run: &Run) -> Analysis {
     };
     let pods = pods::comparisons(&observations, &telemetry);
     let congestion = congestion::impacts(run, &observations.stages);
-    let verdict = pods::conclude(verdict::verdict(&case), &pods);
+    let allowed = run.manifest.scenario.expect.pod_loss;
+    let verdict = pods::conclude(verdict::verdict(&case), &pods, allowed);
     let verdict = congestion::conclude(verdict, &congestion, &observations.stages);
     let warnings = warnings(&observations, &network);
-    Analysis {
+    thresholds::check(Analysis {
         run: run.manifest.clone(),
         verdict,
         stages,
         hosts,
         cells,
         cells_stage,
-        racks: network.rack_analyses(),
+        pair_maps,
+        pair_details,
+        pair_paths: pairs::paths(&observations),
+        racks: tomography.with_paths(network.rack_analyses()),
         rack_pairs: network.rack_pairs,
         basis: reference.basis,
         sweeps,
@@ -85,7 +96,8 @@ pub fn analyze(run: &Run) -> Analysis {
         pods,
         congestion,
         warnings,
-    }
+        thresholds: Vec::new(),
+    })
 }
 
 fn warnings(observations: &observations::Observations<'_>, network: &fit::Network) -> Vec<String> {
@@ -94,9 +106,8 @@ fn warnings(observations: &observations::Observations<'_>, network: &fit::Networ
     for (host, reason) in &run.unclean {
         warnings.push(format!("{host}: cleanup not confirmed: {reason}"));
     }
-    for test in &run.plan.dropped_tests {
-        warnings.push(format!("skipped: {test}"));
-    }
+    let skipped = run.plan.skipped_tests().into_iter();
+    warnings.extend(skipped.map(|tests| format!("skipped: {tests}")));
     let void = network.quality.void_total();
     if void > 0 {
         let rounds = words::count(void, "round");

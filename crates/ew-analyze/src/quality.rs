@@ -7,14 +7,11 @@
 use crate::observations::{Observations, RoundView, StageView};
 use crate::telemetry::Telemetry;
 use ew_model::HostId;
-use ew_model::record::{EndRecord, FlowRecord};
+use ew_model::quality::{VOID_SHARE, late_share};
+use ew_model::record::EndRecord;
 use ew_model::run::Run;
 use std::collections::BTreeMap;
 
-/// A round is void when more than this share of its flows is missing, or late.
-const VOID_SHARE: f64 = 0.10;
-/// A flow is late when an end started this share of the window after its time.
-const LATE_SHARE: f64 = 0.10;
 /// A flow as starved as this says next to nothing of the network when it is low.
 const STARVED: f64 = 0.9;
 /// Below this a flow's ends had the CPU they needed, as far as values go.
@@ -139,7 +136,6 @@ fn round_quality(run: &Run, stage: &StageView<'_>, round: &RoundView<'_>) -> Rou
         .iter()
         .filter(|row| is_up(row.src) && is_up(row.dst))
         .count();
-    let late = round.records.iter().filter(|row| is_late(row)).count();
     let of_flows = starvation(round);
     let mut hosts: Vec<HostId> = round
         .flows
@@ -150,16 +146,10 @@ fn round_quality(run: &Run, stage: &StageView<'_>, round: &RoundView<'_>) -> Rou
     hosts.dedup();
     RoundQuality {
         missing_share: due.saturating_sub(measured) as f64 / due.max(1) as f64,
-        late_share: late as f64 / round.records.len().max(1) as f64,
+        late_share: late_share(round.records.iter().copied()),
         median_starvation: crate::stats::median(&of_flows).unwrap_or(0.0),
         hosts: hosts.len(),
     }
-}
-
-fn is_late(row: &FlowRecord) -> bool {
-    let ends = [&row.sender, &row.receiver].into_iter().flatten();
-    ends.filter(|end| end.window_ns > 0)
-        .any(|end| end.start_skew_ns.unsigned_abs() as f64 > LATE_SHARE * end.window_ns as f64)
 }
 
 /// How much each flow of a round lacked CPU time at its ends, 0 to 1, in the order of the records:
@@ -190,6 +180,33 @@ pub(crate) fn streams_of_hosts(round: &RoundView<'_>) -> BTreeMap<HostId, u32> {
         *streams.entry(row.dst).or_default() += of_flow;
     }
     streams
+}
+
+/// How much each host of a round lacked CPU time at its own ends, 0 to 1.
+fn starvation_of_hosts(round: &RoundView<'_>) -> BTreeMap<HostId, f64> {
+    let streams = streams_of_hosts(round);
+    let mut hosts: BTreeMap<HostId, f64> = BTreeMap::new();
+    for row in &round.records {
+        for (host, end) in [(row.src, &row.sender), (row.dst, &row.receiver)] {
+            let threads = streams.get(&host).copied().unwrap_or(1);
+            if let Some(end) = end {
+                let worst = hosts.entry(host).or_default();
+                *worst = worst.max(end_starvation(end, threads));
+            }
+        }
+    }
+    hosts
+}
+
+/// The same over the rounds of the capacity tests.
+pub(crate) fn starvation_by_host(observations: &Observations<'_>) -> BTreeMap<HostId, Vec<f64>> {
+    let mut hosts: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
+    for round in observations.judged().flat_map(|stage| &stage.rounds) {
+        for (host, starvation) in starvation_of_hosts(round) {
+            hosts.entry(host).or_default().push(starvation);
+        }
+    }
+    hosts
 }
 
 fn end_starvation(end: &EndRecord, streams: u32) -> f64 {

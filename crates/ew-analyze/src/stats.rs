@@ -138,27 +138,6 @@ pub fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
     }
 }
 
-/// Confidence, 0.5 to 0.99, in an effect that is `effect` away from nothing with an interval of
-/// half width `half_width` (both logarithms): one half where they are equal in size.
-#[must_use]
-pub fn confidence(effect: f64, half_width: f64) -> f64 {
-    let effect = effect.abs();
-    let total = effect + half_width.abs();
-    if total <= 0.0 {
-        return 0.5;
-    }
-    (effect / total).clamp(0.5, 0.99)
-}
-
-/// Half the width of an estimate's interval as a logarithm; `missing` where there is no interval.
-#[must_use]
-pub fn log_half_width(estimate: &Estimate, missing: f64) -> f64 {
-    match (estimate.low, estimate.high) {
-        (Some(low), Some(high)) if low > 0.0 && high >= low => (high / low).ln() / 2.0,
-        _ => missing,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use crate::basis::basis_words;
 use crate::fit::{RackDirection, Reach};
+use crate::rules::not_determined::makes_the_run_a_question;
 use crate::rules::{Case, findings};
 use crate::sweep;
 use crate::words::{count, host_list};
@@ -23,7 +24,7 @@ pub(crate) fn verdict(case: &Case<'_>) -> Verdict {
     findings.sort_by(|a, b| {
         let by_rank = rank(b).cmp(&rank(a));
         by_rank
-            .then(b.confidence.total_cmp(&a.confidence))
+            .then(b.confidence.cmp(&a.confidence))
             .then(a.subject.cmp(&b.subject))
     });
     let status = status(case, &findings);
@@ -34,8 +35,9 @@ pub(crate) fn verdict(case: &Case<'_>) -> Verdict {
     }
 }
 
-/// Order of weight: severity, then how much of the cluster a cause concerns.
-fn rank(finding: &Finding) -> (Severity, u8) {
+/// Order of weight: whether anything may be concluded, severity, then how much of the cluster a
+/// cause concerns.
+fn rank(finding: &Finding) -> (bool, Severity, u8) {
     let weight = match finding.cause {
         Cause::HostMissing => 10,
         Cause::LinkSpeed
@@ -57,12 +59,14 @@ fn rank(finding: &Finding) -> (Severity, u8) {
         Cause::Mtu => 2,
         Cause::PodNetwork => 6,
         Cause::CellsMissing => 1,
-        Cause::MeasurementQuality => 11,
+        Cause::MeasurementQuality => 10,
         Cause::BadPath | Cause::LostPath => 6,
         Cause::BelowLinkSpeed | Cause::ConnectionLimit => 5,
+        Cause::FasterNetwork => 1,
         Cause::Congestion | Cause::NicClasses | Cause::HashCollisions | Cause::NotDetermined => 0,
     };
-    (finding.severity, weight)
+    let is_quality = finding.cause == Cause::MeasurementQuality;
+    (is_quality, finding.severity, weight)
 }
 
 /// Missing hosts or flows go before findings: the answer is not whole, whatever the rest says.
@@ -78,6 +82,8 @@ fn status(case: &Case<'_>, findings: &[Finding]) -> VerdictStatus {
         .any(|finding| finding.severity == Severity::Fault)
     {
         VerdictStatus::Worse
+    } else if findings.iter().any(makes_the_run_a_question) {
+        VerdictStatus::Partial
     } else if findings
         .iter()
         .any(|finding| finding.severity == Severity::Notice)
@@ -109,16 +115,22 @@ fn worst(case: &Case<'_>, status: VerdictStatus, findings: &[Finding]) -> String
         .filter(|finding| finding.severity > Severity::Info)
         .filter(|finding| !(host_missing && finding.cause == Cause::CellsMissing))
         .collect();
-    let is_determined = |finding: &Finding| finding.cause != Cause::NotDetermined;
+    let is_determined = |finding: &Finding| {
+        finding.cause != Cause::NotDetermined || makes_the_run_a_question(finding)
+    };
     if reported.iter().any(|finding| is_determined(finding)) {
         reported.retain(|finding| is_determined(finding));
     }
     let all = clauses(case, &reported);
     let shown = all.len().min(MOST_IN_SENTENCE);
+    let is_open = status == VerdictStatus::Partial && findings.iter().any(makes_the_run_a_question);
     let mut parts: Vec<String> = all[..shown]
         .iter()
         .map(|clause| clause.text.clone())
         .collect();
+    if is_open && let Some(first) = parts.first_mut() {
+        first.insert_str(0, "not determined: ");
+    }
     let left: usize = all[shown..].iter().map(|clause| clause.findings).sum();
     if left > 0 {
         parts.push(count(left, "more finding"));

@@ -4,6 +4,8 @@
 
 #[path = "causes/limits.rs"]
 mod limits;
+#[path = "causes/pods.rs"]
+mod pods;
 #[path = "simulator/mod.rs"]
 mod simulator;
 

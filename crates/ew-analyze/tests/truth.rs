@@ -110,6 +110,36 @@ fn a_ramp_shows_where_the_uplink_saturates() {
 }
 
 #[test]
+fn figures_of_pairs_are_those_of_their_measurements() {
+    let analysis = qualify(&Truth::new(&[4, 4], 4.0), 900);
+    let main = analysis.cells_stage.as_deref();
+    let main = analysis
+        .stages
+        .iter()
+        .position(|stage| Some(stage.name.as_str()) == main);
+    let main = main.unwrap_or(usize::MAX) as u32;
+    assert!(analysis.pair_maps.len() >= 3, "other stages have maps, too");
+    assert!(analysis.pair_maps.iter().all(|map| map.stage != main));
+    let others = analysis.pair_maps.iter().map(|map| (map.stage, &map.cells));
+    let mut compared = 0;
+    for (stage, cells) in others.chain([(main, &analysis.cells)]) {
+        for cell in cells.iter().filter(|cell| cell.samples > 0) {
+            let of_cell = analysis.pair_details.iter().find(|detail| {
+                (detail.stage, detail.src, detail.dst) == (stage, cell.src, cell.dst)
+            });
+            let samples = of_cell.map_or(&[][..], |detail| &detail.samples);
+            let rates: Vec<f64> = samples.iter().filter_map(|s| s.bits_per_sec).collect();
+            assert_eq!(rates.len(), cell.samples as usize, "{cell:?}");
+            assert_eq!(ew_analyze::stats::median(&rates), cell.bits_per_sec);
+            let times: Vec<u64> = samples.iter().filter_map(|s| s.t_ns).collect();
+            assert!(times.is_sorted(), "{times:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 100, "{compared}");
+}
+
+#[test]
 fn oversubscription_of_two_racks_of_four() {
     for ratio in [1.0, 2.0, 4.0, 8.0] {
         check_oversubscription(&[4, 4], ratio, 100..130);

@@ -127,12 +127,14 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
                 time_budget_ns: None,
                 random_order: false,
                 roles: None,
+                thresholds: Vec::new(),
             },
             inventory: Inventory {
                 hosts: hosts.to_vec(),
                 racks: Vec::new(),
             },
             seed: 1,
+            node_labels: BTreeMap::new(),
             plan_hash: String::new(),
             outcome: Outcome::Complete,
             controller_peak_bytes: None,
@@ -150,6 +152,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
         warnings: Vec::new(),
         unclean: Vec::new(),
         storage: Vec::new(),
+        hdfs: None,
     }
 }
 

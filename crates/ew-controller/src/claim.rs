@@ -36,7 +36,32 @@ pub(crate) fn check_sharing(
     if !options.allow_wan {
         refuse_public_addresses(members.inventory())?;
     }
-    refuse_hosts_in_use(members, options.force, journal)
+    refuse_hosts_in_use(members, options.force, journal)?;
+    if options.claimed_by.is_some() {
+        refuse_hosts_at_work(members, options.force, journal)?;
+    }
+    Ok(())
+}
+
+/// Refuses hosts that do other work, unless by force, which is a warning then.
+fn refuse_hosts_at_work(
+    members: &Members,
+    force: bool,
+    journal: &mut Journal,
+) -> Result<(), RunError> {
+    let at_work = members.at_work();
+    let Some((first, what)) = at_work.first() else {
+        return Ok(());
+    };
+    let example = format!("{first}: {}", what.join(", "));
+    let hosts = ew_plan::inventory::fold(at_work.iter().map(|(name, _)| *name));
+    if force {
+        journal.warn(format!(
+            "{hosts}: at other work ({example}); each disturbs the other (--force)"
+        ));
+        return Ok(());
+    }
+    Err(RunError::AtWork { hosts, example })
 }
 
 fn refuse_public_addresses(inventory: &Inventory) -> Result<(), RunError> {

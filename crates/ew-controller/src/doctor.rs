@@ -1,24 +1,17 @@
 //! What would stop a run, before it does.
 
 use crate::launch::LaunchOptions;
-use crate::member::Command;
-use crate::members::{FleetEvent, Members, State};
+use crate::members::{Members, State};
+use crate::ports::{self, Answer, Checks, PEERS_CHECKED};
 use crate::survey::wait_until_launched;
 use ew_fleet::Launcher;
 use ew_model::facts::{HostFacts, InterfaceFacts};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::units;
-use ew_proto::controller_session::ControllerEvent;
-use ew_sys::clock;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Every host checks the data ports of this many others.
-const PEERS_CHECKED: usize = 3;
-/// Port checks may take this long.
-const PORTS_LIMIT_NS: u64 = 15_000_000_000;
 /// The fleet has this long to end.
 const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
 /// The agent needs little; logs of a tool may need more.
@@ -33,6 +26,8 @@ const LEAST_KERNEL: (u32, u32) = (4, 9);
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckState {
+    /// There was nothing to look at, or the host does not say.
+    Unknown,
     /// Fine.
     Ok,
     /// A run works, but its result may be worse or less clear.
@@ -74,8 +69,20 @@ impl DoctorReport {
             .unwrap_or(CheckState::Ok)
     }
 
+    /// How many checks passed, of those that found something to look at.
+    #[must_use]
+    pub fn passed(&self) -> (usize, usize) {
+        let known = |state: CheckState| state != CheckState::Unknown;
+        let count = |is: &dyn Fn(CheckState) -> bool| {
+            let checks = self.checks.iter();
+            checks.filter(|check| is(check.state)).count()
+        };
+        (count(&|state| state == CheckState::Ok), count(&known))
+    }
+
     fn add(&mut self, subject: &str, name: &'static str, verdict: Verdict) {
         let (state, found, remedy) = match verdict {
+            Verdict::Unknown(found) => (CheckState::Unknown, found, String::new()),
             Verdict::Ok(found) => (CheckState::Ok, found, String::new()),
             Verdict::Warning(found, remedy) => (CheckState::Warning, found, remedy),
             Verdict::Failed(found, remedy) => (CheckState::Failed, found, remedy),
@@ -91,6 +98,7 @@ impl DoctorReport {
 }
 
 enum Verdict {
+    Unknown(String),
     Ok(String),
     Warning(String, String),
     Failed(String, String),
@@ -229,7 +237,7 @@ fn check_free_disk(free_bytes: Option<u64>) -> Verdict {
             "free some space there, or name another place with --remote-dir".into(),
         ),
         Some(free) => Verdict::Ok(format!("{} free", units::format_bytes(free))),
-        None => Verdict::Ok("not known".into()),
+        None => Verdict::Unknown("not known".into()),
     }
 }
 
@@ -241,7 +249,7 @@ fn check_open_files(limit: Option<u64>, hosts: usize) -> Verdict {
             "raise `nofile` in /etc/security/limits.conf or the sshd unit's LimitNOFILE".into(),
         ),
         Some(limit) => Verdict::Ok(format!("limit {limit}")),
-        None => Verdict::Ok("limit not known".into()),
+        None => Verdict::Unknown("limit not known".into()),
     }
 }
 
@@ -272,7 +280,7 @@ fn check_clock(facts: &HostFacts, off_ns: u64) -> Verdict {
     match facts.clock_synchronised {
         Some(false) => Verdict::Warning("the kernel says: not synchronised".into(), remedy.into()),
         Some(true) => Verdict::Ok("synchronised".into()),
-        None => Verdict::Ok("not known".into()),
+        None => Verdict::Unknown("not known".into()),
     }
 }
 
@@ -325,11 +333,11 @@ fn check_property(
         *counts.entry(value).or_default() += 1;
     }
     let Some((&typical, &count)) = counts.iter().max_by_key(|(_, count)| **count) else {
-        report.add(
-            "all hosts",
-            name,
-            Verdict::Ok("not known (virtual interfaces)".into()),
-        );
+        let found = match interfaces.is_empty() {
+            true => "no host to look at",
+            false => "not known (virtual interfaces)",
+        };
+        report.add("all hosts", name, Verdict::Unknown(found.into()));
         return;
     };
     report.add(
@@ -358,48 +366,28 @@ fn check_property(
 /// direction.
 async fn check_data_ports(report: &mut DoctorReport, inventory: &Inventory, members: &mut Members) {
     let alive = members.alive();
-    let mut asked: BTreeMap<HostId, Vec<HostId>> = BTreeMap::new();
-    for (position, id) in alive.iter().enumerate() {
-        let peers: Vec<HostId> = peers_of(position, &alive);
-        let addresses: Vec<SocketAddr> = peers
-            .iter()
-            .filter_map(|peer| members.data_address(*peer))
-            .collect();
-        if !peers.is_empty() && addresses.len() == peers.len() {
-            members.send(*id, Command::CheckPorts(addresses));
-            asked.insert(*id, peers);
-        }
-    }
-    let mut waiting: BTreeSet<HostId> = asked.keys().copied().collect();
-    let deadline_ns = clock::monotonic_ns() + PORTS_LIMIT_NS;
-    while !waiting.is_empty() {
-        match members.next(deadline_ns).await {
-            FleetEvent::Agent(host, ControllerEvent::PortsChecked { errors }) => {
-                waiting.remove(&host);
-                let peers = asked.get(&host).map_or(&[][..], Vec::as_slice);
+    let positions = alive.iter().enumerate();
+    let checks = positions.map(|(position, id)| (*id, peers_of(position, &alive)));
+    let checks: Checks = checks.filter(|(_, peers)| !peers.is_empty()).collect();
+    let answers = ports::ask(members, &checks).await;
+    for (host, answer) in answers.unwrap_or_default() {
+        let name = inventory.name(host);
+        match answer {
+            Answer::Checked(errors) => {
+                let peers = checks.get(&host).map_or(&[][..], Vec::as_slice);
                 add_port_checks(report, inventory, host, peers, &errors);
             }
-            FleetEvent::Agent(host, ControllerEvent::Lost { reason }) => {
-                waiting.remove(&host);
+            Answer::Lost(reason) => {
                 let remedy = "see the line above for this host".to_owned();
-                report.add(
-                    inventory.name(host),
-                    "agent",
-                    Verdict::Failed(reason, remedy),
-                );
+                report.add(name, "agent", Verdict::Failed(reason, remedy));
             }
-            FleetEvent::Interrupt | FleetEvent::Deadline => break,
-            FleetEvent::Agent(..) | FleetEvent::LaunchFailed { .. } | FleetEvent::Ended { .. } => {}
+            Answer::Silence => {
+                let remedy =
+                    "a firewall may drop connections silently; allow the ports of --data-ports";
+                let verdict = Verdict::Failed("no answer".into(), remedy.into());
+                report.add(name, "data ports", verdict);
+            }
         }
-    }
-    for host in waiting {
-        let remedy =
-            "a firewall may drop connections silently; allow the ports of --data-ports".to_owned();
-        report.add(
-            inventory.name(host),
-            "data ports",
-            Verdict::Failed("no answer".into(), remedy),
-        );
     }
 }
 

@@ -1,5 +1,6 @@
 //! Drives the plan's stages, one after the other or in turns, and fixes what was missed.
 
+use crate::first_rounds::FirstRounds;
 use crate::journal::Journal;
 use crate::members::Members;
 use crate::orders::{Batch, ToolPorts};
@@ -31,12 +32,17 @@ pub(crate) async fn drive(
         next_flow: ew_plan::plan::next_flow_id(plan),
         tool_ports: ToolPorts::new(job.options.tool_ports),
         shown: Shown::default(),
+        first_rounds: FirstRounds::new(job.inventory.hosts.len()),
         all_measured: true,
     };
     for group in plan.groups() {
         if drive.drive_group(job, &group, members, journal).await == BatchEnd::Interrupted {
             journal.emit(RunEvent::Interrupted);
             return Outcome::Interrupted;
+        }
+        if let Some(why) = drive.first_rounds.are_void() {
+            journal.warn(why);
+            return Outcome::Partial;
         }
         drive.adapt(&job.inventory, group.end, journal);
     }
@@ -55,6 +61,7 @@ struct Drive {
     next_flow: FlowId,
     tool_ports: ToolPorts,
     shown: Shown,
+    first_rounds: FirstRounds,
     /// So far.
     all_measured: bool,
 }
@@ -93,8 +100,12 @@ impl Drive {
                 if driver.take_turn().await == BatchEnd::Interrupted {
                     return BatchEnd::Interrupted;
                 }
+                self.first_rounds.note(course.stage, course.new_records());
                 self.shown.note(course.stage, &course.finished);
                 course.finished.clear();
+                if self.first_rounds.are_void().is_some() {
+                    return BatchEnd::Done;
+                }
             }
             pass += 1;
         }
@@ -122,6 +133,8 @@ struct Course<'a> {
     records: Vec<FlowRecord>,
     /// All of them once it is over, to be looked at.
     finished: Vec<FlowRecord>,
+    /// So many of them have been looked at.
+    seen: usize,
     /// How long its own rounds took so far, with what starting them cost; repair rounds are on top.
     spent_ns: u64,
     /// `None` until it is over.
@@ -141,11 +154,22 @@ impl<'a> Course<'a> {
                 repeats,
                 records: Vec::new(),
                 finished: Vec::new(),
+                seen: 0,
                 spent_ns: 0,
                 all_measured: None,
             }
         };
         group.clone().map(begin).collect()
+    }
+
+    /// What came in since this was last asked.
+    fn new_records(&mut self) -> &[FlowRecord] {
+        let all = match self.finished.is_empty() {
+            true => &self.records,
+            false => &self.finished,
+        };
+        let seen = std::mem::replace(&mut self.seen, all.len());
+        all.get(seen..).unwrap_or_default()
     }
 
     fn is_over(&self) -> bool {
@@ -226,7 +250,8 @@ impl Driver<'_, '_> {
 
     /// What is missing, once more.
     async fn repair(&mut self) -> BatchEnd {
-        if repair::all_measured(&self.course.records) {
+        let void = repair::void_rounds(self.course.stage, &self.course.records);
+        if repair::all_measured(&self.course.records) && void.is_empty() {
             return BatchEnd::Done;
         }
         if !repair::revive(self.members, self.journal).await {

@@ -6,12 +6,10 @@ use crate::max_rate::MaxRate;
 use crate::members::{FleetEvent, Members};
 use crate::run::RunError;
 use ew_model::event::RunEvent;
-use ew_model::facts::InterfaceFacts;
 use ew_model::inventory::{HostId, Inventory};
-use ew_model::network::{NetworkChoice, faster_interface};
+use ew_model::network::NetworkChoice;
 use ew_model::plan::Plan;
 use ew_model::scenario::Scenario;
-use ew_model::units::format_bits_per_sec;
 use ew_proto::controller_session::ControllerEvent;
 use ew_sys::clock;
 use std::collections::BTreeSet;
@@ -74,7 +72,7 @@ pub(crate) async fn bring_up(
                 let address = chosen.filter(|_| members.chooses_network());
                 journal.emit(RunEvent::HostUp {
                     host,
-                    facts,
+                    facts: *facts,
                     launch_ns,
                     address,
                 });
@@ -91,31 +89,6 @@ pub(crate) async fn bring_up(
         }
     }
     Ok(())
-}
-
-/// A warning about hosts with an interface that is faster than the measured one: the network that
-/// was meant may be another.
-pub(crate) fn faster_networks(members: &Members) -> Option<String> {
-    let all = members.data_interfaces();
-    let faster = all.iter().filter_map(|(facts, measured)| {
-        let other = faster_interface(&facts.interfaces, measured)?;
-        Some((*measured, other))
-    });
-    let faster: Vec<_> = faster.collect();
-    let (measured, other) = faster.first()?;
-    let rate = |interface: &InterfaceFacts| {
-        let speed = interface.speed_bits_per_sec;
-        speed.map(format_bits_per_sec).unwrap_or_default()
-    };
-    let name = &other.name;
-    Some(format!(
-        "{} of {} hosts have a faster interface than the measured one: {name} at {} next to {} at {}; measure it with --interface {name}",
-        faster.len(),
-        all.len(),
-        rate(other),
-        measured.name,
-        rate(measured)
-    ))
 }
 
 /// Whether the hosts that came up can give an answer.
@@ -158,7 +131,7 @@ pub(crate) fn plan_among(
     alive: &[HostId],
     seed: u64,
 ) -> Result<Plan, RunError> {
-    let mut plan = ew_plan::plan(scenario, &sub_inventory(inventory, alive), seed)?;
+    let mut plan = ew_plan::replan(scenario, &sub_inventory(inventory, alive), seed)?;
     let flows = plan
         .stages
         .iter_mut()

@@ -6,18 +6,22 @@
 //! `stage` runs a batch of rounds over them.
 
 mod abort;
+mod busy_links;
 mod claim;
 mod doctor;
 mod drive;
+mod first_rounds;
 mod follow;
 mod journal;
 mod launch;
+mod losses;
 mod max_rate;
 mod member;
 mod members;
 mod merge;
 mod missing_tools;
 mod orders;
+mod ports;
 mod queue;
 mod recorder;
 mod repair;
@@ -30,9 +34,10 @@ mod storage;
 mod survey;
 
 pub use doctor::{Check, CheckState, DoctorReport, doctor};
+pub use ew_proto::message::ServicePorts;
 pub use launch::{LaunchOptions, sub_inventory};
 pub use max_rate::MaxRate;
-pub use orders::Detours;
+pub use orders::{Detour, Detours};
 pub use resolve::{AddressFamily, ResolveError, resolve};
 pub use run::{Finished, Job, RunError, StoredRun, run, run_storage};
 pub use storage::{DiskTask, StorageTask};

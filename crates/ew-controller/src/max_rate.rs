@@ -2,6 +2,7 @@
 
 use crate::members::Members;
 use crate::run::RunError;
+use ew_model::facts::InterfaceFacts;
 use ew_model::inventory::HostId;
 use ew_model::plan::{Plan, RateLimit};
 use ew_model::units::format_bits_per_sec;
@@ -35,6 +36,12 @@ impl MaxRate {
 
 /// Drivers of devices that have no link of their own, and report any speed.
 const VIRTUAL: [&str; 5] = ["veth", "tun", "bridge", "macvlan", "ipvlan"];
+
+/// Whether an interface has no link of its own.
+pub(crate) fn is_virtual(interface: &InterfaceFacts) -> bool {
+    let driver = interface.driver.as_deref();
+    driver.is_some_and(|driver| VIRTUAL.contains(&driver))
+}
 
 /// The limit of every host: what the user and the host's owner allow, the lower of both. `None`:
 /// nobody limits anything.
@@ -103,9 +110,9 @@ fn line_rates(plan: &Plan, members: &Members) -> BTreeMap<HostId, f64> {
     let rate = |host: HostId| {
         plan.expect.nic_bits_per_sec.or_else(|| {
             let interface = members.data_interface(host)?;
-            let is_virtual = |driver: &String| VIRTUAL.contains(&driver.as_str());
-            let has_link = !interface.driver.as_ref().is_some_and(is_virtual);
-            interface.speed_bits_per_sec.filter(|_| has_link)
+            interface
+                .speed_bits_per_sec
+                .filter(|_| !is_virtual(interface))
         })
     };
     let known = inventory

@@ -1,6 +1,8 @@
 //! The agents of a run, and the one place where what happens to them is put in order.
 
 use crate::launch::LaunchOptions;
+use crate::losses::Losses;
+use crate::max_rate;
 use crate::member::{Command, MAX_QUEUED_COMMANDS, MemberTask};
 use ew_fleet::{LaunchSlots, Launcher};
 use ew_model::claim::Claim;
@@ -84,6 +86,7 @@ pub(crate) struct Members {
     signals: [Signal; 3],
     running_tasks: usize,
     aborted: Option<oneshot::Receiver<String>>,
+    losses: Losses,
     /// Why a condition ended the run.
     pub(crate) aborted_because: Option<String>,
     pub(crate) unclean: Vec<(String, String)>,
@@ -118,6 +121,7 @@ impl Members {
             ],
             running_tasks: 0,
             aborted: None,
+            losses: Losses::default(),
             aborted_because: None,
             unclean: Vec::new(),
         })
@@ -145,6 +149,31 @@ impl Members {
                 State::Launching | State::Down { .. } => None,
             })
             .collect()
+    }
+
+    /// Hosts that do other work, by name, with what it is. The hosts of a lab are this machine,
+    /// whatever else it does.
+    pub(crate) fn at_work(&self) -> Vec<(&str, &[String])> {
+        let is_lab = self.launcher.name() == "lab";
+        let members = self.members.iter().filter(|_| !is_lab);
+        members
+            .filter_map(|(id, member)| match &member.state {
+                State::Up { facts, .. } if !facts.other_work.is_empty() => {
+                    Some((self.inventory.name(*id), facts.other_work.as_slice()))
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// What the data interfaces of hosts that are up report, where they have a link of their own.
+    pub(crate) fn link_speeds(&self) -> BTreeMap<HostId, f64> {
+        let speed = |id: HostId| {
+            let interface = self.data_interface(id)?;
+            let speed = interface.speed_bits_per_sec?;
+            (!max_rate::is_virtual(interface)).then_some((id, speed))
+        };
+        self.alive().into_iter().filter_map(speed).collect()
     }
 
     /// Starts a host's task, for the first time or again.
@@ -194,6 +223,10 @@ impl Members {
 
     /// Waits for the next event and keeps the members' states true to it.
     pub(crate) async fn next(&mut self, deadline_ns: u64) -> FleetEvent {
+        if let Some(why) = self.losses.take_reason() {
+            self.aborted_because = Some(why);
+            return FleetEvent::Interrupt;
+        }
         let wait = Duration::from_nanos(deadline_ns.saturating_sub(clock::monotonic_ns()));
         let [interrupt, terminate, hangup] = &mut self.signals;
         let event = tokio::select! {
@@ -259,18 +292,6 @@ impl Members {
     /// asked for.
     pub(crate) fn inventory(&self) -> &Inventory {
         &self.inventory
-    }
-
-    /// Hosts that are up, with their facts and the interface that carries their data.
-    pub(crate) fn data_interfaces<'a>(&'a self) -> Vec<(&'a HostFacts, &'a InterfaceFacts)> {
-        let of_host = |(id, member): (&HostId, &'a Member)| match &member.state {
-            State::Up { facts, .. } => {
-                let address = self.inventory.host(*id).address?;
-                Some((facts.as_ref(), facts.interface_with(address)?))
-            }
-            State::Launching | State::Down { .. } => None,
-        };
-        self.members.iter().filter_map(of_host).collect()
     }
 
     /// What a host's owner allows, bits per second on the wire in each direction.
@@ -349,7 +370,7 @@ impl Members {
                 }
                 let state = State::Up {
                     wall_clock_off_ns: clock::realtime_ns().abs_diff(facts.realtime_ns),
-                    facts: Box::new(facts.clone()),
+                    facts: facts.clone(),
                     data_port: *data_port,
                 };
                 self.set_state(*id, state);
@@ -369,6 +390,11 @@ impl Members {
             }
             FleetEvent::Agent(id, ControllerEvent::Lost { reason: message })
             | FleetEvent::LaunchFailed { host: id, message } => {
+                let state = self.members.get(id).map(|member| &member.state);
+                if let Some(State::Up { .. }) = state {
+                    let up = self.alive().len();
+                    self.losses.add(clock::monotonic_ns(), up);
+                }
                 self.set_state(
                     *id,
                     State::Down {

@@ -6,7 +6,8 @@ use ew_model::plan::{Flow, LimitedRound, Plan, Round, RoundIndex, Stage, StageIn
 use ew_model::pods::PodPath;
 use ew_model::scenario::Pattern;
 use ew_model::tools::ServerPorts;
-use ew_proto::message::{FlowOrder, Role, RoundOrder, StageOrder};
+use ew_model::workload::WorkloadKind;
+use ew_proto::message::{FlowOrder, Role, RoundOrder, ServicePorts, StageOrder};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -23,8 +24,34 @@ pub(crate) struct Batch<'a> {
     pub(crate) detours: &'a Detours,
 }
 
-/// Addresses of Services by the path through them and the server behind.
-pub type Detours = BTreeMap<(PodPath, HostId), SocketAddr>;
+/// Services by the path through them and the server behind.
+pub type Detours = BTreeMap<(PodPath, HostId), Detour>;
+
+/// A Service that leads to an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detour {
+    /// Where its data listener is reached.
+    pub address: SocketAddr,
+    /// The agent's ports for connections made anew; empty where nothing is translated.
+    pub tcp: ServicePorts,
+    /// The agent's ports for datagrams.
+    pub udp: ServicePorts,
+}
+
+impl Detour {
+    /// The ports that a workload's sockets besides the connection take.
+    fn ports_of(&self, kind: WorkloadKind) -> Option<Box<ServicePorts>> {
+        let ports = match kind {
+            WorkloadKind::TcpCrr => &self.tcp,
+            WorkloadKind::UdpStream | WorkloadKind::UdpRr => &self.udp,
+            WorkloadKind::TcpStream
+            | WorkloadKind::TcpRr
+            | WorkloadKind::Ping
+            | WorkloadKind::Trace => return None,
+        };
+        ports.range().map(|_| Box::new(ports.clone()))
+    }
+}
 
 impl Batch<'_> {
     /// The number of a round by its position in the batch.
@@ -99,17 +126,21 @@ impl Batch<'_> {
     fn detailed(&self, flow: &Flow, mut end: FlowOrder) -> FlowOrder {
         end.port_seed = self.plan.port_seed(self.stage, flow);
         end.first_stream = flow.first_stream();
-        match self.detour(flow).filter(|_| end.opens) {
-            Some(address) => end.through(address),
-            None => end,
+        let Some(detour) = self.detour(flow) else {
+            return end;
+        };
+        end.service = detour.ports_of(self.stage.workload.kind);
+        match end.opens {
+            true => end.through(detour.address),
+            false => end,
         }
     }
 
-    fn detour(&self, flow: &Flow) -> Option<SocketAddr> {
+    fn detour(&self, flow: &Flow) -> Option<&Detour> {
         let Pattern::Pods { path } = &self.stage.pattern else {
             return None;
         };
-        self.detours.get(&(*path, flow.server())).copied()
+        self.detours.get(&(*path, flow.server()))
     }
 
     fn ask_to_tell(
@@ -220,7 +251,7 @@ mod tests {
     use ew_model::plan::RateLimit;
     use ew_model::plan::{End, FlowId};
     use ew_model::scenario::Expect;
-    use ew_model::workload::{Tool, Workload, WorkloadKind};
+    use ew_model::workload::{Tool, Workload};
 
     fn stage(tool: Tool) -> Stage {
         let flow = |id, src, dst, opened_by| Flow {
@@ -348,6 +379,54 @@ mod tests {
         assert_eq!((reverse.role, reverse.opens), (Role::Send, false));
         let client = &orders[&HostId(0)].rounds[0].flows[1];
         assert_eq!((client.role, client.opens), (Role::Receive, true));
+    }
+
+    #[test]
+    fn a_service_is_known_to_both_ends_and_opened_by_the_client() {
+        let mut stage = stage(Tool::Engine);
+        let path = PodPath::NodePort;
+        stage.pattern = Pattern::Pods { path };
+        let address: SocketAddr = "198.18.0.12:30401".parse().unwrap();
+        let ports = |first| ServicePorts {
+            first_port: 5402,
+            translated: vec![first, 30_777],
+        };
+        let detour = Detour {
+            address,
+            tcp: ports(30_001),
+            udp: ports(31_001),
+        };
+        let detours = Detours::from([((path, HostId(1)), detour)]);
+        let mut ends = |kind| {
+            stage.workload = Workload::of(kind);
+            let orders = Batch {
+                plan: &plan(),
+                index: StageIndex(0),
+                stage: &stage,
+                rounds: (0..).map(RoundIndex).zip(&stage.rounds).collect(),
+                follow: false,
+                detours: &detours,
+            }
+            .orders(&listeners(), &mut ToolPorts::new((5201, 5300)));
+            [0, 1].map(|host| orders[&HostId(host)].rounds[0].flows[0].clone())
+        };
+        let [client, server] = ends(WorkloadKind::UdpStream);
+        assert_eq!((client.peer, server.peer.port()), (address, 5401));
+        let known = client.service.clone().unwrap();
+        assert_eq!(client.service, server.service);
+        assert_eq!(known.range(), Some((5402, 5403)));
+        assert_eq!(
+            (known.translated(5402), known.translated(5403)),
+            (Some(31_001), Some(30_777))
+        );
+        assert_eq!(
+            (known.translated(5401), known.translated(5404)),
+            (None, None)
+        );
+        let [client, _] = ends(WorkloadKind::TcpCrr);
+        assert_eq!(client.service.unwrap().translated(5402), Some(30_001));
+        let [client, _] = ends(WorkloadKind::TcpStream);
+        assert_eq!((client.peer, client.service), (address, None));
     }
 
     #[test]

@@ -6,11 +6,13 @@ use crate::members::{FleetEvent, Members};
 use ew_model::event::RunEvent;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Round, RoundIndex, Stage};
+use ew_model::quality::{VOID_SHARE, late_share};
 use ew_model::record::{FlowOutcome, FlowRecord};
 use ew_model::scenario::Pattern;
+use ew_model::workload::{Tool, WorkloadKind};
 use ew_plan::schedule::UplinkLimits;
 use ew_proto::controller_session::ControllerEvent;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A host is launched at most this often in a run.
 const MAX_LAUNCHES: u32 = 3;
@@ -44,7 +46,8 @@ pub(crate) async fn revive(members: &mut Members, journal: &mut Journal) -> bool
     true
 }
 
-/// Rounds for what has no figure though both ends are up. Flow ids count from `first_flow`.
+/// Rounds for what has no figure though both ends are up, and for rounds whose flows did not run
+/// together. Flow ids count from `first_flow`.
 ///
 /// A mesh's flow measures the same with whoever else runs, so its missing pairs are packed anew.
 /// Elsewhere a flow's figure depends on the others, so incomplete rounds are repeated whole; at
@@ -66,7 +69,8 @@ pub(crate) fn rounds(
         let pairs: Vec<(HostId, HostId)> = missing.map(|record| (record.src, record.dst)).collect();
         return ew_plan::repair_rounds(&pairs, opened_by(stage), first_flow, limits);
     }
-    let incomplete: BTreeSet<RoundIndex> = missing.map(|record| record.round).collect();
+    let mut incomplete: BTreeSet<RoundIndex> = missing.map(|record| record.round).collect();
+    incomplete.extend(void_rounds(stage, records));
     let most = (stage.rounds.len() / 4).max(1);
     let mut ids = (first_flow.0..).map(FlowId);
     incomplete
@@ -84,6 +88,20 @@ pub(crate) fn rounds(
             ..round.clone()
         })
         .collect()
+}
+
+/// Rounds whose flows did not run together: what each got says nothing of what all get.
+pub(crate) fn void_rounds(stage: &Stage, records: &[FlowRecord]) -> BTreeSet<RoundIndex> {
+    if stage.workload.kind != WorkloadKind::TcpStream || stage.workload.tool != Tool::Engine {
+        return BTreeSet::new();
+    }
+    let mut rounds: BTreeMap<RoundIndex, Vec<&FlowRecord>> = BTreeMap::new();
+    for record in records {
+        rounds.entry(record.round).or_default().push(record);
+    }
+    let is_void = |rows: &[&FlowRecord]| late_share(rows.iter().copied()) > VOID_SHARE;
+    let void = rounds.into_iter().filter(|(_, rows)| is_void(rows));
+    void.map(|(round, _)| round).collect()
 }
 
 fn opened_by(stage: &Stage) -> End {
@@ -108,8 +126,9 @@ pub(crate) fn all_measured(records: &[FlowRecord]) -> bool {
 mod tests {
     use super::*;
     use ew_model::plan::StageIndex;
+    use ew_model::record::EndRecord;
     use ew_model::scenario::MeshMode;
-    use ew_model::workload::{Workload, WorkloadKind};
+    use ew_model::workload::Workload;
 
     fn stage(pattern: Pattern) -> Stage {
         let flow = |id: u32, src: u32, dst: u32| Flow {
@@ -182,6 +201,29 @@ mod tests {
         assert_eq!(rounds[0].sample, 2);
         let ids: Vec<u32> = rounds[0].flows.iter().map(|flow| flow.id.0).collect();
         assert_eq!(ids, [100, 101]);
+    }
+
+    /// Two rounds of eight whose flows started half a window late: their share of the window, not
+    /// their time, makes them void.
+    #[test]
+    fn rounds_that_started_late_are_repeated() {
+        let stage = stage(Pattern::Permutation);
+        let mut records = records(&stage, &[]);
+        for record in &mut records {
+            let is_late = [2, 6].contains(&record.round.0);
+            record.sender = Some(EndRecord {
+                window_ns: 1_000_000,
+                start_skew_ns: if is_late { 500_000 } else { 50_000 },
+                ..EndRecord::default()
+            });
+        }
+        assert_eq!(
+            void_rounds(&stage, &records),
+            [RoundIndex(2), RoundIndex(6)].into()
+        );
+        let repeated = rounds(&stage, &records, &ALIVE, FlowId(100), None);
+        let samples: Vec<u32> = repeated.iter().map(|round| round.sample).collect();
+        assert_eq!(samples, [2, 6]);
     }
 
     #[test]

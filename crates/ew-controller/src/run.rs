@@ -1,14 +1,16 @@
 //! The main flow.
 
 use crate::abort;
+use crate::busy_links;
 use crate::claim::{check_sharing, claim};
 use crate::drive::drive;
 use crate::journal::{Journal, JournalEnds};
-use crate::launch::{LaunchOptions, bring_up, check_enough, faster_networks, plan_among};
+use crate::launch::{LaunchOptions, bring_up, check_enough, plan_among};
 use crate::max_rate;
 use crate::members::Members;
 use crate::missing_tools;
 use crate::orders::Detours;
+use crate::ports;
 use crate::recorder::{Recorded, record};
 use crate::storage::{self, StorageTask};
 use ew_fleet::Launcher;
@@ -20,6 +22,7 @@ use ew_model::run::{Outcome, Run, RunManifest};
 use ew_model::scenario::Scenario;
 use ew_store::{RunWriter, StoreError};
 use ew_sys::clock;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -52,6 +55,8 @@ pub struct Job {
     pub signals_end_analysis: bool,
     /// Services that lead to agents, where paths go through them. Empty elsewhere.
     pub detours: Detours,
+    /// Of the hosts, where they are nodes of Kubernetes; empty elsewhere.
+    pub node_labels: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl std::fmt::Debug for Job {
@@ -137,6 +142,26 @@ pub enum RunError {
         /// Until its planned end.
         left: Duration,
     },
+    /// Hosts do other work.
+    #[error(
+        "at other work: {hosts} ({example}); wait until it is over, leave these hosts out, or add to their load with --force"
+    )]
+    AtWork {
+        /// Which, folded.
+        hosts: String,
+        /// The first one's work.
+        example: String,
+    },
+    /// Others use the hosts' links.
+    #[error(
+        "links in use by others before any load: {hosts} ({example}); wait until it is over, leave these hosts out, or add to their load with --force"
+    )]
+    LinksInUse {
+        /// Which, folded.
+        hosts: String,
+        /// The fullest one.
+        example: String,
+    },
     /// Addresses that are everybody's.
     #[error(
         "{hosts}: public addresses, such as {example}; measure a private network with --network, or load these with --allow-wan"
@@ -146,6 +171,22 @@ pub enum RunError {
         hosts: String,
         /// One of them.
         example: std::net::IpAddr,
+    },
+    /// A firewall, most likely.
+    #[error(
+        "{hosts}: no connection to the data ports ({example}); allow TCP and UDP {first}-{last} there (firewall-cmd --add-port={first}-{last}/tcp \
+         --add-port={first}-{last}/udp; ufw allow {first}:{last}/tcp; nft add rule inet filter input tcp dport {first}-{last} accept), use open ports with --data-ports, \
+         or leave these hosts out (--hosts 'SET!{hosts}')"
+    )]
+    PortsBlocked {
+        /// Whose, folded.
+        hosts: String,
+        /// A pair that cannot connect, and why.
+        example: String,
+        /// First port.
+        first: u16,
+        /// Last port.
+        last: u16,
     },
     /// A share of a line rate that nobody knows.
     #[error(
@@ -276,6 +317,9 @@ fn carry_out(
         driven,
         Err(RunError::InUse { .. }
             | RunError::PublicAddresses { .. }
+            | RunError::PortsBlocked { .. }
+            | RunError::AtWork { .. }
+            | RunError::LinksInUse { .. }
             | RunError::NoLineRate { .. })
     );
     if refused {
@@ -397,6 +441,7 @@ fn manifest(job: &Job, plan: &Plan) -> RunManifest {
         scenario: job.scenario.clone(),
         inventory: job.inventory.clone(),
         seed: job.seed,
+        node_labels: job.node_labels.clone(),
         plan_hash: ew_store::plan_hash(plan),
         outcome: Outcome::Unfinished,
         controller_peak_bytes: None,
@@ -416,9 +461,6 @@ async fn launch(
     check_sharing(members, &job.options, journal)?;
     check_enough(&job.inventory, members, job.options.require_all)?;
     ew_plan::inventory::check_addresses(members.inventory())?;
-    if let Some(warning) = faster_networks(members) {
-        journal.warn(warning);
-    }
     let alive = members.alive();
     if alive.len() < hosts.len() {
         *plan = plan_among(&job.scenario, &job.inventory, &alive, job.seed)?;
@@ -432,6 +474,10 @@ async fn launch(
     let missing = missing_tools::leave_out(plan, &job.inventory, has_tool);
     if plan.stages.is_empty() {
         return Err(RunError::NoTool(missing.join("; ")));
+    }
+    ports::check(plan, members, job.options.data_ports, journal).await?;
+    if job.options.claimed_by.is_some() {
+        busy_links::check(members, job.options.force, journal).await?;
     }
     plan.rate_limit = max_rate::limit(job.options.max_rate, plan, members)?;
     if let Some(warning) = max_rate::owners_words(members) {

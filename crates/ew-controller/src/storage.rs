@@ -14,7 +14,7 @@ use ew_model::storage::{
     FileOutcome, StorageJob, StorageOperation, StorageOrder, StorageReport, StorageStep,
 };
 use ew_proto::controller_session::ControllerEvent;
-use ew_storage::{Maintenance, StorageError};
+use ew_storage::{HdfsTarget, Maintenance, NameNode, StorageError};
 use ew_sys::clock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +28,8 @@ const LEAD_PER_HOST_NS: u64 = 1_000_000;
 /// After an interrupt workers have this long to report: a call to a server that is gone may never
 /// return.
 const END_LIMIT_NS: u64 = 8_000_000_000;
+/// The same of a job of Hadoop's, which is killed by a program of its own: a JVM has to start.
+const END_JOB_LIMIT_NS: u64 = 40_000_000_000;
 /// After an interrupt removing the files may take this long.
 const CLEAN_LIMIT_NS: u64 = 30_000_000_000;
 
@@ -54,6 +56,9 @@ pub struct StorageTask {
     /// All operations with so many endpoints, or DataNodes, one number after the other. Empty:
     /// once, with all.
     pub fan_in: Vec<usize>,
+    /// All operations with so many workers, the first of them, and all endpoints, one number after
+    /// the other, after the fan-in; each worker has as many files as with all of them.
+    pub client_counts: Vec<usize>,
     /// Takes DataNodes out of service for each step of a fan-in, and puts them back. `None`:
     /// endpoints are skipped instead.
     pub maintenance: Option<Arc<Mutex<Maintenance>>>,
@@ -116,16 +121,26 @@ pub(crate) async fn drive(
     }
     let mut drive = Drive::new(job, task, members, journal);
     drive.next_step = next_step;
-    let all = task.endpoints.len();
-    match task.fan_in.is_empty() {
-        true => drive.run_with(all).await,
-        false => drive.fan_in().await,
+    drive.ask_name_node().await;
+    if task.fan_in.is_empty() && task.client_counts.is_empty() {
+        drive.run_with(task.endpoints.len()).await;
     }
+    if !task.fan_in.is_empty() {
+        drive.fan_in().await;
+    }
+    drive.vary_clients().await;
     match (drive.interrupted, drive.all_done) {
         (true, _) => Outcome::Interrupted,
         (false, true) => Outcome::Complete,
         (false, false) => Outcome::Partial,
     }
+}
+
+/// Of the one target, if it is in HDFS and names a NameNode's port.
+fn name_node_of(endpoints: &[String]) -> Option<String> {
+    let [target] = endpoints else { return None };
+    let target = HdfsTarget::parse(target.strip_prefix("hdfs://")?).ok()?;
+    target.name_node().map(str::to_owned)
 }
 
 /// How far a job is.
@@ -137,6 +152,8 @@ struct Drive<'a> {
     next_step: u32,
     /// How many of the endpoints are used.
     endpoints: usize,
+    /// How many of the workers are used.
+    clients: usize,
     /// Bytes each whole file has.
     present_bytes: u64,
     /// Files that later steps may read.
@@ -146,8 +163,10 @@ struct Drive<'a> {
     all_done: bool,
     interrupted: bool,
     is_disk_alone: bool,
-    /// DataNodes in service, where the run takes them out.
+    /// DataNodes in service, where the run takes them out or the NameNode reported them.
     storage_nodes: Vec<String>,
+    /// Those that the NameNode reported.
+    all_storage_nodes: Vec<String>,
 }
 
 impl DiskTask {
@@ -161,6 +180,7 @@ impl DiskTask {
             read_shift: 0,
             endpoints: vec![self.job.target.clone()],
             fan_in: Vec::new(),
+            client_counts: Vec::new(),
             maintenance: None,
             network: None,
             disks: None,
@@ -183,6 +203,7 @@ impl<'a> Drive<'a> {
             journal,
             next_step: 0,
             endpoints: task.endpoints.len(),
+            clients: task.workers.len(),
             present_bytes: task.job.file_bytes,
             whole: BTreeSet::new(),
             written: BTreeSet::new(),
@@ -190,11 +211,46 @@ impl<'a> Drive<'a> {
             interrupted: false,
             is_disk_alone: false,
             storage_nodes: Vec::new(),
+            all_storage_nodes: Vec::new(),
         }
     }
 }
 
 impl Drive<'_> {
+    /// Once, from here: agents know nothing of it. What could not be asked is a warning; the agents
+    /// say themselves what is wrong with HDFS.
+    async fn ask_name_node(&mut self) {
+        let Some(address) = name_node_of(&self.task.endpoints) else {
+            return;
+        };
+        let asked = self
+            .meanwhile(move || NameNode::new(&address)?.facts())
+            .await;
+        match asked {
+            Ok(facts) => {
+                let nodes = facts.in_service().map(|node| node.host.clone());
+                self.all_storage_nodes = nodes.collect();
+                self.storage_nodes.clone_from(&self.all_storage_nodes);
+                self.journal.emit(RunEvent::StorageFacts(Box::new(facts)));
+            }
+            Err(error) => self.journal.warn(format!(
+                "DataNodes, capacity and defaults of HDFS are unknown: {error}"
+            )),
+        }
+    }
+
+    /// One number of workers after the other, the storage as it is.
+    async fn vary_clients(&mut self) {
+        self.storage_nodes.clone_from(&self.all_storage_nodes);
+        for count in &self.task.client_counts {
+            if self.interrupted {
+                break;
+            }
+            self.clients = *count;
+            self.run_with(self.task.endpoints.len()).await;
+        }
+    }
+
     /// One number of endpoints or DataNodes after the other. DataNodes are put back whatever
     /// happens.
     async fn fan_in(&mut self) {
@@ -203,7 +259,10 @@ impl Drive<'_> {
                 break;
             }
             match &self.task.maintenance {
-                None => self.run_with(*count).await,
+                None => {
+                    self.storage_nodes.clear();
+                    self.run_with(*count).await;
+                }
                 Some(maintenance) => {
                     let maintenance = Arc::clone(maintenance);
                     let kept = self.keep_data_nodes(maintenance, *count).await;
@@ -291,7 +350,7 @@ impl Drive<'_> {
     async fn run_with(&mut self, endpoints: usize) {
         self.endpoints = endpoints;
         self.present_bytes = self.task.job.file_bytes;
-        self.whole = (0..self.task.files).collect();
+        self.whole = (0..self.files()).collect();
         for operation in &self.task.operations {
             if !self.interrupted {
                 self.take_step(*operation).await;
@@ -303,14 +362,31 @@ impl Drive<'_> {
         }
     }
 
+    /// As many for each worker, whatever their number.
+    fn files(&self) -> u32 {
+        let all = self.task.workers.len().max(1) as u64;
+        let files = u64::from(self.task.files) * self.clients as u64 / all;
+        files.max(self.clients as u64) as u32
+    }
+
     /// Where the files are that a host works on: its own, or with a shift those of the host so many
     /// before it.
     fn endpoint_of(&self, host: HostId, operation: StorageOperation) -> &str {
         let workers = &self.task.workers;
-        let count = workers.len().max(1);
+        let count = self.clients.max(1);
         let at = workers.iter().position(|id| *id == host).unwrap_or(0);
         let owner = (at + count - self.shift(operation) % count) % count;
         &self.task.endpoints[owner % self.endpoints.max(1)]
+    }
+
+    /// DataNodes in service, or endpoints in use. `None` where storage has one name and nobody
+    /// knows what is behind it.
+    fn storage_node_count(&self) -> Option<u32> {
+        match (self.storage_nodes.len(), self.task.endpoints.len()) {
+            (0, 0 | 1) => None,
+            (0, _) => Some(self.endpoints as u32),
+            (nodes, _) => Some(nodes as u32),
+        }
     }
 
     fn shift(&self, operation: StorageOperation) -> usize {
@@ -328,7 +404,7 @@ impl Drive<'_> {
         }
         if operation == StorageOperation::Clean {
             // Whatever is there, on every host.
-            let workers = self.task.workers.iter();
+            let workers = self.task.workers.iter().take(self.clients);
             orders = workers.map(|host| (*host, Vec::new())).collect();
         }
         if orders.is_empty() {
@@ -344,6 +420,12 @@ impl Drive<'_> {
             self.written.extend(pairs);
         }
         let step = self.run_step(operation, &orders, u64::MAX).await;
+        for (host, report) in &step.reports {
+            // No worker started there.
+            if report.error.is_some() && report.files.is_empty() {
+                self.written.retain(|(owner, _)| owner != host);
+            }
+        }
         self.take_over(&step);
         self.journal
             .emit(RunEvent::StorageStepFinished(Box::new(step)));
@@ -391,16 +473,14 @@ impl Drive<'_> {
     }
 
     fn host_of(&self, file: u32, operation: StorageOperation) -> HostId {
-        let count = self.task.workers.len().max(1);
+        let count = self.clients.max(1);
         let at = (file as usize + self.shift(operation)) % count;
         self.task.workers[at]
     }
 
     /// What a step means for those that follow.
     fn take_over(&mut self, step: &StorageStep) {
-        let records = step.reports.iter().flat_map(|(_, report)| &report.files);
-        let done = records.filter(|record| record.outcome == FileOutcome::Done);
-        let done: BTreeSet<u32> = done.map(|record| record.file).collect();
+        let done = step.whole_files();
         let failed = step
             .reports
             .iter()
@@ -438,6 +518,7 @@ impl Drive<'_> {
         };
         self.journal.emit(RunEvent::StorageStepStarted {
             operation,
+            storage_nodes: self.storage_node_count(),
             hosts: orders.len() as u32,
             files: files as u32,
             bytes: bytes_per_file.saturating_mul(files as u64),
@@ -455,6 +536,7 @@ impl Drive<'_> {
             endpoints: Vec::new(),
             storage_nodes: self.storage_nodes.clone(),
             is_disk_alone: self.is_disk_alone,
+            start_ns: None,
         };
         if self.task.endpoints.len() > 1 {
             let hosts = orders.keys().copied();
@@ -462,7 +544,7 @@ impl Drive<'_> {
             step.endpoints = used.collect();
         }
         self.next_step += 1;
-        self.sync_clocks(orders).await;
+        self.sync_clocks().await;
         if self.interrupted && operation != StorageOperation::Clean {
             step.interrupted = true;
         } else {
@@ -474,9 +556,9 @@ impl Drive<'_> {
         step
     }
 
-    async fn sync_clocks(&mut self, orders: &BTreeMap<HostId, Vec<u32>>) {
+    /// Storage nodes, too: their counters are laid against the step.
+    async fn sync_clocks(&mut self) {
         let mut waiting: BTreeSet<HostId> = self.members.alive().into_iter().collect();
-        waiting.retain(|host| orders.contains_key(host));
         for id in &waiting {
             self.members.send(*id, Command::Sync);
         }
@@ -511,6 +593,7 @@ impl Drive<'_> {
         let lead_ns = LEAD_NS + LEAD_PER_HOST_NS * orders.len() as u64;
         let start_ns = clock::monotonic_ns() + lead_ns;
         step.started_unix_ns = clock::realtime_ns() + lead_ns;
+        step.start_ns = Some(start_ns);
         let alive = self.members.alive();
         let mut waiting = BTreeSet::new();
         for (host, files) in orders {
@@ -552,11 +635,20 @@ impl Drive<'_> {
                         self.keep(step, host, *report);
                     }
                 }
+                FleetEvent::Agent(_, ControllerEvent::StorageProgress { words }) => {
+                    let operation = step.operation;
+                    self.journal
+                        .emit(RunEvent::StorageProgress { operation, words });
+                }
                 FleetEvent::Interrupt | FleetEvent::Deadline if step.interrupted => break,
                 FleetEvent::Interrupt | FleetEvent::Deadline => {
                     step.interrupted = true;
                     self.interrupted = true;
-                    deadline_ns = clock::monotonic_ns() + END_LIMIT_NS;
+                    let limit_ns = match step.job.testdfsio {
+                        Some(_) => END_JOB_LIMIT_NS,
+                        None => END_LIMIT_NS,
+                    };
+                    deadline_ns = clock::monotonic_ns() + limit_ns;
                     for host in &waiting {
                         self.members.send(*host, Command::EndStorage);
                     }

@@ -67,6 +67,8 @@ pub(crate) struct RoundHost {
 pub(crate) struct RoundShared {
     pub(crate) address: IpAddr,
     pub(crate) ports: DataPorts,
+    /// The ports that a Service leads to, where it leads to this end.
+    pub(crate) served_ports: Option<DataPorts>,
     pub(crate) token: RunToken,
     pub(crate) workload: Workload,
     pub(crate) settings: Settings,
@@ -212,6 +214,7 @@ impl Round {
         let shared = Arc::new(RoundShared {
             address: host.address,
             ports: DataPorts::new(host.ports),
+            served_ports: served_range(&spec.flows).map(DataPorts::new),
             token: host.token,
             workload: spec.workload.clone(),
             settings: Settings(spec.workload.socket.clone()),
@@ -498,6 +501,12 @@ fn thread_count(spec: &RoundSpec, prepared: &dyn Prepared, cores: usize) -> usiz
         None => cores,
     };
     wanted.clamp(1, streams.max(1))
+}
+
+/// A host is behind one Service in a round.
+fn served_range(flows: &[FlowOrder]) -> Option<(u16, u16)> {
+    let mut accepted = flows.iter().filter(|flow| !flow.opens);
+    accepted.find_map(|flow| flow.service.as_ref()?.range())
 }
 
 fn opposite(role: Role) -> Role {

@@ -5,7 +5,7 @@ use crate::hello::StreamKey;
 use crate::lane::Lane;
 use crate::round::RoundShared;
 use ew_model::record::{Remark, TracedPath};
-use ew_proto::message::{FlowOrder, Role};
+use ew_proto::message::{FlowOrder, Role, ServicePorts};
 use ew_sys::clock::monotonic_ns;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -27,6 +27,8 @@ pub(crate) struct Stream {
     pub(crate) chosen_ports: Option<ChosenPorts>,
     /// Payload, at most, where flows of the round differ in it.
     pub(crate) bits_per_sec: Option<f64>,
+    /// Through which ports the accepting end's own sockets are reached.
+    pub(crate) service: Option<Box<ServicePorts>>,
     pub(crate) lane: Arc<Lane>,
     state: Mutex<State>,
 }
@@ -75,6 +77,7 @@ impl Stream {
             peer_host: order.peer_host,
             chosen_ports: order.port_seed.map(of_end),
             bits_per_sec: order.bits_per_sec.map(|rate| rate / f64::from(streams)),
+            service: order.service.clone(),
             lane: Arc::default(),
             state: Mutex::default(),
         }

@@ -13,13 +13,16 @@ use common::{
 use ew_engine::{Engine, RoundSpec};
 use ew_model::record::{DatagramCounts, EndRecord, Remark};
 use ew_model::workload::{Limit, Workload, WorkloadKind};
-use ew_proto::message::{FlowReport, Role};
+use ew_proto::message::{FlowReport, Role, ServicePorts};
 use ew_sys::datagram::{receive_trains, segment_sends};
 use hello::{HELLO_BYTES, code, hello};
 use pair::Pair;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 const STREAM: WorkloadKind = WorkloadKind::UdpStream;
@@ -446,6 +449,127 @@ fn requests_without_answers_are_lost_and_others_take_their_place() {
     assert!(counts.lost <= dropped, "{counts:?} {dropped}");
     assert!(counts.lost > 0 || dropped == 0, "{counts:?} {dropped}");
     assert!(counts.received > 0 && end.transactions.unwrap() > 0);
+}
+
+/// What a Service does on the way: datagrams to its port go on to the port `to`, from another
+/// source, and the answers go back.
+struct Service {
+    port: u16,
+    is_over: Arc<AtomicBool>,
+    carries: JoinHandle<u64>,
+}
+
+impl Service {
+    fn open(to: u16) -> Self {
+        let outer = UdpSocket::bind((LOCALHOST, 0)).unwrap();
+        let inner = UdpSocket::bind((LOCALHOST, 0)).unwrap();
+        inner.connect((LOCALHOST, to)).unwrap();
+        for socket in [&outer, &inner] {
+            socket.set_nonblocking(true).unwrap();
+        }
+        let port = outer.local_addr().unwrap().port();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let carries = std::thread::spawn(move || {
+            let (mut buffer, mut client, mut carried) = ([0; 2048], None, 0);
+            while !over.load(Ordering::Relaxed) {
+                let mut is_idle = true;
+                if let Ok((bytes, sender)) = outer.recv_from(&mut buffer) {
+                    client = Some(sender);
+                    carried += u64::from(inner.send(&buffer[..bytes]).is_ok());
+                    is_idle = false;
+                }
+                if let (Ok(bytes), Some(client)) = (inner.recv(&mut buffer), client) {
+                    let _ = outer.send_to(&buffer[..bytes], client);
+                    is_idle = false;
+                }
+                if is_idle {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            }
+            carried
+        });
+        Self {
+            port,
+            is_over,
+            carries,
+        }
+    }
+
+    /// How many datagrams it handed on.
+    fn close(self) -> u64 {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.carries.join().unwrap()
+    }
+}
+
+/// Behind a Service the server binds a port that this leads to, and the client sends to what it is
+/// there; the server answers to where requests come from.
+#[test]
+fn datagrams_pass_a_service_that_translates_both_ends() {
+    for kind in [STREAM, RR] {
+        let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+        let free = UdpSocket::bind((LOCALHOST, 0)).unwrap();
+        let first_port = free.local_addr().unwrap().port();
+        drop(free);
+        let way = Service::open(first_port);
+        let service = Some(Box::new(ServicePorts {
+            first_port,
+            translated: vec![way.port],
+        }));
+        let workload = of(kind, |w| {
+            w.message_bytes = 200;
+            w.segmentation = false;
+            w.pace.flow_bits_per_sec = (kind == STREAM).then_some(1e6);
+        });
+        let spec = long_round(workload);
+        let end = |role, opens, engine: &Engine| ew_proto::message::FlowOrder {
+            service: service.clone(),
+            ..order(5, role, opens, data_address(engine, LOCALHOST))
+        };
+        let received = start(
+            &far,
+            with_flows(&spec, vec![end(Role::Receive, false, &near)]),
+        );
+        let sent = start(&near, with_flows(&spec, vec![end(Role::Send, true, &far)]));
+        let (sent, received) = (wait(&sent).remove(0), wait(&received).remove(0));
+        assert_eq!((&sent.error, &received.error), (&None, &None), "{kind:?}");
+        let (sender, receiver) = (sent.sender.unwrap(), received.receiver.unwrap());
+        assert!(receiver.bytes > 0, "{kind:?}");
+        assert_eq!(sender.streams[0].peer_port, first_port);
+        assert_eq!(receiver.streams[0].local_port, first_port);
+        if kind == RR {
+            assert!(sender.transactions.unwrap_or(0) > 0 || sender.latency.is_some());
+        }
+        assert!(way.close() > 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_service_without_a_free_port_is_an_error() {
+    let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    let taken = UdpSocket::bind((LOCALHOST, 0)).unwrap();
+    let first_port = taken.local_addr().unwrap().port();
+    let service = Some(Box::new(ServicePorts {
+        first_port,
+        translated: vec![first_port],
+    }));
+    let spec = round(of(STREAM, |_| {}));
+    let end = |role, opens, engine: &Engine| ew_proto::message::FlowOrder {
+        service: service.clone(),
+        ..order(5, role, opens, data_address(engine, LOCALHOST))
+    };
+    let received = start(
+        &far,
+        with_flows(&spec, vec![end(Role::Receive, false, &near)]),
+    );
+    let sent = start(&near, with_flows(&spec, vec![end(Role::Send, true, &far)]));
+    let error = wait(&received).remove(0).error.unwrap();
+    assert!(
+        error.contains("no port that the Service leads to is free"),
+        "{error}"
+    );
+    assert!(wait(&sent).remove(0).error.is_some());
 }
 
 fn start_end(

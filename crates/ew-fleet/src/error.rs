@@ -177,6 +177,14 @@ pub enum LaunchError {
         /// The cluster's, with the remedy.
         words: String,
     },
+    /// Its part of a step of the job does not run.
+    #[error("{host}: {words}")]
+    Slurm {
+        /// The host's name.
+        host: String,
+        /// Slurm's own, with what we know of it.
+        words: String,
+    },
     /// What this launcher cannot do.
     #[error("{host}: {what} is not possible in pods; {remedy}")]
     NotInPods {
@@ -224,8 +232,11 @@ impl LaunchError {
     #[must_use]
     pub fn worthwhile_retries(&self) -> u32 {
         match self {
-            Self::Ssh { words, .. } if is_turned_away(words) => 4,
+            Self::Ssh { words, .. } if is_any_of(words, &TURNED_AWAY) => 4,
+            Self::Ssh { words, .. } if is_any_of(words, &FOR_A_MOMENT) => 1,
             Self::TooLate { .. } | Self::CopyStalled { .. } => 1,
+            // The connection broke while the binary was on its way.
+            Self::CopyIncomplete { words, .. } if words.is_empty() => 1,
             _ => 0,
         }
     }
@@ -239,8 +250,19 @@ const TURNED_AWAY: [&str; 4] = [
     "Exceeded MaxStartups",
 ];
 
-fn is_turned_away(words: &str) -> bool {
-    TURNED_AWAY.iter().any(|phrase| words.contains(phrase))
+/// What ssh says of a host or a path that may be back in a second: one that boots, or a switch that
+/// is busy with many new connections.
+const FOR_A_MOMENT: [&str; 6] = [
+    "timed out",
+    "No route to host",
+    "Connection refused",
+    "Network is unreachable",
+    "Broken pipe",
+    "ended without a word",
+];
+
+fn is_any_of(words: &str, phrases: &[&str]) -> bool {
+    phrases.iter().any(|phrase| words.contains(phrase))
 }
 
 /// What was being done on the way to an agent.
@@ -347,5 +369,36 @@ fn said(words: &str) -> String {
         String::new()
     } else {
         format!(": {words}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ssh(words: &str) -> LaunchError {
+        LaunchError::Ssh {
+            host: "n1".into(),
+            words: words.into(),
+            hint: None,
+        }
+    }
+
+    #[test]
+    fn what_may_go_better_is_tried_again_and_what_cannot_is_not() {
+        for (words, retries) in [
+            (
+                "kex_exchange_identification: Connection closed by remote host",
+                4,
+            ),
+            ("ssh: connect to host n1 port 22: Connection timed out", 1),
+            ("ssh: connect to host n1 port 22: No route to host", 1),
+            ("ssh: connect to host n1 port 22: Connection refused", 1),
+            ("Permission denied (publickey)", 0),
+            ("Host key verification failed", 0),
+            ("Could not resolve hostname n1", 0),
+        ] {
+            assert_eq!(ssh(words).worthwhile_retries(), retries, "{words}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::error::LaunchError;
 use crate::payload::Payload;
 use crate::slots::FanOut;
+use crate::slurm::Slurm;
 use ew_model::Host;
 use std::process::Command;
 use std::sync::Arc;
@@ -20,6 +21,11 @@ pub trait Launcher: Send + Sync {
     /// Slots for connections that have not logged in yet, where the way to this host takes few of
     /// them.
     fn login_slots(&self, _host: &Host) -> Option<Arc<Semaphore>> {
+        None
+    }
+
+    /// Whether agents dial back from a step of a job, and no process of our own carries a link.
+    fn step(&self) -> Option<&Slurm> {
         None
     }
 

@@ -1,9 +1,12 @@
-//! Starts agents (local, lab, ssh, Kubernetes), hands back byte-stream links, always tears down.
+//! Starts agents (local, lab, ssh, Kubernetes, Slurm), hands back byte-stream links, always tears
+//! down.
 //!
 //! A [`Launcher`] only says *which* process gives a link to a host's agent: the agent itself
 //! (local, lab) or the system's ssh client. [`launch`] starts that process so that it cannot
 //! outlive this one, hands the binary over where the launcher asks for it, and returns a [`Link`]:
 //! a reader, a writer, and the guard that ends it all.
+//!
+//! Where no process carries a link of its own, agents dial back ([`Slurm`]).
 //!
 //! Nothing is left on a host: a remote agent removes its own file at once ([`bootstrap`]), and ends
 //! itself when its standard input ends. On this side the kernel kills the process when the thread
@@ -11,6 +14,7 @@
 //! live as long as the fleet.
 
 pub mod bootstrap;
+mod dial;
 mod entered;
 mod error;
 mod kubernetes;
@@ -20,6 +24,7 @@ mod local;
 mod payload;
 mod root;
 mod slots;
+mod slurm;
 mod ssh;
 mod tail;
 
@@ -32,4 +37,5 @@ pub use local::Local;
 pub use payload::Payload;
 pub use root::{RootError, run_as_root};
 pub use slots::{FanOut, LaunchSlot, LaunchSlots};
+pub use slurm::{Slurm, SlurmOptions};
 pub use ssh::{Ssh, SshOptions};

@@ -5,22 +5,25 @@ use crate::error::{LaunchError, Step, Unclean, ssh_hint};
 use crate::launcher::{AgentCommand, Launcher};
 use crate::payload::Payload;
 use crate::slots::LaunchSlots;
+use crate::slurm::DialledGuard;
 use crate::tail::Tail;
 use ew_model::Host;
 use ew_sys::process::{Signal, die_with_parent, kill_group, new_process_group};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader,
+};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 /// What the agent says; ends when the agent or the connection ends.
-pub type LinkReader = BufReader<ChildStdout>;
+pub type LinkReader = Box<dyn AsyncBufRead + Send + Unpin>;
 /// What the agent hears. Dropping it ends the agent's input, and with it the agent.
-pub type LinkWriter = ChildStdin;
+pub type LinkWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// How much may come before our own lines: what login scripts print.
 const NOISE_LIMIT_BYTES: u64 = 64 * 1024;
@@ -35,7 +38,6 @@ pub(crate) const COPY_LIMIT: Duration = Duration::from_secs(3600);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A started agent.
-#[derive(Debug)]
 pub struct Link {
     /// From the agent.
     pub reader: LinkReader,
@@ -45,10 +47,28 @@ pub struct Link {
     pub guard: LinkGuard,
 }
 
-/// Owns the process behind a link: the agent itself or the client that carries it. Dropped, it
-/// kills the process' group.
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link")
+            .field("guard", &self.guard)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Owns what is behind a link: the agent itself, the client that carries it, or the connection that
+/// it dialled. Dropped, it ends that.
 #[derive(Debug)]
-pub struct LinkGuard {
+pub struct LinkGuard(Carrier);
+
+#[derive(Debug)]
+enum Carrier {
+    Process(Process),
+    Dialled(DialledGuard),
+}
+
+/// The process behind a link. Dropped, it kills the process' group.
+#[derive(Debug)]
+struct Process {
     host: String,
     remote: bool,
     child: Child,
@@ -70,6 +90,9 @@ pub async fn launch(
     host: &Host,
     deadline: Duration,
 ) -> Result<Link, LaunchError> {
+    if let Some(slurm) = launcher.step() {
+        return slurm.link(host, deadline).await;
+    }
     let login_slots = launcher.login_slots(host);
     let login = match &login_slots {
         Some(slots) => slots.acquire().await.ok(),
@@ -78,7 +101,7 @@ pub async fn launch(
     let AgentCommand { command, payload } = launcher.agent_command(host)?;
     let mut starting = Starting::spawn(command, host, payload.is_some())?;
     let Some(payload) = payload else {
-        return Ok(starting.link);
+        return Ok(starting.into_link());
     };
     let greeting = match timeout(deadline, starting.await_greeting()).await {
         Ok(Ok(greeting)) => greeting,
@@ -90,7 +113,7 @@ pub async fn launch(
     // fault.
     let copy_limit = COPY_LIMIT.max(deadline);
     match timeout(copy_limit, starting.hand_over(greeting, &payload)).await {
-        Ok(Ok(())) => Ok(starting.link),
+        Ok(Ok(())) => Ok(starting.into_link()),
         Ok(Err(stop)) => Err(starting.explain(stop).await),
         Err(_) => Err(starting.too_late(copy_limit)),
     }
@@ -128,13 +151,69 @@ pub async fn launch_all(
 }
 
 impl LinkGuard {
-    /// Waits until the process has ended by itself, as it does after a farewell or when the link's
+    pub(crate) fn dialled(guard: DialledGuard) -> Self {
+        Self(Carrier::Dialled(guard))
+    }
+
+    /// Waits until the agent has ended by itself, as it does after a farewell or when the link's
     /// writer is dropped; kills it when the deadline passes.
     ///
     /// # Errors
     /// [`Unclean`] when it was killed, or ended otherwise than in order: then the host is not
     /// confirmed clean.
-    pub async fn finish(mut self, deadline: Duration) -> Result<(), Unclean> {
+    pub async fn finish(self, deadline: Duration) -> Result<(), Unclean> {
+        match self.0 {
+            Carrier::Process(process) => process.finish(deadline).await,
+            Carrier::Dialled(mut dialled) => {
+                let finished = dialled.finish(deadline).await;
+                finished.map_err(|message| Unclean {
+                    host: dialled.host().to_owned(),
+                    message,
+                })
+            }
+        }
+    }
+
+    /// Kills the process and everything in its group, at once. For ssh this is the client, and for
+    /// dialled links the connection: the agent then ends by itself.
+    pub fn kill(&mut self) {
+        match &mut self.0 {
+            Carrier::Process(process) => process.kill(),
+            Carrier::Dialled(dialled) => dialled.kill(),
+        }
+    }
+
+    /// The process here: the agent's for local launchers, the client's for ssh. `None` when it has
+    /// ended, and for dialled links.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        match &self.0 {
+            Carrier::Process(process) => process.child.id(),
+            Carrier::Dialled(_) => None,
+        }
+    }
+
+    /// The last 4 KiB of standard error, without control characters.
+    #[must_use]
+    pub fn stderr_tail(&self) -> String {
+        match &self.0 {
+            Carrier::Process(process) => process.tail.text(),
+            Carrier::Dialled(dialled) => dialled.words(),
+        }
+    }
+
+    /// Why a link that gave no greeting or broke off did so, in the other side's own words: waits a
+    /// moment for the process' end.
+    pub async fn explain(&mut self) -> String {
+        match &mut self.0 {
+            Carrier::Process(process) => process.explain().await,
+            Carrier::Dialled(dialled) => dialled.words(),
+        }
+    }
+}
+
+impl Process {
+    async fn finish(mut self, deadline: Duration) -> Result<(), Unclean> {
         let ended = timeout(deadline, self.child.wait()).await;
         match ended {
             Ok(Ok(status)) if status.success() => Ok(()),
@@ -155,31 +234,14 @@ impl LinkGuard {
         }
     }
 
-    /// Kills the process and everything in its group, at once. For ssh this is the client: the
-    /// agent then ends by itself.
-    pub fn kill(&mut self) {
+    fn kill(&mut self) {
         if let Some(pid) = self.child.id() {
             // The group may be gone already, which is what we want.
             let _ = kill_group(pid, Signal::Kill);
         }
     }
 
-    /// The process here: the agent's for local launchers, the client's for ssh. `None` when it has
-    /// ended.
-    #[must_use]
-    pub fn pid(&self) -> Option<u32> {
-        self.child.id()
-    }
-
-    /// The last 4 KiB of standard error, without control characters.
-    #[must_use]
-    pub fn stderr_tail(&self) -> String {
-        self.tail.text()
-    }
-
-    /// Why a link that gave no greeting or broke off did so, in the other side's own words: waits a
-    /// moment for the process' end.
-    pub async fn explain(&mut self) -> String {
+    async fn explain(&mut self) -> String {
         let ended = timeout(LAST_WORDS, self.child.wait()).await;
         match ended {
             Ok(Ok(status)) => {
@@ -235,7 +297,7 @@ impl LinkGuard {
     }
 }
 
-impl Drop for LinkGuard {
+impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
@@ -243,11 +305,16 @@ impl Drop for LinkGuard {
 
 /// A process that is not a link yet.
 struct Starting {
-    link: Link,
+    reader: Output,
+    writer: ChildStdin,
+    process: Process,
     noise: Noise,
     step: Step,
     began: Instant,
 }
+
+/// What the process says.
+type Output = BufReader<ChildStdout>;
 
 /// What the far side says that is not ours: what login scripts print.
 struct Noise {
@@ -297,7 +364,7 @@ impl Starting {
         };
         let tail = Tail::default();
         let drained = Some(tokio::spawn(tail.clone().drain(errors)));
-        let guard = LinkGuard {
+        let process = Process {
             host: host.name.clone(),
             remote,
             child,
@@ -305,11 +372,9 @@ impl Starting {
             drained,
         };
         Ok(Self {
-            link: Link {
-                reader: BufReader::new(output),
-                writer,
-                guard,
-            },
+            reader: BufReader::new(output),
+            writer,
+            process,
             noise: Noise {
                 tail: Tail::default(),
                 left_bytes: NOISE_LIMIT_BYTES,
@@ -319,13 +384,21 @@ impl Starting {
         })
     }
 
+    fn into_link(self) -> Link {
+        Link {
+            reader: Box::new(self.reader),
+            writer: Box::new(self.writer),
+            guard: LinkGuard(Carrier::Process(self.process)),
+        }
+    }
+
     async fn hand_over(&mut self, greeting: Greeting, payload: &Payload) -> Result<(), Stop> {
         if let Some(built_for) = payload.architecture()
             && !greeting.runs(built_for)
         {
             return Err(Stop::Machine(greeting, built_for));
         }
-        let Link { reader, writer, .. } = &mut self.link;
+        let Self { reader, writer, .. } = self;
         let bytes = payload.packed(greeting.packing);
         let copy = async {
             // The far side has the last word, also after a broken pipe.
@@ -341,7 +414,7 @@ impl Starting {
 
     async fn await_greeting(&mut self) -> Result<Greeting, Stop> {
         loop {
-            if let Line::Greeting(greeting) = hear(&mut self.link.reader, &mut self.noise).await? {
+            if let Line::Greeting(greeting) = hear(&mut self.reader, &mut self.noise).await? {
                 return Ok(greeting);
             }
         }
@@ -349,11 +422,14 @@ impl Starting {
 
     /// Ends the process, if it has not ended, and says why there is no agent.
     async fn explain(self, stop: Stop) -> LaunchError {
-        let Link {
+        let Self {
             reader,
             writer,
-            mut guard,
-        } = self.link;
+            process: mut guard,
+            noise,
+            step,
+            began,
+        } = self;
         // The far side's input ends and nobody hears it any more: it cleans up, for which it gets a
         // moment.
         drop((reader, writer));
@@ -361,12 +437,11 @@ impl Starting {
         guard.kill();
         guard.drain_stderr().await;
         let host = guard.host.clone();
-        let words = said(&guard.tail, &self.noise.tail);
-        let step = self.step;
+        let words = said(&guard.tail, &noise.tail);
         match stop {
             Stop::Ended => ended_early(host, status.ok().and_then(Result::ok), words),
             Stop::Failed(failure) => {
-                let waited = self.began.elapsed();
+                let waited = began.elapsed();
                 failed_step(failure, host, words, step, waited)
             }
             Stop::Silence => LaunchError::CopyStalled { host, step, words },
@@ -379,25 +454,25 @@ impl Starting {
             Stop::Noise => LaunchError::TooNoisy {
                 host,
                 limit_bytes: NOISE_LIMIT_BYTES,
-                words: self.noise.tail.words(),
+                words: noise.tail.words(),
             },
         }
     }
 
     fn too_late(mut self, waited: Duration) -> LaunchError {
-        self.link.guard.kill();
+        self.process.kill();
         LaunchError::TooLate {
-            host: self.link.guard.host.clone(),
+            host: self.process.host.clone(),
             waited,
             step: self.step,
-            words: said(&self.link.guard.tail, &self.noise.tail),
+            words: said(&self.process.tail, &self.noise.tail),
         }
     }
 }
 
 /// Hears the host out until the binary is there and is being started; `step` says how far it is.
 async fn await_arrival(
-    reader: &mut LinkReader,
+    reader: &mut Output,
     noise: &mut Noise,
     size_bytes: u64,
     step: &mut Step,
@@ -419,7 +494,7 @@ async fn await_arrival(
 }
 
 /// Reads lines until one is the script's; a failure that it reports is an error.
-async fn hear(reader: &mut LinkReader, noise: &mut Noise) -> Result<Line, Stop> {
+async fn hear(reader: &mut Output, noise: &mut Noise) -> Result<Line, Stop> {
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -2,10 +2,11 @@
 
 use crate::access::Access;
 use crate::error::{KubernetesError, chain};
-use crate::manifest::{PodPlan, RunObjects};
+use crate::manifest::{PodPlan, RUN_LABEL, RunObjects, ServicePlan};
+use crate::rights::{Need, rules_of};
 use crate::trouble::{State, state};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Event, Namespace, Pod, Service};
+use k8s_openapi::api::core::v1::{Event, Namespace, Pod, Service, ServicePort};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PostParams};
@@ -53,8 +54,19 @@ pub struct Placed {
     pub pod: String,
     /// Where data flows reach it, or why it does not run.
     pub address: Result<IpAddr, String>,
-    /// The addresses of its Services, by kind: `ClusterIP`, `NodePort`, `headless`.
-    pub services: BTreeMap<String, SocketAddr>,
+    /// Its Services, by kind: `ClusterIP`, `NodePort`, `headless`.
+    pub services: BTreeMap<String, ServiceAddress>,
+}
+
+/// Where a Service is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceAddress {
+    /// Leads to the agent's data listener.
+    pub listener: SocketAddr,
+    /// What the agent's TCP ports after the listener's are there, in a row.
+    pub tcp_ports: Vec<u16>,
+    /// The same of UDP.
+    pub udp_ports: Vec<u16>,
 }
 
 impl Deployment {
@@ -63,7 +75,7 @@ impl Deployment {
     /// # Errors
     /// [`KubernetesError::Refused`], in the API server's words; by then nothing is left.
     pub async fn begin(access: &Access, objects: RunObjects) -> Result<Self, KubernetesError> {
-        let removes_namespace = ensure_namespace(access).await?;
+        let removes_namespace = ensure_namespace(access, &objects.run).await?;
         let owner: Result<Job, _> = create(access, objects.owner(), "create job").await;
         let owner = match owner {
             Ok(owner) => owner,
@@ -72,7 +84,7 @@ impl Deployment {
                     // The refusal is what the user needs to read.
                     let _ = delete_namespace(access).await;
                 }
-                return Err(error);
+                return Err(explain_missing_namespace(error, access));
             }
         };
         Ok(Self {
@@ -86,16 +98,16 @@ impl Deployment {
 
     /// Makes the pods, and Services of these kinds for those that are to have them. What is refused
     /// is kept with its reason.
-    pub async fn place(&mut self, plans: &[PodPlan], services: &[&str]) {
+    pub async fn place(&mut self, plans: &[PodPlan], services: &[ServicePlan]) {
         let slots = Arc::new(Semaphore::new(FAN_OUT));
         let mut tasks = JoinSet::new();
         for (position, plan) in plans.iter().enumerate() {
             let pod = self.objects.pod(plan, Some(&self.owner_uid));
-            let kinds = services.iter().filter(|_| plan.served);
-            let services: Vec<(String, Value)> = kinds
-                .map(|kind| {
-                    let document = self.objects.service(plan, kind, Some(&self.owner_uid));
-                    ((*kind).to_owned(), document)
+            let wanted = services.iter().filter(|_| plan.served);
+            let services: Vec<(String, Value)> = wanted
+                .map(|service| {
+                    let document = self.objects.service(plan, *service, Some(&self.owner_uid));
+                    (service.kind.to_owned(), document)
                 })
                 .collect();
             let (access, slots) = (self.access.clone(), Arc::clone(&slots));
@@ -194,7 +206,7 @@ impl Deployment {
                     continue;
                 };
                 match endpoints.get(&name) {
-                    Some(address) => service.set_ip(*address),
+                    Some(address) => service.listener.set_ip(*address),
                     None if late && placed.address.is_ok() => {
                         placed.address = Err(no_endpoint(&name));
                     }
@@ -234,10 +246,22 @@ impl Deployment {
             if let (Some(node), Some(service)) =
                 (nodes.get(&placed.pod), placed.services.get_mut("NodePort"))
             {
-                service.set_ip(*node);
+                service.listener.set_ip(*node);
             }
         }
         Ok(())
+    }
+
+    /// The port of the agents' data listeners.
+    #[must_use]
+    pub fn data_port(&self) -> u16 {
+        self.objects.data_port
+    }
+
+    /// Whether this run made the namespace, and removes it.
+    #[must_use]
+    pub fn removes_namespace(&self) -> bool {
+        self.removes_namespace
     }
 
     /// All pods as they came out.
@@ -351,7 +375,7 @@ impl Deployment {
 /// What came of one pod: why it was refused, or the empty word of one to be waited for.
 struct Made {
     refusal: Option<String>,
-    services: BTreeMap<String, SocketAddr>,
+    services: BTreeMap<String, ServiceAddress>,
 }
 
 async fn place_one(access: &Access, pod: Value, services: Vec<(String, Value)>) -> Made {
@@ -379,19 +403,31 @@ async fn place_one(access: &Access, pod: Value, services: Vec<(String, Value)>) 
 }
 
 /// Of a headless Service and a NodePort the address is known only once the pod runs.
-fn service_address(service: &Service, kind: &str) -> Option<SocketAddr> {
+fn service_address(service: &Service, kind: &str) -> Option<ServiceAddress> {
     let spec = service.spec.as_ref()?;
-    let port = spec.ports.as_ref()?.first()?;
-    let number = match kind {
-        "NodePort" => port.node_port?,
-        _ => port.port,
+    let number = |port: &ServicePort| {
+        let number = match kind {
+            "NodePort" => port.node_port?,
+            _ => port.port,
+        };
+        u16::try_from(number).ok()
+    };
+    let (listener, more) = spec.ports.as_ref()?.split_first()?;
+    let of = |protocol: &str| -> Option<Vec<u16>> {
+        let ports = more.iter();
+        let ports = ports.filter(|port| port.protocol.as_deref() == Some(protocol));
+        ports.map(number).collect()
     };
     let address = spec
         .cluster_ip
         .as_ref()
         .and_then(|ip| ip.parse::<IpAddr>().ok());
     let address = address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
-    Some(SocketAddr::new(address, u16::try_from(number).ok()?))
+    Some(ServiceAddress {
+        listener: SocketAddr::new(address, number(listener)?),
+        tcp_ports: of("TCP")?,
+        udp_ports: of("UDP")?,
+    })
 }
 
 /// The address of each Service's one endpoint, where it has one.
@@ -433,8 +469,52 @@ where
     made.map_err(|error| access.first_error(&what, &error))
 }
 
+/// Whether the namespace is known not to be there, so that a run makes it. Who may not look has one
+/// that exists, or learns that it does not.
+///
+/// # Errors
+/// [`KubernetesError`] when the API server refuses or is not there.
+pub async fn lacks_namespace(access: &Access) -> Result<bool, KubernetesError> {
+    let namespaces: Api<Namespace> = Api::all(access.client.clone());
+    match namespaces.get_opt(&access.namespace).await {
+        Ok(found) => Ok(found.is_none()),
+        Err(kube::Error::Api(status)) if status.code == 403 => Ok(false),
+        Err(error) => Err(access.first_error("look for the namespace", &error)),
+    }
+}
+
+/// Removes a namespace that a run made and could not remove, with all that is in it. One that
+/// nobody of ours made stays.
+///
+/// # Errors
+/// In words.
+pub async fn remove_made_namespace(access: &Access) -> Result<(), String> {
+    let namespaces: Api<Namespace> = Api::all(access.client.clone());
+    let found = namespaces.get_opt(&access.namespace).await;
+    let labels = found.map_err(|error| chain(&error))?;
+    let labels = labels.and_then(|namespace| namespace.metadata.labels);
+    match labels.is_some_and(|labels| labels.contains_key(MADE_LABEL)) {
+        true => delete_namespace(access).await,
+        false => Ok(()),
+    }
+}
+
+/// The API server says only that a namespace is not found to who may not look for it.
+fn explain_missing_namespace(error: KubernetesError, access: &Access) -> KubernetesError {
+    let not_found = format!("namespaces \"{}\" not found", access.namespace);
+    match error {
+        KubernetesError::Refused { words, .. } if words.contains(&not_found) => {
+            KubernetesError::NoNamespace {
+                namespace: access.namespace.clone(),
+                rules: rules_of(Need::Namespace),
+            }
+        }
+        other => other,
+    }
+}
+
 /// Whether the namespace was made here, by this run or by one that could not remove it.
-async fn ensure_namespace(access: &Access) -> Result<bool, KubernetesError> {
+async fn ensure_namespace(access: &Access, run: &str) -> Result<bool, KubernetesError> {
     let namespaces: Api<Namespace> = Api::all(access.client.clone());
     match namespaces.get_opt(&access.namespace).await {
         Ok(Some(found)) => {
@@ -451,6 +531,7 @@ async fn ensure_namespace(access: &Access) -> Result<bool, KubernetesError> {
         "kind": "Namespace",
         "metadata": {"name": access.namespace, "labels": {
             MADE_LABEL: "yes",
+            RUN_LABEL: run,
             "app.kubernetes.io/managed-by": "eastwest",
             // Pods in the nodes' network are asked for by name; the others are restricted by their
             // own specs.
@@ -486,12 +567,19 @@ async fn delete_namespace(access: &Access) -> Result<(), String> {
 }
 
 /// What the cluster last warned of a pod: a sandbox that its CNI cannot make is reported nowhere
-/// else. `None` also without the right to look.
+/// else.
 async fn last_warning(access: &Access, pod: &str) -> Option<String> {
     let events: Api<Event> = Api::namespaced(access.client.clone(), &access.namespace);
     let of_pod = format!("involvedObject.name={pod},type=Warning");
     let list = events.list(&ListParams::default().fields(&of_pod)).await;
-    newest(&list.ok()?.items)
+    match list {
+        Ok(list) => newest(&list.items),
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            let rules = rules_of(Need::Diagnosis).join("; ");
+            Some(format!("no right to read why ({rules})"))
+        }
+        Err(_) => None,
+    }
 }
 
 fn newest(events: &[Event]) -> Option<String> {
@@ -528,6 +616,24 @@ mod tests {
         let events = [("New", 9), ("Old", 5)].map(|(reason, at)| event(reason, at).unwrap());
         assert_eq!(newest(&events).as_deref(), Some("New: no plugin"));
         assert_eq!(newest(&[]), None);
+    }
+
+    #[test]
+    fn a_services_ports_are_those_that_clients_reach() {
+        let port = |protocol: &str, number: u16, node_port: u16| json!({"protocol": protocol, "port": number, "targetPort": number, "nodePort": node_port});
+        let made = json!({"metadata": {}, "spec": {"clusterIP": "198.19.255.9", "ports": [
+            port("TCP", 5401, 30_500), port("TCP", 5402, 30_700), port("UDP", 5402, 30_600), port("UDP", 5403, 30_601),
+        ]}});
+        let service: Service = serde_json::from_value(made).unwrap();
+        let by_node = service_address(&service, "NodePort").unwrap();
+        assert_eq!(
+            (by_node.listener.port(), by_node.tcp_ports),
+            (30_500, vec![30_700])
+        );
+        assert_eq!(by_node.udp_ports, [30_600, 30_601]);
+        let by_address = service_address(&service, "ClusterIP").unwrap();
+        assert_eq!(by_address.listener, "198.19.255.9:5401".parse().unwrap());
+        assert_eq!(by_address.udp_ports, [5402, 5403]);
     }
 
     #[test]

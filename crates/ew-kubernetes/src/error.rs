@@ -26,11 +26,21 @@ pub enum KubernetesError {
         words: String,
     },
     /// Rights are missing.
-    #[error("missing rights in namespace `{namespace}`: {}; grant them with `eastwest kubernetes rbac | kubectl apply -f -`, or ask a cluster administrator to", rules.join("; "))]
+    #[error("missing rights in namespace `{namespace}`: {}; grant them with `eastwest kubernetes rbac{} | kubectl apply -f -`, or ask a cluster administrator to", rules.join("; "), if *makes_namespace { " --make-namespace" } else { "" })]
     Forbidden {
         /// Where.
         namespace: String,
+        /// Whether it does not exist, and is to be made.
+        makes_namespace: bool,
         /// Each as `verb resource (rule of the Role or ClusterRole)`.
+        rules: Vec<String>,
+    },
+    /// The namespace is not there, and the user may not make it.
+    #[error("namespace `{namespace}` does not exist, and the rights to make it are missing: {}; give --namespace with one that exists, or grant them with `eastwest kubernetes rbac --make-namespace | kubectl apply -f -`", rules.join("; "))]
+    NoNamespace {
+        /// Its name.
+        namespace: String,
+        /// As of [`Self::Forbidden`].
         rules: Vec<String>,
     },
     /// The API server refused a request.

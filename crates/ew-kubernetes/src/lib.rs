@@ -20,11 +20,11 @@ mod trouble;
 mod workload;
 
 pub use access::{Access, AccessOptions};
-pub use deploy::{Deployment, Placed};
+pub use deploy::{Deployment, Placed, ServiceAddress, lacks_namespace, remove_made_namespace};
 pub use error::KubernetesError;
 pub use exec::exec;
 pub use image::{ImageError, write_image};
-pub use manifest::{Bootstrap, PodOptions, PodPlan, RunObjects, Toleration, to_yaml};
+pub use manifest::{Bootstrap, PodOptions, PodPlan, RunObjects, ServicePlan, Toleration, to_yaml};
 pub use nodes::{NodeFacts, list_nodes};
 pub use reach::{Barrier, why_unreachable};
 pub use rights::{Need, check_rights, rules_yaml};

@@ -90,11 +90,6 @@ pub struct PodOptions {
     pub tolerations: Vec<Toleration>,
     /// Of every pod, for example Multus' `k8s.v1.cni.cncf.io/networks`.
     pub annotations: Vec<(String, String)>,
-    /// For example (`cpu`, `500m`). None by default: a request may not fit, and a CPU limit would
-    /// be what is measured.
-    pub requests: Vec<(String, String)>,
-    /// For example (`memory`, `256Mi`).
-    pub limits: Vec<(String, String)>,
     /// User of the container, where neither the image nor the cluster sets one.
     pub run_as_user: Option<u32>,
     /// Merged into every pod's spec (JSON merge patch): affinity, runtime class, DNS.
@@ -114,8 +109,6 @@ impl PodOptions {
             priority_class: None,
             tolerations: Vec::new(),
             annotations: Vec::new(),
-            requests: Vec::new(),
-            limits: Vec::new(),
             run_as_user: None,
             overrides: None,
         }
@@ -154,8 +147,22 @@ pub struct PodPlan {
     pub host_network: bool,
     /// Whether Services lead to it.
     pub served: bool,
-    /// Whether requests and limits apply to it: a baseline has none.
-    pub limited: bool,
+    /// For example (`cpu`, `500m`). None by default: a request may not fit, and a CPU limit would
+    /// be what is measured.
+    pub requests: Vec<(String, String)>,
+    /// For example (`memory`, `256Mi`).
+    pub limits: Vec<(String, String)>,
+}
+
+/// A kind of Service in front of agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServicePlan {
+    /// `ClusterIP`, `NodePort` or `headless`.
+    pub kind: &'static str,
+    /// TCP ports after the listener's that it leads to: for connections made anew.
+    pub tcp_ports: u16,
+    /// UDP ports after the listener's.
+    pub udp_ports: u16,
 }
 
 /// What all objects of a run share.
@@ -240,7 +247,7 @@ impl RunObjects {
             "enableServiceLinks": false,
             "affinity": on_node(&plan.node),
             "securityContext": pod_security(),
-            "containers": [self.container(plan.limited)],
+            "containers": [self.container(plan)],
             "volumes": [{"name": "tmp", "emptyDir": {}}],
         });
         if plan.host_network {
@@ -257,16 +264,25 @@ impl RunObjects {
 
     /// A Service of an agent's pod: `ClusterIP`, `NodePort`, or headless (`None` as its address).
     #[must_use]
-    pub fn service(&self, plan: &PodPlan, kind: &str, owner_uid: Option<&str>) -> Value {
-        let name = self.service_name(plan, kind);
+    pub fn service(&self, plan: &PodPlan, service: ServicePlan, owner_uid: Option<&str>) -> Value {
+        let name = self.service_name(plan, service.kind);
+        let port = |protocol: &str, number: u16| {
+            let name = format!("{}-{number}", protocol.to_lowercase());
+            json!({"name": name, "protocol": protocol, "port": number, "targetPort": number})
+        };
+        let more = |protocol, count| {
+            let first = self.data_port.saturating_add(1);
+            let numbers = (first..=u16::MAX).take(usize::from(count));
+            numbers.map(move |number| port(protocol, number))
+        };
+        let ports = std::iter::once(port("TCP", self.data_port))
+            .chain(more("TCP", service.tcp_ports))
+            .chain(more("UDP", service.udp_ports));
         let mut spec = json!({
             "selector": {RUN_LABEL: self.run, AGENT_LABEL: dns_label(&plan.agent)},
-            "ports": [
-                {"name": "tcp", "protocol": "TCP", "port": self.data_port, "targetPort": self.data_port},
-                {"name": "udp", "protocol": "UDP", "port": self.data_port, "targetPort": self.data_port},
-            ],
+            "ports": ports.collect::<Vec<_>>(),
         });
-        match kind {
+        match service.kind {
             "headless" => spec["clusterIP"] = json!("None"),
             kind => spec["type"] = json!(kind),
         }
@@ -282,10 +298,10 @@ impl RunObjects {
 
     /// Everything, in the order it is made.
     #[must_use]
-    pub fn all(&self, plans: &[PodPlan], services: &[&str]) -> Vec<Value> {
+    pub fn all(&self, plans: &[PodPlan], services: &[ServicePlan]) -> Vec<Value> {
         let served = plans.iter().filter(|plan| plan.served);
-        let services = served.flat_map(|plan| services.iter().map(move |kind| (plan, *kind)));
-        let services = services.map(|(plan, kind)| self.service(plan, kind, None));
+        let services = served.flat_map(|plan| services.iter().map(move |service| (plan, *service)));
+        let services = services.map(|(plan, service)| self.service(plan, service, None));
         let pods = plans.iter().map(|plan| self.pod(plan, None));
         std::iter::once(self.owner())
             .chain(services)
@@ -324,7 +340,7 @@ impl RunObjects {
         serde_json::from_value(self.labels(None)).unwrap_or_default()
     }
 
-    fn container(&self, limited: bool) -> Value {
+    fn container(&self, plan: &PodPlan) -> Value {
         let options = &self.options;
         let seconds = self.deadline_seconds.to_string();
         let command = match options.bootstrap {
@@ -347,8 +363,8 @@ impl RunObjects {
             container["imagePullPolicy"] = json!(policy);
         }
         let mut resources = json!({});
-        for (key, values) in [("requests", &options.requests), ("limits", &options.limits)] {
-            if limited && !values.is_empty() {
+        for (key, values) in [("requests", &plan.requests), ("limits", &plan.limits)] {
+            if !values.is_empty() {
                 resources[key] = pairs(values);
             }
         }
@@ -499,7 +515,8 @@ mod tests {
             node: "n1".into(),
             host_network,
             served: true,
-            limited: true,
+            requests: Vec::new(),
+            limits: Vec::new(),
         }
     }
 
@@ -529,8 +546,11 @@ mod tests {
         options.overrides = Some(
             json!({"runtimeClassName": "gvisor", "securityContext": {"fsGroup": 7}, "volumes": null}),
         );
-        options.limits = vec![("cpu".into(), "500m".into())];
-        let pod = objects(options).pod(&plan(true), None);
+        let plan = PodPlan {
+            limits: vec![("cpu".into(), "500m".into())],
+            ..plan(true)
+        };
+        let pod = objects(options).pod(&plan, None);
         assert_eq!(pod["spec"]["runtimeClassName"], "gvisor");
         assert_eq!(pod["spec"]["securityContext"]["fsGroup"], 7);
         assert_eq!(pod["spec"]["securityContext"]["runAsNonRoot"], true);
@@ -539,6 +559,30 @@ mod tests {
         assert_eq!(
             pod["spec"]["containers"][0]["resources"]["limits"]["cpu"],
             "500m"
+        );
+    }
+
+    #[test]
+    fn a_service_leads_to_the_ports_that_flows_need() {
+        let objects = objects(PodOptions::new("eastwest:1", Bootstrap::Image));
+        let ports = |tcp_ports, udp_ports| -> Vec<String> {
+            let service = ServicePlan {
+                kind: "NodePort",
+                tcp_ports,
+                udp_ports,
+            };
+            let made = objects.service(&plan(false), service, None);
+            let list = made["spec"]["ports"].as_array().unwrap().iter();
+            list.map(|port| {
+                assert_eq!(port["port"], port["targetPort"]);
+                port["name"].as_str().unwrap().to_owned()
+            })
+            .collect()
+        };
+        assert_eq!(ports(0, 0), ["tcp-5401"]);
+        assert_eq!(
+            ports(1, 2),
+            ["tcp-5401", "tcp-5402", "udp-5402", "udp-5403"]
         );
     }
 

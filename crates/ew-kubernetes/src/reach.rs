@@ -22,12 +22,14 @@ pub enum Barrier {
         /// `ingress`, `egress` or both.
         directions: String,
     },
-    /// A proxy was injected.
+    /// A proxy takes the pod's connections.
     Sidecar {
         /// `istio`, `linkerd`, or the container's name.
         mesh: String,
         /// The first pod with it.
         pod: String,
+        /// What shows it: a container or an annotation.
+        sign: String,
     },
     /// The question could not be asked.
     NotPermitted {
@@ -44,10 +46,10 @@ impl fmt::Display for Barrier {
                 "NetworkPolicy `{name}` selects the agents' pods ({directions}): allow the pods with the label app.kubernetes.io/name=eastwest, or \
                  run in another --namespace"
             ),
-            Self::Sidecar { mesh, pod } => write!(
+            Self::Sidecar { mesh, pod, sign } => write!(
                 f,
-                "a {mesh} proxy was injected into pod {pod} and takes its connections: give --annotation sidecar.istio.io/inject=false (linkerd: \
-                 linkerd.io/inject=disabled) to measure without it"
+                "a {mesh} proxy takes the connections of pod {pod} ({sign}): give --annotation sidecar.istio.io/inject=false (linkerd: \
+                 linkerd.io/inject=disabled) to measure without it, or run in a --namespace that the mesh leaves alone"
             ),
             Self::NotPermitted { what } => write!(f, "not permitted to list {what}"),
         }
@@ -79,7 +81,34 @@ pub async fn why_unreachable(access: &Access, deployment: &Deployment) -> Vec<Ba
     barriers
 }
 
+/// Written by what injects or redirects, whatever the container is called, or where it is the
+/// node's.
+const INJECTED: [(&str, &str); 4] = [
+    ("sidecar.istio.io/status", "istio"),
+    ("ambient.istio.io/redirection", "istio"),
+    ("linkerd.io/proxy-version", "linkerd"),
+    ("kuma.io/sidecar-injected", "kuma"),
+];
+
 fn sidecar(pod: &Pod) -> Option<Barrier> {
+    by_container(pod).or_else(|| by_annotation(pod))
+}
+
+fn by_annotation(pod: &Pod) -> Option<Barrier> {
+    let annotations = pod.metadata.annotations.as_ref()?;
+    let mut known = INJECTED.iter();
+    let (key, mesh) = known.find(|(key, _)| {
+        let value = annotations.get(*key);
+        value.is_some_and(|value| !matches!(value.as_str(), "disabled" | "false"))
+    })?;
+    Some(Barrier::Sidecar {
+        mesh: (*mesh).to_owned(),
+        pod: pod.metadata.name.clone().unwrap_or_default(),
+        sign: format!("annotation {key}"),
+    })
+}
+
+fn by_container(pod: &Pod) -> Option<Barrier> {
     const KNOWN: [(&str, &str); 3] = [
         ("istio-proxy", "istio"),
         ("linkerd-proxy", "linkerd"),
@@ -96,6 +125,7 @@ fn sidecar(pod: &Pod) -> Option<Barrier> {
     Some(Barrier::Sidecar {
         mesh: known.map_or_else(|| name.clone(), |(_, mesh)| (*mesh).to_owned()),
         pod: pod.metadata.name.clone().unwrap_or_default(),
+        sign: format!("container {name}"),
     })
 }
 
@@ -177,5 +207,19 @@ mod tests {
         let pod = json!({"metadata": {"name": "a"}, "spec": {"containers": [container("eastwest"), container("istio-proxy")]}});
         let barrier = sidecar(&serde_json::from_value(pod).unwrap());
         assert!(matches!(barrier, Some(Barrier::Sidecar { mesh, .. }) if mesh == "istio"));
+        let annotated = |key: &str, value: &str| {
+            let metadata = json!({"name": "a", "annotations": {key: value}});
+            let pod =
+                json!({"metadata": metadata, "spec": {"containers": [container("eastwest")]}});
+            sidecar(&serde_json::from_value(pod).unwrap())
+        };
+        let barrier = annotated("linkerd.io/proxy-version", "stable-2.14").unwrap();
+        assert!(
+            barrier
+                .to_string()
+                .contains("linkerd proxy takes the connections of pod a (annotation")
+        );
+        assert_eq!(annotated("ambient.istio.io/redirection", "disabled"), None);
+        assert_eq!(annotated("linkerd.io/inject", "enabled"), None);
     }
 }

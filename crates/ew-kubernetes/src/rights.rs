@@ -109,24 +109,33 @@ const RULES: [Rule; 9] = [
     },
 ];
 
-/// A Role, a ClusterRole, and their bindings to a user or service account, as YAML.
+/// A Role, a ClusterRole, and their bindings to a user or service account, as YAML. A namespace
+/// that is to be made can hold no Role beforehand: then all rules are the ClusterRole's.
 #[must_use]
 pub fn rules_yaml(namespace: &str, subject: &str, with_namespaces: bool) -> String {
     let subject = subject_yaml(namespace, subject);
     let wanted = |rule: &&Rule| with_namespaces || rule.need != Need::Namespace;
     let of = |namespaced: bool| -> String {
         let rules = RULES.iter().filter(wanted);
-        let rules = rules.filter(|rule| rule.namespaced == namespaced);
+        let in_role = |rule: &Rule| rule.namespaced && !with_namespaces;
+        let rules = rules.filter(|rule| in_role(rule) == namespaced);
         rules.map(Rule::yaml).collect()
     };
-    format!(
+    let role = format!(
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: eastwest, namespace: {namespace}}}\nrules:\n{}---\n\
          apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: eastwest, namespace: {namespace}}}\n\
-         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: eastwest}}\nsubjects: [{subject}]\n---\n\
-         apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: eastwest}}\nrules:\n{}---\n\
-         apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: eastwest-{namespace}}}\n\
-         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: eastwest}}\nsubjects: [{subject}]\n",
-        of(true),
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: eastwest}}\nsubjects: [{subject}]\n---\n",
+        of(true)
+    );
+    let cluster_role = match with_namespaces {
+        true => "eastwest-anywhere",
+        false => "eastwest",
+    };
+    format!(
+        "{}apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: {cluster_role}}}\nrules:\n{}---\n\
+         apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: {cluster_role}-{namespace}}}\n\
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {cluster_role}}}\nsubjects: [{subject}]\n",
+        if with_namespaces { "" } else { &role },
         of(false)
     )
 }
@@ -177,8 +186,16 @@ pub async fn check_rights(access: &Access, needs: &[Need]) -> Result<Vec<String>
     }
     Err(KubernetesError::Forbidden {
         namespace: access.namespace.clone(),
+        makes_namespace: needs.contains(&Need::Namespace),
         rules: needed.into_iter().map(words).collect(),
     })
+}
+
+/// Every right of a need, with the rule that grants it.
+pub(crate) fn rules_of(need: Need) -> Vec<String> {
+    let rules = RULES.iter().filter(|rule| rule.need == need);
+    let words = |rule: &'static Rule| rule.verbs.iter().map(|verb| rule.missing_words(verb));
+    rules.flat_map(words).collect()
 }
 
 async fn review(access: &Access, attributes: ResourceAttributes) -> Result<bool, KubernetesError> {
@@ -252,6 +269,11 @@ mod tests {
             "{yaml}"
         );
         assert!(yaml.contains("resources: [\"namespaces\"]"), "{yaml}");
+        // Nothing that would have to be in the namespace beforehand.
+        assert!(
+            !yaml.contains("kind: Role\n") && !yaml.contains("kind: RoleBinding"),
+            "{yaml}"
+        );
     }
 
     #[test]

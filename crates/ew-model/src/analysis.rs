@@ -5,13 +5,15 @@ use crate::facts::InterfaceFacts;
 use crate::finding::Verdict;
 use crate::inventory::{HostId, Inventory, RackId};
 use crate::pods::PodComparison;
-use crate::record::Remark;
+use crate::record::{Remark, TcpInfo};
 use crate::run::RunManifest;
 use crate::scenario::AutoSamples;
 use crate::sweep::SweepAnalysis;
+use crate::threshold::Checked;
 use crate::tools::ToolComparison;
 use crate::workload::WorkloadKind;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// Everything a report may show. Derived from one run and nothing else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +31,16 @@ pub struct Analysis {
     pub cells: Vec<Cell>,
     /// The stage the cells come from.
     pub cells_stage: Option<String>,
+    /// Ordered pairs of the other stages with rates, in order of the stages.
+    #[serde(default)]
+    pub pair_maps: Vec<PairMap>,
+    /// Single measurements behind the figures of pairs, by (src, dst) and stage. Of a large run
+    /// only those of the pairs furthest below their expectation.
+    #[serde(default)]
+    pub pair_details: Vec<PairDetail>,
+    /// Traced paths of pairs, by (src, dst), each path once.
+    #[serde(default)]
+    pub pair_paths: Vec<PairPath>,
     /// Ordered rack pairs.
     pub rack_pairs: Vec<RackPairAnalysis>,
     /// Racks, in inventory order. Empty without racks, where nothing was measured, and in analyses
@@ -52,6 +64,9 @@ pub struct Analysis {
     /// Victims under load; empty but for `run congestion`.
     #[serde(default)]
     pub congestion: Vec<CongestionImpact>,
+    /// The scenario's thresholds, and whether they were met.
+    #[serde(default)]
+    pub thresholds: Vec<Checked>,
 }
 
 /// A median (or a ratio of medians) with its 95 % interval.
@@ -583,6 +598,74 @@ pub struct Cell {
     pub missing: Option<String>,
 }
 
+/// What a stage measured of its ordered pairs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairMap {
+    /// Index of the stage in [`Analysis::stages`].
+    pub stage: u32,
+    /// By (src, dst).
+    pub cells: Vec<Cell>,
+}
+
+/// What a stage measured of one ordered pair, one by one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PairDetail {
+    /// Index of the stage in [`Analysis::stages`].
+    pub stage: u32,
+    /// Sender of the data, or of the requests.
+    pub src: HostId,
+    /// Receiver.
+    pub dst: HostId,
+    /// Measured rounds, in order of time.
+    pub samples: Vec<PairSample>,
+    /// `TCP_INFO` of the sender at the end of the last window, of the stream that moved least.
+    /// `None` without TCP, and where the tool does not report it.
+    pub tcp: Option<TcpInfo>,
+    /// TCP connections of the flow in the last round. `None` as for `tcp`.
+    pub streams: Option<u32>,
+}
+
+/// One ordered pair in one round. `None` is not measured, or has no meaning in the stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PairSample {
+    /// Start of the window, on the axis of [`StageAnalysis::span_ns`].
+    pub t_ns: Option<u64>,
+    /// Receiver's rate.
+    pub bits_per_sec: Option<f64>,
+    /// Segments retransmitted in the window.
+    pub retransmits: Option<u64>,
+    /// Smoothed round-trip time at the window's end, from `TCP_INFO`.
+    pub rtt_us: Option<u32>,
+    /// Median time of a transaction.
+    pub time_ns: Option<u64>,
+    /// Datagrams lost over lost and received, 0 to 1.
+    pub loss: Option<f64>,
+}
+
+/// A path that connections of an ordered pair took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairPath {
+    /// Sender of the data.
+    pub src: HostId,
+    /// Receiver.
+    pub dst: HostId,
+    /// Routers by TTL from 1 on. `None`: no answer.
+    pub hops: Vec<Option<IpAddr>>,
+    /// Connections traced over it.
+    pub connections: u32,
+}
+
+/// One of a rack's parallel paths, as traces show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RackPath {
+    /// The router at which the rack's paths part.
+    pub router: IpAddr,
+    /// Traced connections out of the rack over it.
+    pub connections: u32,
+    /// Whether a finding names it.
+    pub is_bad: bool,
+}
+
 /// One rack's uplinks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RackAnalysis {
@@ -592,6 +675,9 @@ pub struct RackAnalysis {
     pub tx: UplinkAnalysis,
     /// Into the rack.
     pub rx: UplinkAnalysis,
+    /// Its parallel paths, by address. Empty where no trace shows them.
+    #[serde(default)]
+    pub paths: Vec<RackPath>,
 }
 
 /// One direction of a rack's uplinks, in payload.

@@ -2,7 +2,7 @@
 //! pure calculation.
 //!
 //! Every header is a [`Layer`] with its size and its source. All that uses a protocol's efficiency,
-//! from the expectation of a run to `eastwest limit`, takes it from here.
+//! from the expectation of a run to `eastwest line-rate`, takes it from here.
 
 use crate::facts::InterfaceFacts;
 use serde::{Deserialize, Serialize};

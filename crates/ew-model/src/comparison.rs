@@ -1,9 +1,14 @@
-//! Two runs held against each other. Made by `ew-analyze`, shown by `ew-report`, stored nowhere.
+//! Two states of a network compared, each by one run or by several. Made by `ew-analyze`, shown by
+//! `ew-report`, stored nowhere.
 
 use crate::analysis::Estimate;
 use serde::Serialize;
 
-/// What two runs have in common, and how it differs.
+/// Fewer runs of a state say nothing of its spread: its difference from another one is never
+/// called significant.
+pub const LEAST_RUNS: u32 = 3;
+
+/// What two states have in common, and how it differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// What is compared with.
@@ -24,13 +29,13 @@ pub struct Comparison {
     pub remarks: Vec<String>,
 }
 
-/// One of the two runs.
+/// One of the two states. Figures other than `run_ids` are those of its first run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Side {
     /// What to call it.
     pub name: String,
-    /// The run.
-    pub run_id: String,
+    /// Its runs, as they were named.
+    pub run_ids: Vec<String>,
     /// Its scenario.
     pub scenario: String,
     /// Wall clock at start, ns since 1970.
@@ -51,8 +56,21 @@ pub struct Side {
 pub enum ComparisonVerdict {
     /// Nothing got worse by more than the threshold, or there is none.
     NotWorse,
-    /// Something did.
+    /// Something did, but single runs do not show whether it was the network or the moment.
+    Different,
+    /// Something did, over runs of both states.
     Worse,
+}
+
+/// How much the level of a metric varies from run to run of one network.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct RunSpread {
+    /// Standard deviation of the level's logarithm: 0.01 is 1 %.
+    pub deviation: f64,
+    /// Degrees of freedom of the same. `None` where it is assumed, because too few runs are known.
+    pub degrees: Option<u32>,
+    /// Earlier runs that it was taken from, besides the compared ones.
+    pub history: u32,
 }
 
 /// A stage of both runs.
@@ -103,7 +121,10 @@ pub struct MetricComparison {
     pub other: Summary,
     /// How the two were compared.
     pub method: Method,
-    /// Other over base with its 95 % interval: Hodges and Lehmann's estimate on logarithms.
+    /// The run-to-run spread that the ratio's interval allows for.
+    pub spread: RunSpread,
+    /// Other over base with its 95 % interval. Of single runs it is Hodges and Lehmann's estimate
+    /// on logarithms, of several the quotient of their mean levels.
     pub ratio: Option<Estimate>,
     /// Its 95 % interval when hosts are drawn with replacement; only when paired by flow and with
     /// four hosts or more.
@@ -114,7 +135,7 @@ pub struct MetricComparison {
     pub q_value: Option<f64>,
     /// What that amounts to.
     pub change: Change,
-    /// Whether it is worse, significant, and beyond the threshold.
+    /// Whether it differs, to the worse, and beyond the threshold.
     pub beyond_threshold: bool,
     /// Why nothing can be said.
     pub reason: Option<String>,
@@ -124,7 +145,7 @@ pub struct MetricComparison {
     pub hosts: Vec<HostComparison>,
 }
 
-/// One run's values of a metric: one per flow and round.
+/// A side's values of a metric: of a single run one per flow and round, of several one per run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Arithmetic mean with the interval of Student's t.
@@ -160,16 +181,26 @@ pub enum Method {
         /// Of the other run.
         other: u32,
     },
+    /// Several runs, each by its level: Student's t with the spread from run to run.
+    Runs {
+        /// Of the base state.
+        base: u32,
+        /// Of the other state.
+        other: u32,
+    },
 }
 
 /// What a difference amounts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Significant, to the better.
+    /// Significant over [`LEAST_RUNS`] runs or more of both states, to the better.
     Better,
-    /// Significant, to the worse.
+    /// The same, to the worse.
     Worse,
+    /// The runs differ by more than chance and the run-to-run spread; there are too few of them to
+    /// say that of the network.
+    Different,
     /// No significant difference: there may be a small one.
     None,
     /// Too little was measured.
@@ -193,8 +224,8 @@ pub struct PairComparison {
     pub base_rounds: u32,
     /// Rounds in the other run.
     pub other_rounds: u32,
-    /// Of the test over rounds, adjusted for the number of flows. `None` when there were too few
-    /// rounds.
+    /// Of its change against the changes of all flows, adjusted for their number. `None` with too
+    /// few flows.
     pub q_value: Option<f64>,
 }
 
@@ -214,12 +245,15 @@ pub struct HostComparison {
 pub struct RoleComparison {
     /// Other over base, median over the flows.
     pub ratio: f64,
+    /// The same over that of the median host at this end. `None` with too few hosts.
+    pub relative: Option<f64>,
     /// The flows.
     pub flows: u32,
-    /// Of the test over repetitions, adjusted for the number of hosts and ends. `None` when there
-    /// were too few repetitions.
+    /// Of its change against the changes of all hosts, adjusted for the number of hosts and ends.
+    /// `None` with too few hosts.
     pub q_value: Option<f64>,
-    /// Whether hosts were asked for, and it is worse, significant, and beyond the threshold.
+    /// Whether hosts were asked for, and it is worse than before and than its peers, both by more
+    /// than the threshold, and by more than chance.
     pub beyond_threshold: bool,
 }
 
@@ -255,6 +289,44 @@ impl Metric {
         match self.more_is_better() {
             true => 1.0 - ratio,
             false => ratio - 1.0,
+        }
+    }
+
+    /// The standard deviation of its level's logarithm from run to run that is assumed where no
+    /// runs show it: 1 %, as links and hosts vary with time of day, temperature and neighbours. A
+    /// share that is 1 but for its loss has next to none.
+    #[must_use]
+    pub fn assumed_run_spread(self) -> f64 {
+        match self {
+            Self::Delivered => 0.001,
+            _ => 0.01,
+        }
+    }
+
+    /// All, in the order of reports.
+    pub const ALL: [Self; 8] = [
+        Self::Throughput,
+        Self::Delivered,
+        Self::Jitter,
+        Self::LatencyMedian,
+        Self::LatencyP99,
+        Self::LatencyP999,
+        Self::ConnectMedian,
+        Self::Transactions,
+    ];
+
+    /// The word of a command line and of files.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::Transactions => "transactions",
+            Self::LatencyMedian => "latency-median",
+            Self::LatencyP99 => "latency-p99",
+            Self::LatencyP999 => "latency-p999",
+            Self::ConnectMedian => "connect-median",
+            Self::Delivered => "delivered",
+            Self::Jitter => "jitter",
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::inventory::{HostId, Inventory};
 use crate::plan::{FlowId, Plan, RoundIndex, StageIndex};
 use crate::record::FlowRecord;
 use crate::run::Outcome;
-use crate::storage::{StorageOperation, StorageStep};
+use crate::storage::{HdfsFacts, StorageOperation, StorageStep};
 use crate::telemetry::HostReading;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -170,12 +170,23 @@ pub enum RunEvent {
     StorageStepStarted {
         /// What they do.
         operation: StorageOperation,
+        /// Storage nodes or endpoints in service. `None`: unknown.
+        storage_nodes: Option<u32>,
         /// Hosts with workers.
         hosts: u32,
         /// Files, all hosts.
         files: u32,
         /// Bytes to be moved, all hosts.
         bytes: u64,
+    },
+    /// What the NameNode reports before the first step of a storage job on HDFS.
+    StorageFacts(Box<HdfsFacts>),
+    /// How a storage step goes, in a job's own words. Not recorded: its log is.
+    StorageProgress {
+        /// What is done.
+        operation: StorageOperation,
+        /// In words.
+        words: String,
     },
     /// All reports of a storage step are in, or its hosts are lost.
     StorageStepFinished(Box<StorageStep>),
@@ -200,6 +211,7 @@ impl RunEvent {
                 | Self::FlowProgress { .. }
                 | Self::HostRead { .. }
                 | Self::StorageStepStarted { .. }
+                | Self::StorageProgress { .. }
         )
     }
 }

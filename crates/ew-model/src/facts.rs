@@ -43,6 +43,9 @@ pub struct HostFacts {
     /// Another run that loads this host.
     #[serde(default)]
     pub in_use_by: Option<Box<Claim>>,
+    /// What else the host does, each in words: jobs, maintenance.
+    #[serde(default)]
+    pub other_work: Vec<String>,
 }
 
 /// What the hardware is and how it is set.

@@ -5,6 +5,7 @@
 //! by postcard: no `skip_serializing_if`, no `untagged`, no `flatten`.
 
 pub mod analysis;
+pub mod bounds;
 pub mod ceiling;
 pub mod claim;
 pub mod comparison;
@@ -20,14 +21,17 @@ pub mod network;
 pub mod plan;
 pub mod pods;
 pub mod ports;
+pub mod quality;
 pub mod record;
 pub mod run;
 pub mod scenario;
 pub mod storage;
 pub mod sweep;
 pub mod telemetry;
+pub mod threshold;
 pub mod tools;
 pub mod topology;
+pub mod trend;
 pub mod units;
 pub mod workload;
 

@@ -184,6 +184,30 @@ pub enum End {
 }
 
 impl Plan {
+    /// The skipped tests, those with the same reason in one line: `NAME, NAME: reason`.
+    #[must_use]
+    pub fn skipped_tests(&self) -> Vec<String> {
+        let mut lines: Vec<(String, &str)> = Vec::new();
+        for test in &self.dropped_tests {
+            let (name, reason) = test.split_once(": ").unwrap_or((test, ""));
+            // A reason names its test again.
+            let own = format!("test `{name}`: ");
+            let reason = reason.strip_prefix(&own).unwrap_or(reason);
+            match lines.iter_mut().find(|(_, known)| *known == reason) {
+                Some((names, _)) => {
+                    names.push_str(", ");
+                    names.push_str(name);
+                }
+                None => lines.push((name.to_owned(), reason)),
+            }
+        }
+        let line = |(names, reason): (String, &str)| match reason.is_empty() {
+            true => names,
+            false => format!("{names}: {reason}"),
+        };
+        lines.into_iter().map(line).collect()
+    }
+
     /// The stages in groups, one after the other: those that are interleaved with each other, or
     /// one alone.
     #[must_use]

@@ -11,6 +11,10 @@ pub const FIRST_POD: &str = "pod";
 /// The one that the first talks to on its own node.
 pub const SECOND_POD: &str = "pod2";
 
+/// Streams per flow with ports of their own (UDP, a connection per transaction) that a Service may
+/// lead to: a cluster has 2,768 node ports in all by default.
+pub const MOST_SERVICE_STREAMS: u32 = 32;
+
 /// Between whom data goes, and through what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -87,10 +91,10 @@ impl PodPath {
         }
     }
 
-    /// Whether only one of the server's ports can be reached by it: the one whose address the
-    /// Service translates.
+    /// Whether the server's address and ports are translated on the way, so that only those that
+    /// the Service lists are reached.
     #[must_use]
-    pub fn leads_to_one_port(self) -> bool {
+    pub fn translates(self) -> bool {
         matches!(self, Self::ClusterIp | Self::NodePort)
     }
 
@@ -180,6 +184,8 @@ pub enum PodCauseKind {
     Conntrack,
     /// The way through a Service: kube-proxy's or the CNI's address translation.
     ServicePath,
+    /// The node's NIC: it drops packets of pods, or its link is full.
+    NodeNic,
     /// None of these.
     NotDetermined,
 }

@@ -5,7 +5,7 @@ use crate::inventory::{HostId, Inventory};
 use crate::plan::Plan;
 use crate::record::FlowRecord;
 use crate::scenario::Scenario;
-use crate::storage::StorageStep;
+use crate::storage::{HdfsFacts, StorageStep};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -46,6 +46,9 @@ pub struct RunManifest {
     pub scenario: Scenario,
     /// The hosts as run.
     pub inventory: Inventory,
+    /// Labels of the cluster's nodes by name, where the hosts are nodes of Kubernetes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_labels: BTreeMap<String, BTreeMap<String, String>>,
     /// The seed of all draws.
     pub seed: u64,
     /// 64-bit FNV-1a of the plan's JSON, hexadecimal.
@@ -89,4 +92,6 @@ pub struct Run {
     pub unclean: Vec<(String, String)>,
     /// Steps of a storage job, in order; empty in runs of flows.
     pub storage: Vec<StorageStep>,
+    /// What the NameNode reported before them. `None` elsewhere, and where it was not reached.
+    pub hdfs: Option<HdfsFacts>,
 }

@@ -3,6 +3,7 @@
 
 use crate::congestion::Aggressor;
 use crate::pods::PodPath;
+use crate::threshold::Threshold;
 use crate::workload::Workload;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,9 @@ pub struct Scenario {
     /// Two sets of hosts that patterns run between. `None`: all hosts are clients and servers.
     #[serde(default)]
     pub roles: Option<Roles>,
+    /// Bounds of metrics below `expect:`, in the user's order.
+    #[serde(default)]
+    pub thresholds: Vec<Threshold>,
 }
 
 /// Clients and servers by name, each in the user's order, none in both.
@@ -50,6 +54,10 @@ pub struct Expect {
     /// Parallel paths of every rack.
     #[serde(default)]
     pub paths: Option<u32>,
+    /// Highest acceptable loss of TCP goodput of pods on different nodes against hostNetwork: 0.1
+    /// is 10 % below.
+    #[serde(default)]
+    pub pod_loss: Option<f64>,
 }
 
 /// One test: who talks to whom, what is carried, how long and how often.
@@ -80,6 +88,9 @@ pub struct Test {
     pub sizes: Vec<u64>,
     /// May be dropped when the time budget is short.
     pub optional: bool,
+    /// Without the racks that it needs the run is refused; other tests are dropped then.
+    #[serde(default)]
+    pub required: bool,
     /// Takes part in passes with the tests next to it that do, too: the first repetition of each,
     /// the second of each, and so on, so that what changes with time touches all of them alike.
     #[serde(default)]
@@ -163,6 +174,9 @@ pub enum Pattern {
     },
     /// Every client to every server at once, N:M; needs [`Roles`].
     FanIn,
+    /// Every client to all servers at once, then to one less each time, down to one; needs
+    /// [`Roles`].
+    FanInFewer,
     /// A fifth of the hosts, the victims, in a circle across racks, while the others are in their
     /// way. Both are the same hosts in all tests of a run.
     Congestion {
@@ -253,7 +267,7 @@ impl Pattern {
             Self::Outcast { .. } => "outcast",
             Self::Bisection => "bisection",
             Self::Pods { .. } => "pods",
-            Self::FanIn => "fan-in",
+            Self::FanIn | Self::FanInFewer => "fan-in",
             Self::Congestion { .. } => "congestion",
             Self::OtherTests { .. } => "other-tests",
         }

@@ -3,6 +3,7 @@
 use crate::inventory::HostId;
 use crate::latency::Histogram;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// Files of one host in one step, at most: its report must fit a frame.
 pub const MAX_FILES_PER_HOST: usize = 10_000;
@@ -51,6 +52,51 @@ pub struct StorageJob {
     /// Bytes of each block; `hdfs://` only. `None`: the NameNode's default.
     #[serde(default)]
     pub block_bytes: Option<u64>,
+    /// Writes and reads go on for this long at least: each worker passes its files again and again,
+    /// and all of them once. `None`: once.
+    #[serde(default)]
+    pub time_ns: Option<u64>,
+    /// Hadoop's own TestDFSIO moves the files, as a job on its cluster. `None`: the workers do.
+    #[serde(default)]
+    pub testdfsio: Option<TestDfsio>,
+}
+
+/// How Hadoop's TestDFSIO is started on a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestDfsio {
+    /// `yarn` or `hadoop`, or the directory that has it below `bin`. `None`: that of HADOOP_HOME,
+    /// else of PATH, else the default directories.
+    pub hadoop: Option<String>,
+    /// `hadoop-mapreduce-client-jobclient-*-tests.jar`. `None`: the one below that directory.
+    pub jar: Option<String>,
+    /// `KEY=VALUE` of Hadoop's configuration, each passed with `-D`.
+    pub settings: Vec<String>,
+}
+
+/// What a job of TestDFSIO printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestDfsioLog {
+    /// The command line.
+    pub command: Vec<String>,
+    /// Its log, line by line, in order. Of a long one the middle is missing.
+    pub lines: Vec<LogLine>,
+    /// Lines missing there.
+    pub skipped_lines: u64,
+    /// What it appended to its result file.
+    pub result: String,
+    /// From the common start to the process's start.
+    pub started_ns: u64,
+    /// From there to its end.
+    pub length_ns: u64,
+}
+
+/// A line, and when it came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// Since the process's start.
+    pub at_ns: u64,
+    /// Without its end.
+    pub text: String,
 }
 
 /// A step of one host. Crosses the control link.
@@ -137,6 +183,9 @@ pub struct StorageReport {
     pub error: Option<String>,
     /// What a reader of the figures must know.
     pub notes: Vec<String>,
+    /// Of the job that moved the files, where that was Hadoop's.
+    #[serde(default)]
+    pub testdfsio: Option<Box<TestDfsioLog>>,
 }
 
 /// One step of a run, all hosts. One event.
@@ -170,6 +219,66 @@ pub struct StorageStep {
     /// without a network.
     #[serde(default)]
     pub is_disk_alone: bool,
+    /// The common start on the controller's CLOCK_MONOTONIC. `None`: the step did not start, or the
+    /// run is of before it was kept.
+    #[serde(default)]
+    pub start_ns: Option<u64>,
+}
+
+/// What a NameNode reports of its HDFS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HdfsFacts {
+    /// `HOST:PORT` of its RPC server.
+    pub name_node: String,
+    /// Copies of each block where a file asks for none.
+    pub replication: Option<u32>,
+    /// Bytes of a block where a file asks for none.
+    pub block_bytes: Option<u64>,
+    /// Bytes of all disks.
+    pub capacity_bytes: Option<u64>,
+    /// Bytes that HDFS may still use.
+    pub remaining_bytes: Option<u64>,
+    /// DataNodes that are alive, by name. `None`: the NameNode shows them to superusers only.
+    pub data_nodes: Option<Vec<DataNode>>,
+    /// DataNodes that no longer report, by name. `None` as above.
+    pub dead: Option<Vec<String>>,
+}
+
+/// A DataNode as the NameNode sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataNode {
+    /// Its host name.
+    pub host: String,
+    /// Its address, where clients find its blocks.
+    pub address: String,
+    /// Whether it takes part.
+    pub state: DataNodeState,
+    /// Bytes of its disks.
+    pub capacity_bytes: u64,
+    /// Bytes that HDFS may still use.
+    pub remaining_bytes: u64,
+}
+
+/// `AdminStates` of DatanodeInfo.java.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataNodeState {
+    /// Takes blocks and gives them.
+    InService,
+    /// Is being emptied, or is empty.
+    Decommissioning,
+    /// Takes no more blocks; its last ones are being copied.
+    EnteringMaintenance,
+    /// Is left alone.
+    InMaintenance,
+}
+
+impl HdfsFacts {
+    /// DataNodes that take blocks.
+    pub fn in_service(&self) -> impl Iterator<Item = &DataNode> {
+        let all = self.data_nodes.iter().flatten();
+        all.filter(|node| node.state == DataNodeState::InService)
+    }
 }
 
 impl StorageOperation {
@@ -203,6 +312,12 @@ impl StorageOperation {
         }
     }
 
+    /// Whether a job's time bounds it from below.
+    #[must_use]
+    pub fn repeats(self) -> bool {
+        matches!(self, Self::Write | Self::Read | Self::RandomRead)
+    }
+
     /// Whether bytes go to storage.
     #[must_use]
     pub fn writes(self) -> bool {
@@ -213,6 +328,21 @@ impl StorageOperation {
     #[must_use]
     pub fn reads(self) -> bool {
         matches!(self, Self::Read | Self::RandomRead)
+    }
+}
+
+impl StorageStep {
+    /// Files that are whole: done at least once, and never failed.
+    #[must_use]
+    pub fn whole_files(&self) -> BTreeSet<u32> {
+        let records = || self.reports.iter().flat_map(|(_, report)| &report.files);
+        let of = |done: bool| {
+            let wanted =
+                records().filter(move |record| (record.outcome == FileOutcome::Done) == done);
+            wanted.map(|record| record.file)
+        };
+        let failed: BTreeSet<u32> = of(false).collect();
+        of(true).filter(|file| !failed.contains(file)).collect()
     }
 }
 

@@ -425,6 +425,16 @@ pub struct DiskCounters {
     pub flush_ms: Option<u64>,
 }
 
+impl DiskCounters {
+    /// Device mapper, software RAID, files and memory as disks: what they move, the disks below
+    /// move again.
+    #[must_use]
+    pub fn is_made_of_others(&self) -> bool {
+        let starts = ["dm-", "md", "loop", "ram", "zram"];
+        starts.iter().any(|start| self.name.starts_with(start))
+    }
+}
+
 /// Pressure stall information; `None` where the kernel has none (before Linux 4.20, or off).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pressure {

@@ -11,23 +11,31 @@ use thiserror::Error;
 pub struct UnitError {
     /// What was given.
     pub input: String,
-    /// What was expected: "rate", "size" or "duration".
+    /// What was expected, for example "rate" or "size".
     pub what: &'static str,
     /// How to write it.
     pub example: &'static str,
 }
 
-/// Reads a rate in bits per second: `10G`, `200M`, `9.4Gb/s`, `25Gbit`, `1000000`.
+/// Smaller rates need a unit: `10` is a slip for `10G`, not ten bits per second.
+const SMALLEST_BARE_RATE: f64 = 1e6;
+
+/// Reads a rate in bits per second: `10G`, `200M`, `9.4Gb/s`, `25Gbit`, `100b/s`, `1000000`.
 ///
 /// # Errors
-/// [`UnitError`] when the text is not a positive, finite rate.
+/// [`UnitError`] when the text is not a positive, finite rate, or a number below a million without
+/// a unit.
 pub fn parse_bits_per_sec(text: &str) -> Result<f64, UnitError> {
-    let error = || UnitError {
+    let wrong = |what| UnitError {
         input: text.into(),
-        what: "rate",
+        what,
         example: "10G, 200M or 2.5Gb/s",
     };
+    let error = || wrong("rate");
     let (number, unit) = split_number(text).ok_or_else(error)?;
+    if unit.is_empty() && (0.0..SMALLEST_BARE_RATE).contains(&number) && number > 0.0 {
+        return Err(wrong("rate with a unit"));
+    }
     let unit = unit.to_ascii_lowercase();
     let prefix = ["bit/s", "bits/s", "b/s", "bps", "bit"]
         .iter()
@@ -250,6 +258,10 @@ mod tests {
         assert_eq!(parse_bits_per_sec("200Mbit"), Ok(2e8));
         assert!(parse_bits_per_sec("fast").is_err());
         assert!(parse_bits_per_sec("0").is_err());
+        assert_eq!(parse_bits_per_sec("1000000"), Ok(1e6));
+        assert_eq!(parse_bits_per_sec("10b/s"), Ok(10.0));
+        let bare = parse_bits_per_sec("10").unwrap_err().to_string();
+        assert!(bare.starts_with("`10` is not a rate with a unit; write it like 10G"));
         assert_eq!(format_bits_per_sec(191.3e6), "191 Mb/s");
         assert_eq!(format_bits_per_sec(9.4149e9), "9.41 Gb/s");
         assert_eq!(format_bits_per_sec(999_700.0), "1.00 Mb/s");

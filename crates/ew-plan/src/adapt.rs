@@ -1,6 +1,7 @@
-//! What a plan takes over from its own first stages: how many streams a host needs, and what hosts
-//! carry.
+//! What a plan takes over from its own first stages: how many streams a host needs, what hosts
+//! carry, and how long a sweep's messages take.
 
+use crate::sweep::MessageTimes;
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::{HostRate, Plan, Stage};
 use ew_model::record::FlowRecord;
@@ -22,6 +23,8 @@ pub struct Shown {
     doubled: BTreeMap<u32, f64>,
     /// By how well the stage shows what hosts carry, and by host: sums over flows, one a round.
     hosts: BTreeMap<Fitness, BTreeMap<HostId, Sums>>,
+    /// Of sweeps.
+    message_times: MessageTimes,
 }
 
 /// The better ones last: across racks shows the uplink, too, and several streams show more than
@@ -37,6 +40,7 @@ struct Sums {
 impl Shown {
     /// Takes the figures of a stage's records; all of a round's at once.
     pub fn note(&mut self, stage: &Stage, records: &[FlowRecord]) {
+        self.message_times.note(stage, records);
         if stage.workload.stream_count == StreamCount::Doubling {
             self.doubled.extend(sums_by_streams(stage, records));
         } else if let Some(fitness) = shows_hosts(stage) {
@@ -115,6 +119,7 @@ pub fn adapted(plan: &Plan, next: usize, shown: &Shown, inventory: &Inventory) -
             }
         }
     }
+    is_changed |= shown.message_times.lengthen(&mut plan, next);
     let is_shared = |stage: &Stage| stage.workload.pace.measured_share.is_some();
     if plan.stages[next..].iter().any(is_shared) {
         let rates = shown.host_rates(inventory);
@@ -275,6 +280,29 @@ tests:
             };
             assert_eq!(streams, expected, "{sizes:?} {fills}");
         }
+    }
+
+    #[test]
+    fn a_sweeps_windows_grow_for_ten_messages_on_a_slow_link() {
+        let text = "name: a\ntests: [{name: s, pattern: pair, duration: 100ms, samples: 1, sizes: [64k, 128k, 8M]}]";
+        let scenario = crate::scenario::parse(text, "a.yaml", &[]).unwrap();
+        let inventory = inventory(&[2]);
+        let plan = crate::plan(&scenario, &inventory, 1).unwrap();
+        let windows = |plan: &Plan| -> Vec<u64> {
+            plan.stages
+                .iter()
+                .map(|stage| stage.duration_ns / 1_000_000)
+                .collect()
+        };
+        assert_eq!(windows(&plan), [100, 100, 671], "ten messages at 1 Gb/s");
+        let mut shown = Shown::default();
+        shown.note(&plan.stages[0], &measured(&plan, 0, 1, |_, _| 2e7));
+        let slow = adapted(&plan, 1, &shown, &inventory).unwrap();
+        // 128 KiB at 20 Mb/s take 52 ms, and 8 MiB more than the longest window for ten.
+        assert_eq!(windows(&slow), [100, 524, 20_000]);
+        let mut shown = Shown::default();
+        shown.note(&plan.stages[0], &measured(&plan, 0, 1, |_, _| 1e9));
+        assert_eq!(adapted(&plan, 1, &shown, &inventory), None);
     }
 
     #[test]

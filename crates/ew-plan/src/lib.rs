@@ -4,6 +4,7 @@
 pub mod adapt;
 pub mod estimate;
 pub mod expectation;
+mod identify;
 pub mod inventory;
 mod pattern;
 pub mod plan;
@@ -13,5 +14,5 @@ mod sweep;
 mod traced;
 
 pub use estimate::{Estimate, estimate};
-pub use plan::{PlanError, plan};
+pub use plan::{PlanError, plan, replan};
 pub use schedule::repair_rounds;

@@ -1,12 +1,14 @@
 //! Scenario x inventory x seed -> plan.
 
 use crate::estimate::estimate_stage;
+use crate::identify::identifies_every_link;
 use crate::pattern::{Draft, Impossible, Relation, Sides, Site, drafts, most_relations};
 use crate::schedule::draw::Draw;
 use crate::{sweep, traced};
 use ew_model::Inventory;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage, StageIndex};
+use ew_model::pods::MOST_SERVICE_STREAMS;
 use ew_model::scenario::{Direction, Pattern, Roles, Scenario, Test};
 use ew_model::units::format_duration_ns;
 use ew_model::workload::{StreamCount, Tool, WorkloadKind};
@@ -51,6 +53,21 @@ pub enum PlanError {
         need: usize,
         /// How many there are.
         have: usize,
+    },
+    /// A pattern takes hosts two by two.
+    #[error(
+        "test `{test}`: `{pattern}` takes hosts two by two, and {have} are named: {alone} has no partner; name an even \
+         number of hosts, or run `mesh` for every pair"
+    )]
+    HostAlone {
+        /// The test.
+        test: String,
+        /// Its pattern's word.
+        pattern: &'static str,
+        /// How many hosts there are.
+        have: usize,
+        /// The last one.
+        alone: String,
     },
     /// A pattern goes across racks.
     #[error(
@@ -130,16 +147,15 @@ pub enum PlanError {
         /// Flows up to and with it, or more.
         flows: u64,
     },
-    /// A Service leads to one port, and these flows need others.
-    #[error(
-        "test `{test}`: {what} cannot be measured through a Service, which leads to the agent's TCP port only; use tcp-stream or tcp-rr \
-         by eastwest's own engine, or a path without a Service or with a headless one"
-    )]
+    /// A Service leads to some ports of an agent, and these flows need others.
+    #[error("test `{test}`: {what} cannot be measured through a Service: {why}")]
     NotThroughService {
         /// The test.
         test: String,
         /// What it carries.
         what: String,
+        /// With the remedy.
+        why: String,
     },
     /// The plan would take too long.
     #[error("the plan would take {}, above the limit of {}; lower `duration` or `samples`", format_duration_ns(*.planned_ns), format_duration_ns(MAX_PLANNED_NS))]
@@ -155,12 +171,22 @@ pub enum PlanError {
 /// While the estimate exceeds the scenario's time budget, windows are shortened, down to half; then
 /// optional tests are dropped, the last one first. A test that only the lack of racks
 /// rules out is dropped too when other tests remain; [`Plan::dropped_tests`] names them with the
-/// reason.
+/// reason. Pairs are drawn again while they leave a link that no flow distinguishes from another.
 ///
 /// # Errors
 /// [`PlanError`] when a test does not fit the inventory or the plan would be too large.
 pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Plan, PlanError> {
-    let mut draft = lay_out(scenario, inventory, seed)?;
+    refuse_host_alone(scenario, inventory)?;
+    replan(scenario, inventory, seed)
+}
+
+/// As [`plan`], for the hosts that are left of those that were named: what one of them has lost its
+/// partner for is not measured.
+///
+/// # Errors
+/// As [`plan`].
+pub fn replan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Plan, PlanError> {
+    let mut draft = identifying(scenario, inventory, seed)?;
     fit_time_budget(&mut draft, scenario.time_budget_ns);
     number_flows(&mut draft.stages);
     trace_others(&mut draft, inventory, seed);
@@ -179,6 +205,25 @@ pub fn plan(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Pla
         interleaved,
         host_rates: Vec::new(),
         rate_limit: None,
+    })
+}
+
+/// A host without a partner would be skipped without a word.
+fn refuse_host_alone(scenario: &Scenario, inventory: &Inventory) -> Result<(), PlanError> {
+    let have = inventory.hosts.len();
+    let mut tests = scenario.tests.iter();
+    let of_two = tests.find(|test| test.pattern == Pattern::Pair);
+    let (Some(test), Some(last)) = (of_two, inventory.hosts.last()) else {
+        return Ok(());
+    };
+    if scenario.roles.is_some() || have < 2 || have.is_multiple_of(2) {
+        return Ok(());
+    }
+    Err(PlanError::HostAlone {
+        test: test.name.clone(),
+        pattern: test.pattern.name(),
+        have,
+        alone: last.name.clone(),
     })
 }
 
@@ -238,6 +283,32 @@ struct Layout {
     dropped: Vec<(usize, String)>,
 }
 
+/// Draws of pairs that are tried; a few rounds of random ones hardly ever leave a link out.
+const MOST_DRAWS: u64 = 4;
+
+/// The first draw of pairs that identifies every link, where the scenario measures hosts within
+/// racks and across; else the first one.
+fn identifying(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layout, PlanError> {
+    let first = lay_out(scenario, inventory, seed)?;
+    let has = |is: fn(&Pattern) -> bool| first.stages.iter().any(|(_, stage)| is(&stage.pattern));
+    let asks = has(|pattern| matches!(pattern, Pattern::Permutation))
+        && has(|pattern| matches!(pattern, Pattern::CrossRack { .. }));
+    let is_enough = |layout: &Layout| {
+        let stages = layout.stages.iter().map(|(_, stage)| stage);
+        identifies_every_link(stages, inventory)
+    };
+    if !asks || is_enough(&first) {
+        return Ok(first);
+    }
+    for draw in 1..MOST_DRAWS {
+        let layout = lay_out(scenario, inventory, seed.wrapping_add(draw))?;
+        if is_enough(&layout) {
+            return Ok(layout);
+        }
+    }
+    Ok(first)
+}
+
 fn lay_out(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layout, PlanError> {
     let mut layout = Layout {
         stages: Vec::new(),
@@ -278,10 +349,11 @@ fn lay_out(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layo
     }
 }
 
-/// Racks are what an inventory may lack without the rest losing its sense; an optional test may
-/// also be too large, or not fit otherwise.
+/// Racks are what an inventory may lack without the rest losing its sense, unless the test is
+/// required; an optional test may also be too large, or not fit otherwise.
 fn may_be_dropped(error: &PlanError, test: &Test) -> bool {
     match error {
+        _ if test.required => false,
         PlanError::NeedsTwoRacks { .. }
         | PlanError::NoRackOfTwo { .. }
         | PlanError::NotThroughService { .. } => true,
@@ -292,20 +364,39 @@ fn may_be_dropped(error: &PlanError, test: &Test) -> bool {
     }
 }
 
-/// UDP flows, connections made anew and tools' servers have ports of their own.
+/// What a Service's address translation keeps from working.
 fn check_service(test: &Test) -> Result<(), PlanError> {
     let Pattern::Pods { path } = &test.pattern else {
         return Ok(());
     };
     let workload = &test.workload;
-    let by_tcp = matches!(workload.kind, WorkloadKind::TcpStream | WorkloadKind::TcpRr);
-    if !path.leads_to_one_port() || (by_tcp && workload.tool == Tool::Engine) {
-        return Ok(());
-    }
-    Err(PlanError::NotThroughService {
+    let most = MOST_SERVICE_STREAMS;
+    let why = match workload.kind {
+        _ if !path.translates() => None,
+        _ if workload.tool != Tool::Engine => Some(
+            "it leads to no ports of a tool's server; leave out `tool`, or use a path without a Service or with a headless one".to_owned(),
+        ),
+        WorkloadKind::TcpStream | WorkloadKind::TcpRr => None,
+        WorkloadKind::Ping | WorkloadKind::Trace => Some(
+            "it leads to TCP and UDP ports only; use tcp-rr or udp-rr".to_owned(),
+        ),
+        WorkloadKind::UdpStream | WorkloadKind::UdpRr | WorkloadKind::TcpCrr => {
+            if test.direction != Direction::Forward {
+                Some("the client must send first; leave out `direction`".to_owned())
+            } else if workload.streams > most {
+                Some(format!("every stream takes ports of the Service; lower `streams` to {most}"))
+            } else {
+                None
+            }
+        }
+    };
+    let what = || format!("{} ({})", workload.kind.name(), workload.tool.name());
+    let refused = |why| PlanError::NotThroughService {
         test: test.name.clone(),
-        what: format!("{} ({})", workload.kind.name(), workload.tool.name()),
-    })
+        what: what(),
+        why,
+    };
+    why.map_or(Ok(()), |why| Err(refused(why)))
 }
 
 fn flows_of(stage: &Stage) -> u64 {
@@ -351,12 +442,17 @@ fn lay_out_test(
         warm_up_ns,
         gap_ns,
     } = Timing::of(of_size);
+    let mut workload = of_size.workload.clone();
+    if matches!(test.pattern, Pattern::Paths { .. }) && workload.stream_count == StreamCount::Auto {
+        workload.stream_count = StreamCount::Fixed;
+        workload.streams = streams_for_paths(inventory);
+    }
     Ok(Stage {
         auto: test.auto,
         sweep: (!test.sizes.is_empty()).then(|| test.name.clone()),
         name: of_size.name.clone(),
         pattern: test.pattern.clone(),
-        workload: of_size.workload.clone(),
+        workload,
         duration_ns,
         warm_up_ns,
         gap_ns,
@@ -364,6 +460,20 @@ fn lay_out_test(
             .map(|draft| round(&draft, direction, of_size.workload.opener()))
             .collect(),
     })
+}
+
+/// Connections that a rack sends in one round of a test of paths: with sixteen paths, eight each.
+const CONNECTIONS_PER_RACK: usize = 128;
+/// Streams of a flow of such a test. More than the upper ones are too slow each for losses to show.
+const PATHS_STREAMS: (usize, usize) = (8, 32);
+
+/// Streams of a flow, so that the smallest rack shows each of its paths.
+fn streams_for_paths(inventory: &Inventory) -> u32 {
+    let racks = inventory.rack_ids();
+    let smallest = racks.map(|rack| inventory.hosts_in(rack).len()).min();
+    let hosts = smallest.unwrap_or(inventory.hosts.len()).max(1);
+    let (least, most) = PATHS_STREAMS;
+    CONNECTIONS_PER_RACK.div_ceil(hosts).clamp(least, most) as u32
 }
 
 /// Whether all repetitions have the flows of the first one: only the same flow can settle, or gain

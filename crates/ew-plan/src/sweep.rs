@@ -1,15 +1,80 @@
 //! A test with `sizes` as one stage a size.
 
+use ew_model::plan::{Plan, Stage};
+use ew_model::record::FlowRecord;
 use ew_model::scenario::Test;
 use ew_model::units::format_whole_bytes;
-use ew_model::workload::Workload;
+use ew_model::workload::{Tool, Workload};
+use std::collections::BTreeMap;
 
-/// Messages that a window is long enough for at the line rate, so that there is a figure at all.
-const MESSAGES_PER_WINDOW: f64 = 8.0;
+/// Messages that a window is long enough for, so that there is a figure at all.
+const MESSAGES_PER_WINDOW: f64 = 10.0;
 
-/// The line rate where none is stated. On slower links great messages get windows too short;
-/// stating the rate helps.
+/// The line rate before the first size has shown a slower one.
 const USUAL_NIC_BITS_PER_SEC: f64 = 1e9;
+
+/// No window grows beyond this; a size that needs more has too few messages.
+const LONGEST_WINDOW_NS: u64 = 20_000_000_000;
+
+/// How long a message took in each sweep: what the windows of its next sizes are made for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MessageTimes(BTreeMap<String, MessageTime>);
+
+#[derive(Clone, Copy, Debug)]
+struct MessageTime {
+    bytes: u64,
+    /// Of the slowest flow; of a flow without a figure, its whole window.
+    time_ns: f64,
+}
+
+impl MessageTimes {
+    /// Takes a stage's records, if it is a size of a sweep.
+    pub(crate) fn note(&mut self, stage: &Stage, records: &[FlowRecord]) {
+        let Some(sweep) = &stage.sweep else { return };
+        let times = records.iter().map(|record| message_ns(stage, record));
+        if let Some(time_ns) = times.max_by(f64::total_cmp) {
+            let bytes = stage.workload.message_bytes;
+            self.0.insert(sweep.clone(), MessageTime { bytes, time_ns });
+        }
+    }
+
+    /// Lengthens the windows of later sizes that would see fewer than ten messages. Whether there
+    /// were any.
+    pub(crate) fn lengthen(&self, plan: &mut Plan, next: usize) -> bool {
+        let mut is_changed = false;
+        for stage in &mut plan.stages[next..] {
+            let time = stage.sweep.as_ref().and_then(|sweep| self.0.get(sweep));
+            let Some(time) = time else { continue };
+            let growth = stage.workload.message_bytes as f64 / time.bytes.max(1) as f64;
+            let needed_ns = MESSAGES_PER_WINDOW * time.time_ns * growth.max(1.0);
+            let mut needed_ns = (needed_ns as u64).min(LONGEST_WINDOW_NS);
+            if stage.workload.tool != Tool::Engine {
+                needed_ns = needed_ns.next_multiple_of(1_000_000_000);
+            }
+            if needed_ns > stage.duration_ns {
+                stage.duration_ns = needed_ns;
+                is_changed = true;
+            }
+        }
+        is_changed
+    }
+}
+
+/// A flow's window over its messages, each with its answer where there are any.
+fn message_ns(stage: &Stage, record: &FlowRecord) -> f64 {
+    let ends = || record.sender.iter().chain(&record.receiver);
+    let window_ns = ends().map(|end| end.window_ns).max();
+    let window_ns = window_ns.unwrap_or(stage.duration_ns) as f64;
+    let transactions = ends().filter_map(|end| end.transactions).max();
+    let messages = match transactions {
+        Some(transactions) => transactions as f64,
+        None => {
+            let bytes = record.receiver.as_ref().map_or(0, |end| end.bytes);
+            bytes as f64 / stage.workload.message_bytes.max(1) as f64
+        }
+    };
+    window_ns / messages.max(1.0)
+}
 
 /// One test for each size that its tool carries, and what is skipped, as `NAME SIZES: reason`. A
 /// test without sizes stays as it is.
@@ -106,10 +171,10 @@ mod tests {
             let ms = tests.iter().map(|test| test.duration_ns / 1_000_000);
             ms.collect::<Vec<u64>>()
         };
-        assert_eq!(windows("sizes: '64,8M'", None), [100, 536]);
+        assert_eq!(windows("sizes: '64,8M'", None), [100, 671]);
         let there_and_back = "workload: tcp-rr, sizes: '64,8M'";
-        assert_eq!(windows(there_and_back, None), [100, 1073]);
-        assert_eq!(windows(there_and_back, Some(1e8)), [100, 10_737]);
+        assert_eq!(windows(there_and_back, None), [100, 1342]);
+        assert_eq!(windows(there_and_back, Some(1e8)), [100, 13_421]);
         assert_eq!(windows(there_and_back, Some(100e9)), [100, 100]);
     }
 

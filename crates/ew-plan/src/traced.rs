@@ -13,8 +13,9 @@ use ew_model::workload::{SourcePorts, Tool, WorkloadKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Streams of one rack that are enough to see each of its paths: of 64 equal ones, the widest
-/// groups that switches are set up with, the chance to miss a certain one is exp(-8).
-const ENOUGH_PER_RACK: usize = 512;
+/// groups that switches are set up with, each is met twelve times, and the chance to miss a certain
+/// one is exp(-12).
+const ENOUGH_PER_RACK: usize = 768;
 /// Streams of a pair whose ports are pinned: more than carried data, to see more paths.
 const LEAST_PINNED: u32 = 32;
 /// Streams of a host in any case.
@@ -22,10 +23,12 @@ const LEAST_PER_HOST: usize = 12;
 
 /// Gives the stages that trace other tests their flows. The other flows have their numbers already.
 pub(crate) fn fill(stages: &mut [&mut Stage], inventory: &Inventory, seed: u64) {
+    // A pinned stream is the same in every round, and in every test of the same pairs.
+    let mut seen = BTreeSet::new();
     let sources: Vec<Vec<Flow>> = stages
         .iter()
         .filter(|stage| is_traceable(stage))
-        .map(|stage| streams_of(stage, inventory, seed))
+        .map(|stage| streams_of(stage, inventory, seed, &mut seen))
         .collect();
     let mut next = stages
         .iter()
@@ -55,7 +58,7 @@ fn is_traceable(stage: &Stage) -> bool {
     let workload = &stage.workload;
     let is_many_to_one = matches!(
         stage.pattern,
-        Pattern::Incast { .. } | Pattern::Outcast { .. } | Pattern::FanIn
+        Pattern::Incast { .. } | Pattern::Outcast { .. } | Pattern::FanIn | Pattern::FanInFewer
     );
     workload.kind == WorkloadKind::TcpStream
         && workload.tool == Tool::Engine
@@ -66,7 +69,12 @@ fn is_traceable(stage: &Stage) -> bool {
 }
 
 /// Of flows between racks where there are racks, the first stream of each, then the second ones.
-fn streams_of(stage: &Stage, inventory: &Inventory, seed: u64) -> Vec<Flow> {
+fn streams_of(
+    stage: &Stage,
+    inventory: &Inventory,
+    seed: u64,
+    seen: &mut BTreeSet<Seen>,
+) -> Vec<Flow> {
     let crosses =
         |flow: &&Flow| inventory.racks.is_empty() || inventory.crosses_racks(flow.src, flow.dst);
     let of_opener = |flow: &&Flow| flow.opened_by == End::Src && !flow.is_aggressor;
@@ -91,12 +99,13 @@ fn streams_of(stage: &Stage, inventory: &Inventory, seed: u64) -> Vec<Flow> {
         }),
         ..flow.clone()
     };
-    // A pinned stream is the same in every round.
-    let mut seen = BTreeSet::new();
     let all = (0..streams).flat_map(|stream| flows.iter().map(move |flow| traced(stream, flow)));
     all.filter(|flow| seen.insert((flow.src, flow.dst, flow.traces.map(key))))
         .collect()
 }
+
+/// A stream: its ends, and what its port comes from.
+type Seen = (HostId, HostId, Option<(u64, u16)>);
 
 fn key(traced: TracedStream) -> (u64, u16) {
     (traced.port_seed, traced.stream)
@@ -220,8 +229,8 @@ mod tests {
             let stage = plan.stages.iter().find(|s| s.name == "path trace").unwrap();
             stage.rounds[0].flows.len()
         };
-        assert_eq!(count(&[40, 40]), 80 * 12);
-        assert!((96..=8 * 96).contains(&count(&[4, 4])));
+        assert_eq!(count(&[40, 40]), 80 * (768 / 40));
+        assert!((96..=8 * 192).contains(&count(&[4, 4])));
     }
 
     #[test]

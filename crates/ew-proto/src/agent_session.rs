@@ -348,6 +348,22 @@ impl AgentSession {
         Ok(())
     }
 
+    /// How the step at hand goes; of one that is over nothing is sent.
+    ///
+    /// # Errors
+    /// [`CommandError::OutOfOrder`] when the agent is leaving, [`CommandError::Frame`] when it is
+    /// too large.
+    pub fn storage_progress(&mut self, step: u32, words: String) -> Result<(), CommandError> {
+        self.require("storage_progress", State::Ready)?;
+        match self.storage == Some(step) {
+            true => {
+                let said = ToController::StorageProgress { step, words };
+                self.outbox.send(&said)
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Something went wrong that is not a flow's failure.
     ///
     /// # Errors

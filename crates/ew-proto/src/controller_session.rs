@@ -52,7 +52,7 @@ pub enum ControllerEvent {
     /// Facts are read and the data listener is up.
     Ready {
         /// Facts of the host.
-        facts: HostFacts,
+        facts: Box<HostFacts>,
         /// The data listener's port.
         data_port: u16,
     },
@@ -99,6 +99,11 @@ pub enum ControllerEvent {
     },
     /// The answer to [`ControllerSession::send_storage`].
     StorageReport(Box<StorageReport>),
+    /// How the storage step at hand goes, in words.
+    StorageProgress {
+        /// In words.
+        words: String,
+    },
     /// Something went wrong on the host that is not a flow's failure.
     Fault {
         /// In words.
@@ -137,6 +142,8 @@ struct Sync {
 #[derive(Clone, Debug)]
 struct ActiveStorage {
     step: u32,
+    /// Whether files may come more than once.
+    repeats: bool,
     /// `None`: whichever are there.
     files: Option<BTreeSet<u32>>,
 }
@@ -454,6 +461,7 @@ impl ControllerSession {
         let lists = order.operation == StorageOperation::Clean && order.files.is_empty();
         let active = ActiveStorage {
             step: order.step,
+            repeats: order.job.time_ns.is_some(),
             files: (!lists).then(|| order.files.iter().copied().collect()),
         };
         self.outbox.send(&ToAgent::Storage(order))?;
@@ -552,7 +560,7 @@ impl ControllerSession {
             ToController::Ready { facts, data_port } if self.state == State::Preparing => {
                 self.state = State::Ready;
                 self.state_deadline_ns = None;
-                let facts = text::printable_facts(facts);
+                let facts = Box::new(text::printable_facts(facts));
                 self.event(ControllerEvent::Ready { facts, data_port });
             }
             ToController::Sample(sample) if self.may_sample() => {
@@ -580,9 +588,22 @@ impl ControllerSession {
                     self.violation(&reason);
                 }
             }
+            ToController::StorageProgress { step, words } if self.is_storing(step) => {
+                if !self.unasked.progress.take(now_ns) {
+                    return self.excess(now_ns);
+                }
+                let words = text::printable(&words);
+                self.event(ControllerEvent::StorageProgress { words });
+            }
             message if self.state == State::Ready => self.handle_stage_message(message, now_ns),
             unexpected => self.unexpected(&unexpected),
         }
+    }
+
+    fn is_storing(&self, step: u32) -> bool {
+        self.storage
+            .as_ref()
+            .is_some_and(|active| active.step == step)
     }
 
     fn may_sample(&self) -> bool {
@@ -709,6 +730,7 @@ impl ControllerSession {
         };
         let mut left = active.files;
         let stray = report.files.iter().find(|record| match &mut left {
+            Some(ordered) if active.repeats => !ordered.contains(&record.file),
             Some(ordered) => !ordered.remove(&record.file),
             None => false,
         });
@@ -932,6 +954,14 @@ fn printable_storage(mut report: Box<StorageReport>) -> Box<StorageReport> {
     }
     let words = report.notes.iter_mut().chain(&mut report.error);
     words.for_each(text::make_printable);
+    if let Some(log) = &mut report.testdfsio {
+        log.command.iter_mut().for_each(text::make_printable);
+        for line in &mut log.lines {
+            line.text = text::printable_indented(&line.text);
+        }
+        let result = log.result.lines().map(text::printable_indented);
+        log.result = result.map(|line| line + "\n").collect();
+    }
     report
 }
 

@@ -25,6 +25,7 @@ mod names;
 mod outbox;
 pub mod preamble;
 pub mod round;
+pub mod sealed;
 pub mod stage;
 mod text;
 mod unasked;

@@ -32,8 +32,8 @@ pub trait Message: Serialize + DeserializeOwned {
 impl Message for ToController {
     fn limit_bytes(kind: u8) -> usize {
         match kind {
-            // StageRefused and Fault.
-            3 | 9 => WORDS,
+            // StageRefused, Fault and StorageProgress.
+            3 | 9 | 14 => WORDS,
             // RoundReport: the session knows what it ordered, and says less.
             4 => MAX_FRAME_BYTES,
             // StorageReport: thousands of files, each with an error's words at worst. Only who was
@@ -98,7 +98,7 @@ mod tests {
         for (name, frame) in to_controller() {
             let meant = match name {
                 "ready" | "sample" => 4 * MIB,
-                "refused" | "fault" => WORDS,
+                "refused" | "fault" | "storage-progress" => WORDS,
                 "report" | "storage-report" => MAX_FRAME_BYTES,
                 "ports-checked" | "reading" => 4 * MIB,
                 _ => FEW_NUMBERS,

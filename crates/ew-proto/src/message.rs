@@ -142,6 +142,35 @@ pub struct FlowOrder {
     /// Payload of the flow over all its streams, at most, where flows of a round differ in it.
     /// `None`: as the workload has it.
     pub bits_per_sec: Option<f64>,
+    /// Where a Service leads to the accepting end, and the workload has sockets besides its
+    /// connections: the ports these take. `None`: any data port.
+    pub service: Option<Box<ServicePorts>>,
+}
+
+/// Ports of the accepting end that a Service leads to, in a row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServicePorts {
+    /// The first one, as the accepting end binds it.
+    pub first_port: u16,
+    /// What each of them is at the Service's address.
+    pub translated: Vec<u16>,
+}
+
+impl ServicePorts {
+    /// First and last port that the accepting end may bind. `None`: there is none.
+    #[must_use]
+    pub fn range(&self) -> Option<(u16, u16)> {
+        let more = u16::try_from(self.translated.len().checked_sub(1)?).ok()?;
+        Some((self.first_port, self.first_port.checked_add(more)?))
+    }
+
+    /// What a port of the accepting end is at the Service's address. `None`: the Service does not
+    /// lead to it.
+    #[must_use]
+    pub fn translated(&self, port: u16) -> Option<u16> {
+        let position = port.checked_sub(self.first_port)?;
+        self.translated.get(usize::from(position)).copied()
+    }
 }
 
 impl FlowOrder {
@@ -158,6 +187,7 @@ impl FlowOrder {
             port_seed: None,
             first_stream: 0,
             bits_per_sec: None,
+            service: None,
         }
     }
 
@@ -264,6 +294,13 @@ pub enum ToController {
     Reading(Box<HostReading>),
     /// Answer to `Storage`.
     StorageReport(Box<StorageReport>),
+    /// How the storage step at hand goes, where a job of others does it.
+    StorageProgress {
+        /// Which.
+        step: u32,
+        /// In words.
+        words: String,
+    },
 }
 
 /// How a flow went for a part of its window, reported while the round goes on. For who watches; the

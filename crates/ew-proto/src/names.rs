@@ -35,6 +35,7 @@ impl ToController {
             Self::FlowProgress(_) => "how a flow goes",
             Self::Reading(_) => "a reading",
             Self::StorageReport(_) => "a storage step's report",
+            Self::StorageProgress { .. } => "how a storage step goes",
         }
     }
 }

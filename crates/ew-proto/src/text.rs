@@ -49,6 +49,13 @@ pub(crate) fn printable_link(link: &mut InterfaceLink) {
     link.offloads_on.iter_mut().for_each(make_printable);
 }
 
+/// As [`printable`], with the spaces that the line begins with.
+pub(crate) fn printable_indented(text: &str) -> String {
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let indent = " ".repeat(indent.min(MAX_CHARS));
+    indent + &printable(text)
+}
+
 /// One line without control characters (a terminal would obey them), at most 2000 characters.
 pub(crate) fn printable(text: &str) -> String {
     let mut line: String = text

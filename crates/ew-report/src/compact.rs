@@ -44,7 +44,7 @@ pub(crate) fn cpu_notes(analysis: &Analysis) -> Vec<String> {
     lone_stages(analysis).filter_map(note).collect()
 }
 
-/// "12 % busy, 28.4 µs/tr".
+/// "12% busy, 28.4 µs/tr".
 fn cpu_words(cpu: &CpuAnalysis) -> String {
     let share = percent(Some(cpu.busy_share));
     match service_demand(cpu) {
@@ -80,7 +80,7 @@ fn rates(analysis: &Analysis) -> Figures {
         ("rate", |s| estimated_rate(s.aggregate_bits_per_sec), true),
         ("of expected", |s| fine_percent(s.of_expected), false),
         (
-            "of ceiling",
+            "% of line rate",
             |s| fine_percent(s.ceiling.map(|ceiling| ceiling.reached)),
             false,
         ),

@@ -1,4 +1,4 @@
-//! A comparison of two runs, in every form.
+//! A comparison of two states, in every form.
 
 mod html;
 mod tables;
@@ -14,18 +14,19 @@ use ew_model::comparison::{
     RoleComparison, Side,
 };
 use serde::Serialize;
+pub(crate) use tables::value;
 use tables::{Table, tables};
 
 /// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new
 /// fields do not count.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 const CSV_HEADER: &str = "level,stage,metric,src,dst,base,other,ratio,ratio_low,ratio_high,q_value,change,base_samples,other_samples\n";
 
 /// Makes a report of a comparison. The result ends with a newline.
 ///
 /// # Errors
-/// [`ReportError::NoComparison`] for a format of k8s-netperf. [`ReportError`] when the JSON writer
-/// or the page's template fails; both are defects.
+/// [`ReportError::NoComparison`] for a format of k8s-netperf, and JUnit. [`ReportError`] when the
+/// JSON writer or the page's template fails; both are defects.
 pub fn render_comparison(
     comparison: &Comparison,
     format: Format,
@@ -37,14 +38,17 @@ pub fn render_comparison(
         Format::Csv | Format::CsvHosts => Ok(csv(comparison)),
         Format::Markdown => Ok(markdown(comparison)),
         Format::Html => html::render(comparison),
-        Format::K8sNetperf | Format::K8sNetperfJson => Err(ReportError::NoComparison),
+        Format::Junit | Format::K8sNetperf | Format::K8sNetperfJson => {
+            Err(ReportError::NoComparison)
+        }
     }
 }
 
-/// "Worse", "Not worse"; without a threshold nobody asked.
+/// "Worse", "Different", "Not worse"; without a threshold nobody asked.
 fn status(comparison: &Comparison) -> &'static str {
     match (comparison.verdict, comparison.threshold) {
         (ComparisonVerdict::Worse, _) => "Worse",
+        (ComparisonVerdict::Different, _) => "Different",
         (ComparisonVerdict::NotWorse, Some(_)) => "Not worse",
         (ComparisonVerdict::NotWorse, None) => "Compared",
     }
@@ -59,9 +63,10 @@ fn sides(comparison: &Comparison) -> [String; 2] {
 }
 
 fn one_side(letter: &str, side: &Side) -> String {
-    let run = match side.name == side.run_id {
-        true => String::new(),
-        false => format!("run {}, ", one_line(&side.run_id)),
+    let run = match side.run_ids.as_slice() {
+        [id] if *id == side.name => String::new(),
+        [id] => format!("run {}, ", one_line(id)),
+        ids => format!("runs {}, ", one_line(&ids.join(" "))),
     };
     format!(
         "{letter}: {} ({run}{}, {}; line rate {}, {})",
@@ -97,7 +102,7 @@ fn text(comparison: &Comparison, style: &TextStyle) -> String {
     let ink = Ink { color: style.color };
     let sentence = wrap(&one_line(&comparison.sentence), width, "");
     let word = match (comparison.verdict, comparison.threshold) {
-        (ComparisonVerdict::Worse, _) => ink.red(status(comparison)),
+        (ComparisonVerdict::Worse | ComparisonVerdict::Different, _) => ink.red(status(comparison)),
         (ComparisonVerdict::NotWorse, Some(_)) => ink.green(status(comparison)),
         (ComparisonVerdict::NotWorse, None) => status(comparison).to_owned(),
     };
@@ -294,6 +299,7 @@ fn change(change: Change) -> &'static str {
     match change {
         Change::Better => "better",
         Change::Worse => "worse",
+        Change::Different => "different",
         Change::None => "no difference",
         Change::Unknown => "unknown",
     }

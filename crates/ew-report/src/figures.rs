@@ -413,8 +413,8 @@ pub(crate) fn fine_digits(value: f64) -> String {
 /// A share as per cent in which one of ten thousand shows.
 fn fine_share(share: Option<f64>) -> String {
     match share {
-        Some(0.0) => "0 %".into(),
-        Some(share) if share > 0.0 && share < 0.01 => format!("{:.3} %", 100.0 * share),
+        Some(0.0) => "0%".into(),
+        Some(share) if share > 0.0 && share < 0.01 => format!("{:.3}%", 100.0 * share),
         share => fine_percent(share),
     }
 }

@@ -190,7 +190,7 @@ pub(crate) fn link_share(stage: &HostStageAnalysis) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// `cpu3 97 %: softirq 62 %, system 30 %`.
+/// `cpu3 97%: softirq 62%, system 30%`.
 fn cpu_words(cpu: &CpuShare) -> String {
     let head = format!("cpu{} {}", cpu.cpu, percent(Some(cpu.busy_share)));
     match cpu_parts(cpu, 2) {
@@ -199,7 +199,7 @@ fn cpu_words(cpu: &CpuShare) -> String {
     }
 }
 
-/// The largest parts of a CPU's time, at most so many: `softirq 62 %, system 30 %`. Empty when it
+/// The largest parts of a CPU's time, at most so many: `softirq 62%, system 30%`. Empty when it
 /// did little.
 pub(crate) fn cpu_parts(cpu: &CpuShare, most: usize) -> String {
     let mut parts = [
@@ -219,7 +219,7 @@ pub(crate) fn cpu_parts(cpu: &CpuShare, most: usize) -> String {
     reported.join(", ")
 }
 
-/// `sda 97 %, writes 88.0 MiB/s`: the greater direction; where the disk is busy, what a request
+/// `sda 97%, writes 88.0 MiB/s`: the greater direction; where the disk is busy, what a request
 /// takes, too.
 fn disk_words(disk: &DiskShare) -> String {
     let mut words = format!(
@@ -240,7 +240,7 @@ fn disk_words(disk: &DiskShare) -> String {
     words
 }
 
-/// `191 Mb/s, 96 %` of the link.
+/// `191 Mb/s, 96%` of the link.
 fn of_link(bits_per_sec: Option<f64>, share: Option<f64>) -> String {
     match share.filter(|share| share.is_finite()) {
         Some(share) => format!("{}, {}", rate(bits_per_sec), percent(Some(share))),

@@ -8,11 +8,14 @@ mod chart;
 mod fabric;
 mod findings;
 mod hosts;
+mod lines;
 mod matrix;
 mod pack;
 mod panels;
 mod places;
+mod run_line;
 mod spectrum;
+pub(crate) mod storage;
 mod sweep_chart;
 mod view;
 

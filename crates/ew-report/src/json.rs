@@ -1,16 +1,24 @@
-//! The whole analysis as JSON.
+//! The whole analysis as JSON, with the names of hosts and racks next to their numbers.
 
 use crate::ReportError;
 use crate::words::networks;
-use ew_model::Analysis;
 use ew_model::network::MeasuredNetwork;
+use ew_model::{Analysis, Inventory};
 use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::{Formatter, PrettyFormatter};
+use std::io::{self, Write};
 
 /// Version of the JSON report's layout. It grows when a field changes its meaning or goes; new
 /// fields do not count.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Numbers that are not finite become null, so that the result is always valid JSON.
+/// Keys whose number is a host's, and those whose number is a rack's.
+const HOSTS: [&str; 3] = ["host", "src", "dst"];
+const RACKS: [&str; 3] = ["rack", "from", "to"];
+
+/// Numbers that are not finite become null, so that the result is always valid JSON. Next to
+/// `"src": 3` is `"src_name": "r1h4"`, for every number of a host or rack.
 pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
     let document = Document {
         schema: "eastwest-analysis",
@@ -18,9 +26,12 @@ pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
         networks: networks(analysis),
         analysis,
     };
-    let mut text = serde_json::to_string_pretty(&document)?;
-    text.push('\n');
-    Ok(text)
+    let mut text = Vec::new();
+    let formatter = Named::of(analysis.inventory());
+    document.serialize(&mut Serializer::with_formatter(&mut text, formatter))?;
+    text.push(b'\n');
+    // The serializer writes UTF-8 only.
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 #[derive(Serialize)]
@@ -31,4 +42,110 @@ struct Document<'a> {
     networks: Vec<MeasuredNetwork>,
     #[serde(flatten)]
     analysis: &'a Analysis,
+}
+
+/// Writes a name after each number of a host or rack, while the document streams by: a mesh has
+/// too many cells for a second copy.
+struct Named<'a> {
+    pretty: PrettyFormatter<'static>,
+    inventory: &'a Inventory,
+    /// The last key that was written.
+    key: String,
+    is_in_key: bool,
+    /// Of the value that was just written.
+    name: Option<&'a str>,
+}
+
+impl<'a> Named<'a> {
+    fn of(inventory: &'a Inventory) -> Self {
+        Self {
+            pretty: PrettyFormatter::new(),
+            inventory,
+            key: String::new(),
+            is_in_key: false,
+            name: None,
+        }
+    }
+
+    fn name_of(&self, number: u32) -> Option<&'a str> {
+        let key = self.key.as_str();
+        let at = number as usize;
+        let host = HOSTS.contains(&key).then(|| self.inventory.hosts.get(at));
+        let rack = RACKS.contains(&key).then(|| self.inventory.racks.get(at));
+        let host = host.flatten().map(|host| host.name.as_str());
+        host.or(rack.flatten().map(|rack| rack.name.as_str()))
+    }
+}
+
+impl Formatter for Named<'_> {
+    fn write_u32<W: ?Sized + Write>(&mut self, out: &mut W, value: u32) -> io::Result<()> {
+        self.name = self.name_of(value);
+        self.pretty.write_u32(out, value)
+    }
+
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        if self.is_in_key {
+            self.key.push_str(fragment);
+        }
+        self.pretty.write_string_fragment(out, fragment)
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.key.clear();
+        self.is_in_key = true;
+        self.pretty.begin_object_key(out, first)
+    }
+
+    fn end_object_key<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.is_in_key = false;
+        self.pretty.end_object_key(out)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.name = None;
+        self.pretty.begin_object_value(out)
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        if let Some(name) = self.name.take() {
+            self.pretty.end_object_value(out)?;
+            self.pretty.begin_object_key(out, false)?;
+            write!(out, "\"{}_name\"", self.key)?;
+            self.pretty.end_object_key(out)?;
+            self.pretty.begin_object_value(out)?;
+            out.write_all(serde_json::to_string(name)?.as_bytes())?;
+        }
+        self.pretty.end_object_value(out)
+    }
+
+    fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.pretty.begin_array(out)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.pretty.end_array(out)
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(&mut self, out: &mut W, first: bool) -> io::Result<()> {
+        self.pretty.begin_array_value(out, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        // A number in a list is none of a key's.
+        self.name = None;
+        self.pretty.end_array_value(out)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.pretty.begin_object(out)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.name = None;
+        self.pretty.end_object(out)
+    }
 }

@@ -10,10 +10,11 @@ mod tables;
 use crate::ReportError;
 use ew_model::analysis::{CpuAnalysis, CpuSplitShares, Estimate, StageAnalysis};
 use ew_model::pods::{PodPath, place};
-use ew_model::scenario::{Pattern, Test};
+use ew_model::scenario::{Pattern, Roles, Test};
 use ew_model::{Analysis, Tool, WorkloadKind};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Result tables.
 pub(crate) fn table(analysis: &Analysis) -> Result<String, ReportError> {
@@ -65,7 +66,7 @@ struct Row {
     burst: u32,
     /// Of one flow: `tput_metric`.
     throughput: Option<f64>,
-    /// 95 % interval of the throughput.
+    /// 95% interval of the throughput.
     #[serde(skip)]
     interval: Option<(f64, f64)>,
     /// 99th percentile of a transaction: `ltcy_metric`.
@@ -81,6 +82,9 @@ struct Row {
     #[serde(rename = "clientCPU")]
     client_cpu: Option<NodeCpu>,
     client_pods: Vec<PodCpu>,
+    /// Those that all nodes of that end have.
+    server_node_labels: BTreeMap<String, String>,
+    client_node_labels: BTreeMap<String, String>,
 }
 
 /// Percent of all CPUs of a node. `busyCPU` is no field of k8s-netperf: it is there without the
@@ -176,6 +180,8 @@ fn row(analysis: &Analysis, position: usize, stage: &StageAnalysis) -> Option<Ro
         server_pods: pods(stage.receiver_cpu, "server", is_host),
         client_cpu: stage.sender_cpu.map(|cpu| node_cpu(&cpu)),
         client_pods: pods(stage.sender_cpu, "client", is_host),
+        server_node_labels: labels(analysis, |roles| &roles.servers),
+        client_node_labels: labels(analysis, |roles| &roles.clients),
     })
 }
 
@@ -256,6 +262,25 @@ fn node_cpu(cpu: &CpuAnalysis) -> NodeCpu {
         soft_cpu: cpu.softirq_share * 100.0,
         steal_cpu: cpu.steal_share * 100.0,
     }
+}
+
+/// What the nodes with a role have in common. Without roles every node is client and server.
+fn labels(analysis: &Analysis, side: impl Fn(&Roles) -> &Vec<String>) -> BTreeMap<String, String> {
+    let roles = analysis.run.scenario.roles.as_ref();
+    let takes_part = |name: &str| {
+        let named = |roles: &Roles| side(roles).iter().any(|n| n.eq_ignore_ascii_case(name));
+        roles.is_none_or(named)
+    };
+    let nodes = analysis.run.node_labels.iter();
+    let mut nodes = nodes.filter(|(name, _)| takes_part(name));
+    let mut common = match nodes.next() {
+        Some((_, labels)) => labels.clone(),
+        None => return BTreeMap::new(),
+    };
+    for (_, labels) in nodes {
+        common.retain(|key, value| labels.get(key) == Some(value));
+    }
+    common
 }
 
 /// Agents in the nodes' network are no pods there, either.

@@ -16,6 +16,7 @@ mod figures;
 mod host_figures;
 mod html;
 mod json;
+mod junit;
 mod k8s_netperf;
 mod limit;
 pub mod live;
@@ -29,15 +30,21 @@ mod sweep;
 mod table;
 mod text;
 mod tools;
+mod trend;
+mod web;
 mod words;
 
 pub use compare::render_comparison;
+pub use html::storage::storage_html;
 pub use json::SCHEMA_VERSION;
 pub use limit::{limit_json, limit_text};
 pub use plan::dry_run;
 pub use storage::{
     sizing_bound_json, sizing_json, sizing_text, storage_csv, storage_json, storage_text,
 };
+
+pub use trend::{trends_json, trends_text};
+pub use web::{RunLine, RunsPage, live_page, notice_page, runs_page, trends_page};
 
 use ew_model::Analysis;
 use std::str::FromStr;
@@ -58,6 +65,8 @@ pub enum Format {
     Markdown,
     /// One file that needs no network.
     Html,
+    /// JUnit's XML, for CI.
+    Junit,
     /// k8s-netperf's result tables; runs with pods only.
     K8sNetperf,
     /// Documents with k8s-netperf's JSON field names; runs with pods only.
@@ -71,6 +80,8 @@ pub struct TextStyle {
     pub width: usize,
     /// Whether to colour. Nothing is said by colour alone.
     pub color: bool,
+    /// Whether facts of the run and notes on the tables are shown, too.
+    pub details: bool,
 }
 
 /// Why a report could not be made.
@@ -78,7 +89,7 @@ pub struct TextStyle {
 pub enum ReportError {
     /// The word for the format is not known.
     #[error(
-        "`{0}` is not a report format; write one of text, json, csv, csv-hosts, md, html, k8s-netperf, k8s-netperf-json"
+        "`{0}` is not a report format; write one of text, json, csv, csv-hosts, md, html, junit, k8s-netperf, k8s-netperf-json"
     )]
     UnknownFormat(String),
     /// k8s-netperf has words for pods only.
@@ -86,8 +97,8 @@ pub enum ReportError {
         "`{0}` compares no pods with their nodes, and k8s-netperf's formats show nothing else; run `eastwest run pods --via kubernetes`, or choose another --format"
     )]
     NoPods(String),
-    /// k8s-netperf has no comparisons of runs.
-    #[error("k8s-netperf's formats have no comparison of two runs; choose another --format")]
+    /// k8s-netperf and JUnit have no comparisons of runs.
+    #[error("this format has no comparison of two runs; choose another --format")]
     NoComparison,
     /// The analysis could not be written as JSON.
     #[error(
@@ -118,6 +129,7 @@ pub fn render(
         Format::CsvHosts => Ok(csv_hosts::render(analysis)),
         Format::Markdown => Ok(markdown::render(analysis)),
         Format::Html => html::render(analysis),
+        Format::Junit => Ok(junit::render(analysis)),
         Format::K8sNetperf => k8s_netperf::table(analysis),
         Format::K8sNetperfJson => k8s_netperf::json(analysis),
     }
@@ -125,13 +137,14 @@ pub fn render(
 
 impl Format {
     /// The words of `--format`, in the order help shows them.
-    pub const WORDS: [&'static str; 8] = [
+    pub const WORDS: [&'static str; 9] = [
         "text",
         "json",
         "csv",
         "csv-hosts",
         "md",
         "html",
+        "junit",
         "k8s-netperf",
         "k8s-netperf-json",
     ];
@@ -146,6 +159,7 @@ impl Format {
             Self::CsvHosts => "csv-hosts",
             Self::Markdown => "md",
             Self::Html => "html",
+            Self::Junit => "junit",
             Self::K8sNetperf => "k8s-netperf",
             Self::K8sNetperfJson => "k8s-netperf-json",
         }
@@ -169,6 +183,7 @@ impl Format {
             "csv-hosts" => Ok(Self::CsvHosts),
             "md" | "markdown" => Ok(Self::Markdown),
             "html" => Ok(Self::Html),
+            "junit" => Ok(Self::Junit),
             "k8s-netperf" => Ok(Self::K8sNetperf),
             "k8s-netperf-json" => Ok(Self::K8sNetperfJson),
             _ => Err(ReportError::UnknownFormat(words::one_line(word))),
@@ -189,6 +204,7 @@ impl Default for TextStyle {
         Self {
             width: 100,
             color: false,
+            details: false,
         }
     }
 }

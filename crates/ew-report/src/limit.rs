@@ -67,7 +67,7 @@ fn layers(limit: &Limit, width: usize) -> String {
 fn payload_lines(limit: &Limit) -> Vec<String> {
     vec![
         format!(
-            "Payload at best: {} Mb/s, {:.2} % of the link ({} of {} bytes).",
+            "Payload at best: {} Mb/s, {:.2}% of the link ({} of {} bytes).",
             decimals(limit.payload_bits_per_sec / 1e6),
             100.0 * limit.efficiency,
             limit.packet.payload_bytes,
@@ -116,7 +116,7 @@ fn message_lines(message: &MessageLimit) -> Vec<String> {
     vec![
         format!(
             "Messages of {} that leave by themselves: {packets} and {} bytes each, {} on the link; {} a second carry {} of payload \
-             ({:.1} %).",
+             ({:.1}%).",
             format_bytes(message.cost.message_bytes),
             grouped(message.cost.counted_bytes as f64),
             time(message.serialization_ns),
@@ -175,7 +175,7 @@ mod tests {
     fn the_known_figures_are_said() {
         let text = text(&Framing::plain(1500), Some(64));
         for expected in [
-            "9,414.8 Mb/s, 94.15 % of the link (1448 of 1538 bytes)",
+            "9,414.8 Mb/s, 94.15% of the link (1448 of 1538 bytes)",
             "812,744 full ones a second, each 1.23 µs",
             "14,880,952 least frames a second, each 67.2 ns",
             "125,000 bytes must be on their way, 87 full segments",

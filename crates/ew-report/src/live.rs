@@ -1,11 +1,14 @@
-//! The live view of a run: bars on a terminal, plain lines elsewhere.
+//! The live view of a run: bars on a terminal, plain lines elsewhere, a page in a browser.
 //!
 //! Time is an argument; the view has no clock. What it shows of the run is what [`RunEvent`] says.
 
 mod bars;
 mod lines;
+mod state;
 mod storage;
 mod tally;
+
+pub use state::{LiveState, finished_json};
 
 use bars::Bars;
 use ew_model::RunEvent;

@@ -42,8 +42,8 @@ pub fn dry_run(
             "the stages are interleaved, one repetition each, in an order drawn anew every time";
         out.push_str(&wrap(words, width, "order: "));
     }
-    for test in &plan.dropped_tests {
-        out.push_str(&wrap(&one_line(test), width, "skipped: "));
+    for tests in plan.skipped_tests() {
+        out.push_str(&wrap(&one_line(&tests), width, "skipped: "));
     }
     out
 }
@@ -110,7 +110,7 @@ fn headline(plan: &Plan, inventory: &Inventory) -> String {
         n => format!("in {}", plural(n, "rack")),
     };
     format!(
-        "{}: {} ({racks}), seed {}, about {} of load, launch and clock exchange not included",
+        "{}: {} ({racks}), seed {}, estimated time {} (excluding agent start-up)",
         one_line(&plan.scenario),
         plural(inventory.hosts.len(), "host"),
         plan.seed,
@@ -162,7 +162,7 @@ fn line_words(line: &Line<'_>) -> String {
     }
     if let Some(auto) = line.stage.auto {
         add(format!(
-            "each round {} to {} times, until every figure's 95 % interval is within {} % of it",
+            "each round {} to {} times, until every figure's 95% interval is within {}% of it",
             auto.at_least,
             auto.at_most,
             100.0 * auto.width

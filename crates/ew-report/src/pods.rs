@@ -10,7 +10,7 @@ use ew_model::units::format_bits_per_sec;
 const PAIRED: &str = "Difference: median of the ratios of flows between the same two nodes in the same repetition, with its 95% interval; \"no\" where Wilcoxon's \
      signed-rank test (corrected for the number of comparisons) or the interval does not exclude zero, or it is below 1.5%.";
 const SECURITY: &str = "Before you answer a difference with hostNetwork: it takes the pod out of network policies and gives it the node's ports, loopback \
-     included (docs/guide/kubernetes.md).";
+     included (docs/guide/kubernetes.md#before-you-use-hostnetwork).";
 
 /// None but in runs with pods.
 pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {

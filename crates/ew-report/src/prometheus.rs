@@ -12,12 +12,15 @@ mod host;
 mod page;
 mod results;
 mod run;
+mod storage;
 
 use ew_model::{Analysis, HostId, RunEvent};
 use host::HostSeries;
 use page::Page;
+pub use page::Series;
 use run::RunSeries;
 use std::collections::BTreeMap;
+use storage::StorageSeries;
 
 /// The `Content-Type` of [`Exposition::render`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -26,6 +29,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[derive(Debug)]
 pub struct Exposition {
     run: RunSeries,
+    storage: StorageSeries,
     hosts: BTreeMap<HostId, HostSeries>,
 }
 
@@ -36,6 +40,7 @@ impl Exposition {
     pub fn new(version: &str, began_unix_ns: u64) -> Self {
         Self {
             run: RunSeries::new(version, began_unix_ns),
+            storage: StorageSeries::default(),
             hosts: BTreeMap::new(),
         }
     }
@@ -43,6 +48,7 @@ impl Exposition {
     /// Takes one event; `at_ns` is the time since the run began.
     pub fn take(&mut self, at_ns: u64, event: &RunEvent) {
         self.run.take(event);
+        self.storage.take(event);
         match event {
             RunEvent::RunStarted { inventory, .. } => {
                 let series = |host| (host, HostSeries::new(inventory, host));
@@ -61,22 +67,40 @@ impl Exposition {
     /// The whole page. Empty before the run's first event.
     #[must_use]
     pub fn render(&self) -> String {
-        let mut page = Page::default();
-        run::render(&self.run, self.hosts.values(), &mut page);
-        families::render(&self.hosts, &mut page);
-        page.into_text()
+        self.filled(Page::default(), None).into_text()
+    }
+
+    /// The same as series, for what takes no text.
+    #[must_use]
+    pub fn series(&self) -> Vec<Series> {
+        self.filled(Page::of_series(), None).into_series()
     }
 
     /// The page of a run that is over: without what was true of a moment, with what the run amounts
     /// to. Series per stage are added.
     #[must_use]
-    pub fn render_final(mut self, analysis: &Analysis) -> String {
+    pub fn render_final(&mut self, analysis: &Analysis) -> String {
         self.run.end();
-        let mut page = Page::default();
+        self.storage.end();
+        self.filled(Page::default(), Some(analysis)).into_text()
+    }
+
+    /// The same as series.
+    #[must_use]
+    pub fn series_final(&mut self, analysis: &Analysis) -> Vec<Series> {
+        self.run.end();
+        self.storage.end();
+        self.filled(Page::of_series(), Some(analysis)).into_series()
+    }
+
+    fn filled(&self, mut page: Page, analysis: Option<&Analysis>) -> Page {
         run::render(&self.run, self.hosts.values(), &mut page);
+        storage::render(&self.storage, &mut page);
         families::render(&self.hosts, &mut page);
-        results::render(analysis, &mut page);
-        page.into_text()
+        if let Some(analysis) = analysis {
+            results::render(analysis, &mut page);
+        }
+        page
     }
 
     fn take_round(&mut self, records: &[ew_model::FlowRecord]) {

@@ -33,7 +33,7 @@ fn note(analysis: &Analysis, stage: &StageAnalysis) -> Option<String> {
     let rounds = plural(stage.rounds as usize, "round");
     if stage.unsettled.is_empty() {
         return Some(format!(
-            "{name}: every figure settled, its 95 % interval no wider than {width} %, in {rounds}."
+            "{name}: every figure settled, its 95% interval no wider than {width}%, in {rounds}."
         ));
     }
     let reported = stage.unsettled.iter().take(FIGURES_LISTED);
@@ -44,13 +44,13 @@ fn note(analysis: &Analysis, stage: &StageAnalysis) -> Option<String> {
         reported.push("...".into());
     }
     Some(format!(
-        "{name}: {} did not settle within {width} % in {rounds}: {}.",
+        "{name}: {} did not settle within {width}% in {rounds}: {}.",
         plural(stage.unsettled.len(), "figure"),
         reported.join(", ")
     ))
 }
 
-/// "a to b 941 Mb/s (930 Mb/s to 960 Mb/s, 3.2 % wide)".
+/// "a to b 941 Mb/s (930 Mb/s to 960 Mb/s, 3.2% wide)".
 fn in_words(analysis: &Analysis, stage: &StageAnalysis, figure: &UnsettledFigure) -> String {
     let inventory = analysis.inventory();
     let value = |value: f64| match stage.kind.is_bulk() {
@@ -61,7 +61,7 @@ fn in_words(analysis: &Analysis, stage: &StageAnalysis, figure: &UnsettledFigure
     let interval = match (low, high, figure.width) {
         (Some(low), Some(high), Some(width)) => {
             format!(
-                "{} to {}, {:.1} % wide",
+                "{} to {}, {:.1}% wide",
                 value(low),
                 value(high),
                 100.0 * width
@@ -92,7 +92,7 @@ fn sweep_note(name: &str, stages: &[&StageAnalysis]) -> Option<String> {
         .collect();
     let (name, width) = (one_line(name), 100.0 * auto.width);
     Some(match open.as_slice() {
-        [] => format!("{name}: the figures of all sizes settled within {width} %."),
+        [] => format!("{name}: the figures of all sizes settled within {width}%."),
         open => {
             let listed = open
                 .iter()
@@ -105,7 +105,7 @@ fn sweep_note(name: &str, stages: &[&StageAnalysis]) -> Option<String> {
                 ""
             };
             format!(
-                "{name}: the figures of {} did not settle within {width} %: {}{more}.",
+                "{name}: the figures of {} did not settle within {width}%: {}{more}.",
                 plural(open.len(), "size"),
                 listed.join(", ")
             )

@@ -76,7 +76,7 @@ fn amounts(analysis: &Analysis) -> Figures {
     let mut notes = vec![
         "Ping-pong: a message's time is half the median round trip, median over rounds, and its rate is size over that, as NetPIPE has it. n1/2 is \
          the size with half the rate of endless messages; t0 what a message costs however small; saturated from where the \
-         rate keeps 90 % of its max."
+         rate keeps 90% of its max."
             .to_owned(),
     ];
     notes.extend(

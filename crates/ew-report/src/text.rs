@@ -11,11 +11,12 @@ use crate::table::{columns_that_fit, table, wrap};
 use crate::words::{
     MISSING, count, duration, estimated_rate, finding_figures, fine_percent, host_name, host_state,
     knee, network, one_line, or_missing, outcome, percent, plural, rack_name, rack_of, rate,
-    ratio_with_interval, severity, severity_status, status, utc,
+    ratio_with_interval, severity, severity_status, shortened, status, utc,
 };
 use ew_model::Analysis;
 use ew_model::analysis::{Cell, HostAnalysis, HostState, RackPairAnalysis, StageAnalysis};
 use ew_model::finding::{Finding, Severity, Subject, VerdictStatus};
+use ew_model::threshold::Checked;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -24,9 +25,12 @@ use std::collections::BTreeMap;
 const HOSTS_LISTED: usize = 16;
 /// Up to this many findings are written out.
 const FINDINGS_LISTED: usize = 25;
-/// Up to this many findings are in the summary, a line of at most this many columns each.
+/// The summary has at most ten lines with the report's path below it: up to this many findings, and
+/// one line less where a line says how many more there are. Each has at most this many columns.
 const SUMMARY_LISTED: usize = 6;
 const SUMMARY_WIDTH: usize = 108;
+/// Up to this many of the lines of findings are of missed thresholds.
+const MISSED_LISTED: usize = 3;
 /// Up to this many rack pairs are listed.
 const RACK_PAIRS_LISTED: usize = 40;
 /// Up to this many reasons for missing pairs are listed.
@@ -37,7 +41,7 @@ const STAGE_COLUMNS_LEAST: usize = 5;
 const STAGE_COLUMNS: [&str; 11] = [
     "stage",
     "of expected",
-    "of ceiling",
+    "% of line rate",
     "aggregate",
     "per flow",
     "rtt",
@@ -65,20 +69,27 @@ const HOST_WORDS: [&str; 3] = ["host", "rack", "state"];
 const NOTABLE_EFFECT: f64 = 0.05;
 
 pub(crate) fn render(analysis: &Analysis, style: &TextStyle) -> String {
-    let width = style.width.max(40);
-    let ink = Ink { color: style.color };
+    let (width, ink) = layout(style);
+    let network = network(analysis).map(|network| wrap(&network, width, "Network: "));
+    let mut out = network.unwrap_or_default();
     if is_compact(analysis) {
-        return compact(analysis, width, ink) + &summary(analysis, width, ink);
+        out.push_str(&compact(analysis, style));
+        out.push_str(&summary(analysis, width, ink));
+        return out;
     }
-    let mut out = findings(analysis, width, ink);
+    out.push_str(&findings(analysis, width, ink));
     out.push_str(&rack_pairs(analysis, width, ink));
-    out.push_str(&stages(analysis, width, ink));
+    out.push_str(&stages(analysis, style));
     out.push_str(&figure_tables(&figures::tables(analysis), width, ink));
     out.push_str(&hosts(analysis, width, ink));
     out.push_str(&missing_cells(analysis, width, ink));
-    out.push_str(&facts(analysis, width, ink));
+    out.push_str(&facts(analysis, style));
     out.push_str(&summary(analysis, width, ink));
     out
+}
+
+fn layout(style: &TextStyle) -> (usize, Ink) {
+    (style.width.max(40), Ink { color: style.color })
 }
 
 /// Hosts that differ from the rest in a way the tables show; all of them when there are few.
@@ -219,10 +230,17 @@ pub(crate) fn stage_table(analysis: &Analysis) -> (Vec<&'static str>, Vec<Vec<St
     })
 }
 
-/// What the stage table's figures do not say by themselves, for all views.
-pub(crate) fn stage_notes(analysis: &Analysis) -> Vec<String> {
+/// What is said of figures wherever they are shown: bytes that no application saw, figures that did
+/// not converge.
+fn figures_notes(analysis: &Analysis) -> Vec<String> {
     let mut notes = mode_notes(analysis);
     notes.extend(settling::notes(analysis));
+    notes
+}
+
+/// What the stage table's figures do not say by themselves, for all views.
+pub(crate) fn stage_notes(analysis: &Analysis) -> Vec<String> {
+    let mut notes = figures_notes(analysis);
     for stage in lone_stages(analysis) {
         if let Some((min, median, max)) = stage.rtt_ns {
             notes.push(format!(
@@ -245,7 +263,7 @@ pub(crate) fn stage_notes(analysis: &Analysis) -> Vec<String> {
     let has_more = |s: &StageAnalysis| s.of_expected.is_some_and(|share| share > 1.0005);
     if analysis.stages.iter().any(has_more) {
         notes.push(
-            "More than 100 % of expected: a short window can give back what buffers held before it."
+            "More than 100% of expected: a short window can give back what buffers held before it."
                 .into(),
         );
     }
@@ -259,16 +277,18 @@ pub(crate) fn stage_notes(analysis: &Analysis) -> Vec<String> {
     notes
 }
 
-/// What the column "of ceiling" is held against. `None` where no stage has it.
+/// What the column "% of line rate" is compared with. `None` where no stage has it.
 pub(crate) fn ceiling_note(analysis: &Analysis) -> Option<String> {
     analysis.stages.iter().find_map(|stage| stage.ceiling)?;
     let basis = &analysis.basis;
     let doubt = match basis.nic_source.starts_with("discovered") {
-        true => "; found from these very rates, so state `expect.nic` to hold them against more",
+        true => {
+            ". NIC speed was estimated from this run; set --expect-nic for an absolute comparison"
+        }
         false => "",
     };
     Some(format!(
-        "Of ceiling: over what the hosts' links alone would carry as payload, by {}{doubt}.",
+        "% of line rate: goodput divided by the NICs' maximum goodput; {}{doubt}.",
         healthy_host(analysis)
     ))
 }
@@ -389,7 +409,9 @@ fn repeat(analysis: &Analysis) -> String {
     words.extend(arguments.iter().map(|word| quoted(word)));
     let has_seed = |word: &String| word == "--seed" || word.starts_with("--seed=");
     // `demo` has a seed of its own and takes none.
-    if arguments.iter().any(|word| word == "run") && !arguments.iter().any(has_seed) {
+    const RUNS: [&str; 5] = ["run", "pair", "latency", "mesh", "congestion"];
+    let is_run = |word: &String| RUNS.contains(&word.as_str());
+    if arguments.iter().any(is_run) && !arguments.iter().any(has_seed) {
         words.push(format!("--seed {}", run.seed));
     }
     words.join(" ")
@@ -474,7 +496,8 @@ fn state_word(state: &HostState) -> &'static str {
     }
 }
 
-/// At most ten lines: status, what is wrong, a line each, and how much was measured.
+/// At most nine lines, so that ten with the report's path: status, what is wrong, a line each, and
+/// how much was measured over which network.
 fn summary(analysis: &Analysis, width: usize, ink: Ink) -> String {
     let word = status(analysis);
     let word = match analysis.verdict.status {
@@ -484,31 +507,59 @@ fn summary(analysis: &Analysis, width: usize, ink: Ink) -> String {
         VerdictStatus::Partial | VerdictStatus::NotDetermined => ink.yellow(word),
     };
     let mut out = format!("\n{}\n", ink.bold(&word));
+    let line = |start: &str, text: &str| {
+        let room = width
+            .min(SUMMARY_WIDTH)
+            .saturating_sub(start.chars().count());
+        format!("{start}{}\n", shortened(&one_line(text), room))
+    };
     let shown: Vec<&Finding> = analysis
         .verdict
         .findings
         .iter()
         .filter(|finding| finding.severity != Severity::Info)
         .collect();
-    if shown.is_empty() {
+    let missed = missed_thresholds(analysis);
+    if shown.is_empty() && missed.is_empty() {
         out.push_str(&wrap(&one_line(&analysis.verdict.sentence), width, "  "));
     }
-    for finding in shown.iter().take(SUMMARY_LISTED) {
-        let sentence = shortened(&one_line(&finding.sentence), width.min(SUMMARY_WIDTH) - 8);
-        out.push_str(&format!(
-            "  {}  {sentence}\n",
-            severity_status(finding.severity)
+    for (word, checked) in missed.iter().take(MISSED_LISTED) {
+        out.push_str(&line(
+            &format!("  {word}  threshold "),
+            &checked.to_string(),
         ));
     }
-    if shown.len() > SUMMARY_LISTED {
-        let more = plural(shown.len() - SUMMARY_LISTED, "more finding");
+    if missed.len() > MISSED_LISTED {
+        let more = plural(missed.len() - MISSED_LISTED, "more threshold");
+        out.push_str(&format!("  {more} missed, in the warnings above\n"));
+    }
+    let room = SUMMARY_LISTED - missed.len().min(MISSED_LISTED + 1);
+    let listed = match shown.len() > room {
+        true => room - 1,
+        false => room,
+    };
+    for finding in shown.iter().take(listed) {
+        let start = format!("  {}  ", severity_status(finding.severity));
+        out.push_str(&line(&start, &finding.sentence));
+    }
+    if shown.len() > listed {
+        let more = plural(shown.len() - listed, "more finding");
         out.push_str(&format!("  {more} above\n"));
     }
-    out.push_str(&wrap(&measured(analysis), width, "  "));
-    if let Some(network) = network(analysis) {
-        out.push_str(&wrap(&network, width, "  Network: "));
-    }
+    out.push_str(&line("  ", &measured(analysis)));
     out
+}
+
+/// Thresholds that were not met, and those without a figure.
+fn missed_thresholds(analysis: &Analysis) -> Vec<(&'static str, &Checked)> {
+    let word = |checked: &Checked| match checked.is_met {
+        Some(true) => None,
+        Some(false) => Some("FAIL"),
+        None => Some("NO DATA"),
+    };
+    let all = analysis.thresholds.iter();
+    all.filter_map(|checked| Some((word(checked)?, checked)))
+        .collect()
 }
 
 /// `Measured: 8 of 8 hosts, 416 of 416 flows; 7 hosts without findings.`
@@ -538,16 +589,6 @@ fn is_accused(analysis: &Analysis, host: &HostAnalysis) -> bool {
     let subject = Subject::Host { host: host.host };
     let mut findings = analysis.verdict.findings.iter();
     findings.any(|finding| finding.severity != Severity::Info && finding.subject == subject)
-}
-
-/// Cut at a word, with an ellipsis.
-fn shortened(text: &str, most_chars: usize) -> String {
-    if text.chars().count() <= most_chars {
-        return text.to_owned();
-    }
-    let cut: String = text.chars().take(most_chars - 1).collect();
-    let end = cut.rfind(' ').unwrap_or(cut.len());
-    format!("{}\u{2026}", cut[..end].trim_end_matches([',', ';', '.']))
 }
 
 fn findings(analysis: &Analysis, width: usize, ink: Ink) -> String {
@@ -618,7 +659,8 @@ fn rack_pairs(analysis: &Analysis, width: usize, ink: Ink) -> String {
     out
 }
 
-fn stages(analysis: &Analysis, width: usize, ink: Ink) -> String {
+fn stages(analysis: &Analysis, style: &TextStyle) -> String {
+    let (width, ink) = layout(style);
     if analysis.stages.is_empty() {
         return format!("{}\n  none ran\n\n", ink.bold("Stages"));
     }
@@ -629,7 +671,11 @@ fn stages(analysis: &Analysis, width: usize, ink: Ink) -> String {
         true => String::from("\n"),
         false => section("Stages", &header[..shown], &rows, 1, width, ink),
     };
-    let mut notes = stage_notes(analysis);
+    let mut notes = match style.details {
+        true => stage_notes(analysis),
+        // What must be said of the figures themselves.
+        false => figures_notes(analysis),
+    };
     if shown < header.len() {
         let left_out = header[shown..].join(", ");
         notes.push(format!("Hidden (terminal too narrow): {left_out}."));
@@ -639,14 +685,14 @@ fn stages(analysis: &Analysis, width: usize, ink: Ink) -> String {
 }
 
 /// Two hosts' own test: findings where there are any, the result, and what must be said of it.
-fn compact(analysis: &Analysis, width: usize, ink: Ink) -> String {
+fn compact(analysis: &Analysis, style: &TextStyle) -> String {
+    let (width, ink) = layout(style);
     let mut out = String::new();
     if !analysis.verdict.findings.is_empty() {
         out.push_str(&findings(analysis, width, ink));
     }
     out.push_str(&figure_tables(&compact::results(analysis), width, ink));
-    let mut notes = mode_notes(analysis);
-    notes.extend(settling::notes(analysis));
+    let mut notes = figures_notes(analysis);
     notes.extend(compact::cpu_notes(analysis));
     push_notes(&mut out, &notes, width);
     out.push_str(&wrap(&compact::facts(analysis), width, "  "));
@@ -683,7 +729,7 @@ fn stage_value(stage: &StageAnalysis, column: &str) -> String {
     match column {
         "stage" => stage_name(stage),
         "of expected" => fine_percent(stage.of_expected),
-        "of ceiling" => fine_percent(stage.ceiling.map(|ceiling| ceiling.reached)),
+        "% of line rate" => fine_percent(stage.ceiling.map(|ceiling| ceiling.reached)),
         "aggregate" => estimated_rate(stage.aggregate_bits_per_sec),
         "per flow" => estimated_rate(stage.flow_bits_per_sec),
         "rtt" => duration(stage.rtt_ns.map(|(_, median, _)| median)),
@@ -736,9 +782,15 @@ fn missing_cells(analysis: &Analysis, width: usize, ink: Ink) -> String {
     out
 }
 
-fn facts(analysis: &Analysis, width: usize, ink: Ink) -> String {
+/// Facts of the run: all of them on request, else what says which run it was and what it was
+/// compared with.
+fn facts(analysis: &Analysis, style: &TextStyle) -> String {
+    const ALWAYS: [&str; 5] = ["run", "took", "hosts", "reference host", "repeat"];
+    let (width, ink) = layout(style);
     let mut out = format!("{}\n", ink.bold("Run"));
-    for (name, value) in fact_list(analysis) {
+    let facts = fact_list(analysis).into_iter();
+    let shown = facts.filter(|(name, _)| style.details || ALWAYS.contains(name));
+    for (name, value) in shown {
         out.push_str(&wrap(&value, width, &format!("  {name:<18} ")));
     }
     for warning in &analysis.warnings {

@@ -9,7 +9,7 @@ use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
 const HELD_AGAINST: &str = "Figures are rates or round trips, medians over repetitions. The engine's is its figure of the same kind (rate, median, mean \
      or least), which the tool's is held against.";
-const STANDINGS: &str = "Agrees: even the far ends of both intervals are within 5 % of each other. Not distinguished: the intervals overlap, but are too wide to \
+const STANDINGS: &str = "Agrees: even the far ends of both intervals are within 5% of each other. Not distinguished: the intervals overlap, but are too wide to \
      say more; more repetitions make them narrower. Differs: they do not overlap.";
 
 /// None in a run of the engine alone.
@@ -32,7 +32,7 @@ fn side_by_side(analysis: &Analysis) -> Figures {
             "tool",
             "against the engine",
             "figure",
-            "95 % interval",
+            "95% interval",
             "the engine's",
             "as reported",
         ],
@@ -79,7 +79,7 @@ fn interval(estimate: Option<Estimate>, words: impl Fn(f64) -> String) -> String
 }
 
 fn standing(standing: &Standing) -> String {
-    let percent = |difference: &f64| format!("{:+.1} %", difference * 100.0);
+    let percent = |difference: &f64| format!("{:+.1}%", difference * 100.0);
     match standing {
         Standing::Reference => "reference".into(),
         Standing::Agrees { difference } => format!("agrees ({})", percent(difference)),

@@ -42,32 +42,32 @@ pub(crate) fn estimated_rate(estimate: Option<Estimate>) -> String {
     rate(estimate.map(|e| e.value))
 }
 
-/// A rate with its 95 % interval where there is one: `191 Mb/s (190–192)`.
+/// A rate with its 95% interval where there is one: `191 Mb/s (190–192)`.
 pub(crate) fn rate_with_interval(estimate: Option<Estimate>) -> String {
     or_missing(estimate, |e| {
         with_interval(e.value, e.low, e.high, format_bits_per_sec)
     })
 }
 
-/// An oversubscription with its 95 % interval: `4.02:1 (3.93–4.11)`.
+/// An oversubscription with its 95% interval: `4.02:1 (3.93–4.11)`.
 pub(crate) fn ratio_with_interval(estimate: Option<Estimate>) -> String {
     or_missing(estimate, |e| {
         with_interval(e.value, e.low, e.high, |v| format!("{v:.2}:1"))
     })
 }
 
-/// A share of one as per cent: `98 %`.
+/// A share of one as per cent: `98%`.
 pub(crate) fn percent(share: Option<f64>) -> String {
     or_missing(share.filter(|s| s.is_finite()), |s| match s * 100.0 {
-        p if p.abs() >= 10.0 => format!("{p:.0} %"),
-        p => format!("{p:.1} %"),
+        p if p.abs() >= 10.0 => format!("{p:.0}%"),
+        p => format!("{p:.1}%"),
     })
 }
 
-/// A share of one as per cent to one decimal, where a small loss matters: `99.6 %`.
+/// A share of one as per cent to one decimal, where a small loss matters: `99.6%`.
 pub(crate) fn fine_percent(share: Option<f64>) -> String {
     or_missing(share.filter(|s| s.is_finite()), |s| {
-        format!("{:.1} %", s * 100.0)
+        format!("{:.1}%", s * 100.0)
     })
 }
 
@@ -92,10 +92,10 @@ pub(crate) fn quantity(quantity: &Quantity, cause: Cause) -> String {
             with_interval(value, low, high, |v| format!("{v:.2}:1"))
         }
         "ratio" if cause == Cause::Loss => {
-            with_interval(value, low, high, |v| format!("{:.1} %", 100.0 * v))
+            with_interval(value, low, high, |v| format!("{:.1}%", 100.0 * v))
         }
         "ratio" => with_interval(value, low, high, |v| format!("{v:.2}")),
-        "share" => with_interval(value, low, high, |v| format!("{:.1} %", 100.0 * v)),
+        "share" => with_interval(value, low, high, |v| format!("{:.1}%", 100.0 * v)),
         "ns" => with_interval(value, low, high, |v| format_duration_ns(v.max(0.0) as u64)),
         "bytes" => with_interval(value, low, high, |v| format_bytes(v.max(0.0) as u64)),
         "count" => with_interval(value, low, high, |v| format!("{v:.0}")),
@@ -104,7 +104,7 @@ pub(crate) fn quantity(quantity: &Quantity, cause: Cause) -> String {
 }
 
 /// What a finding says next to its sentence: "measured 40 Mb/s; expected 95 Mb/s; cause: uplink;
-/// confidence 90 %".
+/// confidence: high".
 pub(crate) fn finding_figures(finding: &Finding) -> String {
     let reported = |what, figure: &Quantity| format!("{what} {}", quantity(figure, finding.cause));
     let parts = [
@@ -117,7 +117,7 @@ pub(crate) fn finding_figures(finding: &Finding) -> String {
             .as_ref()
             .map(|figure| reported("expected", figure)),
         Some(format!("cause: {}", cause(finding.cause))),
-        Some(format!("confidence {}", percent(Some(finding.confidence)))),
+        Some(format!("confidence: {}", finding.confidence.word())),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join("; ")
@@ -149,7 +149,9 @@ pub(crate) fn status(analysis: &Analysis) -> &'static str {
     let is_stated = expect.oversubscription.is_some()
         || expect.nic_bits_per_sec.is_some()
         || expect.rtt_ns.is_some()
-        || expect.paths.is_some();
+        || expect.paths.is_some()
+        || expect.pod_loss.is_some()
+        || !analysis.thresholds.is_empty();
     match analysis.verdict.status {
         VerdictStatus::NothingWrong => "PASS: nothing wrong found",
         VerdictStatus::AsExpected if is_stated => "WARN: as expected, with notices",
@@ -206,6 +208,7 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::BackgroundTraffic => "other traffic",
         Cause::MeasurementQuality => "measurement quality",
         Cause::NicClasses => "NIC classes",
+        Cause::FasterNetwork => "faster network idle",
         Cause::BelowLinkSpeed => "below link speed",
         Cause::ConnectionLimit => "connection limit",
         Cause::BadPath => "bad path",
@@ -343,6 +346,16 @@ pub(crate) fn full_sentence(inventory: &Inventory, text: &str) -> String {
         sentence.push('.');
     }
     sentence
+}
+
+/// Cut at a word, with an ellipsis.
+pub(crate) fn shortened(text: &str, most_chars: usize) -> String {
+    if text.chars().count() <= most_chars {
+        return text.to_owned();
+    }
+    let cut: String = text.chars().take(most_chars - 1).collect();
+    let end = cut.rfind(' ').unwrap_or(cut.len());
+    format!("{}\u{2026}", cut[..end].trim_end_matches([',', ';', '.']))
 }
 
 /// Text in pieces: what is between backquotes is code (`true`). A backquote without a partner

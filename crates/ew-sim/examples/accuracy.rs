@@ -4,6 +4,7 @@
 //! ```text
 //! cargo run --release -p ew-sim --example accuracy -- --family healthy --seeds 1-200
 //!     [--scenario qualify] [--list 20] [--explain on] [--expect paths]
+//! cargo run --release -p ew-sim --example accuracy -- --hosts 1000     (time of one analysis)
 //! ```
 
 #![expect(
@@ -13,14 +14,16 @@
 )]
 
 use ew_model::Analysis;
-use ew_sim::{Family, Judgement, clopper_pearson, draw, judge, simulate};
+use ew_model::finding::Cause;
+use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
+use ew_sim::{Family, Judgement, Noise, clopper_pearson, draw, judge, simulate};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage: accuracy --family healthy|oversubscribed|bad-member|slow-hosts|uniformly-slow|all \
-                     --seeds FIRST-LAST [--scenario NAME] [--list MOST] [--explain on] [--expect paths]";
+                     --seeds FIRST-LAST [--scenario NAME] [--list MOST] [--explain on] [--expect paths]\n       accuracy --hosts COUNT";
 
 struct Options {
     families: Vec<Family>,
@@ -31,6 +34,8 @@ struct Options {
     explain: bool,
     /// State how many paths racks have.
     expects_paths: bool,
+    /// Time one analysis of so many hosts instead.
+    hosts: Option<usize>,
 }
 
 fn main() -> ExitCode {
@@ -39,6 +44,10 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
+    if let Some(hosts) = options.hosts {
+        println!("{}", time_of(hosts));
+        return ExitCode::SUCCESS;
+    }
     for family in &options.families {
         if let Err(error) = report(*family, &options) {
             eprintln!("{error}");
@@ -56,6 +65,7 @@ fn options(arguments: &[String]) -> Option<Options> {
         most_listed: 20,
         explain: false,
         expects_paths: false,
+        hosts: None,
     };
     for pair in arguments.chunks(2) {
         let [key, value] = pair else { return None };
@@ -72,6 +82,7 @@ fn options(arguments: &[String]) -> Option<Options> {
             "--scenario" => options.scenario.clone_from(value),
             "--explain" => options.explain = value == "on",
             "--expect" if value == "paths" => options.expects_paths = true,
+            "--hosts" => options.hosts = Some(value.parse().ok()?),
             "--list" => options.most_listed = value.parse().ok()?,
             _ => return None,
         }
@@ -82,6 +93,7 @@ fn options(arguments: &[String]) -> Option<Options> {
 fn report(family: Family, options: &Options) -> Result<(), String> {
     let mut spent = Spent::default();
     let mut checks: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut causes: BTreeMap<Cause, (u64, u64)> = BTreeMap::new();
     let (mut right, mut all, mut wrong) = (0, 0, Vec::new());
     for seed in options.seeds.clone() {
         let case = draw(seed, family);
@@ -96,6 +108,11 @@ fn report(family: Family, options: &Options) -> Result<(), String> {
             count.0 += u64::from(*passed);
             count.1 += 1;
         }
+        for (cause, is_right) in &judgement.findings {
+            let count = causes.entry(*cause).or_default();
+            count.0 += u64::from(*is_right);
+            count.1 += 1;
+        }
         if !judgement.is_right() {
             wrong.push((seed, case.truth.axes.join(", "), judgement.wrong));
         }
@@ -104,6 +121,9 @@ fn report(family: Family, options: &Options) -> Result<(), String> {
     println!("{}", line("right as a whole", right, all));
     for (name, (passed, asked)) in checks {
         println!("{}", line(name, passed, asked));
+    }
+    for (cause, (passed, asked)) in causes {
+        println!("{}", line(&format!("cause {cause:?}"), passed, asked));
     }
     for (seed, axes, sentences) in wrong.iter().take(options.most_listed) {
         println!("  seed {seed}: {axes}");
@@ -117,6 +137,57 @@ fn report(family: Family, options: &Options) -> Result<(), String> {
         println!("  all wrong seeds: {}", seeds.join(" "));
     }
     Ok(())
+}
+
+/// Racks of 20 at 2:1 over eight paths, one path narrow and two hosts slow.
+fn time_of(hosts: usize) -> String {
+    const NIC_BITS_PER_SEC: u64 = 10_000_000_000;
+    let rack = |rack: usize| RackSpec {
+        name: format!("rack{rack}"),
+        hosts: (0..20.min(hosts - 20 * rack))
+            .map(|host| HostSpec::healthy(&format!("rack{rack}host{host}"), NIC_BITS_PER_SEC))
+            .collect(),
+        paths: vec![PathSpec::healthy(NIC_BITS_PER_SEC * 10 / 8); 8],
+        ..RackSpec::default()
+    };
+    let mut topology = Topology {
+        racks: (0..hosts.div_ceil(20)).map(rack).collect(),
+        ..Topology::default()
+    };
+    topology.racks[0].paths[3].up.rate_bits_per_sec /= 3;
+    for host in topology.racks[1].hosts.iter_mut().take(2) {
+        host.nic.tx_bits_per_sec /= 2;
+    }
+    let text = ew_plan::scenario::builtin("qualify").unwrap_or_default();
+    let planned = ew_plan::scenario::parse(text, "qualify", &[])
+        .map_err(|error| error.to_string())
+        .and_then(|scenario| {
+            ew_plan::plan(&scenario, &topology.inventory(), 1).map_err(|error| error.to_string())
+        });
+    let plan = match planned {
+        Ok(plan) => plan,
+        Err(error) => return error,
+    };
+    let run = simulate(&topology, &plan, 1, &Noise::default());
+    let (began, cpu) = (Instant::now(), cpu_sec());
+    let analysis = ew_analyze::analyze(&run);
+    format!(
+        "{hosts} hosts, {} flows: analysed in {:.2} s of CPU time, {:.2} s on the clock: {}",
+        run.flows.len(),
+        cpu_sec() - cpu,
+        began.elapsed().as_secs_f64(),
+        analysis.verdict.sentence,
+    )
+}
+
+/// CPU time of this thread so far, as the kernel's scheduler counts it.
+fn cpu_sec() -> f64 {
+    let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let on_cpu_ns = counts
+        .split(' ')
+        .next()
+        .and_then(|ns| ns.parse::<f64>().ok());
+    on_cpu_ns.map_or(f64::NAN, |ns| ns / 1e9)
 }
 
 /// What the analysis says.

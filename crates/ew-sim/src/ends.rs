@@ -100,7 +100,8 @@ impl HostTotals {
         let all_ns = f64::from(cpus) * window;
         let busy_ns = work_ns + (IDLE_CORES + hog) * window;
         CpuUse {
-            engine_ns: (work_ns - softirq_ns) as u64,
+            // The kernel's part is done in the name of the thread that calls it.
+            engine_ns: work_ns as u64,
             engine_wait_ns: Some((wait_ns + hog * window) as u64),
             busy_ns: busy_ns.min(all_ns) as u64,
             softirq_ns: softirq_ns.min(all_ns) as u64,

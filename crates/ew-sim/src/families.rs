@@ -5,8 +5,8 @@ use crate::network::router;
 use crate::noise::{Drift, Noise};
 use crate::truth::{Direction, Fault, MemberFault, Truth, UniformCause, ratios};
 use ew_model::topology::{
-    AddressFamily, CongestionControl, DirectionSpec, HostSpec, PathSpec, PodSpec, Queue, RackSpec,
-    Topology,
+    AddressFamily, BackgroundSpec, BucketSpec, BurstSpec, CongestionControl, DirectionSpec,
+    HostSpec, PathSpec, PodSpec, Queue, RackSpec, Topology,
 };
 use ew_model::{HostId, RackId};
 use serde::{Deserialize, Serialize};
@@ -134,6 +134,12 @@ impl Drawing {
         if shape.len() >= 4 && self.dice.chance(0.4) {
             self.add_pods();
         }
+        match self.dice.below(12) {
+            0 => self.weigh_unevenly(),
+            1 => self.add_background(),
+            2 => self.add_buckets(),
+            _ => {}
+        }
         if self.dice.chance(0.1) {
             self.axes.push("starved".into());
             self.noise = Noise::starved();
@@ -229,7 +235,8 @@ impl Drawing {
 
     fn uniformly_slow(&mut self) -> Vec<Fault> {
         let shape = self.pick(&SHAPES[..7]);
-        self.build_with(shape, 1.0, &[1, 2, 4, 8], &NICS_BITS_PER_SEC[1..]);
+        // Of 100G hosts one core would be the limit before most of these are.
+        self.build_with(shape, 1.0, &[1, 2, 4, 8], &NICS_BITS_PER_SEC[1..3]);
         let cause = self.pick(&[
             UniformCause::FlowCap,
             UniformCause::ReceiveWindow,
@@ -404,6 +411,66 @@ impl Drawing {
             self.topology.pods.push(PodSpec {
                 name: format!("pod{}", pod + 1),
                 paths: vec![path; self.paths as usize],
+            });
+        }
+    }
+
+    /// The first member of every rack takes twice as many connections as another one, and carries
+    /// twice as much.
+    fn weigh_unevenly(&mut self) {
+        if self.paths < 2 {
+            return;
+        }
+        self.axes.push("uneven weights".into());
+        for rack in &mut self.topology.racks {
+            let path = &mut rack.paths[0];
+            // The senders' weights times the receivers' count.
+            path.up.weight = 2;
+            path.up.rate_bits_per_sec *= 2;
+            path.down.rate_bits_per_sec *= 2;
+        }
+    }
+
+    /// Production traffic between two racks that comes and goes; the uplinks have room for it.
+    fn add_background(&mut self) {
+        if !self.topology.pods.is_empty() {
+            return;
+        }
+        let racks = self.topology.racks.len();
+        let from = self.dice.below(racks);
+        let to = (from + 1 + self.dice.below(racks - 1)) % racks;
+        let share = self.dice.between(0.1, 0.4);
+        let carried = self.topology.racks[from].up_bits_per_sec();
+        let carried = carried.min(self.topology.racks[to].down_bits_per_sec());
+        let racks = self.topology.racks.iter_mut();
+        for path in racks.flat_map(|rack| &mut rack.paths) {
+            path.up.rate_bits_per_sec *= 2;
+            path.down.rate_bits_per_sec *= 2;
+        }
+        self.axes.push(format!("background {share:.2}"));
+        self.topology.background.push(BackgroundSpec {
+            from: RackId(from as u32),
+            to: RackId(to as u32),
+            rate_bits_per_sec: (carried as f64 * share) as u64,
+            streams: 32,
+            bursts: Some(BurstSpec {
+                on_ns: 3_000_000_000,
+                off_ns: 5_000_000_000,
+            }),
+        });
+    }
+
+    /// Hosts as clouds have them: full rate while there are credits, which last for a part of the
+    /// run, then half of it.
+    fn add_buckets(&mut self) {
+        self.axes.push("token buckets".into());
+        let seconds = self.dice.between(10.0, 40.0);
+        let racks = self.topology.racks.iter_mut();
+        for host in racks.flat_map(|rack| &mut rack.hosts) {
+            let rate = host.nic.tx_bits_per_sec;
+            host.shaper.bucket = Some(BucketSpec {
+                sustained_bits_per_sec: rate / 2,
+                capacity_bytes: (rate as f64 * seconds / 8.0) as u64,
             });
         }
     }

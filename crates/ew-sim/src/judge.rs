@@ -18,6 +18,8 @@ pub struct Judgement {
     pub checks: Vec<(&'static str, bool)>,
     /// What is wrong, in words.
     pub wrong: Vec<String>,
+    /// Every notice and fault that infers a cause, with whether place and cause are right.
+    pub findings: Vec<(Cause, bool)>,
 }
 
 impl Judgement {
@@ -51,6 +53,12 @@ pub fn judge(truth: &Truth, analysis: &Analysis) -> Judgement {
             .map(|f| format!("{:?} {:?}: {}", f.severity, f.cause, f.sentence));
         sentences.collect::<Vec<_>>().join("; ")
     });
+    let inferred = findings
+        .iter()
+        .filter(|finding| finding.severity > Severity::Info && infers(finding.cause));
+    judgement.findings = inferred
+        .map(|finding| (finding.cause, has_right_cause(truth, inventory, finding)))
+        .collect();
     if truth.is_starved && analysis.verdict.status == VerdictStatus::NotDetermined {
         return judgement;
     }
@@ -70,6 +78,128 @@ fn is_accusation(finding: &Finding) -> bool {
         Severity::Notice => finding.subject != Subject::Run,
         Severity::Info => false,
     }
+}
+
+/// Whether a cause is a conclusion, and not what the run itself shows.
+fn infers(cause: Cause) -> bool {
+    !matches!(
+        cause,
+        Cause::CellsMissing
+            | Cause::HostMissing
+            | Cause::MeasurementQuality
+            | Cause::NotDetermined
+            // What the hosts' cores let a connection do is no truth that is drawn.
+            | Cause::ToolLimit
+            | Cause::Congestion
+            | Cause::PodNetwork
+    )
+}
+
+/// Whether what a finding says is wrong is what is wrong there.
+fn has_right_cause(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool {
+    if finding.cause == Cause::Uplink && is_oversubscribed(truth, finding.subject) {
+        return true;
+    }
+    truth.faults.iter().any(|fault| match fault {
+        Fault::Uniform { cause } => matches_cause(finding.cause, *cause),
+        Fault::Host {
+            host, direction, ..
+        } => {
+            let is_side = match finding.cause {
+                Cause::SlowSender => direction.covers(Direction::Up),
+                Cause::SlowReceiver => direction.covers(Direction::Down),
+                cause => matches!(cause, Cause::SlowHost | Cause::LinkSpeed),
+            };
+            finding.subject == Subject::Host { host: *host } && is_side
+        }
+        Fault::Member { kind, .. } => {
+            let is_cause = match finding.cause {
+                Cause::BadPath => !matches!(kind, MemberFault::Down | MemberFault::OneSided),
+                Cause::LostPath => matches!(kind, MemberFault::Down | MemberFault::OneSided),
+                Cause::Loss => matches!(kind, MemberFault::Loss(_)),
+                Cause::Uplink => !matches!(kind, MemberFault::Loss(_) | MemberFault::BlackHole),
+                _ => false,
+            };
+            is_cause && names_member(fault, inventory, finding)
+        }
+    })
+}
+
+/// Whether any direction of the rack, of the two, or of any for a finding about the run, is.
+fn is_oversubscribed(truth: &Truth, subject: Subject) -> bool {
+    let is = |rack: RackId| {
+        let ratio = ratio(truth, rack);
+        ratio.up.max(ratio.down) > OVERSUBSCRIBED
+    };
+    match subject {
+        Subject::Rack { rack } => is(rack),
+        Subject::RackPair { from, to } => is(from) || is(to),
+        Subject::Run => (0..truth.ratios.len() as u32).any(|rack| is(RackId(rack))),
+        Subject::Host { .. } | Subject::Pair { .. } => false,
+    }
+}
+
+/// Whether a finding says which rack's, and which direction's, path is at fault. A spine is every
+/// rack's.
+fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool {
+    let Fault::Member {
+        rack,
+        direction,
+        kind,
+        ..
+    } = fault
+    else {
+        return false;
+    };
+    let are_two = inventory.racks.len() == 2;
+    match (finding.subject, rack) {
+        (Subject::Run, None) => matches!(
+            finding.cause,
+            Cause::BadPath | Cause::LostPath | Cause::Uplink
+        ),
+        (Subject::RackPair { .. }, None) => are_two,
+        // Between two racks nobody can know whose path it is.
+        (Subject::RackPair { .. }, Some(_)) => are_two && finding.cause == Cause::LostPath,
+        (Subject::Rack { rack: named }, Some(rack)) => {
+            let shown = shown_places(inventory, finding);
+            let is_place = |(place, way): &(RackId, Direction)| {
+                // A connection needs both directions: what swallows one takes both.
+                let is_way =
+                    way == direction || *kind == MemberFault::BlackHole && *way == Direction::Both;
+                place == rack && is_way
+            };
+            match are_two {
+                true => shown.iter().any(is_place),
+                false => named == *rack && shown.first().is_some_and(is_place),
+            }
+        }
+        _ => false,
+    }
+}
+
+/// The racks and directions that a sentence names, the first one first: "rack2 TX or rack1 RX (not
+/// distinguished): ...", "rack1: oversubscribed 1.3:1 TX".
+fn shown_places(inventory: &Inventory, finding: &Finding) -> Vec<(RackId, Direction)> {
+    let (names, rest) = finding.sentence.split_once(':').unwrap_or_default();
+    let way = |words: &str| {
+        let has = |word| words.split([' ', ',']).any(|other| other == word);
+        match (has("TX"), has("RX")) {
+            (true, false) => Direction::Up,
+            (false, true) => Direction::Down,
+            _ => Direction::Both,
+        }
+    };
+    let names = names.trim_end_matches(" (not distinguished)").split(" or ");
+    let place = |words: &str| {
+        let name = words.trim_end_matches(" TX").trim_end_matches(" RX");
+        let rack = inventory.racks.iter().position(|rack| rack.name == name)?;
+        let shown = match finding.cause {
+            Cause::Uplink | Cause::Loss => way(rest),
+            _ => way(words),
+        };
+        Some((RackId(rack as u32), shown))
+    };
+    names.filter_map(place).collect()
 }
 
 fn is_justified(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool {
@@ -217,16 +347,14 @@ fn judge_fault(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mu
             });
         }
         Fault::Member { .. } => {
-            let is_named = findings.iter().any(|finding| match finding.subject {
-                Subject::RackPair { from, to } => has_path_fault(truth, from, to),
+            let inventory = analysis.inventory();
+            let of_rack = findings.iter().any(|finding| match finding.subject {
                 Subject::Rack { rack } => is_members_rack(fault, rack),
-                // All racks' paths through one spine.
-                Subject::Run => {
-                    matches!(finding.cause, Cause::BadPath | Cause::LostPath) && is_spine(fault)
-                }
-                _ => false,
+                _ => names_member(fault, inventory, finding),
             });
-            judgement.check("rack of the member named", is_named, || {
+            judgement.checks.push(("rack of the member named", of_rack));
+            let is_named = findings.iter().any(|f| names_member(fault, inventory, f));
+            judgement.check("rack and direction named", is_named, || {
                 format!("{fault:?} is not named")
             });
             judge_member(truth, fault, findings, judgement);
@@ -272,13 +400,9 @@ fn judge_member(truth: &Truth, fault: &Fault, findings: &[Finding], judgement: &
 
 fn is_members_rack(fault: &Fault, named: RackId) -> bool {
     match fault {
-        Fault::Member { rack, .. } => rack.is_none_or(|rack| rack == named),
+        Fault::Member { rack, .. } => *rack == Some(named),
         _ => false,
     }
-}
-
-fn is_spine(fault: &Fault) -> bool {
-    matches!(fault, Fault::Member { rack: None, .. })
 }
 
 fn matches_cause(found: Cause, truth: UniformCause) -> bool {

@@ -7,7 +7,6 @@
 //! and TCP, and is not the model of the analysis: whoever judges the analysis by these runs must
 //! not have drawn them from its own assumptions.
 
-mod bounds;
 mod dice;
 mod ends;
 mod families;
@@ -22,7 +21,7 @@ mod sharing;
 mod tcp;
 mod truth;
 
-pub use bounds::clopper_pearson;
+pub use ew_model::bounds::clopper_pearson;
 pub use families::{Case, Family, draw};
 pub use judge::{Judgement, judge};
 pub use noise::{Drift, Noise, Starvation};

@@ -313,6 +313,7 @@ impl<'a> Course<'a> {
             warnings: Vec::new(),
             unclean: Vec::new(),
             storage: Vec::new(),
+            hdfs: None,
         }
     }
 
@@ -334,9 +335,11 @@ impl<'a> Course<'a> {
                 time_budget_ns: None,
                 random_order: self.plan.random_order,
                 roles: None,
+                thresholds: Vec::new(),
             },
             inventory: self.network.inventory(),
             seed: self.seed,
+            node_labels: BTreeMap::new(),
             plan_hash: String::new(),
             outcome: self.outcome(),
             controller_peak_bytes: None,

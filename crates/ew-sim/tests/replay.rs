@@ -152,12 +152,16 @@ fn print_matrix(all: &[Replayed]) {
 }
 
 fn print_checks(all: &[Replayed]) {
-    let mut checks: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let mut checks: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for run in all {
         let whole = [("right as a whole", run.judgement.is_right())];
-        for (name, passed) in whole.iter().chain(&run.judgement.checks) {
+        let causes = run.judgement.findings.iter();
+        let causes = causes.map(|(cause, is_right)| (format!("cause {cause:?}"), *is_right));
+        let checks_of_run = whole.iter().chain(&run.judgement.checks);
+        let named = checks_of_run.map(|(name, passed)| ((*name).to_owned(), *passed));
+        for (name, passed) in named.chain(causes) {
             let count = checks.entry(name).or_default();
-            count.0 += u64::from(*passed);
+            count.0 += u64::from(passed);
             count.1 += 1;
         }
     }

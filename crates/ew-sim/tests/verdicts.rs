@@ -41,7 +41,7 @@ fn black_holes_are_named() {
         let black_hole = MemberFault::BlackHole;
         matches!(fault, Fault::Member { kind, .. } if *kind == black_hole)
     });
-    assert_all_pass("rack of the member named", &cases);
+    assert_all_pass("rack and direction named", &cases);
     assert_all_pass("no false accusation", &cases);
 }
 

@@ -99,7 +99,7 @@ pub enum Problem {
     /// The NameNode gives no new block before an earlier one is reported. The client does not retry
     /// it.
     #[error(
-        "the NameNode gave no next block since an earlier one was not reported yet (NotReplicatedYetException); choose a larger --block-size"
+        "a block was not reported to the NameNode in time (NotReplicatedYetException); choose a larger --block-size"
     )]
     BlockNotYet,
     /// The target is none.

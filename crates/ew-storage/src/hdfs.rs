@@ -371,6 +371,10 @@ impl From<HdfsError> for Problem {
                 "the answer is not of HDFS's protocol; check host and port of --target".into(),
             ),
             HdfsError::DataTransferError(words) => Self::Other(of_data_nodes(&words)),
+            // The NameNode has not heard of the last block.
+            HdfsError::OperationFailed(words) if words.contains("complete file in time") => {
+                Self::BlockNotYet
+            }
             HdfsError::ChecksumError => Self::Other(
                 "wrong checksum: the bytes on the DataNode's disk are not those written".into(),
             ),

@@ -29,6 +29,6 @@ pub use error::{Problem, StorageError};
 pub use file::FileBackend;
 pub use hdfs::{HdfsBackend, HdfsTarget};
 pub use maintenance::{Lease, Maintenance};
-pub use name_node::{DataNode, DataNodeState, NameNode};
+pub use name_node::NameNode;
 pub use s3::{S3Backend, S3Credentials, S3Target};
 pub use worker::run;

@@ -7,7 +7,8 @@
 //! maintenance when it expires.
 
 use crate::error::{Problem, StorageError, of_system};
-use crate::name_node::{DataNode, DataNodeState, NameNode};
+use crate::name_node::NameNode;
+use ew_model::storage::{DataNode, DataNodeState};
 use ew_sys::clock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

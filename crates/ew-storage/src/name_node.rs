@@ -9,6 +9,7 @@ use crate::error::{Problem, StorageError};
 use crate::hdfs::of_java;
 use crate::hdfs_user::hdfs_user;
 use crate::protobuf::{self, Field};
+use ew_model::storage::{DataNode, DataNodeState, HdfsFacts};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -20,11 +21,13 @@ const GREETING: &[u8] = b"hrpc\x09\x00\x00";
 /// Of the connection's context, which has no answer.
 const CONTEXT_CALL: i32 = -3;
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+const DEFAULTS: &str = "ask the defaults of";
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// A report of ten thousand DataNodes takes 3 MB.
 const MAX_ANSWER_BYTES: u32 = 64 << 20;
-/// `DatanodeReportTypeProto.LIVE`.
+/// `DatanodeReportTypeProto`.
 const LIVE: u64 = 2;
+const DEAD: u64 = 3;
 
 /// A NameNode, and as whom it is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,35 +36,6 @@ pub struct NameNode {
     pub address: String,
     /// The user; must be a superuser of HDFS to change anything.
     pub user: String,
-}
-
-/// A DataNode as the NameNode sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DataNode {
-    /// Its host name.
-    pub host: String,
-    /// Its address, where clients find its blocks.
-    pub address: String,
-    /// Whether it takes part.
-    pub state: DataNodeState,
-    /// Bytes of its disks.
-    pub capacity_bytes: u64,
-    /// Bytes that HDFS may still use.
-    pub remaining_bytes: u64,
-}
-
-/// `AdminStates` of DatanodeInfo.java.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DataNodeState {
-    /// Takes blocks and gives them.
-    InService,
-    /// Is being emptied, or is empty.
-    Decommissioning,
-    /// Takes no more blocks; its last ones are being copied.
-    EnteringMaintenance,
-    /// Is left alone.
-    InMaintenance,
 }
 
 impl NameNode {
@@ -83,7 +57,11 @@ impl NameNode {
     /// # Errors
     /// The NameNode's, by name.
     pub fn data_nodes(&self) -> Result<Vec<DataNode>, StorageError> {
-        let question = protobuf::message(|m| m.number(1, LIVE));
+        self.data_nodes_of(LIVE)
+    }
+
+    fn data_nodes_of(&self, kind: u64) -> Result<Vec<DataNode>, StorageError> {
+        let question = protobuf::message(|m| m.number(1, kind));
         let answer = self.call("list the DataNodes of", "getDatanodeReport", &question)?;
         let mut nodes: Vec<DataNode> = protobuf::fields(&answer)
             .filter(|(number, _)| *number == 1)
@@ -93,19 +71,45 @@ impl NameNode {
         Ok(nodes)
     }
 
+    /// Its capacity and defaults, and to superusers its DataNodes.
+    ///
+    /// # Errors
+    /// The NameNode's, by name.
+    pub fn facts(&self) -> Result<HdfsFacts, StorageError> {
+        let defaults = self.defaults()?;
+        let stats = self.call("ask the capacity of", "getFsStats", &[])?;
+        let number = |message: &[u8], tag| protobuf::first(message, tag)?.number();
+        let data_nodes = unless_denied(self.data_nodes())?;
+        let dead = match data_nodes {
+            Some(_) => unless_denied(self.data_nodes_of(DEAD))?,
+            None => None,
+        };
+        Ok(HdfsFacts {
+            name_node: self.address.clone(),
+            replication: replication(&defaults),
+            block_bytes: number(&defaults, 1),
+            capacity_bytes: number(&stats, 1),
+            remaining_bytes: number(&stats, 3),
+            data_nodes,
+            dead: dead.map(|nodes| nodes.into_iter().map(|node| node.host).collect()),
+        })
+    }
+
     /// Copies of each block where a file asks for none.
     ///
     /// # Errors
     /// The NameNode's, by name.
     pub fn default_replication(&self) -> Result<u32, StorageError> {
-        let call = "ask the defaults of";
-        let answer = self.call(call, "getServerDefaults", &[])?;
+        let found = replication(&self.defaults()?);
+        found.ok_or_else(|| self.failed(DEFAULTS, no_hdfs()))
+    }
+
+    /// `FsServerDefaultsProto`.
+    fn defaults(&self) -> Result<Vec<u8>, StorageError> {
+        let answer = self.call(DEFAULTS, "getServerDefaults", &[])?;
         let defaults = protobuf::first(&answer, 1).and_then(|field| field.bytes());
-        let replication = defaults
-            .and_then(|bytes| protobuf::first(bytes, 4))
-            .and_then(|field| field.number());
-        let replication = replication.and_then(|number| u32::try_from(number).ok());
-        replication.ok_or_else(|| self.failed(call, no_hdfs()))
+        let defaults = defaults.map(<[u8]>::to_vec);
+        defaults.ok_or_else(|| self.failed(DEFAULTS, no_hdfs()))
     }
 
     /// It reads its hosts file again.
@@ -164,6 +168,20 @@ impl NameNode {
     fn failed(&self, call: &'static str, problem: Problem) -> StorageError {
         StorageError::new(call, format!("hdfs://{}", self.address), problem)
     }
+}
+
+/// `None` for what a NameNode shows to superusers only.
+fn unless_denied<T>(answer: Result<T, StorageError>) -> Result<Option<T>, StorageError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if matches!(error.problem, Problem::Denied(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn replication(defaults: &[u8]) -> Option<u32> {
+    let number = protobuf::first(defaults, 4).and_then(|field| field.number());
+    number.and_then(|number| u32::try_from(number).ok())
 }
 
 /// `RpcRequestHeaderProto`: protobuf engine, final packet.

@@ -7,7 +7,9 @@ use crate::error::StorageError;
 use crate::passage::{NAME_PREFIX, Tally, Worker, short};
 use crate::progress::Progress;
 use ew_model::latency::Histogram;
-use ew_model::storage::{MAX_FILES_PER_HOST, StorageOperation, StorageOrder, StorageReport};
+use ew_model::storage::{
+    FileOutcome, MAX_FILES_PER_HOST, StorageOperation, StorageOrder, StorageReport,
+};
 use ew_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -61,6 +63,7 @@ fn work(
     cancelled: &AtomicBool,
 ) -> StorageReport {
     let next = AtomicUsize::new(0);
+    let time_ns = order.job.time_ns.filter(|_| order.operation.repeats());
     let workers = (order.job.parallel as usize)
         .min(files.len())
         .clamp(1, MAX_WORKERS);
@@ -79,11 +82,9 @@ fn work(
                         tally: Tally::new(),
                     };
                     wait_for_start(order.start_ns, cancelled);
-                    while !cancelled.load(Ordering::Relaxed) {
-                        let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) else {
-                            break;
-                        };
-                        worker.pass(*file);
+                    match time_ns {
+                        None => worker.take_turns(files, next),
+                        Some(time_ns) => worker.take_again(files, workers, time_ns),
                     }
                     worker.tally
                 })
@@ -98,6 +99,41 @@ fn work(
         backend.remove_folder();
     }
     report(order, backend, tallies)
+}
+
+impl Worker<'_> {
+    /// Whichever file is next.
+    fn take_turns(&mut self, files: &[u32], next: &AtomicUsize) {
+        while !self.cancelled.load(Ordering::Relaxed) {
+            let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                break;
+            };
+            self.pass(*file);
+        }
+    }
+
+    /// Its share of the files: all of them once, then again until the time is over. No two workers
+    /// have the same file at hand. After a failure nothing is repeated.
+    fn take_again(&mut self, files: &[u32], workers: usize, time_ns: u64) {
+        let own = files.iter().skip(self.number as usize).step_by(workers);
+        let own: Vec<u32> = own.copied().collect();
+        let over_ns = self.order.start_ns.saturating_add(time_ns);
+        let most = MAX_FILES_PER_HOST / workers;
+        for (passed, file) in own.iter().cycle().enumerate() {
+            let again = passed >= own.len();
+            let is_over = clock::monotonic_ns() >= over_ns || passed >= most;
+            let is_done = again && (is_over || self.has_failed());
+            if is_done || self.cancelled.load(Ordering::Relaxed) {
+                break;
+            }
+            self.pass(*file);
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        let mut records = self.tally.files.iter();
+        records.any(|record| record.outcome != FileOutcome::Done)
+    }
 }
 
 fn wait_for_start(start_ns: u64, cancelled: &AtomicBool) {
@@ -128,7 +164,7 @@ fn report(order: &StorageOrder, backend: &dyn Backend, tallies: Vec<Tally>) -> S
     }
     if rewrites > 0 {
         report.notes.push(format!(
-            "files were written again from their start since the NameNode gave no next block in time (NotReplicatedYetException), {rewrites} times on one host: choose a larger --block-size"
+            "files written again from their start: a block was not reported to the NameNode in time (NotReplicatedYetException), {rewrites} times on one host; choose a larger --block-size"
         ));
     }
     report.files.sort_by_key(|record| record.start_ns);

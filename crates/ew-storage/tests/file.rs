@@ -30,6 +30,8 @@ fn order(target: &Path, operation: StorageOperation) -> StorageOrder {
             seed: 42,
             replication: None,
             block_bytes: None,
+            time_ns: None,
+            testdfsio: None,
         },
         files: (0..4).collect(),
         present_bytes: FILE_BYTES,
@@ -98,6 +100,33 @@ fn files_are_written_read_appended_and_removed() {
         "{cleaned:?}"
     );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "folder left");
+}
+
+/// So that every worker is at work until the time is over, and no file is skipped.
+#[test]
+fn files_are_passed_again_until_the_time_is_over() {
+    const TIME_NS: u64 = 200_000_000;
+    let dir = tempfile::tempdir().unwrap();
+    for operation in [StorageOperation::Write, StorageOperation::Read] {
+        let mut order = order(dir.path(), operation);
+        order.job.time_ns = Some(TIME_NS);
+        let report = run_order(&order);
+        assert!(all_done(&report), "{report:?}");
+        for worker in 0..2 {
+            let own = report.files.iter().filter(|file| file.worker == worker);
+            let own: Vec<_> = own.collect();
+            let files: Vec<u32> = own.iter().map(|file| file.file).take(3).collect();
+            assert_eq!(files, [worker, worker + 2, worker], "{operation:?}");
+            assert!(own.last().unwrap().end_ns() >= TIME_NS, "{operation:?}");
+        }
+    }
+    let mut once = order(dir.path(), StorageOperation::Append);
+    once.job.time_ns = Some(TIME_NS);
+    assert_eq!(
+        run_order(&once).files.len(),
+        4,
+        "a file would grow on and on"
+    );
 }
 
 #[test]

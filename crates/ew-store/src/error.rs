@@ -71,7 +71,7 @@ pub enum StoreError {
         source: parquet::errors::ParquetError,
     },
     /// There is nothing to choose from.
-    #[error("there is no run in {} (`eastwest run` makes one; --runs names another directory)", root.display())]
+    #[error("there is no run in {} (`eastwest run` makes one; --runs-dir names another directory)", root.display())]
     NoRuns {
         /// Where runs are kept.
         root: PathBuf,

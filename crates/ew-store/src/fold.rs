@@ -83,6 +83,7 @@ fn empty(manifest: RunManifest) -> Run {
         warnings: Vec::new(),
         unclean: Vec::new(),
         storage: Vec::new(),
+        hdfs: None,
     }
 }
 
@@ -140,7 +141,9 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
             run.unclean = unclean;
         }
         RunEvent::StorageStepFinished(step) => run.storage.push(*step),
+        RunEvent::StorageFacts(facts) => run.hdfs = Some(*facts),
         RunEvent::StorageStepStarted { .. }
+        | RunEvent::StorageProgress { .. }
         | RunEvent::StageStarted { .. }
         | RunEvent::StageFinished { .. }
         | RunEvent::Progress { .. }

@@ -3,7 +3,8 @@
 
 use ew_model::HostId;
 use ew_model::finding::{
-    Cause, Evidence, Finding, Quantity, Severity, Subject, Symptom, Verdict, VerdictStatus,
+    Cause, Confidence, Evidence, Finding, Quantity, Severity, Subject, Symptom, Verdict,
+    VerdictStatus,
 };
 use ew_store::write_findings;
 use serde::de::DeserializeOwned;
@@ -58,7 +59,7 @@ fn verdict() -> Verdict {
         sentence: "words".into(),
         measured: Some(quantity),
         expected: None,
-        confidence: 0.5,
+        confidence: Confidence::Low,
         evidence: vec![Evidence {
             text: "seen".into(),
             source: "where".into(),
@@ -118,7 +119,13 @@ fn every_word_is_in_the_reference() {
     for status in variants::<VerdictStatus>("\"?\"") {
         assert!(reported("The verdict").contains(&&*status), "{status}");
     }
-    for word in [variants::<Severity>("\"?\""), variants::<Symptom>("\"?\"")].concat() {
+    for word in [
+        variants::<Severity>("\"?\""),
+        variants::<Symptom>("\"?\""),
+        variants::<Confidence>("\"?\""),
+    ]
+    .concat()
+    {
         assert!(reported("A finding").contains(&&*word), "{word}");
     }
     for kind in variants::<Subject>(r#"{"type": "?"}"#) {

@@ -123,9 +123,9 @@ pub fn usage() -> Usage {
     }
 }
 
-/// Removes this process' own executable and the directory it lies in, when that directory's name
-/// begins with [`REMOVABLE_PREFIX`]; the process runs on. Returns the removed directory, or `None`
-/// when the executable lies elsewhere and was left alone.
+/// Removes this process' own executable, when its name begins with [`REMOVABLE_PREFIX`], or with
+/// the directory it lies in, when that directory's name does; the process runs on. Returns what was
+/// removed, or `None` when the executable lies elsewhere and was left alone.
 ///
 /// # Errors
 /// The system's, when the file or the directory cannot be removed (the directory must hold nothing
@@ -138,11 +138,15 @@ fn unlink_private(executable: &Path) -> io::Result<Option<PathBuf>> {
     let Some(directory) = executable.parent() else {
         return Ok(None);
     };
-    let ours = directory
-        .file_name()
-        .and_then(|name| name.to_str())
-        .is_some_and(|name| name.starts_with(REMOVABLE_PREFIX));
-    if !ours {
+    let is_ours = |path: &Path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(REMOVABLE_PREFIX))
+    };
+    if is_ours(executable) {
+        std::fs::remove_file(executable)?;
+        return Ok(Some(executable.to_path_buf()));
+    }
+    if !is_ours(directory) {
         return Ok(None);
     }
     std::fs::remove_file(executable)?;

@@ -18,6 +18,7 @@ mod limits;
 mod memory;
 mod net_dev;
 mod network;
+mod other_work;
 mod own;
 mod owners;
 mod paced;
@@ -32,5 +33,6 @@ mod udp_totals;
 
 pub use facts::{address_on, facts, free_bytes_beside_executable};
 pub use host::HostReader;
+pub use other_work::other_work;
 pub use own::OwnConnections;
 pub use sample::Sampler;

@@ -3,7 +3,7 @@
 //!
 //! [`run_round`] mirrors the engine's. A further tool is one file that implements `ExternalTool`
 //! and one line in `external`; what it can carry, its ports and what its figures mean is in
-//! `ew_model::tools`.
+//! `ew_model::tools`. Hadoop's TestDFSIO is apart: a storage step, not a round.
 
 mod discover;
 mod figures;
@@ -19,8 +19,10 @@ mod process;
 mod qperf;
 mod round;
 mod sockperf;
+mod testdfsio;
 mod tool;
 
 pub use discover::discover;
 pub use ew_proto::round::RoundSpec;
 pub use round::{Done, ToolError, run_round};
+pub use testdfsio::run_testdfsio;

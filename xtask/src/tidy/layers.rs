@@ -27,7 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ew-tools",
         ],
     ),
-    ("ew-fleet", &["ew-model", "ew-sys"]),
+    ("ew-fleet", &["ew-model", "ew-proto", "ew-sys"]),
     ("ew-kubernetes", &[]),
     (
         "ew-controller",

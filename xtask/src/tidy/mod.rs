@@ -8,6 +8,7 @@ mod lints;
 mod manifest;
 mod printing;
 mod purity;
+mod scripts;
 mod source;
 mod unsafe_code;
 mod words;
@@ -73,6 +74,8 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Violation> {
         .map(|m| m.package.as_str())
         .collect();
     violations.extend(code_map::check(workspace.architecture.as_deref(), &crates));
+    let sources: Vec<&Path> = workspace.sources.iter().map(|s| s.path.as_path()).collect();
+    violations.extend(scripts::check(&workspace.scripts, &sources));
     violations.sort();
     violations
 }

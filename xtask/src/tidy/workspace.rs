@@ -23,6 +23,8 @@ pub(crate) struct Workspace {
     pub(crate) manifests: Vec<Manifest>,
     /// Every Rust file of every package.
     pub(crate) sources: Vec<Source>,
+    /// Scripts of pages, from the workspace's folder.
+    pub(crate) scripts: Vec<PathBuf>,
     /// Pages of the documentation.
     pub(crate) docs: Vec<Doc>,
     /// Files that are no Rust.
@@ -37,6 +39,7 @@ impl Workspace {
         let mut workspace = Self {
             manifests: vec![],
             sources: vec![],
+            scripts: vec![],
             docs: docs(root)?,
             unreadable: vec![],
             architecture: fs::read_to_string(root.join("ARCHITECTURE.md")).ok(),
@@ -47,6 +50,9 @@ impl Workspace {
             for file in files(&folder, "rs")? {
                 workspace.add_source(root, &file, &manifest.package)?;
             }
+            let scripts = files(&folder, "js")?.into_iter();
+            let scripts = scripts.map(|file| relative(root, &file));
+            workspace.scripts.extend(scripts);
             workspace.manifests.push(manifest);
         }
         Ok(workspace)

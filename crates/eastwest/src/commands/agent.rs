@@ -2,25 +2,78 @@
 
 use crate::build::build;
 use crate::exit::{Failure, Outcome};
+use anyhow::{Context, anyhow};
 use clap::Args;
-use ew_agent::{AgentOptions, Ending};
+use ew_agent::{AgentOptions, DialBack, Ending};
+use ew_proto::sealed::LinkSecret;
+use std::io::{BufRead, Read};
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU16;
 use std::process::ExitCode;
+
+/// Where Slurm says that the step's srun is; both are addresses.
+const SLURM_ADDRESSES: [&str; 2] = ["SLURM_LAUNCH_NODE_IPADDR", "SLURM_SRUN_COMM_HOST"];
+/// The name that Slurm gives the node.
+const SLURM_NODE: &str = "SLURMD_NODENAME";
+/// No secret is longer than its line.
+const SECRET_LINE_BYTES: u64 = 128;
 
 #[derive(Debug, Args)]
 pub(crate) struct AgentArgs {
     /// Remove the running executable and its private directory at once
     #[arg(long)]
     remove_self: bool,
+    /// Dial the controller at this port; the run's secret is the first line of stdin, the host's
+    /// name is $SLURMD_NODENAME
+    #[arg(long, value_name = "PORT")]
+    dial_back: Option<NonZeroU16>,
+    /// Address of the controller, after those that Slurm gives; repeatable
+    #[arg(long, value_name = "ADDRESS", requires = "dial_back")]
+    dial_address: Vec<IpAddr>,
+}
+
+impl AgentArgs {
+    fn dial_back(&self, port: NonZeroU16) -> anyhow::Result<DialBack> {
+        let mut secret = String::new();
+        let stdin = std::io::stdin().lock().take(SECRET_LINE_BYTES);
+        std::io::BufReader::new(stdin)
+            .read_line(&mut secret)
+            .context("the run's secret cannot be read from stdin")?;
+        let secret: LinkSecret = secret.parse()?;
+        let name = std::env::var(SLURM_NODE)
+            .map_err(|_| anyhow!("${SLURM_NODE} does not give this host's name"))?;
+        let of_slurm = SLURM_ADDRESSES.iter().filter_map(|variable| {
+            let address = std::env::var(variable).ok()?;
+            address.parse::<IpAddr>().ok()
+        });
+        let mut controllers: Vec<SocketAddr> = Vec::new();
+        for address in of_slurm.chain(self.dial_address.iter().copied()) {
+            let controller = SocketAddr::new(address, port.get());
+            if !controllers.contains(&controller) {
+                controllers.push(controller);
+            }
+        }
+        Ok(DialBack {
+            controllers,
+            name,
+            secret,
+        })
+    }
 }
 
 pub(crate) fn run(args: &AgentArgs) -> Outcome {
+    let dial_back = args.dial_back.map(|port| args.dial_back(port));
     match ew_agent::run(&AgentOptions {
         build: build(),
         remove_self: args.remove_self,
+        dial_back: dial_back.transpose().map_err(Failure::failed)?,
     }) {
         Ending::Goodbye => Ok(ExitCode::SUCCESS),
         Ending::Stopped { user } => Err(Failure::failed(anyhow::anyhow!(
             "the agent was stopped on its host by user {user}"
+        ))),
+        Ending::TimeIsUp => Err(Failure::failed(anyhow::anyhow!(
+            "the time that this host's owner allows is up (/etc/eastwest/limits)"
         ))),
         Ending::Lost(reason) => Err(Failure::failed(anyhow::anyhow!(
             "the agent ended itself: {reason}"

@@ -10,7 +10,7 @@ use crate::safety::SafetyArgs;
 use clap::Args;
 use ew_controller::{Job, LaunchOptions};
 use ew_lab::{KeeperCommand, Lab, LabSpec};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,6 +75,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         runs_dir: args.runs.runs_dir.clone(),
         command: std::env::args().collect(),
         detours: ew_controller::Detours::new(),
+        node_labels: BTreeMap::new(),
         follow_flows: LiveArgs::DEFAULT.follows_flows(),
         // The lab must not be left behind.
         signals_end_analysis: false,
@@ -85,7 +86,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
         &SafetyArgs::default(),
         args.show.color,
         None,
-        None,
+        &mut |_, _| {},
     )?;
     report::show(&finished.analysis, &args.show)?;
     drop(lab);

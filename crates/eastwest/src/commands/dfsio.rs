@@ -1,22 +1,24 @@
 //! `eastwest run dfsio`: what TestDFSIO does, on agents, without a JVM.
 
-use crate::commands::fan_in;
 use crate::commands::run::{RunArgs, block_on, draw_seed, watched_run};
+use crate::commands::{fan_in, testdfsio};
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetKind;
-use crate::metrics::Endpoint;
 use crate::output::{self, OutputFormat, ShowArgs};
+use crate::preflight::PreFlight;
 use crate::watch;
 use anyhow::anyhow;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, value_parser};
-use ew_analyze::storage::job::{self, SCENARIO};
+use ew_analyze::storage::job::{self, SCENARIO, TESTDFSIO};
 use ew_controller::{Detours, Job, StorageTask, StoredRun};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::run::Run;
 use ew_model::scenario::{Expect, Roles, Scenario};
 use ew_model::storage::{MAX_FILES_PER_HOST, StorageJob, StorageOperation};
 use ew_model::units;
+use ew_plan::scenario::{RoleSets, ScenarioFile, StorageSettings};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -27,7 +29,7 @@ const DEFAULT_BUFFER_BYTES: u64 = 1 << 20;
 const DIRECT_BYTES: u64 = 4096;
 
 /// Flags of `run dfsio`; none has a default of its own, so that it is known which were given.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[group(skip)]
 #[command(next_help_heading = "Storage (run dfsio)")]
 pub(crate) struct StorageArgs {
@@ -42,6 +44,10 @@ pub(crate) struct StorageArgs {
     /// to one]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = value_parser!(u32).range(1..))]
     storage_nodes: Vec<u32>,
+    /// Numbers of clients of a fan-in, with the storage as it is; each client has as many files as
+    /// with all of them [default: all clients]
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = value_parser!(u32).range(1..))]
+    client_counts: Vec<u32>,
     /// The NameNode's hosts file (dfs.hosts, JSON) on this host: a fan-in on hdfs:// takes
     /// DataNodes out of service with it
     #[arg(long, value_name = "FILE")]
@@ -64,6 +70,10 @@ pub(crate) struct StorageArgs {
     /// Files that each host works on at once [default: 1]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1024))]
     parallel: Option<u32>,
+    /// Go on with writes and reads for this long: each worker passes its files again and again
+    /// [default: each file once]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration_ns)]
+    time: Option<u64>,
     /// Copies of each block, hdfs:// only [default: the NameNode's]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     replication: Option<u32>,
@@ -103,6 +113,7 @@ impl StorageArgs {
             ("--target", !self.target.is_empty()),
             ("--fan-in", self.fan_in),
             ("--storage-nodes", !self.storage_nodes.is_empty()),
+            ("--client-counts", !self.client_counts.is_empty()),
             ("--dfs-hosts", self.dfs_hosts.is_some()),
             ("--disk", self.disk.is_some()),
             ("--operations", !self.operations.is_empty()),
@@ -110,6 +121,7 @@ impl StorageArgs {
             ("--file-size", self.file_size.is_some()),
             ("--buffer-size", self.buffer_size.is_some()),
             ("--parallel", self.parallel.is_some()),
+            ("--time", self.time.is_some()),
             ("--replication", self.replication.is_some()),
             ("--block-size", self.block_size.is_some()),
             ("--direct", self.direct),
@@ -118,6 +130,60 @@ impl StorageArgs {
             ("--no-verify", self.no_verify),
             ("--read-shift", self.read_shift.is_some()),
             ("--keep", self.keep),
+        ];
+        let given = flags.into_iter().find(|(_, given)| *given);
+        given.map(|(name, _)| name)
+    }
+
+    /// With what a scenario file says where no flag does.
+    fn over(&self, file: &StorageSettings) -> Self {
+        let list = |given: &[u32], of_file: &[u32]| match given.is_empty() {
+            true => of_file.to_vec(),
+            false => given.to_vec(),
+        };
+        let words = |given: &[String], of_file: Vec<String>| match given.is_empty() {
+            true => of_file,
+            false => given.to_vec(),
+        };
+        let operations = file.operations.iter().map(|o| o.name().to_owned());
+        let path = |given: &Option<PathBuf>, of_file: &Option<String>| {
+            let of_file = of_file.as_ref().map(PathBuf::from);
+            given.clone().or(of_file)
+        };
+        Self {
+            target: words(&self.target, file.target.clone()),
+            fan_in: self.fan_in || file.fan_in == Some(true),
+            storage_nodes: list(&self.storage_nodes, &file.storage_nodes),
+            client_counts: list(&self.client_counts, &file.client_counts),
+            dfs_hosts: path(&self.dfs_hosts, &file.dfs_hosts),
+            disk: path(&self.disk, &file.disk),
+            operations: words(&self.operations, operations.collect()),
+            files: self.files.or(file.files),
+            file_size: self.file_size.or(file.file_bytes),
+            buffer_size: self.buffer_size.or(file.buffer_bytes),
+            parallel: self.parallel.or(file.parallel),
+            time: self.time.or(file.time_ns),
+            replication: self.replication.or(file.replication),
+            block_size: self.block_size.or(file.block_bytes),
+            direct: self.direct || file.direct == Some(true),
+            no_fsync: self.no_fsync || file.fsync == Some(false),
+            warm: self.warm || file.warm == Some(true),
+            no_verify: self.no_verify || file.verify == Some(false),
+            read_shift: self.read_shift.or(file.read_shift),
+            keep: self.keep || file.keep == Some(true),
+        }
+    }
+
+    /// A flag that was given, and that only agents' own workers know.
+    pub(crate) fn flag_of_workers(&self) -> Option<&'static str> {
+        let flags = [
+            ("--fan-in", self.fan_in),
+            ("--parallel", self.parallel.is_some()),
+            ("--time", self.time.is_some()),
+            ("--direct", self.direct),
+            ("--no-fsync", self.no_fsync),
+            ("--warm", self.warm),
+            ("--read-shift", self.read_shift.is_some()),
         ];
         let given = flags.into_iter().find(|(_, given)| *given);
         given.map(|(name, _)| name)
@@ -160,6 +226,8 @@ impl StorageArgs {
             seed: self.seed(&operations, seed)?,
             replication: self.replication,
             block_bytes: self.block_size,
+            time_ns: self.time,
+            testdfsio: None,
         };
         let files = self.files.unwrap_or(workers.len() as u32 * parallel);
         check(&job, files, workers.len())?;
@@ -172,6 +240,7 @@ impl StorageArgs {
             read_shift: self.read_shift.unwrap_or(0),
             endpoints,
             fan_in: Vec::new(),
+            client_counts: Vec::new(),
             maintenance: None,
             network: None,
             disks: None,
@@ -205,6 +274,7 @@ impl StorageArgs {
     fn flag_of_fan_in(&self) -> Option<&'static str> {
         let flags = [
             ("--storage-nodes", !self.storage_nodes.is_empty()),
+            ("--client-counts", !self.client_counts.is_empty()),
             ("--dfs-hosts", self.dfs_hosts.is_some()),
             ("--disk", self.disk.is_some()),
         ];
@@ -265,7 +335,106 @@ fn check(job: &StorageJob, files: u32, hosts: usize) -> Result<(), Failure> {
     Ok(())
 }
 
+/// `run dfsio`, or a fan-in with a target.
 pub(crate) fn run(args: &RunArgs) -> Outcome {
+    let is_fan_in = args.storage.fan_in || args.scenario == fan_in::SCENARIO;
+    let description = match args.scenario.as_str() {
+        TESTDFSIO => "Write and read files by Hadoop's own TestDFSIO",
+        _ => "Write and read files on storage, as TestDFSIO does",
+    };
+    let asked = Asked {
+        storage: args.storage.clone(),
+        is_fan_in,
+        roles: None,
+        racks: &[],
+        description: description.to_owned(),
+    };
+    carry_out(args, &asked)
+}
+
+/// A scenario file with `storage:`; flags go before what it says.
+pub(crate) fn run_file(args: &RunArgs, file: &ScenarioFile, job: &StorageSettings) -> Outcome {
+    let storage = args.storage.over(job);
+    let numbers = storage.storage_nodes.len() + storage.client_counts.len();
+    let asked = Asked {
+        is_fan_in: storage.fan_in || numbers > 0,
+        storage,
+        roles: file.roles.as_ref(),
+        racks: &file.racks,
+        description: format!("{}: {}", file.scenario.name, file.scenario.description),
+    };
+    carry_out(args, &asked)
+}
+
+/// What is to be done, of the command line and of a file.
+struct Asked<'a> {
+    storage: StorageArgs,
+    is_fan_in: bool,
+    roles: Option<&'a RoleSets>,
+    racks: &'a [String],
+    description: String,
+}
+
+fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
+    refuse_flags_of_flows(args, asked.is_fan_in)?;
+    let lab = args.fleet.attach_lab()?.map(Arc::new);
+    let roles = args.hosts.roles(lab.as_deref(), asked.roles)?;
+    let fleet = &args.fleet;
+    let mut roster = args
+        .hosts
+        .roster(fleet, lab.as_deref(), asked.racks, roles.as_ref())?;
+    let task = task(args, asked, &roster.inventory, roles.as_ref())?;
+    if args.dry_run {
+        return dry_run(&task, &roster.inventory, args.show.format());
+    }
+    let watched = args.watch.as_deref();
+    let watched = watched
+        .map(|name| watch::find(&roster.inventory, name))
+        .transpose()?;
+    let launcher = fleet.launcher(lab, &roster)?;
+    let endpoint = args.metrics_endpoint()?;
+    block_on(args.hosts.resolve(&mut roster, fleet))?;
+    confirm(args, &task, &roster.inventory)?;
+    let mut options = args.launch_options();
+    options.network = args.hosts.network()?;
+    options.watched.extend(watched);
+    let job = Job {
+        scenario: scenario(&args.scenario, roles, asked.description.clone()),
+        inventory: roster.inventory,
+        seed: task.job.seed,
+        launcher,
+        options,
+        runs_dir: args.runs.runs_dir.clone(),
+        command: std::env::args().collect(),
+        follow_flows: false,
+        signals_end_analysis: true,
+        detours: Detours::new(),
+        node_labels: BTreeMap::new(),
+    };
+    let stored = watched_run(&job, args.live, args.show.color, endpoint, |listener| {
+        let run = || ew_controller::run_storage(&job, &task, listener);
+        args.safety.wait_for_hosts(run, output::say)
+    })?;
+    conclude(&stored, &args.show)
+}
+
+/// Says what the run will do to network and storage, and asks where that is much.
+fn confirm(args: &RunArgs, task: &StorageTask, inventory: &Inventory) -> Result<(), Failure> {
+    if args.fleet.fleet == FleetKind::Local {
+        return Ok(());
+    }
+    let moving = task
+        .operations
+        .iter()
+        .filter(|operation| **operation != StorageOperation::Clean);
+    let bytes = task.job.file_bytes.saturating_mul(u64::from(task.files));
+    let bytes = bytes.saturating_mul(moving.count() as u64);
+    let network = args.hosts.describe_network(inventory);
+    let figures = PreFlight::of_files(inventory.hosts.len(), network, bytes, &task.job.target);
+    figures.confirm(args.yes, args.live.is_quiet())
+}
+
+fn refuse_flags_of_flows(args: &RunArgs, is_fan_in: bool) -> Result<(), Failure> {
     if args.fleet.fleet == FleetKind::Kubernetes {
         return Err(Failure::usage(anyhow!(
             "run dfsio does not work with --via kubernetes yet; give --via ssh, lab or local"
@@ -276,60 +445,50 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
             "{flag} does not work with run dfsio, which has no flows; leave it out"
         )));
     }
-    let lab = args.fleet.attach_lab()?.map(Arc::new);
-    let roles = args.hosts.roles(lab.as_deref(), None)?;
-    let fleet = &args.fleet;
-    let mut roster = args
-        .hosts
-        .roster(fleet, lab.as_deref(), &[], roles.as_ref())?;
-    let workers = workers(&roster.inventory, roles.as_ref());
-    let mut task = args.storage.task(workers, args.plan.seed)?;
-    let is_fan_in = args.storage.fan_in || args.scenario == fan_in::SCENARIO;
-    if let (false, Some(flag)) = (is_fan_in, args.storage.flag_of_fan_in()) {
+    match args.plan.all_overrides().first() {
+        Some(change) if !is_fan_in => Err(Failure::usage(anyhow!(
+            "--set {change} changes flows, and run dfsio has none; leave it out (a fan-in with --servers has the network's)"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn task(
+    args: &RunArgs,
+    asked: &Asked<'_>,
+    inventory: &Inventory,
+    roles: Option<&Roles>,
+) -> Result<StorageTask, Failure> {
+    let storage = &asked.storage;
+    let is_testdfsio = args.scenario == TESTDFSIO;
+    // Its bytes are not eastwest's to verify.
+    let seed = args.plan.seed.or(is_testdfsio.then_some(0));
+    let mut task = storage.task(workers(inventory, roles), seed)?;
+    if is_testdfsio {
+        args.testdfsio.prepare(&mut task, storage, inventory)?;
+    } else if let Some(flag) = args.testdfsio.given() {
         return Err(Failure::usage(anyhow!(
-            "{flag} is of a fan-in; run `eastwest run fan-in --target ...`, or leave it out"
+            "{flag} is of run testdfsio; leave it out"
         )));
     }
-    if is_fan_in {
-        let storage = &args.storage;
-        let wanted = fan_in::Wanted {
-            numbers: &storage.storage_nodes,
-            hosts_file: storage.dfs_hosts.as_deref(),
-            disk: storage.disk.as_deref(),
-            keep: storage.keep,
+    if !asked.is_fan_in {
+        return match storage.flag_of_fan_in() {
+            None => Ok(task),
+            Some(flag) => Err(Failure::usage(anyhow!(
+                "{flag} is of a fan-in; run `eastwest run fan-in --target ...`, or leave it out"
+            ))),
         };
-        fan_in::prepare(&mut task, &wanted, &roster.inventory, roles.as_ref())?;
     }
-    if args.dry_run {
-        return dry_run(&task, &roster.inventory, args.show.format);
-    }
-    let watched = args.watch.as_deref();
-    let watched = watched
-        .map(|name| watch::find(&roster.inventory, name))
-        .transpose()?;
-    let launcher = fleet.launcher(lab, &roster)?;
-    let endpoint = args.metrics.map(Endpoint::bind).transpose()?;
-    block_on(args.hosts.resolve(&mut roster, fleet))?;
-    let mut options = args.launch_options();
-    options.network = args.hosts.network();
-    options.watched.extend(watched);
-    let job = Job {
-        scenario: scenario(roles),
-        inventory: roster.inventory,
-        seed: task.job.seed,
-        launcher,
-        options,
-        runs_dir: args.runs.runs_dir.clone(),
-        command: std::env::args().collect(),
-        follow_flows: false,
-        signals_end_analysis: true,
-        detours: Detours::new(),
+    let wanted = fan_in::Wanted {
+        numbers: &storage.storage_nodes,
+        clients: &storage.client_counts,
+        hosts_file: storage.dfs_hosts.as_deref(),
+        disk: storage.disk.as_deref(),
+        keep: storage.keep,
+        overrides: &args.all_overrides(),
     };
-    let stored = watched_run(&job, args.live, args.show.color, endpoint, |listener| {
-        let run = || ew_controller::run_storage(&job, &task, listener);
-        args.safety.wait_for_hosts(run, output::say)
-    })?;
-    conclude(&stored, &args.show)
+    fan_in::prepare(&mut task, &wanted, inventory, roles)?;
+    Ok(task)
 }
 
 /// Clients where roles are given, else all hosts.
@@ -342,15 +501,20 @@ fn workers(inventory: &Inventory, roles: Option<&Roles>) -> Vec<HostId> {
 }
 
 /// What the manifest calls the run.
-fn scenario(roles: Option<Roles>) -> Scenario {
+fn scenario(word: &str, roles: Option<Roles>, description: String) -> Scenario {
+    let name = match word {
+        TESTDFSIO => TESTDFSIO,
+        _ => SCENARIO,
+    };
     Scenario {
-        name: SCENARIO.to_owned(),
-        description: "Write and read files on storage, as TestDFSIO does".to_owned(),
+        name: name.to_owned(),
+        description,
         expect: Expect::default(),
         tests: Vec::new(),
         time_budget_ns: None,
         random_order: false,
         roles,
+        thresholds: Vec::new(),
     }
 }
 
@@ -384,27 +548,25 @@ fn dry_run(task: &StorageTask, inventory: &Inventory, format: OutputFormat) -> O
 /// Shows a run of files. `None`: it is a run of flows.
 pub(crate) fn show(run: &Run, args: &ShowArgs) -> Option<Outcome> {
     let analysis = job::analyze(run)?;
-    let style = output::text_style(args.color);
-    let text = match args.format {
+    let style = args.style();
+    let text = match args.format() {
         OutputFormat::Text => Ok(ew_report::storage_text(&analysis, &style)),
         OutputFormat::Json => ew_report::storage_json(&analysis),
         OutputFormat::Csv => Ok(ew_report::storage_csv(run)),
+        OutputFormat::Html => ew_report::storage_html(&analysis),
         OutputFormat::CsvHosts
         | OutputFormat::Md
-        | OutputFormat::Html
+        | OutputFormat::Junit
         | OutputFormat::K8sNetperf
         | OutputFormat::K8sNetperfJson => {
             return Some(Err(Failure::usage(anyhow!(
-                "runs of dfsio are shown as text, json or csv; give one of these to --format"
+                "runs of dfsio are shown as text, json, csv or html; give one of these to --format"
             ))));
         }
     };
     let code = ExitCode::from(analysis.status.exit_code());
     let text = text.map_err(Failure::failed);
-    Some(text.map(|text| {
-        output::print(&text);
-        code
-    }))
+    Some(text.and_then(|text| args.put(&text)).map(|()| code))
 }
 
 fn conclude(stored: &StoredRun, args: &ShowArgs) -> Outcome {
@@ -413,6 +575,9 @@ fn conclude(stored: &StoredRun, args: &ShowArgs) -> Outcome {
     };
     let kept = ew_report::storage_json(&analysis).map_err(Failure::failed)?;
     let kept = ew_store::write_file(&stored.dir, "storage.json", kept.as_bytes());
+    let page = ew_report::storage_html(&analysis).map_err(Failure::failed)?;
+    let kept = kept.and_then(|_| ew_store::write_file(&stored.dir, "report.html", page.as_bytes()));
+    let kept = kept.and_then(|_| testdfsio::keep_logs(&stored.run, &stored.dir));
     let shown = show(&stored.run, args).unwrap_or_else(|| Ok(exit::failed()))?;
     if let Some(error) = stored.unwritten.as_ref().or(kept.as_ref().err()) {
         output::say(&format!(
@@ -421,7 +586,8 @@ fn conclude(stored: &StoredRun, args: &ShowArgs) -> Outcome {
         ));
         return Ok(exit::failed());
     }
-    output::say(&format!("run: {}", stored.dir.display()));
+    let page = stored.dir.join("report.html");
+    output::say(&format!("report: {}", page.display()));
     if stored.interrupted {
         return Ok(exit::interrupted());
     }

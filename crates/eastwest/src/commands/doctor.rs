@@ -4,7 +4,7 @@ use crate::commands::run::block_on;
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetArgs;
 use crate::hosts::HostArgs;
-use crate::output;
+use crate::output::{self, PlainArgs};
 use clap::Args;
 use ew_controller::{Check, CheckState, DoctorReport, sub_inventory};
 use ew_model::{HostId, Inventory};
@@ -18,8 +18,10 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     fleet: FleetArgs,
     /// Show the checks that passed, too
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Output")]
     verbose: bool,
+    #[command(flatten, next_help_heading = "Output")]
+    plain: PlainArgs,
 }
 
 pub(crate) fn run(args: &DoctorArgs) -> Outcome {
@@ -30,7 +32,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
         .roster(&args.fleet, lab.as_deref(), &[], roles.as_ref())?;
     let launcher = args.fleet.launcher(lab, &roster)?;
     let mut options = args.fleet.options();
-    options.network = args.hosts.network();
+    options.network = args.hosts.network()?;
     let report = block_on(async {
         let unresolved = args.hosts.resolve(&mut roster, &args.fleet).await.err();
         let resolved = match options.network {
@@ -45,9 +47,12 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
         }
         Ok(report)
     })?;
-    print(&report, args.verbose);
+    match args.plain.is_json() {
+        true => output::print_json(&in_json(&report))?,
+        false => print(&report, args.verbose),
+    }
     Ok(match report.worst() {
-        CheckState::Ok => ExitCode::SUCCESS,
+        CheckState::Unknown | CheckState::Ok => ExitCode::SUCCESS,
         CheckState::Warning => ExitCode::from(exit::WORSE),
         CheckState::Failed => ExitCode::from(exit::PARTIAL),
     })
@@ -71,11 +76,32 @@ fn name_resolution(failure: &Failure) -> Check {
     }
 }
 
+fn in_json(report: &DoctorReport) -> serde_json::Value {
+    let check = |check: &Check| {
+        serde_json::json!({
+            "subject": check.subject,
+            "check": check.name,
+            "state": match check.state {
+                CheckState::Unknown => "unknown",
+                CheckState::Ok => "ok",
+                CheckState::Warning => "warning",
+                CheckState::Failed => "failed",
+            },
+            "found": check.found,
+            "remedy": (!check.remedy.is_empty()).then_some(&check.remedy),
+        })
+    };
+    let checks: Vec<_> = report.checks.iter().map(check).collect();
+    let (passed, known) = report.passed();
+    serde_json::json!({ "checks": checks, "passed": passed, "of": known })
+}
+
 fn print(report: &DoctorReport, verbose: bool) {
     let mut shown = 0;
     for check in &report.checks {
         let word = match check.state {
-            CheckState::Ok if !verbose => continue,
+            CheckState::Ok | CheckState::Unknown if !verbose => continue,
+            CheckState::Unknown => "-   ",
             CheckState::Ok => "ok  ",
             CheckState::Warning => "WARN",
             CheckState::Failed => "FAIL",
@@ -89,16 +115,9 @@ fn print(report: &DoctorReport, verbose: bool) {
             output::print(&format!("      -> {}", check.remedy));
         }
     }
-    let passed = report
-        .checks
-        .iter()
-        .filter(|check| check.state == CheckState::Ok)
-        .count();
     if shown > 0 {
         output::print("");
     }
-    output::print(&format!(
-        "{passed} of {} checks passed",
-        report.checks.len()
-    ));
+    let (passed, known) = report.passed();
+    output::print(&format!("{passed} of {known} checks passed"));
 }

@@ -2,13 +2,14 @@
 
 use crate::exit::Failure;
 use anyhow::anyhow;
-use ew_analyze::storage::limits::{NETWORK_STAGES, READ_SUFFIX};
+use ew_analyze::storage::limits::{FEWER_SERVERS, NETWORK_STAGES, READ_SUFFIX};
 use ew_controller::{DiskTask, StorageTask};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::{End, Flow, FlowId, Plan, Round, Stage};
 use ew_model::scenario::Roles;
 use ew_model::storage::StorageJob;
 use ew_storage::{HdfsTarget, Maintenance, NameNode, Problem, StorageError};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -20,9 +21,12 @@ const MOST_ALONE: usize = 2;
 /// What the command line says of a fan-in.
 pub(crate) struct Wanted<'a> {
     pub(crate) numbers: &'a [u32],
+    pub(crate) clients: &'a [u32],
     pub(crate) hosts_file: Option<&'a Path>,
     pub(crate) disk: Option<&'a Path>,
     pub(crate) keep: bool,
+    /// Of the network's part.
+    pub(crate) overrides: &'a [String],
 }
 
 /// Makes a storage task one of many numbers of storage nodes. Asks the NameNode, and changes
@@ -38,6 +42,22 @@ pub(crate) fn prepare(
             "a fan-in removes its files after each step; leave --keep out"
         )));
     }
+    task.client_counts = client_counts(wanted.clients, task)?;
+    if task.client_counts.is_empty() || !wanted.numbers.is_empty() {
+        take_nodes_out(task, wanted)?;
+    }
+    let servers = servers(inventory, roles);
+    if let Some(disk) = wanted.disk {
+        task.disks = Some(disks(task, disk, &servers)?);
+    }
+    if !servers.is_empty() {
+        task.network = Some(network(inventory, roles, task, wanted.overrides)?);
+    }
+    Ok(())
+}
+
+/// Storage nodes one by one.
+fn take_nodes_out(task: &mut StorageTask, wanted: &Wanted<'_>) -> Result<(), Failure> {
     let nodes = match name_node(task)? {
         Some(name_node) => {
             let maintenance = maintenance(name_node, task, wanted.hosts_file)?;
@@ -48,14 +68,22 @@ pub(crate) fn prepare(
         None => task.endpoints.len(),
     };
     task.fan_in = numbers(wanted.numbers, nodes)?;
-    let servers = servers(inventory, roles);
-    if let Some(disk) = wanted.disk {
-        task.disks = Some(disks(task, disk, &servers)?);
-    }
-    if !servers.is_empty() {
-        task.network = Some(network(inventory, roles, task.job.seed)?);
-    }
     Ok(())
+}
+
+fn client_counts(wanted: &[u32], task: &StorageTask) -> Result<Vec<usize>, Failure> {
+    let (clients, targets) = (task.workers.len(), task.endpoints.len());
+    if let Some(few) = wanted.iter().find(|count| (**count as usize) < targets) {
+        return Err(Failure::usage(anyhow!(
+            "--client-counts {few}: each client uses one target and there are {targets}; give {targets} to {clients}"
+        )));
+    }
+    if let Some(many) = wanted.iter().find(|count| **count as usize > clients) {
+        return Err(Failure::usage(anyhow!(
+            "--client-counts {many}: there are {clients} clients; give 1 to {clients}"
+        )));
+    }
+    Ok(wanted.iter().map(|count| *count as usize).collect())
 }
 
 /// Of the one target, if it is in HDFS. Several targets are dropped one by one, whatever they are.
@@ -125,7 +153,9 @@ fn servers(inventory: &Inventory, roles: Option<&Roles>) -> Vec<HostId> {
     inventory.host_ids().filter(serves).collect()
 }
 
-/// Each disk serves as many files at once as it would with all files on it evenly.
+/// Each disk serves as many files, and as many of them at once, as it would with all files on it
+/// evenly. DataNodes neither sync what they write nor drop it from their page cache, so on HDFS the
+/// disk alone is measured the same way.
 fn disks(task: &StorageTask, disk: &Path, servers: &[HostId]) -> Result<DiskTask, Failure> {
     if servers.is_empty() {
         return Err(Failure::usage(anyhow!(
@@ -133,9 +163,14 @@ fn disks(task: &StorageTask, disk: &Path, servers: &[HostId]) -> Result<DiskTask
         )));
     }
     let at_once = task.job.parallel * task.workers.len() as u32;
+    let is_hdfs = task.job.target.starts_with("hdfs://");
     let job = StorageJob {
         target: format!("file://{}", disk.display()),
         parallel: at_once.div_ceil(servers.len() as u32),
+        sync: task.job.sync && !is_hdfs,
+        drop_cache: task.job.drop_cache && !is_hdfs,
+        // Written again, a file's bytes would be gone before they reach the disk.
+        time_ns: None,
         replication: None,
         block_bytes: None,
         ..task.job.clone()
@@ -143,21 +178,27 @@ fn disks(task: &StorageTask, disk: &Path, servers: &[HostId]) -> Result<DiskTask
     ew_storage::check_target(&job).map_err(Failure::usage)?;
     Ok(DiskTask {
         hosts: servers.to_vec(),
-        files_per_host: job.parallel,
+        files_per_host: task.files.div_ceil(servers.len() as u32).max(job.parallel),
         job,
     })
 }
 
 /// The built-in scenario of this name, with each of its stages in both directions.
-fn network(inventory: &Inventory, roles: Option<&Roles>, seed: u64) -> Result<Plan, Failure> {
+fn network(
+    inventory: &Inventory,
+    roles: Option<&Roles>,
+    task: &StorageTask,
+    overrides: &[String],
+) -> Result<Plan, Failure> {
     let text = ew_plan::scenario::builtin(SCENARIO).unwrap_or_default();
-    let file = ew_plan::scenario::parse_file(text, SCENARIO, &[]).map_err(Failure::usage)?;
+    let file = ew_plan::scenario::parse_file(text, SCENARIO, overrides).map_err(Failure::usage)?;
     let mut scenario = file.scenario;
     scenario.roles = roles.cloned();
-    let mut plan = ew_plan::plan(&scenario, inventory, seed).map_err(Failure::usage)?;
+    let mut plan = ew_plan::plan(&scenario, inventory, task.job.seed).map_err(Failure::usage)?;
     for stage in &mut plan.stages {
-        keep_some(stage);
+        keep_some(stage, &task.fan_in);
     }
+    plan.stages.retain(|stage| !stage.rounds.is_empty());
     let mut next = ew_plan::plan::next_flow_id(&plan).0;
     let reversed: Vec<Stage> = plan
         .stages
@@ -169,9 +210,17 @@ fn network(inventory: &Inventory, roles: Option<&Roles>, seed: u64) -> Result<Pl
 }
 
 /// Hosts alone are alike until shown otherwise; all of them one by one would take longer than the
-/// storage.
-fn keep_some(stage: &mut Stage) {
-    if stage.name != NETWORK_STAGES[0] {
+/// storage. Of fewer and fewer servers those numbers that the storage is measured with.
+fn keep_some(stage: &mut Stage, numbers: &[usize]) {
+    if stage.name == FEWER_SERVERS {
+        let servers = |round: &Round| {
+            let servers: BTreeSet<HostId> = round.flows.iter().map(|flow| flow.dst).collect();
+            servers.len()
+        };
+        stage
+            .rounds
+            .retain(|round| numbers.contains(&servers(round)));
+    } else if stage.name != NETWORK_STAGES[0] {
         stage.rounds.truncate(MOST_ALONE);
     }
 }

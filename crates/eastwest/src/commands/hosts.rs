@@ -2,7 +2,8 @@
 
 use crate::exit::{Failure, Outcome};
 use crate::hosts::group_sources;
-use crate::output;
+use crate::output::{self, PlainArgs, RunsDirArg};
+use anyhow::anyhow;
 use clap::Args;
 use ew_plan::inventory;
 use std::process::ExitCode;
@@ -10,22 +11,39 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(crate) struct HostsArgs {
     /// Node set in ClusterShell's grammar, for example 'node[01-10]!node05,@rack2'
-    #[arg(required = true, value_name = "SET")]
+    #[arg(required_unless_present = "racks_of", value_name = "SET")]
     sets: Vec<String>,
+    /// Guess the racks of a run's hosts from its rates, for --racks; a run of `permutation` with 20
+    /// samples and more is best
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["sets", "fold", "count"])]
+    racks_of: Option<String>,
+    #[command(flatten)]
+    runs: RunsDirArg,
     /// Print the shortest node set instead of the names
     #[arg(short, long, conflicts_with = "count")]
     fold: bool,
     /// Print the number of hosts
     #[arg(short, long)]
     count: bool,
-    /// Between names
+    /// Text between names
     #[arg(short = 'S', long, default_value = " ")]
     separator: String,
+    #[command(flatten)]
+    plain: PlainArgs,
 }
 
 pub(crate) fn run(args: &HostsArgs) -> Outcome {
+    if let Some(run) = &args.racks_of {
+        return racks_of(args, run);
+    }
     let sources = group_sources();
     let names = inventory::expand(&args.sets.join(","), &sources).map_err(Failure::usage)?;
+    if args.plain.is_json() {
+        let folded = inventory::fold(&names);
+        let set = serde_json::json!({ "count": names.len(), "folded": folded, "hosts": names });
+        output::print_json(&set)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let text = if args.count {
         names.len().to_string()
     } else if args.fold {
@@ -34,5 +52,30 @@ pub(crate) fn run(args: &HostsArgs) -> Outcome {
         names.join(&args.separator.replace("\\n", "\n"))
     };
     output::print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn racks_of(args: &HostsArgs, wanted: &str) -> Outcome {
+    let dir = ew_store::resolve(&args.runs.runs_dir, wanted).map_err(Failure::usage)?;
+    let run = ew_store::load(&dir).map_err(Failure::failed)?;
+    let guess = ew_analyze::racks::guess(&run).ok_or_else(|| {
+        Failure::failed(anyhow!(
+            "the rates of run {} show no racks: there is one rack, or uplinks limit nobody, or too few rounds load all hosts at once; run \
+             `eastwest run permutation --set samples=40` first",
+            run.manifest.id
+        ))
+    })?;
+    let inventory = &run.manifest.inventory;
+    let rack = |(number, hosts): (usize, &Vec<_>)| {
+        let names = hosts.iter().map(|host| inventory.name(*host));
+        format!("guess{}={}", number + 1, inventory::fold(names))
+    };
+    let racks: Vec<String> = guess.racks.iter().enumerate().map(rack).collect();
+    output::say(&format!(
+        "a guess: {:.0}% of {} pairs agree",
+        100.0 * guess.agreement,
+        guess.pairs
+    ));
+    output::print(&racks.join(","));
     Ok(ExitCode::SUCCESS)
 }

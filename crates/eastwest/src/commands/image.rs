@@ -13,10 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  eastwest image -o eastwest.tar
-  skopeo copy oci-archive:eastwest.tar docker://registry.example/net/eastwest:1
-  ctr -n k8s.io images import eastwest.tar")]
 pub(crate) struct ImageArgs {
     /// The archive: OCI image layout and docker archive in one
     #[arg(short, long, value_name = "FILE")]

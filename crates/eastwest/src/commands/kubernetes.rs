@@ -7,12 +7,18 @@ use crate::kubernetes::{AccessArgs, default_image, refused};
 use crate::output;
 use crate::push::{self, Pushgateway};
 use clap::{Args, Subcommand};
-use ew_kubernetes::{Access, Bootstrap, ControllerJob, PodOptions, exec, rules_yaml, to_yaml};
+use ew_kubernetes::{
+    Access, Bootstrap, ControllerJob, PodOptions, exec, remove_made_namespace, rules_yaml, to_yaml,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// How often, and how far apart, the guard asks for the removal: an API server that is busy or
+/// starts anew is there again by then.
+const GUARD_TRIES: u32 = 30;
+const GUARD_PAUSE: Duration = Duration::from_secs(2);
 /// How much worse than the last run fails a CronJob.
 const USUAL_THRESHOLD: f64 = 0.1;
 
@@ -35,6 +41,9 @@ enum KubernetesCommand {
     /// Hold a pod until it is ordered to end; started in pods
     #[command(hide = true)]
     Hold(HoldArgs),
+    /// Remove a run's namespace when the run's process is gone; started by `run`
+    #[command(hide = true)]
+    Guard(AccessArgs),
 }
 
 #[derive(Debug, Args)]
@@ -77,7 +86,7 @@ struct JobArgs {
     /// /runs/ca.pem on the claim
     #[arg(long, value_name = "FILE", requires = "push")]
     push_ca: Option<PathBuf>,
-    /// Fail the Job when something is significantly worse than in the last complete run by more
+    /// Fail the Job when something differs and is worse than in the last complete run by more
     /// than this [default: 10% with --cron]
     #[arg(long, value_name = "PERCENT", requires = "claim", value_parser = compare::parse_share)]
     threshold: Option<f64>,
@@ -121,6 +130,7 @@ pub(crate) fn run(args: &KubernetesCommandArgs) -> Outcome {
         }
         KubernetesCommand::Link(args) => block_on(link(args)),
         KubernetesCommand::Hold(args) => block_on(hold(args)),
+        KubernetesCommand::Guard(args) => guard(args),
     }
 }
 
@@ -185,6 +195,24 @@ async fn link(args: &LinkArgs) -> Outcome {
         .map_err(refused)?;
     let code = exec(&access, &args.pod, &args.command).await;
     Ok(ExitCode::from(code.map_err(refused)?))
+}
+
+/// Waits for the end of standard input, which the run's process holds open as long as it lives.
+fn guard(args: &AccessArgs) -> Outcome {
+    let mut input = std::io::stdin().lock();
+    let _ = std::io::copy(&mut input, &mut std::io::sink());
+    block_on(remove_namespace(args))
+}
+
+async fn remove_namespace(args: &AccessArgs) -> Outcome {
+    let access = Access::open(&args.options()).await.map_err(refused)?;
+    for _ in 0..GUARD_TRIES {
+        if remove_made_namespace(&access).await.is_ok() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        tokio::time::sleep(GUARD_PAUSE).await;
+    }
+    Ok(ExitCode::FAILURE)
 }
 
 /// As a pod's first process nothing ends it but what it listens to.

@@ -133,7 +133,7 @@ fn up(file: &Path, name: Option<&str>) -> Outcome {
     };
     let status = ew_lab::up(&spec, &KeeperCommand::current_exe()).map_err(Failure::failed)?;
     print(&status);
-    output::say("try: eastwest run --fleet lab");
+    output::say("try: eastwest run --via lab");
     if spec.sshd {
         let dir = status.dir.display();
         let racks: Vec<_> = spec

@@ -1,8 +1,8 @@
-//! `eastwest report`: an old run again, analysed anew.
+//! `eastwest report`: an old run again, analysed again.
 
 use crate::commands::dfsio;
 use crate::exit::{Failure, Outcome};
-use crate::output::{self, RunsDirArg, ShowArgs};
+use crate::output::{RunsDirArg, ShowArgs};
 use clap::Args;
 use ew_model::Analysis;
 use ew_report::ReportError;
@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// A run's directory, its id or the beginning of it, or `latest`
-    #[arg(default_value = "latest")]
+    /// A run's directory, its id or the beginning of it, `last`, or `last~1` for the one before
+    #[arg(default_value = "last")]
     run: String,
     #[command(flatten)]
     runs: RunsDirArg,
@@ -21,22 +21,25 @@ pub(crate) struct ReportArgs {
 }
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
-    let dir = ew_store::resolve(&args.runs.runs_dir, &args.run).map_err(Failure::usage)?;
+    show_run(&args.runs, &args.run, &args.show)
+}
+
+/// Shows a run of the directory, and ends as it did.
+pub(crate) fn show_run(runs: &RunsDirArg, name: &str, show_args: &ShowArgs) -> Outcome {
+    let dir = ew_store::resolve(&runs.runs_dir, name).map_err(Failure::usage)?;
     let run = ew_store::load(&dir).map_err(Failure::failed)?;
-    if let Some(shown) = dfsio::show(&run, &args.show) {
+    if let Some(shown) = dfsio::show(&run, show_args) {
         return shown;
     }
     let analysis = ew_analyze::analyze(&run);
-    show(&analysis, &args.show)?;
+    show(&analysis, show_args)?;
     Ok(ExitCode::from(analysis.verdict.status.exit_code()))
 }
 
-/// Prints an analysis.
+/// Prints an analysis, or writes it to the file of `--output`.
 pub(crate) fn show(analysis: &Analysis, args: &ShowArgs) -> Result<(), Failure> {
-    let style = output::text_style(args.color);
-    let text = ew_report::render(analysis, args.format.report_format(), &style);
-    output::print(&text.map_err(unreportable)?);
-    Ok(())
+    let text = ew_report::render(analysis, args.format().report_format(), &args.style());
+    args.put(&text.map_err(unreportable)?)
 }
 
 /// What the user asked for, or a defect.
@@ -49,10 +52,7 @@ pub(crate) fn unreportable(error: ReportError) -> Failure {
 
 /// Writes `report.html` into the run's directory.
 pub(crate) fn write_html(analysis: &Analysis, dir: &Path) -> Result<PathBuf, Failure> {
-    let style = ew_report::TextStyle {
-        width: 100,
-        color: false,
-    };
+    let style = ew_report::TextStyle::default();
     let page =
         ew_report::render(analysis, ew_report::Format::Html, &style).map_err(Failure::failed)?;
     ew_store::write_file(dir, "report.html", page.as_bytes()).map_err(Failure::failed)

@@ -1,12 +1,19 @@
-//! `eastwest runs list|show|prune`.
+//! `eastwest runs list|show|trend|prune`.
 
 use crate::commands::report;
-use crate::exit::{Failure, Outcome};
-use crate::output::{self, RunsDirArg, ShowArgs};
-use clap::{Args, Subcommand};
+use crate::exit::{self, Failure, Outcome};
+use crate::history;
+use crate::output::{self, ColorChoice, PlainArgs, RunsDirArg, ShowArgs};
+use anyhow::anyhow;
+use clap::builder::PossibleValuesParser;
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use ew_model::comparison::Metric;
 use ew_model::units;
-use ew_store::PruneRule;
+use ew_store::{PruneRule, RunSummary};
 use std::process::ExitCode;
+
+/// More runs make no better trend.
+const MOST_RUNS: usize = 1000;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
@@ -18,36 +25,71 @@ pub(crate) struct RunsArgs {
 
 #[derive(Debug, Subcommand)]
 enum RunsCommand {
-    /// All runs, newest first
-    List,
-    /// One run's report
+    /// List all runs, newest first
+    List {
+        #[command(flatten)]
+        plain: PlainArgs,
+    },
+    /// Show a run's report, as `eastwest report` does
     Show {
-        /// A run's id or the beginning of it, or `latest`
-        #[arg(default_value = "latest")]
+        /// A run's directory, its id or the beginning of it, `last`, or `last~1` for the one before
+        #[arg(default_value = "last")]
         run: String,
         #[command(flatten)]
         show: ShowArgs,
     },
+    /// Figures over runs, oldest first, with the runs at which their level changed
+    Trend(TrendArgs),
     /// Remove old runs
+    #[command(group(ArgGroup::new("which").required(true).multiple(true)))]
     Prune {
-        /// Remove all but this many newest
-        #[arg(long, value_name = "N", required_unless_present = "older_than")]
+        /// Remove all but the newest N
+        #[arg(long, value_name = "N", group = "which")]
         keep: Option<usize>,
         /// Remove those that started longer ago than this, for example 30d
-        #[arg(long, value_name = "TIME", value_parser = units::parse_duration_ns)]
+        #[arg(long, group = "which", value_name = "TIME", value_parser = units::parse_duration_ns)]
         older_than: Option<u64>,
     },
 }
 
+#[derive(Debug, Args)]
+struct TrendArgs {
+    /// One metric only [default: all]
+    #[arg(value_parser = PossibleValuesParser::new(Metric::ALL.map(Metric::key)))]
+    metric: Option<String>,
+    /// Of runs of this scenario [default: the newest run's]
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<String>,
+    /// Of one stage only
+    #[arg(long, value_name = "NAME")]
+    stage: Option<String>,
+    /// The newest runs only
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    last: usize,
+    /// End with 1 when the newest change of a figure's level is to the worse
+    #[arg(long)]
+    fail_on_change: bool,
+    /// How to show it
+    #[arg(long, value_enum, default_value = "text")]
+    format: TrendFormat,
+    /// Colours
+    #[arg(long, value_enum, default_value = "auto")]
+    color: ColorChoice,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TrendFormat {
+    /// A line per figure, with bars.
+    Text,
+    /// All values and changes, one JSON document.
+    Json,
+}
+
 pub(crate) fn run(args: &RunsArgs) -> Outcome {
     match &args.command {
-        RunsCommand::List => list(args),
-        RunsCommand::Show { run, show } => {
-            let dir = ew_store::resolve(&args.runs.runs_dir, run).map_err(Failure::usage)?;
-            let run = ew_store::load(&dir).map_err(Failure::failed)?;
-            report::show(&ew_analyze::analyze(&run), show)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        RunsCommand::List { plain } => list(args, *plain),
+        RunsCommand::Show { run, show } => report::show_run(&args.runs, run, show),
+        RunsCommand::Trend(trend) => self::trend(args, trend),
         RunsCommand::Prune { keep, older_than } => {
             let rule = PruneRule {
                 keep: *keep,
@@ -62,29 +104,79 @@ pub(crate) fn run(args: &RunsArgs) -> Outcome {
     }
 }
 
-fn list(args: &RunsArgs) -> Outcome {
+fn trend(args: &RunsArgs, asked: &TrendArgs) -> Outcome {
+    let last = asked.last.min(MOST_RUNS);
+    let figures = history::figures(&args.runs.runs_dir, asked.scenario.as_deref(), last)?;
+    let mut trends = ew_analyze::trend::trends(&figures, |stage, metric| {
+        asked
+            .metric
+            .as_ref()
+            .is_none_or(|wanted| metric.key() == wanted)
+            && asked.stage.as_ref().is_none_or(|wanted| stage == wanted)
+    });
+    if trends.is_empty() {
+        let stage = asked.stage.as_deref().unwrap_or("any stage");
+        let metric = asked.metric.as_deref().unwrap_or("a figure");
+        return Err(Failure::usage(anyhow!(
+            "none of {} runs has {metric} of {stage}; `eastwest runs trend --scenario NAME` shows what there is",
+            figures.len()
+        )));
+    }
+    trends.sort_by_key(|trend| trend.regression().is_none());
+    output::print(&match asked.format {
+        TrendFormat::Text => ew_report::trends_text(&trends, &output::text_style(asked.color)),
+        TrendFormat::Json => ew_report::trends_json(&trends).map_err(Failure::failed)?,
+    });
+    let is_worse = trends.iter().any(|trend| trend.regression().is_some());
+    Ok(match asked.fail_on_change && is_worse {
+        true => ExitCode::from(exit::WORSE),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+fn list(args: &RunsArgs, plain: PlainArgs) -> Outcome {
     let listing = ew_store::list(&args.runs.runs_dir).map_err(Failure::failed)?;
     if listing.runs.is_empty() {
         output::say(&format!("no runs in {}", args.runs.runs_dir.display()));
     }
-    for run in listing.runs {
-        let outcome = match (run.outcome, run.being_written) {
-            (_, true) => "running",
-            (ew_model::Outcome::Unfinished, _) => "cut short",
-            (ew_model::Outcome::Complete, _) => "complete",
-            (ew_model::Outcome::Partial, _) => "partial",
-            (ew_model::Outcome::Interrupted, _) => "interrupted",
-            (ew_model::Outcome::Failed, _) => "failed",
-        };
-        output::print(&format!(
-            "{:46} {:5} {:4} hosts  {outcome}",
-            output::plain(&run.id),
-            output::plain(&run.fleet),
-            run.hosts
-        ));
+    if plain.is_json() {
+        let runs: Vec<_> = listing.runs.iter().map(in_json).collect();
+        output::print_json(&serde_json::json!({ "runs": runs }))?;
+    } else {
+        for run in &listing.runs {
+            output::print(&format!(
+                "{:46} {:5} {:4} hosts  {}",
+                output::plain(&run.id),
+                output::plain(&run.fleet),
+                run.hosts,
+                state(run)
+            ));
+        }
     }
     for problem in listing.unreadable {
         output::say(&format!("warning: {problem}"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn state(run: &RunSummary) -> &'static str {
+    match (run.outcome, run.being_written) {
+        (_, true) => "running",
+        (ew_model::Outcome::Unfinished, _) => "cut short",
+        (ew_model::Outcome::Complete, _) => "complete",
+        (ew_model::Outcome::Partial, _) => "partial",
+        (ew_model::Outcome::Interrupted, _) => "interrupted",
+        (ew_model::Outcome::Failed, _) => "failed",
+    }
+}
+
+fn in_json(run: &RunSummary) -> serde_json::Value {
+    serde_json::json!({
+        "id": run.id,
+        "path": run.path,
+        "scenario": run.scenario,
+        "fleet": run.fleet,
+        "hosts": run.hosts,
+        "state": state(run),
+    })
 }

@@ -15,6 +15,7 @@ use ew_model::units::format_duration_ns;
 use ew_model::{Inventory, Pattern, Plan, RecordedEvent, RunEvent, RunManifest, Scenario, Tool};
 use ew_sim::Noise;
 use ew_store::RunWriter;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Plans, computes what each flow would carry, and analyses that as any run.
@@ -151,6 +152,7 @@ fn manifest(scenario: Scenario, inventory: Inventory, plan: &Plan) -> RunManifes
         scenario,
         inventory,
         seed: plan.seed,
+        node_labels: BTreeMap::new(),
         plan_hash: ew_store::plan_hash(plan),
         outcome: RunOutcome::Unfinished,
         controller_peak_bytes: None,

@@ -1,25 +1,21 @@
 //! `eastwest size`: storage nodes for a deadline.
 
 use crate::exit::{Failure, Outcome, WORSE};
-use crate::output::{self, RunsDirArg};
+use crate::output::{self, PlainArgs, RunsDirArg};
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use ew_analyze::storage::job;
+use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint};
+use ew_analyze::storage::job::{self, StorageAnalysis};
+use ew_analyze::storage::limits::{self, Alone, Side};
 use ew_analyze::storage::sizing::{self, NodeRates, Operation, Question, Redundancy, SizingError};
+use ew_model::analysis::Estimate;
+use ew_model::run::Run;
 use ew_model::storage::StorageOperation;
 use ew_model::units;
 use std::path::Path;
 use std::process::ExitCode;
 
-const EXAMPLES: &str = "Examples:
-  eastwest size --data 10TB --within 30m --disk 1.2GB/s --nic 25G
-  eastwest size --data 10TB --within 30m --disk 1.2GB/s --nic 25G --headroom 20% --failures 1 --price 9000
-  eastwest size --data 10TB --within 30m --run latest
-  eastwest size --data 500GB --within 1h --ec 6,3 --disk 200MB/s --nic 10G --clients 16 --client-nic 10G
-Amounts are decimal as disks are sold (10TB = 10^13 bytes; GiB is binary); NIC rates are bits per second (25G).";
-
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
 pub(crate) struct SizeArgs {
     /// Data to move, one copy, for example 10TB
     #[arg(long, value_name = "AMOUNT", value_parser = units::parse_storage_bytes)]
@@ -49,9 +45,8 @@ pub(crate) struct SizeArgs {
     /// Price of one storage node, in any currency
     #[arg(long, value_name = "PRICE")]
     price: Option<f64>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten, next_help_heading = "Output")]
+    plain: PlainArgs,
 }
 
 /// What is known of a storage node.
@@ -59,8 +54,8 @@ pub(crate) struct SizeArgs {
 #[group(skip)]
 #[command(next_help_heading = "Storage node")]
 struct NodeArgs {
-    /// A fan-in's run: its directory, its id or the beginning of it, or `latest`; counts at the
-    /// lower end of its intervals
+    /// A fan-in's run: its directory, its id or the beginning of it, or `latest`. Storage node,
+    /// NIC, disk, client and uplink count at the lower ends of their intervals; flags go first
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     #[command(flatten)]
@@ -111,7 +106,7 @@ pub(crate) fn run(args: &SizeArgs) -> Outcome {
     let answer = match sizing::size(&question) {
         Ok(answer) => answer,
         Err(error @ SizingError::Unreachable(bound)) => {
-            if args.json {
+            if args.plain.is_json() {
                 let text = ew_report::sizing_bound_json(&question, &bound);
                 output::print(&text.map_err(Failure::failed)?);
             } else {
@@ -121,7 +116,7 @@ pub(crate) fn run(args: &SizeArgs) -> Outcome {
         }
         Err(error) => return Err(Failure::usage(error)),
     };
-    let text = match args.json {
+    let text = match args.plain.is_json() {
         true => ew_report::sizing_json(&question, &answer).map_err(Failure::failed)?,
         false => {
             let style = output::text_style(output::ColorChoice::Never);
@@ -149,21 +144,24 @@ fn question(args: &SizeArgs) -> Question {
         clients_on_storage: args.clients.clients_on_storage,
         node: NodeRates {
             disk_bytes_per_sec: args.node.disk,
-            nic_bytes_per_sec: args.node.nic.map(data_rate),
+            nic_rx_bytes_per_sec: args.node.nic.map(data_rate),
+            nic_tx_bytes_per_sec: args.node.nic.map(data_rate),
             served_bytes_per_sec: None,
         },
         clients_bytes_per_sec: None,
         client_bytes_per_sec: args.clients.client_nic.map(data_rate),
         clients: args.clients.clients,
         uplink_bytes_per_sec: args.clients.uplink.map(data_rate),
+        uplink_carried_bytes_per_sec: None,
         headroom: args.headroom,
         failures: args.failures,
         price_per_node: args.price,
     }
 }
 
-/// What a run's fan-in says of one storage node and one client. A node that wrote other numbers of
-/// copies for each byte of data is taken to write as many bytes as before.
+/// What a run's fan-in says of a storage node, a client and the network between them, each at the
+/// lower end of its interval; what was configured stays. A node that wrote other numbers of copies
+/// for each byte of data is taken to write as many bytes as before.
 fn take_over(question: &mut Question, runs_dir: &Path, run: &str) -> Result<(), Failure> {
     let dir = ew_store::resolve(runs_dir, run).map_err(Failure::usage)?;
     let loaded = ew_store::load(&dir).map_err(Failure::failed)?;
@@ -171,30 +169,72 @@ fn take_over(question: &mut Question, runs_dir: &Path, run: &str) -> Result<(), 
         Operation::Write => StorageOperation::Write,
         Operation::Read => StorageOperation::Read,
     };
-    let analysis = job::analyze(&loaded);
-    let mut fan_ins = analysis.iter().flat_map(|analysis| &analysis.fan_in);
-    let fan_in = fan_ins.find(|fan_in| fan_in.operation == operation);
-    let (Some(fan_in), Some(fit)) = (fan_in, fan_in.and_then(|fan_in| fan_in.fit.as_ref())) else {
+    let found = job::analyze(&loaded);
+    let Some((analysis, fan_in)) = found
+        .as_ref()
+        .and_then(|a| Some((a, by_nodes(a, operation)?)))
+    else {
         return Err(Failure::usage(anyhow!(
-            "run `{run}` has no whole fan-in of {}: measure one with `eastwest run fan-in --target URL`, or give --disk and --nic",
+            "run `{run}` has no fan-in of {} over storage nodes: measure one with `eastwest run fan-in --target URL`, or give --disk and --nic",
             operation.name()
         )));
     };
-    let written = analysis
-        .iter()
-        .filter_map(|a| a.job.as_ref()?.replication)
-        .next();
-    let written = f64::from(written.unwrap_or(1));
+    let written = analysis.job.as_ref().and_then(|job| job.replication);
     let copies = question.redundancy.factors(question.operation, false).disk;
     let scale = match question.operation {
-        Operation::Write => written / copies,
+        Operation::Write => f64::from(written.unwrap_or(1)) / copies,
         Operation::Read => 1.0,
     };
-    question.node.served_bytes_per_sec = Some(fit.node.low.unwrap_or(fit.node.value) * scale);
-    if question.client_bytes_per_sec.is_none() {
-        question.client_bytes_per_sec = fan_in.alone.client;
+    let served = lower(fan_in.fit.as_ref().map(|fit| fit.node));
+    if served.is_none() {
+        output::say(&format!(
+            "warning: no model fits the steps of run `{run}`: a storage node as a whole has no figure, only its parts measured alone"
+        ));
     }
+    question.node.served_bytes_per_sec = served.map(|rate| rate * scale);
+    take_ends_over(question, &loaded, analysis, fan_in);
+    take_network_over(question, fan_in);
     Ok(())
+}
+
+fn by_nodes(analysis: &StorageAnalysis, operation: StorageOperation) -> Option<&FanIn> {
+    let is_this =
+        |fan_in: &&FanIn| fan_in.operation == operation && fan_in.axis == Axis::StorageNodes;
+    analysis.fan_in.iter().find(is_this)
+}
+
+/// The end that a wrong answer is safe at.
+fn lower(estimate: Option<Estimate>) -> Option<f64> {
+    estimate.map(|rate| rate.low.filter(|low| *low > 0.0).unwrap_or(rate.value))
+}
+
+/// NICs in each direction, disk and client.
+fn take_ends_over(question: &mut Question, run: &Run, analysis: &StorageAnalysis, fan_in: &FanIn) {
+    let alone = |operation| limits::alone(run, &analysis.steps, operation);
+    let node = &mut question.node;
+    let into: Alone = alone(StorageOperation::Write);
+    let out_of: Alone = alone(StorageOperation::Read);
+    node.nic_rx_bytes_per_sec = node.nic_rx_bytes_per_sec.or(lower(into.node));
+    node.nic_tx_bytes_per_sec = node.nic_tx_bytes_per_sec.or(lower(out_of.node));
+    node.disk_bytes_per_sec = node.disk_bytes_per_sec.or(lower(fan_in.alone.disk));
+    let client = fan_in.terms.client.or(fan_in.alone.client);
+    question.client_bytes_per_sec = question.client_bytes_per_sec.or(lower(client));
+}
+
+/// As a bound where it was one, else as what it carried.
+fn take_network_over(question: &mut Question, fan_in: &FanIn) {
+    let measured = lower(fan_in.terms.network.or(fan_in.alone.network));
+    let is_limit = |point: &FanInPoint| {
+        let limits = point.limits.iter();
+        limits
+            .map(|limit| limit.side)
+            .any(|side| side == Side::Network)
+    };
+    let was_limit = fan_in.terms.network.is_some() || fan_in.points.iter().any(is_limit);
+    match was_limit {
+        true => question.uplink_bytes_per_sec = question.uplink_bytes_per_sec.or(measured),
+        false => question.uplink_carried_bytes_per_sec = measured,
+    }
 }
 
 /// `6,3`.

@@ -8,10 +8,6 @@ use ew_storage::Lease;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const EXAMPLES: &str = "Examples:
-  eastwest storage restore --dfs-hosts /etc/hadoop/conf/dfs.hosts
-  HADOOP_USER_NAME=hdfs eastwest storage restore --dfs-hosts /etc/hadoop/conf/dfs.hosts";
-
 #[derive(Debug, Args)]
 pub(crate) struct StorageCommandArgs {
     #[command(subcommand)]
@@ -21,7 +17,6 @@ pub(crate) struct StorageCommandArgs {
 #[derive(Debug, Subcommand)]
 enum StorageCommand {
     /// Put DataNodes back in service that a fan-in took out and could not put back
-    #[command(after_help = EXAMPLES)]
     Restore {
         /// The NameNode's hosts file (dfs.hosts), as given to the fan-in; its lease lies next to it
         #[arg(long, value_name = "FILE")]

@@ -4,7 +4,7 @@ use crate::commands::run::block_on;
 use crate::exit::{self, Failure, Outcome};
 use crate::fleet::FleetArgs;
 use crate::hosts::HostArgs;
-use crate::output;
+use crate::output::{self, PlainArgs};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ew_controller::{LaunchOptions, run_as_root_on, survey};
@@ -33,9 +33,8 @@ pub(crate) struct ToolsArgs {
     /// password
     #[arg(long)]
     install_tools: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten, next_help_heading = "Output")]
+    plain: PlainArgs,
 }
 
 /// What a host said, or why it said nothing.
@@ -63,12 +62,12 @@ pub(crate) fn run(args: &ToolsArgs) -> Outcome {
         .roster(&args.fleet, lab.as_deref(), &[], roles.as_ref())?;
     let launcher = args.fleet.launcher(lab, &roster)?;
     let mut options = args.fleet.options();
-    options.network = args.hosts.network();
+    options.network = args.hosts.network()?;
     let listing = block_on(async {
         args.hosts.resolve(&mut roster, &args.fleet).await?;
         look(args, roster.inventory, launcher, options).await
     })?;
-    if args.json {
+    if args.plain.is_json() {
         let json = serde_json::to_string_pretty(&listing.json()).map_err(Failure::failed)?;
         output::print(&json);
     } else {

@@ -2,6 +2,7 @@
 
 use crate::exit::{Failure, Outcome};
 use crate::full_screen::{self, Left, News};
+use crate::output::{self, PlainArgs};
 use clap::Args;
 use ew_model::units;
 use ew_sys::clock;
@@ -21,15 +22,14 @@ pub(crate) struct TopArgs {
     /// Time between readings, at least 100ms
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::parse_duration_ns)]
     interval: u64,
-    /// Stop after this time; with --once, the time to look at as a whole
+    /// Stop after this time; with --once, the length of the one interval
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration_ns)]
     duration: Option<u64>,
-    /// Look once, print, and stop
+    /// Print one interval and stop
     #[arg(long)]
     once: bool,
-    /// Print one JSON document per interval, each on its own line
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    plain: PlainArgs,
 }
 
 pub(crate) fn run(args: &TopArgs) -> Outcome {
@@ -41,11 +41,12 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
     }
     let schedule = Schedule::new(args);
     let views = spawn_reader(schedule);
-    let full_screen = !args.once && !args.json && std::io::stdout().is_terminal();
+    let is_terminal = std::io::stdout().is_terminal() && output::can_move_cursor();
+    let full_screen = !args.once && !args.plain.is_json() && is_terminal;
     if full_screen {
         return watch(&views);
     }
-    print_all(&views, args.json)
+    print_all(&views, args.plain.is_json())
 }
 
 /// When to read, on the monotonic clock.

@@ -52,6 +52,11 @@ pub(crate) fn has_tool(name: &str) -> bool {
 /// another test.
 static ONE_LAB: Mutex<()> = Mutex::new(());
 
+/// Holds off the labs of other tests, for a command that builds its own.
+pub(crate) fn only_lab() -> MutexGuard<'static, ()> {
+    ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A lab that goes down with the test.
 pub(crate) struct TestLab {
     pub(crate) name: String,

@@ -1,14 +1,18 @@
 //! `eastwest run dfsio` on local agents: files through the whole binary, and what goes wrong with
 //! them.
 
-use crate::common::{Finished, eastwest, kill, text, wait_for};
+use crate::common::{Finished, TestLab, can_run_labs, eastwest, kill, text, wait_for};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -71,13 +75,7 @@ fn files_are_written_read_shown_again_and_removed() {
     assert_eq!(steps[3]["bytes"], 24 << 20, "append doubled the files");
     assert_eq!(place.left(), 0, "test files are left");
 
-    let again = |format: &str| {
-        let mut command = eastwest();
-        command.args(["report", "latest", "--format", format, "--runs-dir"]);
-        let out = command.arg(place.runs.path()).output().unwrap();
-        assert!(out.status.success(), "{}", text(&out.stderr));
-        text(&out.stdout)
-    };
+    let again = |format: &str| report(&place, format);
     let document: serde_json::Value = serde_json::from_str(&again("json")).unwrap();
     assert_eq!(document, finished.json, "an old run gives the same again");
     let shown = again("text");
@@ -98,6 +96,14 @@ fn files_are_written_read_shown_again_and_removed() {
         assert!(shown.contains(label), "no `{label}` in {shown}");
     }
     assert_eq!(again("csv").lines().count(), 1 + 5 * 4);
+}
+
+/// The last run again.
+fn report(place: &Place, format: &str) -> String {
+    let mut command = eastwest();
+    command.args(["report", "latest", "--format", format, "--runs-dir"]);
+    let out = command.arg(place.runs.path()).output().unwrap();
+    text(&out.stdout)
 }
 
 #[test]
@@ -227,11 +233,22 @@ fn ctrl_c_removes_the_files() {
     assert_eq!(place.left(), 0, "{}", text(&out.stderr));
 }
 
+/// Requests that get 503: a method, and what their URI contains.
+type Refused = Arc<Mutex<Option<(Method, &'static str)>>>;
+
+fn is_refused<T>(refused: &Refused, request: &Request<T>) -> bool {
+    let refused = refused.lock().unwrap();
+    refused.as_ref().is_some_and(|(method, part)| {
+        request.method() == method && request.uri().to_string().contains(part)
+    })
+}
+
 /// An S3 server whose buckets are the folders of `root`, until the test process ends.
-fn serve_s3(root: &Path) -> SocketAddr {
+fn serve_s3(root: &Path, refused: &Refused) -> SocketAddr {
     let mut builder = S3ServiceBuilder::new(s3s_fs::FileSystem::new(root).unwrap());
     builder.set_auth(SimpleAuth::from_single("key", "secret"));
     let service = builder.build();
+    let refused = Arc::clone(refused);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
@@ -244,7 +261,21 @@ fn serve_s3(root: &Path) -> SocketAddr {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             while let Ok((socket, _)) = listener.accept().await {
                 let socket = TokioIo::new(socket);
-                tokio::spawn(http1::Builder::new().serve_connection(socket, service.clone()));
+                let (service, refused) = (service.clone(), Arc::clone(&refused));
+                let answer = service_fn(move |request: Request<Incoming>| {
+                    let (service, refused) = (service.clone(), Arc::clone(&refused));
+                    async move {
+                        if !is_refused(&refused, &request) {
+                            return service.call(request.map(s3s::Body::from)).await;
+                        }
+                        let busy =
+                            s3s::Body::from("<Error><Code>SlowDown</Code></Error>".to_owned());
+                        let mut busy = Response::new(busy);
+                        *busy.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+                        Ok(busy)
+                    }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(socket, answer));
             }
         });
     });
@@ -255,7 +286,7 @@ fn serve_s3(root: &Path) -> SocketAddr {
 fn objects_of_an_s3_server_are_as_good_as_files() {
     let place = Place::new();
     std::fs::create_dir(place.mount.path().join("bench")).unwrap();
-    let address = serve_s3(place.mount.path());
+    let address = serve_s3(place.mount.path(), &Refused::default());
     let target = format!("s3://bench/a?endpoint=http://{address}");
     let words = "--files 4 --file-size 18MiB --parallel 2 --operations write,read,random-read --format json";
     let run = |secret: Option<&str>| {
@@ -280,6 +311,115 @@ fn objects_of_an_s3_server_are_as_good_as_files() {
         assert_eq!(finished.code, 4, "{}", finished.stderr);
         assert!(finished.stderr.contains(problem), "{}", finished.stderr);
     }
+}
+
+/// A server that is too busy for one object in the middle of its upload, and for another when it is
+/// read, and an object that is not the one that was written.
+#[test]
+fn a_busy_s3_server_and_a_wrong_object_cost_their_files() {
+    let place = Place::new();
+    let folder = place.mount.path().join("bench/a/eastwest-dfsio");
+    std::fs::create_dir(place.mount.path().join("bench")).unwrap();
+    let refused = Refused::default();
+    let address = serve_s3(place.mount.path(), &refused);
+    let target = format!("s3://bench/a?endpoint=http://{address}");
+    let run = |words: &str| {
+        let mut command = dfsio(place.runs.path(), &target, words);
+        command
+            .args(["--file-size", "18MiB", "--files", "4", "--format", "json"])
+            .env("AWS_ACCESS_KEY_ID", "key")
+            .env("AWS_SECRET_ACCESS_KEY", "secret");
+        Finished::of(&command.output().unwrap())
+    };
+    let refuse = |what| *refused.lock().unwrap() = what;
+    let failed = |finished: &Finished, step: usize, host: &str| {
+        assert_eq!(finished.code, 3, "{}", finished.stderr);
+        let step = &finished.json["steps"][step];
+        assert_eq!(step["files_done"], 3, "{step}");
+        assert_eq!(step["bytes"], 3 * (18 << 20), "nothing is half-counted");
+        let failures = step["failures"].as_array().unwrap();
+        assert_eq!(failures.len(), 1, "{step}");
+        assert_eq!(failures[0]["host"], host);
+        let error = failures[0]["error"].as_str().unwrap();
+        assert!(error.contains("503"), "{error}");
+    };
+
+    refuse(Some((Method::PUT, "test_io_1?partNumber=2")));
+    let finished = run("--operations write,read");
+    failed(&finished, 0, "n2");
+    let read = &finished.json["steps"][1];
+    assert_eq!(read["files_ordered"], 3, "only whole objects are read");
+    let left = || std::fs::read_dir(&folder).map_or(0, Iterator::count);
+    assert_eq!(left(), 0, "{}", finished.stderr);
+
+    refuse(None);
+    let finished = run("--operations write --keep --seed 5");
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    refuse(Some((Method::GET, "test_io_2")));
+    failed(&run("--operations read --keep --seed 5"), 0, "n1");
+
+    refuse(None);
+    std::fs::copy(folder.join("test_io_0"), folder.join("test_io_3")).unwrap();
+    let finished = run("--operations read --keep --seed 5");
+    assert_eq!(finished.code, 1, "{}", finished.stderr);
+    assert_eq!(finished.json["status"], "worse");
+    let corrupt = finished.json["steps"][0]["corrupt"].as_array().unwrap();
+    assert_eq!(corrupt.len(), 1);
+    assert_eq!(corrupt[0]["file"], 3);
+    let found = corrupt[0]["found"].as_str().unwrap();
+    assert!(found.ends_with("offset 0 of file 0"), "{found}");
+    assert_eq!(run("--operations clean").code, 0);
+    assert_eq!(left(), 0);
+}
+
+/// Each on a file system of its own, one of them too small: what is on which disk is known, and the
+/// full one costs its own files only.
+#[test]
+fn two_hosts_write_to_their_own_disks() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = TestLab::up("racks: 1\nhosts-per-rack: 2\nnic: 100M\n");
+    let disk = lab.work.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let target = format!("file://{}", disk.display());
+    for (host, size) in [("r1h1", "size=64m"), ("r1h2", "size=3m")] {
+        let mount = ["mount", "-t", "tmpfs", "-o", size, host];
+        let done = lab.exec(host).args(mount).arg(&disk).status().unwrap();
+        assert!(done.success(), "mount on {host}");
+    }
+    let on_disk = |host: &str| {
+        let folder = disk.join("eastwest-dfsio");
+        let list = lab.exec(host).arg("ls").arg(folder).output().unwrap();
+        text(&list.stdout)
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let words = ["--target", &target, "--files", "4", "--file-size", "2MiB"];
+    let keep = ["--operations", "write", "--keep", "--seed", "5"];
+    let finished = lab.run("dfsio", &[&words[..], &keep].concat());
+    assert_eq!(finished.code, 3, "{}", finished.stderr);
+    let write = &finished.json["steps"][0];
+    assert_eq!(write["files_done"], 3, "{write}");
+    assert_eq!(write["failures"][0]["host"], "r1h2");
+    let error = write["failures"][0]["error"].as_str().unwrap();
+    assert!(error.contains("ENOSPC"), "{error}");
+    assert_eq!(on_disk("r1h1"), ["test_io_0", "test_io_2"]);
+    assert_eq!(on_disk("r1h2"), ["test_io_1"]);
+    assert_eq!(
+        std::fs::read_dir(&disk).unwrap().count(),
+        0,
+        "outside of both"
+    );
+
+    let read = ["--operations", "read", "--seed", "5"];
+    let words = ["--target", &target, "--files", "2", "--file-size", "2MiB"];
+    let finished = lab.run("dfsio", &[&words[..], &read].concat());
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    let cleaned = lab.run("dfsio", &["--target", &target, "--operations", "clean"]);
+    assert_eq!(cleaned.code, 0, "{}", cleaned.stderr);
+    assert!(on_disk("r1h1").is_empty() && on_disk("r1h2").is_empty());
 }
 
 #[test]
@@ -313,6 +453,11 @@ fn a_killed_agent_costs_its_files_and_nothing_more() {
         "{}",
         finished.stderr
     );
+    let shown = report(&place, "text");
+    assert!(
+        shown.contains("warning: 1 test file(s) of n2 may be left"),
+        "{shown}"
+    );
     let read = &finished.json["steps"][1];
     assert_eq!(
         (&read["files_ordered"], &read["files_done"]),
@@ -333,6 +478,38 @@ fn children_of(parent: u32) -> Vec<u32> {
     }
     children.sort_unstable();
     children
+}
+
+#[test]
+fn hadoops_testdfsio_refuses_what_it_cannot_do() {
+    let place = Place::new();
+    for (words, problem) in [
+        ("testdfsio --target file:///tmp", "needs HDFS"),
+        (
+            "testdfsio --target hdfs://nn:8020/ --parallel 2",
+            "map tasks",
+        ),
+        (
+            "testdfsio --target hdfs://nn:8020/ --submit-on n9",
+            "no such host",
+        ),
+        (
+            "testdfsio --target hdfs://nn:8020/ -D x",
+            "expected KEY=VALUE",
+        ),
+        (
+            "dfsio --target hdfs://nn:8020/ --hadoop /x",
+            "is of run testdfsio",
+        ),
+        ("qualify --submit-on n1", "--submit-on is of"),
+    ] {
+        let mut run = eastwest();
+        run.arg("run").args(words.split(' '));
+        run.args(["--via", "local", "--hosts", "n[1-2]", "--runs-dir"]);
+        let out = run.arg(place.runs.path()).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "{words}");
+        assert!(text(&out.stderr).contains(problem), "{}", text(&out.stderr));
+    }
 }
 
 #[test]
@@ -387,4 +564,174 @@ fn fan_in_takes_targets_away_one_by_one() {
         let left = std::fs::read_dir(place.mount.path().join(name)).unwrap();
         assert_eq!(left.count(), 0, "files are left in {name}");
     }
+}
+
+/// Storage nodes and clients vary, and the network is measured alone.
+fn fan_in_of_both(place: &Place) -> Finished {
+    let targets = ["a", "b"].map(|name| {
+        let path = place.mount.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        format!("file://{}", path.display())
+    });
+    let mut command = eastwest();
+    command
+        .args(["run", "fan-in", "--via", "local", "--runs-dir"])
+        .arg(place.runs.path())
+        .args(["--clients", "n[1-4]", "--servers", "s[1-2]"])
+        .args(["--target", &targets.join(","), "--disk"])
+        .arg(place.mount.path())
+        .args(["--storage-nodes", "2,1", "--client-counts", "2,4"])
+        .args(["--files", "16", "--file-size", "4MiB", "--format", "json"]);
+    for setting in ["duration=200ms", "warm-up=50ms", "gap=50ms"] {
+        command.args(["--set", setting]);
+    }
+    // A machine with other work may cost a round of the network.
+    let is_measured = |finished: &Finished| {
+        assert_eq!(finished.code, 0, "{}", finished.stderr);
+        [0, 2].into_iter().all(|operation| {
+            let alone = &finished.json["fan_in"][operation]["alone"];
+            let rates = ["client", "node", "network", "disk"];
+            let fewer = alone["by_servers"].as_array().map(Vec::len);
+            fewer == Some(2) && rates.iter().all(|rate| alone[rate]["value"].is_f64())
+        })
+    };
+    let mut runs = (0..3).map(|_| Finished::of(&command.output().unwrap()));
+    runs.find(is_measured).unwrap()
+}
+
+#[test]
+fn a_fan_in_over_clients_and_storage_nodes_is_sized_and_drawn() {
+    let place = Place::new();
+    let finished = fan_in_of_both(&place);
+    let fan_ins = finished.json["fan_in"].as_array().unwrap();
+    let seen = |fan_in: &serde_json::Value| -> (String, Vec<(u64, u64)>) {
+        let points = fan_in["points"].as_array().unwrap().iter();
+        let count = |p: &serde_json::Value, key: &str| p[key].as_u64().unwrap();
+        let counts = points.map(|p| (count(p, "endpoints"), count(p, "clients")));
+        let word = |key: &str| crate::common::word(&fan_in[key]);
+        (
+            format!("{} {}", word("operation"), word("axis")),
+            counts.collect(),
+        )
+    };
+    let seen: Vec<_> = fan_ins.iter().map(seen).collect();
+    let (nodes, clients) = (vec![(2, 4), (1, 4)], vec![(2, 4), (2, 2)]);
+    let expected = [
+        ("write storage-nodes".to_owned(), nodes.clone()),
+        ("write clients".to_owned(), clients.clone()),
+        ("read storage-nodes".to_owned(), nodes),
+        ("read clients".to_owned(), clients),
+    ];
+    assert_eq!(seen, expected);
+    let by_servers = fan_ins[0]["alone"]["by_servers"].as_array().unwrap();
+    let servers = by_servers.iter().map(|by| by["servers"].as_u64().unwrap());
+    assert_eq!(servers.collect::<Vec<_>>(), [2, 1], "fewer sinks");
+    // Two clients have half of the files that four have.
+    let steps = finished.json["steps"].as_array().unwrap().iter();
+    let of_two = steps.filter(|step| {
+        let clients = step["clients"].as_array().unwrap().len();
+        step["operation"] == "write" && clients == 2 && step["is_disk_alone"] == false
+    });
+    let files: Vec<_> = of_two.map(|step| step["files_done"].as_u64()).collect();
+    assert_eq!(files, [Some(8)]);
+    it_is_drawn(&place);
+    it_is_sized(&place);
+}
+
+fn it_is_drawn(place: &Place) {
+    let page = report(place, "html");
+    for part in [
+        "Write against storage nodes",
+        "Read against clients",
+        "<strong>Throughput</strong>",
+        "<strong>Execution time</strong>",
+        "<strong>Client throughput</strong>",
+        "<strong>File operations</strong>",
+        "2 endpoints, 4 clients",
+        "----- TestDFSIO ----- : read",
+    ] {
+        assert!(page.contains(part), "no `{part}` in the page");
+    }
+    assert!(!page.contains("http://") && !page.contains("https://"));
+    assert!(!page.contains("NaN"));
+}
+
+/// Each constraint by itself, as measured alone.
+fn it_is_sized(place: &Place) {
+    let mut size = eastwest();
+    size.args(["size", "--data", "1GB", "--within", "1h", "--json"]);
+    size.args(["--run", "latest", "--runs-dir"])
+        .arg(place.runs.path());
+    let out = size.output().unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let document: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let needs = document["answer"]["needs"].as_array().unwrap().iter();
+    let needs = needs.map(|need| need["constraint"].as_str().unwrap());
+    // Without a model that fits there is no figure of the node as a whole.
+    let needs: Vec<_> = needs.filter(|need| *need != "node").collect();
+    assert_eq!(needs, ["disk", "nic-rx", "nic-tx", "placement"]);
+    let question = &document["question"];
+    assert!(question["client_bytes_per_sec"].as_f64().unwrap() > 0.0);
+    let uplink = ["uplink_bytes_per_sec", "uplink_carried_bytes_per_sec"];
+    let known = uplink.iter().filter(|key| question[**key].is_f64());
+    assert_eq!(known.count(), 1, "{question}");
+}
+
+#[test]
+fn settings_of_flows_are_refused_without_flows() {
+    let place = Place::new();
+    let out = place.dfsio("--set duration=1s").output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("--set"), "{}", text(&out.stderr));
+    let out = place.dfsio("--fan-in --client-counts 3").output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    let said = text(&out.stderr);
+    assert!(
+        said.contains("--client-counts 3: there are 2 clients"),
+        "{said}"
+    );
+}
+
+/// A file says what the flags say, and the flags go before it.
+#[test]
+fn a_scenario_file_with_storage_moves_files() {
+    let place = Place::new();
+    let file = place.runs.path().join("job.yaml");
+    let target = format!("file://{}", place.mount.path().display());
+    let job = format!(
+        "name: nightly\nroles: {{clients: 'n[1-2]', servers: s1}}\nstorage:\n  target: {target}\n  operations: [write, read]\n  files: 4\n  file-size: 1MiB\n  verify: true\n"
+    );
+    std::fs::write(&file, job).unwrap();
+    let mut command = eastwest();
+    command
+        .arg("run")
+        .arg(&file)
+        .args(["--via", "local", "--format", "json"]);
+    command
+        .args(["--files", "6", "--runs-dir"])
+        .arg(place.runs.path());
+    let finished = Finished::of(&command.output().unwrap());
+    assert_eq!(finished.code, 0, "{}", finished.stderr);
+    assert_eq!(finished.json["job"]["verify"], true);
+    let steps = finished.json["steps"].as_array().unwrap();
+    let operations: Vec<_> = steps
+        .iter()
+        .map(|s| s["operation"].as_str().unwrap())
+        .collect();
+    assert_eq!(operations, ["write", "read", "clean"]);
+    assert_eq!(
+        (&steps[0]["files_done"], &steps[0]["bytes"]),
+        (&6.into(), &(6 << 20).into())
+    );
+    let clients = steps[0]["clients"].as_array().unwrap();
+    assert_eq!(clients.len(), 2, "servers move no files");
+    assert_eq!(place.left(), 0);
+    std::fs::write(&file, "name: s\nstorage: {targets: x}\n").unwrap();
+    let out = command.output().unwrap();
+    assert_eq!(out.status.code(), Some(2));
+    assert!(
+        text(&out.stderr).contains("`targets`"),
+        "{}",
+        text(&out.stderr)
+    );
 }

@@ -1,10 +1,13 @@
 //! `eastwest iperf3` as people and scripts use it, on loopback, without the stock one (ew-iperf3's
 //! tests have that).
 
-use crate::common::{eastwest, text};
+use crate::common::{eastwest, kill, text, wait_for};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server on a port of its own, ended with the test.
 struct Server {
@@ -58,6 +61,65 @@ fn a_client_prints_iperf3s_lines_and_its_document() {
     assert!(lines.ends_with("\niperf Done.\n"), "{lines}");
     let document: Value = serde_json::from_slice(&ask(&["-J"]).stdout).unwrap();
     assert_eq!(document["end"]["sum_received"]["bytes"], 1024 * 1024);
+}
+
+#[test]
+fn a_server_in_the_background_is_found_by_its_file_and_streams_of_json_are_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pid");
+    let port = free_port();
+    let started = eastwest()
+        .args(["iperf3", "-sD", "-p", &port, "-I"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(started.status.success(), "{}", text(&started.stderr));
+    wait_for("the process id", PATIENCE, || {
+        std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'))
+    });
+    let taken = eastwest()
+        .args(["iperf3", "-sD", "-p", &port])
+        .output()
+        .unwrap();
+    assert_eq!(taken.status.code(), Some(4), "{}", text(&taken.stderr));
+    let out = eastwest()
+        .args([
+            "iperf3",
+            "-c",
+            "127.0.0.1",
+            "-p",
+            &port,
+            "-t",
+            "2",
+            "--json-stream",
+        ])
+        .output()
+        .unwrap();
+    let lines = text(&out.stdout);
+    let lines: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |event: &str| lines.iter().filter(|line| line["event"] == event).count();
+    assert_eq!(
+        (of("start"), of("end"), of("error")),
+        (1, 1, 0),
+        "{lines:?}"
+    );
+    assert!(of("interval") >= 2, "{lines:?}");
+    let last = &lines[lines.len() - 1]["data"];
+    assert!(
+        last["sum_received"]["bytes"].as_u64().unwrap() > 0,
+        "{last}"
+    );
+    let pid = std::fs::read_to_string(&file).unwrap();
+    kill("-TERM", pid.trim().parse().unwrap());
+    wait_for("the end of the server", PATIENCE, || !file.exists());
+}
+
+fn free_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port().to_string()
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl SshRun {
 
     fn start(&self) -> Child {
         let child = spawn(&mut self.command("3s"));
-        wait_for("agents on all hosts", Duration::from_secs(90), || {
+        wait_for("agents on all hosts", Duration::from_secs(30), || {
             self.agents().len() == 4
         });
         // Into the middle of a round.

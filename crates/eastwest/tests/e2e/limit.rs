@@ -1,4 +1,4 @@
-//! `eastwest limit`: the known figures, and what is taken from an interface.
+//! `eastwest line-rate`: the known figures, and what is taken from an interface.
 
 use crate::common::{can_run_labs, eastwest, text};
 use serde_json::Value;
@@ -121,8 +121,8 @@ const ADDRESS: &str = "198.18.9.1/24";
 /// Kind of the only tunnel, MTU inside, payload and counted bytes of a full packet.
 type Found<'j> = (&'j str, u64, u64, u64);
 
-/// What `eastwest limit` says in a network namespace that `setup` furnished, which ends with the
-/// command. `None`, with the reason printed, where it cannot be made.
+/// What `eastwest line-rate` says in a network namespace that `setup` furnished, which ends with
+/// the command. `None`, with the reason printed, where it cannot be made.
 fn limit_in_namespace(setup: &str, args: &str) -> Option<Value> {
     if !can_run_labs() {
         return None;

@@ -11,8 +11,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Begins of the metrics that some kernels and containers do not report: pressure, quota, disks.
-const ABSENT_ON_SOME: [&str; 3] = [
+/// Begins of the metrics that some kernels and containers do not report (pressure, quota, disks),
+/// and of those that only runs of files have.
+const ABSENT_ON_SOME: [&str; 4] = [
+    "eastwest_storage_",
     "eastwest_host_pressure_",
     "eastwest_agent_cgroup_",
     "eastwest_host_disk_",
@@ -78,20 +80,29 @@ impl ServedRun {
     }
 }
 
-struct Prometheus {
+pub(crate) struct Prometheus {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     _work: TempDir,
 }
 
 impl Prometheus {
     fn scraping(target: SocketAddr) -> Self {
-        let work = tempfile::tempdir().unwrap();
-        let config = work.path().join("prometheus.yml");
-        let scrape = format!(
+        let config = format!(
             "global: {{scrape_interval: 1s}}\nscrape_configs:\n\
              - job_name: eastwest\n  static_configs: [{{targets: ['{target}']}}]\n"
         );
+        Self::start(&config, &[])
+    }
+
+    /// It scrapes nothing, and takes what is written to it.
+    pub(crate) fn receiving() -> Self {
+        Self::start("", &["--web.enable-remote-write-receiver"])
+    }
+
+    fn start(scrape: &str, args: &[&str]) -> Self {
+        let work = tempfile::tempdir().unwrap();
+        let config = work.path().join("prometheus.yml");
         std::fs::write(&config, scrape).unwrap();
         // Free a moment ago; nobody else is given it by chance.
         let address = TcpListener::bind("127.0.0.1:0")
@@ -104,6 +115,7 @@ impl Prometheus {
                 work.path().join("data").display()
             ))
             .arg(format!("--web.listen-address={address}"))
+            .args(args)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(work.path().join("log")).unwrap())
@@ -138,7 +150,7 @@ impl Prometheus {
     }
 
     /// The samples an expression gives now.
-    fn query(&self, expression: &str) -> Vec<Value> {
+    pub(crate) fn query(&self, expression: &str) -> Vec<Value> {
         let path = format!("/api/v1/query?query={}", url_encoded(expression));
         self.data(&path, expression)["result"]
             .as_array()
@@ -172,7 +184,7 @@ impl Drop for Prometheus {
 }
 
 /// Prints why not. In CI a test that cannot run is a failure.
-fn can_run_prometheus() -> bool {
+pub(crate) fn can_run_prometheus() -> bool {
     let is_here = has_tool("prometheus") && has_tool("promtool");
     assert!(
         is_here || std::env::var_os("CI").is_none(),
@@ -232,6 +244,43 @@ fn a_real_prometheus_scrapes_a_run_and_the_dashboard_has_data() {
         .map(|sample| crate::common::word(&sample["metric"]["host"]))
         .collect();
     assert_eq!(Vec::from_iter(hosts), ["r1h1", "r1h2", "r2h1", "r2h2"]);
+    run.interrupt();
+}
+
+#[test]
+fn a_real_prometheus_scrapes_a_storage_run() {
+    if !can_run_prometheus() {
+        return;
+    }
+    let work = tempfile::tempdir().unwrap();
+    let targets = ["a", "b"].map(|name| {
+        let path = work.path().join(name);
+        std::fs::create_dir(&path).unwrap();
+        format!("file://{}", path.display())
+    });
+    let mut command = eastwest();
+    command
+        .args(["run", "dfsio", "--via", "local", "--hosts", "n[1-2]"])
+        .args(["--target", &targets.join(","), "--file-size", "1MiB"])
+        .args(["--operations", &["write,read"; 300].join(",")])
+        .arg("--runs-dir")
+        .arg(work.path().join("runs"));
+    let run = ServedRun::start(command);
+    let prometheus = Prometheus::scraping(run.address);
+    let read = "eastwest_storage_bytes_total{operation=\"read\"} > 0";
+    wait_for(read, PATIENCE, || prometheus.query(read).len() == 1);
+    check_with_promtool(&run.page());
+    let all = dashboard(".*").into_iter();
+    let storage: Vec<String> = all.filter(|e| e.contains("eastwest_storage_")).collect();
+    assert!(storage.len() >= 8, "{storage:?}");
+    for expression in storage {
+        // Of HDFS only.
+        let has_data = !expression.contains("eastwest_storage_hdfs_");
+        wait_for(&expression, PATIENCE, || {
+            assert!(prometheus.query("up == 0").is_empty(), "the run has ended");
+            prometheus.panel(&expression).is_empty() != has_data
+        });
+    }
     run.interrupt();
 }
 

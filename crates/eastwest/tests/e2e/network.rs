@@ -97,9 +97,18 @@ fn hosts_find_their_addresses_on_the_network_asked_for() {
         let rate = json["stages"][0]["aggregate_bits_per_sec"]["value"].as_f64();
         assert!(rate.is_some_and(|rate| rate > 1e6), "{rate:?}");
     }
-    let typical = pair(&lab, &[]);
-    let json: Value = serde_json::from_slice(&typical.stdout).unwrap();
-    assert_eq!(json["networks"][0]["interface"], "eth0");
+    a_faster_idle_network_is_a_finding(&lab);
+    let both = pair(&lab, &["--network", "198.19.7.0/24", "--interface", "eth0"]);
+    let stream = serde_json::Deserializer::from_slice(&both.stdout).into_iter::<Value>();
+    let documents: Vec<Value> = stream.map(Result::unwrap).collect();
+    assert_eq!(documents.len(), 3, "two results and a comparison");
+    let interface = |at: usize| &documents[at]["networks"][0]["interface"];
+    assert_eq!([interface(0), interface(1)], ["data0", "eth0"]);
+    let names = documents[2].to_string();
+    assert!(
+        names.contains("198.19.7.0/24") && names.contains("interface eth0"),
+        "{names}"
+    );
     let nowhere = pair(&lab, &["--network", "203.0.113.0/24"]);
     let stderr = text(&nowhere.stderr);
     assert_ne!(nowhere.status.code(), Some(0));
@@ -108,6 +117,76 @@ fn hosts_find_their_addresses_on_the_network_asked_for() {
             && stderr.contains("data0 (198.19.7."),
         "{stderr}"
     );
+}
+
+/// Speeds of virtual interfaces are their shapers'.
+fn a_faster_idle_network_is_a_finding(lab: &TestLab) {
+    for (host, device, rate) in [
+        ("r1h1", "eth0", "150mbit"),
+        ("r1h2", "eth0", "150mbit"),
+        ("r1h1", "data0", "1gbit"),
+        ("r1h2", "data0", "1gbit"),
+    ] {
+        let shape = ["replace", "dev", device, "root", "tbf", "rate", rate];
+        let shape = [&["qdisc"], &shape[..], &["burst", "64k", "latency", "20ms"]].concat();
+        let done = lab.exec(host).arg("tc").args(shape).output().unwrap();
+        assert!(done.status.success(), "{}", text(&done.stderr));
+    }
+    let typical = pair(lab, &["--sample-interval", "100ms"]);
+    let json: Value = serde_json::from_slice(&typical.stdout).unwrap();
+    assert_eq!(json["networks"][0]["interface"], "eth0");
+    let findings = json["verdict"]["findings"].as_array().unwrap();
+    let faster = findings.iter().find(|f| f["cause"] == "faster-network");
+    let sentence = faster.map(|finding| finding["sentence"].as_str().unwrap());
+    assert_eq!(
+        sentence,
+        Some(
+            "2 hosts with a faster idle interface: data0 at 1.00 Gb/s, next to eth0 at 150 Mb/s, which was measured"
+        ),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn a_blocked_data_port_stops_the_run_before_any_load() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = TestLab::up("racks: 1\nhosts-per-rack: 3\nnic: 100M\n");
+    let inside = |args: &[&str]| {
+        let done = lab.exec("r1h2").arg("ip").args(args).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", text(&done.stderr));
+        text(&done.stdout)
+    };
+    // No answer of the host reaches anybody, as behind a firewall.
+    let shown = inside(&["-4", "-o", "address", "show", "dev", "eth0"]);
+    let own = shown
+        .split_whitespace()
+        .nth(3)
+        .unwrap()
+        .split('/')
+        .next()
+        .unwrap();
+    let subnet = own.rsplit_once('.').unwrap().0;
+    inside(&[
+        "route",
+        "add",
+        "blackhole",
+        &format!("{subnet}.0/25"),
+        "metric",
+        "1",
+    ]);
+    let mut command = lab.run_command("mesh");
+    let out = command.args(QUICK).output().unwrap();
+    let stderr = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(4), "{stderr}");
+    assert!(
+        stderr.contains("r1h2: no connection to the data ports (")
+            && stderr.contains("firewall-cmd --add-port=5401-5499/tcp"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("pre-flight: 3 hosts"), "{stderr}");
+    assert!(!stderr.contains("round"), "{stderr}");
 }
 
 #[test]

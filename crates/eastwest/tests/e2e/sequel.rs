@@ -8,22 +8,23 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A request as it came.
-struct Received {
-    head: String,
-    body: String,
+pub(crate) struct Received {
+    pub(crate) head: String,
+    pub(crate) body: String,
 }
 
-fn pair(runs: &TempDir, rate: &str, samples: &str, args: &[&str]) -> Output {
+pub(crate) fn pair(runs: &TempDir, rate: &str, samples: &str, args: &[&str]) -> Output {
     let mut command: Command = eastwest();
     command
         .args(["run", "pair", "--fleet", "local", "--hosts", "n[1-2]"])
         .args(["--format", "json", "--seed", "7", "--quiet"])
         .args(["--set", "duration=300ms", "--set", "warm-up=100ms"])
         .args(["--set", "gap=100ms", "--set", rate, "--set", samples])
-        .args(args);
+        .args(args)
+        .env("EASTWEST_PUSH_AUTHORIZATION", "Bearer t0ken");
     command.arg("--runs-dir").arg(runs.path()).output().unwrap()
 }
 
@@ -41,7 +42,7 @@ fn gateway(answer: &'static str) -> (SocketAddr, JoinHandle<Received>) {
     (address, thread)
 }
 
-fn read_request(stream: &mut TcpStream) -> Received {
+pub(crate) fn read_request(stream: &mut TcpStream) -> Received {
     let mut bytes = Vec::new();
     let mut part = [0; 4096];
     loop {
@@ -79,6 +80,7 @@ fn a_run_is_pushed_with_its_results() {
     let line = "PUT /base/metrics/job/eastwest/scenario/pair HTTP/1.1\r\n";
     assert!(head.starts_with(line), "{head}");
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
+    assert!(head.contains("Bearer t0ken"), "{head}");
     let code = format!("eastwest_result_exit_code {}\n", finished.code);
     let goodput = "eastwest_result_stage_flow_goodput_bytes_per_second{stage=\"forward\",workload=\"tcp-stream\"} ";
     let sample = body.lines().find_map(|line| line.strip_prefix(goodput));
@@ -147,7 +149,7 @@ fn a_regression_against_the_last_run_fails() {
     assert_eq!(same.code, 0, "{}", same.stderr);
     let slower = complete_pair(&runs, "rate=10M");
     assert_eq!(slower.code, 1, "{}", slower.stderr);
-    assert!(slower.stderr.contains("Worse"), "{}", slower.stderr);
+    assert!(slower.stderr.contains("Different"), "{}", slower.stderr);
 }
 
 #[test]

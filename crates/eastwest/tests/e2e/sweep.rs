@@ -161,7 +161,7 @@ fn what_did_not_settle_at_the_bound_is_told() {
         "{reported}"
     );
     assert!(
-        reported.contains("paced: 1 figure did not settle within 5 %"),
+        reported.contains("paced: 1 figure did not settle within 5%"),
         "{reported}"
     );
     assert!(reported.contains("n1 to n2"), "{reported}");

@@ -77,7 +77,7 @@ fn a_dry_run_says_what_is_set() {
         .unwrap();
     let stdout = text(&out.stdout);
     assert!(stdout.contains("udp-stream x2 (engine)"), "{stdout}");
-    let words = "forward, reverse, both: at most 100 Mb/s a stream, dscp 46";
+    let words = "forward, reverse: at most 100 Mb/s a stream, dscp 46";
     assert!(stdout.contains(words), "{stdout}");
 }
 

@@ -1,62 +1,58 @@
-//! One metric of a stage in both runs.
+//! One metric of a stage in both states.
 
-use crate::datagrams;
-use crate::latency;
+use super::levels::{Levels, Tested};
+use super::outliers;
+use super::values::{Pair, Typical, Values};
 use crate::observations::{Observations, StageView};
 use crate::significance::{
-    adjusted_where_known, interval_over_hosts, mean_estimate, paired_shift, rank_sum,
-    rank_sum_can_tell, shift, signed_rank,
+    adjusted_where_known, interval_over_hosts, paired_shift, rank_sum, rank_sum_can_tell, shift,
+    signed_rank,
 };
-use crate::stats::{LEAST_FOR_INTERVAL, median, median_estimate, quantile};
+use crate::stats::{LEAST_FOR_INTERVAL, median};
 use ew_model::analysis::Estimate;
 use ew_model::comparison::{
     Change, HostComparison, Method, Metric, MetricComparison, PairComparison, RoleComparison,
-    Summary,
 };
-use ew_model::plan::RoundIndex;
-use ew_model::record::FlowRecord;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Seed of the bootstrap: the same runs give the same interval.
 const SEED: u64 = 0x000e_a57e_57e5;
-/// What has no logarithm counts as so little: a rate of 1/s, a time of 1 ns.
-const LEAST: f64 = 1.0;
-/// The same of a share, which is never above 1: one datagram in a million.
-const LEAST_DELIVERED: f64 = 1e-6;
 /// Fewer flows prove less than as many rounds of them: six that all fell are 3 % likely by chance.
 const FEW_FLOWS: usize = 10;
 
-/// Sender and receiver by name.
-type Pair = (String, String);
-
-/// One run's values of a metric.
-struct Values {
-    metric: Metric,
-    by_pair: BTreeMap<Pair, Vec<f64>>,
-    by_round: BTreeMap<RoundIndex, Vec<(Pair, f64)>>,
-    /// By repetition of the rounds.
-    by_sample: BTreeMap<u32, Vec<(Pair, f64)>>,
-}
-
-/// What flows had in the base run, as logarithms.
-type Typical<'v> = BTreeMap<&'v Pair, f64>;
+/// A run, and the stage of it that is compared.
+pub(super) type Measured<'v, 'a> = (&'v Observations<'a>, &'v StageView<'a>);
 
 /// `None` when a side has no value.
 pub(super) fn compare(
     metric: Metric,
-    base: (&Observations<'_>, &StageView<'_>),
-    other: (&Observations<'_>, &StageView<'_>),
+    base: &[Measured<'_, '_>],
+    other: &[Measured<'_, '_>],
+    history: &[Measured<'_, '_>],
 ) -> Option<MetricComparison> {
-    let (a, b) = (Values::of(metric, base), Values::of(metric, other));
+    let [base, other, history] = [base, other, history].map(|runs| values(metric, runs));
+    let summaries = (Values::summary(&base)?, Values::summary(&other)?);
+    let levels = Levels::of(&base, &other, &history);
+    let spread = levels.spread(metric);
+    let a = Values::together(metric, &base);
+    let b = Values::together(metric, &other);
     let flows: Vec<&Pair> = a.common(&b).collect();
-    let method = method(&a, &b, flows.len());
-    let tested = tested(method, &a, &b, &flows);
+    let is_single = base.len() == 1 && other.len() == 1;
+    let (method, tested) = if is_single {
+        let method = method(&a, &b, flows.len());
+        let within = tested(method, &a, &b, &flows);
+        (method, within.allowing_for(&spread))
+    } else {
+        let (base, other) = (base.len() as u32, other.len() as u32);
+        (Method::Runs { base, other }, levels.tested(&spread))
+    };
     let is_paired = matches!(method, Method::Flows { .. }) || are_same(&a, &b, flows.len());
     Some(MetricComparison {
         metric,
-        base: a.summary()?,
-        other: b.summary()?,
+        base: summaries.0,
+        other: summaries.1,
         method,
+        spread,
         ratio: tested.ratio,
         ratio_over_hosts: is_paired.then(|| over_hosts(&a, &b, &flows)).flatten(),
         p_value: tested.p_value,
@@ -69,124 +65,10 @@ pub(super) fn compare(
     })
 }
 
-impl Values {
-    fn of(metric: Metric, (observations, stage): (&Observations<'_>, &StageView<'_>)) -> Self {
-        let inventory = observations.inventory();
-        let mut values = Self {
-            metric,
-            by_pair: BTreeMap::new(),
-            by_round: BTreeMap::new(),
-            by_sample: BTreeMap::new(),
-        };
-        for round in stage.last_step() {
-            for row in &round.records {
-                let Some(value) = value(metric, row) else {
-                    continue;
-                };
-                let name = |host| inventory.name(host).to_owned();
-                let pair = (name(row.src), name(row.dst));
-                let sample = values.by_sample.entry(row.sample).or_default();
-                sample.push((pair.clone(), value));
-                let of_round = values.by_round.entry(round.index).or_default();
-                of_round.push((pair.clone(), value));
-                values.by_pair.entry(pair).or_default().push(value);
-            }
-        }
-        values
-    }
-
-    fn all(&self) -> Vec<f64> {
-        self.by_pair.values().flatten().copied().collect()
-    }
-
-    fn summary(&self) -> Option<Summary> {
-        let all = self.all();
-        Some(Summary {
-            mean: mean_estimate(&all)?,
-            median: median_estimate(&all)?,
-            least: quantile(&all, 0.0)?,
-            max: quantile(&all, 1.0)?,
-        })
-    }
-
-    fn common<'v>(&'v self, other: &'v Self) -> impl Iterator<Item = &'v Pair> {
-        let pairs = self.by_pair.keys();
-        pairs.filter(|pair| other.by_pair.contains_key(*pair))
-    }
-
-    /// Logarithm of a flow's median over rounds.
-    fn level(&self, pair: &Pair) -> f64 {
-        let values = self.by_pair.get(pair).map(Vec::as_slice);
-        self.logarithm(median(values.unwrap_or_default()).unwrap_or_default())
-    }
-
-    fn levels(&self) -> Vec<f64> {
-        self.by_pair.keys().map(|pair| self.level(pair)).collect()
-    }
-
-    /// How far each round's flows were from their `typical` levels, by the median over them; from
-    /// nothing where those are not known.
-    fn rounds(&self, typical: &Typical<'_>) -> Vec<f64> {
-        let distance = |(pair, value): &(Pair, f64)| {
-            self.logarithm(*value) - typical.get(pair).copied().unwrap_or_default()
-        };
-        let rounds = self.by_round.values();
-        let distances = rounds.map(|rows| rows.iter().map(distance).collect::<Vec<_>>());
-        distances.filter_map(|rows| median(&rows)).collect()
-    }
-
-    /// How far a host's flows were from their `typical` levels, by the median over them, once for
-    /// every repetition: flows of one repetition are alike, so the repetitions are what can be
-    /// counted.
-    fn repetitions(
-        &self,
-        typical: &Typical<'_>,
-        end: fn(&Pair) -> &String,
-    ) -> BTreeMap<&String, Vec<f64>> {
-        let mut hosts: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
-        for sample in self.by_sample.values() {
-            let mut distances: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
-            for (pair, value) in sample {
-                if let Some(typical) = typical.get(pair) {
-                    let distance = self.logarithm(*value) - typical;
-                    distances.entry(end(pair)).or_default().push(distance);
-                }
-            }
-            for (host, distances) in distances {
-                hosts.entry(host).or_default().extend(median(&distances));
-            }
-        }
-        hosts
-    }
-
-    /// A value of zero has no ratio: a flow that did not move, one of which no
-    /// datagram came.
-    fn logarithm(&self, value: f64) -> f64 {
-        let least = match self.metric {
-            Metric::Delivered => LEAST_DELIVERED,
-            _ => LEAST,
-        };
-        value.max(least).ln()
-    }
-}
-
-fn value(metric: Metric, row: &FlowRecord) -> Option<f64> {
-    let end = row.sender.as_ref();
-    let times = || latency::figures(&end?.latency.as_ref()?.times);
-    let reported = || end?.reported;
-    let ns = match metric {
-        Metric::Throughput => return row.bits_per_sec(),
-        Metric::Transactions => return latency::transactions_per_sec(row),
-        Metric::Delivered => return datagrams::delivered(row),
-        Metric::LatencyMedian => times().map(|t| t.p50_ns).or_else(|| reported()?.p50_ns),
-        Metric::LatencyP99 => times()
-            .and_then(|t| t.p99_ns)
-            .or_else(|| reported()?.p99_ns),
-        Metric::LatencyP999 => times()?.p999_ns,
-        Metric::ConnectMedian => Some(latency::figures(end?.connect_latency.as_ref()?)?.p50_ns),
-        Metric::Jitter => Some(datagrams::counts(row)?.jitter_ns),
-    };
-    Some(ns? as f64)
+/// Of the runs that have any.
+fn values(metric: Metric, runs: &[Measured<'_, '_>]) -> Vec<Values> {
+    let all = runs.iter().map(|run| Values::of(metric, *run));
+    all.filter(|run| !run.by_pair.is_empty()).collect()
 }
 
 /// By flow where both runs have enough of the same; by round where the same few flows were
@@ -223,11 +105,6 @@ fn typical<'v>(base: &Values, flows: &[&'v Pair]) -> Typical<'v> {
     flows.iter().map(level).collect()
 }
 
-struct Tested {
-    ratio: Option<Estimate>,
-    p_value: Option<f64>,
-}
-
 fn tested(method: Method, a: &Values, b: &Values, flows: &[&Pair]) -> Tested {
     let unpaired = |a: &[f64], b: &[f64]| Tested {
         ratio: shift(a, b).map(|shift| exponential(&shift)),
@@ -243,7 +120,7 @@ fn tested(method: Method, a: &Values, b: &Values, flows: &[&Pair]) -> Tested {
             }
         }
         Method::DifferentFlows { .. } => unpaired(&a.levels(), &b.levels()),
-        Method::Rounds { .. } => {
+        Method::Rounds { .. } | Method::Runs { .. } => {
             let is_usual_known = are_same(a, b, flows.len());
             let known = if is_usual_known { flows } else { &[] };
             let typical = typical(a, known);
@@ -283,31 +160,29 @@ fn too_little(method: Method) -> String {
         Method::Flows { flows } => (flows, flows, "flows"),
         Method::DifferentFlows { base, other } => (base, other, "flows"),
         Method::Rounds { base, other } => (base, other, "rounds"),
+        Method::Runs { base, other } => (base, other, "runs"),
     };
     format!(
         "{base} against {other} {what} cannot show a difference at 95 %; repeat with `--set samples=6`, or with more hosts"
     )
 }
 
-/// Each flow by its own repetitions, the worst change first.
+/// Each flow by its change against those of all, the worst change first.
 fn pairs(a: &Values, b: &Values, flows: &[&Pair]) -> Vec<PairComparison> {
-    let rounds = |pair: &Pair| (&a.by_pair[pair], &b.by_pair[pair]);
-    let p_value = |pair: &Pair| {
-        let (base, other) = rounds(pair);
-        rank_sum(base, other).filter(|_| rank_sum_can_tell(base.len(), other.len()))
-    };
-    let p_values: Vec<Option<f64>> = flows.iter().map(|pair| p_value(pair)).collect();
+    let changes: Vec<f64> = flows.iter().map(|p| b.level(p) - a.level(p)).collect();
+    let p_values = outliers::p_values(&from_middle(&changes), 1);
     let mut pairs: Vec<PairComparison> = flows
         .iter()
+        .zip(changes)
         .zip(adjusted_where_known(&p_values))
-        .map(|(pair, q_value)| {
-            let (base, other) = rounds(pair);
+        .map(|((pair, change), q_value)| {
+            let (base, other) = (&a.by_pair[*pair], &b.by_pair[*pair]);
             PairComparison {
                 src: pair.0.clone(),
                 dst: pair.1.clone(),
                 base: median(base).unwrap_or_default(),
                 other: median(other).unwrap_or_default(),
-                ratio: (b.level(pair) - a.level(pair)).exp(),
+                ratio: change.exp(),
                 base_rounds: base.len() as u32,
                 other_rounds: other.len() as u32,
                 q_value,
@@ -321,14 +196,30 @@ fn pairs(a: &Values, b: &Values, flows: &[&Pair]) -> Vec<PairComparison> {
     pairs
 }
 
+fn from_middle(changes: &[f64]) -> Vec<f64> {
+    let middle = median(changes).unwrap_or_default();
+    changes.iter().map(|change| change - middle).collect()
+}
+
+/// Each host at both ends of its flows, by its change against those of all hosts at that end: what
+/// moved for all is the stage's.
 fn hosts(a: &Values, b: &Values, flows: &[&Pair]) -> Vec<HostComparison> {
     let mut sending = roles(a, b, flows, |pair| &pair.0);
     let mut receiving = roles(a, b, flows, |pair| &pair.1);
-    let both = || sending.values().chain(receiving.values());
-    let p_values: Vec<Option<f64>> = both().map(|role| role.q_value).collect();
+    let all = || sending.values().chain(receiving.values());
+    let deviations: Vec<f64> = all()
+        .filter_map(|role| role.relative)
+        .map(f64::ln)
+        .collect();
+    let has_peers = |roles: &BTreeMap<&String, RoleComparison>| {
+        usize::from(roles.values().any(|role| role.relative.is_some()))
+    };
+    let groups = has_peers(&sending) + has_peers(&receiving);
+    let p_values = outliers::p_values(&deviations, groups);
     let adjusted = adjusted_where_known(&p_values);
-    let all = sending.values_mut().chain(receiving.values_mut());
-    for (role, q_value) in all.zip(adjusted) {
+    let roles = sending.values_mut().chain(receiving.values_mut());
+    let known = roles.filter(|role| role.relative.is_some());
+    for (role, q_value) in known.zip(adjusted) {
         role.q_value = q_value;
     }
     let names: BTreeSet<&String> = sending.keys().chain(receiving.keys()).copied().collect();
@@ -342,30 +233,33 @@ fn hosts(a: &Values, b: &Values, flows: &[&Pair]) -> Vec<HostComparison> {
         .collect()
 }
 
-/// All hosts at one end of their flows, with p-values that are not adjusted yet.
+/// All hosts at one end of their flows, not tested yet.
 fn roles<'v>(
     a: &Values,
     b: &Values,
     flows: &[&'v Pair],
     end: fn(&Pair) -> &String,
 ) -> BTreeMap<&'v String, RoleComparison> {
-    let typical = typical(a, flows);
-    let (before, after) = (a.repetitions(&typical, end), b.repetitions(&typical, end));
-    let mut differences: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+    let mut changes: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
     for &pair in flows {
-        let difference = b.level(pair) - typical[pair];
-        differences.entry(end(pair)).or_default().push(difference);
+        let change = b.level(pair) - a.level(pair);
+        changes.entry(end(pair)).or_default().push(change);
     }
-    let role = |(name, differences): (&'v String, Vec<f64>)| {
-        let (before, after) = (before.get(name)?, after.get(name)?);
-        let can_tell = rank_sum_can_tell(before.len(), after.len());
+    let middles: BTreeMap<&String, (f64, usize)> = changes
+        .iter()
+        .filter_map(|(name, changes)| Some((*name, (median(changes)?, changes.len()))))
+        .collect();
+    let of_all: Vec<f64> = middles.values().map(|(change, _)| *change).collect();
+    let middle = median(&of_all).filter(|_| of_all.len() >= outliers::LEAST_PEERS);
+    let role = |(name, (change, flows)): (&'v String, (f64, usize))| {
         let role = RoleComparison {
-            ratio: median(&differences)?.exp(),
-            flows: differences.len() as u32,
-            q_value: rank_sum(before, after).filter(|_| can_tell),
+            ratio: change.exp(),
+            relative: middle.map(|middle| (change - middle).exp()),
+            flows: flows as u32,
+            q_value: None,
             beyond_threshold: false,
         };
-        Some((name, role))
+        (name, role)
     };
-    differences.into_iter().filter_map(role).collect()
+    middles.into_iter().map(role).collect()
 }

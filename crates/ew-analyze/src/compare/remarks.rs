@@ -2,9 +2,10 @@
 
 use crate::observations::{Observations, StageView};
 use crate::settings::in_words;
+use ew_model::comparison::{Change, LEAST_RUNS, MetricComparison, StageComparison};
 use ew_model::plan::Stage;
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
-use ew_model::{Analysis, Outcome};
+use ew_model::{Analysis, Outcome, Run};
 use std::collections::BTreeSet;
 
 /// So many names are reported.
@@ -105,15 +106,59 @@ pub(super) fn of_runs(a: &Analysis, b: &Analysis) -> Vec<String> {
     remarks
 }
 
-fn unfinished(analysis: &Analysis) -> Option<String> {
-    let how = match analysis.run.outcome {
-        Outcome::Complete => return None,
-        Outcome::Partial => "is partial: hosts or pairs are missing",
-        Outcome::Interrupted => "was interrupted",
-        Outcome::Failed => "failed",
-        Outcome::Unfinished => "was cut short",
+/// Runs that were not whole, other than the first ones.
+pub(super) fn of_replicates(base: &[Run], other: &[Run]) -> Vec<String> {
+    let more = base.iter().skip(1).chain(other.iter().skip(1));
+    let manifests = more.map(|run| &run.manifest);
+    let said = manifests.filter_map(|run| Some(format!("{} {}", run.id, how(run.outcome)?)));
+    said.collect()
+}
+
+/// What the interval allows for, and how to say more.
+pub(super) fn of_spread(stages: &[StageComparison]) -> Vec<String> {
+    let mut metrics = stages.iter().flat_map(|stage| &stage.metrics);
+    let Some(first) = metrics.next() else {
+        return Vec::new();
     };
+    let percent = 100.0 * first.spread.deviation;
+    let source = match (first.spread.degrees, first.spread.history) {
+        (None, _) => "assumed: too few runs show it".to_owned(),
+        (Some(_), 0) => "from the runs compared".to_owned(),
+        (Some(_), history) => format!("from the runs compared and {history} earlier ones"),
+    };
+    let stage = &stages[0].name;
+    let mut lines = vec![format!(
+        "run-to-run spread of {} in `{stage}`: {percent:.2} % ({source})",
+        first.metric.name()
+    )];
+    let is_of_few = |m: &MetricComparison| m.change == Change::Different;
+    if stages
+        .iter()
+        .flat_map(|stage| &stage.metrics)
+        .any(is_of_few)
+    {
+        lines.push(format!(
+            "\"different\" is said of the runs; for a change of the network give {LEAST_RUNS} runs or more of each, \
+             such as `eastwest compare A1,A2,A3 B1,B2,B3`"
+        ));
+    }
+    lines
+}
+
+fn unfinished(analysis: &Analysis) -> Option<String> {
+    let how = how(analysis.run.outcome)?;
     Some(format!("{} {how}", analysis.run.id))
+}
+
+/// How a run was not whole.
+fn how(outcome: Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Complete => None,
+        Outcome::Partial => Some("is partial: hosts or pairs are missing"),
+        Outcome::Interrupted => Some("was interrupted"),
+        Outcome::Failed => Some("failed"),
+        Outcome::Unfinished => Some("was cut short"),
+    }
 }
 
 fn kernels(analysis: &Analysis) -> String {

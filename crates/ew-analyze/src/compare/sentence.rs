@@ -26,7 +26,7 @@ pub(super) fn sentence(stages: &[StageComparison], threshold: Option<f64>) -> St
     changed.extend(worse_hosts(stages));
     let is_worse = !changed.is_empty();
     if !is_worse {
-        let is_told = |m: &MetricComparison| matches!(m.change, Change::Better | Change::Worse);
+        let is_told = |m: &MetricComparison| is_difference(m.change);
         changed = of_stages(stages, is_told);
     }
     let more = changed.len().saturating_sub(REPORTED);
@@ -41,13 +41,23 @@ pub(super) fn sentence(stages: &[StageComparison], threshold: Option<f64>) -> St
     let list = parts.join("; ");
     let mut all = stages.iter().flat_map(|stage| &stage.metrics);
     let is_tested = all.any(|m| m.change != Change::Unknown);
+    let is_replicated = stages
+        .iter()
+        .flat_map(|s| &s.metrics)
+        .any(super::is_replicated);
+    let word = if is_replicated { "Worse" } else { "Different" };
     match (is_worse, list.is_empty(), threshold) {
-        (true, _, Some(most)) => format!("Worse by more than {}: {list}", percent(most)),
+        (true, _, Some(most)) => format!("{word} by more than {}: {list}", percent(most)),
         (_, true, _) if !is_tested => "Too little was measured to show a difference".into(),
-        (_, true, _) => "No significant difference".into(),
+        (_, true, _) if is_replicated => "No significant difference".into(),
+        (_, true, _) => "No difference beyond chance and the run-to-run spread".into(),
         (_, false, Some(most)) => format!("Nothing worse by more than {}: {list}", percent(most)),
         (_, false, None) => list,
     }
+}
+
+fn is_difference(change: Change) -> bool {
+    matches!(change, Change::Better | Change::Worse | Change::Different)
 }
 
 fn of_stages(
@@ -102,7 +112,7 @@ impl Difference {
         if *ratio >= TIMES {
             format!("{what} is {ratio:.2} times as high")
         } else if share < LEAST_REPORTED {
-            // Steady figures differ significantly by next to nothing.
+            // Steady figures differ by more than chance, and by next to nothing.
             format!("{what} is less than {} {word}", percent(LEAST_REPORTED))
         } else {
             format!("{what} is {} {word}", percent(share))

@@ -139,6 +139,9 @@ impl Network {
         let isolated = isolated(&fitted);
         let classes = classes(&fitted, &isolated, &slow);
         let mut racks = uplinks::racks(&fitted, found.paths.as_ref());
+        if quality.is_throttled {
+            racks.iter_mut().flatten().for_each(RackDirection::forget);
+        }
         let mut rack_pairs = views::rack_pairs(observations, &fitted, &racks);
         let limit = observations.run.plan.rate_limit.as_ref();
         if let Some(share) = limit.and_then(|limit| limit.of_line_rate) {
@@ -235,6 +238,7 @@ impl Network {
                 rack,
                 tx: tx.analysis(),
                 rx: rx.analysis(),
+                paths: Vec::new(),
             })
             .collect()
     }

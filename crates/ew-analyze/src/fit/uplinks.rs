@@ -126,6 +126,13 @@ impl RackDirection {
         }
     }
 
+    /// Of hosts that are throttled nobody knows what they could ask for.
+    pub(super) fn forget(&mut self) {
+        self.reach = Reach::NotTested;
+        self.ratio = None;
+        self.capacity = None;
+    }
+
     pub(super) fn analysis(&self) -> UplinkAnalysis {
         UplinkAnalysis {
             hosts_bits_per_sec: self.hosts_bits_per_sec,

@@ -1,6 +1,9 @@
 //! Why a path is lower than its baseline: one function per cause, each with the counters that show
 //! it.
 
+mod nic;
+mod packets;
+
 use super::words::percent;
 use super::{LEAST_DIFFERENCE, Match, is_significant};
 use crate::observations::{Observations, StageView};
@@ -24,10 +27,6 @@ const BY_SOFTIRQ: f64 = 0.5;
 const DEARER: f64 = 1.15;
 /// Fewer happen now and then on a busy node, and cost nothing that is seen.
 const LEAST_REFUSALS_PER_SEC: f64 = 1.0;
-/// Ethernet header: what a link's rate counts besides the packet.
-const ETHERNET_BYTES: f64 = 14.0;
-/// IPv4 and TCP with timestamps, which every segment carries besides its payload.
-const HEADER_BYTES: f64 = 52.0;
 
 /// One lower path.
 pub(super) struct Case<'c, 'o, 'a> {
@@ -65,6 +64,19 @@ impl<'c, 'o, 'a> Case<'c, 'o, 'a> {
         view.measured().flat_map(|row| [row.src, row.dst]).collect()
     }
 
+    /// The agent in the own network of an agent's node.
+    fn node_of(&self, host: HostId) -> Option<HostId> {
+        let inventory = self.observations.inventory();
+        inventory.find(&agent(place(inventory.name(host)).node, None))
+    }
+
+    /// The interface that an agent's address is on.
+    fn interface(&self, host: HostId) -> Option<&'c InterfaceFacts> {
+        let address = self.observations.inventory().host(host).address?;
+        let facts = self.observations.run.facts.get(&host)?;
+        facts.interface_with(address)
+    }
+
     fn evidence(&self, text: String, source: &str) -> Evidence {
         Evidence {
             text,
@@ -77,7 +89,7 @@ impl<'c, 'o, 'a> Case<'c, 'o, 'a> {
 /// difference.
 pub(super) fn find(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Vec<PodCause> {
     let mut causes: Vec<PodCause> = cpu_limit(case).into_iter().collect();
-    causes.extend(smaller_segments(case));
+    causes.extend(packets::smaller(case));
     let explained = causes
         .iter()
         .any(|cause| cause.share.is_none_or(|share| share >= 0.5));
@@ -88,6 +100,7 @@ pub(super) fn find(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Vec<PodCau
         }
         causes.extend(refusals);
         causes.extend(softirq(case));
+        causes.extend(nic::node_nic(case));
         if causes.is_empty() {
             causes.extend(dearer_path(case));
         }
@@ -163,87 +176,6 @@ fn throttled_share(case: &Case<'_, '_, '_>, host: HostId, stage: usize) -> Optio
     Some((per_second.or_else(over_all)? / 1e6).min(1.0))
 }
 
-/// A tunnel's headers and the smaller segments inside it, from both ends' segment sizes and the
-/// nodes' interfaces.
-fn smaller_segments(case: &Case<'_, '_, '_>) -> Option<PodCause> {
-    if case.found.path == PodPath::SameNode || !case.comparison.kind.is_bulk() {
-        return None;
-    }
-    let inner = segment_bytes(case.found.stage)?;
-    let outer = segment_bytes(case.found.baseline)?;
-    let tunnel = tunnel_of(case);
-    if tunnel.is_none() && inner >= outer {
-        return None;
-    }
-    let packet = inner + HEADER_BYTES;
-    let carried = tunnel.and_then(|i| i.tunnel).map_or(packet, |tunnel| {
-        f64::from(tunnel.carried_bytes(packet.round() as u32))
-    });
-    let efficiency = inner / (carried + ETHERNET_BYTES);
-    let expected = efficiency / (outer / (outer + HEADER_BYTES + ETHERNET_BYTES));
-    let lost = 1.0 - expected;
-    if lost < LEAST_DIFFERENCE / 3.0 {
-        return None;
-    }
-    let share = (lost / case.drop()).min(1.0);
-    let (kind, what) = match tunnel {
-        Some(interface) => {
-            let kind = interface
-                .tunnel
-                .map_or("tunnel", |tunnel| tunnel.kind.name());
-            (
-                PodCauseKind::Encapsulation,
-                format!("{} encapsulation", kind.to_uppercase()),
-            )
-        }
-        None => (
-            PodCauseKind::Mtu,
-            "smaller MTU of the pod network".to_owned(),
-        ),
-    };
-    let mtu = inner + HEADER_BYTES;
-    let part = if share >= 0.95 {
-        "all of it".to_owned()
-    } else {
-        format!("{} of it", percent(share))
-    };
-    Some(PodCause {
-        kind,
-        words: format!("{what}, MTU {mtu:.0} in pods: {} of goodput, {part}", percent(lost)),
-        share: Some(share),
-        evidence: vec![case.evidence(
-            format!(
-                "TCP segments of {inner:.0} bytes in frames of {:.0} between pods, of {outer:.0} in frames of {:.0} between nodes{}",
-                carried + ETHERNET_BYTES,
-                outer + HEADER_BYTES + ETHERNET_BYTES,
-                tunnel.map_or_else(String::new, |i| format!("; nodes have {}", i.name))
-            ),
-            "flows.parquet: tx_tcp_send_mss_bytes; run.json: facts of the nodes' interfaces",
-        )],
-    })
-}
-
-/// The typical segment of a stage's senders.
-fn segment_bytes(view: &StageView<'_>) -> Option<f64> {
-    let rows = view.measured();
-    let infos = rows
-        .filter_map(|row| row.sender.as_ref())
-        .flat_map(|end| &end.streams);
-    let sizes = infos.filter_map(|stream| Some(f64::from(stream.tcp_info?.send_mss_bytes)));
-    median(&sizes.collect::<Vec<_>>())
-}
-
-/// A tunnel of a node whose agent is in the node's own network.
-fn tunnel_of<'c>(case: &Case<'c, '_, '_>) -> Option<&'c InterfaceFacts> {
-    let nodes = Case::agents(case.found.stage).into_iter();
-    let inventory = case.observations.inventory();
-    let hosts =
-        nodes.filter_map(|host| inventory.find(&agent(place(inventory.name(host)).node, None)));
-    let facts = hosts.filter_map(|host| case.observations.run.facts.get(&host));
-    let mut interfaces = facts.flat_map(|facts| &facts.interfaces);
-    interfaces.find(|interface| interface.tunnel.is_some() && interface.up)
-}
-
 /// Connections that a node's connection tracking refuses with pods, and not without.
 fn conntrack(case: &Case<'_, '_, '_>) -> Option<PodCause> {
     let agents = Case::agents(case.found.stage).into_iter();
@@ -288,8 +220,7 @@ struct Refusals {
 }
 
 fn refusals(case: &Case<'_, '_, '_>, host: HostId) -> Option<Refusals> {
-    let inventory = case.observations.inventory();
-    let node = inventory.find(&agent(place(inventory.name(host)).node, None))?;
+    let node = case.node_of(host)?;
     let counters = |sample: &HostSample| sample.causes.as_ref()?.conntrack;
     // A failed insertion counts as a dropped packet, too, on most kernels.
     let refused = |sample: &HostSample| counters(sample).map(|c| c.insert_failed.max(c.dropped));
@@ -318,7 +249,7 @@ fn refusals(case: &Case<'_, '_, '_>, host: HostId) -> Option<Refusals> {
 
 /// Through a Service against the same pods without it.
 fn service_path(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Option<PodCause> {
-    if !case.found.path.leads_to_one_port() {
+    if !case.found.path.translates() {
         return None;
     }
     let direct = all.iter().find(|other| {

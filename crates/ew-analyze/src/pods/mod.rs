@@ -7,6 +7,7 @@ mod causes;
 mod words;
 
 use crate::observations::{Observations, RoundView, StageView};
+use crate::precision::confidence;
 use crate::significance::{adjusted_where_known, signed_rank};
 use crate::stats::{median, median_estimate};
 use crate::telemetry::Telemetry;
@@ -15,13 +16,16 @@ use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject, Verdict, Ve
 use ew_model::pods::{PodCauseKind, PodComparison, PodPath, place};
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::scenario::Pattern;
-use ew_model::workload::Workload;
+use ew_model::workload::{Workload, WorkloadKind};
 use std::collections::BTreeMap;
 
 /// Chance of calling a difference where there is none.
 const LEVEL: f64 = 0.05;
 /// A smaller difference is within the accuracy of a measurement.
 const LEAST_DIFFERENCE: f64 = 0.015;
+
+/// Where the documentation says what hostNetwork means for security.
+const SECURITY: &str = "docs/guide/kubernetes.md#before-you-use-hostnetwork";
 
 /// One path's stage next to its baseline's.
 struct Match<'o, 'a> {
@@ -60,19 +64,43 @@ pub(crate) fn comparisons(
             let case = causes::Case::new(observations, telemetry, found, comparison);
             comparison.causes = causes::find(&case, &direct);
         }
-        comparison.sentence = words::sentence(comparison);
+        let allowed = observations.run.manifest.scenario.expect.pod_loss;
+        let allowed = allowed.filter(|allowed| exceeds(comparison, *allowed));
+        comparison.sentence = words::sentence(comparison, allowed);
     }
     all
 }
 
-/// The verdict with what pods pay: its own sentence where the rest found nothing worse.
-pub(crate) fn conclude(mut verdict: Verdict, comparisons: &[PodComparison]) -> Verdict {
+/// The verdict with what pods pay: its own sentence where the rest found nothing worse. A loss
+/// above `allowed` is a fault.
+pub(crate) fn conclude(
+    mut verdict: Verdict,
+    comparisons: &[PodComparison],
+    allowed: Option<f64>,
+) -> Verdict {
     if comparisons.is_empty() {
         return verdict;
     }
     let lower = comparisons.iter().filter(|c| is_lower(c));
-    verdict.findings.extend(lower.map(finding));
+    verdict.findings.extend(lower.map(|c| finding(c, allowed)));
+    // Worst first; the order of those alike stays.
+    verdict
+        .findings
+        .sort_by_key(|found| std::cmp::Reverse(found.severity));
     let headline = words::headline(comparisons);
+    let is_worse = allowed.is_some_and(|allowed| comparisons.iter().any(|c| exceeds(c, allowed)));
+    let may_fail = matches!(
+        verdict.status,
+        VerdictStatus::NothingWrong | VerdictStatus::AsExpected
+    );
+    if is_worse && may_fail {
+        verdict.sentence = match verdict.status {
+            VerdictStatus::NothingWrong => headline,
+            _ => format!("{headline}; {}", verdict.sentence),
+        };
+        verdict.status = VerdictStatus::Worse;
+        return verdict;
+    }
     match verdict.status {
         VerdictStatus::NothingWrong => {
             if comparisons.iter().any(is_lower) {
@@ -234,6 +262,13 @@ fn is_lower(comparison: &PodComparison) -> bool {
     comparison.significant && comparison.ratio.value < 1.0
 }
 
+/// Whether TCP goodput of pods on different nodes is below the nodes' own by more than this share.
+fn exceeds(comparison: &PodComparison, allowed: f64) -> bool {
+    let is_asked = matches!(comparison.path, PodPath::OtherNode | PodPath::OtherZone)
+        && comparison.kind == WorkloadKind::TcpStream;
+    is_asked && is_lower(comparison) && 1.0 - comparison.ratio.value > allowed
+}
+
 /// Of the clients and of the servers: medians over the windows. The sender of the data is the
 /// client in all these stages' plans.
 fn cpu(view: &StageView<'_>, figure: impl Fn(&EndRecord) -> Option<f64>) -> [Option<f64>; 2] {
@@ -262,8 +297,9 @@ fn agent_cpus(end: &EndRecord) -> Option<f64> {
     (end.window_ns > 0).then(|| cpu.engine_ns as f64 / end.window_ns as f64)
 }
 
-fn finding(comparison: &PodComparison) -> Finding {
+fn finding(comparison: &PodComparison, allowed: Option<f64>) -> Finding {
     let ratio = &comparison.ratio;
+    let allowed = allowed.filter(|allowed| exceeds(comparison, *allowed));
     let mut evidence: Vec<_> = comparison
         .causes
         .iter()
@@ -271,7 +307,10 @@ fn finding(comparison: &PodComparison) -> Finding {
         .collect();
     evidence.insert(0, words::evidence(comparison));
     Finding {
-        severity: Severity::Notice,
+        severity: match allowed {
+            Some(_) => Severity::Fault,
+            None => Severity::Notice,
+        },
         subject: Subject::Run,
         cause: Cause::PodNetwork,
         symptom: None,
@@ -283,12 +322,12 @@ fn finding(comparison: &PodComparison) -> Finding {
             unit: "ratio".to_owned(),
         }),
         expected: Some(Quantity {
-            value: 1.0,
+            value: 1.0 - allowed.unwrap_or(0.0),
             low: None,
             high: None,
             unit: "ratio".to_owned(),
         }),
-        confidence: 1.0 - comparison.p_value.unwrap_or(1.0),
+        confidence: confidence(Cause::PodNetwork),
         evidence,
         hint: hint(comparison),
     }
@@ -306,8 +345,10 @@ fn hint(comparison: &PodComparison) -> String {
         "raise net.netfilter.nf_conntrack_max, give address translation more addresses or ports, or exempt the pods' traffic from it"
     } else if has(PodCauseKind::ServicePath) {
         "use headless Services for traffic that matters, or a data path without address translation"
+    } else if has(PodCauseKind::NodeNic) {
+        "check the NIC's rings, offloads and errors (ethtool -S), and what else uses its link"
     } else {
-        "compare with hostNetwork pods, and read what that means for security: docs/guide/kubernetes.md"
+        "compare the nodes' CPU time and counters of both paths"
     };
-    text.to_owned()
+    format!("{text}; before you answer with hostNetwork, read {SECURITY}")
 }

@@ -6,8 +6,9 @@ use ew_model::finding::Evidence;
 use ew_model::pods::{PodComparison, PodPath};
 use ew_model::units::format_bits_per_sec;
 
-/// `pods on different nodes: 27% below hostNetwork (25-29%), tcp-stream x8. Cause: ...`.
-pub(super) fn sentence(comparison: &PodComparison) -> String {
+/// `pods on different nodes: 27% below hostNetwork (25-29%), tcp-stream x8. Cause: ...`. `allowed`
+/// is the share that was exceeded.
+pub(super) fn sentence(comparison: &PodComparison, allowed: Option<f64>) -> String {
     let path = comparison.path.words();
     let baseline = comparison.baseline_path.words();
     let load = load(comparison);
@@ -22,7 +23,10 @@ pub(super) fn sentence(comparison: &PodComparison) -> String {
     let word = if ratio.value < 1.0 { "below" } else { "above" };
     let by = percent((ratio.value - 1.0).abs());
     let interval = interval(ratio);
-    let difference = format!("{path}: {by} {word} {baseline}{interval}, {load}");
+    let allowed = allowed.map_or_else(String::new, |share| {
+        format!(", above the {} allowed", percent(share))
+    });
+    let difference = format!("{path}: {by} {word} {baseline}{interval}{allowed}, {load}");
     if comparison.causes.is_empty() {
         return difference;
     }
@@ -156,7 +160,7 @@ mod tests {
             causes: if significant { vec![cause] } else { Vec::new() },
             sentence: String::new(),
         };
-        comparison.sentence = sentence(&comparison);
+        comparison.sentence = sentence(&comparison, None);
         comparison
     }
 
@@ -166,6 +170,10 @@ mod tests {
         assert_eq!(
             lower.sentence,
             "pods on different nodes: 27% below hostNetwork (25-29%), tcp-stream x8. Cause: softirq on CPU 3 of n2 saturated"
+        );
+        assert_eq!(
+            sentence(&lower, Some(0.1)),
+            "pods on different nodes: 27% below hostNetwork (25-29%), above the 10% allowed, tcp-stream x8. Cause: softirq on CPU 3 of n2 saturated"
         );
         let slight = comparison(estimate(0.966, 0.962, 0.969), true);
         assert!(

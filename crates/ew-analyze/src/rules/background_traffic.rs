@@ -4,6 +4,7 @@ use super::peers::{compared, is_judged, of_stages, percent};
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
 use crate::fit::Side;
+use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::HostId;
 use ew_model::facts::HostSample;
@@ -58,7 +59,6 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
             ),
             evidence: vec![proof(case, host, direction, &foreign)],
             hint: hint(&foreign),
-            confidence: if foreign.process.is_some() { 0.9 } else { 0.7 },
         })
     })
 }
@@ -93,7 +93,7 @@ fn standing_apart(case: &Case<'_>, host: HostId, direction: Direction) -> Option
         ),
         measured: Some(plain(foreign.link_share, "share")),
         expected: Some(plain(0.0, "share")),
-        confidence: 0.8,
+        confidence: confidence(Cause::BackgroundTraffic),
         evidence: vec![proof(case, host, direction, &foreign)],
         hint: hint(&foreign),
     })

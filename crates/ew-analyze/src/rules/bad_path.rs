@@ -2,8 +2,9 @@
 //! by its share of the connections.
 
 use super::peers::percent;
-use super::{Case, confidence_of, evidence};
+use super::{Case, evidence};
 use crate::fit::Direction;
+use crate::precision::confidence;
 use crate::tomography::{BadMember, Scope};
 use crate::words::{count, list, plain};
 use ew_model::RackId;
@@ -45,14 +46,17 @@ fn by_router(case: &Case<'_>, found: &BadMember) -> Finding {
         sentence: format!("{names}: path via {first}{more} degraded, {bad} of {connections} (others {others})"),
         measured: Some(plain(share, "share")),
         expected: Some(plain(found.others_bad_share, "share")),
-        confidence: confidence_of(found.gain),
+        confidence: confidence(Cause::BadPath),
         evidence: vec![
             evidence(
                 format!("routers on the path: {}", list(&routers)),
                 "flows.parquet: stages of workload trace".into(),
             ),
             evidence(
-                format!("{bad} of {connections} over them slow or retransmitting, {others} of all other connections of the same tests"),
+                format!(
+                    "{bad} of {connections} over them slow or retransmitting, {others} of all other connections of the same tests; likelihood gain {:.0} nats",
+                    found.gain
+                ),
                 "flows.parquet: flows across racks with one connection, and at half load".into(),
             ),
         ],
@@ -83,14 +87,15 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
         sentence: format!("{names}: one of about {paths:.0} paths degraded at half load, {what}; {} of connections affected", percent(share)),
         measured: Some(plain(share, "share")),
         expected: Some(plain(0.0, "share")),
-        confidence: confidence_of(found.gain),
+        confidence: confidence(Cause::BadPath),
         evidence: vec![evidence(
             format!(
-                "{} of {} slow or retransmitting in every round of theirs, paced to half load: median {} of pace, {} of segments retransmitted",
+                "{} of {} slow or retransmitting in every round of theirs, paced to half load: median {} of pace, {} of segments retransmitted; likelihood gain {:.0} nats",
                 found.bad,
                 count(found.connections, "connection"),
                 percent(found.of_pace),
                 percent(found.retransmitted_share),
+                found.gain,
             ),
             format!("flows.parquet: stage `{}`, by source port", found.stage),
         )],

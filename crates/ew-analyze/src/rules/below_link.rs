@@ -2,15 +2,16 @@
 
 use super::peers::{of_stages, percent};
 use super::receive_window::limited_share;
-use super::{Case, evidence};
+use super::{Case, evidence, stated_nic};
 use crate::basis::{data_interface, most_common};
+use crate::precision::confidence;
 use crate::quality::{THROTTLED, streams_of_hosts};
 use crate::stats::median;
 use crate::words::{count, plain};
 use ew_model::HostId;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
 use ew_model::record::{EndRecord, FlowRecord};
-use ew_model::units::format_bits_per_sec;
+use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
 /// Share of the link's payload rate below which a class is uniformly slow.
 const LEAST_SHARE: f64 = 0.80;
@@ -21,14 +22,21 @@ const LIMITED: f64 = 0.3;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let plan = &case.observations.run.plan;
-    // What was configured is held against every host by itself; below a limit nobody is slow.
-    if plan.expect.nic_bits_per_sec.is_some() || plan.rate_limit.is_some() {
+    // Below a limit nobody is slow.
+    if plan.rate_limit.is_some() {
         return Vec::new();
     }
-    let classes = case.network.classes.iter();
-    let slow: Vec<Finding> = classes
-        .filter_map(|(rate, hosts)| of_class(case, rate.value, hosts))
-        .collect();
+    // What was configured is held against every host by itself.
+    let slow: Vec<Finding> = match plan.expect.nic_bits_per_sec {
+        Some(_) if stated_nic::find(case).is_empty() => Vec::new(),
+        Some(_) => return Vec::new(),
+        None => {
+            let classes = case.network.classes.iter();
+            classes
+                .filter_map(|(rate, hosts)| of_class(case, rate.value, hosts))
+                .collect()
+        }
+    };
     if slow.is_empty() {
         return of_connections(case).into_iter().collect();
     }
@@ -43,7 +51,7 @@ fn of_connections(case: &Case<'_>) -> Option<Finding> {
         .connection_limit()
         .filter(|limit| *limit < LEAST_SHARE * typical)?;
     let single = Flows::SingleConnections;
-    let (cause, why, proof, hint) = core(case, single)
+    let found = core(case, single)
         .or_else(|| window(case, single))
         .or_else(|| send_buffer(case, single))
         .or_else(|| per_connection(case, typical))?;
@@ -52,16 +60,17 @@ fn of_connections(case: &Case<'_>) -> Option<Finding> {
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Run,
-        cause,
+        cause: found.cause,
         symptom: Some(Symptom::SlowStage),
         sentence: format!(
-            "single connections: {share} of what hosts do with several ({limit_words} vs {typical_words}). {why}"
+            "single connections: {share} of what hosts do with several ({limit_words} vs {typical_words}). {}",
+            found.sentence,
         ),
         measured: Some(plain(limit, "bits_per_sec")),
         expected: Some(plain(typical, "bits_per_sec")),
-        confidence: 0.9,
-        evidence: vec![proof],
-        hint: hint.into(),
+        confidence: confidence(found.cause),
+        evidence: vec![found.evidence],
+        hint: found.hint.into(),
     })
 }
 
@@ -72,29 +81,30 @@ fn of_class(case: &Case<'_>, rate: f64, hosts: &[HostId]) -> Option<Finding> {
     if rate >= LEAST_SHARE * goodput {
         return None;
     }
-    let (cause, why, proof, hint) = why(case, hosts, rate).unwrap_or((
-        Cause::BelowLinkSpeed,
-        "Cause not determined".into(),
-        evidence("no counter of the hosts stands out".into(), "hosts.parquet, flows.parquet".into()),
-        "run with more connections (`--set streams=8`) and longer (`--set duration=10s`); look at provider limits and bonds",
-    ));
+    let found = limit(case, hosts, rate).unwrap_or_else(|| Limit {
+        cause: Cause::BelowLinkSpeed,
+        sentence: "Cause not determined".into(),
+        evidence: evidence("no counter of the hosts stands out".into(), "hosts.parquet, flows.parquet".into()),
+        hint: "run with more connections (`--set streams=8`) and longer (`--set duration=10s`); look at provider limits and bonds",
+    });
     let share = percent(rate / goodput);
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Run,
-        cause,
+        cause: found.cause,
         symptom: Some(Symptom::SlowStage),
         sentence: format!(
-            "{}: {share} of line rate ({} of {}). {why}",
+            "{}: {share} of line rate ({} of {}). {}",
             count(hosts.len(), "host"),
             format_bits_per_sec(rate),
             format_bits_per_sec(goodput),
+            found.sentence,
         ),
         measured: Some(plain(rate, "bits_per_sec")),
         expected: Some(plain(goodput, "bits_per_sec")),
-        confidence: 0.9,
-        evidence: vec![proof],
-        hint: hint.into(),
+        confidence: confidence(found.cause),
+        evidence: vec![found.evidence],
+        hint: found.hint.into(),
     })
 }
 
@@ -113,10 +123,18 @@ fn physical_speed(case: &Case<'_>, host: HostId) -> Option<f64> {
 /// A single connection does so much less than several.
 const LESS: f64 = 0.85;
 
-type Why = (Cause, String, Evidence, &'static str);
+/// What limits hosts that are all slow alike.
+pub(super) struct Limit {
+    pub(super) cause: Cause,
+    /// "Cause: ...".
+    pub(super) sentence: String,
+    pub(super) evidence: Evidence,
+    pub(super) hint: &'static str,
+}
 
-/// The first limit that most of the hosts share.
-fn why(case: &Case<'_>, hosts: &[HostId], rate: f64) -> Option<Why> {
+/// The first limit that most of the hosts share, of hosts that do `rate` bits per second with
+/// several connections.
+pub(super) fn limit(case: &Case<'_>, hosts: &[HostId], rate: f64) -> Option<Limit> {
     quota(case, hosts)
         .or_else(|| core(case, Flows::All))
         .or_else(|| window(case, Flows::All))
@@ -124,101 +142,111 @@ fn why(case: &Case<'_>, hosts: &[HostId], rate: f64) -> Option<Why> {
         .or_else(|| per_connection(case, rate))
 }
 
-fn quota(case: &Case<'_>, hosts: &[HostId]) -> Option<Why> {
+fn quota(case: &Case<'_>, hosts: &[HostId]) -> Option<Limit> {
     let shares = hosts
         .iter()
         .filter_map(|host| of_stages(case, *host, |stage| stage.throttled_share));
     let share = median(&shares.collect::<Vec<_>>()).filter(|share| *share >= THROTTLED)?;
-    Some((
-        Cause::CpuQuota,
-        format!(
+    Some(Limit {
+        cause: Cause::CpuQuota,
+        sentence: format!(
             "Cause: cgroup CPU limit throttled the agents {} of the time",
             percent(share)
         ),
-        evidence(
+        evidence: evidence(
             format!(
                 "median over hosts: throttled {} of the windows",
                 percent(share)
             ),
             "counters.parquet: source = cgroup, cpu_throttled_us".into(),
         ),
-        "raise or remove the CPU limit of the agents' control group",
-    ))
-}
-
-fn core(case: &Case<'_>, which: Flows) -> Option<Why> {
-    let cpus = cpus_per_connection(case, which)?;
-    (cpus >= WHOLE_CPU).then(|| {
-        (
-            Cause::ToolLimit,
-            "Cause: one core per connection saturated".into(),
-            evidence(
-                format!(
-                    "I/O threads: median {} of a CPU per connection",
-                    percent(cpus)
-                ),
-                "flows.parquet: tx_cpu_engine_ns and rx_cpu_engine_ns over the window".into(),
-            ),
-            "use more connections (`--set streams=8`), so that more cores share the work",
-        )
+        hint: "raise or remove the CPU limit of the agents' control group",
     })
 }
 
-fn window(case: &Case<'_>, which: Flows) -> Option<Why> {
+fn core(case: &Case<'_>, which: Flows) -> Option<Limit> {
+    let cpus = cpus_per_connection(case, which)?;
+    (cpus >= WHOLE_CPU).then(|| Limit {
+        cause: Cause::ToolLimit,
+        sentence: "Cause: one core per connection saturated".into(),
+        evidence: evidence(
+            format!(
+                "I/O threads: median {} of a CPU per connection",
+                percent(cpus)
+            ),
+            "flows.parquet: tx_cpu_engine_ns and rx_cpu_engine_ns over the window".into(),
+        ),
+        hint: "use more connections (`--set streams=8`), so that more cores share the work",
+    })
+}
+
+fn window(case: &Case<'_>, which: Flows) -> Option<Limit> {
     let share = of_flows(case, which, |row| {
         limited_share(row, |info| info.receive_window_limited_us)
     })?;
     (share >= LIMITED).then(|| {
-        (
-            Cause::ReceiveWindow,
-            format!(
-                "Cause: receive window limited {} of busy time",
-                percent(share)
+        Limit {
+            cause: Cause::ReceiveWindow,
+            sentence: format!(
+                "Cause: receive window limited {} of busy time{}",
+                percent(share),
+                round_trip(case, which),
             ),
-            evidence(
+            evidence: evidence(
                 format!(
                     "median over isolated flows: limited by the receive window {} of busy time",
                     percent(share)
                 ),
                 "flows.parquet: receive_window_limited_us over busy_us".into(),
             ),
-            "raise `net.ipv4.tcp_rmem` and `net.core.rmem_max` to twice bandwidth times round trip",
-        )
+            hint: "raise `net.ipv4.tcp_rmem` and `net.core.rmem_max` to twice bandwidth times round trip",
+        }
     })
 }
 
-fn send_buffer(case: &Case<'_>, which: Flows) -> Option<Why> {
+/// ", RTT 1.20 ms", the median of isolated flows.
+fn round_trip(case: &Case<'_>, which: Flows) -> String {
+    let of_row = |row: &FlowRecord| {
+        let streams = &row.sender.as_ref()?.streams;
+        Some(f64::from(streams.first()?.tcp_info?.rtt_us))
+    };
+    of_flows(case, which, of_row).map_or(String::new(), |rtt_us| {
+        format!(", RTT {}", format_duration_ns((1e3 * rtt_us) as u64))
+    })
+}
+
+fn send_buffer(case: &Case<'_>, which: Flows) -> Option<Limit> {
     let share = of_flows(case, which, |row| {
         limited_share(row, |info| info.send_buffer_limited_us)
     })?;
     (share >= LIMITED).then(|| {
-        (
-            Cause::SendBuffer,
-            format!("Cause: send buffer limited {} of busy time", percent(share)),
-            evidence(
+        Limit {
+            cause: Cause::SendBuffer,
+            sentence: format!("Cause: send buffer limited {} of busy time", percent(share)),
+            evidence: evidence(
                 format!(
                     "median over isolated flows: limited by the send buffer {} of busy time",
                     percent(share)
                 ),
                 "flows.parquet: send_buffer_limited_us over busy_us".into(),
             ),
-            "raise `net.ipv4.tcp_wmem` and `net.core.wmem_max` to twice bandwidth times round trip",
-        )
+            hint: "raise `net.ipv4.tcp_wmem` and `net.core.wmem_max` to twice bandwidth times round trip",
+        }
     })
 }
 
-fn per_connection(case: &Case<'_>, rate: f64) -> Option<Why> {
+fn per_connection(case: &Case<'_>, rate: f64) -> Option<Limit> {
     let limit = case
         .network
         .connection_limit()
         .filter(|limit| *limit < LESS * rate)?;
-    Some((
-        Cause::ConnectionLimit,
-        format!(
+    Some(Limit {
+        cause: Cause::ConnectionLimit,
+        sentence: format!(
             "Cause: each connection limited to {}",
             format_bits_per_sec(limit)
         ),
-        evidence(
+        evidence: evidence(
             format!(
                 "isolated flows of one connection: {}; of several: {}",
                 format_bits_per_sec(limit),
@@ -226,8 +254,8 @@ fn per_connection(case: &Case<'_>, rate: f64) -> Option<Why> {
             ),
             "flows.parquet: isolated flows by streams".into(),
         ),
-        "use more connections per host; a provider's per-flow cap or one LAG member limits each",
-    ))
+        hint: "use more connections per host; a provider's per-flow cap or one LAG member limits each",
+    })
 }
 
 /// Median over isolated flows of the CPUs that the busier end's threads used, per connection.

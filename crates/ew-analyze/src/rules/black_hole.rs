@@ -1,7 +1,8 @@
 //! One of a rack's hashed paths swallows its connections.
 
 use super::peers::percent;
-use super::{Case, bad_path, confidence_of, evidence};
+use super::{Case, bad_path, evidence};
+use crate::precision::confidence;
 use crate::words::{count, plain};
 use ew_model::finding::{Cause, Finding, Severity};
 
@@ -17,12 +18,13 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         sentence: format!("{names}: a path blackholes its traffic, {share} of connections never open"),
         measured: Some(plain(found.share, "share")),
         expected: Some(plain(0.0, "share")),
-        confidence: confidence_of(found.gain),
+        confidence: confidence(Cause::BadPath),
         evidence: vec![evidence(
             format!(
-                "{} of {} across these racks never began; flows inside racks did",
+                "{} of {} across these racks never began; flows inside racks did; likelihood gain {:.0} nats",
                 found.failed,
                 count(found.flows, "flow"),
+                found.gain,
             ),
             "flows.parquet: outcome missing, src_rack other than dst_rack".into(),
         )],

@@ -2,6 +2,7 @@
 
 use super::{Case, evidence};
 use crate::observations::StageView;
+use crate::precision::confidence;
 use crate::words::{count, list, plain};
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
 use ew_model::{HostId, Outcome};
@@ -60,7 +61,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         },
         measured: Some(plain(missing as f64, "count")),
         expected: Some(plain(0.0, "count")),
-        confidence: 0.99,
+        confidence: confidence(Cause::CellsMissing),
         evidence: all_evidence(case),
         hint: if interrupted {
             "what was measured is valid; run it to the end for the rest".into()

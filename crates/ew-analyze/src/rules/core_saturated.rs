@@ -84,7 +84,6 @@ fn full(case: &Case<'_>, host: HostId) -> Option<Reason> {
             ),
         )],
         hint: hint.into(),
-        confidence: 0.9,
     })
 }
 
@@ -161,7 +160,6 @@ fn starved(case: &Case<'_>, host: HostId, extent: &Extent) -> Option<Reason> {
             ),
         )],
         hint: LOOK_HINT.into(),
-        confidence: 0.85,
     })
 }
 
@@ -188,7 +186,6 @@ fn woken_late(case: &Case<'_>, host: HostId, extent: &Extent) -> Option<Reason> 
             format!("hosts.parquet: host = {name}, late_ns"),
         )],
         hint: LOOK_HINT.into(),
-        confidence: 0.85,
     })
 }
 

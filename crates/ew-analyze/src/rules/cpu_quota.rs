@@ -45,7 +45,6 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
         hint: "raise the quota (the pod's `limits.cpu`, the unit's `CPUQuota=`, or `cpu.max` of the group), or run the agent \
                outside the group to measure the network instead of the quota"
             .into(),
-        confidence: 0.95,
     })
 }
 

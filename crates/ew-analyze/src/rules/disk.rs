@@ -3,6 +3,7 @@
 use super::peers::{compared, is_judged, of_stages, percent};
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
+use crate::precision::confidence;
 use crate::stats::median;
 use crate::words::{count, plain};
 use ew_model::HostId;
@@ -31,7 +32,6 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
         ),
         evidence: vec![proof(case, suspect.host, &disk)],
         hint: HINT.into(),
-        confidence: 0.5,
     })
 }
 
@@ -72,7 +72,7 @@ fn everywhere(case: &Case<'_>) -> Option<Finding> {
         ),
         measured: Some(plain(middle, "share")),
         expected: None,
-        confidence: 0.8,
+        confidence: confidence(Cause::Disk),
         evidence: vec![proof(case, busiest, &disk)],
         hint: HINT.into(),
     })
@@ -96,7 +96,7 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
         ),
         measured: Some(plain(disk.busy_share, "share")),
         expected: None,
-        confidence: 0.8,
+        confidence: confidence(Cause::Disk),
         evidence: vec![proof(case, host, &disk)],
         hint: HINT.into(),
     })

@@ -1,6 +1,7 @@
 //! Hosts that never came up, or were lost.
 
 use super::{Case, evidence};
+use crate::precision::confidence;
 use crate::words::{host_list, plain};
 use ew_model::HostId;
 use ew_model::finding::{Cause, Finding, Severity, Subject};
@@ -60,7 +61,7 @@ fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, what: &str) -> Opt
         sentence: format!("{names} {what}{said}{costs}"),
         measured: Some(plain(hosts.len() as f64, "count")),
         expected: Some(plain(0.0, "count")),
-        confidence: 0.99,
+        confidence: confidence(Cause::HostMissing),
         evidence: hosts
             .iter()
             .take(20)

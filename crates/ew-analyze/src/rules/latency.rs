@@ -1,6 +1,7 @@
 //! Idle round trips longer than stated, or far longer than the peers'.
 
 use super::{Case, evidence};
+use crate::precision::confidence;
 use crate::stats::median;
 use crate::words::{host_list, plain};
 use ew_model::HostId;
@@ -74,7 +75,7 @@ fn finding(
         ),
         measured: Some(plain(worst, "ns")),
         expected: Some(plain(expected, "ns")),
-        confidence: 0.8,
+        confidence: confidence(Cause::Latency),
         evidence: slow
             .iter()
             .take(20)

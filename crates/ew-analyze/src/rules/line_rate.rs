@@ -2,6 +2,7 @@
 
 use super::peers::{of_stages, percent};
 use super::{Case, evidence};
+use crate::precision::confidence;
 use crate::words::{count, plain};
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
@@ -40,7 +41,7 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Option<Finding> {
         sentence: format!("{hosts}: NICs saturated at line rate ({rate})"),
         measured: Some(plain(middle, "share")),
         expected: Some(plain(1.0, "share")),
-        confidence: 0.9,
+        confidence: confidence(Cause::LineRate),
         evidence: vec![evidence(
             format!(
                 "the fuller direction of {hosts} carries {} of {rate} on the wire in the median",

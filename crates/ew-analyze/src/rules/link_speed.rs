@@ -6,6 +6,7 @@ use super::why::{Reason, Suspect};
 use super::{Case, evidence};
 use crate::basis::{data_interface, most_common, shaper};
 use crate::fit::Side;
+use crate::precision::confidence;
 use ew_model::HostId;
 use ew_model::finding::{Cause, Finding, Severity, Subject};
 use ew_model::units::format_bits_per_sec;
@@ -43,7 +44,6 @@ fn half_duplex(case: &Case<'_>, host: HostId) -> Option<Reason> {
              falls back to when the other is fixed",
             interface.name
         ),
-        confidence: 0.95,
     })
 }
 
@@ -78,7 +78,6 @@ fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
             "`tc -s qdisc show dev {interface}` on {name} shows the shaper; remove it or set its rate to the link's if \
              nobody wants it"
         ),
-        confidence: 0.95,
     })
 }
 
@@ -160,7 +159,7 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
         ),
         measured: Some(rate_quantity(speed)),
         expected: Some(rate_quantity(wanted)),
-        confidence: 0.95,
+        confidence: confidence(Cause::LinkSpeed),
         evidence: facts,
         hint: format!(
             "look at `ethtool {}` on {name} (advertised and partner's modes), then cable, transceiver and the switch \

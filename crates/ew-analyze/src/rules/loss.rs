@@ -1,6 +1,7 @@
 //! Bulk UDP that loses datagrams.
 
 use super::{Case, evidence};
+use crate::precision::confidence;
 use crate::words::{count, plain};
 use ew_model::Inventory;
 use ew_model::analysis::{DatagramAnalysis, StageAnalysis};
@@ -50,7 +51,7 @@ fn finding(stage: &str, loss: f64, is_paced: bool, evidence: Vec<Evidence>) -> F
         sentence: format!("`{stage}`: {:.1}% of datagrams lost{why}", 100.0 * loss),
         measured: Some(plain(loss, "ratio")),
         expected: Some(plain(0.0, "ratio")),
-        confidence: 0.95,
+        confidence: confidence(Cause::Loss),
         evidence,
         hint: hint.into(),
     }

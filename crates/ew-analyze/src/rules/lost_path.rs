@@ -2,7 +2,8 @@
 //! withdrawn.
 
 use super::bad_path::direction_word;
-use super::{Case, confidence_of, evidence};
+use super::{Case, evidence};
+use crate::precision::confidence;
 use crate::tomography::LostMember;
 use crate::words::{count, list, plain};
 use ew_model::RackId;
@@ -22,10 +23,13 @@ fn finding(case: &Case<'_>, lost: &LostMember) -> Finding {
         None => "every rack".to_owned(),
     };
     let is_expected = case.observations.run.plan.expect.paths == Some(lost.of as u32);
-    let reference = if is_expected {
-        "expected"
-    } else {
-        "other racks"
+    let used = match (lost.is_guess, is_expected) {
+        (true, _) => format!("{} paths in use, one short of {}", lost.used, lost.of),
+        (false, true) => format!("{} of {1} paths in use (expected {1})", lost.used, lost.of),
+        (false, false) => format!(
+            "{} of {1} paths in use (other racks {1})",
+            lost.used, lost.of
+        ),
     };
     let source = || "flows.parquet: stages of workload trace".to_owned();
     let traced = count(lost.traced, "connection");
@@ -45,7 +49,11 @@ fn finding(case: &Case<'_>, lost: &LostMember) -> Finding {
         ));
     }
     Finding {
-        severity: if is_expected { Severity::Fault } else { Severity::Notice },
+        severity: if is_expected {
+            Severity::Fault
+        } else {
+            Severity::Notice
+        },
         subject: match lost.rack {
             Some(rack) => Subject::Rack {
                 rack: RackId(rack as u32),
@@ -58,19 +66,16 @@ fn finding(case: &Case<'_>, lost: &LostMember) -> Finding {
         },
         cause: Cause::LostPath,
         symptom: None,
-        sentence: format!(
-            "{of}{}: {} of {} paths in use ({reference} {})",
-            direction_word(lost.direction),
-            lost.used,
-            lost.of,
-            lost.of
-        ),
+        sentence: format!("{of}{}: {used}", direction_word(lost.direction)),
         measured: Some(plain(lost.used as f64, "count")),
         expected: Some(plain(lost.of as f64, "count")),
-        confidence: confidence_of(lost.gain),
+        confidence: confidence(Cause::LostPath),
         evidence: evidences,
-        hint: "look for an uplink that is down or a route that is withdrawn on the leaf switch, and on the spine above it; if the \
-               rack has fewer uplinks by design, nothing is wrong"
-            .into(),
+        hint: if lost.is_guess { GUESS_HINT } else { HINT }.into(),
     }
 }
+
+const GUESS_HINT: &str = "if the fabric has one more path, a spine or its links are down for all racks; state the number with \
+                          `--set expect.paths=N`, so that it is compared";
+const HINT: &str = "look for an uplink that is down or a route that is withdrawn on the leaf switch, and on the spine above it; if the \
+                    rack has fewer uplinks by design, nothing is wrong";

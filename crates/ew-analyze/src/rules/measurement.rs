@@ -2,6 +2,7 @@
 
 use super::peers::percent;
 use super::{Case, evidence};
+use crate::precision::confidence;
 use crate::words::{count, plain};
 use ew_model::finding::{Cause, Finding, Severity, Subject};
 
@@ -30,7 +31,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         sentence: format!("measurement invalid: {void} of {rounds} void ({late} of flows late, {missing} missing){why}"),
         measured: Some(plain(void as f64 / quality.full_rounds.max(1) as f64, "share")),
         expected: Some(plain(0.0, "share")),
-        confidence: 0.99,
+        confidence: confidence(Cause::MeasurementQuality),
         evidence: vec![evidence(
             format!(
                 "{void} of {rounds} with at least half of the hosts: over 10% of the flows missing or started later than 10% of the window; \

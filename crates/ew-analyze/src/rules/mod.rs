@@ -6,10 +6,13 @@ mod bad_path;
 mod below_link;
 mod black_hole;
 mod cells_missing;
+mod collisions;
 mod core_saturated;
 mod cpu_quota;
 mod disk;
+mod faster_network;
 mod host_missing;
+mod incast;
 mod latency;
 mod line_rate;
 mod link_speed;
@@ -18,7 +21,7 @@ mod lost_path;
 mod measurement;
 mod mtu;
 mod nic_classes;
-mod not_determined;
+pub(crate) mod not_determined;
 mod path_loss;
 mod paths;
 mod peers;
@@ -28,6 +31,7 @@ mod send_buffer;
 mod slow_at_times;
 mod slow_host;
 mod slow_pair;
+mod starved_host;
 mod stated_nic;
 mod tool_limit;
 mod uplink;
@@ -86,10 +90,13 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         mtu::find(case),
         latency::find(case),
         loss::find(case),
+        incast::find(case),
         cells_missing::find(case),
     ]
     .concat();
     findings.extend(nic_classes::find(case));
+    findings.extend(faster_network::find(case));
+    findings.extend(starved_host::find(case, &findings));
     findings.extend(not_determined::find(case, &findings));
     findings.extend(line_rate::find(case, &findings));
     told_once(findings)
@@ -107,11 +114,6 @@ fn told_once(findings: Vec<Finding>) -> Vec<Finding> {
     let kept = findings.into_iter().zip(keep);
     kept.filter_map(|(finding, keep)| keep.then_some(finding))
         .collect()
-}
-
-/// Confidence, 0.5 to 0.99, from what the explanation of the run loses without a part, in nats.
-fn confidence_of(gain: f64) -> f64 {
-    (1.0 / (1.0 + (-gain / 3.0).exp())).clamp(0.5, 0.99)
 }
 
 fn evidence(text: String, source: String) -> Evidence {

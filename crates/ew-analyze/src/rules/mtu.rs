@@ -3,6 +3,7 @@
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
 use crate::basis::{data_interface, most_common};
+use crate::precision::confidence;
 use crate::words::{host_list, plain};
 use ew_model::HostId;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
@@ -38,7 +39,6 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
         because: format!("MTU {mtu} (typical {typical})"),
         evidence: vec![proof(name, mtu)],
         hint: HINT.into(),
-        confidence: 0.8,
     })
 }
 
@@ -75,7 +75,7 @@ fn finding(case: &Case<'_>, mtu: u32, typical: u64, hosts: &[HostId]) -> Finding
         sentence: format!("{names}: MTU {mtu} (typical {typical})"),
         measured: Some(plain(f64::from(mtu), "bytes")),
         expected: Some(plain(typical as f64, "bytes")),
-        confidence: 0.95,
+        confidence: confidence(Cause::Mtu),
         evidence: vec![proof(&names, mtu)],
         hint: HINT.into(),
     }

@@ -2,6 +2,7 @@
 
 use super::{Case, evidence};
 use crate::basis::data_interface;
+use crate::precision::confidence;
 use crate::words::{count, host_list, plain};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
@@ -30,11 +31,9 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         sentence: format!("{} NIC classes: {}", classes.len(), all.join(", ")),
         measured: Some(plain(classes.len() as f64, "count")),
         expected: None,
-        confidence: 0.95,
+        confidence: confidence(Cause::NicClasses),
         evidence: classes.iter().map(|class| proof(case, class)).collect(),
-        hint:
-            "nothing to do if intended; `expect.nic` per group states what each class should reach"
-                .into(),
+        hint: "nothing to do if intended; otherwise look at the negotiated speed of the slower hosts' links (`ethtool`)".into(),
     })
 }
 

@@ -3,12 +3,15 @@
 use super::{Case, evidence, slow_at_times};
 use crate::fit::Unexplained;
 use crate::observations::StageView;
+use crate::precision::confidence;
 use crate::quality::starvation;
 use crate::words::{count, list, plain};
+use ew_model::HostId;
 use ew_model::analysis::StageAnalysis;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
+use ew_model::finding::{Cause, Evidence, Finding, Quantity, Severity, Subject, Symptom};
 use ew_model::scenario::{MeshMode, Pattern, Pick};
 use ew_model::units::format_bits_per_sec;
+use std::collections::BTreeMap;
 
 /// Share of the explained expectation below which a stage of isolated flows asks for an answer.
 const BELOW: f64 = 0.85;
@@ -34,6 +37,34 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     let mut findings = stages(case, found);
     findings.extend(unexplained(case));
     findings
+}
+
+/// Whether a finding reports so many unexplained flows that the run as a whole says nothing sure.
+pub(crate) fn makes_the_run_a_question(finding: &Finding) -> bool {
+    let is_share = |figure: &Quantity| figure.unit == "share";
+    finding.cause == Cause::NotDetermined
+        && finding.severity > Severity::Info
+        && finding.measured.as_ref().is_some_and(is_share)
+}
+
+/// "by host: r1h2 12, r2h1 4": who the unexplained flows have in common, most first.
+fn by_host(case: &Case<'_>, pairs: &[&Unexplained]) -> Evidence {
+    let mut counts: BTreeMap<HostId, usize> = BTreeMap::new();
+    for pair in pairs {
+        *counts.entry(pair.src).or_default() += pair.flows;
+        *counts.entry(pair.dst).or_default() += pair.flows;
+    }
+    let mut counts: Vec<(HostId, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(host, flows)| (std::cmp::Reverse(*flows), *host));
+    let inventory = case.observations.inventory();
+    let words = counts
+        .iter()
+        .take(MOST_EVIDENCE)
+        .map(|(host, flows)| format!("{} {flows}", inventory.name(*host)));
+    evidence(
+        format!("by host: {}", words.collect::<Vec<_>>().join(", ")),
+        "flows.parquet: src or dst".into(),
+    )
 }
 
 /// Pairs that nothing explains, measured too seldom to say more: shown, and a question only when
@@ -72,14 +103,14 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
         ),
         measured: Some(plain(share, "share")),
         expected: Some(plain(0.0, "share")),
-        confidence: 0.5,
-        evidence: pairs.iter().take(MOST_EVIDENCE).map(|pair| {
+        confidence: confidence(Cause::NotDetermined),
+        evidence: std::iter::once(by_host(case, &pairs)).chain(pairs.iter().take(MOST_EVIDENCE).map(|pair| {
             let rates = (format_bits_per_sec(pair.bits_per_sec), format_bits_per_sec(pair.predicted_bits_per_sec));
             evidence(
                 format!("{}: median {} of {} expected, {}", name(pair), rates.0, rates.1, count(pair.flows, "flow")),
                 format!("flows.parquet: src = {}, dst = {}", inventory.name(pair.src), inventory.name(pair.dst)),
             )
-        }).collect(),
+        })).collect(),
         hint: "measure each pair at least three times (`--set samples=3`): what stays is a path, what goes was a moment".into(),
     })
 }
@@ -94,9 +125,18 @@ fn stages(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     // for the run again.
     let is_cpu_told = found.iter().any(|f| f.cause == Cause::CoreSaturated);
     stages
+        .filter(|(_, (stage, _))| !is_collapsed_incast(stage, found))
         .filter_map(|(at, (stage, analysis))| finding(stage, analysis, case.network.explained(at)?))
         .filter(|finding| finding.cause != Cause::CoreSaturated || !is_cpu_told)
         .collect()
+}
+
+/// Whether a finding says of an incast already that its goodput collapses.
+fn is_collapsed_incast(stage: &StageView<'_>, found: &[Finding]) -> bool {
+    matches!(stage.stage.pattern, Pattern::Incast { .. })
+        && found
+            .iter()
+            .any(|f| f.cause == Cause::Congestion && f.severity == Severity::Notice)
 }
 
 /// Slow pairs and hosts that are slow at times are in no expectation.
@@ -148,7 +188,7 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
         sentence: format!("{name}: {percent:.0}% of expected throughput{why}"),
         measured: Some(plain(share, "ratio")),
         expected: Some(plain(1.0, "ratio")),
-        confidence: 0.5,
+        confidence: confidence(cause),
         evidence: rests_on,
         hint: hint.into(),
     })
@@ -221,6 +261,7 @@ fn limit(pattern: &Pattern) -> f64 {
         }
         | Pattern::Incast { .. }
         | Pattern::Outcast { .. }
-        | Pattern::FanIn => BELOW_SHARED,
+        | Pattern::FanIn
+        | Pattern::FanInFewer => BELOW_SHARED,
     }
 }

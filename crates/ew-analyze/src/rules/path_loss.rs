@@ -5,6 +5,7 @@ use super::why::{Reason, Suspect};
 use super::{Case, evidence};
 use crate::basis::data_interface;
 use crate::fit::{RackDirection, Side, is_scattered};
+use crate::precision::confidence;
 use crate::stats::median;
 use crate::telemetry::Cover;
 use crate::words::{count, plain};
@@ -27,7 +28,6 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
         because: format!("random loss on its link, {}", shares(tx, rx)),
         evidence: proofs(case, host, tx, rx),
         hint: HOST_HINT.into(),
-        confidence: 0.9,
     })
 }
 
@@ -149,7 +149,7 @@ fn of_rack(case: &Case<'_>, rack: RackId, [out, into]: &[RackDirection; 2]) -> O
         ),
         measured: Some(plain(share, "share")),
         expected: Some(plain(case.network.typical_loss, "share")),
-        confidence: 0.9,
+        confidence: confidence(Cause::Loss),
         evidence: vec![evidence(
             format!(
                 "{name}: median {} of segments retransmitted by {} that fill nothing",

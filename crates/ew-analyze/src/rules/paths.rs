@@ -1,9 +1,11 @@
 //! Parallel paths between racks: how many, what hashing costs single connections, and one that is
 //! bad.
 
+use super::bad_path::direction_word;
 use super::peers::percent;
-use super::{Case, evidence};
+use super::{Case, collisions, evidence};
 use crate::fit::{Effect, PartFound, Place, Posterior};
+use crate::precision::confidence;
 use crate::words::{count, list, plain};
 use ew_model::RackId;
 use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject};
@@ -16,27 +18,29 @@ const UNLIKELY: f64 = 0.05;
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let traced = case.tomography.traced_paths;
     let Some(paths) = case.network.parallel_paths() else {
-        return traced.map(by_routers).into_iter().collect();
+        let traced = traced.map(|traced| by_routers(case, traced));
+        return traced.into_iter().collect();
     };
     // Whoever knows the routers knows better.
     let is_named = case.tomography.bad_member.is_some();
     let parts = case.network.parts.iter().filter(|_| !is_named);
     let bad = parts.filter_map(|part| bad_path(case, paths, part));
-    let number = traced.map_or_else(|| hashing(paths), by_routers);
+    let number = traced.map_or_else(|| hashing(case, paths), |traced| by_routers(case, traced));
     bad.chain([number]).collect()
 }
 
 /// Their number as the routers show it.
-fn by_routers((paths, connections): (usize, usize)) -> Finding {
+fn by_routers(case: &Case<'_>, (paths, connections): (usize, usize)) -> Finding {
+    let cost = collisions::words(case, paths);
     Finding {
         severity: Severity::Info,
         subject: Subject::Run,
         cause: Cause::HashCollisions,
         symptom: None,
-        sentence: format!("{paths} parallel paths per rack: single connections collide (expected)"),
+        sentence: format!("{paths} parallel paths per rack: {cost}"),
         measured: Some(plain(paths as f64, "count")),
         expected: None,
-        confidence: 0.99,
+        confidence: confidence(Cause::HashCollisions),
         evidence: vec![evidence(
             format!("routers met by {} traced", count(connections, "connection")),
             "flows.parquet: stages of workload trace".into(),
@@ -54,7 +58,7 @@ fn counts(paths: &Posterior) -> String {
     counts.join(" or ")
 }
 
-fn hashing(paths: &Posterior) -> Finding {
+fn hashing(case: &Case<'_>, paths: &Posterior) -> Finding {
     let (low, high) = paths.total_interval;
     let (each_low, each_high) = paths.each_interval;
     let range = |low, high| {
@@ -70,14 +74,15 @@ fn hashing(paths: &Posterior) -> Finding {
         cause: Cause::HashCollisions,
         symptom: None,
         sentence: format!(
-            "{} parallel paths per rack, {} each, {} together: single connections collide (expected)",
+            "{} parallel paths per rack, {} each, {} together: {}",
             counts(paths),
             range(each_low, each_high),
             range(low, high),
+            collisions::words(case, paths.paths),
         ),
         measured: Some(plain(paths.paths as f64, "count")),
         expected: None,
-        confidence: 0.9,
+        confidence: confidence(Cause::HashCollisions),
         evidence: vec![evidence(
             format!("posterior of the number of paths: {}", posterior(paths)),
             "flows.parquet: flows across racks, by round".into(),
@@ -96,7 +101,8 @@ fn posterior(paths: &Posterior) -> String {
 }
 
 fn bad_path(case: &Case<'_>, paths: &Posterior, part: &PartFound) -> Option<Finding> {
-    let (Place::Member(rack, _), Effect::Capacity(value)) = (part.place, part.effect) else {
+    let (Place::Member(rack, direction), Effect::Capacity(value)) = (part.place, part.effect)
+    else {
         return None;
     };
     let bad = paths.bad.as_ref()?;
@@ -117,7 +123,7 @@ fn bad_path(case: &Case<'_>, paths: &Posterior, part: &PartFound) -> Option<Find
     let or = if names.len() > 1 {
         " (not distinguished)"
     } else {
-        ""
+        direction_word(direction)
     };
     let rate = format_bits_per_sec;
     Some(Finding {
@@ -139,7 +145,7 @@ fn bad_path(case: &Case<'_>, paths: &Posterior, part: &PartFound) -> Option<Find
             ..plain(value, "bits_per_sec")
         }),
         expected: Some(plain(paths.each_bits_per_sec, "bits_per_sec")),
-        confidence: bad.probability.min(0.99),
+        confidence: confidence(Cause::BadPath),
         evidence: vec![evidence(
             format!("explains {} of {} flows in {} rounds", part.explained, part.touched, part.rounds),
             "flows.parquet: flows across racks, by round".into(),

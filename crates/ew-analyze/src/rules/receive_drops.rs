@@ -49,7 +49,6 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
             ),
         )],
         hint: hint(place).into(),
-        confidence: 0.85,
     })
 }
 

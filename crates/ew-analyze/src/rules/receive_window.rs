@@ -35,7 +35,6 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
         hint: "compare `sysctl net.ipv4.tcp_rmem net.core.rmem_max net.ipv4.tcp_moderate_rcvbuf` with the other hosts'; the largest \
                buffer must hold twice the bandwidth times the round trip"
             .into(),
-        confidence: 0.9,
     })
 }
 

@@ -45,7 +45,6 @@ fn limited(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
             format!("flows.parquet: src = {name}, send_buffer_limited_us over busy_us"),
         )],
         hint: HINT.into(),
-        confidence: 0.9,
     })
 }
 
@@ -80,7 +79,6 @@ fn small(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
             ),
         )],
         hint: HINT.into(),
-        confidence: 0.85,
     })
 }
 

@@ -7,6 +7,7 @@ use super::slow_host::rate_quantity;
 use super::why::{Reason, Suspect};
 use super::{Case, core_saturated, cpu_quota, receive_window, send_buffer};
 use crate::fit::Isolated;
+use crate::precision::confidence;
 use crate::stats::quantile;
 use ew_model::HostId;
 use ew_model::finding::{Finding, Severity, Subject};
@@ -112,7 +113,7 @@ fn finding(case: &Case<'_>, HeldBack { host, why, low }: HeldBack) -> Finding {
         sentence,
         measured: low.map(|low| rate_quantity(low.quartile)),
         expected: typical.map(rate_quantity),
-        confidence: why.confidence,
+        confidence: confidence(why.cause),
         evidence: why.evidence,
         hint: why.hint,
     }

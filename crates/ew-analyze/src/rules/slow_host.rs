@@ -3,6 +3,7 @@
 use super::why::{self, Reason, Suspect};
 use super::{Case, evidence, link_speed, slow_pair};
 use crate::fit::{LEAST_EFFECT, Side, SlowSide};
+use crate::precision::confidence;
 use crate::words::{count, plain, quantity};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
@@ -77,7 +78,6 @@ fn finding(
     }
     let name = case.observations.inventory().name(host);
     let (symptom, alone) = kinds(tx.is_some(), rx.is_some());
-    let sure = super::confidence_of(worse.gain);
     let cause = why.as_ref().map_or(alone, |why| why.cause);
     let mut rests_on = why.as_ref().map_or(Vec::new(), |why| why.evidence.clone());
     rests_on.extend(side_evidence(case, host));
@@ -89,7 +89,7 @@ fn finding(
         sentence: words(name, (tx, rx), typical, why.as_ref()),
         measured: Some(quantity(&worse.rate, "bits_per_sec")),
         expected: Some(quantity(typical, "bits_per_sec")),
-        confidence: why.as_ref().map_or(sure, |why| why.confidence.min(sure)),
+        confidence: confidence(cause),
         evidence: rests_on,
         hint: why.map_or_else(|| hint(cause).into(), |why| why.hint),
     })

@@ -2,6 +2,7 @@
 
 use super::{Case, evidence, slow_at_times};
 use crate::fit::{Direction, Effect, LEAST_EFFECT, PartFound, Place};
+use crate::precision::confidence;
 use crate::words::{count, list, plain};
 use ew_model::HostId;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
@@ -106,7 +107,7 @@ fn finding(case: &Case<'_>, pair: &SlowPair<'_>) -> Finding {
         ),
         measured: Some(plain(pair.bits_per_sec, "bits_per_sec")),
         expected: Some(plain(pair.expected, "bits_per_sec")),
-        confidence: super::confidence_of(pair.part.gain),
+        confidence: confidence(Cause::SlowPair),
         evidence: vec![proof(case, pair)],
         hint: if pair.is_told_apart {
             "run the pair again with several streams (`--set streams=8`): if their rates spread, a hash puts connections on a bad path; \
@@ -135,7 +136,7 @@ fn folded(case: &Case<'_>, slow: &[SlowPair<'_>]) -> Finding {
         ),
         measured: Some(plain(slow.len() as f64, "count")),
         expected: Some(plain(0.0, "count")),
-        confidence: super::confidence_of(worst.part.gain),
+        confidence: confidence(Cause::SlowPair),
         evidence: slow.iter().take(2 * MOST_FINDINGS).map(|pair| proof(case, pair)).collect(),
         hint: "look whether the slow pairs share a leaf, a spine or a LAG: per-member counters and hashing first; without racks, give \
                them with --racks"

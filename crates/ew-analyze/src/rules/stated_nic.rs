@@ -1,10 +1,11 @@
 //! A host does less than the NIC rate that was stated.
 
 use super::slow_host::rate_quantity;
-use super::{Case, evidence};
+use super::{Case, below_link, evidence};
 use crate::basis::basis_words;
 use crate::fit::{LEAST_EFFECT, Side};
-use crate::stats::{confidence, log_half_width, median_estimate};
+use crate::precision::confidence;
+use crate::stats::median_estimate;
 use crate::words::{count, host_list, quantity};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
@@ -70,35 +71,53 @@ fn finding(
             if below.len() == 1 { "stays" } else { "stay" }
         )
     };
-    let (subject, half_width) = match below {
-        [(host, rate)] => (Subject::Host { host: *host }, log_half_width(rate, 0.1)),
-        _ => (Subject::Run, log_half_width(&middle, 0.1)),
+    let subject = match below {
+        [(host, _)] => Subject::Host { host: *host },
+        _ => Subject::Run,
     };
+    let limit = limit(case, below, middle.value);
+    let why = limit
+        .as_ref()
+        .map_or(String::new(), |limit| format!(". {}", limit.sentence));
+    let cause = limit.as_ref().map_or(Cause::SlowHost, |limit| limit.cause);
+    let mut rests_on = vec![evidence(
+        format!(
+            "median of the slower direction of {}: {}; held against {}",
+            count(below.len(), "host"),
+            format_bits_per_sec(middle.value),
+            basis_words(&case.reference.basis).unwrap_or_default(),
+        ),
+        "flows.parquet: isolated flows that no path between racks limits".into(),
+    )];
+    rests_on.extend(limit.as_ref().map(|limit| limit.evidence.clone()));
     Finding {
         severity: Severity::Fault,
         subject,
-        cause: Cause::SlowHost,
+        cause,
         symptom: None,
         sentence: format!(
-            "{who} below the expected NIC rate: {} of goodput ({} gives {})",
+            "{who} below the expected NIC rate: {} of goodput ({} gives {}){why}",
             format_bits_per_sec(middle.value),
             format_bits_per_sec(stated),
             format_bits_per_sec(goodput),
         ),
         measured: Some(quantity(&middle, "bits_per_sec")),
         expected: Some(rate_quantity(goodput)),
-        confidence: confidence((middle.value.max(1.0) / goodput).ln(), half_width),
-        evidence: vec![evidence(
-            format!(
-                "median of the slower direction of {}: {}; held against {}",
-                count(below.len(), "host"),
-                format_bits_per_sec(middle.value),
-                basis_words(&case.reference.basis).unwrap_or_default(),
-            ),
-            "flows.parquet: isolated flows that no path between racks limits".into(),
-        )],
-        hint: "check the stated rate, the negotiated link speed (`ethtool`), and whether one TCP stream can fill the \
-               link (`--set streams=4`)"
-            .into(),
+        confidence: confidence(cause),
+        evidence: rests_on,
+        hint: limit.map_or(HINT, |limit| limit.hint).into(),
     }
+}
+
+const HINT: &str = "check the stated rate, the negotiated link speed (`ethtool`), and whether one TCP stream can fill the link \
+                    (`--set streams=4`)";
+
+/// What limits them all alike, where it is not one host that is below.
+fn limit(case: &Case<'_>, below: &[(HostId, Estimate)], rate: f64) -> Option<below_link::Limit> {
+    let hosts: Vec<HostId> = below.iter().map(|(host, _)| *host).collect();
+    let with_several = case.network.typical.map_or(0.0, |typical| typical.value);
+    let is_alike = 2 * hosts.len() > case.observations.inventory().hosts.len();
+    is_alike
+        .then(|| below_link::limit(case, &hosts, rate.max(with_several)))
+        .flatten()
 }

@@ -96,7 +96,6 @@ fn reason(because: String, proof: Evidence) -> Reason {
         hint: "use more streams (`--set streams=4`), so that more CPUs share the work, or the engine instead of the tool (iperf3 has a \
                thread per stream from 3.16 on)"
             .into(),
-        confidence: 0.9,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Case, evidence};
 use crate::fit::{Direction, Place, RackDirection, Reach};
-use crate::stats::{confidence, log_half_width};
+use crate::precision::confidence;
 use crate::words::{count, plain, quantity, ratio};
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
@@ -119,7 +119,7 @@ fn finding(case: &Case<'_>, limits: &[Limit<'_>]) -> Finding {
         ),
         measured: Some(quantity(&estimate, "ratio")),
         expected: Some(plain(configured.unwrap_or(1.0), "ratio")),
-        confidence: confidence(estimate.value.ln(), log_half_width(&estimate, 0.2)),
+        confidence: confidence(Cause::Uplink),
         evidence: limits
             .iter()
             .take(MOST_EVIDENCE)

@@ -31,8 +31,6 @@ pub(super) struct Reason {
     pub(super) evidence: Vec<Evidence>,
     /// What a person can do next.
     pub(super) hint: String,
-    /// How sure the cause is: 0 to 1.
-    pub(super) confidence: f64,
 }
 
 type Question = fn(&Case<'_>, &Suspect) -> Option<Reason>;

@@ -1,6 +1,7 @@
-//! Throughput against storage nodes: T(S) = min(S s, P), a line through the origin until a plateau.
+//! Throughput against storage nodes, T(S) = min(S s, P), or against clients, T(C) = min(C c, P): a
+//! line through the origin until a plateau.
 //!
-//! s is what one storage node serves, P what limits apart from them: clients or the network. The
+//! s is what one storage node serves, c what one client moves, P what limits apart from them. The
 //! model is that of a closed system with one bottleneck (operational analysis: the asymptotic
 //! bounds of Denning and Buzen, 1978).
 
@@ -19,7 +20,7 @@ const MOST_RESIDUAL: f64 = 0.25;
 /// per second.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// Storage nodes.
+    /// Storage nodes, or clients.
     pub nodes: u32,
     /// Mean over the measurement.
     pub rate: f64,
@@ -30,9 +31,9 @@ pub struct Observation {
 /// The model with its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fit {
-    /// s: one storage node, bytes per second.
+    /// s or c: one storage node, or one client, bytes per second.
     pub node: Estimate,
-    /// P: bytes per second that more nodes do not raise. `None`: the line did not bend.
+    /// P: bytes per second that more of them do not raise. `None`: the line did not bend.
     pub plateau: Option<Estimate>,
     /// Where both meet.
     pub knee: Option<Knee>,
@@ -114,7 +115,9 @@ impl Candidate {
         let plateau = self.plateau.map(|level| estimate(level, &parts));
         let knee = plateau.map(|plateau| {
             let exact = plateau.value / node.value;
-            let ratio = |above: Option<f64>, below: Option<f64>| Some(above? / below?);
+            let ratio = |above: Option<f64>, below: Option<f64>| {
+                Some(above? / below?).filter(|ratio| ratio.is_finite())
+            };
             Knee {
                 nodes: (exact - NODE_SLACK).ceil().max(1.0) as u32,
                 exact,
@@ -147,7 +150,7 @@ fn sums(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 /// The fitted value with the parts' interval around it.
-fn estimate(value: f64, parts: &[f64]) -> Estimate {
+pub(super) fn estimate(value: f64, parts: &[f64]) -> Estimate {
     let of_parts = mean_estimate(parts);
     let shifted = |end: fn(&Estimate) -> Option<f64>| {
         let parts = of_parts.as_ref()?;

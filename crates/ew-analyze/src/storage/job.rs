@@ -2,11 +2,15 @@
 
 use super::dfsio::{self, Figures, Task};
 use super::fan_in::{self, FanIn};
+use super::nodes::{self, Balance, NodeFigures};
+use super::testdfsio::{self, HadoopJob};
 use ew_model::Run;
 use ew_model::finding::VerdictStatus;
 use ew_model::inventory::HostId;
 use ew_model::latency::{Histogram, LatencySummary};
-use ew_model::storage::{FileOutcome, FileRecord, StorageJob, StorageOperation, StorageStep};
+use ew_model::storage::{
+    FileOutcome, FileRecord, HdfsFacts, StorageJob, StorageOperation, StorageStep, TestDfsioLog,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,9 +34,12 @@ pub struct StorageAnalysis {
     pub status: VerdictStatus,
     /// Whether the user stopped it.
     pub interrupted: bool,
+    /// What the NameNode reported before the first step. `None`: not HDFS, or not reached.
+    #[serde(default)]
+    pub hdfs: Option<HdfsFacts>,
     /// In order.
     pub steps: Vec<StepAnalysis>,
-    /// Against the number of endpoints, where it varied.
+    /// Against the number of storage nodes or clients, where it varied.
     pub fan_in: Vec<FanIn>,
     /// Warnings of the run, in order.
     pub warnings: Vec<String>,
@@ -79,12 +86,21 @@ pub struct StepAnalysis {
     pub clients: Vec<ClientFigures>,
     /// By endpoint, where there are several targets.
     pub endpoints: Vec<EndpointFigures>,
-    /// Storage nodes in service, where the run took them out.
+    /// Counters of clients and storage nodes.
+    #[serde(default)]
+    pub nodes: Vec<NodeFigures>,
+    /// Between the storage nodes in service.
+    #[serde(default)]
+    pub balance: Option<Balance>,
+    /// Storage nodes in service, where the NameNode reports them.
     #[serde(default)]
     pub storage_nodes: Vec<String>,
     /// Whether the workers were the storage nodes themselves, on their own disks.
     #[serde(default)]
     pub is_disk_alone: bool,
+    /// The job of Hadoop's that moved the files. `None`: the workers did.
+    #[serde(default)]
+    pub hadoop: Option<HadoopJob>,
     /// Slowest first.
     pub stragglers: Vec<Straggler>,
     /// Files whose bytes are wrong.
@@ -203,15 +219,18 @@ pub struct Failure {
 /// Analyses a run's storage steps. `None` for a run of flows.
 #[must_use]
 pub fn analyze(run: &Run) -> Option<StorageAnalysis> {
-    if run.storage.is_empty() && run.manifest.scenario.name != SCENARIO {
+    let is_storage = [SCENARIO, TESTDFSIO].contains(&run.manifest.scenario.name.as_str());
+    if run.storage.is_empty() && !is_storage {
         return None;
     }
     let name = |id: HostId| run.manifest.inventory.name(id).to_owned();
-    let steps: Vec<StepAnalysis> = run.storage.iter().map(|s| step(s, &name)).collect();
+    let steps = run.storage.iter();
+    let steps: Vec<StepAnalysis> = steps.map(|one| with_nodes(run, one, &name)).collect();
     let interrupted = run.manifest.outcome == ew_model::Outcome::Interrupted;
     Some(StorageAnalysis {
         run: run.manifest.id.clone(),
         fan_in: fan_in::analyze(run, &steps),
+        hdfs: run.hdfs.clone(),
         job: run
             .storage
             .iter()
@@ -226,6 +245,8 @@ pub fn analyze(run: &Run) -> Option<StorageAnalysis> {
 
 /// The scenario's name in manifests of storage runs.
 pub const SCENARIO: &str = "dfsio";
+/// The same where Hadoop's own TestDFSIO moves the files.
+pub const TESTDFSIO: &str = "testdfsio";
 
 fn status(steps: &[StepAnalysis], run: &Run) -> VerdictStatus {
     if steps.iter().any(|step| !step.corrupt.is_empty()) {
@@ -248,6 +269,16 @@ fn status(steps: &[StepAnalysis], run: &Run) -> VerdictStatus {
     }
 }
 
+fn with_nodes(run: &Run, one: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
+    let nodes = nodes::figures(run, one);
+    StepAnalysis {
+        balance: nodes::balance(&nodes, one.operation),
+        nodes,
+        ..step(one, name)
+    }
+}
+
+/// Without what counters say.
 fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
     let all = || {
         let reports = step.reports.iter();
@@ -265,13 +296,21 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
         .iter()
         .filter_map(|(_, r)| task(r, step.operation))
         .collect();
+    let (figures, hadoop) = match log_of(step) {
+        Some(log) => {
+            let (figures, job) = testdfsio::analyze(log, bytes);
+            (figures, Some(job))
+        }
+        None => (dfsio::figures(&tasks), None),
+    };
+    let exec_s = hadoop.as_ref().and_then(|job| job.exec_s);
     StepAnalysis {
         operation: step.operation,
         started_unix_ns: step.started_unix_ns,
-        exec_s: step.exec_ns as f64 / 1e9,
-        dfsio: moves.then(|| dfsio::figures(&tasks)).flatten(),
+        exec_s: exec_s.unwrap_or(step.exec_ns as f64 / 1e9),
+        dfsio: figures.filter(|_| moves && !done.is_empty()),
         files_ordered: step.files,
-        files_done: done.len() as u32,
+        files_done: step.whole_files().len() as u32,
         bytes,
         wall_ns,
         aggregate_bytes_per_sec: per_sec(bytes, wall_ns).filter(|_| moves),
@@ -283,10 +322,16 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
         calls: calls(step),
         file_rates: rates(&tasks),
         content_share: content_share(step),
-        clients: clients(step, name),
+        clients: match hadoop {
+            Some(_) => Vec::new(),
+            None => clients(step, name),
+        },
         endpoints: endpoints(step),
+        nodes: Vec::new(),
+        balance: None,
         storage_nodes: step.storage_nodes.clone(),
         is_disk_alone: step.is_disk_alone,
+        hadoop,
         stragglers: stragglers(&done, step.operation, name),
         corrupt: corrupt(all(), name),
         failures: failures(step, name),
@@ -300,6 +345,11 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
             .collect(),
         notes: notes(step),
     }
+}
+
+pub(super) fn log_of(step: &StorageStep) -> Option<&TestDfsioLog> {
+    let mut reports = step.reports.iter().map(|(_, report)| report);
+    reports.find_map(|report| report.testdfsio.as_deref())
 }
 
 fn task(record: &FileRecord, operation: StorageOperation) -> Option<Task> {
@@ -336,7 +386,7 @@ fn per_sec(bytes: u64, time_ns: Option<u64>) -> Option<f64> {
 /// From the last worker's first open to the first worker's last end, of all files: a worker with a
 /// failed file was at work, too. Its bytes are in no figure, so the window then has no rate.
 fn common_window(step: &StorageStep) -> Option<CommonWindow> {
-    if step.operation == StorageOperation::Clean {
+    if step.operation == StorageOperation::Clean || step.job.testdfsio.is_some() {
         return None;
     }
     let all = || step.reports.iter().flat_map(|(_, report)| &report.files);
@@ -584,6 +634,8 @@ mod tests {
                 seed: 1,
                 replication: None,
                 block_bytes: None,
+                time_ns: None,
+                testdfsio: None,
             },
             files,
             exec_ns: 1_000 * MS,
@@ -594,6 +646,7 @@ mod tests {
             endpoints: Vec::new(),
             storage_nodes: Vec::new(),
             is_disk_alone: false,
+            start_ns: None,
         }
     }
 
@@ -617,6 +670,27 @@ mod tests {
         let dfsio = found.dfsio.unwrap();
         assert!((dfsio.throughput_mb_per_sec - 2.0 / 0.3).abs() < 1e-9);
         assert!((found.aggregate_bytes_per_sec.unwrap() - f64::from(2 << 20) / 0.221).abs() < 1.0);
+    }
+
+    /// TestDFSIO's three rates and the aggregate that none of them is: 4 files of 1000 MB in 10,
+    /// 20, 20 and 40 s.
+    #[test]
+    fn the_worked_vector_has_its_aggregate() {
+        let file = |file: u32, seconds: u64| FileRecord {
+            open_ns: Some(0),
+            bytes: 1000 << 20,
+            ..record(file, 0, seconds * 1000)
+        };
+        let files = [10, 20, 20, 40].into_iter().zip(0..);
+        let reports = files.map(|(seconds, at)| report(vec![file(at, seconds)]));
+        let found = analyzed(reports.collect());
+        let hundredths = |value: f64| (value * 100.0).round() as u64;
+        let dfsio = found.dfsio.unwrap();
+        assert_eq!(hundredths(dfsio.throughput_mb_per_sec), 4444);
+        assert_eq!(hundredths(dfsio.average_io_rate_mb_per_sec), 5625);
+        assert_eq!(hundredths(dfsio.io_rate_std_deviation), 2724);
+        let aggregate = found.aggregate_bytes_per_sec.unwrap();
+        assert_eq!(hundredths(aggregate / f64::from(1 << 20)), 10_000);
     }
 
     #[test]

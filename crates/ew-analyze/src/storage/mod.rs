@@ -9,4 +9,6 @@ pub mod fan_in;
 pub mod fit;
 pub mod job;
 pub mod limits;
+pub mod nodes;
 pub mod sizing;
+pub mod testdfsio;

@@ -60,6 +60,8 @@ pub struct Question {
     pub clients: Option<u32>,
     /// Between clients and storage. `None`: unbounded.
     pub uplink_bytes_per_sec: Option<f64>,
+    /// What the network carried without being the limit: it may carry more. `None`: not measured.
+    pub uplink_carried_bytes_per_sec: Option<f64>,
     /// Part on top of what is needed: 0.2 is 20 %.
     pub headroom: f64,
     /// Storage nodes that may fail while the deadline still holds.
@@ -73,8 +75,10 @@ pub struct Question {
 pub struct NodeRates {
     /// Its disks together.
     pub disk_bytes_per_sec: Option<f64>,
-    /// Its NIC in each direction, after what protocols take.
-    pub nic_bytes_per_sec: Option<f64>,
+    /// Into its NIC, after what protocols take.
+    pub nic_rx_bytes_per_sec: Option<f64>,
+    /// Out of its NIC, as above.
+    pub nic_tx_bytes_per_sec: Option<f64>,
     /// Data that it serves to clients, all copies accounted for: measured as a whole (a run's s).
     pub served_bytes_per_sec: Option<f64>,
 }
@@ -151,6 +155,8 @@ pub struct Answer {
     pub headroom: f64,
     /// Storage nodes that may fail while the deadline holds: N+x.
     pub failures_tolerated: u32,
+    /// What passes between clients and storage, bytes per second.
+    pub passed_bytes_per_sec: f64,
     /// Clients: as given, or as many as carry B. `None` without a client's rate.
     pub clients: Option<u32>,
     /// Clients per storage node.
@@ -307,6 +313,7 @@ pub fn size(question: &Question) -> Result<Answer, SizingError> {
         carried_bytes_per_sec: carried,
         headroom: carried / needed - 1.0,
         failures_tolerated: total - bare,
+        passed_bytes_per_sec: needed * factors.client,
         clients,
         fan_in: clients.map(|clients| f64::from(clients) / f64::from(total)),
         price: question
@@ -336,11 +343,13 @@ fn check(question: &Question) -> Result<(), SizingError> {
     }
     let of_node = [
         question.node.disk_bytes_per_sec,
-        question.node.nic_bytes_per_sec,
+        question.node.nic_rx_bytes_per_sec,
+        question.node.nic_tx_bytes_per_sec,
         question.node.served_bytes_per_sec,
         question.clients_bytes_per_sec,
         question.client_bytes_per_sec,
         question.uplink_bytes_per_sec,
+        question.uplink_carried_bytes_per_sec,
     ];
     if let Some(rate) = of_node
         .into_iter()
@@ -389,8 +398,8 @@ fn needs(question: &Question, needed: f64, factors: &Factors) -> Vec<Need> {
     let node = &question.node;
     let rates = [
         (Constraint::Disk, factors.disk, node.disk_bytes_per_sec),
-        (Constraint::NicRx, factors.nic_rx, node.nic_bytes_per_sec),
-        (Constraint::NicTx, factors.nic_tx, node.nic_bytes_per_sec),
+        (Constraint::NicRx, factors.nic_rx, node.nic_rx_bytes_per_sec),
+        (Constraint::NicTx, factors.nic_tx, node.nic_tx_bytes_per_sec),
         (Constraint::Node, 1.0, node.served_bytes_per_sec),
     ];
     let mut needs: Vec<Need> = rates
@@ -479,13 +488,15 @@ mod tests {
             clients_on_storage: false,
             node: NodeRates {
                 disk_bytes_per_sec: Some(1.2e9),
-                nic_bytes_per_sec: Some(25e9 / 8.0 * 0.9),
+                nic_rx_bytes_per_sec: Some(25e9 / 8.0 * 0.9),
+                nic_tx_bytes_per_sec: Some(25e9 / 8.0 * 0.9),
                 served_bytes_per_sec: None,
             },
             clients_bytes_per_sec: None,
             client_bytes_per_sec: None,
             clients: None,
             uplink_bytes_per_sec: None,
+            uplink_carried_bytes_per_sec: None,
             headroom: 0.0,
             failures: 0,
             price_per_node: None,

@@ -28,7 +28,7 @@ impl<'a> Cover<'a> {
     /// Spans wholly under load when there are any: then nothing idle is mixed in. Else all that are
     /// under load by half. Rates are those of the whole spans, so that short gaps between rounds
     /// are in them.
-    pub(super) fn new(samples: &'a [HostSample], windows: &[&Window]) -> Option<Self> {
+    pub(crate) fn new(samples: &'a [HostSample], windows: &[&Window]) -> Option<Self> {
         let pairs = samples.windows(2);
         let spans: Vec<Span<'_>> = pairs
             .filter_map(|pair| Span::under_load(&pair[0], &pair[1], windows))
@@ -42,7 +42,7 @@ impl<'a> Cover<'a> {
     }
 
     /// Between two readings, whatever went on. `None` when no time passed.
-    pub(super) fn of_span(before: &'a HostSample, after: &'a HostSample) -> Option<Self> {
+    pub(crate) fn of_span(before: &'a HostSample, after: &'a HostSample) -> Option<Self> {
         let span = Span {
             before,
             after,

@@ -189,7 +189,11 @@ impl Host<'_> {
     }
 }
 
-fn interface_of<'s>(sample: &'s HostSample, name: Option<&str>) -> Option<&'s InterfaceCounters> {
+/// The counters of the interface of this name.
+pub(crate) fn interface_of<'s>(
+    sample: &'s HostSample,
+    name: Option<&str>,
+) -> Option<&'s InterfaceCounters> {
     sample
         .interfaces
         .iter()
@@ -242,7 +246,7 @@ fn frequency_hz(cover: &Cover<'_>, cpu: u32) -> Option<f64> {
 }
 
 /// Of all CPUs.
-fn busy_share(cover: &Cover<'_>) -> Option<f64> {
+pub(crate) fn busy_share(cover: &Cover<'_>) -> Option<f64> {
     let (mut busy, mut all) = (0.0, 0.0);
     for ((_, kind), ticks) in cover.grown_by_key(None, in_cpu) {
         all += ticks;

@@ -5,7 +5,7 @@ mod cover;
 mod figures;
 
 pub(crate) use cover::Cover;
-pub(crate) use figures::{fill, receive_drop_counts};
+pub(crate) use figures::{busy_share, fill, interface_of, receive_drop_counts};
 
 use crate::observations::Observations;
 use crate::stats::median;
@@ -133,6 +133,13 @@ impl<'a> Telemetry<'a> {
     pub(crate) fn axis_ns(&self, host: HostId, agent_ns: u64) -> u64 {
         let since_zero = self.controller_ns(host, agent_ns) - self.zero_ns;
         since_zero.max(0) as u64
+    }
+
+    /// When a row's window began, on the axis of reports. `None` where neither end reported it.
+    pub(crate) fn window_start_ns(&self, row: &FlowRecord) -> Option<u64> {
+        let starts = told_starts(&[row]);
+        let (host, start_ns) = starts.iter().next()?;
+        Some(self.axis_ns(*host, *start_ns))
     }
 
     /// Every host of a round has the same window on the controller's clock; one that did not say

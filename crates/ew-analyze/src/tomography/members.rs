@@ -127,7 +127,9 @@ pub(super) fn bad_member(strata: &[Stratum], traces: &Traces, racks: usize) -> O
     for rack in 0..racks {
         let sends = shown(out[rack].iter());
         let receives = shown(into[rack].iter());
-        if !sends.is_empty() && !receives.is_empty() {
+        let nats = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>();
+        // Both directions are one more thing to be at fault.
+        if nats(&sends).min(nats(&receives)) > price {
             let both = [sends.clone(), receives.clone()].concat();
             found.push((Scope::Rack(rack, Direction::Both), both));
         }
@@ -135,7 +137,8 @@ pub(super) fn bad_member(strata: &[Stratum], traces: &Traces, racks: usize) -> O
         found.push((Scope::Rack(rack, Direction::Rx), receives));
     }
     // A spine is bad for whoever sends over it.
-    if shown(out.iter().flatten()).len() > 1 {
+    let show_it = out.iter().flatten().filter(|piece| piece.gain > EQUAL);
+    if 2 * show_it.count() > racks.max(2) {
         found.push((Scope::Everywhere, out.iter().flatten().cloned().collect()));
     }
     let gain = |pieces: &[Piece]| pieces.iter().map(|piece| piece.gain).sum::<f64>() - price;
@@ -281,6 +284,8 @@ pub(crate) struct LostMember {
     pub(crate) without: Vec<(usize, IpAddr)>,
     /// Log-likelihood gained, less the price, nats.
     pub(crate) gain: f64,
+    /// No rack shows more: that there should be more is a guess by the number.
+    pub(crate) is_guess: bool,
 }
 
 /// Racks that use fewer paths than the others, or than expected, by too many connections for
@@ -293,6 +298,9 @@ pub(super) fn lost_members(traces: &Traces, expected: Option<u32>) -> Vec<LostMe
     let lost: Vec<LostMember> = racks
         .filter_map(|(rack, fork)| lost_member(traces, (*rack, fork), most, price))
         .collect();
+    if lost.is_empty() && expected.is_none() {
+        return one_short(traces, most, price).into_iter().collect();
+    }
     let is_spine = lost.len() > 1
         && lost.len() == traces.forks.len()
         && lost
@@ -310,7 +318,30 @@ pub(super) fn lost_members(traces: &Traces, expected: Option<u32>) -> Vec<LostMe
         traced: lost.iter().map(|one| one.traced).sum(),
         without: Vec::new(),
         gain: lost.iter().map(|one| one.gain).sum(),
+        is_guess: false,
     }]
+}
+
+/// Fabrics are built with 2, 4, 8, 16 ... equal paths; where every rack uses one less than that,
+/// from seven on, a spine may be lost to all of them alike.
+fn one_short(traces: &Traces, seen: usize, price: f64) -> Option<LostMember> {
+    const LEAST: usize = 7;
+    let of = seen + 1;
+    let forks = traces.forks.values();
+    let is_alike = forks.clone().all(|fork| fork.members.len() == seen);
+    let gains = forks.clone().map(|fork| lost_out(fork, of) - price);
+    let gain = gains.min_by(f64::total_cmp)?;
+    (seen >= LEAST && of.is_power_of_two() && is_alike && gain > 0.0).then(|| LostMember {
+        rack: None,
+        is_of_two: traces.forks.len() == 2,
+        direction: Direction::Both,
+        used: seen,
+        of,
+        traced: forks.map(Fork::traced).sum(),
+        without: Vec::new(),
+        gain,
+        is_guess: true,
+    })
 }
 
 fn lost_member(
@@ -319,6 +350,10 @@ fn lost_member(
     most: usize,
     price: f64,
 ) -> Option<LostMember> {
+    // No router answered, as in a network that is all one subnet: there are no paths to lose.
+    if most == 0 {
+        return None;
+    }
     let sends = lost_out(fork, most) - price;
     let (receives, without) = lost_in(traces, rack);
     let receives = receives - price;
@@ -340,6 +375,7 @@ fn lost_member(
         traced: fork.traced(),
         without,
         gain: sends.max(receives),
+        is_guess: false,
     })
 }
 

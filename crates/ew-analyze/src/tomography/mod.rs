@@ -15,10 +15,11 @@ pub(crate) use black_hole::BlackHole;
 pub(crate) use members::{BadMember, LostMember};
 
 use crate::fit::{Direction, Network};
-use crate::observations::{Observations, RoundView};
+use crate::observations::{Observations, RoundView, StageView};
 use crate::quality::{LITTLE_STARVATION, starvation};
 use crate::stats::{median, quantile};
 use ew_model::HostId;
+use ew_model::analysis::{RackAnalysis, RackPath};
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
 use ew_model::workload::Pace;
@@ -73,6 +74,29 @@ pub(crate) struct Tomography {
     pub(crate) lost_members: Vec<LostMember>,
     /// Parallel paths of a rack by their routers, and connections traced.
     pub(crate) traced_paths: Option<(usize, usize)>,
+    /// The same of each rack: routers, and connections traced out of the rack.
+    pub(crate) rack_paths: BTreeMap<usize, BTreeMap<IpAddr, u32>>,
+}
+
+impl Tomography {
+    /// The racks with their traced paths.
+    pub(crate) fn with_paths(&self, mut racks: Vec<RackAnalysis>) -> Vec<RackAnalysis> {
+        let bad: Vec<(usize, IpAddr)> = (self.bad_member.iter())
+            .flat_map(|found| found.via.iter().copied())
+            .collect();
+        for rack in &mut racks {
+            let index = rack.rack.index();
+            let paths = self.rack_paths.get(&index).into_iter().flatten();
+            rack.paths = paths
+                .map(|(router, connections)| RackPath {
+                    router: *router,
+                    connections: *connections,
+                    is_bad: bad.contains(&(index, *router)),
+                })
+                .collect();
+        }
+        racks
+    }
 }
 
 /// One bad path.
@@ -97,7 +121,54 @@ pub(crate) struct BadPath {
 struct Connection {
     of_pace: Vec<f64>,
     retransmitted: Vec<f64>,
+    /// Segments sent, and of them retransmitted, over all rounds.
+    segments: f64,
+    lost: f64,
     bad_rounds: usize,
+}
+
+/// What makes a connection bad.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Badness {
+    /// Slow or lossy in every round: what remains hardly happens by chance.
+    EveryRound,
+    /// Slow in the mean, or more lost over all rounds than by chance where so large a share of
+    /// segments is typical. What happens to good ones too must be compared with others.
+    Pooled(f64),
+}
+
+impl Connection {
+    fn is_bad(&self, badness: Badness) -> bool {
+        let rounds = self.of_pace.len();
+        match badness {
+            Badness::EveryRound => self.bad_rounds == rounds,
+            Badness::Pooled(typical) => {
+                let mean = self.of_pace.iter().sum::<f64>() / rounds.max(1) as f64;
+                mean < SLOW || poisson_tail(self.lost, typical * self.segments) < SPURIOUS
+            }
+        }
+    }
+}
+
+/// Share of segments that all but the worst quarter of the connections retransmit.
+fn typical_loss(connections: &BTreeMap<Key, Connection>) -> f64 {
+    let share = |one: &Connection| one.lost / one.segments.max(1.0);
+    let mut all: Vec<&Connection> = connections.values().collect();
+    all.sort_by(|a, b| share(a).total_cmp(&share(b)));
+    all.truncate(all.len() - all.len() / 4);
+    let sum = |figure: fn(&Connection) -> f64| all.iter().map(|one| figure(one)).sum::<f64>();
+    sum(|one| one.lost) / sum(|one| one.segments).max(1.0)
+}
+
+/// Probability of so many or more where `mean` are expected.
+fn poisson_tail(count: f64, mean: f64) -> f64 {
+    let mut term = (-mean).exp();
+    let mut below = 0.0;
+    for k in 0..count.min(1e6) as u64 {
+        below += term;
+        term *= mean / (k + 1) as f64;
+    }
+    1.0 - below
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,37 +208,57 @@ pub(crate) fn tomography(observations: &Observations<'_>, network: &Network) -> 
     let paced = paced(observations, network, &traces);
     let strata: Vec<Stratum> = paced
         .iter()
-        .map(|(judged, _)| judged.clone())
+        .map(|paced| paced.pooled.clone())
         .chain(together(observations, network, &traces))
         .map(Stratum::new)
         .collect();
     Tomography {
-        bad_path: paced.and_then(|(judged, stage)| {
-            let found = explain(&judged, racks)?;
+        bad_path: paced.first().and_then(|paced| {
+            let found = explain(&paced.judged, racks)?;
+            let stage = paced.stage.clone();
             Some(BadPath { stage, ..found })
         }),
         bad_member: members::bad_member(&strata, &traces, racks),
         black_hole,
         lost_members: members::lost_members(&traces, observations.run.plan.expect.paths),
         traced_paths: traces.paths(),
+        rack_paths: traces.of_racks(),
     }
 }
 
-/// The connections of the stage that loads all paths in part, with the stage's name.
-fn paced(
-    observations: &Observations<'_>,
-    network: &Network,
-    traces: &Traces,
-) -> Option<(Vec<Judged>, String)> {
+/// A stage that loads all paths in part.
+struct Paced {
+    stage: String,
+    /// By what is bad in every round.
+    judged: Vec<Judged>,
+    /// By all rounds together, to be compared with others.
+    pooled: Vec<Judged>,
+}
+
+/// The connections of the stages that load all paths in part, the least load first: there what is
+/// slow is not full by chance.
+fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) -> Vec<Paced> {
     let stages = observations.stages.iter();
-    let mut stages = stages.filter(|stage| matches!(stage.stage.pattern, Pattern::Paths { .. }));
-    let stage = stages.find(|stage| stage.stage.workload.pace != Pace::default())?;
-    let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
-    for round in &stage.rounds {
-        take_round(round, &mut connections);
-    }
-    let judged = judge(observations, network, traces, &connections);
-    Some((judged, stage.stage.name.clone()))
+    let stages = stages.filter(|stage| matches!(stage.stage.pattern, Pattern::Paths { .. }));
+    let mut stages: Vec<&StageView<'_>> = stages
+        .filter(|stage| stage.stage.workload.pace != Pace::default())
+        .collect();
+    let load = |stage: &StageView<'_>| stage.stage.workload.pace.measured_share.unwrap_or(0.0);
+    stages.sort_by(|a, b| load(a).total_cmp(&load(b)));
+    let paced = |stage: &&StageView<'_>| {
+        let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
+        for round in &stage.rounds {
+            take_round(round, &mut connections);
+        }
+        let typical = typical_loss(&connections);
+        let judged = |badness| judge(observations, network, traces, &connections, badness);
+        Paced {
+            judged: judged(Badness::EveryRound),
+            pooled: judged(Badness::Pooled(typical)),
+            stage: stage.stage.name.clone(),
+        }
+    };
+    stages.iter().map(paced).collect()
 }
 
 /// Flows of one connection that leave their rack over the same router in the same round, together:
@@ -226,7 +317,7 @@ fn of_routers(
     let ways = rows.filter_map(|((row, is_solo), starved)| {
         let racks = rack(row.src).zip(rack(row.dst));
         let is_slow = network.is_slow(row.src) || network.is_slow(row.dst);
-        let (key, ..) = connections_of(row).into_iter().next()?;
+        let key = connections_of(row).first()?.key;
         Some(Way {
             row,
             racks: racks.filter(|(from, to)| from != to)?,
@@ -294,28 +385,46 @@ fn sum(network: &Network, ways: &[Way<'_>]) -> Option<(Load, Judged)> {
 /// the flow's pace lets them be.
 fn take_round(round: &RoundView<'_>, connections: &mut BTreeMap<Key, Connection>) {
     let rows = round.records.iter().zip(starvation(round));
-    let flows: Vec<Vec<(Key, f64, f64)>> = rows
+    let flows: Vec<Vec<Seen>> = rows
         .filter(|(_, starved)| *starved < LITTLE_STARVATION)
         .map(|(row, _)| connections_of(row))
         .collect();
-    let losses: Vec<f64> = flows.iter().flatten().map(|(_, _, loss)| *loss).collect();
+    let losses: Vec<f64> = flows.iter().flatten().map(Seen::loss).collect();
     let lossy = LOSSY.max(TIMES_USUAL * median(&losses).unwrap_or(0.0));
     for flow in &flows {
-        let rates: Vec<f64> = flow.iter().map(|(_, rate, _)| *rate).collect();
+        let rates: Vec<f64> = flow.iter().map(|seen| seen.rate).collect();
         let Some(pace) = quantile(&rates, PACE).filter(|pace| *pace > 0.0) else {
             continue;
         };
-        for (key, rate, loss) in flow {
-            let connection = connections.entry(*key).or_default();
-            connection.of_pace.push(rate / pace);
-            connection.retransmitted.push(*loss);
-            connection.bad_rounds += usize::from(*rate < SLOW * pace || *loss > lossy);
+        for seen in flow {
+            let connection = connections.entry(seen.key).or_default();
+            connection.of_pace.push(seen.rate / pace);
+            connection.retransmitted.push(seen.loss());
+            connection.segments += seen.segments;
+            connection.lost += seen.lost;
+            connection.bad_rounds += usize::from(seen.rate < SLOW * pace || seen.loss() > lossy);
         }
     }
 }
 
-/// Every connection of a flow with its rate and the share of segments it retransmitted.
-fn connections_of(row: &FlowRecord) -> Vec<(Key, f64, f64)> {
+/// A connection in one round.
+struct Seen {
+    key: Key,
+    rate: f64,
+    segments: f64,
+    /// Retransmitted.
+    lost: f64,
+}
+
+impl Seen {
+    /// Share of segments retransmitted.
+    fn loss(&self) -> f64 {
+        self.lost / self.segments
+    }
+}
+
+/// Every connection of a flow.
+fn connections_of(row: &FlowRecord) -> Vec<Seen> {
     let (Some(sender), Some(receiver)) = (&row.sender, &row.receiver) else {
         return Vec::new();
     };
@@ -328,13 +437,17 @@ fn connections_of(row: &FlowRecord) -> Vec<(Key, f64, f64)> {
             .tcp_info
             .map_or(1448, |info| info.send_mss_bytes.max(1));
         let segments = (sent.bytes as f64 / f64::from(mss)).max(1.0);
-        let loss = sent.retransmits.unwrap_or(0) as f64 / segments;
         let key = Key {
             src: row.src,
             dst: row.dst,
             ports: (sent.local_port, sent.peer_port),
         };
-        Some((key, rate, loss))
+        Some(Seen {
+            key,
+            rate,
+            segments,
+            lost: sent.retransmits.unwrap_or(0) as f64,
+        })
     });
     streams.collect()
 }
@@ -344,6 +457,7 @@ fn judge(
     network: &Network,
     traces: &Traces,
     connections: &BTreeMap<Key, Connection>,
+    badness: Badness,
 ) -> Vec<Judged> {
     let inventory = observations.inventory();
     let rack = |host| Some(inventory.rack_of(host)?.index());
@@ -357,7 +471,7 @@ fn judge(
             dst: key.dst,
             racks,
             via: traces.via(key),
-            is_bad: connection.bad_rounds == rounds,
+            is_bad: connection.is_bad(badness),
             of_pace: median(&connection.of_pace).unwrap_or(1.0),
             retransmitted: median(&connection.retransmitted).unwrap_or(0.0),
         })
@@ -462,4 +576,49 @@ fn likelihood<'j>(judged: impl Iterator<Item = &'j Judged>, bad: f64) -> f64 {
             }
         })
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn connections(lost: &[f64]) -> BTreeMap<Key, Connection> {
+        let connection = |lost: &f64| Connection {
+            of_pace: vec![1.0, 1.0],
+            segments: 1000.0,
+            lost: *lost,
+            ..Connection::default()
+        };
+        let key = |port| Key {
+            src: HostId(0),
+            dst: HostId(1),
+            ports: (port, 5201),
+        };
+        (0..).map(key).zip(lost.iter().map(connection)).collect()
+    }
+
+    #[test]
+    fn what_everybody_loses_makes_nobody_bad() {
+        let even = connections(&[4.0, 5.0, 6.0, 5.0, 3.0, 7.0, 5.0, 4.0]);
+        let typical = typical_loss(&even);
+        assert!((0.004..0.0055).contains(&typical), "{typical}");
+        assert!(
+            even.values()
+                .all(|one| !one.is_bad(Badness::Pooled(typical)))
+        );
+        let uneven = connections(&[0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 9.0, 0.0]);
+        let typical = typical_loss(&uneven);
+        let bad: Vec<bool> = uneven
+            .values()
+            .map(|one| one.is_bad(Badness::Pooled(typical)))
+            .collect();
+        assert!(bad[6] && !bad[2], "{bad:?}");
+    }
+
+    #[test]
+    fn tails_are_the_published_ones() {
+        // P(X >= 3) of a mean of 1: 1 - 2.5 / e.
+        assert!((poisson_tail(3.0, 1.0) - (1.0 - 2.5 * (-1.0_f64).exp())).abs() < 1e-12);
+        assert!((poisson_tail(0.0, 4.0) - 1.0).abs() < 1e-12);
+    }
 }

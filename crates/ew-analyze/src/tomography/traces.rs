@@ -80,6 +80,21 @@ impl Traces {
     }
 }
 
+impl Traces {
+    /// Routers at which each rack's paths part, and connections traced over them.
+    pub(super) fn of_racks(&self) -> BTreeMap<usize, BTreeMap<IpAddr, u32>> {
+        let of_fork = |fork: &Fork| {
+            let mut routers: BTreeMap<IpAddr, u32> = BTreeMap::new();
+            for (router, connections) in fork.to.values().flat_map(|ways| &ways.members) {
+                *routers.entry(*router).or_default() += *connections as u32;
+            }
+            routers
+        };
+        let forks = self.forks.iter();
+        forks.map(|(rack, fork)| (*rack, of_fork(fork))).collect()
+    }
+}
+
 impl Fork {
     /// Connections whose router is known.
     pub(super) fn traced(&self) -> usize {

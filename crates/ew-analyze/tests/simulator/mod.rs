@@ -28,7 +28,7 @@ impl Dice {
     }
 
     /// Roughly normal, sigma 1.
-    fn bell(&mut self) -> f64 {
+    pub(crate) fn bell(&mut self) -> f64 {
         (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
     }
 }
@@ -121,6 +121,7 @@ impl Truth {
                 scenario,
                 inventory: self.inventory.clone(),
                 seed,
+                node_labels: BTreeMap::new(),
                 plan_hash: String::new(),
                 outcome: Outcome::Complete,
                 controller_peak_bytes: None,
@@ -138,6 +139,7 @@ impl Truth {
             warnings: Vec::new(),
             unclean: Vec::new(),
             storage: Vec::new(),
+            hdfs: None,
         }
     }
 

@@ -39,6 +39,7 @@ mod udp;
 mod udp_rr;
 mod udp_stream;
 
+use crate::data_ports::DataPorts;
 use crate::lane::Lane;
 use crate::round::RoundShared;
 use crate::stream::Stream;
@@ -182,6 +183,14 @@ impl Seat<'_> {
     /// Binds a socket of the stream's own to a data port of this host, so that firewalls let it
     /// through.
     fn bind(&self, bind: impl Fn(SocketAddr) -> io::Result<()>) -> io::Result<()> {
+        if let Some(ports) = self.served_ports() {
+            return match ports.bind(self.shared.address, None, bind)? {
+                true => Ok(()),
+                false => Err(io::Error::other(
+                    "no port that the Service leads to is free",
+                )),
+            };
+        }
         let chosen = self.stream.chosen_ports.map(|ports| ports.first());
         let ports = &self.shared.ports;
         let is_in_range = ports.bind(self.shared.address, chosen, bind)?;
@@ -189,6 +198,23 @@ impl Seat<'_> {
             self.stream.remark(Remark::PortOutsideRange);
         }
         Ok(())
+    }
+
+    /// The ports that a Service leads to, at the end behind it.
+    fn served_ports(&self) -> Option<&DataPorts> {
+        let is_served = !self.stream.opens && self.stream.service.is_some();
+        self.shared.served_ports.as_ref().filter(|_| is_served)
+    }
+
+    /// Where a port of the peer is reached from here.
+    fn reached_at(&self, port: u16) -> Result<SocketAddr, String> {
+        let mut peer = self.stream.peer;
+        let service = self.stream.service.as_ref().filter(|_| self.stream.opens);
+        let translated = service.map_or(Some(port), |service| service.translated(port));
+        let port = translated
+            .ok_or_else(|| format!("{peer}: the Service does not lead to port {port}"))?;
+        peer.set_port(port);
+        Ok(peer)
     }
 }
 

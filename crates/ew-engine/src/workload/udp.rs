@@ -4,6 +4,9 @@
 //! authenticated connection; then each socket is connected to the other. A datagram counts only
 //! when it bears the cookie of the end it comes to. So nobody else's datagram is counted or
 //! answered, and answers go to an address that has proved itself.
+//!
+//! Behind a Service the peer's address may be translated: this end then waits for the first
+//! datagram that bears its cookie, and connects to where that came from.
 
 use super::{Broken, Io, Offer, OwnSocket, Seat, cookie};
 use crate::connect::is_timeout;
@@ -11,6 +14,7 @@ use crate::stream::Ports;
 use ew_model::record::Remark;
 use ew_sys::datagram::{MOST_BYTES, Received, enlarge_receive_buffer, receive_many, send_many};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use std::cell::Cell;
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -41,6 +45,8 @@ pub(super) struct Channel {
     peer_cookie: u64,
     /// Its end is the peer's end.
     connection: Arc<TcpStream>,
+    /// Whether the peer's address is known only from its first datagram.
+    awaits_peer: Cell<bool>,
 }
 
 /// What became of a send.
@@ -75,17 +81,20 @@ impl OwnSocket for Channel {
 
     /// Takes datagrams of this peer only from now on.
     fn accept_offer(&mut self, seat: &Seat<'_>, offer: Offer) -> Result<(), String> {
-        let mut peer = seat.stream.peer;
-        peer.set_port(offer.port);
-        let connected = self.socket.connect(peer);
-        connected.map_err(|error| format!("UDP to {peer}: {error}"))?;
         self.peer_cookie = offer.cookie;
+        let is_served = seat.served_ports().is_some();
+        self.awaits_peer.set(is_served);
+        if !is_served {
+            let peer = seat.reached_at(offer.port)?;
+            let connected = self.socket.connect(peer);
+            connected.map_err(|error| format!("UDP to {peer}: {error}"))?;
+        }
         let local = self.socket.local_addr().map_or(0, |a| a.port());
         seat.stream.set_ports(Ports {
             local,
             peer: offer.port,
         });
-        let chosen = seat.stream.chosen_ports;
+        let chosen = seat.stream.chosen_ports.filter(|_| !is_served);
         if chosen.is_some_and(|ports| seat.shared.ports.within(ports.first()) != local) {
             seat.stream.remark(Remark::SourcePortBusy);
         }
@@ -104,6 +113,7 @@ impl Channel {
             cookie,
             peer_cookie: 0,
             connection,
+            awaits_peer: Cell::new(false),
         })
     }
 
@@ -184,6 +194,9 @@ impl Channel {
         received: &mut [Received],
         waits: bool,
     ) -> Result<usize, Broken> {
+        if self.awaits_peer.get() && !self.meet_peer()? {
+            return Ok(0);
+        }
         for _ in 0..STALE_ERRORS {
             let outcome = match received {
                 [one] if waits => self.socket.recv(&mut slots[..slot_bytes]).map(|bytes| {
@@ -213,6 +226,31 @@ impl Channel {
             }
         }
         Ok(0)
+    }
+
+    /// Connects to the sender of the first datagram with the cookie, which only the peer knows.
+    /// Says whether it has come.
+    fn meet_peer(&self) -> Result<bool, Broken> {
+        let broken = |error| Broken {
+            action: "receive from",
+            error,
+        };
+        let mut header = [0; HEADER_BYTES];
+        for _ in 0..STALE_ERRORS {
+            let (bytes, sender) = match self.socket.peek_from(&mut header) {
+                Ok(found) => found,
+                Err(error) if is_timeout(&error) => return self.check_peer().map(|()| false),
+                Err(error) => return Err(broken(error)),
+            };
+            if self.read_header(&header[..bytes]).is_some() {
+                self.socket.connect(sender).map_err(broken)?;
+                self.awaits_peer.set(false);
+                return Ok(true);
+            }
+            // Somebody else's.
+            let _ = self.socket.recv(&mut header);
+        }
+        Ok(false)
     }
 
     /// An end of the connection is the peer's end: its silence then is none of the network's.

@@ -207,7 +207,15 @@ impl Machine for Sender {
         let is_counted = self.left.is_none();
         let datagram = &mut io.buffer[..self.message_bytes];
         self.write_header(datagram, 0, monotonic_ns());
-        let outcome = self.channel.socket().send(datagram).map(|_| 1);
+        let mut outcome = self.channel.socket().send(datagram);
+        if let Err(refusal) = &outcome
+            && self.has_trains
+            && is_refusal(refusal)
+        {
+            self.do_without_trains(outcome)?;
+            outcome = self.channel.socket().send(datagram);
+        }
+        let outcome = outcome.map(|_| 1);
         // Where it could not leave, nobody misses it but the numbers: it is lost.
         let sent = self.channel.sent(outcome)?;
         if is_counted && sent == Sent::Some(1) {
@@ -258,13 +266,14 @@ impl Sender {
         for (number, datagram) in (self.next..).zip(io.buffer.chunks_exact_mut(bytes).take(count)) {
             self.write_header(datagram, number, now_ns);
         }
-        if !self.has_trains || count == 1 {
+        if !self.has_trains {
             return self.channel.send(io.buffer, bytes, bytes, count);
         }
+        // A train of one, too: the kernel refuses it where the datagram does not fit the MTU.
         match self.channel.socket().send(&io.buffer[..count * bytes]) {
-            Err(error) if is_refusal(&error) => self.do_without_trains(error),
+            Err(error) if is_refusal(&error) => self.do_without_trains(Err(error)),
             outcome => {
-                if outcome.is_ok() && !self.has_told {
+                if outcome.is_ok() && count > 1 && !self.has_told {
                     self.has_told = true;
                     io.stream.remark(Remark::Segmented);
                 }
@@ -281,11 +290,11 @@ impl Sender {
     }
 
     /// A device without checksums, or datagrams that only fit in fragments.
-    fn do_without_trains(&mut self, refusal: io::Error) -> Result<Sent, Broken> {
+    fn do_without_trains(&mut self, refused: io::Result<usize>) -> Result<Sent, Broken> {
         self.has_trains = false;
         match segment_sends(self.channel.socket(), 0) {
             Ok(()) => Ok(Sent::Later),
-            Err(_) => self.channel.sent(Err(refusal)),
+            Err(_) => self.channel.sent(refused),
         }
     }
 

@@ -25,6 +25,38 @@ pub fn value(report: &Report) -> Value {
     serde_json::to_value(Document::of(report)).unwrap_or_default()
 }
 
+/// What a stream of JSON reports of a test (`--json-stream` of iperf3 3.17), one line each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamPart {
+    /// When the streams are connected.
+    Start,
+    /// The last interval so far.
+    LastInterval,
+    /// The summary.
+    End,
+    /// What went wrong.
+    Error,
+}
+
+/// `{"event":"interval","data":{...}}`, without a line end. `None` where the report has no such
+/// part.
+#[must_use]
+pub fn line(report: &Report, part: StreamPart) -> Option<String> {
+    let head = report.head.as_ref();
+    let protocol = head.map(|head| head.params.protocol).unwrap_or_default();
+    let (event, data) = match part {
+        StreamPart::Start => ("start", serde_json::to_value(Start::of(report))),
+        StreamPart::LastInterval => {
+            let interval = IntervalJson::of(report.intervals.last()?, protocol);
+            ("interval", serde_json::to_value(interval))
+        }
+        StreamPart::End => ("end", serde_json::to_value(EndJson::of(report, protocol))),
+        StreamPart::Error => ("error", serde_json::to_value(report.error.as_ref()?)),
+    };
+    let line = serde_json::json!({ "event": event, "data": data.ok()? });
+    Some(line.to_string())
+}
+
 #[derive(Serialize)]
 struct Document<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -78,11 +78,11 @@ pub(crate) fn drafts(
     if have < 2 {
         return Err(Impossible::TooFewHosts { need: 2, have });
     }
-    if let Some(sides) = site.roles {
+    if let (Some(sides), false) = (site.roles, matches!(pattern, Pattern::Pods { .. })) {
         return roles::drafts(pattern, site, sides, draw);
     }
     match pattern {
-        Pattern::FanIn => Err(Impossible::NeedsRoles),
+        Pattern::FanIn | Pattern::FanInFewer => Err(Impossible::NeedsRoles),
         Pattern::Pair => Ok(pair::drafts(site)),
         Pattern::Permutation => permutation::drafts(site, draw),
         Pattern::Paths { shifts } => Ok(paths::drafts(site, *shifts, draw)),
@@ -113,13 +113,13 @@ pub(crate) fn drafts(
 
 /// An upper bound of the relations that [`drafts`] would make, cheap to know beforehand.
 pub(crate) fn most_relations(pattern: &Pattern, site: &Site<'_>) -> u64 {
-    if let Some(sides) = site.roles {
-        return roles::most_relations(sides).saturating_mul(u64::from(site.samples));
+    if let (Some(sides), false) = (site.roles, matches!(pattern, Pattern::Pods { .. })) {
+        return roles::most_relations(pattern, sides).saturating_mul(u64::from(site.samples));
     }
     let hosts = site.inventory.hosts.len() as u64;
     let racks = site.inventory.racks.len() as u64;
     let per_sample = match pattern {
-        Pattern::FanIn => 0,
+        Pattern::FanIn | Pattern::FanInFewer => 0,
         Pattern::Pair => hosts / 2,
         Pattern::Permutation | Pattern::Bisection | Pattern::Pods { .. } => hosts,
         Pattern::Paths { shifts } => hosts * u64::from(*shifts),

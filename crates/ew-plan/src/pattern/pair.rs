@@ -1,4 +1,5 @@
-//! Hosts two by two in the order given. With an odd number the last host is skipped.
+//! Hosts two by two in the order given. Of an odd number, which a plan of named hosts refuses, the
+//! last one is skipped: its partner may not have come up.
 
 use super::{Draft, Relation, Site};
 use ew_model::inventory::HostId;

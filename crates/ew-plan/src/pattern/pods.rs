@@ -1,8 +1,8 @@
 //! Nodes and pods two by two, by the circle method: in one repetition a node takes part in one
 //! flow, and the same two nodes meet in the same repetition whatever the path, so that paths are
-//! compared by pairs.
+//! compared by pairs. Between clients and servers it is the smaller set that always takes part.
 
-use super::{Draft, Impossible, Relation, Site, racks};
+use super::{Draft, Impossible, Relation, Sides, Site, racks};
 use crate::schedule::circle;
 use ew_model::inventory::HostId;
 use ew_model::pods::{self, FIRST_POD, PodPath, SECOND_POD};
@@ -29,6 +29,16 @@ pub(super) fn drafts(site: &Site<'_>, path: PodPath) -> Result<Vec<Draft>, Impos
     if path == PodPath::SameNode {
         let own: Vec<_> = nodes.iter().map(|node| (*node, *node)).collect();
         return Ok(samples.map(|sample| draft(sample, own.clone())).collect());
+    }
+    if let Some(sides) = site.roles {
+        let all = samples.map(|sample| draft(sample, between(site, sides, &nodes, path, sample)));
+        let drafts: Vec<Draft> = all.collect();
+        let crosses = drafts.iter().any(|draft| !draft.relations.is_empty());
+        return if crosses {
+            Ok(drafts)
+        } else {
+            Err(Impossible::NeedsTwoRacks { have: 1 })
+        };
     }
     if path.crosses_zones() {
         let zones = zones(site, &nodes)?;
@@ -79,6 +89,34 @@ fn meeting(nodes: &[Ends], rounds: &[Vec<(usize, usize)>], sample: u32) -> Vec<(
                 (nodes[*a], nodes[*b])
             }
         })
+        .collect()
+}
+
+/// Nodes of one role with nodes of the other, other ones in every repetition.
+fn between(
+    site: &Site<'_>,
+    sides: &Sides,
+    nodes: &[Ends],
+    path: PodPath,
+    sample: u32,
+) -> Vec<(Ends, Ends)> {
+    let inventory = site.inventory;
+    let node = |id: HostId| pods::place(inventory.name(id)).node;
+    let of = |side: &[HostId]| -> Vec<Ends> {
+        let is_named = |ends: &&Ends| side.iter().any(|id| node(*id) == node(ends.client));
+        nodes.iter().filter(is_named).copied().collect()
+    };
+    let (clients, servers) = (of(&sides.clients), of(&sides.servers));
+    let count = clients.len().min(servers.len());
+    let shift = sample as usize;
+    let at = |side: &[Ends], place: usize| match side.len() == count {
+        true => side[place],
+        false => side[(place + shift) % side.len()],
+    };
+    let rack = |ends: &Ends| inventory.rack_of(ends.client);
+    (0..count)
+        .map(|place| (at(&clients, place), at(&servers, place)))
+        .filter(|(a, b)| !path.crosses_zones() || rack(a) != rack(b))
         .collect()
 }
 
@@ -195,6 +233,44 @@ mod tests {
         };
         let refused = drafts(&site(&flat, 1), PodPath::OtherZone);
         assert_eq!(refused, Err(Impossible::NeedsTwoRacks { have: 0 }));
+    }
+
+    #[test]
+    fn clients_stay_clients_and_every_server_has_its_turn() {
+        let inventory = cluster(5);
+        let ids = |names: &[&str]| names.iter().map(|n| inventory.find(n).unwrap()).collect();
+        let sides = Sides {
+            clients: ids(&["n0", "n4"]),
+            servers: ids(&["n1", "n2", "n3"]),
+        };
+        let site = Site {
+            roles: Some(&sides),
+            ..site(&inventory, 6)
+        };
+        let mut met = BTreeSet::new();
+        let path = PodPath::ClusterIp;
+        for draft in laid_out(&Pattern::Pods { path }, &site, 1) {
+            assert_eq!(draft.relations.len(), 2);
+            for relation in &draft.relations {
+                let (client, server) = (relation.client, relation.server);
+                met.insert((inventory.name(client), inventory.name(server)));
+            }
+        }
+        let clients: BTreeSet<_> = met.iter().map(|(client, _)| *client).collect();
+        assert_eq!(clients, BTreeSet::from(["n0/pod", "n4/pod"]));
+        assert_eq!(met.len(), 6, "{met:?}");
+        let crossing = Pattern::Pods {
+            path: PodPath::OtherZone,
+        };
+        for draft in laid_out(&crossing, &site, 1) {
+            let zone = |id| inventory.rack_of(id);
+            assert!(
+                draft
+                    .relations
+                    .iter()
+                    .all(|r| zone(r.client) != zone(r.server))
+            );
+        }
     }
 
     #[test]

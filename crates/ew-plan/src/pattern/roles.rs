@@ -3,12 +3,15 @@
 //! Matchings spread the clients evenly over the servers, drawn anew for each sample; incast gives
 //! each server its turn with all clients, outcast each client its turn with all servers, mesh every
 //! client and server one round without anybody else on their NICs, and fan-in all of them to all at
-//! once.
+//! once, or to fewer and fewer servers.
 
 use super::{Draft, Impossible, Relation, Sides, Site};
 use crate::schedule::draw::Draw;
 use ew_model::inventory::HostId;
 use ew_model::scenario::{MeshMode, Pattern};
+
+/// Numbers of servers that a fan-in takes at most.
+const MOST_STEPS: usize = 16;
 
 pub(super) fn drafts(
     pattern: &Pattern,
@@ -26,13 +29,15 @@ pub(super) fn drafts(
             | Pattern::CrossRack { .. }
             | Pattern::Paths { .. }
             | Pattern::Bisection
+            // Lays itself out: roles are of nodes there.
             | Pattern::Pods { .. } => {
                 vec![spread(
                     &draw.shuffled(&sides.clients),
                     &draw.shuffled(&sides.servers),
                 )]
             }
-            Pattern::FanIn => vec![all_to_all(sides)],
+            Pattern::FanIn => vec![all_to_all(sides, sides.servers.len())],
+            Pattern::FanInFewer => fewer_servers(sides),
             Pattern::Incast {
                 senders,
                 max_senders,
@@ -52,8 +57,13 @@ pub(super) fn drafts(
 }
 
 /// An upper bound of one sample's relations.
-pub(super) fn most_relations(sides: &Sides) -> u64 {
-    (sides.clients.len() as u64).saturating_mul(sides.servers.len() as u64)
+pub(super) fn most_relations(pattern: &Pattern, sides: &Sides) -> u64 {
+    let rounds = match pattern {
+        Pattern::FanInFewer => MOST_STEPS as u64,
+        _ => 1,
+    };
+    let pairs = (sides.clients.len() as u64).saturating_mul(sides.servers.len() as u64);
+    pairs.saturating_mul(rounds)
 }
 
 /// The larger set is dealt over the smaller one: all take part, and shares differ by one at most.
@@ -64,10 +74,25 @@ fn spread(clients: &[HostId], servers: &[HostId]) -> Vec<Relation> {
         .collect()
 }
 
-fn all_to_all(sides: &Sides) -> Vec<Relation> {
+/// All servers, one less each time, down to one; of many servers [`MOST_STEPS`] evenly spread
+/// numbers.
+fn fewer_servers(sides: &Sides) -> Vec<Vec<Relation>> {
+    let most = sides.servers.len();
+    let steps = most.min(MOST_STEPS);
+    let count = |step: usize| match steps {
+        0 | 1 => most,
+        steps => most - (most - 1) * step / (steps - 1),
+    };
+    (0..steps)
+        .map(|step| all_to_all(sides, count(step)))
+        .collect()
+}
+
+/// With the first so many servers.
+fn all_to_all(sides: &Sides, servers: usize) -> Vec<Relation> {
     let to_all = |client: &HostId| {
         let client = *client;
-        let servers = sides.servers.iter();
+        let servers = sides.servers.iter().take(servers);
         servers.map(move |server| Relation::new(client, *server))
     };
     sides.clients.iter().flat_map(to_all).collect()
@@ -170,6 +195,23 @@ mod tests {
     fn fan_in_is_all_to_all_at_once() {
         let drafts = between(4, 3, &Pattern::FanIn);
         assert_eq!((drafts.len(), drafts[0].relations.len()), (1, 12));
+    }
+
+    #[test]
+    fn fewer_and_fewer_servers_take_all_clients() {
+        let servers = |drafts: &[Draft]| -> Vec<usize> {
+            let used = |draft: &Draft| {
+                let servers: BTreeSet<_> = draft.relations.iter().map(|r| r.server).collect();
+                assert_eq!(draft.relations.len(), 3 * servers.len());
+                servers.len()
+            };
+            drafts.iter().map(used).collect()
+        };
+        assert_eq!(servers(&between(3, 4, &Pattern::FanInFewer)), [4, 3, 2, 1]);
+        assert_eq!(servers(&between(3, 1, &Pattern::FanInFewer)), [1]);
+        let many = servers(&between(3, 100, &Pattern::FanInFewer));
+        assert_eq!((many.len(), many[0], many[15]), (16, 100, 1));
+        assert!(many.is_sorted_by(|a, b| a > b), "{many:?}");
     }
 
     #[test]

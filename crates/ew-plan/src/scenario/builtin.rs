@@ -1,6 +1,8 @@
 //! The scenarios that come with the binary. They are ordinary files: `scenario show NAME` prints
 //! them as they are.
 
+use super::error::nearest;
+
 /// A built-in scenario, for `scenario list`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Builtin {
@@ -38,10 +40,16 @@ const FILES: [(&str, &str); 19] = files![
     "udp",
     "connections",
     "sweep",
-    "tools",
+    "compare-tools",
     "pods",
     "congestion",
 ];
+
+/// The built-in whose name is most like `name`, if any is like it at all.
+#[must_use]
+pub fn nearest_builtin(name: &str) -> Option<String> {
+    nearest(name, &FILES.map(|(known, _)| known))
+}
 
 /// The YAML text of a built-in, comments included. `None` when there is none of that name.
 #[must_use]

@@ -50,6 +50,17 @@ impl Choices {
         did_you_mean(self.near.as_deref())
     }
 
+    /// The nearest word, or all where none is near.
+    fn near_or_all(&self) -> String {
+        match &self.near {
+            Some(_) => format!(
+                "{}; all keys: docs/reference/scenario-files.md",
+                self.hint()
+            ),
+            None => format!("; known keys: {}", self.list()),
+        }
+    }
+
     fn list(&self) -> String {
         match self.known.is_empty() {
             true => "none".into(),
@@ -70,7 +81,7 @@ pub enum ScenarioError {
         message: String,
     },
     /// A key that means nothing here.
-    #[error("{place}: unknown key `{key}` in {inside}{}; known keys: {}", .choices.hint(), .choices.list())]
+    #[error("{place}: unknown key `{key}` in {inside}{}", .choices.near_or_all())]
     UnknownKey {
         /// Where.
         place: Place,

@@ -18,13 +18,15 @@ mod pattern;
 mod read;
 mod repeat;
 mod sizes;
+mod storage;
 mod tree;
 mod values;
 mod workload;
 
-pub use builtin::{Builtin, DEFAULT_BUILTIN, builtin, builtins};
+pub use builtin::{Builtin, DEFAULT_BUILTIN, builtin, builtins, nearest_builtin};
 pub use error::{Choices, Place, ScenarioError};
 pub use k8s_netperf::{K8sNetperfError, Translated, from_k8s_netperf};
+pub use storage::StorageSettings;
 
 use ew_model::Scenario;
 
@@ -38,6 +40,8 @@ pub struct ScenarioFile {
     pub racks: Vec<String>,
     /// The `roles:` key. Not expanded here.
     pub roles: Option<RoleSets>,
+    /// The `storage:` key: files in place of flows; the scenario then has no tests.
+    pub storage: Option<StorageSettings>,
 }
 
 /// Clients and servers as node sets.

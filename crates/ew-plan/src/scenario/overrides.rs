@@ -3,9 +3,10 @@
 
 use super::error::{Place, ScenarioError, did_you_mean, nearest};
 use super::pattern::{self, OPTIONS};
-use super::read::{EXPECT_KEYS, setting_keys, test_name};
+use super::read::{EXPECT_KEYS, expect_keys, setting_keys, test_name};
 use super::tree::{Content, Node, value_of};
 use super::workload::{kind_before_checks, kind_by_name, takes, tool_by_name};
+use ew_model::threshold::Threshold;
 use ew_model::workload::WorkloadKind;
 
 /// Keys of the scenario itself that can be set.
@@ -26,7 +27,7 @@ fn apply_one(root: &mut Node, text: &str) -> Result<(), ScenarioError> {
     let (key, value) = (key.trim(), value.trim());
     let value = value_of(value, &Place::Override(text.into()))?;
     if let Some(field) = key.strip_prefix("expect.") {
-        if !EXPECT_KEYS.contains(&field) {
+        if !EXPECT_KEYS.contains(&field) && Threshold::key(field).is_none() {
             return Err(unknown(text, key));
         }
         if root.get("expect").is_none() {
@@ -195,7 +196,8 @@ fn is_option(key: &str) -> bool {
 
 fn unknown(text: &str, key: &str) -> ScenarioError {
     let inside = "--set";
-    let expects: Vec<String> = EXPECT_KEYS.iter().map(|k| format!("expect.{k}")).collect();
+    let expects = expect_keys().into_iter().map(|k| format!("expect.{k}"));
+    let expects: Vec<String> = expects.collect();
     let mut known: Vec<&str> = setting_keys();
     known.extend(ROOT_KEYS);
     known.extend(expects.iter().map(String::as_str));

@@ -36,7 +36,7 @@ const MOST_TRACED: u32 = 1024;
 /// Options that `--set` may name, as (option, pattern, way from the pattern to the option). The
 /// last step is the option itself; a step before it applies only where the scenario already took
 /// that way.
-pub(super) const OPTIONS: [(&str, &str, &[&str]); 14] = [
+pub(super) const OPTIONS: [(&str, &str, &[&str]); 15] = [
     ("pick", "cross-rack", &["pick"]),
     ("senders", "cross-rack", &["senders"]),
     ("scope", "cross-rack", &["scope"]),
@@ -55,6 +55,7 @@ pub(super) const OPTIONS: [(&str, &str, &[&str]); 14] = [
     ("path", "pods", &["path"]),
     ("aggressors", "congestion", &["aggressors"]),
     ("per-host", "other-tests", &["per-host"]),
+    ("servers", "fan-in", &["servers"]),
 ];
 
 /// Reads a pattern.
@@ -68,6 +69,7 @@ pub(super) fn read(node: &Node) -> Result<Pattern, ScenarioError> {
         "other-tests" => other_tests(options),
         "incast" => incast(options),
         "paths" => paths(options),
+        "fan-in" => fan_in(options),
         "outcast" => {
             if let Some(options) = options {
                 only_known(options, "`outcast`", &["receivers"])?;
@@ -84,7 +86,6 @@ pub(super) fn read(node: &Node) -> Result<Pattern, ScenarioError> {
             Ok(match plain {
                 "pair" => Pattern::Pair,
                 "permutation" => Pattern::Permutation,
-                "fan-in" => Pattern::FanIn,
                 _ => Pattern::Bisection,
             })
         }
@@ -196,6 +197,18 @@ fn incast(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
         senders,
         max_senders,
         at_once: at_once.transpose()? == Some(1),
+    })
+}
+
+fn fan_in(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
+    if let Some(options) = options {
+        only_known(options, "`fan-in`", &["servers"])?;
+    }
+    let servers = options.and_then(|o| o.get("servers"));
+    let fewer = servers.map(|node| choice(node, "value for `servers`", &["all", "fewer"]));
+    Ok(match fewer.transpose()? {
+        Some(1) => Pattern::FanInFewer,
+        _ => Pattern::FanIn,
     })
 }
 

@@ -3,18 +3,20 @@
 use super::error::ScenarioError;
 use super::pattern;
 use super::repeat;
+use super::storage;
 use super::tree::{Content, Node};
 use super::values::{choice, count, duration, only_known, quantity, required, text, text_or_empty};
 use super::workload;
 use super::{RoleSets, ScenarioFile};
 use ew_model::scenario::{Direction, Expect, Pattern, Scenario, Test};
+use ew_model::threshold::{Metric, Threshold};
 use ew_model::units;
 use ew_model::workload::WorkloadKind;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// Keys at the top of a file.
-pub(super) const ROOT_KEYS: [&str; 9] = [
+pub(super) const ROOT_KEYS: [&str; 10] = [
     "name",
     "description",
     "expect",
@@ -24,15 +26,16 @@ pub(super) const ROOT_KEYS: [&str; 9] = [
     "roles",
     "defaults",
     "tests",
+    "storage",
 ];
 
 /// Parallel paths that a rack may be expected to have: more than the widest group of a switch.
 const MAX_PATHS: u32 = 1024;
 /// Keys below `expect`.
-pub(super) const EXPECT_KEYS: [&str; 4] = ["oversubscription", "nic", "rtt", "paths"];
+pub(super) const EXPECT_KEYS: [&str; 5] = ["oversubscription", "nic", "rtt", "paths", "pod-loss"];
 
 /// Keys that a test and `defaults` share, without those of the workload.
-const COURSE_KEYS: [&str; 8] = [
+const COURSE_KEYS: [&str; 9] = [
     "duration",
     "warm-up",
     "gap",
@@ -40,6 +43,7 @@ const COURSE_KEYS: [&str; 8] = [
     "sizes",
     "direction",
     "optional",
+    "required",
     "interleaved",
 ];
 
@@ -55,20 +59,26 @@ const MAX_TESTS: usize = 100;
 /// Reads the whole file.
 pub(super) fn scenario_file(root: &Node) -> Result<ScenarioFile, ScenarioError> {
     only_known(root, "the scenario", &ROOT_KEYS)?;
+    let storage = storage::read(root)?;
     let scenario = Scenario {
         name: scenario_name(root)?,
         description: text_or_empty(root, "description")?,
         expect: expect(root)?,
-        tests: tests(root)?,
+        tests: match storage {
+            Some(_) => Vec::new(),
+            None => tests(root)?,
+        },
         time_budget_ns: duration(root.get("time-budget"), "time-budget", SECOND..=720 * HOUR)?,
         random_order: random_order(root)?,
         // Sets of names, until hosts are known.
         roles: None,
+        thresholds: thresholds(root)?,
     };
     Ok(ScenarioFile {
         scenario,
         racks: racks(root)?,
         roles: roles(root)?,
+        storage,
     })
 }
 
@@ -120,7 +130,7 @@ fn expect(root: &Node) -> Result<Expect, ScenarioError> {
     let Some(node) = root.get("expect") else {
         return Ok(Expect::default());
     };
-    only_known(node, "`expect`", &EXPECT_KEYS)?;
+    only_expected(node)?;
     let rate = |text: &str| units::parse_bits_per_sec(text);
     Ok(Expect {
         oversubscription: node.get("oversubscription").map(ratio).transpose()?,
@@ -130,7 +140,73 @@ fn expect(root: &Node) -> Result<Expect, ScenarioError> {
             .get("paths")
             .map(|node| count(node, "paths", 1..=MAX_PATHS))
             .transpose()?,
+        pod_loss: node.get("pod-loss").map(pod_loss).transpose()?,
     })
+}
+
+/// What is expected of the network, or a metric with its bound.
+fn only_expected(node: &Node) -> Result<(), ScenarioError> {
+    let is_metric = |key: &str| Threshold::key(key).is_some();
+    let entries = node.entries().unwrap_or_default();
+    match entries
+        .iter()
+        .find(|entry| !is_metric(&entry.key) && !EXPECT_KEYS.contains(&entry.key.as_str()))
+    {
+        None if node.entries().is_some() => Ok(()),
+        None => only_known(node, "`expect`", &EXPECT_KEYS),
+        Some(entry) => {
+            let place = entry.key_place.clone();
+            Err(ScenarioError::unknown_key(
+                place,
+                &entry.key,
+                "`expect`",
+                &expect_keys(),
+            ))
+        }
+    }
+}
+
+/// Everything that `expect` may have.
+pub(super) fn expect_keys() -> Vec<&'static str> {
+    let metrics = Metric::ALL.into_iter().map(Metric::name);
+    EXPECT_KEYS.into_iter().chain(metrics).collect()
+}
+
+/// `expect: {rtt.p99: "<300us", "incast/loss": "<1%"}`.
+fn thresholds(root: &Node) -> Result<Vec<Threshold>, ScenarioError> {
+    let entries = root
+        .get("expect")
+        .and_then(Node::entries)
+        .unwrap_or_default();
+    let mut thresholds = Vec::new();
+    for entry in entries {
+        let Some((stage, metric)) = Threshold::key(&entry.key) else {
+            continue;
+        };
+        let bound = text(&entry.value, &entry.key)?;
+        let threshold = Threshold::parse(stage, metric, bound).map_err(|error| {
+            let place = entry.value.place.clone();
+            let expected = "a bound, such as `<300us`, `>0.9*nic` or `<0.01%`";
+            ScenarioError::value(place, &entry.key, error.to_string(), expected)
+        })?;
+        thresholds.push(threshold);
+    }
+    Ok(thresholds)
+}
+
+/// `10%`, or `10` as k8s-netperf's `--tcp-tolerance` has it.
+fn pod_loss(node: &Node) -> Result<f64, ScenarioError> {
+    let word = text(node, "pod-loss")?;
+    let number = word.strip_suffix('%').unwrap_or(word).trim();
+    match number.parse::<f64>() {
+        Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err(ScenarioError::value(
+            node.place.clone(),
+            "pod-loss",
+            format!("`{word}` is no percentage of goodput"),
+            "0% to below 100%, such as 10%",
+        )),
+    }
 }
 
 /// `4`, `2.5` or `4:1`.
@@ -258,6 +334,7 @@ fn test(node: &Node, defaults: Option<&Node>) -> Result<Test, ScenarioError> {
         auto,
         sizes,
         optional: settings.switch("optional")?,
+        required: settings.switch("required")?,
         interleaved: settings.switch("interleaved")?,
     })
 }

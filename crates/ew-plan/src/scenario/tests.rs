@@ -78,6 +78,7 @@ fn overrides_apply_to_all_or_one() {
         "tool=iperf3",
         "ramp.samples=9",
         "expect.nic=25G",
+        "expect.pod-loss=12.5%",
         "time-budget=2m",
         "lanes=7",
         "mesh.mode=loaded",
@@ -98,6 +99,7 @@ fn overrides_apply_to_all_or_one() {
     assert_eq!(netperf.tests[4].workload.tool, Tool::Netperf);
     assert_eq!(s.tests[1].samples, 9);
     assert_eq!(s.expect.nic_bits_per_sec, Some(25e9));
+    assert_eq!(s.expect.pod_loss, Some(0.125));
     assert_eq!(s.time_budget_ns, Some(120_000_000_000));
     assert!(matches!(
         s.tests[2].pattern,
@@ -176,12 +178,14 @@ fn bad_overrides_say_what_is_known() {
     assert!(text("receivers=2").contains("no test here has the option"));
     assert!(text("streams=0").starts_with("--set streams=0: streams: `0` does not fit"));
     assert!(text("expect.nik=1G").contains("expect.nic"));
+    assert!(text("expect.pod-loss=100%").contains("0% to below 100%"));
+    assert!(text("expect.pod-loss=ten").contains("`ten` is no percentage"));
 }
 
 #[test]
 fn errors_point_at_the_spot() {
     let unknown = message("name: a\ntests:\n  - pattern: mesh\n    durration: 2s\n");
-    assert!(unknown.starts_with("my.yaml:4:5: unknown key `durration` in a test (did you mean `duration`?); known keys: name"), "{unknown}");
+    assert!(unknown.starts_with("my.yaml:4:5: unknown key `durration` in a test (did you mean `duration`?); all keys: docs/reference"), "{unknown}");
     let unit = message("name: a\ntests:\n  - pattern: mesh\n    duration: fast\n");
     assert!(
         unit.starts_with("my.yaml:4:15: duration: `fast` is not a duration; expected one like 2s"),

@@ -122,6 +122,8 @@ pub fn storage_order(step: u32, files: u32) -> StorageOrder {
             seed: 7,
             replication: Some(2),
             block_bytes: Some(1 << 27),
+            time_ns: None,
+            testdfsio: None,
         },
         files: (0..files).collect(),
         present_bytes: 0,
@@ -232,6 +234,10 @@ pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
     let progress = ToController::FlowProgress(progress(&order));
     let stored = storage_report(&storage_order(0, 2));
     let stored = ToController::StorageReport(Box::new(stored));
+    let storing = ToController::StorageProgress {
+        step: 0,
+        words: "\u{1b}[31mmap 25%".into(),
+    };
     let fault = ToController::Fault {
         message: "\u{1b}[31mred".into(),
     };
@@ -263,6 +269,7 @@ pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("ports-checked", frame(&checked)),
         ("storage-report", frame(&stored)),
+        ("storage-progress", frame(&storing)),
         ("fault", frame(&fault)),
         ("farewell", frame(&ToController::Farewell)),
     ]

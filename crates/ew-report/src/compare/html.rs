@@ -93,7 +93,7 @@ pub(super) fn render(comparison: &Comparison) -> Result<String, ReportError> {
 
 fn status_class(comparison: &Comparison) -> &'static str {
     match (comparison.verdict, comparison.threshold) {
-        (ComparisonVerdict::Worse, _) => "bad",
+        (ComparisonVerdict::Worse | ComparisonVerdict::Different, _) => "bad",
         (ComparisonVerdict::NotWorse, Some(_)) => "good",
         (ComparisonVerdict::NotWorse, None) => "open",
     }
@@ -109,7 +109,7 @@ fn charts(comparison: &Comparison) -> Vec<Chart> {
                 class: match metric.change {
                     Change::Better => "good",
                     Change::Worse => "bad",
-                    Change::None | Change::Unknown => "open",
+                    Change::Different | Change::None | Change::Unknown => "open",
                 },
                 change: change_words(metric, comparison.threshold),
                 ratio: ratio_words(metric.ratio.as_ref()),

@@ -58,8 +58,8 @@ fn medians(comparison: &Comparison) -> Table {
         rows: rows(comparison, row),
         left: 2,
         notes: vec![
-            "In brackets: 95 % intervals. B / A is Hodges and Lehmann's estimate, which looks at every flow, not only at the \
-             medians. p is adjusted for the number of tests (Benjamini and Hochberg)."
+            "In brackets: 95% intervals; that of B / A allows for the spread from run to run. p is adjusted for the number of \
+             tests (Benjamini and Hochberg)."
                 .into(),
         ],
     }
@@ -134,7 +134,7 @@ fn hosts(stage: &StageComparison, metric: &MetricComparison, threshold: Option<f
     }
 }
 
-/// "0.602", "0.602, beyond 5 %".
+/// "0.602", "0.602, beyond 5%".
 fn role_words(role: &RoleComparison, threshold: Option<f64>) -> String {
     let ratio = plain_ratio(role.ratio);
     match threshold.filter(|_| role.beyond_threshold) {
@@ -187,7 +187,7 @@ fn more(count: usize, listed: usize, where_else: &str) -> Vec<String> {
 }
 
 /// A value in its metric's unit.
-pub(super) fn value(metric: Metric, value: f64) -> String {
+pub(crate) fn value(metric: Metric, value: f64) -> String {
     match metric {
         Metric::Throughput => format_bits_per_sec(value),
         Metric::Transactions => format!("{value:.0}/s"),
@@ -230,18 +230,18 @@ pub(super) fn probability(p: Option<f64>) -> String {
     }
 }
 
-/// "worse", "worse, beyond 5 %".
+/// "worse", "different, beyond 5%".
 pub(super) fn change_words(metric: &MetricComparison, threshold: Option<f64>) -> String {
     match threshold.filter(|_| metric.beyond_threshold) {
-        Some(most) => format!("worse, beyond {}", whole_percent(most)),
+        Some(most) => format!("{}, beyond {}", change(metric.change), whole_percent(most)),
         None => change(metric.change).into(),
     }
 }
 
-/// `5 %`, `2.5 %`.
+/// `5%`, `2.5%`.
 fn whole_percent(share: f64) -> String {
     let percent = (1000.0 * share).round() / 10.0;
-    format!("{percent} %")
+    format!("{percent}%")
 }
 
 fn method(metric: &MetricComparison) -> String {
@@ -249,5 +249,6 @@ fn method(metric: &MetricComparison) -> String {
         Method::Flows { flows } => format!("{flows} flows, paired"),
         Method::DifferentFlows { base, other } => format!("{base} and {other} flows"),
         Method::Rounds { base, other } => format!("{base} and {other} rounds"),
+        Method::Runs { base, other } => format!("{base} and {other} runs"),
     }
 }

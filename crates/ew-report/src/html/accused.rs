@@ -18,12 +18,13 @@ fn is_limited(analysis: &Analysis, rack: RackId) -> bool {
     directions.any(|limited| limited == Some(true)) || pairs.any(|pair| pair.limited == Some(true))
 }
 
-/// What a mark says of a rack's uplinks. `None`: the cause is none of theirs.
-fn of_uplink(cause: Cause) -> Option<&'static str> {
-    match cause {
-        Cause::Uplink => Some("oversubscribed"),
-        Cause::BadPath => Some("bad path"),
-        Cause::LostPath => Some("path not in use"),
+/// What a mark says of a rack's uplinks. `None`: the finding is about none of them.
+fn of_uplink(finding: &Finding) -> Option<&'static str> {
+    match (finding.cause, finding.subject) {
+        (Cause::Uplink, _) => Some("oversubscribed"),
+        (Cause::BadPath, _) => Some("bad path"),
+        (Cause::LostPath, _) => Some("path not in use"),
+        (other, Subject::Rack { .. } | Subject::RackPair { .. }) => Some(cause(other)),
         _ => None,
     }
 }
@@ -74,7 +75,7 @@ impl<'a> Accused<'a> {
             };
             if let Subject::Host { host } = finding.subject {
                 accused.hosts.entry(host).or_default().push(mark);
-            } else if let Some(word) = of_uplink(finding.cause) {
+            } else if let Some(word) = of_uplink(finding) {
                 accused.uplinks.push((finding, Mark { word, ..mark }));
             }
         }
@@ -90,13 +91,18 @@ impl<'a> Accused<'a> {
         let is_limited = is_limited(analysis, rack);
         let names = |subject: Subject| match subject {
             Subject::Rack { rack: named } => named == rack,
-            Subject::RackPair { from, to } => is_limited && (from == rack || to == rack),
-            Subject::Run => is_limited,
+            Subject::RackPair { from, to } => from == rack || to == rack,
+            Subject::Run => true,
             Subject::Host { .. } | Subject::Pair { .. } => false,
+        };
+        // A finding about several racks' uplinks names those that limit.
+        let is_its = |finding: &Finding| match (finding.cause, finding.subject) {
+            (Cause::Uplink, Subject::RackPair { .. } | Subject::Run) => is_limited,
+            _ => true,
         };
         let uplinks = self.uplinks.iter();
         let mut marks: Vec<Mark> = uplinks
-            .filter(|(finding, _)| names(finding.subject))
+            .filter(|(finding, _)| names(finding.subject) && is_its(finding))
             .map(|(_, mark)| mark.clone())
             .collect();
         // Two directions are one word.

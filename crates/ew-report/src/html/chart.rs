@@ -211,7 +211,7 @@ pub(super) fn text(svg: &mut String, at: (f64, f64), anchor: &str, words: &str) 
     );
 }
 
-fn draw_area(svg: &mut String, points: &[(f64, f64)], floor: f64) {
+pub(super) fn draw_area(svg: &mut String, points: &[(f64, f64)], floor: f64) {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return;
     };

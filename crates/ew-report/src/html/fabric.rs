@@ -1,65 +1,105 @@
-//! The fabric drawn: racks with their hosts, uplinks with what they carry, parallel paths, and the
-//! faulty parts marked, each leading to its evidence.
+//! The fabric: racks with their hosts, uplinks with capacity and load, parallel paths, and the
+//! faulty parts marked, each leading to its evidence. What it shows is collected here; how it is
+//! laid out and drawn is in [`drawing`].
+
+mod drawing;
 
 use super::accused::{Accused, Mark};
-use super::view::host_anchor;
+use super::view::{host_anchor, rack_anchor};
 use crate::words::{host_name, host_state, plural, rack_name, rate};
-use ew_model::Analysis;
+use drawing::Shape;
 use ew_model::analysis::{HostAnalysis, HostState, RackAnalysis, UplinkAnalysis};
-use ew_model::finding::{Cause, Subject};
+use ew_model::finding::{Cause, Finding, Severity, Subject};
 use ew_model::inventory::RackId;
+use ew_model::{Analysis, HostId};
 use serde::Serialize;
 
 /// More hosts than this are drawn as dots, and only accused ones are named.
 const MOST_NAMED: usize = 48;
-/// The class of a host that nothing is said of.
-const FINE: &str = "fine";
 /// More parallel paths than this are one thick line.
-const MOST_WIRES: u32 = 16;
+const MOST_WIRES: usize = 16;
 
-/// The drawing. Every rack has its uplinks above it and its hosts below.
+/// The drawing, laid out for two widths of the page.
 #[derive(Serialize)]
 pub(super) struct Fabric {
+    wide: String,
+    narrow: String,
+    has_racks: bool,
+}
+
+/// Everything that is drawn.
+struct Parts {
     /// What connects the racks, in words. `None` without racks.
     spine: Option<String>,
-    racks: Vec<RackView>,
-    dense: bool,
+    racks: Vec<RackPart>,
+    pairs: Vec<PairPart>,
+    is_dense: bool,
     /// In words, for those who do not see it.
     summary: String,
 }
 
-#[derive(Serialize)]
-struct RackView {
+struct RackPart {
+    /// `None` for hosts without a rack.
+    id: Option<RackId>,
     name: String,
-    /// Out of the rack and into it.
-    uplinks: Vec<UplinkView>,
-    marks: Vec<Mark>,
-    /// One per parallel path.
-    wires: Vec<&'static str>,
-    hosts: Vec<HostCell>,
-}
-
-impl RackView {
-    fn accusations(&self) -> usize {
-        let is_accused = |host: &&HostCell| host.class != FINE;
-        self.marks.len() + self.hosts.iter().filter(is_accused).count()
-    }
-}
-
-#[derive(Serialize)]
-struct UplinkView {
-    arrow: &'static str,
-    text: String,
+    /// Where its uplinks are shown in figures, or explained.
+    to: String,
     about: String,
-    class: &'static str,
+    /// Out of the rack and into it.
+    gauges: Vec<Gauge>,
+    marks: Vec<Mark>,
+    wires: Vec<Wire>,
+    hosts: Vec<HostPart>,
 }
 
-#[derive(Serialize)]
-struct HostCell {
+/// One direction of a rack's uplinks. Shares are of what the rack's hosts can do together.
+struct Gauge {
+    arrow: char,
+    text: String,
+    class: &'static str,
+    /// Load: the most that was carried in a round.
+    carried: f64,
+    /// `None` where the uplinks were not seen to limit.
+    capacity: Option<f64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wire {
+    Used,
+    Bad,
+    Unused,
+}
+
+struct HostPart {
+    id: HostId,
     name: String,
     to: String,
     about: String,
+    state: HostClass,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HostClass {
+    Fine,
+    Fault,
+    Notice,
+    Gone,
+}
+
+/// Two hosts between which something is wrong.
+struct PairPart {
+    src: HostId,
+    dst: HostId,
+    to: String,
+    about: String,
     class: &'static str,
+}
+
+impl RackPart {
+    fn accusations(&self) -> usize {
+        let is_accused = |host: &&HostPart| host.state != HostClass::Fine;
+        self.marks.len() + self.hosts.iter().filter(is_accused).count()
+    }
 }
 
 /// `None` where no host came up.
@@ -67,168 +107,277 @@ pub(super) fn view(analysis: &Analysis, accused: &Accused<'_>) -> Option<Fabric>
     if analysis.hosts.is_empty() {
         return None;
     }
+    let parts = parts(analysis, accused);
+    Some(Fabric {
+        wide: drawing::draw(&parts, &Shape::WIDE),
+        narrow: drawing::draw(&parts, &Shape::NARROW),
+        has_racks: parts.spine.is_some(),
+    })
+}
+
+fn parts(analysis: &Analysis, accused: &Accused<'_>) -> Parts {
     let inventory = analysis.inventory();
-    let paths = parallel_paths(analysis);
-    let mut racks: Vec<RackView> = inventory
+    let mut racks: Vec<RackPart> = inventory
         .rack_ids()
-        .map(|rack| rack_view(analysis, accused, rack, paths))
+        .map(|rack| rack_part(analysis, accused, rack))
         .collect();
-    let lone = |host: &&HostAnalysis| inventory.rack_of(host.host).is_none();
-    let lone: Vec<HostCell> = analysis
-        .hosts
-        .iter()
-        .filter(lone)
-        .map(|host| cell(analysis, accused, host))
+    let lone = analysis.hosts.iter();
+    let lone = lone.filter(|host| inventory.rack_of(host.host).is_none());
+    let lone: Vec<HostPart> = lone
+        .map(|host| host_part(analysis, accused, host))
         .collect();
+    let has_racks = !racks.is_empty();
     if !lone.is_empty() {
-        racks.push(RackView {
-            name: "no rack".to_owned(),
-            uplinks: Vec::new(),
+        racks.push(RackPart {
+            id: None,
+            name: if has_racks { "no rack" } else { "hosts" }.to_owned(),
+            to: "hosts".to_owned(),
+            about: format!("{} without a rack", plural(lone.len(), "host")),
+            gauges: Vec::new(),
             marks: Vec::new(),
             wires: Vec::new(),
             hosts: lone,
         });
     }
-    let has_racks = !inventory.racks.is_empty();
     let is_dense = analysis.hosts.len() > MOST_NAMED;
     if is_dense {
         // What is wrong must not be below the fold.
         racks.sort_by_key(|rack| std::cmp::Reverse(rack.accusations()));
     }
-    let spine = match paths {
-        Some(paths) => format!(
-            "Between racks: {} a rack",
-            plural(paths as usize, "parallel path")
-        ),
-        None => "Between racks".to_owned(),
-    };
-    Some(Fabric {
-        spine: has_racks.then_some(spine),
-        summary: summary(analysis, &racks),
-        dense: is_dense,
-        racks,
-    })
-}
-
-fn summary(analysis: &Analysis, racks: &[RackView]) -> String {
     let hosts = plural(analysis.hosts.len(), "host");
-    match racks.len() {
-        0 | 1 => format!("Drawing of {hosts}"),
-        racks => format!("Drawing of {hosts} in {}", plural(racks, "rack")),
+    Parts {
+        spine: has_racks.then(|| spine(&racks)),
+        summary: match racks.len() {
+            0 | 1 => format!("Drawing of {hosts}"),
+            racks => format!("Drawing of {hosts} in {}", plural(racks, "rack")),
+        },
+        pairs: pairs(analysis),
+        racks,
+        is_dense,
     }
 }
 
-fn rack_view(
-    analysis: &Analysis,
-    accused: &Accused<'_>,
-    rack: RackId,
-    paths: Option<u32>,
-) -> RackView {
+/// `Between racks: 8 parallel paths a rack`.
+fn spine(racks: &[RackPart]) -> String {
+    let counts = || racks.iter().map(|r| r.wires.len()).filter(|n| *n > 0);
+    match (counts().min(), counts().max()) {
+        (Some(1), Some(1)) | (None, _) | (_, None) => "Between racks".to_owned(),
+        (Some(least), Some(most)) if least == most => {
+            format!("Between racks: {most} parallel paths a rack")
+        }
+        (Some(least), Some(most)) => {
+            format!("Between racks: {least} to {most} parallel paths a rack")
+        }
+    }
+}
+
+fn rack_part(analysis: &Analysis, accused: &Accused<'_>, rack: RackId) -> RackPart {
     let inventory = analysis.inventory();
     let measured = analysis.racks.iter().find(|one| one.rack == rack);
-    RackView {
-        name: rack_name(inventory, rack),
-        uplinks: measured.map_or_else(Vec::new, uplinks),
-        wires: wires(analysis, rack, paths),
-        marks: accused.rack(analysis, rack),
+    let marks = accused.rack(analysis, rack);
+    let name = rack_name(inventory, rack);
+    let wires = wires(analysis, rack, measured);
+    let of_rack = |host: &&HostAnalysis| inventory.rack_of(host.host) == Some(rack);
+    RackPart {
+        id: Some(rack),
+        to: match marks.first() {
+            Some(mark) => mark.to().to_owned(),
+            None => figures_of(analysis, rack),
+        },
+        about: about_rack(&name, &marks, &wires, measured),
+        gauges: measured.map_or_else(Vec::new, gauges),
+        wires,
+        marks,
+        name,
         hosts: analysis
             .hosts
             .iter()
-            .filter(|host| inventory.rack_of(host.host) == Some(rack))
-            .map(|host| cell(analysis, accused, host))
+            .filter(of_rack)
+            .map(|host| host_part(analysis, accused, host))
             .collect(),
     }
 }
 
-fn uplinks(rack: &RackAnalysis) -> Vec<UplinkView> {
-    vec![
-        uplink("\u{2191}", "out of the rack", &rack.tx),
-        uplink("\u{2193}", "into the rack", &rack.rx),
-    ]
+/// The row of the rack table that is about this rack.
+fn figures_of(analysis: &Analysis, rack: RackId) -> String {
+    let mut pairs = analysis.rack_pairs.iter();
+    let pair = pairs.find(|pair| pair.from == rack);
+    pair.map_or_else(|| "run".to_owned(), |pair| rack_anchor(pair.from, pair.to))
 }
 
-fn uplink(arrow: &'static str, direction: &str, uplink: &UplinkAnalysis) -> UplinkView {
+fn about_rack(
+    name: &str,
+    marks: &[Mark],
+    wires: &[Wire],
+    measured: Option<&RackAnalysis>,
+) -> String {
+    let mut parts: Vec<String> = marks.iter().map(|mark| mark.word().to_owned()).collect();
+    if let Some(rack) = measured {
+        parts.push(about_direction("out", "send", &rack.tx));
+        parts.push(about_direction("in", "receive", &rack.rx));
+    }
+    if wires.len() > 1 {
+        let bad = wires.iter().filter(|wire| **wire != Wire::Used).count();
+        let bad = match bad {
+            0 => String::new(),
+            bad => format!(", {bad} of them bad"),
+        };
+        parts.push(format!("{}{bad}", plural(wires.len(), "parallel path")));
+    }
+    format!("Rack {name}: {}", parts.join("; "))
+}
+
+fn about_direction(direction: &str, verb: &str, uplink: &UplinkAnalysis) -> String {
     let carried = rate(Some(uplink.carried_bits_per_sec));
     let hosts = rate(Some(uplink.hosts_bits_per_sec));
-    let ratio = uplink
-        .oversubscription
-        .map(|ratio| format!("{:.1}:1", ratio.value));
-    let (class, text, about) = match (uplink.limited, uplink.capacity_bits_per_sec, ratio) {
+    let capacity = uplink.capacity_bits_per_sec.map(|e| rate(Some(e.value)));
+    let state = match (uplink.limited, capacity, uplink.oversubscription) {
         (Some(true), Some(capacity), Some(ratio)) => {
-            let capacity = rate(Some(capacity.value));
-            let about = format!(
-                "{direction}: carries {capacity} of the {hosts} that its hosts can do, {ratio}"
-            );
-            ("full", format!("{capacity}, {ratio}"), about)
+            format!("capacity {capacity}, {:.1}:1", ratio.value)
         }
-        (Some(false), ..) => {
-            let about = format!("{direction}: carried {carried} and did not limit its hosts");
-            ("free", format!("{carried}, not limiting"), about)
-        }
-        _ => {
-            let about = format!(
-                "{direction}: carried {carried}; its hosts can do {hosts}, which nothing asked of it"
-            );
-            ("untested", format!("{carried}, not tested"), about)
-        }
+        (Some(false), ..) => "not limiting".to_owned(),
+        _ => "capacity not tested".to_owned(),
     };
-    UplinkView {
+    format!("{direction}: load {carried}, {state}; its hosts can {verb} {hosts}")
+}
+
+fn gauges(rack: &RackAnalysis) -> Vec<Gauge> {
+    vec![gauge('\u{2191}', &rack.tx), gauge('\u{2193}', &rack.rx)]
+}
+
+fn gauge(arrow: char, uplink: &UplinkAnalysis) -> Gauge {
+    let carried = rate(Some(uplink.carried_bits_per_sec));
+    let of_hosts = |value: f64| match uplink.hosts_bits_per_sec {
+        hosts if hosts > 0.0 && value.is_finite() => (value / hosts).clamp(0.0, 1.0),
+        _ => 0.0,
+    };
+    let ratio = uplink.oversubscription.map(|ratio| ratio.value);
+    let (class, text, capacity) = match (uplink.limited, uplink.capacity_bits_per_sec, ratio) {
+        (Some(true), Some(capacity), Some(ratio)) => (
+            "full",
+            format!("{}, {ratio:.1}:1", rate(Some(capacity.value))),
+            Some(of_hosts(capacity.value)),
+        ),
+        (Some(false), ..) => ("free", format!("{carried}, not limiting"), None),
+        _ => ("untested", format!("{carried}, not tested"), None),
+    };
+    Gauge {
         arrow,
         text,
-        about,
         class,
+        carried: of_hosts(uplink.carried_bits_per_sec).min(capacity.unwrap_or(1.0)),
+        capacity,
     }
 }
 
-/// How many equal paths the run saw between racks.
-fn parallel_paths(analysis: &Analysis) -> Option<u32> {
-    let findings = analysis.verdict.findings.iter();
-    let hashed = findings.filter(|finding| finding.cause == Cause::HashCollisions);
-    let paths = hashed.filter_map(|finding| finding.measured.as_ref());
-    paths
-        .map(|paths| paths.value as u32)
-        .find(|paths| *paths > 1)
-}
-
-/// The bad one is among them where a path was found bad; which of them it is does not matter to the
-/// eye.
-fn wires(analysis: &Analysis, rack: RackId, paths: Option<u32>) -> Vec<&'static str> {
-    let is_bad = analysis.verdict.findings.iter().any(|finding| {
-        let is_here =
-            matches!(finding.subject, Subject::Run) || finding.subject == Subject::Rack { rack };
-        matches!(finding.cause, Cause::BadPath | Cause::LostPath) && is_here
-    });
-    let least = if is_bad { 2 } else { 1 };
-    let count = paths.unwrap_or(least).clamp(least, MOST_WIRES) as usize;
-    let mut wires = vec!["wire"; count];
-    if let (true, Some(last)) = (is_bad, wires.last_mut()) {
-        *last = "wire bad";
+/// The rack's parallel paths: as traced, else as the run concluded, else as expected, else one.
+fn wires(analysis: &Analysis, rack: RackId, measured: Option<&RackAnalysis>) -> Vec<Wire> {
+    let traced = measured.map_or(&[][..], |rack| &rack.paths);
+    let mut wires: Vec<Wire> = match traced {
+        [] => vec![Wire::Used; parallel_paths(analysis)],
+        traced => traced
+            .iter()
+            .map(|path| if path.is_bad { Wire::Bad } else { Wire::Used })
+            .collect(),
+    };
+    let findings = || analysis.verdict.findings.iter();
+    let is_here = |finding: &&Finding| {
+        matches!(finding.subject, Subject::Run) || finding.subject == Subject::Rack { rack }
+    };
+    for finding in findings().filter(is_here) {
+        match finding.cause {
+            Cause::BadPath if !wires.contains(&Wire::Bad) => {
+                // Which one it is is not known here; that it is one of several is.
+                if wires.len() < 2 {
+                    wires.push(Wire::Used);
+                }
+                if let Some(last) = wires.last_mut() {
+                    *last = Wire::Bad;
+                }
+            }
+            Cause::LostPath => {
+                let figure = |q: Option<&ew_model::finding::Quantity>| q.map_or(0.0, |q| q.value);
+                let (used, of) = (
+                    figure(finding.measured.as_ref()),
+                    figure(finding.expected.as_ref()),
+                );
+                let lost = (of - used).clamp(0.0, MOST_WIRES as f64) as usize;
+                let used = wires.len().min(used.max(1.0) as usize);
+                wires.truncate(used);
+                wires.extend(std::iter::repeat_n(Wire::Unused, lost));
+            }
+            _ => {}
+        }
     }
     wires
 }
 
-fn cell(analysis: &Analysis, accused: &Accused<'_>, host: &HostAnalysis) -> HostCell {
+/// How many equal paths the run saw between racks; 1 where that is not known.
+fn parallel_paths(analysis: &Analysis) -> usize {
+    let findings = analysis.verdict.findings.iter();
+    let hashed = findings.filter(|finding| finding.cause == Cause::HashCollisions);
+    let seen = hashed.filter_map(|finding| Some(finding.measured.as_ref()?.value as usize));
+    let expected = analysis
+        .run
+        .scenario
+        .expect
+        .paths
+        .map(|paths| paths as usize);
+    let known = seen.chain(expected).find(|paths| *paths > 1);
+    known.unwrap_or(1).min(256)
+}
+
+fn host_part(analysis: &Analysis, accused: &Accused<'_>, host: &HostAnalysis) -> HostPart {
     let name = host_name(analysis.inventory(), host.host);
     let marks = accused.host(host.host);
-    let own = || host_anchor(host.host);
     let rates = format!(
         "sends {}, receives {}",
         rate(host.tx_bits_per_sec.map(|e| e.value)),
         rate(host.rx_bits_per_sec.map(|e| e.value))
     );
-    let (class, to, about) = match (&host.state, marks.first()) {
-        (HostState::Alive, Some(mark)) => (
-            mark.class(),
-            mark.to().to_owned(),
-            format!("{name}: {}; {rates}", mark.word()),
-        ),
-        (HostState::Alive, None) => (FINE, own(), format!("{name}: {rates}")),
-        (state, _) => ("gone", own(), format!("{name}: {}", host_state(state))),
+    let own = || host_anchor(host.host);
+    let (state, to, about) = match (&host.state, marks.first()) {
+        (HostState::Alive, Some(mark)) => {
+            let state = match mark.class() {
+                "bad" => HostClass::Fault,
+                _ => HostClass::Notice,
+            };
+            let about = format!("{name}: {}; {rates}", mark.word());
+            (state, mark.to().to_owned(), about)
+        }
+        (HostState::Alive, None) => (HostClass::Fine, own(), format!("{name}: {rates}")),
+        (state, mark) => {
+            let to = mark.map_or_else(own, |mark| mark.to().to_owned());
+            let about = format!("{name}: {}", host_state(state));
+            (HostClass::Gone, to, about)
+        }
     };
-    HostCell {
+    HostPart {
+        id: host.host,
         name,
         to,
         about,
-        class,
+        state,
     }
+}
+
+fn pairs(analysis: &Analysis) -> Vec<PairPart> {
+    let inventory = analysis.inventory();
+    let findings = (1..).zip(&analysis.verdict.findings);
+    let shown = findings.filter(|(_, finding)| finding.severity != Severity::Info);
+    shown
+        .filter_map(|(number, finding)| {
+            let Subject::Pair { src, dst } = finding.subject else {
+                return None;
+            };
+            let (from, to) = (host_name(inventory, src), host_name(inventory, dst));
+            Some(PairPart {
+                src,
+                dst,
+                to: format!("finding-{number}"),
+                about: format!("{from} to {to}: {}", crate::words::cause(finding.cause)),
+                class: super::findings::severity_class(finding.severity),
+            })
+        })
+        .collect()
 }

@@ -3,7 +3,8 @@
 use super::places::{Place, Places};
 use super::view::{host_anchor, rack_anchor, rich, unbroken};
 use crate::words::{
-    capitalised, cause, full_sentence, host_name, one_line, percent, quantity, rack_name, severity,
+    capitalised, cause, full_sentence, host_name, one_line, quantity, rack_name, severity,
+    severity_status, shortened,
 };
 use ew_model::Analysis;
 use ew_model::HostId;
@@ -13,6 +14,8 @@ use serde::Serialize;
 /// This many findings are all open at first; of more than that only the faults among the first
 /// ones.
 const FINDINGS_OPEN: usize = 3;
+/// A headline is one line.
+const HEADLINE_CHARS: usize = 100;
 
 #[derive(Serialize)]
 pub(super) struct FindingView {
@@ -25,9 +28,11 @@ pub(super) struct FindingView {
     cause: &'static str,
     measured: Option<String>,
     expected: Option<String>,
-    confidence: String,
+    confidence: &'static str,
     evidence: Vec<EvidenceView>,
     hint: String,
+    /// What the drawing of the fabric marks for it.
+    drawn: Option<String>,
 }
 
 /// A finding on top of the page.
@@ -35,7 +40,9 @@ pub(super) struct FindingView {
 pub(super) struct Headline {
     to: String,
     class: &'static str,
+    status: &'static str,
     text: String,
+    whole: String,
 }
 
 /// Words that lead to a place in the page, where there is one.
@@ -57,10 +64,15 @@ pub(super) fn headlines(analysis: &Analysis) -> Vec<Headline> {
     let findings = analysis.verdict.findings.iter().enumerate();
     let shown = findings.filter(|(_, finding)| finding.severity != Severity::Info);
     shown
-        .map(|(index, finding)| Headline {
-            to: anchor(index),
-            class: severity_class(finding.severity),
-            text: full_sentence(analysis.inventory(), &finding.sentence).replace('`', ""),
+        .map(|(index, finding)| {
+            let whole = capitalised(analysis.inventory(), &finding.sentence).replace('`', "");
+            Headline {
+                to: anchor(index),
+                class: severity_class(finding.severity),
+                status: severity_status(finding.severity),
+                text: shortened(&whole, HEADLINE_CHARS),
+                whole,
+            }
         })
         .collect()
 }
@@ -105,9 +117,22 @@ fn view(analysis: &Analysis, places: &Places<'_>, index: usize, finding: &Findin
         cause: cause(finding.cause),
         measured: finding.measured.as_ref().map(figure),
         expected: finding.expected.as_ref().map(figure),
-        confidence: percent(Some(finding.confidence)),
+        confidence: finding.confidence.word(),
         evidence: finding.evidence.iter().map(evidence).collect(),
         hint: rich(&full_sentence(inventory, &finding.hint)),
+        drawn: drawn(finding),
+    }
+}
+
+/// The name of a finding's place in the drawing of the fabric. `None`: it has no one place there.
+fn drawn(finding: &Finding) -> Option<String> {
+    match finding.subject {
+        Subject::Host { host } => Some(format!("host-{}", host.0)),
+        Subject::Pair { src, dst } => Some(format!("pair-{}-{}", src.0, dst.0)),
+        Subject::Rack { rack } | Subject::RackPair { from: rack, .. } => {
+            Some(format!("rack-{}", rack.0))
+        }
+        Subject::Run => None,
     }
 }
 

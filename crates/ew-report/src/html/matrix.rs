@@ -8,9 +8,11 @@
 //! sampled mesh costs by its cells and not by N squared.
 
 use super::pack::{base64, leb128, script_json};
-use crate::words::{host_name, one_line, rack_name};
-use ew_model::Analysis;
-use ew_model::analysis::Cell;
+use crate::figures::stage_name;
+use crate::words::{host_name, one_line, plural, rack_name};
+use ew_model::analysis::{Cell, PairAnalysis, PairDetail, PairSample};
+use ew_model::record::TcpInfo;
+use ew_model::{Analysis, HostId};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -20,14 +22,165 @@ const NONE: u8 = 255;
 const TEXTS: usize = 254;
 /// Codes of the logarithmic scale.
 const CODES: f64 = 65_533.0;
+/// Cells of all maps but the first; stages beyond it are in the JSON report only.
+const MOST_CELLS: usize = 200_000;
 
-/// The document for the page's script.
-pub(super) fn data(analysis: &Analysis) -> Result<String, serde_json::Error> {
+/// What the page shows of pairs.
+#[derive(Serialize)]
+pub(super) struct MapsView {
+    /// For the page's script.
+    data: String,
+    /// Of the map that is shown first.
+    note: String,
+    /// Names of the stages with a map, as the reader chooses among them.
+    stages: Vec<String>,
+    left_out: usize,
+}
+
+/// `None` without any pair.
+pub(super) fn view(analysis: &Analysis) -> Result<Option<MapsView>, serde_json::Error> {
+    let all = maps(analysis);
+    let mut room = MOST_CELLS;
+    let count = all.len();
+    let mut shown = Vec::new();
+    for map in all {
+        if !shown.is_empty() && map.pairs.len() > room {
+            continue;
+        }
+        if !shown.is_empty() {
+            room -= map.pairs.len();
+        }
+        shown.push(map);
+    }
+    let Some(first) = shown.first() else {
+        return Ok(None);
+    };
+    Ok(Some(MapsView {
+        note: note(analysis, first),
+        stages: shown.iter().map(|map| map.name.clone()).collect(),
+        left_out: count - shown.len(),
+        data: script_json(&document(analysis, &shown))?,
+    }))
+}
+
+/// The figures of one stage's ordered pairs.
+struct Map<'a> {
+    name: String,
+    /// By `src * n + dst`.
+    pairs: BTreeMap<u64, Pair<'a>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Pair<'a> {
+    rate: Option<f64>,
+    expected: Option<f64>,
+    samples: u32,
+    retransmits: Option<f64>,
+    rtt_us: Option<f64>,
+    loss: Option<f64>,
+    missing: Option<&'a str>,
+}
+
+impl<'a> From<&'a Cell> for Pair<'a> {
+    fn from(cell: &'a Cell) -> Self {
+        Self {
+            rate: cell.bits_per_sec,
+            expected: cell.expected_bits_per_sec,
+            samples: cell.samples,
+            retransmits: cell.retransmits.map(|count| count as f64),
+            rtt_us: cell.rtt_us.map(f64::from),
+            loss: None,
+            missing: cell.missing.as_deref(),
+        }
+    }
+}
+
+/// The stage whose rates are compared with the expectation first, then the others in their order.
+fn maps(analysis: &Analysis) -> Vec<Map<'_>> {
+    let n = analysis.inventory().hosts.len();
+    let main = analysis.cells_stage.as_deref();
+    let mut maps = Vec::new();
+    for (index, stage) in analysis.stages.iter().enumerate() {
+        let is_main = main == Some(stage.name.as_str());
+        let others = analysis.pair_maps.iter();
+        let other = others.filter(|map| map.stage as usize == index);
+        let cells: Vec<&Cell> = match is_main {
+            true => analysis.cells.iter().collect(),
+            false => other.flat_map(|map| &map.cells).collect(),
+        };
+        let pairs = pairs(&cells, &stage.pairs, n);
+        if !pairs.is_empty() {
+            let name = stage_name(stage);
+            maps.push((!is_main, Map { name, pairs }));
+        }
+    }
+    let is_named = analysis
+        .stages
+        .iter()
+        .any(|stage| main == Some(&stage.name));
+    if !is_named && !analysis.cells.is_empty() {
+        let pairs = pairs(&analysis.cells.iter().collect::<Vec<_>>(), &[], n);
+        let name = main.map_or_else(|| "-".to_owned(), one_line);
+        maps.push((false, Map { name, pairs }));
+    }
+    maps.sort_by_key(|(is_other, _)| *is_other);
+    maps.into_iter().map(|(_, map)| map).collect()
+}
+
+/// Pairs inside the inventory; of two cells at one place the first.
+fn pairs<'a>(cells: &[&'a Cell], others: &[PairAnalysis], n: usize) -> BTreeMap<u64, Pair<'a>> {
+    let at = |src: HostId, dst: HostId| {
+        let (src, dst) = (src.index(), dst.index());
+        (src < n && dst < n).then_some((src * n + dst) as u64)
+    };
+    let mut pairs: BTreeMap<u64, Pair<'_>> = BTreeMap::new();
+    for cell in cells {
+        if let Some(at) = at(cell.src, cell.dst) {
+            pairs.entry(at).or_insert_with(|| Pair::from(*cell));
+        }
+    }
+    for pair in others {
+        let Some(at) = at(pair.src, pair.dst) else {
+            continue;
+        };
+        let known = pairs.entry(at).or_default();
+        known.samples = known.samples.max(pair.samples);
+        known.rate = known.rate.or(pair.bits_per_sec);
+        known.loss = pair.datagrams.and_then(|datagrams| datagrams.loss);
+        let times = pair.times.map(|times| times.p50_ns as f64 / 1e3);
+        known.rtt_us = known.rtt_us.or(times);
+    }
+    pairs
+}
+
+/// `All 56 ordered pairs, stage mesh.`, `A sample: 96 of 552 ordered pairs, stage mesh.`
+fn note(analysis: &Analysis, map: &Map<'_>) -> String {
+    let n = analysis.inventory().hosts.len();
+    let all = n * n.saturating_sub(1);
+    let count = map.pairs.len();
+    let missing = map.pairs.values().filter(|pair| pair.is_missing()).count();
+    let of = match count >= all {
+        true => format!("All {}", plural(all, "ordered pair")),
+        false => format!("A sample: {count} of {}", plural(all, "ordered pair")),
+    };
+    let without = match missing {
+        0 => String::new(),
+        missing => format!(", {missing} without a figure"),
+    };
+    format!("{of}, stage {}{without}.", map.name)
+}
+
+impl Pair<'_> {
+    fn is_missing(&self) -> bool {
+        self.rate.is_none() && self.rtt_us.is_none() && self.loss.is_none()
+    }
+}
+
+fn document(analysis: &Analysis, maps: &[Map<'_>]) -> Document {
     let inventory = analysis.inventory();
     let n = inventory.hosts.len();
-    let cells = by_position(analysis, n);
-    let numbers = |of: fn(&Cell) -> Option<f64>| plane(&cells, of);
-    let document = Document {
+    let span = |ns: u64| ns as f64 / 1e9;
+    Document {
         hosts: inventory
             .host_ids()
             .map(|id| host_name(inventory, id))
@@ -41,16 +194,44 @@ pub(super) fn data(analysis: &Analysis) -> Result<String, serde_json::Error> {
             .iter()
             .map(|h| h.rack.map_or(-1, |r| i64::from(r.0)))
             .collect(),
-        count: cells.len(),
-        at: base64(&distances(&cells)),
-        rate: numbers(|c| c.bits_per_sec),
-        expected: numbers(|c| c.expected_bits_per_sec),
-        samples: numbers(|c| Some(f64::from(c.samples))),
-        retransmits: numbers(|c| c.retransmits.map(|r| r as f64)),
-        rtt_us: numbers(|c| c.rtt_us.map(f64::from)),
-        missing: texts(&cells),
+        maps: maps.iter().map(|map| packed(analysis, map, n)).collect(),
+        stages: analysis
+            .stages
+            .iter()
+            .map(|stage| Stage {
+                name: stage_name(stage),
+                span: stage.span_ns.map(|(from, to)| [span(from), span(to)]),
+            })
+            .collect(),
+        details: details(analysis),
+        paths: paths(analysis),
+    }
+}
+
+fn packed(analysis: &Analysis, map: &Map<'_>, n: usize) -> PackedMap {
+    let pairs = &map.pairs;
+    let numbers = |of: fn(&Pair<'_>) -> Option<f64>| {
+        let values = pairs.values().map(of);
+        plane(&values.collect::<Vec<_>>())
     };
-    script_json(&document)
+    let is_whole = pairs.len() == n * n.saturating_sub(1)
+        && pairs.keys().all(|at| *at as usize / n != *at as usize % n);
+    PackedMap {
+        name: map.name.clone(),
+        note: note(analysis, map),
+        count: pairs.len(),
+        at: match is_whole {
+            true => String::new(),
+            false => base64(&distances(pairs.keys())),
+        },
+        rate: numbers(|p| p.rate),
+        expected: numbers(|p| p.expected),
+        samples: numbers(|p| Some(f64::from(p.samples))),
+        retransmits: numbers(|p| p.retransmits),
+        rtt_us: numbers(|p| p.rtt_us),
+        loss: numbers(|p| p.loss),
+        missing: texts(&pairs.values().map(|p| p.missing).collect::<Vec<_>>()),
+    }
 }
 
 #[derive(Serialize)]
@@ -58,14 +239,92 @@ struct Document {
     hosts: Vec<String>,
     racks: Vec<String>,
     rack: Vec<i64>,
+    maps: Vec<PackedMap>,
+    stages: Vec<Stage>,
+    /// By `src,dst`.
+    details: BTreeMap<String, Vec<Detail>>,
+    paths: BTreeMap<String, Vec<Path>>,
+}
+
+#[derive(Serialize)]
+struct Stage {
+    name: String,
+    /// Begin and end in seconds.
+    span: Option<[f64; 2]>,
+}
+
+#[derive(Serialize)]
+struct PackedMap {
+    name: String,
+    note: String,
     count: usize,
+    /// Empty: all ordered pairs.
     at: String,
     rate: Plane,
     expected: Plane,
     samples: Plane,
     retransmits: Plane,
     rtt_us: Plane,
+    loss: Plane,
     missing: Texts,
+}
+
+/// The measurements of a pair in one stage.
+#[derive(Serialize)]
+struct Detail {
+    stage: u32,
+    /// Seconds, bits per second, segments, µs, µs, share.
+    samples: Vec<[Option<f64>; 6]>,
+    tcp: Option<TcpInfo>,
+    streams: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Path {
+    hops: Vec<Option<String>>,
+    connections: u32,
+}
+
+fn details(analysis: &Analysis) -> BTreeMap<String, Vec<Detail>> {
+    let mut details: BTreeMap<String, Vec<Detail>> = BTreeMap::new();
+    for detail in &analysis.pair_details {
+        let key = format!("{},{}", detail.src.0, detail.dst.0);
+        details.entry(key).or_default().push(packed_detail(detail));
+    }
+    details
+}
+
+fn packed_detail(detail: &PairDetail) -> Detail {
+    // To the millisecond, the bit and the tenth of a microsecond.
+    let sample = |sample: &PairSample| {
+        [
+            sample.t_ns.map(|ns| (ns as f64 / 1e6).round() / 1e3),
+            sample.bits_per_sec.map(f64::round),
+            sample.retransmits.map(|count| count as f64),
+            sample.rtt_us.map(f64::from),
+            sample.time_ns.map(|ns| (ns as f64 / 1e2).round() / 10.0),
+            sample.loss,
+        ]
+    };
+    Detail {
+        stage: detail.stage,
+        samples: detail.samples.iter().map(sample).collect(),
+        tcp: detail.tcp,
+        streams: detail.streams,
+    }
+}
+
+fn paths(analysis: &Analysis) -> BTreeMap<String, Vec<Path>> {
+    let mut paths: BTreeMap<String, Vec<Path>> = BTreeMap::new();
+    for path in &analysis.pair_paths {
+        let key = format!("{},{}", path.src.0, path.dst.0);
+        let hops = path.hops.iter();
+        paths.entry(key).or_default().push(Path {
+            hops: hops.map(|hop| hop.map(|ip| ip.to_string())).collect(),
+            connections: path.connections,
+        });
+    }
+    paths
 }
 
 #[derive(Serialize)]
@@ -82,33 +341,31 @@ struct Texts {
     data: String,
 }
 
-/// Cells inside the inventory, by `src * n + dst`; of two at one place the first.
-fn by_position(analysis: &Analysis, n: usize) -> BTreeMap<u64, &Cell> {
-    let mut cells = BTreeMap::new();
-    for cell in &analysis.cells {
-        let (src, dst) = (cell.src.index(), cell.dst.index());
-        if src < n && dst < n {
-            cells.entry((src * n + dst) as u64).or_insert(cell);
-        }
-    }
-    cells
-}
-
-fn distances(cells: &BTreeMap<u64, &Cell>) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(cells.len());
+fn distances<'a>(positions: impl Iterator<Item = &'a u64>) -> Vec<u8> {
+    let mut bytes = Vec::new();
     let mut before = 0;
-    for position in cells.keys() {
+    for position in positions {
         leb128(&mut bytes, position - before);
         before = *position;
     }
     bytes
 }
 
-fn plane(cells: &BTreeMap<u64, &Cell>, of: fn(&Cell) -> Option<f64>) -> Plane {
-    let values: Vec<Option<f64>> = cells
-        .values()
-        .map(|c| of(c).filter(|v| v.is_finite() && *v >= 0.0))
+/// Where all cells are equal, there is a dictionary of that one value, or of none, and no data.
+fn plane(values: &[Option<f64>]) -> Plane {
+    let values: Vec<Option<f64>> = values
+        .iter()
+        .map(|value| value.filter(|v| v.is_finite() && *v >= 0.0))
         .collect();
+    let first = values.first().copied().flatten();
+    if values.iter().all(|value| *value == first) {
+        return Plane {
+            dict: Some(first.into_iter().collect()),
+            low: 0.0,
+            high: 0.0,
+            data: String::new(),
+        };
+    }
     dictionary_plane(&values).unwrap_or_else(|| logarithmic_plane(&values))
 }
 
@@ -169,12 +426,13 @@ fn logarithmic_code(value: Option<f64>, low: f64, high: f64) -> u16 {
     }
 }
 
-fn texts(cells: &BTreeMap<u64, &Cell>) -> Texts {
+/// No data where there is no text at all.
+fn texts(missing: &[Option<&str>]) -> Texts {
     let mut codes: BTreeMap<&str, u8> = BTreeMap::new();
     let mut dict: Vec<String> = Vec::new();
-    let mut data = Vec::with_capacity(cells.len());
-    for cell in cells.values() {
-        let Some(reason) = cell.missing.as_deref() else {
+    let mut data = Vec::with_capacity(missing.len());
+    for reason in missing {
+        let Some(reason) = reason else {
             data.push(NONE);
             continue;
         };
@@ -191,10 +449,12 @@ fn texts(cells: &BTreeMap<u64, &Cell>) -> Texts {
     if data.contains(&(TEXTS as u8)) {
         dict.push("another reason; the JSON report has it".into());
     }
-    Texts {
-        dict,
-        data: base64(&data),
-    }
+    let data = if dict.is_empty() {
+        String::new()
+    } else {
+        base64(&data)
+    };
+    Texts { dict, data }
 }
 
 #[cfg(test)]
@@ -228,5 +488,14 @@ mod tests {
         let plane = dictionary_plane(&[None, Some(0.0), Some(3.0)]).unwrap();
         assert_eq!(plane.dict, Some(vec![0.0, 3.0]));
         assert_eq!(plane.data, base64(&[255, 0, 1]));
+    }
+
+    #[test]
+    fn what_is_equal_everywhere_takes_no_room() {
+        let equal = plane(&[Some(5.0), Some(5.0)]);
+        assert_eq!((equal.dict, equal.data.as_str()), (Some(vec![5.0]), ""));
+        let nothing = plane(&[None, Some(f64::NAN)]);
+        assert_eq!((nothing.dict, nothing.data.as_str()), (Some(vec![]), ""));
+        assert_eq!(plane(&[None, Some(0.0)]).dict, Some(vec![0.0]));
     }
 }

@@ -7,21 +7,6 @@ function panels(data) {
   const box = byId("panel"), charts = byId("panel-charts"), now = byId("panel-now"), picker = byId("panel-host"), table = byId("panel-stages");
   const ids = Object.keys(data.hosts).map(Number).sort((a, b) => a - b);
   const state = { id: -1, stage: -1, series: null, at: -1, pushed: false, axes: [] };
-  const namespace = document.querySelector("svg").namespaceURI;
-  const svg = (name, attributes, parent, text) => {
-    const node = document.createElementNS(namespace, name);
-    for (const key in attributes) node.setAttribute(key, attributes[key]);
-    if (text !== undefined) node.textContent = text;
-    if (parent) parent.append(node);
-    return node;
-  };
-  const element = (name, text, parent, kind) => {
-    const node = document.createElement(name);
-    if (text !== undefined) node.textContent = text;
-    if (kind) node.className = kind;
-    if (parent) parent.append(node);
-    return node;
-  };
   const CHARTS = [
     { name: "NIC", lines: [["tx", "out", "line"], ["rx", "in", "second"]], unit: rate, link: true },
     { name: "Busiest CPU", lines: [["cpu", "busy", "line"], ["softirq", "softirq", "second"], ["steal", "steal", "third"]], unit: percent, top: 1 },
@@ -219,14 +204,6 @@ function panels(data) {
 
   function light(stage) {
     state.axes.forEach((a) => a.bands.forEach((band, k) => band && band.classList.toggle("lit", k === stage)));
-  }
-
-  const count = (v) => (v >= 9.995 ? String(Math.round(v)) : String(+v.toFixed(1)));
-  const short = (text) => text.replace(/\.0+(?= )|(\.\d*?)0+(?= )/, "$1").replace(" /s", "");
-  function niceStep(span, steps) {
-    if (!(span > 0)) return 1;
-    const raw = span / steps, power = Math.pow(10, Math.floor(Math.log10(raw)));
-    return power * [1, 2, 5, 10].find((f) => f * power >= raw * 0.999);
   }
 
   // The address names the open panel, so that it can be kept, and the way back closes it.

@@ -4,6 +4,8 @@ use super::accused::{Accused, Mark};
 use super::fabric::{self, Fabric};
 use super::findings::{self, FindingView, Headline};
 use super::hosts::{self, HostsView};
+use super::matrix::MapsView;
+use super::run_line::{self, RunLine};
 use super::{chart, matrix, panels, spectrum, sweep_chart};
 use crate::figures::{Figures, stage_name, tables};
 use crate::sweep::lone_stages;
@@ -30,7 +32,10 @@ const RACKS_FOR_GRID: usize = 4;
 /// One scope, strict.
 const SCRIPT: &str = concat!(
     "(function () {\n\"use strict\";\n",
-    include_str!("report.js"),
+    include_str!("base.js"),
+    include_str!("fabric.js"),
+    include_str!("pair.js"),
+    include_str!("map.js"),
     include_str!("panel.js"),
     "})();"
 );
@@ -44,16 +49,19 @@ pub(super) struct Page {
     status_class: &'static str,
     sentence: String,
     subtitle: String,
+    run_id: String,
+    print_head: String,
     headlines: Vec<Headline>,
     headlines_left_out: usize,
     fabric: Option<Fabric>,
+    run_line: Option<RunLine>,
     tiles: Vec<Tile>,
     findings: Vec<FindingView>,
     rack_pairs: Vec<RackPairView>,
     rack_grid: Option<RackGrid>,
     ramps: Vec<ChartView>,
     ramps_left_out: usize,
-    matrix: Option<MatrixView>,
+    matrix: Option<MapsView>,
     has_racks: bool,
     hosts: HostsView,
     panels: Option<String>,
@@ -132,15 +140,6 @@ struct Figure {
     number: bool,
 }
 
-#[derive(Serialize)]
-struct MatrixView {
-    data: String,
-    stage: String,
-    pairs: String,
-    missing: usize,
-    whole: bool,
-}
-
 pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
     let verdict = &analysis.verdict;
     let (stage_header, stages) = stage_table(analysis);
@@ -159,9 +158,12 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         status_class: status_class(verdict.status),
         sentence: rich(&capitalised(analysis.inventory(), &verdict.sentence)),
         subtitle: subtitle(analysis),
+        run_id: one_line(&analysis.run.id),
+        print_head: print_head(analysis),
         headlines_left_out: headlines.len().saturating_sub(HEADLINES_SHOWN),
         headlines: headlines.into_iter().take(HEADLINES_SHOWN).collect(),
         fabric: fabric::view(analysis, &accused),
+        run_line: run_line::view(analysis),
         tiles: tiles(analysis),
         findings: findings::views(analysis),
         rack_pairs: analysis
@@ -172,7 +174,7 @@ pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
         rack_grid: rack_grid(analysis),
         ramps_left_out: ramps.len().saturating_sub(RAMPS_SHOWN),
         ramps: ramps.into_iter().take(RAMPS_SHOWN).collect(),
-        matrix: matrix_view(analysis)?,
+        matrix: matrix::view(analysis)?,
         has_racks: !analysis.inventory().racks.is_empty(),
         hosts: hosts::view(analysis, &accused),
         panels: panels::data(analysis, &accused)?,
@@ -297,6 +299,13 @@ fn subtitle(analysis: &Analysis) -> String {
         network.unwrap_or_default(),
         utc(Some(analysis.run.started_unix_ns)),
     )
+}
+
+/// What stands on top of every printed page, as the inside of a CSS string.
+fn print_head(analysis: &Analysis) -> String {
+    let text = format!("eastwest: {}, {}", analysis.run.id, status(analysis));
+    let is_plain = |c: &char| c.is_alphanumeric() || " .,:;_-".contains(*c);
+    text.chars().filter(is_plain).collect()
 }
 
 fn tiles(analysis: &Analysis) -> Vec<Tile> {
@@ -491,27 +500,6 @@ fn ramp(analysis: &Analysis, pair: &RackPairAnalysis) -> Option<ChartView> {
         },
         svg: chart::ramp(analysis, pair)?,
     })
-}
-
-fn matrix_view(analysis: &Analysis) -> Result<Option<MatrixView>, serde_json::Error> {
-    if analysis.cells.is_empty() {
-        return Ok(None);
-    }
-    let hosts = analysis.inventory().hosts.len();
-    Ok(Some(MatrixView {
-        data: matrix::data(analysis)?,
-        stage: analysis
-            .cells_stage
-            .as_deref()
-            .map_or_else(|| "-".into(), one_line),
-        pairs: plural(analysis.cells.len(), "ordered pair"),
-        missing: analysis
-            .cells
-            .iter()
-            .filter(|c| c.bits_per_sec.is_none())
-            .count(),
-        whole: analysis.cells.len() >= hosts * hosts.saturating_sub(1),
-    }))
 }
 
 fn finite(value: f64) -> f64 {

@@ -75,6 +75,9 @@ impl Bars {
                 let began = storage::began(event);
                 self.status.set_message(began.unwrap_or_default());
             }
+            RunEvent::StorageProgress { operation, words } => {
+                self.status.set_message(storage::goes(*operation, words));
+            }
             RunEvent::StorageStepFinished(step) => self.status.set_message(storage::ended(step)),
             RunEvent::RunFinished { outcome: how, .. } => {
                 self.abandon_stages();

@@ -58,7 +58,7 @@ impl<W: Write> Lines<W> {
                 Some(format!("{}: {}", one_line(&plan.scenario), tally.size()))
             }
             RunEvent::RunStarted { plan, .. } => Some(format!(
-                "{}: {}, {}, about {} of load",
+                "{}: {}, {}, estimated time {}",
                 one_line(&plan.scenario),
                 tally.size(),
                 plural(plan.stages.len(), "stage"),
@@ -95,6 +95,9 @@ impl<W: Write> Lines<W> {
                 Some(progress(*bits_per_sec, *hosts_alive, *left_ns))
             }
             RunEvent::StorageStepStarted { .. } => storage::began(event),
+            RunEvent::StorageProgress { operation, words } => {
+                Some(storage::goes(*operation, words))
+            }
             RunEvent::StorageStepFinished(step) => Some(storage::ended(step)),
             RunEvent::FlowProgress { .. } => {
                 // It says what a line of progress would say.

@@ -32,7 +32,7 @@ pub(super) struct Tally {
 
 /// A stage so far; several may be under way where stages are interleaved.
 #[derive(Default)]
-struct StageTally {
+pub(super) struct StageTally {
     rounds_done: u64,
     rates: Vec<f64>,
     /// Each flow's median time, where flows carry requests.
@@ -115,6 +115,25 @@ impl Tally {
 
     pub(super) fn host(&self, id: HostId) -> String {
         host_name(&self.inventory, id)
+    }
+
+    /// "up", "failed", "lost", or "launching".
+    pub(super) fn host_state(&self, id: HostId) -> &'static str {
+        if self.lost.contains(&id) {
+            "lost"
+        } else if self.failed.contains(&id) {
+            "failed"
+        } else if self.up.contains(&id) {
+            "up"
+        } else {
+            "launching"
+        }
+    }
+
+    /// The interface that carries a host's address.
+    pub(super) fn device(&self, id: HostId) -> Option<&str> {
+        let (interface, _) = self.interfaces.get(&id)?;
+        Some(&interface.name)
     }
 
     pub(super) fn stage(&self, index: StageIndex) -> Option<&Stage> {
@@ -225,7 +244,22 @@ fn without_name(message: &str, name: &str) -> String {
 }
 
 impl StageTally {
-    fn result(&self) -> String {
+    /// Of one round alone.
+    pub(super) fn of_round(records: &[FlowRecord]) -> Self {
+        let mut tally = Self::default();
+        tally.add_round(records);
+        tally
+    }
+
+    pub(super) fn median_rate(&self) -> Option<f64> {
+        median(&self.rates)
+    }
+
+    pub(super) fn median_time_ns(&self) -> Option<f64> {
+        median(&self.times_ns)
+    }
+
+    pub(super) fn result(&self) -> String {
         let mut parts = Vec::new();
         if let Some(median) = median(&self.times_ns) {
             parts.push(format!("median {}", format_duration_ns(median as u64)));

@@ -18,7 +18,7 @@ pub(super) fn in_words(workload: &Workload) -> String {
     parts.extend(streams_and_ports(workload));
     parts.extend(workload.confidence_width.map(|width| {
         format!(
-            "{} repeats until its own 95 % interval is no wider than {} %",
+            "{} repeats until its own 95% interval is no wider than {}%",
             workload.tool.name(),
             100.0 * width
         )
@@ -64,7 +64,7 @@ fn pace(workload: &Workload) -> Vec<String> {
     }
     if let Some(share) = pace.measured_share {
         parts.push(format!(
-            "at {:.0} % of what the flow's hosts were measured to carry",
+            "at {:.0}% of what the flow's hosts were measured to carry",
             100.0 * share
         ));
     }
@@ -88,7 +88,7 @@ fn pace(workload: &Workload) -> Vec<String> {
 fn streams_and_ports(workload: &Workload) -> Vec<String> {
     let streams = match workload.stream_count {
         StreamCount::Fixed => None,
-        StreamCount::Doubling => Some("streams doubled from 1 until the gain is below 3 %"),
+        StreamCount::Doubling => Some("streams doubled from 1 until the gain is below 3%"),
         StreamCount::Auto => Some("streams as the stage that doubles them finds"),
     };
     let ports = match workload.source_ports {

@@ -469,17 +469,9 @@ fn reported<const N: usize>(values: [(&'static str, Option<f64>); N]) -> Vec<(&'
 
 fn over_disks(host: &HostSeries, value: fn(&DiskCounters) -> f64) -> Option<f64> {
     let disks = disks_of(host.sample.as_ref()?);
-    let own = disks.iter().filter(|disk| !is_made_of_others(&disk.name));
+    let own = disks.iter().filter(|disk| !disk.is_made_of_others());
     let values: Vec<f64> = own.map(value).collect();
     (!values.is_empty()).then(|| values.iter().sum())
-}
-
-/// Device mapper, software RAID, files and memory as disks: what they move, the disks below move
-/// again.
-fn is_made_of_others(disk: &str) -> bool {
-    ["dm-", "md", "loop", "ram", "zram"]
-        .iter()
-        .any(|start| disk.starts_with(start))
 }
 
 fn over_cpus(causes: &CauseCounters, value: fn(&SoftnetCounters) -> u32) -> Option<f64> {

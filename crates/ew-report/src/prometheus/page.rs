@@ -38,9 +38,32 @@ pub(super) type Read<T, V> = (Family, fn(&T) -> V);
 #[derive(Debug, Default)]
 pub(super) struct Page {
     text: String,
+    /// In place of the text, where the samples are asked for themselves.
+    series: Option<Vec<Series>>,
+}
+
+/// One sample with its labels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Names and values in the order of names; the metric's own is `__name__`.
+    pub labels: Vec<(&'static str, String)>,
+    /// The value.
+    pub value: f64,
 }
 
 impl Page {
+    /// One that collects series instead of text.
+    pub(super) fn of_series() -> Self {
+        Self {
+            text: String::new(),
+            series: Some(Vec::new()),
+        }
+    }
+
+    pub(super) fn into_series(self) -> Vec<Series> {
+        self.series.unwrap_or_default()
+    }
+
     /// A family with its samples: the labels of each, and its value. Without samples nothing is
     /// written.
     pub(super) fn family<'a>(
@@ -50,7 +73,7 @@ impl Page {
     ) {
         let mut reported = false;
         for (labels, value) in samples {
-            if !reported {
+            if !reported && self.series.is_none() {
                 self.metadata(family);
                 reported = true;
             }
@@ -72,7 +95,15 @@ impl Page {
         self.push(format_args!("# TYPE {name} {kind}\n"));
     }
 
-    fn sample(&mut self, name: &str, labels: &[Label<'_>], value: f64) {
+    fn sample(&mut self, name: &'static str, labels: &[Label<'_>], value: f64) {
+        if let Some(series) = &mut self.series {
+            let given = labels.iter().filter(|(_, value)| !value.is_empty());
+            let given = given.map(|(name, value)| (*name, (*value).to_owned()));
+            let mut labels: Vec<_> = given.chain([("__name__", name.to_owned())]).collect();
+            labels.sort_by_key(|(name, _)| *name);
+            series.push(Series { labels, value });
+            return;
+        }
         self.text.push_str(name);
         // An empty value means the same as no label.
         let given = labels.iter().filter(|(_, value)| !value.is_empty());
@@ -127,6 +158,22 @@ mod tests {
         let expected = "# HELP x_total Back\\\\slash.\n# TYPE x_total counter\n\
                         x_total{host=\"a\\\"b\\\\c\\nd\"} 1.5\nx_total 2000000000000000\n";
         assert_eq!(page.into_text(), expected);
+    }
+
+    #[test]
+    fn series_are_the_samples_with_sorted_labels() {
+        let mut page = Page::of_series();
+        let labels = vec![("rack", ""), ("host", "a\"b"), ("device", "eth0")];
+        page.family(&FAMILY, [(labels, 1.5)]);
+        let labels = [
+            ("__name__", "x_total"),
+            ("device", "eth0"),
+            ("host", "a\"b"),
+        ];
+        let labels = labels
+            .map(|(name, value)| (name, value.to_owned()))
+            .to_vec();
+        assert_eq!(page.into_series(), [Series { labels, value: 1.5 }]);
     }
 
     #[test]

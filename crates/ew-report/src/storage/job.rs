@@ -1,23 +1,25 @@
 //! Storage runs, for people and for programs.
 
+use super::hadoop;
 use crate::table::{table, wrap};
-use crate::words::{MISSING, duration, one_line, or_missing, percent, plural};
+use crate::words::{MISSING, count, duration, one_line, or_missing, percent, plural, rate};
 use crate::{ReportError, TextStyle};
 use ew_analyze::storage::dfsio;
-use ew_analyze::storage::fan_in::{FanIn, FanInPoint};
+use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint, Term};
 use ew_analyze::storage::job::{ClientFigures, StepAnalysis, StorageAnalysis};
-use ew_analyze::storage::limits::{Binding, Side};
+use ew_analyze::storage::limits::{Alone, Binding, Side};
+use ew_analyze::storage::nodes::{Balance, NodeCounters, NodeFigures, NodeRole};
 use ew_model::analysis::Estimate;
 use ew_model::finding::VerdictStatus;
 use ew_model::latency::LatencySummary;
 use ew_model::run::Run;
-use ew_model::storage::{FileOutcome, StorageJob, StorageOperation};
+use ew_model::storage::{DataNodeState, FileOutcome, HdfsFacts, StorageJob, StorageOperation};
 use ew_model::units::{format_bytes, format_bytes_per_sec, format_whole_bytes};
 use serde::Serialize;
 
 /// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new
 /// fields do not count.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 /// Stragglers, clients and failures shown at most; JSON has all.
 const MOST_ROWS: usize = 20;
 
@@ -100,8 +102,18 @@ pub fn storage_text(analysis: &StorageAnalysis, style: &TextStyle) -> String {
     if let Some(job) = &analysis.job {
         out.push_str(&wrap(&job_line(job), width, ""));
     }
+    out.extend(
+        analysis
+            .hdfs
+            .as_ref()
+            .map(|facts| wrap(&hdfs_line(facts), width, "")),
+    );
     for note in notes(analysis) {
         out.push_str(&wrap(&note, width, ""));
+    }
+    for warning in &analysis.warnings {
+        let line = format!("warning: {}", one_line(warning));
+        out.push_str(&wrap(&line, width, ""));
     }
     for fan_in in &analysis.fan_in {
         out.push_str(&fan_in_text(fan_in, width));
@@ -115,7 +127,7 @@ pub fn storage_text(analysis: &StorageAnalysis, style: &TextStyle) -> String {
     out
 }
 
-fn verdict(analysis: &StorageAnalysis) -> String {
+pub(crate) fn verdict(analysis: &StorageAnalysis) -> String {
     let wrong: usize = analysis.steps.iter().map(|s| s.corrupt.len()).sum();
     match analysis.status {
         VerdictStatus::Worse => {
@@ -146,46 +158,59 @@ fn fan_in_text(fan_in: &FanIn, width: usize) -> String {
     }
     let row = |point: &FanInPoint| {
         vec![
-            point.endpoints.to_string(),
+            point.count(fan_in.axis).to_string(),
             format!("{}:{}", point.clients, point.endpoints),
             or_missing(point.bytes_per_sec, format_bytes_per_sec),
             or_missing(point.steady_bytes_per_sec, format_bytes_per_sec),
             or_missing(
-                point.rate().map(|rate| rate / f64::from(point.endpoints)),
+                point
+                    .rate()
+                    .map(|rate| rate / f64::from(point.count(fan_in.axis))),
                 format_bytes_per_sec,
             ),
             or_missing(point.binding.as_ref(), binding),
+            or_missing(point.modelled, |model| term(model.term).to_owned()),
             percent(point.variation),
             format!("{:.2} s", point.exec_s),
             or_missing(point.slowest.as_deref(), one_line),
         ]
     };
     let rows: Vec<_> = fan_in.points.iter().map(row).collect();
+    let (count, each) = match fan_in.axis {
+        Axis::StorageNodes => ("nodes", "per node"),
+        Axis::Clients => ("clients", "per client"),
+    };
     let head = [
-        "nodes",
+        count,
         "fan-in",
         "aggregate",
         "common window",
-        "per node",
+        each,
         "bound by",
+        "model",
         "variation",
         "exec",
-        "slowest",
+        "worst",
     ];
     out.push_str(&table(&head, &rows, 0, width));
     out
 }
 
 /// What the table amounts to.
-fn fan_in_lines(fan_in: &FanIn) -> Vec<String> {
+pub(crate) fn fan_in_lines(fan_in: &FanIn) -> Vec<String> {
     let operation = fan_in.operation.name();
-    let most = fan_in.points.iter().map(|point| point.endpoints).max();
+    let (one, many) = match fan_in.axis {
+        Axis::StorageNodes => ("storage node", "endpoints"),
+        Axis::Clients => ("client", "clients"),
+    };
+    let counts = fan_in.points.iter().map(|point| point.count(fan_in.axis));
+    let most = counts.max();
     let mut lines = vec![match (fan_in.enough_endpoints, most) {
         (Some(enough), Some(most)) if enough < most => format!(
-            "{operation}: {enough} of {most} endpoints reach 90 % of the highest aggregate, more do not raise it (one run per step)"
+            "{operation}: {enough} of {most} {many} reach 90% of the highest aggregate, more do not raise it (one run per step)"
         ),
         (Some(_), _) => format!(
-            "{operation}: with fewer endpoints the aggregate stays below 90 % of the highest (one run per step)"
+            "{operation}: with fewer {many} the aggregate stays below 90% of the highest (one run per step)"
         ),
         (None, _) => format!("{operation}: a step has no whole aggregate to compare with"),
     }];
@@ -194,45 +219,109 @@ fn fan_in_lines(fan_in: &FanIn) -> Vec<String> {
             (Some(plateau), Some(knee)) => format!(
                 ", up to {}: saturates at {} ({:.2}{})",
                 interval(plateau),
-                plural(knee.nodes as usize, "storage node"),
+                plural(knee.nodes as usize, one),
                 knee.exact,
                 match (knee.low, knee.high) {
-                    (Some(low), Some(high)) => format!(", 95 % {low:.2} to {high:.2}"),
+                    (Some(low), Some(high)) => format!(", 95% {low:.2} to {high:.2}"),
                     _ => String::new(),
                 }
             ),
             _ => ", no saturation up to here".into(),
         };
         lines.push(format!(
-            "{operation}: {} per storage node{bend}; largest residual {}",
+            "{operation}: {} per {one}{bend}; largest residual {}",
             interval(&fit.node),
             percent(Some(fit.worst_residual))
         ));
     }
+    lines.extend(fan_in.terms.network.as_ref().map(|network| {
+        let network = interval(network);
+        format!("{operation}: {network} between both sets, below what clients and storage nodes do")
+    }));
+    lines.extend(alone_lines(operation, &fan_in.alone));
+    lines
+}
+
+/// What was measured without the rest.
+fn alone_lines(operation: &str, alone: &Alone) -> Vec<String> {
     let measured = [
-        ("one client", fan_in.alone.client),
-        ("one storage node", fan_in.alone.node),
-        ("all together", fan_in.alone.network),
-        ("one storage node's disk", fan_in.alone.disk),
+        ("one client", &alone.client),
+        ("one storage node", &alone.node),
+        ("all together", &alone.network),
+        ("one storage node's disk", &alone.disk),
     ];
     let measured = measured
         .into_iter()
-        .filter_map(|(word, rate)| Some(format!("{word} {}", format_bytes_per_sec(rate?))));
+        .filter_map(|(word, rate)| Some(format!("{word} {}", interval(rate.as_ref()?))));
     let measured: Vec<String> = measured.collect();
-    if !measured.is_empty() {
-        lines.push(format!(
-            "{operation}, network and disks alone: {}",
-            measured.join(", ")
-        ));
+    let by_servers = alone.by_servers.iter().map(|by| {
+        let rate = format_bytes_per_sec(by.bytes_per_sec.value);
+        format!("{} with {}", rate, plural(by.servers as usize, "server"))
+    });
+    let by_servers: Vec<String> = by_servers.collect();
+    let knee = alone.network_fit.as_ref().and_then(|fit| fit.knee.as_ref());
+    let knee = knee.map_or_else(String::new, |knee| {
+        format!("; saturates at {:.2} servers", knee.exact)
+    });
+    let line = |words: &str, parts: &[String], end: &str| {
+        (!parts.is_empty()).then(|| format!("{operation}, {words}: {}{end}", parts.join(", ")))
+    };
+    let lines = [
+        line("network and disks alone", &measured, ""),
+        line("network alone", &by_servers, &knee),
+    ];
+    lines.into_iter().flatten().collect()
+}
+
+/// A term of the model.
+pub(crate) fn term(term: Term) -> &'static str {
+    match term {
+        Term::Clients => "clients",
+        Term::StorageNodes => "storage nodes",
+        Term::Network => "network",
+        Term::Plateau => "plateau",
     }
-    lines
+}
+
+/// `HDFS nn1:8020: 4 DataNodes in service, 1 in maintenance, capacity 12.0 TiB, ...`.
+pub(crate) fn hdfs_line(facts: &HdfsFacts) -> String {
+    let mut parts = Vec::new();
+    match &facts.data_nodes {
+        None => parts.push("DataNodes are shown to HDFS superusers only".to_owned()),
+        Some(nodes) => {
+            let count = |state| nodes.iter().filter(|node| node.state == state).count();
+            let serving = count(DataNodeState::InService);
+            parts.push(format!("{} in service", plural(serving, "DataNode")));
+            let others = [
+                (
+                    count(DataNodeState::EnteringMaintenance),
+                    "entering maintenance",
+                ),
+                (count(DataNodeState::InMaintenance), "in maintenance"),
+                (count(DataNodeState::Decommissioning), "decommissioning"),
+                (facts.dead.as_ref().map_or(0, Vec::len), "dead"),
+            ];
+            let others = others.into_iter().filter(|(count, _)| *count > 0);
+            parts.extend(others.map(|(count, word)| format!("{count} {word}")));
+        }
+    }
+    let bytes = |word: &str, bytes: Option<u64>| Some(format!("{word} {}", format_bytes(bytes?)));
+    parts.extend(bytes("capacity", facts.capacity_bytes));
+    parts.extend(bytes("remaining", facts.remaining_bytes));
+    parts.extend(
+        facts
+            .replication
+            .map(|copies| format!("default replication {copies}")),
+    );
+    parts.extend(bytes("default block size", facts.block_bytes));
+    format!("HDFS {}: {}", one_line(&facts.name_node), parts.join(", "))
 }
 
 fn interval(estimate: &Estimate) -> String {
     let value = format_bytes_per_sec(estimate.value);
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) => format!(
-            "{value} (95 % {} to {})",
+            "{value} (95% {} to {})",
             format_bytes_per_sec(low),
             format_bytes_per_sec(high)
         ),
@@ -240,7 +329,7 @@ fn interval(estimate: &Estimate) -> String {
     }
 }
 
-fn binding(binding: &Binding) -> String {
+pub(crate) fn binding(binding: &Binding) -> String {
     let side = match binding.lowest.side {
         Side::Clients => "clients' NICs",
         Side::Network => "network",
@@ -255,23 +344,35 @@ fn binding(binding: &Binding) -> String {
     }
 }
 
-fn job_line(job: &StorageJob) -> String {
+pub(crate) fn job_line(job: &StorageJob) -> String {
+    if job.testdfsio.is_some() {
+        return format!(
+            "{}: Hadoop's TestDFSIO, files of {}, buffer {}",
+            one_line(&job.target),
+            format_whole_bytes(job.file_bytes),
+            format_whole_bytes(job.buffer_bytes)
+        );
+    }
     let check = match job.verify {
         true => "content verified on reads",
         false => "content not verified",
     };
+    let again = job
+        .time_ns
+        .map(|ns| format!(", again and again for {} at least", duration(Some(ns))));
     format!(
-        "{}: files of {}, buffer {}, {} at once per host, {check}, seed {}",
+        "{}: files of {}, buffer {}, {} at once per host{}, {check}, seed {}",
         one_line(&job.target),
         format_whole_bytes(job.file_bytes),
         format_whole_bytes(job.buffer_bytes),
         plural(job.parallel as usize, "file"),
+        again.unwrap_or_default(),
         job.seed
     )
 }
 
 /// Those of all steps, each once.
-fn notes(analysis: &StorageAnalysis) -> Vec<String> {
+pub(crate) fn notes(analysis: &StorageAnalysis) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for note in analysis.steps.iter().flat_map(|step| &step.notes) {
         let note = one_line(note);
@@ -282,7 +383,7 @@ fn notes(analysis: &StorageAnalysis) -> Vec<String> {
     notes
 }
 
-fn step_text(step: &StepAnalysis, width: usize) -> String {
+pub(crate) fn step_text(step: &StepAnalysis, width: usize) -> String {
     let mut out = String::new();
     match &step.dfsio {
         Some(figures) => {
@@ -292,7 +393,11 @@ fn step_text(step: &StepAnalysis, width: usize) -> String {
         }
         None => out.push_str(&counts(step)),
     }
-    if step.dfsio.is_some() {
+    if let Some(job) = &step.hadoop {
+        for line in hadoop::lines(job, step) {
+            out.push_str(&wrap(&line, width, ""));
+        }
+    } else if step.dfsio.is_some() {
         if let Some(line) = circumstances(step) {
             out.push_str(&wrap(&line, width, ""));
         }
@@ -302,6 +407,7 @@ fn step_text(step: &StepAnalysis, width: usize) -> String {
         out.push('\n');
         out.push_str(&times(step, width));
         out.push_str(&clients(&step.clients, width));
+        out.push_str(&nodes(&step.nodes, width));
     }
     for line in troubles(step) {
         out.push_str(&wrap(&line, width, ""));
@@ -338,14 +444,14 @@ fn circumstances(step: &StepAnalysis) -> Option<String> {
 
 /// What TestDFSIO's block does not say.
 fn hidden(step: &StepAnalysis) -> Vec<String> {
-    let rate = |rate: Option<f64>| or_missing(rate, format_bytes_per_sec);
+    let bytes = |rate: Option<f64>| or_missing(rate, format_bytes_per_sec);
     let mut lines = vec![format!(
         "{}: {} of {} files whole, {}, aggregate {} over {} (first open to last close)",
         step.operation.name(),
         step.files_done,
         step.files_ordered,
         format_bytes(step.bytes),
-        rate(step.aggregate_bytes_per_sec),
+        bytes(step.aggregate_bytes_per_sec),
         duration(step.wall_ns)
     )];
     if let Some(common) = &step.common {
@@ -353,7 +459,7 @@ fn hidden(step: &StepAnalysis) -> Vec<String> {
             "common window: {} with all workers active, {} of the time; aggregate in it {}",
             duration(Some(common.length_ns)),
             percent(Some(common.overlap)),
-            rate(common.bytes_per_sec)
+            bytes(common.bytes_per_sec)
         ));
     }
     if let Some(rates) = &step.file_rates {
@@ -366,6 +472,7 @@ fn hidden(step: &StepAnalysis) -> Vec<String> {
             format_bytes_per_sec(rates.max)
         ));
     }
+    lines.extend(step.balance.as_ref().map(balance_line));
     if let Some(share) = step.content_share {
         let word = if step.operation.writes() {
             "making"
@@ -439,6 +546,57 @@ fn clients(clients: &[ClientFigures], width: usize) -> String {
         out.push_str(&format!("... and {} faster\n", plural(left_out, "client")));
     }
     out
+}
+
+/// Counters of storage nodes; clients have a table of their own. Empty where none was read.
+fn nodes(nodes: &[NodeFigures], width: usize) -> String {
+    let is_read = |node: &&NodeFigures| {
+        node.role == NodeRole::StorageNode && node.counters != NodeCounters::default()
+    };
+    let serving: Vec<&NodeFigures> = nodes.iter().filter(is_read).collect();
+    if serving.is_empty() {
+        return String::new();
+    }
+    let row = |node: &&NodeFigures| {
+        let counters = &node.counters;
+        let disk = counters.disk;
+        vec![
+            one_line(&node.host),
+            rate(counters.tx_bits_per_sec),
+            rate(counters.rx_bits_per_sec),
+            count(counters.tcp_established),
+            percent(counters.busy_share),
+            or_missing(disk, |disk| format_bytes_per_sec(disk.read_bytes_per_sec)),
+            or_missing(disk, |disk| {
+                format_bytes_per_sec(disk.written_bytes_per_sec)
+            }),
+            or_missing(disk, |disk| format!("{:.1}", disk.queue_depth)),
+            duration(disk.and_then(|disk| disk.await_ns)),
+        ]
+    };
+    let rows: Vec<_> = serving.iter().take(MOST_ROWS).map(row).collect();
+    let head = [
+        "storage node",
+        "TX",
+        "RX",
+        "connections",
+        "CPU",
+        "disk reads",
+        "disk writes",
+        "queue",
+        "await",
+    ];
+    table(&head, &rows, 1, width)
+}
+
+/// `balance of storage nodes: variation 12%, sh3 at 71% of the mean`.
+fn balance_line(balance: &Balance) -> String {
+    format!(
+        "balance of storage nodes' NICs: variation {} (standard deviation over mean), furthest {} at {} of the mean",
+        percent(Some(balance.variation)),
+        one_line(&balance.worst),
+        percent(Some(balance.worst_share))
+    )
 }
 
 /// Wrong bytes first, then what is missing, then what was slow.

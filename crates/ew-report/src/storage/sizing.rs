@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new
 /// fields do not count.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -60,6 +60,7 @@ pub fn sizing_text(question: &Question, answer: &Answer, style: &TextStyle) -> S
     let width = style.width.max(40);
     let mut lines = vec![headline(question, answer), asked(question, answer)];
     lines.extend(ratio(question, answer));
+    lines.extend(uplink(question, answer));
     let rows: Vec<Vec<String>> = answer.needs.iter().map(|need| row(need, answer)).collect();
     let heads = [
         "constraint",
@@ -120,9 +121,28 @@ fn ratio(question: &Question, answer: &Answer) -> Option<String> {
         Some(_) => "Clients",
         None => "Clients needed",
     };
+    let each = question
+        .client_bytes_per_sec
+        .map_or_else(String::new, |rate| {
+            format!(" at {} each", format_bytes_per_sec(rate))
+        });
     Some(format!(
-        "{word}: {clients}. Fan-in: {clients}:{} = {fan_in:.2} clients per storage node.",
+        "{word}: {clients}{each}. Fan-in: {clients}:{} = {fan_in:.2} clients per storage node.",
         answer.nodes
+    ))
+}
+
+fn uplink(question: &Question, answer: &Answer) -> Option<String> {
+    let needed = format_bytes_per_sec(answer.passed_bytes_per_sec);
+    let carried = question.uplink_carried_bytes_per_sec;
+    if let Some(limit) = question.uplink_bytes_per_sec {
+        let limit = format_bytes_per_sec(limit);
+        return Some(format!("Uplink: {needed} needed of {limit}."));
+    }
+    let carried = carried.filter(|carried| *carried < answer.passed_bytes_per_sec)?;
+    Some(format!(
+        "Uplink: {needed} needed, {} measured without being the limit; not tested above.",
+        format_bytes_per_sec(carried)
     ))
 }
 

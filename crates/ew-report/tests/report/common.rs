@@ -4,11 +4,12 @@
 use crate::workloads;
 use ew_model::analysis::{
     Analysis, Basis, Cell, CpuShare, DiskShare, Estimate, HostAnalysis, HostPoint,
-    HostStageAnalysis, HostState, RackPairAnalysis, StageAnalysis, StageCeiling, TimePoint,
+    HostStageAnalysis, HostState, RackAnalysis, RackPairAnalysis, StageAnalysis, StageCeiling,
+    TimePoint, UplinkAnalysis,
 };
 use ew_model::facts::InterfaceFacts;
 use ew_model::finding::{
-    Cause, Evidence, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus,
+    Cause, Confidence, Evidence, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus,
 };
 use ew_model::inventory::{Host, HostId, Inventory, Rack, RackId};
 use ew_model::run::{Outcome, RunManifest};
@@ -60,12 +61,16 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
         hosts: inventory.host_ids().map(|h| host(h, slow)).collect(),
         cells: cells(&inventory, slow),
         cells_stage: Some("mesh".into()),
+        pair_maps: Vec::new(),
+        pair_details: Vec::new(),
+        pair_paths: Vec::new(),
         rack_pairs,
         basis: basis(),
         sweeps: Vec::new(),
         tools: Vec::new(),
         pods: Vec::new(),
         congestion: Vec::new(),
+        thresholds: Vec::new(),
         warnings: vec![
             "r1h02: the clock is not disciplined (adjtimex); times of this host are its own".into(),
         ],
@@ -150,7 +155,7 @@ pub(crate) fn missing() -> Analysis {
             sentence: "r1h02 never came up: Permission denied (publickey).".into(),
             measured: None,
             expected: None,
-            confidence: 1.0,
+            confidence: Confidence::High,
             evidence: vec![Evidence {
                 text: "ssh said so".into(),
                 source: "events.jsonl: host-failed".into(),
@@ -452,6 +457,36 @@ fn quantity(value: f64, unit: &str) -> Option<Quantity> {
     })
 }
 
+/// A number of things.
+pub(crate) fn count(value: f64) -> Option<Quantity> {
+    exact(value, "count")
+}
+
+/// A rack whose uplinks limit it out of the rack, or do not limit it at all.
+pub(crate) fn rack(rack: u32, ratio: Option<f64>) -> RackAnalysis {
+    let hosts = 4.0 * PAYLOAD;
+    let free = UplinkAnalysis {
+        hosts_bits_per_sec: hosts,
+        carried_bits_per_sec: hosts * 0.98,
+        capacity_bits_per_sec: None,
+        oversubscription: None,
+        limited: Some(false),
+    };
+    let full = |ratio: f64| UplinkAnalysis {
+        carried_bits_per_sec: hosts / ratio,
+        capacity_bits_per_sec: estimate(hosts / ratio),
+        oversubscription: estimate(ratio),
+        limited: Some(true),
+        ..free
+    };
+    RackAnalysis {
+        rack: RackId(rack),
+        tx: ratio.map_or(free, full),
+        rx: free,
+        paths: Vec::new(),
+    }
+}
+
 fn exact(value: f64, unit: &str) -> Option<Quantity> {
     Some(Quantity {
         value,
@@ -504,7 +539,7 @@ fn uplink_finding(ratio: f64, from: RackId, to: RackId, inventory: &Inventory) -
         sentence: format!("{from_name} to {to_name} is oversubscribed {ratio:.1}:1"),
         measured: quantity(ratio, "ratio"),
         expected: exact(1.0, "ratio"),
-        confidence: 0.99,
+        confidence: Confidence::High,
         evidence: vec![
             Evidence {
                 text: "inside the rack a host moves 191 Mb/s, across 47.8 Mb/s, with every host active".into(),
@@ -531,7 +566,7 @@ fn slow_finding(slow: HostId, inventory: &Inventory) -> Finding {
         ),
         measured: quantity(PAYLOAD / 2.0, "bits_per_sec"),
         expected: exact(PAYLOAD, "bits_per_sec"),
-        confidence: 0.97,
+        confidence: Confidence::High,
         evidence: vec![Evidence {
             text: "all 7 senders reach it at 95.2 to 95.7 Mb/s; it sends at 191 Mb/s".into(),
             source: format!("flows.parquet: stage 4, dst {}", inventory.name(slow)),
@@ -568,13 +603,16 @@ pub(crate) fn manifest(inventory: Inventory) -> RunManifest {
                 nic_bits_per_sec: Some(LINE),
                 rtt_ns: None,
                 paths: None,
+                pod_loss: None,
             },
             tests: Vec::new(),
             time_budget_ns: None,
             random_order: false,
             roles: None,
+            thresholds: Vec::new(),
         },
         inventory,
+        node_labels: Default::default(),
         seed: 42,
         plan_hash: "9ae16a3b2f90404f".into(),
         outcome: Outcome::Complete,

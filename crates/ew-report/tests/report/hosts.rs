@@ -47,7 +47,7 @@ fn a_lab_accuses_no_host_of_the_machine_that_all_share() {
     let table: Vec<&str> = text[at..].lines().take(5).collect();
     assert!(table[3].starts_with("r1h04"), "{table:?}");
     assert!(table[4].is_empty(), "{table:?}");
-    assert!(text.contains("CPU 97 % (this machine's, mesh)"), "{text}");
+    assert!(text.contains("CPU 97% (this machine's, mesh)"), "{text}");
 }
 
 #[test]

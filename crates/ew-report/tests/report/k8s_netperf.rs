@@ -27,6 +27,7 @@ fn test(name: &str, path: PodPath, workload: Workload) -> Test {
         auto: None,
         sizes: Vec::new(),
         optional: false,
+        required: false,
         interleaved: true,
     }
 }
@@ -99,6 +100,18 @@ fn of_two_nodes(tests: Vec<Test>) -> Analysis {
         racks: Vec::new(),
     });
     analysis.run.scenario.name = "pods".into();
+    let labels = |zone: &str| {
+        let pairs = [
+            ("kubernetes.io/arch", "amd64"),
+            ("topology.kubernetes.io/zone", zone),
+        ];
+        pairs
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into()
+    };
+    analysis.run.node_labels = [("n1", "a"), ("n2", "b")]
+        .map(|(node, zone)| (node.to_owned(), labels(zone)))
+        .into();
     analysis.run.scenario.tests = tests;
     analysis.hosts.truncate(names.len());
     analysis

@@ -10,7 +10,8 @@ use ew_model::record::{EndRecord, FlowOutcome, FlowRecord};
 use ew_model::run::Outcome;
 use ew_model::scenario::{Expect, MeshMode, Pattern};
 use ew_model::workload::{Workload, WorkloadKind};
-use ew_report::{TextStyle, dry_run, live::Live};
+use ew_report::live::{Live, LiveState};
+use ew_report::{TextStyle, dry_run};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -173,6 +174,7 @@ fn dry_run_table() {
     let style = TextStyle {
         width: 100,
         color: false,
+        details: true,
     };
     insta::assert_snapshot!(dry_run(
         &plan(),
@@ -181,6 +183,56 @@ fn dry_run_table() {
         &[Some(3 << 30), None],
         &style
     ));
+}
+
+/// As the live page and a webhook get it.
+#[test]
+fn the_state_of_a_page_is_what_happened_so_far() {
+    let mut state = LiveState::default();
+    let parsed = |text: String| -> serde_json::Value { serde_json::from_str(&text).unwrap() };
+    assert_eq!(parsed(state.json(0, false))["status"], "starting");
+    for (at_ns, event) in story() {
+        state.take(at_ns, &event);
+    }
+    let document = parsed(state.json(9, true));
+    assert_eq!(document["news"], 9);
+    assert_eq!(document["over"], false, "its report is still to be written");
+    assert_eq!(document["status"], "over: partial");
+    assert_eq!(document["host_rows"].as_array().unwrap().len(), 4);
+    assert_eq!(document["host_rows"][1]["state"], "failed");
+    assert_eq!(document["rounds"][0]["stage"], "inside");
+    let warnings = document["warnings"].to_string();
+    assert!(warnings.contains("Connection refused"), "{warnings}");
+    state.close();
+    assert_eq!(parsed(state.json(10, false))["over"], true);
+    let progress = parsed(state.progress_json());
+    assert_eq!(progress["kind"], "progress");
+    assert_eq!(progress["rounds_done"], document["rounds_done"]);
+}
+
+#[test]
+fn a_long_run_does_not_grow_its_state() {
+    let mut state = LiveState::default();
+    let progress = |i: u64| RunEvent::Progress {
+        bits_per_sec: Some(1e9 + i as f64),
+        hosts_alive: 4,
+        left_ns: SECOND,
+    };
+    for i in 0..20_000 {
+        state.take(i * SECOND, &progress(i));
+        let message = format!("warning {i}");
+        state.take(i * SECOND, &RunEvent::Warning { message });
+    }
+    let text = state.json(1, false);
+    assert!(text.len() < 50_000, "{} bytes", text.len());
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let goodput = document["goodput"].as_array().unwrap();
+    let last = goodput.last().unwrap();
+    // Of all the run, from its beginning to its end, at the mean of what was joined.
+    assert!(goodput.len() >= 300, "{}", goodput.len());
+    assert!(last[0].as_f64().unwrap() > 19_900.0, "{last}");
+    let off = last[1].as_f64().unwrap() - 1e9 - last[0].as_f64().unwrap();
+    assert!(off.abs() < 100.0, "{last}");
 }
 
 fn played(is_terminal: bool, quiet: bool) -> String {

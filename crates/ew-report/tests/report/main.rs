@@ -1,6 +1,8 @@
 //! Views of fixed analyses and of a fixed story of events.
 
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
 mod common;
 #[cfg(test)]
 mod hosts;
@@ -16,5 +18,7 @@ mod prometheus;
 mod reports;
 #[cfg(test)]
 mod sweeps;
+#[cfg(test)]
+mod trends;
 #[cfg(test)]
 mod workloads;

@@ -7,6 +7,10 @@ use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::{FlowId, Plan, RoundIndex, Stage, StageIndex};
 use ew_model::record::{EndRecord, FlowOutcome, FlowRecord, StreamRecord};
 use ew_model::scenario::{Expect, Pattern};
+use ew_model::storage::{
+    DataNode, DataNodeState, FileOutcome, FileRecord, HdfsFacts, StorageJob, StorageOperation,
+    StorageReport, StorageStep,
+};
 use ew_model::telemetry::{
     CauseCounters, CgroupReading, DiskCounters, MemoryReading, Pressure, ProtocolCounters,
     ReadingCost, SoftnetCounters, StallCounters,
@@ -24,6 +28,16 @@ const BEGAN_UNIX_NS: u64 = 1_795_305_600 * SECOND;
 #[test]
 fn a_round_of_two_hosts() {
     insta::assert_snapshot!(reported(&story()));
+}
+
+#[test]
+fn a_storage_step_and_the_next_one() {
+    let page = reported(&storage_story());
+    let storage = page
+        .lines()
+        .filter(|line| line.starts_with("eastwest_storage_"));
+    insta::assert_snapshot!(storage.collect::<Vec<_>>().join("\n"));
+    assert!(!reported(&story()).contains("eastwest_storage_"));
 }
 
 #[test]
@@ -68,7 +82,8 @@ fn series_grow_with_hosts_and_with_nothing_else() {
 
 #[test]
 fn names_follow_prometheus_conventions() {
-    for (name, kind) in families(&reported(&story())) {
+    let stories = [story(), storage_story()].map(|story| families(&reported(&story)));
+    for (name, kind) in stories.concat() {
         assert!(name.starts_with("eastwest_"), "{name}");
         assert_eq!(kind == "counter", name.ends_with("_total"), "{name}");
         for odd in ["_ns", "_ms", "_us", "bits", "percent", "_milli", "_micro"] {
@@ -79,7 +94,8 @@ fn names_follow_prometheus_conventions() {
 
 #[test]
 fn the_dashboard_asks_for_metrics_that_exist() {
-    let known = families(&reported(&story()));
+    let known = [story(), storage_story()].map(|story| families(&reported(&story)));
+    let known = known.concat();
     let known: BTreeSet<String> = known.into_iter().map(|(name, _)| name).collect();
     let expressions = expressions(&json("docs/grafana/eastwest.json"));
     assert!(expressions.len() > 30, "{}", expressions.len());
@@ -178,7 +194,8 @@ fn the_dashboard_can_be_imported() {
 #[test]
 fn the_reference_lists_every_family() {
     let reference = read("docs/reference/metrics.md");
-    for (name, kind) in families(&reported(&story())) {
+    let stories = [story(), storage_story()].map(|story| families(&reported(&story)));
+    for (name, kind) in stories.concat() {
         let row = reference
             .lines()
             .find(|line| line.starts_with(&format!("| `{name}` | {kind} ")));
@@ -306,6 +323,97 @@ fn story() -> Vec<(u64, RunEvent)> {
     let host = HostId(1);
     events.push((5 * SECOND, RunEvent::ConnectionsRejected { host, count: 4 }));
     events
+}
+
+/// One write step that is over, of a host whose second file failed, and a read step under way.
+fn storage_story() -> Vec<(u64, RunEvent)> {
+    let node = |host: &str, state| DataNode {
+        host: host.into(),
+        address: "198.18.2.10".into(),
+        state,
+        capacity_bytes: 1 << 40,
+        remaining_bytes: 1 << 39,
+    };
+    let facts = HdfsFacts {
+        name_node: "nn:8020".into(),
+        replication: Some(3),
+        block_bytes: Some(128 << 20),
+        capacity_bytes: Some(2 << 40),
+        remaining_bytes: Some(1 << 40),
+        data_nodes: Some(vec![
+            node("dn1", DataNodeState::InService),
+            node("dn2", DataNodeState::InMaintenance),
+        ]),
+        dead: Some(vec!["dn3".into()]),
+    };
+    let begins = |operation| RunEvent::StorageStepStarted {
+        operation,
+        storage_nodes: Some(1),
+        hosts: 1,
+        files: 2,
+        bytes: 2_000_000,
+    };
+    let events = [
+        started(1),
+        RunEvent::StorageFacts(Box::new(facts)),
+        begins(StorageOperation::Write),
+        RunEvent::StorageStepFinished(Box::new(written())),
+        begins(StorageOperation::Read),
+    ];
+    events.into_iter().map(|event| (SECOND, event)).collect()
+}
+
+fn written() -> StorageStep {
+    let file = |file, outcome| FileRecord {
+        file,
+        worker: 0,
+        start_ns: 0,
+        open_ns: Some(0),
+        first_byte_ns: Some(1),
+        io_ns: Some(SECOND / 2),
+        close_ns: Some(0),
+        bytes: 1_000_000,
+        outcome,
+    };
+    let error = String::from("no space left");
+    StorageStep {
+        step: 0,
+        operation: StorageOperation::Write,
+        job: StorageJob {
+            target: "hdfs://nn:8020/x".into(),
+            file_bytes: 1_000_000,
+            buffer_bytes: 1000,
+            parallel: 2,
+            direct: false,
+            sync: true,
+            drop_cache: true,
+            verify: true,
+            seed: 1,
+            replication: None,
+            block_bytes: None,
+            time_ns: None,
+            testdfsio: None,
+        },
+        files: 2,
+        exec_ns: SECOND,
+        started_unix_ns: BEGAN_UNIX_NS,
+        reports: vec![(
+            HostId(0),
+            StorageReport {
+                files: vec![
+                    file(0, FileOutcome::Done),
+                    file(1, FileOutcome::Failed { error }),
+                ],
+                ..StorageReport::default()
+            },
+        )],
+        missing: Vec::new(),
+        interrupted: false,
+        endpoints: Vec::new(),
+        storage_nodes: vec!["dn1".into()],
+        is_disk_alone: false,
+        start_ns: None,
+    }
 }
 
 fn started(per_rack: u32) -> RunEvent {

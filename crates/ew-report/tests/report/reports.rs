@@ -15,6 +15,7 @@ fn report(analysis: &Analysis, format: Format, width: usize) -> String {
         &TextStyle {
             width,
             color: false,
+            details: true,
         },
     )
     .unwrap()
@@ -42,6 +43,67 @@ fn text_many_hosts() {
         Format::Text,
         100
     ));
+}
+
+/// The path of the report comes below it: ten lines in all.
+#[test]
+fn the_summary_has_at_most_nine_lines() {
+    let mut crowded = common::demo();
+    let finding = crowded.verdict.findings[0].clone();
+    crowded.verdict.findings.extend(vec![finding; 30]);
+    for analysis in [crowded, common::demo(), common::failed(), common::missing()] {
+        for width in [60, 100, 200] {
+            let text = report(&analysis, Format::Text, width);
+            let status = ["PASS", "WARN", "FAIL", "INCOMPLETE", "NO DATA"];
+            let lines: Vec<&str> = text.lines().collect();
+            let begins = |line: &&str| status.iter().any(|word| line.starts_with(word));
+            let start = lines.iter().rposition(begins).unwrap();
+            assert!(lines.len() - start <= 9, "{width}: {text}");
+            let too_long = lines[start..]
+                .iter()
+                .find(|line| line.chars().count() > width);
+            assert_eq!(too_long, None);
+        }
+    }
+}
+
+#[test]
+fn details_are_shown_on_request() {
+    let of = |details| {
+        let style = TextStyle {
+            details,
+            ..TextStyle::default()
+        };
+        render(&common::demo(), Format::Text, &style).unwrap()
+    };
+    let (short, long) = (of(false), of(true));
+    for fact in ["efficiency", "controller", "% of line rate:"] {
+        assert!(long.contains(fact) && !short.contains(fact), "{fact}");
+    }
+    for fact in ["reference host", "repeat"] {
+        assert!(short.contains(fact), "{fact}");
+    }
+}
+
+#[test]
+fn json_names_hosts_and_racks() {
+    let text = report(&common::demo(), Format::Json, 100);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let hosts = json["run"]["inventory"]["hosts"].as_array().unwrap();
+    let racks = json["run"]["inventory"]["racks"].as_array().unwrap();
+    let name = |of: &[serde_json::Value], number: &serde_json::Value| {
+        of[number.as_u64().unwrap() as usize]["name"].clone()
+    };
+    for cell in json["cells"].as_array().unwrap() {
+        assert_eq!(cell["src_name"], name(hosts, &cell["src"]));
+        assert_eq!(cell["dst_name"], name(hosts, &cell["dst"]));
+    }
+    let pair = &json["rack_pairs"][0];
+    assert_eq!(pair["from_name"], name(racks, &pair["from"]));
+    let subject = &json["verdict"]["findings"][0]["subject"];
+    assert_eq!(subject["host_name"], name(hosts, &subject["host"]));
+    let again: Analysis = serde_json::from_str(&text).unwrap();
+    assert_eq!(again, common::demo(), "the names are for readers only");
 }
 
 #[test]
@@ -116,7 +178,6 @@ fn json_reads_back_as_the_same_analysis() {
 fn json_is_valid_with_numbers_that_are_none() {
     let mut analysis = common::demo();
     analysis.basis.efficiency = f64::NAN;
-    analysis.verdict.findings[0].confidence = f64::INFINITY;
     let text = report(&analysis, Format::Json, 100);
     assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
     for format in [Format::Text, Format::Markdown, Format::Csv, Format::Html] {
@@ -164,6 +225,7 @@ fn colour_adds_nothing_but_escapes() {
         &TextStyle {
             width: 100,
             color: true,
+            details: true,
         },
     )
     .unwrap();

@@ -235,7 +235,7 @@ fn what_did_not_settle_is_named_in_every_view() {
     }];
     let names = [0, 1].map(|at: usize| analysis.stages[at].name.clone());
     let settled = format!("{}: every figure settled", names[0]);
-    let not = format!("{}: 1 figure did not settle within 5 %", names[1]);
+    let not = format!("{}: 1 figure did not settle within 5%", names[1]);
     for format in [Format::Text, Format::Markdown, Format::Html] {
         let view = shown(&analysis, format)
             .split_whitespace()
@@ -247,6 +247,6 @@ fn what_did_not_settle_is_named_in_every_view() {
             view.contains("r1h01 to r2h02 with 2 senders 100 Mb"),
             "{view}"
         );
-        assert!(view.contains("22.0 % wide"), "{view}");
+        assert!(view.contains("22.0% wide"), "{view}");
     }
 }

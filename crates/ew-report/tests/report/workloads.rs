@@ -135,6 +135,9 @@ fn of_two(sentence: &str, stages: Vec<StageAnalysis>) -> Analysis {
         hosts: [0, 1].map(|id| common::host(HostId(id), None)).to_vec(),
         cells: Vec::new(),
         cells_stage: None,
+        pair_maps: Vec::new(),
+        pair_details: Vec::new(),
+        pair_paths: Vec::new(),
         rack_pairs: Vec::new(),
         racks: Vec::new(),
         basis: common::basis(),
@@ -143,6 +146,7 @@ fn of_two(sentence: &str, stages: Vec<StageAnalysis>) -> Analysis {
         tools: Vec::new(),
         pods: Vec::new(),
         congestion: Vec::new(),
+        thresholds: Vec::new(),
         run,
     }
 }
@@ -241,6 +245,7 @@ fn report(analysis: &Analysis, format: Format) -> String {
     let style = TextStyle {
         width: 100,
         color: false,
+        details: true,
     };
     render(analysis, format, &style).unwrap()
 }

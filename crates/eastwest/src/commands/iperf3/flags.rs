@@ -62,13 +62,16 @@ pub(crate) struct Iperf3Args {
     /// One JSON document, with iperf3's field names, also on failure
     #[arg(short = 'J', long)]
     pub(super) json: bool,
+    /// One JSON object per event, each on its own line: start, interval, end, error
+    #[arg(long, conflicts_with = "json")]
+    pub(super) json_stream: bool,
     /// Append the output to a file
     #[arg(long, value_name = "FILE")]
     pub(super) logfile: Option<PathBuf>,
     /// Output is always flushed; accepted because iperf3 has it
     #[arg(long)]
     forceflush: bool,
-    /// How long a receiver may hear nothing, ms
+    /// Longest time a receiver may receive nothing, ms
     #[arg(long, value_name = "MS", default_value = "120000")]
     rcv_timeout: u64,
     /// Only IPv4
@@ -81,17 +84,23 @@ pub(crate) struct Iperf3Args {
     #[arg(long)]
     use_pkcs1_padding: bool,
     #[command(flatten)]
-    serving: ServerFlags,
+    pub(super) serving: ServerFlags,
     #[command(flatten)]
     asking: ClientFlags,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]
-struct ServerFlags {
+pub(super) struct ServerFlags {
     /// End after one client
     #[arg(short = '1', long, requires = "server")]
     one_off: bool,
+    /// Serve in the background
+    #[arg(short = 'D', long, requires = "server")]
+    pub(super) daemon: bool,
+    /// Write the server's process id to this file, which is removed at the end
+    #[arg(short = 'I', long, value_name = "FILE", requires = "server")]
+    pub(super) pidfile: Option<PathBuf>,
     /// Clients at once
     #[arg(long, value_name = "N", default_value = "64")]
     max_clients: usize,
@@ -196,7 +205,7 @@ struct ClientFlags {
     /// Receivers do not copy: the application does not see the bytes
     #[arg(long)]
     skip_rx_copy: bool,
-    /// Leave out the first seconds
+    /// Exclude the first seconds
     #[arg(
         short = 'O',
         long,
@@ -234,7 +243,7 @@ struct ClientFlags {
     /// IPv4 datagrams are not fragmented
     #[arg(long)]
     dont_fragment: bool,
-    /// Who asks; the password comes from IPERF3_PASSWORD, or is asked for
+    /// User name for authentication; the password comes from IPERF3_PASSWORD, or is prompted for
     #[arg(long, value_name = "NAME", requires = "rsa_public_key_path")]
     username: Option<String>,
     /// The server's public key

@@ -4,15 +4,24 @@ mod flags;
 mod show;
 
 use crate::exit::{Failure, Outcome};
+use crate::fleet::OWN_BINARY;
 use crate::output;
+use anyhow::{Context, anyhow};
 use ew_iperf3::report::{Report, json};
 use ew_iperf3::{Server, run_client};
 pub(crate) use flags::Iperf3Args;
 use flags::Role;
 use show::{Console, Shown, ShownServer};
-use std::process::ExitCode;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Set in the server that `-D` starts.
+const IN_BACKGROUND: &str = "EASTWEST_IN_BACKGROUND";
+/// A server that cannot listen ends within this time.
+const AT_ONCE: Duration = Duration::from_millis(300);
 
 pub(crate) fn run(args: &Iperf3Args) -> Outcome {
     let stop = raise_on_signal()?;
@@ -80,7 +89,55 @@ fn ask(args: &Iperf3Args, host: &str, stop: &AtomicBool) -> Result<(), Reported>
     })
 }
 
+/// Starts this command line again in the background, without a terminal.
+///
+/// # Errors
+/// When it ends at once, as it does where the port is taken.
+fn serve_in_background() -> Result<(), Reported> {
+    let mut command = Command::new(OWN_BINARY);
+    command
+        .args(std::env::args_os().skip(1))
+        .env(IN_BACKGROUND, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    ew_sys::process::new_process_group(&mut command);
+    let mut child = command.spawn().map_err(Failure::failed)?;
+    let deadline = Instant::now() + AT_ONCE;
+    while Instant::now() < deadline {
+        if let Some(status) = child.try_wait().map_err(Failure::failed)? {
+            let error =
+                anyhow!("the server ended at once ({status}); start it without -D to see why");
+            return Err(Failure::failed(error).into());
+        }
+        std::thread::sleep(AT_ONCE / 10);
+    }
+    Ok(())
+}
+
+/// The process id in a file, as long as the server runs.
+struct PidFile<'a>(&'a Path);
+
+impl<'a> PidFile<'a> {
+    fn write(path: &'a Path) -> Result<Self, Failure> {
+        std::fs::write(path, format!("{}\n", std::process::id()))
+            .with_context(|| format!("cannot write `{}`", path.display()))
+            .map_err(Failure::usage)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PidFile<'_> {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = std::fs::remove_file(self.0);
+    }
+}
+
 fn serve(args: &Iperf3Args, stop: &AtomicBool) -> Result<(), Reported> {
+    if args.serving.daemon && std::env::var_os(IN_BACKGROUND).is_none() {
+        return serve_in_background();
+    }
     let console = Arc::new(Console::open(args)?);
     let mut options = args.server_options()?;
     options.watcher = Some(Box::new(ShownServer::new(Arc::clone(&console), args)));
@@ -95,6 +152,8 @@ fn serve(args: &Iperf3Args, stop: &AtomicBool) -> Result<(), Reported> {
         (server, _) => server,
     };
     let server = server.map_err(Failure::failed)?;
+    let pidfile = args.serving.pidfile.as_deref();
+    let _pidfile = pidfile.map(PidFile::write).transpose()?;
     console.listening(server.local_addr().port());
     server.run(stop).map_err(Failure::failed)?;
     if stop.load(Ordering::Relaxed) {

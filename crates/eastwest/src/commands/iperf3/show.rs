@@ -3,19 +3,40 @@
 use super::flags::Iperf3Args;
 use crate::exit::Failure;
 use anyhow::Context;
+use ew_iperf3::report::json::{self, StreamPart};
 use ew_iperf3::report::text::{TextReport, TextStyle, listening};
-use ew_iperf3::report::{Event, Observer, Report, json};
+use ew_iperf3::report::{Event, Observer, Report};
 use ew_iperf3::server::Watcher;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// How a test is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Text,
+    /// One document at the end.
+    Json,
+    /// One object per event.
+    JsonStream,
+}
+
+impl Form {
+    fn of(args: &Iperf3Args) -> Self {
+        match (args.json, args.json_stream) {
+            (true, _) => Self::Json,
+            (_, true) => Self::JsonStream,
+            _ => Self::Text,
+        }
+    }
+}
+
 /// Where lines go: whole, however many tests run at once.
 #[derive(Debug)]
 pub(super) struct Console {
     file: Option<Mutex<File>>,
-    json: bool,
+    form: Form,
     port: AtomicU16,
     /// Tests in progress.
     active: AtomicU64,
@@ -36,7 +57,7 @@ impl Console {
         };
         Ok(Self {
             file,
-            json: args.json,
+            form: Form::of(args),
             port: AtomicU16::new(0),
             active: AtomicU64::new(0),
             begun: AtomicU64::new(0),
@@ -53,7 +74,7 @@ impl Console {
     fn banner(&self) {
         let port = self.port.load(Ordering::Relaxed);
         let idle = self.active.load(Ordering::Relaxed) == 0;
-        if !self.json && port > 0 && idle {
+        if self.form == Form::Text && port > 0 && idle {
             let next = self.begun.load(Ordering::Relaxed) + 1;
             self.print(&listening(port, next));
         }
@@ -80,34 +101,51 @@ pub(super) struct Shown {
     console: Arc<Console>,
     text: TextReport,
     report: Report,
-    json: bool,
     /// Of a server's client, from 1; 0 for a client of our own.
     number: u64,
 }
 
 impl Shown {
     pub(super) fn new(console: Arc<Console>, args: &Iperf3Args, number: u64) -> Self {
-        Self::with_style(console, args.text_style(), args.json, number)
+        Self::with_style(console, args.text_style(), number)
     }
 
-    fn with_style(console: Arc<Console>, style: TextStyle, json: bool, number: u64) -> Self {
+    fn with_style(console: Arc<Console>, style: TextStyle, number: u64) -> Self {
         console.active.fetch_add(1, Ordering::Relaxed);
         console.begun.fetch_add(1, Ordering::Relaxed);
         Self {
             console,
             text: TextReport::new(style),
             report: Report::default(),
-            json,
             number,
+        }
+    }
+
+    /// Takes an event, and prints the line of what it brought.
+    fn stream(&mut self, event: &Event) {
+        let (begun, intervals) = (self.report.head.is_some(), self.report.intervals.len());
+        self.report.observe(event);
+        if !begun && self.report.head.is_some() {
+            self.print_part(StreamPart::Start);
+        }
+        if self.report.intervals.len() > intervals {
+            self.print_part(StreamPart::LastInterval);
+        }
+    }
+
+    fn print_part(&self, part: StreamPart) {
+        if let Some(line) = json::line(&self.report, part) {
+            self.console.print(&format!("{line}\n"));
         }
     }
 }
 
 impl Observer for Shown {
     fn observe(&mut self, event: &Event) {
-        if self.json {
-            self.report.observe(event);
-            return;
+        match self.console.form {
+            Form::Json => return self.report.observe(event),
+            Form::JsonStream => return self.stream(event),
+            Form::Text => {}
         }
         // A client's failure is reported once, by whoever runs it.
         if self.number == 0 && matches!(event, Event::Failed(_)) {
@@ -128,11 +166,17 @@ impl Observer for Shown {
 impl Drop for Shown {
     fn drop(&mut self) {
         self.console.active.fetch_sub(1, Ordering::Relaxed);
-        if self.json {
-            self.console
-                .print(&format!("{}\n", json::document(&self.report)));
-        } else if self.number > 0 {
-            self.console.banner();
+        match self.console.form {
+            Form::Json => {
+                let document = json::document(&self.report);
+                self.console.print(&format!("{document}\n"));
+            }
+            Form::JsonStream => {
+                self.print_part(StreamPart::Error);
+                self.print_part(StreamPart::End);
+            }
+            Form::Text if self.number > 0 => self.console.banner(),
+            Form::Text => {}
         }
     }
 }
@@ -142,7 +186,6 @@ impl Drop for Shown {
 pub(super) struct ShownServer {
     console: Arc<Console>,
     style: TextStyle,
-    json: bool,
 }
 
 impl ShownServer {
@@ -150,7 +193,6 @@ impl ShownServer {
         Self {
             console,
             style: args.text_style(),
-            json: args.json,
         }
     }
 }
@@ -159,6 +201,6 @@ impl Watcher for ShownServer {
     fn session(&self, number: u64) -> Box<dyn Observer> {
         let console = Arc::clone(&self.console);
         let style = self.style.clone();
-        Box::new(Shown::with_style(console, style, self.json, number))
+        Box::new(Shown::with_style(console, style, number))
     }
 }

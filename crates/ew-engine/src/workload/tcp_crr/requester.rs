@@ -112,7 +112,7 @@ impl OwnSocket for Requester {
         let content = &self.content.as_slice()[..length];
         let prefix = prefix(peer.cookie, self.asking.request_bytes);
         self.head = [&prefix, &content[prefix.len()..]].concat();
-        self.route.peer.set_port(peer.port);
+        self.route.peer = seat.reached_at(peer.port)?;
         // Its own is another one each time.
         seat.stream.set_ports(Ports {
             local: 0,

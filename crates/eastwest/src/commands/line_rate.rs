@@ -1,7 +1,7 @@
-//! `eastwest limit`: what a link can do at best, step by step.
+//! `eastwest line-rate`: a link's maximum goodput, step by step.
 
 use crate::exit::{Failure, Outcome};
-use crate::output;
+use crate::output::{self, PlainArgs};
 use anyhow::{Context, anyhow, bail};
 use clap::{ArgAction, Args, ValueEnum};
 use ew_model::ceiling::{Encapsulation, Framing, LinkCounting, Transport, Tunnel, TunnelKind};
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 const USUAL_MTU_BYTES: u32 = 1500;
 
 #[derive(Debug, Args)]
-pub(crate) struct LimitArgs {
+pub(crate) struct LineRateArgs {
     /// The link's rate, for example 10G; with --interface only where the host does not know it
     #[arg(long, value_name = "RATE", value_parser = units::parse_bits_per_sec, required_unless_present = "interface")]
     link: Option<f64>,
@@ -29,18 +29,17 @@ pub(crate) struct LimitArgs {
     packet: PacketArgs,
     #[command(flatten)]
     tunnel: TunnelArgs,
-    /// The round trip that windows and buffers are for
+    /// Round-trip time for the bandwidth-delay product and the socket buffers
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = units::parse_duration_ns)]
     rtt: u64,
-    /// What messages of this size can reach that leave by themselves
+    /// Calculate the message rate and goodput of messages of this size, one per packet
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
     message: Option<u64>,
-    /// The rate counts frames as Linux shapers do: without preamble, check sequence and gap
+    /// Count frames as Linux shapers do: without preamble, check sequence and gap
     #[arg(long)]
     shaped: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    plain: PlainArgs,
 }
 
 /// What the packets are.
@@ -74,19 +73,19 @@ struct TunnelArgs {
     #[arg(long = "tunnel", value_name = "NAME")]
     named: Vec<TunnelName>,
     /// The same as --tunnel vxlan
-    #[arg(long)]
+    #[arg(long, hide = true)]
     vxlan: bool,
     /// The same as --tunnel geneve
-    #[arg(long)]
+    #[arg(long, hide = true)]
     geneve: bool,
     /// The same as --tunnel gre
-    #[arg(long)]
+    #[arg(long, hide = true)]
     gre: bool,
     /// The same as --tunnel wireguard, outside of the others
-    #[arg(long)]
+    #[arg(long, hide = true)]
     wireguard: bool,
     /// The same as --tunnel ipsec, outside of the others
-    #[arg(long)]
+    #[arg(long, hide = true)]
     ipsec: bool,
     /// Tunnels run over IPv6
     #[arg(long)]
@@ -118,7 +117,7 @@ enum TunnelName {
     Ipsec,
 }
 
-pub(crate) fn run(args: &LimitArgs) -> Outcome {
+pub(crate) fn run(args: &LineRateArgs) -> Outcome {
     let link = link(args).map_err(Failure::usage)?;
     let limit = Limit::new(link.bits_per_sec, &link.framing, args.rtt, args.message);
     if link.framing.payload_bytes() == 0 {
@@ -128,7 +127,7 @@ pub(crate) fn run(args: &LimitArgs) -> Outcome {
         );
         return Err(Failure::usage(error));
     }
-    let text = match args.json {
+    let text = match args.plain.is_json() {
         true => ew_report::limit_json(&limit, &link.notes).map_err(Failure::failed)?,
         false => {
             let style = output::text_style(output::ColorChoice::Never);
@@ -146,7 +145,7 @@ struct Link {
     notes: Vec<String>,
 }
 
-fn link(args: &LimitArgs) -> anyhow::Result<Link> {
+fn link(args: &LineRateArgs) -> anyhow::Result<Link> {
     match (&args.interface, args.link) {
         (Some(name), stated) => link_of_interface(args, name, stated),
         (None, Some(bits_per_sec)) => Ok(link_as_said(args, bits_per_sec)),
@@ -154,7 +153,7 @@ fn link(args: &LimitArgs) -> anyhow::Result<Link> {
     }
 }
 
-fn link_as_said(args: &LimitArgs, bits_per_sec: f64) -> Link {
+fn link_as_said(args: &LineRateArgs, bits_per_sec: f64) -> Link {
     let tunnels = args.tunnel.tunnels();
     let fits = tunnels
         .iter()
@@ -185,7 +184,7 @@ fn link_as_said(args: &LimitArgs, bits_per_sec: f64) -> Link {
     }
 }
 
-fn link_of_interface(args: &LimitArgs, name: &str, stated: Option<f64>) -> anyhow::Result<Link> {
+fn link_of_interface(args: &LineRateArgs, name: &str, stated: Option<f64>) -> anyhow::Result<Link> {
     let host = HostFacts {
         interfaces: ew_sys::net::interfaces()
             .context("this host's interfaces cannot be listed")?
@@ -308,7 +307,7 @@ fn is_global_ipv6(address: &std::net::IpAddr) -> bool {
     matches!(address, std::net::IpAddr::V6(v6) if !v6.is_unicast_link_local())
 }
 
-impl LimitArgs {
+impl LineRateArgs {
     fn counting(&self) -> LinkCounting {
         match self.shaped {
             true => LinkCounting::EthernetHeader,

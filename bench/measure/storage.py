@@ -1,0 +1,202 @@
+"""HDFS where NICs and disks are known: fan-in, a slow disk, and dfsio next to Hadoop's own TestDFSIO."""
+
+import json
+import os
+import statistics
+import sys
+
+from common import HERE, CouldNotRun, Table, binary, machine, main, met, note, setting
+
+sys.path.insert(0, str(HERE.parent.parent / "tests" / "hadoop"))
+from cluster import CLIENT_NIC, CLIENTS, DATA_NODE_NIC, DATA_NODES, GOODPUT, LAB, URL, cluster_up  # noqa: E402
+
+PARTS = ("fan-in", "disk", "testdfsio")
+HOSTS = ("--clients", "ch[1-4]", "--servers", "sh[1-4]")
+OPERATIONS = ("write", "read")
+RATE_BAR = 0.05
+KNEE = 3
+# Bytes per second; a DataNode's NIC carries 23.9 MB/s.
+SLOW_DISK = 6_000_000
+START_UP_BAR = 1 / 5
+# Nothing but programs and CPUs limits the comparison of programs.
+FAST_LAB = LAB.replace("125M", "10G").replace("200M", "10G").replace("1G", "10G").replace("4G", "40G")
+
+
+def measure(_):
+    print(machine())
+    runs = setting("BENCH_RUNS", 10)
+    parts = os.environ.get("BENCH_PARTS", ",".join(PARTS)).split(",")
+    if "fan-in" in parts or "disk" in parts:
+        with cluster_up(binary()) as cluster:
+            if "fan-in" in parts:
+                fan_in(cluster, runs)
+            if "disk" in parts:
+                slow_disk(cluster, runs)
+    if "testdfsio" in parts:
+        with cluster_up(binary(), FAST_LAB) as cluster:
+            cluster.yarn_up(CLIENTS)
+            against_testdfsio(cluster, setting("BENCH_TURNS", 5))
+
+
+# --- fan-in ---
+
+
+def fan_in(cluster, runs):
+    found = [one(cluster, number, runs) for number in range(1, runs + 1)]
+    table = Table(f"Fan-in on HDFS, DataNode NICs {DATA_NODE_NIC / 1e6:.0f} Mb/s, 4 clients of {CLIENT_NIC / 1e6:.0f} Mb/s: {runs} runs", "operation", "DataNodes", "truth", "measured", "off at most", "within 5 %", "term right")
+    for operation in OPERATIONS:
+        for nodes in range(len(DATA_NODES), 0, -1):
+            points = [point for point in (step_of(result, operation, nodes) for result in found) if point]
+            rates = [8 * point["steady_bytes_per_sec"] for point in points if point["steady_bytes_per_sec"]]
+            off = [rate / truth(nodes) - 1 for rate in rates]
+            inside = sum(abs(one) <= RATE_BAR for one in off)
+            right = sum(is_bound_right(point, nodes) for point in points)
+            shown = f"{min(rates) / 1e6:.1f} to {max(rates) / 1e6:.1f} Mb/s" if rates else "-"
+            worst = f"{max(off, key=abs):+.1%}" if off else "-"
+            table.add(operation, nodes, f"{truth(nodes) / 1e6:.1f} Mb/s", shown, worst, f"{inside} of {runs}", f"{right} of {runs}")
+    table.show()
+    bars = Table("Bars of the fan-in", "claim", "runs", "bar", "")
+    bar(bars, "read: every step within 5 % of min(clients, nodes x 191.3 Mb/s)", sum(all_close(result) for result in found), runs)
+    bar(bars, f"read: knee at {KNEE} +-1", sum(is_knee_right(result) for result in found), runs)
+    bar(bars, "read: the binding term right at every step", sum(all_bound_right(result) for result in found), runs)
+    bar(bars, "a rate of all workers at every step", sum(all_have_rates(result) for result in found), runs)
+    bars.show()
+
+
+def one(cluster, number, runs):
+    files = ["--parallel", "8", "--files", "64", "--time", "5s", "--file-size", "2MiB", "--block-size", "2MiB", "--replication", "1"]
+    result = fan_in_run(cluster, *files)
+    rates = {point["endpoints"]: round(8 * (point["steady_bytes_per_sec"] or 0) / 1e6, 1) for point in (operation_of(result, "read") or {"points": []})["points"]}
+    note(f"fan-in {number} of {runs}: read Mb/s by DataNodes {rates}, load {os.getloadavg()[0]:.0f}")
+    return result
+
+
+def fan_in_run(cluster, *words):
+    done = cluster.run("fan-in", "--target", f"{URL}/", "--dfs-hosts", cluster.hosts_file, *HOSTS, *words, limit=600)
+    if done.returncode != 0:
+        failures = [failure for one in done.result.get("steps", []) for failure in one["failures"]]
+        note(f"exit {done.returncode}: {failures[:2]} {done.stderr.strip()[-300:]}")
+    return done.result
+
+
+def truth(nodes):
+    return min(len(CLIENTS) * CLIENT_NIC, nodes * DATA_NODE_NIC) * GOODPUT
+
+
+def operation_of(result, operation):
+    return next((found for found in result.get("fan_in", []) if found["operation"] == operation), None)
+
+
+def step_of(result, operation, nodes):
+    points = (operation_of(result, operation) or {"points": []})["points"]
+    return next((point for point in points if point["endpoints"] == nodes), None)
+
+
+def reads(result):
+    return {nodes: step_of(result, "read", nodes) for nodes in range(1, len(DATA_NODES) + 1)}
+
+
+def is_close(point, nodes):
+    rate = point and point["steady_bytes_per_sec"]
+    return bool(rate) and abs(8 * rate / truth(nodes) - 1) <= RATE_BAR
+
+
+def is_bound_right(point, nodes):
+    side = "storage-node-nic" if nodes * DATA_NODE_NIC < len(CLIENTS) * CLIENT_NIC else "clients"
+    binding = point and point["binding"]
+    return bool(binding) and binding["binds"] and binding["lowest"]["side"] == side
+
+
+def all_close(result):
+    return all(is_close(point, nodes) for nodes, point in reads(result).items())
+
+
+def all_bound_right(result):
+    return all(is_bound_right(point, nodes) for nodes, point in reads(result).items())
+
+
+def all_have_rates(result):
+    points = [step_of(result, operation, nodes) for operation in OPERATIONS for nodes in range(1, len(DATA_NODES) + 1)]
+    return all(point and point["steady_bytes_per_sec"] for point in points)
+
+
+def is_knee_right(result):
+    fit = (operation_of(result, "read") or {}).get("fit")
+    return bool(fit and fit["knee"]) and abs(fit["knee"]["nodes"] - KNEE) <= 1
+
+
+def bar(table, claim, count, runs):
+    table.add(claim, f"{count} of {runs}", f"{runs} of {runs}", met(count == runs))
+
+
+# --- a slow disk ---
+
+
+def slow_disk(cluster, runs):
+    if not cluster.can_throttle():
+        raise CouldNotRun("disks cannot be throttled here: that needs loop devices and blkio of cgroup v1")
+    own = cluster.own_disks()
+    files = ["--parallel", "8", "--files", "32", "--file-size", "2MiB", "--block-size", "2MiB", "--replication", "1", "--storage-nodes", "2,1", "--disk", own]
+    named = {operation: 0 for operation in OPERATIONS}
+    reached = {operation: [] for operation in OPERATIONS}
+    for number in range(1, runs + 1):
+        with cluster.slow_disks(SLOW_DISK):
+            result = fan_in_run(cluster, *files)
+        for operation in OPERATIONS:
+            bindings = [point["binding"] for point in (operation_of(result, operation) or {"points": []})["points"]]
+            known = [binding for binding in bindings if binding]
+            named[operation] += len(known) == 2 and all(b["binds"] and b["lowest"]["side"] == "disk" for b in known)
+            reached[operation] += [binding["reached"] for binding in known]
+        note(f"slow disk {number} of {runs}: named so far {named}, load {os.getloadavg()[0]:.0f}")
+    table = Table(f"Disks of {SLOW_DISK / 1e6:.0f} MB/s behind NICs of 23.9 MB/s, 2 and 1 DataNodes: {runs} runs", "operation", "reached of the disk alone", "disk named at both steps", "bar", "")
+    for operation in OPERATIONS:
+        shares = reached[operation]
+        shown = f"{min(shares):.0%} to {max(shares):.0%}" if shares else "-"
+        table.add(operation, shown, f"{named[operation]} of {runs}", f"{runs} of {runs}", met(named[operation] == runs))
+    table.show()
+
+
+# --- next to Hadoop's own TestDFSIO ---
+
+
+def against_testdfsio(cluster, turns):
+    """The same files by the same hosts, in turns. TestDFSIO's time to its first map task is read from its log, ours from the run's record."""
+    files = ["--files", "8", "--file-size", "64MiB", "--replication", "1"]
+    found = {name: {operation: [] for operation in OPERATIONS} for name in ("dfsio", "testdfsio")}
+    start_ups = {name: [] for name in found}
+    for turn in range(1, turns + 1):
+        native = cluster.run("dfsio", "--target", f"{URL}/", *HOSTS, *files, "--parallel", "2", limit=600)
+        hadoop = cluster.run("testdfsio", "--target", f"{URL}/", *HOSTS, *files, "--hadoop", cluster.hadoop_home, limit=900)
+        for name, done in (("dfsio", native), ("testdfsio", hadoop)):
+            if done.returncode != 0:
+                raise CouldNotRun(f"{name}: exit {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}")
+            for step in done.result["steps"]:
+                if step["operation"] in OPERATIONS:
+                    found[name][step["operation"]].append((step["dfsio"]["throughput_mb_per_sec"], step["exec_s"]))
+        start_ups["dfsio"].append(own_start_up(cluster, native))
+        start_ups["testdfsio"] += [hadoop_start_up(step) for step in hadoop.result["steps"] if step["operation"] in OPERATIONS]
+        note(f"turn {turn} of {turns}: write {found['dfsio']['write'][-1]} and {found['testdfsio']['write'][-1]}, load {os.getloadavg()[0]:.0f}")
+    table = Table(f"dfsio next to Hadoop's TestDFSIO on YARN, 8 files of 64 MiB, 2 at once on each of 4 hosts, {turns} turns, medians", "figure", "dfsio", "TestDFSIO", "ratio", "bar", "")
+    for operation in OPERATIONS:
+        for index, name in enumerate(("Throughput mb/sec", "Test exec time sec")):
+            ours, theirs = (statistics.median(figures[index] for figures in found[tool][operation]) for tool in ("dfsio", "testdfsio"))
+            is_rate = index == 0
+            table.add(f"{operation}: {name}", f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", "at least 1.0" if is_rate else "-", met(ours >= theirs) if is_rate else "")
+    ours, theirs = statistics.median(start_ups["dfsio"]), statistics.median(start_ups["testdfsio"])
+    table.add("start-up, s", f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}", "at most 0.2", met(ours <= START_UP_BAR * theirs))
+    table.show()
+
+
+def own_start_up(cluster, done):
+    """From the command to the common start of the first step's workers, agents' launch included."""
+    manifest = json.loads((cluster.work / "runs" / done.result["run"] / "run.json").read_text())
+    return (done.result["steps"][0]["started_unix_ns"] - manifest["started_unix_ns"]) / 1e9
+
+
+def hadoop_start_up(step):
+    """From the client's start to the running application master, which is before the first map task."""
+    phases = step["hadoop"]["phases"]
+    return phases["submit_s"] + phases["launch_s"]
+
+
+main(measure)

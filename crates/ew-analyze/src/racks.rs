@@ -1,0 +1,256 @@
+//! Which hosts share a rack, guessed from a run that knew of no racks: in rounds that load all
+//! hosts at once, flows inside a rack reach what their NICs do, and flows that share an
+//! oversubscribed uplink do not.
+//!
+//! Pairs are divided into fast and slow ones where that divides their rates best (Otsu, 1979), and
+//! hosts are put together by correlation clustering (Bansal, Blum and Chawla, 2004), greedily: the
+//! two groups whose pairs speak most for it are joined until none do, then hosts move to where they
+//! fit best.
+
+use ew_model::inventory::HostId;
+use ew_model::plan::{RoundIndex, StageIndex};
+use ew_model::run::Run;
+use std::collections::BTreeMap;
+
+/// A cluster of more hosts than this has somebody who knows its racks.
+pub const MAX_HOSTS: usize = 512;
+/// A round that loads fewer hosts than this share of them shows no shared uplink.
+const LEAST_LOADED: f64 = 0.5;
+/// Below this, the pairs contradict each other.
+const LEAST_AGREEMENT: f64 = 0.8;
+/// Moves of single hosts settle long before this.
+const MOST_PASSES: usize = 20;
+
+/// Hosts that seem to share a rack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RackGuess {
+    /// Two groups at least, each in the order of hosts, the one with the first host first.
+    pub racks: Vec<Vec<HostId>>,
+    /// Share of the measured pairs that are as the groups say: fast inside, slow between.
+    pub agreement: f64,
+    /// Measured pairs.
+    pub pairs: usize,
+}
+
+/// The guess. `None` where all pairs are alike (one rack, or uplinks that limit nobody), where they
+/// contradict each other, or where nothing was measured with all hosts loaded.
+#[must_use]
+pub fn guess(run: &Run) -> Option<RackGuess> {
+    let hosts = run.manifest.inventory.hosts.len();
+    if hosts > MAX_HOSTS {
+        return None;
+    }
+    let scores = scores(&relative_rates(run, hosts))?;
+    let table = Table::new(hosts, &scores);
+    let mut groups = join(&table);
+    settle(&table, &mut groups);
+    let racks = racks(&groups, hosts);
+    let group_of = |host: HostId| groups[host.index()];
+    let agree = |((a, b), score): (&(HostId, HostId), &f64)| {
+        (group_of(*a) == group_of(*b)) == (*score > 0.0)
+    };
+    let agreeing = scores.iter().filter(|pair| agree(*pair)).count();
+    let agreement = agreeing as f64 / scores.len() as f64;
+    (racks.len() > 1 && agreement >= LEAST_AGREEMENT).then_some(RackGuess {
+        racks,
+        agreement,
+        pairs: scores.len(),
+    })
+}
+
+/// Sender, receiver and rate.
+type Directed = (HostId, HostId, f64);
+
+/// Rates of unordered pairs, against the most that both ends did: the mean logarithm over rounds.
+fn relative_rates(run: &Run, hosts: usize) -> BTreeMap<(HostId, HostId), f64> {
+    let mut rounds: BTreeMap<(StageIndex, RoundIndex), Vec<Directed>> = BTreeMap::new();
+    for flow in run.flows.iter().filter(|flow| !flow.is_aggressor) {
+        if let Some(rate) = flow.bits_per_sec().filter(|rate| *rate > 0.0) {
+            let round = rounds.entry((flow.stage, flow.round)).or_default();
+            round.push((flow.src, flow.dst, rate));
+        }
+    }
+    rounds.retain(|_, flows| flows.len() as f64 >= LEAST_LOADED * hosts as f64);
+    let mut sent: BTreeMap<HostId, f64> = BTreeMap::new();
+    let mut received: BTreeMap<HostId, f64> = BTreeMap::new();
+    for (src, dst, rate) in rounds.values().flatten() {
+        let most = |most: &mut f64| *most = most.max(*rate);
+        most(sent.entry(*src).or_default());
+        most(received.entry(*dst).or_default());
+    }
+    let mut sums: BTreeMap<(HostId, HostId), (f64, u32)> = BTreeMap::new();
+    for (src, dst, rate) in rounds.values().flatten() {
+        let reachable = sent[src].min(received[dst]);
+        let sum = sums.entry((*src.min(dst), *src.max(dst))).or_default();
+        *sum = (sum.0 + (rate / reachable).ln(), sum.1 + 1);
+    }
+    let mean = |(sum, count): (f64, u32)| sum / f64::from(count);
+    sums.into_iter()
+        .map(|(pair, sum)| (pair, mean(sum)))
+        .collect()
+}
+
+/// From -1, surely slow, to 1, surely fast.
+fn scores(rates: &BTreeMap<(HostId, HostId), f64>) -> Option<BTreeMap<(HostId, HostId), f64>> {
+    let mut sorted: Vec<f64> = rates.values().copied().collect();
+    sorted.sort_by(f64::total_cmp);
+    let (slow, fast) = divided(&sorted)?;
+    let (middle, half) = (f64::midpoint(slow, fast), (fast - slow) / 2.0);
+    if half <= 0.0 {
+        return None;
+    }
+    let score = |rate: &f64| ((rate - middle) / half).clamp(-1.0, 1.0);
+    Some(
+        rates
+            .iter()
+            .map(|(pair, rate)| (*pair, score(rate)))
+            .collect(),
+    )
+}
+
+/// Means of the two classes with the largest variance between them.
+fn divided(sorted: &[f64]) -> Option<(f64, f64)> {
+    let total: f64 = sorted.iter().sum();
+    let mut below = 0.0;
+    let mut best: Option<(f64, (f64, f64))> = None;
+    for (count, value) in (1..sorted.len()).zip(sorted) {
+        below += value;
+        let (few, many) = (count as f64, (sorted.len() - count) as f64);
+        let means = (below / few, (total - below) / many);
+        let between = few * many * (means.1 - means.0).powi(2);
+        if best.is_none_or(|(most, _)| between > most) {
+            best = Some((between, means));
+        }
+    }
+    best.map(|(_, means)| means)
+}
+
+/// Scores of all pairs, 0 where nothing is known.
+struct Table {
+    hosts: usize,
+    scores: Vec<f64>,
+}
+
+impl Table {
+    fn new(hosts: usize, scores: &BTreeMap<(HostId, HostId), f64>) -> Self {
+        let mut table = vec![0.0; hosts * hosts];
+        for ((a, b), score) in scores {
+            table[a.index() * hosts + b.index()] = *score;
+            table[b.index() * hosts + a.index()] = *score;
+        }
+        Self {
+            hosts,
+            scores: table,
+        }
+    }
+
+    /// What each group says of a host.
+    fn of_groups(&self, host: usize, groups: &[usize]) -> BTreeMap<usize, f64> {
+        let mut sums = BTreeMap::new();
+        let own = self.scores[host * self.hosts..].iter().take(self.hosts);
+        for ((other, score), group) in own.enumerate().zip(groups) {
+            if other != host {
+                *sums.entry(*group).or_insert(0.0) += score;
+            }
+        }
+        sums
+    }
+}
+
+/// Joins groups, those first whose pairs speak most for it. A group has the number of its first
+/// host.
+fn join(table: &Table) -> Vec<usize> {
+    let hosts = table.hosts;
+    let mut groups: Vec<usize> = (0..hosts).collect();
+    let mut sums = table.scores.clone();
+    let mut left: Vec<usize> = groups.clone();
+    loop {
+        let mut best = (0.0, 0, 0);
+        for (position, a) in left.iter().enumerate() {
+            for b in &left[position + 1..] {
+                let sum = sums[a * hosts + b];
+                if sum > best.0 {
+                    best = (sum, *a, *b);
+                }
+            }
+        }
+        let (sum, keep, gone) = best;
+        if sum <= 0.0 {
+            return groups;
+        }
+        for other in 0..hosts {
+            let joined = sums[keep * hosts + other] + sums[gone * hosts + other];
+            sums[keep * hosts + other] = joined;
+            sums[other * hosts + keep] = joined;
+        }
+        left.retain(|group| *group != gone);
+        groups
+            .iter_mut()
+            .filter(|group| **group == gone)
+            .for_each(|group| *group = keep);
+    }
+}
+
+/// Moves single hosts to the group that speaks most for them.
+fn settle(table: &Table, groups: &mut [usize]) {
+    for _ in 0..MOST_PASSES {
+        let mut moved = false;
+        for host in 0..table.hosts {
+            let of_groups = table.of_groups(host, groups);
+            let own = of_groups.get(&groups[host]).copied().unwrap_or(0.0);
+            let best = of_groups.iter().max_by(|a, b| a.1.total_cmp(b.1));
+            if let Some((group, sum)) = best
+                && *sum > own
+            {
+                groups[host] = *group;
+                moved = true;
+            }
+        }
+        if !moved {
+            return;
+        }
+    }
+}
+
+fn racks(groups: &[usize], hosts: usize) -> Vec<Vec<HostId>> {
+    let mut racks: Vec<(usize, Vec<HostId>)> = Vec::new();
+    for (host, group) in (0..).map(HostId).zip(groups).take(hosts) {
+        let (id, group) = (host, *group);
+        match racks.iter_mut().find(|(known, _)| *known == group) {
+            Some((_, rack)) => rack.push(id),
+            None => racks.push((group, vec![id])),
+        }
+    }
+    racks.into_iter().map(|(_, rack)| rack).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_divided_between_their_two_kinds() {
+        let (slow, fast) = divided(&[-1.5, -1.4, -1.3, -0.1, 0.0]).unwrap();
+        assert!((slow + 1.4).abs() < 1e-9 && (fast + 0.05).abs() < 1e-9);
+        assert!(divided(&[0.0]).is_none());
+    }
+
+    #[test]
+    fn a_wrong_pair_does_not_join_two_racks() {
+        let ids = |a: u32, b: u32| (HostId(a), HostId(b));
+        let mut scores = BTreeMap::new();
+        for a in 0..6 {
+            for b in a + 1..6 {
+                let same = (a < 3) == (b < 3);
+                scores.insert(ids(a, b), if same { 1.0 } else { -1.0 });
+            }
+        }
+        scores.insert(ids(2, 3), 1.0);
+        let table = Table::new(6, &scores);
+        let mut groups = join(&table);
+        settle(&table, &mut groups);
+        let found = racks(&groups, 6);
+        let sizes: Vec<usize> = found.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [3, 3], "{found:?}");
+    }
+}

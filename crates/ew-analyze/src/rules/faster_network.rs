@@ -1,0 +1,120 @@
+//! Hosts have a faster network than the measured one, and it lay idle: another one may be meant.
+
+use super::{Case, evidence};
+use crate::basis::data_interface;
+use crate::precision::confidence;
+use crate::words::{count, host_list, plain};
+use ew_model::HostId;
+use ew_model::facts::{HostSample, InterfaceFacts};
+use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::network::faster_interface;
+use ew_model::units::format_bits_per_sec;
+
+/// Share of its speed that an idle interface carries at most, both directions together.
+const IDLE: f64 = 0.01;
+/// Kinds of virtual links that stand for ports of NICs; others report any speed.
+const OF_PORTS: [&str; 3] = ["bond", "team", "vlan"];
+
+/// A host's two interfaces.
+struct Found {
+    host: HostId,
+    measured: InterfaceFacts,
+    faster: InterfaceFacts,
+}
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let hosts = case.observations.inventory().host_ids();
+    let all: Vec<Found> = hosts.filter_map(|host| found(case, host)).collect();
+    let first = all.first()?;
+    let rate = |interface: &InterfaceFacts| {
+        let speed = interface.speed_bits_per_sec.unwrap_or(f64::NAN);
+        format!("{} at {}", interface.name, format_bits_per_sec(speed))
+    };
+    let (measured, faster) = (rate(&first.measured), rate(&first.faster));
+    let names = host_list(
+        case.observations.inventory(),
+        all.iter().map(|found| found.host),
+    );
+    let interface = &first.faster.name;
+    Some(Finding {
+        severity: Severity::Notice,
+        subject: Subject::Run,
+        cause: Cause::FasterNetwork,
+        symptom: None,
+        sentence: format!(
+            "{} with a faster idle interface: {faster}, next to {measured}, which was measured",
+            count(all.len(), "host")
+        ),
+        measured: first
+            .measured
+            .speed_bits_per_sec
+            .map(|speed| plain(speed, "bit/s")),
+        expected: first
+            .faster
+            .speed_bits_per_sec
+            .map(|speed| plain(speed, "bit/s")),
+        confidence: confidence(Cause::FasterNetwork),
+        evidence: vec![evidence(
+            format!(
+                "{names}: {interface} is up and has an address; it carried less than {:.0}% of its speed",
+                100.0 * IDLE
+            ),
+            "hosts.parquet: interface counters".into(),
+        )],
+        hint: format!("measure it with --interface {interface}, or with --network and its subnet"),
+    })
+}
+
+fn found(case: &Case<'_>, host: HostId) -> Option<Found> {
+    let run = case.observations.run;
+    let samples = case.telemetry.samples(host);
+    let with_speed = |interface: &InterfaceFacts| InterfaceFacts {
+        speed_bits_per_sec: speed(interface, samples),
+        ..interface.clone()
+    };
+    let measured = with_speed(data_interface(run, host)?);
+    let interfaces: Vec<InterfaceFacts> = run
+        .facts
+        .get(&host)?
+        .interfaces
+        .iter()
+        .map(with_speed)
+        .collect();
+    let faster = faster_interface(&interfaces, &measured)?.clone();
+    is_idle(&faster, samples).then_some(Found {
+        host,
+        measured,
+        faster,
+    })
+}
+
+/// What it lets pass: its shaper's rate, else what a link that is not only virtual reports.
+fn speed(interface: &InterfaceFacts, samples: &[HostSample]) -> Option<f64> {
+    let causes = samples.last().and_then(|sample| sample.causes.as_ref());
+    let mut qdiscs = causes.iter().flat_map(|causes| &causes.qdiscs);
+    let root = qdiscs.find(|qdisc| qdisc.root && qdisc.interface == interface.name);
+    let shaped = root.and_then(|root| root.rate_bytes_per_sec);
+    let kind = interface.kind.as_deref();
+    let has_ports = kind.is_none_or(|kind| OF_PORTS.contains(&kind));
+    let reported = interface.speed_bits_per_sec.filter(|_| has_ports);
+    shaped.map(|rate| rate as f64 * 8.0).or(reported)
+}
+
+fn is_idle(interface: &InterfaceFacts, samples: &[HostSample]) -> bool {
+    let bytes = |sample: &HostSample| {
+        let mut interfaces = sample.interfaces.iter();
+        let own = interfaces.find(|own| own.name == interface.name)?;
+        Some(own.rx_bytes + own.tx_bytes)
+    };
+    let ends = samples.first().zip(samples.last());
+    let Some((first, last)) = ends.filter(|(first, last)| first.agent_ns < last.agent_ns) else {
+        return false;
+    };
+    let (Some(before), Some(after), Some(speed)) =
+        (bytes(first), bytes(last), interface.speed_bits_per_sec)
+    else {
+        return false;
+    };
+    let seconds = (last.agent_ns - first.agent_ns) as f64 / 1e9;
+    after.saturating_sub(before) as f64 * 8.0 / seconds < IDLE * speed
+}

@@ -1,0 +1,182 @@
+//! Many senders to one receiver: whether its goodput collapses, how long packets wait, and how
+//! evenly the senders share it.
+
+use super::peers::percent;
+use super::{Case, evidence};
+use crate::observations::{RoundView, StageView};
+use crate::precision::confidence;
+use crate::quality::{LITTLE_STARVATION, starvation};
+use crate::stats::median;
+use crate::words::plain;
+use ew_model::HostId;
+use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::record::FlowRecord;
+use ew_model::scenario::Pattern;
+use ew_model::units::format_duration_ns;
+use std::collections::BTreeMap;
+
+/// Below this share of the receiver's rate goodput has collapsed: TCP waits for timeouts. What
+/// shared buffers and short windows cost stays above it.
+const COLLAPSED: f64 = 0.65;
+/// Jain's index below which senders share unevenly: as if less than half of them sent.
+const UNEVEN: f64 = 0.5;
+/// A queue this long delays everybody who shares it: the buffers are deep and not managed.
+const LONG_QUEUE_NS: f64 = 10e6;
+/// Fewer senders are no incast.
+const LEAST_SENDERS: usize = 3;
+
+/// One receiver in one round.
+struct Received {
+    senders: usize,
+    /// Of what the receiver can do.
+    share: f64,
+    /// Jain's index of the senders' rates: 1 is even, 1/n is one sender alone.
+    fairness: f64,
+    /// Median over the senders of round trip less the connection's shortest one.
+    queue_ns: Option<f64>,
+}
+
+pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
+    let stages = case.observations.judged();
+    let incasts = stages.filter(|stage| matches!(stage.stage.pattern, Pattern::Incast { .. }));
+    incasts.filter_map(|stage| finding(case, stage)).collect()
+}
+
+fn finding(case: &Case<'_>, stage: &StageView<'_>) -> Option<Finding> {
+    let all: Vec<Received> = stage
+        .rounds
+        .iter()
+        .filter(|round| has_cpu(round))
+        .flat_map(|round| of_round(case, round))
+        .collect();
+    let middle = |figure: fn(&Received) -> f64| median(&all.iter().map(figure).collect::<Vec<_>>());
+    let (share, fairness) = (middle(|r| r.share)?, middle(|r| r.fairness)?);
+    let queues: Vec<f64> = all
+        .iter()
+        .filter_map(|received| received.queue_ns)
+        .collect();
+    let queue_ns = median(&queues);
+    let has_collapsed = share < COLLAPSED;
+    let is_long = queue_ns.is_some_and(|queue_ns| queue_ns > LONG_QUEUE_NS);
+    if !(has_collapsed || fairness < UNEVEN || is_long) {
+        return None;
+    }
+    let senders = all.iter().map(|received| received.senders).max()?;
+    let name = &stage.stage.name;
+    let queue = queue_ns.map_or(String::new(), |queue_ns| {
+        format!(", queueing delay {}", format_duration_ns(queue_ns as u64))
+    });
+    let what = if has_collapsed {
+        "goodput collapses to "
+    } else {
+        ""
+    };
+    Some(Finding {
+        severity: if has_collapsed { Severity::Notice } else { Severity::Info },
+        subject: Subject::Run,
+        cause: Cause::Congestion,
+        symptom: None,
+        sentence: format!(
+            "{name}, {senders} to 1: {what}{} of the receiver's rate{queue}, fairness {fairness:.2} (Jain)",
+            percent(share)
+        ),
+        measured: Some(plain(share, "share")),
+        expected: Some(plain(1.0, "share")),
+        confidence: confidence(Cause::Congestion),
+        evidence: vec![evidence(
+            format!(
+                "medians over {} receivers and rounds: sum of the senders over the receiver's rate, RTT less the connection's min RTT, (sum x)^2 / (n sum x^2)",
+                all.len()
+            ),
+            format!("flows.parquet: stage `{name}`, by dst; rtt_us, min_rtt_us"),
+        )],
+        hint: "look at the buffers of the switch ports towards hosts (dynamic thresholds, discards) and at ECN: with ECN marking and \
+               DCTCP, or fewer senders at a time, queues stay short and nobody waits for timeouts"
+            .into(),
+    })
+}
+
+/// Starved hosts are their own limit.
+fn has_cpu(round: &RoundView<'_>) -> bool {
+    median(&starvation(round)).is_none_or(|starved| starved < LITTLE_STARVATION)
+}
+
+fn of_round(case: &Case<'_>, round: &RoundView<'_>) -> Vec<Received> {
+    let mut receivers: BTreeMap<HostId, Vec<&FlowRecord>> = BTreeMap::new();
+    for row in &round.records {
+        receivers.entry(row.dst).or_default().push(row);
+    }
+    receivers
+        .into_iter()
+        .filter(|(host, rows)| rows.len() >= LEAST_SENDERS && !case.network.is_slow(*host))
+        .filter_map(|(host, rows)| received(case.network.class_rate(host)?, &rows))
+        .collect()
+}
+
+fn received(rate: f64, rows: &[&FlowRecord]) -> Option<Received> {
+    let rates: Vec<f64> = rows.iter().filter_map(|row| row.bits_per_sec()).collect();
+    let sum: f64 = rates.iter().sum();
+    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+    let queues: Vec<f64> = rows.iter().filter_map(|row| queue_ns(row)).collect();
+    (squares > 0.0).then(|| Received {
+        senders: rows.len(),
+        share: sum / rate,
+        fairness: sum * sum / (rates.len() as f64 * squares),
+        queue_ns: median(&queues),
+    })
+}
+
+fn queue_ns(row: &FlowRecord) -> Option<f64> {
+    let info = row.sender.as_ref()?.streams.first()?.tcp_info?;
+    let shortest_us = info.min_rtt_us?;
+    Some(1e3 * f64::from(info.rtt_us.saturating_sub(shortest_us)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::received;
+    use ew_model::HostId;
+    use ew_model::plan::{FlowId, RoundIndex, StageIndex};
+    use ew_model::record::{EndRecord, FlowOutcome, FlowRecord, StreamRecord, TcpInfo};
+
+    fn row(mbits: u64, rtt_us: u32) -> FlowRecord {
+        let end = EndRecord {
+            window_ns: 1_000_000_000,
+            bytes: mbits * 125_000,
+            streams: vec![StreamRecord {
+                tcp_info: Some(TcpInfo {
+                    rtt_us,
+                    min_rtt_us: Some(100),
+                    ..TcpInfo::default()
+                }),
+                ..StreamRecord::default()
+            }],
+            ..EndRecord::default()
+        };
+        FlowRecord {
+            is_aggressor: false,
+            stage: StageIndex(0),
+            round: RoundIndex(0),
+            flow: FlowId(0),
+            sample: 0,
+            src: HostId(1),
+            dst: HostId(0),
+            outcome: FlowOutcome::Measured,
+            sender: Some(end.clone()),
+            receiver: Some(end),
+        }
+    }
+
+    #[test]
+    fn one_sender_of_four_with_all_is_as_unfair_as_it_gets() {
+        let rows = [row(400, 5_100), row(0, 5_100), row(0, 5_100), row(0, 5_100)];
+        let rows: Vec<&FlowRecord> = rows.iter().collect();
+        let uneven = received(800e6, &rows).unwrap();
+        assert!((uneven.share - 0.5).abs() < 1e-9);
+        assert!((uneven.fairness - 0.25).abs() < 1e-9);
+        assert_eq!(uneven.queue_ns, Some(5e6));
+        let rows = [row(200, 100), row(200, 100), row(200, 100)];
+        let rows: Vec<&FlowRecord> = rows.iter().collect();
+        assert!((received(600e6, &rows).unwrap().fairness - 1.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,123 @@
+//! Whether it is worth going on: a run whose first rounds did not run together measures a busy
+//! machine, and minutes more of it say no more.
+
+use ew_model::plan::{RoundIndex, Stage};
+use ew_model::quality::{VOID_SHARE, late_share};
+use ew_model::record::FlowRecord;
+use ew_model::workload::{Tool, WorkloadKind};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Full rounds that are looked at. One or two may be void where a host was busy for a moment.
+const FIRST: usize = 4;
+
+/// The first rounds that use at least half of the hosts.
+#[derive(Debug)]
+pub(crate) struct FirstRounds {
+    hosts: usize,
+    /// Shares of late flows, by round.
+    late: Vec<f64>,
+}
+
+impl FirstRounds {
+    pub(crate) fn new(hosts: usize) -> Self {
+        Self {
+            hosts,
+            late: Vec::new(),
+        }
+    }
+
+    /// Takes the records of rounds that are over.
+    pub(crate) fn note(&mut self, stage: &Stage, records: &[FlowRecord]) {
+        let workload = &stage.workload;
+        if workload.kind != WorkloadKind::TcpStream || workload.tool != Tool::Engine {
+            return;
+        }
+        let mut rounds: BTreeMap<RoundIndex, Vec<&FlowRecord>> = BTreeMap::new();
+        for record in records {
+            rounds.entry(record.round).or_default().push(record);
+        }
+        for rows in rounds.values() {
+            let ends = rows.iter().flat_map(|row| [row.src, row.dst]);
+            let hosts: BTreeSet<_> = ends.collect();
+            if self.late.len() < FIRST && 2 * hosts.len() >= self.hosts {
+                self.late.push(late_share(rows.iter().copied()));
+            }
+        }
+    }
+
+    /// Why the run ends here, if all of them are void.
+    pub(crate) fn are_void(&self) -> Option<String> {
+        let are_void = self.late.len() == FIRST && self.late.iter().all(|late| *late > VOID_SHARE);
+        are_void.then(|| {
+            let mean = self.late.iter().sum::<f64>() / FIRST as f64;
+            format!(
+                "stopped: in the first {FIRST} rounds {:.0}% of flows started later than 10% of the window, so nothing can be concluded; \
+                 free CPU on the hosts, measure fewer hosts at a time, or use longer windows (`--set duration=10s`)",
+                100.0 * mean
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::HostId;
+    use ew_model::plan::{FlowId, StageIndex};
+    use ew_model::record::{EndRecord, FlowOutcome};
+    use ew_model::scenario::Pattern;
+    use ew_model::workload::Workload;
+
+    fn stage() -> Stage {
+        Stage {
+            name: "test".into(),
+            pattern: Pattern::Permutation,
+            workload: Workload {
+                message_bytes: 1,
+                ..Workload::of(WorkloadKind::TcpStream)
+            },
+            duration_ns: 1,
+            warm_up_ns: 1,
+            gap_ns: 1,
+            auto: None,
+            sweep: None,
+            rounds: Vec::new(),
+        }
+    }
+
+    /// A round of flows from each host to the next one, started so late.
+    fn round(number: u32, hosts: u32, skew_ns: i64) -> Vec<FlowRecord> {
+        let flow = |host: u32| FlowRecord {
+            is_aggressor: false,
+            stage: StageIndex(0),
+            round: RoundIndex(number),
+            flow: FlowId(host),
+            sample: 0,
+            src: HostId(host),
+            dst: HostId((host + 1) % hosts),
+            outcome: FlowOutcome::Measured,
+            sender: Some(EndRecord {
+                window_ns: 1_000_000,
+                start_skew_ns: skew_ns,
+                ..EndRecord::default()
+            }),
+            receiver: None,
+        };
+        (0..hosts).map(flow).collect()
+    }
+
+    #[test]
+    fn a_run_ends_only_when_all_of_its_first_full_rounds_are_late() {
+        let ends = |skews: &[i64], hosts: u32| {
+            let mut first = FirstRounds::new(8);
+            for (number, skew_ns) in (0..).zip(skews) {
+                first.note(&stage(), &round(number, hosts, *skew_ns));
+            }
+            first.are_void().is_some()
+        };
+        assert!(ends(&[500_000; 4], 8));
+        assert!(!ends(&[500_000; 3], 8), "too early to say");
+        assert!(!ends(&[500_000, 50_000, 500_000, 500_000, 500_000], 8));
+        assert!(!ends(&[500_000; 6], 3), "rounds of few hosts are not full");
+    }
+}

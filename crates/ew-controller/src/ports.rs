@@ -1,0 +1,232 @@
+//! Whether hosts reach each other's data ports, asked without load.
+
+use crate::journal::Journal;
+use crate::member::Command;
+use crate::members::{FleetEvent, Members};
+use crate::run::RunError;
+use ew_model::event::RunEvent;
+use ew_model::inventory::HostId;
+use ew_model::plan::{End, Plan};
+use ew_model::scenario::Pattern;
+use ew_model::workload::Tool;
+use ew_proto::controller_session::ControllerEvent;
+use ew_sys::clock;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+/// Every host checks the data ports of this many others.
+pub(crate) const PEERS_CHECKED: usize = 3;
+/// All checks may take this long.
+const LIMIT_NS: u64 = 15_000_000_000;
+/// Pairs that are named in a warning.
+const NAMED: usize = 3;
+
+/// Who checks whose data port.
+pub(crate) type Checks = BTreeMap<HostId, Vec<HostId>>;
+
+/// What came of one host's checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// By peer, in the order asked: why its port cannot be reached.
+    Checked(Vec<Option<String>>),
+    /// Its agent was lost meanwhile.
+    Lost(String),
+    /// Nothing came in time.
+    Silence,
+}
+
+/// Has every host connect to its peers' data ports. `None`: the user interrupted.
+pub(crate) async fn ask(
+    members: &mut Members,
+    checks: &Checks,
+) -> Option<BTreeMap<HostId, Answer>> {
+    let mut answers = BTreeMap::new();
+    for (host, peers) in checks {
+        let addresses = peers.iter().map(|peer| members.data_address(*peer));
+        let Some(addresses) = addresses.collect::<Option<Vec<SocketAddr>>>() else {
+            continue;
+        };
+        members.send(*host, Command::CheckPorts(addresses));
+        answers.insert(*host, Answer::Silence);
+    }
+    let mut waiting: BTreeSet<HostId> = answers.keys().copied().collect();
+    let deadline_ns = clock::monotonic_ns() + LIMIT_NS;
+    while !waiting.is_empty() {
+        let (host, answer) = match members.next(deadline_ns).await {
+            FleetEvent::Agent(host, ControllerEvent::PortsChecked { errors }) => {
+                (host, Answer::Checked(errors))
+            }
+            FleetEvent::Agent(host, ControllerEvent::Lost { reason }) => {
+                (host, Answer::Lost(reason))
+            }
+            FleetEvent::Interrupt => return None,
+            FleetEvent::Deadline => break,
+            FleetEvent::Agent(..) | FleetEvent::LaunchFailed { .. } | FleetEvent::Ended { .. } => {
+                continue;
+            }
+        };
+        waiting.remove(&host);
+        answers.insert(host, answer);
+    }
+    Some(answers)
+}
+
+/// Refuses to load hosts whose data ports nobody reaches of those who will want to; a second look
+/// is taken first. A single pair is the run's own business.
+pub(crate) async fn check(
+    plan: &Plan,
+    members: &mut Members,
+    ports: (u16, u16),
+    journal: &mut Journal,
+) -> Result<(), RunError> {
+    let mut failures = BTreeMap::new();
+    let mut checks = openers(plan);
+    for _look in 0..2 {
+        let answers = ask(members, &checks).await;
+        let answers = answers.ok_or(RunError::Interrupted)?;
+        for (host, answer) in &answers {
+            if let Answer::Lost(message) = answer {
+                let (host, message) = (*host, message.clone());
+                journal.emit(RunEvent::HostLost { host, message });
+            }
+        }
+        failures = failed(&checks, &answers);
+        if failures.is_empty() {
+            return Ok(());
+        }
+        let suspects: BTreeSet<HostId> = failures.keys().map(|(_, peer)| *peer).collect();
+        checks
+            .values_mut()
+            .for_each(|peers| peers.retain(|peer| suspects.contains(peer)));
+        checks.retain(|_, peers| !peers.is_empty());
+    }
+    let blocked = blocked(&checks, &failures);
+    let name = |host: &HostId| members.inventory().name(*host);
+    let example = |((host, peer), error): (&(HostId, HostId), &String)| {
+        format!("{} to {}: {error}", name(host), name(peer))
+    };
+    if blocked.is_empty() {
+        let pairs: Vec<String> = failures.iter().take(NAMED).map(example).collect();
+        journal.warn(format!(
+            "{} of the pairs of hosts that were tried cannot connect: {}",
+            failures.len(),
+            pairs.join("; ")
+        ));
+        return Ok(());
+    }
+    let first = failures
+        .iter()
+        .find(|((_, peer), _)| blocked.contains(peer));
+    Err(RunError::PortsBlocked {
+        hosts: ew_plan::inventory::fold(blocked.iter().map(name)),
+        example: first.map(example).unwrap_or_default(),
+        first: ports.0,
+        last: ports.1,
+    })
+}
+
+/// For every host that opens connections of eastwest's own engine: a first, a middle and a last one
+/// of those it opens them to.
+fn openers(plan: &Plan) -> Checks {
+    let own = plan.stages.iter().filter(|stage| {
+        // Pods are reached through services, too.
+        stage.workload.tool == Tool::Engine && !matches!(stage.pattern, Pattern::Pods { .. })
+    });
+    let mut all: BTreeMap<HostId, BTreeSet<HostId>> = BTreeMap::new();
+    for flow in own
+        .flat_map(|stage| &stage.rounds)
+        .flat_map(|round| &round.flows)
+    {
+        let (opener, peer) = match flow.opened_by {
+            End::Src => (flow.src, flow.dst),
+            End::Dst => (flow.dst, flow.src),
+        };
+        all.entry(opener).or_default().insert(peer);
+    }
+    let some = |peers: BTreeSet<HostId>| {
+        let peers: Vec<HostId> = peers.into_iter().collect();
+        let last = peers.len().saturating_sub(1);
+        let chosen: BTreeSet<usize> = (0..PEERS_CHECKED)
+            .map(|part| last * part / (PEERS_CHECKED - 1))
+            .collect();
+        chosen
+            .into_iter()
+            .filter_map(|at| peers.get(at).copied())
+            .collect()
+    };
+    all.into_iter()
+        .map(|(host, peers)| (host, some(peers)))
+        .collect()
+}
+
+/// Pairs that cannot connect, with the reason.
+fn failed(
+    checks: &Checks,
+    answers: &BTreeMap<HostId, Answer>,
+) -> BTreeMap<(HostId, HostId), String> {
+    let of_host = |(host, answer): (&HostId, &Answer)| {
+        let peers = checks.get(host).cloned().unwrap_or_default();
+        let errors = match answer {
+            Answer::Checked(errors) => errors.clone(),
+            Answer::Silence => vec![Some("no answer".to_owned()); peers.len()],
+            Answer::Lost(_) => Vec::new(),
+        };
+        let host = *host;
+        let pairs = peers.into_iter().zip(errors);
+        pairs.filter_map(move |(peer, error)| Some(((host, peer), error?)))
+    };
+    answers.iter().flat_map(of_host).collect()
+}
+
+/// Hosts that nobody reaches.
+fn blocked(checks: &Checks, failures: &BTreeMap<(HostId, HostId), String>) -> BTreeSet<HostId> {
+    let pairs = || {
+        checks
+            .iter()
+            .flat_map(|(host, peers)| peers.iter().map(|peer| (*host, *peer)))
+    };
+    let reached: BTreeSet<HostId> = pairs()
+        .filter(|pair| !failures.contains_key(pair))
+        .map(|(_, peer)| peer)
+        .collect();
+    let unreached = pairs().map(|(_, peer)| peer);
+    unreached.filter(|peer| !reached.contains(peer)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: HostId = HostId(0);
+    const B: HostId = HostId(1);
+    const C: HostId = HostId(2);
+
+    #[test]
+    fn a_host_is_blocked_when_nobody_reaches_it_and_a_pair_is_not() {
+        let checks = Checks::from([(A, vec![B, C]), (B, vec![A, C]), (C, vec![A, B])]);
+        let answers = |a: [bool; 2], b: [bool; 2], c: [bool; 2]| {
+            let answer = |failed: [bool; 2]| {
+                let error = |failed: bool| failed.then(|| "timed out".to_owned());
+                Answer::Checked(failed.map(error).into())
+            };
+            BTreeMap::from([(A, answer(a)), (B, answer(b)), (C, answer(c))])
+        };
+        let found = |answers| {
+            let failures = failed(&checks, &answers);
+            (failures.len(), blocked(&checks, &failures))
+        };
+        assert_eq!(found(answers([false; 2], [false; 2], [false; 2])).0, 0);
+        let all_to_c = answers([false, true], [false, true], [false; 2]);
+        assert_eq!(found(all_to_c), (2, BTreeSet::from([C])));
+        let one_pair = answers([false, true], [false; 2], [false; 2]);
+        assert_eq!(found(one_pair), (1, BTreeSet::new()));
+        let silent = BTreeMap::from([(A, Answer::Silence)]);
+        assert_eq!(failed(&checks, &silent).len(), 2);
+        let lost = BTreeMap::from([(A, Answer::Lost("gone".into()))]);
+        assert_eq!(
+            failed(&checks, &lost).len(),
+            0,
+            "a lost host accuses nobody"
+        );
+    }
+}

@@ -1,0 +1,390 @@
+//! Agents as tasks of one step of a Slurm job: `srun` copies the binary to all nodes at once
+//! (`--bcast`) and starts it there, and the agents dial back. Standard streams of tasks are merged,
+//! so that they cannot be links; one `srun` for every node would be one process and one step for
+//! each.
+
+use crate::dial::{Desk, Dialled};
+use crate::error::LaunchError;
+use crate::launcher::{AgentCommand, Launcher, ROOT_SHELL};
+use crate::link::{Link, LinkGuard};
+use crate::slots::FanOut;
+use crate::tail::Tail;
+use ew_model::Host;
+use ew_proto::sealed::LinkSecret;
+use ew_sys::process::{die_with_parent, new_process_group};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::process::Child;
+use tokio::sync::{Mutex, oneshot, watch};
+use tokio::time::timeout;
+
+/// The agent's executable on the nodes begins with this, so that it removes itself.
+const BINARY_PREFIX: &str = "eastwest.";
+/// Where it lies for a moment.
+const DIRECTORY: &str = "/tmp";
+/// All of a step's nodes are launched by one process.
+const FAN_OUT: usize = 1 << 16;
+/// The last agent's link waits this long for the step's end.
+const STEP_END: Duration = Duration::from_secs(2);
+
+/// How agents are started in a job.
+#[derive(Clone, Debug)]
+pub struct SlurmOptions {
+    /// The job.
+    pub job: String,
+    /// This binary: a path that exists as long as this process.
+    pub binary: PathBuf,
+    /// Where the binary lies on the nodes for a moment. `None`: `/tmp`.
+    pub remote_dir: Option<String>,
+    /// Ports to listen at for agents, first and last; 0 is any.
+    pub dial_ports: (u16, u16),
+    /// This host's addresses, for nodes to which Slurm gives none that leads here.
+    pub addresses: Vec<IpAddr>,
+    /// Nodes of the first step: all hosts of the run.
+    pub nodes: Vec<String>,
+}
+
+/// Starts agents by `srun`.
+#[derive(Debug)]
+pub struct Slurm {
+    options: SlurmOptions,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    desk: Option<(Desk, LinkSecret)>,
+    /// By node: its call, and the step that it is part of.
+    started: BTreeMap<String, (oneshot::Receiver<Dialled>, Arc<Step>)>,
+}
+
+/// One `srun`. Dropped with the runtime, it is killed, and Slurm ends its tasks.
+#[derive(Debug)]
+pub(crate) struct Step {
+    tail: Tail,
+    /// How it ended, once it has.
+    ended: watch::Receiver<Option<String>>,
+    links: AtomicUsize,
+}
+
+impl Slurm {
+    /// Starts nothing yet.
+    #[must_use]
+    pub fn new(options: SlurmOptions) -> Self {
+        Self {
+            options,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The link that the host's agent dials. The first host's starts all of them.
+    pub(crate) async fn link(&self, host: &Host, limit: Duration) -> Result<Link, LaunchError> {
+        let failed = |words: String| LaunchError::Slurm {
+            host: host.name.clone(),
+            words,
+        };
+        let starting = self.start(&host.name).await;
+        let (call, step) = starting.map_err(|error| failed(error.to_string()))?;
+        let mut ended = step.ended.clone();
+        let dialled = tokio::select! {
+            dialled = timeout(limit, call) => dialled,
+            how = over(&mut ended) => return Err(failed(step.with_words(&how))),
+        };
+        match dialled {
+            Ok(Ok(dialled)) => Ok(step.link(&host.name, dialled)),
+            Ok(Err(_)) => Err(failed("launched anew meanwhile".into())),
+            Err(_) => Err(failed(step.with_words(&format!(
+                "no agent dialled back within {:.0} s; a firewall between the nodes and this host may drop TCP to the ports of --dial-ports",
+                limit.as_secs_f32()
+            )))),
+        }
+    }
+
+    async fn start(&self, node: &str) -> io::Result<(oneshot::Receiver<Dialled>, Arc<Step>)> {
+        let mut state = self.state.lock().await;
+        if let Some(started) = state.started.remove(node) {
+            return Ok(started);
+        }
+        let is_first = state.desk.is_none();
+        if is_first {
+            let mut bytes = [0; 32];
+            getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+            let secret = LinkSecret::new(bytes);
+            let desk = Desk::open(self.options.dial_ports, secret.clone()).await?;
+            state.desk = Some((desk, secret));
+        }
+        let nodes: Vec<&str> = match is_first {
+            true => self.options.nodes.iter().map(String::as_str).collect(),
+            false => vec![node],
+        };
+        let Some((desk, secret)) = &state.desk else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let calls: Vec<_> = nodes.iter().map(|name| desk.expect(name)).collect();
+        let command = self.step_command(&nodes, desk.port())?;
+        let step = Arc::new(Step::spawn(command, secret)?);
+        for (name, call) in nodes.into_iter().zip(calls) {
+            let started = (call, Arc::clone(&step));
+            state.started.insert(name.to_owned(), started);
+        }
+        let own = state.started.remove(node);
+        own.ok_or_else(|| io::Error::other("it is no node of this job"))
+    }
+
+    fn step_command(&self, nodes: &[&str], port: u16) -> io::Result<Command> {
+        let options = &self.options;
+        let mut name = [0; 8];
+        getrandom::fill(&mut name).map_err(io::Error::other)?;
+        let directory = options.remote_dir.as_deref().unwrap_or(DIRECTORY);
+        let count = nodes.len().to_string();
+        let mut command = self.srun(&nodes.join(","));
+        command.args(["--nodes", &count, "--ntasks", &count]);
+        // A node that fails, or an agent that ends, ends no other.
+        command.args(["--no-kill", "--kill-on-bad-exit=0", "--wait=0"]);
+        command.args(["--input=all", "--label", "--quiet"]);
+        let name = u64::from_be_bytes(name);
+        command.arg(format!("--bcast={directory}/{BINARY_PREFIX}{name:016x}"));
+        command.arg(&options.binary);
+        command.args(["agent", "--remove-self", "--dial-back"]);
+        command.arg(port.to_string());
+        for address in &options.addresses {
+            command.arg("--dial-address").arg(address.to_string());
+        }
+        Ok(command)
+    }
+
+    /// In the job, next to its other steps.
+    fn srun(&self, nodes: &str) -> Command {
+        let mut command = Command::new("srun");
+        command.arg(format!("--jobid={}", self.options.job));
+        command.args(["--overlap", "--ntasks-per-node=1", "--mpi=none"]);
+        command.args(["--chdir=/", "--nodelist", nodes]);
+        command
+    }
+}
+
+impl Step {
+    fn spawn(mut command: Command, secret: &LinkSecret) -> io::Result<Self> {
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        new_process_group(&mut command);
+        die_with_parent(&mut command);
+        let mut command = tokio::process::Command::from(command);
+        let mut child = command
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot start srun: {error}")))?;
+        let tail = Tail::default();
+        if let Some(errors) = child.stderr.take() {
+            tokio::spawn(tail.clone().drain(errors));
+        }
+        let (sender, ended) = watch::channel(None);
+        tokio::spawn(attend(child, format!("{}\n", secret.to_hex()), sender));
+        Ok(Self {
+            tail,
+            ended,
+            links: AtomicUsize::new(0),
+        })
+    }
+
+    fn link(self: Arc<Self>, host: &str, dialled: Dialled) -> Link {
+        self.links.fetch_add(1, Ordering::Relaxed);
+        let Dialled {
+            reader,
+            writer,
+            incoming,
+            outgoing,
+        } = dialled;
+        Link {
+            reader: Box::new(BufReader::new(reader)),
+            writer: Box::new(writer),
+            guard: LinkGuard::dialled(DialledGuard {
+                host: host.to_owned(),
+                incoming,
+                outgoing,
+                step: self,
+            }),
+        }
+    }
+
+    fn with_words(&self, what: &str) -> String {
+        let words = self.tail.words();
+        match words.is_empty() {
+            true => what.to_owned(),
+            false => format!("{what}: {words}"),
+        }
+    }
+}
+
+/// Hands the secret over, and waits for the end.
+async fn attend(mut child: Child, secret: String, ended: watch::Sender<Option<String>>) {
+    if let Some(mut input) = child.stdin.take() {
+        // A step that does not start says why itself. Its input stays open while it runs: some
+        // versions end tasks whose input ends.
+        let _ = input.write_all(secret.as_bytes()).await;
+        let _ = input.flush().await;
+        let status = child.wait().await;
+        drop(input);
+        let _ = ended.send(Some(how(status)));
+    }
+}
+
+fn how(status: io::Result<ExitStatus>) -> String {
+    match status {
+        Ok(status) => format!("srun ended with {status} before the agent dialled back"),
+        Err(error) => format!("srun's end could not be seen: {error}"),
+    }
+}
+
+/// How a step ended, once it has.
+async fn over(ended: &mut watch::Receiver<Option<String>>) -> String {
+    match ended.wait_for(Option::is_some).await {
+        Ok(how) => how.clone().unwrap_or_default(),
+        Err(_) => "srun was ended".to_owned(),
+    }
+}
+
+/// Owns a dialled link.
+#[derive(Debug)]
+pub(crate) struct DialledGuard {
+    host: String,
+    incoming: tokio::task::JoinHandle<()>,
+    outgoing: tokio::task::JoinHandle<()>,
+    step: Arc<Step>,
+}
+
+impl DialledGuard {
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Hangs up: the agent ends by itself.
+    pub(crate) fn kill(&self) {
+        self.incoming.abort();
+        self.outgoing.abort();
+    }
+
+    pub(crate) fn words(&self) -> String {
+        self.step.tail.text()
+    }
+
+    /// Waits until the agent has hung up; the last one of its step waits for the step, too.
+    ///
+    /// # Errors
+    /// In words, when it did not in time.
+    pub(crate) async fn finish(&mut self, limit: Duration) -> Result<(), String> {
+        let hung_up = timeout(limit, &mut self.incoming).await.is_ok();
+        self.kill();
+        let is_last = self.step.links.fetch_sub(1, Ordering::Relaxed) == 1;
+        if is_last && !limit.is_zero() {
+            let mut ended = self.step.ended.clone();
+            // A node that failed keeps srun waiting; then it is killed with the runtime.
+            let _ = timeout(STEP_END, over(&mut ended)).await;
+        }
+        match hung_up {
+            true => Ok(()),
+            false => Err(format!(
+                "the agent did not hang up within {} s; an agent without a controller ends itself within 5 s, which was not seen: look for a process named eastwest there",
+                limit.as_secs_f32()
+            )),
+        }
+    }
+}
+
+impl Drop for DialledGuard {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Launcher for Slurm {
+    fn name(&self) -> &'static str {
+        "slurm"
+    }
+
+    fn fan_out(&self) -> FanOut {
+        FanOut::fixed(FAN_OUT)
+    }
+
+    fn step(&self) -> Option<&Slurm> {
+        Some(self)
+    }
+
+    fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError> {
+        Err(LaunchError::Slurm {
+            host: host.name.clone(),
+            words: "agents of a job have no process of their own here".into(),
+        })
+    }
+
+    fn root_shell(&self, host: &Host) -> Result<Command, LaunchError> {
+        let mut command = self.srun(&host.name);
+        command.args(["--nodes=1", "--ntasks=1", "sh"]);
+        command.args(ROOT_SHELL);
+        Ok(command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_step_has_all_nodes_and_the_secret_is_not_on_its_command_line() {
+        let slurm = Slurm::new(SlurmOptions {
+            job: "77".into(),
+            binary: "/proc/1/exe".into(),
+            remote_dir: Some("/scratch".into()),
+            dial_ports: (0, 0),
+            addresses: vec!["10.0.0.9".parse().unwrap()],
+            nodes: vec!["n1".into(), "n2".into()],
+        });
+        let command = slurm.step_command(&["n1", "n2"], 4001).unwrap();
+        let words: Vec<_> = command.get_args().map(|a| a.to_str().unwrap()).collect();
+        for pair in [["--nodelist", "n1,n2"], ["--nodes", "2"], ["--ntasks", "2"]] {
+            assert!(words.windows(2).any(|two| two == pair), "{words:?}");
+        }
+        for word in ["--jobid=77", "--overlap", "--no-kill", "--input=all"] {
+            assert!(words.contains(&word), "{word} in {words:?}");
+        }
+        let copied = words
+            .iter()
+            .find_map(|word| word.strip_prefix("--bcast=/scratch/eastwest."));
+        assert_eq!(copied.map(str::len), Some(16));
+        let end = &words[words.len() - 7..];
+        assert_eq!(end[0], "/proc/1/exe");
+        assert_eq!(
+            end[1..],
+            [
+                "agent",
+                "--remove-self",
+                "--dial-back",
+                "4001",
+                "--dial-address",
+                "10.0.0.9"
+            ]
+        );
+        let other = slurm.step_command(&["n2"], 4001).unwrap();
+        let copied = |command: &Command| {
+            let words = command.get_args().map(|word| word.to_owned());
+            words
+                .into_iter()
+                .find(|w| w.to_string_lossy().starts_with("--bcast"))
+                .unwrap()
+        };
+        assert_ne!(
+            copied(&command),
+            copied(&other),
+            "a file is never written twice"
+        );
+    }
+}

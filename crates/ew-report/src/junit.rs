@@ -1,0 +1,136 @@
+//! A run as JUnit's XML, for CI: a test case per threshold, per host, and for the network as a
+//! whole.
+//!
+//! The layout is the one that Jenkins and GitLab read: testsuites, testsuite, testcase, failure,
+//! skipped.
+
+use crate::words::{host_name, one_line, status};
+use ew_model::Analysis;
+use ew_model::analysis::HostState;
+use ew_model::finding::{Finding, Severity, Subject};
+use std::fmt::Write as _;
+
+/// How a test case came out.
+enum Outcome {
+    Passed,
+    Failed(String),
+    /// There is no figure.
+    Skipped(String),
+}
+
+struct Case {
+    class: &'static str,
+    name: String,
+    outcome: Outcome,
+}
+
+pub(crate) fn render(analysis: &Analysis) -> String {
+    let cases = cases(analysis);
+    let count = |is: fn(&Outcome) -> bool| cases.iter().filter(|case| is(&case.outcome)).count();
+    let failures = count(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
+    let run = &analysis.run;
+    let took = run
+        .finished_unix_ns
+        .and_then(|end| end.checked_sub(run.started_unix_ns));
+    let seconds = took.map_or(0.0, |ns| ns as f64 / 1e9);
+    let totals = format!(
+        "tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{seconds:.3}\"",
+        cases.len()
+    );
+    let name = escaped(&run.scenario.name);
+    let mut xml = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"eastwest\" {totals}>\n  <testsuite name=\"{name}\" {totals}>\n"
+    );
+    for case in &cases {
+        let head = format!(
+            "    <testcase classname=\"{}\" name=\"{}\"",
+            case.class,
+            escaped(&case.name)
+        );
+        // Writing to a string cannot fail.
+        let _ = match &case.outcome {
+            Outcome::Passed => writeln!(xml, "{head}/>"),
+            Outcome::Failed(why) => writeln!(
+                xml,
+                "{head}>\n      <failure message=\"{}\"/>\n    </testcase>",
+                escaped(why)
+            ),
+            Outcome::Skipped(why) => writeln!(
+                xml,
+                "{head}>\n      <skipped message=\"{}\"/>\n    </testcase>",
+                escaped(why)
+            ),
+        };
+    }
+    xml.push_str("  </testsuite>\n</testsuites>\n");
+    xml
+}
+
+fn cases(analysis: &Analysis) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for checked in &analysis.thresholds {
+        cases.push(Case {
+            class: "threshold",
+            name: checked.threshold.words(),
+            outcome: match checked.is_met {
+                Some(true) => Outcome::Passed,
+                Some(false) => Outcome::Failed(checked.to_string()),
+                None => Outcome::Skipped(checked.to_string()),
+            },
+        });
+    }
+    for host in &analysis.hosts {
+        let faults = faults(analysis, |subject| {
+            *subject == Subject::Host { host: host.host }
+        });
+        let outcome = match &host.state {
+            HostState::Failed { message } | HostState::Lost { message } => {
+                Outcome::Failed(message.clone())
+            }
+            HostState::Alive => outcome(&faults),
+        };
+        cases.push(Case {
+            class: "host",
+            name: host_name(analysis.inventory(), host.host),
+            outcome,
+        });
+    }
+    let of_network = faults(analysis, |subject| !matches!(subject, Subject::Host { .. }));
+    cases.push(Case {
+        class: "network",
+        name: format!("verdict: {}", status(analysis)),
+        outcome: outcome(&of_network),
+    });
+    cases
+}
+
+fn outcome(faults: &[String]) -> Outcome {
+    match faults.is_empty() {
+        true => Outcome::Passed,
+        false => Outcome::Failed(faults.join("; ")),
+    }
+}
+
+fn faults(analysis: &Analysis, is_meant: impl Fn(&Subject) -> bool) -> Vec<String> {
+    let is_fault = |finding: &&Finding| finding.severity == Severity::Fault;
+    let findings = analysis.verdict.findings.iter().filter(is_fault);
+    let meant = findings.filter(|finding| is_meant(&finding.subject));
+    meant.map(|finding| one_line(&finding.sentence)).collect()
+}
+
+/// As an attribute of XML 1.0: without what it cannot hold.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in one_line(text).chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('?'),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
