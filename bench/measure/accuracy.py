@@ -24,7 +24,7 @@ def one_flow_alone(work):
     truth = 200e6 * EFFICIENCY
     table = Table(
         f"One flow alone on a 200 Mb/s link: 200 x 1448/1514 = {mbps(truth)} of payload",
-        *("direction", "median", "95 % interval", "samples", "error", "bar", ""),
+        *("direction", "median", "95% interval", "samples", "error", "bar", ""),
     )
     with work.lab(1, 2, 200) as lab:
         finished = lab.run(HERE / "alone.yaml")
@@ -34,14 +34,14 @@ def one_flow_alone(work):
             raise CouldNotRun(f"the {direction} flow has no rate")
         error = rate["value"] / truth - 1
         interval = f"{mbps(rate['low'])} - {mbps(rate['high'])}"
-        row = (direction, mbps(rate["value"]), interval, rate["samples"], f"{error:+.2%}", "1 %")
+        row = (direction, mbps(rate["value"]), interval, rate["samples"], f"{error:+.2%}", "1%")
         table.add(*row, met(abs(error) <= 0.01))
     table.show()
 
 
 def oversubscription(work):
     table = Table(
-        f"Oversubscription of every ordered rack pair, NICs of {nic_mbit()} Mb/s (aim: within 5 %)",
+        f"Oversubscription of every ordered rack pair, NICs of {nic_mbit()} Mb/s (aim: within 5%)",
         *("racks x hosts", "truth", "pair", "estimate", "interval", "error", "bar", "", "holds the truth"),
     )
     errors, held, pairs = [], 0, 0
@@ -59,7 +59,7 @@ def oversubscription(work):
                 if error is None or abs(error) > 0.1 or not holds:
                     work.keep(finished)
     table.show()
-    print(f"  {pairs} rack pairs: max error {max(errors, default=0):.1%}, within 5 % {sum(e <= 0.05 for e in errors)}, ", end="")
+    print(f"  {pairs} rack pairs: max error {max(errors, default=0):.1%}, within 5% {sum(e <= 0.05 for e in errors)}, ", end="")
     print(f"without an estimate {pairs - len(errors)}, interval holds the truth {held} of {pairs}: {met(held == pairs)}")
 
 
@@ -73,14 +73,14 @@ def ratio_row(table, finished, shape, truth, pair):
     name = f"{finished.rack_name(pair['from'])} to {finished.rack_name(pair['to'])}"
     estimate = pair["oversubscription"]
     if estimate is None:
-        table.add(shape, f"{truth}:1", name, "-", "-", "-", "10 %", "MISSED", pair["reason"])
+        table.add(shape, f"{truth}:1", name, "-", "-", "-", "10%", "MISSED", pair["reason"])
         return None, False
     value, low, high = (estimate[key] for key in ("value", "low", "high"))
     error = value / truth - 1
     holds = low is not None and low <= truth <= high
     interval = "-" if low is None else f"{low:.2f} - {high:.2f}"
     found = f"{value:.2f}:1"
-    table.add(shape, f"{truth}:1", name, found, interval, f"{error:+.1%}", "10 %", met(abs(error) <= 0.1), "yes" if holds else "NO")
+    table.add(shape, f"{truth}:1", name, found, interval, f"{error:+.1%}", "10%", met(abs(error) <= 0.1), "yes" if holds else "NO")
     return error, holds
 
 

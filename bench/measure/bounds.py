@@ -32,4 +32,4 @@ def root(rising):
 
 def in_words(hits, runs):
     low, high = clopper_pearson(hits, runs)
-    return f"{hits} of {runs} ({100 * low:.1f} to {100 * high:.1f} %)"
+    return f"{hits} of {runs} ({100 * low:.1f} to {100 * high:.1f}%)"

@@ -163,7 +163,7 @@ class Judgement:
     def show(self):
         if not self.rows:
             return
-        title = "The bars: medians (min to max), and the median of the turns' ratios to the best peer (95 % interval)"
+        title = "The bars: medians (min to max), and the median of the turns' ratios to the best peer (95% interval)"
         table = Table(title, "figure", "eastwest", "best peer", "ratio", "bar", "", "raw loop, or why there is no figure")
         for row in self.rows:
             table.add(*row)
@@ -179,7 +179,7 @@ def around(ratios):
 
 
 def median_interval(values):
-    """Order statistics that hold the median between them in 95 % of samples (Conover, Practical Nonparametric Statistics, section 3.2);
+    """Order statistics that hold the median between them in 95% of samples (Conover, Practical Nonparametric Statistics, section 3.2);
     of fewer than six values min and max, which hold it less often."""
     ordered = sorted(values)
     below = 0

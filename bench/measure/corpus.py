@@ -40,7 +40,7 @@ def truth_of(record):
     wait_share = record["engine_wait_share"] or 0
     return {
         "family": family(record),
-        "axes": [f"{len(racks)} racks", f"engines waited {100 * wait_share:.0f} % for CPU"],
+        "axes": [f"{len(racks)} racks", f"engines waited {100 * wait_share:.0f}% for CPU"],
         "faults": [] if record["healthy"] else list(filter(None, (fault_of(fault, racks) for fault in record["faults"]))),
         "ratios": [{way: ratio(rack, way) for way in ("up", "down")} for rack in racks],
         "paths": max(len(rack["paths"]) for rack in racks),

@@ -70,8 +70,8 @@ def what_is_wrong(answer):
 
 
 def show(right):
-    table = Table(f"eastwest demo: {SLOW_HOST} and {RATIO:.0f}:1 and nothing else", "runs", "right (95 % bounds)", "bar", "")
-    for name, answers in {"alone": right[False], "next to a CPU hog at 30 %": right[True], "all": right[False] + right[True]}.items():
+    table = Table(f"eastwest demo: {SLOW_HOST} and {RATIO:.0f}:1 and nothing else", "runs", "right (95% bounds)", "bar", "")
+    for name, answers in {"alone": right[False], "next to a CPU hog at 30%": right[True], "all": right[False] + right[True]}.items():
         if answers:
             table.add(name, in_words(sum(answers), len(answers)), "all", met(all(answers)))
     table.show()

@@ -89,7 +89,7 @@ def run_all(work, arguments):
     rates = (nic_mbit(), nic_mbit_beside_hog()) if needs_cores else ()
     cores = {rate: healthy_cores(work, rate) for rate in rates}
     for rate, used in cores.items():
-        print(f"A host with a NIC of {rate} Mb/s uses {100 * used:.1f} % of a core here under full load, both directions")
+        print(f"A host with a NIC of {rate} Mb/s uses {100 * used:.1f}% of a core here under full load, both directions")
     results = []
     for seed, kind in runs:
         result = run_once(work, seed, kind, cores, arguments)
@@ -210,7 +210,7 @@ def run_once(work, seed, kind, cores, arguments):
     if arguments.corpus:
         pack(result.kept, result.record(), arguments.corpus)
     answer = "right" if result.is_right else f"WRONG, said {result.said}"
-    starved = f"engine waited {100 * (result.wait_share or 0):.0f} % for CPU"
+    starved = f"engine waited {100 * (result.wait_share or 0):.0f}% for CPU"
     note(f"{kind}, seed {seed}, {lab.title}, {result.truth()}: {answer}; {starved}; {finished.wall_s:.0f} s")
     return result
 
@@ -394,23 +394,23 @@ def show_wrong(results):
 def show_bars(results):
     faulty = [result for result in results if result.kind not in CLEAN_KINDS]
     clean = [result for result in results if result.kind in CLEAN_KINDS]
-    table = Table("Bars, with the 95 % bounds of Clopper and Pearson", "what", "runs", "share", "bar", "")
+    table = Table("Bars, with the 95% bounds of Clopper and Pearson", "what", "runs", "share", "bar", "")
     if faulty:
         right = sum(result.is_right for result in faulty)
         share = right / len(faulty)
-        table.add("right subject and right cause", in_words(right, len(faulty)), f"{share:.0%}", "at least 95 %", met(share >= RIGHT_BAR))
+        table.add("right subject and right cause", in_words(right, len(faulty)), f"{share:.0%}", "at least 95%", met(share >= RIGHT_BAR))
     members = [result for result in faulty if result.kind.startswith(("member", "spine"))]
     if members:
         named = sum(any(fault.names_member(finding) for fault in r.faults for finding in r.findings) for r in members)
         share = named / len(members)
-        table.add("the very path named", in_words(named, len(members)), f"{share:.0%}", "at least 90 %", met(share >= 0.9))
+        table.add("the very path named", in_words(named, len(members)), f"{share:.0%}", "at least 90%", met(share >= 0.9))
     unmeasured = sum(result.unmeasured for result in results)
     if unmeasured:
         print(f"\n{unmeasured} of {len(results)} runs could not measure every flow")
     if clean:
         alarms = sum(not result.is_right for result in clean)
         share = alarms / len(clean)
-        table.add("false alarms without a fault", in_words(alarms, len(clean)), f"{share:.0%}", "at most 2 %", met(share <= FALSE_ALARM_BAR))
+        table.add("false alarms without a fault", in_words(alarms, len(clean)), f"{share:.0%}", "at most 2%", met(share <= FALSE_ALARM_BAR))
     table.show()
 
 

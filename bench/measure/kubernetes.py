@@ -98,22 +98,22 @@ def pod_rate(one):
 
 
 def nodes_bar():
-    claim = f"nodes within 1.5 % of {NODE_CEILING / 1e6:.1f} Mb/s"
+    claim = f"nodes within 1.5% of {NODE_CEILING / 1e6:.1f} Mb/s"
     return (claim, node_rate, lambda one: within(one["baseline"]["value"], NODE_CEILING))
 
 
 routed_bars = [
     nodes_bar(),
-    (f"pods within 1.5 % of {NODE_CEILING / 1e6:.1f} Mb/s", pod_rate, lambda one: within(one["figure"]["value"], NODE_CEILING)),
+    (f"pods within 1.5% of {NODE_CEILING / 1e6:.1f} Mb/s", pod_rate, lambda one: within(one["figure"]["value"], NODE_CEILING)),
     ("no difference claimed (percent below)", below_percent, lambda one: not one["significant"]),
 ]
 vxlan_bars = [
     nodes_bar(),
-    (f"pods within 1.5 % of {VXLAN_CEILING / 1e6:.1f} Mb/s", pod_rate, lambda one: within(one["figure"]["value"], VXLAN_CEILING)),
+    (f"pods within 1.5% of {VXLAN_CEILING / 1e6:.1f} Mb/s", pod_rate, lambda one: within(one["figure"]["value"], VXLAN_CEILING)),
     ("encapsulation named with its share (percent below)", below_percent, is_encapsulation),
 ]
 limit_bars = [
-    ("40 to 75 % below the nodes' rate of requests", below_percent, lambda one: 0.25 <= one["ratio"]["value"] <= 0.6),
+    ("40 to 75% below the nodes' rate of requests", below_percent, lambda one: 0.25 <= one["ratio"]["value"] <= 0.6),
     ("throttling named with exactly that pod (percent below)", below_percent, is_throttled),
 ]
 

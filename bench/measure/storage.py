@@ -43,7 +43,7 @@ def measure(_):
 
 def fan_in(cluster, runs):
     found = [one(cluster, number, runs) for number in range(1, runs + 1)]
-    table = Table(f"Fan-in on HDFS, DataNode NICs {DATA_NODE_NIC / 1e6:.0f} Mb/s, 4 clients of {CLIENT_NIC / 1e6:.0f} Mb/s: {runs} runs", "operation", "DataNodes", "truth", "measured", "off at most", "within 5 %", "term right")
+    table = Table(f"Fan-in on HDFS, DataNode NICs {DATA_NODE_NIC / 1e6:.0f} Mb/s, 4 clients of {CLIENT_NIC / 1e6:.0f} Mb/s: {runs} runs", "operation", "DataNodes", "truth", "measured", "off at most", "within 5%", "term right")
     for operation in OPERATIONS:
         for nodes in range(len(DATA_NODES), 0, -1):
             points = [point for point in (step_of(result, operation, nodes) for result in found) if point]
@@ -56,7 +56,7 @@ def fan_in(cluster, runs):
             table.add(operation, nodes, f"{truth(nodes) / 1e6:.1f} Mb/s", shown, worst, f"{inside} of {runs}", f"{right} of {runs}")
     table.show()
     bars = Table("Bars of the fan-in", "claim", "runs", "bar", "")
-    bar(bars, "read: every step within 5 % of min(clients, nodes x 191.3 Mb/s)", sum(all_close(result) for result in found), runs)
+    bar(bars, "read: every step within 5% of min(clients, nodes x 191.3 Mb/s)", sum(all_close(result) for result in found), runs)
     bar(bars, f"read: knee at {KNEE} +-1", sum(is_knee_right(result) for result in found), runs)
     bar(bars, "read: the binding term right at every step", sum(all_bound_right(result) for result in found), runs)
     bar(bars, "a rate of all workers at every step", sum(all_have_rates(result) for result in found), runs)

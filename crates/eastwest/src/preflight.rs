@@ -206,7 +206,7 @@ mod tests {
         };
         assert_eq!(
             files.words(),
-            "2 hosts, network: eth0; up to 10% of line rate on every NIC, up to 1.00 GiB, as long as that takes; storage hdfs://nn/"
+            "2 hosts, network: eth0; as long as that takes; up to 10% of line rate on every NIC, up to 1.00 GiB; storage hdfs://nn/"
         );
     }
 }

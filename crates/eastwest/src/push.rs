@@ -185,7 +185,7 @@ mod tests {
         let room = tempfile::tempdir().unwrap();
         let file = room.path().join("ca.pem");
         let gateway = parse_gateway("https://push.example").unwrap();
-        let words = |file: &Path| Pusher::new(&gateway, Some(file)).unwrap_err().to_string();
+        let words = |file: &Path| format!("{:#}", Pusher::new(&gateway, Some(file)).unwrap_err());
         assert!(words(&file).contains("cannot read") && words(&file).contains("ca.pem"));
         std::fs::write(&file, "no certificate").unwrap();
         assert!(words(&file).contains("holds no certificate"));

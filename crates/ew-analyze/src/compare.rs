@@ -28,7 +28,7 @@ pub(crate) const SIGNIFICANT: f64 = 0.05;
 pub struct CompareOptions {
     /// What to call the two runs; else by their ids.
     pub names: Option<(String, String)>,
-    /// How much worse is too much: 0.05 is 5 %.
+    /// How much worse is too much: 0.05 is 5%.
     pub threshold: Option<f64>,
     /// Whether a single host that is too much worse counts, too, and not only a whole stage.
     pub each_host: bool,

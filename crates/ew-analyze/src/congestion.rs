@@ -19,9 +19,9 @@ use ew_model::units::{format_bits_per_sec, format_duration_ns, format_factor};
 use ew_model::{FlowRecord, Run, StageIndex};
 use std::collections::BTreeMap;
 
-/// The figure that 99 % do better than.
+/// The figure that 99% do better than.
 const WORST: f64 = 0.01;
-/// As few transactions as leave the true percentile below the max time in 95 % of all runs.
+/// As few transactions as leave the true percentile below the max time in 95% of all runs.
 const LEAST_FOR_P99: u64 = 299;
 
 /// What a repetition's victims show: times in ns, or rates in bits per second.

@@ -82,7 +82,7 @@ pub(crate) fn transactions_per_sec(row: &FlowRecord) -> Option<f64> {
 }
 
 /// With a smaller count than this allows, the max time seen is below the true percentile in
-/// more than 5 % of all runs: the chance that none of `count` times exceeds the percentile is
+/// more than 5% of all runs: the chance that none of `count` times exceeds the percentile is
 /// share^count.
 fn is_told(count: u64, share: f64) -> bool {
     1.0 - share.powf(count as f64) >= CONFIDENCE

@@ -19,7 +19,7 @@ enum Basis {
     NotMeasured,
 }
 
-/// From this share of right findings on, confidence is high; its 95 % interval's lower end counts.
+/// From this share of right findings on, confidence is high; its 95% interval's lower end counts.
 const HIGH: f64 = 0.9;
 /// From this one on it is medium.
 const MEDIUM: f64 = 0.5;

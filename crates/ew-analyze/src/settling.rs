@@ -17,10 +17,10 @@ pub struct Unsettled {
     pub figure: UnsettledFigure,
 }
 
-/// The flows' figures whose 95 % interval of the median is wider than the stage asks, by round.
+/// The flows' figures whose 95% interval of the median is wider than the stage asks, by round.
 /// What was never measured is missing, which is another matter; a stage that does not ask has none.
 ///
-/// Looking again after every batch makes it likelier than 5 % that some interval is narrow by luck
+/// Looking again after every batch makes it likelier than 5% that some interval is narrow by luck
 /// and misses the truth; batches grow, so that there are few looks.
 #[must_use]
 pub fn unsettled(stage: &Stage, records: &[&FlowRecord]) -> Vec<Unsettled> {

@@ -7,7 +7,7 @@ use ew_model::analysis::Estimate;
 /// Up to this many values a test enumerates all arrangements; above it the normal approximation is
 /// as good.
 const MOST_EXACT: usize = 50;
-/// 97.5 % point of the normal distribution.
+/// 97.5% point of the normal distribution.
 const Z: f64 = 1.959_964;
 /// Resamplings of a bootstrap.
 const RESAMPLES: usize = 2000;
@@ -62,7 +62,7 @@ pub fn rank_sum(a: &[f64], b: &[f64]) -> Option<f64> {
     Some(two_sided(&rank_sum_counts(&ranks, a.len()), sum))
 }
 
-/// Whether [`rank_sum`] of so many values could be below 5 % at all.
+/// Whether [`rank_sum`] of so many values could be below 5% at all.
 #[must_use]
 pub fn rank_sum_can_tell(a: usize, b: usize) -> bool {
     let arrangements = (0..a.min(b)).fold(1.0, |product, i| {
@@ -72,7 +72,7 @@ pub fn rank_sum_can_tell(a: usize, b: usize) -> bool {
 }
 
 /// The middle of differences after Hodges and Lehmann: the median of the means of all pairs (Walsh
-/// averages), with the 95 % interval that belongs to [`signed_rank`]; none below six. `None`
+/// averages), with the 95% interval that belongs to [`signed_rank`]; none below six. `None`
 /// without values.
 #[must_use]
 pub fn paired_shift(differences: &[f64]) -> Option<Estimate> {
@@ -89,7 +89,7 @@ pub fn paired_shift(differences: &[f64]) -> Option<Estimate> {
 }
 
 /// How far `b` lies above `a`, after Hodges and Lehmann: the median of all differences of a value
-/// of `b` and one of `a`, with the 95 % interval that belongs to [`rank_sum`]; none where that
+/// of `b` and one of `a`, with the 95% interval that belongs to [`rank_sum`]; none where that
 /// could show nothing. `None` when a side is empty.
 #[must_use]
 pub fn shift(a: &[f64], b: &[f64]) -> Option<Estimate> {
@@ -134,7 +134,7 @@ pub fn adjusted_where_known(p_values: &[Option<f64>]) -> Vec<Option<f64>> {
         .collect()
 }
 
-/// A 95 % interval of the median over flows that allows for flows of one host being alike: hosts
+/// A 95% interval of the median over flows that allows for flows of one host being alike: hosts
 /// are drawn with replacement, and a flow counts as often as both its hosts were drawn (percentile
 /// bootstrap). `flows` are (source, destination, value) with hosts below `hosts`. `None` with fewer
 /// than four hosts.
@@ -168,7 +168,7 @@ pub fn interval_over_hosts(
     Some((at(0.025)?, at(0.975)?))
 }
 
-/// Arithmetic mean with the 95 % interval of Student's t; none for a single value. `None` without
+/// Arithmetic mean with the 95% interval of Student's t; none for a single value. `None` without
 /// values.
 #[must_use]
 pub fn mean_estimate(values: &[f64]) -> Option<Estimate> {
@@ -188,7 +188,7 @@ pub fn mean_estimate(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// 97.5 % point of Student's t: tabled up to ten degrees of freedom, above by Cornish and Fisher's
+/// 97.5% point of Student's t: tabled up to ten degrees of freedom, above by Cornish and Fisher's
 /// expansion (Abramowitz and Stegun, 26.7.5), which is exact to three decimals there.
 pub(crate) fn student_t(degrees: usize) -> f64 {
     const TABLE: [f64; 10] = [
@@ -387,7 +387,7 @@ fn rank_sum_low(a: usize, b: usize) -> usize {
     low_rank(&counts[least.min(counts.len() - 1)..])
 }
 
-/// The least number whose lower tail reaches 2.5 %, and at least 1.
+/// The least number whose lower tail reaches 2.5%, and at least 1.
 fn low_rank(counts: &[f64]) -> usize {
     let total: f64 = counts.iter().sum();
     let mut tail = 0.0;
@@ -554,7 +554,7 @@ mod tests {
         assert_eq!(paired_shift(&[]), None);
     }
 
-    /// The example of Benjamini and Hochberg (1995): four of fifteen at 5 %.
+    /// The example of Benjamini and Hochberg (1995): four of fifteen at 5%.
     #[test]
     fn false_discoveries_are_the_papers() {
         let p = [
@@ -569,7 +569,7 @@ mod tests {
         assert!(adjusted(&[]).is_empty());
     }
 
-    /// Any table of Student's t, two-sided 5 %.
+    /// Any table of Student's t, two-sided 5%.
     #[test]
     fn students_t_is_the_table() {
         for (degrees, t) in [

@@ -2,7 +2,7 @@
 
 use ew_model::analysis::Estimate;
 
-/// Fewest samples for which a 95 % interval of a median exists (2 x 2^-6 < 5 %).
+/// Fewest samples for which a 95% interval of a median exists (2 x 2^-6 < 5%).
 pub const LEAST_FOR_INTERVAL: usize = 6;
 
 /// Makes the median absolute deviation of a normal sample its standard deviation (1 / 0.6745).
@@ -52,7 +52,7 @@ pub fn modified_z(value: f64, center: f64, mad: f64, floor: f64) -> f64 {
     MAD_TO_SIGMA * (value - center) / mad.max(floor)
 }
 
-/// Ranks (from 1) whose order statistics hold the median with at least 95 %, from the binomial
+/// Ranks (from 1) whose order statistics hold the median with at least 95%, from the binomial
 /// distribution with p = 1/2 (exact up to 1000 values, normal approximation above). `None` below
 /// six values.
 #[must_use]
@@ -69,7 +69,7 @@ pub fn median_interval_ranks(n: usize) -> Option<(usize, usize)> {
     Some((low, n + 1 - low))
 }
 
-/// The max k for which both tails outside [x_k, x_(n+1-k)] together hold at most 5 %.
+/// The max k for which both tails outside [x_k, x_(n+1-k)] together hold at most 5%.
 fn exact_low_rank(n: usize) -> usize {
     let mut probability = 0.5_f64.powi(n as i32);
     let mut tail = 0.0;
@@ -85,7 +85,7 @@ fn exact_low_rank(n: usize) -> usize {
     rank.max(1)
 }
 
-/// Median with its exact order-statistic 95 % interval: n = 6 gives [x1, x6], 10 [x2, x9], 20 [x6,
+/// Median with its exact order-statistic 95% interval: n = 6 gives [x1, x6], 10 [x2, x9], 20 [x6,
 /// x15], 30 [x10, x21]; below six there is none. `None` without values.
 #[must_use]
 pub fn median_estimate(values: &[f64]) -> Option<Estimate> {
@@ -100,10 +100,10 @@ pub fn median_estimate(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// Ratio of two medians, conservatively: the quotient of their 95 % intervals, [a.low / b.high,
-/// a.high / b.low], which holds the true ratio with more than 90 % for independent samples and in
-/// practice with more than 95 %, as both errors must point apart. It is then widened by
-/// `systematic` (0.02 is 2 %) on either side for what repetition cannot show. No interval when one
+/// Ratio of two medians, conservatively: the quotient of their 95% intervals, [a.low / b.high,
+/// a.high / b.low], which holds the true ratio with more than 90% for independent samples and in
+/// practice with more than 95%, as both errors must point apart. It is then widened by
+/// `systematic` (0.02 is 2%) on either side for what repetition cannot show. No interval when one
 /// side has none.
 #[must_use]
 pub fn ratio_estimate(above: &Estimate, below: &Estimate, systematic: f64) -> Option<Estimate> {

@@ -161,7 +161,7 @@ fn standing(
     let difference = own.value / engines.value - 1.0;
     match far_ends(&own, &engines) {
         None => open(&format!(
-            "{:+.1} % against the engine; without an interval, which takes six repetitions, that says nothing",
+            "{:+.1}% against the engine; without an interval, which takes six repetitions, that says nothing",
             difference * 100.0
         )),
         Some((low, high)) if low >= 1.0 - ALIKE && high <= 1.0 + ALIKE => {
@@ -318,6 +318,6 @@ fn own_interval(reported: &Reported) -> Option<String> {
     let (tests, width_ppm) = (reported.tests?, reported.width_ppm?);
     let percent = f64::from(width_ppm) / 1e4;
     Some(format!(
-        "mean of {tests} tests, its 95 % interval {percent:.1} % wide as the tool reckons it"
+        "mean of {tests} tests, its 95% interval {percent:.1}% wide as the tool reckons it"
     ))
 }

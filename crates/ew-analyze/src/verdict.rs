@@ -265,7 +265,7 @@ fn told_figures(case: &Case<'_>) -> String {
     reported.join("; ")
 }
 
-/// "did 24310 transactions a second, median 41.2 µs", "carried 950 Mb/s, 0.10 % of datagrams lost".
+/// "did 24310 transactions a second, median 41.2 µs", "carried 950 Mb/s, 0.10% of datagrams lost".
 fn did(stage: &StageAnalysis) -> Option<String> {
     if let Some(latency) = &stage.latency {
         let rate = latency.transactions_per_sec?.value;
@@ -279,7 +279,7 @@ fn did(stage: &StageAnalysis) -> Option<String> {
         .datagrams
         .and_then(|datagrams| datagrams.loss)
         .map_or(String::new(), |loss| {
-            format!(", {:.2} % of datagrams lost", 100.0 * loss)
+            format!(", {:.2}% of datagrams lost", 100.0 * loss)
         });
     Some(format!("carried {rate}{loss}{}", unseen(&stage.labels)))
 }

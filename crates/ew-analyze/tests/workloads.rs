@@ -311,7 +311,7 @@ fn loss_is_counted_and_told() {
         (Cause::Loss, Severity::Notice)
     );
     assert!(
-        finding.evidence[1].text.contains("a to b: 5.0 %"),
+        finding.evidence[1].text.contains("a to b: 5.0%"),
         "{finding:#?}"
     );
     assert_eq!(paced.verdict.status, VerdictStatus::AsExpected);
@@ -426,7 +426,7 @@ fn only_like_is_compared_with_like() {
     assert!(sentence.contains("did not see the bytes"), "{sentence}");
 }
 
-/// Within 1 % over six rounds.
+/// Within 1% over six rounds.
 fn steady(bytes: u64, round: u32) -> (EndRecord, EndRecord) {
     let bytes = bytes + bytes / 500 * u64::from(round);
     (end(bytes), end(bytes))

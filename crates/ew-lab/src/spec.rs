@@ -185,11 +185,11 @@ pub(crate) fn folded_hosts(rack: &RackSpec) -> String {
     }
 }
 
-/// What is wrong with a host besides its rates, in words as a lab file's: `mtu 1400`, `loss 2 %`.
+/// What is wrong with a host besides its rates, in words as a lab file's: `mtu 1400`, `loss 2%`.
 #[must_use]
 pub fn troubles(host: &HostSpec) -> Vec<String> {
     let (nic, rate) = (&host.nic, units::format_bits_per_sec);
-    let percent = |share: f64| format!("{} %", (share * 1e4).round() / 1e2);
+    let percent = |share: f64| format!("{}%", (share * 1e4).round() / 1e2);
     let buffer = |word: &str, bytes: u64| format!("{word} {}", units::format_bytes(bytes));
     let bucket = host.shaper.bucket;
     let troubles = [

@@ -665,9 +665,9 @@ faults:
         assert_eq!(
             troubles(host("r1h3")),
             [
-                "loss 2 %",
+                "loss 2%",
                 "send-buffer 16.0 KiB",
-                "cpu-hog 98 %",
+                "cpu-hog 98%",
                 "neighbour 40.0 Mb/s",
                 "disk-writer"
             ]

@@ -69,12 +69,12 @@ pub struct Analysis {
     pub thresholds: Vec<Checked>,
 }
 
-/// A median (or a ratio of medians) with its 95 % interval.
+/// A median (or a ratio of medians) with its 95% interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Point estimate.
     pub value: f64,
-    /// Lower end of the 95 % interval. `None` below six samples.
+    /// Lower end of the 95% interval. `None` below six samples.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
@@ -230,7 +230,7 @@ pub struct LatencyAnalysis {
 }
 
 /// A distribution in a few figures. A percentile is `None` when too few times are behind it: when
-/// not even the max of them is above the true percentile with 95 % confidence (1 - share^count
+/// not even the max of them is above the true percentile with 95% confidence (1 - share^count
 /// < 0.95; 299 times for p99, 29,956 for p99.99).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyFigures {

@@ -1,6 +1,6 @@
 //! How sure a count of successes makes one.
 
-/// The 95 % interval of a probability after `successes` in `trials` (Clopper and Pearson 1934):
+/// The 95% interval of a probability after `successes` in `trials` (Clopper and Pearson 1934):
 /// exact, never too narrow.
 #[must_use]
 pub fn clopper_pearson(successes: u64, trials: u64) -> (f64, f64) {

@@ -19,7 +19,7 @@ pub struct Comparison {
     pub sentence: String,
     /// Whether something got worse by more than the threshold.
     pub verdict: ComparisonVerdict,
-    /// The threshold: 0.05 is 5 %. `None`: nobody asked.
+    /// The threshold: 0.05 is 5%. `None`: nobody asked.
     pub threshold: Option<f64>,
     /// Stages of both runs.
     pub stages: Vec<StageComparison>,
@@ -65,7 +65,7 @@ pub enum ComparisonVerdict {
 /// How much the level of a metric varies from run to run of one network.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RunSpread {
-    /// Standard deviation of the level's logarithm: 0.01 is 1 %.
+    /// Standard deviation of the level's logarithm: 0.01 is 1%.
     pub deviation: f64,
     /// Degrees of freedom of the same. `None` where it is assumed, because too few runs are known.
     pub degrees: Option<u32>,
@@ -123,10 +123,10 @@ pub struct MetricComparison {
     pub method: Method,
     /// The run-to-run spread that the ratio's interval allows for.
     pub spread: RunSpread,
-    /// Other over base with its 95 % interval. Of single runs it is Hodges and Lehmann's estimate
+    /// Other over base with its 95% interval. Of single runs it is Hodges and Lehmann's estimate
     /// on logarithms, of several the quotient of their mean levels.
     pub ratio: Option<Estimate>,
-    /// Its 95 % interval when hosts are drawn with replacement; only when paired by flow and with
+    /// Its 95% interval when hosts are drawn with replacement; only when paired by flow and with
     /// four hosts or more.
     pub ratio_over_hosts: Option<(f64, f64)>,
     /// Two-sided p-value of the test. `None` when there was too little to test.
@@ -283,7 +283,7 @@ impl Metric {
     }
 
     /// By how much `ratio`, other over base, is worse: 0.05 is a fall of what should be high, or a
-    /// rise of what should be low, by 5 % of the base. Below 0 when it is better.
+    /// rise of what should be low, by 5% of the base. Below 0 when it is better.
     #[must_use]
     pub fn worsening(self, ratio: f64) -> f64 {
         match self.more_is_better() {
@@ -293,7 +293,7 @@ impl Metric {
     }
 
     /// The standard deviation of its level's logarithm from run to run that is assumed where no
-    /// runs show it: 1 %, as links and hosts vary with time of day, temperature and neighbours. A
+    /// runs show it: 1%, as links and hosts vary with time of day, temperature and neighbours. A
     /// share that is 1 but for its loss has next to none.
     #[must_use]
     pub fn assumed_run_spread(self) -> f64 {

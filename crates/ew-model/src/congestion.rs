@@ -50,7 +50,7 @@ pub struct CongestionImpact {
     pub kind: WorkloadKind,
     /// Of the victims' mean.
     pub mean: Impact,
-    /// Of the figure that 99 % of the victims' transactions (bulk: of their flows) do better than.
+    /// Of the figure that 99% of the victims' transactions (bulk: of their flows) do better than.
     pub p99: Option<Impact>,
     /// What all aggressors together carried, bits per second of payload: median over repetitions.
     pub aggressors_bits_per_sec: Option<Estimate>,

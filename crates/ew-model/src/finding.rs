@@ -165,7 +165,7 @@ pub enum Symptom {
 }
 
 /// How far a finding can be relied on, from how often findings of its cause were right on networks
-/// whose truth is known: the lower end of the 95 % interval of that share.
+/// whose truth is known: the lower end of the 95% interval of that share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
@@ -216,7 +216,7 @@ pub struct Finding {
     pub hint: String,
 }
 
-/// A number with its unit and 95 % interval.
+/// A number with its unit and 95% interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quantity {
     /// Point estimate.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Times by bucket. Buckets of equal bounds come from histograms of equal precision (the engine's
-/// are at most 1 % wide), so merging adds counts and loses nothing.
+/// are at most 1% wide), so merging adds counts and loses nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
     /// The max time that a bucket holds, ns, and how many it holds; ascending, none empty.

@@ -123,7 +123,7 @@ pub struct Reported {
     pub receive_bytes: Option<u64>,
     /// Of how many tests inside the window its figure is the mean.
     pub tests: Option<u32>,
-    /// Width of the 95 % interval of that mean, in millionths of the mean.
+    /// Width of the 95% interval of that mean, in millionths of the mean.
     pub width_ppm: Option<u32>,
 }
 

@@ -55,7 +55,7 @@ pub struct Expect {
     #[serde(default)]
     pub paths: Option<u32>,
     /// Highest acceptable loss of TCP goodput of pods on different nodes against hostNetwork: 0.1
-    /// is 10 % below.
+    /// is 10% below.
     #[serde(default)]
     pub pod_loss: Option<f64>,
 }
@@ -77,7 +77,7 @@ pub struct Test {
     pub warm_up_ns: u64,
     /// Pause between rounds, in which the next round's flows connect.
     pub gap_ns: u64,
-    /// How often each round is repeated (matchings are drawn anew); at least 6 give a 95 %
+    /// How often each round is repeated (matchings are drawn anew); at least 6 give a 95%
     /// interval. With `auto`, how often at most.
     pub samples: u32,
     /// Repeat only until the figures have settled. `None`: repeat `samples` times.
@@ -101,7 +101,7 @@ pub struct Test {
 /// first one, because only the same flow can settle.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AutoSamples {
-    /// Asked width of every figure's 95 % interval over its median: 0.05 is a width of 5 % from end
+    /// Asked width of every figure's 95% interval over its median: 0.05 is a width of 5% from end
     /// to end, as netperf's `-I 95,5` has it.
     pub width: f64,
     /// Repetitions before the figures are looked at. Fewer than six have no interval.

@@ -95,7 +95,7 @@ pub struct SweepStep {
     pub from_bytes: u64,
     /// The first size after it, or the last of the sizes concerned.
     pub to_bytes: u64,
-    /// Time of a message after it over that before it, the sizes' own ratio taken out: 1.3 is 30 %
+    /// Time of a message after it over that before it, the sizes' own ratio taken out: 1.3 is 30%
     /// more than size explains.
     pub factor: f64,
     /// Whether counters or settings say so; otherwise the name only fits the numbers.

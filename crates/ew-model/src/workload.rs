@@ -36,7 +36,7 @@ pub struct Workload {
     pub placement: Placement,
     /// Our engine, or a tool people trust.
     pub tool: Tool,
-    /// The tool repeats its test inside the window until the 95 % interval of its mean is this wide
+    /// The tool repeats its test inside the window until the 95% interval of its mean is this wide
     /// over the mean (netperf's `-I`). `None`: one test.
     pub confidence_width: Option<f64>,
     /// How the streams' source ports are chosen, and so the paths that switches hash them to.
@@ -66,7 +66,7 @@ pub enum StreamCount {
     /// The scenario.
     #[default]
     Fixed,
-    /// Doubled from repetition to repetition, from 1, until a host gains less than 3 %.
+    /// Doubled from repetition to repetition, from 1, until a host gains less than 3%.
     Doubling,
     /// What the stage before found by doubling, and enough to spread over hashed paths. Until then
     /// `streams` holds the most.

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// Doubling ends when it brings less than this.
 const LEAST_GAIN: f64 = 0.03;
 /// Streams of a capacity test at least, so that they spread over hashed paths: with 8 streams a
-/// flow a non-blocking fabric of up to 16 paths carries 97 % and more of what hosts send; with one,
-/// 74 to 92 %.
+/// flow a non-blocking fabric of up to 16 paths carries 97% and more of what hosts send; with one,
+/// 74 to 92%.
 const SPREAD_STREAMS: u32 = 8;
 
 /// What the stages that have run have shown. Figures only, so that records need not be kept.

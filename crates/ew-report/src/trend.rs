@@ -38,7 +38,7 @@ pub fn trends_text(trends: &[Trend], style: &TextStyle) -> String {
     out
 }
 
-/// "Worse since run 20261122-...: throughput in `mesh` is 10 % lower".
+/// "Worse since run 20261122-...: throughput in `mesh` is 10% lower".
 fn headline(trends: &[Trend]) -> String {
     let worse = trends.iter().filter_map(|t| Some((t, t.regression()?)));
     let newest = worse.max_by_key(|(_, change)| change.at);
@@ -90,7 +90,7 @@ fn bars(trend: &Trend) -> String {
     text
 }
 
-/// "throughput in `mesh` fell by 10.1 % to 851 Mb/s at run 20261122-... (p 0.001)".
+/// "throughput in `mesh` fell by 10.1% to 851 Mb/s at run 20261122-... (p 0.001)".
 pub(crate) fn change_words(trend: &Trend, change: &ChangePoint) -> String {
     let ratio = change.ratio();
     let word = if ratio < 1.0 { "fell" } else { "rose" };

@@ -324,7 +324,7 @@ fn judge_ratios(truth_of: &Truth, analysis: &Analysis, judgement: &mut Judgement
                 .filter(|_| shown.limited == Some(true));
             let is_near =
                 ratio.is_some_and(|ratio| (ratio.value / truth - 1.0).abs() <= RIGHT_WITHIN);
-            judgement.check("ratio within 5 %", is_near, what);
+            judgement.check("ratio within 5%", is_near, what);
             if let Some((low, high)) = ratio.and_then(|ratio| ratio.low.zip(ratio.high)) {
                 judgement
                     .checks

@@ -20,7 +20,7 @@ pub struct Noise {
     pub round_spread: f64,
     /// Spread of what each flow loses to itself, downwards.
     pub flow_spread: f64,
-    /// Share of flows that lose 10 to 70 % for no reason that is recorded.
+    /// Share of flows that lose 10 to 70% for no reason that is recorded.
     pub hiccup_share: f64,
     /// Spread of 100 ms intervals within a window.
     pub interval_spread: f64,
@@ -111,7 +111,7 @@ impl Noise {
         }
     }
 
-    /// A machine with too many hosts on it: 40 % of rounds starve, and what that does is recorded.
+    /// A machine with too many hosts on it: 40% of rounds starve, and what that does is recorded.
     #[must_use]
     pub fn starved() -> Self {
         Self {

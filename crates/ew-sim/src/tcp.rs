@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_formulas_are_the_published_ones() {
-        // Mathis et al.: MSS/RTT * 1.22/sqrt(p): 1448 bytes, 10 ms, 1 % give 14.2 Mb/s.
+        // Mathis et al.: MSS/RTT * 1.22/sqrt(p): 1448 bytes, 10 ms, 1% give 14.2 Mb/s.
         let limit = loss_limit(CongestionControl::Cubic, 0.01, 0.01, 1448.0);
         assert!((limit / 14.2e6 - 1.0).abs() < 0.01, "{limit}");
         // CUBIC's own at 0.1 s and 1e-4: 1.054 * 1000^0.75.

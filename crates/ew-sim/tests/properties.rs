@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 const SEEDS: std::ops::Range<u64> = 3001..3009;
 /// A ratio whose whole interval is above this is a finding.
 const A_FINDING: f64 = 1.2;
-/// "Not limiting" allows for uplinks of 90 % of what hosts do, and for 5 % of error.
+/// "Not limiting" allows for uplinks of 90% of what hosts do, and for 5% of error.
 const NOT_LIMITING: f64 = 1.17;
 /// Window edges and buffers.
 const MEASUREMENT: f64 = 1.01;

@@ -169,7 +169,7 @@ fn print_checks(all: &[Replayed]) {
     for (name, (passed, asked)) in checks {
         let (low, high) = clopper_pearson(passed, asked);
         println!(
-            "{name:32} {passed:>5} of {asked:<5} (95% CI {:.1} to {:.1} %)",
+            "{name:32} {passed:>5} of {asked:<5} (95% CI {:.1} to {:.1}%)",
             100.0 * low,
             100.0 * high
         );

@@ -54,7 +54,7 @@ fn a_cpu_quota_of_all_hosts_is_named() {
     assert_all_pass("cause of uniform slowness", &cases);
 }
 
-/// Hosts that may load their links to 30 % fill an uplink of 4:1, and show its whole ratio; to 20 %
+/// Hosts that may load their links to 30% fill an uplink of 4:1, and show its whole ratio; to 20%
 /// they do not, and then nothing is said of it.
 #[test]
 fn a_rate_limit_leaves_ratios_true() {

@@ -1,4 +1,4 @@
-//! Times of calls, in buckets at most 1.6 % wide.
+//! Times of calls, in buckets at most 1.6% wide.
 
 use ew_model::latency::Histogram;
 use std::collections::BTreeMap;

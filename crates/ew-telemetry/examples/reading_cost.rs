@@ -30,7 +30,7 @@ fn main() -> std::io::Result<()> {
     cpu_ns.sort_unstable();
     let median_ns = cpu_ns.get(cpu_ns.len() / 2).copied().unwrap_or(0);
     println!(
-        "{} TCP sockets, {} processes: first reading {:.2} ms of CPU, then median {:.2} ms, at most {:.2} ms: {:.2} % of one core every {interval_ms} ms",
+        "{} TCP sockets, {} processes: first reading {:.2} ms of CPU, then median {:.2} ms, at most {:.2} ms: {:.2}% of one core every {interval_ms} ms",
         first.sockets.tcp.len(),
         first.processes.len(),
         first.cost.cpu_ns as f64 / 1e6,

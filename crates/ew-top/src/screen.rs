@@ -282,7 +282,7 @@ fn bar(name: &str, share: f64) -> Line<'static> {
     const CELLS: usize = 40;
     let full = ((share * CELLS as f64).round() as usize).min(CELLS);
     let (full, empty) = ("█".repeat(full), "·".repeat(CELLS - full));
-    Line::from(format!("{name:>12} {full}{empty} {:>3.0} %", share * 100.0))
+    Line::from(format!("{name:>12} {full}{empty} {:>3.0}%", share * 100.0))
 }
 
 fn draw_help(frame: &mut Frame<'_>) {

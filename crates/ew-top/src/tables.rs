@@ -316,7 +316,7 @@ fn bytes_now(size: u64) -> Cell {
 }
 
 fn percent(share: Option<f64>) -> Cell {
-    Cell::figure(share, |share| format!("{:.0} %", share * 100.0))
+    Cell::figure(share, |share| format!("{:.0}%", share * 100.0))
 }
 
 fn per_second(rate: Option<f64>) -> Cell {

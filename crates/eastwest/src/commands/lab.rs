@@ -181,7 +181,7 @@ fn print(status: &LabStatus) {
     }
 }
 
-/// `uplink 4 x 50.0 Mb/s; path 2: up 12.5 Mb/s, down loss 1 %`: the first member represents those
+/// `uplink 4 x 50.0 Mb/s; path 2: up 12.5 Mb/s, down loss 1%`: the first member represents those
 /// that are like it.
 fn uplink(paths: &[PathSpec]) -> String {
     let healthy = PathSpec::healthy(most_frequent_rate(paths));
@@ -221,7 +221,7 @@ fn most_frequent_rate(paths: &[PathSpec]) -> u64 {
 fn oddities(way: &str, is: &DirectionSpec, typical: &DirectionSpec) -> Vec<String> {
     let odd = [
         (is.rate_bits_per_sec != typical.rate_bits_per_sec).then(|| rate(is.rate_bits_per_sec)),
-        (is.loss_share > 0.0).then(|| format!("loss {:.1} %", 100.0 * is.loss_share)),
+        (is.loss_share > 0.0).then(|| format!("loss {:.1}%", 100.0 * is.loss_share)),
         is.black_hole.then(|| "black hole".into()),
         (!is.routed).then(|| "withdrawn".into()),
         (is.weight != typical.weight).then(|| format!("weight {}", is.weight)),

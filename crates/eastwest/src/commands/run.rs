@@ -42,10 +42,10 @@ use std::time::Duration;
 pub(crate) struct RunArgs {
     /// A built-in scenario (see `eastwest scenario list`), a YAML file, `dfsio` for files on
     /// storage, or `testdfsio` for Hadoop's own job
-    #[arg(default_value = "qualify")]
+    #[arg(index = 1, default_value = "qualify")]
     pub(crate) scenario: String,
     /// Hosts, in addition to those of --hosts
-    #[arg(value_name = "HOST")]
+    #[arg(index = 2, value_name = "HOST")]
     more_hosts: Vec<String>,
     #[command(flatten)]
     pub(crate) hosts: HostArgs,

@@ -31,7 +31,7 @@ fn simulate(runs: &TempDir, kilobits_per_sec: usize, seed: usize) -> String {
     crate::common::word(&finished.json["run"]["id"])
 }
 
-/// A level that differs by about 1 % from run to run.
+/// A level that differs by about 1% from run to run.
 fn level(index: usize) -> usize {
     const WOBBLE: [usize; 7] = [100_000, 101_100, 99_200, 100_500, 98_700, 100_900, 99_600];
     WOBBLE[index * 3 % 7] * if index < CHANGED { 10 } else { 9 } / 10

@@ -18,7 +18,7 @@ fn one_flow_alone_is_within_one_percent() {
     let off = measured / TRUTH_BITS_PER_SEC - 1.0;
     assert!(
         off.abs() < 0.01,
-        "{measured} b/s is off by {:.2} %",
+        "{measured} b/s is off by {:.2}%",
         off * 100.0
     );
 }

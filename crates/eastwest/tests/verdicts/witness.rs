@@ -56,7 +56,7 @@ fn what_the_switches_carried_is_what_receivers_report() {
     let off = reported / seen - 1.0;
     assert!(
         off.abs() < 0.01,
-        "{reported} of {seen}: off by {:.2} %",
+        "{reported} of {seen}: off by {:.2}%",
         off * 100.0
     );
 }

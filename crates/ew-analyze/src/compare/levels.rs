@@ -9,7 +9,7 @@ use ew_model::comparison::{Metric, RunSpread};
 
 /// With fewer degrees of freedom a spread is assumed instead: one difference is no spread.
 const LEAST_DEGREES: u32 = 2;
-/// 97.5 % point of the normal distribution.
+/// 97.5% point of the normal distribution.
 const Z: f64 = 1.959_964;
 
 /// How much two sides differ, and whether that is chance.

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Seed of the bootstrap: the same runs give the same interval.
 const SEED: u64 = 0x000e_a57e_57e5;
-/// Fewer flows prove less than as many rounds of them: six that all fell are 3 % likely by chance.
+/// Fewer flows prove less than as many rounds of them: six that all fell are 3% likely by chance.
 const FEW_FLOWS: usize = 10;
 
 /// A run, and the stage of it that is compared.
@@ -163,7 +163,7 @@ fn too_little(method: Method) -> String {
         Method::Runs { base, other } => (base, other, "runs"),
     };
     format!(
-        "{base} against {other} {what} cannot show a difference at 95 %; repeat with `--set samples=6`, or with more hosts"
+        "{base} against {other} {what} cannot show a difference at 95%; repeat with `--set samples=6`, or with more hosts"
     )
 }
 

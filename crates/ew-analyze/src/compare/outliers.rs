@@ -8,9 +8,9 @@ pub(super) const LEAST_PEERS: usize = 4;
 /// The median absolute deviation of a normal distribution, in standard deviations.
 const MAD_OF_NORMAL: f64 = 0.674_49;
 /// What the median absolute deviation makes of a normal sample: as much as a standard deviation of
-/// 37 % of it (Rousseeuw and Croux 1993, section 2).
+/// 37% of it (Rousseeuw and Croux 1993, section 2).
 const EFFICIENCY: f64 = 0.367_4;
-/// Steadier figures are not held apart by less: 0.1 %.
+/// Steadier figures are not held apart by less: 0.1%.
 const LEAST_SPREAD: f64 = 0.001;
 
 /// Two-sided p-values of every deviation from the middle of its group against the spread of all,

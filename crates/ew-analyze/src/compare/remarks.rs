@@ -128,7 +128,7 @@ pub(super) fn of_spread(stages: &[StageComparison]) -> Vec<String> {
     };
     let stage = &stages[0].name;
     let mut lines = vec![format!(
-        "run-to-run spread of {} in `{stage}`: {percent:.2} % ({source})",
+        "run-to-run spread of {} in `{stage}`: {percent:.2}% ({source})",
         first.metric.name()
     )];
     let is_of_few = |m: &MetricComparison| m.change == Change::Different;

@@ -104,7 +104,7 @@ impl Difference {
         by_kind.then_with(|| effect(other).total_cmp(&effect(self)))
     }
 
-    /// "throughput in `mesh` is 9.87 times as high", "median latency in `rtt` is 4.2 % lower".
+    /// "throughput in `mesh` is 9.87 times as high", "median latency in `rtt` is 4.2% lower".
     fn words(&self) -> String {
         let Self { what, ratio, .. } = self;
         let word = if *ratio > 1.0 { "higher" } else { "lower" };
@@ -123,8 +123,8 @@ impl Difference {
 fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     match percent {
-        p if (p - p.round()).abs() < 0.05 || p >= 10.0 => format!("{p:.0} %"),
-        p => format!("{p:.1} %"),
+        p if (p - p.round()).abs() < 0.05 || p >= 10.0 => format!("{p:.0}%"),
+        p => format!("{p:.1}%"),
     }
 }
 
@@ -144,8 +144,8 @@ mod tests {
             };
             difference.words()
         };
-        assert_eq!(words(0.9997), "throughput is less than 0.1 % lower");
-        assert_eq!(words(0.958), "throughput is 4.2 % lower");
+        assert_eq!(words(0.9997), "throughput is less than 0.1% lower");
+        assert_eq!(words(0.958), "throughput is 4.2% lower");
         assert_eq!(words(9.87), "throughput is 9.87 times as high");
     }
 }

@@ -5,11 +5,14 @@ use super::hypothesis::{Effect, Hypothesis, Part, Place};
 use super::prices::LEAST_EFFECT;
 use super::rounds::{Obs, Rounds};
 use super::search::{FINE, Search, part_value};
-use crate::stats::median;
+use crate::stats::{median, quantile};
 use ew_model::HostId;
 
+/// Flows above a limit refute it; so few may be taken for noise.
+const BELOW: f64 = 0.9;
+
 /// Adds the limit if it explains more than it costs: where isolated flows of one connection do less
-/// than their hosts did at their best.
+/// than their hosts did at their best, and hardly one does more than the limit.
 pub(super) fn add(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis {
     let single = single_connections(search.rounds);
     let of = |host: HostId| hypothesis.classes[hypothesis.class_of[host.index()]];
@@ -29,7 +32,9 @@ pub(super) fn add(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis
     let mut limited = hypothesis.with(part);
     let last = limited.parts.len() - 1;
     search.climb(&mut limited, |h| part_value(h, last), &FINE);
-    if search.worth(&limited) > search.worth(&hypothesis) {
+    let limit = part_value(&mut limited, last).map_or(middle, |value| *value);
+    let is_kept = quantile(&rates, BELOW).is_some_and(|high| high < (1.0 + LEAST_EFFECT) * limit);
+    if is_kept && search.worth(&limited) > search.worth(&hypothesis) {
         limited
     } else {
         hypothesis

@@ -53,10 +53,10 @@ pub(crate) struct Posterior {
     pub(crate) paths: usize,
     /// Probability of each of [`COUNTS`].
     pub(crate) counts: Vec<(usize, f64)>,
-    /// Width of one, bits per second, with its 95 % interval.
+    /// Width of one, bits per second, with its 95% interval.
     pub(crate) each_bits_per_sec: f64,
     pub(crate) each_interval: (f64, f64),
-    /// All together, 95 % interval.
+    /// All together, 95% interval.
     pub(crate) total_interval: (f64, f64),
     pub(super) split_sigma: f64,
     pub(crate) bad: Option<BadMember>,
@@ -658,7 +658,7 @@ fn log_steps(lns: &[f64]) -> Vec<f64> {
     (0..lns.len()).map(step).collect()
 }
 
-/// The central 95 % of weighted values, and a little more.
+/// The central 95% of weighted values, and a little more.
 fn interval(mut values: Vec<(f64, f64)>) -> (f64, f64) {
     values.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all: f64 = values.iter().map(|(_, weight)| weight).sum();

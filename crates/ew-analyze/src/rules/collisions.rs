@@ -10,7 +10,7 @@ use ew_model::RackId;
 use ew_model::scenario::{Pattern, Pick};
 use std::collections::BTreeMap;
 
-/// Throws of a round's connections on the paths; the mean of so many is within 1 %.
+/// Throws of a round's connections on the paths; the mean of so many is within 1%.
 const THROWS: u64 = 1024;
 
 /// "single flows get 81% of the capacity because paths are hashed (expected for 4 paths: 84%)".

@@ -1,8 +1,9 @@
-//! Many senders to one receiver: whether its goodput collapses, how long packets wait, and how
-//! evenly the senders share it.
+//! Many senders to one receiver: whether goodput collapses below what the fitted network carries of
+//! it, how long packets wait, and how evenly the senders share it.
 
 use super::peers::percent;
 use super::{Case, evidence};
+use crate::fit::{Network, retransmitted_share};
 use crate::observations::{RoundView, StageView};
 use crate::precision::confidence;
 use crate::quality::{LITTLE_STARVATION, starvation};
@@ -15,9 +16,12 @@ use ew_model::scenario::Pattern;
 use ew_model::units::format_duration_ns;
 use std::collections::BTreeMap;
 
-/// Below this share of the receiver's rate goodput has collapsed: TCP waits for timeouts. What
-/// shared buffers and short windows cost stays above it.
+/// Below this share of what the fitted network carries goodput has collapsed, where segments are
+/// lost: TCP waits for timeouts. What shared buffers and short windows cost stays above it.
 const COLLAPSED: f64 = 0.65;
+/// Share of segments retransmitted below which hardly a window loses its tail, and nobody waits for
+/// a timeout.
+const LEAST_LOST: f64 = 0.001;
 /// Jain's index below which senders share unevenly: as if less than half of them sent.
 const UNEVEN: f64 = 0.5;
 /// A queue this long delays everybody who shares it: the buffers are deep and not managed.
@@ -28,8 +32,8 @@ const LEAST_SENDERS: usize = 3;
 /// One receiver in one round.
 struct Received {
     senders: usize,
-    /// Of what the receiver can do.
-    share: f64,
+    /// Median of the senders' retransmitted segments over those sent.
+    lost: f64,
     /// Jain's index of the senders' rates: 1 is even, 1/n is one sender alone.
     fairness: f64,
     /// Median over the senders of round trip less the connection's shortest one.
@@ -37,26 +41,33 @@ struct Received {
 }
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let stages = case.observations.judged();
-    let incasts = stages.filter(|stage| matches!(stage.stage.pattern, Pattern::Incast { .. }));
-    incasts.filter_map(|stage| finding(case, stage)).collect()
+    let stages = case.observations.stages.iter().enumerate();
+    let incasts = stages.filter(|(_, stage)| stage.judged && is_incast(stage));
+    incasts
+        .filter_map(|(at, stage)| finding(case, at, stage))
+        .collect()
 }
 
-fn finding(case: &Case<'_>, stage: &StageView<'_>) -> Option<Finding> {
+pub(super) fn is_incast(stage: &StageView<'_>) -> bool {
+    matches!(stage.stage.pattern, Pattern::Incast { .. })
+}
+
+fn finding(case: &Case<'_>, at: usize, stage: &StageView<'_>) -> Option<Finding> {
     let all: Vec<Received> = stage
         .rounds
         .iter()
         .filter(|round| has_cpu(round))
-        .flat_map(|round| of_round(case, round))
+        .flat_map(|round| of_round(case.network, round))
         .collect();
     let middle = |figure: fn(&Received) -> f64| median(&all.iter().map(figure).collect::<Vec<_>>());
-    let (share, fairness) = (middle(|r| r.share)?, middle(|r| r.fairness)?);
+    let (share, lost) = (case.network.explained(at)?, middle(|r| r.lost)?);
+    let fairness = middle(|r| r.fairness)?;
     let queues: Vec<f64> = all
         .iter()
         .filter_map(|received| received.queue_ns)
         .collect();
     let queue_ns = median(&queues);
-    let has_collapsed = share < COLLAPSED;
+    let has_collapsed = share < COLLAPSED && lost > case.network.typical_loss.max(LEAST_LOST);
     let is_long = queue_ns.is_some_and(|queue_ns| queue_ns > LONG_QUEUE_NS);
     if !(has_collapsed || fairness < UNEVEN || is_long) {
         return None;
@@ -77,7 +88,7 @@ fn finding(case: &Case<'_>, stage: &StageView<'_>) -> Option<Finding> {
         cause: Cause::Congestion,
         symptom: None,
         sentence: format!(
-            "{name}, {senders} to 1: {what}{} of the receiver's rate{queue}, fairness {fairness:.2} (Jain)",
+            "{name}, {senders} to 1: {what}{} of expected{queue}, fairness {fairness:.2} (Jain)",
             percent(share)
         ),
         measured: Some(plain(share, "share")),
@@ -85,8 +96,9 @@ fn finding(case: &Case<'_>, stage: &StageView<'_>) -> Option<Finding> {
         confidence: confidence(Cause::Congestion),
         evidence: vec![evidence(
             format!(
-                "medians over {} receivers and rounds: sum of the senders over the receiver's rate, RTT less the connection's min RTT, (sum x)^2 / (n sum x^2)",
-                all.len()
+                "medians over {} receivers and rounds: sum of the senders over what receivers and uplinks allow, RTT less the connection's min RTT, (sum x)^2 / (n sum x^2), segments retransmitted {}",
+                all.len(),
+                percent(lost)
             ),
             format!("flows.parquet: stage `{name}`, by dst; rtt_us, min_rtt_us"),
         )],
@@ -101,26 +113,30 @@ fn has_cpu(round: &RoundView<'_>) -> bool {
     median(&starvation(round)).is_none_or(|starved| starved < LITTLE_STARVATION)
 }
 
-fn of_round(case: &Case<'_>, round: &RoundView<'_>) -> Vec<Received> {
+fn of_round(network: &Network, round: &RoundView<'_>) -> Vec<Received> {
     let mut receivers: BTreeMap<HostId, Vec<&FlowRecord>> = BTreeMap::new();
     for row in &round.records {
         receivers.entry(row.dst).or_default().push(row);
     }
     receivers
         .into_iter()
-        .filter(|(host, rows)| rows.len() >= LEAST_SENDERS && !case.network.is_slow(*host))
-        .filter_map(|(host, rows)| received(case.network.class_rate(host)?, &rows))
+        .filter(|(host, rows)| rows.len() >= LEAST_SENDERS && !network.is_slow(*host))
+        .filter_map(|(_, rows)| received(&rows))
         .collect()
 }
 
-fn received(rate: f64, rows: &[&FlowRecord]) -> Option<Received> {
+fn received(rows: &[&FlowRecord]) -> Option<Received> {
     let rates: Vec<f64> = rows.iter().filter_map(|row| row.bits_per_sec()).collect();
     let sum: f64 = rates.iter().sum();
     let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
     let queues: Vec<f64> = rows.iter().filter_map(|row| queue_ns(row)).collect();
+    let lost: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| retransmitted_share(row))
+        .collect();
     (squares > 0.0).then(|| Received {
         senders: rows.len(),
-        share: sum / rate,
+        lost: median(&lost).unwrap_or(0.0),
         fairness: sum * sum / (rates.len() as f64 * squares),
         queue_ns: median(&queues),
     })
@@ -171,12 +187,11 @@ mod tests {
     fn one_sender_of_four_with_all_is_as_unfair_as_it_gets() {
         let rows = [row(400, 5_100), row(0, 5_100), row(0, 5_100), row(0, 5_100)];
         let rows: Vec<&FlowRecord> = rows.iter().collect();
-        let uneven = received(800e6, &rows).unwrap();
-        assert!((uneven.share - 0.5).abs() < 1e-9);
+        let uneven = received(&rows).unwrap();
         assert!((uneven.fairness - 0.25).abs() < 1e-9);
         assert_eq!(uneven.queue_ns, Some(5e6));
         let rows = [row(200, 100), row(200, 100), row(200, 100)];
         let rows: Vec<&FlowRecord> = rows.iter().collect();
-        assert!((received(600e6, &rows).unwrap().fairness - 1.0).abs() < 1e-9);
+        assert!((received(&rows).unwrap().fairness - 1.0).abs() < 1e-9);
     }
 }

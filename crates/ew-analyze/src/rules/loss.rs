@@ -81,7 +81,7 @@ fn evidence_of(
     if let Some((loss, pair)) = worst.filter(|_| stage.pairs.len() > 1) {
         found.push(evidence(
             format!(
-                "most of {} from {} to {}: {:.1} %",
+                "most of {} from {} to {}: {:.1}%",
                 count(stage.pairs.len(), "pair"),
                 inventory.name(pair.src),
                 inventory.name(pair.dst),

@@ -1,5 +1,6 @@
 //! A stage stays below expectation, and nothing found explains it.
 
+use super::incast::is_incast;
 use super::{Case, evidence, slow_at_times};
 use crate::fit::Unexplained;
 use crate::observations::StageView;
@@ -133,7 +134,7 @@ fn stages(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
 
 /// Whether a finding says of an incast already that its goodput collapses.
 fn is_collapsed_incast(stage: &StageView<'_>, found: &[Finding]) -> bool {
-    matches!(stage.stage.pattern, Pattern::Incast { .. })
+    is_incast(stage)
         && found
             .iter()
             .any(|f| f.cause == Cause::Congestion && f.severity == Severity::Notice)
@@ -207,7 +208,7 @@ fn busy_hosts(analysis: &StageAnalysis) -> Option<Evidence> {
     let (end, share) = busiest.filter(|(_, share)| *share >= BUSY)?;
     Some(evidence(
         format!(
-            "the {end} hosts' CPUs were {:.0} % busy: they, and not the network, are the limit",
+            "the {end} hosts' CPUs were {:.0}% busy: they, and not the network, are the limit",
             100.0 * share
         ),
         format!("flows.parquet: stage `{name}`, tx_cpu_busy_ns and rx_cpu_busy_ns"),

@@ -83,7 +83,7 @@ fn side_loss(case: &Case<'_>, side: Side) -> Option<f64> {
     (slow.lossy || steady < 0.5 && is_scattered(&rates)).then_some(share)
 }
 
-/// "3.1 % of TX segments retransmitted, 2.9 % of RX".
+/// "3.1% of TX segments retransmitted, 2.9% of RX".
 fn shares(tx: Option<f64>, rx: Option<f64>) -> String {
     match (tx, rx) {
         (Some(tx), Some(rx)) => format!(

@@ -25,7 +25,7 @@ impl Compared {
         self.own >= least && self.peers.is_none_or(|peers| self.own >= more + peers)
     }
 
-    /// ", its peers' 3 %", or nothing.
+    /// ", its peers' 3%", or nothing.
     pub(super) fn against(&self, words: impl Fn(f64) -> String) -> String {
         self.peers.map_or(String::new(), |peers| {
             format!(", its peers' {}", words(peers))
@@ -33,12 +33,12 @@ impl Compared {
     }
 }
 
-/// "37 %", "0.4 %".
+/// "37%", "0.4%".
 pub(super) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     match percent.abs() < 10.0 && percent != 0.0 {
-        true => format!("{percent:.1} %"),
-        false => format!("{percent:.0} %"),
+        true => format!("{percent:.1}%"),
+        false => format!("{percent:.0}%"),
     }
 }
 

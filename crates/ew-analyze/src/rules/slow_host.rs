@@ -216,7 +216,7 @@ fn rates_by_stage(case: &Case<'_>, side: Side) -> BTreeMap<usize, Vec<f64>> {
 fn hint(cause: Cause) -> &'static str {
     match cause {
         Cause::SlowSender => {
-            "look on the host at `ethtool -S` (tx errors, pause), `tc -s qdisc` (a rate limit), and one CPU at 100 %; \
+            "look on the host at `ethtool -S` (tx errors, pause), `tc -s qdisc` (a rate limit), and one CPU at 100%; \
              then at the receive counters of its switch port"
         }
         Cause::SlowReceiver => {

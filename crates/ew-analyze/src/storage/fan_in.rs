@@ -36,7 +36,7 @@ pub struct FanIn {
     pub axis: Axis,
     /// In the order of the run.
     pub points: Vec<FanInPoint>,
-    /// The fewest storage nodes (or clients) whose aggregate is at least 90 % of the highest one.
+    /// The fewest storage nodes (or clients) whose aggregate is at least 90% of the highest one.
     /// `None`: a step has no whole aggregate.
     pub enough_endpoints: Option<u32>,
     /// T(S) = min(S s, P), or T(C) = min(C c, P). `None`: a step has no rate.

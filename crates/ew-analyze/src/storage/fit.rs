@@ -48,7 +48,7 @@ pub struct Knee {
     pub nodes: u32,
     /// P / s.
     pub exact: f64,
-    /// Of the estimates' 95 % intervals.
+    /// Of the estimates' 95% intervals.
     pub low: Option<f64>,
     /// As the previous.
     pub high: Option<f64>,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     proptest! {
-        /// With noise of 3 % the knee is right to one node.
+        /// With noise of 3% the knee is right to one node.
         #[test]
         fn noise_moves_the_knee_by_one_at_most(
             node in 10.0..1e9, knee in 1.2f64..7.0, noise in prop::collection::vec(-0.03..0.03, 8),

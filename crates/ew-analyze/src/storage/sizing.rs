@@ -62,7 +62,7 @@ pub struct Question {
     pub uplink_bytes_per_sec: Option<f64>,
     /// What the network carried without being the limit: it may carry more. `None`: not measured.
     pub uplink_carried_bytes_per_sec: Option<f64>,
-    /// Part on top of what is needed: 0.2 is 20 %.
+    /// Part on top of what is needed: 0.2 is 20%.
     pub headroom: f64,
     /// Storage nodes that may fail while the deadline still holds.
     pub failures: u32,
@@ -339,7 +339,7 @@ fn check(question: &Question) -> Result<(), SizingError> {
         return bad("--within", question.within_s, "more than 0 s");
     }
     if !(0.0..=10.0).contains(&question.headroom) {
-        return bad("--headroom", question.headroom, "0 to 1000 %");
+        return bad("--headroom", question.headroom, "0 to 1000%");
     }
     let of_node = [
         question.node.disk_bytes_per_sec,
@@ -478,7 +478,7 @@ fn clients(question: &Question, needed: f64) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// 10 TB in 30 min; disks of 1.2 GB/s, NICs of 25 Gb/s at 90 %.
+    /// 10 TB in 30 min; disks of 1.2 GB/s, NICs of 25 Gb/s at 90%.
     fn worked() -> Question {
         Question {
             data_bytes: 10e12,

@@ -245,7 +245,7 @@ fn step(before: &Measured, after: &Measured, workload: &Workload) -> SweepStep {
         factor,
         certain,
         sentence: format!(
-            "from {} to {} a message takes {:.0} % longer than size explains: {why}{doubt}",
+            "from {} to {} a message takes {:.0}% longer than size explains: {why}{doubt}",
             format_whole_bytes(before.bytes),
             format_whole_bytes(after.bytes),
             100.0 * (factor - 1.0),
@@ -262,7 +262,7 @@ fn name(before: &Measured, after: &Measured, workload: &Workload) -> (StepKind, 
     if slow_at_times {
         let share = 100.0 * limited(after);
         let why =
-            format!("a socket's buffer holds the sender back for {share:.0} % of its busy time");
+            format!("a socket's buffer holds the sender back for {share:.0}% of its busy time");
         return (StepKind::SocketBuffer, true, why);
     }
     let buffers = [

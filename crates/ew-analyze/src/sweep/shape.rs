@@ -87,7 +87,7 @@ fn half_evidence(
     let max = format!("the max rate is {}", format_bits_per_sec(peak));
     let fitted = match line {
         Some(line) => format!(
-            "the times lie on {} + size / {} within {:.1} % for three in four, which has its half at {}",
+            "the times lie on {} + size / {} within {:.1}% for three in four, which has its half at {}",
             format_duration_ns(line.start_ns as u64),
             format_bits_per_sec(line.bits_per_sec),
             100.0 * line.off,
@@ -122,7 +122,7 @@ pub(super) fn saturation(curve: &[Measured]) -> (Option<Saturation>, Option<Stri
     let end = rates.last().copied().unwrap_or(peak);
     let falls = (end < FALLS_BELOW * peak).then(|| {
         format!(
-            "the rate falls again to {:.0} % of its max at {}",
+            "the rate falls again to {:.0}% of its max at {}",
             100.0 * end / peak,
             format_whole_bytes(last.bytes)
         )

@@ -14,7 +14,7 @@ fn sizes() -> Vec<u64> {
     sizes
 }
 
-/// Off by up to 2 %, the same each time.
+/// Off by up to 2%, the same each time.
 fn wobble(bytes: u64) -> f64 {
     1.0 + 0.02 * (bytes as f64 * 12.9898).sin()
 }
@@ -84,12 +84,12 @@ fn a_line_gives_its_half_performance_and_saturation() {
     assert_near(line.bits_per_sec, 10e9, 0.02);
     let (half, doubt) = shape::half_performance(&curve, Some(line));
     let half = half.unwrap();
-    // Where the rate is half of the largest, 2 % off in time is 4 % off in size.
+    // Where the rate is half of the largest, 2% off in time is 4% off in size.
     assert_near(half.bytes, 25_000.0, 0.06);
     assert_near(half.endless_bits_per_sec, 10e9, 0.03);
     assert_eq!((half.evidence.len(), doubt), (2, None));
     let (saturation, doubt) = shape::saturation(&curve);
-    // 90 % of 10 Gb/s is at nine times n1/2; 3 % off in rate is a third off
+    // 90% of 10 Gb/s is at nine times n1/2; 3% off in rate is a third off
     // in size there, and sizes are a factor of two apart.
     assert!((131_072..=524_291).contains(&saturation.unwrap().message_bytes));
     assert_eq!(doubt, None);

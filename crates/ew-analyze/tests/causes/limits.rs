@@ -123,7 +123,7 @@ fn a_full_disk_is_a_cause_of_a_slow_host_and_worth_knowing_of_a_fast_one() {
         (fast[0].0, fast[0].1, fast[0].2),
         (Cause::Disk, Severity::Notice, None)
     );
-    let said = "disk sda 95 % busy, 20";
+    let said = "disk sda 95% busy, 20";
     assert!(fast[0].3.contains(said), "{fast:?}");
     assert_eq!(found(Slow::Nowhere, 880, 50), [], "not full");
     assert_eq!(found(Slow::Nowhere, 950, 950), [], "everybody's");
@@ -252,7 +252,7 @@ fn few_drops_and_those_of_a_slow_sender_explain_nothing() {
         let analysis = analyze(&with_counters(shown, |it| it == host, change));
         about(&analysis, host)[0].cause
     };
-    // Received are some 6,600 full frames a second: 2 of them are 0.03 %, 15 are 0.2 %.
+    // Received are some 6,600 full frames a second: 2 of them are 0.03%, 15 are 0.2%.
     let few: Change = |sample, second| sample.interfaces[0].rx_drops = 2 * second;
     let enough: Change = |sample, second| sample.interfaces[0].rx_drops = 15 * second;
     assert_eq!(cause(Slow::Rx, few), Cause::SlowReceiver);

@@ -75,7 +75,7 @@ fn a_tenth_less_is_worse_than_five_per_cent_and_not_than_twenty() {
     assert!(
         strict
             .sentence
-            .starts_with("Different by more than 5 %: throughput in `mesh`")
+            .starts_with("Different by more than 5%: throughput in `mesh`")
     );
     let lax = mesh(&good, &bad, Some(0.2), 72);
     assert_eq!(throughput(&lax).change, Change::Different);
@@ -92,7 +92,7 @@ fn the_same_network_is_seldom_called_different() {
     let differs =
         |seed: &u64| throughput(&mesh(&same, &same, Some(0.01), *seed)).change != Change::None;
     let alarms = (100..140).filter(differs).count();
-    assert!(alarms <= 4, "{alarms} of 40 where 5 % are allowed");
+    assert!(alarms <= 4, "{alarms} of 40 where 5% are allowed");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_single_host_decides_only_when_hosts_are_asked_for() {
     let beyond = throughput(&each).hosts_beyond_threshold();
     let beyond: Vec<_> = beyond.map(|(host, role, _)| (host, role)).collect();
     assert_eq!(beyond, [("r1h3", "receiver")]);
-    let reported = "Different by more than 5 %: throughput of r1h3 as receiver in `mesh` is";
+    let reported = "Different by more than 5%: throughput of r1h3 as receiver in `mesh` is";
     assert!(each.sentence.starts_with(reported), "{}", each.sentence);
 }
 
@@ -186,7 +186,7 @@ fn hosts_of_the_same_network_are_seldom_called_worse() {
     println!("{alarms} of 200 with a host called worse");
     assert!(
         alarms <= replicates::bound(200),
-        "{alarms} of 200 where 5 % are allowed"
+        "{alarms} of 200 where 5% are allowed"
     );
 }
 
@@ -353,7 +353,7 @@ fn loss_and_jitter_are_compared() {
     assert!((ratio - 0.97).abs() < 1e-9, "{ratio}");
     let unsteady = five_per_cent(&whole, &udp(60, 40_000));
     assert_eq!(unsteady.verdict, ComparisonVerdict::Different);
-    let reported = "jitter in `mesh` is 2.00 times as high; delivered share in `mesh` is 6 % lower";
+    let reported = "jitter in `mesh` is 2.00 times as high; delivered share in `mesh` is 6% lower";
     assert!(
         unsteady.sentence.contains(reported),
         "{}",

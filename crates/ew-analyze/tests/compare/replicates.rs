@@ -13,7 +13,7 @@ use ew_model::comparison::{Change, Comparison, ComparisonVerdict, Method};
 /// How much the level of a network varies from run to run.
 const LEVEL_SPREAD: f64 = 0.01;
 
-/// Above this many of `tests`, each true with probability 5 %, there are in one of a thousand.
+/// Above this many of `tests`, each true with probability 5%, there are in one of a thousand.
 pub(super) fn bound(tests: usize) -> usize {
     let (n, p) = (tests as f64, 0.05);
     let mut probability = (1.0_f64 - p).powf(n);
@@ -95,7 +95,7 @@ fn three_runs_of_each_show_a_change_of_the_network() {
         ratio.low.unwrap() < 0.9 && ratio.high.unwrap() > 0.9,
         "{ratio:?}"
     );
-    assert!(replicated.sentence.starts_with("Worse by more than 5 %"));
+    assert!(replicated.sentence.starts_with("Worse by more than 5%"));
     // The same figures, of fewer runs than it takes.
     let two = of_days(&base[..2], &other, &[], Some(0.05));
     assert_eq!(throughput(&two).change, Change::Different);
@@ -183,7 +183,7 @@ fn one_host_of_a_hundred_is_named_with_six_samples() {
         .filter(|hosts| hosts.iter().any(|h| h != "r1h42"))
         .count();
     println!("of {TESTS}: named in {right}, others in {others}");
-    // 60 of 60 is 95 % or more with 95 % confidence: 0.95^60 is 4.6 %.
+    // 60 of 60 is 95% or more with 95% confidence: 0.95^60 is 4.6%.
     assert!(right as u64 == TESTS, "named in {right} of {TESTS}");
     assert!(others <= bound(TESTS as usize), "others named in {others}");
 }

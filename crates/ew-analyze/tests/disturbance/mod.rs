@@ -7,7 +7,7 @@ use ew_model::Analysis;
 use ew_model::finding::{Cause, Severity, Subject, VerdictStatus};
 use std::ops::Range;
 
-/// Share of the rounds that are slowed by 10 to 50 %.
+/// Share of the rounds that are slowed by 10 to 50%.
 const DISTURBANCES: f64 = 0.2;
 
 /// A cluster, what runs on it, and what should be said of its hosts and pairs.

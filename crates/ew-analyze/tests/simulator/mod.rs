@@ -44,9 +44,9 @@ pub(crate) struct Truth {
     /// Ordered pairs with a bad member link.
     pub(crate) pair: BTreeMap<(HostId, HostId), f64>,
     pub(crate) noise: f64,
-    /// Probability of a flow that is off by up to 20 % for no reason.
+    /// Probability of a flow that is off by up to 20% for no reason.
     pub(crate) hiccups: f64,
-    /// Probability of a round in which every flow loses 10 to 50 %, as on a machine that is short
+    /// Probability of a round in which every flow loses 10 to 50%, as on a machine that is short
     /// of CPU.
     pub(crate) disturbances: f64,
     /// How much less than its limit a flow with a slow end gets, one sigma: a shaper in the way of

@@ -47,7 +47,7 @@ pub struct ToolFigure {
 pub enum Standing {
     /// It is the engine's.
     Reference,
-    /// Even the far ends of their intervals are within 5 % of each other.
+    /// Even the far ends of their intervals are within 5% of each other.
     Agrees {
         /// Tool over engine less 1.
         difference: f64,

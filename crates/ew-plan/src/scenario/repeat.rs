@@ -6,11 +6,11 @@ use super::tree::Node;
 use super::values::{count, duration, only_known, text};
 use ew_model::scenario::AutoSamples;
 
-/// Six samples are the least that give a 95 % interval of a median.
+/// Six samples are the least that give a 95% interval of a median.
 const DEFAULT_SAMPLES: u32 = 6;
 const MAX_SAMPLES: u32 = 1000;
 const DEFAULT_AT_MOST: u32 = 30;
-/// A width of 5 %, as with netperf's `-I`.
+/// A width of 5%, as with netperf's `-I`.
 const DEFAULT_WIDTH: f64 = 0.05;
 const SECOND: u64 = 1_000_000_000;
 const DEFAULT_BUDGET_NS: u64 = 60 * SECOND;
@@ -75,7 +75,7 @@ fn samples(node: &Node, key: &str) -> Result<u32, ScenarioError> {
     })
 }
 
-/// `5%`, `5 %` or `0.05`, as a share.
+/// `5%`, `5%` or `0.05`, as a share.
 pub(super) fn width(node: &Node, key: &str) -> Result<f64, ScenarioError> {
     let word = text(node, key)?;
     let share = match word.strip_suffix('%') {

@@ -713,7 +713,8 @@ mod tests {
         );
         refused("streams: 10001", "from 1 to 10000");
         refused("mss: 80", "from 88 to 32767");
-        refused("rate: 10", "1 kb/s to 100 Tb/s");
+        refused("rate: 10", "expected one like 10G");
+        refused("rate: 0.1k", "1 kb/s to 100 Tb/s");
         refused("workload: tcp-rr, request-rate: often", "5000, 5k or 1.5M");
         refused("dscp: 64", "0 to 63, cs0 to cs7, af11 to af43, ef or le");
         refused("dscp: af51", "`af51` is not a code point");

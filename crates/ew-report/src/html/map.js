@@ -375,7 +375,7 @@ function side(values, n, receivers) {
   return mean;
 }
 
-// A quarter to four times, logarithmic, with small deviations drawn out so that 10 % can be seen.
+// A quarter to four times, logarithmic, with small deviations drawn out so that 10% can be seen.
 function relativePosition(ratio) {
   if (ratio !== ratio) return NaN;
   const octaves = Math.max(-1, Math.min(1, Math.log2(Math.max(ratio, 1e-9)) / 2));

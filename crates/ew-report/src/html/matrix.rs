@@ -4,7 +4,7 @@
 //! a *plane*: one byte a cell into a small dictionary when there are few distinct values, else two
 //! bytes a cell on a logarithmic scale between min and max value (0 is "none", 1 is
 //! zero, the other 65534 codes are evenly spaced in the logarithm: over six decades the error stays
-//! below 0.02 %). Which cells there are is a list of distances in row order, in LEB128, so that a
+//! below 0.02%). Which cells there are is a list of distances in row order, in LEB128, so that a
 //! sampled mesh costs by its cells and not by N squared.
 
 use super::pack::{base64, leb128, script_json};

@@ -1,5 +1,5 @@
 //! The percentile spectrum of a stage's transactions as inline SVG: percentiles spaced by the
-//! logarithm of what lies above them, so that 99 %, 99.9 % and 99.99 % have as much room as 90 %;
+//! logarithm of what lies above them, so that 99%, 99.9% and 99.99% have as much room as 90%;
 //! times on a logarithmic scale.
 
 use super::chart::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, escaped, line, open, text};
@@ -102,7 +102,7 @@ impl Scale {
         for nines in (0..=nines).step_by(step) {
             let share_above = 10_f64.powi(-nines);
             let decimals = usize::try_from(nines - 2).unwrap_or(0);
-            let label = format!("{:.decimals$} %", 100.0 * (1.0 - share_above));
+            let label = format!("{:.decimals$}%", 100.0 * (1.0 - share_above));
             let x = self.x(share_above);
             line(svg, "grid", (x, TOP), (x, HEIGHT - BOTTOM));
             let anchor = if nines == 0 { "start" } else { "middle" };

@@ -197,7 +197,10 @@ fn the_state_of_a_page_is_what_happened_so_far() {
     let document = parsed(state.json(9, true));
     assert_eq!(document["news"], 9);
     assert_eq!(document["over"], false, "its report is still to be written");
-    assert_eq!(document["status"], "over: partial");
+    assert_eq!(
+        document["status"],
+        "over: partial: hosts or pairs are missing"
+    );
     assert_eq!(document["host_rows"].as_array().unwrap().len(), 4);
     assert_eq!(document["host_rows"][1]["state"], "failed");
     assert_eq!(document["rounds"][0]["stage"], "inside");

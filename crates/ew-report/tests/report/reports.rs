@@ -248,7 +248,7 @@ fn formats_are_parsed_by_their_words() {
     let error = "xml".parse::<Format>().unwrap_err().to_string();
     assert_eq!(
         error,
-        "`xml` is not a report format; write one of text, json, csv, csv-hosts, md, html, k8s-netperf, k8s-netperf-json"
+        "`xml` is not a report format; write one of text, json, csv, csv-hosts, md, html, junit, k8s-netperf, k8s-netperf-json"
     );
 }
 
