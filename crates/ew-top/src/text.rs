@@ -149,7 +149,7 @@ mod tests {
         );
         assert!(
             text.contains(
-                "   10  mover    1.00 Mb/s      0      0  0%      -       -    0           0\n"
+                "   10  mover    1.00 Mb/s      0      0   0%      -       -    0           0\n"
             ),
             "{text}"
         );

@@ -8,6 +8,7 @@
 //! (Arzani et al., NSDI 2018) and NetBouncer (Tan et al., NSDI 2019) do with votes.
 
 mod black_hole;
+mod loads;
 mod members;
 mod traces;
 
@@ -23,6 +24,7 @@ use ew_model::analysis::{RackAnalysis, RackPath};
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
 use ew_model::workload::Pace;
+use loads::Loads;
 use members::Stratum;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -245,10 +247,13 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
         .collect();
     let load = |stage: &StageView<'_>| stage.stage.workload.pace.measured_share.unwrap_or(0.0);
     stages.sort_by(|a, b| load(a).total_cmp(&load(b)));
-    let paced = |stage: &&StageView<'_>| {
+    let loads = Loads::new(observations, traces, &stages);
+    let paced = |(at, stage): (usize, &&StageView<'_>)| {
         let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
-        for round in &stage.rounds {
-            take_round(round, &mut connections);
+        for (place, round) in stage.rounds.iter().enumerate() {
+            take_round(round, &mut connections, |key| {
+                loads.is_full((at, place), key)
+            });
         }
         let typical = typical_loss(&connections);
         let judged = |badness| judge(observations, network, traces, &connections, badness);
@@ -258,7 +263,7 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
             stage: stage.stage.name.clone(),
         }
     };
-    stages.iter().map(paced).collect()
+    stages.iter().enumerate().map(paced).collect()
 }
 
 /// Flows of one connection that leave their rack over the same router in the same round, together:
@@ -382,8 +387,12 @@ fn sum(network: &Network, ways: &[Way<'_>]) -> Option<(Load, Judged)> {
 }
 
 /// The connections of a round, each against the better ones of its own flow, which are as fast as
-/// the flow's pace lets them be.
-fn take_round(round: &RoundView<'_>, connections: &mut BTreeMap<Key, Connection>) {
+/// the flow's pace lets them be. Those whose path is full say nothing.
+fn take_round(
+    round: &RoundView<'_>,
+    connections: &mut BTreeMap<Key, Connection>,
+    is_full: impl Fn(&Key) -> bool,
+) {
     let rows = round.records.iter().zip(starvation(round));
     let flows: Vec<Vec<Seen>> = rows
         .filter(|(_, starved)| *starved < LITTLE_STARVATION)
@@ -396,7 +405,7 @@ fn take_round(round: &RoundView<'_>, connections: &mut BTreeMap<Key, Connection>
         let Some(pace) = quantile(&rates, PACE).filter(|pace| *pace > 0.0) else {
             continue;
         };
-        for seen in flow {
+        for seen in flow.iter().filter(|seen| !is_full(&seen.key)) {
             let connection = connections.entry(seen.key).or_default();
             connection.of_pace.push(seen.rate / pace);
             connection.retransmitted.push(seen.loss());
