@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import tempfile
 
+import images
+
 HERE = pathlib.Path(__file__).resolve().parent
 NAME = f"ewk{os.getpid() % 10000}"
 CLUSTER = [HERE / "cluster"]
@@ -16,6 +18,7 @@ NIC_BITS_PER_SEC = 200e6
 IMAGE = "eastwest.test/eastwest:1"
 API = "198.18.0.1"
 BUSYBOX = "eastwest.test/busybox:1"
+IPERF3 = "eastwest.test/iperf3:1"
 # Requests cost the server half a CPU, where 200 Mb/s of bulk cost it next to nothing: the limit of its pod alone about halves their rate.
 SERVER_LIMIT = ("--clients", "n1", "--servers", "n2", "--set", "workload=tcp-rr", "--set", "streams=1", "--limit", "n2:cpu=300m")
 TWO_PATHS = """
@@ -67,9 +70,9 @@ class Cluster:
         environment = dict(self.environment, KUBECONFIG=str(self.state() / f"{as_user}.conf"))
         return subprocess.run(self.command(*words), env=environment, text=True, capture_output=True, timeout=limit, cwd=self.work)
 
-    def run(self, scenario, *words, image=True, **more):
+    def run(self, scenario, *words, image=IMAGE, copied_into=None, **more):
         """`eastwest run`, with its result."""
-        how = ["--image", image if isinstance(image, str) else IMAGE] if image else ["--bootstrap", "copy", "--image", BUSYBOX]
+        how = ["--bootstrap", "copy", "--image", copied_into] if copied_into else ["--image", image]
         done = self.eastwest("run", scenario, "--via", "kubernetes", *how, "--pull-policy", "Never", "--quiet", "--format", "json", *words, **more)
         done.result = json.loads(done.stdout) if done.stdout.strip() else {}
         return done
@@ -107,7 +110,7 @@ def why_not_here():
         return "not root"
     missing = [tool for tool in ("go", "dpkg", "apt-get") if not shutil.which(tool)]
     if not os.environ.get("EASTWEST_MUST_RUN"):
-        missing += [tool for tool in ("cc", "strip", "ip", "tc", "nsenter", "unshare", "openssl") if not shutil.which(tool)]
+        missing += [tool for tool in ("cc", "strip", "ip", "tc", "nsenter", "unshare", "openssl", "iperf3") if not shutil.which(tool)]
     if missing:
         return f"without {', '.join(missing)}"
     if shutil.which("unshare") and subprocess.run(["unshare", "--net", "--mount", "--pid", "--fork", "true"], capture_output=True).returncode:
@@ -124,7 +127,9 @@ def cluster_up(binary):
         subprocess.run(["strip", "-o", cluster.binary, binary], check=True)
         image = cluster.work / "eastwest.tar"
         subprocess.run([cluster.binary, "image", "-o", image, "--name", IMAGE], check=True, stderr=subprocess.DEVNULL)
-        cluster.environment["IMAGES"] = str(image)
+        iperf3 = cluster.work / "iperf3.tar"
+        images.write_tool(iperf3, IPERF3, cluster.cache, "iperf3")
+        cluster.environment["IMAGES"] = f"{image} {iperf3}"
         try:
             cluster.call("up")
             yield cluster

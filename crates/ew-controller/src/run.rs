@@ -480,6 +480,7 @@ async fn launch(
         busy_links::check(members, job.options.force, journal).await?;
     }
     plan.rate_limit = max_rate::limit(job.options.max_rate, plan, members)?;
+    max_rate::hold_requests(plan);
     if let Some(warning) = max_rate::owners_words(members) {
         journal.warn(warning);
     }

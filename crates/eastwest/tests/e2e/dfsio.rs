@@ -2,6 +2,7 @@
 //! them.
 
 use crate::common::{Finished, TestLab, can_run_labs, eastwest, kill, text, wait_for};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -268,6 +269,9 @@ fn serve_s3(root: &Path, refused: &Refused) -> SocketAddr {
                         if !is_refused(&refused, &request) {
                             return service.call(request.map(s3s::Body::from)).await;
                         }
+                        // Whoever closes with half a body unread resets the connection, and the
+                        // answer may be lost.
+                        let _ = request.into_body().collect().await;
                         let busy =
                             s3s::Body::from("<Error><Code>SlowDown</Code></Error>".to_owned());
                         let mut busy = Response::new(busy);

@@ -35,7 +35,7 @@ while left:
 say(b"eastwest-bootstrap-ready\n")
 say(b"\nEASTWEST-AGENT PROTOCOL BUILD\n")
 kernel = b"6.1\x1b]0;owned\x07\x1b[31m"
-ready = b"\x00" + words(kernel) + words(b"h") + words(b"x86_64") + varint(4) + b"\x00" * 10 + varint(5401)
+ready = b"\x00" + words(kernel) + words(b"h") + words(b"x86_64") + varint(4) + b"\x00" * 11 + varint(5401)
 time.sleep(1)
 if mode == "memory":
     n = (16 * 1024 * 1024 - 16) // 5

@@ -91,10 +91,10 @@ fn iperf3_fills_the_same_rows() {
     assert!(finished.code < 2, "{}\n{}", finished.stderr, finished.json);
     assert_eq!(finished.json["stages"][0]["missing"], 0);
     assert!(finished.json["stages"][0]["retransmits"].is_u64());
-    assert!(
-        crate::common::processes_with(&["iperf3", "127.0.0.2"]).is_empty(),
-        "servers were left behind"
-    );
+    // Other tests run iperf3, too, and end; what was left behind would stay.
+    crate::common::wait_for("no servers left behind", Duration::from_secs(60), || {
+        crate::common::processes_with(&["iperf3", "127.0.0.2"]).is_empty()
+    });
 }
 
 #[test]

@@ -37,11 +37,12 @@ impl ServedRun {
             .spawn()
             .unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        stderr.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("metrics: http://");
-        let address = address.and_then(|rest| rest.strip_suffix("/metrics"));
-        let address = address.unwrap_or_else(|| panic!("no address in `{line}`"));
+        let mut lines = (&mut stderr).lines().map_while(Result::ok);
+        let address = lines.find_map(|line| {
+            let rest = line.strip_prefix("metrics: http://")?;
+            rest.strip_suffix("/metrics").map(str::to_owned)
+        });
+        let address = address.expect("an address");
         Self {
             child,
             address: address.parse().unwrap(),

@@ -244,7 +244,7 @@ fn a_large_run_is_asked_about_on_a_terminal() {
         .collect();
     std::fs::write(&file, lines).unwrap();
     let command = format!(
-        "{} run pair --set expect.nic=10G --runs-dir {} --hosts-file {}",
+        "{} run permutation --set expect.nic=10G --runs-dir {} --hosts-file {}",
         env!("CARGO_BIN_EXE_eastwest"),
         work.path().join("runs").display(),
         file.display()

@@ -131,7 +131,8 @@ fn a_real_prometheus_takes_a_run_by_remote_write() {
     assert_eq!(code, Some(f64::from(finished.code)));
     let goodput = value("eastwest_result_stage_flow_goodput_bytes_per_second{stage=\"forward\"}");
     assert!((1.0e6..2.8e6).contains(&goodput.unwrap()), "{goodput:?}");
-    let hosts = prometheus.query("eastwest_host_flow_payload_bytes_total{host=\"n1\"}");
+    let hosts =
+        prometheus.query("eastwest_host_flow_payload_bytes_total{host=\"n1\",direction=\"tx\"}");
     assert_eq!(hosts.len(), 1, "{hosts:?}");
     // Sent while it went on, and ended with it: what was true of a moment is no more.
     let sent = value("count_over_time(eastwest_run_info{scenario=\"pair\"}[5m])");

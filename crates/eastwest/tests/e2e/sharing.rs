@@ -17,7 +17,7 @@ fn a_second_run_on_the_same_hosts_is_refused_or_waits() {
     let lab = TestLab::up(TWO_HOSTS);
     let first = start(
         lab.run_command("pair")
-            .args(["-t", "8s", "--set", "samples=1"]),
+            .args(["-t", "12s", "--set", "samples=1"]),
     );
     wait_for_host_ups(&lab.runs_dir(), 2);
     let refused = second(&lab, &[]);

@@ -178,7 +178,7 @@ fn on_a_terminal_the_screen_is_the_hosts_q_leaves_it_and_ctrl_c_ends_the_run() {
     left.read_until("processes");
     left.press("q");
     let end = left.read_to_end();
-    assert!(end.contains("stage both ended"), "{end}");
+    assert!(end.contains("stage reverse ended"), "{end}");
     assert!(end.contains("report.html"), "{end}");
     let mut stopped = Terminal::open(&format!("{run} 60s"));
     stopped.read_until("processes");

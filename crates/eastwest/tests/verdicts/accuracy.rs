@@ -128,13 +128,11 @@ fn a_mesh_of_sixteen_measures_every_ordered_pair_once_and_starts_together() {
     );
 }
 
-pub(crate) const QUICK_QUALIFY: [&str; 8] = [
+pub(crate) const QUICK_QUALIFY: [&str; 6] = [
     "--set",
     "duration=1s",
     "--set",
     "warm-up=200ms",
-    "--set",
-    "gap=150ms",
     "--set",
     "idle rtt.duration=100ms",
 ];

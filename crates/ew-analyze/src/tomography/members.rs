@@ -403,7 +403,8 @@ fn lost_in(traces: &Traces, rack: usize) -> (f64, Vec<(usize, IpAddr)>) {
             .copied()
             .collect();
         let used = fork.members.len();
-        if is_quiet(to.silent, to.traced(), used) {
+        // Where there is one path, none can be missing among others.
+        if used < 2 || is_quiet(to.silent, to.traced(), used) {
             continue;
         }
         match unused.as_slice() {
