@@ -68,7 +68,7 @@ pub(crate) struct TestLab {
 impl TestLab {
     /// `yaml` without a name: it gets one of its own.
     pub(crate) fn up(yaml: &str) -> Self {
-        let only = ONE_LAB.lock().unwrap_or_else(PoisonError::into_inner);
+        let only = only_lab();
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("t{}-{number}", std::process::id());
