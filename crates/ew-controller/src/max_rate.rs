@@ -84,8 +84,8 @@ pub(crate) fn limit(
     }))
 }
 
-/// Requests in a closed loop are as many as answers come, whatever that loads a slow link with. Where
-/// they could exceed the limit they get a rate (open loop) that does not.
+/// Requests in a closed loop are as many as answers come, whatever that loads a slow link with.
+/// Where they could exceed the limit they get a rate (open loop) that does not.
 pub(crate) fn hold_requests(plan: &mut Plan) {
     let rates: Vec<Option<f64>> = (plan.stages.iter())
         .map(|stage| held_requests(plan, stage))

@@ -23,8 +23,8 @@ fn one_flow_alone_is_within_one_percent() {
     );
 }
 
-/// The demo's truth: 4:1, and r2h3 at half its rate. Nothing else is said of anybody, and the last ten
-/// lines on a terminal name both.
+/// The demo's truth: 4:1, and r2h3 at half its rate. Nothing else is said of anybody, and the last
+/// ten lines on a terminal name both.
 #[test]
 fn the_demo_names_its_slow_host_and_its_ratio_and_nothing_else() {
     if !can_run_labs() {
@@ -57,11 +57,16 @@ fn the_demo_names_its_slow_host_and_its_ratio_and_nothing_else() {
     assert_eq!(accusing.len(), 2, "{accusing:#?}");
     assert_eq!(finished.code, 0, "finding them is success");
     let mut shown = eastwest();
-    shown.args(["report", "latest", "--runs-dir"]).arg(work.path());
+    shown
+        .args(["report", "latest", "--runs-dir"])
+        .arg(work.path());
     let shown = text(&shown.output().unwrap().stdout);
     let lines: Vec<&str> = shown.trim_end().lines().collect();
     let last = lines[lines.len().saturating_sub(10)..].join("\n");
-    assert!(last.contains("r2h3:") && last.contains("oversubscribed"), "{last}");
+    assert!(
+        last.contains("r2h3:") && last.contains("oversubscribed"),
+        "{last}"
+    );
 }
 
 #[test]
