@@ -19,13 +19,13 @@ IMAGE = "eastwest.test/eastwest:1"
 API = "198.18.0.1"
 BUSYBOX = "eastwest.test/busybox:1"
 IPERF3 = "eastwest.test/iperf3:1"
-# Requests cost the server half a CPU, where 200 Mb/s of bulk cost it next to nothing: the limit of its pod alone about halves their rate.
-SERVER_LIMIT = ("--clients", "n1", "--servers", "n2", "--set", "workload=tcp-rr", "--set", "streams=1", "--limit", "n2:cpu=300m")
+# Requests cost the server near half a CPU, where 200 Mb/s of bulk cost it next to nothing: the limit of its pod alone about halves their rate.
+SERVER_LIMIT = ("--clients", "n1", "--servers", "n2", "--set", "workload=tcp-rr", "--set", "streams=1", "--limit", "n2:cpu=200m")
 TWO_PATHS = """
 name: two-paths
 description: pods against their nodes
 order: random
-defaults: {duration: 1s, warm-up: 500ms, gap: 1s, samples: 10, workload: tcp-stream, streams: 4}
+defaults: {duration: 700ms, warm-up: 300ms, gap: 400ms, samples: 10, workload: tcp-stream, streams: 4}
 tests:
   - {name: host, pattern: {pods: {path: host-network}}}
   - {name: pod, pattern: {pods: {path: other-node}}}
