@@ -524,7 +524,8 @@ impl Placement {
 
     /// Says what happened to pods during a run and, where pairs are missing, what may keep them
     /// apart; then removes everything.
-    pub(crate) async fn finish(self, analysis: Option<&Analysis>) {
+    pub(crate) async fn finish(self, ended: Result<&Analysis, &Failure>) {
+        let analysis = ended.ok();
         let fallen = self.deployment.fallen().await;
         for (agent, words) in &fallen {
             output::say(&format!("{agent}: {words}"));
@@ -539,7 +540,10 @@ impl Placement {
                 output::say(&format!("unreachable pods: {barrier}"));
             }
             if barriers.is_empty() && fallen.is_empty() && refusing.is_empty() {
-                let answer = analysis.map_or(NO_ANSWER, answer_words);
+                let answer = match ended {
+                    Ok(analysis) => answer_words(&reasons(analysis)),
+                    Err(failure) => answer_words(&[&failure.message()]),
+                };
                 output::say(&format!(
                     "no NetworkPolicy selects the pods and no proxy was injected: {answer}"
                 ));
@@ -606,13 +610,17 @@ fn is_partial(analysis: &Analysis) -> bool {
     )
 }
 
-/// What attempts that failed have in common, by the reasons of missing flows.
-fn answer_words(analysis: &Analysis) -> &'static str {
+/// Why flows are missing.
+fn reasons(analysis: &Analysis) -> Vec<&str> {
     let findings = analysis.verdict.findings.iter();
-    let reasons = findings
+    let evidence = findings
         .filter(|finding| finding.cause == Cause::CellsMissing)
         .flat_map(|finding| &finding.evidence);
-    let reasons: Vec<&str> = reasons.map(|evidence| evidence.text.as_str()).collect();
+    evidence.map(|evidence| evidence.text.as_str()).collect()
+}
+
+/// What attempts that failed have in common.
+fn answer_words(reasons: &[&str]) -> &'static str {
     let heard = |code: &str| reasons.iter().any(|reason| reason.contains(code));
     let known = ANSWERS.iter().find(|(code, _)| heard(code));
     known.map_or(NO_ANSWER, |(_, words)| words)

@@ -477,8 +477,9 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         endpoint,
         &mut |at_ns, event| sequel.take(at_ns, event),
     );
-    let analysis = finished.as_ref().ok().map(|done| &done.analysis);
-    placement.finish(analysis).await;
+    placement
+        .finish(finished.as_ref().map(|done| &done.analysis))
+        .await;
     sequel.conclude(args, &finished?).await
 }
 
