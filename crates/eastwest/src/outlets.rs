@@ -140,7 +140,7 @@ const WEBHOOK_HEADERS: &[(&str, &str)] = &[("content-type", "application/json")]
 
 /// One of them.
 struct Outlet {
-    /// "--webhook https://hooks.example".
+    /// `--webhook https://hooks.example`.
     name: String,
     queue: SyncSender<Message>,
     /// Offered while the queue was full.
