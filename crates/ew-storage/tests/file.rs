@@ -105,7 +105,7 @@ fn files_are_written_read_appended_and_removed() {
 /// So that every worker is at work until the time is over, and no file is skipped.
 #[test]
 fn files_are_passed_again_until_the_time_is_over() {
-    const TIME_NS: u64 = 200_000_000;
+    const TIME_NS: u64 = 1_500_000_000;
     let dir = tempfile::tempdir().unwrap();
     for operation in [StorageOperation::Write, StorageOperation::Read] {
         let mut order = order(dir.path(), operation);
