@@ -28,7 +28,7 @@ def measure(work):
     runs = setting("BENCH_RUNS", 10)
     parts = os.environ.get("BENCH_PARTS", ",".join(PARTS)).split(",")
     with cluster_up(binary()) as cluster:
-        (cluster.work / "two-paths.yaml").write_text(TWO_PATHS)
+        (cluster.work / "two-paths.yaml").write_text(TWO_PATHS.replace("samples: 6", "samples: 10"))
         if "routed" in parts:
             series("Routed pods", runs, lambda: compared(cluster), routed_bars)
         if "limit" in parts:

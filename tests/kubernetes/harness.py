@@ -25,7 +25,7 @@ TWO_PATHS = """
 name: two-paths
 description: pods against their nodes
 order: random
-defaults: {duration: 700ms, warm-up: 300ms, gap: 400ms, samples: 10, workload: tcp-stream, streams: 4}
+defaults: {duration: 700ms, warm-up: 300ms, gap: 400ms, samples: 6, workload: tcp-stream, streams: 4}
 tests:
   - {name: host, pattern: {pods: {path: host-network}}}
   - {name: pod, pattern: {pods: {path: other-node}}}

@@ -112,19 +112,19 @@ impl BatchRun<'_> {
                 }
                 FleetEvent::Agent(host, ControllerEvent::StageRefused { reason, .. }) => {
                     waiting.remove(&host);
-                    rounds.give_up(host, &reason);
+                    rounds.give_up(self.batch, host, &reason);
                 }
                 FleetEvent::Interrupt => return BatchEnd::Interrupted,
                 FleetEvent::Deadline => {
                     for host in &waiting {
-                        rounds.give_up(*host, "it did not accept the stage in time");
+                        rounds.give_up(self.batch, *host, "it did not accept the stage in time");
                     }
                     break;
                 }
                 other => {
                     if let Some(lost) = self.note(other) {
                         waiting.remove(&lost);
-                        rounds.give_up(lost, &self.why_down(lost));
+                        rounds.give_up(self.batch, lost, &self.why_down(lost));
                     }
                 }
             }
@@ -182,7 +182,7 @@ impl BatchRun<'_> {
                 }
                 other => {
                     if let Some(lost) = self.note(other) {
-                        rounds.give_up(lost, &self.why_down(lost));
+                        rounds.give_up(self.batch, lost, &self.why_down(lost));
                     }
                 }
             }
@@ -210,7 +210,7 @@ impl BatchRun<'_> {
                 FleetEvent::Deadline => break,
                 other => {
                     if let Some(lost) = self.note(other) {
-                        rounds.give_up(lost, &self.why_down(lost));
+                        rounds.give_up(self.batch, lost, &self.why_down(lost));
                     }
                 }
             }
@@ -246,7 +246,7 @@ impl BatchRun<'_> {
     fn close_finished(&mut self, rounds: &mut OpenRounds, start_ns: u64, overdue: bool) {
         let mut overdue = overdue && clock::monotonic_ns() >= self.deadline_ns(rounds, start_ns);
         while let Some(entry) = rounds.open.first_entry() {
-            if !entry.get().waiting.is_empty() && !overdue {
+            if !entry.get().is_complete() && !overdue {
                 return;
             }
             overdue = false;
@@ -276,6 +276,7 @@ impl BatchRun<'_> {
         let names = |id: HostId| self.inventory.name(id).to_owned();
         let why_silent = |id: HostId| match (given_up.get(&id), round.waiting.contains(&id)) {
             (Some(reason), _) => reason.clone(),
+            (None, true) if round.is_hopeless => "not waited for".to_owned(),
             (None, true) => "no report in time".to_owned(),
             (None, false) => self.why_down(id),
         };
@@ -382,7 +383,15 @@ struct OpenRounds {
 #[derive(Default)]
 struct OpenRound {
     waiting: BTreeSet<HostId>,
+    /// Each flow has an end that was given up: what the other ends report says nothing.
+    is_hopeless: bool,
     reports: Reports,
+}
+
+impl OpenRound {
+    fn is_complete(&self) -> bool {
+        self.waiting.is_empty() || self.is_hopeless
+    }
 }
 
 impl OpenRounds {
@@ -424,12 +433,15 @@ impl OpenRounds {
         }
     }
 
-    fn give_up(&mut self, host: HostId, reason: &str) {
+    fn give_up(&mut self, batch: &Batch<'_>, host: HostId, reason: &str) {
         self.given_up
             .entry(host)
             .or_insert_with(|| reason.to_owned());
-        for round in self.open.values_mut() {
+        let is_gone = |end: HostId| self.given_up.contains_key(&end);
+        for (position, round) in &mut self.open {
+            let mut flows = batch.rounds[*position].1.flows.iter();
             round.waiting.remove(&host);
+            round.is_hopeless = flows.all(|flow| is_gone(flow.src) || is_gone(flow.dst));
         }
     }
 }

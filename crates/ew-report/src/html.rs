@@ -11,13 +11,13 @@ mod hosts;
 mod lines;
 mod matrix;
 mod pack;
+mod page;
 mod panels;
 mod places;
 mod run_line;
 mod spectrum;
 pub(crate) mod storage;
 mod sweep_chart;
-mod view;
 
 use crate::ReportError;
 use ew_model::Analysis;
@@ -30,7 +30,7 @@ use serde::Serialize;
 const HEAD: &str = include_str!("html/head.html");
 
 pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
-    let page = view::page(analysis)?;
+    let page = page::page(analysis)?;
     render_page("report.html", include_str!("html/report.html"), &page)
 }
 

@@ -31,6 +31,7 @@ mod table;
 mod text;
 mod tools;
 mod trend;
+mod view;
 mod web;
 mod words;
 
@@ -49,6 +50,7 @@ pub use web::{RunLine, RunsPage, live_page, notice_page, runs_page, trends_page}
 use ew_model::Analysis;
 use std::str::FromStr;
 use thiserror::Error;
+use view::View;
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,11 +125,11 @@ pub fn render(
     style: &TextStyle,
 ) -> Result<String, ReportError> {
     match format {
-        Format::Text => Ok(text::render(analysis, style)),
+        Format::Text => Ok(text::render(&View::of(analysis), style)),
         Format::Json => json::render(analysis),
         Format::Csv => Ok(csv::render(analysis)),
         Format::CsvHosts => Ok(csv_hosts::render(analysis)),
-        Format::Markdown => Ok(markdown::render(analysis)),
+        Format::Markdown => Ok(markdown::render(&View::of(analysis))),
         Format::Html => html::render(analysis),
         Format::Junit => Ok(junit::render(analysis)),
         Format::K8sNetperf => k8s_netperf::table(analysis),

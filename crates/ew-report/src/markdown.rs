@@ -1,70 +1,56 @@
 //! The report for a pull request or a ticket: verdict, findings, rack table, stages.
 
-use crate::figures::{self, Figures};
-use crate::host_figures;
-use crate::text::{
-    absences, alike, fact_list, host_table, missing_by_reason, notable, rack_table, stage_notes,
-    stage_table,
-};
-use crate::words::{code_spans, finding_figures, network, one_line, severity, status};
-use ew_model::Analysis;
-use ew_model::finding::Finding;
+use crate::figures::Figures;
+use crate::view::{FindingWords, View};
+use crate::words::{code_spans, one_line};
 
 /// Up to this many findings are written out; a comment has a size limit.
 const FINDINGS_LISTED: usize = 25;
 
-pub(crate) fn render(analysis: &Analysis) -> String {
-    let verdict = &analysis.verdict;
+pub(crate) fn render(view: &View) -> String {
     let mut out = format!(
         "## {}\n\n**{}** · run `{}`\n",
-        prose(&verdict.sentence),
-        status(analysis),
-        one_line(&analysis.run.id).replace('`', "'"),
+        prose(&view.sentence),
+        view.status,
+        view.run_id.replace('`', "'"),
     );
-    if let Some(network) = network(analysis) {
-        out.push_str(&format!("\nNetwork: {}\n", escaped(&network)));
+    if let Some(network) = &view.network {
+        out.push_str(&format!("\nNetwork: {}\n", escaped(network)));
     }
-    out.push_str(&findings(&verdict.findings));
-    let (header, rows) = rack_table(analysis);
-    section(&mut out, "Rack to rack", &header, &rows, 2);
-    let (header, rows) = stage_table(analysis);
-    section(&mut out, "Stages", &header, &rows, 1);
-    notes(&mut out, &stage_notes(analysis));
-    for table in figures::tables(analysis) {
-        figure_table(&mut out, &table);
+    out.push_str(&findings(&view.findings));
+    figure_table(&mut out, &view.rack_table());
+    figure_table(&mut out, &view.stages);
+    for table in &view.figures {
+        figure_table(&mut out, table);
     }
-    let listed = notable(analysis);
-    let (header, rows, words) = host_table(analysis, &listed);
-    section(&mut out, "Hosts", &header, &rows, words);
-    if let Some(line) = alike(analysis, listed.len()) {
-        out.push_str(&format!("\n{line}\n"));
+    figure_table(&mut out, &view.notable_hosts());
+    for line in view.other_hosts.iter().chain(&view.nearest) {
+        out.push_str(&format!("\n{}\n", escaped(line)));
     }
-    if let Some(line) = host_figures::nearest_words(analysis) {
-        out.push_str(&format!("\n{}\n", escaped(&line)));
-    }
-    figure_table(&mut out, &host_figures::near_limits(analysis));
-    list(&mut out, "Hosts not there to the end", &absences(analysis));
-    list(
-        &mut out,
-        "Pairs without a figure",
-        &missing_by_reason(analysis),
-    );
-    out.push_str("\n<details><summary>Run</summary>\n\n");
-    for (name, value) in fact_list(analysis) {
-        let value = match name {
+    figure_table(&mut out, &view.near_limits);
+    list(&mut out, "Hosts not there to the end", &view.absences);
+    list(&mut out, "Pairs without a figure", &view.missing_pairs);
+    out.push_str(&facts(view));
+    out
+}
+
+fn facts(view: &View) -> String {
+    let mut out = String::from("\n<details><summary>Run</summary>\n\n");
+    for (name, value) in &view.facts {
+        let value = match *name {
             "command" | "repeat" if !value.contains('`') => format!("`{value}`"),
-            _ => escaped(&value),
+            _ => escaped(value),
         };
         out.push_str(&format!("- {name}: {value}\n"));
     }
-    for warning in &analysis.warnings {
+    for warning in &view.warnings {
         out.push_str(&format!("- warning: {}\n", prose(warning)));
     }
     out.push_str("\n</details>\n");
     out
 }
 
-fn findings(findings: &[Finding]) -> String {
+fn findings(findings: &[FindingWords]) -> String {
     let mut out = String::from("\n### Findings\n\n");
     if findings.is_empty() {
         out.push_str("None.\n");
@@ -81,19 +67,16 @@ fn findings(findings: &[Finding]) -> String {
     out
 }
 
-fn one_finding(number: usize, finding: &Finding) -> String {
+fn one_finding(number: usize, finding: &FindingWords) -> String {
     let mut out = format!(
         "{number}. **{}**: {}\n",
-        severity(finding.severity),
+        finding.word(),
         prose(&finding.sentence)
     );
-    out.push_str(&format!("   - {}\n", finding_figures(finding)));
+    out.push_str(&format!("   - {}\n", finding.figures()));
     for evidence in &finding.evidence {
-        out.push_str(&format!(
-            "   - {} ({})\n",
-            prose(&evidence.text),
-            prose(&evidence.source)
-        ));
+        let (text, source) = (prose(&evidence.text), prose(&evidence.source));
+        out.push_str(&format!("   - {text} ({source})\n"));
     }
     if !finding.hint.is_empty() {
         out.push_str(&format!("   - hint: {}\n", prose(&finding.hint)));

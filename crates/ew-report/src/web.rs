@@ -5,6 +5,7 @@ use crate::ReportError;
 use crate::compare::value;
 use crate::html::render_page;
 use crate::trend::change_words;
+use crate::view::Tone;
 use crate::words::{MISSING, one_line, utc};
 use ew_model::comparison::Change;
 use ew_model::finding::VerdictStatus;
@@ -112,7 +113,7 @@ pub fn runs_page(page: &RunsPage) -> Result<String, ReportError> {
         problems: Vec<String>,
     }
     let row = |run: &RunLine| {
-        let (status, class) = run.status.map_or((MISSING, "open"), status);
+        let tone = run.status.map_or(Tone::Open, Tone::of_status);
         Row {
             id: one_line(&run.id),
             link: encoded(&run.id),
@@ -122,8 +123,8 @@ pub fn runs_page(page: &RunsPage) -> Result<String, ReportError> {
             fleet: one_line(&run.fleet),
             hosts: run.hosts,
             outcome: one_line(&run.outcome),
-            status,
-            class,
+            status: run.status.map_or(MISSING, status),
+            class: tone.class(),
             is_base: page.base.as_ref() == Some(&run.id),
         }
     };
@@ -140,13 +141,14 @@ pub fn runs_page(page: &RunsPage) -> Result<String, ReportError> {
     render_page("runs.html", include_str!("web/runs.html"), &view)
 }
 
-fn status(status: VerdictStatus) -> (&'static str, &'static str) {
+/// The word of a status by itself.
+fn status(status: VerdictStatus) -> &'static str {
     match status {
-        VerdictStatus::NothingWrong => ("PASS", "good"),
-        VerdictStatus::AsExpected => ("WARN", "part"),
-        VerdictStatus::Worse => ("FAIL", "bad"),
-        VerdictStatus::Partial => ("INCOMPLETE", "part"),
-        VerdictStatus::NotDetermined => ("NO DATA", "open"),
+        VerdictStatus::NothingWrong => "PASS",
+        VerdictStatus::AsExpected => "WARN",
+        VerdictStatus::Worse => "FAIL",
+        VerdictStatus::Partial => "INCOMPLETE",
+        VerdictStatus::NotDetermined => "NO DATA",
     }
 }
 

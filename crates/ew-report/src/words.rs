@@ -1,7 +1,7 @@
 //! How numbers, names and states are worded, the same in every view.
 
 use ew_model::analysis::{Estimate, HostState};
-use ew_model::finding::{Cause, Finding, Quantity, Severity, VerdictStatus};
+use ew_model::finding::{Cause, Quantity, Severity, VerdictStatus};
 use ew_model::network::{MeasuredNetwork, describe_networks, measured_networks};
 use ew_model::record::Remark;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns};
@@ -101,26 +101,6 @@ pub(crate) fn quantity(quantity: &Quantity, cause: Cause) -> String {
         "count" => with_interval(value, low, high, |v| format!("{v:.0}")),
         unit => with_interval(value, low, high, |v| format!("{v:.2} {}", one_line(unit))),
     }
-}
-
-/// What a finding says next to its sentence: "measured 40 Mb/s; expected 95 Mb/s; cause: uplink;
-/// confidence: high".
-pub(crate) fn finding_figures(finding: &Finding) -> String {
-    let reported = |what, figure: &Quantity| format!("{what} {}", quantity(figure, finding.cause));
-    let parts = [
-        finding
-            .measured
-            .as_ref()
-            .map(|figure| reported("measured", figure)),
-        finding
-            .expected
-            .as_ref()
-            .map(|figure| reported("expected", figure)),
-        Some(format!("cause: {}", cause(finding.cause))),
-        Some(format!("confidence: {}", finding.confidence.word())),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    parts.join("; ")
 }
 
 /// `1 host`, `2 hosts`.

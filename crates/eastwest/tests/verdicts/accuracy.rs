@@ -1,6 +1,7 @@
 //! The numbers against the lab's known truth.
 
-use crate::common::{Finished, TestLab, can_run_labs, eastwest, only_lab, text, word};
+use crate::common::{Finished, LABS, TestLab, can_run_labs, eastwest, text, word};
+use std::sync::PoisonError;
 
 /// Payload of a 200 Mb/s link with MTU 1500, as Linux queueing disciplines count frames.
 const TRUTH_BITS_PER_SEC: f64 = 200e6 * 1448.0 / 1514.0;
@@ -30,7 +31,7 @@ fn the_demo_names_its_slow_host_and_its_ratio_and_nothing_else() {
     if !can_run_labs() {
         return;
     }
-    let _only = only_lab();
+    let _alone = LABS.write().unwrap_or_else(PoisonError::into_inner);
     let work = tempfile::tempdir().unwrap();
     let mut demo = eastwest();
     demo.args(["demo", "--format", "json", "--runs-dir"]);

@@ -682,6 +682,11 @@ mod tests {
             error.to_string(),
             "missing closing bracket\n  n[1-4,m2\n   ^^^^\nclose it: `[1-4]`"
         );
+        let error = NodeSet::parse("n[1-", &sources).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "missing closing bracket\n  n[1-\n   ^^^\nfinish it with a number and `]`, for example `[1-9]`"
+        );
         let error = NodeSet::parse("n3,n1 n2", &sources).unwrap_err();
         assert_eq!(
             error.to_string(),

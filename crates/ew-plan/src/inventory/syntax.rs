@@ -188,6 +188,8 @@ fn missing_bracket(text: &str, open: usize, until: usize) -> Fault {
         .trim_end_matches([',', ' ']);
     let remedy = if list.is_empty() {
         "put `]` behind the numbers, for example `n[1-4]`".to_owned()
+    } else if list.ends_with(['-', '/']) {
+        format!("finish it with a number and `]`, for example `[{list}9]`")
     } else {
         format!("close it: `[{list}]`")
     };

@@ -1,6 +1,6 @@
 //! Which rows of the tables a finding accuses.
 
-use super::findings::severity_class;
+use crate::view::Tone;
 use crate::words::cause;
 use ew_model::RackId;
 use ew_model::analysis::RackPairAnalysis;
@@ -69,7 +69,7 @@ impl<'a> Accused<'a> {
                 continue;
             }
             let mark = Mark {
-                class: severity_class(finding.severity),
+                class: Tone::of_severity(finding.severity).class(),
                 word: cause(finding.cause),
                 to: format!("finding-{}", index + 1),
             };

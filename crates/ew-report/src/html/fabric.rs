@@ -5,7 +5,8 @@
 mod drawing;
 
 use super::accused::{Accused, Mark};
-use super::view::{host_anchor, rack_anchor};
+use super::page::{host_anchor, rack_anchor};
+use crate::view::Tone;
 use crate::words::{host_name, host_state, plural, rack_name, rate};
 use drawing::Shape;
 use ew_model::analysis::{HostAnalysis, HostState, RackAnalysis, UplinkAnalysis};
@@ -376,7 +377,7 @@ fn pairs(analysis: &Analysis) -> Vec<PairPart> {
                 dst,
                 to: format!("finding-{number}"),
                 about: format!("{from} to {to}: {}", crate::words::cause(finding.cause)),
-                class: super::findings::severity_class(finding.severity),
+                class: Tone::of_severity(finding.severity).class(),
             })
         })
         .collect()

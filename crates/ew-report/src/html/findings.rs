@@ -1,14 +1,13 @@
 //! The findings' cards: what was found, what it rests on, and where to see that.
 
+use super::page::{host_anchor, rack_anchor, rich, unbroken};
 use super::places::{Place, Places};
-use super::view::{host_anchor, rack_anchor, rich, unbroken};
-use crate::words::{
-    capitalised, cause, full_sentence, host_name, one_line, quantity, rack_name, severity,
-    severity_status, shortened,
-};
+use crate::view::FindingWords;
+use crate::words::{capitalised, full_sentence, host_name, rack_name, shortened};
 use ew_model::Analysis;
 use ew_model::HostId;
-use ew_model::finding::{Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Severity, Subject};
+use ew_model::inventory::Inventory;
 use serde::Serialize;
 
 /// This many findings are all open at first; of more than that only the faults among the first
@@ -18,7 +17,7 @@ const FINDINGS_OPEN: usize = 3;
 const HEADLINE_CHARS: usize = 100;
 
 #[derive(Serialize)]
-pub(super) struct FindingView {
+pub(super) struct Card {
     anchor: String,
     open: bool,
     class: &'static str,
@@ -60,16 +59,16 @@ struct EvidenceView {
 }
 
 /// What is not only good to know, a line each.
-pub(super) fn headlines(analysis: &Analysis) -> Vec<Headline> {
-    let findings = analysis.verdict.findings.iter().enumerate();
-    let shown = findings.filter(|(_, finding)| finding.severity != Severity::Info);
+pub(super) fn headlines(inventory: &Inventory, findings: &[FindingWords]) -> Vec<Headline> {
+    let shown = findings.iter().enumerate();
     shown
+        .filter(|(_, finding)| finding.is_open())
         .map(|(index, finding)| {
-            let whole = capitalised(analysis.inventory(), &finding.sentence).replace('`', "");
+            let whole = capitalised(inventory, &finding.sentence).replace('`', "");
             Headline {
                 to: anchor(index),
-                class: severity_class(finding.severity),
-                status: severity_status(finding.severity),
+                class: finding.tone().class(),
+                status: finding.status(),
                 text: shortened(&whole, HEADLINE_CHARS),
                 whole,
             }
@@ -82,51 +81,52 @@ fn anchor(index: usize) -> String {
 }
 
 /// All findings, worst first.
-pub(super) fn views(analysis: &Analysis) -> Vec<FindingView> {
+pub(super) fn cards(analysis: &Analysis, findings: &[FindingWords]) -> Vec<Card> {
     let places = Places::new(analysis);
-    let findings = analysis.verdict.findings.iter().enumerate();
-    findings
-        .map(|(index, finding)| view(analysis, &places, index, finding))
+    let is_short = findings.len() <= FINDINGS_OPEN;
+    let numbered = findings.iter().enumerate();
+    numbered
+        .map(|(index, finding)| {
+            let is_first = index < FINDINGS_OPEN && finding.severity == Severity::Fault;
+            card(analysis, &places, index, finding, is_short || is_first)
+        })
         .collect()
 }
 
-pub(super) fn severity_class(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Fault => "bad",
-        Severity::Notice => "part",
-        Severity::Info => "open",
-    }
-}
-
-fn view(analysis: &Analysis, places: &Places<'_>, index: usize, finding: &Finding) -> FindingView {
+fn card(
+    analysis: &Analysis,
+    places: &Places<'_>,
+    index: usize,
+    finding: &FindingWords,
+    open: bool,
+) -> Card {
     let inventory = analysis.inventory();
-    let is_short = analysis.verdict.findings.len() <= FINDINGS_OPEN;
-    let figure = |q| unbroken(&quantity(q, finding.cause));
-    let evidence = |evidence: &Evidence| EvidenceView {
+    let figure = |words: &String| unbroken(words);
+    let evidence = finding.evidence.iter().map(|evidence| EvidenceView {
         text: rich(&capitalised(inventory, &evidence.text)),
-        source: one_line(&evidence.source).replace('`', ""),
         places: places.of(finding.subject, &evidence.source),
-    };
-    FindingView {
+        source: evidence.source.replace('`', ""),
+    });
+    Card {
         anchor: anchor(index),
-        open: is_short || (index < FINDINGS_OPEN && finding.severity == Severity::Fault),
-        class: severity_class(finding.severity),
-        severity: severity(finding.severity),
+        open,
+        class: finding.tone().class(),
+        severity: finding.word(),
         sentence: rich(&full_sentence(inventory, &finding.sentence)),
         subject: subject_links(analysis, finding.subject),
-        cause: cause(finding.cause),
+        cause: finding.cause,
         measured: finding.measured.as_ref().map(figure),
         expected: finding.expected.as_ref().map(figure),
-        confidence: finding.confidence.word(),
-        evidence: finding.evidence.iter().map(evidence).collect(),
+        confidence: finding.confidence,
+        evidence: evidence.collect(),
         hint: rich(&full_sentence(inventory, &finding.hint)),
-        drawn: drawn(finding),
+        drawn: drawn(finding.subject),
     }
 }
 
 /// The name of a finding's place in the drawing of the fabric. `None`: it has no one place there.
-fn drawn(finding: &Finding) -> Option<String> {
-    match finding.subject {
+fn drawn(subject: Subject) -> Option<String> {
+    match subject {
         Subject::Host { host } => Some(format!("host-{}", host.0)),
         Subject::Pair { src, dst } => Some(format!("pair-{}-{}", src.0, dst.0)),
         Subject::Rack { rack } | Subject::RackPair { from: rack, .. } => {

@@ -1,16 +1,13 @@
 //! The table of hosts: a row each, with the worst of what its counters say.
 
 use super::accused::{Accused, Mark};
+use super::page::host_anchor;
 use super::panels::{has_panel, link_words};
-use super::view::host_anchor;
 use crate::host_figures::{DISK_TOLD, cpu_parts, link_share, name_of_stage};
-use crate::text::payload_ceiling;
-use crate::words::{
-    MISSING, count, duration, estimated_rate, host_name, host_state, one_line, percent, rack_of,
-    rate_with_interval,
-};
+use crate::view::{HostWords, RateWords, payload_ceiling};
+use crate::words::{MISSING, one_line, percent};
 use ew_model::Analysis;
-use ew_model::analysis::{Estimate, HostAnalysis, HostStageAnalysis, HostState};
+use ew_model::analysis::{Estimate, HostAnalysis, HostStageAnalysis};
 use serde::Serialize;
 
 /// The table, and what its bars are drawn by.
@@ -65,18 +62,18 @@ struct Most {
 }
 
 /// All hosts, in inventory order.
-pub(super) fn view(analysis: &Analysis, accused: &Accused<'_>) -> HostsView {
+pub(super) fn view(analysis: &Analysis, words: &[HostWords], accused: &Accused<'_>) -> HostsView {
     let scale = scale(analysis);
     let ceiling = payload_ceiling(analysis);
     let stages = || analysis.hosts.iter().flat_map(|host| &host.stages);
     let has_nic = stages().any(|stage| link_share(stage).is_some());
     let has_disk = stages().any(|stage| disk_share(stage) >= Some(DISK_TOLD));
-    let row = |h: &HostAnalysis| {
+    let row = |(h, words): (&HostAnalysis, &HostWords)| {
         let most = mosts(analysis, h, has_nic, has_disk);
-        host(analysis, h, scale, accused.host(h.host), most)
+        host(h, words, scale, accused.host(h.host), most)
     };
     HostsView {
-        rows: analysis.hosts.iter().map(row).collect(),
+        rows: analysis.hosts.iter().zip(words).map(row).collect(),
         mark: ceiling
             .zip(scale)
             .map(|(ceiling, scale)| format!("{:.2}", ceiling / scale * 100.0)),
@@ -86,29 +83,28 @@ pub(super) fn view(analysis: &Analysis, accused: &Accused<'_>) -> HostsView {
 }
 
 fn host(
-    analysis: &Analysis,
     host: &HostAnalysis,
+    words: &HostWords,
     scale: Option<f64>,
     marks: Vec<Mark>,
     most: Vec<Most>,
 ) -> HostView {
-    let inventory = analysis.inventory();
     HostView {
         anchor: host_anchor(host.host),
         id: host.host.0,
         has_panel: has_panel(host),
         marks,
-        name: host_name(inventory, host.host),
-        rack: rack_of(inventory, host.host),
-        up: host.state == HostState::Alive,
-        state: host_state(&host.state),
-        tx: bar(host.tx_bits_per_sec, host.tx_effect, scale),
-        rx: bar(host.rx_bits_per_sec, host.rx_effect, scale),
+        name: words.name.clone(),
+        rack: words.rack.clone(),
+        up: words.is_up,
+        state: words.state_and_reason.clone(),
+        tx: bar(&words.sends, host.tx_bits_per_sec, host.tx_effect, scale),
+        rx: bar(&words.receives, host.rx_bits_per_sec, host.rx_effect, scale),
         most,
         link: link_words(host),
-        idle_rtt: duration(host.idle_rtt_ns),
+        idle_rtt: words.idle_rtt.clone(),
         idle_rtt_sort: host.idle_rtt_ns.map_or(-1, |ns| ns as i64),
-        retransmits: count(host.retransmits),
+        retransmits: words.retransmits.clone(),
         retransmits_sort: host.retransmits.map_or(-1, |r| r as i64),
     }
 }
@@ -173,11 +169,16 @@ fn disk_share(stage: &HostStageAnalysis) -> Option<f64> {
     stage.disk.as_ref().map(|disk| disk.busy_share)
 }
 
-fn bar(estimate: Option<Estimate>, effect: Option<f64>, scale: Option<f64>) -> Bar {
+fn bar(
+    words: &RateWords,
+    estimate: Option<Estimate>,
+    effect: Option<f64>,
+    scale: Option<f64>,
+) -> Bar {
     let value = estimate.map(|e| e.value).filter(|v| v.is_finite());
     Bar {
-        text: estimated_rate(estimate),
-        interval: rate_with_interval(estimate),
+        text: words.short.clone(),
+        interval: words.with_interval.clone(),
         effect: effect
             .filter(|e| (e - 1.0).abs() > 0.05)
             .map(|e| format!("{} of peers", percent(Some(e)))),

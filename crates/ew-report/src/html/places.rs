@@ -5,8 +5,8 @@
 //! stages are between backquotes, hosts and racks by their names. What it names and the page
 //! shows becomes a link.
 
+use super::page::{host_anchor, rack_anchor, stage_anchor};
 use super::panels::has_panel;
-use super::view::{host_anchor, rack_anchor, stage_anchor};
 use crate::words::{host_name, one_line, rack_name};
 use ew_model::analysis::RackPairAnalysis;
 use ew_model::finding::Subject;

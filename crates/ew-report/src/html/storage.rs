@@ -5,12 +5,12 @@ use super::chart::short_rate;
 use super::lines::{Plot, STYLES, Series, short};
 use super::render_page;
 use crate::storage::{fan_in_lines, hdfs_line, job_line, notes, step_text, verdict};
+use crate::view::Tone;
 use crate::words::{one_line, or_missing, percent, plural};
 use crate::{ReportError, storage};
 use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint};
 use ew_analyze::storage::job::{StepAnalysis, StorageAnalysis};
 use ew_analyze::storage::nodes::{MovedPoint, NodeFigures, NodePoint, NodeRole};
-use ew_model::finding::VerdictStatus;
 use ew_model::storage::StorageOperation;
 use ew_model::units::{format_bytes_per_sec, format_duration_ns};
 use serde::Serialize;
@@ -99,7 +99,7 @@ pub fn storage_html(analysis: &StorageAnalysis) -> Result<String, ReportError> {
         style: concat!(include_str!("report.css"), include_str!("storage.css")),
         version: env!("CARGO_PKG_VERSION"),
         status: status.to_owned(),
-        status_class: class(analysis.status),
+        status_class: Tone::of_status(analysis.status).class(),
         sentence: sentence.to_owned(),
         lines: facts.into_iter().flatten().chain(notes(analysis)).collect(),
         warnings: analysis.warnings.iter().map(|w| one_line(w)).collect(),
@@ -108,15 +108,6 @@ pub fn storage_html(analysis: &StorageAnalysis) -> Result<String, ReportError> {
         steps: analysis.steps.iter().map(step).collect(),
     };
     render_page("storage.html", include_str!("storage.html"), &page)
-}
-
-fn class(status: VerdictStatus) -> &'static str {
-    match status {
-        VerdictStatus::NothingWrong | VerdictStatus::AsExpected => "good",
-        VerdictStatus::Worse => "bad",
-        VerdictStatus::Partial => "part",
-        VerdictStatus::NotDetermined => "open",
-    }
 }
 
 fn step(step: &StepAnalysis) -> StepView {

@@ -2,21 +2,20 @@
 
 use super::accused::{Accused, Mark};
 use super::fabric::{self, Fabric};
-use super::findings::{self, FindingView, Headline};
+use super::findings::{self, Card, Headline};
 use super::hosts::{self, HostsView};
 use super::matrix::MapsView;
 use super::run_line::{self, RunLine};
 use super::{chart, matrix, panels, spectrum, sweep_chart};
-use crate::figures::{Figures, stage_name, tables};
+use crate::figures::{Figures, stage_name};
 use crate::sweep::lone_stages;
-use crate::text::{fact_list, oversubscription, payload_ceiling, stage_notes, stage_table};
+use crate::view::{RackPairWords, View, payload_ceiling};
 use crate::words::{
-    MISSING, capitalised, code_spans, duration, healthy_knee, knee, network, one_line, or_missing,
-    plural, rack_name, rate, rate_with_interval, status, utc,
+    MISSING, capitalised, code_spans, duration, healthy_knee, one_line, plural, rack_name, rate,
+    utc,
 };
 use ew_model::Analysis;
 use ew_model::analysis::{HostState, RackPairAnalysis, StageAnalysis};
-use ew_model::finding::VerdictStatus;
 use ew_model::sweep::SweepAnalysis;
 use ew_model::{HostId, RackId};
 use serde::Serialize;
@@ -56,7 +55,7 @@ pub(super) struct Page {
     fabric: Option<Fabric>,
     run_line: Option<RunLine>,
     tiles: Vec<Tile>,
-    findings: Vec<FindingView>,
+    findings: Vec<Card>,
     rack_pairs: Vec<RackPairView>,
     rack_grid: Option<RackGrid>,
     ramps: Vec<ChartView>,
@@ -141,57 +140,47 @@ struct Figure {
 }
 
 pub(super) fn page(analysis: &Analysis) -> Result<Page, serde_json::Error> {
-    let verdict = &analysis.verdict;
-    let (stage_header, stages) = stage_table(analysis);
+    let view = View::of(analysis);
     let accused = Accused::new(analysis);
     let ramps = ramps(analysis);
-    let headlines = findings::headlines(analysis);
+    let headlines = findings::headlines(analysis.inventory(), &view.findings);
+    let rack_pairs = analysis.rack_pairs.iter().zip(&view.rack_pairs);
     Ok(Page {
-        title: format!(
-            "{}: {}",
-            one_line(&analysis.run.scenario.name),
-            status(analysis)
-        ),
+        title: format!("{}: {}", one_line(&analysis.run.scenario.name), view.status),
         style: include_str!("report.css"),
         script: SCRIPT,
-        status: status(analysis),
-        status_class: status_class(verdict.status),
-        sentence: rich(&capitalised(analysis.inventory(), &verdict.sentence)),
-        subtitle: subtitle(analysis),
-        run_id: one_line(&analysis.run.id),
-        print_head: print_head(analysis),
+        status: view.status,
+        status_class: view.tone.class(),
+        sentence: rich(&capitalised(analysis.inventory(), &view.sentence)),
+        subtitle: subtitle(analysis, view.network.as_deref()),
+        print_head: print_head(&view),
         headlines_left_out: headlines.len().saturating_sub(HEADLINES_SHOWN),
         headlines: headlines.into_iter().take(HEADLINES_SHOWN).collect(),
         fabric: fabric::view(analysis, &accused),
         run_line: run_line::view(analysis),
         tiles: tiles(analysis),
-        findings: findings::views(analysis),
-        rack_pairs: analysis
-            .rack_pairs
-            .iter()
-            .map(|p| rack_pair(analysis, p, accused.rack_pair(p)))
+        findings: findings::cards(analysis, &view.findings),
+        rack_pairs: rack_pairs
+            .map(|(pair, words)| rack_pair(pair, words, accused.rack_pair(pair)))
             .collect(),
         rack_grid: rack_grid(analysis),
         ramps_left_out: ramps.len().saturating_sub(RAMPS_SHOWN),
         ramps: ramps.into_iter().take(RAMPS_SHOWN).collect(),
         matrix: matrix::view(analysis)?,
         has_racks: !analysis.inventory().racks.is_empty(),
-        hosts: hosts::view(analysis, &accused),
+        hosts: hosts::view(analysis, &view.hosts, &accused),
         panels: panels::data(analysis, &accused)?,
-        stage_header,
-        stages,
-        stage_notes: stage_notes(analysis),
-        figures: tables(analysis).into_iter().map(figures_view).collect(),
+        stage_header: view.stages.header,
+        stages: view.stages.rows,
+        stage_notes: view.stages.notes,
+        figures: view.figures.into_iter().map(figures_view).collect(),
         sweeps: analysis.sweeps.iter().flat_map(sweep_charts).collect(),
         spectra: lone_stages(analysis).filter_map(latency_chart).collect(),
         timelines: lone_stages(analysis).filter_map(timeline).collect(),
-        facts: fact_list(analysis),
-        warnings: analysis
-            .warnings
-            .iter()
-            .map(|w| rich(&one_line(w)))
-            .collect(),
+        facts: view.facts,
+        warnings: view.warnings.iter().map(|warning| rich(warning)).collect(),
         version: one_line(&analysis.run.version),
+        run_id: view.run_id,
     })
 }
 
@@ -276,22 +265,13 @@ fn headed(name: &str) -> String {
     }
 }
 
-fn status_class(status: VerdictStatus) -> &'static str {
-    match status {
-        VerdictStatus::NothingWrong | VerdictStatus::AsExpected => "good",
-        VerdictStatus::Worse => "bad",
-        VerdictStatus::Partial => "part",
-        VerdictStatus::NotDetermined => "open",
-    }
-}
-
-fn subtitle(analysis: &Analysis) -> String {
+fn subtitle(analysis: &Analysis, network: Option<&str>) -> String {
     let inventory = analysis.inventory();
     let racks = match inventory.racks.len() {
         0 => String::new(),
         n => format!(" in {}", plural(n, "rack")),
     };
-    let network = network(analysis).map(|network| format!(" over {network}"));
+    let network = network.map(|network| format!(" over {network}"));
     format!(
         "{} on {}{racks}{}, {}",
         one_line(&analysis.run.scenario.name),
@@ -302,8 +282,8 @@ fn subtitle(analysis: &Analysis) -> String {
 }
 
 /// What stands on top of every printed page, as the inside of a CSS string.
-fn print_head(analysis: &Analysis) -> String {
-    let text = format!("eastwest: {}, {}", analysis.run.id, status(analysis));
+fn print_head(view: &View) -> String {
+    let text = format!("eastwest: {}, {}", view.run_id, view.status);
     let is_plain = |c: &char| c.is_alphanumeric() || " .,:;_-".contains(*c);
     text.chars().filter(is_plain).collect()
 }
@@ -403,18 +383,18 @@ pub(super) fn rack_anchor(from: RackId, to: RackId) -> String {
     format!("rack-{}-{}", from.0, to.0)
 }
 
-fn rack_pair(analysis: &Analysis, pair: &RackPairAnalysis, mark: Option<Mark>) -> RackPairView {
+fn rack_pair(pair: &RackPairAnalysis, words: &RackPairWords, mark: Option<Mark>) -> RackPairView {
     RackPairView {
         anchor: rack_anchor(pair.from, pair.to),
         mark,
-        from: rack_name(analysis.inventory(), pair.from),
-        to: rack_name(analysis.inventory(), pair.to),
-        inside: rate_with_interval(pair.inside_bits_per_sec),
-        across: rate_with_interval(pair.across_bits_per_sec),
-        ratio: oversubscription(pair),
+        from: words.from.clone(),
+        to: words.to.clone(),
+        inside: words.inside.with_interval.clone(),
+        across: words.across.with_interval.clone(),
+        ratio: words.oversubscription.clone(),
         ratio_sort: pair.oversubscription.map_or(0.0, |e| finite(e.value)),
-        uplink: rate(pair.uplink_bits_per_sec),
-        knee: or_missing(pair.knee_senders, knee),
+        uplink: words.uplink.clone(),
+        knee: words.full_at.clone(),
     }
 }
 

@@ -1,0 +1,196 @@
+//! The report of a run in words, made once. The terminal, Markdown and the page lay it out, each in
+//! its own way and with drawings of its own, and share every name, number and sentence of it.
+
+mod facts;
+mod findings;
+mod hosts;
+mod missing;
+mod racks;
+mod stages;
+
+pub(crate) use facts::{ceiling_words, payload_ceiling};
+pub(crate) use findings::FindingWords;
+pub(crate) use hosts::HostWords;
+pub(crate) use racks::RackPairWords;
+
+use crate::compact;
+use crate::figures::{self, Figures};
+use crate::host_figures;
+use crate::words::{self, estimated_rate, one_line, rate_with_interval};
+use ew_model::Analysis;
+use ew_model::analysis::Estimate;
+use ew_model::finding::{Severity, VerdictStatus};
+
+/// A report of a run in words.
+pub(crate) struct View {
+    /// "FAIL: fault found".
+    pub(crate) status: &'static str,
+    pub(crate) tone: Tone,
+    pub(crate) run_id: String,
+    /// The verdict.
+    pub(crate) sentence: String,
+    /// Over which network.
+    pub(crate) network: Option<String>,
+    /// Worst first.
+    pub(crate) findings: Vec<FindingWords>,
+    /// Thresholds that were not met, and those without a figure.
+    pub(crate) missed_thresholds: Vec<MissedThreshold>,
+    /// "Measured: 8 of 8 hosts, 416 of 416 flows; 7 hosts without findings."
+    pub(crate) measured: String,
+    pub(crate) rack_pairs: Vec<RackPairWords>,
+    pub(crate) has_stages: bool,
+    /// With all that its figures do not say by themselves.
+    pub(crate) stages: Figures,
+    /// What must be said of figures wherever they are shown: bytes that no application saw, figures
+    /// that did not converge.
+    pub(crate) cautions: Vec<String>,
+    /// Tables next to the stages'.
+    pub(crate) figures: Vec<Figures>,
+    /// In inventory order.
+    pub(crate) hosts: Vec<HostWords>,
+    /// What the table of notable hosts leaves out.
+    pub(crate) other_hosts: Option<String>,
+    /// Why hosts were not there to the end: `r1h02 failed: Permission denied`.
+    pub(crate) absences: Vec<String>,
+    /// How near hosts came to a limit of their own, and those that were.
+    pub(crate) nearest: Option<String>,
+    pub(crate) near_limits: Figures,
+    /// Pairs without a figure, by reason.
+    pub(crate) missing_pairs: Vec<String>,
+    /// Name and value.
+    pub(crate) facts: Vec<(&'static str, String)>,
+    pub(crate) warnings: Vec<String>,
+    /// Two hosts' own test has a form of its own.
+    pub(crate) compact: Option<CompactWords>,
+}
+
+/// What something is taken for, by colour and icon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Good,
+    Bad,
+    Part,
+    Open,
+}
+
+/// A rate, and the same with its interval.
+pub(crate) struct RateWords {
+    pub(crate) short: String,
+    pub(crate) with_interval: String,
+}
+
+pub(crate) struct MissedThreshold {
+    /// "FAIL" or "NO DATA".
+    pub(crate) word: &'static str,
+    pub(crate) text: String,
+}
+
+/// Two hosts' own test: one table, as users of netperf, iperf3 and sockperf expect.
+pub(crate) struct CompactWords {
+    pub(crate) tables: Vec<Figures>,
+    /// What the CPUs did.
+    pub(crate) cpu: Vec<String>,
+    /// One line that leads to everything else.
+    pub(crate) facts: String,
+}
+
+impl View {
+    pub(crate) fn of(analysis: &Analysis) -> Self {
+        let hosts = hosts::all(analysis);
+        Self {
+            status: words::status(analysis),
+            tone: Tone::of_status(analysis.verdict.status),
+            run_id: one_line(&analysis.run.id),
+            sentence: one_line(&analysis.verdict.sentence),
+            network: words::network(analysis),
+            findings: findings::all(analysis),
+            missed_thresholds: missing::thresholds(analysis),
+            measured: missing::measured(analysis),
+            rack_pairs: racks::all(analysis),
+            has_stages: !analysis.stages.is_empty(),
+            stages: stages::table(analysis),
+            cautions: stages::cautions(analysis),
+            figures: figures::tables(analysis),
+            other_hosts: hosts::alike(analysis, &hosts),
+            hosts,
+            absences: missing::hosts(analysis),
+            nearest: host_figures::nearest_words(analysis),
+            near_limits: host_figures::near_limits(analysis),
+            missing_pairs: missing::pairs(analysis),
+            facts: facts::all(analysis),
+            warnings: analysis.warnings.iter().map(|w| one_line(w)).collect(),
+            compact: compact::is_compact(analysis).then(|| CompactWords {
+                tables: compact::results(analysis),
+                cpu: compact::cpu_notes(analysis),
+                facts: compact::facts(analysis),
+            }),
+        }
+    }
+
+    /// Hosts that differ from the rest in a way the tables show; all of them when there are few.
+    pub(crate) fn notable_hosts(&self) -> Figures {
+        hosts::table(&self.hosts)
+    }
+
+    /// Racks in both directions, up to a number that can be read.
+    pub(crate) fn rack_table(&self) -> Figures {
+        racks::table(&self.rack_pairs)
+    }
+}
+
+impl Tone {
+    pub(crate) fn of_status(status: VerdictStatus) -> Self {
+        match status {
+            VerdictStatus::NothingWrong => Self::Good,
+            VerdictStatus::Worse => Self::Bad,
+            VerdictStatus::AsExpected | VerdictStatus::Partial => Self::Part,
+            VerdictStatus::NotDetermined => Self::Open,
+        }
+    }
+
+    pub(crate) fn of_severity(severity: Severity) -> Self {
+        match severity {
+            Severity::Fault => Self::Bad,
+            Severity::Notice => Self::Part,
+            Severity::Info => Self::Open,
+        }
+    }
+
+    /// The word that style sheets and icons have for it.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Part => "part",
+            Self::Open => "open",
+        }
+    }
+}
+
+impl RateWords {
+    fn of(estimate: Option<Estimate>) -> Self {
+        Self {
+            short: estimated_rate(estimate),
+            with_interval: rate_with_interval(estimate),
+        }
+    }
+}
+
+/// A table of the columns that have a value in some row.
+fn filled_table<T>(
+    columns: &[&'static str],
+    items: &[T],
+    value: impl Fn(&T, &str) -> String,
+) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let is_filled = |column: &&str| {
+        items
+            .iter()
+            .any(|item| value(item, column) != words::MISSING)
+    };
+    let header: Vec<&'static str> = columns.iter().copied().filter(is_filled).collect();
+    let rows = items
+        .iter()
+        .map(|item| header.iter().map(|column| value(item, column)).collect())
+        .collect();
+    (header, rows)
+}

@@ -1,0 +1,144 @@
+//! Which run it was, and what its rates were held against.
+
+use crate::words::{MISSING, duration, one_line, or_missing, outcome, plural, rate, utc};
+use ew_model::Analysis;
+use ew_model::analysis::{HostAnalysis, HostState};
+use ew_model::units::{format_bytes, format_duration_ns};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Name and value.
+pub(super) fn all(analysis: &Analysis) -> Vec<(&'static str, String)> {
+    let run = &analysis.run;
+    let took = run
+        .finished_unix_ns
+        .and_then(|end| end.checked_sub(run.started_unix_ns));
+    let up = analysis
+        .hosts
+        .iter()
+        .filter(|h| h.state == HostState::Alive)
+        .count();
+    let clock = analysis.hosts.iter().filter_map(|h| h.clock_error_ns).max();
+    let skew = analysis
+        .stages
+        .iter()
+        .filter_map(|s| s.start_skew_ns)
+        .map(|s| s.1)
+        .max();
+    let rejected_connections: u64 = analysis.hosts.iter().map(|h| h.rejected_connections).sum();
+    let basis = &analysis.basis;
+    vec![
+        ("run", one_line(&run.id)),
+        ("ended", outcome(run.outcome).into()),
+        ("started", utc(Some(run.started_unix_ns))),
+        ("took", duration(took)),
+        (
+            "hosts",
+            format!("{up} of {} to the end", analysis.hosts.len()),
+        ),
+        ("fleet", one_line(&run.fleet)),
+        ("scenario", one_line(&run.scenario.name)),
+        ("seed", run.seed.to_string()),
+        ("plan", one_line(&run.plan_hash)),
+        ("reference host", ceiling_words(analysis)),
+        (
+            "efficiency",
+            format!(
+                "{:.4} ({})",
+                basis.efficiency,
+                one_line(&basis.efficiency_source)
+            ),
+        ),
+        (
+            "clock error",
+            or_missing(clock, |ns| format!("at most {}", format_duration_ns(ns))),
+        ),
+        (
+            "start skew",
+            or_missing(skew, |ns| {
+                format!("p99 {} in the worst stage", format_duration_ns(ns))
+            }),
+        ),
+        ("rejected connections", rejected_connections.to_string()),
+        (
+            "controller",
+            format!(
+                "{} of CPU time, {} at its peak",
+                duration(run.controller_cpu_ns),
+                or_missing(run.controller_peak_bytes, format_bytes)
+            ),
+        ),
+        ("kernels", by_hosts(analysis, |host| host.kernel.as_deref())),
+        (
+            "congestion control",
+            by_hosts(analysis, |host| host.congestion.as_deref()),
+        ),
+        ("eastwest", one_line(&run.version)),
+        ("command", one_line(&run.command.join(" "))),
+        ("repeat", repeat(analysis)),
+    ]
+}
+
+/// What rates were held against: the line rate taken and the payload it can carry.
+pub(crate) fn ceiling_words(analysis: &Analysis) -> String {
+    let basis = &analysis.basis;
+    format!(
+        "reference NIC rate {} ({}), max goodput {}",
+        rate(basis.nic_bits_per_sec),
+        one_line(&basis.nic_source),
+        rate(payload_ceiling(analysis)),
+    )
+}
+
+/// Goodput that a reference host's line rate can carry, bits per second: line rate times
+/// efficiency.
+pub(crate) fn payload_ceiling(analysis: &Analysis) -> Option<f64> {
+    let ceiling = analysis.basis.nic_bits_per_sec? * analysis.basis.efficiency;
+    (ceiling.is_finite() && ceiling > 0.0).then_some(ceiling)
+}
+
+/// What hosts have, with their number, most first: `6.12.0 (7 hosts), 6.1.0 (1 host)`.
+fn by_hosts(analysis: &Analysis, what: fn(&HostAnalysis) -> Option<&str>) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in analysis.hosts.iter().filter_map(what) {
+        *counts.entry(name).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, hosts)| Reverse(*hosts));
+    let parts: Vec<String> = counts
+        .iter()
+        .map(|(name, hosts)| format!("{} ({})", one_line(name), plural(*hosts, "host")))
+        .collect();
+    or_missing((!parts.is_empty()).then_some(parts), |p| p.join(", "))
+}
+
+/// The command that draws the same plan again: the program's name without its path, and the seed.
+fn repeat(analysis: &Analysis) -> String {
+    let run = &analysis.run;
+    let Some((program, arguments)) = run.command.split_first() else {
+        return MISSING.into();
+    };
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let mut words = vec![quoted(name)];
+    words.extend(arguments.iter().map(|word| quoted(word)));
+    let has_seed = |word: &String| word == "--seed" || word.starts_with("--seed=");
+    // `demo` has a seed of its own and takes none.
+    const RUNS: [&str; 5] = ["run", "pair", "latency", "mesh", "congestion"];
+    let is_run = |word: &String| RUNS.contains(&word.as_str());
+    if arguments.iter().any(is_run) && !arguments.iter().any(has_seed) {
+        words.push(format!("--seed {}", run.seed));
+    }
+    words.join(" ")
+}
+
+/// A word as a POSIX shell reads it back, in single quotes where it holds more than plain
+/// characters.
+fn quoted(word: &str) -> String {
+    let word = one_line(word);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,84 @@
+//! Findings in words.
+
+use super::Tone;
+use crate::words::{cause, one_line, quantity, severity, severity_status};
+use ew_model::Analysis;
+use ew_model::finding::{Finding, Quantity, Severity, Subject};
+
+/// A finding in words.
+pub(crate) struct FindingWords {
+    pub(crate) severity: Severity,
+    pub(crate) subject: Subject,
+    pub(crate) sentence: String,
+    pub(crate) cause: &'static str,
+    pub(crate) measured: Option<String>,
+    pub(crate) expected: Option<String>,
+    pub(crate) confidence: &'static str,
+    pub(crate) evidence: Vec<EvidenceWords>,
+    /// What to do.
+    pub(crate) hint: String,
+}
+
+pub(crate) struct EvidenceWords {
+    pub(crate) text: String,
+    /// Where it is recorded.
+    pub(crate) source: String,
+}
+
+pub(super) fn all(analysis: &Analysis) -> Vec<FindingWords> {
+    analysis.verdict.findings.iter().map(in_words).collect()
+}
+
+fn in_words(finding: &Finding) -> FindingWords {
+    let figure = |figure: &Quantity| quantity(figure, finding.cause);
+    let evidence = finding.evidence.iter().map(|evidence| EvidenceWords {
+        text: one_line(&evidence.text),
+        source: one_line(&evidence.source),
+    });
+    FindingWords {
+        severity: finding.severity,
+        subject: finding.subject,
+        sentence: one_line(&finding.sentence),
+        cause: cause(finding.cause),
+        measured: finding.measured.as_ref().map(figure),
+        expected: finding.expected.as_ref().map(figure),
+        confidence: finding.confidence.word(),
+        evidence: evidence.collect(),
+        hint: one_line(&finding.hint),
+    }
+}
+
+impl FindingWords {
+    /// Whether it is more than good to know.
+    pub(crate) fn is_open(&self) -> bool {
+        self.severity != Severity::Info
+    }
+
+    pub(crate) fn tone(&self) -> Tone {
+        Tone::of_severity(self.severity)
+    }
+
+    /// "Fault".
+    pub(crate) fn word(&self) -> &'static str {
+        severity(self.severity)
+    }
+
+    /// "FAIL".
+    pub(crate) fn status(&self) -> &'static str {
+        severity_status(self.severity)
+    }
+
+    /// What is said next to its sentence: "measured 40 Mb/s; expected 95 Mb/s; cause: uplink;
+    /// confidence: high".
+    pub(crate) fn figures(&self) -> String {
+        let reported = |what: &str, figure: &String| format!("{what} {figure}");
+        let parts = [
+            self.measured.as_ref().map(|it| reported("measured", it)),
+            self.expected.as_ref().map(|it| reported("expected", it)),
+            Some(format!("cause: {}", self.cause)),
+            Some(format!("confidence: {}", self.confidence)),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        parts.join("; ")
+    }
+}

@@ -1,0 +1,120 @@
+//! Stages in words.
+
+use super::{ceiling_words, filled_table};
+use crate::figures::{Figures, mode_notes, stage_name};
+use crate::settling;
+use crate::sweep::lone_stages;
+use crate::words::{MISSING, count, duration, estimated_rate, fine_percent, one_line, plural};
+use ew_model::Analysis;
+use ew_model::analysis::StageAnalysis;
+use ew_model::units::format_duration_ns;
+
+/// What matters first.
+const COLUMNS: [&str; 11] = [
+    "stage",
+    "of expected",
+    "% of line rate",
+    "aggregate",
+    "per flow",
+    "rtt",
+    "rounds",
+    "flows",
+    "missing",
+    "retrans",
+    "skew p99",
+];
+
+/// Columns that would be empty all the way down are skipped.
+pub(super) fn table(analysis: &Analysis) -> Figures {
+    let stages: Vec<&StageAnalysis> = lone_stages(analysis).collect();
+    let has_missing = stages.iter().any(|s| s.missing > 0);
+    let (header, rows) = filled_table(&COLUMNS, &stages, |stage, column| match column {
+        "missing" if !has_missing => MISSING.into(),
+        column => value(stage, column),
+    });
+    Figures {
+        title: "Stages",
+        header,
+        rows,
+        left: 1,
+        notes: notes(analysis),
+    }
+}
+
+pub(super) fn cautions(analysis: &Analysis) -> Vec<String> {
+    let mut notes = mode_notes(analysis);
+    notes.extend(settling::notes(analysis));
+    notes
+}
+
+/// What the figures do not say by themselves.
+fn notes(analysis: &Analysis) -> Vec<String> {
+    let mut notes = cautions(analysis);
+    for stage in lone_stages(analysis) {
+        if let Some((min, median, max)) = stage.rtt_ns {
+            notes.push(format!(
+                "{}: round trips from {} to {} over pairs, median {}.",
+                one_line(&stage.name),
+                format_duration_ns(min),
+                format_duration_ns(max),
+                format_duration_ns(median)
+            ));
+        }
+        if let Some(collisions) = stage.random_collisions {
+            notes.push(format!(
+                "{}: stock iperf3 would have refused {} because the drawn server port was taken.",
+                one_line(&stage.name),
+                plural(collisions as usize, "draw")
+            ));
+        }
+    }
+    notes.extend(ceiling_note(analysis));
+    let has_more = |s: &StageAnalysis| s.of_expected.is_some_and(|share| share > 1.0005);
+    if analysis.stages.iter().any(has_more) {
+        notes.push(
+            "More than 100% of expected: a short window can give back what buffers held before it."
+                .into(),
+        );
+    }
+    if analysis.stages.iter().any(|s| s.retransmits > Some(0)) {
+        notes.push(
+            "Retransmits are a count of segments: drops are how TCP finds the rate of a full queue, so they are no \
+             fault by themselves."
+                .into(),
+        );
+    }
+    notes
+}
+
+/// What the column "% of line rate" is compared with. `None` where no stage has it.
+fn ceiling_note(analysis: &Analysis) -> Option<String> {
+    analysis.stages.iter().find_map(|stage| stage.ceiling)?;
+    let basis = &analysis.basis;
+    let doubt = match basis.nic_source.starts_with("discovered") {
+        true => {
+            ". NIC speed was estimated from this run; set --expect-nic for an absolute comparison"
+        }
+        false => "",
+    };
+    Some(format!(
+        "% of line rate: goodput divided by the NICs' maximum goodput; {}{doubt}.",
+        ceiling_words(analysis)
+    ))
+}
+
+fn value(stage: &StageAnalysis, column: &str) -> String {
+    match column {
+        "stage" => stage_name(stage),
+        "of expected" => fine_percent(stage.of_expected),
+        "% of line rate" => fine_percent(stage.ceiling.map(|ceiling| ceiling.reached)),
+        "aggregate" => estimated_rate(stage.aggregate_bits_per_sec),
+        "per flow" => estimated_rate(stage.flow_bits_per_sec),
+        "rtt" => duration(stage.rtt_ns.map(|(_, median, _)| median)),
+        "rounds" => stage.rounds.to_string(),
+        "flows" => stage.flows.to_string(),
+        "missing" => stage.missing.to_string(),
+        "retrans" => count(stage.retransmits),
+        "skew p99" => duration(stage.start_skew_ns.map(|s| s.1)),
+        _ => MISSING.into(),
+    }
+}
