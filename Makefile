@@ -42,11 +42,15 @@ check:
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 	scripts/deny.sh
 
-# The binary comes first, since tests of other packages start it.
+# The binary comes first, since tests of other packages start it. Its end-to-end tests mostly wait for runs in labs: more of them at once than CPUs.
 test:
 	scripts/setup.sh --optional --tools
 	cargo build --locked --package eastwest
-	INSTA_UPDATE=no cargo test --locked --workspace --no-fail-fast
+	export INSTA_UPDATE=no failed=; \
+	cargo test --locked --workspace --exclude eastwest --no-fail-fast || failed=yes; \
+	RUST_TEST_THREADS=4 cargo test --locked --package eastwest --bins --test e2e || failed=yes; \
+	cargo test --locked --package eastwest --test verdicts || failed=yes; \
+	test -z "$$failed"
 
 # Every suite brings its system up by itself, and takes it down. Kubernetes is built meanwhile; its suite waits for that, and says what failed.
 test-engines:

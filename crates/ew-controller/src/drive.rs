@@ -236,9 +236,8 @@ impl Driver<'_, '_> {
         let numbered = |number: RoundIndex| (number, &stage.rounds[number.0 as usize]);
         let rounds = std::mem::take(&mut self.course.next);
         let began_ns = clock::monotonic_ns();
-        let end = self
-            .run_rounds(rounds.into_iter().map(numbered).collect())
-            .await;
+        let rounds = rounds.into_iter().map(numbered).collect();
+        let end = self.run_rounds(rounds, stage.gap_ns).await;
         let alive = self.members.alive();
         let course = &mut *self.course;
         course.spent_ns += clock::monotonic_ns() - began_ns;
@@ -265,7 +264,8 @@ impl Driver<'_, '_> {
         self.next_flow.0 += flows as u32;
         let first_round = self.course.stage.rounds.len() as u32;
         let rounds = (first_round..).map(RoundIndex).zip(&rounds).collect();
-        self.run_rounds(rounds).await
+        let gap_ns = repair::PATIENCE * self.course.stage.gap_ns;
+        self.run_rounds(rounds, gap_ns).await
     }
 
     fn repair_rounds(&self) -> Vec<Round> {
@@ -293,12 +293,13 @@ impl Driver<'_, '_> {
         )
     }
 
-    async fn run_rounds(&mut self, rounds: Vec<(RoundIndex, &Round)>) -> BatchEnd {
+    async fn run_rounds(&mut self, rounds: Vec<(RoundIndex, &Round)>, gap_ns: u64) -> BatchEnd {
         let batch = Batch {
             plan: self.plan,
             index: self.course.index,
             stage: self.course.stage,
             rounds,
+            gap_ns,
             follow: self.job.follow_flows,
             detours: &self.job.detours,
         };

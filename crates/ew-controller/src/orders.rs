@@ -18,6 +18,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) stage: &'a Stage,
     /// Rounds of the stage's own, or repair rounds after them, with their numbers, ascending.
     pub(crate) rounds: Vec<(RoundIndex, &'a Round)>,
+    /// Pause before each, for connecting.
+    pub(crate) gap_ns: u64,
     /// Whether agents report flows' progress while rounds go on.
     pub(crate) follow: bool,
     /// Where clients connect instead of at the server itself.
@@ -69,7 +71,8 @@ impl Batch<'_> {
 
     /// Start of a round, from the batch's start; the gap before it is for connecting.
     pub(crate) fn offset_ns(&self, position: usize) -> u64 {
-        self.stage.gap_ns + position as u64 * self.stage.round_period_ns()
+        let period_ns = self.gap_ns + self.stage.warm_up_ns + self.stage.duration_ns;
+        self.gap_ns + position as u64 * period_ns
     }
 
     /// End of a round's window, from the batch's start.
@@ -180,7 +183,7 @@ impl Batch<'_> {
             workload: Box::new(workload.into_owned()),
             warm_up_ns: self.stage.warm_up_ns,
             duration_ns: self.stage.duration_ns,
-            gap_ns: self.stage.gap_ns,
+            gap_ns: self.gap_ns,
             rounds: Vec::new(),
         });
         let round = self.round_index(position);
@@ -352,6 +355,7 @@ mod tests {
             index: StageIndex(0),
             stage: &stage,
             rounds: (0..).map(RoundIndex).zip(&stage.rounds).collect(),
+            gap_ns: stage.gap_ns,
             follow: true,
             detours: &Detours::new(),
         }
@@ -404,6 +408,7 @@ mod tests {
                 index: StageIndex(0),
                 stage: &stage,
                 rounds: (0..).map(RoundIndex).zip(&stage.rounds).collect(),
+                gap_ns: stage.gap_ns,
                 follow: false,
                 detours: &detours,
             }
@@ -440,6 +445,7 @@ mod tests {
             index: StageIndex(0),
             stage: &stage,
             rounds: (0..).map(RoundIndex).zip(&stage.rounds).collect(),
+            gap_ns: stage.gap_ns,
             follow,
             detours: &direct,
         };

@@ -17,6 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A host is launched at most this often in a run.
 const MAX_LAUNCHES: u32 = 3;
 
+/// Gaps of repair rounds, in gaps of the stage's: what did not begin in its time is given more.
+pub(crate) const PATIENCE: u64 = 4;
+
 /// Tries to bring lost hosts back, and waits until each is up or has failed again.
 pub(crate) async fn revive(members: &mut Members, journal: &mut Journal) -> bool {
     let tries: BTreeSet<HostId> = members

@@ -61,6 +61,23 @@ pub struct RunManifest {
     pub controller_cpu_ns: Option<u64>,
 }
 
+impl RunManifest {
+    /// Arguments that draw the same plan again: the command's own, and the seed where it was drawn.
+    /// Empty: there is no command on record.
+    #[must_use]
+    pub fn repeating_arguments(&self) -> Vec<String> {
+        // `demo` has a seed of its own and takes none.
+        const TAKE_SEEDS: [&str; 5] = ["run", "pair", "latency", "mesh", "congestion"];
+        let mut arguments: Vec<String> = self.command.iter().skip(1).cloned().collect();
+        let has_seed = |word: &String| word == "--seed" || word.starts_with("--seed=");
+        let takes_seed = |word: &String| TAKE_SEEDS.contains(&word.as_str());
+        if arguments.iter().any(takes_seed) && !arguments.iter().any(has_seed) {
+            arguments.extend(["--seed".to_owned(), self.seed.to_string()]);
+        }
+        arguments
+    }
+}
+
 /// A run read back: the manifest and everything its events say, folded. Raw; `ew-analyze` derives
 /// from it.
 #[derive(Clone, Debug, PartialEq)]

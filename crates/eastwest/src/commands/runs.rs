@@ -1,4 +1,4 @@
-//! `eastwest runs list|show|trend|prune`.
+//! `eastwest runs list|show|repeat|trend|prune`.
 
 use crate::commands::report;
 use crate::exit::{self, Failure, Outcome};
@@ -10,7 +10,8 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use ew_model::comparison::Metric;
 use ew_model::units;
 use ew_store::{PruneRule, RunSummary};
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
 /// More runs make no better trend.
 const MOST_RUNS: usize = 1000;
@@ -37,6 +38,15 @@ enum RunsCommand {
         run: String,
         #[command(flatten)]
         show: ShowArgs,
+    },
+    /// Run a stored run's command again with its seed: the same flows between the same hosts
+    Repeat {
+        /// A run's directory, its id or the beginning of it, `last`, or `last~1` for the one before
+        #[arg(default_value = "last")]
+        run: String,
+        /// Options besides the run's own, such as `-- --dry-run`
+        #[arg(last = true)]
+        more: Vec<String>,
     },
     /// Figures over runs, oldest first, with the runs at which their level changed
     Trend(TrendArgs),
@@ -89,6 +99,7 @@ pub(crate) fn run(args: &RunsArgs) -> Outcome {
     match &args.command {
         RunsCommand::List { plain } => list(args, *plain),
         RunsCommand::Show { run, show } => report::show_run(&args.runs, run, show),
+        RunsCommand::Repeat { run, more } => repeat(args, run, more),
         RunsCommand::Trend(trend) => self::trend(args, trend),
         RunsCommand::Prune { keep, older_than } => {
             let rule = PruneRule {
@@ -102,6 +113,26 @@ pub(crate) fn run(args: &RunsArgs) -> Outcome {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Becomes the command of a stored run.
+fn repeat(args: &RunsArgs, name: &str, more: &[String]) -> Outcome {
+    let dir = ew_store::resolve(&args.runs.runs_dir, name).map_err(Failure::usage)?;
+    let run = ew_store::load_manifest(&dir).map_err(Failure::failed)?;
+    let mut arguments = run.repeating_arguments();
+    if arguments.is_empty() {
+        return Err(Failure::usage(anyhow!(
+            "{} has no command on record; give its options and --seed {} yourself",
+            run.id,
+            run.seed
+        )));
+    }
+    arguments.extend_from_slice(more);
+    output::say(&format!("repeating: {}", arguments.join(" ")));
+    let program = std::env::current_exe().map_err(Failure::failed)?;
+    Err(Failure::failed(
+        Command::new(program).args(arguments).exec(),
+    ))
 }
 
 fn trend(args: &RunsArgs, asked: &TrendArgs) -> Outcome {

@@ -2,10 +2,11 @@
 //! left behind.
 
 use serde_json::Value;
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -57,13 +58,17 @@ pub(crate) struct TestLab {
     pub(crate) name: String,
     pub(crate) dir: PathBuf,
     pub(crate) work: TempDir,
-    _beside_others: RwLockReadGuard<'static, ()>,
+    /// What keeps other labs away, or lets them be.
+    _guard: Box<dyn Any + Sync>,
 }
 
 impl TestLab {
-    /// `yaml` without a name: it gets one of its own.
+    /// A lab beside others. `yaml` without a name: it gets one of its own.
     pub(crate) fn up(yaml: &str) -> Self {
-        let beside_others = LABS.read().unwrap_or_else(PoisonError::into_inner);
+        Self::guarded(yaml, LABS.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn guarded(yaml: &str, guard: impl Any + Sync) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("t{}-{number}", std::process::id());
@@ -85,7 +90,7 @@ impl TestLab {
             name,
             dir,
             work,
-            _beside_others: beside_others,
+            _guard: Box::new(guard),
         }
     }
 

@@ -104,3 +104,38 @@ fn what_cannot_be_compared_is_code_2_and_says_why() {
         assert!(said.contains(expected), "{args:?}: {said}");
     }
 }
+
+#[test]
+fn a_run_is_repeated_with_its_plan() {
+    let runs = tempfile::tempdir().unwrap();
+    let mut first = eastwest();
+    first.args("run permutation --via local --hosts n[1-5] --quiet".split(' '));
+    first.args("--set duration=200ms --set warm-up=50ms --set gap=50ms --set samples=2".split(' '));
+    first.arg("--runs-dir").arg(runs.path()).output().unwrap();
+    let repeat = |more: &[&str]| {
+        let mut command = eastwest();
+        command.args(["runs", "repeat", "last", "--runs-dir"]);
+        command.arg(runs.path()).args(more).output().unwrap()
+    };
+    let again = repeat(&[]);
+    assert!(
+        text(&again.stderr).contains("--seed"),
+        "{}",
+        text(&again.stderr)
+    );
+    let mut hashes: Vec<String> = std::fs::read_dir(runs.path())
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path().join("run.json")).unwrap())
+        .map(|json| serde_json::from_str::<Value>(&json).unwrap()["plan_hash"].to_string())
+        .collect();
+    assert_eq!(hashes.len(), 2, "{}", text(&again.stderr));
+    hashes.dedup();
+    assert_eq!(hashes.len(), 1, "the same plan");
+    let dry = repeat(&["--", "--dry-run"]);
+    assert!(dry.status.success(), "{}", text(&dry.stderr));
+    assert!(
+        text(&dry.stdout).contains("5 hosts"),
+        "{}",
+        text(&dry.stdout)
+    );
+}

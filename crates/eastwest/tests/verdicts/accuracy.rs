@@ -11,7 +11,7 @@ fn one_flow_alone_is_within_one_percent() {
     if !can_run_labs() {
         return;
     }
-    let lab = TestLab::up("racks: 1\nhosts-per-rack: 2\nnic: 200M\n");
+    let lab = alone("racks: 1\nhosts-per-rack: 2\nnic: 200M\n");
     let finished = lab.run("pair", &["--set", "duration=2s", "--set", "samples=6"]);
     let measured = finished.json["stages"][0]["flow_bits_per_sec"]["value"]
         .as_f64()
@@ -22,6 +22,11 @@ fn one_flow_alone_is_within_one_percent() {
         "{measured} b/s is off by {:.2}%",
         off * 100.0
     );
+}
+
+/// A lab without others beside it.
+pub(crate) fn alone(yaml: &str) -> TestLab {
+    TestLab::guarded(yaml, LABS.write().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// The demo's truth: 4:1, and r2h3 at half its rate. Nothing else is said of anybody, and the last
@@ -75,7 +80,7 @@ fn a_clean_one_to_one_network_is_found_clean() {
     if !can_run_labs() {
         return;
     }
-    let lab = TestLab::up("racks: 3\nhosts-per-rack: 3\nnic: 100M\noversubscription: 1\n");
+    let lab = alone("racks: 3\nhosts-per-rack: 3\nnic: 100M\noversubscription: 1\n");
     let args = [&QUICK_QUALIFY[..], &["--set", "expect.oversubscription=1"]].concat();
     let finished = lab.run("qualify", &args);
     assert_eq!(
@@ -92,7 +97,7 @@ fn random_picks_with_collisions_accuse_nobody() {
     if !can_run_labs() {
         return;
     }
-    let lab = TestLab::up("racks: 2\nhosts-per-rack: 4\nnic: 100M\noversubscription: 1\n");
+    let lab = alone("racks: 2\nhosts-per-rack: 4\nnic: 100M\noversubscription: 1\n");
     let finished = lab.run(
         "random-cross-rack",
         &["--seed", "3", "--set", "duration=1s"],
@@ -117,7 +122,7 @@ fn a_mesh_of_sixteen_measures_every_ordered_pair_once_and_starts_together() {
     if !can_run_labs() {
         return;
     }
-    let lab = TestLab::up("racks: 2\nhosts-per-rack: 8\nnic: 50M\noversubscription: 1\n");
+    let lab = alone("racks: 2\nhosts-per-rack: 8\nnic: 50M\noversubscription: 1\n");
     let finished = lab.run(
         "mesh",
         &[

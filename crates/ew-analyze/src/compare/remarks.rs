@@ -99,8 +99,8 @@ pub(super) fn of_runs(a: &Analysis, b: &Analysis) -> Vec<String> {
     remarks.extend(host_remark(a, b));
     if a.run.seed != b.run.seed {
         remarks.push(format!(
-            "seeds {} and {}: drawn pairs may differ; give the same --seed to have the same flows",
-            a.run.seed, b.run.seed
+            "seeds {} and {}: drawn pairs may differ; `eastwest runs repeat {}` runs the same flows",
+            a.run.seed, b.run.seed, a.run.id
         ));
     }
     remarks

@@ -301,7 +301,12 @@ fn of_flows(
     which: Flows,
     figure: impl Fn(&FlowRecord) -> Option<f64>,
 ) -> Option<f64> {
-    let flows = super::peers::lone_flows(case).filter(|row| which.has(row));
+    let flows = case
+        .lone_flows
+        .all
+        .iter()
+        .filter(|row| which.has(row))
+        .copied();
     let flows = flows.filter_map(figure);
     median(&flows.collect::<Vec<_>>())
 }

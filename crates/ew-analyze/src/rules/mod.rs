@@ -45,6 +45,7 @@ use crate::tomography::Tomography;
 use ew_model::analysis::{HostAnalysis, StageAnalysis};
 use ew_model::finding::{Cause, Evidence, Finding, Subject};
 use ew_model::sweep::SweepAnalysis;
+pub(crate) use peers::LoneFlows;
 
 /// Everything a rule may look at.
 #[derive(Debug)]
@@ -58,6 +59,7 @@ pub(crate) struct Case<'a> {
     pub(crate) hosts: &'a [HostAnalysis],
     pub(crate) telemetry: &'a Telemetry<'a>,
     pub(crate) tomography: &'a Tomography,
+    pub(crate) lone_flows: &'a LoneFlows<'a>,
 }
 
 /// All findings, in the order of the rules.

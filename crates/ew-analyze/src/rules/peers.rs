@@ -1,6 +1,7 @@
 //! A host's figures next to its peers': what stands out only against nothing stands out not at all.
 
 use super::Case;
+use crate::observations::Observations;
 use crate::stats::{median, quantile};
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
@@ -93,7 +94,7 @@ pub(super) fn of_lone_flows(
     figure: impl Fn(&FlowRecord) -> Option<f64>,
 ) -> Option<Compared> {
     let (mut own, mut peers) = (Vec::new(), Vec::new());
-    for row in lone_flows(case) {
+    for row in &case.lone_flows.all {
         let Some(value) = figure(row) else { continue };
         if (tx && row.src == host) || (rx && row.dst == host) {
             own.push(value);
@@ -110,13 +111,33 @@ pub(super) fn of_lone_flows(
     })
 }
 
-/// Rows of judged stages whose flow was alone at both ends.
-pub(super) fn lone_flows<'c>(case: &'c Case<'_>) -> impl Iterator<Item = &'c FlowRecord> {
-    let rounds = case.observations.judged().flat_map(|stage| &stage.rounds);
-    rounds.flat_map(|round| {
-        let rows = round.records.iter().zip(&round.solo);
-        rows.filter(|(_, solo)| **solo).map(|(row, _)| *row)
-    })
+/// Rows of judged stages whose flow was alone at both ends; and those of each host, since rules
+/// look at every host next to all others.
+#[derive(Debug)]
+pub(crate) struct LoneFlows<'a> {
+    pub(super) all: Vec<&'a FlowRecord>,
+    ends: Vec<Vec<&'a EndRecord>>,
+}
+
+impl<'a> LoneFlows<'a> {
+    pub(crate) fn new(observations: &'a Observations<'a>) -> Self {
+        let rounds = observations.judged().flat_map(|stage| &stage.rounds);
+        let all: Vec<&FlowRecord> = rounds
+            .flat_map(|round| {
+                let rows = round.records.iter().zip(&round.solo);
+                rows.filter(|(_, solo)| **solo).map(|(row, _)| *row)
+            })
+            .collect();
+        let mut ends = vec![Vec::new(); observations.inventory().hosts.len()];
+        for row in &all {
+            for (host, end) in [(row.src, &row.sender), (row.dst, &row.receiver)] {
+                if let (Some(of_host), Some(end)) = (ends.get_mut(host.index()), end) {
+                    of_host.push(end);
+                }
+            }
+        }
+        Self { all, ends }
+    }
 }
 
 /// A figure of a host's own ends of isolated flows, at a quantile of them.
@@ -126,10 +147,6 @@ pub(super) fn of_own_ends(
     at: f64,
     figure: impl Fn(&EndRecord) -> Option<f64>,
 ) -> Option<f64> {
-    let own = lone_flows(case).flat_map(|row| {
-        let sent = row.sender.as_ref().filter(|_| row.src == host);
-        let received = row.receiver.as_ref().filter(|_| row.dst == host);
-        [sent, received].into_iter().flatten()
-    });
-    quantile(&own.filter_map(figure).collect::<Vec<_>>(), at)
+    let own = case.lone_flows.ends.get(host.index())?.iter();
+    quantile(&own.filter_map(|end| figure(end)).collect::<Vec<_>>(), at)
 }

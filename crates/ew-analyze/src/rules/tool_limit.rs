@@ -1,7 +1,7 @@
 //! What moves the bytes is the limit: a thread that uses one CPU whole, or a tool that has only
 //! one.
 
-use super::peers::{compared, lone_flows, of_stages, percent};
+use super::peers::{compared, of_stages, percent};
 use super::why::{Reason, Suspect};
 use super::{Case, evidence};
 use crate::stats::median;
@@ -45,7 +45,7 @@ fn engine(case: &Case<'_>, host: HostId) -> Option<Reason> {
 /// CPU time of the engine's threads over the window, per stream of the host, median over rounds.
 fn cpus_per_stream(case: &Case<'_>, host: HostId) -> Option<f64> {
     let mut rounds: BTreeMap<_, (f64, usize)> = BTreeMap::new();
-    for row in lone_flows(case) {
+    for row in &case.lone_flows.all {
         let sent = row.sender.as_ref().filter(|_| row.src == host);
         let received = row.receiver.as_ref().filter(|_| row.dst == host);
         for end in [sent, received].into_iter().flatten() {

@@ -115,20 +115,15 @@ fn by_hosts(analysis: &Analysis, what: fn(&HostAnalysis) -> Option<&str>) -> Str
 /// The command that draws the same plan again: the program's name without its path, and the seed.
 fn repeat(analysis: &Analysis) -> String {
     let run = &analysis.run;
-    let Some((program, arguments)) = run.command.split_first() else {
+    let Some(program) = run.command.first() else {
         return MISSING.into();
     };
-    let name = program.rsplit('/').next().unwrap_or(program);
-    let mut words = vec![quoted(name)];
-    words.extend(arguments.iter().map(|word| quoted(word)));
-    let has_seed = |word: &String| word == "--seed" || word.starts_with("--seed=");
-    // `demo` has a seed of its own and takes none.
-    const RUNS: [&str; 5] = ["run", "pair", "latency", "mesh", "congestion"];
-    let is_run = |word: &String| RUNS.contains(&word.as_str());
-    if arguments.iter().any(is_run) && !arguments.iter().any(has_seed) {
-        words.push(format!("--seed {}", run.seed));
-    }
-    words.join(" ")
+    let name = program.rsplit('/').next().unwrap_or(program).to_owned();
+    let words = std::iter::once(name).chain(run.repeating_arguments());
+    words
+        .map(|word| quoted(&word))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// A word as a POSIX shell reads it back, in single quotes where it holds more than plain
