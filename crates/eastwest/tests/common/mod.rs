@@ -63,7 +63,7 @@ pub(crate) struct TestLab {
 }
 
 impl TestLab {
-    /// A lab beside others. `yaml` without a name: it gets one of its own.
+    /// A lab that others may run next to. `yaml` without a name: it gets one of its own.
     pub(crate) fn up(yaml: &str) -> Self {
         Self::guarded(yaml, LABS.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -24,7 +24,7 @@ fn one_flow_alone_is_within_one_percent() {
     );
 }
 
-/// A lab without others beside it.
+/// A lab without others next to it.
 pub(crate) fn alone(yaml: &str) -> TestLab {
     TestLab::guarded(yaml, LABS.write().unwrap_or_else(PoisonError::into_inner))
 }
