@@ -30,6 +30,8 @@ fn findings(case: &Case<'_>, host: HostId) -> Option<Vec<Finding>> {
     let slow = &case.network.slow;
     let tx = slow.get(&Side::Tx(host));
     let rx = slow.get(&Side::Rx(host));
+    // Why is asked of few: each question compares a host with all others.
+    worse((tx, rx), typical)?;
     let why = |tx: bool, rx: bool| why::explain(case, &Suspect { host, tx, rx });
     let of_tx = tx.and_then(|_| why(true, false));
     let of_rx = rx.and_then(|_| why(false, true));
@@ -60,7 +62,7 @@ fn is_one_link(tx: Option<&SlowSide>, rx: Option<&SlowSide>, of_tx: &Reason) -> 
     of_tx.cause == Cause::LinkSpeed && (tx.rate.value / rx.rate.value).ln().abs() < ALIKE
 }
 
-/// `None` when neither side is slow.
+/// `None` when neither side is slow enough.
 fn finding(
     case: &Case<'_>,
     host: HostId,
@@ -68,14 +70,7 @@ fn finding(
     typical: &Estimate,
     why: Option<Reason>,
 ) -> Option<Finding> {
-    let worse = match (tx, rx) {
-        (Some(tx), Some(rx)) if rx.rate.value < tx.rate.value => rx,
-        (Some(one), _) | (None, Some(one)) => one,
-        (None, None) => return None,
-    };
-    if worse.rate.value > (1.0 - LEAST_EFFECT) * typical.value {
-        return None;
-    }
+    let worse = worse((tx, rx), typical)?;
     let name = case.observations.inventory().name(host);
     let (symptom, alone) = kinds(tx.is_some(), rx.is_some());
     let cause = why.as_ref().map_or(alone, |why| why.cause);
@@ -93,6 +88,16 @@ fn finding(
         evidence: rests_on,
         hint: why.map_or_else(|| hint(cause).into(), |why| why.hint),
     })
+}
+
+/// The slower side, where it is slow enough to be reported.
+fn worse<'a>(
+    (tx, rx): (Option<&'a SlowSide>, Option<&'a SlowSide>),
+    typical: &Estimate,
+) -> Option<&'a SlowSide> {
+    let sides = [tx, rx].into_iter().flatten();
+    let worse = sides.min_by(|a, b| a.rate.value.total_cmp(&b.rate.value))?;
+    (worse.rate.value <= (1.0 - LEAST_EFFECT) * typical.value).then_some(worse)
 }
 
 /// What it does to the rates, and the cause where no deeper one is found.

@@ -8,6 +8,7 @@ use ew_model::RackId;
 use ew_model::analysis::Estimate;
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
 use ew_model::units::format_bits_per_sec;
+use std::collections::BTreeSet;
 
 /// Ratios within this factor of one another are reported together.
 const ALIKE: f64 = 1.1;
@@ -29,31 +30,41 @@ struct Limit<'a> {
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let limits = limits(case);
-    let racks = case.network.racks.len();
-    if limits.len() == 2 * racks && racks > 0 && are_alike(&limits) {
-        return vec![finding(case, &limits)];
-    }
-    let inventory = case.observations.inventory();
-    let of_rack = |rack: RackId| {
-        limits
-            .iter()
-            .filter(|limit| limit.rack == rack)
-            .copied()
-            .collect::<Vec<_>>()
-    };
-    let mut findings = Vec::new();
-    for rack in inventory.rack_ids() {
-        let own = of_rack(rack);
-        if own.len() == 2 && !are_alike(&own) {
-            findings.extend(
-                own.iter()
-                    .map(|limit| finding(case, std::slice::from_ref(limit))),
-            );
-        } else if !own.is_empty() {
-            findings.push(finding(case, &own));
+    let (alike, others) = most_alike(limits, case.network.racks.len());
+    let mut findings: Vec<Finding> = (!alike.is_empty())
+        .then(|| finding(case, &alike))
+        .into_iter()
+        .collect();
+    for own in others.chunk_by(|a, b| a.rack == b.rack) {
+        match are_alike(own) {
+            true => findings.push(finding(case, own)),
+            false => findings.extend(own.chunks(1).map(|limit| finding(case, limit))),
         }
     }
     findings
+}
+
+/// The directions of racks that are limited alike in both, where they are most of the racks: a
+/// design, which is said once. And all others.
+fn most_alike<'a>(limits: Vec<Limit<'a>>, racks: usize) -> (Vec<Limit<'a>>, Vec<Limit<'a>>) {
+    let ratios: Vec<f64> = limits.iter().map(|limit| limit.ratio.value).collect();
+    let Some(middle) = crate::stats::median(&ratios) else {
+        return (limits, Vec::new());
+    };
+    let is_typical = |limit: &Limit<'_>| {
+        let off = (limit.ratio.value / middle).ln().abs();
+        off <= ALIKE.ln() / 2.0
+    };
+    let typical = |rack: RackId| {
+        let mut own = limits.iter().filter(|limit| limit.rack == rack);
+        2 == own.clone().count() && own.all(is_typical)
+    };
+    let design: BTreeSet<RackId> = limits.iter().map(|limit| limit.rack).collect();
+    let design: BTreeSet<RackId> = design.into_iter().filter(|rack| typical(*rack)).collect();
+    let are_most = 2 * design.len() > racks && (design.len() > 2 || design.len() == racks);
+    limits
+        .into_iter()
+        .partition(|limit| are_most && design.contains(&limit.rack))
 }
 
 fn limits<'a>(case: &Case<'a>) -> Vec<Limit<'a>> {
@@ -166,6 +177,7 @@ fn subject(case: &Case<'_>, limits: &[Limit<'_>]) -> (String, Subject) {
     if limits.iter().all(|limit| limit.rack == rack) {
         return (inventory.rack_name(rack).to_owned(), Subject::Rack { rack });
     }
+    let named: BTreeSet<RackId> = limits.iter().map(|limit| limit.rack).collect();
     match inventory.racks.len() {
         2 => {
             let (from, to) = (RackId(0), RackId(1));
@@ -176,7 +188,8 @@ fn subject(case: &Case<'_>, limits: &[Limit<'_>]) -> (String, Subject) {
             );
             (names, Subject::RackPair { from, to })
         }
-        racks => (format!("all {racks} racks"), Subject::Run),
+        racks if named.len() == racks => (format!("all {racks} racks"), Subject::Run),
+        racks => (format!("{} of {racks} racks", named.len()), Subject::Run),
     }
 }
 
@@ -239,7 +252,7 @@ fn rivals(case: &Case<'_>, limit: &Limit<'_>) -> Option<Evidence> {
             Place::Rack(rack, _) => Some(inventory.rack_name(RackId(*rack as u32)).to_owned()),
             _ => None,
         })
-        .collect::<std::collections::BTreeSet<_>>()
+        .collect::<BTreeSet<_>>()
         .into_iter()
         .collect();
     (!names.is_empty()).then(|| {

@@ -7,7 +7,7 @@
 //! below 0.02%). Which cells there are is a list of distances in row order, in LEB128, so that a
 //! sampled mesh costs by its cells and not by N squared.
 
-use super::pack::{base64, leb128, script_json};
+use super::pack::{base64, leb128, packed_json, script_json};
 use crate::figures::stage_name;
 use crate::words::{host_name, one_line, plural, rack_name};
 use ew_model::analysis::{Cell, PairAnalysis, PairDetail, PairSample};
@@ -59,7 +59,7 @@ pub(super) fn view(analysis: &Analysis) -> Result<Option<MapsView>, serde_json::
         note: note(analysis, first),
         stages: shown.iter().map(|map| map.name.clone()).collect(),
         left_out: count - shown.len(),
-        data: script_json(&document(analysis, &shown))?,
+        data: script_json(&document(analysis, &shown)?)?,
     }))
 }
 
@@ -176,11 +176,11 @@ impl Pair<'_> {
     }
 }
 
-fn document(analysis: &Analysis, maps: &[Map<'_>]) -> Document {
+fn document(analysis: &Analysis, maps: &[Map<'_>]) -> Result<Document, serde_json::Error> {
     let inventory = analysis.inventory();
     let n = inventory.hosts.len();
     let span = |ns: u64| ns as f64 / 1e9;
-    Document {
+    Ok(Document {
         hosts: inventory
             .host_ids()
             .map(|id| host_name(inventory, id))
@@ -203,9 +203,9 @@ fn document(analysis: &Analysis, maps: &[Map<'_>]) -> Document {
                 span: stage.span_ns.map(|(from, to)| [span(from), span(to)]),
             })
             .collect(),
-        details: details(analysis),
+        details: packed_json(&details(analysis))?,
         paths: paths(analysis),
-    }
+    })
 }
 
 fn packed(analysis: &Analysis, map: &Map<'_>, n: usize) -> PackedMap {
@@ -241,8 +241,10 @@ struct Document {
     rack: Vec<i64>,
     maps: Vec<PackedMap>,
     stages: Vec<Stage>,
+    /// Packed, since a pair's measurements are asked for one pair at a time: [`Detail`]s by
+    /// `src,dst`.
+    details: String,
     /// By `src,dst`.
-    details: BTreeMap<String, Vec<Detail>>,
     paths: BTreeMap<String, Vec<Path>>,
 }
 

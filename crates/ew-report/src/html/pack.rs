@@ -1,5 +1,7 @@
 //! How data for the page's script is packed.
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde::Serialize;
 
 /// JSON for a `<script type="application/json">`; `<`, `>` and `&` are escaped, so that nothing in
@@ -10,6 +12,14 @@ pub(super) fn script_json<T: Serialize>(document: &T) -> Result<String, serde_js
         .replace('<', "\\u003c")
         .replace('>', "\\u003e")
         .replace('&', "\\u0026"))
+}
+
+/// JSON that is unpacked when it is asked for: gzip (RFC 1952) in base64.
+pub(super) fn packed_json<T: Serialize>(document: &T) -> Result<String, serde_json::Error> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    serde_json::to_writer(&mut packer, document)?;
+    let bytes = packer.finish().map_err(serde_json::Error::io)?;
+    Ok(base64(&bytes))
 }
 
 /// RFC 4648 section 4.

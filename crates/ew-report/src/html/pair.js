@@ -13,11 +13,25 @@ const SAMPLE_CHARTS = [
 ];
 function number(v) { return v === null || v === undefined ? NaN : v; }
 
+let unpacked, shownPair;
+// Of all pairs, by "src,dst": gzip in the page, unpacked when the first pair is shown.
+function allDetails(data) {
+  const stream = () => new Blob([bytes(data.details)]).stream().pipeThrough(new DecompressionStream("gzip"));
+  unpacked = unpacked || Promise.resolve().then(() => new Response(stream()).json());
+  return unpacked;
+}
+
 function pairDetail(data, src, dst) {
-  const key = src + "," + dst, details = data.details[key] || [], paths = data.paths[key] || [];
-  const charts = byId("pair-charts"), idle = [];
+  const key = shownPair = src + "," + dst, paths = data.paths[key] || [];
   byId("pair").hidden = src === dst;
   byId("pair-name").textContent = data.hosts[src] + " \u2192 " + data.hosts[dst] + ", measurement by measurement";
+  byId("pair-paths").replaceChildren(...paths.map((path) => element("li", "path of " + path.connections + (path.connections === 1 ? " connection: " : " connections: ") + path.hops.map((hop) => hop || "no answer").join(" \u2192 "))));
+  const show = (then) => (of) => { if (shownPair === key) then(of); };
+  allDetails(data).then(show((all) => measurements(data, all[key] || [])), show(() => { byId("pair-note").textContent = "This browser cannot unpack the measurements (DecompressionStream); the JSON report has them."; }));
+}
+
+function measurements(data, details) {
+  const charts = byId("pair-charts"), idle = [];
   charts.replaceChildren();
   for (const chart of SAMPLE_CHARTS) {
     const points = details.flatMap((d) => d.samples.filter((s) => s[0] !== null && s[chart.at] !== null).map((s) => ({ t: s[0], v: s[chart.at], stage: d.stage })));
@@ -29,7 +43,6 @@ function pairDetail(data, src, dst) {
   if (idle.length) said.push("In all of them " + idle.join(" and ") + ".");
   byId("pair-note").textContent = said.join(" ");
   tcpInfo(data, details.filter((d) => d.tcp));
-  byId("pair-paths").replaceChildren(...paths.map((path) => element("li", "path of " + path.connections + (path.connections === 1 ? " connection: " : " connections: ") + path.hops.map((hop) => hop || "no answer").join(" \u2192 "))));
 }
 
 function samplesChart(parent, chart, points, stages) {

@@ -2,10 +2,10 @@
 
 use crate::common;
 use ew_model::Analysis;
-use ew_model::analysis::HostState;
-use ew_model::analysis::RackPath;
+use ew_model::analysis::{HostState, PairDetail, PairSample, RackPath};
 use ew_model::finding::{Cause, Subject};
 use ew_model::inventory::{HostId, RackId};
+use ew_model::record::TcpInfo;
 use ew_report::{Format, TextStyle, render};
 use std::net::IpAddr;
 use std::path::Path;
@@ -230,9 +230,46 @@ fn a_hundred_hosts_stay_below_two_megabytes() {
 
 #[test]
 fn every_pair_of_a_thousand_hosts_stays_below_fifteen_megabytes() {
-    let page = page(&common::cluster(40, 25, 4.0, Some(HostId(417))));
+    let mut analysis = common::cluster(40, 25, 4.0, Some(HostId(417)));
+    analysis.pair_details = (0..MOST_DETAILS).map(detail).collect();
+    let page = page(&analysis);
     keep("report-1000.html", &page);
     assert!(page.len() < 15_000_000, "{} bytes", page.len());
+}
+
+/// As many as an analysis keeps.
+const MOST_DETAILS: u32 = 60_000;
+
+/// A pair's measurement, of which nothing is as the others'.
+fn detail(number: u32) -> PairDetail {
+    let src = number % 1000;
+    let varied = |bits: u32| u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits);
+    let tcp = TcpInfo {
+        total_retransmits: varied(6) as u32,
+        rtt_us: varied(10) as u32,
+        rtt_variation_us: varied(8) as u32,
+        min_rtt_us: Some(varied(7) as u32),
+        congestion_window_segments: varied(9) as u32,
+        delivery_rate_bytes_per_sec: Some(varied(30)),
+        busy_us: Some(varied(20)),
+        receive_window_limited_us: Some(varied(12)),
+        ..TcpInfo::default()
+    };
+    let sample = PairSample {
+        t_ns: Some(varied(37)),
+        bits_per_sec: Some(varied(33) as f64),
+        retransmits: Some(varied(6)),
+        rtt_us: Some(tcp.rtt_us),
+        ..PairSample::default()
+    };
+    PairDetail {
+        stage: 0,
+        src: HostId(src),
+        dst: HostId((src + 1 + number / 1000 * 7) % 1000),
+        samples: vec![sample],
+        tcp: Some(tcp),
+        streams: Some(1),
+    }
 }
 
 #[test]

@@ -71,7 +71,9 @@ fn latency_and_loss_have_charts_of_their_own() {
 fn a_pair_without_measurements_says_so() {
     let Some(tab) = open(large, DESK) else { return };
     tab.until("document.querySelector('#cell h3')");
-    assert!(tab.text("#pair-note").contains("No single measurements"));
+    tab.until(
+        "document.getElementById('pair-note').textContent.includes('No single measurements')",
+    );
     assert_eq!(
         tab.eval("document.getElementById('pair-charts').children.length"),
         0
