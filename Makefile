@@ -48,7 +48,7 @@ test:
 	cargo build --locked --package eastwest
 	export INSTA_UPDATE=no failed=; \
 	cargo test --locked --workspace --exclude eastwest --no-fail-fast || failed=yes; \
-	RUST_TEST_THREADS=4 cargo test --locked --package eastwest --bins --test e2e || failed=yes; \
+	RUST_TEST_THREADS=4 cargo test --locked --package eastwest --bins --test e2e --no-fail-fast || failed=yes; \
 	cargo test --locked --package eastwest --test verdicts || failed=yes; \
 	test -z "$$failed"
 

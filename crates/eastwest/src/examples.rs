@@ -149,6 +149,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "runs repeat",
+        &[
+            "eastwest runs repeat                             the last run's flows again",
+            "eastwest runs repeat last~1 -- --output again.html",
+        ],
+    ),
+    (
         "runs prune",
         &[
             "eastwest runs prune --keep 20",
