@@ -87,21 +87,44 @@ fn a_rate_limit_leaves_ratios_true() {
     }
 }
 
-/// Two racks of six hosts at 4:1, of whose links a share may be loaded.
-fn limited(share: f64) -> Analysis {
-    const NIC_BITS_PER_SEC: u64 = 1_000_000_000;
-    let rack = |rack: usize| RackSpec {
-        name: format!("r{rack}"),
+const NIC_BITS_PER_SEC: u64 = 1_000_000_000;
+
+/// Racks of six hosts, each with a ratio of its own.
+fn oversubscribed(ratios: &[u64]) -> Topology {
+    let rack = |(number, ratio): (usize, &u64)| RackSpec {
+        name: format!("r{number}"),
         hosts: (1..=6)
-            .map(|host| HostSpec::healthy(&format!("r{rack}h{host}"), NIC_BITS_PER_SEC))
+            .map(|host| HostSpec::healthy(&format!("r{number}h{host}"), NIC_BITS_PER_SEC))
             .collect(),
-        paths: vec![PathSpec::healthy(6 * NIC_BITS_PER_SEC / 4)],
+        paths: vec![PathSpec::healthy(6 * NIC_BITS_PER_SEC / ratio)],
         ..RackSpec::default()
     };
-    let topology = Topology {
-        racks: vec![rack(1), rack(2)],
+    Topology {
+        racks: (1..).zip(ratios).map(rack).collect(),
         ..Topology::default()
-    };
+    }
+}
+
+/// What a design does to most racks is said once, and what differs from it by itself.
+#[test]
+fn racks_limited_alike_are_one_finding() {
+    let topology = oversubscribed(&[2, 2, 4, 2, 2]);
+    let plan = qualify_plan(7, &topology);
+    let analysis = ew_analyze::analyze(&simulate(&topology, &plan, 7, &Noise::default()));
+    let findings = analysis.verdict.findings.iter();
+    let uplinks: Vec<&str> = findings
+        .filter(|finding| finding.cause == Cause::Uplink)
+        .map(|finding| finding.sentence.as_str())
+        .collect();
+    assert_eq!(uplinks.len(), 2, "{uplinks:#?}");
+    let says = |start: &str| uplinks.iter().any(|sentence| sentence.starts_with(start));
+    assert!(says("4 of 5 racks: oversubscribed 2."), "{uplinks:#?}");
+    assert!(says("r3: oversubscribed 4."), "{uplinks:#?}");
+}
+
+/// Two racks of six hosts at 4:1, of whose links a share may be loaded.
+fn limited(share: f64) -> Analysis {
+    let topology = oversubscribed(&[4, 4]);
     let mut plan = qualify_plan(7, &topology);
     plan.rate_limit = Some(RateLimit {
         hosts_bits_per_sec: vec![share * NIC_BITS_PER_SEC as f64; 12],
