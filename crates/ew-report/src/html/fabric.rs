@@ -315,16 +315,22 @@ fn wires(analysis: &Analysis, rack: RackId, measured: Option<&RackAnalysis>) -> 
 
 /// How many equal paths the run saw between racks; 1 where that is not known.
 fn parallel_paths(analysis: &Analysis) -> usize {
-    let findings = analysis.verdict.findings.iter();
-    let hashed = findings.filter(|finding| finding.cause == Cause::HashCollisions);
-    let seen = hashed.filter_map(|finding| Some(finding.measured.as_ref()?.value as usize));
+    let measured = |cause: Cause| {
+        let findings = analysis.verdict.findings.iter();
+        let of_cause = findings.filter(move |finding| finding.cause == cause);
+        of_cause.filter_map(|finding| Some(finding.measured.as_ref()?.value))
+    };
+    let seen = measured(Cause::HashCollisions).map(|paths| paths as usize);
+    // A bad path is measured by its share of the connections.
+    let shares = measured(Cause::BadPath).filter(|share| *share > 0.0);
+    let shared = shares.map(|share| (1.0 / share).round() as usize);
     let expected = analysis
         .run
         .scenario
         .expect
         .paths
         .map(|paths| paths as usize);
-    let known = seen.chain(expected).find(|paths| *paths > 1);
+    let known = seen.chain(expected).chain(shared).find(|paths| *paths > 1);
     known.unwrap_or(1).min(256)
 }
 
