@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 /// Without its own housekeeping, which would look for a network.
-const ARGUMENTS: [&str; 17] = [
+const ARGUMENTS: [&str; 18] = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -28,6 +28,8 @@ const ARGUMENTS: [&str; 17] = [
     "--disable-sync",
     "--hide-scrollbars",
     "--force-color-profile=srgb",
+    // A click before the first frame is otherwise thrown away.
+    "--allow-pre-commit-input",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe",
 ];
@@ -262,7 +264,7 @@ impl Tab {
         for domain in ["Page", "Runtime", "Log"] {
             tab.call(&format!("{domain}.enable"), &json!({}));
         }
-        tab.resize(view);
+        tab.look_as(view);
         tab.call("Page.navigate", &json!({"url": url}));
         tab.until("location.protocol !== 'about:' && document.readyState === 'complete'");
         // As a window that is in front, so that frames are drawn and keys arrive.
@@ -270,6 +272,7 @@ impl Tab {
             "Emulation.setFocusEmulationEnabled",
             &json!({"enabled": true}),
         );
+        tab.drawn();
         tab
     }
 
@@ -277,7 +280,19 @@ impl Tab {
         self.browser.call(Some(&self.session), method, params)
     }
 
+    /// Looks at the open page in another way, and waits for the frame in which the page's listeners
+    /// are told of it.
     pub(crate) fn resize(&self, view: View) {
+        self.look_as(view);
+        self.drawn();
+    }
+
+    /// Waits for the next frame: what was scrolled is there, and listeners know of it.
+    fn drawn(&self) {
+        self.eval("new Promise((drawn) => { requestAnimationFrame(() => drawn()); })");
+    }
+
+    fn look_as(&self, view: View) {
         let metrics = json!({"width": view.width, "height": view.height, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", &metrics);
         let scheme = if view.dark { "dark" } else { "light" };
@@ -359,6 +374,7 @@ impl Tab {
             "document.querySelector({}).scrollIntoView({{block: 'center', behavior: 'instant'}})",
             json!(selector)
         ));
+        self.drawn();
         let (x, y) = self.area(selector).centre();
         self.click_at(x, y);
     }
