@@ -38,15 +38,20 @@ impl Reference {
         let efficiency = match workload.kind {
             WorkloadKind::TcpStream => self.basis.efficiency,
             WorkloadKind::UdpStream => {
-                let datagrams = Framing {
-                    transport: Transport::Udp,
-                    ..self.framing.clone()
-                };
-                datagrams.message(workload.message_bytes).efficiency()
+                let cost = self.datagrams().message(workload.message_bytes);
+                cost.efficiency()
             }
             _ => return None,
         };
         Some(nic * efficiency)
+    }
+
+    /// What datagrams look like on the link.
+    pub(crate) fn datagrams(&self) -> Framing {
+        Framing {
+            transport: Transport::Udp,
+            ..self.framing.clone()
+        }
     }
 }
 

@@ -296,7 +296,7 @@ fn loss_is_counted_and_told() {
         rounds: 2,
         ends: losing,
     };
-    let paced = analysis(&[reported(workload)]);
+    let paced = analysis(&[reported(workload.clone())]);
     let datagrams = stage(&paced).datagrams.unwrap();
     assert_eq!((datagrams.received, datagrams.lost), (390_000, 10_000));
     assert_eq!(datagrams.loss, Some(0.025));
@@ -324,6 +324,10 @@ fn loss_is_counted_and_told() {
     let unpaced = analysis(&[reported(Workload::of(WorkloadKind::UdpStream))]);
     assert_eq!(unpaced.verdict.findings[0].severity, Severity::Info);
     assert_eq!(unpaced.verdict.status, VerdictStatus::NothingWrong);
+    workload.message_bytes = 8192;
+    let long = analysis(&[reported(workload)]);
+    let fragments = &long.verdict.findings[0].evidence[2].text;
+    assert!(fragments.contains("6 fragments of MTU 1500"), "{fragments}");
 }
 
 #[test]

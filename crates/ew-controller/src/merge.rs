@@ -4,7 +4,7 @@ use crate::silence;
 use ew_model::inventory::HostId;
 use ew_model::plan::{Flow, RoundIndex, StageIndex};
 use ew_model::record::{EndRecord, FlowOutcome, FlowRecord};
-use ew_model::workload::Tool;
+use ew_model::workload::{Tool, Workload};
 use ew_proto::message::FlowReport;
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Reports {
         &mut self,
         place: &Place,
         flow: &Flow,
-        tool: Tool,
+        workload: &Workload,
         names: &dyn Fn(HostId) -> String,
         why_silent: &dyn Fn(HostId) -> String,
     ) -> FlowRecord {
@@ -49,14 +49,18 @@ impl Reports {
         if let (true, Some(src), Some(dst)) = (reasons.is_empty(), of(flow.src), of(flow.dst)) {
             reasons = silences(flow, src, dst, names);
         }
-        let (sender, receiver) = ends(flow, reports, tool);
+        let (sender, mut receiver) = ends(flow, reports, workload.tool);
         if reasons.is_empty() && (sender.is_none() || receiver.is_none()) {
             reasons.push("neither end counted the flow".into());
         }
         if let (true, Some(asking)) = (reasons.is_empty(), &sender) {
             reasons.extend(
-                without_times(asking, tool).map(|reason| format!("{}: {reason}", names(flow.src))),
+                without_times(asking, workload.tool)
+                    .map(|reason| format!("{}: {reason}", names(flow.src))),
             );
+        }
+        if let (Some(sender), Some(receiver)) = (&sender, &mut receiver) {
+            count_all_lost(workload, sender, receiver);
         }
         let outcome = if reasons.is_empty() {
             FlowOutcome::Measured
@@ -99,6 +103,16 @@ fn ends(flow: &Flow, reports: Vec<(HostId, FlowReport)>, tool: Tool) -> (End, En
     (sender, receiver)
 }
 
+/// A receiver to which no datagram came knows of no numbers: then the sender knows how many are
+/// lost.
+fn count_all_lost(workload: &Workload, sender: &EndRecord, receiver: &mut EndRecord) {
+    if let Some(counts) = &mut receiver.datagrams
+        && counts.received + counts.lost == 0
+    {
+        counts.lost = sender.bytes.div_ceil(workload.message_bytes.max(1));
+    }
+}
+
 /// Why the end that asked has answers and no time of one: its thread came to a CPU only after the
 /// window.
 fn without_times(asking: &EndRecord, tool: Tool) -> Option<&'static str> {
@@ -135,6 +149,8 @@ mod tests {
     use super::*;
     use ew_model::latency::{Histogram, Latency};
     use ew_model::plan::{End, FlowId};
+    use ew_model::record::DatagramCounts;
+    use ew_model::workload::WorkloadKind;
     use ew_proto::message::Standing;
 
     fn flow() -> Flow {
@@ -183,7 +199,12 @@ mod tests {
             sample: 0,
         };
         let names = |id: HostId| format!("h{}", id.0);
-        all.record(&place, &flow(), tool, &names, &|_| "no report".into())
+        let workload = Workload {
+            tool,
+            message_bytes: 100,
+            ..Workload::of(WorkloadKind::UdpStream)
+        };
+        all.record(&place, &flow(), &workload, &names, &|_| "no report".into())
     }
 
     #[test]
@@ -206,6 +227,18 @@ mod tests {
         assert_eq!(by_tool.outcome, FlowOutcome::Measured);
         let by_engine = record(reports);
         assert_ne!(by_engine.outcome, FlowOutcome::Measured);
+    }
+
+    #[test]
+    fn datagrams_of_which_none_came_are_all_lost() {
+        let mut silent = report(false, true, None);
+        let receiver = silent.receiver.as_mut().unwrap();
+        receiver.bytes = 0;
+        receiver.datagrams = Some(DatagramCounts::default());
+        let record = record(vec![(0, report(true, false, None)), (1, silent)]);
+        assert_eq!(record.bits_per_sec(), Some(0.0));
+        let counts = record.receiver.unwrap().datagrams.unwrap();
+        assert_eq!((counts.received, counts.lost), (0, 10));
     }
 
     #[test]

@@ -284,9 +284,9 @@ impl BatchRun<'_> {
             .flows
             .iter()
             .map(|flow| {
-                let tool = self.batch.stage.workload_of(flow).tool;
+                let workload = self.batch.stage.workload_of(flow);
                 let reports = &mut round.reports;
-                reports.record(&place, flow, tool, &names, &why_silent)
+                reports.record(&place, flow, &workload, &names, &why_silent)
             })
             .collect()
     }

@@ -59,12 +59,13 @@ pub(crate) fn standings(
 /// The report of a flow that ran through the window, or why it has no figure.
 pub(crate) fn measured(spec: &RoundSpec, shared: &RoundShared, flow: &Flow<'_>) -> FlowReport {
     let order = flow.order;
+    let end = Box::new(end_record(spec, flow));
     if shared.prepared.counts(order.role)
+        && !lost_all(order.role, &end)
         && let Some(error) = standstill(order, flow.window)
     {
         return failed(order, error);
     }
-    let end = Box::new(end_record(spec, flow));
     let (sender, receiver) = match order.role {
         Role::Send => (Some(end), None),
         Role::Receive => (None, Some(end)),
@@ -88,6 +89,12 @@ pub(crate) fn first_error(spec: &RoundSpec, streams: &[Arc<Stream>]) -> Option<S
         .filter(|(_, failure)| failure.at_ns < spec.window_end_ns())
         .min_by_key(|(_, failure)| failure.at_ns)?;
     Some(name_stream(index, streams.len(), failure.error))
+}
+
+/// Whether nothing came because it was lost on the way, which is a figure: 0. The receiver looked,
+/// and that its peer is there is known by the connection beside the datagrams.
+fn lost_all(role: Role, end: &EndRecord) -> bool {
+    role == Role::Receive && end.datagrams.is_some()
 }
 
 /// Says so when data did not move.

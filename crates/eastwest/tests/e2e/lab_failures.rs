@@ -63,6 +63,35 @@ fn a_link_down_in_mid_mesh_costs_its_own_cells_only() {
     assert!(agents(&lab).is_empty(), "agents were left behind");
 }
 
+/// Of a datagram in fragments all must come.
+#[test]
+fn datagrams_of_which_none_comes_are_a_figure() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab =
+        TestLab::up("racks: 1\nhosts-per-rack: 2\nnic: 100M\nfaults: [{host: r1h1, loss: 30%}]\n");
+    let datagrams = "--workload=udp-stream --set message-size=60000 --set rate=20M";
+    let window = "--set samples=1 --duration 1s --seed 1";
+    let args: Vec<&str> = format!("{datagrams} {window}").leak().split(' ').collect();
+    let finished = lab.run("pair", &args);
+    for cell in finished.json["cells"].as_array().unwrap() {
+        assert_eq!(cell["bits_per_sec"], 0.0, "{cell}");
+    }
+    for stage in finished.json["stages"].as_array().unwrap() {
+        let datagrams = &stage["datagrams"];
+        assert_eq!(datagrams["received"], 0, "{datagrams}");
+        assert_eq!(datagrams["loss"], 1.0, "{datagrams}");
+        // 41.7 a second.
+        assert!(
+            (10..100).contains(&datagrams["lost"].as_u64().unwrap()),
+            "{datagrams}"
+        );
+    }
+    let verdict = finished.json["verdict"].to_string();
+    assert!(verdict.contains("41 fragments"), "{verdict}");
+}
+
 /// Other flows go on bringing the receiver data, as they do next to a flow that is only starved.
 #[test]
 fn a_senders_link_down_in_mid_incast_is_missing_and_not_taken_for_starved() {

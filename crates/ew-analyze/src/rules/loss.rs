@@ -6,7 +6,7 @@ use crate::words::{count, plain};
 use ew_model::Inventory;
 use ew_model::analysis::{DatagramAnalysis, StageAnalysis};
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
-use ew_model::workload::Pace;
+use ew_model::workload::{Pace, Workload};
 
 /// Below this share a loss is in the report's tables and is no finding.
 const SUBSTANTIAL: f64 = 0.01;
@@ -20,15 +20,17 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
             let datagrams = stage.datagrams?;
             let loss = datagrams.loss.filter(|loss| *loss >= SUBSTANTIAL)?;
             let is_paced = view.stage.workload.pace != Pace::default();
-            let evidence = evidence_of(case.observations.inventory(), stage, &datagrams);
-            Some(finding(&stage.name, loss, is_paced, evidence))
+            let mut finding = finding(&stage.name, loss, is_paced);
+            finding.evidence = evidence_of(case.observations.inventory(), stage, &datagrams);
+            add_fragments(&mut finding, case, &view.stage.workload);
+            Some(finding)
         })
         .collect()
 }
 
 /// Senders without a pace send what they can, and the surplus is lost by design: then the loss is
 /// only worth knowing.
-fn finding(stage: &str, loss: f64, is_paced: bool, evidence: Vec<Evidence>) -> Finding {
+fn finding(stage: &str, loss: f64, is_paced: bool) -> Finding {
     let (severity, why, hint) = if is_paced {
         (
             Severity::Notice,
@@ -52,9 +54,29 @@ fn finding(stage: &str, loss: f64, is_paced: bool, evidence: Vec<Evidence>) -> F
         measured: Some(plain(loss, "ratio")),
         expected: Some(plain(0.0, "ratio")),
         confidence: confidence(Cause::Loss),
-        evidence,
+        evidence: Vec::new(),
         hint: hint.into(),
     }
+}
+
+/// A datagram that does not fit the MTU is lost with any of its fragments (RFC 791, section 3.2).
+fn add_fragments(finding: &mut Finding, case: &Case<'_>, workload: &Workload) {
+    let framing = case.reference.datagrams();
+    let fragments = framing.message(workload.message_bytes).packets;
+    if fragments < 2 {
+        return;
+    }
+    finding.evidence.push(evidence(
+        format!(
+            "a datagram of {} bytes leaves in {fragments} fragments of MTU {}, and is lost with any of them",
+            workload.message_bytes, framing.mtu_bytes
+        ),
+        "run.json: message size; events.jsonl: host-up, interfaces".into(),
+    ));
+    let whole_bytes = framing.payload_bytes();
+    finding.hint += &format!(
+        "; datagrams of at most {whole_bytes} bytes need no fragments (`--set message-size={whole_bytes}`)"
+    );
 }
 
 fn evidence_of(

@@ -107,6 +107,11 @@ impl Sequence {
         is_first
     }
 
+    /// Whether the window's first number is known.
+    pub(super) fn has_begun(&self) -> bool {
+        self.first.is_some()
+    }
+
     /// What belongs to the window, without jitter.
     pub(super) fn counts(&self) -> DatagramCounts {
         let first = self.first.unwrap_or(self.next);

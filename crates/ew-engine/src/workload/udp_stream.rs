@@ -81,6 +81,8 @@ struct Receiver {
     channel: Channel,
     /// Whether a train has come, and was counted.
     has_told: bool,
+    /// Whether it looked in vain since the window's start, before anything came.
+    found_nothing: bool,
     slot_bytes: usize,
     received: Vec<Received>,
     sequence: Sequence,
@@ -151,6 +153,7 @@ impl UdpStreams {
         Receiver {
             channel,
             has_told: false,
+            found_nothing: false,
             slot_bytes,
             received: vec![Received::default(); slots],
             sequence: match self.limit {
@@ -346,6 +349,8 @@ impl Machine for Receiver {
         let now_ns = monotonic_ns();
         if came > 0 {
             self.take(io, came, now_ns);
+        } else if Phase::of(&io.shared.window_ns, now_ns) != Phase::Before {
+            self.found_nothing |= !self.sequence.has_begun();
         }
         self.looking.note(|| now_ns, came > 0);
         if came == self.received.len() {
@@ -361,11 +366,14 @@ impl Machine for Receiver {
         Ok(Wait::SocketOrUntil(self.peer_check_ns))
     }
 
+    /// A thread that waited for a CPU all through the window cannot say what came inside.
     fn finish(&mut self, _stream: &Stream, tally: &mut Tally) {
-        tally.datagrams.push(DatagramCounts {
+        let counts = self.sequence.counts();
+        let is_known = self.found_nothing || counts.received + counts.lost > 0;
+        tally.datagrams.extend(is_known.then(|| DatagramCounts {
             jitter_ns: self.jitter.ns(),
-            ..self.sequence.counts()
-        });
+            ..counts
+        }));
     }
 }
 
