@@ -92,7 +92,7 @@ pub(crate) fn first_error(spec: &RoundSpec, streams: &[Arc<Stream>]) -> Option<S
 }
 
 /// Whether nothing came because it was lost on the way, which is a figure: 0. The receiver looked,
-/// and that its peer is there is known by the connection beside the datagrams.
+/// and that its peer is there is known by its connection.
 fn lost_all(role: Role, end: &EndRecord) -> bool {
     role == Role::Receive && end.datagrams.is_some()
 }

@@ -280,8 +280,8 @@ impl Tab {
         self.browser.call(Some(&self.session), method, params)
     }
 
-    /// Looks at the open page in another way, and waits for the frame in which the page's listeners
-    /// are told of it.
+    /// Looks at the open page in another way, and waits for the frame in which its listeners
+    /// learn of it.
     pub(crate) fn resize(&self, view: View) {
         self.look_as(view);
         self.drawn();
