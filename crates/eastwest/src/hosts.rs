@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// More is no list of hosts: a million Kubernetes nodes in JSON would be, but nobody has them.
 const LARGEST_FILE_BYTES: u64 = 64 << 20;
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostArgs {
     /// Hosts in ClusterShell's grammar, for example 'node[01-40]!node13', '@compute' or
@@ -234,6 +234,16 @@ impl HostArgs {
             ))),
             None => Ok(Some(roles)),
         }
+    }
+
+    /// With one more host, where the others are named by their roles alone.
+    pub(crate) fn joined_by(&self, host: Option<&str>, roles: Option<&Roles>) -> Self {
+        let mut all = self.clone();
+        if let (Some(host), Some(roles), false) = (host, roles, self.names_any(&[])) {
+            let names = roles.clients.iter().chain(&roles.servers).cloned();
+            all.hosts = names.chain([host.to_owned()]).collect();
+        }
+        all
     }
 
     /// Hosts with a role, where nothing else names hosts; else all of them must be among the hosts.

@@ -11,7 +11,8 @@ use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::Plan;
 use ew_model::run::Outcome;
 use ew_model::storage::{
-    FileOutcome, StorageJob, StorageOperation, StorageOrder, StorageReport, StorageStep,
+    DataNode, DataNodeState, FileOutcome, HdfsFacts, StorageJob, StorageOperation, StorageOrder,
+    StorageReport, StorageStep,
 };
 use ew_proto::controller_session::ControllerEvent;
 use ew_storage::{HdfsTarget, Maintenance, NameNode, StorageError};
@@ -228,6 +229,7 @@ impl Drive<'_> {
             .await;
         match asked {
             Ok(facts) => {
+                self.warn_of_maintenance(&facts);
                 let nodes = facts.in_service().map(|node| node.host.clone());
                 self.all_storage_nodes = nodes.collect();
                 self.storage_nodes.clone_from(&self.all_storage_nodes);
@@ -236,6 +238,22 @@ impl Drive<'_> {
             Err(error) => self.journal.warn(format!(
                 "DataNodes, capacity and defaults of HDFS are unknown: {error}"
             )),
+        }
+    }
+
+    /// Who measures with fewer DataNodes than there are should know it.
+    fn warn_of_maintenance(&mut self, facts: &HdfsFacts) {
+        let is_out = |node: &&DataNode| {
+            let state = node.state;
+            state == DataNodeState::InMaintenance || state == DataNodeState::EnteringMaintenance
+        };
+        let nodes = facts.data_nodes.iter().flatten().filter(is_out);
+        let names: Vec<&str> = nodes.map(|node| node.host.as_str()).collect();
+        if !names.is_empty() {
+            self.journal.warn(format!(
+                "in maintenance and not measured: {}; if a fan-in that was killed left them there, `eastwest storage restore --dfs-hosts FILE` puts them back",
+                names.join(", ")
+            ));
         }
     }
 
@@ -467,8 +485,12 @@ impl Drive<'_> {
     fn tell_left(&mut self, host: HostId, count: usize, reason: &str) {
         let name = self.inventory.name(host);
         let target = self.endpoint_of(host, StorageOperation::Clean);
+        let scenario = match self.task.job.testdfsio {
+            Some(_) => "testdfsio",
+            None => "dfsio",
+        };
         self.journal.warn(format!(
-            "{count} test file(s) of {name} may be left below {target}/eastwest-dfsio ({reason}); remove them with `eastwest run dfsio --operations clean --target {target} --hosts {name}`"
+            "{count} test file(s) of {name} may be left below {target}/eastwest-{scenario} ({reason}); remove them with `eastwest run {scenario} --operations clean --target {target} --hosts {name}`"
         ));
     }
 

@@ -177,7 +177,7 @@ impl StorageArgs {
     /// A flag that was given, and that only agents' own workers know.
     pub(crate) fn flag_of_workers(&self) -> Option<&'static str> {
         let flags = [
-            ("--fan-in", self.fan_in),
+            ("--client-counts", !self.client_counts.is_empty()),
             ("--parallel", self.parallel.is_some()),
             ("--time", self.time.is_some()),
             ("--direct", self.direct),
@@ -380,9 +380,10 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
     let lab = args.fleet.attach_lab()?.map(Arc::new);
     let roles = args.hosts.roles(lab.as_deref(), asked.roles)?;
     let fleet = &args.fleet;
-    let mut roster = args
+    let hosts = args
         .hosts
-        .roster(fleet, lab.as_deref(), asked.racks, roles.as_ref())?;
+        .joined_by(args.testdfsio.submitter_name(), roles.as_ref());
+    let mut roster = hosts.roster(fleet, lab.as_deref(), asked.racks, roles.as_ref())?;
     let task = task(args, asked, &roster.inventory, roles.as_ref())?;
     if args.dry_run {
         return dry_run(&task, &roster.inventory, args.show.format());
@@ -475,7 +476,7 @@ fn task(
         return match storage.flag_of_fan_in() {
             None => Ok(task),
             Some(flag) => Err(Failure::usage(anyhow!(
-                "{flag} is of a fan-in; run `eastwest run fan-in --target ...`, or leave it out"
+                "{flag} is of a fan-in; add --fan-in, or leave it out"
             ))),
         };
     }

@@ -162,7 +162,11 @@ fn disks(task: &StorageTask, disk: &Path, servers: &[HostId]) -> Result<DiskTask
             "--disk is measured on the storage nodes; name them with --servers"
         )));
     }
-    let at_once = task.job.parallel * task.workers.len() as u32;
+    let at_once = match task.job.testdfsio {
+        // As many map tasks as files.
+        Some(_) => task.files,
+        None => task.job.parallel * task.workers.len() as u32,
+    };
     let is_hdfs = task.job.target.starts_with("hdfs://");
     let job = StorageJob {
         target: format!("file://{}", disk.display()),
@@ -173,6 +177,7 @@ fn disks(task: &StorageTask, disk: &Path, servers: &[HostId]) -> Result<DiskTask
         time_ns: None,
         replication: None,
         block_bytes: None,
+        testdfsio: None,
         ..task.job.clone()
     };
     ew_storage::check_target(&job).map_err(Failure::usage)?;

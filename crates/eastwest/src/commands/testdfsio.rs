@@ -31,6 +31,11 @@ pub(crate) struct TestDfsioArgs {
 }
 
 impl TestDfsioArgs {
+    /// The host that submits, if it was chosen.
+    pub(crate) fn submitter_name(&self) -> Option<&str> {
+        self.submit_on.as_deref()
+    }
+
     /// A flag of these that was given.
     pub(crate) fn given(&self) -> Option<&'static str> {
         let flags = [
@@ -88,7 +93,7 @@ impl TestDfsioArgs {
         let found = inventory.host_ids().find(|id| inventory.name(*id) == name);
         found.ok_or_else(|| {
             Failure::usage(anyhow!(
-                "--submit-on {name}: no such host in this run; add it to --hosts or --clients"
+                "--submit-on {name}: no such host in this run; add it to --hosts"
             ))
         })
     }

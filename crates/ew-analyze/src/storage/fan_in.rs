@@ -3,6 +3,8 @@
 use super::fit::{self, Fit, Observation};
 use super::job::StepAnalysis;
 use super::limits::{self, Alone, Binding, Limit};
+use super::nodes::NodeRole;
+use super::testdfsio::HadoopJob;
 use ew_model::Run;
 use ew_model::analysis::Estimate;
 use ew_model::storage::StorageOperation;
@@ -92,7 +94,8 @@ pub struct FanInPoint {
     pub endpoints: u32,
     /// Hosts with workers.
     pub clients: u32,
-    /// All bytes from the first open to the last close. `None` unless every file is whole.
+    /// All bytes from the first open to the last close; of Hadoop's TestDFSIO over the job's map
+    /// phase, start of the tasks included. `None` unless every file is whole.
     pub bytes_per_sec: Option<f64>,
     /// That over the number of endpoints.
     pub endpoint_bytes_per_sec: Option<f64>,
@@ -212,15 +215,27 @@ fn nodes(step: &StepAnalysis) -> u32 {
     count.max(1) as u32
 }
 
-/// Hosts that were given files.
+/// Hosts that were given files; of a job of Hadoop's, those where its map tasks may run.
 fn clients(step: &StepAnalysis) -> u32 {
-    (step.clients.len() + step.missing.len()) as u32
+    let of_job = || {
+        let clients = step.nodes.iter().filter(|n| n.role == NodeRole::Client);
+        clients.count().max(1)
+    };
+    let given = step.clients.len() + step.missing.len();
+    (step.hadoop.as_ref().map_or(given, |_| of_job())) as u32
+}
+
+/// Of a job of Hadoop's, which shows no times of its files, over its map phase.
+fn aggregate(step: &StepAnalysis) -> Option<f64> {
+    let of_job = |job: &HadoopJob| job.map_phase_bytes_per_sec;
+    let job = step.hadoop.as_ref();
+    job.map_or(step.aggregate_bytes_per_sec, of_job)
 }
 
 fn point(run: &Run, step: &StepAnalysis, alone: &Alone) -> FanInPoint {
     let (endpoints, clients) = (nodes(step), clients(step));
     let is_whole = step.files_done == step.files_ordered && step.missing.is_empty();
-    let bytes_per_sec = step.aggregate_bytes_per_sec.filter(|_| is_whole);
+    let bytes_per_sec = aggregate(step).filter(|_| is_whole);
     let common = step
         .common
         .as_ref()
@@ -241,7 +256,7 @@ fn point(run: &Run, step: &StepAnalysis, alone: &Alone) -> FanInPoint {
         slowest,
         exec_s: step.exec_s,
         steady_bytes_per_sec,
-        binding: rate.and_then(|rate| limits::binding(&limits, rate)),
+        binding: rate.and_then(|rate| limits::binding(&limits, rate, busiest_share(step))),
         limits,
         modelled: None,
     }
@@ -259,6 +274,11 @@ fn balance(step: &StepAnalysis) -> (Option<f64>, Option<String>) {
     let lowest = (0..rates.len()).min_by(|a, b| rates[*a].total_cmp(&rates[*b]));
     let slowest = lowest.map(|at| step.endpoints[at].target.clone());
     (variation(&rates), slowest)
+}
+
+/// Of the storage nodes' rates over their mean.
+fn busiest_share(step: &StepAnalysis) -> Option<f64> {
+    step.balance.as_ref()?.busiest_share
 }
 
 /// `None` without a rate.

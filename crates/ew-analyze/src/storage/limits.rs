@@ -36,6 +36,8 @@ pub enum Side {
     StorageNodeNic,
     /// Their disks.
     Disk,
+    /// One storage node, whose NIC or disk is full while the others have less to do.
+    Balance,
 }
 
 /// Rates measured without the rest, bytes per second, with intervals from equal parts of each
@@ -83,7 +85,7 @@ pub struct Binding {
     pub lowest: Limit,
     /// The step's rate over it.
     pub reached: f64,
-    /// Whether the step is bound by it, or stays below for another reason: balance, CPU, NameNode.
+    /// Whether the step is bound by it, or stays below for another reason: CPU, NameNode.
     pub binds: bool,
 }
 
@@ -253,17 +255,31 @@ impl Alone {
     }
 }
 
-/// The lowest limit against what was reached. `None` without limits.
+/// The lowest limit against what was reached; where that does not bind, the limit of the busiest of
+/// the storage nodes, which has `busiest_share` of the mean of them all. `None` without limits.
 #[must_use]
-pub fn binding(limits: &[Limit], rate: f64) -> Option<Binding> {
+pub fn binding(limits: &[Limit], rate: f64, busiest_share: Option<f64>) -> Option<Binding> {
     let by_rate = |a: &&Limit, b: &&Limit| a.bytes_per_sec.total_cmp(&b.bytes_per_sec);
-    let lowest = *limits.iter().min_by(by_rate)?;
-    let reached = rate / lowest.bytes_per_sec;
-    Some(Binding {
-        lowest,
-        reached,
-        binds: reached >= BINDS_FROM,
-    })
+    let against = |lowest: Limit| {
+        let reached = rate / lowest.bytes_per_sec;
+        Binding {
+            lowest,
+            reached,
+            binds: reached >= BINDS_FROM,
+        }
+    };
+    let even = against(*limits.iter().min_by(by_rate)?);
+    let of_nodes = limits
+        .iter()
+        .filter(|limit| matches!(limit.side, Side::StorageNodeNic | Side::Disk))
+        .min_by(by_rate);
+    let uneven = of_nodes.zip(busiest_share).map(|(limit, share)| {
+        against(Limit {
+            side: Side::Balance,
+            bytes_per_sec: limit.bytes_per_sec / share.max(1.0),
+        })
+    });
+    Some(uneven.filter(|u| !even.binds && u.binds).unwrap_or(even))
 }
 
 #[cfg(test)]
@@ -285,7 +301,7 @@ mod tests {
     }
 
     fn bound(alone: &Alone, nodes: u32, copies: u32, rate: f64) -> Binding {
-        binding(&alone.limits(4, nodes, copies), rate).unwrap()
+        binding(&alone.limits(4, nodes, copies), rate, None).unwrap()
     }
 
     #[test]
@@ -332,6 +348,22 @@ mod tests {
     fn far_below_every_limit_nothing_binds() {
         assert!(!bound(&alone(), 2, 1, 200.0).binds);
         assert!(bound(&alone(), 2, 1, 380.0).binds);
-        assert!(binding(&[], 1.0).is_none());
+        assert!(binding(&[], 1.0, None).is_none());
+    }
+
+    #[test]
+    fn one_full_node_binds_where_the_others_have_less_to_do() {
+        let limits = alone().limits(4, 2, 1);
+        let found = |rate, share| binding(&limits, rate, Some(share)).unwrap();
+        // Of 191.3 a node: 185 and 65.
+        let uneven = found(250.0, 1.48);
+        assert_eq!((uneven.lowest.side, uneven.binds), (Side::Balance, true));
+        assert!((uneven.lowest.bytes_per_sec - 258.5).abs() < 0.1);
+        assert_eq!(found(370.0, 1.02).lowest.side, Side::StorageNodeNic);
+        let idle = found(100.0, 1.48);
+        assert_eq!(
+            (idle.lowest.side, idle.binds),
+            (Side::StorageNodeNic, false)
+        );
     }
 }

@@ -110,6 +110,9 @@ pub struct Balance {
     pub worst: String,
     /// Its rate over the mean of all.
     pub worst_share: f64,
+    /// The highest rate over the mean of all. `None` for runs of before it was kept.
+    #[serde(default)]
+    pub busiest_share: Option<f64>,
 }
 
 /// All hosts that are clients or servers, clients first, each in the inventory's order. Empty for
@@ -177,6 +180,7 @@ fn balance_of(rates: &[(&str, f64)]) -> Option<Balance> {
         variation,
         worst: (*host).to_owned(),
         worst_share: rate / mean,
+        busiest_share: values.iter().copied().reduce(f64::max).map(|m| m / mean),
     })
 }
 
@@ -185,12 +189,13 @@ fn role(run: &Run, step: &StorageStep, host: HostId) -> Option<NodeRole> {
     let inventory = &run.manifest.inventory;
     let name = inventory.name(host);
     let roles = run.manifest.scenario.roles.as_ref();
-    let is_client = roles.is_some_and(|r| r.clients.iter().any(|client| client == name));
-    // A job's map tasks run on any of its cluster's hosts.
-    let is_tasks = is_client && step.job.testdfsio.is_some();
-    let is_worker = is_tasks
-        || step.reports.iter().any(|(id, _)| *id == host)
-        || step.missing.iter().any(|(id, _)| *id == host);
+    let reports = step.reports.iter().map(|(id, _)| *id);
+    let missing = step.missing.iter().map(|(id, _)| *id);
+    let is_worker = match roles.filter(|_| step.job.testdfsio.is_some()) {
+        // A job's map tasks run on any of its cluster's hosts, whoever submits it.
+        Some(roles) => roles.clients.iter().any(|client| client == name),
+        None => reports.chain(missing).any(|id| id == host),
+    };
     if is_worker {
         return Some(NodeRole::Client);
     }
@@ -351,6 +356,7 @@ mod tests {
         let found = balance_of(&[("a", 100.0), ("b", 110.0), ("c", 30.0)]).unwrap();
         assert_eq!(found.worst, "c");
         assert!((found.worst_share - 0.375).abs() < 1e-9);
+        assert!((found.busiest_share.unwrap() - 1.375).abs() < 1e-9);
         assert!((found.variation - 0.4448).abs() < 1e-3, "{found:?}");
         assert!(balance_of(&[("a", 100.0)]).is_none());
         assert!(balance_of(&[("a", 0.0), ("b", 0.0)]).is_none());

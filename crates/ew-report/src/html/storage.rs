@@ -128,7 +128,10 @@ fn step_title(step: &StepAnalysis) -> String {
         (0, endpoints) => parts.push(plural(endpoints, "endpoint")),
         (nodes, _) => parts.push(plural(nodes, "storage node")),
     }
-    parts.push(plural(step.clients.len(), "client"));
+    parts.push(match step.hadoop {
+        Some(_) => "Hadoop's TestDFSIO".into(),
+        None => plural(step.clients.len(), "client"),
+    });
     parts.join(", ")
 }
 

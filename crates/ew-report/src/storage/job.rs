@@ -335,6 +335,7 @@ pub(crate) fn binding(binding: &Binding) -> String {
         Side::Network => "network",
         Side::StorageNodeNic => "storage nodes' NICs",
         Side::Disk => "disks",
+        Side::Balance => "busiest storage node",
     };
     let reached = percent(Some(binding.reached));
     let limit = format_bytes_per_sec(binding.lowest.bytes_per_sec);
@@ -397,6 +398,11 @@ pub(crate) fn step_text(step: &StepAnalysis, width: usize) -> String {
         for line in hadoop::lines(job, step) {
             out.push_str(&wrap(&line, width, ""));
         }
+        let around = [circumstances(step), step.balance.as_ref().map(balance_line)];
+        for line in around.into_iter().flatten() {
+            out.push_str(&wrap(&line, width, ""));
+        }
+        out.push_str(&nodes(&step.nodes, width));
     } else if step.dfsio.is_some() {
         if let Some(line) = circumstances(step) {
             out.push_str(&wrap(&line, width, ""));
