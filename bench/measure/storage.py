@@ -136,7 +136,8 @@ def slow_disk(cluster, runs):
     if not cluster.can_throttle():
         raise CouldNotRun("disks cannot be throttled here: that needs loop devices and blkio of cgroup v1")
     own = cluster.own_disks()
-    files = ["--parallel", "8", "--files", "32", "--file-size", "2MiB", "--block-size", "2MiB", "--replication", "1", "--storage-nodes", "2,1", "--disk", own]
+    # Long files next to what sockets and DataNodes hold, in blocks so short that the NameNode spreads them.
+    files = ["--parallel", "2", "--files", "8", "--file-size", "16MiB", "--block-size", "2MiB", "--replication", "1", "--storage-nodes", "2,1", "--disk", own]
     named = {operation: 0 for operation in OPERATIONS}
     reached = {operation: [] for operation in OPERATIONS}
     for number in range(1, runs + 1):

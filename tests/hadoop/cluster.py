@@ -45,6 +45,7 @@ START_LIMIT = 240
 DISK_MIB = 700
 # Of cgroup v1, whose root limits what is written back, too.
 MOST_DIRTY_BYTES = 1 << 20
+FORGET_TIMES = 20
 THROTTLES = [pathlib.Path(f"/sys/fs/cgroup/blkio/blkio.throttle.{way}_bps_device") for way in ("read", "write")]
 
 
@@ -151,18 +152,17 @@ class Cluster:
             self.throttle(None)
 
     def forget_until(self, over):
-        seen, forgotten = {}, {}
-        while not over.wait(0.2):
+        seen = {}
+        while not over.wait(0.1):
             for path in self.files_on_disks():
                 with contextlib.suppress(OSError):
                     state = (path.stat().st_mtime_ns, path.stat().st_size)
-                    # Once, after its last write.
-                    if path.is_file() and seen.get(path) == state and forgotten.get(path) != state:
+                    asked, known = seen.get(path, (0, None))
+                    # A few times after its last write: what is still to be written stays, and nobody waits for the disk here.
+                    if known == state and asked < FORGET_TIMES:
                         with open(path, "rb") as file:
-                            os.fdatasync(file.fileno())
                             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-                        forgotten[path] = state
-                    seen[path] = state
+                    seen[path] = (asked + 1 if known == state else 0, state)
 
     def files_on_disks(self):
         paths = []

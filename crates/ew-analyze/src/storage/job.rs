@@ -418,8 +418,13 @@ fn common_window(step: &StorageStep) -> Option<CommonWindow> {
     })
 }
 
-/// Only intervals that lie wholly inside count, each host by its own.
+/// Bytes per second. Reads by the intervals that lie wholly inside, each host by its own. What a
+/// write call took may still be in a buffer until the close, so written files count evenly from
+/// their open to their close.
 fn bytes_between(step: &StorageStep, start_ns: u64, end_ns: u64) -> Option<f64> {
+    if step.operation.writes() {
+        return written_between(step, start_ns, end_ns);
+    }
     let mut total = 0.0;
     for (_, report) in &step.reports {
         let interval_ns = report.interval_ns.max(1);
@@ -432,6 +437,19 @@ fn bytes_between(step: &StorageStep, start_ns: u64, end_ns: u64) -> Option<f64> 
         total += per_sec(inside.sum(), Some((last - first) * interval_ns))?;
     }
     (!step.reports.is_empty()).then_some(total)
+}
+
+fn written_between(step: &StorageStep, start_ns: u64, end_ns: u64) -> Option<f64> {
+    let length_ns = end_ns.checked_sub(start_ns).filter(|ns| *ns > 0)?;
+    let files = step.reports.iter().flat_map(|(_, report)| &report.files);
+    let inside = |file: &FileRecord| {
+        let until_ns = file.end_ns().min(end_ns);
+        let shared_ns = until_ns.saturating_sub(file.start_ns.max(start_ns));
+        let whole_ns = file.end_ns().saturating_sub(file.start_ns).max(1);
+        file.bytes as f64 * shared_ns as f64 / whole_ns as f64
+    };
+    let bytes: f64 = files.map(inside).sum();
+    Some(bytes * 1e9 / length_ns as f64)
 }
 
 fn calls(step: &StorageStep) -> Option<LatencySummary> {
@@ -657,16 +675,25 @@ mod tests {
     /// Host 0 works from 0 to 101 ms, host 1 from 20 to 221 ms: both from 20 to 101.
     #[test]
     fn the_common_window_is_when_all_work() {
-        let found = analyzed(vec![
-            report(vec![record(0, 0, 100)]),
-            report(vec![record(1, 20, 200)]),
-        ]);
+        let reports = || {
+            vec![
+                report(vec![record(0, 0, 100)]),
+                report(vec![record(1, 20, 200)]),
+            ]
+        };
+        let found = analyzed(reports());
         let common = found.common.unwrap();
         assert_eq!(common.length_ns, 81 * MS);
         assert_eq!(found.wall_ns, Some(221 * MS));
         assert!((common.overlap - 81.0 / 221.0).abs() < 1e-9);
+        // Whenever a write call took them: 1 MiB in 101 ms and 1 MiB in 201 ms.
+        let written = f64::from(1 << 20) / 0.101 + f64::from(1 << 20) / 0.201;
+        assert!((common.bytes_per_sec.unwrap() - written).abs() < 1.0);
+        let mut read = of(reports());
+        read.operation = StorageOperation::Read;
+        let read = common_window(&read).unwrap();
         // 1000 bytes in 10 ms on each of two hosts.
-        assert!((common.bytes_per_sec.unwrap() - 200_000.0).abs() < 1e-6);
+        assert!((read.bytes_per_sec.unwrap() - 200_000.0).abs() < 1e-6);
         let dfsio = found.dfsio.unwrap();
         assert!((dfsio.throughput_mb_per_sec - 2.0 / 0.3).abs() < 1e-9);
         assert!((found.aggregate_bytes_per_sec.unwrap() - f64::from(2 << 20) / 0.221).abs() < 1.0);
