@@ -44,6 +44,11 @@ impl ShowArgs {
         }
     }
 
+    /// Whether results go to one file.
+    pub(crate) fn has_file(&self) -> bool {
+        self.destination.output.is_some()
+    }
+
     /// Prints the result, or writes it to the file of `--output`.
     pub(crate) fn put(&self, text: &str) -> Result<(), Failure> {
         self.destination.put(text)

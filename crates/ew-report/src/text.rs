@@ -103,7 +103,8 @@ impl Sheet {
         };
         for finding in shown.iter().take(listed) {
             let start = format!("  {}  ", finding.status());
-            out.push_str(&self.summary_line(&start, &finding.sentence));
+            let sentence = finding.headline(self.summary_room(&start));
+            out.push_str(&self.summary_line(&start, &sentence));
         }
         if shown.len() > listed {
             let more = plural(shown.len() - listed, "more finding");
@@ -114,9 +115,13 @@ impl Sheet {
     }
 
     fn summary_line(&self, start: &str, text: &str) -> String {
-        let width = self.width.min(SUMMARY_WIDTH);
-        let room = width.saturating_sub(start.chars().count());
+        let room = self.summary_room(start);
         format!("{start}{}\n", shortened(&one_line(text), room))
+    }
+
+    fn summary_room(&self, start: &str) -> usize {
+        let width = self.width.min(SUMMARY_WIDTH);
+        width.saturating_sub(start.chars().count())
     }
 
     fn findings(&self, view: &View) -> String {

@@ -20,6 +20,11 @@ pub(super) fn run(
     sequel: Sequel,
     endpoint: Option<Endpoint>,
 ) -> Outcome {
+    if args.show.has_file() {
+        return Err(Failure::usage(anyhow!(
+            "-O is one file, and every network has a result of its own; leave -O out, and write each with `eastwest report RUN -O FILE`"
+        )));
+    }
     let mut code = ExitCode::SUCCESS;
     let mut results: Vec<(String, Run)> = Vec::new();
     let mut first = Some((sequel, endpoint));

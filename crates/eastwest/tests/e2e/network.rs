@@ -109,6 +109,23 @@ fn hosts_find_their_addresses_on_the_network_asked_for() {
         names.contains("198.19.7.0/24") && names.contains("interface eth0"),
         "{names}"
     );
+    let one_file = pair(
+        &lab,
+        &[
+            "--network",
+            "198.19.7.0/24",
+            "--interface",
+            "eth0",
+            "-O",
+            "both.md",
+        ],
+    );
+    assert_eq!(one_file.status.code(), Some(2));
+    assert!(
+        text(&one_file.stderr).contains("a result of its own"),
+        "{}",
+        text(&one_file.stderr)
+    );
     let nowhere = pair(&lab, &["--network", "203.0.113.0/24"]);
     let stderr = text(&nowhere.stderr);
     assert_ne!(nowhere.status.code(), Some(0));

@@ -36,8 +36,6 @@ pub enum Side {
     StorageNodeNic,
     /// Their disks.
     Disk,
-    /// One storage node, whose NIC or disk is full while the others have less to do.
-    Balance,
 }
 
 /// Rates measured without the rest, bytes per second, with intervals from equal parts of each
@@ -87,6 +85,10 @@ pub struct Binding {
     pub reached: f64,
     /// Whether the step is bound by it, or stays below for another reason: CPU, NameNode.
     pub binds: bool,
+    /// Where only the busiest storage node reaches the limit, and the others have less to do: its
+    /// share of the mean of them all. The limit is then what all do while that node is full.
+    #[serde(default)]
+    pub busiest_share: Option<f64>,
 }
 
 /// The rates measured alone for an operation.
@@ -260,24 +262,30 @@ impl Alone {
 #[must_use]
 pub fn binding(limits: &[Limit], rate: f64, busiest_share: Option<f64>) -> Option<Binding> {
     let by_rate = |a: &&Limit, b: &&Limit| a.bytes_per_sec.total_cmp(&b.bytes_per_sec);
-    let against = |lowest: Limit| {
+    let against = |lowest: Limit, busiest_share| {
         let reached = rate / lowest.bytes_per_sec;
         Binding {
             lowest,
             reached,
             binds: reached >= BINDS_FROM,
+            busiest_share,
         }
     };
-    let even = against(*limits.iter().min_by(by_rate)?);
+    let even = against(*limits.iter().min_by(by_rate)?, None);
     let of_nodes = limits
         .iter()
         .filter(|limit| matches!(limit.side, Side::StorageNodeNic | Side::Disk))
         .min_by(by_rate);
     let uneven = of_nodes.zip(busiest_share).map(|(limit, share)| {
-        against(Limit {
-            side: Side::Balance,
-            bytes_per_sec: limit.bytes_per_sec / share.max(1.0),
-        })
+        let bytes_per_sec = limit.bytes_per_sec / share.max(1.0);
+        let side = limit.side;
+        against(
+            Limit {
+                side,
+                bytes_per_sec,
+            },
+            Some(share),
+        )
     });
     Some(uneven.filter(|u| !even.binds && u.binds).unwrap_or(even))
 }
@@ -357,9 +365,10 @@ mod tests {
         let found = |rate, share| binding(&limits, rate, Some(share)).unwrap();
         // Of 191.3 a node: 185 and 65.
         let uneven = found(250.0, 1.48);
-        assert_eq!((uneven.lowest.side, uneven.binds), (Side::Balance, true));
+        assert_eq!((uneven.busiest_share, uneven.binds), (Some(1.48), true));
+        assert_eq!(uneven.lowest.side, Side::StorageNodeNic);
         assert!((uneven.lowest.bytes_per_sec - 258.5).abs() < 0.1);
-        assert_eq!(found(370.0, 1.02).lowest.side, Side::StorageNodeNic);
+        assert_eq!(found(370.0, 1.02).busiest_share, None);
         let idle = found(100.0, 1.48);
         assert_eq!(
             (idle.lowest.side, idle.binds),

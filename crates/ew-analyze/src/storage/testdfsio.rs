@@ -217,6 +217,21 @@ mod tests {
         Some((ms - (57 * 60_000 + 19_000)) * 1_000_000)
     }
 
+    /// Character by character, so that scripts that read the one read the other.
+    #[test]
+    fn our_block_is_the_real_one() {
+        let prefix = "INFO fs.TestDFSIO: ";
+        let lines = WRITE
+            .lines()
+            .filter_map(|line| Some(line.split_once(prefix)?.1));
+        let real: Vec<&str> = lines.skip_while(|l| !l.starts_with("-----")).collect();
+        let (figures, job) = analyze(&log(WRITE), 32 << 20);
+        let date = "Tue Nov 24 07:58:08 UTC 2026";
+        let ours =
+            super::super::dfsio::block(&figures.unwrap(), "write", date, job.exec_s.unwrap());
+        assert_eq!(ours.lines().collect::<Vec<_>>(), real);
+    }
+
     #[test]
     fn a_real_jobs_log_is_read() {
         let (figures, job) = analyze(&log(WRITE), 32 << 20);

@@ -3,7 +3,7 @@
 use super::page::{host_anchor, rack_anchor, rich, unbroken};
 use super::places::{Place, Places};
 use crate::view::FindingWords;
-use crate::words::{capitalised, full_sentence, host_name, rack_name, shortened};
+use crate::words::{capitalised, full_sentence, host_name, rack_name};
 use ew_model::Analysis;
 use ew_model::HostId;
 use ew_model::finding::{Severity, Subject};
@@ -69,7 +69,7 @@ pub(super) fn headlines(inventory: &Inventory, findings: &[FindingWords]) -> Vec
                 to: anchor(index),
                 class: finding.tone().class(),
                 status: finding.status(),
-                text: shortened(&whole, HEADLINE_CHARS),
+                text: capitalised(inventory, &finding.headline(HEADLINE_CHARS)).replace('`', ""),
                 whole,
             }
         })

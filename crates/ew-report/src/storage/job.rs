@@ -335,7 +335,11 @@ pub(crate) fn binding(binding: &Binding) -> String {
         Side::Network => "network",
         Side::StorageNodeNic => "storage nodes' NICs",
         Side::Disk => "disks",
-        Side::Balance => "busiest storage node",
+    };
+    let side = match (binding.busiest_share, binding.lowest.side) {
+        (None, _) => side.to_owned(),
+        (Some(_), Side::Disk) => "the busiest storage node's disk".into(),
+        (Some(_), _) => "the busiest storage node's NIC".into(),
     };
     let reached = percent(Some(binding.reached));
     let limit = format_bytes_per_sec(binding.lowest.bytes_per_sec);

@@ -1,7 +1,7 @@
 //! Findings in words.
 
 use super::Tone;
-use crate::words::{cause, one_line, quantity, severity, severity_status};
+use crate::words::{cause, one_line, quantity, severity, severity_status, shortened};
 use ew_model::Analysis;
 use ew_model::finding::{Finding, Quantity, Severity, Subject};
 
@@ -52,6 +52,20 @@ impl FindingWords {
     /// Whether it is more than good to know.
     pub(crate) fn is_open(&self) -> bool {
         self.severity != Severity::Info
+    }
+
+    /// Its sentence in at most so many characters: where it is longer, the cause is named by its
+    /// word.
+    pub(crate) fn headline(&self, most_chars: usize) -> String {
+        let is_long = self.sentence.chars().count() > most_chars;
+        match self.sentence.split_once(". Cause: ") {
+            Some((what, _)) if is_long => {
+                let end = format!(". Cause: {}", self.cause);
+                let room = most_chars.saturating_sub(end.chars().count());
+                shortened(what, room.max(1)) + &end
+            }
+            _ => shortened(&self.sentence, most_chars),
+        }
     }
 
     pub(crate) fn tone(&self) -> Tone {

@@ -151,6 +151,12 @@ fn headlines_are_one_line_of_at_most_a_hundred_characters() {
         "{texts:?}"
     );
     assert!(texts[0].ends_with("word\u{2026}"), "{}", texts[0]);
+    analysis.verdict.findings[0].sentence += ". Cause: what it sends is shaped";
+    let page = self::page(&analysis);
+    assert!(
+        page.contains("word\u{2026}. Cause: slow receiver<"),
+        "the cause is a word where the sentence is long"
+    );
     assert!(list.contains("<b>FAIL</b> r2h03 receives"));
 }
 
