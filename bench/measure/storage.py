@@ -33,7 +33,7 @@ def measure(_):
             if "disk" in parts:
                 slow_disk(cluster, runs)
     if "testdfsio" in parts:
-        with cluster_up(binary(), FAST_LAB) as cluster:
+        with cluster_up(binary(), FAST_LAB, SYNCED) as cluster:
             cluster.yarn_up(CLIENTS)
             against_testdfsio(cluster, setting("BENCH_TURNS", 5))
 
@@ -160,6 +160,10 @@ def slow_disk(cluster, runs):
 # --- next to Hadoop's own TestDFSIO ---
 
 
+# dfsio's client has each block synced to disk at its end; DataNodes do it for TestDFSIO's, too.
+SYNCED = {"dfs.datanode.synconclose": "true"}
+# HDFS's default.
+BLOCKS = ["--replication", "1", "--block-size", "128MiB"]
 # One file, so that one worker and one map task are at work whatever starts when; and many, which share the CPUs as far as they overlap.
 ALONE = ("1 file of 512 MiB", ["--clients", "ch1"], ["--files", "1", "--file-size", "512MiB", "--parallel", "1"])
 MANY = ("8 files of 64 MiB, 2 at once on each of 4 hosts", ["--clients", "ch[1-4]"], ["--files", "8", "--file-size", "64MiB", "--parallel", "2"])
@@ -189,8 +193,8 @@ def in_turns(cluster, turns, words):
     parallel = words.index("--parallel")
     of_hadoop = words[:parallel] + words[parallel + 2 :]
     for turn in range(1, turns + 1):
-        native = cluster.run("dfsio", "--target", f"{URL}/", *words, "--replication", "1", limit=600)
-        hadoop = cluster.run("testdfsio", "--target", f"{URL}/", *of_hadoop, "--replication", "1", "--hadoop", cluster.hadoop_home, limit=900)
+        native = cluster.run("dfsio", "--target", f"{URL}/", *words, *BLOCKS, limit=600)
+        hadoop = cluster.run("testdfsio", "--target", f"{URL}/", *of_hadoop, *BLOCKS, "--hadoop", cluster.hadoop_home, limit=900)
         for name, done in (("dfsio", native), ("testdfsio", hadoop)):
             if done.returncode != 0:
                 raise CouldNotRun(f"{name}: exit {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}")

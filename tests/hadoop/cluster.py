@@ -50,8 +50,9 @@ THROTTLES = [pathlib.Path(f"/sys/fs/cgroup/blkio/blkio.throttle.{way}_bps_device
 
 
 class Cluster:
-    def __init__(self, binary, work, jars, name, lab=LAB):
+    def __init__(self, binary, work, jars, name, lab=LAB, settings=()):
         self.lab = lab
+        self.settings = dict(settings)
         self.binary, self.work, self.jars, self.name = str(binary), pathlib.Path(work), jars, name
         self.hosts_file = self.work / "dfs.hosts.json"
         self.hadoop_home = self.work / "hadoop-home"
@@ -306,7 +307,7 @@ class Cluster:
             "dfs.namenode.name.dir": f"file://{self.work}/data/name",
             "dfs.datanode.data.dir": f"file://{self.work}/data/${{test.node}}/dn",
             "dfs.hosts": self.hosts_file,
-        } | dict(more))
+        } | self.settings | dict(more))
         class_path = f"{conf},{self.jars}/*"
         write_xml(conf / "yarn-site.xml", YARN_SITE | {
             "yarn.nodemanager.local-dirs": f"{self.work}/data/${{test.node}}/nm",
@@ -418,13 +419,14 @@ def until(seconds, holds, what):
 
 
 @contextlib.contextmanager
-def cluster_up(binary, lab=LAB):
+def cluster_up(binary, lab=LAB, settings=()):
+    """`settings` are more of hdfs-site.xml."""
     jars = subprocess.run([HERE / "setup"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     with tempfile.TemporaryDirectory(prefix="eastwest-test.") as work:
         # Debug information is most of a development build.
         stripped = pathlib.Path(work) / "eastwest"
         subprocess.run(["strip", "-o", stripped, binary], check=True)
-        cluster = Cluster(stripped, work, jars, f"ewh{os.getpid() % 10000}", lab)
+        cluster = Cluster(stripped, work, jars, f"ewh{os.getpid() % 10000}", lab, settings)
         try:
             cluster.up()
             yield cluster

@@ -249,7 +249,7 @@ impl Backend for HdfsBackend {
             format!(
                 "HDFS: replication {replicas}, block size {block}; checksums verified by the client"
             ),
-            "writes: acknowledged by all DataNodes of the pipeline, not synced to their disks; reads may come from their page cache".into(),
+            "writes: acknowledged by all DataNodes of the pipeline, each block synced to their disks at its end; reads may come from their page cache".into(),
         ]
     }
 }
@@ -355,8 +355,8 @@ impl Ahead {
 ///
 /// Once the last packet of a file is acknowledged, hdfs-native asks the NameNode to complete the
 /// file, which has to know of the block from the DataNode by then, or the client waits 500 ms
-/// (`COMPLETE_RETRY_DELAY_MS`). The DataNode reports as it acknowledges, so a client that is as fast
-/// as this one loses that race with most files.
+/// (`COMPLETE_RETRY_DELAY_MS`). The DataNode reports as it acknowledges, so a client that is as
+/// fast as this one loses that race with most files.
 async fn unhurried<T>(pause: Duration, future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     loop {

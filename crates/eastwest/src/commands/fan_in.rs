@@ -154,8 +154,8 @@ fn servers(inventory: &Inventory, roles: Option<&Roles>) -> Vec<HostId> {
 }
 
 /// Each disk serves as many files, and as many of them at once, as it would with all files on it
-/// evenly. DataNodes neither sync what they write nor drop it from their page cache, so on HDFS the
-/// disk alone is measured the same way.
+/// evenly. DataNodes sync at a block's end, as the close of a file does here, and do not drop it
+/// from their page cache, so on HDFS the disk alone is read the same way.
 fn disks(task: &StorageTask, disk: &Path, servers: &[HostId]) -> Result<DiskTask, Failure> {
     if servers.is_empty() {
         return Err(Failure::usage(anyhow!(
@@ -171,7 +171,7 @@ fn disks(task: &StorageTask, disk: &Path, servers: &[HostId]) -> Result<DiskTask
     let job = StorageJob {
         target: format!("file://{}", disk.display()),
         parallel: at_once.div_ceil(servers.len() as u32),
-        sync: task.job.sync && !is_hdfs,
+        sync: task.job.sync || is_hdfs,
         drop_cache: task.job.drop_cache && !is_hdfs,
         // Written again, a file's bytes would be gone before they reach the disk.
         time_ns: None,
