@@ -5,6 +5,8 @@ use serde_json::Value;
 use std::path::Path;
 
 const LAB: &str = "racks: 1\nhosts-per-rack: 2\nnic: 100M\nuplink: 100M\n";
+/// On a busy machine a sample may wait for a CPU.
+const ATTEMPTS: usize = 2;
 
 /// Every tool of the scenario and the engine, on every workload that it has there.
 #[test]
@@ -63,12 +65,23 @@ fn tools_can_carry_a_sweep() {
     can_carry_a_sweep(&lab, "lmbench", &["sizes=64,512,1k", "samples=2"]);
 }
 
+/// Greater messages are faster where each is waited for, but for a sample that waited for a CPU.
 fn can_carry_a_sweep(lab: &TestLab, tool: &str, set: &[&str]) {
+    assert!(
+        (0..ATTEMPTS).any(|_| sweep_grows(lab, tool, set)),
+        "{tool}: never faster with greater messages"
+    );
+}
+
+/// Whether rates grow where each message is waited for. Streaming, the kernel makes full segments
+/// of small messages.
+fn sweep_grows(lab: &TestLab, tool: &str, set: &[&str]) -> bool {
     let set = set.iter().flat_map(|value| ["--set", value]);
     let arguments: Vec<&str> = ["--tool", tool].into_iter().chain(set).collect();
     let finished = lab.run("sweep", &arguments);
     let sweeps = finished.json["sweeps"].as_array().unwrap();
     assert_eq!(sweeps.len(), 2, "{}", finished.stderr);
+    let mut grows = true;
     for sweep in sweeps {
         let points = sweep["points"].as_array().unwrap();
         let rate = |point: &Value| point["bits_per_sec"]["value"].as_f64().unwrap_or(0.0);
@@ -76,14 +89,12 @@ fn can_carry_a_sweep(lab: &TestLab, tool: &str, set: &[&str]) {
         assert_eq!(rates.len(), 3, "{sweep:#}");
         let missing = missing(&finished);
         assert!(rates.iter().all(|rate| *rate > 0.0), "{missing} {sweep:#}");
-        // Greater messages are faster where each is waited for; no machine is so busy that this
-        // turns round over a factor of sixteen and more. Streaming, the kernel makes full segments
-        // of small messages.
         let is_waited_for = sweep["name"] == "ping-pong" || tool == "netpipe";
-        assert!(!is_waited_for || rates[2] > rates[0], "{sweep:#}");
+        grows &= !is_waited_for || rates[2] > rates[0];
         let carried_by = word(&sweep["workload"]);
         assert!(carried_by.ends_with(&format!("({tool})")), "{sweep:#}");
     }
+    grows
 }
 
 /// Why flows are missing.

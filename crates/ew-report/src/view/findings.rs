@@ -60,9 +60,9 @@ impl FindingWords {
         let is_long = self.sentence.chars().count() > most_chars;
         match self.sentence.split_once(". Cause: ") {
             Some((what, _)) if is_long => {
-                let end = format!(". Cause: {}", self.cause);
+                let end = format!(" Cause: {}", self.cause);
                 let room = most_chars.saturating_sub(end.chars().count());
-                shortened(what, room.max(1)) + &end
+                shortened(&format!("{what}."), room.max(1)) + &end
             }
             _ => shortened(&self.sentence, most_chars),
         }

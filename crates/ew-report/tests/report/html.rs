@@ -154,7 +154,7 @@ fn headlines_are_one_line_of_at_most_a_hundred_characters() {
     analysis.verdict.findings[0].sentence += ". Cause: what it sends is shaped";
     let page = self::page(&analysis);
     assert!(
-        page.contains("word\u{2026}. Cause: slow receiver<"),
+        page.contains("word\u{2026} Cause: uplink<"),
         "the cause is a word where the sentence is long"
     );
     assert!(list.contains("<b>FAIL</b> r2h03 receives"));
