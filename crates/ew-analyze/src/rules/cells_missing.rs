@@ -49,8 +49,8 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         symptom: None,
         sentence: if interrupted {
             format!(
-                "the run was interrupted: {} of {planned} were not measured",
-                count(missing, "flow")
+                "the run was interrupted: {missing} of {} not measured",
+                count(planned as usize, "flow")
             )
         } else {
             format!(
