@@ -47,9 +47,9 @@ test:
 	scripts/setup.sh --optional --tools
 	cargo build --locked --package eastwest
 	export INSTA_UPDATE=no failed=; \
-	cargo test --locked --workspace --exclude eastwest --no-fail-fast || failed=yes; \
-	RUST_TEST_THREADS=4 cargo test --locked --package eastwest --bins --test e2e --no-fail-fast || failed=yes; \
-	cargo test --locked --package eastwest --test verdicts || failed=yes; \
+	scripts/test.sh --locked --workspace --exclude eastwest --no-fail-fast || failed=yes; \
+	RUST_TEST_THREADS=4 scripts/test.sh --locked --package eastwest --bins --test e2e --no-fail-fast || failed=yes; \
+	scripts/test.sh --locked --package eastwest --test verdicts || failed=yes; \
 	test -z "$$failed"
 
 # Every suite brings its system up by itself, and takes it down. Kubernetes is built meanwhile; its suite waits for that, and says what failed.

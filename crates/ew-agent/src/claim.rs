@@ -24,8 +24,10 @@ use std::time::{Duration, Instant};
 const NAME: &str = "eastwest/agent";
 /// Agents that one network namespace has at once: those of `--via local` share it.
 const SLOTS: u32 = 128;
-/// How long one who asks, or one who is asked, may take.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long one who asks, or one who is asked, may take: on a starved host a thread waits for a CPU.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The pause before who has the host is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// An agent whose controller is gone ends within this time: nobody is refused for its sake.
 const LEFTOVER: Duration = Duration::from_secs(5);
 /// No question and no answer is longer.
@@ -110,7 +112,7 @@ impl Slot {
                 let served = connection.and_then(|connection| serve(connection, &shown, &inbox));
                 if served.is_err() {
                     // A want of descriptors must not become a busy loop.
-                    thread::sleep(PATIENCE);
+                    thread::sleep(ASK_AGAIN);
                 }
             }
         });
@@ -137,7 +139,7 @@ impl Slot {
             }
             *shown = Shown::Wants(claim.clone());
             drop(shown);
-            thread::sleep(PATIENCE);
+            thread::sleep(ASK_AGAIN);
         }
     }
 
@@ -199,21 +201,27 @@ fn serve(
     (&mut connection)
         .take(MAX_BYTES)
         .read_to_end(&mut question)?;
-    let answer = match serde_json::from_slice(&question)? {
-        Question::Who(asker) => show(&mut lock(shown), asker),
+    match serde_json::from_slice(&question)? {
+        Question::Who(asker) => {
+            let shown = show(&mut lock(shown), asker);
+            reply(&mut connection, &shown)
+        }
         Question::Stop => {
             let user = peer_user(&connection)?;
-            match user == 0 || user == process::user() {
-                true => {
-                    // The loop may have ended the agent meanwhile.
-                    let _ = inbox.send(Input::Stop { user });
-                    answer(&lock(shown))
-                }
-                false => Answer::Denied,
+            if user != 0 && user != process::user() {
+                return reply(&mut connection, &Answer::Denied);
             }
+            let run = answer(&lock(shown));
+            let replied = reply(&mut connection, &run);
+            // Last, since it ends the process; and whether or not who asked still listens.
+            let _ = inbox.send(Input::Stop { user });
+            replied
         }
-    };
-    connection.write_all(&serde_json::to_vec(&answer)?)
+    }
+}
+
+fn reply(connection: &mut UnixStream, answer: &Answer) -> io::Result<()> {
+    connection.write_all(&serde_json::to_vec(answer)?)
 }
 
 /// The answer to a run that wants the host. It is given way to where it goes before.

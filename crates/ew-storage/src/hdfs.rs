@@ -7,16 +7,20 @@ use crate::pieces::Pieces;
 use bytes::Bytes;
 use ew_model::storage::StorageJob;
 use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
 use hdfs_native::file::{FileReader, FileWriter};
 use hdfs_native::{Client, ClientBuilder, HdfsError, WriteOptions};
+use std::future::poll_fn;
 use std::io::ErrorKind;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::thread::available_parallelism;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::timeout;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
 
 /// Folder below the target that holds the files, and nothing but them.
 const FOLDER: &str = "eastwest-dfsio";
@@ -27,6 +31,10 @@ const NAME_NODE_LIMIT: Duration = Duration::from_secs(30);
 /// As the previous; longer than hdfs-native waits for a DataNode before it tries the next one (60
 /// s).
 const DATA_NODE_LIMIT: Duration = Duration::from_secs(90);
+/// How long a DataNode's report to the NameNode may take after its acknowledgement.
+const AFTER_WAKE: Duration = Duration::from_millis(5);
+/// Read ahead of a worker; a packet is 64 KiB.
+const AHEAD_PACKETS: usize = 64;
 /// Blocks are whole numbers of checksum chunks (`dfs.bytes-per-checksum`).
 const CHUNK_BYTES: u64 = 512;
 /// Most replicas that HDFS keeps by default (`dfs.replication.max`).
@@ -195,7 +203,7 @@ impl Backend for HdfsBackend {
         let path = self.path(name);
         let opened = self.hdfs.client.read(&path);
         let reader = self.hdfs.ask("open", &path, opened)?;
-        let whole = || reader.read_range_stream(0, reader.file_length()).boxed();
+        let whole = || self.hdfs.ahead(&reader);
         Ok(Box::new(ReadingFile {
             hdfs: Arc::clone(&self.hdfs),
             stream: (access == Access::Sequential).then(whole),
@@ -301,8 +309,69 @@ impl Hdfs {
         Err(self.error(call, path, problem))
     }
 
+    /// The whole file, whose next packets come while the last ones are used.
+    fn ahead(&self, reader: &FileReader) -> Ahead {
+        let mut stream = reader.read_range_stream(0, reader.file_length()).boxed();
+        let (ready, packets) = mpsc::channel(AHEAD_PACKETS);
+        let pump = async move {
+            while let Some(packet) = stream.next().await {
+                if ready.send(packet).await.is_err() {
+                    break;
+                }
+            }
+        };
+        Ahead {
+            packets,
+            pump: self.runtime.spawn(pump),
+        }
+    }
+
     fn error(&self, call: &'static str, path: &str, problem: Problem) -> StorageError {
         StorageError::new(call, format!("{}{path}", self.url), problem)
+    }
+}
+
+/// A file's packets, read ahead. When it is dropped, the reading ends with the next packet.
+struct Ahead {
+    packets: mpsc::Receiver<hdfs_native::Result<Bytes>>,
+    pump: JoinHandle<()>,
+}
+
+impl Ahead {
+    /// `None` at the file's end. Panics where the client did.
+    async fn next(&mut self) -> hdfs_native::Result<Option<Bytes>> {
+        let packet = self.packets.recv().await;
+        if packet.is_none()
+            && let Err(error) = (&mut self.pump).await
+            && let Ok(panic) = error.try_into_panic()
+        {
+            resume_unwind(panic);
+        }
+        packet.transpose()
+    }
+}
+
+/// Looks at a future only a while after it could go on.
+///
+/// Once the last packet of a file is acknowledged, hdfs-native asks the NameNode to complete the
+/// file, which has to know of the block from the DataNode by then, or the client waits 500 ms
+/// (`COMPLETE_RETRY_DELAY_MS`). The DataNode reports as it acknowledges, so a client that is as
+/// fast as this one loses that race with most files.
+async fn unhurried<T>(pause: Duration, future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    loop {
+        let mut has_looked = false;
+        let value = poll_fn(|context| match has_looked {
+            true => Poll::Ready(None),
+            false => {
+                has_looked = true;
+                future.as_mut().poll(context).map(Some)
+            }
+        });
+        match value.await {
+            Some(value) => return value,
+            None => sleep(pause).await,
+        }
     }
 }
 
@@ -320,7 +389,7 @@ impl Writing for WritingFile {
     }
 
     fn close(mut self: Box<Self>) -> Result<(), StorageError> {
-        let closed = self.writer.close();
+        let closed = unhurried(AFTER_WAKE, self.writer.close());
         self.hdfs.transfer("close", &self.path, closed)
     }
 }
@@ -330,7 +399,7 @@ struct ReadingFile {
     reader: FileReader,
     path: String,
     /// Of the whole file. `None`: each read is a request.
-    stream: Option<BoxStream<'static, hdfs_native::Result<Bytes>>>,
+    stream: Option<Ahead>,
     pieces: Pieces,
 }
 
@@ -346,8 +415,7 @@ impl Reading for ReadingFile {
             return Ok(length);
         };
         self.pieces.fill(bytes, || {
-            let next = async { stream.next().await.transpose() };
-            self.hdfs.transfer("read", &self.path, next)
+            self.hdfs.transfer("read", &self.path, stream.next())
         })
     }
 
@@ -438,6 +506,18 @@ fn of_data_nodes(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// It is looked at when it is made, and a while after each wake.
+    #[tokio::test]
+    async fn who_is_unhurried_gets_the_same_later() {
+        let (sent, received) = tokio::sync::oneshot::channel();
+        let began = std::time::Instant::now();
+        tokio::spawn(async { sent.send(7) });
+        let pause = Duration::from_millis(30);
+        assert_eq!(unhurried(pause, received).await, Ok(7));
+        assert!(began.elapsed() >= pause);
+        assert_eq!(unhurried(Duration::MAX, async { 8 }).await, 8);
+    }
 
     #[test]
     fn targets_are_taken_apart() {
