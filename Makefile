@@ -55,7 +55,7 @@ test:
 # Every suite brings its system up by itself, and takes it down. Kubernetes is built meanwhile; its suite waits for that, and says what failed.
 test-engines:
 	scripts/setup.sh --optional
-	cargo build --locked --package eastwest
+	cargo build --locked --package eastwest --package eastwest-agent
 	[ "$$(id -u)" != 0 ] || nohup tests/kubernetes/setup >/dev/null 2>&1 &
 	set -e; for suite in tests/*/run; do echo "== $$suite"; EASTWEST="$(abspath $(TARGET_DIR)/$(HOST)/debug/eastwest)" $$suite; done
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # What is given out for a version, into dist/: for x86-64 and aarch64 a static, stripped binary in a tar file with man pages, completions and
-# licences, a .deb, a .rpm, a container image and an SBOM (CycloneDX); and SHA256SUMS over all of it.
+# licences, a .deb, a .rpm, a container image and an SBOM (CycloneDX); and SHA256SUMS over all of it. Each binary brings the agents of all
+# architectures that are built here, compressed, in sections that nothing loads (crates/ew-fleet/src/payload.rs reads them).
 #
 #   scripts/release.sh                     builds for both architectures (aarch64 needs gcc-aarch64-linux-gnu and `rustup target add`)
 #   scripts/release.sh ARCHITECTURE...     builds for these only: x86_64, aarch64
-#   EASTWEST=BINARY scripts/release.sh ARCHITECTURE   packs a binary that is built already
+#   EASTWEST=BINARY scripts/release.sh ARCHITECTURE   packs a binary that is built already; AGENT=BINARY is its agent
 #
 # DIST is another folder for the result. Files have the time of the last commit, so the same source gives the same packages.
 set -euo pipefail
@@ -24,7 +25,7 @@ fail() {
     exit 1
 }
 
-# Prints the binary's path.
+# Prints the folder of the binaries.
 build() { # ARCHITECTURE
     local target=$1-unknown-linux-gnu
     if [ "$1" != "$(uname -m)" ]; then
@@ -32,8 +33,22 @@ build() { # ARCHITECTURE
         local upper=${target^^}
         export "CARGO_TARGET_${upper//-/_}_LINKER=$1-linux-gnu-gcc" "CC_${target//-/_}=$1-linux-gnu-gcc" "AR_${target//-/_}=$1-linux-gnu-ar"
     fi
-    cargo build --locked --release --package eastwest --target "$target" >&2
-    echo "${CARGO_TARGET_DIR:-target}/$target/release/eastwest"
+    cargo build --locked --release --package eastwest --package eastwest-agent --target "$target" >&2
+    echo "${CARGO_TARGET_DIR:-target}/$target/release"
+}
+
+# binutils for an architecture.
+tool_for() { # ARCHITECTURE TOOL
+    if [ "$1" = "$(uname -m)" ]; then echo "$2"; else echo "$1-linux-gnu-$2"; fi
+}
+
+# Stripped and compressed, as it travels.
+pack_agent() { # ARCHITECTURE BINARY
+    check_static "$2"
+    "$(tool_for "$1" strip)" -o "$work/agent-$1" "$2"
+    gzip -9n <"$work/agent-$1" >"$work/agent-$1.gz"
+    added_agents+=(--add-section ".eastwest.agent.$1=$work/agent-$1.gz")
+    echo "release: agent for $1: $(stat -c %s "$work/agent-$1.gz") bytes compressed" >&2
 }
 
 check_static() { # BINARY
@@ -51,10 +66,10 @@ runner() { # ARCHITECTURE
 
 # What a package holds, below the folder: pages and completions are made once, by a binary that runs here.
 lay_out() { # ARCHITECTURE BINARY FOLDER
-    local root=$3 strip=strip
-    [ "$1" = "$(uname -m)" ] || strip=$1-linux-gnu-strip
-    install -D -m 755 "$2" "$root/usr/bin/eastwest"
-    "$strip" "$root/usr/bin/eastwest"
+    local root=$3
+    mkdir -p "$root/usr/bin"
+    "$(tool_for "$1" strip)" -o "$work/eastwest-$1" "$2"
+    "$(tool_for "$1" objcopy)" "${added_agents[@]}" "$work/eastwest-$1" "$root/usr/bin/eastwest"
     mkdir -p "$root"/usr/share/{man/man1,bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d,doc/eastwest}
     "${maker[@]}" man "$root/usr/share/man/man1"
     gzip -9n "$root"/usr/share/man/man1/*.1
@@ -137,9 +152,17 @@ mkdir -p "$dist"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 declare -A binaries
+added_agents=()
 for architecture in "${architectures[@]}"; do
     case $architecture in x86_64 | aarch64) ;; *) fail "unknown architecture $architecture; there are x86_64 and aarch64" ;; esac
-    binaries[$architecture]=${EASTWEST:-$(build "$architecture")}
+    if [ -n "${EASTWEST:-}" ]; then
+        binaries[$architecture]=$EASTWEST
+        [ -z "${AGENT:-}" ] || pack_agent "$architecture" "$AGENT"
+    else
+        built=$(build "$architecture")
+        binaries[$architecture]=$built/eastwest
+        pack_agent "$architecture" "$built/eastwest-agent"
+    fi
     check_static "${binaries[$architecture]}"
 done
 maker=()

@@ -82,7 +82,7 @@ enum Command {
     Man(commands::completions::ManArgs),
     /// Be one host's part of a run; started by launchers
     #[command(hide = true)]
-    Agent(commands::agent::AgentArgs),
+    Agent(eastwest_agent::AgentArgs),
 }
 
 /// Parses, runs, and turns a failure into a message and its exit code.
@@ -175,6 +175,9 @@ fn dispatch(command: Command) -> Outcome {
         Command::Iperf3(args) => commands::iperf3::run(&args),
         Command::Completions(args) => commands::completions::run(&args),
         Command::Man(args) => commands::completions::man(&args),
-        Command::Agent(args) => commands::agent::run(&args),
+        Command::Agent(args) => match eastwest_agent::run(&args) {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(error) => Err(Failure::Failed(error)),
+        },
     }
 }

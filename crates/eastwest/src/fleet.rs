@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use ew_controller::LaunchOptions;
 use ew_fleet::bootstrap::Keeping;
-use ew_fleet::{Entered, FanOut, Launcher, Local, Payload, Ssh, SshOptions};
+use ew_fleet::{Entered, FanOut, Launcher, Local, Payloads, Ssh, SshOptions};
 use ew_lab::{Lab, LabSpec};
 use ew_model::inventory::Host;
 use ew_plan::inventory::Roster;
@@ -140,7 +140,7 @@ impl FleetArgs {
             (FleetKind::Local, _) => Ok(Arc::new(local())),
             (FleetKind::Slurm, _) => {
                 // Of the payload only its checks are needed: srun copies the file itself.
-                Payload::read(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
+                Payloads::of_binary(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
                 let hosts = &roster.inventory;
                 let slurm = self.slurm.launcher(self.remote_dir.as_deref(), hosts)?;
                 Ok(Arc::new(slurm))
@@ -210,7 +210,7 @@ impl FleetArgs {
     }
 
     fn ssh(&self, roster: &Roster) -> Result<Arc<dyn Launcher>, Failure> {
-        let payload = Payload::read(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
+        let payloads = Payloads::of_binary(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
         let typical = SshOptions::default();
         let fan_out = self.fanout.map(|hosts| FanOut::fixed(hosts.get().into()));
         let options = SshOptions {
@@ -229,7 +229,7 @@ impl FleetArgs {
             logins: roster.logins.clone(),
             ..typical
         };
-        let ssh = Ssh::new(payload, options).map_err(Failure::usage)?;
+        let ssh = Ssh::new(payloads, options).map_err(Failure::usage)?;
         Ok(Arc::new(ssh.with_ways_to(&roster.inventory.hosts)))
     }
 }

@@ -7,7 +7,7 @@ use crate::output;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use ew_controller::{Detour, Detours, ServicePorts};
-use ew_fleet::{Kubernetes, Launcher, Payload};
+use ew_fleet::{Kubernetes, Launcher, Payloads};
 use ew_kubernetes::{
     Access, AccessOptions, Bootstrap, Deployment, KubernetesError, Need, NodeFacts, PodOptions,
     PodPlan, RunObjects, ServiceAddress, ServicePlan, Toleration, check_rights, lacks_namespace,
@@ -427,9 +427,10 @@ impl Cluster<'_> {
             needs.push(Need::Services);
         }
         check_rights(&self.access, &needs).await.map_err(refused)?;
-        let payload = match objects.options.bootstrap {
+        let own = Path::new(OWN_BINARY);
+        let payloads = match objects.options.bootstrap {
             Bootstrap::Image => None,
-            Bootstrap::Copy => Some(Payload::read(Path::new(OWN_BINARY)).map_err(Failure::failed)?),
+            Bootstrap::Copy => Some(Payloads::of_binary(own).map_err(Failure::failed)?),
         };
         let access_words = self.args.access.words(&self.access.namespace);
         let mut deployment = Deployment::begin(&self.access, objects)
@@ -463,7 +464,7 @@ impl Cluster<'_> {
                     (placed.plan.agent.clone(), link)
                 })
                 .collect(),
-            payload,
+            payloads,
             copy_timeout: limit,
         };
         Ok(Placement {

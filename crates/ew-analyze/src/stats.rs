@@ -100,6 +100,26 @@ pub fn median_estimate(values: &[f64]) -> Option<Estimate> {
     })
 }
 
+/// Share of which `hits` of `count` were drawn, with its 95% score interval (Wilson, J. Am. Stat.
+/// Assoc. 22:209, 1927). `None` without draws.
+#[must_use]
+pub fn share_estimate(hits: usize, count: usize) -> Option<Estimate> {
+    const Z: f64 = 1.959_964;
+    if count == 0 {
+        return None;
+    }
+    let (n, share) = (count as f64, hits as f64 / count as f64);
+    let center = share + Z * Z / (2.0 * n);
+    let half = Z * (share * (1.0 - share) / n + (Z / (2.0 * n)).powi(2)).sqrt();
+    let scale = 1.0 + Z * Z / n;
+    Some(Estimate {
+        value: share,
+        low: Some(((center - half) / scale).max(0.0)),
+        high: Some(((center + half) / scale).min(1.0)),
+        samples: count as u32,
+    })
+}
+
 /// Ratio of two medians, conservatively: the quotient of their 95% intervals, [a.low / b.high,
 /// a.high / b.low], which holds the true ratio with more than 90% for independent samples and in
 /// practice with more than 95%, as both errors must point apart. It is then widened by
@@ -142,6 +162,23 @@ pub fn scaled(estimate: &Estimate, factor: f64) -> Estimate {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Against Newcombe's table (Stat. Med. 17:857, 1998): 81 of 263 and 0 of 20.
+    #[test]
+    fn a_share_has_the_published_interval() {
+        let is_near = |found: Option<f64>, truth: f64| (found.unwrap() - truth).abs() < 5e-5;
+        let some = share_estimate(81, 263).unwrap();
+        assert!(
+            is_near(some.low, 0.2553) && is_near(some.high, 0.3662),
+            "{some:?}"
+        );
+        let none = share_estimate(0, 20).unwrap();
+        assert!(
+            is_near(none.low, 0.0) && is_near(none.high, 0.1611),
+            "{none:?}"
+        );
+        assert!(share_estimate(0, 0).is_none());
+    }
 
     #[test]
     fn intervals_are_the_published_order_statistics() {

@@ -748,5 +748,21 @@ fn any_cut_of_a_run_is_analysed() {
             VerdictStatus::Partial
         };
         assert_eq!(status, expected, "{keep} rows");
+        let findings = analysis.verdict.findings.iter();
+        let mut cells = findings.filter(|f| f.cause == Cause::CellsMissing);
+        let lines = &cells.next().unwrap().evidence;
+        let of_many = lines
+            .iter()
+            .filter(|line| line.text.starts_with("no figure in"));
+        let untouched = analysis
+            .stages
+            .iter()
+            .filter(|stage| stage.missing == stage.flows);
+        // What had not begun, and the stages that were cut.
+        assert_eq!(
+            of_many.count(),
+            usize::from(untouched.count() > 1),
+            "{lines:#?}"
+        );
     }
 }

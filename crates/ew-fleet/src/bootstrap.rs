@@ -15,7 +15,7 @@
 //! blank, where csh does not take it for a piece of its history.
 
 use crate::error::LaunchError;
-use crate::payload::{Packing, Payload};
+use crate::payload::{Packing, Payload, Payloads};
 
 /// Begins every line that the script means for us.
 const SAY: &str = "eastwest-bootstrap";
@@ -42,8 +42,8 @@ pub enum Keeping {
 pub struct Bootstrap<'a> {
     /// Where the binary lies: absolute, relative to the home directory, or beginning with `~/`.
     pub directory: Option<&'a str>,
-    /// The binary.
-    pub payload: &'a Payload,
+    /// The binaries, of which it takes the one for its machine.
+    pub payloads: &'a Payloads,
     /// The copy must be over within this, and never pause for more than 4 s.
     pub copy_seconds: u64,
     /// What stays there.
@@ -57,18 +57,38 @@ impl Bootstrap<'_> {
     /// [`LaunchError::BadRemoteDir`] for a directory with characters that a shell may take for
     /// something else.
     pub fn command(&self) -> Result<String, LaunchError> {
-        let (default, keep) = match self.keeping {
-            Keeping::Nothing => (DEFAULT_DIRECTORY, ""),
-            Keeping::Binary => (DEFAULT_STORE, self.payload.digest()),
+        let default = match self.keeping {
+            Keeping::Nothing => DEFAULT_DIRECTORY,
+            Keeping::Binary => DEFAULT_STORE,
         };
         let parent = shell_directory(self.directory, default)?;
         let script = one_line(include_str!("bootstrap.sh"));
-        let size = self.payload.compressed().len();
-        let full = self.payload.program_bytes();
+        let choice = self.choice();
         let limit = self.copy_seconds;
         Ok(format!(
-            r#"exec sh -c 'parent="{parent}"; size={size}; full={full}; keep={keep}; limit={limit}; stall={STALL_SECONDS}; say={SAY}; {script}'"#
+            r#"exec sh -c 'parent="{parent}"; {choice} limit={limit}; stall={STALL_SECONDS}; say={SAY}; {script}'"#
         ))
+    }
+
+    /// What is said of the binary for the script's machine: the first that runs there, or else the
+    /// first, as [`Payloads`] chooses it.
+    fn choice(&self) -> String {
+        let facts = |payload: &Payload| {
+            let keep = match self.keeping {
+                Keeping::Nothing => "",
+                Keeping::Binary => payload.digest(),
+            };
+            let (size, full) = (payload.compressed().len(), payload.program_bytes());
+            format!("size={size}; full={full}; keep={keep};")
+        };
+        let all = self.payloads.all();
+        let cases = all.iter().filter_map(|payload| {
+            let machines = kin(payload.architecture()?).join("|");
+            Some(format!("{machines}) {};", facts(payload)))
+        });
+        let cases: String = cases.collect();
+        let otherwise = all.first().map(facts).unwrap_or_default();
+        format!("case $(uname -m) in {cases} *) {otherwise}; esac;")
     }
 }
 
@@ -150,17 +170,21 @@ impl Greeting {
         }
     }
 
-    /// Whether a Linux binary for `built_for` can run there. 32-bit binaries run on their 64-bit
-    /// kin.
-    pub(crate) fn runs(&self, built_for: &str) -> bool {
-        let kin: &[&str] = match built_for {
-            "i686" => &["i386", "i486", "i586", "i686", "x86_64"],
-            "armv7l" => &["armv7l", "armv8l", "aarch64"],
-            "x86_64" => &["x86_64", "amd64"],
-            "aarch64" => &["aarch64", "arm64"],
-            other => &[other],
-        };
-        self.system == "Linux" && kin.contains(&self.machine.as_str())
+    /// Whether a Linux binary for `built_for` can run there.
+    pub(crate) fn runs(&self, built_for: &'static str) -> bool {
+        self.system == "Linux" && kin(built_for).contains(&self.machine.as_str())
+    }
+}
+
+/// What `uname -m` says where a binary for `built_for` runs: 32-bit binaries run on their 64-bit
+/// kin.
+fn kin(built_for: &'static str) -> Vec<&'static str> {
+    match built_for {
+        "i686" => vec!["i386", "i486", "i586", "i686", "x86_64"],
+        "armv7l" => vec!["armv7l", "armv8l", "aarch64"],
+        "x86_64" => vec!["x86_64", "amd64"],
+        "aarch64" => vec!["aarch64", "arm64"],
+        other => vec![other],
     }
 }
 
@@ -208,6 +232,46 @@ mod tests {
         assert!(!Greeting::parse("").runs("x86_64"));
     }
 
+    /// The script knows the sizes before the controller knows the machine.
+    #[test]
+    fn script_and_controller_choose_the_same_binary() {
+        let built_for = |machine: u8, bytes: usize| {
+            let mut program = vec![0; bytes];
+            program[..4].copy_from_slice(b"\x7fELF");
+            program[18] = machine;
+            Payload::new(program)
+        };
+        let payloads = Payloads::from_iter([built_for(62, 1000), built_for(183, 2000)]);
+        let bootstrap = Bootstrap {
+            directory: None,
+            payloads: &payloads,
+            copy_seconds: 60,
+            keeping: Keeping::Binary,
+        };
+        let chosen = |machine: &str| {
+            let script = format!(
+                "uname() {{ echo {machine}; }}; {} echo $size $full $keep",
+                bootstrap.choice()
+            );
+            let mut shell = std::process::Command::new("sh");
+            let said = shell.args(["-c", &script]).output().unwrap();
+            String::from_utf8(said.stdout).unwrap().trim().to_owned()
+        };
+        let words = |payload: &Payload| {
+            let (size, full) = (payload.compressed().len(), payload.program_bytes());
+            format!("{size} {full} {}", payload.digest())
+        };
+        for machine in ["x86_64", "amd64", "aarch64", "arm64"] {
+            let greeting = Greeting::parse(&format!("Linux {machine} gzip"));
+            let payload = payloads.for_machine(&greeting).unwrap();
+            assert_eq!(chosen(machine), words(payload), "{machine}");
+        }
+        let other = Greeting::parse("Linux riscv64 gzip");
+        assert!(payloads.for_machine(&other).is_none());
+        assert_eq!(chosen("riscv64"), words(&payloads.all()[0]));
+        assert_eq!(payloads.machines(), "x86_64 and aarch64");
+    }
+
     #[test]
     fn lines_are_told_from_noise() {
         let greeting = Line::find("prompt> eastwest-bootstrap-on Linux x86_64\n");
@@ -242,7 +306,7 @@ mod tests {
     fn command_in(directory: Option<&str>, keeping: Keeping) -> Result<String, LaunchError> {
         Bootstrap {
             directory,
-            payload: &Payload::new(vec![0]),
+            payloads: &Payload::new(vec![0]).into(),
             copy_seconds: 60,
             keeping,
         }

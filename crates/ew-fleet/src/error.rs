@@ -157,7 +157,7 @@ pub enum LaunchError {
     },
     /// The host is another kind of machine than the binary is built for.
     #[error(
-        "{host}: the host is {system} on {machine}, this eastwest is built for Linux on {built_for}; use an eastwest built for {machine}, and keep machines of one kind in one run"
+        "{host}: the host is {system} on {machine}, this eastwest brings agents for Linux on {built_for}; releases bring those for x86_64 and aarch64, or build eastwest for {machine} and start it there"
     )]
     Architecture {
         /// The host's name.

@@ -5,7 +5,7 @@
 use crate::bootstrap::{Bootstrap, Keeping};
 use crate::error::LaunchError;
 use crate::launcher::{AgentCommand, Launcher};
-use crate::payload::Payload;
+use crate::payload::Payloads;
 use crate::slots::FanOut;
 use ew_model::Host;
 use std::collections::BTreeMap;
@@ -33,8 +33,8 @@ pub struct Kubernetes {
     pub access: Vec<String>,
     /// By the host's name: its pod, or in words why there is none.
     pub pods: BTreeMap<String, PodLink>,
-    /// The binary, where the image does not have it.
-    pub payload: Option<Payload>,
+    /// The binaries, where the image has none.
+    pub payloads: Option<Payloads>,
     /// How long a copy may take.
     pub copy_timeout: Duration,
 }
@@ -59,13 +59,13 @@ impl Launcher for Kubernetes {
         let mut command = Command::new(&self.binary);
         command.args(["kubernetes", "link", "--pod", pod]);
         command.args(&self.access).arg("--");
-        match &self.payload {
+        match &self.payloads {
             None => command.args([BINARY_IN_IMAGE, "agent"]),
-            Some(payload) => {
+            Some(payloads) => {
                 let seconds = self.copy_timeout.as_secs().max(1);
                 let script = Bootstrap {
                     directory: Some(PRIVATE),
-                    payload,
+                    payloads,
                     copy_seconds: seconds,
                     keeping: Keeping::Nothing,
                 }
@@ -77,7 +77,7 @@ impl Launcher for Kubernetes {
         };
         Ok(AgentCommand {
             command,
-            payload: self.payload.clone(),
+            payloads: self.payloads.clone(),
         })
     }
 
@@ -93,6 +93,7 @@ impl Launcher for Kubernetes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::Payload;
 
     fn host(name: &str) -> Host {
         Host {
@@ -102,7 +103,7 @@ mod tests {
         }
     }
 
-    fn launcher(payload: Option<Payload>) -> Kubernetes {
+    fn launcher(payloads: Option<Payloads>) -> Kubernetes {
         let pods = [
             ("n1", Ok("eastwest-x-n1".to_owned())),
             ("n2", Err("ErrImagePull".to_owned())),
@@ -111,7 +112,7 @@ mod tests {
             binary: "/bin/eastwest".into(),
             access: vec!["--namespace".into(), "net".into()],
             pods: pods.map(|(name, pod)| (name.to_owned(), pod)).into(),
-            payload,
+            payloads,
             copy_timeout: Duration::from_secs(30),
         }
     }
@@ -129,8 +130,8 @@ mod tests {
             words[4..],
             ["--namespace", "net", "--", "/eastwest", "agent"]
         );
-        let payload = Payload::new(vec![0; 9]);
-        let agent = launcher(Some(payload)).agent_command(&host("n1")).unwrap();
+        let payloads = Payload::new(vec![0; 9]).into();
+        let agent = launcher(Some(payloads)).agent_command(&host("n1")).unwrap();
         let script = agent.command.get_args().last().unwrap().to_str().unwrap();
         assert!(
             script.contains("full=9") && script.contains("parent=\"/tmp/eastwest\""),

@@ -1,7 +1,7 @@
 //! What a launcher is.
 
 use crate::error::LaunchError;
-use crate::payload::Payload;
+use crate::payload::Payloads;
 use crate::slots::FanOut;
 use crate::slurm::Slurm;
 use ew_model::Host;
@@ -56,6 +56,6 @@ pub(crate) const ROOT_SHELL: [&str; 2] = [
 pub struct AgentCommand {
     /// The agent itself, or a client that carries its standard streams.
     pub command: Command,
-    /// The binary, when the far side is the [`crate::bootstrap`] and waits for it.
-    pub payload: Option<Payload>,
+    /// The binaries, when the far side is the [`crate::bootstrap`] and waits for its machine's.
+    pub payloads: Option<Payloads>,
 }

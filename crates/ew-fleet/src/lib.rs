@@ -34,7 +34,7 @@ pub use kubernetes::{Kubernetes, PodLink};
 pub use launcher::{AgentCommand, Launcher};
 pub use link::{Link, LinkGuard, LinkReader, LinkWriter, launch, launch_all};
 pub use local::Local;
-pub use payload::Payload;
+pub use payload::{Payload, Payloads};
 pub use root::{RootError, run_as_root};
 pub use slots::{FanOut, LaunchSlot, LaunchSlots};
 pub use slurm::{Slurm, SlurmOptions};

@@ -3,7 +3,7 @@
 use crate::bootstrap::{Failure, Greeting, Line};
 use crate::error::{LaunchError, Step, Unclean, ssh_hint};
 use crate::launcher::{AgentCommand, Launcher};
-use crate::payload::Payload;
+use crate::payload::Payloads;
 use crate::slots::LaunchSlots;
 use crate::slurm::DialledGuard;
 use crate::tail::Tail;
@@ -98,9 +98,9 @@ pub async fn launch(
         Some(slots) => slots.acquire().await.ok(),
         None => None,
     };
-    let AgentCommand { command, payload } = launcher.agent_command(host)?;
-    let mut starting = Starting::spawn(command, host, payload.is_some())?;
-    let Some(payload) = payload else {
+    let AgentCommand { command, payloads } = launcher.agent_command(host)?;
+    let mut starting = Starting::spawn(command, host, payloads.is_some())?;
+    let Some(payloads) = payloads else {
         return Ok(starting.into_link());
     };
     let greeting = match timeout(deadline, starting.await_greeting()).await {
@@ -112,7 +112,7 @@ pub async fn launch(
     // A copy that moves may take its time: many at once share an uplink, and none of them is at
     // fault.
     let copy_limit = COPY_LIMIT.max(deadline);
-    match timeout(copy_limit, starting.hand_over(greeting, &payload)).await {
+    match timeout(copy_limit, starting.hand_over(greeting, &payloads)).await {
         Ok(Ok(())) => Ok(starting.into_link()),
         Ok(Err(stop)) => Err(starting.explain(stop).await),
         Err(_) => Err(starting.too_late(copy_limit)),
@@ -331,7 +331,7 @@ enum Stop {
     /// It fell silent while it received the binary.
     Silence,
     /// It is another kind of machine.
-    Machine(Greeting, &'static str),
+    Machine(Greeting, String),
     /// It says too much.
     Noise,
 }
@@ -392,12 +392,10 @@ impl Starting {
         }
     }
 
-    async fn hand_over(&mut self, greeting: Greeting, payload: &Payload) -> Result<(), Stop> {
-        if let Some(built_for) = payload.architecture()
-            && !greeting.runs(built_for)
-        {
-            return Err(Stop::Machine(greeting, built_for));
-        }
+    async fn hand_over(&mut self, greeting: Greeting, payloads: &Payloads) -> Result<(), Stop> {
+        let Some(payload) = payloads.for_machine(&greeting) else {
+            return Err(Stop::Machine(greeting, payloads.machines()));
+        };
         let Self { reader, writer, .. } = self;
         let bytes = payload.packed(greeting.packing);
         let copy = async {
@@ -449,7 +447,7 @@ impl Starting {
                 host,
                 system: greeting.system,
                 machine: greeting.machine,
-                built_for: built_for.to_owned(),
+                built_for,
             },
             Stop::Noise => LaunchError::TooNoisy {
                 host,

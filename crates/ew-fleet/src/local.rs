@@ -28,7 +28,7 @@ impl Launcher for Local {
         command.arg("agent");
         Ok(AgentCommand {
             command,
-            payload: None,
+            payloads: None,
         })
     }
 

@@ -5,7 +5,7 @@ use crate::bootstrap::{Bootstrap, Keeping};
 use crate::error::LaunchError;
 use crate::launcher::{AgentCommand, Launcher, ROOT_SHELL};
 use crate::link::COPY_LIMIT;
-use crate::payload::Payload;
+use crate::payload::Payloads;
 use crate::slots::FanOut;
 use ew_model::Host;
 use ew_model::inventory::Login;
@@ -100,7 +100,7 @@ impl Default for SshOptions {
 /// Copies the binary over ssh and starts it, with one connection per host.
 #[derive(Clone, Debug)]
 pub struct Ssh {
-    payload: Payload,
+    payloads: Payloads,
     options: SshOptions,
     /// By host: how ssh gets there when not directly.
     ways: BTreeMap<String, String>,
@@ -109,14 +109,14 @@ pub struct Ssh {
 }
 
 impl Ssh {
-    /// A launcher that copies `payload`.
+    /// A launcher that copies one of `payloads`.
     ///
     /// # Errors
     /// [`LaunchError::BadRemoteDir`] and [`LaunchError::BadSshOption`], so that they are said once
     /// and not once per host.
-    pub fn new(payload: Payload, options: SshOptions) -> Result<Self, LaunchError> {
+    pub fn new(payloads: impl Into<Payloads>, options: SshOptions) -> Result<Self, LaunchError> {
         let ssh = Self {
-            payload,
+            payloads: payloads.into(),
             options,
             ways: BTreeMap::new(),
             login_slots: BTreeMap::new(),
@@ -176,7 +176,7 @@ impl Ssh {
     fn remote_command(&self) -> Result<String, LaunchError> {
         Bootstrap {
             directory: self.options.remote_dir.as_deref(),
-            payload: &self.payload,
+            payloads: &self.payloads,
             copy_seconds: whole_seconds(self.options.copy_timeout),
             keeping: self.options.keeping,
         }
@@ -202,7 +202,7 @@ impl Launcher for Ssh {
         command.arg(self.remote_command()?);
         Ok(AgentCommand {
             command,
-            payload: Some(self.payload.clone()),
+            payloads: Some(self.payloads.clone()),
         })
     }
 

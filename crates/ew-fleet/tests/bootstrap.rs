@@ -166,7 +166,7 @@ async fn a_shell_killed_in_mid_copy_leaves_nothing() {
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let mut client = command.spawn().unwrap();
         let mut input = client.stdin.take().unwrap();
-        let payload = agent.payload.unwrap();
+        let payload = payload(SPEAKS);
         input.write_all(&payload.compressed()[..200_000]).unwrap();
         eventually("the copy has begun", || arrived_bytes(&room.remote()) > 0).await;
         client.kill().unwrap();

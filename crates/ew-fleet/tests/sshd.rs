@@ -250,7 +250,7 @@ impl Sshd {
     /// Half of the binary is on the host, the client waits for more.
     async fn half_a_copy(&self) -> (Child, ChildStdin) {
         let agent = self.ssh(SPEAKS).agent_command(&host("target")).unwrap();
-        let (mut command, payload) = (agent.command, agent.payload.unwrap());
+        let (mut command, payload) = (agent.command, payload(SPEAKS));
         let mut client = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -76,7 +76,7 @@ impl Sheet {
     }
 
     /// At most nine lines, so that ten with the report's path: status, what is wrong, a line each,
-    /// and how much was measured.
+    /// and which network was measured, and how much of it.
     fn summary(&self, view: &View) -> String {
         let status = match view.tone {
             Tone::Good => self.ink.green(view.status),
@@ -109,6 +109,10 @@ impl Sheet {
         if shown.len() > listed {
             let more = plural(shown.len() - listed, "more finding");
             out.push_str(&format!("  {more} above\n"));
+        }
+        // Two hosts' report has it a few lines above.
+        if let (Some(network), None) = (&view.network, &view.compact) {
+            out.push_str(&self.summary_line("  Network: ", network));
         }
         out.push_str(&self.summary_line("  ", &view.measured));
         out

@@ -33,8 +33,10 @@ const NAME_NODE_LIMIT: Duration = Duration::from_secs(30);
 const DATA_NODE_LIMIT: Duration = Duration::from_secs(90);
 /// How long a DataNode's report to the NameNode may take after its acknowledgement.
 const AFTER_WAKE: Duration = Duration::from_millis(5);
-/// Read ahead of a worker; a packet is 64 KiB.
-const AHEAD_PACKETS: usize = 64;
+/// Packets of 64 KiB that are handed to a worker at once, as many as are there: each time wakes it.
+const PACKETS_AT_ONCE: usize = 16;
+/// As many times that are read ahead of a worker.
+const TIMES_AHEAD: usize = 4;
 /// Blocks are whole numbers of checksum chunks (`dfs.bytes-per-checksum`).
 const CHUNK_BYTES: u64 = 512;
 /// Most replicas that HDFS keeps by default (`dfs.replication.max`).
@@ -311,16 +313,18 @@ impl Hdfs {
 
     /// The whole file, whose next packets come while the last ones are used.
     fn ahead(&self, reader: &FileReader) -> Ahead {
-        let mut stream = reader.read_range_stream(0, reader.file_length()).boxed();
-        let (ready, packets) = mpsc::channel(AHEAD_PACKETS);
+        let stream = reader.read_range_stream(0, reader.file_length());
+        let mut stream = stream.boxed().ready_chunks(PACKETS_AT_ONCE);
+        let (ready, packets) = mpsc::channel(TIMES_AHEAD);
         let pump = async move {
-            while let Some(packet) = stream.next().await {
-                if ready.send(packet).await.is_err() {
+            while let Some(packets) = stream.next().await {
+                if ready.send(packets).await.is_err() {
                     break;
                 }
             }
         };
         Ahead {
+            here: Vec::new().into_iter(),
             packets,
             pump: self.runtime.spawn(pump),
         }
@@ -331,23 +335,28 @@ impl Hdfs {
     }
 }
 
+type Packets = Vec<hdfs_native::Result<Bytes>>;
+
 /// A file's packets, read ahead. When it is dropped, the reading ends with the next packet.
 struct Ahead {
-    packets: mpsc::Receiver<hdfs_native::Result<Bytes>>,
+    /// For these nobody waits.
+    here: std::vec::IntoIter<hdfs_native::Result<Bytes>>,
+    packets: mpsc::Receiver<Packets>,
     pump: JoinHandle<()>,
 }
 
 impl Ahead {
     /// `None` at the file's end. Panics where the client did.
     async fn next(&mut self) -> hdfs_native::Result<Option<Bytes>> {
-        let packet = self.packets.recv().await;
-        if packet.is_none()
+        let packets = self.packets.recv().await;
+        if packets.is_none()
             && let Err(error) = (&mut self.pump).await
             && let Ok(panic) = error.try_into_panic()
         {
             resume_unwind(panic);
         }
-        packet.transpose()
+        self.here = packets.unwrap_or_default().into_iter();
+        self.here.next().transpose()
     }
 }
 
@@ -414,8 +423,10 @@ impl Reading for ReadingFile {
             self.hdfs.transfer("read", &self.path, read)?;
             return Ok(length);
         };
-        self.pieces.fill(bytes, || {
-            self.hdfs.transfer("read", &self.path, stream.next())
+        self.pieces.fill(bytes, || match stream.here.next() {
+            Some(Ok(packet)) => Ok(Some(packet)),
+            Some(Err(error)) => Err(self.hdfs.error("read", &self.path, error.into())),
+            None => self.hdfs.transfer("read", &self.path, stream.next()),
         })
     }
 

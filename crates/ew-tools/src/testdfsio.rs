@@ -654,6 +654,21 @@ mod tests {
         assert!(said.contains(&"map 50% reduce 0%".to_owned()), "{said:?}");
     }
 
+    /// A Kerberos ticket's cache is that of `KRB5CCNAME`, or of the user's id (kerberos(7)).
+    #[test]
+    fn a_job_has_the_agents_user_and_environment() {
+        let script = "echo \"user $(id -u), path $PATH\" >&2; echo '  Throughput mb/sec: 1'";
+        let home = Home::new("environment", script);
+        let report = run_testdfsio(&home.order(), &AtomicBool::new(false), &mut |_| {});
+        let path = std::env::var("PATH").unwrap();
+        let expected = format!("user {}, path {path}", ew_sys::process::user());
+        let log = report.testdfsio.unwrap();
+        assert!(
+            log.lines.iter().any(|line| line.text == expected),
+            "{log:?}"
+        );
+    }
+
     #[test]
     fn a_job_that_fails_says_why() {
         let script = "echo '1 INFO mapreduce.Job: Job job_1_1 failed with state KILLED due to: no memory' >&2; exit 254";

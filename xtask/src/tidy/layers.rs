@@ -48,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ew-report", &["ew-analyze", "ew-model"]),
     ("ew-lab", &["ew-model", "ew-sys"]),
     ("ew-top", &["ew-model"]),
+    ("eastwest-agent", &["ew-agent", "ew-proto"]),
 ];
 
 const BINARY: &str = "eastwest";

@@ -1,6 +1,5 @@
 //! One file per subcommand.
 
-pub(crate) mod agent;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod demo;

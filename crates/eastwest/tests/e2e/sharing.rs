@@ -116,6 +116,44 @@ fn an_abort_command_ends_the_run_and_keeps_what_was_measured() {
     assert!(rate.is_f64(), "{rate}");
 }
 
+/// A flow of half a minute, which ends in the middle: within a second by the product's promise, and
+/// a few more for a busy machine.
+#[test]
+fn an_abort_command_ends_flows_in_the_middle() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = TestLab::up(TWO_HOSTS);
+    let fine = lab.work.path().join("fine");
+    std::fs::write(&fine, "").unwrap();
+    let command = format!("test -e '{}'", fine.display());
+    let limits = [
+        "-t",
+        "30s",
+        "--set",
+        "samples=1",
+        "--abort-command",
+        &command,
+    ];
+    let run = start(lab.run_command("pair").args(limits));
+    let carries = || {
+        let before = sent_bytes(&lab, "r1h1");
+        std::thread::sleep(Duration::from_millis(200));
+        sent_bytes(&lab, "r1h1") - before > 100_000
+    };
+    wait_for("load", Duration::from_secs(30), carries);
+    std::fs::remove_file(&fine).unwrap();
+    wait_for("its end", Duration::from_secs(5), || !carries());
+    let finished = Finished::of(&run.wait_with_output().unwrap());
+    assert_eq!(finished.code, 130, "{}", finished.stderr);
+}
+
+fn sent_bytes(lab: &TestLab, host: &str) -> u64 {
+    let file = "/sys/class/net/eth0/statistics/tx_bytes";
+    let shown = lab.exec(host).args(["cat", file]).output().unwrap();
+    text(&shown.stdout).trim().parse().unwrap()
+}
+
 fn second(lab: &TestLab, args: &[&str]) -> Output {
     let mut command = eastwest();
     command.args(["run", "pair", "--fleet", "lab", "--lab", &lab.name]);

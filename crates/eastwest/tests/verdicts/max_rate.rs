@@ -30,6 +30,23 @@ fn a_ratio_is_found_with_30_percent_and_no_nic_carries_more() {
     assert_eq!(accused.count(), 0, "{:?}", finished.findings());
 }
 
+/// Wire bytes count, of all streams together.
+#[test]
+fn with_10_percent_no_nic_carries_more_than_11() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = alone(RACKS);
+    let flows = ["--set", "streams=4", "--set", "samples=8", "-t", "1s"];
+    let limit = ["--set", "expect.nic=100M", "--max-rate", "10%"];
+    let (finished, highest) = watched(&lab, || {
+        lab.run("permutation", &[&flows[..], &limit].concat())
+    });
+    assert!(finished.json["stages"][0]["aggregate_bits_per_sec"]["value"].is_f64());
+    assert!(highest < 0.11 * 100e6, "{highest:.0} b/s in a second");
+    assert!(highest > 0.08 * 100e6, "{highest:.0} b/s in a second");
+}
+
 /// The most that a host's interface carried in a second or so while something was done, in either
 /// direction, bits per second.
 fn watched<T>(lab: &TestLab, done: impl FnOnce() -> T) -> (T, f64) {

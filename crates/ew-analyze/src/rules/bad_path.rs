@@ -5,10 +5,12 @@ use super::peers::percent;
 use super::{Case, evidence};
 use crate::fit::Direction;
 use crate::precision::confidence;
+use crate::stats::share_estimate;
 use crate::tomography::{BadMember, Scope};
 use crate::words::{count, list, plain};
 use ew_model::RackId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::analysis::Estimate;
+use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject};
 
 /// Below this share of the pace a path is narrow; above, it loses.
 const NARROW: f64 = 0.85;
@@ -68,8 +70,8 @@ fn by_router(case: &Case<'_>, found: &BadMember) -> Finding {
 
 fn by_share(case: &Case<'_>) -> Option<Finding> {
     let found = case.tomography.bad_path.as_ref()?;
-    let share = found.bad as f64 / found.connections as f64;
-    let paths = (1.0 / share).round().max(2.0);
+    let estimate = share_estimate(found.bad, found.connections)?;
+    let share = estimate.value;
     let what = if found.of_pace < NARROW {
         format!("{} of pace", percent(found.of_pace))
     } else {
@@ -84,8 +86,12 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
         subject: subject(found.scope),
         cause: Cause::BadPath,
         symptom: None,
-        sentence: format!("{names}: one of about {paths:.0} paths degraded at half load, {what}; {} of connections affected", percent(share)),
-        measured: Some(plain(share, "share")),
+        sentence: format!("{names}: one of {} paths degraded at half load, {what}; {} of connections affected", count_of_paths(&estimate), percent(share)),
+        measured: Some(Quantity {
+            low: estimate.low,
+            high: estimate.high,
+            ..plain(share, "share")
+        }),
         expected: Some(plain(0.0, "share")),
         confidence: confidence(Cause::BadPath),
         evidence: vec![evidence(
@@ -103,6 +109,15 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
                behind them"
             .into(),
     })
+}
+
+/// "4 to 11": as many paths as a share of connections on one of them leaves open, 95%.
+fn count_of_paths(share: &Estimate) -> String {
+    let paths = |share: Option<f64>| (1.0 / share.unwrap_or(1.0)).round().max(2.0);
+    match (paths(share.high), paths(share.low)) {
+        (fewest, most) if fewest >= most => format!("{fewest:.0}"),
+        (fewest, most) => format!("{fewest:.0} to {most:.0}"),
+    }
 }
 
 pub(super) fn subject(scope: Scope) -> Subject {

@@ -87,7 +87,40 @@ fn all_evidence(case: &Case<'_>) -> Vec<Evidence> {
             format!("counters.parquet: host = {name}, source = conntrack"),
         )
     });
-    stages.filter_map(stage_evidence).chain(words).collect()
+    let stages: Vec<&StageView<'_>> = stages.collect();
+    of_stages(&stages).into_iter().chain(words).collect()
+}
+
+/// A line for each stage; one for all those without a figure for the same reason, such as what an
+/// interrupted run had still before it.
+fn of_stages(stages: &[&StageView<'_>]) -> Vec<Evidence> {
+    let mut without: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for stage in stages {
+        if let Some(reason) = reason_of_all(stage) {
+            let names = without.entry(reason).or_default();
+            names.push(format!("`{}`", stage.stage.name));
+        }
+    }
+    without.retain(|_, names| names.len() > 1);
+    let is_folded = |stage: &StageView<'_>| {
+        reason_of_all(stage).is_some_and(|reason| without.contains_key(reason))
+    };
+    let single = stages.iter().filter(|stage| !is_folded(stage));
+    let folded = without.iter().map(|(reason, names)| {
+        evidence(
+            format!("no figure in {}, first: {reason}", list(names)),
+            "flows.parquet: outcome missing".into(),
+        )
+    });
+    let single = single.filter_map(|stage| stage_evidence(stage));
+    single.chain(folded).collect()
+}
+
+/// Why the first flow has no figure, where none has.
+fn reason_of_all<'a>(stage: &'a StageView<'_>) -> Option<&'a str> {
+    let is_empty = stage.missing.len() == stage.planned as usize;
+    let first = stage.missing.first().filter(|_| is_empty)?;
+    Some(&first.reason)
 }
 
 fn stage_evidence(stage: &StageView<'_>) -> Option<Evidence> {

@@ -553,6 +553,60 @@ fn format_bytes_short(bytes_per_sec: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ew_analyze::storage::nodes::{DiskFigures, NodeCounters};
+
+    /// Every counter has a value of its own, so that a chart of another one shows.
+    #[test]
+    fn every_chart_shows_the_counter_of_its_title() {
+        let disk = DiskFigures {
+            read_bytes_per_sec: 5e6,
+            written_bytes_per_sec: 6e6,
+            requests_per_sec: 7.0,
+            queue_depth: 8.0,
+            await_ns: Some(9_000_000),
+        };
+        let counters = NodeCounters {
+            tx_bits_per_sec: Some(1e6),
+            rx_bits_per_sec: Some(2e6),
+            tcp_established: Some(3),
+            busy_share: Some(0.4),
+            disk: Some(disk),
+        };
+        let at = NodePoint { t_ns: 0, counters };
+        let moved = MovedPoint {
+            t_ns: 0,
+            bytes_per_sec: 10e6,
+            calls_per_sec: 11.0,
+        };
+        let shown = |metric: &Metric, operation| {
+            let value = match metric.of {
+                Of::Node(of) => of(&at, operation).unwrap(),
+                Of::Client(of) => of(&moved),
+            };
+            format!("{}: {}", metric.title, (metric.format)(value))
+        };
+        let all = |operation| -> Vec<String> {
+            let of_metric = |metric: &Metric| shown(metric, operation);
+            METRICS.iter().map(of_metric).collect()
+        };
+        let read = all(StorageOperation::Read);
+        assert_eq!(
+            read,
+            [
+                "Client throughput: 10 MB/s",
+                "Network per storage node: 1M",
+                "Active connections per storage node: 3",
+                "CPU: 40%",
+                "File operations: 11/s",
+                "Disk throughput: 5 MB/s",
+                "Disk queue depth: 8",
+                "Disk latency: 9.00 ms",
+            ]
+        );
+        let written = all(StorageOperation::Write);
+        assert_eq!(written[1], "Network per storage node: 2M");
+        assert_eq!(written[5], "Disk throughput: 6 MB/s");
+    }
 
     fn hosts(count: usize) -> Lines {
         let line = |host: usize| {

@@ -1,15 +1,13 @@
-//! `eastwest agent`: one host's part of a run.
+//! `eastwest agent`: one host's part of a run. A program of its own, too (`eastwest-agent`), so that
+//! a release copies to hosts what runs there and not the controller.
 
-use crate::build::build;
-use crate::exit::{Failure, Outcome};
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use ew_agent::{AgentOptions, DialBack, Ending};
 use ew_proto::sealed::LinkSecret;
 use std::io::{BufRead, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
-use std::process::ExitCode;
 
 /// Where Slurm says that the step's srun is; both are addresses.
 const SLURM_ADDRESSES: [&str; 2] = ["SLURM_LAUNCH_NODE_IPADDR", "SLURM_SRUN_COMM_HOST"];
@@ -18,8 +16,9 @@ const SLURM_NODE: &str = "SLURMD_NODENAME";
 /// No secret is longer than its line.
 const SECRET_LINE_BYTES: u64 = 128;
 
+/// How the launcher starts an agent.
 #[derive(Debug, Args)]
-pub(crate) struct AgentArgs {
+pub struct AgentArgs {
     /// Remove the running executable and its private directory at once
     #[arg(long)]
     remove_self: bool,
@@ -61,22 +60,23 @@ impl AgentArgs {
     }
 }
 
-pub(crate) fn run(args: &AgentArgs) -> Outcome {
+/// Serves one run, and returns when the controller has said goodbye.
+///
+/// # Errors
+/// Why the agent ended otherwise: its controller was lost, its host's owner stopped it, or the time
+/// that the owner allows is up.
+pub fn run(args: &AgentArgs) -> anyhow::Result<()> {
     let dial_back = args.dial_back.map(|port| args.dial_back(port));
     match ew_agent::run(&AgentOptions {
-        build: build(),
+        build: env!("CARGO_PKG_VERSION").to_owned(),
         remove_self: args.remove_self,
-        dial_back: dial_back.transpose().map_err(Failure::failed)?,
+        dial_back: dial_back.transpose()?,
     }) {
-        Ending::Goodbye => Ok(ExitCode::SUCCESS),
-        Ending::Stopped { user } => Err(Failure::failed(anyhow::anyhow!(
-            "the agent was stopped on its host by user {user}"
-        ))),
-        Ending::TimeIsUp => Err(Failure::failed(anyhow::anyhow!(
-            "the time that this host's owner allows is up (/etc/eastwest/limits)"
-        ))),
-        Ending::Lost(reason) => Err(Failure::failed(anyhow::anyhow!(
-            "the agent ended itself: {reason}"
-        ))),
+        Ending::Goodbye => Ok(()),
+        Ending::Stopped { user } => bail!("the agent was stopped on its host by user {user}"),
+        Ending::TimeIsUp => {
+            bail!("the time that this host's owner allows is up (/etc/eastwest/limits)")
+        }
+        Ending::Lost(reason) => bail!("the agent ended itself: {reason}"),
     }
 }
