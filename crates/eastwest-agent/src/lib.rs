@@ -1,5 +1,5 @@
-//! `eastwest agent`: one host's part of a run. A program of its own, too (`eastwest-agent`), so that
-//! a release copies to hosts what runs there and not the controller.
+//! `eastwest agent`: one host's part of a run. A program of its own, too (`eastwest-agent`), so
+//! that a release copies to hosts what runs there and not the controller.
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;

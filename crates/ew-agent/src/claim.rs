@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const NAME: &str = "eastwest/agent";
 /// Agents that one network namespace has at once: those of `--via local` share it.
 const SLOTS: u32 = 128;
-/// How long one who asks, or one who is asked, may take: on a starved host a thread waits for a CPU.
+/// How long one who asks, or one who is asked, may take: on a starved host threads wait for a CPU.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The pause before who has the host is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(200);

@@ -315,6 +315,7 @@ fn whole_seconds(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::Payload;
 
     #[test]
     fn the_command_carries_every_option() {
@@ -357,8 +358,9 @@ mod tests {
         assert!(of_user < default, "the first value counts");
         let end = &arguments[arguments.len() - 4..];
         assert_eq!(end[..3], ["-v", "--", "10.0.0.1"]);
-        assert!(end[3].contains("parent=\"/scratch\"; size="));
-        assert!(end[3].contains("; full=77; keep=; limit=60;"));
+        assert!(end[3].contains("parent=\"/scratch\"; "), "{}", end[3]);
+        let facts = "; full=77; keep=;; esac; limit=60;";
+        assert!(end[3].contains(facts), "{}", end[3]);
     }
 
     #[test]

@@ -594,7 +594,7 @@ mod tests {
             read,
             [
                 "Client throughput: 10 MB/s",
-                "Network per storage node: 1M",
+                "Network per storage node: 1 Mb/s",
                 "Active connections per storage node: 3",
                 "CPU: 40%",
                 "File operations: 11/s",
@@ -604,7 +604,7 @@ mod tests {
             ]
         );
         let written = all(StorageOperation::Write);
-        assert_eq!(written[1], "Network per storage node: 2M");
+        assert_eq!(written[1], "Network per storage node: 2 Mb/s");
         assert_eq!(written[5], "Disk throughput: 6 MB/s");
     }
 
