@@ -64,8 +64,9 @@ def fan_in(cluster, runs):
 
 
 def one(cluster, number, runs):
-    # Many blocks: of few, HDFS's random placement gives one DataNode so large a share that this one limits, and not the clients.
-    files = ["--parallel", "8", "--files", "256", "--time", "5s", "--file-size", "1MiB", "--block-size", "1MiB", "--replication", "1"]
+    # One file a worker, which stays with its DataNode: workers whose files are on several all wait for the one that has most of them,
+    # while others are idle, and random placement is never even.
+    files = ["--parallel", "16", "--files", "64", "--time", "5s", "--file-size", "2MiB", "--block-size", "2MiB", "--replication", "1"]
     result = fan_in_run(cluster, *files)
     rates = {point["endpoints"]: round(8 * (point["steady_bytes_per_sec"] or 0) / 1e6, 1) for point in (operation_of(result, "read") or {"points": []})["points"]}
     note(f"fan-in {number} of {runs}: read Mb/s by DataNodes {rates}, load {os.getloadavg()[0]:.0f}")
