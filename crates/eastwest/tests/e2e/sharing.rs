@@ -2,7 +2,7 @@
 
 use crate::common::{Finished, TestLab, can_run_labs, eastwest, text, wait_for};
 use crate::lab_failures::{agents_of, events, wait_for_rounds};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -91,18 +91,7 @@ fn an_abort_command_ends_the_run_and_keeps_what_was_measured() {
         return;
     }
     let lab = TestLab::up(TWO_HOSTS);
-    let fine = lab.work.path().join("fine");
-    std::fs::write(&fine, "").unwrap();
-    let command = format!("test -e '{}'", fine.display());
-    let limits = [
-        "-t",
-        "1s",
-        "--set",
-        "samples=60",
-        "--abort-command",
-        &command,
-    ];
-    let run = start(lab.run_command("pair").args(limits));
+    let (run, fine) = start_abortable(&lab, ["-t", "1s", "--set", "samples=60"]);
     wait_for_rounds(&lab.runs_dir(), 2);
     std::fs::remove_file(&fine).unwrap();
     let finished = Finished::of(&run.wait_with_output().unwrap());
@@ -124,18 +113,7 @@ fn an_abort_command_ends_flows_in_the_middle() {
         return;
     }
     let lab = TestLab::up(TWO_HOSTS);
-    let fine = lab.work.path().join("fine");
-    std::fs::write(&fine, "").unwrap();
-    let command = format!("test -e '{}'", fine.display());
-    let limits = [
-        "-t",
-        "30s",
-        "--set",
-        "samples=1",
-        "--abort-command",
-        &command,
-    ];
-    let run = start(lab.run_command("pair").args(limits));
+    let (run, fine) = start_abortable(&lab, ["-t", "30s", "--set", "samples=1"]);
     let carries = || {
         let before = sent_bytes(&lab, "r1h1");
         std::thread::sleep(Duration::from_millis(200));
@@ -146,6 +124,16 @@ fn an_abort_command_ends_flows_in_the_middle() {
     wait_for("its end", Duration::from_secs(5), || !carries());
     let finished = Finished::of(&run.wait_with_output().unwrap());
     assert_eq!(finished.code, 130, "{}", finished.stderr);
+}
+
+/// A run between two hosts, and the file without which it ends.
+fn start_abortable(lab: &TestLab, settings: [&str; 4]) -> (Child, PathBuf) {
+    let fine = lab.work.path().join("fine");
+    std::fs::write(&fine, "").unwrap();
+    let command = format!("test -e '{}'", fine.display());
+    let mut run = lab.run_command("pair");
+    run.args(settings).args(["--abort-command", &command]);
+    (start(&mut run), fine)
 }
 
 fn sent_bytes(lab: &TestLab, host: &str) -> u64 {
