@@ -4,12 +4,12 @@ use crate::first_rounds::FirstRounds;
 use crate::journal::Journal;
 use crate::members::Members;
 use crate::orders::{Batch, ToolPorts};
-use crate::repair;
+use crate::repair::{self, Wanting};
 use crate::repeat::Repeats;
 use crate::run::Job;
 use crate::stage::{BatchEnd, BatchRun};
 use ew_model::event::RunEvent;
-use ew_model::inventory::Inventory;
+use ew_model::inventory::{HostId, Inventory};
 use ew_model::plan::{FlowId, Plan, Round, RoundIndex, Stage, StageIndex};
 use ew_model::record::FlowRecord;
 use ew_model::run::Outcome;
@@ -33,6 +33,7 @@ pub(crate) async fn drive(
         tool_ports: ToolPorts::new(job.options.tool_ports),
         shown: Shown::default(),
         first_rounds: FirstRounds::new(job.inventory.hosts.len()),
+        patience: 1,
         all_measured: true,
     };
     for group in plan.groups() {
@@ -62,6 +63,8 @@ struct Drive {
     tool_ports: ToolPorts,
     shown: Shown,
     first_rounds: FirstRounds,
+    /// Gaps before rounds, in gaps of their stages: more on hosts that have shown to need them.
+    patience: u64,
     /// So far.
     all_measured: bool,
 }
@@ -96,6 +99,7 @@ impl Drive {
                     journal,
                     tool_ports: &mut self.tool_ports,
                     next_flow: &mut self.next_flow,
+                    patience: &mut self.patience,
                 };
                 if driver.take_turn().await == BatchEnd::Interrupted {
                     return BatchEnd::Interrupted;
@@ -135,6 +139,8 @@ struct Course<'a> {
     finished: Vec<FlowRecord>,
     /// So many of them have been looked at.
     seen: usize,
+    /// Number of the next round that is repeated.
+    next_repeat: u32,
     /// How long its own rounds took so far, with what starting them cost; repair rounds are on top.
     spent_ns: u64,
     /// `None` until it is over.
@@ -155,6 +161,7 @@ impl<'a> Course<'a> {
                 records: Vec::new(),
                 finished: Vec::new(),
                 seen: 0,
+                next_repeat: stage.rounds.len() as u32,
                 spent_ns: 0,
                 all_measured: None,
             }
@@ -203,6 +210,8 @@ struct Driver<'a, 'p> {
     tool_ports: &'a mut ToolPorts,
     /// For flows of repair rounds.
     next_flow: &'a mut FlowId,
+    /// See [`Drive::patience`].
+    patience: &'a mut u64,
 }
 
 impl Driver<'_, '_> {
@@ -237,7 +246,7 @@ impl Driver<'_, '_> {
         let rounds = std::mem::take(&mut self.course.next);
         let began_ns = clock::monotonic_ns();
         let rounds = rounds.into_iter().map(numbered).collect();
-        let end = self.run_rounds(rounds, stage.gap_ns).await;
+        let end = self.run_rounds(rounds, *self.patience * stage.gap_ns).await;
         let alive = self.members.alive();
         let course = &mut *self.course;
         course.spent_ns += clock::monotonic_ns() - began_ns;
@@ -247,28 +256,74 @@ impl Driver<'_, '_> {
         end
     }
 
-    /// What is missing, once more.
+    /// What is missing, once more, and again as long as most of what is repeated succeeds: first at
+    /// most a quarter of the stage's rounds, because what fails more often than that may well fail
+    /// for ever.
     async fn repair(&mut self) -> BatchEnd {
-        let void = repair::void_rounds(self.course.stage, &self.course.records);
-        if repair::all_measured(&self.course.records) && void.is_empty() {
+        let hasty = self.wanting();
+        if hasty.len() == 0 && repair::all_measured(&self.course.records) {
             return BatchEnd::Done;
         }
         if !repair::revive(self.members, self.journal).await {
             return BatchEnd::Interrupted;
         }
-        let rounds = self.repair_rounds();
-        if rounds.is_empty() {
-            return BatchEnd::Done;
+        let is_usual = hasty.is_usual(&self.course.records);
+        let mut gaps = *self.patience;
+        let mut most_rounds = (self.course.stage.rounds.len() / 4).max(1);
+        for _ in 0..repair::MOST_TURNS {
+            let all = self.wanting();
+            let before = all.len();
+            let tried = all.some(most_rounds);
+            if tried.len() == 0 {
+                return BatchEnd::Done;
+            }
+            gaps = repair::more_patience(gaps);
+            if self.repeat(&tried, gaps).await == BatchEnd::Interrupted {
+                return BatchEnd::Interrupted;
+            }
+            let mended = before.saturating_sub(self.wanting().len());
+            if 2 * mended < tried.len() {
+                return BatchEnd::Done;
+            }
+            if is_usual {
+                *self.patience = gaps;
+            }
+            most_rounds = usize::MAX;
         }
-        let flows: usize = rounds.iter().map(|round| round.flows.len()).sum();
-        self.next_flow.0 += flows as u32;
-        let first_round = self.course.stage.rounds.len() as u32;
-        let rounds = (first_round..).map(RoundIndex).zip(&rounds).collect();
-        let gap_ns = repair::PATIENCE * self.course.stage.gap_ns;
-        self.run_rounds(rounds, gap_ns).await
+        BatchEnd::Done
     }
 
-    fn repair_rounds(&self) -> Vec<Round> {
+    /// With so many times the stage's gap.
+    async fn repeat(&mut self, wanting: &Wanting, gaps: u64) -> BatchEnd {
+        let rounds = wanting.repeats(
+            self.course.stage,
+            &self.able(),
+            *self.next_flow,
+            self.limits(),
+        );
+        let flows: usize = rounds.iter().map(|round| round.flows.len()).sum();
+        self.next_flow.0 += flows as u32;
+        let first = self.course.next_repeat;
+        self.course.next_repeat += rounds.len() as u32;
+        let rounds = (first..).map(RoundIndex).zip(&rounds).collect();
+        self.run_rounds(rounds, gaps * self.course.stage.gap_ns)
+            .await
+    }
+
+    fn wanting(&self) -> Wanting {
+        Wanting::of(self.course.stage, &self.course.records, &self.able())
+    }
+
+    /// Hosts that are up and have what the stage's flows are run with.
+    fn able(&self) -> Vec<HostId> {
+        let tool = self.course.stage.workload.tool;
+        let mut able = self.members.alive();
+        able.retain(|host| self.members.has_tool(*host, tool));
+        able
+    }
+
+    /// Of rounds in which nobody is to disturb anybody.
+    fn limits(&self) -> Option<UplinkLimits<'_>> {
         let inventory = &self.job.inventory;
         let isolated = matches!(
             self.course.stage.pattern,
@@ -277,20 +332,10 @@ impl Driver<'_, '_> {
                 ..
             }
         );
-        let limits = (isolated && !inventory.racks.is_empty()).then(|| UplinkLimits {
+        (isolated && !inventory.racks.is_empty()).then(|| UplinkLimits {
             inventory,
             oversubscription: ew_plan::plan::assumed_oversubscription(&self.job.scenario.expect),
-        });
-        let tool = self.course.stage.workload.tool;
-        let mut able = self.members.alive();
-        able.retain(|host| self.members.has_tool(*host, tool));
-        repair::rounds(
-            self.course.stage,
-            &self.course.records,
-            &able,
-            *self.next_flow,
-            limits,
-        )
+        })
     }
 
     async fn run_rounds(&mut self, rounds: Vec<(RoundIndex, &Round)>, gap_ns: u64) -> BatchEnd {

@@ -1,4 +1,4 @@
-//! After a stage: what is missing is tried once more between the hosts that are up, those that came
+//! After a stage: what is missing is tried again between the hosts that are up, those that came
 //! back included.
 
 use crate::journal::Journal;
@@ -17,8 +17,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A host is launched at most this often in a run.
 const MAX_LAUNCHES: u32 = 3;
 
-/// Gaps of repair rounds, in gaps of the stage's: what did not begin in its time is given more.
-pub(crate) const PATIENCE: u64 = 4;
+/// Turns of repair of a stage at most.
+pub(crate) const MOST_TURNS: u32 = 3;
+
+/// Each turn of repair has so many times the gap of the turn before: what did not begin in its time
+/// is given more.
+const MORE_PATIENCE: u64 = 4;
+
+/// Gaps at most, in gaps of the stage's.
+const MOST_PATIENCE: u64 = 8;
+
+/// The gap of the next turn of repair, in gaps of the stage's, by the one so far.
+pub(crate) fn more_patience(gaps: u64) -> u64 {
+    (gaps * MORE_PATIENCE).min(MOST_PATIENCE)
+}
 
 /// Tries to bring lost hosts back, and waits until each is up or has failed again.
 pub(crate) async fn revive(members: &mut Members, journal: &mut Journal) -> bool {
@@ -49,52 +61,142 @@ pub(crate) async fn revive(members: &mut Members, journal: &mut Journal) -> bool
     true
 }
 
-/// Rounds for what has no figure though both ends are up, and for rounds whose flows did not run
-/// together. Flow ids count from `first_flow`.
+/// What has no figure though both ends are up, and rounds whose flows did not run together.
 ///
 /// A mesh's flow measures the same with whoever else runs, so its missing pairs are packed anew.
-/// Elsewhere a flow's figure depends on the others, so incomplete rounds are repeated whole; at
-/// most a quarter of the stage, because what fails more often than that will not be fixed by
-/// trying again.
-pub(crate) fn rounds(
+/// Elsewhere a flow's figure depends on the others, so incomplete rounds are repeated whole.
+#[derive(Debug)]
+pub(crate) enum Wanting {
+    Pairs(Vec<(HostId, HostId)>),
+    Rounds(Vec<RoundIndex>),
+}
+
+impl Wanting {
+    /// Of a stage with the records of all its rounds, repeated ones included.
+    pub(crate) fn of(stage: &Stage, records: &[FlowRecord], alive: &[HostId]) -> Self {
+        let measured = measured(records);
+        let missing = records.iter().filter(|record| {
+            both_up(alive, record.src, record.dst) && !measured.contains(&figure(record))
+        });
+        if matches!(stage.pattern, Pattern::Mesh { .. }) {
+            let pairs: BTreeSet<Figure> = missing.map(figure).collect();
+            return Self::Pairs(pairs.into_iter().map(|(src, dst, _)| (src, dst)).collect());
+        }
+        let of_stage = |round: &RoundIndex| (round.0 as usize) < stage.rounds.len();
+        let void = void_rounds(stage, records);
+        let mut rounds: BTreeSet<RoundIndex> = missing.map(|record| record.round).collect();
+        rounds.extend(&void);
+        let repeated = repeated_whole(stage, records, &void);
+        let is_whole = |round: &RoundIndex| {
+            let round = &stage.rounds[round.0 as usize];
+            let flows = round.flows.iter().filter(|f| both_up(alive, f.src, f.dst));
+            let figures: BTreeSet<Figure> = flows.map(|f| (f.src, f.dst, round.sample)).collect();
+            repeated.iter().any(|again| figures.is_subset(again))
+        };
+        let rounds = rounds.into_iter().filter(of_stage);
+        Self::Rounds(rounds.filter(|round| !is_whole(round)).collect())
+    }
+
+    /// How many pairs or rounds.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Pairs(pairs) => pairs.len(),
+            Self::Rounds(rounds) => rounds.len(),
+        }
+    }
+
+    /// Whether so much wants repair that the gaps are too short for these hosts, and not only a few
+    /// flows had an accident.
+    pub(crate) fn is_usual(&self, records: &[FlowRecord]) -> bool {
+        let all = match self {
+            Self::Pairs(_) => records.len(),
+            Self::Rounds(_) => {
+                let rounds: BTreeSet<RoundIndex> = records.iter().map(|row| row.round).collect();
+                rounds.len()
+            }
+        };
+        self.len() as f64 > VOID_SHARE * all as f64
+    }
+
+    /// So many of the rounds, and all pairs.
+    pub(crate) fn some(self, most_rounds: usize) -> Self {
+        match self {
+            Self::Pairs(_) => self,
+            Self::Rounds(mut rounds) => {
+                rounds.truncate(most_rounds);
+                Self::Rounds(rounds)
+            }
+        }
+    }
+
+    /// What to run for them. Flow ids count from `first_flow`.
+    pub(crate) fn repeats(
+        &self,
+        stage: &Stage,
+        alive: &[HostId],
+        first_flow: FlowId,
+        limits: Option<UplinkLimits<'_>>,
+    ) -> Vec<Round> {
+        let rounds = match self {
+            Self::Pairs(pairs) => {
+                return ew_plan::repair_rounds(pairs, opened_by(stage), first_flow, limits);
+            }
+            Self::Rounds(rounds) => rounds,
+        };
+        let mut ids = (first_flow.0..).map(FlowId);
+        let repeated = |number: &RoundIndex| {
+            let round = &stage.rounds[number.0 as usize];
+            let flows = round.flows.iter();
+            let flows = flows.filter(|flow| both_up(alive, flow.src, flow.dst));
+            let renumbered = |(flow, id): (&Flow, FlowId)| Flow { id, ..flow.clone() };
+            Round {
+                flows: flows.zip(&mut ids).map(renumbered).collect(),
+                ..round.clone()
+            }
+        };
+        rounds.iter().map(repeated).collect()
+    }
+}
+
+/// What a figure is of: source, destination and repetition.
+type Figure = (HostId, HostId, u32);
+
+fn figure(record: &FlowRecord) -> Figure {
+    (record.src, record.dst, record.sample)
+}
+
+fn measured(records: &[FlowRecord]) -> BTreeSet<Figure> {
+    let measured = records
+        .iter()
+        .filter(|r| r.outcome == FlowOutcome::Measured);
+    measured.map(figure).collect()
+}
+
+fn both_up(alive: &[HostId], src: HostId, dst: HostId) -> bool {
+    alive.contains(&src) && alive.contains(&dst)
+}
+
+/// The figures of every repeated round whose flows ran together.
+fn repeated_whole(
     stage: &Stage,
     records: &[FlowRecord],
-    alive: &[HostId],
-    first_flow: FlowId,
-    limits: Option<UplinkLimits<'_>>,
-) -> Vec<Round> {
-    let both_up = |src: HostId, dst: HostId| alive.contains(&src) && alive.contains(&dst);
-    let missing = records
-        .iter()
-        .filter(|record| record.outcome != FlowOutcome::Measured)
-        .filter(|record| both_up(record.src, record.dst));
-    if matches!(stage.pattern, Pattern::Mesh { .. }) {
-        let pairs: Vec<(HostId, HostId)> = missing.map(|record| (record.src, record.dst)).collect();
-        return ew_plan::repair_rounds(&pairs, opened_by(stage), first_flow, limits);
+    void: &BTreeSet<RoundIndex>,
+) -> Vec<BTreeSet<Figure>> {
+    let mut repeated: BTreeMap<RoundIndex, Vec<&FlowRecord>> = BTreeMap::new();
+    let is_repeat = |round: RoundIndex| round.0 as usize >= stage.rounds.len();
+    for record in records.iter().filter(|record| is_repeat(record.round)) {
+        repeated.entry(record.round).or_default().push(record);
     }
-    let mut incomplete: BTreeSet<RoundIndex> = missing.map(|record| record.round).collect();
-    incomplete.extend(void_rounds(stage, records));
-    let most = (stage.rounds.len() / 4).max(1);
-    let mut ids = (first_flow.0..).map(FlowId);
-    incomplete
-        .into_iter()
-        .take(most)
-        .filter_map(|RoundIndex(number)| stage.rounds.get(number as usize))
-        .map(|round| Round {
-            flows: round
-                .flows
-                .iter()
-                .filter(|flow| both_up(flow.src, flow.dst))
-                .zip(&mut ids)
-                .map(|(flow, id)| Flow { id, ..flow.clone() })
-                .collect(),
-            ..round.clone()
-        })
-        .collect()
+    let ran = |(round, rows): &(RoundIndex, Vec<&FlowRecord>)| {
+        !void.contains(round) && rows.iter().all(|row| row.outcome == FlowOutcome::Measured)
+    };
+    let figures = |rows: Vec<&FlowRecord>| rows.into_iter().map(figure).collect();
+    let whole = repeated.into_iter().filter(ran);
+    whole.map(|(_, rows)| figures(rows)).collect()
 }
 
 /// Rounds whose flows did not run together: what each got says nothing of what all get.
-pub(crate) fn void_rounds(stage: &Stage, records: &[FlowRecord]) -> BTreeSet<RoundIndex> {
+fn void_rounds(stage: &Stage, records: &[FlowRecord]) -> BTreeSet<RoundIndex> {
     if stage.workload.kind != WorkloadKind::TcpStream || stage.workload.tool != Tool::Engine {
         return BTreeSet::new();
     }
@@ -114,12 +216,7 @@ fn opened_by(stage: &Stage) -> End {
 
 /// Whether every planned figure is there, repairs counted.
 pub(crate) fn all_measured(records: &[FlowRecord]) -> bool {
-    let figure = |record: &FlowRecord| (record.src, record.dst, record.sample);
-    let measured: BTreeSet<_> = records
-        .iter()
-        .filter(|record| record.outcome == FlowOutcome::Measured)
-        .map(figure)
-        .collect();
+    let measured = measured(records);
     records
         .iter()
         .all(|record| measured.contains(&figure(record)))
@@ -194,16 +291,61 @@ mod tests {
 
     const ALIVE: [HostId; 3] = [HostId(0), HostId(1), HostId(2)];
 
+    /// What is run for all that is missing.
+    fn repeats(stage: &Stage, records: &[FlowRecord], alive: &[HostId]) -> Vec<Round> {
+        Wanting::of(stage, records, alive).repeats(stage, alive, FlowId(100), None)
+    }
+
     #[test]
     fn an_incomplete_round_is_repeated_whole_with_new_numbers() {
         let stage = stage(Pattern::Permutation);
         let records = records(&stage, &[5]);
         assert!(!all_measured(&records));
-        let rounds = rounds(&stage, &records, &ALIVE, FlowId(100), None);
+        let rounds = repeats(&stage, &records, &ALIVE);
         assert_eq!(rounds.len(), 1);
         assert_eq!(rounds[0].sample, 2);
         let ids: Vec<u32> = rounds[0].flows.iter().map(|flow| flow.id.0).collect();
         assert_eq!(ids, [100, 101]);
+    }
+
+    /// The records of a round again, as the stage's ninth.
+    fn again(records: &[FlowRecord], round: u32, missing: bool) -> Vec<FlowRecord> {
+        let of_round = records.iter().filter(|row| row.round == RoundIndex(round));
+        let repeated = |row: &FlowRecord| FlowRecord {
+            round: RoundIndex(8),
+            outcome: match missing {
+                true => row.outcome.clone(),
+                false => FlowOutcome::Measured,
+            },
+            ..row.clone()
+        };
+        of_round.map(repeated).collect()
+    }
+
+    #[test]
+    fn what_a_repeat_has_measured_is_not_repeated_again() {
+        let stage = stage(Pattern::Permutation);
+        let mut failed = records(&stage, &[5]);
+        failed.extend(again(&failed, 2, true));
+        assert_eq!(Wanting::of(&stage, &failed, &ALIVE).len(), 1);
+        let mut mended = records(&stage, &[5]);
+        mended.extend(again(&mended, 2, false));
+        assert_eq!(Wanting::of(&stage, &mended, &ALIVE).len(), 0);
+        assert!(all_measured(&mended));
+    }
+
+    #[test]
+    fn one_accident_is_not_usual_but_a_quarter_of_the_rounds_is() {
+        let stage = stage(Pattern::Mesh {
+            mode: MeshMode::Isolated,
+            max_rounds: None,
+        });
+        let of = |missing: &[u32]| {
+            let records = records(&stage, missing);
+            Wanting::of(&stage, &records, &ALIVE).is_usual(&records)
+        };
+        assert!(!of(&[3]));
+        assert!(of(&[3, 6, 9, 12]));
     }
 
     /// Two rounds of eight whose flows started half a window late: their share of the window, not
@@ -224,21 +366,20 @@ mod tests {
             void_rounds(&stage, &records),
             [RoundIndex(2), RoundIndex(6)].into()
         );
-        let repeated = rounds(&stage, &records, &ALIVE, FlowId(100), None);
+        let repeated = repeats(&stage, &records, &ALIVE);
         let samples: Vec<u32> = repeated.iter().map(|round| round.sample).collect();
         assert_eq!(samples, [2, 6]);
     }
 
     #[test]
-    fn what_always_fails_is_not_tried_for_ever_and_the_dead_are_left_alone() {
+    fn only_some_rounds_are_tried_at_first_and_the_dead_are_left_alone() {
         let stage = stage(Pattern::Permutation);
         let all: Vec<u32> = (0..16).collect();
         let records = records(&stage, &all);
-        assert_eq!(rounds(&stage, &records, &ALIVE, FlowId(16), None).len(), 2);
-        assert_eq!(
-            rounds(&stage, &records, &ALIVE[..1], FlowId(16), None).len(),
-            0
-        );
+        let wanting = Wanting::of(&stage, &records, &ALIVE);
+        assert_eq!(wanting.len(), 8);
+        assert_eq!(wanting.some(2).len(), 2);
+        assert_eq!(Wanting::of(&stage, &records, &ALIVE[..1]).len(), 0);
     }
 
     #[test]
@@ -248,7 +389,7 @@ mod tests {
             max_rounds: None,
         });
         let records = records(&stage, &[3]);
-        let rounds = rounds(&stage, &records, &ALIVE, FlowId(16), None);
+        let rounds = repeats(&stage, &records, &ALIVE);
         assert_eq!(rounds.len(), 1);
         assert_eq!(rounds[0].flows.len(), 1);
         assert_eq!(
