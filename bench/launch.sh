@@ -1,6 +1,6 @@
 #!/bin/sh
 # How long a fleet takes to come up behind a jump host with sshd's default MaxStartups and a slow
-# uplink: once with the copy, once more with the kept binary. Everything is in network namespaces of
+# uplink: once with a copy for each host, once handed on from host to host, once more with the kept binary. Everything is in network namespaces of
 # its own, which go with the script. Needs root.
 #
 #   bench/launch.sh [BINARY [HOSTS [UPLINK]]]     default: the release build, 40 hosts, 20mbit
@@ -100,6 +100,7 @@ launch() {
 
 build
 echo "uplink $uplink, binary $(stat -c %s "$binary") bytes, gzip -6 $(gzip -6 -c "$binary" | wc -c) bytes with its symbols"
-launch copy
-launch prepare --keep-binary --remote-dir "$remote"
+launch copy --relay never
+launch relay --relay always
+launch prepare --relay always --keep-binary --remote-dir "$remote"
 launch kept --keep-binary --remote-dir "$remote"

@@ -6,7 +6,7 @@ use crate::kubernetes::KubernetesArgs;
 use crate::slurm::SlurmArgs;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use ew_controller::LaunchOptions;
+use ew_controller::{LaunchOptions, RelayChoice};
 use ew_fleet::bootstrap::Keeping;
 use ew_fleet::{Entered, FanOut, Launcher, Local, Payloads, Ssh, SshOptions};
 use ew_lab::{Lab, LabSpec};
@@ -25,6 +25,24 @@ pub(crate) const OWN_BINARY: &str = "/proc/self/exe";
 const SHORTEST_SAMPLE_INTERVAL_NS: u64 = 100_000_000;
 
 /// What starts agents.
+/// When hosts hand the agent on to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RelayWhen {
+    Auto,
+    Always,
+    Never,
+}
+
+impl RelayWhen {
+    fn choice(self) -> RelayChoice {
+        match self {
+            Self::Auto => RelayChoice::Auto,
+            Self::Always => RelayChoice::Always,
+            Self::Never => RelayChoice::Never,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FleetKind {
     /// The system's ssh client: copies this binary and starts it
@@ -90,6 +108,15 @@ pub(crate) struct FleetArgs {
     /// Hosts launched over ssh at the same time [default: 8, and up to 64 while launches are quick]
     #[arg(short = 'f', long, alias = "fan-out", value_name = "N")]
     fanout: Option<NonZeroU16>,
+    /// Whether hosts that are up hand the agent on to their neighbours, so that it travels once a
+    /// rack; auto: with more than 64 hosts
+    #[arg(
+        long,
+        help_heading = "Advanced",
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    relay: RelayWhen,
     /// Refuse to run when a host does not come up
     #[arg(long)]
     require_all: bool,
@@ -168,6 +195,7 @@ impl FleetArgs {
             ("--remote-dir", self.remote_dir.is_some()),
             ("--keep-binary", self.keep_binary),
             ("--fanout", self.fanout.is_some()),
+            ("--relay", self.relay != RelayWhen::Auto),
         ];
         let given = flags.into_iter().find(|(_, given)| *given);
         given.map(|(name, _)| name)
@@ -206,6 +234,7 @@ impl FleetArgs {
             allow_wan: true,
             max_rate: None,
             syslog: false,
+            relay: self.relay.choice(),
         }
     }
 

@@ -235,6 +235,7 @@ impl Agent {
             address: welcome.address,
             ports: welcome.data_ports,
             token: welcome.token,
+            relay_key: welcome.relay_key,
         };
         let engine = match Engine::start(config) {
             Ok(engine) => Arc::new(engine),

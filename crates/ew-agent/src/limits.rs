@@ -359,6 +359,7 @@ mod tests {
             address: "198.18.0.1".parse().unwrap(),
             network: None,
             token: ew_proto::message::RunToken([0; 16]),
+            relay_key: None,
             data_ports: (1, 2),
             sample_interval_ns: 1,
             offer_iperf3_port,

@@ -18,6 +18,32 @@ use std::time::Duration;
 /// With fewer hosts in a rack than this, a slow host cannot be distinguished from a slow network.
 const LEAST_HOSTS_PER_RACK: usize = 2;
 
+/// Hosts of a run from which on the agents' program goes from host to host: below, the controller's
+/// own uplink takes seconds.
+const RELAY_ABOVE_HOSTS: usize = 64;
+
+/// Whether hosts that are up hand the agents' program on to their neighbours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RelayChoice {
+    /// Where there are many hosts.
+    #[default]
+    Auto,
+    /// In any case.
+    Always,
+    /// Every host gets it from the controller.
+    Never,
+}
+
+impl RelayChoice {
+    pub(crate) fn relays(self, hosts: usize) -> bool {
+        match self {
+            Self::Auto => hosts > RELAY_ABOVE_HOSTS,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
+
 /// How agents are started.
 #[derive(Clone, Debug)]
 pub struct LaunchOptions {
@@ -52,6 +78,8 @@ pub struct LaunchOptions {
     pub max_rate: Option<MaxRate>,
     /// Agents write a line to their hosts' log when load begins and ends.
     pub syslog: bool,
+    /// How the agents' program gets to the hosts.
+    pub relay: RelayChoice,
 }
 
 /// Launches every host and waits until each is up or has failed.

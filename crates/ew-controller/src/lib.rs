@@ -35,7 +35,7 @@ mod survey;
 
 pub use doctor::{Check, CheckState, DoctorReport, doctor};
 pub use ew_proto::message::ServicePorts;
-pub use launch::{LaunchOptions, sub_inventory};
+pub use launch::{LaunchOptions, RelayChoice, sub_inventory};
 pub use max_rate::MaxRate;
 pub use orders::{Detour, Detours};
 pub use resolve::{AddressFamily, ResolveError, resolve};

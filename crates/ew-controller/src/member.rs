@@ -2,7 +2,7 @@
 //! else's state.
 
 use crate::members::FleetEvent;
-use ew_fleet::{LaunchSlot, LaunchSlots, Launcher, Link, LinkGuard, launch};
+use ew_fleet::{LaunchSlot, LaunchSlots, Launcher, Link, LinkGuard, Relay, launch_from};
 use ew_model::inventory::{Host, HostId};
 use ew_model::plan::StageIndex;
 use ew_model::storage::StorageOrder;
@@ -46,6 +46,8 @@ pub(crate) struct MemberTask {
     pub(crate) build: String,
     pub(crate) launch_limit: Duration,
     pub(crate) slots: Arc<LaunchSlots>,
+    /// Where the program goes from host to host.
+    pub(crate) relay: Option<Arc<Relay>>,
     pub(crate) fleet_events: mpsc::Sender<FleetEvent>,
 }
 
@@ -81,10 +83,16 @@ impl MemberTask {
         let mut tried = 0;
         let mut first: Option<String> = None;
         loop {
+            // Before the slot: who waits for a neighbour must not keep it from being launched.
+            let neighbour = match &self.relay {
+                Some(relay) => relay.turn(&self.host.name).await,
+                None => None,
+            };
             let slot = self.slots.take().await;
             let slot = slot.ok_or("launches have ended")?;
             let began = Instant::now();
-            match launch(self.launcher.as_ref(), &self.host, self.launch_limit).await {
+            let launcher = self.launcher.as_ref();
+            match launch_from(launcher, &self.host, self.launch_limit, neighbour.as_ref()).await {
                 Ok(link) => {
                     self.slots.launched_after(began.elapsed());
                     return Ok((link, slot));

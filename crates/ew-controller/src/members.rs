@@ -4,14 +4,14 @@ use crate::launch::LaunchOptions;
 use crate::losses::Losses;
 use crate::max_rate;
 use crate::member::{Command, MAX_QUEUED_COMMANDS, MemberTask};
-use ew_fleet::{LaunchSlots, Launcher};
+use ew_fleet::{LaunchSlots, Launcher, Relay};
 use ew_model::claim::Claim;
 use ew_model::facts::{HostFacts, InterfaceFacts};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::workload::Tool;
 use ew_proto::clock::ClockEstimate;
 use ew_proto::controller_session::ControllerEvent;
-use ew_proto::message::{RunToken, Welcome};
+use ew_proto::message::{RelayKey, RunToken, Welcome};
 use ew_sys::clock;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -72,6 +72,14 @@ pub(crate) struct Member {
     commands: Option<mpsc::Sender<Command>>,
 }
 
+/// A way for the program from host to host.
+fn relay(inventory: &Inventory) -> std::io::Result<(RelayKey, Arc<Relay>)> {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key).map_err(std::io::Error::other)?;
+    let key = RelayKey(key);
+    Ok((key, Arc::new(Relay::new(inventory, key))))
+}
+
 /// All hosts of a run.
 pub(crate) struct Members {
     inventory: Inventory,
@@ -81,6 +89,7 @@ pub(crate) struct Members {
     claim: Option<Claim>,
     members: BTreeMap<HostId, Member>,
     slots: Arc<LaunchSlots>,
+    relay: Option<(RelayKey, Arc<Relay>)>,
     sender: mpsc::Sender<FleetEvent>,
     fleet_events: mpsc::Receiver<FleetEvent>,
     signals: [Signal; 3],
@@ -104,7 +113,10 @@ impl Members {
         let (sender, fleet_events) = mpsc::channel(MAX_QUEUED_HAPPENINGS);
         let mut token = [0; 16];
         getrandom::fill(&mut token).map_err(std::io::Error::other)?;
+        let relays = launcher.relays() && options.relay.relays(inventory.hosts.len());
+        let relay = relays.then(|| relay(inventory)).transpose()?;
         Ok(Self {
+            relay,
             inventory: inventory.clone(),
             slots: Arc::new(LaunchSlots::new(launcher.fan_out())),
             launcher,
@@ -187,6 +199,7 @@ impl Members {
                 address: host.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
                 network: self.options.network.clone(),
                 token: self.token,
+                relay_key: self.relay.as_ref().map(|(key, _)| *key),
                 data_ports: self.options.data_ports,
                 sample_interval_ns: self.options.sample_interval_ns,
                 offer_iperf3_port: self.options.offer_iperf3_port,
@@ -203,6 +216,7 @@ impl Members {
             build: self.options.build.clone(),
             launch_limit: self.options.launch_limit,
             slots: Arc::clone(&self.slots),
+            relay: self.relay.as_ref().map(|(_, relay)| Arc::clone(relay)),
             fleet_events: self.sender.clone(),
         };
         let before = self.members.get(&id);
@@ -377,6 +391,9 @@ impl Members {
                 if let Some(member) = self.members.get_mut(id) {
                     member.was_up = true;
                 }
+                if let (Some((_, relay)), Some(address)) = (&self.relay, self.data_address(*id)) {
+                    relay.is_up(self.inventory.name(*id), address);
+                }
             }
             FleetEvent::Agent(id, ControllerEvent::Stopped) => {
                 if let Some(member) = self.members.get_mut(id) {
@@ -394,6 +411,9 @@ impl Members {
                 if let Some(State::Up { .. }) = state {
                     let up = self.alive().len();
                     self.losses.add(clock::monotonic_ns(), up);
+                }
+                if let Some((_, relay)) = &self.relay {
+                    relay.is_gone(self.inventory.name(*id));
                 }
                 self.set_state(
                     *id,

@@ -134,6 +134,7 @@ fn engine(address: IpAddr, port: u16) -> Engine {
         address,
         ports: (port, port),
         token: RunToken([1; 16]),
+        relay_key: None,
     })
     .unwrap()
 }

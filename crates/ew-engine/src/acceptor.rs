@@ -7,6 +7,7 @@
 
 use crate::hello::{Ends, HELLO_BYTES, Hello, StreamKey, acknowledgement, may_become_hello};
 use crate::registry::{Registry, Seat};
+use crate::relay::{Asked, Relay};
 use ew_proto::message::{Role, RunToken};
 use ew_sys::clock::monotonic_ns;
 use ew_sys::epoll::{Epoll, Ready, Watch};
@@ -59,6 +60,7 @@ pub(crate) struct Acceptor {
 pub(crate) struct AcceptorShared {
     pub(crate) registry: Registry,
     pub(crate) token: RunToken,
+    pub(crate) relay: Option<Relay>,
     /// This host's, by which others know it.
     pub(crate) address: IpAddr,
     pub(crate) rejected_connections: AtomicU64,
@@ -77,12 +79,22 @@ struct Pending {
     wants: Option<(StreamKey, Role, Ends)>,
 }
 
+/// Why a connection can have no hello.
+enum Unfit {
+    /// The peer left.
+    Gone,
+    /// It speaks something else.
+    Speech,
+}
+
 enum Verdict {
     Keep,
     /// A round waits for it.
     HandOver(Seat),
     /// A probe that was answered.
     Settled,
+    /// A neighbour wants the agent's program.
+    Relay,
     Reject,
 }
 
@@ -231,14 +243,32 @@ impl Acceptor {
                 seat.hand_over(connection.socket);
             }
             Verdict::Settled => {}
+            Verdict::Relay => self.hand_on(connection),
             Verdict::Reject => self.count_rejected(),
+        }
+    }
+
+    fn hand_on(&self, connection: Pending) {
+        let Pending {
+            socket,
+            wire,
+            filled,
+            is_watched,
+            ..
+        } = connection;
+        if is_watched {
+            let _ = self.epoll.remove(&socket);
+        }
+        if let Some(relay) = &self.shared.relay {
+            relay.hand_on(socket, wire[..filled].to_vec());
         }
     }
 
     fn judge(&self, connection: &mut Pending) -> Verdict {
         if connection.wants.is_none() {
             match connection.read_hello() {
-                Err(()) => return Verdict::Reject,
+                Err(Unfit::Gone) => return Verdict::Reject,
+                Err(Unfit::Speech) => return self.judge_request(connection),
                 Ok(false) => return Verdict::Keep,
                 Ok(true) => match Hello::decode(&connection.wire, &self.shared.token) {
                     None => return Verdict::Reject,
@@ -260,6 +290,16 @@ impl Acceptor {
             .wants
             .and_then(|(key, role, ends)| self.shared.registry.claim(key, role, ends.opener));
         seat.map_or(Verdict::Keep, Verdict::HandOver)
+    }
+
+    /// Of what is no hello.
+    fn judge_request(&self, connection: &Pending) -> Verdict {
+        let start = &connection.wire[..connection.filled];
+        match self.shared.relay.as_ref().map(|relay| relay.judge(start)) {
+            Some(Asked::Program) => Verdict::Relay,
+            Some(Asked::Unclear) => Verdict::Keep,
+            Some(Asked::Other) | None => Verdict::Reject,
+        }
     }
 
     fn keep(&mut self, token: u64, mut connection: Pending) {
@@ -322,19 +362,19 @@ impl Pending {
         }
     }
 
-    /// Whether the hello is complete. An error is a peer that left or that speaks something else.
-    fn read_hello(&mut self) -> Result<bool, ()> {
+    /// Whether the hello is complete.
+    fn read_hello(&mut self) -> Result<bool, Unfit> {
         while self.filled < HELLO_BYTES {
             match self.socket.read(&mut self.wire[self.filled..]) {
-                Ok(0) => return Err(()),
+                Ok(0) => return Err(Unfit::Gone),
                 Ok(count) => self.filled += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return Err(()),
+                Err(_) => return Err(Unfit::Gone),
             }
         }
         if !may_become_hello(&self.wire[..self.filled]) {
-            return Err(());
+            return Err(Unfit::Speech);
         }
         Ok(self.filled == HELLO_BYTES)
     }

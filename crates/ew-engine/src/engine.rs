@@ -6,10 +6,11 @@ use crate::clock_wait::Cancel;
 use crate::error::EngineError;
 use crate::port_check;
 use crate::registry::Registry;
+use crate::relay::Relay;
 use crate::round::{Round, RoundHost};
 use crate::running::RunningRound;
 use crate::settings::BACKLOG;
-use ew_proto::message::RunToken;
+use ew_proto::message::{RelayKey, RunToken};
 use ew_proto::round::RoundSpec;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -35,6 +36,8 @@ pub struct EngineConfig {
     pub ports: (u16, u16),
     /// What connections must present.
     pub token: RunToken,
+    /// Hand this program on, at the data listener, to who presents this.
+    pub relay_key: Option<RelayKey>,
 }
 
 /// Cumulative counts since the engine's start.
@@ -70,6 +73,7 @@ impl Engine {
         let shared = Arc::new(AcceptorShared {
             registry: Registry::new(waker),
             token: config.token,
+            relay: config.relay_key.as_ref().map(Relay::new),
             address: config.address,
             rejected_connections: AtomicU64::new(0),
             ended: AtomicBool::new(false),

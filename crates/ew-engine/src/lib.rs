@@ -21,6 +21,7 @@ mod lane;
 mod placement;
 mod port_check;
 mod registry;
+mod relay;
 mod report;
 mod round;
 mod running;

@@ -263,6 +263,7 @@ fn a_taken_range_and_a_foreign_address_are_told_apart() {
             address,
             ports: (port, port),
             token: common::TOKEN,
+            relay_key: None,
         })
     };
     let taken = start_on(LOCALHOST, first.port()).unwrap_err();

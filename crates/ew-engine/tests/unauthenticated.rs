@@ -10,7 +10,7 @@ use common::{
 };
 use ew_engine::{Engine, EngineConfig};
 use ew_model::workload::WorkloadKind;
-use ew_proto::message::{Role, RunToken};
+use ew_proto::message::{RelayKey, Role, RunToken};
 use hello::{HELLO_BYTES, hello};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -105,6 +105,7 @@ fn ports_are_checked_with_a_hello() {
         address: LOCALHOST,
         ports: (0, 0),
         token: RunToken([3; 16]),
+        relay_key: None,
     })
     .unwrap();
     let peers = [
@@ -119,6 +120,34 @@ fn ports_are_checked_with_a_hello() {
     assert!(errors[2].is_some());
     assert_eq!(far.totals().rejected_connections, 0);
     assert!(near.check_ports(&[], Duration::from_millis(1)).is_empty());
+}
+
+/// An agent's own program, for neighbours that are being launched.
+#[test]
+fn the_program_is_handed_on_to_who_knows_the_key_and_to_nobody_else() {
+    let key = RelayKey([5; 16]);
+    let engine = Engine::start(EngineConfig {
+        address: LOCALHOST,
+        ports: (0, 0),
+        token: TOKEN,
+        relay_key: Some(key),
+    })
+    .unwrap();
+    let port = data_address(&engine, LOCALHOST);
+    let program = std::fs::read("/proc/self/exe").unwrap();
+    let mut by_bash = say(port, format!("GET /{key}\n").as_bytes());
+    let mut got = Vec::new();
+    by_bash.read_to_end(&mut got).unwrap();
+    assert!(got == program, "{} of {} bytes", got.len(), program.len());
+    let mut by_curl = say(port, format!("GET /{key} HT").as_bytes());
+    by_curl.write_all(b"TP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    got.clear();
+    by_curl.read_to_end(&mut got).unwrap();
+    assert!(got.starts_with(b"HTTP/1.0 200 OK\r\n") && got.ends_with(&program));
+    let other = RelayKey([6; 16]);
+    let mut stranger = say(port, format!("GET /{other} HTTP/1.1\r\n\r\n").as_bytes());
+    assert_closed(&mut stranger);
+    wait_for_rejected(&engine, 1);
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! The few shell commands at the far end of an ssh connection that receive the binary and start it:
 //! `bootstrap.sh`.
 //!
-//! One connection does it all. The script greets (with `uname`, so that a binary is never sent to
-//! another kind of machine, and with how it wants the binary: by gzip, as it is, or not at all
-//! because it has kept it), reads exactly as many bytes from standard input into a private
-//! directory, says every second how much has arrived, unpacks, checks the length, tries whether the
-//! binary runs, says that it is ready and starts `eastwest agent --remove-self`, which removes file
-//! and directory at once. Whatever ends the script before that removes them too, also a copy that
-//! stalls because the link was cut. Reading ahead is harmless: nothing is sent after the binary
-//! until the script has said that it is ready.
+//! One connection does it all. The script asks a neighbour for the binary, if it was given one. It
+//! greets (with `uname`, so that a binary is never sent to another kind of machine, and with how it
+//! wants the binary: by gzip, as it is, or not at all because it has it), reads exactly as many
+//! bytes from standard input into a private directory, says every second how much has arrived,
+//! unpacks, checks the length, tries whether the binary runs, says that it is ready and starts
+//! `eastwest agent --remove-self`, which removes file and directory at once. Whatever ends the
+//! script before that removes them too, also a copy that stalls because the link was cut. Reading
+//! ahead is harmless: nothing is sent after the binary until the script has said that it is ready.
 //!
 //! The user's login shell sees only `exec sh -c '...'`. So that csh and fish pass the script on as
 //! it is, it has no single quote, backslash or line break, and an exclamation mark only before a
@@ -16,6 +16,7 @@
 
 use crate::error::LaunchError;
 use crate::payload::{Packing, Payload, Payloads};
+use crate::relay::Neighbour;
 
 /// Begins every line that the script means for us.
 const SAY: &str = "eastwest-bootstrap";
@@ -48,6 +49,8 @@ pub struct Bootstrap<'a> {
     pub copy_seconds: u64,
     /// What stays there.
     pub keeping: Keeping,
+    /// A host that is asked for the binary first.
+    pub neighbour: Option<&'a Neighbour>,
 }
 
 impl Bootstrap<'_> {
@@ -64,10 +67,19 @@ impl Bootstrap<'_> {
         let parent = shell_directory(self.directory, default)?;
         let script = one_line(include_str!("bootstrap.sh"));
         let choice = self.choice();
-        let limit = self.copy_seconds;
+        let (limit, neighbour) = (self.copy_seconds, self.question());
         Ok(format!(
-            r#"exec sh -c 'parent="{parent}"; {choice} limit={limit}; stall={STALL_SECONDS}; say={SAY}; {script}'"#
+            r#"exec sh -c 'parent="{parent}"; {choice} {neighbour} limit={limit}; stall={STALL_SECONDS}; say={SAY}; {script}'"#
         ))
+    }
+
+    /// How a neighbour is asked, by HTTP or by bash alone.
+    fn question(&self) -> String {
+        let Some(Neighbour { address, key }) = self.neighbour else {
+            return "url=; tcp=; path=;".to_owned();
+        };
+        let (ip, port) = (address.ip(), address.port());
+        format!("url=http://{address}/{key}; tcp=/dev/tcp/{ip}/{port}; path=/{key};")
     }
 
     /// What is said of the binary for the script's machine: the first that runs there, or else the
@@ -79,7 +91,8 @@ impl Bootstrap<'_> {
                 Keeping::Binary => payload.digest(),
             };
             let (size, full) = (payload.compressed().len(), payload.program_bytes());
-            format!("size={size}; full={full}; keep={keep};")
+            let digest = payload.digest();
+            format!("digest={digest}; size={size}; full={full}; keep={keep};")
         };
         let all = self.payloads.all();
         let cases = all.iter().filter_map(|payload| {
@@ -164,7 +177,7 @@ impl Greeting {
             machine: words.next().unwrap_or_default(),
             packing: match words.next().as_deref() {
                 Some("gzip") => Packing::Gzip,
-                Some("kept") => Packing::Kept,
+                Some("kept" | "relayed") => Packing::Unsent,
                 _ => Packing::Plain,
             },
         }
@@ -247,6 +260,7 @@ mod tests {
             payloads: &payloads,
             copy_seconds: 60,
             keeping: Keeping::Binary,
+            neighbour: None,
         };
         let chosen = |machine: &str| {
             let script = format!(
@@ -309,6 +323,7 @@ mod tests {
             payloads: &Payload::new(vec![0]).into(),
             copy_seconds: 60,
             keeping,
+            neighbour: None,
         }
         .command()
     }

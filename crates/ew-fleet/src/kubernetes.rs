@@ -68,6 +68,7 @@ impl Launcher for Kubernetes {
                     payloads,
                     copy_seconds: seconds,
                     keeping: Keeping::Nothing,
+                    neighbour: None,
                 }
                 .command()?;
                 // One that somebody else made is refused by the script.

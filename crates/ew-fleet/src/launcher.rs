@@ -2,6 +2,7 @@
 
 use crate::error::LaunchError;
 use crate::payload::Payloads;
+use crate::relay::Neighbour;
 use crate::slots::FanOut;
 use crate::slurm::Slurm;
 use ew_model::Host;
@@ -35,6 +36,24 @@ pub trait Launcher: Send + Sync {
     /// # Errors
     /// [`LaunchError`] when the host cannot be launched by this launcher at all.
     fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError>;
+
+    /// Whether hosts of this launcher can get the program from a neighbour.
+    fn relays(&self) -> bool {
+        false
+    }
+
+    /// The process for one host, which gets the program from a neighbour if that goes well, and
+    /// else as [`Launcher::agent_command`] has it.
+    ///
+    /// # Errors
+    /// [`LaunchError`] when the host cannot be launched by this launcher at all.
+    fn agent_command_from(
+        &self,
+        host: &Host,
+        _neighbour: &Neighbour,
+    ) -> Result<AgentCommand, LaunchError> {
+        self.agent_command(host)
+    }
 
     /// A process that runs the POSIX shell commands which come on its standard input on one host,
     /// as root.

@@ -4,6 +4,7 @@ use crate::bootstrap::{Failure, Greeting, Line};
 use crate::error::{LaunchError, Step, Unclean, ssh_hint};
 use crate::launcher::{AgentCommand, Launcher};
 use crate::payload::Payloads;
+use crate::relay::Neighbour;
 use crate::slots::LaunchSlots;
 use crate::slurm::DialledGuard;
 use crate::tail::Tail;
@@ -90,6 +91,19 @@ pub async fn launch(
     host: &Host,
     deadline: Duration,
 ) -> Result<Link, LaunchError> {
+    launch_from(launcher, host, deadline, None).await
+}
+
+/// The same where the program may come from a neighbour, which takes less of our uplink.
+///
+/// # Errors
+/// As [`launch`]; a neighbour that gives nothing is none.
+pub async fn launch_from(
+    launcher: &dyn Launcher,
+    host: &Host,
+    deadline: Duration,
+    neighbour: Option<&Neighbour>,
+) -> Result<Link, LaunchError> {
     if let Some(slurm) = launcher.step() {
         return slurm.link(host, deadline).await;
     }
@@ -98,7 +112,11 @@ pub async fn launch(
         Some(slots) => slots.acquire().await.ok(),
         None => None,
     };
-    let AgentCommand { command, payloads } = launcher.agent_command(host)?;
+    let command = match neighbour {
+        Some(neighbour) => launcher.agent_command_from(host, neighbour),
+        None => launcher.agent_command(host),
+    };
+    let AgentCommand { command, payloads } = command?;
     let mut starting = Starting::spawn(command, host, payloads.is_some())?;
     let Some(payloads) = payloads else {
         return Ok(starting.into_link());

@@ -44,8 +44,8 @@ pub(crate) enum Packing {
     Gzip,
     /// As it is.
     Plain,
-    /// Not at all: the host has kept it.
-    Kept,
+    /// Not at all: the host has kept it, or got it from a neighbour.
+    Unsent,
 }
 
 impl Payloads {
@@ -175,7 +175,7 @@ impl Payload {
         match packing {
             Packing::Gzip => &self.inner.compressed,
             Packing::Plain => &self.inner.program,
-            Packing::Kept => &[],
+            Packing::Unsent => &[],
         }
     }
 

@@ -6,6 +6,7 @@ use crate::error::LaunchError;
 use crate::launcher::{AgentCommand, Launcher, ROOT_SHELL};
 use crate::link::COPY_LIMIT;
 use crate::payload::Payloads;
+use crate::relay::Neighbour;
 use crate::slots::FanOut;
 use ew_model::Host;
 use ew_model::inventory::Login;
@@ -121,7 +122,7 @@ impl Ssh {
             ways: BTreeMap::new(),
             login_slots: BTreeMap::new(),
         };
-        ssh.remote_command()?;
+        ssh.remote_command(None)?;
         ssh.options
             .settings
             .iter()
@@ -173,14 +174,28 @@ impl Ssh {
             .map(str::to_owned)
     }
 
-    fn remote_command(&self) -> Result<String, LaunchError> {
+    fn remote_command(&self, neighbour: Option<&Neighbour>) -> Result<String, LaunchError> {
         Bootstrap {
             directory: self.options.remote_dir.as_deref(),
             payloads: &self.payloads,
             copy_seconds: whole_seconds(self.options.copy_timeout),
             keeping: self.options.keeping,
+            neighbour,
         }
         .command()
+    }
+
+    fn command(
+        &self,
+        host: &Host,
+        neighbour: Option<&Neighbour>,
+    ) -> Result<AgentCommand, LaunchError> {
+        let mut command = self.client(host, &[])?;
+        command.arg(self.remote_command(neighbour)?);
+        Ok(AgentCommand {
+            command,
+            payloads: Some(self.payloads.clone()),
+        })
     }
 }
 
@@ -198,12 +213,19 @@ impl Launcher for Ssh {
     }
 
     fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError> {
-        let mut command = self.client(host, &[])?;
-        command.arg(self.remote_command()?);
-        Ok(AgentCommand {
-            command,
-            payloads: Some(self.payloads.clone()),
-        })
+        self.command(host, None)
+    }
+
+    fn relays(&self) -> bool {
+        true
+    }
+
+    fn agent_command_from(
+        &self,
+        host: &Host,
+        neighbour: &Neighbour,
+    ) -> Result<AgentCommand, LaunchError> {
+        self.command(host, Some(neighbour))
     }
 
     /// In single quotes without anything that a login shell such as tcsh or fish would see.
@@ -316,6 +338,7 @@ fn whole_seconds(duration: Duration) -> u64 {
 mod tests {
     use super::*;
     use crate::payload::Payload;
+    use ew_proto::message::RelayKey;
 
     #[test]
     fn the_command_carries_every_option() {
@@ -359,8 +382,18 @@ mod tests {
         let end = &arguments[arguments.len() - 4..];
         assert_eq!(end[..3], ["-v", "--", "10.0.0.1"]);
         assert!(end[3].contains("parent=\"/scratch\"; "), "{}", end[3]);
-        let facts = "; full=77; keep=;; esac; limit=60;";
+        let facts = "; full=77; keep=;; esac; url=; tcp=; path=; limit=60; ";
         assert!(end[3].contains(facts), "{}", end[3]);
+        let neighbour = Neighbour {
+            address: "[2001:db8::1]:5401".parse().unwrap(),
+            key: RelayKey([0x0a; 16]),
+        };
+        let agent = ssh.agent_command_from(&host("node1"), &neighbour).unwrap();
+        let script = agent.command.get_args().last().unwrap().to_str().unwrap();
+        let key = "0a".repeat(16);
+        let by_http = format!("url=http://[2001:db8::1]:5401/{key}; ");
+        let by_bash = format!("tcp=/dev/tcp/2001:db8::1/5401; path=/{key}; ");
+        assert!(script.contains(&(by_http + &by_bash)), "{script}");
     }
 
     #[test]

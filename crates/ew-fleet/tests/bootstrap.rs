@@ -11,11 +11,14 @@ mod support;
 
 use ew_fleet::bootstrap::Keeping;
 use ew_fleet::{
-    Entered, LaunchError, Launcher, Local, Payload, Ssh, SshOptions, Step, launch, launch_all,
+    Entered, LaunchError, Launcher, Local, Neighbour, Payload, Ssh, SshOptions, Step, launch,
+    launch_all, launch_from,
 };
 use ew_model::Host;
+use ew_proto::message::RelayKey;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -394,6 +397,100 @@ async fn silence_ends_at_the_deadline_with_all_processes() {
     }
 }
 
+/// Without `head`, nothing can be received from the launcher.
+#[tokio::test]
+async fn a_neighbour_hands_the_program_on_to_every_tool() {
+    for tool in ["curl", "wget", "bash"] {
+        if !installed(tool) {
+            println!("skipped: no {tool} here");
+            continue;
+        }
+        let room = Room::with_tools(&[&SCRIPTS_TOOLS[..], &[tool]].concat());
+        let payload = payload(SPEAKS);
+        let neighbour = Neighbourhood::serve(payload.program().to_vec());
+        let ssh = room.ssh(payload);
+        let launched = launch_from(&ssh, &host("a"), PATIENCE, Some(&neighbour)).await;
+        let mut link = launched.unwrap_or_else(|error| panic!("{tool}: {error}"));
+        converse(&mut link).await;
+        assert!(entries(&room.remote()).is_empty(), "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn the_launcher_copies_what_a_neighbour_does_not_have() {
+    let closed = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let closed = neighbour_at(closed.local_addr().unwrap());
+    let other = Neighbourhood::serve(b"another program".to_vec());
+    for neighbour in [closed, other] {
+        let room = Room::new("exec sh -c \"$command\"");
+        let ssh = room.ssh(payload(SPEAKS));
+        let launched = launch_from(&ssh, &host("a"), PATIENCE, Some(&neighbour)).await;
+        converse(&mut launched.unwrap()).await;
+        assert!(entries(&room.remote()).is_empty());
+    }
+}
+
+/// What the script needs when a neighbour has the program.
+const SCRIPTS_TOOLS: [&str; 15] = [
+    "sh",
+    "cat",
+    "chmod",
+    "gzip",
+    "id",
+    "ls",
+    "mkdir",
+    "mktemp",
+    "mv",
+    "rm",
+    "rmdir",
+    "sha256sum",
+    "sleep",
+    "uname",
+    "wc",
+];
+
+fn neighbour_at(address: SocketAddr) -> Neighbour {
+    Neighbour {
+        address,
+        key: RelayKey([0x1f; 16]),
+    }
+}
+
+/// Agents that hand a program on.
+struct Neighbourhood;
+
+impl Neighbourhood {
+    /// As an engine does, until the test ends.
+    fn serve(program: Vec<u8>) -> Neighbour {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let neighbour = neighbour_at(listener.local_addr().unwrap());
+        let asked = format!("GET /{}", neighbour.key);
+        std::thread::spawn(move || {
+            for connection in listener.incoming() {
+                let connection = connection.unwrap();
+                let request = Self::read_request(&connection);
+                assert!(request[0].starts_with(&asked), "{request:?}");
+                let head = "HTTP/1.0 200 OK\r\n\r\n";
+                let head = if request.len() > 1 { head } else { "" };
+                (&connection).write_all(head.as_bytes()).unwrap();
+                (&connection).write_all(&program).unwrap();
+            }
+        });
+        neighbour
+    }
+
+    /// Its lines; only the first of one that has no version.
+    fn read_request(connection: &TcpStream) -> Vec<String> {
+        let mut lines = BufReader::new(connection).lines().map(Result::unwrap);
+        let first = lines.next().unwrap();
+        let rest = lines.take_while(|line| !line.is_empty());
+        match first.contains(" HTTP/") {
+            true => std::iter::once(first).chain(rest).collect(),
+            false => vec![first],
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_agent_that_fails_is_explained_and_its_file_removed() {
     let room = Room::new("exec sh -c \"$command\"");
@@ -572,6 +669,16 @@ impl Room {
             symlink(&program, room.path("bin").join(tool)).unwrap();
         }
         Some(room)
+    }
+
+    /// Where nothing else is installed.
+    fn with_tools(tools: &[&str]) -> Self {
+        let room = Self::new("PATH=${0%/*}/bin; export PATH; exec sh -c \"$command\"");
+        fs::create_dir(room.path("bin")).unwrap();
+        for tool in tools {
+            symlink(path_of(tool).unwrap(), room.path("bin").join(tool)).unwrap();
+        }
+        room
     }
 
     fn is_clean(&self) -> bool {

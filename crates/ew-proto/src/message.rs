@@ -23,6 +23,11 @@ pub const PROTOCOL_VERSION: u32 = 1;
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunToken(pub [u8; 16]);
 
+/// With which hosts that are being launched ask their neighbours for the agent's program. Host's
+/// users may see it in a command line; it opens nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelayKey(pub [u8; 16]);
+
 /// From the controller to one agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ToAgent {
@@ -68,6 +73,8 @@ pub struct Welcome {
     pub network: Option<NetworkChoice>,
     /// What data connections must present.
     pub token: RunToken,
+    /// Hand the agent's own program on, at the data port, to who presents this. `None`: to nobody.
+    pub relay_key: Option<RelayKey>,
     /// First and last port the data listener may take.
     pub data_ports: (u16, u16),
     /// Time between raw host samples.
@@ -374,5 +381,18 @@ pub struct Standing {
 impl std::fmt::Debug for RunToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("RunToken(..)")
+    }
+}
+
+impl std::fmt::Debug for RelayKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RelayKey(..)")
+    }
+}
+
+/// 32 hexadecimal digits.
+impl std::fmt::Display for RelayKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }

@@ -8,7 +8,7 @@ use crate::hosts::lab_inventory;
 use crate::output::{self, RunsDirArg, ShowArgs};
 use crate::safety::SafetyArgs;
 use clap::Args;
-use ew_controller::{Job, LaunchOptions};
+use ew_controller::{Job, LaunchOptions, RelayChoice};
 use ew_lab::{KeeperCommand, Lab, LabSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -71,6 +71,7 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
             allow_wan: false,
             max_rate: None,
             syslog: false,
+            relay: RelayChoice::default(),
         },
         runs_dir: args.runs.runs_dir.clone(),
         command: std::env::args().collect(),

@@ -3,6 +3,7 @@
 use crate::common::{
     Finished, TestLab, can_run_labs, kill, processes_with, signal, text, wait_for,
 };
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -145,6 +146,41 @@ fn after_its_end() {
         finished.json["verdict"]
     );
     assert_eq!(finished.json["cells"].as_array().unwrap().len(), 12);
+    run.assert_clean();
+}
+
+/// What the hosts' scripts say passes through a stand-in for ssh, which writes it down.
+#[test]
+fn a_rack_gets_the_agent_once_and_hands_it_on() {
+    if !can_run_labs() {
+        return;
+    }
+    let run = SshRun::of(LARGER_LAB);
+    let bin = tempfile::tempdir().unwrap();
+    let said = bin.path().join("said");
+    let ssh = bin.path().join("ssh");
+    let script = format!(
+        "#!/bin/sh\n{{ PATH=${{PATH#*:}}; ssh \"$@\"; }} | tee -a {}\n",
+        said.display()
+    );
+    std::fs::write(&ssh, script).unwrap();
+    std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let mut command = run.command("300ms");
+    command.args(["--relay", "always"]);
+    command.env("PATH", format!("{}:{path}", bin.path().display()));
+    let finished = Finished::of(&command.output().unwrap());
+    assert!(finished.is_measured(), "{}", finished.stderr);
+    let said = std::fs::read(said).unwrap();
+    let said = String::from_utf8_lossy(&said);
+    let greetings = |packing: &str| {
+        let words = format!(
+            "eastwest-bootstrap-on Linux {} {packing}",
+            std::env::consts::ARCH
+        );
+        said.matches(&words).count()
+    };
+    assert_eq!((greetings("gzip"), greetings("relayed")), (2, 4));
     run.assert_clean();
 }
 

@@ -22,6 +22,7 @@ pub(crate) fn engine_with_ports(address: IpAddr, ports: (u16, u16)) -> Engine {
         address,
         ports,
         token: TOKEN,
+        relay_key: None,
     })
     .unwrap()
 }

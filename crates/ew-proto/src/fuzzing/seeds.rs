@@ -4,8 +4,8 @@ use super::{AGENT_SCENES, BUILD, CONTROLLER_SCENES};
 use crate::frame::{MAX_FRAME_BYTES, encode};
 use crate::limits::Message;
 use crate::message::{
-    FlowOrder, FlowProgress, FlowReport, Role, RoundOrder, RoundReport, RunToken, StageOrder,
-    Standing, ToAgent, ToController, Welcome,
+    FlowOrder, FlowProgress, FlowReport, RelayKey, Role, RoundOrder, RoundReport, RunToken,
+    StageOrder, Standing, ToAgent, ToController, Welcome,
 };
 use crate::preamble::{MAX_BANNER_BYTES, preamble};
 use ew_model::facts::{HostFacts, HostSample};
@@ -38,6 +38,7 @@ pub fn welcome() -> Welcome {
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         network: None,
         token: RunToken([7; 16]),
+        relay_key: Some(RelayKey([9; 16])),
         data_ports: (5201, 5299),
         sample_interval_ns: 1_000_000_000,
         offer_iperf3_port: None,
