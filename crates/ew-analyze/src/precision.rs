@@ -47,7 +47,7 @@ fn basis(cause: Cause) -> Basis {
 }
 
 /// Every cause, with its counts.
-const TABLE: [(Cause, Basis); 31] = [
+const TABLE: [(Cause, Basis); 32] = [
     (Cause::SlowHost, Basis::Counted(7, 7)),
     (Cause::SlowSender, Basis::Counted(7, 7)),
     (Cause::SlowReceiver, Basis::Counted(7, 7)),
@@ -69,6 +69,7 @@ const TABLE: [(Cause, Basis); 31] = [
     (Cause::LineRate, Basis::Shown),
     (Cause::LinkSpeed, Basis::Shown),
     (Cause::FasterNetwork, Basis::Shown),
+    (Cause::BondMember, Basis::Shown),
     (Cause::NicClasses, Basis::Shown),
     (Cause::HashCollisions, Basis::Shown),
     (Cause::PodNetwork, Basis::Shown),

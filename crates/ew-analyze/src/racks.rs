@@ -7,10 +7,11 @@
 //! two groups whose pairs speak most for it are joined until none do, then hosts move to where they
 //! fit best.
 
+use crate::basis::data_interface;
 use ew_model::inventory::HostId;
 use ew_model::plan::{RoundIndex, StageIndex};
 use ew_model::run::Run;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A cluster of more hosts than this has somebody who knows its racks.
 pub const MAX_HOSTS: usize = 512;
@@ -30,6 +31,33 @@ pub struct RackGuess {
     pub agreement: f64,
     /// Measured pairs.
     pub pairs: usize,
+}
+
+/// Racks by the switches that hosts hear of by LLDP: hosts of the same switch, or of the same two
+/// where a bond ends at two, by its name. Hosts that hear of none are in none.
+#[must_use]
+pub fn by_switch(run: &Run) -> BTreeMap<String, Vec<HostId>> {
+    let mut racks: BTreeMap<String, Vec<HostId>> = BTreeMap::new();
+    for host in run.manifest.inventory.host_ids() {
+        let facts = run.facts.get(&host).zip(data_interface(run, host));
+        let ports = facts.map(|(facts, interface)| facts.switch_ports(interface));
+        let ports = ports.into_iter().flatten();
+        let switches: BTreeSet<&str> = ports.map(|(_, at)| at.switch.as_str()).collect();
+        let names: Vec<String> = switches.into_iter().map(rack_name).collect();
+        if !names.is_empty() {
+            racks.entry(names.join("-")).or_default().push(host);
+        }
+    }
+    racks
+}
+
+/// A switch's name with nothing that means something in a node set.
+fn rack_name(switch: &str) -> String {
+    let plain = |c: char| match c.is_ascii_alphanumeric() || "._-".contains(c) {
+        true => c,
+        false => '-',
+    };
+    switch.chars().map(plain).collect()
 }
 
 /// The guess. `None` where all pairs are alike (one rack, or uplinks that limit nobody), where they

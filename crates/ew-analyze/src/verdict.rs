@@ -63,6 +63,7 @@ fn rank(finding: &Finding) -> (bool, Severity, u8) {
         Cause::BadPath | Cause::LostPath => 6,
         Cause::BelowLinkSpeed | Cause::ConnectionLimit => 5,
         Cause::FasterNetwork => 1,
+        Cause::BondMember => 3,
         Cause::Congestion | Cause::NicClasses | Cause::HashCollisions | Cause::NotDetermined => 0,
     };
     let is_quality = finding.cause == Cause::MeasurementQuality;

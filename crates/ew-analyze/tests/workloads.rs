@@ -144,6 +144,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
         facts: BTreeMap::new(),
         failed: BTreeMap::new(),
         lost: BTreeMap::new(),
+        returned: BTreeMap::new(),
         flows,
         clock_offset_ns: BTreeMap::new(),
         clock_error_ns: BTreeMap::new(),

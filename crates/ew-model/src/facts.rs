@@ -103,6 +103,32 @@ pub struct InterfaceFacts {
     /// What it puts around every packet, when it is a tunnel that the kernel reports.
     #[serde(default)]
     pub tunnel: Option<Tunnel>,
+    /// What it consists of, when it is a bond or a team.
+    #[serde(default)]
+    pub bond: Option<Bond>,
+    /// Where its cable ends, when the switch says so by LLDP.
+    #[serde(default)]
+    pub switch_port: Option<SwitchPort>,
+}
+
+/// A link over several others (bonding, team).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bond {
+    /// Interfaces that share its traffic.
+    pub members: Vec<String>,
+    /// The kernel's word, for example `802.3ad` or `active-backup`. `None` for a team.
+    pub mode: Option<String>,
+    /// By what a member is chosen, for example `layer2` or `layer3+4`. `None` for a team.
+    pub hash_policy: Option<String>,
+}
+
+/// Where a cable ends (LLDP, IEEE 802.1AB).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SwitchPort {
+    /// The switch's name, or its chassis ID.
+    pub switch: String,
+    /// The port's ID, or its description.
+    pub port: String,
 }
 
 /// Raw host counters at one instant, as the kernel keeps them since boot.
@@ -199,6 +225,30 @@ impl HostFacts {
         self.interfaces
             .iter()
             .find(|i| i.addresses.contains(&address))
+    }
+
+    /// The bond that carries an interface's traffic: itself, or one below it.
+    #[must_use]
+    pub fn bond_of<'a>(
+        &'a self,
+        interface: &'a InterfaceFacts,
+    ) -> Option<(&'a InterfaceFacts, &'a Bond)> {
+        let mut way = self.way_down(interface).into_iter();
+        way.find_map(|link| Some((link, link.bond.as_ref()?)))
+    }
+
+    /// The switch ports that an interface's traffic uses, with the interfaces they are of: one, or
+    /// a bond's.
+    pub fn switch_ports<'a>(
+        &'a self,
+        interface: &'a InterfaceFacts,
+    ) -> impl Iterator<Item = (&'a str, &'a SwitchPort)> {
+        let bond = self.bond_of(interface).map(|(_, bond)| bond);
+        let members = bond.map_or(&[][..], |bond| &bond.members);
+        let named = |name: &String| self.interfaces.iter().find(|i| i.name == *name);
+        let way = self.way_down(interface).into_iter();
+        let all = way.chain(members.iter().filter_map(named));
+        all.filter_map(|link| Some((link.name.as_str(), link.switch_port.as_ref()?)))
     }
 
     /// An interface and those below it, the highest first.

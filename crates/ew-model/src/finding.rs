@@ -131,6 +131,8 @@ pub enum Cause {
     NicClasses,
     /// Hosts have a faster network than the measured one, and it lay idle.
     FasterNetwork,
+    /// One member of a bond carries nearly all of its traffic.
+    BondMember,
     /// All hosts stay below their links' own speed.
     BelowLinkSpeed,
     /// A single connection is limited below what its hosts do with several: a provider's cap, or

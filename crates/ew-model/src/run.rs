@@ -92,6 +92,8 @@ pub struct Run {
     pub failed: BTreeMap<HostId, String>,
     /// Hosts that were lost and did not return, with how it was noticed.
     pub lost: BTreeMap<HostId, String>,
+    /// Hosts that were lost and came back, with how the loss was noticed.
+    pub returned: BTreeMap<HostId, String>,
     /// All rows, repair rounds included, in order of arrival. A repaired cell has its missing row
     /// and a measured one.
     pub flows: Vec<FlowRecord>,

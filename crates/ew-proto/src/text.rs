@@ -26,6 +26,15 @@ pub(crate) fn printable_facts(mut facts: HostFacts) -> HostFacts {
             &mut interface.lower,
         ];
         words.into_iter().flatten().for_each(make_printable);
+        if let Some(bond) = &mut interface.bond {
+            let words = [&mut bond.mode, &mut bond.hash_policy];
+            let words = words.into_iter().flatten();
+            words.chain(&mut bond.members).for_each(make_printable);
+        }
+        if let Some(at) = &mut interface.switch_port {
+            make_printable(&mut at.switch);
+            make_printable(&mut at.port);
+        }
     }
     if let Some(os) = &mut facts.os {
         let words = os.id_like.iter_mut().chain([&mut os.id, &mut os.name]);

@@ -189,6 +189,7 @@ pub(crate) fn cause(cause: Cause) -> &'static str {
         Cause::MeasurementQuality => "measurement quality",
         Cause::NicClasses => "NIC classes",
         Cause::FasterNetwork => "faster network idle",
+        Cause::BondMember => "one bond member",
         Cause::BelowLinkSpeed => "below link speed",
         Cause::ConnectionLimit => "connection limit",
         Cause::BadPath => "bad path",

@@ -300,6 +300,7 @@ impl<'a> Course<'a> {
             facts: hosts::facts(self.network),
             failed: BTreeMap::new(),
             lost: BTreeMap::new(),
+            returned: BTreeMap::new(),
             flows: rounds
                 .flat_map(|round| round.records.iter().cloned())
                 .collect(),

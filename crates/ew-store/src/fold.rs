@@ -75,6 +75,7 @@ fn empty(manifest: RunManifest) -> Run {
         facts: Default::default(),
         failed: Default::default(),
         lost: Default::default(),
+        returned: Default::default(),
         flows: Vec::new(),
         clock_offset_ns: Default::default(),
         clock_error_ns: Default::default(),
@@ -127,7 +128,9 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
             run.lost.insert(host, message);
         }
         RunEvent::HostReturned { host } => {
-            run.lost.remove(&host);
+            if let Some(message) = run.lost.remove(&host) {
+                run.returned.insert(host, message);
+            }
         }
         RunEvent::Warning { message } => run.warnings.push(message),
         RunEvent::EventsLost { count } => run.warnings.push(format!(

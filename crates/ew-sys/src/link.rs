@@ -3,6 +3,7 @@
 
 use crate::netlink::{Netlink, attributes, u32_at};
 use ew_model::ceiling::{Tunnel, TunnelKind};
+use ew_model::facts::Bond;
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::io;
@@ -14,11 +15,34 @@ const MESSAGE_BYTES: usize = 16;
 
 const ATTRIBUTE_NAME: u16 = 3;
 const ATTRIBUTE_LINK: u16 = 5;
+const ATTRIBUTE_MASTER: u16 = 10;
 const ATTRIBUTE_LINKINFO: u16 = 18;
 /// There when `ATTRIBUTE_LINK` counts in another network namespace.
 const ATTRIBUTE_LINK_NETNSID: u16 = 37;
 const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
+
+/// `IFLA_BOND_MODE` and `IFLA_BOND_XMIT_HASH_POLICY`, a byte each.
+const BOND_MODE: u16 = 1;
+const BOND_HASH_POLICY: u16 = 14;
+/// `BOND_MODE_*` and `BOND_XMIT_POLICY_*` of if_bonding.h, by number, as sysfs spells them.
+const BOND_MODES: [&str; 7] = [
+    "balance-rr",
+    "active-backup",
+    "balance-xor",
+    "broadcast",
+    "802.3ad",
+    "balance-tlb",
+    "balance-alb",
+];
+const BOND_HASH_POLICIES: [&str; 6] = [
+    "layer2",
+    "layer3+4",
+    "layer2+3",
+    "encap2+3",
+    "encap3+4",
+    "vlan+srcmac",
+];
 
 const VXLAN_LINK: u16 = 3;
 const VXLAN_GROUP6: u16 = 16;
@@ -40,6 +64,8 @@ pub(crate) struct Link {
     pub(crate) lower: Option<String>,
     /// What it puts around packets.
     pub(crate) tunnel: Option<Tunnel>,
+    /// What it consists of.
+    pub(crate) bond: Option<Bond>,
 }
 
 /// All links by name.
@@ -57,17 +83,29 @@ pub(crate) fn links() -> io::Result<BTreeMap<String, Link>> {
             }
         },
     )?;
+    Ok(joined(found))
+}
+
+fn joined(found: Vec<RawLink>) -> BTreeMap<String, Link> {
     let names: BTreeMap<u32, String> = found.iter().map(|l| (l.index, l.name.clone())).collect();
+    let mut members: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for link in &found {
+        if let Some(master) = link.master {
+            members.entry(master).or_default().push(link.name.clone());
+        }
+    }
     let named = found.into_iter().map(|raw| {
         let lower = raw.lower.filter(|lower| *lower != raw.index);
+        let members = members.remove(&raw.index).unwrap_or_default();
         let link = Link {
             lower: lower.and_then(|lower| names.get(&lower).cloned()),
             tunnel: raw.tunnel,
             kind: raw.kind,
+            bond: raw.bond.map(|bond| Bond { members, ..bond }),
         };
         (raw.name, link)
     });
-    Ok(named.collect())
+    named.collect()
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -76,7 +114,10 @@ struct RawLink {
     name: String,
     kind: Option<String>,
     lower: Option<u32>,
+    master: Option<u32>,
     tunnel: Option<Tunnel>,
+    /// Without its members.
+    bond: Option<Bond>,
 }
 
 fn raw_link(body: &[u8]) -> Option<RawLink> {
@@ -90,12 +131,14 @@ fn raw_link(body: &[u8]) -> Option<RawLink> {
         match attribute {
             ATTRIBUTE_NAME => link.name = text(value)?,
             ATTRIBUTE_LINK => below = u32_at(value, 0),
+            ATTRIBUTE_MASTER => link.master = u32_at(value, 0).filter(|index| *index != 0),
             ATTRIBUTE_LINK_NETNSID => is_elsewhere = true,
             ATTRIBUTE_LINKINFO => {
                 link.kind = find(value, INFO_KIND).and_then(text);
                 let kind = link.kind.as_deref().unwrap_or_default();
                 let data = find(value, INFO_DATA).unwrap_or_default();
                 link.tunnel = tunnel(kind, data);
+                link.bond = bond(kind, data);
                 device = tunnel_device(kind, data);
             }
             _ => {}
@@ -133,6 +176,20 @@ fn tunnel(kind: &str, data: &[u8]) -> Option<Tunnel> {
         kind,
         outer_ipv6,
         extra_bytes: if is_gre { gre_option_bytes(data) } else { 0 },
+    })
+}
+
+fn bond(kind: &str, data: &[u8]) -> Option<Bond> {
+    let word = |attribute: u16, words: &[&str]| {
+        let number = *find(data, attribute)?.first()?;
+        words
+            .get(usize::from(number))
+            .map(|word| (*word).to_owned())
+    };
+    matches!(kind, "bond" | "team").then(|| Bond {
+        members: Vec::new(),
+        mode: word(BOND_MODE, &BOND_MODES).filter(|_| kind == "bond"),
+        hash_policy: word(BOND_HASH_POLICY, &BOND_HASH_POLICIES).filter(|_| kind == "bond"),
     })
 }
 
@@ -221,6 +278,35 @@ mod tests {
         let wireguard = tunnel("wireguard", &[]).unwrap();
         assert_eq!(wireguard, Tunnel::of(TunnelKind::Wireguard));
         assert_eq!(tunnel("bridge", &[]), None);
+    }
+
+    #[test]
+    fn a_bond_has_members_a_mode_and_a_policy() {
+        let data = [
+            attribute(BOND_MODE, &[4]),
+            attribute(BOND_HASH_POLICY, &[1]),
+        ];
+        let bond = raw_link(&message("bond", &data.concat(), &[])).unwrap();
+        let member = |index: u32, name: &str| RawLink {
+            index,
+            name: name.into(),
+            master: Some(9),
+            ..RawLink::default()
+        };
+        let links = joined(vec![member(2, "eth0"), bond, member(3, "eth1")]);
+        let expected = Bond {
+            members: vec!["eth0".into(), "eth1".into()],
+            mode: Some("802.3ad".into()),
+            hash_policy: Some("layer3+4".into()),
+        };
+        assert_eq!(links["tun9"].bond, Some(expected));
+        assert_eq!(links["eth0"].bond, None);
+        let unknown = attribute(BOND_MODE, &[77]);
+        let bond = raw_link(&message("bond", &unknown, &[])).unwrap().bond;
+        assert_eq!(bond.unwrap().mode, None);
+        let master = attribute(ATTRIBUTE_MASTER, &9_u32.to_ne_bytes());
+        let port = raw_link(&message("veth", &[], &master)).unwrap();
+        assert_eq!(port.master, Some(9));
     }
 
     #[test]

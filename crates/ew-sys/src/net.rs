@@ -51,6 +51,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             interface.facts.kind.clone_from(&link.kind);
             interface.facts.lower.clone_from(&link.lower);
             interface.facts.tunnel = link.tunnel;
+            interface.facts.bond.clone_from(&link.bond);
         }
     }
     Ok(interfaces)

@@ -3,6 +3,7 @@
 use crate::cpu::numa_nodes;
 use crate::frequency::max_frequency_hz;
 use crate::limits::open_files_limit;
+use crate::lldp::switch_ports;
 use crate::network::links_now;
 use crate::proc_stat::cpu_counters;
 use ew_model::facts::{HardwareFacts, HostFacts, InterfaceFacts, OsRelease};
@@ -21,8 +22,13 @@ use std::path::Path;
 /// which [`free_bytes_beside_executable`] reports only while the binary is in place.
 #[must_use]
 pub fn facts(root: &Path, address: Option<IpAddr>) -> HostFacts {
+    let mut interfaces = relevant_interfaces(address);
+    let mut switch_ports = switch_ports(root);
+    for interface in &mut interfaces {
+        interface.switch_port = switch_ports.remove(&interface.name);
+    }
     HostFacts {
-        interfaces: relevant_interfaces(address),
+        interfaces,
         hardware: Some(Box::new(HardwareFacts {
             links: links_now().into_iter().collect(),
             ..hardware(root)

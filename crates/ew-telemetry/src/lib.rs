@@ -15,6 +15,7 @@ mod frequency;
 mod host;
 mod interrupts;
 mod limits;
+mod lldp;
 mod memory;
 mod net_dev;
 mod network;

@@ -5,6 +5,7 @@ use crate::hosts::group_sources;
 use crate::output::{self, PlainArgs, RunsDirArg};
 use anyhow::anyhow;
 use clap::Args;
+use ew_model::{HostId, Inventory};
 use ew_plan::inventory;
 use std::process::ExitCode;
 
@@ -13,8 +14,9 @@ pub(crate) struct HostsArgs {
     /// Node set in ClusterShell's grammar, for example 'node[01-10]!node05,@rack2'
     #[arg(required_unless_present = "racks_of", value_name = "SET")]
     sets: Vec<String>,
-    /// Guess the racks of a run's hosts from its rates, for --racks; a run of `permutation` with 20
-    /// samples and more is best
+    /// The racks of a run's hosts, for --racks: as switches say by LLDP (to lldpd or
+    /// systemd-networkd), else guessed from the run's rates; a run of `permutation` with 20 samples
+    /// and more is best
     #[arg(long, value_name = "RUN", conflicts_with_all = ["sets", "fold", "count"])]
     racks_of: Option<String>,
     #[command(flatten)]
@@ -58,6 +60,19 @@ pub(crate) fn run(args: &HostsArgs) -> Outcome {
 fn racks_of(args: &HostsArgs, wanted: &str) -> Outcome {
     let dir = ew_store::resolve(&args.runs.runs_dir, wanted).map_err(Failure::usage)?;
     let run = ew_store::load(&dir).map_err(Failure::failed)?;
+    let inventory = &run.manifest.inventory;
+    let by_switch = ew_analyze::racks::by_switch(&run);
+    if !by_switch.is_empty() {
+        let known: usize = by_switch.values().map(Vec::len).sum();
+        output::say(&format!(
+            "as switches say by LLDP to {known} of {} hosts",
+            inventory.hosts.len()
+        ));
+        let named = by_switch.iter();
+        let named = named.map(|(switch, hosts)| rack(inventory, switch, hosts));
+        output::print(&named.collect::<Vec<_>>().join(","));
+        return Ok(ExitCode::SUCCESS);
+    }
     let guess = ew_analyze::racks::guess(&run).ok_or_else(|| {
         Failure::failed(anyhow!(
             "the rates of run {} show no racks: there is one rack, or uplinks limit nobody, or too few rounds load all hosts at once; run \
@@ -65,12 +80,10 @@ fn racks_of(args: &HostsArgs, wanted: &str) -> Outcome {
             run.manifest.id
         ))
     })?;
-    let inventory = &run.manifest.inventory;
-    let rack = |(number, hosts): (usize, &Vec<_>)| {
-        let names = hosts.iter().map(|host| inventory.name(*host));
-        format!("guess{}={}", number + 1, inventory::fold(names))
-    };
-    let racks: Vec<String> = guess.racks.iter().enumerate().map(rack).collect();
+    let racks = guess.racks.iter().enumerate();
+    let racks =
+        racks.map(|(number, hosts)| rack(inventory, &format!("guess{}", number + 1), hosts));
+    let racks: Vec<String> = racks.collect();
     output::say(&format!(
         "a guess: {:.0}% of {} pairs agree",
         100.0 * guess.agreement,
@@ -78,4 +91,10 @@ fn racks_of(args: &HostsArgs, wanted: &str) -> Outcome {
     ));
     output::print(&racks.join(","));
     Ok(ExitCode::SUCCESS)
+}
+
+/// As `--racks` takes it.
+fn rack(inventory: &Inventory, name: &str, hosts: &[HostId]) -> String {
+    let names = hosts.iter().map(|host| inventory.name(*host));
+    format!("{name}={}", inventory::fold(names))
 }

@@ -1,4 +1,4 @@
-//! Hosts that never came up, or were lost.
+//! Hosts that never came up, or were lost: for good, or until they came back.
 
 use super::{Case, evidence};
 use crate::precision::confidence;
@@ -17,12 +17,42 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
             .map(|(host, message)| (*host, message.clone()))
             .collect()
     };
-    let failed = finding(case, &known(&run.failed), "never came up");
-    let lost = finding(case, &known(&run.lost), "was lost during the run");
-    failed.into_iter().chain(lost).collect()
+    let kinds = [
+        (&run.failed, &FAILED),
+        (&run.lost, &LOST),
+        (&run.returned, &RETURNED),
+    ];
+    let found = kinds.map(|(hosts, kind)| finding(case, &known(hosts), kind));
+    found.into_iter().flatten().collect()
 }
 
-fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, what: &str) -> Option<Finding> {
+/// How hosts are missing.
+struct Kind {
+    severity: Severity,
+    what: &'static str,
+    hint: &'static str,
+}
+
+const FAILED: Kind = Kind {
+    severity: Severity::Fault,
+    what: "never came up",
+    hint: BRING_BACK,
+};
+const LOST: Kind = Kind {
+    severity: Severity::Fault,
+    what: "was lost during the run",
+    hint: BRING_BACK,
+};
+const RETURNED: Kind = Kind {
+    severity: Severity::Notice,
+    what: "was lost during the run and came back",
+    hint: "look why the connection to its agent broke (the host's log, the network between it and the controller); what it missed was \
+           tried again",
+};
+const BRING_BACK: &str = "bring the host back (power, link, sshd; `eastwest doctor` says what stops it) and run again; the \
+                          figures of the other hosts are valid";
+
+fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, kind: &Kind) -> Option<Finding> {
     let inventory = case.observations.inventory();
     let (first, message) = hosts.first_key_value()?;
     let names = host_list(inventory, hosts.keys().copied());
@@ -45,13 +75,12 @@ fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, what: &str) -> Opt
     } else {
         String::new()
     };
-    let what = if is_one {
-        what.into()
-    } else {
-        what.replace("was ", "were ")
+    let what = match is_one {
+        true => kind.what.to_owned(),
+        false => kind.what.replace("was ", "were "),
     };
     Some(Finding {
-        severity: Severity::Fault,
+        severity: kind.severity,
         subject: match hosts.len() {
             1 => Subject::Host { host: *first },
             _ => Subject::Run,
@@ -67,11 +96,12 @@ fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, what: &str) -> Opt
             .take(20)
             .map(|(host, message)| {
                 let name = inventory.name(*host);
-                evidence(format!("{name}: {message}"), format!("events.jsonl: host {name}"))
+                evidence(
+                    format!("{name}: {message}"),
+                    format!("events.jsonl: host {name}"),
+                )
             })
             .collect(),
-        hint: "bring the host back (power, link, sshd; `eastwest doctor` says what stops it) and run again; the \
-               figures of the other hosts are valid"
-            .into(),
+        hint: kind.hint.into(),
     })
 }

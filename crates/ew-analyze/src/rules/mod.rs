@@ -5,6 +5,7 @@ mod background_traffic;
 mod bad_path;
 mod below_link;
 mod black_hole;
+mod bond_member;
 mod cells_missing;
 mod collisions;
 mod core_saturated;
@@ -37,13 +38,14 @@ mod tool_limit;
 mod uplink;
 mod why;
 
-use crate::basis::Reference;
+use crate::basis::{Reference, data_interface};
 use crate::fit::Network;
 use crate::observations::Observations;
 use crate::telemetry::Telemetry;
 use crate::tomography::Tomography;
 use ew_model::analysis::{HostAnalysis, StageAnalysis};
-use ew_model::finding::{Cause, Evidence, Finding, Subject};
+use ew_model::facts::SwitchPort;
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
 use ew_model::sweep::SweepAnalysis;
 pub(crate) use peers::LoneFlows;
 
@@ -98,10 +100,36 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
     .concat();
     findings.extend(nic_classes::find(case));
     findings.extend(faster_network::find(case));
+    findings.extend(bond_member::find(case));
     findings.extend(starved_host::find(case, &findings));
     findings.extend(not_determined::find(case, &findings));
     findings.extend(line_rate::find(case, &findings));
-    told_once(findings)
+    let mut findings = told_once(findings);
+    findings.iter_mut().for_each(|f| add_switch_ports(case, f));
+    findings
+}
+
+/// Where the cables of the accused end.
+fn add_switch_ports(case: &Case<'_>, finding: &mut Finding) {
+    let hosts = match finding.subject {
+        Subject::Host { host } => vec![host],
+        Subject::Pair { src, dst } => vec![src, dst],
+        _ => return,
+    };
+    let run = case.observations.run;
+    for host in hosts {
+        let facts = run.facts.get(&host).zip(data_interface(run, host));
+        let Some((facts, interface)) = facts.filter(|_| finding.severity > Severity::Info) else {
+            continue;
+        };
+        let name = case.observations.inventory().name(host);
+        for (link, SwitchPort { switch, port }) in facts.switch_ports(interface) {
+            finding.evidence.push(evidence(
+                format!("{name}: {link} is at port {port} of {switch}"),
+                "HostFacts: LLDP".into(),
+            ));
+        }
+    }
 }
 
 /// An odd MTU that makes its host slow is reported with the host.

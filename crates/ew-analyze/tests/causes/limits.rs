@@ -1,6 +1,8 @@
 //! Limits that lie in the host itself: what moves the bytes, its link, its disk, and what it drops.
 
 use super::*;
+use ew_model::facts::{Bond, InterfaceFacts, SwitchPort};
+use ew_model::finding::VerdictStatus;
 use ew_model::record::StreamRecord;
 use ew_model::telemetry::{DiskCounters, SoftnetCounters};
 use ew_model::workload::Tool;
@@ -77,6 +79,120 @@ fn only_an_old_iperf3_has_one_thread() {
     assert_eq!(cause(Tool::Iperf3, "3.12"), Cause::ToolLimit);
     assert_eq!(cause(Tool::Iperf3, "3.16"), Cause::CoreSaturated);
     assert_eq!(cause(Tool::Engine, "3.12"), Cause::CoreSaturated);
+}
+
+/// A host's data interface is a VLAN on a bond of two, of which the first carries so many bytes a
+/// second in each direction, and the second so many.
+fn with_bond(run: Run, host: HostId, mode: &str, tx: [u64; 2], rx: [u64; 2]) -> Run {
+    let members = ["p0".to_owned(), "p1".to_owned()];
+    let mut run = with_counters(run, |_| false, |_, _| {});
+    let facts = run.facts.get_mut(&host).unwrap();
+    let port = |name: &String| InterfaceFacts {
+        name: name.clone(),
+        switch_port: Some(SwitchPort {
+            switch: format!("leaf-{name}"),
+            port: "Ethernet7".into(),
+        }),
+        ..InterfaceFacts::default()
+    };
+    facts.interfaces[0].lower = Some("bond0".into());
+    facts.interfaces.push(InterfaceFacts {
+        name: "bond0".into(),
+        bond: Some(Bond {
+            members: members.to_vec(),
+            mode: Some(mode.into()),
+            hash_policy: Some("layer2".into()),
+        }),
+        ..InterfaceFacts::default()
+    });
+    facts.interfaces.extend(members.iter().map(port));
+    for (second, sample) in (0..).zip(run.samples.get_mut(&host).unwrap()) {
+        for (number, name) in members.iter().enumerate() {
+            sample.interfaces.push(InterfaceCounters {
+                name: name.clone(),
+                tx_bytes: tx[number] * second,
+                rx_bytes: rx[number] * second,
+                ..InterfaceCounters::default()
+            });
+        }
+    }
+    run
+}
+
+#[test]
+fn a_bond_that_uses_one_member_is_named_with_its_policy() {
+    const BUSY: u64 = 10_000_000;
+    let found = |mode: &str, tx, rx| {
+        let (shown, host) = run(Slow::Nowhere);
+        let analysis = analyze(&with_bond(shown, host, mode, tx, rx));
+        let found = about(&analysis, host).into_iter();
+        found.cloned().collect::<Vec<Finding>>()
+    };
+    let one = found("802.3ad", [0, BUSY], [BUSY, BUSY]);
+    assert_eq!(one.len(), 1, "{one:#?}");
+    assert_eq!(
+        (one[0].cause, one[0].severity),
+        (Cause::BondMember, Severity::Notice)
+    );
+    let expected = "r1h2: one of 2 members of bond0 carried nearly all that was sent";
+    assert_eq!(one[0].sentence, expected);
+    assert!(
+        one[0].hint.contains("xmit_hash_policy=layer3+4"),
+        "{}",
+        one[0].hint
+    );
+    let texts: Vec<&str> = one[0].evidence.iter().map(|e| e.text.as_str()).collect();
+    assert_eq!(
+        texts,
+        [
+            "bond0 is 802.3ad, hash policy layer2, over p0 and p1",
+            "r1h2: p1 carried 100%",
+            "r1h2: p0 is at port Ethernet7 of leaf-p0",
+            "r1h2: p1 is at port Ethernet7 of leaf-p1",
+        ]
+    );
+    let received = found("802.3ad", [BUSY, BUSY], [BUSY, BUSY / 100]);
+    assert!(
+        received[0].sentence.ends_with("that was received"),
+        "{received:?}"
+    );
+    assert!(
+        received[0].hint.contains("the switch"),
+        "{}",
+        received[0].hint
+    );
+    assert!(found("802.3ad", [BUSY, BUSY / 2], [BUSY, BUSY]).is_empty());
+    assert!(found("active-backup", [BUSY, 0], [BUSY, 0]).is_empty());
+}
+
+#[test]
+fn a_host_that_was_lost_and_came_back_is_named_though_nothing_is_missing() {
+    let (mut shown, host) = run(Slow::Nowhere);
+    shown.returned.insert(host, "nothing came for 4 s".into());
+    let analysis = analyze(&shown);
+    assert_eq!(analysis.verdict.status, VerdictStatus::Partial);
+    let found = about(&analysis, host);
+    assert_eq!(
+        (found[0].cause, found[0].severity),
+        (Cause::HostMissing, Severity::Notice)
+    );
+    let expected = "r1h2 was lost during the run and came back: nothing came for 4 s";
+    assert_eq!(found[0].sentence, expected);
+}
+
+#[test]
+fn racks_are_those_of_the_switches_that_hosts_hear_of() {
+    let (mut shown, host) = run(Slow::Nowhere);
+    assert!(ew_analyze::racks::by_switch(&shown).is_empty());
+    for (id, facts) in &mut shown.facts {
+        facts.interfaces[0].switch_port = (*id != host).then(|| SwitchPort {
+            switch: format!("leaf {}", id.0 / 4),
+            port: format!("swp{}", id.0),
+        });
+    }
+    let racks = ew_analyze::racks::by_switch(&shown);
+    let sizes: Vec<(&str, usize)> = racks.iter().map(|(n, h)| (n.as_str(), h.len())).collect();
+    assert_eq!(sizes, [("leaf-0", 3), ("leaf-1", 4)]);
 }
 
 /// One of every host's disks is busy for so many ms of a second.

@@ -131,6 +131,7 @@ impl Truth {
             facts: self.facts(),
             failed: BTreeMap::new(),
             lost,
+            returned: BTreeMap::new(),
             flows,
             clock_offset_ns: BTreeMap::new(),
             clock_error_ns: BTreeMap::new(),

@@ -1,0 +1,163 @@
+//! One member of a bond carries nearly all of what a host sends or receives: the members together
+//! are not what they seem.
+
+use super::{Case, evidence};
+use crate::precision::confidence;
+use crate::words::{count, list, plain};
+use ew_model::HostId;
+use ew_model::facts::{Bond, HostSample, InterfaceCounters};
+use ew_model::finding::{Cause, Finding, Severity, Subject};
+
+/// Share of a direction's bytes from which on a member carries all that matters.
+const NEARLY_ALL: f64 = 0.95;
+/// With fewer flows in a direction, a hash over two members puts all on one of them more often than
+/// once in a hundred times (2^-7).
+const LEAST_FLOWS: usize = 8;
+/// Less is not the run's load.
+const LEAST_BYTES: u64 = 1_000_000;
+/// Modes in which one member is to carry all (Documentation/networking/bonding.rst).
+const ONE_AT_A_TIME: &str = "active-backup";
+
+/// What one member carries.
+struct Found<'a> {
+    host: HostId,
+    bond_name: &'a str,
+    bond: &'a Bond,
+    /// The greater share, and in which directions.
+    share: f64,
+    member: &'a str,
+    sends: bool,
+    receives: bool,
+}
+
+pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
+    let hosts = case.observations.inventory().host_ids();
+    let all: Vec<Found<'_>> = hosts.filter_map(|host| found(case, host)).collect();
+    let first = all.first()?;
+    let Found {
+        bond_name, bond, ..
+    } = first;
+    let name = |found: &Found<'_>| case.observations.inventory().name(found.host).to_owned();
+    let who = match all.len() {
+        1 => name(first),
+        several => count(several, "host"),
+    };
+    let (sends, receives) = (all.iter().any(|f| f.sends), all.iter().any(|f| f.receives));
+    let does = match (sends, receives) {
+        (true, true) => "sent and received",
+        (true, false) => "sent",
+        _ => "received",
+    };
+    let line = |found: &Found<'_>| {
+        let percent = 100.0 * found.share;
+        evidence(
+            format!("{}: {} carried {percent:.0}%", name(found), found.member),
+            "hosts.parquet: interface counters; HostFacts: bond".into(),
+        )
+    };
+    Some(Finding {
+        severity: Severity::Notice,
+        subject: match all.len() {
+            1 => Subject::Host { host: first.host },
+            _ => Subject::Run,
+        },
+        cause: Cause::BondMember,
+        symptom: None,
+        sentence: format!(
+            "{who}: one of {} members of {bond_name} carried nearly all that was {does}",
+            bond.members.len()
+        ),
+        measured: Some(plain(first.share, "ratio")),
+        expected: Some(plain(1.0 / bond.members.len() as f64, "ratio")),
+        confidence: confidence(Cause::BondMember),
+        evidence: std::iter::once(evidence(said_of(first), "HostFacts: bond".into()))
+            .chain(all.iter().map(line))
+            .collect(),
+        hint: hint(first, sends, receives),
+    })
+}
+
+fn said_of(found: &Found<'_>) -> String {
+    let bond = found.bond;
+    let mode = bond.mode.as_deref().unwrap_or("a team");
+    let policy = bond.hash_policy.as_deref();
+    let policy = policy.map_or(String::new(), |policy| format!(", hash policy {policy}"));
+    format!(
+        "{} is {mode}{policy}, over {}",
+        found.bond_name,
+        list(&bond.members)
+    )
+}
+
+/// Each end of a link chooses the member of what it sends.
+fn hint(found: &Found<'_>, sends: bool, receives: bool) -> String {
+    let bond = found.bond_name;
+    let by_connection = |policy: &str| policy.contains("3+4");
+    let is_by_connection = found.bond.hash_policy.as_deref().is_some_and(by_connection);
+    let mut hints = vec![format!(
+        "look whether all members are up: `cat /proc/net/bonding/{bond}`"
+    )];
+    if sends && !is_by_connection {
+        hints.push(format!(
+            "let the host choose a member by connection: xmit_hash_policy=layer3+4 on {bond}"
+        ));
+    }
+    if receives {
+        hints.push("let the switch choose a member by connection: its load-balancing hash of the port channel".into());
+    }
+    hints.join("; ")
+}
+
+fn found<'a>(case: &Case<'a>, host: HostId) -> Option<Found<'a>> {
+    let run = case.observations.run;
+    let facts = run.facts.get(&host)?;
+    let interface = crate::basis::data_interface(run, host)?;
+    let (link, bond) = facts.bond_of(interface)?;
+    if bond.members.len() < 2 || bond.mode.as_deref() == Some(ONE_AT_A_TIME) {
+        return None;
+    }
+    let samples = case.telemetry.samples(host);
+    let flows = |is_end: &dyn Fn(HostId, HostId) -> bool| {
+        let mut measured = run.flows.iter();
+        let enough = measured.by_ref().filter(|flow| is_end(flow.src, flow.dst));
+        enough.take(LEAST_FLOWS).count() == LEAST_FLOWS
+    };
+    let busiest = |direction: fn(&InterfaceCounters) -> u64| busiest(bond, samples, direction);
+    let tx = busiest(|counters| counters.tx_bytes).filter(|_| flows(&|src, _| src == host));
+    let rx = busiest(|counters| counters.rx_bytes).filter(|_| flows(&|_, dst| dst == host));
+    let (member, share) = match (tx, rx) {
+        (Some(tx), Some(rx)) if rx.1 > tx.1 => rx,
+        (tx, rx) => tx.or(rx)?,
+    };
+    Some(Found {
+        host,
+        bond_name: &link.name,
+        bond,
+        share,
+        member,
+        sends: tx.is_some(),
+        receives: rx.is_some(),
+    })
+}
+
+/// The member that carries nearly all of a direction, and its share.
+fn busiest<'a>(
+    bond: &'a Bond,
+    samples: &[HostSample],
+    direction: fn(&InterfaceCounters) -> u64,
+) -> Option<(&'a str, f64)> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let moved = |member: &'a String| {
+        let count = |sample: &HostSample| {
+            let mut all = sample.interfaces.iter();
+            all.find(|i| i.name == *member).map(direction)
+        };
+        Some((member.as_str(), count(last)?.checked_sub(count(first)?)?))
+    };
+    // A member that was not read makes shares unknown.
+    let moved: Vec<(&str, u64)> = bond.members.iter().map(moved).collect::<Option<_>>()?;
+    let total: u64 = moved.iter().map(|(_, bytes)| bytes).sum();
+    let (member, bytes) = moved.into_iter().max_by_key(|(_, bytes)| *bytes)?;
+    let share = bytes as f64 / total as f64;
+    (total >= LEAST_BYTES && share >= NEARLY_ALL).then_some((member, share))
+}
