@@ -391,8 +391,12 @@ impl Members {
                 if let Some(member) = self.members.get_mut(id) {
                     member.was_up = true;
                 }
-                if let (Some((_, relay)), Some(address)) = (&self.relay, self.data_address(*id)) {
-                    relay.is_up(self.inventory.name(*id), address);
+                if let Some((_, relay)) = &self.relay {
+                    let name = self.inventory.name(*id);
+                    match self.data_address(*id) {
+                        Some(address) => relay.is_up(name, address),
+                        None => relay.is_gone(name),
+                    }
                 }
             }
             FleetEvent::Agent(id, ControllerEvent::Stopped) => {
