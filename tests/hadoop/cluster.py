@@ -50,8 +50,8 @@ THROTTLES = [pathlib.Path(f"/sys/fs/cgroup/blkio/blkio.throttle.{way}_bps_device
 
 
 class Cluster:
-    def __init__(self, binary, work, jars, name, lab=LAB, settings=()):
-        self.lab = lab
+    def __init__(self, binary, work, jars, name, lab=LAB, settings=(), disk_mib=DISK_MIB):
+        self.lab, self.disk_mib = lab, disk_mib
         self.settings = dict(settings)
         self.binary, self.work, self.jars, self.name = str(binary), pathlib.Path(work), jars, name
         self.hosts_file = self.work / "dfs.hosts.json"
@@ -68,7 +68,7 @@ class Cluster:
         # A lab's hosts see what was mounted before.
         images = self.work / "images"
         images.mkdir()
-        self.mount("-t", "tmpfs", "-o", f"size={len(DATA_NODES) * DISK_MIB + 100}m", f"{self.name}-disks", images)
+        self.mount("-t", "tmpfs", "-o", f"size={len(DATA_NODES) * self.disk_mib + 100}m", f"{self.name}-disks", images)
         for node in DATA_NODES:
             self.make_disk(node)
         subprocess.run([self.binary, "lab", "up", "-f", self.work / "lab.yaml", "--lab", self.name], check=True, stdout=subprocess.DEVNULL)
@@ -112,7 +112,7 @@ class Cluster:
         disk, image = self.disk(node), self.work / "images" / node
         disk.mkdir(parents=True)
         with open(image, "wb") as file:
-            file.truncate(DISK_MIB << 20)
+            file.truncate(self.disk_mib << 20)
         subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-O", "^has_journal", image], check=True)
         try:
             # What is deleted leaves the memory, too.
@@ -120,7 +120,7 @@ class Cluster:
             self.devices[node] = os.stat(disk).st_dev
         except subprocess.CalledProcessError:
             image.unlink()
-            self.mount("-t", "tmpfs", "-o", f"size={DISK_MIB}m", f"{self.name}-{node}", disk)
+            self.mount("-t", "tmpfs", "-o", f"size={self.disk_mib}m", f"{self.name}-{node}", disk)
 
     def can_throttle(self):
         has_limits = lambda device: (page_cache_of(device) / "strict_limit").exists()
@@ -419,14 +419,14 @@ def until(seconds, holds, what):
 
 
 @contextlib.contextmanager
-def cluster_up(binary, lab=LAB, settings=()):
+def cluster_up(binary, lab=LAB, settings=(), disk_mib=DISK_MIB):
     """`settings` are more of hdfs-site.xml."""
     jars = subprocess.run([HERE / "setup"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     with tempfile.TemporaryDirectory(prefix="eastwest-test.") as work:
         # Debug information is most of a development build.
         stripped = pathlib.Path(work) / "eastwest"
         subprocess.run(["strip", "-o", stripped, binary], check=True)
-        cluster = Cluster(stripped, work, jars, f"ewh{os.getpid() % 10000}", lab, settings)
+        cluster = Cluster(stripped, work, jars, f"ewh{os.getpid() % 10000}", lab, settings, disk_mib)
         try:
             cluster.up()
             yield cluster
