@@ -168,7 +168,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Size(args) => commands::size::run(&args),
         Command::Storage(args) => commands::storage::run(&args),
         Command::Stop(args) => commands::stop::run(&args),
-        Command::Top(args) => commands::top::run(&args),
+        Command::Top(args) => commands::top::run(args),
         Command::Lab(args) => commands::lab::run(&args),
         Command::Image(args) => commands::image::run(&args),
         Command::Kubernetes(args) => commands::kubernetes::run(&args),

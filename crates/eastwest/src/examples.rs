@@ -212,6 +212,9 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "eastwest top",
             "eastwest top --once --duration 10s",
             "eastwest top --once --json",
+            "eastwest top n7                                  another host, by an agent over ssh",
+            "eastwest top '@web'                              a line a host, the worst first",
+            "eastwest top --record slow.jsonl                 and later: eastwest top --replay slow.jsonl",
         ],
     ),
     (

@@ -32,6 +32,7 @@ mod silence;
 mod stage;
 mod storage;
 mod survey;
+mod watch;
 
 pub use doctor::{Check, CheckState, DoctorReport, doctor};
 pub use ew_proto::message::ServicePorts;
@@ -42,3 +43,4 @@ pub use resolve::{AddressFamily, ResolveError, resolve};
 pub use run::{Finished, Job, RunError, StoredRun, run, run_storage};
 pub use storage::{DiskTask, StorageTask};
 pub use survey::{run_as_root_on, survey};
+pub use watch::{Watched, watch};

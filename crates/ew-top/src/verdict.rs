@@ -66,6 +66,7 @@ pub(crate) fn verdict(view: &View) -> HostVerdict {
     HostVerdict {
         limit: worst.limit,
         sentence: sentence(&worst),
+        severity: worst.severity,
         who: worst.who,
         evidence: worst.evidence,
         also: met.map(|other| sentence(&other)).collect(),

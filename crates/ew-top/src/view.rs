@@ -74,6 +74,8 @@ pub struct HostVerdict {
     pub evidence: Vec<String>,
     /// Other limits that are met, too, in plain words.
     pub also: Vec<String>,
+    /// How far above its bar the limit is: more than 1. 0 where nothing is the limit.
+    pub severity: f64,
 }
 
 /// Who uses most of what is scarce.

@@ -1,140 +1,268 @@
-//! `eastwest top`: this host, now.
+//! `eastwest top`: this host, or others, now; or as they were.
+
+mod record;
+mod source;
+mod table;
 
 use crate::exit::{Failure, Outcome};
+use crate::fleet::FleetArgs;
 use crate::full_screen::{self, Left, News};
+use crate::hosts::HostArgs;
 use crate::output::{self, PlainArgs};
+use anyhow::anyhow;
 use clap::Args;
+use ew_controller::Watched;
 use ew_model::units;
-use ew_sys::clock;
-use ew_telemetry::HostReader;
-use ew_top::Observer;
+use ew_top::{Observer, View};
+use record::Record;
+use source::{Seen, Source};
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver};
+use std::thread::JoinHandle;
+use table::Table;
 
 /// Shorter intervals would measure the clock ticks of the kernel, and this program.
 const SHORTEST_INTERVAL_NS: u64 = 100_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+/// To the upper left corner, and nothing below (ECMA-48: CUP, ED).
+const CLEAR_SCREEN: &str = "\x1b[H\x1b[J";
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// Time between readings, at least 100ms
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::parse_duration_ns)]
-    interval: u64,
+    /// Hosts to look at, once a second, by agents: one as this one would be shown, several with a
+    /// line each, the worst first [default: this host]
+    #[arg(value_name = "HOST")]
+    at: Vec<String>,
+    /// Time between readings of this host, at least 100ms [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration_ns)]
+    interval: Option<u64>,
     /// Stop after this time; with --once, the length of the one interval
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration_ns)]
     duration: Option<u64>,
     /// Print one interval and stop
     #[arg(long)]
     once: bool,
+    /// Write every reading to a new file, for --replay
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Show a recorded file: on a terminal as fast as it was recorded, else at once
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["at", "record", "interval", "duration", "hosts", "group", "racks", "cluster", "hosts_file"])]
+    replay: Option<PathBuf>,
     #[command(flatten)]
     plain: PlainArgs,
+    #[command(flatten)]
+    hosts: HostArgs,
+    #[command(flatten)]
+    fleet: FleetArgs,
 }
 
-pub(crate) fn run(args: &TopArgs) -> Outcome {
-    if args.interval < SHORTEST_INTERVAL_NS {
-        return Err(Failure::usage(anyhow::anyhow!(
-            "--interval {} is too short to measure anything; give at least 100ms",
-            units::format_duration_ns(args.interval)
-        )));
-    }
-    let schedule = Schedule::new(args);
-    let views = spawn_reader(schedule);
+pub(crate) fn run(mut args: TopArgs) -> Outcome {
+    args.hosts.add(std::mem::take(&mut args.at));
     let is_terminal = std::io::stdout().is_terminal() && output::can_move_cursor();
-    let full_screen = !args.once && !args.plain.is_json() && is_terminal;
-    if full_screen {
-        return watch(&views);
+    let draws = !args.once && !args.plain.is_json() && is_terminal;
+    let source = source(&args, draws)?;
+    if source.hosts.len() > 1 {
+        return show_many(source, &args, draws);
     }
-    print_all(&views, args.plain.is_json())
-}
-
-/// When to read, on the monotonic clock.
-#[derive(Clone, Copy, Debug)]
-struct Schedule {
-    interval_ns: u64,
-    readings: Option<u64>,
-}
-
-impl Schedule {
-    fn new(args: &TopArgs) -> Self {
-        if args.once {
-            let interval_ns = args
-                .duration
-                .unwrap_or(args.interval)
-                .max(SHORTEST_INTERVAL_NS);
-            return Self {
-                interval_ns,
-                readings: Some(1),
-            };
-        }
-        Self {
-            interval_ns: args.interval,
-            // Whole intervals, and at least one.
-            readings: args.duration.map(|time| (time / args.interval).max(1)),
-        }
+    let host = source.hosts.first().cloned().unwrap_or_default();
+    let views = views(source, host, args.once);
+    match draws {
+        true => watch(views),
+        false => print_all(views, args.plain.is_json()),
     }
 }
 
-/// Reads on a thread of its own, so that keys and slow terminals make no reading late. Ends with
-/// the receiver.
-fn spawn_reader(schedule: Schedule) -> Receiver<News> {
-    let (sender, receiver) = mpsc::sync_channel(4);
-    std::thread::spawn(move || {
-        ew_sys::thread::use_exact_timers();
-        let mut reader = HostReader::new(Path::new("/"));
+fn source(args: &TopArgs, draws: bool) -> Result<Source, Failure> {
+    if let Some(file) = &args.replay {
+        return Source::file(file, draws);
+    }
+    let is_elsewhere = args.hosts.names_any(&[]) || args.fleet.attach_lab()?.is_some();
+    check_interval(args, is_elsewhere)?;
+    let record = args.record.as_deref().map(Record::create).transpose()?;
+    if is_elsewhere {
+        // The first reading begins the first interval.
+        let once_ns = args.duration.unwrap_or(SECOND_NS) + SECOND_NS;
+        let limit_ns = if args.once {
+            Some(once_ns)
+        } else {
+            args.duration
+        };
+        return Source::fleet(&args.hosts, &args.fleet, limit_ns, record);
+    }
+    let (interval_ns, readings) = schedule(args);
+    Ok(Source::here(interval_ns, readings, record))
+}
+
+fn check_interval(args: &TopArgs, is_elsewhere: bool) -> Result<(), Failure> {
+    match args.interval {
+        Some(_) if is_elsewhere => Err(Failure::usage(anyhow!(
+            "--interval is for this host; agents read once a second: leave it out"
+        ))),
+        Some(short) if short < SHORTEST_INTERVAL_NS => Err(Failure::usage(anyhow!(
+            "--interval {} is too short to measure anything; give at least 100ms",
+            units::format_duration_ns(short)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The interval, and how many; without an end for ever.
+fn schedule(args: &TopArgs) -> (u64, Option<u64>) {
+    let interval_ns = args.interval.unwrap_or(SECOND_NS);
+    if args.once {
+        let interval_ns = args.duration.unwrap_or(interval_ns);
+        return (interval_ns.max(SHORTEST_INTERVAL_NS), Some(1));
+    }
+    // Whole intervals, and at least one.
+    let intervals = args.duration.map(|time| (time / interval_ns).max(1));
+    (interval_ns, intervals)
+}
+
+/// One host's views.
+struct Views {
+    news: Receiver<News>,
+    /// What the source ended with.
+    ended: JoinHandle<Result<(), Failure>>,
+    must_end: bool,
+}
+
+/// With `once`, the interval from the first reading to the last.
+fn views(source: Source, host: String, once: bool) -> Views {
+    let (sender, news) = mpsc::sync_channel(4);
+    let must_end = source.must_end;
+    let ended = std::thread::spawn(move || {
         let mut observer = Observer::new();
-        let mut due_ns = clock::monotonic_ns();
-        observer.observe(reader.read(due_ns));
-        let mut left = schedule.readings;
-        while left != Some(0) {
-            // A late reading does not shift the schedule, and missed ones are skipped, not made up.
-            due_ns = (due_ns + schedule.interval_ns).max(clock::monotonic_ns());
-            clock::sleep_until_ns(due_ns);
-            let view = observer.observe(reader.read(due_ns));
+        let mut last = None;
+        let mut first = true;
+        for Seen { what, .. } in &source.seen {
+            let view = match what {
+                Watched::Reading(reading) if once && !std::mem::take(&mut first) => {
+                    last = Some(reading);
+                    continue;
+                }
+                Watched::Reading(reading) => observer.observe(*reading),
+                Watched::Down(why) => return Err(Failure::failed(anyhow!("{host}: {why}"))),
+            };
             if view.is_some_and(|view| sender.send(News::View(Box::new(view))).is_err()) {
-                return;
+                break;
             }
-            left = left.map(|left| left - 1);
         }
+        if let Some(view) = last.and_then(|reading| observer.observe(*reading)) {
+            let _ = sender.send(News::View(Box::new(view)));
+        }
+        drop(source.seen);
+        Source::finish(source.thread, must_end)
     });
-    receiver
+    Views {
+        news,
+        ended,
+        must_end,
+    }
+}
+
+impl Views {
+    fn finish(self) -> Result<(), Failure> {
+        drop(self.news);
+        Source::finish(self.ended, self.must_end)
+    }
 }
 
 /// Until the readings end or nobody reads on (`| head`).
-fn print_all(news: &Receiver<News>, json: bool) -> Outcome {
+fn print_all(views: Views, json: bool) -> Outcome {
     let mut out = std::io::stdout().lock();
-    let views = news.iter().filter_map(|news| match news {
+    let shown = views.news.iter().filter_map(|news| match news {
         News::View(view) => Some(view),
         News::Headline(_) => None,
     });
-    for (index, view) in views.enumerate() {
+    for (index, view) in shown.enumerate() {
         let gap = if index > 0 { "\n" } else { "" };
-        let text = if json {
-            format!(
-                "{}\n",
-                serde_json::to_string(&view).map_err(Failure::failed)?
-            )
-        } else {
-            format!("{gap}{}", ew_top::text(&view))
+        let text = match json {
+            true => in_json(&view, None)?,
+            false => format!("{gap}{}", ew_top::text(&view)),
         };
-        if out
-            .write_all(text.as_bytes())
-            .and_then(|()| out.flush())
-            .is_err()
-        {
+        if !is_written(&mut out, &text) {
             break;
         }
     }
+    views.finish()?;
     Ok(ExitCode::SUCCESS)
 }
 
+fn is_written(out: &mut impl Write, text: &str) -> bool {
+    let written = out.write_all(text.as_bytes());
+    written.and_then(|()| out.flush()).is_ok()
+}
+
+/// One line; of several hosts with the name of one.
+fn in_json(view: &View, host: Option<&str>) -> Result<String, Failure> {
+    let mut document = serde_json::to_value(view).map_err(Failure::failed)?;
+    if let (Some(host), Some(fields)) = (host, document.as_object_mut()) {
+        fields.insert("host".into(), host.into());
+    }
+    Ok(format!("{document}\n"))
+}
+
 /// Until a key ends it, a signal, or the readings do.
-fn watch(views: &Receiver<News>) -> Outcome {
+fn watch(views: Views) -> Outcome {
     let ended = full_screen::listen_for_signals().map_err(Failure::failed)?;
-    let left = full_screen::show(std::io::stdout(), views, &ended).map_err(Failure::failed)?;
+    let left =
+        full_screen::show(std::io::stdout(), &views.news, &ended).map_err(Failure::failed)?;
+    let finished = views.finish();
     if left == Left::Interrupt && ended.load(Ordering::Relaxed) {
         return Err(Failure::Interrupted);
     }
-    Ok(ExitCode::SUCCESS)
+    finished.map(|()| ExitCode::SUCCESS)
+}
+
+/// Several hosts: a table once a second, or a document for each of their views.
+fn show_many(source: Source, args: &TopArgs, draws: bool) -> Outcome {
+    let mut table = Table::new(&source.hosts);
+    let mut observers: BTreeMap<String, Observer> = BTreeMap::new();
+    let mut out = std::io::stdout().lock();
+    let mut shown = 0_u64;
+    let mut down = false;
+    for Seen { host, what } in &source.seen {
+        match what {
+            Watched::Reading(reading) => {
+                let observer = observers.entry(host.clone()).or_default();
+                let Some(view) = observer.observe(*reading) else {
+                    continue;
+                };
+                if args.plain.is_json() && !is_written(&mut out, &in_json(&view, Some(&host))?) {
+                    break;
+                }
+                table.update(host, view);
+            }
+            Watched::Down(why) => {
+                down = true;
+                let document = serde_json::json!({ "host": host, "down": why });
+                if args.plain.is_json() && !is_written(&mut out, &format!("{document}\n")) {
+                    break;
+                }
+                table.lose(host, why);
+            }
+        }
+        if args.plain.is_json() || !table.is_due() {
+            continue;
+        }
+        let before = match (draws, shown) {
+            (true, _) => CLEAR_SCREEN,
+            (false, 0) => "",
+            (false, _) => "\n",
+        };
+        shown += 1;
+        if !is_written(&mut out, &format!("{before}{}", table.text())) || args.once {
+            break;
+        }
+    }
+    drop(source.seen);
+    Source::finish(source.thread, source.must_end)?;
+    Ok(match down {
+        true => ExitCode::from(crate::exit::PARTIAL),
+        false => ExitCode::SUCCESS,
+    })
 }

@@ -70,6 +70,62 @@ fn too_short_an_interval_is_refused_in_json_too() {
     );
 }
 
+fn text(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}{errors}");
+    text
+}
+
+#[test]
+fn what_is_recorded_is_shown_again_as_it_was() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("slow.jsonl");
+    let file = file.to_str().unwrap();
+    let top = |args: &[&str]| eastwest().arg("top").args(args).output().unwrap();
+    let times = ["--json", "--interval", "200ms", "--duration", "600ms"];
+    let seen = views(&top(&[&times[..], &["--record", file]].concat()));
+    assert_eq!(seen.len(), 3);
+    let replayed = views(&top(&["--json", "--replay", file]));
+    assert_eq!(replayed, seen);
+    let once = text(&top(&["--once", "--replay", file]));
+    assert!(once.contains("\ncpus\n"), "{once}");
+    let again = top(&["--record", file, "--once"]);
+    assert_eq!(again.status.code(), Some(2), "nothing is overwritten");
+    std::fs::write(file, "{\"host\": \"a\"}\n").unwrap();
+    let damaged = top(&["--replay", file]);
+    assert_eq!(damaged.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&damaged.stderr).into_owned();
+    assert!(said.contains("line 1 is no reading"), "{said}");
+}
+
+/// Agents on this machine, under two names.
+#[test]
+fn several_hosts_have_a_line_each_and_a_recording_keeps_them_apart() {
+    let work = tempfile::tempdir().unwrap();
+    let file = work.path().join("both.jsonl");
+    let file = file.to_str().unwrap();
+    let top = |args: &[&str]| eastwest().arg("top").args(args).output().unwrap();
+    let shown = text(&top(&["a,b", "--via", "local", "--once", "--record", file]));
+    let names: Vec<&str> = shown
+        .lines()
+        .filter_map(|line| line.split("  ").next())
+        .collect();
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, ["a", "b"], "{shown}");
+    let replayed = text(&top(&["--replay", file]));
+    assert!(replayed.starts_with(&shown), "{replayed}");
+    let one = views(&top(&["a", "--via", "local", "--json", "--duration", "3s"]));
+    assert!((1..=3).contains(&one.len()), "{} views", one.len());
+    let short = top(&["a", "--via", "local", "--interval", "200ms"]);
+    assert_eq!(
+        short.status.code(),
+        Some(2),
+        "agents have an interval of their own"
+    );
+}
+
 #[test]
 fn a_transfer_through_a_slow_link_is_network_bound_by_its_process() {
     if !can_run_labs() {
