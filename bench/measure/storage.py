@@ -18,8 +18,8 @@ KNEE = 3
 # Bytes per second; a DataNode's NIC carries 23.9 MB/s.
 SLOW_DISK = 6_000_000
 START_UP_BAR = 1 / 5
-# The NameNode reserves room for every block that is being written, and forgets it late where files are overwritten at once.
-ROOMY_DISK_MIB = 4000
+# The NameNode reserves space for every block in flight, and releases it late where files are overwritten at once.
+FAN_IN_DISK_MIB = 4000
 # Nothing but programs and CPUs limits the comparison of programs.
 FAST_LAB = LAB.replace("125M", "10G").replace("200M", "10G").replace("1G", "10G").replace("4G", "40G")
 
@@ -29,7 +29,7 @@ def measure(_):
     runs = setting("BENCH_RUNS", 10)
     parts = os.environ.get("BENCH_PARTS", ",".join(PARTS)).split(",")
     if "fan-in" in parts or "disk" in parts:
-        with cluster_up(binary(), disk_mib=ROOMY_DISK_MIB) as cluster:
+        with cluster_up(binary(), disk_mib=FAN_IN_DISK_MIB) as cluster:
             if "fan-in" in parts:
                 fan_in(cluster, runs)
             if "disk" in parts:

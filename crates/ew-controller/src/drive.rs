@@ -267,10 +267,10 @@ impl Driver<'_, '_> {
         if !repair::revive(self.members, self.journal).await {
             return BatchEnd::Interrupted;
         }
-        let is_usual = hasty.is_usual(&self.course.records);
+        let is_widespread = hasty.is_widespread(&self.course.records);
         let mut gaps = *self.patience;
         let mut most_rounds = (self.course.stage.rounds.len() / 4).max(1);
-        for _ in 0..repair::MOST_TURNS {
+        for _ in 0..repair::MAX_ATTEMPTS {
             let all = self.wanting();
             let before = all.len();
             let tried = all.some(most_rounds);
@@ -281,11 +281,11 @@ impl Driver<'_, '_> {
             if self.repeat(&tried, gaps).await == BatchEnd::Interrupted {
                 return BatchEnd::Interrupted;
             }
-            let mended = before.saturating_sub(self.wanting().len());
-            if 2 * mended < tried.len() {
+            let fixed = before.saturating_sub(self.wanting().len());
+            if 2 * fixed < tried.len() {
                 return BatchEnd::Done;
             }
-            if is_usual {
+            if is_widespread {
                 *self.patience = gaps;
             }
             most_rounds = usize::MAX;

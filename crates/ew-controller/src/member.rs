@@ -85,7 +85,7 @@ impl MemberTask {
         loop {
             // Before the slot: who waits for a neighbour must not keep it from being launched.
             let neighbour = match &self.relay {
-                Some(relay) => relay.turn(&self.host.name).await,
+                Some(relay) => relay.assign(&self.host.name).await,
                 None => None,
             };
             let slot = self.slots.take().await;

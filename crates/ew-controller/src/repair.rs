@@ -17,19 +17,18 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A host is launched at most this often in a run.
 const MAX_LAUNCHES: u32 = 3;
 
-/// Turns of repair of a stage at most.
-pub(crate) const MOST_TURNS: u32 = 3;
+/// Max repair attempts of a stage.
+pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
-/// Each turn of repair has so many times the gap of the turn before: what did not begin in its time
-/// is given more.
+/// Factor of the gap from one attempt to the next: what did not begin in its time is given more.
 const MORE_PATIENCE: u64 = 4;
 
-/// Gaps at most, in gaps of the stage's.
-const MOST_PATIENCE: u64 = 8;
+/// Max gap, in gaps of the stage.
+const MAX_PATIENCE: u64 = 8;
 
-/// The gap of the next turn of repair, in gaps of the stage's, by the one so far.
+/// The gap of the next attempt from that of the last, both in gaps of the stage.
 pub(crate) fn more_patience(gaps: u64) -> u64 {
-    (gaps * MORE_PATIENCE).min(MOST_PATIENCE)
+    (gaps * MORE_PATIENCE).min(MAX_PATIENCE)
 }
 
 /// Tries to bring lost hosts back, and waits until each is up or has failed again.
@@ -105,9 +104,9 @@ impl Wanting {
         }
     }
 
-    /// Whether so much wants repair that the gaps are too short for these hosts, and not only a few
-    /// flows had an accident.
-    pub(crate) fn is_usual(&self, records: &[FlowRecord]) -> bool {
+    /// Whether more than [`VOID_SHARE`] wants repair: then the gaps are too short for these hosts,
+    /// and it is no accident of a few flows.
+    pub(crate) fn is_widespread(&self, records: &[FlowRecord]) -> bool {
         let all = match self {
             Self::Pairs(_) => records.len(),
             Self::Rounds(_) => {
@@ -328,21 +327,21 @@ mod tests {
         let mut failed = records(&stage, &[5]);
         failed.extend(again(&failed, 2, true));
         assert_eq!(Wanting::of(&stage, &failed, &ALIVE).len(), 1);
-        let mut mended = records(&stage, &[5]);
-        mended.extend(again(&mended, 2, false));
-        assert_eq!(Wanting::of(&stage, &mended, &ALIVE).len(), 0);
-        assert!(all_measured(&mended));
+        let mut fixed = records(&stage, &[5]);
+        fixed.extend(again(&fixed, 2, false));
+        assert_eq!(Wanting::of(&stage, &fixed, &ALIVE).len(), 0);
+        assert!(all_measured(&fixed));
     }
 
     #[test]
-    fn one_accident_is_not_usual_but_a_quarter_of_the_rounds_is() {
+    fn one_missing_flow_is_not_widespread_but_a_quarter_is() {
         let stage = stage(Pattern::Mesh {
             mode: MeshMode::Isolated,
             max_rounds: None,
         });
         let of = |missing: &[u32]| {
             let records = records(&stage, missing);
-            Wanting::of(&stage, &records, &ALIVE).is_usual(&records)
+            Wanting::of(&stage, &records, &ALIVE).is_widespread(&records)
         };
         assert!(!of(&[3]));
         assert!(of(&[3, 6, 9, 12]));

@@ -8,7 +8,8 @@
 //! unpacks, checks the length, tries whether the binary runs, says that it is ready and starts
 //! `eastwest agent --remove-self`, which removes file and directory at once. Whatever ends the
 //! script before that removes them too, also a copy that stalls because the link was cut. Reading
-//! ahead is harmless: nothing is sent after the binary until the script has said that it is ready.
+//! ahead is harmless: nothing is sent after the binary until the script has reported that it is
+//! ready.
 //!
 //! The user's login shell sees only `exec sh -c '...'`. So that csh and fish pass the script on as
 //! it is, it has no single quote, backslash or line break, and an exclamation mark only before a

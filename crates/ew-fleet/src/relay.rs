@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 /// Hosts of a group where no racks are known. Names of neighbours mostly follow each other.
 const HOSTS_PER_GROUP: usize = 32;
 /// Hosts that get the program from the same neighbour at the same time: as many as are launched at
-/// once at first. An agent serves twice as many.
+/// once at first. An agent serves up to 16.
 const MOST_PER_NEIGHBOUR: usize = 8;
 
 /// An agent that hands its program on, at its data port.
@@ -52,8 +52,8 @@ struct Source {
     serves: BTreeSet<String>,
 }
 
-/// What a host that is to be launched does.
-enum Turn {
+/// From where a host that is to be launched gets the program.
+enum Assignment {
     Controller,
     Neighbour(SocketAddr),
     Wait,
@@ -80,17 +80,17 @@ impl Relay {
         }
     }
 
-    /// Waits until a host's turn has come. `None`: from the controller.
-    pub async fn turn(&self, host: &str) -> Option<Neighbour> {
+    /// Waits until a host can be given a source. `None`: the controller.
+    pub async fn assign(&self, host: &str) -> Option<Neighbour> {
         loop {
             let changed = self.changed.notified();
-            match self.turn_now(host) {
-                Turn::Controller => return None,
-                Turn::Neighbour(address) => {
+            match self.assign_now(host) {
+                Assignment::Controller => return None,
+                Assignment::Neighbour(address) => {
                     let key = self.key;
                     return Some(Neighbour { address, key });
                 }
-                Turn::Wait => changed.await,
+                Assignment::Wait => changed.await,
             }
         }
     }
@@ -110,27 +110,27 @@ impl Relay {
         self.change(host, |_| ());
     }
 
-    fn turn_now(&self, host: &str) -> Turn {
+    fn assign_now(&self, host: &str) -> Assignment {
         let mut groups = self.lock();
         let Some(group) = self.group_of.get(host).map(|group| &mut groups[*group]) else {
-            return Turn::Controller;
+            return Assignment::Controller;
         };
         // Whose launch is tried again has not got far with its neighbour.
         let tried = group.sources.values().any(|s| s.serves.contains(host));
         if tried || group.first.as_deref() == Some(host) {
-            return Turn::Controller;
+            return Assignment::Controller;
         }
-        let least = group.sources.values_mut().min_by_key(|s| s.serves.len());
-        match least {
+        let idlest = group.sources.values_mut().min_by_key(|s| s.serves.len());
+        match idlest {
             Some(source) if source.serves.len() < MOST_PER_NEIGHBOUR => {
                 source.serves.insert(host.to_owned());
-                Turn::Neighbour(source.address)
+                Assignment::Neighbour(source.address)
             }
             None if group.first.is_none() => {
                 group.first = Some(host.to_owned());
-                Turn::Controller
+                Assignment::Controller
             }
-            Some(_) | None => Turn::Wait,
+            Some(_) | None => Assignment::Wait,
         }
     }
 
@@ -179,60 +179,63 @@ mod tests {
     }
 
     /// "c" from the controller, a port from the neighbour with it, "-" not yet.
-    fn turns(relay: &Relay, hosts: &[&str]) -> Vec<String> {
-        let turn = |host: &&str| match relay.turn_now(host) {
-            Turn::Controller => "c".to_owned(),
-            Turn::Neighbour(address) => address.port().to_string(),
-            Turn::Wait => "-".to_owned(),
+    fn assigned(relay: &Relay, hosts: &[&str]) -> Vec<String> {
+        let one = |host: &&str| match relay.assign_now(host) {
+            Assignment::Controller => "c".to_owned(),
+            Assignment::Neighbour(address) => address.port().to_string(),
+            Assignment::Wait => "-".to_owned(),
         };
-        hosts.iter().map(turn).collect()
+        hosts.iter().map(one).collect()
     }
 
     #[test]
     fn one_host_of_each_rack_asks_the_controller_and_the_others_ask_it() {
         let relay = relay(6, 2);
         assert_eq!(
-            turns(&relay, &["n0", "n1", "n2", "n3"]),
+            assigned(&relay, &["n0", "n1", "n2", "n3"]),
             ["c", "c", "-", "-"]
         );
         relay.is_up("n1", address(1));
-        assert_eq!(turns(&relay, &["n2", "n3", "n5"]), ["-", "1", "1"]);
+        assert_eq!(assigned(&relay, &["n2", "n3", "n5"]), ["-", "1", "1"]);
         relay.is_up("n3", address(3));
         relay.is_up("n0", address(7));
-        assert_eq!(turns(&relay, &["n2", "n4"]), ["7", "7"]);
+        assert_eq!(assigned(&relay, &["n2", "n4"]), ["7", "7"]);
     }
 
     #[test]
     fn the_next_one_takes_the_place_of_a_first_host_that_fails() {
         let relay = relay(3, 1);
-        assert_eq!(turns(&relay, &["n0", "n0", "n1"]), ["c", "c", "-"]);
+        assert_eq!(assigned(&relay, &["n0", "n0", "n1"]), ["c", "c", "-"]);
         relay.is_gone("n0");
-        assert_eq!(turns(&relay, &["n1", "n2"]), ["c", "-"]);
+        assert_eq!(assigned(&relay, &["n1", "n2"]), ["c", "-"]);
         relay.is_up("n1", address(1));
         relay.is_gone("n1");
-        assert_eq!(turns(&relay, &["n2"]), ["c"]);
+        assert_eq!(assigned(&relay, &["n2"]), ["c"]);
     }
 
     #[test]
     fn a_neighbour_has_few_at_once_and_a_second_try_is_the_controllers() {
         let relay = relay(12, 0);
-        assert_eq!(turns(&relay, &["n0"]), ["c"]);
+        assert_eq!(assigned(&relay, &["n0"]), ["c"]);
         relay.is_up("n0", address(1));
         let all = ["n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"];
         let expected = ["1", "1", "1", "1", "1", "1", "1", "1", "-"];
-        assert_eq!(turns(&relay, &all), expected);
-        assert_eq!(turns(&relay, &["n1"]), ["c"]);
+        assert_eq!(assigned(&relay, &all), expected);
+        assert_eq!(assigned(&relay, &["n1"]), ["c"]);
         relay.is_up("n2", address(2));
-        assert_eq!(turns(&relay, &["n9", "n10"]), ["2", "2"]);
+        assert_eq!(assigned(&relay, &["n9", "n10"]), ["2", "2"]);
     }
 
     #[tokio::test]
-    async fn who_waits_hears_that_its_turn_has_come() {
+    async fn a_waiting_host_is_woken_when_a_source_is_up() {
         let relay = relay(2, 1);
-        assert_eq!(relay.turn("n0").await, None);
-        let (turn, ()) = tokio::join!(relay.turn("n1"), async {
+        assert_eq!(relay.assign("n0").await, None);
+        let (assigned, ()) = tokio::join!(relay.assign("n1"), async {
             relay.is_up("n0", address(4));
         });
-        assert_eq!(turn.map(|neighbour| neighbour.address), Some(address(4)));
+        assert_eq!(
+            assigned.map(|neighbour| neighbour.address),
+            Some(address(4))
+        );
     }
 }

@@ -405,7 +405,7 @@ async fn a_neighbour_hands_the_program_on_to_every_tool() {
             println!("skipped: no {tool} here");
             continue;
         }
-        let room = Room::with_tools(&[&SCRIPTS_TOOLS[..], &[tool]].concat());
+        let room = Room::with_tools(&[&SCRIPT_TOOLS[..], &["cat", tool]].concat());
         let payload = payload(SPEAKS);
         let neighbour = Neighbourhood::serve(payload.program().to_vec());
         let ssh = room.ssh(payload);
@@ -430,10 +430,9 @@ async fn the_launcher_copies_what_a_neighbour_does_not_have() {
     }
 }
 
-/// What the script needs when a neighbour has the program.
-const SCRIPTS_TOOLS: [&str; 15] = [
+/// Programs that the script runs, without those that receive the binary.
+const SCRIPT_TOOLS: [&str; 14] = [
     "sh",
-    "cat",
     "chmod",
     "gzip",
     "id",
@@ -643,25 +642,9 @@ impl Room {
             return None;
         }
         let room = Self::new(&format!("PATH=${{0%/*}}/bin:$PATH; export PATH; {script}"));
-        let tools: &[&str] = match shell {
-            "busybox" => &[
-                "sh",
-                "chmod",
-                "gzip",
-                "head",
-                "id",
-                "ls",
-                "mkdir",
-                "mktemp",
-                "mv",
-                "rm",
-                "rmdir",
-                "sha256sum",
-                "sleep",
-                "uname",
-                "wc",
-            ],
-            _ => &["sh"],
+        let tools = match shell {
+            "busybox" => [&SCRIPT_TOOLS[..], &["head"]].concat(),
+            _ => vec!["sh"],
         };
         fs::create_dir(room.path("bin")).unwrap();
         let program = path_of(shell).unwrap();

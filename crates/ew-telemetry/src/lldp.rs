@@ -48,7 +48,8 @@ pub(crate) fn switch_ports(root: &Path) -> BTreeMap<String, SwitchPort> {
     found
 }
 
-/// Who may not look is not in a namespace of ours.
+/// Without permission to read the link of process 1, the namespace is assumed to be its own: labs
+/// run as root.
 fn is_the_machines_own_network(root: &Path) -> bool {
     let namespace =
         |process: &str| std::fs::read_link(root.join("proc").join(process).join("ns/net"));

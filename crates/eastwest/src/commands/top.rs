@@ -1,5 +1,6 @@
 //! `eastwest top`: this host, or others, now; or as they were.
 
+mod intervals;
 mod record;
 mod source;
 mod table;
@@ -13,10 +14,10 @@ use anyhow::anyhow;
 use clap::Args;
 use ew_controller::Watched;
 use ew_model::units;
-use ew_top::{Observer, View};
+use ew_top::View;
+use intervals::Intervals;
 use record::Record;
 use source::{Seen, Source};
-use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,8 +34,8 @@ const CLEAR_SCREEN: &str = "\x1b[H\x1b[J";
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// Hosts to look at, once a second, by agents: one as this one would be shown, several with a
-    /// line each, the worst first [default: this host]
+    /// Hosts to show, by agents that read once a second: one like this host, several with a line
+    /// each, the worst first [default: this host]
     #[arg(value_name = "HOST")]
     at: Vec<String>,
     /// Time between readings of this host, at least 100ms [default: 1s]
@@ -135,25 +136,22 @@ fn views(source: Source, host: String, once: bool) -> Views {
     let (sender, news) = mpsc::sync_channel(4);
     let must_end = source.must_end;
     let ended = std::thread::spawn(move || {
-        let mut observer = Observer::new();
-        let mut last = None;
-        let mut first = true;
+        let mut intervals = Intervals::new(once);
+        let send = |view| sender.send(News::View(Box::new(view)));
         for Seen { what, .. } in &source.seen {
             let view = match what {
-                Watched::Reading(reading) if once && !std::mem::take(&mut first) => {
-                    last = Some(reading);
-                    continue;
-                }
-                Watched::Reading(reading) => observer.observe(*reading),
+                Watched::Reading(reading) => intervals.take(&host, reading),
                 Watched::Down(why) => return Err(Failure::failed(anyhow!("{host}: {why}"))),
             };
-            if view.is_some_and(|view| sender.send(News::View(Box::new(view))).is_err()) {
+            if view.is_some_and(|view| send(view).is_err()) {
                 break;
             }
         }
-        if let Some(view) = last.and_then(|reading| observer.observe(*reading)) {
-            let _ = sender.send(News::View(Box::new(view)));
-        }
+        // Without a receiver the views are of no use.
+        let _ = intervals
+            .finish()
+            .into_iter()
+            .try_for_each(|(_, view)| send(view));
         drop(source.seen);
         Source::finish(source.thread, must_end)
     });
@@ -220,49 +218,82 @@ fn watch(views: Views) -> Outcome {
 
 /// Several hosts: a table once a second, or a document for each of their views.
 fn show_many(source: Source, args: &TopArgs, draws: bool) -> Outcome {
-    let mut table = Table::new(&source.hosts);
-    let mut observers: BTreeMap<String, Observer> = BTreeMap::new();
-    let mut out = std::io::stdout().lock();
-    let mut shown = 0_u64;
-    let mut down = false;
+    let mut intervals = Intervals::new(args.once);
+    let mut shown = Shown {
+        out: std::io::stdout().lock(),
+        table: Table::new(&source.hosts),
+        json: args.plain.is_json(),
+        draws,
+        tables: 0,
+        any_down: false,
+    };
     for Seen { host, what } in &source.seen {
-        match what {
-            Watched::Reading(reading) => {
-                let observer = observers.entry(host.clone()).or_default();
-                let Some(view) = observer.observe(*reading) else {
-                    continue;
-                };
-                if args.plain.is_json() && !is_written(&mut out, &in_json(&view, Some(&host))?) {
-                    break;
-                }
-                table.update(host, view);
-            }
-            Watched::Down(why) => {
-                down = true;
-                let document = serde_json::json!({ "host": host, "down": why });
-                if args.plain.is_json() && !is_written(&mut out, &format!("{document}\n")) {
-                    break;
-                }
-                table.lose(host, why);
-            }
+        let goes_on = match what {
+            Watched::Reading(reading) => match intervals.take(&host, reading) {
+                Some(view) => shown.view(host, view)?,
+                None => true,
+            },
+            Watched::Down(why) => shown.down(host, why),
+        };
+        if !goes_on || (!args.once && shown.table.is_due() && !shown.print_table()) {
+            break;
         }
-        if args.plain.is_json() || !table.is_due() {
-            continue;
+    }
+    for (host, view) in intervals.finish() {
+        shown.view(host, view)?;
+    }
+    if args.once {
+        shown.print_table();
+    }
+    let any_down = shown.any_down;
+    drop(source.seen);
+    Source::finish(source.thread, source.must_end)?;
+    Ok(match any_down {
+        true => ExitCode::from(crate::exit::PARTIAL),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+/// Several hosts on standard output. Each function returns whether somebody reads on.
+struct Shown<W> {
+    out: W,
+    table: Table,
+    json: bool,
+    draws: bool,
+    tables: u64,
+    any_down: bool,
+}
+
+impl<W: Write> Shown<W> {
+    fn view(&mut self, host: String, view: View) -> Result<bool, Failure> {
+        if self.json {
+            return Ok(is_written(&mut self.out, &in_json(&view, Some(&host))?));
         }
-        let before = match (draws, shown) {
+        self.table.update(host, view);
+        Ok(true)
+    }
+
+    fn down(&mut self, host: String, why: String) -> bool {
+        self.any_down = true;
+        if self.json {
+            let document = serde_json::json!({ "host": host, "down": why });
+            return is_written(&mut self.out, &format!("{document}\n"));
+        }
+        self.table.lose(host, why);
+        true
+    }
+
+    fn print_table(&mut self) -> bool {
+        if self.json {
+            return true;
+        }
+        let before = match (self.draws, self.tables) {
             (true, _) => CLEAR_SCREEN,
             (false, 0) => "",
             (false, _) => "\n",
         };
-        shown += 1;
-        if !is_written(&mut out, &format!("{before}{}", table.text())) || args.once {
-            break;
-        }
+        self.tables += 1;
+        let text = format!("{before}{}", self.table.text());
+        is_written(&mut self.out, &text)
     }
-    drop(source.seen);
-    Source::finish(source.thread, source.must_end)?;
-    Ok(match down {
-        true => ExitCode::from(crate::exit::PARTIAL),
-        false => ExitCode::SUCCESS,
-    })
 }

@@ -149,7 +149,7 @@ fn after_its_end() {
     run.assert_clean();
 }
 
-/// What the hosts' scripts say passes through a stand-in for ssh, which writes it down.
+/// A stand-in for ssh records the output of the hosts' scripts.
 #[test]
 fn a_rack_gets_the_agent_once_and_hands_it_on() {
     if !can_run_labs() {

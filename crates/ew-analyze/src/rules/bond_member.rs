@@ -95,7 +95,7 @@ fn hint(found: &Found<'_>, sends: bool, receives: bool) -> String {
     let by_connection = |policy: &str| policy.contains("3+4");
     let is_by_connection = found.bond.hash_policy.as_deref().is_some_and(by_connection);
     let mut hints = vec![format!(
-        "look whether all members are up: `cat /proc/net/bonding/{bond}`"
+        "check that all members are up: `cat /proc/net/bonding/{bond}`"
     )];
     if sends && !is_by_connection {
         hints.push(format!(

@@ -46,7 +46,7 @@ const LOST: Kind = Kind {
 const RETURNED: Kind = Kind {
     severity: Severity::Notice,
     what: "was lost during the run and came back",
-    hint: "look why the connection to its agent broke (the host's log, the network between it and the controller); what it missed was \
+    hint: "find out why the connection to its agent broke (the host's log, the network between it and the controller); what it missed was \
            tried again",
 };
 const BRING_BACK: &str = "bring the host back (power, link, sshd; `eastwest doctor` says what stops it) and run again; the \

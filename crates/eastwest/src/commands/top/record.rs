@@ -19,11 +19,11 @@ impl Record {
     /// A new file; one that is there already is not overwritten.
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         let created = File::create_new(path);
-        let said = || format!("--record {}: cannot be created", path.display());
+        let context = || format!("--record {}: cannot be created", path.display());
         Ok(Self {
             path: path.to_owned(),
             file: Mutex::new(BufWriter::new(
-                created.with_context(said).map_err(Failure::usage)?,
+                created.with_context(context).map_err(Failure::usage)?,
             )),
         })
     }
@@ -36,8 +36,8 @@ impl Record {
         line.push(b'\n');
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let written = file.write_all(&line).and_then(|()| file.flush());
-        let said = || format!("--record {}: cannot be written", self.path.display());
-        written.with_context(said).map_err(Failure::failed)
+        let context = || format!("--record {}: cannot be written", self.path.display());
+        written.with_context(context).map_err(Failure::failed)
     }
 }
 
@@ -45,13 +45,14 @@ impl Record {
 pub(super) fn lines_of(
     path: &Path,
 ) -> Result<impl Iterator<Item = Result<(String, HostReading), Failure>>, Failure> {
-    let said = format!("--replay {}", path.display());
-    let file = File::open(path).with_context(|| format!("{said}: cannot be read"));
+    let file_name = format!("--replay {}", path.display());
+    let file = File::open(path).with_context(|| format!("{file_name}: cannot be read"));
     let lines = BufReader::new(file.map_err(Failure::usage)?).lines();
     Ok((1..).zip(lines).map(move |(number, line)| {
-        let line = line.with_context(|| format!("{said}: line {number} cannot be read"));
+        let line = line.with_context(|| format!("{file_name}: line {number} cannot be read"));
         let line = line.map_err(Failure::failed)?;
-        let other = || format!("{said}: line {number} is no reading of `eastwest top --record`");
+        let other =
+            || format!("{file_name}: line {number} is no reading of `eastwest top --record`");
         parse(&line).with_context(other).map_err(Failure::usage)
     }))
 }

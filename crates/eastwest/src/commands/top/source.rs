@@ -39,15 +39,15 @@ pub(super) struct Source {
 impl Source {
     fn spawn(
         hosts: Vec<String>,
-        read: impl FnOnce(&Outlet) -> Result<(), Failure> + Send + 'static,
+        read: impl FnOnce(&Sink) -> Result<(), Failure> + Send + 'static,
         record: Option<Record>,
     ) -> Self {
         let (sender, seen) = mpsc::sync_channel(MOST_WAITING);
-        let outlet = Outlet { sender, record };
+        let sink = Sink { sender, record };
         Self {
             hosts,
             seen,
-            thread: std::thread::spawn(move || read(&outlet)),
+            thread: std::thread::spawn(move || read(&sink)),
             must_end: false,
         }
     }
@@ -58,7 +58,7 @@ impl Source {
         must_end: bool,
     ) -> Result<(), Failure> {
         match must_end || thread.is_finished() {
-            // One that panicked has said so.
+            // A panic has its own message on stderr.
             true => thread.join().unwrap_or(Ok(())),
             false => Ok(()),
         }
@@ -69,12 +69,12 @@ impl Source {
     pub(super) fn here(interval_ns: u64, readings: Option<u64>, record: Option<Record>) -> Self {
         let name = own_name();
         let hosts = vec![name.clone()];
-        let read = move |outlet: &Outlet| {
+        let read = move |sink: &Sink| {
             ew_sys::thread::use_exact_timers();
             let mut reader = HostReader::new(Path::new("/"));
             let mut due_ns = clock::monotonic_ns();
             let mut left = readings.map(|intervals| intervals + 1);
-            while left != Some(0) && outlet.reading(&name, reader.read(due_ns))? {
+            while left != Some(0) && sink.reading(&name, reader.read(due_ns))? {
                 left = left.map(|left| left - 1);
                 if left != Some(0) {
                     // A late reading does not shift the schedule, and missed ones are skipped, not
@@ -101,11 +101,11 @@ impl Source {
         let mut options = fleet.options();
         options.network = hosts.network()?;
         let limit = limit_ns.map(Duration::from_nanos);
-        let read = move |outlet: &Outlet| {
+        let read = move |sink: &Sink| {
             let mut failure = None;
             let watched = block_on(async {
                 let take = |host, what| {
-                    let handed_on = outlet.hand_on(inventory.name(host), what);
+                    let handed_on = sink.hand_on(inventory.name(host), what);
                     handed_on.unwrap_or_else(|error| {
                         failure = Some(error);
                         false
@@ -126,7 +126,7 @@ impl Source {
     pub(super) fn file(file: &Path, paced: bool) -> Result<Self, Failure> {
         let hosts = record::hosts_in(file)?;
         let file: PathBuf = file.to_owned();
-        let read = move |outlet: &Outlet| {
+        let read = move |sink: &Sink| {
             let mut shift_ns: Option<i128> = None;
             for line in record::lines_of(&file)? {
                 let (host, reading) = line?;
@@ -136,7 +136,7 @@ impl Source {
                 if paced && due_ns > now_ns {
                     clock::sleep_until_ns(due_ns as u64);
                 }
-                if !outlet.reading(&host, reading)? {
+                if !sink.reading(&host, reading)? {
                     break;
                 }
             }
@@ -147,17 +147,17 @@ impl Source {
 }
 
 /// Where a source's readings go.
-struct Outlet {
+struct Sink {
     sender: SyncSender<Seen>,
     record: Option<Record>,
 }
 
-impl Outlet {
+impl Sink {
     fn reading(&self, host: &str, reading: HostReading) -> Result<bool, Failure> {
         self.hand_on(host, Watched::Reading(Box::new(reading)))
     }
 
-    /// Whether somebody still looks.
+    /// Whether the receiver is still there.
     fn hand_on(&self, host: &str, what: Watched) -> Result<bool, Failure> {
         if let (Some(record), Watched::Reading(reading)) = (&self.record, &what) {
             record.write(host, reading)?;

@@ -61,11 +61,11 @@ impl Table {
         }
         rows.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut text = String::new();
-        for (severity, host, said) in rows {
+        for (severity, host, sentence) in rows {
             let down = if severity.is_infinite() { "down: " } else { "" };
             let width = self.name_width;
             // Writing to memory cannot fail.
-            let _ = writeln!(text, "{host:<width$}  {down}{said}");
+            let _ = writeln!(text, "{host:<width$}  {down}{sentence}");
         }
         text
     }
