@@ -53,6 +53,23 @@ pub(crate) struct RoundView<'a> {
     pub(crate) whole: bool,
 }
 
+impl RoundView<'_> {
+    /// Streams that each host sends and receives: the engine's threads there, unless one drives
+    /// several.
+    pub(crate) fn streams_by_host(&self) -> BTreeMap<HostId, u32> {
+        let mut streams: BTreeMap<HostId, u32> = BTreeMap::new();
+        for row in &self.records {
+            let of_flow = row
+                .sender
+                .as_ref()
+                .map_or(1, |end| end.streams.len().max(1)) as u32;
+            *streams.entry(row.src).or_default() += of_flow;
+            *streams.entry(row.dst).or_default() += of_flow;
+        }
+        streams
+    }
+}
+
 /// A planned flow without a figure.
 #[derive(Clone, Debug)]
 pub(crate) struct MissingFlow {

@@ -157,7 +157,7 @@ fn round_quality(run: &Run, stage: &StageView<'_>, round: &RoundView<'_>) -> Rou
 /// stolen time count; being busy does not, since a busy host may still have done all that was asked
 /// of it.
 pub(crate) fn starvation(round: &RoundView<'_>) -> Vec<f64> {
-    let streams = streams_of_hosts(round);
+    let streams = round.streams_by_host();
     let of_end = |host: HostId, end: &Option<EndRecord>| {
         let threads = streams.get(&host).copied().unwrap_or(1);
         end.as_ref().map_or(0.0, |end| end_starvation(end, threads))
@@ -167,24 +167,9 @@ pub(crate) fn starvation(round: &RoundView<'_>) -> Vec<f64> {
         .collect()
 }
 
-/// Streams that each host sends and receives in a round: the engine's threads there, unless one
-/// drives several.
-pub(crate) fn streams_of_hosts(round: &RoundView<'_>) -> BTreeMap<HostId, u32> {
-    let mut streams: BTreeMap<HostId, u32> = BTreeMap::new();
-    for row in &round.records {
-        let of_flow = row
-            .sender
-            .as_ref()
-            .map_or(1, |end| end.streams.len().max(1)) as u32;
-        *streams.entry(row.src).or_default() += of_flow;
-        *streams.entry(row.dst).or_default() += of_flow;
-    }
-    streams
-}
-
 /// How much each host of a round lacked CPU time at its own ends, 0 to 1.
 fn starvation_of_hosts(round: &RoundView<'_>) -> BTreeMap<HostId, f64> {
-    let streams = streams_of_hosts(round);
+    let streams = round.streams_by_host();
     let mut hosts: BTreeMap<HostId, f64> = BTreeMap::new();
     for row in &round.records {
         for (host, end) in [(row.src, &row.sender), (row.dst, &row.receiver)] {
@@ -211,19 +196,11 @@ pub(crate) fn starvation_by_host(observations: &Observations<'_>) -> BTreeMap<Ho
 
 fn end_starvation(end: &EndRecord, streams: u32) -> f64 {
     let lacked = |share: f64, idle: f64| ((share - idle) / STARVATION_SPAN).clamp(0.0, 1.0);
-    let waited = waited_share(end, streams).map_or(0.0, |share| lacked(share, IDLE_WAIT));
+    let waited = end
+        .waited_share(streams)
+        .map_or(0.0, |share| lacked(share, IDLE_WAIT));
     let stolen = stolen_share(end).map_or(0.0, |share| lacked(share, IDLE_STEAL));
     waited.max(stolen)
-}
-
-/// Share of the window that a thread of the engine was ready and waited for a CPU, if only those of
-/// one direction waited: the kernel's count is the sum over the host's threads, and a host that
-/// sends and receives has a thread for each stream of either. More threads than CPUs wait for one
-/// another; what counts is how much all CPUs were short.
-pub(crate) fn waited_share(end: &EndRecord, streams: u32) -> Option<f64> {
-    let cpu = end.cpu.as_ref()?;
-    let threads = f64::from(streams.div_ceil(2).min(cpu.cpus).max(1));
-    (end.window_ns > 0).then_some(cpu.engine_wait_ns? as f64 / threads / end.window_ns as f64)
 }
 
 /// Share of the time of the host's CPUs that a hypervisor gave to others.

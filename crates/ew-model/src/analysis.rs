@@ -476,8 +476,8 @@ pub struct HostStageAnalysis {
     pub busiest_cpu: Option<CpuShare>,
     /// Busy time over the time of all CPUs, 0 to 1.
     pub busy_share: Option<f64>,
-    /// Time in which the agent's control group was throttled by its CPU quota, over the windows'
-    /// time. Counted for every CPU, so it may exceed 1.
+    /// Time in which the CPU quota of the agent's control group, or of one above it, held the agent
+    /// back, over the windows' time. Counted for every CPU, so it may exceed 1.
     pub throttled_share: Option<f64>,
     /// Bits the data interface sent, headers as the kernel counts them.
     pub tx_bits_per_sec: Option<f64>,

@@ -303,6 +303,18 @@ impl EndRecord {
         bits_per_sec(self.bytes, self.window_ns)
     }
 
+    /// Share of the window that a thread of the engine was ready and waited for a CPU, if only
+    /// those of one direction waited: the kernel's count is the sum over the host's threads, and a
+    /// host that sends and receives has a thread for each of its `streams` of either. More threads
+    /// than CPUs wait for one another; what counts is how much all CPUs were short.
+    #[must_use]
+    pub fn waited_share(&self, streams: u32) -> Option<f64> {
+        let cpu = self.cpu.as_ref()?;
+        let threads = f64::from(streams.div_ceil(2).min(cpu.cpus).max(1));
+        let waited_ns = cpu.engine_wait_ns? as f64;
+        (self.window_ns > 0).then(|| waited_ns / threads / self.window_ns as f64)
+    }
+
     /// Payload rates of the intervals, in bits per second and their order; those without a length
     /// have none.
     pub fn interval_bits_per_sec(&self) -> impl Iterator<Item = f64> {

@@ -1,6 +1,7 @@
 //! Why a path is lower than its baseline: one function per cause, each with the counters that show
 //! it.
 
+mod cpu_limit;
 mod nic;
 mod packets;
 
@@ -17,8 +18,6 @@ use ew_model::pods::{PodCause, PodCauseKind, PodComparison, PodPath, agent, plac
 use ew_model::record::{EndRecord, FlowRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Share of the time in which a pod's CPU limit held it back.
-const THROTTLED: f64 = 0.05;
 /// A CPU with no time left.
 const SATURATED: f64 = 0.9;
 /// Of which packet handling takes at least this part.
@@ -88,7 +87,7 @@ impl<'c, 'o, 'a> Case<'c, 'o, 'a> {
 /// All causes that counters show; "not determined" when they show none, or leave most of the
 /// difference.
 pub(super) fn find(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Vec<PodCause> {
-    let mut causes: Vec<PodCause> = cpu_limit(case).into_iter().collect();
+    let mut causes: Vec<PodCause> = cpu_limit::find(case).into_iter().collect();
     causes.extend(packets::smaller(case));
     let explained = causes
         .iter()
@@ -120,60 +119,6 @@ pub(super) fn find(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Vec<PodCau
         });
     }
     causes
-}
-
-/// The kubelet's CPU limit, of either end.
-fn cpu_limit(case: &Case<'_, '_, '_>) -> Option<PodCause> {
-    let stage = case.found.index;
-    let agents = Case::agents(case.found.stage).into_iter();
-    let throttled = agents.filter_map(|host| Some((throttled_share(case, host, stage)?, host)));
-    let mut throttled: Vec<(f64, HostId)> =
-        throttled.filter(|(share, _)| *share >= THROTTLED).collect();
-    throttled.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (most, host) = *throttled.first()?;
-    let group = |host| Some(&case.telemetry.samples(host).last()?.causes.as_ref()?.cgroup);
-    let limit = group(host).and_then(|g| Some(g.cpu_quota_us? as f64 / g.cpu_period_us? as f64));
-    let limit = limit.map_or_else(String::new, |cpus| format!(" ({cpus:.2} CPU)"));
-    let evidence = throttled.iter().map(|(share, host)| {
-        let name = case.name(*host);
-        let text = format!(
-            "pod {name}: throttled {} of the time{limit}",
-            percent(*share)
-        );
-        case.evidence(
-            text,
-            &format!("counters.parquet: host = {name}, source = cgroup, cpu_throttled_us"),
-        )
-    });
-    let others = match throttled.len() {
-        1 => String::new(),
-        more => format!(" and {} more", more - 1),
-    };
-    Some(PodCause {
-        kind: PodCauseKind::CpuLimit,
-        words: format!(
-            "CPU limit{limit} throttled pod {}{others} {} of the time",
-            case.name(host),
-            percent(most)
-        ),
-        share: None,
-        evidence: evidence.collect(),
-    })
-}
-
-/// In the stage's windows; over all of the run where no reading lies in them.
-fn throttled_share(case: &Case<'_, '_, '_>, host: HostId, stage: usize) -> Option<f64> {
-    let counter = |sample: &HostSample| sample.causes.as_ref()?.cgroup.cpu_throttled_us;
-    let in_windows = case.telemetry.cover(host, |index| index == stage);
-    let per_second = in_windows.and_then(|cover| cover.per_second(counter));
-    let over_all = || {
-        let samples = case.telemetry.samples(host);
-        let (first, last) = (samples.first()?, samples.last()?);
-        let seconds = last.agent_ns.saturating_sub(first.agent_ns) as f64 / 1e9;
-        let grown = counter(last)?.saturating_sub(counter(first)?) as f64;
-        (seconds > 0.0).then(|| grown / seconds)
-    };
-    Some((per_second.or_else(over_all)? / 1e6).min(1.0))
 }
 
 /// Connections that a node's connection tracking refuses with pods, and not without.

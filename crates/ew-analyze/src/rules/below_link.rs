@@ -5,7 +5,7 @@ use super::receive_window::limited_share;
 use super::{Case, evidence, stated_nic};
 use crate::basis::{data_interface, most_common};
 use crate::precision::confidence;
-use crate::quality::{THROTTLED, streams_of_hosts};
+use crate::quality::THROTTLED;
 use crate::stats::median;
 use crate::words::{count, plain};
 use ew_model::HostId;
@@ -262,7 +262,7 @@ fn per_connection(case: &Case<'_>, rate: f64) -> Option<Limit> {
 fn cpus_per_connection(case: &Case<'_>, which: Flows) -> Option<f64> {
     let mut shares = Vec::new();
     for round in case.observations.judged().flat_map(|stage| &stage.rounds) {
-        let threads = streams_of_hosts(round);
+        let threads = round.streams_by_host();
         let of_end = |host: HostId, end: &EndRecord| {
             let used = end.cpu?.engine_ns as f64 / end.window_ns.max(1) as f64;
             Some(used / f64::from(threads.get(&host).copied().unwrap_or(1)))

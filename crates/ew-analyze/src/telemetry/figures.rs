@@ -1,7 +1,7 @@
 //! A host's counters as figures: per stage, and over time.
 
 use super::cover::{IDLE, KINDS, in_cpu};
-use super::{Cover, Telemetry};
+use super::{Cover, Quota, Telemetry};
 use crate::basis::{Reference, data_interface};
 use crate::observations::{Observations, StageView};
 use crate::stats::median;
@@ -118,6 +118,7 @@ impl Host<'_> {
             most_sent_bits_per_sec: sent.into_iter().max_by(f64::total_cmp),
             most_received_bits_per_sec: received.into_iter().max_by(f64::total_cmp),
             retransmits: (!retransmits.is_empty()).then(|| retransmits.iter().sum()),
+            throttled_share: Quota::of(telemetry, self.host, index, view).held_back_share(),
             ..HostStageAnalysis::default()
         };
         let cover = telemetry.cover(self.host, |stage| stage == index);
@@ -132,7 +133,6 @@ impl Host<'_> {
             let per_second = cover.per_second(|s| interface_of(s, self.interface).map(bytes));
             per_second.map(|bytes| 8.0 * bytes)
         };
-        let throttled = cover.per_second(|s| s.causes.as_ref()?.cgroup.cpu_throttled_us);
         let established = |s: &HostSample| s.causes.as_ref()?.protocols.tcp_established;
         let drops = cover.grown(|s| {
             let counts = receive_drop_counts(s, self.interface);
@@ -142,7 +142,6 @@ impl Host<'_> {
             rounds: cover.rounds,
             busiest_cpu: busiest_cpu(cover),
             busy_share: busy_share(cover),
-            throttled_share: throttled.map(|us_per_second| us_per_second / 1e6),
             tx_bits_per_sec: bits(|i| i.tx_bytes),
             rx_bits_per_sec: bits(|i| i.rx_bytes),
             disk: busiest_disk(cover),

@@ -3,9 +3,11 @@
 
 mod cover;
 mod figures;
+mod quota;
 
 pub(crate) use cover::Cover;
 pub(crate) use figures::{busy_share, fill, interface_of, receive_drop_counts};
+pub(crate) use quota::Quota;
 
 use crate::observations::Observations;
 use crate::stats::median;

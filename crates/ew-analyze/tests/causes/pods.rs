@@ -270,6 +270,53 @@ fn the_cpu_limit_of_exactly_that_pod() {
     assert_eq!(found.evidence.len(), 1, "{found:#?}");
 }
 
+/// What the threads of the server's pod used and waited for, and how busy its node was, in CPUs.
+fn with_threads(run: Run, used: f64, waited: f64, busy: f64) -> Run {
+    let server = run.manifest.inventory.find("n2/pod").unwrap();
+    let limited = with_growth(run, &["n2/pod"], &[POD], |sample, _| {
+        let group = &mut causes(sample).cgroup;
+        group.cpu_throttled_us = Some(0);
+        (group.cpu_quota_us, group.cpu_period_us) = (Some(20_000), Some(100_000));
+    });
+    of_rows(limited, "pod", |row| {
+        let end = match row.src == server {
+            true => row.sender.as_mut(),
+            false => row.receiver.as_mut(),
+        };
+        let end = end.unwrap();
+        let of_window = |cpus: f64| (cpus * end.window_ns as f64) as u64;
+        end.cpu = Some(CpuUse {
+            engine_ns: of_window(used),
+            engine_wait_ns: Some(of_window(waited)),
+            busy_ns: of_window(busy),
+            cpus: 2,
+            ..CpuUse::default()
+        });
+    })
+}
+
+/// On a container's limit its pod's group, which has the same, is throttled first as often as its
+/// own: the counters that it can read stay at 0.
+#[test]
+fn a_cpu_limit_that_the_groups_counters_do_not_show() {
+    let slow = scaled(pods_run("tcp-stream"), "pod", 0.3);
+    let limit = |used, waited, busy| {
+        let run = with_threads(slow.clone(), used, waited, busy);
+        cause(&run, "pod", PodCauseKind::CpuLimit)
+    };
+    let found = limit(0.19, 0.63, 0.5).unwrap();
+    assert!(
+        found
+            .words
+            .starts_with("CPU limit (0.20 CPU) throttled pod n2/pod 63%"),
+        "{}",
+        found.words
+    );
+    assert_eq!(limit(0.12, 0.63, 0.5), None, "the limit was not reached");
+    assert_eq!(limit(0.19, 0.01, 0.5), None, "nothing waited");
+    assert_eq!(limit(0.19, 0.63, 1.9), None, "the node was busy");
+}
+
 /// CPU time of both ends: a share of two CPUs while the flow's bytes were moved.
 fn with_busy_nodes(run: Run, stage: &str, share: f64) -> Run {
     of_rows(run, stage, |row| {

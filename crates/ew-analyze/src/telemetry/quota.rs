@@ -1,0 +1,130 @@
+//! Whether the CPU limit of an agent's control group held it back.
+//!
+//! A group's counters are of its own level: what a group above it throttles (a pod's, above its
+//! container's, has the same quota in another phase) is in no counter that the container can read.
+//! Counters read once a second are of more than the rounds, too. What the agent's threads used and
+//! how long they waited is read at the edges of every window, whoever held them back.
+
+use super::Telemetry;
+use crate::observations::StageView;
+use crate::stats::median;
+use ew_model::HostId;
+use ew_model::facts::HostSample;
+use ew_model::record::EndRecord;
+
+/// Share of the limit that threads which reach it use in a window, at least: quotas are given for
+/// 100 ms, and a window of 700 ms may have missed one of seven.
+const REACHED: f64 = 6.0 / 7.0;
+/// Share of the time that ready threads wait before something holds them back.
+const HELD_BACK: f64 = 0.05;
+/// Share of the node's CPU time above which threads wait for one another.
+const NODE_BUSY: f64 = 0.9;
+
+/// What a host's agent could do in a stage under its limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Quota {
+    /// Of the agent's control group, in CPUs. `None` without one.
+    pub(crate) limit_cpus: Option<f64>,
+    /// Share of the time that the group's counters say it was throttled, summed over CPUs. `None`
+    /// where there are none.
+    pub(crate) counted: Option<f64>,
+    /// Of windows in which the agent's threads used all of the limit, and waited. `None`: they did
+    /// not.
+    pub(crate) reached: Option<Reached>,
+}
+
+/// The limit was reached: medians over windows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reached {
+    pub(crate) used_cpus: f64,
+    /// Share of the time that a thread was ready and waited.
+    pub(crate) waited: f64,
+}
+
+impl Quota {
+    pub(crate) fn of(
+        telemetry: &Telemetry<'_>,
+        host: HostId,
+        index: usize,
+        view: &StageView<'_>,
+    ) -> Self {
+        let limit_cpus = limit_cpus(telemetry, host);
+        let cover = telemetry.cover(host, |stage| stage == index);
+        let counter = |sample: &HostSample| sample.causes.as_ref()?.cgroup.cpu_throttled_us;
+        let counted = cover.and_then(|cover| cover.per_second(counter));
+        let counted = counted.map(|us_per_second| us_per_second / 1e6);
+        let is_counted = counted.is_some_and(|share| share >= HELD_BACK);
+        let reached = limit_cpus.and_then(|limit| reached(host, view, limit, is_counted));
+        Self {
+            limit_cpus,
+            counted,
+            reached,
+        }
+    }
+
+    /// Share of the time that the limit held the agent back.
+    pub(crate) fn held_back_share(&self) -> Option<f64> {
+        let waited = self.reached.map(|reached| reached.waited);
+        match (self.counted, waited) {
+            (Some(counted), Some(waited)) => Some(counted.max(waited)),
+            (counted, waited) => counted.or(waited),
+        }
+    }
+}
+
+fn limit_cpus(telemetry: &Telemetry<'_>, host: HostId) -> Option<f64> {
+    let group = &telemetry.samples(host).last()?.causes.as_ref()?.cgroup;
+    let period_us = group.cpu_period_us.filter(|period| *period > 0)?;
+    Some(group.cpu_quota_us? as f64 / period_us as f64)
+}
+
+/// On a node whose CPUs are all busy threads wait without a limit, too: there the counters have to
+/// say so.
+fn reached(
+    host: HostId,
+    view: &StageView<'_>,
+    limit_cpus: f64,
+    is_counted: bool,
+) -> Option<Reached> {
+    let windows: Vec<(&EndRecord, u32)> = windows(host, view).collect();
+    let in_windows = |value: fn(&EndRecord, u32) -> Option<f64>| {
+        let values = windows
+            .iter()
+            .filter_map(|(end, streams)| value(end, *streams));
+        median(&values.collect::<Vec<_>>())
+    };
+    let reached = Reached {
+        used_cpus: in_windows(used_cpus)?,
+        waited: in_windows(EndRecord::waited_share)?,
+    };
+    let has_idle_cpus = in_windows(busy_share).is_some_and(|busy| busy < NODE_BUSY);
+    let is_held_back = reached.used_cpus >= REACHED * limit_cpus && reached.waited >= HELD_BACK;
+    (is_held_back && (has_idle_cpus || is_counted)).then_some(reached)
+}
+
+/// One record a round, which has the figures of all the host's streams, and how many they are.
+fn windows<'v>(
+    host: HostId,
+    view: &'v StageView<'_>,
+) -> impl Iterator<Item = (&'v EndRecord, u32)> {
+    view.rounds.iter().filter_map(move |round| {
+        let own = round.records.iter().find_map(|row| match host {
+            host if row.src == host => row.sender.as_ref(),
+            host if row.dst == host => row.receiver.as_ref(),
+            _ => None,
+        })?;
+        let streams = round.streams_by_host().get(&host).copied();
+        Some((own, streams.unwrap_or(1)))
+    })
+}
+
+fn used_cpus(end: &EndRecord, _: u32) -> Option<f64> {
+    let cpu = end.cpu.as_ref().filter(|_| end.window_ns > 0)?;
+    Some(cpu.engine_ns as f64 / end.window_ns as f64)
+}
+
+fn busy_share(end: &EndRecord, _: u32) -> Option<f64> {
+    let cpu = end.cpu.as_ref()?;
+    let all_ns = f64::from(cpu.cpus) * end.window_ns as f64;
+    (all_ns > 0.0).then(|| (cpu.busy_ns + cpu.steal_ns) as f64 / all_ns)
+}
