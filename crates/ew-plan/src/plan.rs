@@ -117,16 +117,22 @@ pub enum PlanError {
         /// Its pattern's word.
         pattern: &'static str,
     },
-    /// The pattern deals the roles itself.
+    /// The pattern splits each set.
     #[error(
-        "test `{test}`: `{pattern}` chooses by itself who is in whose way; leave out --clients and --servers (`roles:`), and \
-         name the hosts with --hosts"
+        "test `{test}`: `{pattern}` needs at least {need} {role}, because no host is both victim and aggressor, and there \
+         are {have}; name more, or leave out --clients and --servers (`roles:`) and name the hosts with --hosts"
     )]
-    TakesNoRoles {
+    TooFewOfRole {
         /// The test.
         test: String,
         /// Its pattern's word.
         pattern: &'static str,
+        /// `clients` or `servers`.
+        role: &'static str,
+        /// How many are needed.
+        need: usize,
+        /// How many there are.
+        have: usize,
     },
     /// Hosts with a role are not there.
     #[error(
@@ -359,7 +365,7 @@ fn may_be_dropped(error: &PlanError, test: &Test) -> bool {
         | PlanError::NotThroughService { .. } => true,
         PlanError::TooManyFlows { .. }
         | PlanError::TooFewHosts { .. }
-        | PlanError::TakesNoRoles { .. } => test.optional,
+        | PlanError::TooFewOfRole { .. } => test.optional,
         _ => false,
     }
 }
@@ -575,7 +581,13 @@ fn impossible(reason: Impossible, test: &Test) -> PlanError {
             have,
         },
         Impossible::NeedsRoles => PlanError::NeedsRoles { test, pattern },
-        Impossible::TakesNoRoles => PlanError::TakesNoRoles { test, pattern },
+        Impossible::TooFewOfRole { role, need, have } => PlanError::TooFewOfRole {
+            test,
+            pattern,
+            role,
+            need,
+            have,
+        },
         Impossible::NoRackOfTwo => PlanError::NoRackOfTwo { test, pattern },
         Impossible::TooManyPartners { asked, others } => PlanError::TooManyPartners {
             test,

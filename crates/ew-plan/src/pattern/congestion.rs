@@ -1,7 +1,7 @@
 //! Victims under load. No host is both, so that a victim's own NIC and CPU are its own: what
 //! it loses is lost in the network.
 
-use super::{Draft, Impossible, Relation, Site, spread};
+use super::{Draft, Impossible, Relation, Sides, Site, roles, spread};
 use crate::schedule::draw::Draw;
 use ew_model::congestion::Aggressor;
 use ew_model::inventory::{HostId, Inventory};
@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 /// Two of each.
 const LEAST_HOSTS: usize = 4;
+/// With roles: one for victims, one for aggressors.
+const LEAST_OF_ROLE: usize = 2;
 /// GPCNeT has one victim in five hosts.
 const HOSTS_PER_VICTIM: usize = 5;
 /// Hosts that one sends to at once in all-to-all: enough to load every path, and no more
@@ -29,15 +31,56 @@ pub(super) fn drafts(
     }
     let (victims, aggressors) = sides(site.inventory, draw);
     let measured = circle(site.inventory, &victims);
+    Ok(under_load(site, &measured, |sample| {
+        load(site.inventory, &aggressors, aggressor, sample)
+    }))
+}
+
+/// With clients and servers: victims are some of both, aggressors the others, and every connection
+/// is from a client to a server.
+pub(super) fn drafts_between(
+    site: &Site<'_>,
+    between: &Sides,
+    aggressor: Aggressor,
+    draw: &mut Draw,
+) -> Result<Vec<Draft>, Impossible> {
+    for (role, hosts) in [("clients", &between.clients), ("servers", &between.servers)] {
+        if hosts.len() < LEAST_OF_ROLE {
+            return Err(Impossible::TooFewOfRole {
+                role,
+                need: LEAST_OF_ROLE,
+                have: hosts.len(),
+            });
+        }
+    }
+    let mut split = |hosts: &[HostId]| {
+        let mut victims = spread(site.inventory, hosts.to_vec(), draw);
+        let count = (hosts.len() / HOSTS_PER_VICTIM).max(1);
+        let aggressors = victims.split_off(count);
+        (victims, aggressors)
+    };
+    let (victim_clients, clients) = split(&between.clients);
+    let (victim_servers, servers) = split(&between.servers);
+    let measured = roles::dealt(&victim_clients, &victim_servers);
+    let aggressors = Sides { clients, servers };
+    Ok(under_load(site, &measured, |sample| {
+        load_between(&aggressors, aggressor, sample)
+    }))
+}
+
+/// The same victims in every repetition, and who is in their way.
+fn under_load(
+    site: &Site<'_>,
+    measured: &[(HostId, HostId)],
+    load: impl Fn(usize) -> Vec<(HostId, HostId)>,
+) -> Vec<Draft> {
     let draft = |sample: u32| {
-        let in_the_way = load(site.inventory, &aggressors, aggressor, sample as usize);
-        let in_the_way = in_the_way
-            .into_iter()
-            .map(|(from, to)| Relation::aggressor(from, to));
+        let in_the_way = load(sample as usize).into_iter();
+        let in_the_way = in_the_way.map(|(from, to)| Relation::aggressor(from, to));
         let measured = measured.iter().map(|(from, to)| Relation::new(*from, *to));
         Draft::new(sample, measured.chain(in_the_way).collect())
     };
-    Ok((0..site.samples).map(draft).collect())
+    (0..site.samples).map(draft).collect()
 }
 
 /// An upper bound of one sample's relations.
@@ -97,6 +140,28 @@ fn load(
                 .collect()
         }
         Aggressor::Permutation => circle(inventory, hosts),
+    }
+}
+
+/// As [`load`], from clients to servers.
+fn load_between(sides: &Sides, aggressor: Aggressor, sample: usize) -> Vec<(HostId, HostId)> {
+    let Sides { clients, servers } = sides;
+    match aggressor {
+        Aggressor::None => Vec::new(),
+        Aggressor::Incast => {
+            let receiver = servers[sample % servers.len()];
+            clients.iter().map(|client| (*client, receiver)).collect()
+        }
+        Aggressor::AllToAll => {
+            let partners = MOST_PARTNERS.min(servers.len());
+            let to = |from: usize, shift: usize| servers[(from + shift) % servers.len()];
+            let to_all = |(from, client): (usize, &HostId)| {
+                let client = *client;
+                (0..partners).map(move |shift| (client, to(from, shift)))
+            };
+            clients.iter().enumerate().flat_map(to_all).collect()
+        }
+        Aggressor::Permutation => roles::dealt(clients, servers),
     }
 }
 
@@ -176,6 +241,67 @@ mod tests {
     fn all_to_all_has_a_bound() {
         let drafts = of(&inventory(&[30, 30]), Aggressor::AllToAll, 1);
         assert_eq!(drafts[0].relations.len(), 12 + 48 * MOST_PARTNERS);
+    }
+
+    fn between(clients: u32, servers: u32, aggressor: Aggressor) -> Result<Vec<Draft>, Impossible> {
+        let inventory = flat((clients + servers) as usize);
+        let sides = Sides {
+            clients: (0..clients).map(HostId).collect(),
+            servers: (clients..clients + servers).map(HostId).collect(),
+        };
+        let site = Site {
+            roles: Some(&sides),
+            ..site(&inventory, 3)
+        };
+        let pattern = Pattern::Congestion { aggressor };
+        crate::pattern::drafts(&pattern, &site, &mut Draw::new(1, "a"))
+    }
+
+    proptest! {
+        #[test]
+        fn with_roles_all_go_from_clients_to_servers(clients in 2u32..20, servers in 2u32..20) {
+            let alone = between(clients, servers, Aggressor::None).unwrap();
+            for aggressor in Aggressor::ALL {
+                for draft in between(clients, servers, aggressor).unwrap() {
+                    for relation in &draft.relations {
+                        prop_assert!(relation.client.0 < clients && relation.server.0 >= clients);
+                    }
+                    let measured: Vec<_> = draft.relations.iter().copied().filter(|r| !r.is_aggressor).collect();
+                    prop_assert_eq!(&measured, &alone[0].relations);
+                    let (victims, others) = (ends(&draft, false), ends(&draft, true));
+                    prop_assert!(victims.len() >= 2 && victims.is_disjoint(&others));
+                    prop_assert_eq!(others.is_empty(), aggressor == Aggressor::None);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn with_roles_the_load_is_the_aggressors_word() {
+        let load = |aggressor| -> Vec<Vec<(HostId, HostId)>> {
+            let drafts = between(10, 5, aggressor).unwrap();
+            let of = |draft: &Draft| {
+                let load = draft.relations.iter().filter(|r| r.is_aggressor);
+                load.map(|r| (r.client, r.server)).collect()
+            };
+            drafts.iter().map(of).collect()
+        };
+        let receivers = |flows: &[(HostId, HostId)]| -> BTreeSet<HostId> {
+            flows.iter().map(|(_, to)| *to).collect()
+        };
+        let incast = load(Aggressor::Incast);
+        assert!(
+            incast
+                .iter()
+                .all(|flows| flows.len() == 8 && receivers(flows).len() == 1)
+        );
+        assert_ne!(receivers(&incast[0]), receivers(&incast[1]));
+        let all: BTreeSet<_> = load(Aggressor::AllToAll)[0].iter().copied().collect();
+        assert_eq!(all.len(), 8 * 4);
+        assert_eq!(load(Aggressor::Permutation)[0].len(), 8);
+        let refused = between(5, 1, Aggressor::Incast);
+        let (role, need, have) = ("servers", 2, 1);
+        assert_eq!(refused, Err(Impossible::TooFewOfRole { role, need, have }));
     }
 
     #[test]

@@ -65,7 +65,11 @@ pub(crate) enum Impossible {
     NoRackOfTwo,
     TooManyPartners { asked: u32, others: usize },
     NeedsRoles,
-    TakesNoRoles,
+    TooFewOfRole {
+        role: &'static str,
+        need: usize,
+        have: usize,
+    },
 }
 
 /// Lays a pattern out.

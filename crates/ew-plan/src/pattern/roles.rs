@@ -5,7 +5,7 @@
 //! client and server one round without anybody else on their NICs, and fan-in all of them to all at
 //! once, or to fewer and fewer servers.
 
-use super::{Draft, Impossible, Relation, Sides, Site};
+use super::{Draft, Impossible, Relation, Sides, Site, congestion};
 use crate::schedule::draw::Draw;
 use ew_model::inventory::HostId;
 use ew_model::scenario::{MeshMode, Pattern};
@@ -22,7 +22,9 @@ pub(super) fn drafts(
     let mut drafts = Vec::new();
     for sample in 0..site.samples {
         let rounds = match pattern {
-            Pattern::Congestion { .. } => return Err(Impossible::TakesNoRoles),
+            Pattern::Congestion { aggressor } => {
+                return congestion::drafts_between(site, sides, *aggressor, draw);
+            }
             Pattern::OtherTests { .. } => return Ok(vec![Draft::new(0, Vec::new())]),
             Pattern::Pair => vec![spread(&sides.clients, &sides.servers)],
             Pattern::Permutation
@@ -66,11 +68,18 @@ pub(super) fn most_relations(pattern: &Pattern, sides: &Sides) -> u64 {
     pairs.saturating_mul(rounds)
 }
 
-/// The larger set is dealt over the smaller one: all take part, and shares differ by one at most.
 fn spread(clients: &[HostId], servers: &[HostId]) -> Vec<Relation> {
+    let pairs = dealt(clients, servers).into_iter();
+    pairs
+        .map(|(client, server)| Relation::new(client, server))
+        .collect()
+}
+
+/// The larger set is dealt over the smaller one: all take part, and shares differ by one at most.
+pub(super) fn dealt(clients: &[HostId], servers: &[HostId]) -> Vec<(HostId, HostId)> {
     let count = clients.len().max(servers.len());
     (0..count)
-        .map(|i| Relation::new(clients[i % clients.len()], servers[i % servers.len()]))
+        .map(|i| (clients[i % clients.len()], servers[i % servers.len()]))
         .collect()
 }
 
