@@ -290,4 +290,41 @@ mod tests {
             .collect();
         assert_eq!(names, [("n0/pod", "n0/pod2"), ("n1/pod", "n1/pod2")]);
     }
+
+    /// Between two repetitions of the nodes' own network every path of pods is measured as often, so
+    /// that drift meets all alike.
+    #[test]
+    fn paths_are_interleaved() {
+        let text = crate::scenario::builtin("pods").unwrap();
+        let file = crate::scenario::parse_file(text, "pods", &[]).unwrap();
+        let plan = crate::plan(&file.scenario, &cluster(4), 7).unwrap();
+        let [all] = &plan.groups()[..] else {
+            panic!("{:?}", plan.groups());
+        };
+        assert_eq!(*all, 0..plan.stages.len());
+        let has = |wanted: PodPath| {
+            let mut stages = plan.stages.iter();
+            stages.any(|stage| stage.pattern == Pattern::Pods { path: wanted })
+        };
+        assert!(has(PodPath::HostNetwork) && has(PodPath::OtherNode));
+        let mut orders = BTreeSet::new();
+        let passes = plan.stages[0].rounds.len() as u32;
+        assert!(passes >= 10, "{passes}");
+        for pass in 0..passes {
+            let turns = crate::plan::turns(&plan, all, pass);
+            let order: Vec<usize> = turns.iter().map(|stage| stage.0 as usize).collect();
+            let once: BTreeSet<usize> = order.iter().copied().collect();
+            assert_eq!((once.len(), order.len()), (all.len(), all.len()));
+            orders.insert(order);
+        }
+        assert_eq!(
+            orders.len(),
+            passes as usize,
+            "an order of its own in every pass"
+        );
+        for stage in &plan.stages {
+            let samples: Vec<u32> = stage.rounds.iter().map(|round| round.sample).collect();
+            assert_eq!(samples, (0..passes).collect::<Vec<_>>(), "{}", stage.name);
+        }
+    }
 }
