@@ -62,6 +62,11 @@ impl Desk {
         self.port
     }
 
+    /// Whether it still takes calls: it ends with the runtime that it was opened on.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.listening.is_finished()
+    }
+
     /// The next call of this name. Only the latest who asked gets it.
     pub(crate) fn expect(&self, name: &str) -> oneshot::Receiver<Dialled> {
         let (sender, receiver) = oneshot::channel();

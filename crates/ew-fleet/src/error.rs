@@ -232,13 +232,20 @@ impl LaunchError {
     #[must_use]
     pub fn worthwhile_retries(&self) -> u32 {
         match self {
-            Self::Ssh { words, .. } if is_any_of(words, &TURNED_AWAY) => 4,
+            _ if self.is_turned_away() => 4,
             Self::Ssh { words, .. } if is_any_of(words, &FOR_A_MOMENT) => 1,
             Self::TooLate { .. } | Self::CopyStalled { .. } => 1,
             // The connection broke while the binary was on its way.
             Self::CopyIncomplete { words, .. } if words.is_empty() => 1,
             _ => 0,
         }
+    }
+
+    /// Whether the other side closed the connection before anybody had logged in: fewer at once may
+    /// get through.
+    #[must_use]
+    pub fn is_turned_away(&self) -> bool {
+        matches!(self, Self::Ssh { words, .. } if is_any_of(words, &TURNED_AWAY))
     }
 }
 

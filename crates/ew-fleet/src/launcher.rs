@@ -19,10 +19,10 @@ pub trait Launcher: Send + Sync {
     /// How many hosts may be launched at once.
     fn fan_out(&self) -> FanOut;
 
-    /// Slots for connections that have not logged in yet, where the way to this host takes few of
-    /// them.
-    fn login_slots(&self, _host: &Host) -> Option<Arc<Semaphore>> {
-        None
+    /// Slots for connections that have not logged in yet, of every jump host on the way to this
+    /// host. In one order for all hosts, or two could wait for each other.
+    fn login_slots(&self, _host: &Host) -> Vec<Arc<Semaphore>> {
+        Vec::new()
     }
 
     /// Whether agents dial back from a step of a job, and no process of our own carries a link.

@@ -108,10 +108,10 @@ pub async fn launch_from(
         return slurm.link(host, deadline).await;
     }
     let login_slots = launcher.login_slots(host);
-    let login = match &login_slots {
-        Some(slots) => slots.acquire().await.ok(),
-        None => None,
-    };
+    let mut login = Vec::with_capacity(login_slots.len());
+    for slots in &login_slots {
+        login.extend(slots.acquire().await.ok());
+    }
     let command = match neighbour {
         Some(neighbour) => launcher.agent_command_from(host, neighbour),
         None => launcher.agent_command(host),
@@ -155,8 +155,10 @@ pub async fn launch_all(
             };
             let began = Instant::now();
             let result = launch(launcher.as_ref(), &host, deadline).await;
-            if result.is_ok() {
-                slots.launched_after(began.elapsed());
+            match &result {
+                Ok(_) => slots.launched_after(began.elapsed()),
+                Err(error) if error.is_turned_away() => slots.turned_away(Instant::now()),
+                Err(_) => {}
             }
             results.send((index, result)).await.is_ok()
         });

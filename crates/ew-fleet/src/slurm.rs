@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::Child;
 use tokio::sync::{Mutex, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// The agent's executable on the nodes begins with this, so that it removes itself.
 const BINARY_PREFIX: &str = "eastwest.";
@@ -60,6 +60,7 @@ pub struct Slurm {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Of the latest run. Several runs of one command have a runtime each, with which this closes.
     desk: Option<(Desk, LinkSecret)>,
     /// By node: its call, and the step that it is part of.
     started: BTreeMap<String, (oneshot::Receiver<Dialled>, Arc<Step>)>,
@@ -72,6 +73,8 @@ pub(crate) struct Step {
     /// How it ended, once it has.
     ended: watch::Receiver<Option<String>>,
     links: AtomicUsize,
+    /// Agents that have dialled back.
+    arrived: watch::Sender<usize>,
 }
 
 impl Slurm {
@@ -94,14 +97,14 @@ impl Slurm {
         let (call, step) = starting.map_err(|error| failed(error.to_string()))?;
         let mut ended = step.ended.clone();
         let dialled = tokio::select! {
-            dialled = timeout(limit, call) => dialled,
+            dialled = while_others_arrive(call, step.arrived.subscribe(), limit) => dialled,
             how = over(&mut ended) => return Err(failed(step.with_words(&how))),
         };
         match dialled {
-            Ok(Ok(dialled)) => Ok(step.link(&host.name, dialled)),
-            Ok(Err(_)) => Err(failed("launched anew meanwhile".into())),
-            Err(_) => Err(failed(step.with_words(&format!(
-                "no agent dialled back within {:.0} s; a firewall between the nodes and this host may drop TCP to the ports of --dial-ports",
+            Some(Ok(dialled)) => Ok(step.link(&host.name, dialled)),
+            Some(Err(_)) => Err(failed("launched anew meanwhile".into())),
+            None => Err(failed(step.with_words(&format!(
+                "no agent dialled back for {:.0} s; a firewall between the nodes and this host may drop TCP to the ports of --dial-ports",
                 limit.as_secs_f32()
             )))),
         }
@@ -112,8 +115,10 @@ impl Slurm {
         if let Some(started) = state.started.remove(node) {
             return Ok(started);
         }
-        let is_first = state.desk.is_none();
+        let is_first = !state.desk.as_ref().is_some_and(|(desk, _)| desk.is_open());
         if is_first {
+            // Steps of an earlier run ended with it.
+            state.started.clear();
             let mut bytes = [0; 32];
             getrandom::fill(&mut bytes).map_err(io::Error::other)?;
             let secret = LinkSecret::new(bytes);
@@ -193,11 +198,13 @@ impl Step {
             tail,
             ended,
             links: AtomicUsize::new(0),
+            arrived: watch::Sender::new(0),
         })
     }
 
     fn link(self: Arc<Self>, host: &str, dialled: Dialled) -> Link {
         self.links.fetch_add(1, Ordering::Relaxed);
+        self.arrived.send_modify(|arrived| *arrived += 1);
         let Dialled {
             reader,
             writer,
@@ -221,6 +228,22 @@ impl Step {
         match words.is_empty() {
             true => what.to_owned(),
             false => format!("{what}: {words}"),
+        }
+    }
+}
+
+/// The call's end, or `None` once neither it nor another agent of the step has come for `limit`: a
+/// step of many nodes takes its time, and none of them is at fault.
+async fn while_others_arrive<T>(
+    mut call: oneshot::Receiver<T>,
+    mut arrived: watch::Receiver<usize>,
+    limit: Duration,
+) -> Option<Result<T, oneshot::error::RecvError>> {
+    loop {
+        tokio::select! {
+            ended = &mut call => return Some(ended),
+            Ok(()) = arrived.changed() => {}
+            () = sleep(limit) => return None,
         }
     }
 }
@@ -337,6 +360,26 @@ impl Launcher for Slurm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_limit_is_on_silence_and_not_on_the_whole_launch() {
+        let limit = Duration::from_millis(400);
+        let arrivals = watch::Sender::new(0);
+        let (caller, call) = oneshot::channel();
+        let others = async {
+            for _ in 0..4 {
+                sleep(limit / 2).await;
+                arrivals.send_modify(|arrived| *arrived += 1);
+            }
+            caller.send("n5").unwrap();
+        };
+        let waiting = while_others_arrive(call, arrivals.subscribe(), limit);
+        let (dialled, ()) = tokio::join!(waiting, others);
+        assert_eq!(dialled, Some(Ok("n5")), "twice the limit in all");
+        let (_caller, call) = oneshot::channel::<()>();
+        let nobody = while_others_arrive(call, arrivals.subscribe(), limit);
+        assert_eq!(nobody.await, None);
+    }
 
     #[test]
     fn one_step_has_all_nodes_and_the_secret_is_not_on_its_command_line() {

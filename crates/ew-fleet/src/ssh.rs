@@ -10,7 +10,7 @@ use crate::relay::Neighbour;
 use crate::slots::FanOut;
 use ew_model::Host;
 use ew_model::inventory::Login;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -103,9 +103,9 @@ impl Default for SshOptions {
 pub struct Ssh {
     payloads: Payloads,
     options: SshOptions,
-    /// By host: how ssh gets there when not directly.
-    ways: BTreeMap<String, String>,
-    /// By way.
+    /// By host: the jump hosts on the way there, each once, sorted.
+    ways: BTreeMap<String, Vec<String>>,
+    /// By jump host.
     login_slots: BTreeMap<String, Arc<Semaphore>>,
 }
 
@@ -151,16 +151,16 @@ impl Ssh {
             let found = threads.into_iter().filter_map(|thread| thread.join().ok());
             found.flatten().collect()
         });
-        for way in self.ways.values() {
+        for jump_host in self.ways.values().flatten() {
             self.login_slots
-                .entry(way.clone())
+                .entry(jump_host.clone())
                 .or_insert_with(|| Arc::new(Semaphore::new(LOGINS_PER_JUMP_HOST)));
         }
         self
     }
 
-    /// The jump host or proxy command for a host.
-    fn way_to(&self, host: &Host) -> Option<String> {
+    /// The jump hosts for a host, or its proxy command, which may go through any.
+    fn way_to(&self, host: &Host) -> Option<Vec<String>> {
         let mut command = self.client(host, &["-G"]).ok()?;
         let answer = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
         let answer = String::from_utf8_lossy(&answer.ok()?.stdout).into_owned();
@@ -170,8 +170,8 @@ impl Ssh {
                 .filter(|value| !value.is_empty() && *value != "none")
         };
         value("proxyjump ")
-            .or(value("proxycommand "))
-            .map(str::to_owned)
+            .map(jump_hosts)
+            .or_else(|| Some(vec![value("proxycommand ")?.to_owned()]))
     }
 
     fn remote_command(&self, neighbour: Option<&Neighbour>) -> Result<String, LaunchError> {
@@ -208,8 +208,10 @@ impl Launcher for Ssh {
         self.options.fan_out
     }
 
-    fn login_slots(&self, host: &Host) -> Option<Arc<Semaphore>> {
-        self.login_slots.get(self.ways.get(&host.name)?).cloned()
+    fn login_slots(&self, host: &Host) -> Vec<Arc<Semaphore>> {
+        let way = self.ways.get(&host.name).into_iter().flatten();
+        way.filter_map(|jump_host| self.login_slots.get(jump_host).cloned())
+            .collect()
     }
 
     fn agent_command(&self, host: &Host) -> Result<AgentCommand, LaunchError> {
@@ -276,6 +278,19 @@ impl Ssh {
         command.args(&options.extra).arg("--").arg(target);
         Ok(command)
     }
+}
+
+/// The hosts of `[user@]host[:port],...`, each once, sorted. Whoever logs in, and by whatever
+/// spelling of ssh's own port, it is the same sshd that counts.
+fn jump_hosts(proxy_jump: &str) -> Vec<String> {
+    let host = |hop: &str| {
+        let hop = hop.trim().trim_start_matches("ssh://");
+        let host = hop.rsplit_once('@').map_or(hop, |(_, host)| host);
+        let host = host.strip_suffix(":22").unwrap_or(host);
+        host.to_ascii_lowercase()
+    };
+    let hosts: BTreeSet<String> = proxy_jump.split(',').map(host).collect();
+    hosts.into_iter().collect()
 }
 
 /// `KEY=VALUE`, and none that would make the client ask, or say something else than our protocol.
@@ -404,6 +419,15 @@ mod tests {
         assert!(last.contains("sudo -n sh -s"));
         let quoted = last.strip_prefix("exec sh -c '").unwrap();
         assert!(!quoted.trim_end_matches('\'').contains(['\'', '!', '\n']));
+    }
+
+    #[test]
+    fn ways_through_the_same_jump_host_share_it() {
+        assert_eq!(jump_hosts("ops@A:22,b:2222,a"), ["a", "b:2222"]);
+        assert_eq!(
+            jump_hosts("ssh://ops@[2001:db8::1]:2222"),
+            ["[2001:db8::1]:2222"]
+        );
     }
 
     #[test]
