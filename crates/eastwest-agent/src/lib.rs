@@ -5,14 +5,18 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use ew_agent::{AgentOptions, DialBack, Ending};
 use ew_proto::sealed::LinkSecret;
+use ew_sys::process::wait_for_end_signal;
 use std::io::{BufRead, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
+use std::time::Duration;
 
 /// Where Slurm says that the step's srun is; both are addresses.
 const SLURM_ADDRESSES: [&str; 2] = ["SLURM_LAUNCH_NODE_IPADDR", "SLURM_SRUN_COMM_HOST"];
 /// The name that Slurm gives the node.
 const SLURM_NODE: &str = "SLURMD_NODENAME";
+/// One line a route (`net/ipv4/fib_trie.c`).
+const ROUTES: &str = "/proc/net/route";
 /// No secret is longer than its line.
 const SECRET_LINE_BYTES: u64 = 128;
 
@@ -29,6 +33,34 @@ pub struct AgentArgs {
     /// Address of the controller, after those that Slurm gives; repeatable
     #[arg(long, value_name = "ADDRESS", requires = "dial_back")]
     dial_address: Vec<IpAddr>,
+}
+
+/// What keeps a pod up until an agent is started in it, and after.
+#[derive(Debug, Args)]
+pub struct HoldArgs {
+    /// At most this long
+    #[arg(long, value_name = "N")]
+    seconds: u64,
+}
+
+/// Holds a pod, as its first process, until it is ordered to end.
+///
+/// # Errors
+/// The system's.
+pub fn hold(args: &HoldArgs) -> anyhow::Result<()> {
+    let limit = Duration::from_secs(args.seconds);
+    wait_for_end_signal(limit).context("cannot wait for signals")
+}
+
+/// Prints the main routing table by IPv4, as the kernel does.
+///
+/// # Errors
+/// The system's.
+pub fn print_routes() -> anyhow::Result<()> {
+    let copied = std::fs::File::open(ROUTES)
+        .and_then(|mut table| std::io::copy(&mut table, &mut std::io::stdout().lock()));
+    copied.with_context(|| format!("cannot read {ROUTES}"))?;
+    Ok(())
 }
 
 impl AgentArgs {

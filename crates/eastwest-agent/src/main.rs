@@ -7,7 +7,7 @@
 )]
 
 use clap::{Parser, Subcommand};
-use eastwest_agent::AgentArgs;
+use eastwest_agent::{AgentArgs, HoldArgs};
 use std::process::ExitCode;
 
 /// Exit code of work that could not be done, as of `eastwest`.
@@ -25,11 +25,26 @@ struct Cli {
 enum Command {
     /// Serve one run
     Agent(AgentArgs),
+    /// In pods of an image that has the agent in eastwest's place
+    #[command(subcommand, hide = true)]
+    Kubernetes(PodCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum PodCommand {
+    /// Hold a pod until it is ordered to end
+    Hold(HoldArgs),
+    /// Print the routes of the pod's network
+    Routes,
 }
 
 fn main() -> ExitCode {
-    let Command::Agent(args) = Cli::parse().command;
-    match eastwest_agent::run(&args) {
+    let done = match Cli::parse().command {
+        Command::Agent(args) => eastwest_agent::run(&args),
+        Command::Kubernetes(PodCommand::Hold(args)) => eastwest_agent::hold(&args),
+        Command::Kubernetes(PodCommand::Routes) => eastwest_agent::print_routes(),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

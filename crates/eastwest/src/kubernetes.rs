@@ -1,20 +1,20 @@
 //! `--via kubernetes`: from options to nodes, pods and the launcher that enters them.
 
+mod barriers;
+
 use crate::exit::Failure;
 use crate::fleet::OWN_BINARY;
 use crate::hosts::{HostArgs, group_sources};
 use crate::output;
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use ew_controller::{Detour, Detours, ServicePorts};
-use ew_fleet::{Kubernetes, Launcher, Payloads};
+use ew_controller::{Detour, Detours, Finished, ServicePorts};
+use ew_fleet::{Kubernetes, Launcher, Payload, Payloads};
 use ew_kubernetes::{
     Access, AccessOptions, Bootstrap, Deployment, KubernetesError, Need, NodeFacts, PodOptions,
-    PodPlan, RunObjects, ServiceAddress, ServicePlan, Toleration, check_rights, lacks_namespace,
-    list_nodes, why_unreachable,
+    PodPlan, PodWatch, RunObjects, ServiceAddress, ServicePlan, Toleration, check_rights,
+    go_architecture, lacks_namespace, list_nodes,
 };
-use ew_model::Analysis;
-use ew_model::finding::{Cause, VerdictStatus};
 use ew_model::inventory::{Host, Inventory, Rack, RackId};
 use ew_model::pods::{self, PodPath};
 use ew_model::scenario::{Pattern, Roles, Scenario, Test};
@@ -30,27 +30,6 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// In addition to twice the planned time: launching, clocks, repairs.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(600);
-
-/// What is left when neither policies nor proxies are to blame, by the kernel's answer to a
-/// connection attempt.
-const ANSWERS: [(&str, &str); 3] = [
-    (
-        "os error 111",
-        "connections were rejected (TCP reset): a firewall of a node rejects the data ports; see `nft list ruleset` on the nodes",
-    ),
-    (
-        "os error 113",
-        "somebody on the way answered that pods cannot be reached: a firewall that rejects (firewalld, nft `reject`), or a CNI route to a host that does \
-         not answer; see `nft list ruleset` and `ip route` on the nodes",
-    ),
-    (
-        "os error 101",
-        "the network is unreachable: the CNI gave the pods or their nodes no route to the others; see `ip route` in a pod and on the nodes",
-    ),
-];
-/// Nobody answered.
-const NO_ANSWER: &str = "where pods could not connect, nobody answered: check the CNI's routes between the nodes (ip route on both), and the nodes' firewalls \
-     for rules that drop";
 
 /// Which cluster.
 #[derive(Clone, Debug, Args)]
@@ -180,6 +159,8 @@ pub(crate) struct Cluster<'a> {
 pub(crate) struct Placement {
     deployment: Deployment,
     access: Access,
+    /// Keeps how pods end.
+    watch: PodWatch,
     /// Removes the namespace should this process be killed.
     guard: Option<Guard>,
     /// Enters them.
@@ -291,29 +272,27 @@ impl Cluster<'_> {
         }
     }
 
+    /// The binary itself serves its own architecture, its agents the others. Only where there are
+    /// others are these unpacked.
     fn check_architecture(&self, inventory: &Inventory) -> Result<(), Failure> {
-        let built_for = match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => other,
-        };
         let of = |host: &Host| self.nodes.iter().find(|node| node.name == host.name);
-        let other = |node: &&NodeFacts| {
-            !matches!(node.architecture.as_str(), "" | "unknown") && node.architecture != built_for
-        };
-        let nodes: Vec<String> = inventory
-            .hosts
-            .iter()
-            .filter_map(of)
-            .filter(other)
-            .map(|node| format!("{} ({})", node.name, node.architecture))
-            .collect();
+        let nodes: Vec<&NodeFacts> = inventory.hosts.iter().filter_map(of).collect();
+        let mut brought = vec![go_architecture(std::env::consts::ARCH)];
+        if without_program(&nodes, &brought).is_empty() {
+            return Ok(());
+        }
+        let agents = Payload::agents_in(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
+        let architectures = agents.iter().filter_map(Payload::architecture);
+        brought.extend(architectures.map(go_architecture));
+        brought.sort_unstable();
+        brought.dedup();
+        let nodes = without_program(&nodes, &brought);
         if nodes.is_empty() {
             return Ok(());
         }
-        let built_for = built_for.to_owned();
+        let brought = brought.into_iter().map(str::to_owned).collect();
         Err(Failure::usage(KubernetesError::Architecture {
-            built_for,
+            brought,
             nodes,
         }))
     }
@@ -426,7 +405,10 @@ impl Cluster<'_> {
         if !services.is_empty() {
             needs.push(Need::Services);
         }
-        check_rights(&self.access, &needs).await.map_err(refused)?;
+        let lacking = check_rights(&self.access, &needs).await.map_err(refused)?;
+        if !lacking.is_empty() {
+            output::say(&lacking_words(&lacking));
+        }
         let own = Path::new(OWN_BINARY);
         let payloads = match objects.options.bootstrap {
             Bootstrap::Image => None,
@@ -467,8 +449,10 @@ impl Cluster<'_> {
             payloads,
             copy_timeout: limit,
         };
+        let watch = PodWatch::start(self.args.access.options(), deployment.selector());
         Ok(Placement {
             deployment,
+            watch,
             access: self.access.clone(),
             guard,
             launcher: Arc::new(launcher),
@@ -524,32 +508,9 @@ impl Placement {
     }
 
     /// Says what happened to pods during a run and, where pairs are missing, what may keep them
-    /// apart; then removes everything.
-    pub(crate) async fn finish(self, ended: Result<&Analysis, &Failure>) {
-        let analysis = ended.ok();
-        let fallen = self.deployment.fallen().await;
-        for (agent, words) in &fallen {
-            output::say(&format!("{agent}: {words}"));
-        }
-        if analysis.is_none_or(is_partial) {
-            let refusing = analysis.map(conntrack_words).unwrap_or_default();
-            for words in &refusing {
-                output::say(words);
-            }
-            let barriers = why_unreachable(&self.access, &self.deployment).await;
-            for barrier in &barriers {
-                output::say(&format!("unreachable pods: {barrier}"));
-            }
-            if barriers.is_empty() && fallen.is_empty() && refusing.is_empty() {
-                let answer = match ended {
-                    Ok(analysis) => answer_words(&reasons(analysis)),
-                    Err(failure) => answer_words(&[&failure.message()]),
-                };
-                output::say(&format!(
-                    "no NetworkPolicy selects the pods and no proxy was injected: {answer}"
-                ));
-            }
-        }
+    /// apart, and keeps it in the run; then removes everything.
+    pub(crate) async fn finish(self, ended: &mut Result<Finished, Failure>) {
+        barriers::look_for(&self.access, &self.deployment, &self.watch, ended).await;
         tell_left(self.deployment.remove().await);
         end_guard(self.guard);
     }
@@ -603,46 +564,6 @@ fn by_node(amounts: &[Amount], nodes: &BTreeSet<&str>) -> Result<Amounts, Failur
     Ok(by_node)
 }
 
-fn is_partial(analysis: &Analysis) -> bool {
-    let status = analysis.verdict.status;
-    matches!(
-        status,
-        VerdictStatus::Partial | VerdictStatus::NotDetermined
-    )
-}
-
-/// Why flows are missing.
-fn reasons(analysis: &Analysis) -> Vec<&str> {
-    let findings = analysis.verdict.findings.iter();
-    let evidence = findings
-        .filter(|finding| finding.cause == Cause::CellsMissing)
-        .flat_map(|finding| &finding.evidence);
-    evidence.map(|evidence| evidence.text.as_str()).collect()
-}
-
-/// What attempts that failed have in common.
-fn answer_words(reasons: &[&str]) -> &'static str {
-    let heard = |code: &str| reasons.iter().any(|reason| reason.contains(code));
-    let known = ANSWERS.iter().find(|(code, _)| heard(code));
-    known.map_or(NO_ANSWER, |(_, words)| words)
-}
-
-/// Nodes whose connection tracking refused connections during the run.
-fn conntrack_words(analysis: &Analysis) -> Vec<String> {
-    let inventory = &analysis.run.inventory;
-    let refusing = analysis.hosts.iter();
-    let refusing = refusing.filter_map(|host| Some((inventory.name(host.host), host.conntrack?)));
-    let words = refusing.map(|(node, refused)| {
-        format!(
-            "unreachable pods: conntrack of {node} dropped {} packets of new connections ({}): raise net.netfilter.nf_conntrack_max, or give address \
-             translation more addresses or ports",
-            refused.packets,
-            refused.why()
-        )
-    });
-    words.collect()
-}
-
 fn tell_left(removed: Result<(), String>) {
     if let Err(words) = removed {
         output::say(&format!("warning: {words}"));
@@ -665,6 +586,27 @@ async fn stopped() {
         _ = terminate.recv() => {}
         _ = hangup.recv() => {}
     }
+}
+
+/// Rights without which a run goes on.
+fn lacking_words(rules: &[String]) -> String {
+    format!(
+        "note: why a pod does not start, or what keeps pods apart, cannot be named without these rights: {}; grant them with `eastwest kubernetes rbac \
+         | kubectl apply -f -`",
+        rules.join("; ")
+    )
+}
+
+/// Nodes that no program runs on, in words. One that does not report its architecture is tried.
+fn without_program(nodes: &[&NodeFacts], brought: &[&str]) -> Vec<String> {
+    let is_without = |node: &&&NodeFacts| {
+        let architecture = node.architecture.as_str();
+        !matches!(architecture, "" | "unknown") && !brought.contains(&architecture)
+    };
+    let nodes = nodes.iter().filter(is_without);
+    nodes
+        .map(|node| format!("{} ({})", node.name, node.architecture))
+        .collect()
 }
 
 fn describe(node: &NodeFacts) -> String {
@@ -767,5 +709,49 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(format!("`{text}` is not KEY=VALUE")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, architecture: &str) -> NodeFacts {
+        NodeFacts {
+            name: name.to_owned(),
+            architecture: architecture.to_owned(),
+            unusable: None,
+            ready: true,
+            labels: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn only_nodes_that_nothing_runs_on_are_refused() {
+        let nodes = [
+            node("n1", "amd64"),
+            node("n2", "arm64"),
+            node("n3", "s390x"),
+            node("n4", ""),
+        ];
+        let nodes: Vec<&NodeFacts> = nodes.iter().collect();
+        let without = |brought: &[&str]| without_program(&nodes, brought);
+        assert_eq!(without(&["amd64", "arm64"]), ["n3 (s390x)"]);
+        assert_eq!(without(&["amd64"]), ["n2 (arm64)", "n3 (s390x)"]);
+        // A laptop's own architecture need not be among the nodes'.
+        assert_eq!(without_program(&nodes[1..2], &["amd64", "arm64"]), [""; 0]);
+        let error = KubernetesError::Architecture {
+            brought: vec!["amd64".to_owned(), "arm64".to_owned()],
+            nodes: without(&["amd64", "arm64"]),
+        };
+        let words = error.to_string();
+        assert!(
+            words.contains("n3 (s390x)") && !words.contains("n2"),
+            "{words}"
+        );
+        assert!(
+            words.contains("--nodes 'kubernetes.io/arch in (amd64,arm64)'"),
+            "{words}"
+        );
     }
 }

@@ -7,6 +7,7 @@ mod disturbance;
 mod simulator;
 
 use ew_model::analysis::HostState;
+use ew_model::barrier::{Barrier, BarrierKind};
 use ew_model::finding::{Cause, Finding, Severity, Subject, VerdictStatus};
 use ew_model::record::FlowOutcome;
 use ew_model::{Analysis, HostId, Plan, Run, Scenario};
@@ -765,4 +766,32 @@ fn any_cut_of_a_run_is_analysed() {
             "{lines:#?}"
         );
     }
+}
+
+#[test]
+fn what_keeps_pods_apart_is_evidence_of_what_is_missing() {
+    let truth = Truth::new(&[3, 3], 2.0);
+    let mut cut = run(&truth, "qualify", &[], 9);
+    cut.flows.truncate(cut.flows.len() / 2);
+    cut.lost.insert(HostId(1), "its link broke".into());
+    let barrier = |kind, host, words: &str| Barrier {
+        kind,
+        host,
+        words: words.into(),
+    };
+    cut.manifest.barriers = vec![
+        barrier(BarrierKind::PodEnded, Some(HostId(1)), "it was evicted"),
+        barrier(BarrierKind::NoRoute, None, "node n1 has no route"),
+    ];
+    let analysis = ew_analyze::analyze(&cut);
+    let evidence = |cause: Cause| -> Vec<String> {
+        let findings = analysis.verdict.findings.iter();
+        let of_cause = findings.filter(|finding| finding.cause == cause);
+        let evidence = of_cause.flat_map(|finding| &finding.evidence);
+        let of_run = evidence.filter(|evidence| evidence.source == "run.json: barriers");
+        of_run.map(|evidence| evidence.text.clone()).collect()
+    };
+    assert_eq!(evidence(Cause::CellsMissing), ["node n1 has no route"]);
+    assert_eq!(evidence(Cause::HostMissing), ["it was evicted"]);
+    assert_eq!(analysis.run.barriers, cut.manifest.barriers);
 }

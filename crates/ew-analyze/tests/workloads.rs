@@ -135,6 +135,7 @@ fn run(plan: Plan, flows: Vec<FlowRecord>) -> Run {
             },
             seed: 1,
             node_labels: BTreeMap::new(),
+            barriers: Vec::new(),
             plan_hash: String::new(),
             outcome: Outcome::Complete,
             controller_peak_bytes: None,

@@ -442,6 +442,7 @@ fn manifest(job: &Job, plan: &Plan) -> RunManifest {
         inventory: job.inventory.clone(),
         seed: job.seed,
         node_labels: job.node_labels.clone(),
+        barriers: Vec::new(),
         plan_hash: ew_store::plan_hash(plan),
         outcome: Outcome::Unfinished,
         controller_peak_bytes: None,

@@ -140,6 +140,24 @@ mod tests {
         );
     }
 
+    /// A controller on x86-64, a pod on aarch64: its own `uname` chooses.
+    #[test]
+    fn a_pod_gets_the_agent_of_its_nodes_architecture() {
+        let built_for = |machine: u16, bytes: usize| {
+            let mut program = b"\x7fELF".to_vec();
+            program.resize(bytes, 0);
+            program[18..20].copy_from_slice(&machine.to_le_bytes());
+            Payload::new(program)
+        };
+        let payloads = [built_for(62, 100), built_for(183, 200)];
+        let launcher = launcher(Some(payloads.into_iter().collect()));
+        let agent = launcher.agent_command(&host("n1")).unwrap();
+        let script = agent.command.get_args().last().unwrap().to_str().unwrap();
+        let of_arm = script.split_once("aarch64|arm64) ").unwrap().1;
+        let of_arm = of_arm.split_once(";;").unwrap().0;
+        assert!(of_arm.contains("full=200;"), "{of_arm}");
+    }
+
     #[test]
     fn a_pod_that_does_not_run_is_a_host_that_does_not_come_up() {
         let error = launcher(None).agent_command(&host("n2")).unwrap_err();

@@ -58,13 +58,7 @@ impl Payloads {
     /// [`LaunchError::DynamicBinary`] when it needs libraries of the host.
     pub fn of_binary(path: &Path) -> Result<Self, LaunchError> {
         let program = read_static(path)?;
-        let agents = Elf::parse(&program).map(|elf| elf.sections(AGENT_SECTION));
-        let agents = agents.unwrap_or_default().into_iter();
-        let agents: io::Result<Vec<Payload>> = agents.map(Payload::packed_by_gzip).collect();
-        let mut all = agents.map_err(|source| LaunchError::ReadBinary {
-            path: path.to_path_buf(),
-            source,
-        })?;
+        let mut all = agents_in(&program, path)?;
         let own = architecture(&program);
         if !all.iter().any(|agent| agent.architecture() == own) {
             all.insert(0, Payload::new(program));
@@ -91,6 +85,17 @@ impl Payloads {
         let machines = self.all.iter().filter_map(Payload::architecture);
         machines.collect::<Vec<_>>().join(" and ")
     }
+}
+
+/// The agents that a binary brings.
+fn agents_in(program: &[u8], path: &Path) -> Result<Vec<Payload>, LaunchError> {
+    let agents = Elf::parse(program).map(|elf| elf.sections(AGENT_SECTION));
+    let agents = agents.unwrap_or_default().into_iter();
+    let agents: io::Result<Vec<Payload>> = agents.map(Payload::packed_by_gzip).collect();
+    agents.map_err(|source| LaunchError::ReadBinary {
+        path: path.to_path_buf(),
+        source,
+    })
 }
 
 impl From<Payload> for Payloads {
@@ -127,6 +132,15 @@ impl Payload {
     /// needs libraries of the host.
     pub fn read(path: &Path) -> Result<Self, LaunchError> {
         read_static(path).map(Self::new)
+    }
+
+    /// The agents that a release's binary brings, one a kind of machine. A plain build has none.
+    ///
+    /// # Errors
+    /// [`LaunchError::ReadBinary`] when it cannot be read, or an agent in it cannot;
+    /// [`LaunchError::DynamicBinary`] when it needs libraries of the host.
+    pub fn agents_in(path: &Path) -> Result<Vec<Self>, LaunchError> {
+        agents_in(&read_static(path)?, path)
     }
 
     /// Takes a program as gzip has compressed it.
@@ -395,6 +409,10 @@ mod tests {
             .args([path("plain"), path("release")])
             .status();
         assert!(added.unwrap().success());
+        let agents = Payload::agents_in(&path("release")).unwrap();
+        assert_eq!(agents.len(), 1);
+        assert_eq!(agents[0].program(), agent);
+        assert!(Payload::agents_in(&path("plain")).unwrap().is_empty());
         let release = Payloads::of_binary(&path("release")).unwrap();
         let [itself, brought] = release.all() else {
             panic!("{release:?}");

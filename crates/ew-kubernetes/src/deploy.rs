@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::error::{KubernetesError, chain};
-use crate::manifest::{PodPlan, RUN_LABEL, RunObjects, ServicePlan};
+use crate::manifest::{Bootstrap, PodPlan, RUN_LABEL, RunObjects, ServicePlan};
 use crate::rights::{Need, rules_of};
 use crate::trouble::{State, state};
 use k8s_openapi::api::batch::v1::Job;
@@ -159,17 +159,13 @@ impl Deployment {
             let late = Instant::now() >= end;
             let mut states = self.states().await?;
             for (pod, position) in open.clone() {
-                let gone = || {
-                    State::Failed(
-                        "the pod is gone: it, its node or its namespace was removed".to_owned(),
-                    )
-                };
                 let placed = &mut self.placed[position];
-                placed.address = match states.remove(&pod).unwrap_or_else(gone) {
+                placed.address = match states.remove(&pod).unwrap_or(State::Deleted) {
                     State::Running(address) => address
                         .parse()
                         .map_err(|_| format!("`{address}` is no address")),
                     State::Failed(words) => Err(words),
+                    State::Deleted => Err("the pod was deleted before it ran".to_owned()),
                     State::Waiting(words) if late => {
                         let warning = last_warning(&self.access, &pod).await;
                         Err(not_within(limit, &words, warning.as_deref()))
@@ -270,17 +266,23 @@ impl Deployment {
         &self.placed
     }
 
-    /// What happened to pods that no longer run: by their agents' names.
-    pub async fn fallen(&self) -> BTreeMap<String, String> {
-        let states = self.states().await.unwrap_or_default();
-        let gone = |placed: &Placed| match states.get(&placed.pod) {
-            Some(State::Failed(words)) => Some(words.clone()),
-            None => Some("the pod is gone: it, its node or its namespace was removed".to_owned()),
-            Some(_) => None,
-        };
-        let ran = self.placed.iter().filter(|placed| placed.address.is_ok());
-        ran.filter_map(|placed| Some((placed.plan.agent.clone(), gone(placed)?)))
-            .collect()
+    /// The selector that finds every object of the run.
+    #[must_use]
+    pub fn selector(&self) -> String {
+        self.objects.selector()
+    }
+
+    pub(crate) fn bootstrap(&self) -> Bootstrap {
+        self.objects.options.bootstrap
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// The owner object, as it was made.
+    pub(crate) fn owner(&self) -> Value {
+        self.objects.owner()
     }
 
     /// Removes everything, and the namespace where this run made it; looks until nothing carries
@@ -289,31 +291,24 @@ impl Deployment {
     /// # Errors
     /// In words: what is still there, and how to remove it.
     pub async fn remove(self) -> Result<(), String> {
-        let jobs: Api<Job> = Api::namespaced(self.access.client.clone(), &self.access.namespace);
-        let deleted = jobs
-            .delete(&self.objects.owner_name(), &DeleteParams::background())
-            .await;
         let by_hand = format!(
-            "remove it with `kubectl -n {} delete job,pod,service -l {}`, or wait until its deadline does",
+            "remove it with `kubectl -n {} delete job,pod,service,endpointslice -l {}`, or wait until its deadline does",
             self.access.namespace,
             self.objects.selector()
         );
-        match deleted {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(error) => {
-                return Err(format!(
-                    "cannot delete the run's objects: {}; {by_hand}",
-                    chain(&error)
-                ));
-            }
-        }
         let end = Instant::now() + REMOVAL_LIMIT;
         loop {
-            let left = self
-                .left()
-                .await
-                .map_err(|error| format!("{error}; {by_hand}"))?;
+            let mut left = Vec::new();
+            if self.delete_owner().await.map_err(|error| {
+                format!(
+                    "cannot delete the run's objects: {}; {by_hand}",
+                    chain(&error)
+                )
+            })? {
+                left.push(format!("job {}", self.objects.owner_name()));
+            }
+            let owned = self.owned().await;
+            left.extend(owned.map_err(|error| format!("{error}; {by_hand}"))?);
             if left.is_empty() {
                 break;
             }
@@ -328,7 +323,7 @@ impl Deployment {
         Ok(())
     }
 
-    async fn states(&self) -> Result<BTreeMap<String, State>, KubernetesError> {
+    pub(crate) async fn states(&self) -> Result<BTreeMap<String, State>, KubernetesError> {
         let pods = self.list::<Pod>("list pods").await?;
         let named = pods
             .iter()
@@ -336,20 +331,28 @@ impl Deployment {
         Ok(named.collect())
     }
 
-    async fn left(&self) -> Result<Vec<String>, KubernetesError> {
-        let mut left = Vec::new();
-        for pod in self.list::<Pod>("list pods").await? {
-            left.push(format!("pod {}", pod.metadata.name.unwrap_or_default()));
+    /// Whether the owner object was still there. To ask once more for its removal needs no right
+    /// that the first time does not.
+    async fn delete_owner(&self) -> Result<bool, kube::Error> {
+        let jobs: Api<Job> = Api::namespaced(self.access.client.clone(), &self.access.namespace);
+        let name = self.objects.owner_name();
+        match jobs.delete(&name, &DeleteParams::background()).await {
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+            Err(error) => Err(error),
         }
+    }
+
+    /// What there is of all that the owner object takes with it, and of what follows from it.
+    async fn owned(&self) -> Result<Vec<String>, KubernetesError> {
+        let mut owned = names("pod", self.list::<Pod>("list pods").await?);
         if self.placed.iter().any(|placed| !placed.services.is_empty()) {
-            for service in self.list::<Service>("list services").await? {
-                left.push(format!(
-                    "service {}",
-                    service.metadata.name.unwrap_or_default()
-                ));
-            }
+            let services = self.list::<Service>("list services").await?;
+            owned.extend(names("service", services));
+            let slices = self.list::<EndpointSlice>("list endpointslices").await?;
+            owned.extend(names("endpointslice", slices));
         }
-        Ok(left)
+        Ok(owned)
     }
 
     /// What all of its pods carry, whichever agent they are.
@@ -370,6 +373,14 @@ impl Deployment {
         list.map(|list| list.items)
             .map_err(|error| self.access.first_error(what, &error))
     }
+}
+
+fn names<K: kube::Resource>(kind: &str, objects: Vec<K>) -> Vec<String> {
+    let name = |object: K| object.meta().name.clone().unwrap_or_default();
+    let objects = objects.into_iter();
+    objects
+        .map(|object| format!("{kind} {}", name(object)))
+        .collect()
 }
 
 /// What came of one pod: why it was refused, or the empty word of one to be waited for.
@@ -506,7 +517,7 @@ fn explain_missing_namespace(error: KubernetesError, access: &Access) -> Kuberne
         KubernetesError::Refused { words, .. } if words.contains(&not_found) => {
             KubernetesError::NoNamespace {
                 namespace: access.namespace.clone(),
-                rules: rules_of(Need::Namespace),
+                rules: rules_of(Need::Namespace, &access.namespace),
             }
         }
         other => other,
@@ -575,7 +586,7 @@ async fn last_warning(access: &Access, pod: &str) -> Option<String> {
     match list {
         Ok(list) => newest(&list.items),
         Err(kube::Error::Api(status)) if status.code == 403 => {
-            let rules = rules_of(Need::Diagnosis).join("; ");
+            let rules = rules_of(Need::Diagnosis, &access.namespace).join("; ");
             Some(format!("no right to read why ({rules})"))
         }
         Err(_) => None,

@@ -61,11 +61,11 @@ pub enum KubernetesError {
         /// What there is.
         found: String,
     },
-    /// Nodes of more than one architecture.
-    #[error("this eastwest is built for {built_for}, and these nodes are of another architecture: {}; leave them out with --nodes kubernetes.io/arch={built_for}, or use an eastwest built for them", nodes.join(", "))]
+    /// Nodes that nothing in the binary runs on.
+    #[error("nodes without an agent for their architecture: {}; this eastwest has agents for {}: leave the nodes out with --nodes 'kubernetes.io/arch in ({})', or use a release with agents for them (scripts/release.sh ARCHITECTURE...)", nodes.join(", "), brought.join(" and "), brought.join(","))]
     Architecture {
-        /// As Kubernetes names it: `amd64`, `arm64`.
-        built_for: String,
+        /// What there is a program for, as Kubernetes names it: `amd64`, `arm64`.
+        brought: Vec<String>,
         /// Each as `name (architecture)`.
         nodes: Vec<String>,
     },
@@ -126,8 +126,8 @@ fn hint(words: &str) -> Option<&'static str> {
         ),
         (
             "violates PodSecurity",
-            "--host-network and `run pods` need a namespace with the label pod-security.kubernetes.io/enforce=privileged; `run pods --set` without \
-             host network, or another --namespace, needs none",
+            "--host-network and `run pods` need a namespace with the label pod-security.kubernetes.io/enforce=privileged, or a --namespace that does not \
+             exist yet; without --host-network all other scenarios run in the pod network alone, such as `eastwest run pair --via kubernetes`",
         ),
         (
             "is being terminated",
@@ -172,6 +172,18 @@ mod tests {
         );
         assert!(
             words.contains("limited: pods=2") && words.contains("--nodes"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn pod_security_has_a_remedy_that_can_be_followed() {
+        let words = refused(
+            "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": host namespaces (hostNetwork=true)",
+        );
+        assert!(words.contains("enforce=privileged"), "{words}");
+        assert!(
+            words.contains("`eastwest run pair --via kubernetes`"),
             "{words}"
         );
     }

@@ -18,6 +18,10 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 const BUFFER_BYTES: usize = 256 * 1024;
 /// What came through a stream before it broke is written in this time, or not at all.
 const BROKEN_LIMIT: Duration = Duration::from_millis(200);
+/// Of a command whose output is read as a whole.
+const MAX_OUTPUT_BYTES: u64 = 4 << 20;
+/// It has this long.
+const OUTPUT_LIMIT: Duration = Duration::from_secs(10);
 /// What a command ends with when nobody could say how it ended.
 const UNKNOWN_END: u8 = 4;
 
@@ -41,6 +45,34 @@ pub async fn exec(access: &Access, pod: &str, command: &[String]) -> Result<u8, 
     let process =
         process.map_err(|error| access.first_error(&format!("exec in pod {pod}"), &error))?;
     carry(pod, process).await
+}
+
+/// What a command in a pod prints, or why that is not known.
+pub(crate) async fn output_of(
+    access: &Access,
+    pod: &str,
+    command: &[&str],
+) -> Result<String, String> {
+    let pods: Api<Pod> = Api::namespaced(access.client.clone(), &access.namespace);
+    let parameters = AttachParams::default()
+        .container(CONTAINER)
+        .stdout(true)
+        .stderr(false);
+    let read = async {
+        let process = pods.exec(pod, command.iter().copied(), &parameters).await;
+        let mut process = process.map_err(|error| chain(&error))?;
+        let output = process.stdout().ok_or("no streams were attached")?;
+        let mut text = Vec::new();
+        let mut output = output.take(MAX_OUTPUT_BYTES);
+        let read = output.read_to_end(&mut text).await;
+        read.map_err(|error| error.to_string())?;
+        if text.len() as u64 == MAX_OUTPUT_BYTES {
+            return Err("it prints too much".to_owned());
+        }
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    };
+    let read = tokio::time::timeout(OUTPUT_LIMIT, read).await;
+    read.unwrap_or_else(|_| Err(format!("no output within {} s", OUTPUT_LIMIT.as_secs())))
 }
 
 async fn carry(pod: &str, mut process: AttachedProcess) -> Result<u8, KubernetesError> {

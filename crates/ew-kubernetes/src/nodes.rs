@@ -2,6 +2,7 @@
 
 use crate::access::Access;
 use crate::error::KubernetesError;
+use crate::rights::{Need, check_rights};
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::ListParams;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// Where Kubernetes keeps a node's place.
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
-const ARCHITECTURE_LABEL: &str = "kubernetes.io/arch";
+pub(crate) const ARCHITECTURE_LABEL: &str = "kubernetes.io/arch";
 
 /// What a run needs to know of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct NodeFacts {
     pub architecture: String,
     /// Why nothing can be placed there: `NotReady`, `SchedulingDisabled`. `None` when it can.
     pub unusable: Option<String>,
+    /// Whether its kubelet reports.
+    pub ready: bool,
     /// All labels.
     pub labels: BTreeMap<String, String>,
 }
@@ -27,7 +30,8 @@ pub struct NodeFacts {
 /// The nodes that a label selector matches, by name. Those that cannot be used are among them.
 ///
 /// # Errors
-/// [`KubernetesError`] when the API server refuses or is not there.
+/// [`KubernetesError::Forbidden`] with all rights of every run that are missing, where this one is;
+/// [`KubernetesError`] when the API server is not there.
 pub async fn list_nodes(
     access: &Access,
     selector: Option<&str>,
@@ -38,10 +42,24 @@ pub async fn list_nodes(
         parameters = parameters.labels(selector);
     }
     let list = nodes.list(&parameters).await;
-    let list = list.map_err(|error| access.first_error("list nodes", &error))?;
+    let list = match list {
+        Ok(list) => list,
+        Err(error) => return Err(refused(access, &error).await),
+    };
     let mut nodes: Vec<NodeFacts> = list.items.iter().map(NodeFacts::of).collect();
     nodes.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(nodes)
+}
+
+/// Without the right, every right that a run lacks is named, this one among them.
+async fn refused(access: &Access, error: &kube::Error) -> KubernetesError {
+    let forbidden = matches!(error, kube::Error::Api(status) if status.code == 403);
+    let refused = access.first_error("list nodes", error);
+    if !forbidden {
+        return refused;
+    }
+    let checked = check_rights(access, &[Need::Always]).await;
+    checked.err().unwrap_or(refused)
 }
 
 impl NodeFacts {
@@ -62,6 +80,7 @@ impl NodeFacts {
             name: node.metadata.name.clone().unwrap_or_default(),
             architecture: labels.get(ARCHITECTURE_LABEL).cloned().unwrap_or_default(),
             unusable,
+            ready,
             labels,
         }
     }

@@ -11,7 +11,34 @@ pub(crate) enum State {
     Waiting(String),
     /// It will not, or no more.
     Failed(String),
+    /// It is being deleted, and its document does not say by what.
+    Deleted,
 }
+
+/// Reasons of the condition `DisruptionTarget`, which a pod has before the cluster itself ends it
+/// (Kubernetes 1.26 and later), in words.
+const DISRUPTIONS: [(&str, &str); 5] = [
+    (
+        "EvictionByEvictionAPI",
+        "the pod was evicted by the eviction API (kubectl drain, an autoscaler, a descheduler)",
+    ),
+    (
+        "PreemptionByScheduler",
+        "the pod was preempted by one of a higher priority (see --priority-class)",
+    ),
+    (
+        "DeletionByTaintManager",
+        "the pod was evicted by a taint of its node (see --toleration)",
+    ),
+    (
+        "DeletionByPodGC",
+        "the pod was removed because its node is gone from the cluster or out of service",
+    ),
+    (
+        "TerminationByKubelet",
+        "the pod was evicted by its node (pressure on the node, or its shutdown)",
+    ),
+];
 
 /// Reasons of a waiting container that do not go away by themselves, with what to do.
 const HOPELESS: [(&str, &str); 7] = [
@@ -40,10 +67,11 @@ pub(crate) fn state(pod: &Pod) -> State {
     let Some(status) = &pod.status else {
         return State::Waiting("not seen by a node yet".to_owned());
     };
+    if let Some(words) = disruption(pod) {
+        return State::Failed(words);
+    }
     if pod.metadata.deletion_timestamp.is_some() {
-        return State::Failed(
-            "the pod is being deleted (evicted, or its namespace or node removed)".to_owned(),
-        );
+        return State::Deleted;
     }
     let own = |text: &Option<String>| text.clone().unwrap_or_default();
     let phase = status.phase.as_deref().unwrap_or("Pending");
@@ -83,6 +111,22 @@ pub(crate) fn state(pod: &Pod) -> State {
         }
         None => State::Waiting(phase.to_lowercase()),
     }
+}
+
+/// Why the cluster itself ends the pod, where it does.
+fn disruption(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let mut conditions = status.conditions.iter().flatten();
+    let condition = conditions.find(|c| c.type_ == "DisruptionTarget" && c.status == "True")?;
+    let reason = condition.reason.clone().unwrap_or_default();
+    let known = DISRUPTIONS.iter().find(|(known, _)| *known == reason);
+    let words = known.map_or_else(
+        || format!("the cluster ended the pod: {reason}"),
+        |(_, words)| (*words).to_owned(),
+    );
+    // What the node says of pressure is in the status, and clearer than the condition's.
+    let message = status.message.clone().or_else(|| condition.message.clone());
+    Some(joined(&words, &[message.unwrap_or_default()]))
 }
 
 fn ended(containers: Option<&[ContainerStatus]>) -> String {
@@ -149,6 +193,37 @@ mod tests {
         assert_eq!(
             words,
             "the pod ended: Evicted: The node was low on resource: memory."
+        );
+    }
+
+    /// As API servers of 1.33 report them.
+    #[test]
+    fn what_ends_a_pod_is_not_interchangeable() {
+        let ends = [
+            ("EvictionByEvictionAPI", "by the eviction API"),
+            ("PreemptionByScheduler", "preempted"),
+            ("DeletionByTaintManager", "taint of its node"),
+            ("DeletionByPodGC", "its node is gone"),
+            ("TerminationByKubelet", "evicted by its node"),
+            ("Unheard", "the cluster ended the pod: Unheard"),
+        ];
+        for (reason, words) in ends {
+            let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "in its words"});
+            let deleted = json!({"metadata": {"deletionTimestamp": "2026-11-23T15:00:00Z"}, "status": {"phase": "Running", "conditions": [condition]}});
+            match state(&serde_json::from_value(deleted).unwrap()) {
+                State::Failed(found) => {
+                    assert!(
+                        found.contains(words) && found.ends_with(": in its words"),
+                        "{found}"
+                    );
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        let deleted = json!({"metadata": {"deletionTimestamp": "2026-11-23T15:00:00Z"}, "status": {"phase": "Running"}});
+        assert_eq!(
+            state(&serde_json::from_value(deleted).unwrap()),
+            State::Deleted
         );
     }
 

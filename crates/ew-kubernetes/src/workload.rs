@@ -1,6 +1,7 @@
 //! The controller inside the cluster: a Job, or a CronJob, with what it needs.
 
 use crate::manifest::{BINARY, PodOptions};
+use crate::nodes::ARCHITECTURE_LABEL;
 use serde_json::{Value, json};
 
 /// `eastwest run` in a pod of its own.
@@ -19,6 +20,9 @@ pub struct ControllerJob {
     pub options: PodOptions,
     /// After this it is ended.
     pub deadline_seconds: u64,
+    /// Of its node, as Kubernetes names it. Only there is the controller in an image for several
+    /// architectures.
+    pub architecture: String,
 }
 
 /// The controller's account, which the rules are bound to.
@@ -88,6 +92,7 @@ impl ControllerJob {
         let secrets: Vec<Value> = secrets.map(|name| json!({"name": name})).collect();
         json!({
             "restartPolicy": "Never",
+            "nodeSelector": {ARCHITECTURE_LABEL: self.architecture},
             "serviceAccountName": SERVICE_ACCOUNT,
             "imagePullSecrets": secrets,
             "securityContext": {

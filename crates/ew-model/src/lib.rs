@@ -5,6 +5,7 @@
 //! by postcard: no `skip_serializing_if`, no `untagged`, no `flatten`.
 
 pub mod analysis;
+pub mod barrier;
 pub mod bounds;
 pub mod ceiling;
 pub mod claim;

@@ -1,5 +1,6 @@
 //! The run manifest `run.json`, and a run read back.
 
+use crate::barrier::Barrier;
 use crate::facts::{HostFacts, HostSample};
 use crate::inventory::{HostId, Inventory};
 use crate::plan::Plan;
@@ -49,6 +50,9 @@ pub struct RunManifest {
     /// Labels of the cluster's nodes by name, where the hosts are nodes of Kubernetes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub node_labels: BTreeMap<String, BTreeMap<String, String>>,
+    /// What kept pods apart or ended them, where something is missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub barriers: Vec<Barrier>,
     /// The seed of all draws.
     pub seed: u64,
     /// 64-bit FNV-1a of the plan's JSON, hexadecimal.

@@ -341,6 +341,7 @@ impl<'a> Course<'a> {
             inventory: self.network.inventory(),
             seed: self.seed,
             node_labels: BTreeMap::new(),
+            barriers: Vec::new(),
             plan_hash: String::new(),
             outcome: self.outcome(),
             controller_peak_bytes: None,

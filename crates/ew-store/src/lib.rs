@@ -28,7 +28,7 @@ pub use id::{make_run_id, plan_hash};
 pub use runs::{Listing, PruneRule, RunSummary, list, prune, resolve};
 pub use table::ColumnDescription;
 pub use tables::{TableDescription, describe_tables};
-pub use writer::{RunWriter, write_file, write_findings};
+pub use writer::{RunWriter, add_barriers, write_file, write_findings};
 
 /// Layout version of the run directories this crate writes. It reads this and all older ones.
 /// Version 2 keeps whole distributions of times where 1 kept a few percentiles.

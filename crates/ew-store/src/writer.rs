@@ -3,9 +3,11 @@
 use crate::draft::write_whole;
 use crate::error::{StoreError, io_error};
 use crate::events::EventWriter;
+use crate::fold::load_manifest;
 use crate::id::renamed;
 use crate::tables::write_tables;
 use crate::{FINDINGS_FILE, FORMAT_VERSION, MANIFEST_FILE};
+use ew_model::barrier::Barrier;
 use ew_model::{Outcome, RecordedEvent, RunManifest, Verdict};
 use std::fs;
 use std::io;
@@ -93,6 +95,16 @@ impl RunWriter {
 /// [`StoreError`] when it cannot be written.
 pub fn write_findings(directory: &Path, verdict: &Verdict) -> Result<(), StoreError> {
     write_json(&directory.join(FINDINGS_FILE), verdict)
+}
+
+/// Adds to a finished run what was found after its end.
+///
+/// # Errors
+/// [`StoreError`] when `run.json` cannot be read or written.
+pub fn add_barriers(directory: &Path, barriers: Vec<Barrier>) -> Result<(), StoreError> {
+    let mut manifest = load_manifest(directory)?;
+    manifest.barriers.extend(barriers);
+    write_json(&directory.join(MANIFEST_FILE), &manifest)
 }
 
 /// Writes any other file of a run, such as `report.html`, whole or not at all; returns its path.

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that fails says so this way")]
 
+use ew_model::barrier::{Barrier, BarrierKind};
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters, InterfaceFacts};
 use ew_model::latency::{Histogram, Latency};
 use ew_model::plan::End;
@@ -11,8 +12,9 @@ use ew_model::telemetry::{CauseCounters, ProcessTraffic, ReadingCost, SoftnetCou
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_model::*;
 use ew_store::{
-    EVENTS_FILE, FORMAT_VERSION, MANIFEST_FILE, PruneRule, RunWriter, StoreError, describe_tables,
-    list, load, make_run_id, plan_hash, prune, resolve, write_file, write_findings,
+    EVENTS_FILE, FORMAT_VERSION, MANIFEST_FILE, PruneRule, RunWriter, StoreError, add_barriers,
+    describe_tables, list, load, make_run_id, plan_hash, prune, resolve, write_file,
+    write_findings,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -387,6 +389,24 @@ fn findings_and_reports_are_replaced_whole() {
 }
 
 #[test]
+fn what_is_found_after_the_end_is_kept_with_the_run() {
+    let room = TempDir::new().unwrap();
+    let path = write_run(room.path(), &events());
+    let before = load(&path).unwrap();
+    let barrier = Barrier {
+        kind: BarrierKind::PodEnded,
+        host: Some(HostId(1)),
+        words: "b: the pod was evicted".into(),
+    };
+    add_barriers(&path, vec![barrier.clone()]).unwrap();
+    let mut after = load(&path).unwrap();
+    assert_eq!(std::mem::take(&mut after.manifest.barriers), [barrier]);
+    assert_eq!(after, before);
+    let text = fs::read_to_string(path.join(MANIFEST_FILE)).unwrap();
+    assert!(text.contains("\"pod-ended\""), "{text}");
+}
+
+#[test]
 fn equal_plans_have_equal_hashes() {
     let mut other = plan();
     assert_eq!(plan_hash(&other), plan_hash(&plan()));
@@ -714,6 +734,7 @@ fn manifest(started_unix_ns: u64) -> RunManifest {
         inventory: inventory(),
         seed: u64::MAX,
         node_labels: BTreeMap::new(),
+        barriers: Vec::new(),
         plan_hash: plan_hash(&plan()),
         outcome: Outcome::Unfinished,
         controller_peak_bytes: None,

@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// The directory names that [`unlink_self`] may remove begin with this.
 pub const REMOVABLE_PREFIX: &str = "eastwest.";
@@ -29,6 +30,36 @@ pub fn restore_signals() {
         // SAFETY: SIG_DFL is a valid action for any of them, and no handler is installed. It cannot
         // fail for them.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Waits until this process is asked to end (SIGINT or SIGTERM), at most this long. The signals are
+/// blocked, not handled: a pod's first process gets no signal that it neither blocks nor handles.
+///
+/// # Errors
+/// The system's.
+pub fn wait_for_end_signal(limit: Duration) -> io::Result<()> {
+    let limit = libc::timespec {
+        tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    // SAFETY: a sigset_t is integers, which sigemptyset sets; the set and the limit live through
+    // the calls, and nobody asks what came with the signal.
+    let signal = unsafe {
+        let mut ends: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut ends);
+        libc::sigaddset(&raw mut ends, libc::SIGINT);
+        libc::sigaddset(&raw mut ends, libc::SIGTERM);
+        let blocked = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const ends, std::ptr::null_mut());
+        if blocked != 0 {
+            return Err(io::Error::from_raw_os_error(blocked));
+        }
+        libc::sigtimedwait(&raw const ends, std::ptr::null_mut(), &raw const limit)
+    };
+    let error = io::Error::last_os_error();
+    match signal {
+        -1 if error.raw_os_error() != Some(libc::EAGAIN) => Err(error),
+        _ => Ok(()),
     }
 }
 

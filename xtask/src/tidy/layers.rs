@@ -28,7 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("ew-fleet", &["ew-model", "ew-proto", "ew-sys"]),
-    ("ew-kubernetes", &[]),
+    ("ew-kubernetes", &["ew-model"]),
     (
         "ew-controller",
         &[
@@ -48,7 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ew-report", &["ew-analyze", "ew-model"]),
     ("ew-lab", &["ew-model", "ew-sys"]),
     ("ew-top", &["ew-model"]),
-    ("eastwest-agent", &["ew-agent", "ew-proto"]),
+    ("eastwest-agent", &["ew-agent", "ew-proto", "ew-sys"]),
 ];
 
 const BINARY: &str = "eastwest";

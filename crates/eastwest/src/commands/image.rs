@@ -1,4 +1,5 @@
-//! `eastwest image`: this binary as a container image.
+//! `eastwest image`: this binary as a container image, for other architectures the agents that a
+//! release brings.
 
 use crate::exit::{Failure, Outcome};
 use crate::fleet::OWN_BINARY;
@@ -7,6 +8,7 @@ use crate::output;
 use anyhow::Context;
 use clap::Args;
 use ew_fleet::Payload;
+use ew_kubernetes::{ImageProgram, go_architecture};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -28,9 +30,27 @@ pub(crate) fn run(args: &ImageArgs) -> Outcome {
     let file = File::create(&args.output)
         .with_context(|| format!("cannot write `{}`", args.output.display()))
         .map_err(Failure::usage)?;
-    let architecture = binary.architecture().unwrap_or(std::env::consts::ARCH);
-    ew_kubernetes::write_image(BufWriter::new(file), &name, architecture, binary.program())
+    let own = program(&binary);
+    let agents = Payload::agents_in(Path::new(OWN_BINARY)).map_err(Failure::failed)?;
+    let others = agents.iter().map(program);
+    let others = others.filter(|agent| agent.architecture != own.architecture);
+    let others: Vec<ImageProgram<'_>> = others.collect();
+    ew_kubernetes::write_image(BufWriter::new(file), &name, own, &others)
         .map_err(Failure::failed)?;
-    output::say(&format!("{}: image {name}", args.output.display()));
+    let architectures = std::iter::once(&own).chain(&others);
+    let architectures = architectures.map(|program| go_architecture(program.architecture));
+    let architectures: Vec<&str> = architectures.collect();
+    output::say(&format!(
+        "{}: image {name} for {}",
+        args.output.display(),
+        architectures.join(", ")
+    ));
     Ok(ExitCode::SUCCESS)
+}
+
+fn program(payload: &Payload) -> ImageProgram<'_> {
+    ImageProgram {
+        architecture: payload.architecture().unwrap_or(std::env::consts::ARCH),
+        binary: payload.program(),
+    }
 }

@@ -7,13 +7,14 @@ use crate::kubernetes::{AccessArgs, default_image, refused};
 use crate::output;
 use crate::push::{self, Pushgateway};
 use clap::{Args, Subcommand};
+use eastwest_agent::HoldArgs;
 use ew_kubernetes::{
-    Access, Bootstrap, ControllerJob, PodOptions, exec, remove_made_namespace, rules_yaml, to_yaml,
+    Access, Bootstrap, ControllerJob, PodOptions, exec, go_architecture, remove_made_namespace,
+    rules_yaml, to_yaml,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// How often, and how far apart, the guard asks for the removal: an API server that is busy or
 /// starts anew is there again by then.
@@ -41,6 +42,9 @@ enum KubernetesCommand {
     /// Hold a pod until it is ordered to end; started in pods
     #[command(hide = true)]
     Hold(HoldArgs),
+    /// Print the routes of a pod's network; started in pods
+    #[command(hide = true)]
+    Routes,
     /// Remove a run's namespace when the run's process is gone; started by `run`
     #[command(hide = true)]
     Guard(AccessArgs),
@@ -93,6 +97,10 @@ struct JobArgs {
     /// When the cluster ends the Job by itself
     #[arg(long, value_name = "TIME", default_value = "2h", value_parser = crate::fleet::parse_duration)]
     deadline: Duration,
+    /// Architecture of the Job's node, as Kubernetes names it: that of the eastwest that wrote the
+    /// image [default: this eastwest's]
+    #[arg(long, value_name = "ARCH")]
+    arch: Option<String>,
     /// Arguments of eastwest in the cluster, after --; --via kubernetes and the image are added
     #[arg(last = true)]
     arguments: Vec<String>,
@@ -110,13 +118,6 @@ struct LinkArgs {
     command: Vec<String>,
 }
 
-#[derive(Debug, Args)]
-struct HoldArgs {
-    /// At most this long
-    #[arg(long, value_name = "N")]
-    seconds: u64,
-}
-
 pub(crate) fn run(args: &KubernetesCommandArgs) -> Outcome {
     match &args.command {
         KubernetesCommand::Rbac(args) => {
@@ -129,7 +130,14 @@ pub(crate) fn run(args: &KubernetesCommandArgs) -> Outcome {
             Ok(ExitCode::SUCCESS)
         }
         KubernetesCommand::Link(args) => block_on(link(args)),
-        KubernetesCommand::Hold(args) => block_on(hold(args)),
+        KubernetesCommand::Hold(args) => {
+            eastwest_agent::hold(args).map_err(Failure::failed)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        KubernetesCommand::Routes => {
+            eastwest_agent::print_routes().map_err(Failure::failed)?;
+            Ok(ExitCode::SUCCESS)
+        }
         KubernetesCommand::Guard(args) => guard(args),
     }
 }
@@ -160,10 +168,15 @@ fn job_yaml(args: &JobArgs) -> String {
         cron: args.cron.clone(),
         options,
         deadline_seconds: args.deadline.as_secs().max(1),
+        architecture: args.arch.clone().unwrap_or_else(own_architecture),
     };
     let subject = format!("system:serviceaccount:{}:eastwest", args.namespace);
     let rules = rules_yaml(&args.namespace, &subject, false);
     format!("{rules}{}", to_yaml(&job.documents()))
+}
+
+fn own_architecture() -> String {
+    go_architecture(std::env::consts::ARCH).to_owned()
 }
 
 /// Words of `run` for what follows it. A comparison needs run directories that stay.
@@ -213,16 +226,4 @@ async fn remove_namespace(args: &AccessArgs) -> Outcome {
         tokio::time::sleep(GUARD_PAUSE).await;
     }
     Ok(ExitCode::FAILURE)
-}
-
-/// As a pod's first process nothing ends it but what it listens to.
-async fn hold(args: &HoldArgs) -> Outcome {
-    let mut terminate = signal(SignalKind::terminate()).map_err(Failure::failed)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::failed)?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-        () = tokio::time::sleep(Duration::from_secs(args.seconds)) => {}
-    }
-    Ok(ExitCode::SUCCESS)
 }

@@ -469,7 +469,7 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         inventory,
     };
     let color = args.show.color;
-    let finished = drive(
+    let mut finished = drive(
         &job,
         args.live,
         &args.safety,
@@ -477,9 +477,7 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         endpoint,
         &mut |at_ns, event| sequel.take(at_ns, event),
     );
-    placement
-        .finish(finished.as_ref().map(|done| &done.analysis))
-        .await;
+    placement.finish(&mut finished).await;
     sequel.conclude(args, &finished?).await
 }
 

@@ -153,6 +153,7 @@ fn manifest(scenario: Scenario, inventory: Inventory, plan: &Plan) -> RunManifes
         inventory,
         seed: plan.seed,
         node_labels: BTreeMap::new(),
+        barriers: Vec::new(),
         plan_hash: ew_store::plan_hash(plan),
         outcome: RunOutcome::Unfinished,
         controller_peak_bytes: None,

@@ -4,6 +4,7 @@ use super::{Case, evidence};
 use crate::observations::StageView;
 use crate::precision::confidence;
 use crate::words::{count, list, plain};
+use ew_model::barrier::{Barrier, BarrierKind};
 use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
 use ew_model::{HostId, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +72,8 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     }]
 }
 
-/// By stages, and by hosts whose connection tracking refused connections, which then never came up.
+/// By stages, by hosts whose connection tracking refused connections, which then never came up, and
+/// what else keeps pods apart.
 fn all_evidence(case: &Case<'_>) -> Vec<Evidence> {
     let stages = case.observations.stages.iter();
     let inventory = case.observations.inventory();
@@ -88,7 +90,22 @@ fn all_evidence(case: &Case<'_>) -> Vec<Evidence> {
         )
     });
     let stages: Vec<&StageView<'_>> = stages.collect();
-    of_stages(&stages).into_iter().chain(words).collect()
+    let barriers = &case.observations.run.manifest.barriers;
+    let of_stages = of_stages(&stages).into_iter();
+    of_stages
+        .chain(words)
+        .chain(barriers.iter().filter(is_here).map(of_barrier))
+        .collect()
+}
+
+/// Why a pod ended goes with the host that is missing.
+fn is_here(barrier: &&Barrier) -> bool {
+    barrier.kind != BarrierKind::PodEnded
+}
+
+/// As the launcher found it after the run.
+fn of_barrier(barrier: &Barrier) -> Evidence {
+    evidence(barrier.words.clone(), "run.json: barriers".into())
 }
 
 /// A line for each stage; one for all those without a figure for the same reason, such as what an

@@ -4,7 +4,8 @@ use super::{Case, evidence};
 use crate::precision::confidence;
 use crate::words::{host_list, plain};
 use ew_model::HostId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::barrier::BarrierKind;
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
 use std::collections::BTreeMap;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -101,7 +102,20 @@ fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, kind: &Kind) -> Op
                     format!("events.jsonl: host {name}"),
                 )
             })
+            .chain(ends_of_pods(case, hosts))
             .collect(),
         hint: kind.hint.into(),
     })
+}
+
+/// Why hosts' pods ended, where they are pods.
+fn ends_of_pods(case: &Case<'_>, hosts: &BTreeMap<HostId, String>) -> Vec<Evidence> {
+    let barriers = case.observations.run.manifest.barriers.iter();
+    let of_hosts = barriers.filter(|barrier| {
+        let host = barrier.host;
+        barrier.kind == BarrierKind::PodEnded && host.is_some_and(|host| hosts.contains_key(&host))
+    });
+    of_hosts
+        .map(|barrier| evidence(barrier.words.clone(), "run.json: barriers".into()))
+        .collect()
 }

@@ -122,6 +122,7 @@ impl Truth {
                 inventory: self.inventory.clone(),
                 seed,
                 node_labels: BTreeMap::new(),
+                barriers: Vec::new(),
                 plan_hash: String::new(),
                 outcome: Outcome::Complete,
                 controller_peak_bytes: None,

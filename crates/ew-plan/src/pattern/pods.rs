@@ -291,8 +291,8 @@ mod tests {
         assert_eq!(names, [("n0/pod", "n0/pod2"), ("n1/pod", "n1/pod2")]);
     }
 
-    /// Between two repetitions of the nodes' own network every path of pods is measured as often, so
-    /// that drift meets all alike.
+    /// Between two repetitions of the nodes' own network every path of pods is measured as often,
+    /// so that drift meets all alike.
     #[test]
     fn paths_are_interleaved() {
         let text = crate::scenario::builtin("pods").unwrap();

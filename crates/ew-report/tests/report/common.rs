@@ -613,6 +613,7 @@ pub(crate) fn manifest(inventory: Inventory) -> RunManifest {
         },
         inventory,
         node_labels: Default::default(),
+        barriers: Vec::new(),
         seed: 42,
         plan_hash: "9ae16a3b2f90404f".into(),
         outcome: Outcome::Complete,

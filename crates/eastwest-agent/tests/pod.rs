@@ -1,0 +1,60 @@
+//! The agent in eastwest's place in an image: what a pod runs besides the agent.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn agent(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_eastwest-agent"));
+    command.args(words);
+    command
+}
+
+/// Of `/proc/PID/status`: SIGTERM is number 15.
+fn blocks_sigterm(child: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let mut lines = status.lines();
+    let blocked = lines.find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+    u64::from_str_radix(blocked.trim(), 16).unwrap() & 1 << 14 != 0
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}: not within 20 s");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_pod_is_held_until_it_is_ordered_to_end() {
+    let mut held = agent(&["kubernetes", "hold", "--seconds", "600"])
+        .spawn()
+        .unwrap();
+    wait_until("SIGTERM is blocked", || blocks_sigterm(&held));
+    assert!(held.try_wait().unwrap().is_none());
+    let pid = held.id().to_string();
+    let killed = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(killed.unwrap().success());
+    let mut status = None;
+    wait_until("the end", || {
+        status = held.try_wait().unwrap();
+        status.is_some()
+    });
+    assert!(status.unwrap().success(), "{status:?}");
+}
+
+#[test]
+fn a_pod_is_held_no_longer_than_it_may() {
+    let ended = agent(&["kubernetes", "hold", "--seconds", "0"]).status();
+    assert!(ended.unwrap().success());
+}
+
+#[test]
+fn the_routes_are_the_kernels() {
+    let printed = agent(&["kubernetes", "routes"])
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    assert!(printed.status.success());
+    assert_eq!(printed.stdout, std::fs::read("/proc/net/route").unwrap());
+}
