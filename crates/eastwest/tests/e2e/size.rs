@@ -46,6 +46,37 @@ fn people_see_each_constraint() {
     }
 }
 
+/// 10 TB in 30 min are 5.56 GB/s, with 20% headroom 6.67 GB/s.
+#[test]
+fn clients_and_uplink_get_the_headroom_too() {
+    let words = "--client-nic 10G --uplink 60G";
+    let shown = text(&size(&format!("{WORKED} {words} --headroom 20%")).stdout);
+    for part in [
+        "6 clients",
+        "99% of 6.75 GB/s",
+        "6.67 GB/s",
+        "Clients needed: 6",
+    ] {
+        assert!(shown.contains(part), "`{part}` in\n{shown}");
+    }
+    let bare = text(&size(&format!("{WORKED} {words}")).stdout);
+    assert!(
+        bare.contains("5 clients") && bare.contains("82% of 6.75 GB/s"),
+        "{bare}"
+    );
+    let unknown = text(&size(WORKED).stdout);
+    assert!(
+        unknown.contains("uplink") && unknown.contains("5.56 GB/s"),
+        "{unknown}"
+    );
+    let out = size(&format!("{WORKED} --uplink 55G --headroom 20%"));
+    assert_eq!(out.status.code(), Some(1));
+    let error = text(&out.stderr);
+    assert!(error.contains("with 20% headroom"), "{error}");
+    assert!(error.contains("binding constraint: uplink"), "{error}");
+    assert!(size(&format!("{WORKED} --uplink 55G")).status.success());
+}
+
 #[test]
 fn a_deadline_out_of_reach_names_the_binding_constraint() {
     let out = size(&format!("{WORKED} --clients 4 --client-nic 10G"));

@@ -3,14 +3,16 @@
 //!
 //! With B = data / deadline and w, w_rx, w_tx the bytes on disk, into and out of storage NICs per
 //! byte of data: disk S >= w B / d, RX S >= w_rx B / n, TX S >= w_tx B / n, and S = ceil(max x (1 +
-//! headroom)) + failures. Uplink and clients bound B itself; no number of storage nodes helps
-//! there.
+//! headroom)) + failures. Uplink and clients bound B itself, with the same headroom; no number of
+//! storage nodes helps there.
 
 use serde::Serialize;
 use thiserror::Error;
 
 /// More nodes than any cluster has: an answer above is none.
 pub const MAX_NODES: f64 = 1e6;
+/// What sums of floating-point numbers may be off.
+const ARITHMETIC: f64 = 1e-9;
 
 /// How data is kept more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -134,13 +136,36 @@ pub struct Need {
     pub nodes: u32,
 }
 
+/// What must pass in front of the storage nodes: the own answer of clients and uplink.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Passage {
+    /// Clients or uplink.
+    pub constraint: Constraint,
+    /// Bytes per byte of data.
+    pub factor: f64,
+    /// Bytes per second that must pass, before headroom.
+    pub needed_bytes_per_sec: f64,
+    /// The same with headroom.
+    pub with_headroom_bytes_per_sec: f64,
+    /// Bytes per second that all clients, or the uplink, carry. `None`: not known.
+    pub possible_bytes_per_sec: Option<f64>,
+    /// Of one client. `None`: the uplink, or not known.
+    pub client_bytes_per_sec: Option<f64>,
+    /// Clients needed: exact, before rounding and headroom. `None` as above.
+    pub clients_exact: Option<f64>,
+    /// Clients needed, with headroom, rounded up. `None` as above.
+    pub clients: Option<u32>,
+}
+
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// B, bytes of data per second.
     pub needed_bytes_per_sec: f64,
-    /// Every constraint, in the order of [`Constraint`].
+    /// Every constraint of storage nodes, in the order of [`Constraint`].
     pub needs: Vec<Need>,
+    /// Clients and uplink.
+    pub passages: [Passage; 2],
     /// The one that asks for most.
     pub binding: Constraint,
     /// Nodes with headroom and failures.
@@ -155,9 +180,7 @@ pub struct Answer {
     pub headroom: f64,
     /// Storage nodes that may fail while the deadline holds: N+x.
     pub failures_tolerated: u32,
-    /// What passes between clients and storage, bytes per second.
-    pub passed_bytes_per_sec: f64,
-    /// Clients: as given, or as many as carry B. `None` without a client's rate.
+    /// Clients: as given, or as many as carry B with headroom. `None` without a client's rate.
     pub clients: Option<u32>,
     /// Clients per storage node.
     pub fan_in: Option<f64>,
@@ -195,17 +218,23 @@ pub struct Bound {
     pub constraint: Constraint,
     /// Bytes of data per second that the deadline needs.
     pub needed_bytes_per_sec: f64,
-    /// Bytes of data per second that the constraint lets pass.
+    /// Bytes of data per second that the constraint lets pass, with headroom to spare.
     pub possible_bytes_per_sec: f64,
     /// The shortest time that it allows.
     pub least_s: f64,
+    /// As asked for: 0.2 is 20%.
+    pub headroom: f64,
 }
 
 impl Bound {
     fn words(&self) -> String {
         use ew_model::units::{format_bytes_per_sec, format_duration_ns};
+        let headroom = match self.headroom {
+            0.0 => String::new(),
+            part => format!(" with {:.0}% headroom", part * 100.0),
+        };
         format!(
-            "{} carry {}, {} needed (binding constraint: {}); allow at least {}, or raise it",
+            "{} carry {}{headroom}, {} needed (binding constraint: {}); allow at least {}, or raise it",
             match self.constraint {
                 Constraint::Clients => "the clients",
                 Constraint::Uplink => "the uplinks",
@@ -303,7 +332,8 @@ pub fn size(question: &Question) -> Result<Answer, SizingError> {
     let total = by_failures(question.failures);
     let bare = nodes(&needs, 0.0);
     let carried = carried(&needs, needed, total);
-    let clients = clients(question, needed);
+    let passages = passages(question, needed, &factors);
+    let clients = question.clients.or(passages[0].clients);
     Ok(Answer {
         needed_bytes_per_sec: needed,
         binding: binding.constraint,
@@ -313,7 +343,7 @@ pub fn size(question: &Question) -> Result<Answer, SizingError> {
         carried_bytes_per_sec: carried,
         headroom: carried / needed - 1.0,
         failures_tolerated: total - bare,
-        passed_bytes_per_sec: needed * factors.client,
+        passages,
         clients,
         fan_in: clients.map(|clients| f64::from(clients) / f64::from(total)),
         price: question
@@ -367,31 +397,47 @@ fn check(question: &Question) -> Result<(), SizingError> {
 
 /// The network between both sets and the clients bound the rate, whatever is behind them.
 fn check_reachable(question: &Question, needed: f64, factors: &Factors) -> Result<(), SizingError> {
-    let of_clients = question.clients_bytes_per_sec.or_else(|| {
-        let count = f64::from(question.clients?);
-        Some(count * question.client_bytes_per_sec?)
-    });
-    let bounds = [
-        (Constraint::Clients, of_clients),
-        (Constraint::Uplink, question.uplink_bytes_per_sec),
-    ];
-    for (constraint, rate) in bounds {
-        let Some(rate) = rate else { continue };
-        let possible = if factors.client > 0.0 {
-            rate / factors.client
-        } else {
-            f64::INFINITY
+    for passage in passages(question, needed, factors) {
+        let Some(rate) = passage.possible_bytes_per_sec else {
+            continue;
         };
-        if possible < needed {
+        if passage.with_headroom_bytes_per_sec > rate * (1.0 + ARITHMETIC) {
+            let possible = rate / factors.client / (1.0 + question.headroom);
             return Err(SizingError::Unreachable(Bound {
-                constraint,
+                constraint: passage.constraint,
                 needed_bytes_per_sec: needed,
                 possible_bytes_per_sec: possible,
                 least_s: question.data_bytes / possible,
+                headroom: question.headroom,
             }));
         }
     }
     Ok(())
+}
+
+/// Clients, then the uplink.
+fn passages(question: &Question, needed: f64, factors: &Factors) -> [Passage; 2] {
+    let of_client = question.client_bytes_per_sec;
+    let of_clients = question.clients_bytes_per_sec.or_else(|| {
+        let count = f64::from(question.clients?);
+        Some(count * of_client?)
+    });
+    let must_pass = needed * factors.client;
+    let with_headroom = must_pass * (1.0 + question.headroom);
+    let passage = |constraint, possible, client: Option<f64>| Passage {
+        constraint,
+        factor: factors.client,
+        needed_bytes_per_sec: must_pass,
+        with_headroom_bytes_per_sec: with_headroom,
+        possible_bytes_per_sec: possible,
+        client_bytes_per_sec: client,
+        clients_exact: client.map(|rate| must_pass / rate),
+        clients: client.map(|rate| rounded_up(with_headroom / rate).max(1)),
+    };
+    [
+        passage(Constraint::Clients, of_clients, of_client),
+        passage(Constraint::Uplink, question.uplink_bytes_per_sec, None),
+    ]
 }
 
 fn needs(question: &Question, needed: f64, factors: &Factors) -> Vec<Need> {
@@ -439,9 +485,11 @@ fn nodes(needs: &[Need], headroom: f64) -> u32 {
     needs.iter().map(of).max().unwrap_or(0).max(1)
 }
 
-/// A part of a millionth above a whole number is arithmetic, not a node.
+/// A part of a billionth above a whole number is arithmetic, not a node.
 fn rounded_up(nodes_exact: f64) -> u32 {
-    (nodes_exact - 1e-9).ceil().clamp(0.0, f64::from(u32::MAX)) as u32
+    (nodes_exact - ARITHMETIC)
+        .ceil()
+        .clamp(0.0, f64::from(u32::MAX)) as u32
 }
 
 fn carried(needs: &[Need], needed: f64, nodes: u32) -> f64 {
@@ -460,18 +508,8 @@ fn bound(binding: &Need, needed: f64, question: &Question) -> Bound {
         needed_bytes_per_sec: needed,
         possible_bytes_per_sec: possible,
         least_s: question.data_bytes / possible,
+        headroom: question.headroom,
     }
-}
-
-fn clients(question: &Question, needed: f64) -> Option<u32> {
-    let factor = question
-        .redundancy
-        .factors(question.operation, question.clients_on_storage)
-        .client;
-    question.clients.or_else(|| {
-        let rate = question.client_bytes_per_sec?;
-        Some(rounded_up(needed * factor / rate).max(1))
-    })
 }
 
 #[cfg(test)]
@@ -586,6 +624,58 @@ mod tests {
         let answer = size(&question).unwrap();
         assert_eq!(answer.clients, Some(12));
         assert_eq!(answer.fan_in, Some(12.0 / 14.0));
+    }
+
+    /// 10 TB in 30 min are 5.56 GB/s, with 20% headroom 6.67 GB/s.
+    #[test]
+    fn clients_and_uplink_have_headroom_and_an_answer_of_their_own() {
+        let question = Question {
+            client_bytes_per_sec: Some(0.5e9),
+            uplink_bytes_per_sec: Some(6.7e9),
+            headroom: 0.2,
+            ..worked()
+        };
+        let answer = size(&question).unwrap();
+        assert_eq!((answer.nodes, answer.clients), (17, Some(14)));
+        let [clients, uplink] = &answer.passages;
+        let tenths = |rate: f64| (rate / 1e8).round();
+        assert_eq!(
+            clients.clients_exact.map(|n| (n * 10.0).round()),
+            Some(111.0)
+        );
+        assert_eq!(clients.constraint, Constraint::Clients);
+        assert_eq!(tenths(uplink.needed_bytes_per_sec), 56.0);
+        assert_eq!(tenths(uplink.with_headroom_bytes_per_sec), 67.0);
+        assert_eq!(uplink.possible_bytes_per_sec, Some(6.7e9));
+        // Enough without headroom, and too little with it.
+        for tight in [
+            Question {
+                uplink_bytes_per_sec: Some(6e9),
+                ..question.clone()
+            },
+            Question {
+                clients: Some(12),
+                ..question.clone()
+            },
+        ] {
+            let error = size(&tight).unwrap_err().to_string();
+            assert!(
+                error.contains("carry 5.00 GB/s with 20% headroom, 5.56 GB/s"),
+                "{error}"
+            );
+            let bare = Question {
+                headroom: 0.0,
+                ..tight
+            };
+            assert!(size(&bare).is_ok());
+        }
+        let local = Question {
+            clients_on_storage: true,
+            redundancy: Redundancy::Replication(1),
+            ..question
+        };
+        let [_, uplink] = size(&local).unwrap().passages;
+        assert_eq!(uplink.with_headroom_bytes_per_sec, 0.0, "nothing passes");
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! The answer of `eastwest size`, for people and for programs.
 
 use crate::table::{table, wrap};
+use crate::words::or_missing;
 use crate::{ReportError, TextStyle};
 use ew_analyze::storage::sizing::{
-    Answer, Bound, Constraint, Need, Operation, Question, Redundancy,
+    Answer, Bound, Constraint, Need, Operation, Passage, Question, Redundancy,
 };
 use ew_model::units::{format_bytes_per_sec, format_duration_ns};
 use serde::Serialize;
 
 /// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new
 /// fields do not count.
-const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION: u32 = 3;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -60,14 +61,16 @@ pub fn sizing_text(question: &Question, answer: &Answer, style: &TextStyle) -> S
     let width = style.width.max(40);
     let mut lines = vec![headline(question, answer), asked(question, answer)];
     lines.extend(ratio(question, answer));
-    lines.extend(uplink(question, answer));
-    let rows: Vec<Vec<String>> = answer.needs.iter().map(|need| row(need, answer)).collect();
+    lines.extend(untested_uplink(question, answer));
+    let of_nodes = answer.needs.iter().map(|need| row(need, answer));
+    let in_front = answer.passages.iter().map(passage_row);
+    let rows: Vec<Vec<String>> = of_nodes.chain(in_front).collect();
     let heads = [
         "constraint",
         "bytes per byte",
-        "per node",
+        "rate of one",
         "exact",
-        "nodes",
+        "needs",
         "",
     ];
     let mut out: String = lines.iter().map(|line| wrap(line, width, "")).collect();
@@ -132,16 +135,16 @@ fn ratio(question: &Question, answer: &Answer) -> Option<String> {
     ))
 }
 
-fn uplink(question: &Question, answer: &Answer) -> Option<String> {
-    let needed = format_bytes_per_sec(answer.passed_bytes_per_sec);
-    let carried = question.uplink_carried_bytes_per_sec;
-    if let Some(limit) = question.uplink_bytes_per_sec {
-        let limit = format_bytes_per_sec(limit);
-        return Some(format!("Uplink: {needed} needed of {limit}."));
-    }
-    let carried = carried.filter(|carried| *carried < answer.passed_bytes_per_sec)?;
+/// Of an uplink whose limit nobody knows.
+fn untested_uplink(question: &Question, answer: &Answer) -> Option<String> {
+    let [_, uplink] = &answer.passages;
+    let needed = uplink.with_headroom_bytes_per_sec;
+    let is_known = question.uplink_bytes_per_sec.is_some();
+    let carried = question.uplink_carried_bytes_per_sec.filter(|_| !is_known);
+    let carried = carried.filter(|carried| *carried < needed)?;
     Some(format!(
-        "Uplink: {needed} needed, {} measured without being the limit; not tested above.",
+        "Uplink: {} needed, {} measured without being the limit; not tested above.",
+        format_bytes_per_sec(needed),
         format_bytes_per_sec(carried)
     ))
 }
@@ -158,8 +161,30 @@ fn row(need: &Need, answer: &Answer) -> Vec<String> {
         factor,
         rate.unwrap_or_else(|| "-".into()),
         format!("{:.2}", need.nodes_exact),
-        need.nodes.to_string(),
+        format!("{} nodes", need.nodes),
         if is_binding { "binding" } else { "" }.to_owned(),
+    ]
+}
+
+/// Of the clients how many, of the uplink how much, both with headroom.
+fn passage_row(passage: &Passage) -> Vec<String> {
+    let rate = or_missing(passage.client_bytes_per_sec, format_bytes_per_sec);
+    let rate_needed = format_bytes_per_sec(passage.with_headroom_bytes_per_sec);
+    let needs = match passage.clients {
+        Some(clients) => format!("{clients} clients"),
+        None => rate_needed,
+    };
+    let available = passage.possible_bytes_per_sec.map(|possible| {
+        let used = passage.with_headroom_bytes_per_sec / possible;
+        format!("{} of {}", percent(used), format_bytes_per_sec(possible))
+    });
+    vec![
+        passage.constraint.name().to_owned(),
+        format!("{:.2}", passage.factor),
+        rate,
+        or_missing(passage.clients_exact, |exact| format!("{exact:.2}")),
+        needs,
+        available.unwrap_or_default(),
     ]
 }
 
