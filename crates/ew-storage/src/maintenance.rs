@@ -13,7 +13,7 @@ use ew_sys::clock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -60,7 +60,7 @@ impl Lease {
         let path = lease_path(hosts_file);
         let shown = path.display().to_string();
         let text = match fs::read_to_string(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(of_system("read", &shown))?,
         };
         let lease = serde_json::from_str(&text).map_err(|error| {
@@ -307,7 +307,8 @@ fn text_of(entries: &[Value]) -> String {
     format!("[\n{}\n]\n", lines.join(",\n"))
 }
 
-/// A reader sees the old text or the new one, also when the power fails. Owner and rights stay.
+/// A reader sees the old text or the new one, also when the power fails, and what is replaced next
+/// is on disk later than this. Owner and rights stay.
 fn replace(path: &Path, text: &str) -> Result<(), StorageError> {
     let shown = path.display().to_string();
     let failed = || of_system("write", &shown);
@@ -322,12 +323,20 @@ fn replace(path: &Path, text: &str) -> Result<(), StorageError> {
     }
     file.write_all(text.as_bytes()).map_err(failed())?;
     file.sync_all().map_err(failed())?;
-    fs::rename(&new, path).map_err(failed())
+    fs::rename(&new, path).map_err(failed())?;
+    sync_folder(path).map_err(failed())
+}
+
+/// A file's new name is on disk once its folder is.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
 
     fn node(host: &str) -> DataNode {
         DataNode {
@@ -412,5 +421,76 @@ mod tests {
         fs::write(lease_path(&hosts), "{").unwrap();
         let damaged = Lease::find(&hosts).unwrap_err().to_string();
         assert!(damaged.contains("by hand"), "{damaged}");
+    }
+
+    /// Folder of the traced process below.
+    const TRACED: &str = "EASTWEST_TEST_TRACED_FOLDER";
+
+    /// What a power failure leaves depends on what was synced before what: seen by strace, from
+    /// this test run again below it.
+    #[test]
+    fn the_lease_is_on_disk_before_the_hosts_file_changes() {
+        if let Some(folder) = std::env::var_os(TRACED) {
+            take_one_node_out(Path::new(&folder));
+            return;
+        }
+        let can_trace = Command::new("strace")
+            .args(["-o", "/dev/null", "true"])
+            .output();
+        if !can_trace.is_ok_and(|out| out.status.success()) {
+            println!("skipped: strace is missing, or may not trace here");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let hosts = folder.path().join("dfs.hosts");
+        fs::write(&hosts, "[]").unwrap();
+        let trace = folder.path().join("trace");
+        let test = "maintenance::tests::the_lease_is_on_disk_before_the_hosts_file_changes";
+        let traced = Command::new("strace")
+            .args([
+                "-f",
+                "-y",
+                "-s",
+                "4096",
+                "-e",
+                "trace=/fsync,/^rename",
+                "-o",
+            ])
+            .arg(&trace)
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env(TRACED, folder.path())
+            .output()
+            .unwrap();
+        let calls = fs::read_to_string(&trace).unwrap();
+        assert!(traced.status.success(), "{traced:?} {calls}");
+        let (folder, hosts) = (folder.path().display(), hosts.display());
+        let lease = format!("{hosts}{LEASE_SUFFIX}");
+        let expected = [
+            format!("<{lease}.new>)"),
+            format!("\"{lease}\")"),
+            format!("<{folder}>)"),
+            format!("<{hosts}.new>)"),
+            format!("\"{hosts}\")"),
+            format!("<{folder}>)"),
+        ];
+        let calls: Vec<&str> = calls.lines().filter(|call| call.contains('(')).collect();
+        assert_eq!(calls.len(), expected.len(), "{calls:#?}");
+        for (call, end) in calls.iter().zip(&expected) {
+            assert!(call.contains(end), "`{end}` is not in {call}");
+        }
+    }
+
+    /// Nobody listens at the NameNode's address: that is seen when both files are written.
+    fn take_one_node_out(folder: &Path) {
+        let mut maintenance = Maintenance {
+            lease: Lease {
+                hosts_file: folder.join("dfs.hosts"),
+                ..lease("[]", "[]", &["a", "b"])
+            },
+            is_changed: false,
+        };
+        let refused = maintenance.keep(1).unwrap_err().to_string();
+        assert!(refused.contains("connection refused"), "{refused}");
     }
 }
