@@ -84,6 +84,8 @@ class Cluster:
 
     def yarn_up(self, hosts):
         """A ResourceManager next to the NameNode, and a NodeManager on each of these hosts."""
+        if (NAME_NODE, RESOURCE_MANAGER_CLASS) in self.daemons:
+            return
         self.write_hadoop_home()
         self.start(NAME_NODE, RESOURCE_MANAGER_CLASS, heap="384m")
         for host in hosts:

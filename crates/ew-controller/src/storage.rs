@@ -138,10 +138,10 @@ pub(crate) async fn drive(
 }
 
 /// Of the one target, if it is in HDFS and names a NameNode's port.
-fn name_node_of(endpoints: &[String]) -> Option<String> {
+fn hdfs_of(endpoints: &[String]) -> Option<(String, HdfsTarget)> {
     let [target] = endpoints else { return None };
     let target = HdfsTarget::parse(target.strip_prefix("hdfs://")?).ok()?;
-    target.name_node().map(str::to_owned)
+    Some((target.name_node()?.to_owned(), target))
 }
 
 /// How far a job is.
@@ -168,6 +168,8 @@ struct Drive<'a> {
     storage_nodes: Vec<String>,
     /// Those that the NameNode reported.
     all_storage_nodes: Vec<String>,
+    /// NameNode and target, once it has answered. `None`: it is not asked.
+    hdfs: Option<(String, HdfsTarget)>,
 }
 
 impl DiskTask {
@@ -213,6 +215,7 @@ impl<'a> Drive<'a> {
             is_disk_alone: false,
             storage_nodes: Vec::new(),
             all_storage_nodes: Vec::new(),
+            hdfs: None,
         }
     }
 }
@@ -221,7 +224,7 @@ impl Drive<'_> {
     /// Once, from here: agents know nothing of it. What could not be asked is a warning; the agents
     /// say themselves what is wrong with HDFS.
     async fn ask_name_node(&mut self) {
-        let Some(address) = name_node_of(&self.task.endpoints) else {
+        let Some((address, target)) = hdfs_of(&self.task.endpoints) else {
             return;
         };
         let asked = self
@@ -229,6 +232,7 @@ impl Drive<'_> {
             .await;
         match asked {
             Ok(facts) => {
+                self.hdfs = Some((facts.name_node.clone(), target));
                 self.warn_of_maintenance(&facts);
                 let nodes = facts.in_service().map(|node| node.host.clone());
                 self.all_storage_nodes = nodes.collect();
@@ -437,7 +441,8 @@ impl Drive<'_> {
             let pairs = pairs.flat_map(|(host, files)| files.iter().map(|file| (*host, *file)));
             self.written.extend(pairs);
         }
-        let step = self.run_step(operation, &orders, u64::MAX).await;
+        let mut step = self.run_step(operation, &orders, u64::MAX).await;
+        step.data_node_of_file = self.locate_files(operation).await;
         for (host, report) in &step.reports {
             // No worker started there.
             if report.error.is_some() && report.files.is_empty() {
@@ -447,6 +452,28 @@ impl Drive<'_> {
         self.take_over(&step);
         self.journal
             .emit(RunEvent::StorageStepFinished(Box::new(step)));
+    }
+
+    /// Files that are on one DataNode each. `None`: not HDFS, not files of workers, or the NameNode
+    /// did not show it, which is a warning once.
+    async fn locate_files(&mut self, operation: StorageOperation) -> Option<Vec<(u32, String)>> {
+        let is_of_workers = self.task.job.testdfsio.is_none();
+        let is_needed = is_of_workers && operation != StorageOperation::Clean;
+        if !is_needed || self.interrupted {
+            return None;
+        }
+        let (address, target) = self.hdfs.clone()?;
+        let ask = move || NameNode::new(&address)?.data_node_of_files(&target);
+        match self.meanwhile(ask).await {
+            Ok(found) => Some(found),
+            Err(error) => {
+                self.journal.warn(format!(
+                    "DataNodes of the files are unknown, so no times per storage node: {error}"
+                ));
+                self.hdfs = None;
+                None
+            }
+        }
     }
 
     /// Removes what was written, and lists what may be left.
@@ -559,6 +586,7 @@ impl Drive<'_> {
             storage_nodes: self.storage_nodes.clone(),
             is_disk_alone: self.is_disk_alone,
             start_ns: None,
+            data_node_of_file: None,
         };
         if self.task.endpoints.len() > 1 {
             let hosts = orders.keys().copied();

@@ -223,6 +223,10 @@ pub struct StorageStep {
     /// run is of before it was kept.
     #[serde(default)]
     pub start_ns: Option<u64>,
+    /// Files whose blocks are all on one DataNode and nowhere else, and that node, as the NameNode
+    /// showed it after the step. `None`: not HDFS, or not known.
+    #[serde(default)]
+    pub data_node_of_file: Option<Vec<(u32, String)>>,
 }
 
 /// What a NameNode reports of its HDFS.

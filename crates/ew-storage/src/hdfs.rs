@@ -85,6 +85,11 @@ impl HdfsTarget {
     pub fn name_node(&self) -> Option<&str> {
         self.has_port.then_some(self.authority.as_str())
     }
+
+    /// Folder of the test files.
+    pub(crate) fn folder(&self) -> String {
+        format!("{}/{FOLDER}", self.directory)
+    }
 }
 
 /// Whether HDFS could take files of this job.
@@ -149,7 +154,7 @@ impl HdfsBackend {
                 url,
             }),
             target: target.directory.clone(),
-            folder: format!("{}/{FOLDER}", target.directory),
+            folder: target.folder(),
             replication: job.replication,
             block_bytes: job.block_bytes,
         })

@@ -1,19 +1,21 @@
 //! What administrators ask a NameNode, by Hadoop's RPC: which DataNodes there are, and to read its
-//! hosts file again.
+//! hosts file again; and where files are.
 //!
-//! hdfs-native has none of these calls. They are three, so the protocol is spoken here: frames of
+//! hdfs-native has none of these calls. They are few, so the protocol is spoken here: frames of
 //! length-delimited protobuf messages (`RpcHeader.proto`, `ClientNamenodeProtocol.proto`), one
 //! connection per call, simple authentication.
 
 use crate::error::{Problem, StorageError};
-use crate::hdfs::of_java;
+use crate::hdfs::{HdfsTarget, of_java};
 use crate::hdfs_user::hdfs_user;
+use crate::passage::NAME_PREFIX;
 use crate::protobuf::{self, Field};
 use ew_model::storage::{DataNode, DataNodeState, HdfsFacts};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
 /// Version 9, service class 0, no SASL.
@@ -22,9 +24,12 @@ const GREETING: &[u8] = b"hrpc\x09\x00\x00";
 const CONTEXT_CALL: i32 = -3;
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const DEFAULTS: &str = "ask the defaults of";
+const LOCATIONS: &str = "ask for the blocks of the files in";
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// A report of ten thousand DataNodes takes 3 MB.
 const MAX_ANSWER_BYTES: u32 = 64 << 20;
+/// A NameNode lists a thousand blocks per call.
+const LISTING_LIMIT: Duration = Duration::from_secs(30);
 /// `DatanodeReportTypeProto`.
 const LIVE: u64 = 2;
 const DEAD: u64 = 3;
@@ -110,6 +115,38 @@ impl NameNode {
         let defaults = protobuf::first(&answer, 1).and_then(|field| field.bytes());
         let defaults = defaults.map(<[u8]>::to_vec);
         defaults.ok_or_else(|| self.failed(DEFAULTS, no_hdfs()))
+    }
+
+    /// Test files below a target whose blocks are all on one DataNode and nowhere else: number and
+    /// node.
+    ///
+    /// # Errors
+    /// The NameNode's, by name; [`Problem::NoAnswer`] when the folder's list takes too long.
+    pub fn data_node_of_files(
+        &self,
+        target: &HdfsTarget,
+    ) -> Result<Vec<(u32, String)>, StorageError> {
+        let folder = target.folder();
+        let end = Instant::now() + LISTING_LIMIT;
+        let mut found = BTreeMap::new();
+        let mut after = Vec::new();
+        loop {
+            let question = protobuf::message(|m| {
+                m.bytes(1, folder.as_bytes());
+                m.bytes(2, &after);
+                m.number(3, 1);
+            });
+            let answer = self.call(LOCATIONS, "getListing", &question)?;
+            let (last, remaining) = take_listing(&answer, &mut found);
+            match last.filter(|_| remaining > 0) {
+                None => return Ok(found.into_iter().collect()),
+                Some(last) => after = last,
+            }
+            if Instant::now() > end {
+                let seconds = LISTING_LIMIT.as_secs();
+                return Err(self.failed(LOCATIONS, Problem::NoAnswer { seconds }));
+            }
+        }
     }
 
     /// It reads its hosts file again.
@@ -263,6 +300,44 @@ fn data_node(info: &[u8]) -> Option<DataNode> {
     })
 }
 
+/// `GetListingResponseProto`: adds its files that are on one DataNode. Returns the last name, and
+/// how many are still to come.
+fn take_listing(answer: &[u8], found: &mut BTreeMap<u32, String>) -> (Option<Vec<u8>>, u64) {
+    let list = protobuf::first(answer, 1).and_then(|field| field.bytes());
+    let list = list.unwrap_or_default();
+    let mut last = None;
+    for (_, status) in protobuf::fields(list).filter(|(number, _)| *number == 1) {
+        let status = status.bytes().unwrap_or_default();
+        let name = protobuf::first(status, 2).and_then(|field| field.bytes());
+        let Some(name) = name else { continue };
+        last = Some(name.to_vec());
+        let number = std::str::from_utf8(name).ok();
+        let number = number.and_then(|name| name.strip_prefix(NAME_PREFIX)?.parse().ok());
+        if let Some((number, node)) = number.zip(only_node(status)) {
+            found.insert(number, node);
+        }
+    }
+    let remaining = protobuf::first(list, 2).and_then(|field| field.number());
+    (last, remaining.unwrap_or(0))
+}
+
+/// The DataNode that alone holds every block of a file (`HdfsFileStatusProto`).
+fn only_node(status: &[u8]) -> Option<String> {
+    let blocks = protobuf::first(status, 12)?.bytes()?;
+    let blocks = protobuf::fields(blocks).filter(|(number, _)| *number == 2);
+    let mut only = None;
+    for (_, block) in blocks {
+        let locations = protobuf::fields(block.bytes()?).filter(|(number, _)| *number == 3);
+        let mut hosts = locations.filter_map(|(_, info)| Some(data_node(info.bytes()?)?.host));
+        let host = hosts.next()?;
+        if hosts.next().is_some() || only.as_ref().is_some_and(|only| *only != host) {
+            return None;
+        }
+        only = Some(host);
+    }
+    only
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,6 +388,68 @@ mod tests {
                 remaining_bytes: 900,
             }]
         );
+    }
+
+    /// `HdfsFileStatusProto` with blocks on these DataNodes.
+    fn status(name: &str, blocks: &[&[&str]]) -> Vec<u8> {
+        let location = |host: &&str| {
+            let id = protobuf::message(|m| {
+                m.bytes(1, b"198.18.2.10");
+                m.bytes(2, host.as_bytes());
+            });
+            protobuf::message(|m| m.bytes(1, &id))
+        };
+        let located = protobuf::message(|m| {
+            m.number(1, 1);
+            for hosts in blocks {
+                let block = protobuf::message(|m| {
+                    m.number(2, 0);
+                    hosts.iter().for_each(|host| m.bytes(3, &location(host)));
+                });
+                m.bytes(2, &block);
+            }
+        });
+        protobuf::message(|m| {
+            m.bytes(2, name.as_bytes());
+            m.bytes(12, &located);
+        })
+    }
+
+    #[test]
+    fn a_file_is_of_the_only_node_of_all_its_blocks() {
+        let files = [
+            status("test_io_0", &[&["sh1"], &["sh1"]]),
+            status("test_io_1", &[&["sh1"], &["sh2"]]),
+            status("test_io_2", &[&["sh1", "sh2"]]),
+            status("test_io_3", &[]),
+            status("somebody's", &[&["sh1"]]),
+            status("test_io_7", &[&["sh2"]]),
+            // No DataNode has reported the second block.
+            status("test_io_8", &[&["sh2"], &[]]),
+        ];
+        let list = protobuf::message(|m| {
+            files.iter().for_each(|file| m.bytes(1, file));
+            m.number(2, 0);
+        });
+        let answer = protobuf::message(|m| m.bytes(1, &list));
+        let header = protobuf::message(|m| m.number(2, 0));
+        let target = HdfsTarget::parse("nn:8020/bench").unwrap();
+        let found = answering(frame(&[&header, &answer])).data_node_of_files(&target);
+        assert_eq!(found.unwrap(), [(0, "sh1".into()), (7, "sh2".into())]);
+    }
+
+    #[test]
+    fn a_long_folder_is_asked_for_from_the_last_name_on() {
+        let list = protobuf::message(|m| {
+            m.bytes(1, &status("test_io_0", &[&["sh1"]]));
+            m.number(2, 5);
+        });
+        let answer = protobuf::message(|m| m.bytes(1, &list));
+        let mut found = BTreeMap::new();
+        let next = take_listing(&answer, &mut found);
+        assert_eq!(next, (Some(b"test_io_0".to_vec()), 5));
+        assert_eq!(take_listing(b"", &mut found), (None, 0));
+        assert_eq!(found.len(), 1);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -71,6 +72,14 @@ fn files_are_written_read_shown_again_and_removed() {
         assert_eq!(step["clients"].as_array().unwrap().len(), 2);
         assert!(step["dfsio"]["throughput_mb_per_sec"].as_f64().unwrap() > 0.0);
         assert!(step["common"]["overlap"].as_f64().unwrap() <= 1.0);
+        for client in step["clients"].as_array().unwrap() {
+            assert_eq!(client["file_times"]["count"], 2, "{client}");
+            let p99_ns = client["calls"]["p99_ns"].as_u64();
+            assert!(p99_ns >= client["calls"]["p50_ns"].as_u64() && p99_ns > Some(0));
+        }
+        let by_node = &step["times_by_node"];
+        assert_eq!(by_node["files_of_one_node"], 4, "{by_node}");
+        assert_eq!(by_node["nodes"][0]["first_byte"]["count"], 4, "{by_node}");
     }
     assert_eq!(steps[1]["bytes"], 12 << 20);
     assert_eq!(steps[3]["bytes"], 24 << 20, "append doubled the files");
@@ -93,10 +102,60 @@ fn files_are_written_read_shown_again_and_removed() {
         "----- TestDFSIO ----- : random read",
         "common window: ",
         "first byte",
+        "client  time ",
+        "page cache: dropped on the client before each read",
     ] {
         assert!(shown.contains(label), "no `{label}` in {shown}");
     }
     assert_eq!(again("csv").lines().count(), 1 + 5 * 4);
+}
+
+/// `--warm` keeps the client's page cache, and whoever sees the figures sees it.
+#[test]
+fn warm_reads_are_called_so() {
+    let place = Place::new();
+    let words = "--files 2 --file-size 1MiB --warm";
+    let out = place.dfsio(words).output().unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let warm = "page cache: warm, reads may not reach the storage";
+    for shown in [text(&out.stdout), report(&place, "html")] {
+        assert!(shown.contains(warm), "{shown}");
+        assert!(!shown.contains("page cache: dropped"), "{shown}");
+    }
+    let document: serde_json::Value = serde_json::from_str(&report(&place, "json")).unwrap();
+    assert_eq!(document["steps"][1]["notes"][0], warm);
+    assert_eq!(document["job"]["drop_cache"], false);
+}
+
+/// All workers wait for the common start, which is 0, and begin soon after it. The bound leaves a
+/// busy machine its delays.
+#[test]
+fn workers_of_all_hosts_start_together() {
+    let place = Place::new();
+    let words = "--files 16 --parallel 4 --file-size 64KiB --operations write --hosts n[1-4]";
+    let mut command = eastwest();
+    let target = format!("file://{}", place.mount.path().display());
+    command
+        .args(["run", "dfsio", "--via", "local", "--target", &target])
+        .args(["--format", "csv", "--runs-dir"])
+        .arg(place.runs.path())
+        .args(words.split_whitespace());
+    let out = command.output().unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let csv = text(&out.stdout);
+    let mut firsts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for line in csv.lines().filter(|line| line.contains(",write,")) {
+        let columns: Vec<&str> = line.split(',').collect();
+        let start_ns: u64 = columns[5].parse().unwrap();
+        let first = firsts.entry((columns[2], columns[4])).or_insert(start_ns);
+        *first = start_ns.min(*first);
+    }
+    let hosts: BTreeSet<&str> = firsts.keys().map(|(host, _)| *host).collect();
+    assert_eq!(hosts.len(), 4, "{csv}");
+    let starts = || firsts.values().copied();
+    let (first_ns, last_ns) = (starts().min().unwrap(), starts().max().unwrap());
+    assert!(first_ns > 0, "a worker did not wait: {csv}");
+    assert!(last_ns < 1_000_000_000, "a worker came {last_ns} ns late");
 }
 
 /// The last run again.
@@ -564,10 +623,37 @@ fn fan_in_takes_targets_away_one_by_one() {
         (&2.into(), &1.into())
     );
     assert_eq!(two[0]["bytes"], 4 * (2 << 20));
+    endpoints_have_times(&place, steps, &targets);
     for name in ["a", "b", "c"] {
         let left = std::fs::read_dir(place.mount.path().join(name)).unwrap();
         assert_eq!(left.count(), 0, "files are left in {name}");
     }
+}
+
+/// Of the files and calls of the clients that used each, in every form of the report.
+fn endpoints_have_times(place: &Place, steps: &[serde_json::Value], targets: &[String]) {
+    for form in ["text", "html"] {
+        let shown = report(place, form);
+        assert!(shown.contains("storage node  "), "{shown}");
+    }
+    let csv = report(place, "csv");
+    for step in steps.iter().filter(|step| step["operation"] == "read") {
+        let nodes = step["times_by_node"]["nodes"].as_array().unwrap();
+        let endpoints = step["endpoints"].as_array().unwrap();
+        assert_eq!(nodes.len(), endpoints.len(), "{step}");
+        let files = |node: &serde_json::Value| node["file_times"]["count"].as_u64().unwrap();
+        assert_eq!(nodes.iter().map(files).sum::<u64>(), 6, "{step}");
+        for node in nodes {
+            assert!(
+                targets.iter().any(|target| node["node"] == **target),
+                "{node}"
+            );
+            let calls = node["calls"]["count"].as_u64().unwrap();
+            assert!(calls >= 2 * files(node), "2 MiB are two calls: {node}");
+        }
+    }
+    let of_a = format!(",done,{}", targets[0]);
+    assert!(csv.lines().any(|line| line.ends_with(&of_a)), "{csv}");
 }
 
 /// Storage nodes and clients vary, and the network is measured alone.

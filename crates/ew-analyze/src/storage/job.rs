@@ -2,6 +2,7 @@
 
 use super::dfsio::{self, Figures, Task};
 use super::fan_in::{self, FanIn};
+use super::node_times::{self, TimesByNode};
 use super::nodes::{self, Balance, NodeFigures};
 use super::testdfsio::{self, HadoopJob};
 use ew_model::Run;
@@ -86,6 +87,9 @@ pub struct StepAnalysis {
     pub clients: Vec<ClientFigures>,
     /// By endpoint, where there are several targets.
     pub endpoints: Vec<EndpointFigures>,
+    /// By the storage node that holds a file. `None`: nobody knows which one does.
+    #[serde(default)]
+    pub times_by_node: Option<TimesByNode>,
     /// Counters of clients and storage nodes.
     #[serde(default)]
     pub nodes: Vec<NodeFigures>,
@@ -162,8 +166,10 @@ pub struct ClientFigures {
     pub bytes_per_sec: Option<f64>,
     /// How much later than the common start its first worker began, ns.
     pub late_ns: u64,
-    /// Median time of a file, as TestDFSIO counts it, ns.
-    pub median_file_ns: Option<u64>,
+    /// Of a file, as TestDFSIO counts it.
+    pub file_times: Option<LatencySummary>,
+    /// Of single read or write calls, those of files that failed later included.
+    pub calls: Option<LatencySummary>,
 }
 
 /// One target's part.
@@ -327,6 +333,7 @@ fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
             None => clients(step, name),
         },
         endpoints: endpoints(step),
+        times_by_node: node_times::analyze(step, name),
         nodes: Vec::new(),
         balance: None,
         storage_nodes: step.storage_nodes.clone(),
@@ -359,7 +366,7 @@ fn task(record: &FileRecord, operation: StorageOperation) -> Option<Task> {
     })
 }
 
-fn summary(times_ns: impl Iterator<Item = u64>) -> Option<LatencySummary> {
+pub(super) fn summary(times_ns: impl Iterator<Item = u64>) -> Option<LatencySummary> {
     let mut times_ns: Vec<u64> = times_ns.collect();
     times_ns.sort_unstable();
     let (min_ns, max_ns) = (*times_ns.first()?, *times_ns.last()?);
@@ -499,7 +506,8 @@ fn clients(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> Vec<ClientFig
             wall_ns,
             bytes_per_sec: per_sec(bytes, wall_ns).filter(|_| bytes > 0),
             late_ns: report.late_ns,
-            median_file_ns: summary(times).map(|s| s.p50_ns),
+            file_times: summary(times),
+            calls: report.calls.summary(),
         }
     });
     figures.collect()
@@ -606,13 +614,13 @@ fn notes(step: &StorageStep) -> Vec<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use ew_model::storage::StorageReport;
 
-    const MS: u64 = 1_000_000;
+    pub(in crate::storage) const MS: u64 = 1_000_000;
 
-    fn record(file: u32, start_ms: u64, io_ms: u64) -> FileRecord {
+    pub(in crate::storage) fn record(file: u32, start_ms: u64, io_ms: u64) -> FileRecord {
         FileRecord {
             file,
             worker: 0,
@@ -626,7 +634,7 @@ mod tests {
         }
     }
 
-    fn report(files: Vec<FileRecord>) -> StorageReport {
+    pub(in crate::storage) fn report(files: Vec<FileRecord>) -> StorageReport {
         StorageReport {
             files,
             interval_ns: 10 * MS,
@@ -635,7 +643,7 @@ mod tests {
         }
     }
 
-    fn of(reports: Vec<StorageReport>) -> StorageStep {
+    pub(in crate::storage) fn of(reports: Vec<StorageReport>) -> StorageStep {
         let files = reports.iter().map(|r| r.files.len() as u32).sum();
         StorageStep {
             step: 0,
@@ -665,6 +673,7 @@ mod tests {
             storage_nodes: Vec::new(),
             is_disk_alone: false,
             start_ns: None,
+            data_node_of_file: None,
         }
     }
 
@@ -762,6 +771,35 @@ mod tests {
             (3, "h0")
         );
         assert!((found.stragglers[0].times_median - 3.0).abs() < 1e-9);
+    }
+
+    /// Each client has the percentiles of its own files and calls.
+    #[test]
+    fn a_client_has_percentiles_of_its_files_and_calls() {
+        let of_host = |host: u64| StorageReport {
+            calls: Histogram::of((host + 1) * MS, 7),
+            ..report(
+                (0..100)
+                    .map(|file| record(file, 0, (host + 1) * u64::from(file + 1)))
+                    .collect(),
+            )
+        };
+        let found = analyzed(vec![of_host(0), of_host(1)]);
+        for (client, factor) in found.clients.iter().zip([1, 2]) {
+            let files = client.file_times.unwrap();
+            let in_ms = |ns: u64| ns.div_ceil(MS) / factor;
+            assert_eq!(files.count, 100);
+            assert_eq!(
+                (
+                    in_ms(files.p50_ns),
+                    in_ms(files.p90_ns),
+                    in_ms(files.p99_ns)
+                ),
+                (50, 90, 99)
+            );
+            let calls = client.calls.unwrap();
+            assert_eq!((calls.count, calls.p99_ns), (7, factor * MS));
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod fan_in;
 pub mod fit;
 pub mod job;
 pub mod limits;
+pub mod node_times;
 pub mod nodes;
 pub mod sizing;
 pub mod testdfsio;

@@ -8,18 +8,21 @@ use ew_analyze::storage::dfsio;
 use ew_analyze::storage::fan_in::{Axis, FanIn, FanInPoint, Term};
 use ew_analyze::storage::job::{ClientFigures, StepAnalysis, StorageAnalysis};
 use ew_analyze::storage::limits::{Alone, Binding, Side};
+use ew_analyze::storage::node_times::Placement;
 use ew_analyze::storage::nodes::{Balance, NodeCounters, NodeFigures, NodeRole};
 use ew_model::analysis::Estimate;
 use ew_model::finding::VerdictStatus;
 use ew_model::latency::LatencySummary;
 use ew_model::run::Run;
-use ew_model::storage::{DataNodeState, FileOutcome, HdfsFacts, StorageJob, StorageOperation};
+use ew_model::storage::{
+    DataNodeState, FileOutcome, FileRecord, HdfsFacts, StorageJob, StorageOperation,
+};
 use ew_model::units::{format_bytes, format_bytes_per_sec, format_whole_bytes};
 use serde::Serialize;
 
 /// Version of the JSON document's layout. It grows when a field changes its meaning or goes; new
 /// fields do not count.
-const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION: u32 = 3;
 /// Stragglers, clients and failures shown at most; JSON has all.
 const MOST_ROWS: usize = 20;
 
@@ -50,11 +53,13 @@ pub fn storage_json(analysis: &StorageAnalysis) -> Result<String, ReportError> {
 #[must_use]
 pub fn storage_csv(run: &Run) -> String {
     let mut text = String::from(
-        "step,operation,host,file,worker,start_ns,open_ns,first_byte_ns,io_ns,close_ns,bytes,outcome\n",
+        "step,operation,host,file,worker,start_ns,open_ns,first_byte_ns,io_ns,close_ns,bytes,outcome,storage_node\n",
     );
     for step in &run.storage {
-        for (host, report) in &step.reports {
-            let host = run.manifest.inventory.name(*host);
+        let placement = Placement::new(step, &|id| run.manifest.inventory.name(id).to_owned());
+        for (id, report) in &step.reports {
+            let host = run.manifest.inventory.name(*id);
+            let node = |record: &FileRecord| placement.as_ref()?.node(*id, record);
             for record in &report.files {
                 let time = |ns: Option<u64>| or_missing(ns, |ns| ns.to_string());
                 let outcome = match &record.outcome {
@@ -76,6 +81,7 @@ pub fn storage_csv(run: &Run) -> String {
                     time(record.close_ns),
                     record.bytes.to_string(),
                     outcome.to_owned(),
+                    or_missing(node(record), quoted),
                 ];
                 text.push_str(&columns.join(","));
                 text.push('\n');
@@ -417,6 +423,8 @@ pub(crate) fn step_text(step: &StepAnalysis, width: usize) -> String {
         out.push('\n');
         out.push_str(&times(step, width));
         out.push_str(&clients(&step.clients, width));
+        out.push_str(&times_by_client(step, width));
+        out.push_str(&times_by_node(step, width));
         out.push_str(&nodes(&step.nodes, width));
     }
     for line in troubles(step) {
@@ -498,11 +506,7 @@ fn hidden(step: &StepAnalysis) -> Vec<String> {
 }
 
 fn times(step: &StepAnalysis, width: usize) -> String {
-    let call = if step.operation.writes() {
-        "write call"
-    } else {
-        "read call"
-    };
+    let call = call_word(step);
     let rows = [
         ("open", &step.open),
         ("first byte", &step.first_byte),
@@ -531,10 +535,94 @@ fn times(step: &StepAnalysis, width: usize) -> String {
     )
 }
 
-fn clients(clients: &[ClientFigures], width: usize) -> String {
+fn call_word(step: &StepAnalysis) -> &'static str {
+    match step.operation.writes() {
+        true => "write call",
+        false => "read call",
+    }
+}
+
+/// By rate.
+fn slowest_first(clients: &[ClientFigures]) -> Vec<&ClientFigures> {
     let mut slowest: Vec<&ClientFigures> = clients.iter().collect();
     let rate = |client: &ClientFigures| client.bytes_per_sec.unwrap_or(0.0);
     slowest.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+    slowest
+}
+
+/// One host's or node's times, by word.
+type NamedTimes = (String, Vec<(&'static str, Option<LatencySummary>)>);
+
+/// Empty for one client: its times are the step's.
+fn times_by_client(step: &StepAnalysis, width: usize) -> String {
+    if step.clients.len() < 2 {
+        return String::new();
+    }
+    let slowest = slowest_first(&step.clients).into_iter().take(MOST_ROWS);
+    let named = slowest.map(|client| {
+        let times = vec![("file", client.file_times), (call_word(step), client.calls)];
+        (one_line(&client.host), times)
+    });
+    named_times("client", &named.collect::<Vec<_>>(), width)
+}
+
+/// Empty where storage has one name and nobody knows what is behind it.
+fn times_by_node(step: &StepAnalysis, width: usize) -> String {
+    let Some(by_node) = &step.times_by_node else {
+        return String::new();
+    };
+    let is_whole = by_node.files_of_one_node == by_node.files;
+    if is_whole && by_node.nodes.len() < 2 {
+        return String::new();
+    }
+    let nodes = by_node.nodes.iter().take(MOST_ROWS);
+    let named = nodes.map(|node| {
+        let times = [
+            ("file", node.file_times),
+            ("first byte", node.first_byte),
+            (call_word(step), node.calls),
+        ];
+        let known = times.into_iter().filter(|(_, times)| times.is_some());
+        (one_line(&node.node), known.collect())
+    });
+    let named: Vec<NamedTimes> = named.collect();
+    let mut out = String::new();
+    if !is_whole {
+        let line = format!(
+            "times per storage node: of {} of {} files, those with all blocks on one DataNode alone",
+            by_node.files_of_one_node, by_node.files
+        );
+        out.push_str(&wrap(&line, width, ""));
+    }
+    if !named.is_empty() {
+        out.push_str(&named_times("storage node", &named, width));
+    }
+    out
+}
+
+fn named_times(head: &str, named: &[NamedTimes], width: usize) -> String {
+    let row = |name: &str, (word, times): &(&str, Option<LatencySummary>)| {
+        let time = |of: fn(&LatencySummary) -> u64| duration(times.as_ref().map(of));
+        vec![
+            name.to_owned(),
+            (*word).to_owned(),
+            or_missing(times.as_ref(), |t| t.count.to_string()),
+            time(|t| t.p50_ns),
+            time(|t| t.p90_ns),
+            time(|t| t.p99_ns),
+            time(|t| t.max_ns),
+        ]
+    };
+    let rows = named
+        .iter()
+        .flat_map(|(name, times)| times.iter().map(|times| row(name, times)));
+    let rows: Vec<_> = rows.collect();
+    let head = [head, "time", "n", "p50", "p90", "p99", "max"];
+    table(&head, &rows, 2, width)
+}
+
+fn clients(clients: &[ClientFigures], width: usize) -> String {
+    let slowest = slowest_first(clients);
     let left_out = slowest.len().saturating_sub(MOST_ROWS);
     let row = |client: &&ClientFigures| {
         vec![
@@ -543,7 +631,7 @@ fn clients(clients: &[ClientFigures], width: usize) -> String {
             format_bytes(client.bytes),
             or_missing(client.bytes_per_sec, format_bytes_per_sec),
             duration(client.wall_ns),
-            duration(client.median_file_ns),
+            duration(client.file_times.map(|times| times.p50_ns)),
             duration(Some(client.late_ns)),
         ]
     };

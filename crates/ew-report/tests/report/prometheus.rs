@@ -413,6 +413,7 @@ fn written() -> StorageStep {
         storage_nodes: vec!["dn1".into()],
         is_disk_alone: false,
         start_ns: None,
+        data_node_of_file: None,
     }
 }
 
