@@ -33,8 +33,9 @@ racks:
   - {name: s, hosts: 4, nic: 200M, uplink: 4G}
   - {name: m, hosts: 1, nic: 1G, uplink: 4G}
 """
-# As small and as quick to start as a JVM gets.
-JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
+# As small as a JVM gets, and as quick to start.
+FULL_JVM = ["-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true", "--add-opens=java.base/java.lang=ALL-UNNAMED"]
+JVM = [*FULL_JVM, "-XX:TieredStopAtLevel=1"]
 NAME_NODE_CLASS = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATA_NODE_CLASS = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 RESOURCE_MANAGER_CLASS = "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager"
@@ -50,8 +51,8 @@ THROTTLES = [pathlib.Path(f"/sys/fs/cgroup/blkio/blkio.throttle.{way}_bps_device
 
 
 class Cluster:
-    def __init__(self, binary, work, jars, name, lab=LAB, settings=(), disk_mib=DISK_MIB):
-        self.lab, self.disk_mib = lab, disk_mib
+    def __init__(self, binary, work, jars, name, lab=LAB, settings=(), disk_mib=DISK_MIB, jvm=JVM):
+        self.lab, self.disk_mib, self.jvm = lab, disk_mib, jvm
         self.settings = dict(settings)
         self.binary, self.work, self.jars, self.name = str(binary), pathlib.Path(work), jars, name
         self.hosts_file = self.work / "dfs.hosts.json"
@@ -192,7 +193,7 @@ class Cluster:
 
     def java_words(self, host, *words, heap="256m"):
         settings = [f"-Djdk.net.hosts.file={self.work}/conf/hosts", f"-Dtest.node={host}", f"-Xmx{heap}"]
-        return ["java", *JVM, *settings, "-cp", f"{self.work}/conf:{self.jars}/*", *words]
+        return ["java", *self.jvm, *settings, "-cp", f"{self.work}/conf:{self.jars}/*", *words]
 
     def write_hadoop_home(self):
         """What a distribution has: `bin/hadoop`, `bin/yarn` and the jar of the tests. A job's classes come from the class path."""
@@ -316,7 +317,7 @@ class Cluster:
             "yarn.nodemanager.log-dirs": f"{self.work}/logs/${{test.node}}-tasks",
             "yarn.application.classpath": class_path,
         })
-        task = shlex.join([*JVM, "-Xmx256m", f"-Djdk.net.hosts.file={conf}/hosts"])
+        task = shlex.join([*self.jvm, "-Xmx256m", f"-Djdk.net.hosts.file={conf}/hosts"])
         write_xml(conf / "mapred-site.xml", MAPRED_SITE | {
             "mapreduce.application.classpath": class_path,
             "yarn.app.mapreduce.am.command-opts": task,
@@ -421,14 +422,14 @@ def until(seconds, holds, what):
 
 
 @contextlib.contextmanager
-def cluster_up(binary, lab=LAB, settings=(), disk_mib=DISK_MIB):
-    """`settings` are more of hdfs-site.xml."""
+def cluster_up(binary, lab=LAB, settings=(), disk_mib=DISK_MIB, jvm=JVM):
+    """`settings` are more of hdfs-site.xml; `jvm` is of every Java process."""
     jars = subprocess.run([HERE / "setup"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     with tempfile.TemporaryDirectory(prefix="eastwest-test.") as work:
         # Debug information is most of a development build.
         stripped = pathlib.Path(work) / "eastwest"
         subprocess.run(["strip", "-o", stripped, binary], check=True)
-        cluster = Cluster(stripped, work, jars, f"ewh{os.getpid() % 10000}", lab, settings, disk_mib)
+        cluster = Cluster(stripped, work, jars, f"ewh{os.getpid() % 10000}", lab, settings, disk_mib, jvm)
         try:
             cluster.up()
             yield cluster

@@ -4,6 +4,7 @@ use crate::error::{Problem, StorageError};
 use crate::file::FileBackend;
 use crate::hdfs::{self, HdfsBackend, HdfsTarget};
 use crate::s3::{S3Backend, S3Credentials, S3Target};
+use bytes::Bytes;
 use ew_model::storage::StorageJob;
 use std::fmt::Debug;
 
@@ -63,11 +64,12 @@ pub enum Access {
 
 /// A file being written.
 pub trait Writing: Send {
-    /// Writes all of it at the end.
+    /// Writes all of it at the end. The bytes may be kept until the store has acknowledged them;
+    /// they lie on a multiple of 4096 in memory where the job is `direct`.
     ///
     /// # Errors
     /// The store's, by name.
-    fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError>;
+    fn write(&mut self, bytes: Bytes) -> Result<(), StorageError>;
 
     /// Makes it as durable as the job asks for, and closes it.
     ///

@@ -3,6 +3,7 @@
 use crate::backend::{Access, Backend, Reading, Writing};
 use crate::buffer::ALIGNMENT;
 use crate::error::{Problem, StorageError, of_system};
+use bytes::Bytes;
 use ew_model::storage::StorageJob;
 use ew_sys::disk;
 use std::fs::{self, File, OpenOptions};
@@ -154,14 +155,14 @@ struct WritingFile {
 }
 
 impl Writing for WritingFile {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
+    fn write(&mut self, bytes: Bytes) -> Result<(), StorageError> {
         if self.direct && !bytes.len().is_multiple_of(ALIGNMENT) {
             // Only the file's end may have such a length.
             disk::set_direct(&self.file, false)
                 .map_err(|error| refused(error, "write", &self.name, true))?;
             self.direct = false;
         }
-        let written = self.file.write_all(bytes);
+        let written = self.file.write_all(&bytes);
         written.map_err(|error| refused(error, "write", &self.name, self.direct))
     }
 

@@ -24,7 +24,8 @@ use tokio::time::{sleep, timeout};
 
 /// Folder below the target that holds the files, and nothing but them.
 const FOLDER: &str = "eastwest-dfsio";
-/// Threads that drive the connections and check the checksums of all of a host's workers, at most.
+/// Threads that drive the connections and compute the checksums of all of a host's workers, at
+/// most. No more than workers: what two threads of one file do is mostly to wake each other.
 const MOST_IO_THREADS: usize = 8;
 /// A NameNode that answers later is taken for one that does not.
 const NAME_NODE_LIMIT: Duration = Duration::from_secs(30);
@@ -126,9 +127,10 @@ impl HdfsBackend {
     pub fn open(target: &HdfsTarget, job: &StorageJob) -> Result<Self, StorageError> {
         let url = format!("hdfs://{}", target.authority);
         let bad = |words: String| StorageError::new("use", url.clone(), Problem::BadTarget(words));
-        let threads = available_parallelism().map_or(2, usize::from);
+        let cpus = available_parallelism().map_or(1, usize::from);
+        let threads = cpus.min(job.parallel as usize);
         let runtime = Builder::new_multi_thread()
-            .worker_threads(threads.clamp(2, MOST_IO_THREADS))
+            .worker_threads(threads.clamp(1, MOST_IO_THREADS))
             .thread_name("hdfs")
             .enable_all()
             .build()
@@ -396,8 +398,8 @@ struct WritingFile {
 }
 
 impl Writing for WritingFile {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
-        let written = self.writer.write_bytes(Bytes::copy_from_slice(bytes));
+    fn write(&mut self, bytes: Bytes) -> Result<(), StorageError> {
+        let written = self.writer.write_bytes(bytes);
         let written = self.hdfs.transfer("write", &self.path, written);
         written.map(|_| ())
     }

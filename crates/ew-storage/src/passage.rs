@@ -1,7 +1,7 @@
 //! One file's way through a step: open, bytes, close, each with its time.
 
 use crate::backend::{Access, Backend, Writing};
-use crate::buffer::AlignedBuffer;
+use crate::buffer::{AlignedBuffer, BufferPool};
 use crate::call_times::CallTimes;
 use crate::content::Content;
 use crate::error::{Problem, StorageError};
@@ -35,7 +35,10 @@ pub(crate) struct Worker<'a> {
     pub(crate) order: &'a StorageOrder,
     pub(crate) backend: &'a dyn Backend,
     pub(crate) cancelled: &'a AtomicBool,
+    /// Read into.
     pub(crate) buffer: AlignedBuffer,
+    /// Written from.
+    pub(crate) pool: BufferPool,
     pub(crate) tally: Tally,
 }
 
@@ -155,8 +158,9 @@ impl Worker<'_> {
             self.check_cancelled()?;
             let length = self.order.job.buffer_bytes.min(file_bytes - record.bytes);
             let before_ns = clock::monotonic_ns();
-            let bytes = self.buffer.bytes(length as usize);
-            content.fill(present_bytes + record.bytes, bytes);
+            let mut buffer = self.pool.take();
+            content.fill(present_bytes + record.bytes, buffer.bytes(length as usize));
+            let bytes = self.pool.lend(buffer, length as usize);
             let from_ns = clock::monotonic_ns();
             self.tally.content_ns += from_ns - before_ns;
             writing.write(bytes)?;

@@ -193,7 +193,8 @@ impl Backend for S3Backend {
             runtime: Arc::clone(&self.runtime),
             path,
             name: shown,
-            part: Vec::with_capacity(PART_BYTES),
+            part: Vec::new(),
+            part_bytes: 0,
             upload: None,
             is_whole: false,
         }))
@@ -268,14 +269,16 @@ struct WritingObject {
     runtime: Arc<Runtime>,
     path: Path,
     name: String,
-    part: Vec<u8>,
+    /// In pieces as they were written.
+    part: Vec<Bytes>,
+    part_bytes: usize,
     upload: Option<Box<dyn MultipartUpload>>,
     is_whole: bool,
 }
 
 impl WritingObject {
     fn send_part(&mut self) -> Result<(), StorageError> {
-        let part = std::mem::replace(&mut self.part, Vec::with_capacity(PART_BYTES));
+        let part = self.take_part();
         if self.upload.is_none() {
             let begun = self.runtime.block_on(self.store.put_multipart(&self.path));
             self.upload = Some(begun.map_err(of_store("write", &self.name))?);
@@ -283,20 +286,23 @@ impl WritingObject {
         let Some(upload) = &mut self.upload else {
             return Ok(());
         };
-        let sent = self
-            .runtime
-            .block_on(upload.put_part(PutPayload::from(part)));
+        let sent = self.runtime.block_on(upload.put_part(part));
         sent.map_err(of_store("write", &self.name))
+    }
+
+    fn take_part(&mut self) -> PutPayload {
+        self.part_bytes = 0;
+        self.part.drain(..).collect()
     }
 }
 
 impl Writing for WritingObject {
-    fn write(&mut self, mut bytes: &[u8]) -> Result<(), StorageError> {
+    fn write(&mut self, mut bytes: Bytes) -> Result<(), StorageError> {
         while !bytes.is_empty() {
-            let room = (PART_BYTES - self.part.len()).min(bytes.len());
-            self.part.extend_from_slice(&bytes[..room]);
-            bytes = &bytes[room..];
-            if self.part.len() == PART_BYTES {
+            let missing = (PART_BYTES - self.part_bytes).min(bytes.len());
+            self.part.push(bytes.split_to(missing));
+            self.part_bytes += missing;
+            if self.part_bytes == PART_BYTES {
                 self.send_part()?;
             }
         }
@@ -307,17 +313,16 @@ impl Writing for WritingObject {
         if self.upload.is_some() && !self.part.is_empty() {
             self.send_part()?;
         }
-        let failed = of_store("close", &self.name);
+        let last = self.take_part();
         match &mut self.upload {
             Some(upload) => self.runtime.block_on(upload.complete()).map(|_| ()),
             None => {
-                let payload = PutPayload::from(std::mem::take(&mut self.part));
                 self.runtime
-                    .block_on(self.store.put(&self.path, payload))
+                    .block_on(self.store.put(&self.path, last))
                     .map(|_| ())
             }
         }
-        .map_err(failed)?;
+        .map_err(of_store("close", &self.name))?;
         self.is_whole = true;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! One host's part of a step: workers that take files from a queue.
 
 use crate::backend::{Backend, open_backend};
-use crate::buffer::AlignedBuffer;
+use crate::buffer::{AlignedBuffer, BufferPool};
 use crate::call_times::CallTimes;
 use crate::error::StorageError;
 use crate::passage::{NAME_PREFIX, Tally, Worker, short};
@@ -79,6 +79,7 @@ fn work(
                         backend,
                         cancelled,
                         buffer: AlignedBuffer::new(buffer_bytes),
+                        pool: BufferPool::new(buffer_bytes),
                         tally: Tally::new(),
                     };
                     wait_for_start(order.start_ns, cancelled);

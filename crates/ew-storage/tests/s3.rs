@@ -5,6 +5,7 @@
     reason = "a test stops where something is not as it should be"
 )]
 
+use bytes::Bytes;
 use ew_storage::{Access, Backend, Content, S3Backend, S3Credentials, S3Target};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -73,7 +74,7 @@ fn write(backend: &S3Backend, name: &str, bytes: &[u8]) {
     let mut writing = backend.create(name).unwrap();
     bytes
         .chunks(1_000_000)
-        .for_each(|chunk| writing.write(chunk).unwrap());
+        .for_each(|chunk| writing.write(Bytes::copy_from_slice(chunk)).unwrap());
     writing.close().unwrap();
 }
 
