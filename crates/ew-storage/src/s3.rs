@@ -316,11 +316,10 @@ impl Writing for WritingObject {
         let last = self.take_part();
         match &mut self.upload {
             Some(upload) => self.runtime.block_on(upload.complete()).map(|_| ()),
-            None => {
-                self.runtime
-                    .block_on(self.store.put(&self.path, last))
-                    .map(|_| ())
-            }
+            None => self
+                .runtime
+                .block_on(self.store.put(&self.path, last))
+                .map(|_| ()),
         }
         .map_err(of_store("close", &self.name))?;
         self.is_whole = true;
