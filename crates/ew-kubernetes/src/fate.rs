@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn pod(deleted: bool, conditions: Value) -> Pod {
+    fn pod(deleted: bool, conditions: &Value) -> Pod {
         let mut metadata = json!({"name": "a"});
         if deleted {
             metadata["deletionTimestamp"] = json!("2026-11-23T15:00:00Z");
@@ -235,13 +235,13 @@ mod tests {
     fn the_first_reason_is_kept() {
         let evicted = json!([{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]);
         let mut seen = Fates::new();
-        keep(&mut seen, WatchEvent::Added(pod(false, json!([]))));
+        keep(&mut seen, WatchEvent::Added(pod(false, &json!([]))));
         assert_eq!(seen, Fates::new());
-        keep(&mut seen, WatchEvent::Modified(pod(false, evicted)));
-        keep(&mut seen, WatchEvent::Deleted(pod(true, json!([]))));
+        keep(&mut seen, WatchEvent::Modified(pod(false, &evicted)));
+        keep(&mut seen, WatchEvent::Deleted(pod(true, &json!([]))));
         assert!(matches!(&seen["a"], State::Failed(words) if words.contains("eviction API")));
         let mut seen = Fates::new();
-        keep(&mut seen, WatchEvent::Deleted(pod(false, json!([]))));
+        keep(&mut seen, WatchEvent::Deleted(pod(false, &json!([]))));
         assert_eq!(seen["a"], State::Deleted);
     }
 
