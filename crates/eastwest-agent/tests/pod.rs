@@ -1,5 +1,7 @@
 //! The agent in eastwest's place in an image: what a pod runs besides the agent.
 
+#![expect(clippy::unwrap_used, reason = "a test that fails says so this way")]
+
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
