@@ -655,7 +655,7 @@ mod tests {
             },
             Question {
                 clients: Some(12),
-                ..question.clone()
+                ..question
             },
         ] {
             let error = size(&tight).unwrap_err().to_string();
