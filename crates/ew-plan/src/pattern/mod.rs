@@ -60,10 +60,18 @@ pub(crate) struct Sides {
 /// Why a pattern does not fit an inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Impossible {
-    TooFewHosts { need: usize, have: usize },
-    NeedsTwoRacks { have: usize },
+    TooFewHosts {
+        need: usize,
+        have: usize,
+    },
+    NeedsTwoRacks {
+        have: usize,
+    },
     NoRackOfTwo,
-    TooManyPartners { asked: u32, others: usize },
+    TooManyPartners {
+        asked: u32,
+        others: usize,
+    },
     NeedsRoles,
     TooFewOfRole {
         role: &'static str,
