@@ -23,8 +23,8 @@ use std::time::Duration;
 pub(crate) const OWN_BINARY: &str = "/proc/self/exe";
 /// More often would measure the kernel's own ticks, and the reading.
 const SHORTEST_SAMPLE_INTERVAL_NS: u64 = 100_000_000;
+const REMOTE_DIR: &str = "--remote-dir";
 
-/// What starts agents.
 /// When hosts hand the agent on to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RelayWhen {
@@ -43,6 +43,7 @@ impl RelayWhen {
     }
 }
 
+/// What starts agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FleetKind {
     /// The system's ssh client: copies this binary and starts it
@@ -183,8 +184,23 @@ impl FleetArgs {
         }
     }
 
-    /// A flag that was given and that only the ssh client knows.
+    /// A flag that was given and that only launches over ssh know.
     pub(crate) fn flag_of_ssh(&self) -> Option<&'static str> {
+        self.flags_of_ssh().next()
+    }
+
+    /// Refuses flags that would change nothing where srun starts the agents, which has a
+    /// directory for the binary, too.
+    pub(crate) fn check_flags_of_slurm(&self) -> Result<(), Failure> {
+        match self.flags_of_ssh().find(|flag| *flag != REMOTE_DIR) {
+            Some(flag) => Err(Failure::usage(anyhow!(
+                "{flag} is of --via ssh, and srun starts the agents of a job; leave it out with --via slurm"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn flags_of_ssh(&self) -> impl Iterator<Item = &'static str> {
         let flags = [
             ("--ssh-config", self.ssh_config.is_some()),
             ("--ssh-user", self.ssh_user.is_some()),
@@ -192,12 +208,12 @@ impl FleetArgs {
             ("--identity", !self.identity.is_empty()),
             ("--jump", self.jump.is_some()),
             ("--ssh-option", !self.ssh_options.is_empty()),
-            ("--remote-dir", self.remote_dir.is_some()),
+            (REMOTE_DIR, self.remote_dir.is_some()),
             ("--keep-binary", self.keep_binary),
             ("--fanout", self.fanout.is_some()),
             ("--relay", self.relay != RelayWhen::Auto),
         ];
-        let given = flags.into_iter().find(|(_, given)| *given);
+        let given = flags.into_iter().filter(|(_, given)| *given);
         given.map(|(name, _)| name)
     }
 

@@ -91,6 +91,9 @@ impl HostArgs {
         scenario_racks: &[String],
         roles: Option<&Roles>,
     ) -> Result<Roster, Failure> {
+        if fleet.fleet == FleetKind::Slurm {
+            fleet.check_flags_of_slurm()?;
+        }
         let sources = match lab {
             Some(lab) => lab_group_sources(lab),
             None => group_sources(),

@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const JOB_VARIABLE: &str = "SLURM_JOB_ID";
-/// Of a job's time, what is not load: to bring agents up, and to end.
+/// Of a job's time, what is not load in a run: to bring agents up, and to end.
 const NOT_LOAD: Duration = Duration::from_secs(30);
 /// This host's addresses that agents are given at most.
 const MAX_ADDRESSES: usize = 16;
@@ -107,7 +107,8 @@ impl SlurmArgs {
         }))
     }
 
-    /// Cuts the scenario to the time that the job has left, and says so.
+    /// Cuts the scenario to the time that the job has left for so many runs of it, and reports
+    /// that.
     ///
     /// # Errors
     /// Where even the shortest plan takes longer.
@@ -116,31 +117,40 @@ impl SlurmArgs {
         scenario: &mut Scenario,
         inventory: &Inventory,
         seed: u64,
+        runs: usize,
     ) -> Result<(), Failure> {
         let job = self.job()?;
         let Some(left) = job.left else { return Ok(()) };
-        let usable_ns = left.saturating_sub(NOT_LOAD).as_nanos() as u64;
+        let runs = runs as u64;
+        let not_load_ns = NOT_LOAD.as_nanos() as u64 * runs;
+        let left_ns = left.as_nanos() as u64;
+        let usable_ns = left_ns.saturating_sub(not_load_ns);
         let planned_ns = |scenario: &Scenario| {
             let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
-            Ok::<u64, Failure>(plan.stages.iter().map(Stage::planned_ns).sum())
+            let stages = plan.stages.iter().map(Stage::planned_ns);
+            Ok::<u64, Failure>(stages.sum::<u64>() * runs)
         };
         let whole_ns = planned_ns(scenario)?;
         if whole_ns <= usable_ns {
             return Ok(());
         }
-        scenario.time_budget_ns = Some(usable_ns.max(1));
+        scenario.time_budget_ns = Some((usable_ns / runs).max(1));
         let cut_ns = planned_ns(scenario)?;
-        let (id, left) = (&job.id, format_duration_ns(left.as_nanos() as u64));
+        let (id, left) = (&job.id, format_duration_ns(left_ns));
+        let what = match runs {
+            1 => "the plan".to_owned(),
+            _ => format!("the plan over {runs} networks"),
+        };
         if cut_ns > usable_ns {
             return Err(Failure::usage(anyhow!(
-                "job {id} has {left} left, and the plan takes {} of load at the least, and {} to begin and end; measure less (-t, --set samples=1), or \
+                "job {id} has {left} left, and {what} takes at least {} of load, and {} to begin and end; measure less (-t, --set samples=1), or \
                  give the job more time with `scontrol update JobId={id} TimeLimit=+10`",
                 format_duration_ns(cut_ns),
-                format_duration_ns(NOT_LOAD.as_nanos() as u64),
+                format_duration_ns(not_load_ns),
             )));
         }
         output::say(&format!(
-            "job {id} has {left} left: the plan is cut from {} to {} of load",
+            "job {id} has {left} left: {what} is cut from {} to {} of load",
             format_duration_ns(whole_ns),
             format_duration_ns(cut_ns)
         ));
@@ -151,7 +161,7 @@ impl SlurmArgs {
         let of_environment = || std::env::var(JOB_VARIABLE).ok().filter(|id| !id.is_empty());
         let Some(id) = self.job.clone().or_else(of_environment) else {
             return match &self.salloc_args {
-                Some(options) => Err(run_in_new_job(options)),
+                Some(options) => Err(run_in_new_job(&shell_words(options)?)),
                 None => Err(Failure::usage(anyhow!(
                     "which Slurm job? run this inside one (salloc, sbatch), name one with -j JOB, or make one with --salloc-args '-N 8'"
                 ))),
@@ -202,16 +212,25 @@ fn leaf_switches(topology: &str) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
+/// As a POSIX shell splits them; nothing is expanded.
+fn shell_words(options: &str) -> Result<Vec<String>, Failure> {
+    shlex::split(options).ok_or_else(|| {
+        Failure::usage(anyhow!(
+            "--salloc-args `{options}` ends inside a quotation or after a backslash; close the quotation"
+        ))
+    })
+}
+
 /// Becomes salloc, which starts this command again inside its job and ends the job with it, however
 /// it ends. Returns only when that fails.
-fn run_in_new_job(options: &str) -> Failure {
+fn run_in_new_job(options: &[String]) -> Failure {
     let own = match std::env::current_exe() {
         Ok(own) => own,
         Err(error) => return Failure::failed(anyhow!("the binary cannot be found again: {error}")),
     };
     let mut salloc = Command::new("salloc");
     // A node that fails costs its own measurements, not the job.
-    salloc.arg("--no-kill").args(options.split_whitespace());
+    salloc.arg("--no-kill").args(options);
     salloc.arg(own).args(std::env::args_os().skip(1));
     missing(&salloc.exec(), "salloc")
 }
@@ -275,6 +294,18 @@ mod tests {
         assert_eq!(seconds("2-01:00:01"), Some(49 * 3600 + 1));
         for none in ["UNLIMITED", "INVALID", "NOT_SET", ""] {
             assert_eq!(seconds(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn options_of_salloc_are_split_as_a_shell_does() {
+        let words = shell_words(r#"-N 2 --comment='two words' -J "a b" c\ d"#).unwrap();
+        assert_eq!(
+            words,
+            ["-N", "2", "--comment=two words", "-J", "a b", "c d"]
+        );
+        for open in ["'a", "\"a", "a\\"] {
+            assert!(shell_words(open).is_err(), "{open}");
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::journal::Journal;
 use crate::max_rate::MaxRate;
-use crate::members::{FleetEvent, Members};
+use crate::members::{FleetEvent, Member, Members};
 use crate::run::RunError;
 use ew_model::event::RunEvent;
 use ew_model::inventory::{HostId, Inventory};
@@ -12,7 +12,7 @@ use ew_model::plan::Plan;
 use ew_model::scenario::Scenario;
 use ew_proto::controller_session::ControllerEvent;
 use ew_sys::clock;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// With fewer hosts in a rack than this, a slow host cannot be distinguished from a slow network.
@@ -82,7 +82,8 @@ pub struct LaunchOptions {
     pub relay: RelayChoice,
 }
 
-/// Launches every host and waits until each is up or has failed.
+/// Launches every host and waits until each is up or has failed. What may pass is tried once more
+/// when the others are up: their launches are out of the way, and a host that boots had time.
 pub(crate) async fn bring_up(
     members: &mut Members,
     hosts: &[HostId],
@@ -98,6 +99,29 @@ pub(crate) async fn bring_up(
                 let launch_ns = clock::monotonic_ns() - began_ns;
                 let chosen = members.inventory().host(host).address;
                 let address = chosen.filter(|_| members.chooses_network());
+    let again = await_launches(members, began_ns, Try::First, journal).await?;
+    for id in again.keys() {
+        members.launch(*id);
+    }
+    await_launches(members, began_ns, Try::Last, journal).await?;
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Try {
+    First,
+    Last,
+}
+
+/// Until nobody is being launched. Hosts whose trouble may pass, with the reason; after the last
+/// try there are none.
+async fn await_launches(
+    members: &mut Members,
+    began_ns: u64,
+    which: Try,
+    journal: &mut Journal,
+) -> Result<BTreeMap<HostId, String>, RunError> {
+    let mut again = BTreeMap::new();
                 journal.emit(RunEvent::HostUp {
                     host,
                     facts: *facts,
@@ -107,7 +131,12 @@ pub(crate) async fn bring_up(
             }
             FleetEvent::Agent(host, ControllerEvent::Lost { reason: message })
             | FleetEvent::LaunchFailed { host, message } => {
-                journal.emit(RunEvent::HostFailed { host, message });
+                let may_pass = members.get(host).is_some_and(Member::is_worth_launching);
+                if may_pass && which == Try::First {
+                    again.insert(host, message);
+                } else {
+                    journal.emit(RunEvent::HostFailed { host, message });
+                }
             }
             FleetEvent::Interrupt => {
                 journal.emit(RunEvent::Interrupted);
@@ -116,7 +145,10 @@ pub(crate) async fn bring_up(
             FleetEvent::Agent(..) | FleetEvent::Ended { .. } | FleetEvent::Deadline => {}
         }
     }
-    Ok(())
+                for (host, message) in again {
+                    journal.emit(RunEvent::HostFailed { host, message });
+                }
+    Ok(again)
 }
 
 /// Whether the hosts that came up can give an answer.

@@ -11,6 +11,7 @@ use ew_proto::message::{StageOrder, Welcome};
 use ew_sys::clock;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -45,6 +46,10 @@ pub(crate) struct MemberTask {
     pub(crate) welcome: Welcome,
     pub(crate) build: String,
     pub(crate) launch_limit: Duration,
+    /// Whether a launch that fails may be tried again at once.
+    pub(crate) tries_again: bool,
+    /// Set before a failed launch is reported that no later one would better.
+    pub(crate) failed_for_good: Arc<AtomicBool>,
     pub(crate) slots: Arc<LaunchSlots>,
     /// Where the program goes from host to host.
     pub(crate) relay: Option<Arc<Relay>>,
@@ -56,16 +61,12 @@ impl MemberTask {
     pub(crate) async fn run(self, mut commands: mpsc::Receiver<Command>) {
         let connected = tokio::select! {
             connected = self.connect() => connected,
-            () = killed(&mut commands) => Err("stopped while it was being launched".into()),
+            () = killed(&mut commands) => Err(Failed::for_good("stopped while it was being launched")),
         };
         let unclean = match connected {
             Ok((link, slot)) => self.serve(link, slot, commands).await,
-            Err(message) => {
-                self.report(FleetEvent::LaunchFailed {
-                    host: self.id,
-                    message,
-                })
-                .await;
+            Err(failed) => {
+                self.report_failed(failed).await;
                 None
             }
         };
@@ -79,7 +80,7 @@ impl MemberTask {
     /// Tries again where that is worth it, each time a little later and not in step with the other
     /// hosts. What ends the last try may only be what the first one's trouble leads to, so both are
     /// reported.
-    async fn connect(&self) -> Result<(Link, LaunchSlot), String> {
+    async fn connect(&self) -> Result<(Link, LaunchSlot), Failed> {
         let mut tried = 0;
         let mut first: Option<String> = None;
         loop {
@@ -89,7 +90,7 @@ impl MemberTask {
                 None => None,
             };
             let slot = self.slots.take().await;
-            let slot = slot.ok_or("launches have ended")?;
+            let slot = slot.ok_or_else(|| Failed::for_good("launches have ended"))?;
             let began = Instant::now();
             let launcher = self.launcher.as_ref();
             match launch_from(launcher, &self.host, self.launch_limit, neighbour.as_ref()).await {
@@ -97,10 +98,17 @@ impl MemberTask {
                     self.slots.launched_after(began.elapsed());
                     return Ok((link, slot));
                 }
-                Err(error) if tried >= error.worthwhile_retries() => {
-                    return Err(both_errors(first, error.to_string()));
-                }
                 Err(error) => {
+                    if tried == 0 && error.is_turned_away() {
+                        self.slots.turned_away(Instant::now());
+                    }
+                    let worthwhile = error.worthwhile_retries();
+                    if tried >= worthwhile || !self.tries_again {
+                        return Err(Failed {
+                            message: both_errors(first, error.to_string()),
+                            is_passing: worthwhile > 0,
+                        });
+                    }
                     first.get_or_insert_with(|| error.to_string());
                 }
             }
@@ -181,22 +189,22 @@ impl MemberTask {
                 ControllerEvent::Farewell => serving.over = Some(Over::Farewell),
                 ControllerEvent::Fault { message } if !serving.ready => {
                     serving.over = Some(Over::Lost);
-                    self.report(FleetEvent::LaunchFailed {
-                        host: self.id,
-                        message,
-                    })
-                    .await;
+                    self.report_failed(Failed::for_good(message)).await;
                 }
                 ControllerEvent::Lost { reason } => {
                     serving.over.get_or_insert(Over::Lost);
                     let message = in_the_launchers_words(&reason, &guard.stderr_tail());
-                    let host = self.id;
-                    self.report(if serving.ready {
-                        FleetEvent::Agent(host, ControllerEvent::Lost { reason: message })
+                    if serving.ready {
+                        let lost = ControllerEvent::Lost { reason: message };
+                        self.report(FleetEvent::Agent(self.id, lost)).await;
                     } else {
-                        FleetEvent::LaunchFailed { host, message }
-                    })
-                    .await;
+                        let is_passing = true;
+                        let failed = Failed {
+                            message,
+                            is_passing,
+                        };
+                        self.report_failed(failed).await;
+                    }
                 }
                 event => {
                     if matches!(event, ControllerEvent::Ready { .. }) {
@@ -211,11 +219,8 @@ impl MemberTask {
 
     async fn welcome(&self, session: &mut ControllerSession) {
         if let Err(error) = session.welcome(self.welcome.clone()) {
-            self.report(FleetEvent::LaunchFailed {
-                host: self.id,
-                message: error.to_string(),
-            })
-            .await;
+            self.report_failed(Failed::for_good(error.to_string()))
+                .await;
         }
     }
 
@@ -249,11 +254,38 @@ impl MemberTask {
         }
     }
 
+    async fn report_failed(&self, failed: Failed) {
+        self.failed_for_good
+            .store(!failed.is_passing, Ordering::Relaxed);
+        self.report(FleetEvent::LaunchFailed {
+            host: self.id,
+            message: failed.message,
+        })
+        .await;
+    }
+
     /// Waits while the dispatcher has enough to do: the link is not read meanwhile, which is what
     /// slows a host down.
     async fn report(&self, event: FleetEvent) {
         // Nobody listens any more only when the run is over.
         let _ = self.fleet_events.send(event).await;
+    }
+}
+
+/// Why a host did not come up.
+#[derive(Debug)]
+struct Failed {
+    message: String,
+    /// A later launch may go better.
+    is_passing: bool,
+}
+
+impl Failed {
+    fn for_good(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            is_passing: false,
+        }
     }
 }
 
@@ -304,5 +336,125 @@ fn in_the_launchers_words(reason: &str, stderr_tail: &str) -> String {
         reason.to_owned()
     } else {
         format!("{words} ({reason})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_fleet::{FanOut, Payload, Ssh, SshOptions};
+    use ew_proto::message::RunToken;
+    use std::fs;
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    /// A program in place of ssh, which counts its calls in `calls` and then goes on as `script`.
+    fn task(directory: &Path, script: &str) -> MemberTask {
+        let program = directory.join("ssh");
+        let text = format!(
+            "#!/bin/sh\ncd '{0}'; echo >>calls; calls=$(wc -l <calls); for command; do :; done\n{script}\n",
+            directory.display()
+        );
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let options = SshOptions {
+            program,
+            remote_dir: Some(directory.to_str().unwrap().to_owned()),
+            ..SshOptions::default()
+        };
+        let agent = b"#!/bin/sh\n[ \"$1\" = agent ] || exit 0\ncat\n".to_vec();
+        let ssh = Ssh::new(Payload::new(agent), options).unwrap();
+        MemberTask {
+            id: HostId(0),
+            host: Host {
+                name: "a".into(),
+                address: None,
+                rack: None,
+            },
+            welcome: welcome(),
+            build: String::new(),
+            launch_limit: Duration::from_secs(20),
+            tries_again: true,
+            failed_for_good: Arc::default(),
+            slots: Arc::new(LaunchSlots::new(FanOut { first: 8, most: 64 })),
+            relay: None,
+            fleet_events: mpsc::channel(1).0,
+            launcher: Arc::new(ssh),
+        }
+    }
+
+    fn welcome() -> Welcome {
+        Welcome {
+            host: HostId(0),
+            address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            network: None,
+            token: RunToken([0; 16]),
+            relay_key: None,
+            data_ports: (0, 0),
+            sample_interval_ns: 0,
+            offer_iperf3_port: None,
+            watch_interval_ns: None,
+            claim: None,
+            syslog: false,
+        }
+    }
+
+    fn calls(directory: &Path) -> usize {
+        fs::read_to_string(directory.join("calls"))
+            .unwrap()
+            .lines()
+            .count()
+    }
+
+    const TURN_AWAY: &str =
+        "echo 'kex_exchange_identification: Connection closed by remote host' >&2; exit 255";
+
+    #[tokio::test]
+    async fn a_connection_that_is_turned_away_is_tried_again_and_fewer_go_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = format!("[ $calls -gt 2 ] || {{ {TURN_AWAY}; }}; exec sh -c \"$command\"");
+        let task = task(directory.path(), &script);
+        let (link, slot) = task.connect().await.unwrap();
+        drop((link, slot));
+        assert_eq!(calls(directory.path()), 3);
+        let mut slots = Vec::new();
+        while let Ok(slot) = timeout(Duration::from_millis(20), task.slots.take()).await {
+            slots.push(slot);
+        }
+        assert_eq!(slots.len(), 4, "half of the fan-out");
+    }
+
+    #[tokio::test]
+    async fn what_no_further_try_helps_is_tried_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = "echo 'a: Permission denied (publickey).' >&2; exit 255";
+        let failed = task(directory.path(), script).connect().await.unwrap_err();
+        assert!(failed.message.contains("Permission denied"), "{failed:?}");
+        assert!(!failed.is_passing);
+        assert_eq!(calls(directory.path()), 1);
+    }
+
+    #[tokio::test]
+    async fn a_later_launch_is_one_try_whose_trouble_may_pass() {
+        let directory = tempfile::tempdir().unwrap();
+        let task = MemberTask {
+            tries_again: false,
+            ..task(directory.path(), TURN_AWAY)
+        };
+        assert!(task.connect().await.unwrap_err().is_passing);
+        assert_eq!(calls(directory.path()), 1);
+    }
+
+    #[test]
+    fn pauses_grow_and_are_not_in_step() {
+        for tried in 1..=5 {
+            let factor = 2_u32.pow(tried.min(4) - 1);
+            let pauses: Vec<Duration> = (0..64).map(|_| retry_pause(tried)).collect();
+            let (shortest, longest) = (pauses.iter().min().unwrap(), pauses.iter().max().unwrap());
+            assert!(*shortest >= Duration::from_millis(500) * factor);
+            assert!(*longest < Duration::from_millis(1500) * factor);
+            assert!(*longest - *shortest > Duration::from_millis(300) * factor);
+        }
     }
 }

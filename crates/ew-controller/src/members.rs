@@ -16,6 +16,7 @@ use ew_sys::clock;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
@@ -68,8 +69,17 @@ pub(crate) struct Member {
     /// It has been up at least once, so it is part of the plan.
     pub(crate) was_up: bool,
     /// It was not stopped by its owner.
-    pub(crate) may_return: bool,
+    may_return: bool,
+    /// Its launch failed for a reason that a later one would meet again.
+    failed_for_good: Arc<AtomicBool>,
     commands: Option<mpsc::Sender<Command>>,
+}
+
+impl Member {
+    /// Whether another launch may bring it up.
+    pub(crate) fn is_worth_launching(&self) -> bool {
+        self.may_return && !self.failed_for_good.load(Ordering::Relaxed)
+    }
 }
 
 /// A way for the program from host to host.
@@ -198,6 +208,10 @@ impl Members {
                 host: id,
                 address: host.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
                 network: self.options.network.clone(),
+        let before = self.members.get(&id);
+        let launches = before.map_or(0, |member| member.launches) + 1;
+        let was_up = before.is_some_and(|member| member.was_up);
+        let failed_for_good = Arc::default();
                 token: self.token,
                 relay_key: self.relay.as_ref().map(|(key, _)| *key),
                 data_ports: self.options.data_ports,
@@ -219,10 +233,9 @@ impl Members {
             relay: self.relay.as_ref().map(|(_, relay)| Arc::clone(relay)),
             fleet_events: self.sender.clone(),
         };
-        let before = self.members.get(&id);
-        let launches = before.map_or(0, |member| member.launches) + 1;
-        let was_up = before.is_some_and(|member| member.was_up);
         let member = Member {
+            tries_again: was_up || launches == 1,
+            failed_for_good: Arc::clone(&failed_for_good),
             state: State::Launching,
             clock: None,
             launches,
@@ -236,6 +249,7 @@ impl Members {
     }
 
     /// Waits for the next event and keeps the members' states true to it.
+            failed_for_good,
     pub(crate) async fn next(&mut self, deadline_ns: u64) -> FleetEvent {
         if let Some(why) = self.losses.take_reason() {
             self.aborted_because = Some(why);

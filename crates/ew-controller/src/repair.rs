@@ -38,7 +38,7 @@ pub(crate) async fn revive(members: &mut Members, journal: &mut Journal) -> bool
         .into_iter()
         .filter(|id| {
             members.get(*id).is_some_and(|member| {
-                member.was_up && member.may_return && member.launches < MAX_LAUNCHES
+                member.was_up && member.is_worth_launching() && member.launches < MAX_LAUNCHES
             })
         })
         .collect();

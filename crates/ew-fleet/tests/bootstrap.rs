@@ -11,8 +11,8 @@ mod support;
 
 use ew_fleet::bootstrap::Keeping;
 use ew_fleet::{
-    Entered, LaunchError, Launcher, Local, Neighbour, Payload, Ssh, SshOptions, Step, launch,
-    launch_all, launch_from,
+    Entered, FanOut, LaunchError, Launcher, Local, Neighbour, Payload, Ssh, SshOptions, Step,
+    launch, launch_all, launch_from,
 };
 use ew_model::Host;
 use ew_proto::message::RelayKey;
@@ -567,6 +567,36 @@ async fn many_hosts_are_launched_and_each_is_answered_for() {
     };
     let ((), (links, failed)) = tokio::join!(launching, collecting);
     assert_eq!((links.len(), failed), (5, vec![3]));
+}
+
+#[tokio::test]
+async fn few_wait_at_a_jump_host_to_log_in_by_whatever_way_they_go_through_it() {
+    // Hosts with an even number are behind a second jump host. None of them logs in.
+    let room = Room::new(
+        "log=${0%/*}/log
+         case $1 in -G) case $* in *[02468]) echo 'proxyjump ops@a,b';; *) echo 'proxyjump A:22';; esac; exit 0;; esac
+         echo + >>\"$log\"; sleep 0.2; echo - >>\"$log\"; exit 255",
+    );
+    let hosts: Vec<_> = (0..30).map(|i| host(&format!("host{i}"))).collect();
+    let options = SshOptions {
+        fan_out: FanOut::fixed(hosts.len()),
+        ..room.options()
+    };
+    let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
+    let (sender, mut receiver) = tokio::sync::mpsc::channel(hosts.len());
+    let ssh = Arc::new(ssh.with_ways_to(&hosts));
+    launch_all(ssh, &hosts, PATIENCE, sender).await;
+    let mut failed = 0;
+    while let Some((_, link)) = receiver.recv().await {
+        failed += usize::from(link.is_err());
+    }
+    assert_eq!(failed, hosts.len());
+    let log = fs::read_to_string(room.path("log")).unwrap();
+    let waiting = log.lines().scan(0, |waiting, line| {
+        *waiting += if line == "+" { 1 } else { -1 };
+        Some(*waiting)
+    });
+    assert_eq!(waiting.max(), Some(8), "as many as may, and no more");
 }
 
 #[tokio::test]

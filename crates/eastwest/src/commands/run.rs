@@ -258,9 +258,10 @@ fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
         .hosts
         .roster(&args.fleet, lab.as_deref(), &racks, known)?;
     if args.fleet.fleet == FleetKind::Slurm {
+        let runs = args.hosts.networks().len().max(1);
         args.fleet
             .slurm
-            .fit(&mut scenario, &roster.inventory, seed)?;
+            .fit(&mut scenario, &roster.inventory, seed, runs)?;
     }
     if args.dry_run {
         let network = args.hosts.describe_network(&roster.inventory);

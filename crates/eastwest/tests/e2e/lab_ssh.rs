@@ -158,17 +158,10 @@ fn a_rack_gets_the_agent_once_and_hands_it_on() {
     let run = SshRun::of(LARGER_LAB);
     let bin = tempfile::tempdir().unwrap();
     let said = bin.path().join("said");
-    let ssh = bin.path().join("ssh");
-    let script = format!(
-        "#!/bin/sh\n{{ PATH=${{PATH#*:}}; ssh \"$@\"; }} | tee -a {}\n",
-        said.display()
-    );
-    std::fs::write(&ssh, script).unwrap();
-    std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let path = std::env::var("PATH").unwrap();
     let mut command = run.command("300ms");
     command.args(["--relay", "always"]);
-    command.env("PATH", format!("{}:{path}", bin.path().display()));
+    let script = format!("{{ ssh \"$@\"; }} | tee -a {}", said.display());
+    put_before_ssh(&mut command, bin.path(), &script);
     let finished = Finished::of(&command.output().unwrap());
     assert!(finished.is_measured(), "{}", finished.stderr);
     let said = std::fs::read(said).unwrap();
@@ -181,6 +174,35 @@ fn a_rack_gets_the_agent_once_and_hands_it_on() {
         said.matches(&words).count()
     };
     assert_eq!((greetings("gzip"), greetings("relayed")), (2, 4));
+    run.assert_clean();
+}
+
+/// A stand-in for ssh has r1h2 refuse connections until both tries of its first launch are over.
+#[test]
+fn a_host_that_boots_while_the_others_are_launched_takes_part() {
+    if !can_run_labs() {
+        return;
+    }
+    let run = SshRun::new();
+    let bin = tempfile::tempdir().unwrap();
+    let calls = bin.path().join("calls");
+    let mut command = run.command("300ms");
+    let script = format!(
+        "case $*:$* in *-G*:*) ;; *:*' r1h2 '*) echo >>{0}; [ $(wc -l <{0}) -gt 2 ] || {{ echo 'ssh: connect to host r1h2 port 22: Connection refused' >&2; \
+         exit 255; }} ;; esac; exec ssh \"$@\"",
+        calls.display()
+    );
+    put_before_ssh(&mut command, bin.path(), &script);
+    let finished = Finished::of(&command.output().unwrap());
+    assert!(finished.is_measured(), "{}", finished.stderr);
+    assert_eq!(finished.json["cells"].as_array().unwrap().len(), 12);
+    assert!(
+        !finished.stderr.contains("did not come up"),
+        "{}",
+        finished.stderr
+    );
+    let calls = std::fs::read_to_string(calls).unwrap().lines().count();
+    assert_eq!(calls, 3);
     run.assert_clean();
 }
 
@@ -333,6 +355,15 @@ fn a_dead_host_is_named_in_sshs_own_words_and_the_others_go_on() {
         finished.stderr
     );
     assert_eq!(base(&["--require-all"]).code, 4);
+}
+
+/// The command finds a script as `ssh`, in which `ssh` is the real one.
+fn put_before_ssh(command: &mut Command, bin: &Path, script: &str) {
+    let ssh = bin.join("ssh");
+    std::fs::write(&ssh, format!("#!/bin/sh\nPATH=${{PATH#*:}}\n{script}\n")).unwrap();
+    std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", bin.display()));
 }
 
 /// Whether a process' working directory is below another, which may be gone.
