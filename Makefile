@@ -41,6 +41,7 @@ check:
 	cargo xtask tidy
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 	scripts/deny.sh
+	scripts/check-macos.sh
 
 # The binary comes first, since tests of other packages start it. Its end-to-end tests mostly wait for runs in labs: more of them at once than CPUs.
 test:
@@ -61,6 +62,7 @@ test-engines:
 
 bench: binary
 	scripts/setup.sh --optional --tools
+	cargo build --locked --release --package eastwest-agent
 	set -e; for script in bench/*.sh; do echo "== $$script"; EASTWEST="$(abspath $(BINARY))" bash "$$script"; done
 
 faults: binary

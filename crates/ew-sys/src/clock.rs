@@ -13,6 +13,7 @@ pub fn realtime_ns() -> u64 {
 }
 
 /// Sleeps until CLOCK_MONOTONIC reaches `deadline_ns`; returns at once when it has passed.
+#[cfg(target_os = "linux")]
 pub fn sleep_until_ns(deadline_ns: u64) {
     let deadline = libc::timespec {
         tv_sec: (deadline_ns / 1_000_000_000) as libc::time_t,
@@ -30,8 +31,16 @@ pub fn sleep_until_ns(deadline_ns: u64) {
     {}
 }
 
+/// As on Linux, by a sleep of its own length: macOS has no absolute one.
+#[cfg(not(target_os = "linux"))]
+pub fn sleep_until_ns(deadline_ns: u64) {
+    let left_ns = deadline_ns.saturating_sub(monotonic_ns());
+    std::thread::sleep(std::time::Duration::from_nanos(left_ns));
+}
+
 /// Whether the kernel says that something (NTP, PTP) disciplines the clock: adjtimex(2) without
 /// `STA_UNSYNC`. `None` where it may not be asked.
+#[cfg(target_os = "linux")]
 #[must_use]
 pub fn synchronised() -> Option<bool> {
     // SAFETY: timex is plain integers: all zeroes are a valid value, and mean "read only".
@@ -46,7 +55,7 @@ fn read_ns(clock: libc::clockid_t) -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: `time` is a valid timespec to write to; both clocks exist on every Linux.
+    // SAFETY: `time` is a valid timespec to write to; both clocks exist on every Unix.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

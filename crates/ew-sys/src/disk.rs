@@ -1,10 +1,15 @@
 //! Disks: free space of file systems, and writing past the page cache.
 
+#[cfg(target_os = "linux")]
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, IntoRawFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
+use std::os::fd::IntoRawFd;
+#[cfg(target_os = "linux")]
 use std::os::unix::ffi::OsStrExt;
+#[cfg(target_os = "linux")]
 use std::path::Path;
 
 /// Bytes that an unprivileged process may still write to the file system that holds `path`
@@ -12,6 +17,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The system's, for example when the path does not exist.
+#[cfg(target_os = "linux")]
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: statvfs is plain integers: all zeroes are a valid value.
@@ -37,6 +43,7 @@ pub fn write_uncached(file: &File) -> io::Result<()> {
 ///
 /// # Errors
 /// The system's, `EINVAL` where the file system cannot do this.
+#[cfg(target_os = "linux")]
 pub fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     let fd = file.as_raw_fd();
     // SAFETY: reading the flags of a descriptor that is open as long as `file`.
@@ -60,6 +67,7 @@ pub fn set_direct(file: &File, direct: bool) -> io::Result<()> {
 ///
 /// # Errors
 /// The system's, for example `ESPIPE` for a pipe.
+#[cfg(target_os = "linux")]
 pub fn drop_cache(file: &File) -> io::Result<()> {
     // SAFETY: the descriptor is open as long as `file`; the call touches no memory of ours.
     let code = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
@@ -67,6 +75,24 @@ pub fn drop_cache(file: &File) -> io::Result<()> {
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),
     }
+}
+
+/// Only hosts move files, and they are Linux.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn set_direct(_: &File, _: bool) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// As [`set_direct`].
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn drop_cache(_: &File) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Closes a file and returns whether that worked: NFS reports a full disk or an exceeded quota here

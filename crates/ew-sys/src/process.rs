@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+#[cfg(target_os = "linux")]
 use std::time::Duration;
 
 /// The directory names that [`unlink_self`] may remove begin with this.
@@ -38,6 +39,7 @@ pub fn restore_signals() {
 ///
 /// # Errors
 /// The system's.
+#[cfg(target_os = "linux")]
 pub fn wait_for_end_signal(limit: Duration) -> io::Result<()> {
     let limit = libc::timespec {
         tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
@@ -86,11 +88,18 @@ pub struct Usage {
 /// The kernel forgets the setting when a process changes its credentials, so call this after
 /// everything else that adds a step between fork and exec (entering a user namespace, for example):
 /// the steps run in the order added.
+#[cfg(target_os = "linux")]
 pub fn die_with_parent(command: &mut Command) -> &mut Command {
     let parent = std::process::id();
     // SAFETY: the closure runs between fork and exec and only makes async-signal-safe system calls
     // on its own values.
     unsafe { command.pre_exec(move || bind_to_parent(parent)) }
+}
+
+/// Does nothing: only Linux can. A child with a pipe from its parent ends when that closes.
+#[cfg(not(target_os = "linux"))]
+pub fn die_with_parent(command: &mut Command) -> &mut Command {
+    command
 }
 
 /// Puts the child into a process group of its own, so that a terminal's Ctrl-C does not reach it
@@ -140,6 +149,9 @@ pub fn raise_open_files_limit() -> u64 {
     }
 }
 
+/// Unit of `ru_maxrss`.
+const MAXRSS_BYTES: u64 = if cfg!(target_os = "macos") { 1 } else { 1024 };
+
 /// What this process has used so far, from getrusage(2). Zeroes if the kernel refuses, which it
 /// does not for RUSAGE_SELF.
 #[must_use]
@@ -149,7 +161,7 @@ pub fn usage() -> Usage {
     // SAFETY: `usage` is a valid rusage to write to.
     unsafe { libc::getrusage(libc::RUSAGE_SELF, &raw mut usage) };
     Usage {
-        peak_rss_bytes: usage.ru_maxrss.max(0) as u64 * 1024,
+        peak_rss_bytes: usage.ru_maxrss.max(0) as u64 * MAXRSS_BYTES,
         cpu_ns: timeval_ns(usage.ru_utime) + timeval_ns(usage.ru_stime),
     }
 }
@@ -185,6 +197,7 @@ fn unlink_private(executable: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(directory.to_path_buf()))
 }
 
+#[cfg(target_os = "linux")]
 fn bind_to_parent(parent: u32) -> io::Result<()> {
     // SAFETY: prctl with PR_SET_PDEATHSIG takes one integer and touches no memory.
     if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) } != 0 {
