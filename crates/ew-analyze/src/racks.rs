@@ -1,24 +1,32 @@
-//! Which hosts share a rack, guessed from a run that knew of no racks: in rounds that load all
-//! hosts at once, flows inside a rack reach what their NICs do, and flows that share an
-//! oversubscribed uplink do not.
+//! Which hosts share a rack, guessed from a run that knew of no racks: by the routers between them,
+//! by what they get in rounds that load all hosts at once, where flows inside a rack reach what
+//! their NICs do and flows that share an oversubscribed uplink do not, or by their round trips.
 //!
-//! Pairs are divided into fast and slow ones where that divides their rates best (Otsu, 1979), and
+//! Pairs are divided into near and far ones where that divides their figures best (Otsu, 1979), and
 //! hosts are put together by correlation clustering (Bansal, Blum and Chawla, 2004), greedily: the
 //! two groups whose pairs speak most for it are joined until none do, then hosts move to where they
 //! fit best.
 
+mod evidence;
+
 use crate::basis::data_interface;
+pub use evidence::Evidence;
+use evidence::Pair;
 use ew_model::inventory::HostId;
-use ew_model::plan::{RoundIndex, StageIndex};
 use ew_model::run::Run;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A cluster of more hosts than this has somebody who knows its racks.
 pub const MAX_HOSTS: usize = 512;
-/// A round that loads fewer hosts than this share of them shows no shared uplink.
-const LEAST_LOADED: f64 = 0.5;
 /// Below this, the pairs contradict each other.
 const LEAST_AGREEMENT: f64 = 0.8;
+/// The same of round trips, which hosts and their virtual switches lengthen as racks do.
+const LEAST_AGREEMENT_OF_TRIPS: f64 = 0.95;
+/// Of the variance of round trips, what the division into near and far must explain: of a normal
+/// distribution it explains 64% (2/pi), of a uniform one 75%, where there are no two kinds.
+const LEAST_EXPLAINED_OF_TRIPS: f64 = 0.85;
+/// With fewer hosts, pairs agree by chance.
+const LEAST_HOSTS_FOR_TRIPS: usize = 6;
 /// Moves of single hosts settle long before this.
 const MOST_PASSES: usize = 20;
 
@@ -27,8 +35,10 @@ const MOST_PASSES: usize = 20;
 pub struct RackGuess {
     /// Two groups at least, each in the order of hosts, the one with the first host first.
     pub racks: Vec<Vec<HostId>>,
-    /// Share of the measured pairs that are as the groups say: fast inside, slow between.
+    /// Share of the measured pairs that are as the groups say: near inside, far between.
     pub agreement: f64,
+    /// What they are guessed from.
+    pub evidence: Evidence,
     /// Measured pairs.
     pub pairs: usize,
 }
@@ -60,85 +70,76 @@ fn rack_name(switch: &str) -> String {
     switch.chars().map(plain).collect()
 }
 
-/// The guess. `None` where all pairs are alike (one rack, or uplinks that limit nobody), where they
-/// contradict each other, or where nothing was measured with all hosts loaded.
+/// The guess, by the first evidence that shows any. `None` where all pairs are alike (one rack, or
+/// uplinks that limit nobody and switches that nobody notices), where they contradict each other,
+/// or where nothing was measured that would show it.
 #[must_use]
 pub fn guess(run: &Run) -> Option<RackGuess> {
     let hosts = run.manifest.inventory.hosts.len();
     if hosts > MAX_HOSTS {
         return None;
     }
-    let scores = scores(&relative_rates(run, hosts))?;
+    let mut every = Evidence::ALL.into_iter();
+    every.find_map(|evidence| grouped(evidence, &evidence.nearness(run), hosts))
+}
+
+fn grouped(evidence: Evidence, nearness: &BTreeMap<Pair, f64>, hosts: usize) -> Option<RackGuess> {
+    let (scores, explained) = scores(nearness)?;
+    let least_agreement = match evidence {
+        Evidence::Routers | Evidence::Rates => LEAST_AGREEMENT,
+        Evidence::RoundTrips => {
+            let is_clear = explained >= LEAST_EXPLAINED_OF_TRIPS && hosts >= LEAST_HOSTS_FOR_TRIPS;
+            is_clear.then_some(LEAST_AGREEMENT_OF_TRIPS)?
+        }
+    };
     let table = Table::new(hosts, &scores);
     let mut groups = join(&table);
     settle(&table, &mut groups);
     let racks = racks(&groups, hosts);
     let group_of = |host: HostId| groups[host.index()];
-    let agree = |((a, b), score): (&(HostId, HostId), &f64)| {
-        (group_of(*a) == group_of(*b)) == (*score > 0.0)
-    };
+    let agree = |((a, b), score): (&Pair, &f64)| (group_of(*a) == group_of(*b)) == (*score > 0.0);
     let agreeing = scores.iter().filter(|pair| agree(*pair)).count();
     let agreement = agreeing as f64 / scores.len() as f64;
-    (racks.len() > 1 && agreement >= LEAST_AGREEMENT).then_some(RackGuess {
+    (racks.len() > 1 && agreement >= least_agreement).then_some(RackGuess {
         racks,
         agreement,
+        evidence,
         pairs: scores.len(),
     })
 }
 
-/// Sender, receiver and rate.
-type Directed = (HostId, HostId, f64);
-
-/// Rates of unordered pairs, against the most that both ends did: the mean logarithm over rounds.
-fn relative_rates(run: &Run, hosts: usize) -> BTreeMap<(HostId, HostId), f64> {
-    let mut rounds: BTreeMap<(StageIndex, RoundIndex), Vec<Directed>> = BTreeMap::new();
-    for flow in run.flows.iter().filter(|flow| !flow.is_aggressor) {
-        if let Some(rate) = flow.bits_per_sec().filter(|rate| *rate > 0.0) {
-            let round = rounds.entry((flow.stage, flow.round)).or_default();
-            round.push((flow.src, flow.dst, rate));
-        }
-    }
-    rounds.retain(|_, flows| flows.len() as f64 >= LEAST_LOADED * hosts as f64);
-    let mut sent: BTreeMap<HostId, f64> = BTreeMap::new();
-    let mut received: BTreeMap<HostId, f64> = BTreeMap::new();
-    for (src, dst, rate) in rounds.values().flatten() {
-        let most = |most: &mut f64| *most = most.max(*rate);
-        most(sent.entry(*src).or_default());
-        most(received.entry(*dst).or_default());
-    }
-    let mut sums: BTreeMap<(HostId, HostId), (f64, u32)> = BTreeMap::new();
-    for (src, dst, rate) in rounds.values().flatten() {
-        let reachable = sent[src].min(received[dst]);
-        let sum = sums.entry((*src.min(dst), *src.max(dst))).or_default();
-        *sum = (sum.0 + (rate / reachable).ln(), sum.1 + 1);
-    }
-    let mean = |(sum, count): (f64, u32)| sum / f64::from(count);
-    sums.into_iter()
-        .map(|(pair, sum)| (pair, mean(sum)))
-        .collect()
-}
-
-/// From -1, surely slow, to 1, surely fast.
-fn scores(rates: &BTreeMap<(HostId, HostId), f64>) -> Option<BTreeMap<(HostId, HostId), f64>> {
-    let mut sorted: Vec<f64> = rates.values().copied().collect();
+/// From -1, surely far, to 1, surely near; and the share of the variance that this explains.
+fn scores(nearness: &BTreeMap<Pair, f64>) -> Option<(BTreeMap<Pair, f64>, f64)> {
+    let mut sorted: Vec<f64> = nearness.values().copied().collect();
     sorted.sort_by(f64::total_cmp);
-    let (slow, fast) = divided(&sorted)?;
-    let (middle, half) = (f64::midpoint(slow, fast), (fast - slow) / 2.0);
+    let Division {
+        far,
+        near,
+        explained,
+    } = divided(&sorted)?;
+    let (middle, half) = (f64::midpoint(far, near), (near - far) / 2.0);
     if half <= 0.0 {
         return None;
     }
-    let score = |rate: &f64| ((rate - middle) / half).clamp(-1.0, 1.0);
-    Some(
-        rates
-            .iter()
-            .map(|(pair, rate)| (*pair, score(rate)))
-            .collect(),
-    )
+    let score = |nearness: &f64| ((nearness - middle) / half).clamp(-1.0, 1.0);
+    let scores = nearness.iter().map(|(pair, value)| (*pair, score(value)));
+    Some((scores.collect(), explained))
 }
 
-/// Means of the two classes with the largest variance between them.
-fn divided(sorted: &[f64]) -> Option<(f64, f64)> {
+/// Two classes of figures.
+struct Division {
+    /// Means of the classes.
+    far: f64,
+    near: f64,
+    /// Share of the variance that lies between them.
+    explained: f64,
+}
+
+/// The two classes with the largest variance between them.
+fn divided(sorted: &[f64]) -> Option<Division> {
     let total: f64 = sorted.iter().sum();
+    let mean = total / sorted.len() as f64;
+    let variance: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
     let mut below = 0.0;
     let mut best: Option<(f64, (f64, f64))> = None;
     for (count, value) in (1..sorted.len()).zip(sorted) {
@@ -150,7 +151,12 @@ fn divided(sorted: &[f64]) -> Option<(f64, f64)> {
             best = Some((between, means));
         }
     }
-    best.map(|(_, means)| means)
+    let (between, (far, near)) = best?;
+    Some(Division {
+        far,
+        near,
+        explained: between / sorted.len() as f64 / variance,
+    })
 }
 
 /// Scores of all pairs, 0 where nothing is known.
@@ -258,8 +264,12 @@ mod tests {
 
     #[test]
     fn rates_are_divided_between_their_two_kinds() {
-        let (slow, fast) = divided(&[-1.5, -1.4, -1.3, -0.1, 0.0]).unwrap();
-        assert!((slow + 1.4).abs() < 1e-9 && (fast + 0.05).abs() < 1e-9);
+        let two = divided(&[-1.5, -1.4, -1.3, -0.1, 0.0]).unwrap();
+        assert!((two.far + 1.4).abs() < 1e-9 && (two.near + 0.05).abs() < 1e-9);
+        assert!(two.explained > 0.98, "{}", two.explained);
+        let even: Vec<f64> = (0..100).map(f64::from).collect();
+        let explained = divided(&even).unwrap().explained;
+        assert!((explained - 0.75).abs() < 0.01, "{explained}");
         assert!(divided(&[0.0]).is_none());
     }
 

@@ -1,6 +1,6 @@
 //! Racks that nobody named, guessed from simulated runs whose racks are known.
 
-use ew_analyze::racks::guess;
+use ew_analyze::racks::{Evidence, RackGuess, guess};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
 use ew_sim::{Noise, simulate};
@@ -23,12 +23,18 @@ fn topology(racks: usize, hosts: usize, ratio: u64) -> Topology {
     }
 }
 
-/// Planned by who knows no racks.
+/// Racks and agreement from rates, by who knows no racks.
 fn guessed(topology: &Topology, samples: u32, seed: u64) -> Option<(Vec<usize>, f64)> {
     let text = format!(
         "name: x\ndefaults: {{samples: {samples}, streams: 8}}\ntests:\n  - {{name: all, pattern: permutation}}\n"
     );
-    let scenario = ew_plan::scenario::parse(&text, "test.yaml", &[]).expect("a scenario");
+    let found = guessed_by(&text, topology, seed, &Noise::default())?;
+    assert_eq!(found.evidence, Evidence::Rates);
+    Some((groups(&found), found.agreement))
+}
+
+fn guessed_by(text: &str, topology: &Topology, seed: u64, noise: &Noise) -> Option<RackGuess> {
+    let scenario = ew_plan::scenario::parse(text, "test.yaml", &[]).expect("a scenario");
     let blind = Inventory {
         racks: Vec::new(),
         hosts: (topology.inventory().hosts.into_iter())
@@ -36,15 +42,19 @@ fn guessed(topology: &Topology, samples: u32, seed: u64) -> Option<(Vec<usize>, 
             .collect(),
     };
     let plan = ew_plan::plan(&scenario, &blind, seed).expect("a plan");
-    let mut run = simulate(topology, &plan, seed, &Noise::default());
+    let mut run = simulate(topology, &plan, seed, noise);
     run.manifest.inventory = blind;
-    let found = guess(&run)?;
-    let mut groups = vec![0; run.manifest.inventory.hosts.len()];
+    guess(&run)
+}
+
+/// By host, the number of its rack.
+fn groups(found: &RackGuess) -> Vec<usize> {
+    let mut groups = vec![0; found.racks.iter().map(Vec::len).sum()];
     for (number, rack) in found.racks.iter().enumerate() {
         rack.iter()
             .for_each(|host: &HostId| groups[host.index()] = number);
     }
-    Some((groups, found.agreement))
+    groups
 }
 
 /// Adjusted Rand index (Hubert and Arabie, 1985): 1 for the same division, about 0 for a random
@@ -97,5 +107,45 @@ fn where_uplinks_limit_nobody_nothing_is_guessed() {
         let found = guessed(&topology(4, 5, 1), 24, seed);
         let index = found.map(|(groups, _)| adjusted_rand_index(&truth(4, 5), &groups));
         assert_eq!(index, None, "seed {seed}");
+    }
+}
+
+/// 1:1, where rates are the same for all pairs.
+fn guessed_at_1_to_1(workload: &str, racks: usize, seed: u64, level: f64) -> Option<RackGuess> {
+    let text = format!(
+        "name: x\ntests:\n  - {{name: all, pattern: mesh, workload: {workload}, samples: 1}}\n"
+    );
+    let noise = Noise {
+        level,
+        ..Noise::default()
+    };
+    guessed_by(&text, &topology(racks, 4, 1), seed, &noise)
+}
+
+#[test]
+fn routers_on_traced_paths_show_racks_of_any_fabric() {
+    let found = guessed_at_1_to_1("trace", 3, 1, 1.0).expect("a guess");
+    assert_eq!((found.evidence, found.agreement), (Evidence::Routers, 1.0));
+    assert!(adjusted_rand_index(&truth(3, 4), &groups(&found)) > 0.999);
+    assert_eq!(guessed_at_1_to_1("trace", 1, 1, 1.0), None, "one rack");
+}
+
+#[test]
+fn round_trips_show_racks_where_switches_add_more_than_hosts_vary() {
+    for seed in 1..=10 {
+        let found = guessed_at_1_to_1("tcp-rr", 3, seed, 0.2).expect("a guess");
+        assert_eq!(found.evidence, Evidence::RoundTrips);
+        assert!(adjusted_rand_index(&truth(3, 4), &groups(&found)) > 0.999);
+    }
+}
+
+#[test]
+fn round_trips_that_hosts_vary_more_than_switches_add_show_nothing_wrong() {
+    for seed in 1..=50 {
+        assert_eq!(guessed_at_1_to_1("tcp-rr", 1, seed, 1.0), None, "{seed}");
+        if let Some(found) = guessed_at_1_to_1("tcp-rr", 3, seed, 3.0) {
+            let index = adjusted_rand_index(&truth(3, 4), &groups(&found));
+            assert!(index > 0.999, "seed {seed}: {index:.3}");
+        }
     }
 }

@@ -15,8 +15,8 @@ pub(crate) struct HostsArgs {
     #[arg(required_unless_present = "racks_of", value_name = "SET")]
     sets: Vec<String>,
     /// The racks of a run's hosts, for --racks: as switches say by LLDP (to lldpd or
-    /// systemd-networkd), else guessed from the run's rates; a run of `permutation` with 20 samples
-    /// and more is best
+    /// systemd-networkd), else guessed from traced paths, rates or round-trip times; a run of
+    /// `permutation` with 20 samples and more is best
     #[arg(long, value_name = "RUN", conflicts_with_all = ["sets", "fold", "count"])]
     racks_of: Option<String>,
     #[command(flatten)]
@@ -75,8 +75,8 @@ fn racks_of(args: &HostsArgs, wanted: &str) -> Outcome {
     }
     let guess = ew_analyze::racks::guess(&run).ok_or_else(|| {
         Failure::failed(anyhow!(
-            "the rates of run {} show no racks: there is one rack, or uplinks limit nobody, or too few rounds load all hosts at once; run \
-             `eastwest run permutation --set samples=40` first",
+            "run {} shows no racks, neither by traced paths nor by rates or round-trip times: there is one rack, or uplinks limit nobody, or too few \
+             rounds load all hosts at once; run `eastwest run permutation --set samples=40` first",
             run.manifest.id
         ))
     })?;
@@ -85,7 +85,8 @@ fn racks_of(args: &HostsArgs, wanted: &str) -> Outcome {
         racks.map(|(number, hosts)| rack(inventory, &format!("guess{}", number + 1), hosts));
     let racks: Vec<String> = racks.collect();
     output::say(&format!(
-        "a guess: {:.0}% of {} pairs agree",
+        "a guess by {}: {:.0}% of {} pairs agree",
+        guess.evidence.name(),
         100.0 * guess.agreement,
         guess.pairs
     ));

@@ -22,6 +22,7 @@ mod local;
 mod metrics;
 mod network;
 mod outlets;
+mod racks;
 mod roles;
 mod sequel;
 mod sharing;
