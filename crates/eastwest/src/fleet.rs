@@ -6,7 +6,7 @@ use crate::kubernetes::KubernetesArgs;
 use crate::slurm::SlurmArgs;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use ew_controller::{LaunchOptions, RelayChoice};
+use ew_controller::{AbortLimits, LaunchOptions, RelayChoice};
 use ew_fleet::bootstrap::Keeping;
 use ew_fleet::{Entered, FanOut, Launcher, Local, Payloads, Ssh, SshOptions};
 use ew_lab::{Lab, LabSpec};
@@ -247,6 +247,8 @@ impl FleetArgs {
             claimed_by: None,
             force: false,
             abort_command: None,
+            max_bytes: None,
+            abort_limits: AbortLimits::DEFAULT,
             allow_wan: true,
             max_rate: None,
             syslog: false,

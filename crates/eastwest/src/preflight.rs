@@ -15,6 +15,17 @@ const MANY_HOSTS: usize = 32;
 /// More bytes than this are asked about.
 const MANY_BYTES: u64 = 1 << 40;
 
+/// What a run at a terminal may move without a question, in each of so many networks, where line
+/// rates come from the hosts. `None`: everything, because it was counted or confirmed.
+pub(crate) fn max_bytes(is_confirmed: bool, yes: bool, networks: usize) -> Option<u64> {
+    let is_asked = !is_confirmed && !yes && is_at_terminal();
+    is_asked.then(|| MANY_BYTES / networks.max(1) as u64)
+}
+
+fn is_at_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// A run in figures.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PreFlight {
@@ -68,6 +79,16 @@ impl PreFlight {
         }
     }
 
+    /// The same in each of several networks, one after the other.
+    pub(crate) fn in_networks(self, networks: usize) -> Self {
+        let times = networks.max(1) as u64;
+        Self {
+            bytes: self.bytes.map(|bytes| bytes.saturating_mul(times)),
+            planned_ns: self.planned_ns.map(|ns| ns.saturating_mul(times)),
+            ..self
+        }
+    }
+
     /// Of files on storage.
     pub(crate) fn of_files(hosts: usize, network: String, bytes: u64, target: &str) -> Self {
         Self {
@@ -100,7 +121,7 @@ impl PreFlight {
         };
         let bytes = match self.bytes {
             Some(bytes) => format!("up to {}", format_bytes(bytes)),
-            None => "bytes unknown without a line rate (--expect-nic 10G)".into(),
+            None => "bytes unknown until hosts report their line rates (--expect-nic 10G)".into(),
         };
         let time = match self.planned_ns {
             Some(planned_ns) => format!("estimated time {}", format_duration_ns(planned_ns)),
@@ -114,27 +135,24 @@ impl PreFlight {
     }
 
     /// Says it on stderr unless quiet, and asks where it is much and somebody sits at a terminal
-    /// who has not said `--yes`.
+    /// who has not said `--yes`. Returns whether the answer was yes.
     ///
     /// # Errors
     /// A usage failure when the answer is no.
-    pub(crate) fn confirm(&self, yes: bool, quiet: bool) -> Result<(), Failure> {
-        let is_asked = self.is_much()
-            && !yes
-            && std::io::stdin().is_terminal()
-            && std::io::stderr().is_terminal();
+    pub(crate) fn confirm(&self, yes: bool, quiet: bool) -> Result<bool, Failure> {
+        let is_asked = self.is_much() && !yes && is_at_terminal();
         if !quiet || is_asked {
             output::say(&format!("pre-flight: {}", self.words()));
         }
         if !is_asked {
-            return Ok(());
+            return Ok(false);
         }
         output::say("Start? [y/N]");
         let mut answer = String::new();
         // No answer is a no.
         let _ = std::io::stdin().read_line(&mut answer);
         match answer.trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => Ok(()),
+            "y" | "yes" => Ok(true),
             _ => Err(Failure::usage(anyhow!(
                 "not started: it was not confirmed; --yes starts without the question"
             ))),
@@ -175,6 +193,10 @@ mod tests {
             "32 hosts, network: 10.20.0.0/16; estimated time 2 min 0 s; up to 10.0 Gb/s per host and 320 Gb/s in sum, up to 1.00 TiB; data \
              ports 5401-5499"
         );
+        let two = small.clone().in_networks(2);
+        assert!(two.is_much() && !small.clone().in_networks(0).is_much());
+        assert!(two.words().contains("estimated time 4 min 0 s"));
+        assert!(two.words().contains("up to 2.00 TiB"), "{}", two.words());
         let many_bytes = PreFlight {
             bytes: Some(MANY_BYTES + 1),
             ..small.clone()

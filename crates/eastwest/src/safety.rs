@@ -2,7 +2,7 @@
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use ew_controller::{LaunchOptions, MaxRate, RunError};
+use ew_controller::{AbortLimits, LaunchOptions, MaxRate, RunError};
 use ew_model::units::{parse_bits_per_sec, parse_duration_ns};
 use ew_model::{Scenario, Tool, Workload};
 use std::time::{Duration, Instant};
@@ -12,6 +12,14 @@ const LARGEST_FREE_MESSAGE_BYTES: u64 = 4096;
 /// Between two tries to get hosts that another run is loading.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const SHORTEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// `--abort-rtt`; `None` is off.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct AbortRtt(Option<u64>);
+
+/// `--abort-retransmits`, a share; `None` is off.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct AbortRetransmits(Option<f64>);
 
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Safety")]
@@ -30,6 +38,14 @@ pub(crate) struct SafetyArgs {
     /// this host
     #[arg(long, value_name = "COMMAND")]
     abort_command: Option<String>,
+    /// Stop all flows when a control link's round trip is above this, and above 10 times that of
+    /// before load, in three heartbeats in a row; `off` does not
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_abort_rtt)]
+    abort_rtt: AbortRtt,
+    /// Stop all flows when other processes' TCP connections on a host retransmit more than this
+    /// share of their segments within 5 s of load, and 3 times that of before; `off` does not
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = parse_abort_retransmits)]
+    abort_retransmits: AbortRetransmits,
     /// Load public addresses, too
     #[arg(long)]
     allow_wan: bool,
@@ -48,6 +64,10 @@ impl SafetyArgs {
             claimed_by: (!is_local).then(user_at_host),
             force: self.force,
             abort_command: self.abort_command.clone(),
+            abort_limits: AbortLimits {
+                rtt_ns: self.abort_rtt.0,
+                retransmits: self.abort_retransmits.0,
+            },
             allow_wan: self.allow_wan,
             max_rate: self.max_rate,
             syslog: !self.no_syslog,
@@ -117,6 +137,29 @@ fn parse_wait(text: &str) -> anyhow::Result<Duration> {
     let ns = parse_duration_ns(text).map_err(|error| anyhow!("{error}"));
     ns.map(Duration::from_nanos)
         .context("expected a time, such as 10m")
+}
+
+fn parse_abort_rtt(text: &str) -> anyhow::Result<AbortRtt> {
+    if text == "off" {
+        return Ok(AbortRtt(None));
+    }
+    let ns = parse_duration_ns(text).map_err(|error| anyhow!("{error}"));
+    let ns = ns.context("expected a time, such as 500ms, or `off`")?;
+    anyhow::ensure!(ns > 0, "expected a time above 0, such as 500ms, or `off`");
+    Ok(AbortRtt(Some(ns)))
+}
+
+fn parse_abort_retransmits(text: &str) -> anyhow::Result<AbortRetransmits> {
+    if text == "off" {
+        return Ok(AbortRetransmits(None));
+    }
+    let percent = text
+        .strip_suffix('%')
+        .and_then(|text| text.trim().parse::<f64>().ok());
+    let share = percent.map(|percent| percent / 100.0);
+    let share = share.filter(|share| *share > 0.0 && *share < 1.0);
+    let share = share.context("expected a percentage between 0% and 100%, such as 5%, or `off`")?;
+    Ok(AbortRetransmits(Some(share)))
 }
 
 fn parse_max_rate(text: &str) -> anyhow::Result<MaxRate> {

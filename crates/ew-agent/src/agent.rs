@@ -40,6 +40,9 @@ const STORAGE_END_LIMIT: Duration = Duration::from_millis(400);
 /// How long one connection of a port check may take.
 const PORT_CHECK_LIMIT: Duration = Duration::from_secs(2);
 
+/// Variables in which batch systems name the job that a process is part of.
+const OWN_JOB: [&str; 4] = ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"];
+
 /// How an agent is started.
 #[derive(Clone, Debug)]
 pub struct AgentOptions {
@@ -108,6 +111,7 @@ pub fn run(options: &AgentOptions) -> Ending {
         own: OwnConnections::default(),
         work_dir_free_bytes,
         max_bits_per_sec: None,
+        unlogged_begin: None,
         logged_run: None,
         ending: None,
         slot,
@@ -129,6 +133,8 @@ struct Agent {
     work_dir_free_bytes: Option<u64>,
     /// What the host's owner allows.
     max_bits_per_sec: Option<f64>,
+    /// What goes to the host's log when load begins: the run, and the line.
+    unlogged_begin: Option<(String, String)>,
     /// Whose begin is in the host's log.
     logged_run: Option<String>,
     ending: Option<Ending>,
@@ -187,7 +193,10 @@ impl Agent {
                 // What comes too late for its round is of no use to anybody.
                 let _ = self.session.flow_progress(progress);
             }
-            Input::Sample(sample) => self.hold_sample(sample),
+            Input::Sample(sample, others) => {
+                self.session.set_others(others);
+                self.hold_sample(sample);
+            }
             Input::Reading(reading) => {
                 // One that does not fit its frame is missed by who watches, and by nobody else.
                 let _ = self.session.reading(reading);
@@ -283,8 +292,9 @@ impl Agent {
             let mut facts = ew_telemetry::facts(Path::new("/"), Some(welcome.address));
             facts.work_dir_free_bytes = work_dir_free_bytes;
             facts.tools = ew_tools::discover();
-            let own_job = std::env::var("SLURM_JOB_ID").ok();
-            facts.other_work = ew_telemetry::other_work(Path::new("/"), own_job.as_deref());
+            let own_jobs = OWN_JOB.iter().filter_map(|name| std::env::var(name).ok());
+            let own_jobs: Vec<String> = own_jobs.collect();
+            facts.other_work = ew_telemetry::other_work(Path::new("/"), &own_jobs);
             facts.in_use_by = (welcome.claim.as_ref())
                 .and_then(|own| slot.take(own))
                 .map(Box::new);
@@ -303,10 +313,8 @@ impl Agent {
         if let Some(claim) = welcome.claim.as_ref().filter(|_| welcome.syslog) {
             let (run, by) = (&claim.run, &claim.by);
             let address = welcome.address;
-            syslog::write(&format!(
-                "run {run} of {by} begins: network load on {address}"
-            ));
-            self.logged_run = Some(run.clone());
+            let line = format!("run {run} of {by} begins: network load on {address}");
+            self.unlogged_begin = Some((run.clone(), line));
         }
         let said = self.session.ready(facts, host.engine.port());
         self.said(said);
@@ -345,6 +353,7 @@ impl Agent {
         let (Some(order), Some(host)) = (self.accepted.take(), &self.host) else {
             return self.lose("the controller started a stage it had not sent");
         };
+        log_begin(&mut self.unlogged_begin, &mut self.logged_run);
         self.running = Some(RunningStage::start(order, start_ns, host));
         self.finish_stage_if_over(stage);
     }
@@ -410,6 +419,7 @@ impl Agent {
                 ..StorageReport::default()
             }));
         }
+        log_begin(&mut self.unlogged_begin, &mut self.logged_run);
         match RunningStep::start(order, self.sender.clone()) {
             Ok(step) => self.step = Some(step),
             Err(report) => self.on_storage_done(report),
@@ -511,6 +521,14 @@ impl Agent {
             }
             self.writer.drain(FAREWELL_LIMIT);
         }
+    }
+}
+
+/// Only where load begins: a run that is refused before loads nothing.
+fn log_begin(unlogged: &mut Option<(String, String)>, logged: &mut Option<String>) {
+    if let Some((run, line)) = unlogged.take() {
+        syslog::write(&line);
+        *logged = Some(run);
     }
 }
 

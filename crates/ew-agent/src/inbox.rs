@@ -3,7 +3,7 @@
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::storage::StorageReport;
 use ew_model::telemetry::HostReading;
-use ew_proto::message::{FlowProgress, RoundReport, Welcome};
+use ew_proto::message::{FlowProgress, OthersTcp, RoundReport, Welcome};
 
 /// One thing that happened, in order of arrival.
 #[derive(Debug)]
@@ -18,8 +18,8 @@ pub(crate) enum Input {
     RoundDone(RoundReport),
     /// How a followed flow goes.
     FlowProgress(FlowProgress),
-    /// Raw host counters.
-    Sample(HostSample),
+    /// Raw host counters, and what others' TCP connections sent.
+    Sample(HostSample, Option<OthersTcp>),
     /// All counters of this host.
     Reading(Box<HostReading>),
     /// A storage step is over.

@@ -2,6 +2,7 @@
 
 use crate::inbox::Input;
 use ew_model::telemetry::HostReading;
+use ew_proto::message::OthersTcp;
 use ew_sys::clock;
 use ew_telemetry::{HostReader, OwnConnections, Sampler};
 use std::path::Path;
@@ -20,7 +21,12 @@ pub(crate) fn spawn(interval_ns: u64, own: OwnConnections, inbox: Sender<Input>)
         let mut sampler = Sampler::new(Path::new("/"), own);
         on_schedule(interval_ns, |now_ns, due_ns| {
             let sample = sampler.sample(now_ns, now_ns.saturating_sub(due_ns));
-            inbox.send(Input::Sample(sample)).is_ok()
+            let others = sampler.others_segments();
+            let others = others.map(|(sent_segments, retransmitted_segments)| OthersTcp {
+                sent_segments,
+                retransmitted_segments,
+            });
+            inbox.send(Input::Sample(sample, others)).is_ok()
         });
     });
 }

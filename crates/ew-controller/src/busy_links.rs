@@ -30,10 +30,11 @@ struct Busy {
 /// whose speed nobody knows are not looked at.
 pub(crate) async fn check(
     members: &mut Members,
+    expected_bits_per_sec: Option<f64>,
     force: bool,
     journal: &mut Journal,
 ) -> Result<(), RunError> {
-    let lines: BTreeMap<HostId, f64> = members.link_speeds();
+    let lines: BTreeMap<HostId, f64> = members.link_speeds(expected_bits_per_sec);
     if lines.is_empty() {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! Brings the fleet up, decides whether enough of it came up, and plans again around those that did
 //! not.
 
+use crate::abort::AbortLimits;
 use crate::journal::Journal;
 use crate::max_rate::MaxRate;
 use crate::members::{FleetEvent, Member, Members};
@@ -72,6 +73,11 @@ pub struct LaunchOptions {
     pub force: bool,
     /// Ends the run when it fails; runs every second by the shell, on the controller.
     pub abort_command: Option<String>,
+    /// Ends the run where they are exceeded.
+    pub abort_limits: AbortLimits,
+    /// More payload than this is refused, where it depends on the line rates that hosts report.
+    /// `None`: it was confirmed.
+    pub max_bytes: Option<u64>,
     /// Load public addresses, too.
     pub allow_wan: bool,
     /// The most to load every host's link with. `None`: as much as it carries.
@@ -93,12 +99,6 @@ pub(crate) async fn bring_up(
     for id in hosts {
         members.launch(*id);
     }
-    while !members.launching().is_empty() {
-        match members.next(u64::MAX).await {
-            FleetEvent::Agent(host, ControllerEvent::Ready { facts, .. }) => {
-                let launch_ns = clock::monotonic_ns() - began_ns;
-                let chosen = members.inventory().host(host).address;
-                let address = chosen.filter(|_| members.chooses_network());
     let again = await_launches(members, began_ns, Try::First, journal).await?;
     for id in again.keys() {
         members.launch(*id);
@@ -122,6 +122,12 @@ async fn await_launches(
     journal: &mut Journal,
 ) -> Result<BTreeMap<HostId, String>, RunError> {
     let mut again = BTreeMap::new();
+    while !members.launching().is_empty() {
+        match members.next(u64::MAX).await {
+            FleetEvent::Agent(host, ControllerEvent::Ready { facts, .. }) => {
+                let launch_ns = clock::monotonic_ns() - began_ns;
+                let chosen = members.inventory().host(host).address;
+                let address = chosen.filter(|_| members.chooses_network());
                 journal.emit(RunEvent::HostUp {
                     host,
                     facts: *facts,
@@ -139,15 +145,15 @@ async fn await_launches(
                 }
             }
             FleetEvent::Interrupt => {
+                for (host, message) in again {
+                    journal.emit(RunEvent::HostFailed { host, message });
+                }
                 journal.emit(RunEvent::Interrupted);
                 return Err(RunError::Interrupted);
             }
             FleetEvent::Agent(..) | FleetEvent::Ended { .. } | FleetEvent::Deadline => {}
         }
     }
-                for (host, message) in again {
-                    journal.emit(RunEvent::HostFailed { host, message });
-                }
     Ok(again)
 }
 

@@ -16,13 +16,11 @@ pub(crate) struct Losses {
     at_ns: VecDeque<u64>,
     /// Hosts that were up before the first of these.
     up: usize,
-    reason: Option<String>,
-    is_reported: bool,
 }
 
 impl Losses {
-    /// A host was lost of so many that were up.
-    pub(crate) fn add(&mut self, now_ns: u64, up: usize) {
+    /// A host was lost of so many that were up. Returns why the run must end, if so.
+    pub(crate) fn add(&mut self, now_ns: u64, up: usize) -> Option<String> {
         while self
             .at_ns
             .front()
@@ -36,19 +34,13 @@ impl Losses {
         self.at_ns.push_back(now_ns);
         let lost = self.at_ns.len();
         let is_many = lost >= LEAST_HOSTS && lost as f64 > MANY * self.up as f64;
-        if is_many && !self.is_reported {
-            self.is_reported = true;
-            self.reason = Some(format!(
-                "{lost} of {} hosts fell silent within {} s; the load may be the cause (limit it with --max-rate)",
+        is_many.then(|| {
+            format!(
+                "{lost} of {} hosts fell silent within {} s",
                 self.up,
                 TOGETHER_NS / 1_000_000_000
-            ));
-        }
-    }
-
-    /// Why the run must end, once.
-    pub(crate) fn take_reason(&mut self) -> Option<String> {
-        self.reason.take()
+            )
+        })
     }
 }
 
@@ -58,15 +50,12 @@ mod tests {
 
     fn reasons(losses: &[(u64, usize)]) -> usize {
         let mut all = Losses::default();
-        let reason = |(at_ns, up): &(u64, usize)| {
-            all.add(at_ns * 1_000_000_000, *up);
-            all.take_reason()
-        };
-        losses.iter().filter_map(reason).count()
+        let reason = |(at_ns, up): &(u64, usize)| all.add(at_ns * 1_000_000_000, *up);
+        usize::from(losses.iter().filter_map(reason).next().is_some())
     }
 
     #[test]
-    fn only_many_hosts_at_once_end_the_run_and_once() {
+    fn only_many_hosts_at_once_end_the_run() {
         let together = |hosts: usize, up: usize| -> Vec<(u64, usize)> {
             (0..hosts).map(|lost| (100, up - lost)).collect()
         };

@@ -1,7 +1,7 @@
 //! The agents of a run, and the one place where what happens to them is put in order.
 
+use crate::abort::Conditions;
 use crate::launch::LaunchOptions;
-use crate::losses::Losses;
 use crate::max_rate;
 use crate::member::{Command, MAX_QUEUED_COMMANDS, MemberTask};
 use ew_fleet::{LaunchSlots, Launcher, Relay};
@@ -105,7 +105,7 @@ pub(crate) struct Members {
     signals: [Signal; 3],
     running_tasks: usize,
     aborted: Option<oneshot::Receiver<String>>,
-    losses: Losses,
+    conditions: Conditions,
     /// Why a condition ended the run.
     pub(crate) aborted_because: Option<String>,
     pub(crate) unclean: Vec<(String, String)>,
@@ -125,6 +125,7 @@ impl Members {
         getrandom::fill(&mut token).map_err(std::io::Error::other)?;
         let relays = launcher.relays() && options.relay.relays(inventory.hosts.len());
         let relay = relays.then(|| relay(inventory)).transpose()?;
+        let conditions = Conditions::new(options.abort_limits);
         Ok(Self {
             relay,
             inventory: inventory.clone(),
@@ -143,7 +144,7 @@ impl Members {
             ],
             running_tasks: 0,
             aborted: None,
-            losses: Losses::default(),
+            conditions,
             aborted_because: None,
             unclean: Vec::new(),
         })
@@ -157,6 +158,11 @@ impl Members {
     /// Interrupts the run, as the user would, when this comes.
     pub(crate) fn abort_on(&mut self, condition: oneshot::Receiver<String>) {
         self.aborted = Some(condition);
+    }
+
+    /// Flows begin or end: what others suffer meanwhile may be of the load.
+    pub(crate) fn load(&mut self, is_on: bool) {
+        self.conditions.load(is_on);
     }
 
     /// Hosts that another run is loading, by name, with that run.
@@ -188,18 +194,24 @@ impl Members {
             .collect()
     }
 
-    /// What the data interfaces of hosts that are up report, where they have a link of their own.
-    pub(crate) fn link_speeds(&self) -> BTreeMap<HostId, f64> {
+    /// What the data interfaces of hosts that are up report, where they have a link of their own;
+    /// else what was expected, such as of virtio, which reports none.
+    pub(crate) fn link_speeds(&self, expected_bits_per_sec: Option<f64>) -> BTreeMap<HostId, f64> {
         let speed = |id: HostId| {
             let interface = self.data_interface(id)?;
-            let speed = interface.speed_bits_per_sec?;
-            (!max_rate::is_virtual(interface)).then_some((id, speed))
+            let speed = interface.speed_bits_per_sec;
+            let speed = speed.filter(|_| !max_rate::is_virtual(interface));
+            Some((id, speed.or(expected_bits_per_sec)?))
         };
         self.alive().into_iter().filter_map(speed).collect()
     }
 
     /// Starts a host's task, for the first time or again.
     pub(crate) fn launch(&mut self, id: HostId) {
+        let before = self.members.get(&id);
+        let launches = before.map_or(0, |member| member.launches) + 1;
+        let was_up = before.is_some_and(|member| member.was_up);
+        let failed_for_good = Arc::default();
         let host = self.inventory.host(id).clone();
         let (commands, receiver) = mpsc::channel(MAX_QUEUED_COMMANDS);
         let task = MemberTask {
@@ -208,10 +220,6 @@ impl Members {
                 host: id,
                 address: host.address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
                 network: self.options.network.clone(),
-        let before = self.members.get(&id);
-        let launches = before.map_or(0, |member| member.launches) + 1;
-        let was_up = before.is_some_and(|member| member.was_up);
-        let failed_for_good = Arc::default();
                 token: self.token,
                 relay_key: self.relay.as_ref().map(|(key, _)| *key),
                 data_ports: self.options.data_ports,
@@ -229,18 +237,19 @@ impl Members {
             launcher: Arc::clone(&self.launcher),
             build: self.options.build.clone(),
             launch_limit: self.options.launch_limit,
+            tries_again: was_up || launches == 1,
+            failed_for_good: Arc::clone(&failed_for_good),
             slots: Arc::clone(&self.slots),
             relay: self.relay.as_ref().map(|(_, relay)| Arc::clone(relay)),
             fleet_events: self.sender.clone(),
         };
         let member = Member {
-            tries_again: was_up || launches == 1,
-            failed_for_good: Arc::clone(&failed_for_good),
             state: State::Launching,
             clock: None,
             launches,
             was_up,
             may_return: true,
+            failed_for_good,
             commands: Some(commands),
         };
         self.members.insert(id, member);
@@ -249,9 +258,8 @@ impl Members {
     }
 
     /// Waits for the next event and keeps the members' states true to it.
-            failed_for_good,
     pub(crate) async fn next(&mut self, deadline_ns: u64) -> FleetEvent {
-        if let Some(why) = self.losses.take_reason() {
+        if let Some(why) = self.conditions.take_reason() {
             self.aborted_because = Some(why);
             return FleetEvent::Interrupt;
         }
@@ -390,6 +398,10 @@ impl Members {
     }
 
     fn keep(&mut self, event: &FleetEvent) {
+        if let FleetEvent::Agent(host, event) = event {
+            let now_ns = clock::monotonic_ns();
+            (self.conditions).heard(&self.inventory, *host, event, now_ns);
+        }
         match event {
             FleetEvent::Agent(id, ControllerEvent::Ready { facts, data_port }) => {
                 if let Some(network) = &self.options.network {
@@ -428,7 +440,7 @@ impl Members {
                 let state = self.members.get(id).map(|member| &member.state);
                 if let Some(State::Up { .. }) = state {
                     let up = self.alive().len();
-                    self.losses.add(clock::monotonic_ns(), up);
+                    self.conditions.lost(clock::monotonic_ns(), up);
                 }
                 if let Some((_, relay)) = &self.relay {
                     relay.is_gone(self.inventory.name(*id));

@@ -6,6 +6,7 @@ use crate::claim::{check_sharing, claim};
 use crate::drive::drive;
 use crate::journal::{Journal, JournalEnds};
 use crate::launch::{LaunchOptions, bring_up, check_enough, plan_among};
+use crate::load;
 use crate::max_rate;
 use crate::members::Members;
 use crate::missing_tools;
@@ -175,7 +176,8 @@ pub enum RunError {
     /// A firewall, most likely.
     #[error(
         "{hosts}: no connection to the data ports ({example}); allow TCP and UDP {first}-{last} there (firewall-cmd --add-port={first}-{last}/tcp \
-         --add-port={first}-{last}/udp; ufw allow {first}:{last}/tcp; nft add rule inet filter input tcp dport {first}-{last} accept), use open ports with --data-ports, \
+         --add-port={first}-{last}/udp; ufw allow {first}:{last}/tcp; ufw allow {first}:{last}/udp; nft add rule inet filter input tcp dport {first}-{last} accept; \
+         nft add rule inet filter input udp dport {first}-{last} accept), use open ports with --data-ports, \
          or leave these hosts out (--hosts 'SET!{hosts}')"
     )]
     PortsBlocked {
@@ -187,6 +189,20 @@ pub enum RunError {
         first: u16,
         /// Last port.
         last: u16,
+    },
+    /// More than a person at a terminal has seen.
+    #[error(
+        "up to {bytes} at {rate} per host ({source_of_rate}) is more than {limit}, which nobody has confirmed; start with --yes, or send less with --max-rate 10% or --set duration=1s"
+    )]
+    MuchLoad {
+        /// Payload at most.
+        bytes: String,
+        /// Of a host's link.
+        rate: String,
+        /// Who reports the rate.
+        source_of_rate: &'static str,
+        /// Payload that needs no confirmation.
+        limit: String,
     },
     /// A share of a line rate that nobody knows.
     #[error(
@@ -320,6 +336,7 @@ fn carry_out(
             | RunError::PortsBlocked { .. }
             | RunError::AtWork { .. }
             | RunError::LinksInUse { .. }
+            | RunError::MuchLoad { .. }
             | RunError::NoLineRate { .. })
     );
     if refused {
@@ -478,10 +495,12 @@ async fn launch(
     }
     ports::check(plan, members, job.options.data_ports, journal).await?;
     if job.options.claimed_by.is_some() {
-        busy_links::check(members, job.options.force, journal).await?;
+        let expected = plan.expect.nic_bits_per_sec;
+        busy_links::check(members, expected, job.options.force, journal).await?;
     }
     plan.rate_limit = max_rate::limit(job.options.max_rate, plan, members)?;
     max_rate::hold_requests(plan);
+    load::check(plan, members, job.options.max_bytes)?;
     if let Some(warning) = max_rate::owners_words(members) {
         journal.warn(warning);
     }

@@ -61,7 +61,10 @@ impl BatchRun<'_> {
             return BatchEnd::Interrupted;
         }
         let start_ns = self.start(&rounds);
-        match self.listen(start_ns, &mut rounds).await {
+        self.members.load(true);
+        let listened = self.listen(start_ns, &mut rounds).await;
+        self.members.load(false);
+        match listened {
             BatchEnd::Done => self.settle(&mut rounds).await,
             BatchEnd::Interrupted => BatchEnd::Interrupted,
         }

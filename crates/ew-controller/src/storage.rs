@@ -1,5 +1,6 @@
 //! Drives a storage job: one step after the other, all workers of a step from one common start.
 
+use crate::busy_links;
 use crate::claim::check_sharing;
 use crate::journal::Journal;
 use crate::launch::bring_up;
@@ -92,6 +93,10 @@ pub(crate) async fn launch(
     let hosts: Vec<HostId> = job.inventory.host_ids().collect();
     bring_up(members, &hosts, journal).await?;
     check_sharing(members, &job.options, journal)?;
+    if job.options.claimed_by.is_some() {
+        let expected = job.scenario.expect.nic_bits_per_sec;
+        busy_links::check(members, expected, job.options.force, journal).await?;
+    }
     let alive = members.alive();
     let failed = hosts.len() - alive.len();
     if failed > 0 && job.options.require_all {

@@ -9,7 +9,9 @@
 
 use crate::frame::FrameDecoder;
 use crate::liveness::Liveness;
-use crate::message::{FlowProgress, RoundReport, StageOrder, ToAgent, ToController, Welcome};
+use crate::message::{
+    FlowProgress, OthersTcp, RoundReport, StageOrder, ToAgent, ToController, Welcome,
+};
 use crate::outbox::{CommandError, MAX_WAITING_EVENTS, Outbox};
 use crate::preamble::preamble;
 use crate::stage::{ActiveStage, StagePhase};
@@ -82,6 +84,7 @@ pub struct AgentSession {
     /// The storage step at hand.
     storage: Option<u32>,
     totals: (u64, u64),
+    others: Option<OthersTcp>,
     welcome_deadline_ns: u64,
     liveness: Liveness,
     decoder: FrameDecoder,
@@ -102,6 +105,7 @@ impl AgentSession {
             port_check: None,
             storage: None,
             totals: (0, 0),
+            others: None,
             welcome_deadline_ns: now_ns.saturating_add(WELCOME_DEADLINE_NS),
             liveness: Liveness::new(AGENT_SILENCE_LIMIT_NS, now_ns),
             decoder: FrameDecoder::new(),
@@ -192,6 +196,11 @@ impl AgentSession {
     /// The engine's payload totals since the agent's start, for the answers to heartbeats.
     pub fn set_totals(&mut self, tx_bytes: u64, rx_bytes: u64) {
         self.totals = (tx_bytes, rx_bytes);
+    }
+
+    /// What the host's other TCP connections sent, for the answers to heartbeats.
+    pub fn set_others(&mut self, others: Option<OthersTcp>) {
+        self.others = others;
     }
 
     /// Facts are read and the data listener is up on `data_port`.
@@ -430,7 +439,11 @@ impl AgentSession {
 
     fn answer_heartbeat(&mut self) {
         let (tx_bytes, rx_bytes) = self.totals;
-        self.answer(&ToController::Alive { tx_bytes, rx_bytes });
+        self.answer(&ToController::Alive {
+            tx_bytes,
+            rx_bytes,
+            others: self.others,
+        });
     }
 
     fn offer(&mut self, order: StageOrder) {

@@ -15,7 +15,9 @@ use crate::clock::{ClockEstimate, ClockEstimator, EXCHANGES, Exchange};
 use crate::frame::FrameDecoder;
 use crate::limits::{Message, ROUND_REPORT, STORAGE_REPORT};
 use crate::liveness::Liveness;
-use crate::message::{FlowProgress, RoundReport, StageOrder, ToAgent, ToController, Welcome};
+use crate::message::{
+    FlowProgress, OthersTcp, RoundReport, StageOrder, ToAgent, ToController, Welcome,
+};
 use crate::outbox::{CommandError, MAX_WAITING_EVENTS, Outbox};
 use crate::preamble::PreambleScanner;
 use crate::stage::{ActiveStage, StagePhase};
@@ -31,6 +33,9 @@ use std::net::SocketAddr;
 
 /// Time between heartbeats.
 pub const HEARTBEAT_INTERVAL_NS: u64 = 500_000_000;
+
+/// Heartbeats without an answer whose times are kept: twice what an agent may be silent for.
+const MAX_TIMED_HEARTBEATS: usize = 16;
 
 /// An agent silent for this long is lost.
 pub const CONTROLLER_SILENCE_LIMIT_NS: u64 = 4_000_000_000;
@@ -85,6 +90,10 @@ pub enum ControllerEvent {
         tx_bytes: u64,
         /// Payload bytes received.
         rx_bytes: u64,
+        /// What the host's other TCP connections sent.
+        others: Option<OthersTcp>,
+        /// From the heartbeat to this answer. `None` for one of too many without an answer.
+        rtt_ns: Option<u64>,
     },
     /// How a followed flow goes.
     FlowProgress(FlowProgress),
@@ -175,6 +184,8 @@ pub struct ControllerSession {
     sync: Option<Sync>,
     next_sequence: u32,
     unanswered_heartbeats: u32,
+    /// When the first of them were sent.
+    heartbeats_sent_ns: VecDeque<u64>,
     next_heartbeat_ns: Option<u64>,
     /// Until when the present state must have been left, if there is a limit.
     state_deadline_ns: Option<u64>,
@@ -217,6 +228,7 @@ impl ControllerSession {
             sync: None,
             next_sequence: 0,
             unanswered_heartbeats: 0,
+            heartbeats_sent_ns: VecDeque::new(),
             next_heartbeat_ns: None,
             state_deadline_ns: Some(deadline_ns),
             clocks_start_pending: false,
@@ -303,6 +315,9 @@ impl ControllerSession {
         if self.next_heartbeat_ns.is_some_and(|at_ns| now_ns >= at_ns) {
             self.next_heartbeat_ns = Some(now_ns.saturating_add(HEARTBEAT_INTERVAL_NS));
             self.unanswered_heartbeats = self.unanswered_heartbeats.saturating_add(1);
+            if self.heartbeats_sent_ns.len() < MAX_TIMED_HEARTBEATS {
+                self.heartbeats_sent_ns.push_back(now_ns);
+            }
             self.transmit(&ToAgent::Heartbeat);
         }
     }
@@ -553,9 +568,19 @@ impl ControllerSession {
             ToController::ClockReply { sequence, agent_ns } => {
                 self.clock_reply(sequence, agent_ns, now_ns);
             }
-            ToController::Alive { tx_bytes, rx_bytes } if self.unanswered_heartbeats > 0 => {
+            ToController::Alive {
+                tx_bytes,
+                rx_bytes,
+                others,
+            } if self.unanswered_heartbeats > 0 => {
                 self.unanswered_heartbeats -= 1;
-                self.event(ControllerEvent::Alive { tx_bytes, rx_bytes });
+                let sent_ns = self.heartbeats_sent_ns.pop_front();
+                self.event(ControllerEvent::Alive {
+                    tx_bytes,
+                    rx_bytes,
+                    others,
+                    rtt_ns: sent_ns.map(|sent_ns| now_ns.saturating_sub(sent_ns)),
+                });
             }
             ToController::Ready { facts, data_port } if self.state == State::Preparing => {
                 self.state = State::Ready;

@@ -280,6 +280,8 @@ pub enum ToController {
         tx_bytes: u64,
         /// Payload bytes received.
         rx_bytes: u64,
+        /// What the host's other TCP connections sent. `None` when it cannot be seen.
+        others: Option<OthersTcp>,
     },
     /// Raw host counters.
     Sample(HostSample),
@@ -308,6 +310,24 @@ pub enum ToController {
         /// In words.
         words: String,
     },
+}
+
+/// What a host's TCP connections that are not the run's sent since the agent's first reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OthersTcp {
+    /// Segments with payload, retransmitted ones included.
+    pub sent_segments: u64,
+    /// Segments retransmitted.
+    pub retransmitted_segments: u64,
+}
+
+impl OthersTcp {
+    /// Retransmitted segments per segment sent. `None` where none was sent.
+    #[must_use]
+    pub fn share(&self) -> Option<f64> {
+        let (sent, again) = (self.sent_segments, self.retransmitted_segments);
+        (sent > 0).then(|| again as f64 / sent as f64)
+    }
 }
 
 /// How a flow went for a part of its window, reported while the round goes on. For who watches; the

@@ -27,6 +27,7 @@ pub(crate) struct ByteTotals {
     begun: bool,
     living: BTreeMap<u64, Account>,
     closed: BTreeMap<Option<u32>, Total>,
+    closed_segments: BTreeMap<Option<u32>, Segments>,
 }
 
 /// One socket that lives, or did a moment ago.
@@ -40,7 +41,17 @@ struct Account {
     /// Its counts when it was first seen, if that was at the first reading; else nothing.
     base: Bytes,
     now: Bytes,
+    base_segments: Segments,
+    segments: Segments,
     missed_readings: u8,
+}
+
+/// Segments with payload that left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Segments {
+    /// Retransmitted ones included.
+    pub(crate) sent: u64,
+    pub(crate) retransmitted: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,10 +128,24 @@ impl ByteTotals {
             .collect()
     }
 
+    /// What each process sent since the first reading.
+    pub(crate) fn segments(&self, guess: Guess<'_>) -> BTreeMap<Option<u32>, Segments> {
+        let mut totals = self.closed_segments.clone();
+        for account in self.living.values() {
+            let pid = account.pid.or_else(|| guess(account.local, account.remote));
+            totals.entry(pid).or_default().add(account.sent_segments());
+        }
+        totals
+    }
+
     fn see(&mut self, socket: &TcpSocket, listened: &BTreeSet<u16>, guess: Guess<'_>) {
         let now = Bytes {
             sent: socket.acked_bytes.unwrap_or(0),
             received: socket.received_bytes.unwrap_or(0),
+        };
+        let segments = Segments {
+            sent: socket.data_segments_out.unwrap_or(0).into(),
+            retransmitted: socket.info.total_retransmits.into(),
         };
         if let Some(account) = self.living.get_mut(&socket.cookie) {
             // A socket that was disconnected and connected again counts from 0, perhaps with
@@ -128,6 +153,7 @@ impl ByteTotals {
             let is_same = account.remote == socket.remote && now.covers(account.now);
             if is_same {
                 account.now = now;
+                account.segments = segments;
                 account.missed_readings = 0;
                 return;
             }
@@ -144,6 +170,12 @@ impl ByteTotals {
             pid: before.and_then(|account| account.pid),
             base: if self.begun { Bytes::default() } else { now },
             now,
+            base_segments: if self.begun {
+                Segments::default()
+            } else {
+                segments
+            },
+            segments,
             missed_readings: 0,
         };
         self.living.insert(socket.cookie, account);
@@ -152,8 +184,11 @@ impl ByteTotals {
     fn close(&mut self, cookie: u64, guess: Guess<'_>) {
         if let Some(account) = self.living.remove(&cookie) {
             let pid = account.pid.or_else(|| guess(account.local, account.remote));
-            let has_room = self.closed.len() < MOST_PROCESSES || self.closed.contains_key(&pid);
+            let known = &self.closed_segments;
+            let has_room = known.len() < MOST_PROCESSES || known.contains_key(&pid);
             let pid = if has_room { pid } else { None };
+            let segments = self.closed_segments.entry(pid).or_default();
+            segments.add(account.sent_segments());
             add(&mut self.closed, pid, &account);
         }
     }
@@ -165,6 +200,21 @@ impl Account {
             sent: self.now.sent.saturating_sub(self.base.sent),
             received: self.now.received.saturating_sub(self.base.received),
         }
+    }
+
+    fn sent_segments(&self) -> Segments {
+        let (now, base) = (self.segments, self.base_segments);
+        Segments {
+            sent: now.sent.saturating_sub(base.sent),
+            retransmitted: now.retransmitted.saturating_sub(base.retransmitted),
+        }
+    }
+}
+
+impl Segments {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.sent = self.sent.saturating_add(other.sent);
+        self.retransmitted = self.retransmitted.saturating_add(other.retransmitted);
     }
 }
 

@@ -17,6 +17,11 @@ pub(crate) struct Paced<Reading> {
 }
 
 impl<Reading: Clone> Paced<Reading> {
+    /// The latest reading, without a new one.
+    pub(crate) fn last(&self) -> &Reading {
+        &self.latest
+    }
+
     /// Reads again when it is time to, and gives the latest reading.
     pub(crate) fn latest(&mut self, now_ns: u64, read: impl FnOnce() -> Reading) -> Reading {
         if now_ns >= self.next_ns {

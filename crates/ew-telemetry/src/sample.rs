@@ -68,6 +68,15 @@ impl Sampler {
         }
     }
 
+    /// Segments that TCP connections other than the run's sent since the first sample, and
+    /// retransmissions among them, as of the last sample. `None` when sockets cannot be listed.
+    #[must_use]
+    pub fn others_segments(&self) -> Option<(u64, u64)> {
+        let traffic = self.traffic.last();
+        traffic.read_ns?;
+        Some((traffic.others.sent, traffic.others.retransmitted))
+    }
+
     fn causes(
         &mut self,
         now_ns: u64,

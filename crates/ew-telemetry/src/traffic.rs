@@ -8,7 +8,7 @@
 //! UDP sockets count no bytes: only who holds them and what they dropped is reported (1 µs a
 //! socket), with the host's datagrams in `/proc/net/snmp`.
 
-use crate::byte_totals::ByteTotals;
+use crate::byte_totals::{ByteTotals, Segments};
 use crate::file::{FileBuffer, read_net};
 use crate::own::OwnConnections;
 use crate::owners::SocketOwners;
@@ -43,6 +43,8 @@ pub(crate) struct Traffic {
     pub(crate) read_ns: Option<u64>,
     /// The largest movers since the first reading, then who only holds UDP sockets.
     pub(crate) processes: Vec<ProcessTraffic>,
+    /// What sockets sent that are neither the agent's nor its children's, since the first reading.
+    pub(crate) others: Segments,
     /// What could not be seen, in words.
     pub(crate) unseen: Vec<String>,
 }
@@ -101,6 +103,7 @@ impl TrafficReader {
                 (process.command, process.is_ours) = self.people.of(root, buffer, pid);
             }
         }
+        traffic.others = self.others(root, buffer);
         if self.owners.refused() > 0 {
             traffic.unseen.push(format!(
                 "the sockets of {} process(es) of other users: their traffic has no process (needs root or CAP_SYS_PTRACE)",
@@ -108,6 +111,19 @@ impl TrafficReader {
             ));
         }
         traffic
+    }
+
+    /// Sockets of unknown owners are others', unless their ends are the run's.
+    fn others(&mut self, root: &Path, buffer: &mut FileBuffer) -> Segments {
+        let own = &self.own;
+        let guess = |local, remote| own.include(local, remote).then(std::process::id);
+        let mut others = Segments::default();
+        for (pid, segments) in self.byte_totals.segments(&guess) {
+            if !pid.is_some_and(|pid| self.people.of(root, buffer, pid).1) {
+                others.add(segments);
+            }
+        }
+        others
     }
 
     /// # Errors

@@ -8,7 +8,7 @@ use crate::hosts::lab_inventory;
 use crate::output::{self, RunsDirArg, ShowArgs};
 use crate::safety::SafetyArgs;
 use clap::Args;
-use ew_controller::{Job, LaunchOptions, RelayChoice};
+use ew_controller::{AbortLimits, Job, LaunchOptions, RelayChoice};
 use ew_lab::{KeeperCommand, Lab, LabSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -68,6 +68,8 @@ pub(crate) fn run(args: &DemoArgs) -> Outcome {
             claimed_by: None,
             force: false,
             abort_command: None,
+            max_bytes: None,
+            abort_limits: AbortLimits::DEFAULT,
             allow_wan: false,
             max_rate: None,
             syslog: false,

@@ -432,7 +432,7 @@ fn confirm(args: &RunArgs, task: &StorageTask, inventory: &Inventory) -> Result<
     let bytes = bytes.saturating_mul(moving.count() as u64);
     let network = args.hosts.describe_network(inventory);
     let figures = PreFlight::of_files(inventory.hosts.len(), network, bytes, &task.job.target);
-    figures.confirm(args.yes, args.live.is_quiet())
+    figures.confirm(args.yes, args.live.is_quiet()).map(drop)
 }
 
 fn refuse_flags_of_flows(args: &RunArgs, is_fan_in: bool) -> Result<(), Failure> {

@@ -267,12 +267,12 @@ fn run_flows(args: &RunArgs, file: ScenarioFile) -> Outcome {
         let network = args.hosts.describe_network(&roster.inventory);
         return dry_run(args, &scenario, &roster.inventory, &network, seed);
     }
-    let options = launch_options(args, &roster.inventory)?;
+    let mut options = launch_options(args, &roster.inventory)?;
     let sequel = Sequel::of(args, &scenario)?;
     let launcher = args.fleet.launcher(lab, &roster)?;
     let endpoint = args.metrics_endpoint()?;
     block_on(args.hosts.resolve(&mut roster, &args.fleet))?;
-    confirm(args, &scenario, &roster.inventory, seed)?;
+    options.max_bytes = confirm(args, &scenario, &roster.inventory, seed)?;
     let job = Job {
         scenario,
         inventory: roster.inventory,
@@ -387,23 +387,27 @@ fn launch_options(args: &RunArgs, inventory: &Inventory) -> Result<LaunchOptions
     Ok(options)
 }
 
-/// Says what the run will do to the network, and asks where that is much.
+/// Says what the run will do to the network, and asks where that is much. Returns what it may move
+/// without another question.
 fn confirm(
     args: &RunArgs,
     scenario: &Scenario,
     inventory: &Inventory,
     seed: u64,
-) -> Result<(), Failure> {
+) -> Result<Option<u64>, Failure> {
     let plan = ew_plan::plan(scenario, inventory, seed).map_err(Failure::usage)?;
     if args.fleet.fleet == FleetKind::Local {
         say_time(&plan, args.live.quiet);
-        return Ok(());
+        return Ok(None);
     }
     let network = args.hosts.describe_network(inventory);
     let ports = args.fleet.data_ports();
     let hosts = inventory.hosts.len();
     let figures = PreFlight::of(&plan, hosts, network, ports, args.safety.max_rate);
-    figures.confirm(args.yes, args.live.quiet)
+    let networks = args.hosts.networks().len();
+    let figures = figures.in_networks(networks);
+    let is_confirmed = figures.confirm(args.yes, args.live.quiet)?;
+    Ok(preflight::max_bytes(is_confirmed, args.yes, networks))
 }
 
 /// Nobody should have to wait to learn how long they wait.
@@ -448,9 +452,10 @@ async fn run_in_pods(args: &RunArgs, scenario: Scenario, racks: &[String], seed:
         output::print(&ew_kubernetes::to_yaml(&objects.all(&plans, &services)));
         return Ok(ExitCode::SUCCESS);
     }
-    confirm(args, &scenario, &inventory, seed)?;
+    let max_bytes = confirm(args, &scenario, &inventory, seed)?;
     let mut sequel = Sequel::of(args, &scenario)?;
-    let options = launch_options(args, &inventory)?;
+    let mut options = launch_options(args, &inventory)?;
+    options.max_bytes = max_bytes;
     let endpoint = args.metrics_endpoint()?;
     let limit = args.fleet.launch_timeout();
     let placement = cluster.place(objects, &plans, &services, limit).await?;

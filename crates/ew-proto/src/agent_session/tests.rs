@@ -104,7 +104,8 @@ fn probes_and_heartbeats_are_answered_at_once() {
             },
             ToController::Alive {
                 tx_bytes: 5,
-                rx_bytes: 6
+                rx_bytes: 6,
+                others: None,
             }
         ]
     );

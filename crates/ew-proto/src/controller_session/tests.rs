@@ -60,6 +60,7 @@ fn ready() -> ControllerSession {
         &ToController::Alive {
             tx_bytes: 0,
             rx_bytes: 0,
+            others: None,
         },
         3,
     );
@@ -157,6 +158,26 @@ fn heartbeats_go_out_by_themselves_also_after_a_late_welcome() {
 }
 
 #[test]
+fn every_heartbeat_has_a_round_trip_of_its_own() {
+    let mut session = ready();
+    for at_ns in [S, 2 * S] {
+        session.handle_timeout(at_ns);
+    }
+    let alive = ToController::Alive {
+        tx_bytes: 0,
+        rx_bytes: 0,
+        others: None,
+    };
+    say(&mut session, &alive, 2 * S + 5);
+    say(&mut session, &alive, 2 * S + 7);
+    let round_trips = events(&mut session).into_iter().map(|event| match event {
+        ControllerEvent::Alive { rtt_ns, .. } => rtt_ns,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(round_trips.collect::<Vec<_>>(), [Some(S + 5), Some(7)]);
+}
+
+#[test]
 fn a_silent_agent_is_lost_after_the_limit() {
     let mut session = ready();
     let mut now_ns = 0;
@@ -242,6 +263,7 @@ fn what_was_not_asked_for_is_a_violation() {
         ToController::Alive {
             tx_bytes: 0,
             rx_bytes: 0,
+            others: None,
         },
         ToController::PortsChecked { errors: vec![] },
         ToController::Ready {
@@ -440,6 +462,7 @@ fn what_waits_for_the_caller_is_bounded() {
     let alive = ToController::Alive {
         tx_bytes: 1,
         rx_bytes: 2,
+        others: None,
     };
     session.unanswered_heartbeats = u32::MAX;
     let flood = encode(&alive).unwrap().repeat(MAX_WAITING_EVENTS + 1);

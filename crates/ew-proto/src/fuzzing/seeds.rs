@@ -4,8 +4,8 @@ use super::{AGENT_SCENES, BUILD, CONTROLLER_SCENES};
 use crate::frame::{MAX_FRAME_BYTES, encode};
 use crate::limits::Message;
 use crate::message::{
-    FlowOrder, FlowProgress, FlowReport, RelayKey, Role, RoundOrder, RoundReport, RunToken,
-    StageOrder, Standing, ToAgent, ToController, Welcome,
+    FlowOrder, FlowProgress, FlowReport, OthersTcp, RelayKey, Role, RoundOrder, RoundReport,
+    RunToken, StageOrder, Standing, ToAgent, ToController, Welcome,
 };
 use crate::preamble::{MAX_BANNER_BYTES, preamble};
 use ew_model::facts::{HostFacts, HostSample};
@@ -208,6 +208,17 @@ pub(crate) fn to_agent() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+fn alive() -> ToController {
+    ToController::Alive {
+        tx_bytes: 1,
+        rx_bytes: 2,
+        others: Some(OthersTcp {
+            sent_segments: 1000,
+            retransmitted_segments: 3,
+        }),
+    }
+}
+
 pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
     let order = stage_order(0, 2, 2);
     let stage = order.stage;
@@ -222,10 +233,6 @@ pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
     let done = ToController::StageDone {
         stage,
         rejected_connections: 1,
-    };
-    let alive = ToController::Alive {
-        tx_bytes: 1,
-        rx_bytes: 2,
     };
     let reply = ToController::ClockReply {
         sequence: 0,
@@ -252,7 +259,7 @@ pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
             frame(&ToController::RoundReport(report(&order, 0))),
         ),
         ("done", frame(&done)),
-        ("alive", frame(&alive)),
+        ("alive", frame(&alive())),
         ("flow-progress", frame(&progress)),
         (
             "sample",

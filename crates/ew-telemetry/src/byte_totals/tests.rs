@@ -42,6 +42,36 @@ fn reported(totals: &ByteTotals) -> Vec<(Option<u32>, u64, u64, usize)> {
 }
 
 #[test]
+fn segments_count_from_the_first_reading_and_stay_when_sockets_close() {
+    let resent = |cookie, sent, retransmitted| TcpSocket {
+        data_segments_out: Some(sent),
+        info: TcpInfo {
+            total_retransmits: retransmitted,
+            ..TcpInfo::default()
+        },
+        ..socket(cookie, 0, 0)
+    };
+    let mut totals = ByteTotals::default();
+    take(&mut totals, &[resent(1, 100, 9)], &[]);
+    take(&mut totals, &[resent(1, 150, 11), resent(2, 20, 4)], &[]);
+    totals.name_owners(&|inode| (inode == 2).then_some(72));
+    let segments = |totals: &ByteTotals, guess: Guess<'_>| {
+        let segments = totals.segments(guess).into_iter();
+        let figures = segments.map(|(pid, of)| (pid, of.sent, of.retransmitted));
+        figures.collect::<Vec<_>>()
+    };
+    let unknown = [(None, 50, 2), (Some(72), 20, 4)];
+    assert_eq!(segments(&totals, &|_, _| None), unknown);
+    assert_eq!(segments(&totals, &|_, _| Some(72)), [(Some(72), 70, 6)]);
+    // A connection that carries nothing because all of it is lost counts, too.
+    take(&mut totals, &[], &[resent(2, 25, 9)]);
+    assert_eq!(
+        segments(&totals, &|_, _| None),
+        [(None, 50, 2), (Some(72), 25, 9)]
+    );
+}
+
+#[test]
 fn what_was_carried_before_the_first_reading_does_not_count() {
     let mut totals = ByteTotals::default();
     take(&mut totals, &[socket(1, 1000, 10)], &[]);
