@@ -1,13 +1,18 @@
 #!/bin/sh
 # How long a fleet takes to come up behind a jump host with sshd's default MaxStartups and a slow
-# uplink: once with a copy for each host, once handed on from host to host, once more with the kept binary. Everything is in network namespaces of
-# its own, which go with the script. Needs root.
+# uplink: once with a copy for each host, once handed on from host to host, once more with the kept
+# binary; each against its bar. Everything is in network namespaces of its own, which go with the
+# script. Needs root. The binary must bring agents, as a release's does; with an eastwest-agent next
+# to it, it is packed first.
 #
-#   bench/launch.sh [BINARY [HOSTS [UPLINK]]]     default: the release build, 40 hosts, 20mbit
+#   bench/launch.sh [BINARY [HOSTS [UPLINK]]]     default: $EASTWEST, else the release build, 40 hosts, 20mbit
 set -eu
-binary=${1:-target/x86_64-unknown-linux-gnu/release/eastwest}
+binary=${1:-${EASTWEST:-target/x86_64-unknown-linux-gnu/release/eastwest}}
 hosts=${2:-40}
 uplink=${3:-20mbit}
+# Seconds until the last host is up.
+max_copy_s=120
+max_kept_s=15
 
 binary=$(realpath "$binary")
 prefix=ewl$$
@@ -84,23 +89,47 @@ build() {
     } > "$work/ssh_config"
 }
 
-# Seconds until the last host was up, and how many came up, from the run's own events.
-launch() {
-    label=$1; shift
+# Only what a release copies to hosts is worth a figure.
+find_agents() {
+    brings_agents "$binary" && return
+    agent=$(dirname "$binary")/eastwest-agent
+    [ -e "$agent" ] || {
+        echo "launch: $binary brings no agents, and $agent is not there; build it with \`cargo build --release --package eastwest-agent\`, or unpack a release (scripts/release.sh)" >&2
+        exit 2
+    }
+    architecture=$(uname -m)
+    EASTWEST=$binary AGENT=$agent DIST=$work/dist "$(dirname "$0")/../scripts/release.sh" "$architecture" >"$work/packed" 2>&1 || { cat "$work/packed" >&2; exit 2; }
+    tar -xzf "$work/dist/"eastwest-*-"$architecture"-linux.tar.gz -C "$work"
+    binary=$(echo "$work"/eastwest-*/usr/bin/eastwest)
+    brings_agents "$binary"
+}
+
+brings_agents() { readelf --section-headers --wide "$1" | grep -q '\.eastwest\.agent\.'; }
+
+agent_bytes() { readelf --section-headers --wide "$binary" | sed -n "s/.*\.eastwest\.agent\.$(uname -m) *PROGBITS *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\) .*/0x\1/p"; }
+
+# Seconds until the last host was up, and how many came up, from the run's own events, against the
+# bar.
+launch() { # LABEL MAX_SECONDS WORDS...
+    label=$1 max_s=$2
+    shift 2
     in_ns ctl "$binary" run permutation --hosts "n[1-$hosts]" --ssh-config "$work/ssh_config" --runs-dir "$work/runs.$label" \
-        --set duration=300ms --set samples=1 --seed 1 --quiet --format json "$@" > "$work/out.$label" 2> "$work/err.$label" || true
+        --set duration=300ms --set samples=1 --seed 1 --quiet --yes --format json "$@" > "$work/out.$label" 2> "$work/err.$label" || true
     events=$(ls "$work/runs.$label"/*/events.jsonl)
     up=$(grep -c '"launch_ns"' "$events" || true)
     last=$(grep -o '"launch_ns":[0-9]*' "$events" | cut -d: -f2 | sort -n | tail -1)
-    awk -v label="$label" -v up="$up" -v of="$hosts" -v ns="${last:-0}" \
-        'BEGIN { printf "%-12s %d of %d up, the last after %.1f s\n", label, up, of, ns / 1e9 }'
+    awk -v label="$label" -v up="$up" -v of="$hosts" -v ns="${last:-0}" -v max="$max_s" 'BEGIN {
+        met = up == of && ns <= max * 1e9
+        printf "%-8s %d of %d up, the last after %.1f s (bar %d of %d in at most %d s, %s)\n", label, up, of, ns / 1e9, of, of, max, met ? "met" : "MISSED"
+    }'
     cat "$work/err.$label" >&2
-    [ "$up" -eq "$hosts" ]
 }
 
+find_agents
 build
-echo "uplink $uplink, binary $(stat -c %s "$binary") bytes, gzip -6 $(gzip -6 -c "$binary" | wc -c) bytes with its symbols"
-launch copy --relay never
-launch relay --relay always
-launch prepare --relay always --keep-binary --remote-dir "$remote"
-launch kept --keep-binary --remote-dir "$remote"
+echo "uplink $uplink, agent $(($(agent_bytes))) bytes compressed, as it is copied"
+launch copy "$max_copy_s" --relay never
+launch relay "$max_copy_s" --relay always
+# With what the next one finds; no bar of its own but the same.
+launch prepare "$max_copy_s" --relay always --keep-binary --remote-dir "$remote"
+launch kept "$max_kept_s" --keep-binary --remote-dir "$remote"

@@ -7,13 +7,14 @@
 #   scripts/release.sh ARCHITECTURE...     builds for these only: x86_64, aarch64
 #   EASTWEST=BINARY scripts/release.sh ARCHITECTURE   packs a binary that is built already; AGENT=BINARY is its agent
 #
-# DIST is another folder for the result. Files have the time of the last commit, so the same source gives the same packages.
+# DIST is another folder for the result, MAX_AGENT_BYTES another limit for an agent as it travels. Files have the time of the last commit, so the same source gives the same packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 architectures=("$@")
 [ "$#" -gt 0 ] || architectures=(x86_64 aarch64)
 dist=${DIST:-dist}
+max_agent_bytes=${MAX_AGENT_BYTES:-9000000}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
@@ -48,7 +49,10 @@ pack_agent() { # ARCHITECTURE BINARY
     "$(tool_for "$1" strip)" -o "$work/agent-$1" "$2"
     gzip -9n <"$work/agent-$1" >"$work/agent-$1.gz"
     added_agents+=(--add-section ".eastwest.agent.$1=$work/agent-$1.gz")
-    echo "release: agent for $1: $(stat -c %s "$work/agent-$1.gz") bytes compressed" >&2
+    local size
+    size=$(stat -c %s "$work/agent-$1.gz")
+    echo "release: agent for $1: $size bytes compressed" >&2
+    [ "$size" -le "$max_agent_bytes" ] || fail "the agent for $1 has $size bytes compressed, above $max_agent_bytes: every host waits for them; leave a dependency out (cargo bloat --crates)"
 }
 
 check_static() { # BINARY
