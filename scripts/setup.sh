@@ -43,6 +43,7 @@ needs=(
     fish:fish
     cc:gcc
     openssl:openssl
+    rpmbuild:rpm
     chromium:chromium
 )
 # What `run --tool` and `run compare-tools` drive. netperf and lmbench are in the archive's non-free part.
