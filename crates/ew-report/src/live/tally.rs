@@ -311,3 +311,54 @@ fn median(values: &[f64]) -> Option<f64> {
     }
     Some(f64::midpoint(sorted[middle - 1], *upper))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ew_model::inventory::Host;
+
+    fn failures(names: &[&str], message: impl Fn(&str) -> String) -> Vec<String> {
+        let hosts = names.iter().map(|name| Host {
+            name: (*name).to_owned(),
+            address: None,
+            rack: None,
+        });
+        let inventory = Inventory {
+            hosts: hosts.collect(),
+            racks: Vec::new(),
+        };
+        let failed = (0..)
+            .map(HostId)
+            .zip(names.iter().map(|name| message(name)));
+        folded(&inventory, &failed.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn equal_failures_of_many_hosts_are_one_line_with_some_names() {
+        let names = ["n1", "n2", "n3", "n4", "n5", "n6", "n10"];
+        let lines = failures(&names, |name| {
+            format!("{name}: ops@{name}: Permission denied (publickey).")
+        });
+        assert_eq!(
+            lines,
+            [
+                "7 hosts did not come up (n1, n2, n3, n4, n5, ...): ops@HOST: Permission denied (publickey)."
+            ]
+        );
+    }
+
+    #[test]
+    fn other_failures_and_names_inside_others_stay_apart() {
+        let lines = failures(&["n1", "n2", "n3"], |name| match name {
+            "n2" => "n2: no route to n2-gw".into(),
+            _ => format!("{name}: port 22 of {name}: Connection refused"),
+        });
+        assert_eq!(
+            lines,
+            [
+                "2 hosts did not come up (n1, n3): port 22 of HOST: Connection refused",
+                "n2 did not come up: n2: no route to n2-gw"
+            ]
+        );
+    }
+}
