@@ -4,6 +4,7 @@
 use crate::abort::AbortLimits;
 use crate::journal::Journal;
 use crate::max_rate::MaxRate;
+use crate::member::both_errors;
 use crate::members::{FleetEvent, Member, Members};
 use crate::run::RunError;
 use ew_model::event::RunEvent;
@@ -99,26 +100,20 @@ pub(crate) async fn bring_up(
     for id in hosts {
         members.launch(*id);
     }
-    let again = await_launches(members, began_ns, Try::First, journal).await?;
+    let again = await_launches(members, began_ns, None, journal).await?;
     for id in again.keys() {
         members.launch(*id);
     }
-    await_launches(members, began_ns, Try::Last, journal).await?;
+    await_launches(members, began_ns, Some(&again), journal).await?;
     Ok(())
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Try {
-    First,
-    Last,
-}
-
-/// Until nobody is being launched. Hosts whose trouble may pass, with the reason; after the last
-/// try there are none.
+/// Until nobody is being launched. Hosts whose trouble may pass, with the reason; none of those
+/// that failed `earlier`.
 async fn await_launches(
     members: &mut Members,
     began_ns: u64,
-    which: Try,
+    earlier: Option<&BTreeMap<HostId, String>>,
     journal: &mut Journal,
 ) -> Result<BTreeMap<HostId, String>, RunError> {
     let mut again = BTreeMap::new();
@@ -138,9 +133,11 @@ async fn await_launches(
             FleetEvent::Agent(host, ControllerEvent::Lost { reason: message })
             | FleetEvent::LaunchFailed { host, message } => {
                 let may_pass = members.get(host).is_some_and(Member::is_worth_launching);
-                if may_pass && which == Try::First {
+                if may_pass && earlier.is_none() {
                     again.insert(host, message);
                 } else {
+                    let first = earlier.and_then(|reasons| reasons.get(&host)).cloned();
+                    let message = both_errors(first, message);
                     journal.emit(RunEvent::HostFailed { host, message });
                 }
             }

@@ -307,7 +307,7 @@ async fn killed(commands: &mut mpsc::Receiver<Command>) {
 }
 
 /// What the first try failed with, and the last if that is another.
-fn both_errors(first: Option<String>, last: String) -> String {
+pub(crate) fn both_errors(first: Option<String>, last: String) -> String {
     match first {
         Some(first) if first != last => format!("{first}; tried again: {last}"),
         _ => last,

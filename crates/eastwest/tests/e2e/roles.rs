@@ -63,11 +63,11 @@ fn the_command_line_goes_before_the_file() {
 
 #[test]
 fn roles_that_cannot_be_are_usage() {
-    let (_work, out) = run("  - {pattern: congestion}\n", &[]);
+    let (_work, out) = run("  - {pattern: congestion}\n", &["--servers", "s1"]);
     assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
     let said = text(&out.stderr);
     assert!(
-        said.contains("congestion") && said.contains("roles"),
+        said.contains("congestion") && said.contains("servers"),
         "{said}"
     );
     let (_work, out) = run("  - {pattern: fan-in}\n", &["--servers", "n[2-3]"]);
