@@ -21,13 +21,17 @@ pub(crate) fn check(
         return Ok(());
     };
     let speeds = members.link_speeds(None);
-    let is_known = members.alive().iter().all(|host| speeds.contains_key(host));
-    let fastest = speeds.into_values().max_by(f64::total_cmp);
-    refuse(plan, fastest.filter(|_| is_known), max_bytes)
+    let alive = members.alive();
+    let links = alive.iter().map(|host| speeds.get(host).copied());
+    refuse(plan, &links.collect::<Vec<_>>(), max_bytes)
 }
 
-fn refuse(plan: &Plan, reported_bits_per_sec: Option<f64>, max_bytes: u64) -> Result<(), RunError> {
-    let line = reported_bits_per_sec.unwrap_or(UNKNOWN_BITS_PER_SEC);
+/// By the fastest of the hosts' links.
+fn refuse(plan: &Plan, links: &[Option<f64>], max_bytes: u64) -> Result<(), RunError> {
+    let lines = links
+        .iter()
+        .map(|line| line.unwrap_or(UNKNOWN_BITS_PER_SEC));
+    let line = lines.max_by(f64::total_cmp).unwrap_or(UNKNOWN_BITS_PER_SEC);
     let limits = plan.rate_limit.iter();
     let limits = limits.flat_map(|limit| limit.hosts_bits_per_sec.iter().copied());
     let rate = limits.max_by(f64::total_cmp).unwrap_or(line).min(line);
@@ -37,12 +41,16 @@ fn refuse(plan: &Plan, reported_bits_per_sec: Option<f64>, max_bytes: u64) -> Re
     if bytes <= max_bytes {
         return Ok(());
     }
+    let silent = links.iter().filter(|line| line.is_none()).count();
     Err(RunError::MuchLoad {
         bytes: format_bytes(bytes),
         rate: format_bits_per_sec(rate),
-        source_of_rate: match reported_bits_per_sec {
-            Some(_) => "the line rate that hosts report",
-            None => "hosts report no line rate; give it with --expect-nic 10G",
+        source_of_rate: match silent {
+            0 => "the fastest line rate that hosts report".to_owned(),
+            hosts => format!(
+                "{hosts} of {} hosts report no line rate; give it with --expect-nic 10G",
+                links.len()
+            ),
         },
         limit: format_bytes(max_bytes),
     })
@@ -74,23 +82,28 @@ mod tests {
 
     #[test]
     fn what_hosts_report_decides_and_unknown_links_are_those_of_virtual_machines() {
-        let words = |reported, max_bytes| match refuse(&plan(), reported, max_bytes) {
+        let words = |links: &[Option<f64>], max_bytes| match refuse(&plan(), links, max_bytes) {
             Ok(()) => String::new(),
             Err(refused) => refused.to_string(),
         };
-        assert_eq!(words(Some(1e9), TIB), "");
-        let fast = words(Some(100e9), TIB);
+        assert_eq!(words(&[Some(1e9); 2], TIB), "");
+        let fast = words(&[Some(1e9), Some(100e9)], TIB);
         assert!(
-            fast.contains("at 100 Gb/s per host (the line rate that hosts report)"),
+            fast.contains("at 100 Gb/s per host (the fastest line rate that hosts report)"),
             "{fast}"
         );
         assert!(
             fast.contains("more than 1.00 TiB") && fast.contains("--yes"),
             "{fast}"
         );
-        assert_eq!(words(None, TIB), "");
-        let unknown = words(None, TIB / 16);
-        assert!(unknown.contains("--expect-nic"), "{unknown}");
+        assert_eq!(words(&[None; 2], TIB), "");
+        let unknown = words(&[Some(1e9), None], TIB / 16);
+        assert!(
+            unknown.contains("10.0 Gb/s") && unknown.contains("1 of 2 hosts report no line rate"),
+            "{unknown}"
+        );
+        let mixed = words(&[Some(100e9), None], TIB);
+        assert!(mixed.contains("100 Gb/s"), "a slow host hides no fast one");
     }
 
     #[test]
@@ -100,6 +113,6 @@ mod tests {
             hosts_bits_per_sec: vec![1e9, 1e9],
             of_line_rate: None,
         });
-        assert!(refuse(&plan, Some(100e9), TIB).is_ok());
+        assert!(refuse(&plan, &[Some(100e9); 2], TIB).is_ok());
     }
 }

@@ -29,7 +29,7 @@ struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LongRoundTrips {
     pub(crate) host: HostId,
-    /// The shortest of those in a row.
+    /// The last of those in a row.
     pub(crate) rtt_ns: u64,
     pub(crate) before_load_ns: u64,
 }

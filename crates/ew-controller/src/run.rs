@@ -200,7 +200,7 @@ pub enum RunError {
         /// Of a host's link.
         rate: String,
         /// Who reports the rate.
-        source_of_rate: &'static str,
+        source_of_rate: String,
         /// Payload that needs no confirmation.
         limit: String,
     },

@@ -36,7 +36,7 @@ pub enum KubernetesError {
         rules: Vec<String>,
     },
     /// The namespace is not there, and the user may not make it.
-    #[error("namespace `{namespace}` does not exist, and the rights to make it are missing: {}; give --namespace with one that exists, or grant them with `eastwest kubernetes rbac --make-namespace | kubectl apply -f -`", rules.join("; "))]
+    #[error("namespace `{namespace}` does not exist, and the rights to make it are missing: {}; give --namespace with one that exists, or grant them with `eastwest kubernetes rbac --make-namespace --namespace {namespace} | kubectl apply -f -`", rules.join("; "))]
     NoNamespace {
         /// Its name.
         namespace: String,

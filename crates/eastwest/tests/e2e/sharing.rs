@@ -120,11 +120,7 @@ fn an_abort_command_ends_flows_within_a_second() {
         fine.display(),
         failed.display()
     );
-    let traffic = Traffic::count(&lab, "r1h1");
-    let mut run = lab.run_command("pair");
-    run.args(ONE_LONG_FLOW).args(["--abort-command", &command]);
-    let run = start(&mut run);
-    traffic.wait_for_load();
+    let (run, traffic) = loaded(&lab, "pair", &["--abort-command", &command]);
     std::fs::remove_file(&fine).unwrap();
     let finished = Finished::of(&run.wait_with_output().unwrap());
     assert_eq!(finished.code, 130, "{}", finished.stderr);
@@ -138,9 +134,7 @@ fn stop_ends_a_hosts_flows_within_a_second() {
         return;
     }
     let lab = TestLab::up(TWO_HOSTS);
-    let traffic = Traffic::count(&lab, "r1h1");
-    let run = start(lab.run_command("pair").args(ONE_LONG_FLOW));
-    traffic.wait_for_load();
+    let (run, traffic) = loaded(&lab, "pair", &[]);
     let mut stop = lab.exec("r1h1");
     let stopped = stop.arg(eastwest().get_program()).arg("stop").output();
     let stopped_s = uptime_s();
@@ -159,9 +153,7 @@ fn long_round_trips_end_the_run() {
         return;
     }
     let lab = TestLab::up(TWO_HOSTS);
-    let traffic = Traffic::count(&lab, "r1h1");
-    let run = start(lab.run_command("pair").args(ONE_LONG_FLOW));
-    traffic.wait_for_load();
+    let (run, _) = loaded(&lab, "pair", &[]);
     let agent = agents_of(&lab, "r1h2")[0];
     for _ in 0..6 {
         if !signal("-STOP", agent) {
@@ -186,9 +178,7 @@ fn hosts_that_fall_silent_together_end_the_run() {
         return;
     }
     let lab = TestLab::up("racks: 1\nhosts-per-rack: 5\nnic: 20M\n");
-    let traffic = Traffic::count(&lab, "r1h1");
-    let run = start(lab.run_command("permutation").args(ONE_LONG_FLOW));
-    traffic.wait_for_load();
+    let (run, _) = loaded(&lab, "permutation", &[]);
     let hosts = ["r1h2", "r1h3", "r1h4", "r1h5"];
     let agents: Vec<u32> = hosts.iter().map(|host| agents_of(&lab, host)[0]).collect();
     for agent in &agents {
@@ -319,6 +309,15 @@ fn lines_of(log: &UnixDatagram) -> Vec<String> {
     let mut line = [0; 1024];
     let next = || log.recv(&mut line).ok().map(|length| text(&line[..length]));
     std::iter::from_fn(next).collect()
+}
+
+/// A run whose load has begun, and what the first host sends.
+fn loaded(lab: &TestLab, scenario: &str, words: &[&str]) -> (Child, Traffic) {
+    let traffic = Traffic::count(lab, "r1h1");
+    let mut run = lab.run_command(scenario);
+    let run = start(run.args(ONE_LONG_FLOW).args(words));
+    traffic.wait_for_load();
+    (run, traffic)
 }
 
 const ONE_LONG_FLOW: [&str; 4] = ["-t", "30s", "--set", "samples=1"];

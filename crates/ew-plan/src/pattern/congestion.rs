@@ -168,7 +168,7 @@ fn load_between(sides: &Sides, aggressor: Aggressor, sample: usize) -> Vec<(Host
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::tests::{flat, inventory, laid_out, site};
+    use crate::pattern::tests::{flat, inventory, laid_out, site, two_sets};
     use ew_model::Pattern;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -245,10 +245,7 @@ mod tests {
 
     fn between(clients: u32, servers: u32, aggressor: Aggressor) -> Result<Vec<Draft>, Impossible> {
         let inventory = flat((clients + servers) as usize);
-        let sides = Sides {
-            clients: (0..clients).map(HostId).collect(),
-            servers: (clients..clients + servers).map(HostId).collect(),
-        };
+        let sides = two_sets(clients, servers);
         let site = Site {
             roles: Some(&sides),
             ..site(&inventory, 3)

@@ -269,6 +269,14 @@ pub(crate) mod tests {
         inventory
     }
 
+    /// The first hosts are clients, the next ones servers.
+    pub(crate) fn two_sets(clients: u32, servers: u32) -> Sides {
+        Sides {
+            clients: (0..clients).map(HostId).collect(),
+            servers: (clients..clients + servers).map(HostId).collect(),
+        }
+    }
+
     /// An inventory without racks.
     pub(crate) fn flat(hosts: usize) -> Inventory {
         let mut inventory = inventory(&[hosts]);

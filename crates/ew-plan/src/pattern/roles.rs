@@ -180,15 +180,12 @@ fn mesh(sides: &Sides, mode: MeshMode, max_rounds: Option<u32>) -> Vec<Vec<Relat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::tests::{flat, is_matching, laid_out, site};
+    use crate::pattern::tests::{flat, is_matching, laid_out, site, two_sets};
     use std::collections::BTreeSet;
 
     fn between(clients: u32, servers: u32, pattern: &Pattern) -> Vec<Draft> {
         let inventory = flat((clients + servers) as usize);
-        let sides = Sides {
-            clients: (0..clients).map(HostId).collect(),
-            servers: (clients..clients + servers).map(HostId).collect(),
-        };
+        let sides = two_sets(clients, servers);
         let site = Site {
             roles: Some(&sides),
             ..site(&inventory, 1)
