@@ -43,22 +43,23 @@ check:
 	scripts/deny.sh
 	scripts/check-macos.sh
 
-# The binary comes first, since tests of other packages start it. Its end-to-end tests mostly wait for runs in labs: more of them at once than CPUs.
+# Binaries come first, since tests of other packages start them, and together with the tests: built alone they have other features of their dependencies, and all
+# would be compiled twice. No crate has tests in its documentation. End-to-end tests mostly wait for runs in labs: more of them at once than CPUs.
+BUILD_FOR_TESTS = cargo build --locked --workspace --bins --tests
+
 test:
 	scripts/setup.sh --optional --tools
-	cargo build --locked --package eastwest
+	$(BUILD_FOR_TESTS)
 	export INSTA_UPDATE=no failed=; \
-	scripts/test.sh --locked --workspace --exclude eastwest --no-fail-fast || failed=yes; \
+	scripts/test.sh --locked --workspace --exclude eastwest --lib --bins --tests --no-fail-fast || failed=yes; \
 	RUST_TEST_THREADS=4 scripts/test.sh --locked --package eastwest --bins --test e2e --no-fail-fast || failed=yes; \
 	scripts/test.sh --locked --package eastwest --test verdicts || failed=yes; \
 	test -z "$$failed"
 
-# Every suite brings its system up by itself, and takes it down. Kubernetes is built meanwhile; its suite waits for that, and says what failed.
 test-engines:
 	scripts/setup.sh --optional
-	cargo build --locked --package eastwest --package eastwest-agent
-	[ "$$(id -u)" != 0 ] || nohup tests/kubernetes/setup >/dev/null 2>&1 &
-	set -e; for suite in tests/*/run; do echo "== $$suite"; EASTWEST="$(abspath $(TARGET_DIR)/$(HOST)/debug/eastwest)" $$suite; done
+	$(BUILD_FOR_TESTS)
+	EASTWEST="$(abspath $(TARGET_DIR)/$(HOST)/debug/eastwest)" tests/all
 
 bench: binary
 	scripts/setup.sh --optional --tools

@@ -211,16 +211,21 @@ def in_turns(cluster, turns, words):
     parallel = words.index("--parallel")
     of_hadoop = words[:parallel] + words[parallel + 2 :]
     for turn in range(1, turns + 1):
-        native = cluster.run("dfsio", "--target", f"{URL}/", *words, *LIKE_TESTDFSIO, limit=600)
-        hadoop = cluster.run("testdfsio", "--target", f"{URL}/", *of_hadoop, *BLOCKS, "--hadoop", cluster.hadoop_home, limit=900)
-        for name, done in (("dfsio", native), ("testdfsio", hadoop)):
+        commands = {
+            "dfsio": [*words, *LIKE_TESTDFSIO],
+            "testdfsio": [*of_hadoop, *BLOCKS, "--hadoop", cluster.hadoop_home],
+        }
+        # Who comes second finds DataNodes that have compiled more of what they run.
+        order = TOOLS if turn % 2 else TOOLS[::-1]
+        runs = {name: cluster.run(name, "--target", f"{URL}/", *commands[name], limit=900) for name in order}
+        for name, done in runs.items():
             if done.returncode != 0:
                 raise CouldNotRun(f"{name}: exit {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}")
             for step in done.result["steps"]:
                 if step["operation"] in OPERATIONS:
                     figures[name][step["operation"]].append((step["dfsio"]["throughput_mb_per_sec"], step["exec_s"]))
-        start_ups["dfsio"].append(own_start_up(cluster, native))
-        hadoops = [hadoop_start_up(step) for step in hadoop.result["steps"] if step["operation"] in OPERATIONS]
+        start_ups["dfsio"].append(own_start_up(cluster, runs["dfsio"]))
+        hadoops = [hadoop_start_up(step) for step in runs["testdfsio"].result["steps"] if step["operation"] in OPERATIONS]
         start_ups["testdfsio"].append(statistics.mean(hadoops))
         shown = ", ".join(f"{operation} {figures['dfsio'][operation][-1][0]:.1f} and {figures['testdfsio'][operation][-1][0]:.1f}" for operation in OPERATIONS)
         note(f"turn {turn} of {turns}: {shown} MB/s, load {os.getloadavg()[0]:.0f}")

@@ -8,11 +8,14 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+from suite import until  # noqa: E402
+
 # TCP payload at MTU 1500 with time stamps.
 GOODPUT = 1448 / 1514
 DATA_NODE_NIC = 200e6
@@ -413,14 +416,6 @@ def write_xml(path, settings):
     path.write_text(f"<configuration>\n{properties}</configuration>\n")
 
 
-def until(seconds, holds, what):
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.2)
-
-
 @contextlib.contextmanager
 def cluster_up(binary, lab=LAB, settings=(), disk_mib=DISK_MIB, jvm=JVM):
     """`settings` are more of hdfs-site.xml; `jvm` is of every Java process."""
@@ -435,7 +430,3 @@ def cluster_up(binary, lab=LAB, settings=(), disk_mib=DISK_MIB, jvm=JVM):
             yield cluster
         finally:
             cluster.down()
-
-
-class Inaccurate(AssertionError):
-    """A rate off the known truth, as happens when something else takes the CPUs for a while."""

@@ -6,11 +6,15 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import images
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+from suite import expect  # noqa: E402
+
 NAME = f"ewk{os.getpid() % 10000}"
 CLUSTER = [HERE / "cluster"]
 NODES = 3
@@ -30,11 +34,6 @@ tests:
   - {name: host, pattern: {pods: {path: host-network}}}
   - {name: pod, pattern: {pods: {path: other-node}}}
 """
-
-
-def expect(condition, words):
-    if not condition:
-        raise AssertionError(words)
 
 
 class Cluster:

@@ -1,14 +1,18 @@
 //! What is measured, and what is expected: short options for the scenario's own keys.
 
+use crate::exit::Failure;
 use anyhow::Context;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use ew_model::pods::PodPath;
 use ew_model::scenario::{Direction, Scenario};
 use ew_model::threshold::{Metric, Threshold};
-use ew_model::units::parse_bytes;
+use ew_model::units::{parse_bits_per_sec, parse_bytes};
 use ew_model::{Tool, WorkloadKind};
 use std::path::PathBuf;
+
+/// The change that a run without flows takes, too: background traffic is compared with it.
+const EXPECTED_NIC: &str = "expect.nic=";
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Test")]
@@ -110,6 +114,21 @@ impl PlanArgs {
             .chain(thresholds)
             .chain(self.overrides.iter().cloned())
             .collect()
+    }
+
+    /// Changes that a run without flows cannot take.
+    pub(crate) fn overrides_of_flows(&self) -> Vec<String> {
+        let mut changes = self.all_overrides();
+        changes.retain(|change| !change.starts_with(EXPECTED_NIC));
+        changes
+    }
+
+    /// Where there is no scenario of flows to hold it, bits per second.
+    pub(crate) fn expected_nic_bits_per_sec(&self) -> Result<Option<f64>, Failure> {
+        let changes = self.all_overrides();
+        let mut rates = changes.iter().filter_map(|c| c.strip_prefix(EXPECTED_NIC));
+        let rate = rates.next_back().map(parse_bits_per_sec).transpose();
+        rate.context("--expect-nic").map_err(Failure::usage)
     }
 
     /// `-R` and `--bidir` as iperf3 has them: a scenario with a test for each direction keeps one.

@@ -46,7 +46,7 @@ pub(crate) struct SafetyArgs {
     /// share of their segments within 5 s of load, and 3 times that of before; `off` does not
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = parse_abort_retransmits)]
     abort_retransmits: AbortRetransmits,
-    /// Load public addresses, too
+    /// Load public addresses and hosts that are far away (round trips of 10 ms and more), too
     #[arg(long)]
     allow_wan: bool,
     /// Mark all traffic as lower effort (DSCP LE, RFC 8622), short for --set dscp=le

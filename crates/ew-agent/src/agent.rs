@@ -14,12 +14,11 @@ use ew_engine::{Engine, EngineConfig};
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::plan::StageIndex;
 use ew_model::storage::{StorageOrder, StorageReport};
-use ew_proto::message::{RoundReport, StageOrder, Welcome};
+use ew_proto::message::{PortCheck, RoundReport, StageOrder, Welcome};
 use ew_proto::{AgentEvent, AgentSession, CommandError};
 use ew_sys::clock;
 use ew_telemetry::OwnConnections;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -208,8 +207,8 @@ impl Agent {
             }
             Input::Stop { user } => self.ending = Some(Ending::Stopped { user }),
             Input::TimeIsUp => self.ending = Some(Ending::TimeIsUp),
-            Input::PortsChecked(errors) => {
-                let said = self.session.ports_checked(errors);
+            Input::PortsChecked(answers) => {
+                let said = self.session.ports_checked(answers);
                 self.said(said);
             }
         }
@@ -221,7 +220,7 @@ impl Agent {
             AgentEvent::Stage(order) => self.on_stage(order),
             AgentEvent::Go { stage, start_ns } => self.on_go(stage, start_ns),
             AgentEvent::Abort => self.abort(),
-            AgentEvent::CheckPorts { peers } => self.check_ports(peers),
+            AgentEvent::CheckPorts(check) => self.check_ports(check),
             AgentEvent::Storage(order) => self.on_storage(order),
             AgentEvent::Goodbye => self.ending = Some(Ending::Goodbye),
             AgentEvent::ControllerLost { reason } => self.lose(&reason),
@@ -462,12 +461,12 @@ impl Agent {
         }
     }
 
-    fn check_ports(&self, peers: Vec<SocketAddr>) {
+    fn check_ports(&self, check: PortCheck) {
         let Some(host) = &self.host else { return };
         let (engine, inbox) = (Arc::clone(&host.engine), host.inbox.clone());
         thread::spawn(move || {
             let _ = inbox.send(Input::PortsChecked(
-                engine.check_ports(&peers, PORT_CHECK_LIMIT),
+                engine.check_ports(&check, PORT_CHECK_LIMIT),
             ));
         });
     }

@@ -3,7 +3,7 @@
 use ew_model::facts::{HostFacts, HostSample};
 use ew_model::storage::StorageReport;
 use ew_model::telemetry::HostReading;
-use ew_proto::message::{FlowProgress, OthersTcp, RoundReport, Welcome};
+use ew_proto::message::{FlowProgress, OthersTcp, PortAnswer, RoundReport, Welcome};
 
 /// One thing that happened, in order of arrival.
 #[derive(Debug)]
@@ -31,5 +31,5 @@ pub(crate) enum Input {
     /// The host's owner allows no more time.
     TimeIsUp,
     /// Answer to a port check.
-    PortsChecked(Vec<Option<String>>),
+    PortsChecked(Vec<PortAnswer>),
 }

@@ -8,6 +8,7 @@ use ew_fleet::Launcher;
 use ew_model::facts::{HostFacts, InterfaceFacts};
 use ew_model::inventory::{HostId, Inventory};
 use ew_model::units;
+use ew_proto::message::PortAnswer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -369,13 +370,13 @@ async fn check_data_ports(report: &mut DoctorReport, inventory: &Inventory, memb
     let positions = alive.iter().enumerate();
     let checks = positions.map(|(position, id)| (*id, peers_of(position, &alive)));
     let checks: Checks = checks.filter(|(_, peers)| !peers.is_empty()).collect();
-    let answers = ports::ask(members, &checks).await;
+    let answers = ports::ask(members, &checks, true).await;
     for (host, answer) in answers.unwrap_or_default() {
         let name = inventory.name(host);
         match answer {
-            Answer::Checked(errors) => {
+            Answer::Checked(answers) => {
                 let peers = checks.get(&host).map_or(&[][..], Vec::as_slice);
-                add_port_checks(report, inventory, host, peers, &errors);
+                add_port_checks(report, inventory, host, peers, &answers);
             }
             Answer::Lost(reason) => {
                 let remedy = "see the line above for this host".to_owned();
@@ -408,18 +409,18 @@ fn add_port_checks(
     inventory: &Inventory,
     host: HostId,
     peers: &[HostId],
-    errors: &[Option<String>],
+    answers: &[PortAnswer],
 ) {
     let failures = peers
         .iter()
-        .zip(errors)
-        .filter_map(|(peer, error)| Some((peer, error.as_ref()?)));
+        .zip(answers)
+        .filter_map(|(peer, answer)| Some((peer, answer.error()?)));
     let mut failed = false;
     for (peer, error) in failures {
         failed = true;
         let found = format!("to {}: {error}", inventory.name(*peer));
         let remedy = format!(
-            "allow TCP to the data ports on {} (--data-ports), and check routing between the two",
+            "allow TCP and UDP to the data ports on {} (--data-ports), and check routing between the two",
             inventory.name(*peer)
         );
         report.add(

@@ -7,9 +7,8 @@ use ew_model::inventory::{Host, HostId};
 use ew_model::plan::StageIndex;
 use ew_model::storage::StorageOrder;
 use ew_proto::controller_session::{ControllerEvent, ControllerSession};
-use ew_proto::message::{StageOrder, Welcome};
+use ew_proto::message::{PortCheck, StageOrder, Welcome};
 use ew_sys::clock;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -31,7 +30,7 @@ pub(crate) enum Command {
     Stage(StageOrder),
     Go { stage: StageIndex, start_ns: u64 },
     Abort,
-    CheckPorts(Vec<SocketAddr>),
+    CheckPorts(PortCheck),
     Storage(StorageOrder),
     EndStorage,
     Goodbye,
@@ -235,7 +234,7 @@ impl MemberTask {
             Some(Command::Stage(order)) => session.send_stage(order),
             Some(Command::Go { stage, start_ns }) => session.go(stage, start_ns),
             Some(Command::Abort) => session.abort(),
-            Some(Command::CheckPorts(peers)) => session.check_ports(peers),
+            Some(Command::CheckPorts(check)) => session.check_ports(check),
             Some(Command::Storage(order)) => session.send_storage(order),
             Some(Command::EndStorage) => session.end_storage(),
             Some(Command::Goodbye) => session.goodbye(),

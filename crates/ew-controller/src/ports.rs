@@ -1,6 +1,7 @@
-//! Whether hosts reach each other's data ports, asked without load.
+//! Whether hosts reach each other's data ports, and how far apart they are, asked without load.
 
 use crate::journal::Journal;
+use crate::launch::LaunchOptions;
 use crate::member::Command;
 use crate::members::{FleetEvent, Members};
 use crate::run::RunError;
@@ -8,8 +9,10 @@ use ew_model::event::RunEvent;
 use ew_model::inventory::HostId;
 use ew_model::plan::{End, Plan};
 use ew_model::scenario::Pattern;
-use ew_model::workload::Tool;
+use ew_model::units::format_duration_ns;
+use ew_model::workload::{Tool, WorkloadKind};
 use ew_proto::controller_session::ControllerEvent;
+use ew_proto::message::{PortAnswer, PortCheck};
 use ew_sys::clock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -20,6 +23,9 @@ pub(crate) const PEERS_CHECKED: usize = 3;
 const LIMIT_NS: u64 = 15_000_000_000;
 /// Pairs that are named in a warning.
 const NAMED: usize = 3;
+/// Round trips of one site are below a millisecond, and those of neighbouring sites below a few:
+/// light takes longer than this for 1,000 km of fibre and back.
+const FAR_NS: u64 = 10_000_000;
 
 /// Who checks whose data port.
 pub(crate) type Checks = BTreeMap<HostId, Vec<HostId>>;
@@ -27,34 +33,36 @@ pub(crate) type Checks = BTreeMap<HostId, Vec<HostId>>;
 /// What came of one host's checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// By peer, in the order asked: why its port cannot be reached.
-    Checked(Vec<Option<String>>),
+    /// By peer, in the order asked.
+    Checked(Vec<PortAnswer>),
     /// Its agent was lost meanwhile.
     Lost(String),
     /// Nothing came in time.
     Silence,
 }
 
-/// Has every host connect to its peers' data ports. `None`: the user interrupted.
+/// Has every host connect to its peers' data ports, and send datagrams to them `with_udp`. `None`:
+/// the user interrupted.
 pub(crate) async fn ask(
     members: &mut Members,
     checks: &Checks,
+    with_udp: bool,
 ) -> Option<BTreeMap<HostId, Answer>> {
     let mut answers = BTreeMap::new();
     for (host, peers) in checks {
         let addresses = peers.iter().map(|peer| members.data_address(*peer));
-        let Some(addresses) = addresses.collect::<Option<Vec<SocketAddr>>>() else {
+        let Some(peers) = addresses.collect::<Option<Vec<SocketAddr>>>() else {
             continue;
         };
-        members.send(*host, Command::CheckPorts(addresses));
+        members.send(*host, Command::CheckPorts(PortCheck { peers, with_udp }));
         answers.insert(*host, Answer::Silence);
     }
     let mut waiting: BTreeSet<HostId> = answers.keys().copied().collect();
     let deadline_ns = clock::monotonic_ns() + LIMIT_NS;
     while !waiting.is_empty() {
         let (host, answer) = match members.next(deadline_ns).await {
-            FleetEvent::Agent(host, ControllerEvent::PortsChecked { errors }) => {
-                (host, Answer::Checked(errors))
+            FleetEvent::Agent(host, ControllerEvent::PortsChecked { answers }) => {
+                (host, Answer::Checked(answers))
             }
             FleetEvent::Agent(host, ControllerEvent::Lost { reason }) => {
                 (host, Answer::Lost(reason))
@@ -71,19 +79,24 @@ pub(crate) async fn ask(
     Some(answers)
 }
 
-/// Refuses to load hosts whose data ports nobody reaches of those who will want to; a second look
-/// is taken first. A single pair is the run's own business.
+/// Refuses to load hosts whose data ports nobody reaches of those who will want to, and far ones
+/// unless they are allowed; a second look is taken first. A single pair that cannot connect is the
+/// run's own business.
 pub(crate) async fn check(
     plan: &Plan,
     members: &mut Members,
-    ports: (u16, u16),
+    options: &LaunchOptions,
     journal: &mut Journal,
 ) -> Result<(), RunError> {
+    let with_udp = sends_datagrams(plan);
     let mut failures = BTreeMap::new();
     let mut checks = openers(plan);
     for _look in 0..2 {
-        let answers = ask(members, &checks).await;
+        let answers = ask(members, &checks, with_udp).await;
         let answers = answers.ok_or(RunError::Interrupted)?;
+        if !options.allow_wan {
+            refuse_far_hosts(&checks, &answers, members)?;
+        }
         for (host, answer) in &answers {
             if let Answer::Lost(message) = answer {
                 let (host, message) = (*host, message.clone());
@@ -120,8 +133,58 @@ pub(crate) async fn check(
     Err(RunError::PortsBlocked {
         hosts: ew_plan::inventory::fold(blocked.iter().map(name)),
         example: first.map(example).unwrap_or_default(),
-        first: ports.0,
-        last: ports.1,
+        first: options.data_ports.0,
+        last: options.data_ports.1,
+    })
+}
+
+/// Load between sites is paid for by somebody, and meets others there.
+fn refuse_far_hosts(
+    checks: &Checks,
+    answers: &BTreeMap<HostId, Answer>,
+    members: &Members,
+) -> Result<(), RunError> {
+    let far = far(checks, answers);
+    let Some(((host, peer), round_trip_ns)) = far.first_key_value() else {
+        return Ok(());
+    };
+    let name = |host: HostId| members.inventory().name(host);
+    let peers: BTreeSet<HostId> = far.keys().map(|(_, peer)| *peer).collect();
+    Err(RunError::FarHosts {
+        hosts: ew_plan::inventory::fold(peers.into_iter().map(name)),
+        example: format!(
+            "{} from {}",
+            format_duration_ns(*round_trip_ns),
+            members.inventory().name(*host)
+        ),
+        peer: name(*peer).to_owned(),
+    })
+}
+
+/// Pairs with a long round trip, ns.
+fn far(checks: &Checks, answers: &BTreeMap<HostId, Answer>) -> BTreeMap<(HostId, HostId), u64> {
+    let of_host = |(host, answer): (&HostId, &Answer)| {
+        let peers = checks.get(host).cloned().unwrap_or_default();
+        let answers = match answer {
+            Answer::Checked(answers) => answers.clone(),
+            Answer::Silence | Answer::Lost(_) => Vec::new(),
+        };
+        let host = *host;
+        let pairs = peers.into_iter().zip(answers);
+        pairs.filter_map(move |(peer, answer)| match answer {
+            PortAnswer::Reached { round_trip_ns } => Some(((host, peer), round_trip_ns?)),
+            PortAnswer::Unreached { .. } => None,
+        })
+    };
+    let pairs = answers.iter().flat_map(of_host);
+    pairs.filter(|(_, ns)| *ns > FAR_NS).collect()
+}
+
+fn sends_datagrams(plan: &Plan) -> bool {
+    let mut workloads = plan.stages.iter().map(|stage| &stage.workload);
+    workloads.any(|workload| {
+        workload.tool == Tool::Engine
+            && matches!(workload.kind, WorkloadKind::UdpStream | WorkloadKind::UdpRr)
     })
 }
 
@@ -167,7 +230,12 @@ fn failed(
     let of_host = |(host, answer): (&HostId, &Answer)| {
         let peers = checks.get(host).cloned().unwrap_or_default();
         let errors = match answer {
-            Answer::Checked(errors) => errors.clone(),
+            Answer::Checked(answers) => {
+                let errors = answers
+                    .iter()
+                    .map(|answer| answer.error().map(str::to_owned));
+                errors.collect()
+            }
             Answer::Silence => vec![Some("no answer".to_owned()); peers.len()],
             Answer::Lost(_) => Vec::new(),
         };
@@ -197,6 +265,17 @@ fn blocked(checks: &Checks, failures: &BTreeMap<(HostId, HostId), String>) -> BT
 mod tests {
     use super::*;
 
+    fn unreached() -> PortAnswer {
+        let error = "timed out".to_owned();
+        PortAnswer::Unreached { error }
+    }
+
+    fn near() -> PortAnswer {
+        PortAnswer::Reached {
+            round_trip_ns: Some(100_000),
+        }
+    }
+
     const A: HostId = HostId(0);
     const B: HostId = HostId(1);
     const C: HostId = HostId(2);
@@ -206,8 +285,11 @@ mod tests {
         let checks = Checks::from([(A, vec![B, C]), (B, vec![A, C]), (C, vec![A, B])]);
         let answers = |a: [bool; 2], b: [bool; 2], c: [bool; 2]| {
             let answer = |failed: [bool; 2]| {
-                let error = |failed: bool| failed.then(|| "timed out".to_owned());
-                Answer::Checked(failed.map(error).into())
+                Answer::Checked(
+                    failed
+                        .map(|failed| if failed { unreached() } else { near() })
+                        .into(),
+                )
             };
             BTreeMap::from([(A, answer(a)), (B, answer(b)), (C, answer(c))])
         };
@@ -227,6 +309,20 @@ mod tests {
             failed(&checks, &lost).len(),
             0,
             "a lost host accuses nobody"
+        );
+    }
+
+    #[test]
+    fn a_long_round_trip_is_far_and_an_unknown_one_is_not() {
+        let checks = Checks::from([(A, vec![B, C]), (B, vec![C])]);
+        let after = |round_trip_ns| PortAnswer::Reached { round_trip_ns };
+        let answers = BTreeMap::from([
+            (A, Answer::Checked(vec![near(), after(Some(12_000_000))])),
+            (B, Answer::Checked(vec![after(None)])),
+        ]);
+        assert_eq!(
+            far(&checks, &answers),
+            BTreeMap::from([((A, C), 12_000_000)])
         );
     }
 }

@@ -173,6 +173,18 @@ pub enum RunError {
         /// One of them.
         example: std::net::IpAddr,
     },
+    /// At another site.
+    #[error(
+        "{hosts}: far away (round trips to {peer} take {example}); leave these hosts out (--hosts 'SET!{hosts}'), or load the path to them with --allow-wan"
+    )]
+    FarHosts {
+        /// Which, folded.
+        hosts: String,
+        /// One of them.
+        peer: String,
+        /// Its round trip, and from where.
+        example: String,
+    },
     /// A firewall, most likely.
     #[error(
         "{hosts}: no connection to the data ports ({example}); allow TCP and UDP {first}-{last} there (firewall-cmd --add-port={first}-{last}/tcp \
@@ -333,6 +345,7 @@ fn carry_out(
         driven,
         Err(RunError::InUse { .. }
             | RunError::PublicAddresses { .. }
+            | RunError::FarHosts { .. }
             | RunError::PortsBlocked { .. }
             | RunError::AtWork { .. }
             | RunError::LinksInUse { .. }
@@ -493,7 +506,7 @@ async fn launch(
     if plan.stages.is_empty() {
         return Err(RunError::NoTool(missing.join("; ")));
     }
-    ports::check(plan, members, job.options.data_ports, journal).await?;
+    ports::check(plan, members, &job.options, journal).await?;
     if job.options.claimed_by.is_some() {
         let expected = plan.expect.nic_bits_per_sec;
         busy_links::check(members, expected, job.options.force, journal).await?;

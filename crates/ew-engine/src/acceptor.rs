@@ -13,7 +13,7 @@ use ew_sys::clock::monotonic_ns;
 use ew_sys::epoll::{Epoll, Ready, Watch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -35,13 +35,16 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Tokens of the epoll set; pending connections have greater ones.
 const LISTENER: u64 = 0;
 const WAKE: u64 = 1;
-const FIRST_PENDING: u64 = 2;
+const PROBES: u64 = 2;
+const FIRST_PENDING: u64 = 3;
 const EVENTS: usize = 256;
 
 /// The acceptor's thread: everything it owns.
 #[derive(Debug)]
 pub(crate) struct Acceptor {
     listener: TcpListener,
+    /// Answers who asks whether UDP gets here, until the first round: its port is for data then.
+    probes: Option<UdpSocket>,
     /// Readable when a round was registered or the engine ends.
     wake: UnixStream,
     epoll: Epoll,
@@ -99,17 +102,22 @@ enum Verdict {
 }
 
 impl Acceptor {
-    /// Watches the listener and the waker.
+    /// Watches the listener, the socket for probes and the waker.
     pub(crate) fn new(
         listener: TcpListener,
+        probes: Option<UdpSocket>,
         wake: UnixStream,
         shared: Arc<AcceptorShared>,
     ) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         epoll.add(&listener, Watch::Readable, LISTENER)?;
         epoll.add(&wake, Watch::Readable, WAKE)?;
+        if let Some(probes) = &probes {
+            epoll.add(probes, Watch::Readable, PROBES)?;
+        }
         Ok(Self {
             listener,
+            probes,
             wake,
             epoll,
             shared,
@@ -135,6 +143,7 @@ impl Acceptor {
                 match token {
                     LISTENER => must_accept = true,
                     WAKE => self.wake_up(),
+                    PROBES => self.answer_probes(),
                     pending => self.decide(pending),
                 }
             }
@@ -160,6 +169,7 @@ impl Acceptor {
     fn wake_up(&mut self) {
         let mut sink = [0; 256];
         while matches!(self.wake.read(&mut sink), Ok(count) if count == sink.len()) {}
+        self.probes = None;
         self.renew_listener();
         for token in self.early.clone() {
             self.decide(token);
@@ -208,6 +218,24 @@ impl Acceptor {
                 self.decide(self.next - 1);
             } else {
                 self.count_rejected();
+            }
+        }
+    }
+
+    /// With less than was asked, and only whom the run's token vouches for.
+    fn answer_probes(&self) {
+        let Some(probes) = &self.probes else { return };
+        let mut datagram = [0; HELLO_BYTES + 1];
+        for _ in 0..MAX_ACCEPTS_PER_TURN {
+            let Ok((length, from)) = probes.recv_from(&mut datagram) else {
+                return;
+            };
+            let whole = datagram.first_chunk().filter(|_| length == HELLO_BYTES);
+            let Some(wire) = whole else { continue };
+            if let Some((Hello::Probe, ends)) = Hello::decode(wire, &self.shared.token)
+                && ends.acceptor == self.shared.address.to_canonical()
+            {
+                let _ = probes.send_to(&acknowledgement(wire, &self.shared.token), from);
             }
         }
     }

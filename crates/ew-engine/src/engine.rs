@@ -10,11 +10,11 @@ use crate::relay::Relay;
 use crate::round::{Round, RoundHost};
 use crate::running::RunningRound;
 use crate::settings::BACKLOG;
-use ew_proto::message::{RelayKey, RunToken};
+use ew_proto::message::{PortAnswer, PortCheck, RelayKey, RunToken};
 use ew_proto::round::RoundSpec;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -67,7 +67,7 @@ impl Engine {
     /// The address is not this host's, no port of the range is free, or the process has no socket
     /// or thread left.
     pub fn start(config: EngineConfig) -> Result<Self, EngineError> {
-        let listener = bind_first_free(config.address, config.ports)?;
+        let (listener, probes) = bind_first_free(config.address, config.ports)?;
         let port = listener.local_addr().map_err(EngineError::Sockets)?.port();
         let (waker, wake) = wake_pair().map_err(EngineError::Sockets)?;
         let shared = Arc::new(AcceptorShared {
@@ -78,7 +78,7 @@ impl Engine {
             rejected_connections: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         });
-        let acceptor = Acceptor::new(listener, wake, Arc::clone(&shared));
+        let acceptor = Acceptor::new(listener, probes, wake, Arc::clone(&shared));
         let mut acceptor = acceptor.map_err(EngineError::Sockets)?;
         let thread = std::thread::Builder::new()
             .name("acceptor".to_owned())
@@ -154,11 +154,11 @@ impl Engine {
         }
     }
 
-    /// Asks whether peers' data ports can be reached and belong to the run. One entry per peer:
-    /// `None` is reachable, else why not. Blocks for at most `timeout`.
+    /// Asks whether peers' data ports can be reached and belong to the run. One answer per peer, in
+    /// their order. Blocks for at most `timeout`, with UDP for twice that.
     #[must_use]
-    pub fn check_ports(&self, peers: &[SocketAddr], timeout: Duration) -> Vec<Option<String>> {
-        port_check::check_ports(self.host.address, &self.host.token, peers, timeout)
+    pub fn check_ports(&self, check: &PortCheck, timeout: Duration) -> Vec<PortAnswer> {
+        port_check::check_ports(&self.host, check, timeout)
     }
 
     fn remember(&self, cancel: &Arc<Cancel>) {
@@ -180,12 +180,21 @@ impl Drop for Engine {
     }
 }
 
-fn bind_first_free(address: IpAddr, ports: (u16, u16)) -> Result<TcpListener, EngineError> {
+/// The listener, and a UDP socket for probes at the same port: the first that is free for both, or
+/// else for TCP.
+fn bind_first_free(
+    address: IpAddr,
+    ports: (u16, u16),
+) -> Result<(TcpListener, Option<UdpSocket>), EngineError> {
     let (first, last) = ports;
+    let mut for_tcp = None;
     let mut failure = io::Error::from_raw_os_error(ADDRESS_IN_USE);
     for port in first..=last {
         match listen(SocketAddr::new(address, port)) {
-            Ok(listener) => return Ok(listener),
+            Ok(listener) => match bind_beside(&listener) {
+                Ok(probes) => return Ok((listener, Some(probes))),
+                Err(_) => for_tcp = for_tcp.or(Some(listener)),
+            },
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
                 return Err(EngineError::Address {
                     address,
@@ -195,12 +204,19 @@ fn bind_first_free(address: IpAddr, ports: (u16, u16)) -> Result<TcpListener, En
             Err(error) => failure = error,
         }
     }
-    Err(EngineError::NoFreePort {
+    let listener = for_tcp.ok_or(EngineError::NoFreePort {
         address,
         first,
         last,
         source: failure,
-    })
+    })?;
+    Ok((listener, None))
+}
+
+fn bind_beside(listener: &TcpListener) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(listener.local_addr()?)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {

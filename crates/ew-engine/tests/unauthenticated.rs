@@ -10,10 +10,10 @@ use common::{
 };
 use ew_engine::{Engine, EngineConfig};
 use ew_model::workload::WorkloadKind;
-use ew_proto::message::{RelayKey, Role, RunToken};
+use ew_proto::message::{PortAnswer, PortCheck, RelayKey, Role, RunToken};
 use hello::{HELLO_BYTES, hello};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -94,6 +94,11 @@ fn a_crowd_of_silent_unauthenticated_peers_does_not_keep_a_flow_out() {
     wait_for_rejected(&far, crowd.len() as u64);
 }
 
+fn check_ports(engine: &Engine, peers: &[SocketAddr], with_udp: bool) -> Vec<PortAnswer> {
+    let peers = peers.to_vec();
+    engine.check_ports(&PortCheck { peers, with_udp }, Duration::from_millis(500))
+}
+
 #[test]
 fn ports_are_checked_with_a_hello() {
     let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
@@ -113,13 +118,48 @@ fn ports_are_checked_with_a_hello() {
         closed,
         data_address(&other_run, LOCALHOST),
     ];
-    let errors = near.check_ports(&peers, Duration::from_millis(500));
-    assert_eq!(errors[0], None);
-    let refused = format!("connect {closed}: Connection refused (os error 111)");
-    assert_eq!(errors[1].as_deref(), Some(refused.as_str()));
-    assert!(errors[2].is_some());
+    for with_udp in [false, true] {
+        let answers = check_ports(&near, &peers, with_udp);
+        let PortAnswer::Reached { round_trip_ns } = answers[0] else {
+            panic!("{answers:?}");
+        };
+        assert!(
+            round_trip_ns.is_some_and(|ns| ns < 10_000_000),
+            "{answers:?}"
+        );
+        let refused = format!("connect {closed}: Connection refused (os error 111)");
+        assert_eq!(answers[1].error(), Some(refused.as_str()));
+        assert!(answers[2].error().is_some());
+    }
     assert_eq!(far.totals().rejected_connections, 0);
-    assert!(near.check_ports(&[], Duration::from_millis(1)).is_empty());
+    assert!(check_ports(&near, &[], true).is_empty());
+}
+
+/// As behind a firewall that lets TCP through alone.
+#[test]
+fn a_port_that_answers_no_datagram_is_named() {
+    let (near, far) = (engine(LOCALHOST), engine("127.0.0.2".parse().unwrap()));
+    let address = data_address(&far, "127.0.0.2".parse().unwrap());
+    // Who is no peer gets no answer, and neither does what is said to another host.
+    let stranger = UdpSocket::bind((LOCALHOST, 0)).unwrap();
+    stranger
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    for noise in [&[0_u8; HELLO_BYTES][..], b"", &[7; 2000]] {
+        stranger.send_to(noise, address).unwrap();
+    }
+    assert!(stranger.recv_from(&mut [0; 100]).is_err());
+    assert_eq!(check_ports(&near, &[address], true)[0].error(), None);
+    // A round ends it: what comes to this port is data then.
+    let spec = round(workload(WorkloadKind::TcpStream, 1, 1024));
+    wait(&start(
+        &far,
+        with_flows(&spec, vec![order(1, Role::Receive, false, address)]),
+    ));
+    let answers = check_ports(&near, &[address], true);
+    let error = answers[0].error().unwrap_or_default();
+    assert!(error.contains("TCP connects, but no datagram"), "{error}");
+    assert_eq!(check_ports(&near, &[address], false)[0].error(), None);
 }
 
 /// An agent's own program, for neighbours that are being launched.
@@ -176,8 +216,8 @@ fn a_thief_of_the_port_gets_no_token_and_no_flow() {
             let _ = steal.send(hello);
         }
     });
-    let errors = near.check_ports(&[port], Duration::from_millis(500));
-    let error = errors[0].as_deref().unwrap_or_default();
+    let answers = check_ports(&near, &[port], false);
+    let error = answers[0].error().unwrap_or_default();
     assert!(error.contains("another program answers"), "{error}");
     let hello = stolen.recv().unwrap();
     assert!(!hello.windows(16).any(|bytes| bytes == TOKEN.0));

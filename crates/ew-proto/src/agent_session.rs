@@ -10,7 +10,8 @@
 use crate::frame::FrameDecoder;
 use crate::liveness::Liveness;
 use crate::message::{
-    FlowProgress, OthersTcp, RoundReport, StageOrder, ToAgent, ToController, Welcome,
+    FlowProgress, OthersTcp, PortAnswer, PortCheck, RoundReport, StageOrder, ToAgent, ToController,
+    Welcome,
 };
 use crate::outbox::{CommandError, MAX_WAITING_EVENTS, Outbox};
 use crate::preamble::preamble;
@@ -21,7 +22,6 @@ use ew_model::plan::StageIndex;
 use ew_model::storage::{StorageOrder, StorageReport};
 use ew_model::telemetry::HostReading;
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 /// A controller silent for this long is gone. An agent must be gone itself within 5 s of that
 /// moment's start, so the last second is for stopping flows and children.
@@ -52,10 +52,7 @@ pub enum AgentEvent {
     /// Do this, then [`AgentSession::storage_done`].
     Storage(StorageOrder),
     /// Probe these data ports, then [`AgentSession::ports_checked`] in the same order.
-    CheckPorts {
-        /// Peers' data listeners.
-        peers: Vec<SocketAddr>,
-    },
+    CheckPorts(PortCheck),
     /// Stop everything, then [`AgentSession::farewell`], then exit.
     Goodbye,
     /// Stop everything and exit: nobody listens any more. Always the last event.
@@ -321,20 +318,20 @@ impl AgentSession {
         self.outbox.send(&ToController::Reading(reading))
     }
 
-    /// The answer to [`AgentEvent::CheckPorts`]: per peer, in its order, `None` or the error.
+    /// The answer to [`AgentEvent::CheckPorts`], in its order.
     ///
     /// # Errors
     /// [`CommandError::Contradiction`] when none is asked for or the number differs.
-    pub fn ports_checked(&mut self, errors: Vec<Option<String>>) -> Result<(), CommandError> {
+    pub fn ports_checked(&mut self, answers: Vec<PortAnswer>) -> Result<(), CommandError> {
         self.require("ports_checked", State::Ready)?;
-        if self.port_check != Some(errors.len()) {
+        if self.port_check != Some(answers.len()) {
             return Err(CommandError::Contradiction(format!(
                 "{} ports were checked, asked for were {}",
-                errors.len(),
+                answers.len(),
                 self.port_check.map_or("none".into(), |n| n.to_string()),
             )));
         }
-        self.outbox.send(&ToController::PortsChecked { errors })?;
+        self.outbox.send(&ToController::PortsChecked { answers })?;
         self.port_check = None;
         Ok(())
     }
@@ -412,9 +409,9 @@ impl AgentSession {
             ToAgent::Stage(order) if self.is_free() => self.offer(order),
             ToAgent::Go { stage, start_ns } => self.go(stage, start_ns),
             ToAgent::Abort if self.is_welcomed() => self.abort(),
-            ToAgent::CheckPorts { peers } if self.is_free() => {
-                self.port_check = Some(peers.len());
-                self.event(AgentEvent::CheckPorts { peers });
+            ToAgent::CheckPorts(check) if self.is_free() => {
+                self.port_check = Some(check.peers.len());
+                self.event(AgentEvent::CheckPorts(check));
             }
             ToAgent::Storage(order) if self.is_free() => {
                 self.storage = Some(order.step);

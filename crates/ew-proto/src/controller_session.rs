@@ -16,7 +16,8 @@ use crate::frame::FrameDecoder;
 use crate::limits::{Message, ROUND_REPORT, STORAGE_REPORT};
 use crate::liveness::Liveness;
 use crate::message::{
-    FlowProgress, OthersTcp, RoundReport, StageOrder, ToAgent, ToController, Welcome,
+    FlowProgress, OthersTcp, PortAnswer, PortCheck, RoundReport, StageOrder, ToAgent, ToController,
+    Welcome,
 };
 use crate::outbox::{CommandError, MAX_WAITING_EVENTS, Outbox};
 use crate::preamble::PreambleScanner;
@@ -29,7 +30,6 @@ use ew_model::plan::StageIndex;
 use ew_model::storage::{FileOutcome, StorageOperation, StorageOrder, StorageReport};
 use ew_model::telemetry::{HostReading, QdiscCounters};
 use std::collections::{BTreeSet, VecDeque};
-use std::net::SocketAddr;
 
 /// Time between heartbeats.
 pub const HEARTBEAT_INTERVAL_NS: u64 = 500_000_000;
@@ -103,8 +103,8 @@ pub enum ControllerEvent {
     Reading(Box<HostReading>),
     /// The answer to [`ControllerSession::check_ports`], in its order.
     PortsChecked {
-        /// `None` is reachable.
-        errors: Vec<Option<String>>,
+        /// One per peer.
+        answers: Vec<PortAnswer>,
     },
     /// The answer to [`ControllerSession::send_storage`].
     StorageReport(Box<StorageReport>),
@@ -457,10 +457,10 @@ impl ControllerSession {
     /// # Errors
     /// [`CommandError::OutOfOrder`] while a stage or a port check is at hand or the agent is not
     /// ready.
-    pub fn check_ports(&mut self, peers: Vec<SocketAddr>) -> Result<(), CommandError> {
+    pub fn check_ports(&mut self, check: PortCheck) -> Result<(), CommandError> {
         self.require("check_ports", self.is_free())?;
-        let count = peers.len();
-        self.outbox.send(&ToAgent::CheckPorts { peers })?;
+        let count = check.peers.len();
+        self.outbox.send(&ToAgent::CheckPorts(check))?;
         self.port_check = Some(count);
         Ok(())
     }
@@ -602,11 +602,10 @@ impl ControllerSession {
             }
             // What was on its way when the agent was asked to go.
             _ if self.state == State::Leaving => {}
-            ToController::PortsChecked { errors } if self.port_check == Some(errors.len()) => {
+            ToController::PortsChecked { answers } if self.port_check == Some(answers.len()) => {
                 self.port_check = None;
-                let errors = errors.into_iter().map(|e| e.map(|e| text::printable(&e)));
-                let errors = errors.collect();
-                self.event(ControllerEvent::PortsChecked { errors });
+                let answers = answers.into_iter().map(printable_answer).collect();
+                self.event(ControllerEvent::PortsChecked { answers });
             }
             ToController::StorageReport(report) if self.storage.is_some() => {
                 if let Err(reason) = self.stored(report) {
@@ -920,6 +919,15 @@ impl ControllerSession {
             (State::Leaving, _) => "the agent is leaving",
             (State::Closed, _) => "the session is over",
         }
+    }
+}
+
+fn printable_answer(answer: PortAnswer) -> PortAnswer {
+    match answer {
+        PortAnswer::Unreached { error } => PortAnswer::Unreached {
+            error: text::printable(&error),
+        },
+        reached @ PortAnswer::Reached { .. } => reached,
     }
 }
 

@@ -51,15 +51,47 @@ pub enum ToAgent {
     Abort,
     /// The controller lives. An agent that hears nothing for the session's deadline ends itself.
     Heartbeat,
-    /// Probe data ports of peers (doctor): answered by `PortsChecked`.
-    CheckPorts {
-        /// Peers' data listeners.
-        peers: Vec<SocketAddr>,
-    },
+    /// Probe data ports of peers: answered by `PortsChecked`.
+    CheckPorts(PortCheck),
     /// Clean up and exit.
     Goodbye,
     /// Do a step of a storage job; answered by `StorageReport`, after an abort early.
     Storage(StorageOrder),
+}
+
+/// Whose data ports to probe, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortCheck {
+    /// Peers' data listeners.
+    pub peers: Vec<SocketAddr>,
+    /// Whether UDP must get there and back, too.
+    pub with_udp: bool,
+}
+
+/// How one peer's data port answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PortAnswer {
+    /// As the run's agent does.
+    Reached {
+        /// The shortest that the kernel has seen on the connection. `None`: it does not say.
+        round_trip_ns: Option<u64>,
+    },
+    /// Not so.
+    Unreached {
+        /// Why, in words.
+        error: String,
+    },
+}
+
+impl PortAnswer {
+    /// Why it is not reached.
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        match self {
+            Self::Reached { .. } => None,
+            Self::Unreached { error } => Some(error),
+        }
+    }
 }
 
 /// What an agent needs to know before anything else.
@@ -285,10 +317,10 @@ pub enum ToController {
     },
     /// Raw host counters.
     Sample(HostSample),
-    /// Answer to `CheckPorts`, in its order: `None` is reachable, else the error.
+    /// Answer to `CheckPorts`, in its order.
     PortsChecked {
         /// One per peer.
-        errors: Vec<Option<String>>,
+        answers: Vec<PortAnswer>,
     },
     /// Something went wrong that is not a flow's failure.
     Fault {

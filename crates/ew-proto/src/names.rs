@@ -11,7 +11,7 @@ impl ToAgent {
             Self::Go { .. } => "a start",
             Self::Abort => "an abort",
             Self::Heartbeat => "a heartbeat",
-            Self::CheckPorts { .. } => "a port check",
+            Self::CheckPorts(_) => "a port check",
             Self::Goodbye => "a goodbye",
             Self::Storage(_) => "a storage step",
         }

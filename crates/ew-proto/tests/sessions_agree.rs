@@ -6,7 +6,7 @@ use ew_model::facts::{HostFacts, HostSample};
 use ew_model::inventory::HostId;
 use ew_model::plan::StageIndex;
 use ew_proto::fuzzing::seeds::{report, stage_order, welcome};
-use ew_proto::message::StageOrder;
+use ew_proto::message::{PortAnswer, PortCheck, StageOrder};
 use ew_proto::{AgentEvent, AgentSession, ControllerEvent, ControllerSession, StagePhase};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -107,7 +107,10 @@ impl Link {
             }
             Step::CheckPorts(count) => {
                 let peers = vec![std::net::SocketAddr::from(([127, 0, 0, 1], 1)); count];
-                let _ = self.controller.check_ports(peers);
+                let _ = self.controller.check_ports(PortCheck {
+                    peers,
+                    with_udp: false,
+                });
             }
             Step::Goodbye => {
                 let _ = self.controller.goodbye();
@@ -131,7 +134,10 @@ impl Link {
             Step::AgentFault => self.agent.fault("odd"),
             Step::AgentPorts => {
                 let count = self.asked_ports.unwrap_or(9);
-                self.agent.ports_checked(vec![None; count])
+                let reached = PortAnswer::Reached {
+                    round_trip_ns: None,
+                };
+                self.agent.ports_checked(vec![reached; count])
             }
             Step::AgentFarewell if self.said_goodbye => self.agent.farewell(),
             Step::AgentReport => self.agent_report(),
@@ -199,7 +205,7 @@ impl Link {
                     let running = Some((*stage, StagePhase::Running));
                     assert_eq!(self.agent.stage(), running, "can be reported at once");
                 }
-                AgentEvent::CheckPorts { peers } => self.asked_ports = Some(peers.len()),
+                AgentEvent::CheckPorts(check) => self.asked_ports = Some(check.peers.len()),
                 AgentEvent::Goodbye => self.said_goodbye = true,
                 _ => {}
             }

@@ -86,6 +86,15 @@ pub trait Reading: Send {
     /// The store's, by name.
     fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError>;
 
+    /// As [`Reading::read`], of bytes that nobody looks at: where they need no copy, `bytes` stays
+    /// as it is.
+    ///
+    /// # Errors
+    /// The store's, by name.
+    fn read_unseen(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError> {
+        self.read(offset, bytes)
+    }
+
     /// Closes it.
     ///
     /// # Errors

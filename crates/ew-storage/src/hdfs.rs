@@ -353,6 +353,14 @@ struct Ahead {
 }
 
 impl Ahead {
+    fn next_piece(&mut self, hdfs: &Hdfs, path: &str) -> Result<Option<Bytes>, StorageError> {
+        match self.here.next() {
+            Some(Ok(packet)) => Ok(Some(packet)),
+            Some(Err(error)) => Err(hdfs.error("read", path, error.into())),
+            None => hdfs.transfer("read", path, self.next()),
+        }
+    }
+
     /// `None` at the file's end. Panics where the client did.
     async fn next(&mut self) -> hdfs_native::Result<Option<Bytes>> {
         let packets = self.packets.recv().await;
@@ -419,22 +427,38 @@ struct ReadingFile {
     pieces: Pieces,
 }
 
+impl ReadingFile {
+    /// By a request of its own.
+    fn read_there(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError> {
+        let left = (self.reader.file_length() as u64).saturating_sub(offset);
+        let length = left.min(bytes.len() as u64) as usize;
+        let read = self
+            .reader
+            .read_range_buf(&mut bytes[..length], offset as usize);
+        self.hdfs.transfer("read", &self.path, read)?;
+        Ok(length)
+    }
+}
+
 impl Reading for ReadingFile {
     fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError> {
-        let Some(stream) = &mut self.stream else {
-            let left = (self.reader.file_length() as u64).saturating_sub(offset);
-            let length = left.min(bytes.len() as u64) as usize;
-            let read = self
-                .reader
-                .read_range_buf(&mut bytes[..length], offset as usize);
-            self.hdfs.transfer("read", &self.path, read)?;
-            return Ok(length);
-        };
-        self.pieces.fill(bytes, || match stream.here.next() {
-            Some(Ok(packet)) => Ok(Some(packet)),
-            Some(Err(error)) => Err(self.hdfs.error("read", &self.path, error.into())),
-            None => self.hdfs.transfer("read", &self.path, stream.next()),
-        })
+        match &mut self.stream {
+            Some(stream) => {
+                let next = || stream.next_piece(&self.hdfs, &self.path);
+                self.pieces.fill(bytes, next)
+            }
+            None => self.read_there(offset, bytes),
+        }
+    }
+
+    fn read_unseen(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError> {
+        match &mut self.stream {
+            Some(stream) => {
+                let next = || stream.next_piece(&self.hdfs, &self.path);
+                self.pieces.discard(bytes.len(), next)
+            }
+            None => self.read_there(offset, bytes),
+        }
     }
 
     fn close(self: Box<Self>) -> Result<(), StorageError> {

@@ -220,7 +220,10 @@ impl Worker<'_> {
             self.check_cancelled()?;
             let from_ns = clock::monotonic_ns();
             let bytes = self.buffer.bytes(length as usize);
-            let found = reading.read(offset, bytes)?;
+            let found = match self.order.job.verify {
+                true => reading.read(offset, bytes)?,
+                false => reading.read_unseen(offset, bytes)?,
+            };
             self.note_call(record, from_ns, opened_ns, found as u64);
             if found as u64 != length {
                 let problem = Problem::Short {

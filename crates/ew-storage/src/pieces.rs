@@ -18,19 +18,44 @@ impl Pieces {
     pub(crate) fn fill(
         &mut self,
         bytes: &mut [u8],
-        mut next: impl FnMut() -> Result<Option<Bytes>, StorageError>,
+        next: impl FnMut() -> Result<Option<Bytes>, StorageError>,
     ) -> Result<usize, StorageError> {
         let mut done = 0;
-        while done < bytes.len() {
+        self.take(bytes.len(), next, |piece| {
+            bytes[done..done + piece.len()].copy_from_slice(piece);
+            done += piece.len();
+        })
+    }
+
+    /// As [`Pieces::fill`], of bytes that nobody wants to see.
+    ///
+    /// # Errors
+    /// Those of `next`.
+    pub(crate) fn discard(
+        &mut self,
+        length: usize,
+        next: impl FnMut() -> Result<Option<Bytes>, StorageError>,
+    ) -> Result<usize, StorageError> {
+        self.take(length, next, |_| {})
+    }
+
+    fn take(
+        &mut self,
+        length: usize,
+        mut next: impl FnMut() -> Result<Option<Bytes>, StorageError>,
+        mut use_piece: impl FnMut(&[u8]),
+    ) -> Result<usize, StorageError> {
+        let mut done = 0;
+        while done < length {
             if self.pending.is_empty() {
                 match next()? {
                     Some(piece) => self.pending = piece,
                     None => break,
                 }
             }
-            let length = self.pending.len().min(bytes.len() - done);
-            bytes[done..done + length].copy_from_slice(&self.pending.split_to(length));
-            done += length;
+            let piece = self.pending.len().min(length - done);
+            use_piece(&self.pending.split_to(piece));
+            done += piece;
         }
         Ok(done)
     }
@@ -45,10 +70,11 @@ mod tests {
         let mut stream = [&b"abc"[..], b"", b"defgh"].into_iter();
         let mut next = || Ok(stream.next().map(Bytes::copy_from_slice));
         let (mut pieces, mut bytes) = (Pieces::default(), [0; 4]);
+        assert_eq!(pieces.discard(1, &mut next).unwrap(), 1);
         assert_eq!(pieces.fill(&mut bytes, &mut next).unwrap(), 4);
-        assert_eq!(&bytes, b"abcd");
-        assert_eq!(pieces.fill(&mut bytes, &mut next).unwrap(), 4);
-        assert_eq!(&bytes, b"efgh");
+        assert_eq!(&bytes, b"bcde");
+        assert_eq!(pieces.fill(&mut bytes, &mut next).unwrap(), 3);
+        assert_eq!(&bytes[..3], b"fgh");
         assert_eq!(pieces.fill(&mut bytes, &mut next).unwrap(), 0);
     }
 }

@@ -400,7 +400,7 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
     options.network = args.hosts.network()?;
     options.watched.extend(watched);
     let job = Job {
-        scenario: scenario(&args.scenario, roles, asked.description.clone()),
+        scenario: scenario(args, roles, asked.description.clone())?,
         inventory: roster.inventory,
         seed: task.job.seed,
         launcher,
@@ -446,7 +446,7 @@ fn refuse_flags_of_flows(args: &RunArgs, is_fan_in: bool) -> Result<(), Failure>
             "{flag} does not work with run dfsio, which has no flows; leave it out"
         )));
     }
-    match args.plan.all_overrides().first() {
+    match args.plan.overrides_of_flows().first() {
         Some(change) if !is_fan_in => Err(Failure::usage(anyhow!(
             "--set {change} changes flows, and run dfsio has none; leave it out (a fan-in with --servers has the network's)"
         ))),
@@ -502,21 +502,28 @@ fn workers(inventory: &Inventory, roles: Option<&Roles>) -> Vec<HostId> {
 }
 
 /// What the manifest calls the run.
-fn scenario(word: &str, roles: Option<Roles>, description: String) -> Scenario {
-    let name = match word {
+fn scenario(
+    args: &RunArgs,
+    roles: Option<Roles>,
+    description: String,
+) -> Result<Scenario, Failure> {
+    let name = match args.scenario.as_str() {
         TESTDFSIO => TESTDFSIO,
         _ => SCENARIO,
     };
-    Scenario {
+    Ok(Scenario {
         name: name.to_owned(),
         description,
-        expect: Expect::default(),
+        expect: Expect {
+            nic_bits_per_sec: args.plan.expected_nic_bits_per_sec()?,
+            ..Expect::default()
+        },
         tests: Vec::new(),
         time_budget_ns: None,
         random_order: false,
         roles,
         thresholds: Vec::new(),
-    }
+    })
 }
 
 fn dry_run(task: &StorageTask, inventory: &Inventory, format: OutputFormat) -> Outcome {

@@ -2,7 +2,7 @@
 
 use crate::common::{TestLab, can_run_labs, eastwest, has_tool, processes_with, text, wait_for};
 use serde_json::Value;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -16,11 +16,12 @@ const QUICK: [&str; 6] = [
     "warm-up=100ms",
 ];
 
-/// A second network of two hosts, next to the lab's own: a cable between them.
-struct Cable(Child);
+/// A process on a host of a lab that ends with the test.
+struct Background(Child);
 
-impl Cable {
-    fn between(lab: &TestLab, hosts: [&str; 2]) -> Self {
+impl Background {
+    /// A second network of two hosts, next to the lab's own: what keeps the cable between them.
+    fn cable(lab: &TestLab, hosts: [&str; 2]) -> Self {
         // Its namespace is that of the second host.
         const SLEEP: &str = "3601.7";
         let other = lab.exec(hosts[1]).args(["sleep", SLEEP]).spawn().unwrap();
@@ -56,7 +57,7 @@ impl Cable {
     }
 }
 
-impl Drop for Cable {
+impl Drop for Background {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -74,7 +75,7 @@ fn hosts_find_their_addresses_on_the_network_asked_for() {
         return;
     }
     let lab = TestLab::up(LAB);
-    let _cable = Cable::between(&lab, ["r1h1", "r1h2"]);
+    let _cable = Background::cable(&lab, ["r1h1", "r1h2"]);
     for choice in [["--network", "198.19.7.0/24"], ["--interface", "data0"]] {
         let out = pair(&lab, &choice);
         let stderr = text(&out.stderr);
@@ -204,6 +205,90 @@ fn a_blocked_data_port_stops_the_run_before_any_load() {
     );
     assert!(stderr.contains("pre-flight: 3 hosts"), "{stderr}");
     assert!(!stderr.contains("round"), "{stderr}");
+}
+
+/// A firewall that lets TCP through alone stops what sends datagrams, and nothing else.
+#[test]
+fn blocked_datagrams_stop_a_udp_run_before_any_load() {
+    if !can_run_labs() {
+        return;
+    }
+    let lab = TestLab::up("racks: 1\nhosts-per-rack: 3\nnic: 100M\n");
+    let rule = [
+        "ip",
+        "rule",
+        "add",
+        "pref",
+        "10",
+        "ipproto",
+        "udp",
+        "blackhole",
+    ];
+    let done = lab.exec("r1h2").args(rule).output().unwrap();
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let run = |workload: &str| {
+        let mut command = lab.run_command("mesh");
+        let out = command
+            .args(QUICK)
+            .args(["--set", workload])
+            .output()
+            .unwrap();
+        (out.status.code(), text(&out.stderr))
+    };
+    let (code, stderr) = run("workload=udp-stream");
+    assert_eq!(code, Some(4), "{stderr}");
+    assert!(
+        stderr.contains("r1h2: no connection to the data ports (")
+            && stderr.contains("TCP connects, but no datagram is answered"),
+        "{stderr}"
+    );
+    let (code, stderr) = run("workload=tcp-stream");
+    assert_eq!(code, Some(0), "{stderr}");
+}
+
+/// A host whose answers take 15 ms more, as from another country.
+#[test]
+fn far_hosts_need_allow_wan() {
+    const DELAY: &str = r"
+import fcntl, os, socket, struct, time
+tun = os.open('/dev/net/tun', os.O_RDWR)
+fcntl.ioctl(tun, 0x400454ca, struct.pack('16sH', b'far0', 0x1001))
+os.system('ip link set far0 up && ip rule add pref 10 iif lo ipproto tcp lookup 7 && ip route add default dev far0 table 7')
+wire = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+wire.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'eth0')
+print('up', flush=True)
+while packet := os.read(tun, 65536):
+    time.sleep(0.015)
+    wire.sendto(packet, (socket.inet_ntoa(packet[16:20]), 0))
+";
+    if !can_run_labs() {
+        return;
+    }
+    if !has_tool("python3") {
+        println!("skipped: no python3, whose program delays packets");
+        return;
+    }
+    let lab = TestLab::up("racks: 1\nhosts-per-rack: 3\nnic: 100M\n");
+    let delay = lab
+        .exec("r1h2")
+        .args(["python3", "-c", DELAY])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut delay = Background(delay);
+    let mut up = [0; 3];
+    delay.0.stdout.take().unwrap().read_exact(&mut up).unwrap();
+    let refused = lab.run_command("mesh").args(QUICK).output().unwrap();
+    let stderr = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(4), "{stderr}");
+    assert!(
+        stderr.contains("far away (round trips to ") && stderr.contains("--allow-wan"),
+        "{stderr}"
+    );
+    let mut allowed = lab.run_command("pair");
+    let allowed = allowed.args(QUICK).arg("--allow-wan").output().unwrap();
+    let stderr = text(&allowed.stderr);
+    assert!(!stderr.contains("far away"), "{stderr}");
 }
 
 #[test]

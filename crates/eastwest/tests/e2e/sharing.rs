@@ -242,6 +242,15 @@ fn hosts_whose_links_others_use_are_refused_unless_forced() {
         words.contains("links in use by others before any load: r1h[1-2]"),
         "{words}"
     );
+    let mut storage = lab.run_command("dfsio");
+    let storage = storage.args(["--target", "file:///tmp/", "--file-size", "1MiB"]);
+    let refused = storage.args(expected).output().unwrap();
+    let words = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(4), "{words}");
+    assert!(
+        words.contains("links in use by others before any load"),
+        "{words}"
+    );
     let forced = Finished::of(&second(&lab, &[&expected[..], &["--force"]].concat()));
     assert!(
         forced.stderr.contains("background traffic before any load"),

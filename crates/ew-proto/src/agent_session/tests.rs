@@ -130,7 +130,10 @@ fn out_of_order_messages_end_it_and_are_told() {
         start_ns: 1,
     };
     let stage = ToAgent::Stage(stage_order(0, 1, 1));
-    let check = ToAgent::CheckPorts { peers: vec![] };
+    let check = ToAgent::CheckPorts(PortCheck {
+        peers: vec![],
+        with_udp: false,
+    });
     for first in [&go, &ToAgent::Heartbeat, &stage, &ToAgent::Abort, &check] {
         let mut session = AgentSession::new("b", 0);
         feed(&mut session, first, 1);
@@ -219,10 +222,18 @@ fn port_checks_are_answered_in_kind() {
     let mut session = ready_session();
     assert!(session.ports_checked(vec![]).is_err());
     let peers = vec!["127.0.0.1:1".parse().unwrap(), "[::1]:2".parse().unwrap()];
-    feed(&mut session, &ToAgent::CheckPorts { peers }, 2);
-    assert!(session.ports_checked(vec![None]).is_err());
+    let check = PortCheck {
+        peers,
+        with_udp: true,
+    };
+    feed(&mut session, &ToAgent::CheckPorts(check), 2);
+    let reached = PortAnswer::Reached {
+        round_trip_ns: None,
+    };
+    assert!(session.ports_checked(vec![reached.clone()]).is_err());
+    let error = "refused".into();
     session
-        .ports_checked(vec![None, Some("refused".into())])
+        .ports_checked(vec![reached, PortAnswer::Unreached { error }])
         .unwrap();
 }
 

@@ -265,7 +265,7 @@ fn what_was_not_asked_for_is_a_violation() {
             rx_bytes: 0,
             others: None,
         },
-        ToController::PortsChecked { errors: vec![] },
+        ToController::PortsChecked { answers: vec![] },
         ToController::Ready {
             facts: HostFacts::default(),
             data_port: 1,

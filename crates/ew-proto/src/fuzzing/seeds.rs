@@ -4,8 +4,8 @@ use super::{AGENT_SCENES, BUILD, CONTROLLER_SCENES};
 use crate::frame::{MAX_FRAME_BYTES, encode};
 use crate::limits::Message;
 use crate::message::{
-    FlowOrder, FlowProgress, FlowReport, OthersTcp, RelayKey, Role, RoundOrder, RoundReport,
-    RunToken, StageOrder, Standing, ToAgent, ToController, Welcome,
+    FlowOrder, FlowProgress, FlowReport, OthersTcp, PortAnswer, PortCheck, RelayKey, Role,
+    RoundOrder, RoundReport, RunToken, StageOrder, Standing, ToAgent, ToController, Welcome,
 };
 use crate::preamble::{MAX_BANNER_BYTES, preamble};
 use ew_model::facts::{HostFacts, HostSample};
@@ -192,9 +192,10 @@ fn round_order(round: u32, flows: u32) -> RoundOrder {
 pub(crate) fn to_agent() -> Vec<(&'static str, Vec<u8>)> {
     let order = stage_order(0, 2, 2);
     let stage = order.stage;
-    let check = ToAgent::CheckPorts {
+    let check = ToAgent::CheckPorts(PortCheck {
         peers: vec![SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5201)],
-    };
+        with_udp: true,
+    });
     vec![
         ("welcome", frame(&ToAgent::Welcome(welcome()))),
         ("clock-probe", frame(&ToAgent::ClockProbe { sequence: 0 })),
@@ -219,6 +220,18 @@ fn alive() -> ToController {
     }
 }
 
+fn ports_checked() -> ToController {
+    let reached = PortAnswer::Reached {
+        round_trip_ns: Some(50_000),
+    };
+    let unreached = PortAnswer::Unreached {
+        error: "refused".into(),
+    };
+    ToController::PortsChecked {
+        answers: vec![reached, unreached],
+    }
+}
+
 pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
     let order = stage_order(0, 2, 2);
     let stage = order.stage;
@@ -238,7 +251,6 @@ pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
         sequence: 0,
         agent_ns: 7,
     };
-    let checked = ToController::PortsChecked { errors: vec![None] };
     let progress = ToController::FlowProgress(progress(&order));
     let stored = storage_report(&storage_order(0, 2));
     let stored = ToController::StorageReport(Box::new(stored));
@@ -275,7 +287,7 @@ pub(crate) fn to_controller() -> Vec<(&'static str, Vec<u8>)> {
                 ..HostReading::default()
             }))),
         ),
-        ("ports-checked", frame(&checked)),
+        ("ports-checked", frame(&ports_checked())),
         ("storage-report", frame(&stored)),
         ("storage-progress", frame(&storing)),
         ("fault", frame(&fault)),

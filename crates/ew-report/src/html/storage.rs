@@ -34,6 +34,8 @@ struct Page {
     lines: Vec<String>,
     warnings: Vec<String>,
     fan_ins: Vec<FanInView>,
+    /// What comes first: a job's figures, or the charts of what many steps have in common.
+    parts: [&'static str; 2],
     operations: Vec<OperationView>,
     steps: Vec<StepView>,
 }
@@ -59,6 +61,8 @@ struct ChartView {
 #[derive(Serialize)]
 struct OperationView {
     title: String,
+    /// Its charts need no row each.
+    has_one_step: bool,
     metrics: Vec<MetricView>,
 }
 
@@ -104,6 +108,10 @@ pub fn storage_html(analysis: &StorageAnalysis) -> Result<String, ReportError> {
         lines: facts.into_iter().flatten().chain(notes(analysis)).collect(),
         warnings: analysis.warnings.iter().map(|w| one_line(w)).collect(),
         fan_ins: analysis.fan_in.iter().map(fan_in).collect(),
+        parts: match analysis.fan_in.is_empty() {
+            true => ["figures", "charts"],
+            false => ["charts", "figures"],
+        },
         operations: operations(analysis),
         steps: analysis.steps.iter().map(step).collect(),
     };
@@ -363,6 +371,7 @@ fn operations(analysis: &StorageAnalysis) -> Vec<OperationView> {
         let metrics = METRICS.iter().filter_map(|one| metric(one, &steps, end));
         OperationView {
             title: title_case(operation),
+            has_one_step: steps.len() == 1,
             metrics: metrics.collect(),
         }
     };

@@ -1,0 +1,97 @@
+"""What the suites against real systems share: what a test may expect, and the tests of a suite one by one in a system that is up.
+
+Suites run at the same time (tests/all), and mostly wait. A test marked `@measures` compares rates with a known truth, and has the CPUs for itself."""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+ATTEMPTS = 3
+LOCKS = pathlib.Path.home() / ".cache/eastwest"
+
+
+class Inaccurate(AssertionError):
+    """A rate off the known truth, as happens when something else takes the CPUs for a while."""
+
+
+class Skipped(Exception):
+    """What this machine cannot show."""
+
+
+def expect(condition, words):
+    if not condition:
+        raise AssertionError(words)
+
+
+def until(seconds, condition, words):
+    """What `condition` gives, once that is true."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        expect(time.monotonic() < end, f"not within {seconds} s: {words}")
+        time.sleep(0.1)
+    return found
+
+
+def measures(test):
+    test.measures = True
+    return test
+
+
+@contextlib.contextmanager
+def cpus(alone):
+    """The CPUs, shared with other suites or `alone`."""
+    LOCKS.mkdir(parents=True, exist_ok=True)
+    # Whoever waits keeps the door shut: a suite that measures would else wait for a moment in which no other runs a test.
+    with open(LOCKS / "suites.door", "w") as door, open(LOCKS / "suites.cpus", "w") as shared:
+        fcntl.flock(door, fcntl.LOCK_EX)
+        fcntl.flock(shared, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(door, fcntl.LOCK_UN)
+        yield
+
+
+def again_if_starved(test, system):
+    for attempt in range(1, ATTEMPTS):
+        try:
+            return test(system)
+        except Inaccurate as error:
+            print(f"  {test.__name__}: attempt {attempt} of {ATTEMPTS}: {error}", flush=True)
+    return test(system)
+
+
+def outcome_of(test, system):
+    try:
+        again_if_starved(test, system)
+        return "ok"
+    except Skipped as reason:
+        return f"skipped: {reason}"
+    except (AssertionError, subprocess.SubprocessError, StopIteration, ValueError, KeyError) as error:
+        return f"FAILED: {type(error).__name__}: {error}"
+
+
+def run_suite(name, tests, system_up, why_not_here):
+    """Runs the tests that the command line names, or all of them, in the system of `system_up(binary)`; exits."""
+    # Whoever ends the suite ends the system, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if reason := why_not_here():
+        print(f"skipped: {name}: {reason}")
+        sys.exit(0)
+    wanted = sys.argv[1:]
+    if unknown := set(wanted) - {test.__name__ for test in tests}:
+        sys.exit(f"{name}: no test is called {', '.join(sorted(unknown))}; there are: {', '.join(test.__name__ for test in tests)}")
+    tests = [test for test in tests if not wanted or test.__name__ in wanted]
+    failed = 0
+    with system_up(os.environ["EASTWEST"]) as system:
+        for test in tests:
+            with cpus(alone=hasattr(test, "measures")):
+                began = time.monotonic()
+                outcome = outcome_of(test, system)
+                print(f"{name}: {test.__name__}: {outcome} ({time.monotonic() - began:.1f} s)", flush=True)
+                failed += outcome.startswith("FAILED")
+    if failed:
+        print(f"{name}: {failed} of {len(tests)} tests failed", file=sys.stderr)
+    sys.exit(1 if failed else 0)
