@@ -110,7 +110,7 @@ pub(crate) struct FleetArgs {
     #[arg(short = 'f', long, alias = "fan-out", value_name = "N")]
     fanout: Option<NonZeroU16>,
     /// Whether hosts that are up hand the agent on to their neighbours, so that it travels once a
-    /// rack; auto: with more than 64 hosts
+    /// rack; auto: with more than 64 hosts, or more than 8 behind one jump host
     #[arg(
         long,
         help_heading = "Advanced",

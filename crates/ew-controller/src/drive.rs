@@ -4,7 +4,7 @@ use crate::first_rounds::FirstRounds;
 use crate::journal::Journal;
 use crate::members::Members;
 use crate::orders::{Batch, ToolPorts};
-use crate::repair::{self, Wanting};
+use crate::repair::{self, Patience, Wanting};
 use crate::repeat::Repeats;
 use crate::run::Job;
 use crate::stage::{BatchEnd, BatchRun};
@@ -33,7 +33,7 @@ pub(crate) async fn drive(
         tool_ports: ToolPorts::new(job.options.tool_ports),
         shown: Shown::default(),
         first_rounds: FirstRounds::new(job.inventory.hosts.len()),
-        patience: 1,
+        patience: Patience::PLANNED,
         all_measured: true,
     };
     for group in plan.groups() {
@@ -63,8 +63,7 @@ struct Drive {
     tool_ports: ToolPorts,
     shown: Shown,
     first_rounds: FirstRounds,
-    /// Gaps before rounds, in gaps of their stages: more on hosts that have shown to need them.
-    patience: u64,
+    patience: Patience,
     /// So far.
     all_measured: bool,
 }
@@ -210,8 +209,7 @@ struct Driver<'a, 'p> {
     tool_ports: &'a mut ToolPorts,
     /// For flows of repair rounds.
     next_flow: &'a mut FlowId,
-    /// See [`Drive::patience`].
-    patience: &'a mut u64,
+    patience: &'a mut Patience,
 }
 
 impl Driver<'_, '_> {
@@ -246,7 +244,8 @@ impl Driver<'_, '_> {
         let rounds = std::mem::take(&mut self.course.next);
         let began_ns = clock::monotonic_ns();
         let rounds = rounds.into_iter().map(numbered).collect();
-        let end = self.run_rounds(rounds, *self.patience * stage.gap_ns).await;
+        let gaps = self.patience.gaps(stage);
+        let end = self.run_rounds(rounds, gaps * stage.gap_ns).await;
         let alive = self.members.alive();
         let course = &mut *self.course;
         course.spent_ns += clock::monotonic_ns() - began_ns;
@@ -268,7 +267,7 @@ impl Driver<'_, '_> {
             return BatchEnd::Interrupted;
         }
         let is_widespread = hasty.is_widespread(&self.course.records);
-        let mut gaps = *self.patience;
+        let mut gaps = self.patience.gaps(self.course.stage);
         let mut most_rounds = (self.course.stage.rounds.len() / 4).max(1);
         for _ in 0..repair::MAX_ATTEMPTS {
             let all = self.wanting();
@@ -277,7 +276,7 @@ impl Driver<'_, '_> {
             if tried.len() == 0 {
                 return BatchEnd::Done;
             }
-            gaps = repair::more_patience(gaps);
+            gaps = repair::more_gaps(gaps);
             if self.repeat(&tried, gaps).await == BatchEnd::Interrupted {
                 return BatchEnd::Interrupted;
             }
@@ -286,7 +285,7 @@ impl Driver<'_, '_> {
                 return BatchEnd::Done;
             }
             if is_widespread {
-                *self.patience = gaps;
+                *self.patience = Patience::learned(self.course.stage, gaps);
             }
             most_rounds = usize::MAX;
         }

@@ -20,14 +20,16 @@ use std::time::Duration;
 /// With fewer hosts in a rack than this, a slow host cannot be distinguished from a slow network.
 const LEAST_HOSTS_PER_RACK: usize = 2;
 
-/// Hosts of a run from which on the agents' program goes from host to host: below, the controller's
+/// Hosts of a run above which the agents' program goes from host to host: below, the controller's
 /// own uplink takes seconds.
 const RELAY_ABOVE_HOSTS: usize = 64;
+/// The same of hosts behind one jump host, which mostly are at the far end of a slow uplink.
+const RELAY_ABOVE_HOSTS_BEHIND_ONE: usize = 8;
 
 /// Whether hosts that are up hand the agents' program on to their neighbours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RelayChoice {
-    /// Where there are many hosts.
+    /// Where there are many hosts, or several behind one jump host.
     #[default]
     Auto,
     /// In any case.
@@ -37,9 +39,9 @@ pub enum RelayChoice {
 }
 
 impl RelayChoice {
-    pub(crate) fn relays(self, hosts: usize) -> bool {
+    pub(crate) fn relays(self, hosts: usize, behind_one: usize) -> bool {
         match self {
-            Self::Auto => hosts > RELAY_ABOVE_HOSTS,
+            Self::Auto => hosts > RELAY_ABOVE_HOSTS || behind_one > RELAY_ABOVE_HOSTS_BEHIND_ONE,
             Self::Always => true,
             Self::Never => false,
         }

@@ -144,25 +144,43 @@ fn refuse_far_hosts(
     answers: &BTreeMap<HostId, Answer>,
     members: &Members,
 ) -> Result<(), RunError> {
-    let far = far(checks, answers);
-    let Some(((host, peer), round_trip_ns)) = far.first_key_value() else {
+    let round_trips = round_trips_ns(checks, answers);
+    let mut far = round_trips.iter().filter(|(_, ns)| **ns > FAR_NS);
+    let Some(((host, peer), round_trip_ns)) = far.next() else {
         return Ok(());
     };
-    let name = |host: HostId| members.inventory().name(host);
-    let peers: BTreeSet<HostId> = far.keys().map(|(_, peer)| *peer).collect();
+    let name = |host: &HostId| members.inventory().name(*host);
     Err(RunError::FarHosts {
-        hosts: ew_plan::inventory::fold(peers.into_iter().map(name)),
+        hosts: ew_plan::inventory::fold(far_hosts(&round_trips).iter().map(name)),
         example: format!(
-            "{} from {}",
+            "{} between {} and {}",
             format_duration_ns(*round_trip_ns),
-            members.inventory().name(*host)
+            name(host),
+            name(peer)
         ),
-        peer: name(*peer).to_owned(),
     })
 }
 
-/// Pairs with a long round trip, ns.
-fn far(checks: &Checks, answers: &BTreeMap<HostId, Answer>) -> BTreeMap<(HostId, HostId), u64> {
+/// Those that are near nobody; where each is near somebody, all that are far from one.
+fn far_hosts(round_trips: &BTreeMap<(HostId, HostId), u64>) -> BTreeSet<HostId> {
+    let ends = |is_far: bool| -> BTreeSet<HostId> {
+        let pairs = round_trips.iter();
+        let pairs = pairs.filter(|(_, ns)| (**ns > FAR_NS) == is_far);
+        pairs.flat_map(|((a, b), _)| [*a, *b]).collect()
+    };
+    let far = ends(true);
+    let from_all: BTreeSet<HostId> = far.difference(&ends(false)).copied().collect();
+    match from_all.is_empty() {
+        true => far,
+        false => from_all,
+    }
+}
+
+/// By pair, as far as the kernels know.
+fn round_trips_ns(
+    checks: &Checks,
+    answers: &BTreeMap<HostId, Answer>,
+) -> BTreeMap<(HostId, HostId), u64> {
     let of_host = |(host, answer): (&HostId, &Answer)| {
         let peers = checks.get(host).cloned().unwrap_or_default();
         let answers = match answer {
@@ -176,8 +194,7 @@ fn far(checks: &Checks, answers: &BTreeMap<HostId, Answer>) -> BTreeMap<(HostId,
             PortAnswer::Unreached { .. } => None,
         })
     };
-    let pairs = answers.iter().flat_map(of_host);
-    pairs.filter(|(_, ns)| *ns > FAR_NS).collect()
+    answers.iter().flat_map(of_host).collect()
 }
 
 fn sends_datagrams(plan: &Plan) -> bool {
@@ -313,16 +330,23 @@ mod tests {
     }
 
     #[test]
-    fn a_long_round_trip_is_far_and_an_unknown_one_is_not() {
-        let checks = Checks::from([(A, vec![B, C]), (B, vec![C])]);
-        let after = |round_trip_ns| PortAnswer::Reached { round_trip_ns };
-        let answers = BTreeMap::from([
-            (A, Answer::Checked(vec![near(), after(Some(12_000_000))])),
-            (B, Answer::Checked(vec![after(None)])),
-        ]);
+    fn who_is_near_nobody_is_far() {
+        let checks = Checks::from([(A, vec![B, C]), (B, vec![A, C])]);
+        let after = |ms: Option<u64>| PortAnswer::Reached {
+            round_trip_ns: ms.map(|ms| ms * 1_000_000),
+        };
+        let found = |of_a: [Option<u64>; 2], of_b: [Option<u64>; 2]| {
+            let answers = BTreeMap::from([
+                (A, Answer::Checked(of_a.map(after).into())),
+                (B, Answer::Checked(of_b.map(after).into())),
+            ]);
+            far_hosts(&round_trips_ns(&checks, &answers))
+        };
+        assert_eq!(found([Some(0), Some(1)], [Some(0), None]), BTreeSet::new());
+        assert_eq!(found([Some(0), Some(12)], [Some(0), Some(13)]), [C].into());
         assert_eq!(
-            far(&checks, &answers),
-            BTreeMap::from([((A, C), 12_000_000)])
+            found([Some(12), Some(0)], [Some(12), Some(0)]),
+            [A, B].into()
         );
     }
 }

@@ -21,14 +21,49 @@ const MAX_LAUNCHES: u32 = 3;
 pub(crate) const MAX_ATTEMPTS: u32 = 3;
 
 /// Factor of the gap from one attempt to the next: what did not begin in its time is given more.
-const MORE_PATIENCE: u64 = 4;
+const MORE_GAPS: u64 = 4;
 
 /// Max gap, in gaps of the stage.
-const MAX_PATIENCE: u64 = 8;
+const MAX_GAPS: u64 = 8;
 
 /// The gap of the next attempt from that of the last, both in gaps of the stage.
-pub(crate) fn more_patience(gaps: u64) -> u64 {
-    (gaps * MORE_PATIENCE).min(MAX_PATIENCE)
+pub(crate) fn more_gaps(gaps: u64) -> u64 {
+    (gaps * MORE_GAPS).min(MAX_GAPS)
+}
+
+/// Time to connect before a round, as hosts have shown to need it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// In gaps of the stage that needed them.
+    gaps: u64,
+    /// Of a round of that stage.
+    connections: u64,
+}
+
+impl Patience {
+    /// Of hosts that have needed no more than the plan gives.
+    pub(crate) const PLANNED: Self = Self {
+        gaps: 1,
+        connections: 1,
+    };
+
+    /// After a stage that needed so many of its gaps.
+    pub(crate) fn learned(stage: &Stage, gaps: u64) -> Self {
+        let connections = connections(stage);
+        Self { gaps, connections }
+    }
+
+    /// Of another stage: fewer connections need less.
+    pub(crate) fn gaps(self, stage: &Stage) -> u64 {
+        let in_proportion = (self.gaps * connections(stage)).div_ceil(self.connections);
+        in_proportion.clamp(1, self.gaps)
+    }
+}
+
+/// Opened at once, at most.
+fn connections(stage: &Stage) -> u64 {
+    let flows = stage.rounds.iter().map(|round| round.flows.len()).max();
+    (flows.unwrap_or(0) as u64 * u64::from(stage.workload.streams)).max(1)
 }
 
 /// Tries to bring lost hosts back, and waits until each is up or has failed again.
@@ -228,6 +263,19 @@ mod tests {
     use ew_model::record::EndRecord;
     use ew_model::scenario::MeshMode;
     use ew_model::workload::Workload;
+
+    #[test]
+    fn fewer_connections_need_fewer_gaps() {
+        let with_streams = |streams: u32| {
+            let mut stage = stage(Pattern::Permutation);
+            stage.workload.streams = streams;
+            stage
+        };
+        let learned = Patience::learned(&with_streams(32), 8);
+        let of = |streams| learned.gaps(&with_streams(streams));
+        assert_eq!((of(64), of(32), of(12), of(1)), (8, 8, 3, 1));
+        assert_eq!(Patience::PLANNED.gaps(&with_streams(32)), 1);
+    }
 
     fn stage(pattern: Pattern) -> Stage {
         let flow = |id: u32, src: u32, dst: u32| Flow {

@@ -175,14 +175,12 @@ pub enum RunError {
     },
     /// At another site.
     #[error(
-        "{hosts}: far away (round trips to {peer} take {example}); leave these hosts out (--hosts 'SET!{hosts}'), or load the path to them with --allow-wan"
+        "{hosts}: far away (round trip {example}); leave these hosts out (--hosts 'SET!{hosts}'), or load the path to them with --allow-wan"
     )]
     FarHosts {
         /// Which, folded.
         hosts: String,
-        /// One of them.
-        peer: String,
-        /// Its round trip, and from where.
+        /// A round trip, and between whom.
         example: String,
     },
     /// A firewall, most likely.

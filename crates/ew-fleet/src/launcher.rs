@@ -42,6 +42,11 @@ pub trait Launcher: Send + Sync {
         false
     }
 
+    /// Hosts that share a jump host, and with it an uplink: of the one with the most.
+    fn most_hosts_behind_one(&self) -> usize {
+        0
+    }
+
     /// The process for one host, which gets the program from a neighbour if that goes well, and
     /// else as [`Launcher::agent_command`] has it.
     ///

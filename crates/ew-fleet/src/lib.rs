@@ -17,6 +17,7 @@ pub mod bootstrap;
 mod dial;
 mod entered;
 mod error;
+mod jump;
 mod kubernetes;
 mod launcher;
 mod link;

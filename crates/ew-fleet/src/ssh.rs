@@ -3,6 +3,7 @@
 
 use crate::bootstrap::{Bootstrap, Keeping};
 use crate::error::LaunchError;
+use crate::jump::{HopClient, Jumps};
 use crate::launcher::{AgentCommand, Launcher, ROOT_SHELL};
 use crate::link::COPY_LIMIT;
 use crate::payload::Payloads;
@@ -103,10 +104,30 @@ impl Default for SshOptions {
 pub struct Ssh {
     payloads: Payloads,
     options: SshOptions,
-    /// By host: the jump hosts on the way there, each once, sorted.
-    ways: BTreeMap<String, Vec<String>>,
+    /// By host.
+    ways: BTreeMap<String, Way>,
     /// By jump host.
     login_slots: BTreeMap<String, Arc<Semaphore>>,
+    jumps: Arc<Jumps>,
+}
+
+/// How a host is reached that is not reached at once.
+#[derive(Clone, Debug)]
+enum Way {
+    /// Through jump hosts, as `ProxyJump` has them.
+    Jump(String),
+    /// By a command, which may go through any.
+    Command(String),
+}
+
+impl Way {
+    /// The jump hosts, each once, sorted.
+    fn hosts(&self) -> Vec<String> {
+        match self {
+            Self::Jump(hosts) => jump_hosts(hosts),
+            Self::Command(command) => vec![command.clone()],
+        }
+    }
 }
 
 impl Ssh {
@@ -121,6 +142,7 @@ impl Ssh {
             options,
             ways: BTreeMap::new(),
             login_slots: BTreeMap::new(),
+            jumps: Arc::default(),
         };
         ssh.remote_command(None)?;
         ssh.options
@@ -130,9 +152,9 @@ impl Ssh {
         Ok(ssh)
     }
 
-    /// Asks the client's configuration which of the hosts are reached through a jump host, so that
-    /// few connections at once wait there to log in. Runs `ssh -G` for each host; does nothing
-    /// else.
+    /// Asks the client's configuration which of the hosts are reached through a jump host (`ssh -G`
+    /// for each), and logs in there once for all of them; where that fails, few connections at once
+    /// wait there to log in. Blocks until it is logged in.
     #[must_use]
     pub fn with_ways_to(mut self, hosts: &[Host]) -> Self {
         let open = Mutex::new(hosts.iter());
@@ -151,16 +173,36 @@ impl Ssh {
             let found = threads.into_iter().filter_map(|thread| thread.join().ok());
             found.flatten().collect()
         });
-        for jump_host in self.ways.values().flatten() {
+        for jump_host in self.ways.values().flat_map(Way::hosts) {
             self.login_slots
-                .entry(jump_host.clone())
+                .entry(jump_host)
                 .or_insert_with(|| Arc::new(Semaphore::new(LOGINS_PER_JUMP_HOST)));
         }
+        let jumps = self.ways.values().filter_map(|way| match way {
+            Way::Jump(hosts) => Some(hosts.as_str()),
+            Way::Command(_) => None,
+        });
+        self.jumps = Arc::new(Jumps::open(jumps, &self.hop_client()));
         self
     }
 
-    /// The jump hosts for a host, or its proxy command, which may go through any.
-    fn way_to(&self, host: &Host) -> Option<Vec<String>> {
+    fn hop_client(&self) -> HopClient<'_> {
+        HopClient {
+            program: &self.options.program,
+            ssh_config: self.options.ssh_config.as_deref(),
+            connect_seconds: whole_seconds(self.options.connect_timeout),
+        }
+    }
+
+    /// What a host's client runs to go on from where we are logged in already.
+    fn proxy_command(&self, host: &Host) -> Option<&str> {
+        match self.ways.get(&host.name)? {
+            Way::Jump(hosts) => self.jumps.proxy_command(hosts),
+            Way::Command(_) => None,
+        }
+    }
+
+    fn way_to(&self, host: &Host) -> Option<Way> {
         let mut command = self.client(host, &["-G"]).ok()?;
         let answer = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
         let answer = String::from_utf8_lossy(&answer.ok()?.stdout).into_owned();
@@ -169,9 +211,8 @@ impl Ssh {
             line.map(str::trim)
                 .filter(|value| !value.is_empty() && *value != "none")
         };
-        value("proxyjump ")
-            .map(jump_hosts)
-            .or_else(|| Some(vec![value("proxycommand ")?.to_owned()]))
+        let jump = value("proxyjump ").map(|hosts| Way::Jump(hosts.to_owned()));
+        jump.or_else(|| Some(Way::Command(value("proxycommand ")?.to_owned())))
     }
 
     fn remote_command(&self, neighbour: Option<&Neighbour>) -> Result<String, LaunchError> {
@@ -209,8 +250,11 @@ impl Launcher for Ssh {
     }
 
     fn login_slots(&self, host: &Host) -> Vec<Arc<Semaphore>> {
-        let way = self.ways.get(&host.name).into_iter().flatten();
-        way.filter_map(|jump_host| self.login_slots.get(jump_host).cloned())
+        if self.proxy_command(host).is_some() {
+            return Vec::new();
+        }
+        let way = self.ways.get(&host.name).into_iter().flat_map(Way::hosts);
+        way.filter_map(|jump_host| self.login_slots.get(&jump_host).cloned())
             .collect()
     }
 
@@ -220,6 +264,14 @@ impl Launcher for Ssh {
 
     fn relays(&self) -> bool {
         true
+    }
+
+    fn most_hosts_behind_one(&self) -> usize {
+        let mut behind: BTreeMap<String, usize> = BTreeMap::new();
+        for jump_host in self.ways.values().flat_map(Way::hosts) {
+            *behind.entry(jump_host).or_default() += 1;
+        }
+        behind.into_values().max().unwrap_or(0)
     }
 
     fn agent_command_from(
@@ -272,7 +324,10 @@ impl Ssh {
         for identity in &options.identities {
             command.arg("-i").arg(identity);
         }
-        if let Some(jump) = &options.jump {
+        // The client takes one of the two.
+        if let Some(through) = self.proxy_command(host) {
+            command.arg("-o").arg(format!("ProxyCommand={through}"));
+        } else if let Some(jump) = &options.jump {
             command.arg("-J").arg(jump);
         }
         command.args(&options.extra).arg("--").arg(target);

@@ -10,6 +10,7 @@
 mod support;
 
 use ew_fleet::{LaunchError, Launcher, Ssh, SshOptions, launch, launch_all};
+use ew_model::Host;
 use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
@@ -51,6 +52,44 @@ async fn several_links_at_once() {
     }
     assert_eq!(answered, 4);
     assert!(entries(&sshd.remote()).is_empty());
+}
+
+#[tokio::test]
+async fn one_login_at_a_jump_host_is_enough_for_the_hosts_behind_it() {
+    let (Some(jump), Some(target)) = (Sshd::start(""), Sshd::start("")) else {
+        return;
+    };
+    let hosts = ["a", "b", "c"].map(host);
+    let ssh = Arc::new(target.ssh_through(&jump, SPEAKS).with_ways_to(&hosts));
+    assert_eq!(ssh.most_hosts_behind_one(), 3);
+    launch_and_converse(&ssh, &hosts).await;
+    assert_eq!((jump.logins(), target.logins()), (1, 3));
+    // Without the master, lost as any connection may be, each host has a login of its own.
+    let clients = || processes_of(&target.path("ssh_config.jump"));
+    let is_ssh =
+        |pid: &u32| fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name == b"ssh\n");
+    let master = clients().into_iter().find(is_ssh).unwrap();
+    let killed = Command::new("kill").arg(master.to_string()).status();
+    assert!(killed.unwrap().success());
+    eventually("the master is gone", || !runs(master)).await;
+    launch_and_converse(&ssh, &hosts).await;
+    assert_eq!((jump.logins(), target.logins()), (4, 6));
+    drop(ssh);
+    let again = target.ssh_through(&jump, SPEAKS).with_ways_to(&hosts);
+    assert_eq!(jump.logins(), 5);
+    drop(again);
+    eventually("no client is left", || clients().is_empty()).await;
+}
+
+async fn launch_and_converse(ssh: &Arc<Ssh>, hosts: &[Host]) {
+    let (sender, mut receiver) = tokio::sync::mpsc::channel(hosts.len());
+    launch_all(Arc::<Ssh>::clone(ssh), hosts, PATIENCE, sender).await;
+    while let Some((_, link)) = receiver.recv().await {
+        let mut link = link.unwrap();
+        converse(&mut link).await;
+        drop(link.writer);
+        link.guard.finish(PATIENCE).await.unwrap();
+    }
 }
 
 #[tokio::test]
@@ -312,6 +351,36 @@ impl Sshd {
             ..SshOptions::default()
         };
         Ssh::new(payload(script), options).unwrap()
+    }
+
+    /// To hosts `a`, `b` and `c` on this server, which are reached through the other one.
+    fn ssh_through(&self, jump: &Self, script: &str) -> Ssh {
+        let host = |names: &str, server: &Self, more: &str| {
+            format!(
+                "Host {names}\n HostName 127.0.0.1\n Port {}\n IdentityFile {}\n{more}",
+                server.port,
+                server.path("user_key").display()
+            )
+        };
+        let configuration = [
+            host("bastion", jump, ""),
+            host("a b c", self, " ProxyJump bastion\n"),
+            "Host *\n IdentitiesOnly yes\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n"
+                .to_owned(),
+        ];
+        let file = self.path("ssh_config.jump");
+        fs::write(&file, configuration.concat()).unwrap();
+        let options = SshOptions {
+            ssh_config: Some(file),
+            remote_dir: Some(self.remote().to_str().unwrap().to_owned()),
+            ..SshOptions::default()
+        };
+        Ssh::new(payload(script), options).unwrap()
+    }
+
+    fn logins(&self) -> usize {
+        let log = fs::read_to_string(self.path("log")).unwrap();
+        log.matches("Accepted publickey").count()
     }
 
     /// An agent that writes its pid and does not remove itself.

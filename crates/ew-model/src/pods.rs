@@ -145,6 +145,12 @@ pub struct PodComparison {
     pub node_cpu: [Option<f64>; 2],
     /// CPUs that the agents' own threads used: client's, server's.
     pub agent_cpus: [Option<f64>; 2],
+    /// `node_cpu` of the baseline.
+    #[serde(default)]
+    pub baseline_node_cpu: [Option<f64>; 2],
+    /// `agent_cpus` of the baseline.
+    #[serde(default)]
+    pub baseline_agent_cpus: [Option<f64>; 2],
     /// Why it is lower, as far as counters say; empty where it is not.
     pub causes: Vec<PodCause>,
     /// In words for a ticket.

@@ -43,8 +43,8 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
             "difference",
             "95% interval",
             "p",
-            "node CPU",
-            "agent CPUs",
+            "node CPU (baseline)",
+            "agent CPUs (baseline)",
         ],
         rows: analysis.pods.iter().map(row).collect(),
         left: 2,
@@ -79,11 +79,24 @@ fn row(comparison: &PodComparison) -> Vec<String> {
         difference,
         interval,
         or_missing(comparison.p_value, |p| format!("{p:.3}")),
-        both(comparison.node_cpu, |share| {
+        next_to(comparison.node_cpu, comparison.baseline_node_cpu, |share| {
             format!("{:.0}%", share * 100.0)
         }),
-        both(comparison.agent_cpus, |cpus| format!("{cpus:.2}")),
+        next_to(
+            comparison.agent_cpus,
+            comparison.baseline_agent_cpus,
+            |cpus| format!("{cpus:.2}"),
+        ),
     ]
+}
+
+/// A path's figures, and in parentheses its baseline's.
+fn next_to(
+    path: [Option<f64>; 2],
+    baseline: [Option<f64>; 2],
+    words: impl Fn(f64) -> String,
+) -> String {
+    format!("{} ({})", both(path, &words), both(baseline, &words))
 }
 
 /// Client's / server's.

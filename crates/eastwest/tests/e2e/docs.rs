@@ -28,6 +28,9 @@ const OUTSIDE: [&str; 13] = [
     "run pods",
 ];
 
+/// Pages whose tables hold commands, next to those of other tools.
+const COMPARISONS: &str = "docs/comparisons";
+
 /// A line after `$ eastwest`, and what the page shows below it.
 struct Shown {
     page: PathBuf,
@@ -38,7 +41,7 @@ struct Shown {
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut pages = vec![root.join("README.md")];
-    for folder in ["docs/guide", "docs/concepts", "docs/reference"] {
+    for folder in ["docs/guide", "docs/concepts", "docs/reference", COMPARISONS] {
         let files = std::fs::read_dir(root.join(folder)).unwrap();
         let markdown = files.map(|file| file.unwrap().path());
         pages.extend(markdown.filter(|path| path.extension().is_some_and(|e| e == "md")));
@@ -51,6 +54,12 @@ fn shown() -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap().replace("\\\n", " ");
+        if page
+            .parent()
+            .is_some_and(|folder| folder.ends_with(COMPARISONS))
+        {
+            all.extend(in_tables(&page, &text));
+        }
         let blocks = text.split("```console\n").skip(1);
         for block in blocks.filter_map(|rest| rest.split("\n```").next()) {
             let mut is_ours = false;
@@ -71,6 +80,19 @@ fn shown() -> Vec<Shown> {
         }
     }
     all
+}
+
+/// Whole commands; three dots stand for the rest of one.
+fn in_tables(page: &Path, text: &str) -> Vec<Shown> {
+    let spans = text.split('`').skip(1).step_by(2);
+    let commands = spans.filter_map(|span| span.strip_prefix("eastwest "));
+    let whole = commands.filter(|command| !command.contains("..."));
+    let shown = |command: &str| Shown {
+        page: page.to_owned(),
+        line: command.to_owned(),
+        output: Vec::new(),
+    };
+    whole.map(shown).collect()
 }
 
 /// Words up to a comment, a pipe, a redirection or the next command.

@@ -282,7 +282,7 @@ while packet := os.read(tun, 65536):
     let stderr = text(&refused.stderr);
     assert_eq!(refused.status.code(), Some(4), "{stderr}");
     assert!(
-        stderr.contains("far away (round trips to ") && stderr.contains("--allow-wan"),
+        stderr.contains("r1h2: far away (round trip ") && stderr.contains("--allow-wan"),
         "{stderr}"
     );
     let mut allowed = lab.run_command("pair");

@@ -244,6 +244,8 @@ fn compare(found: &Match<'_, '_>, p_value: Option<f64>) -> Option<PodComparison>
         significant: is_significant(&ratio, p_value),
         node_cpu: cpu(found.stage, node_share),
         agent_cpus: cpu(found.stage, agent_cpus),
+        baseline_node_cpu: cpu(found.baseline, node_share),
+        baseline_agent_cpus: cpu(found.baseline, agent_cpus),
         causes: Vec::new(),
         sentence: String::new(),
     })

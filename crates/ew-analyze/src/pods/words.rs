@@ -157,6 +157,8 @@ mod tests {
             significant,
             node_cpu: [None; 2],
             agent_cpus: [None; 2],
+            baseline_node_cpu: [None; 2],
+            baseline_agent_cpus: [None; 2],
             causes: if significant { vec![cause] } else { Vec::new() },
             sentence: String::new(),
         };

@@ -82,6 +82,8 @@ fn comparison(stage: &str, baseline: &str, kind: WorkloadKind, figures: [f64; 2]
         significant: false,
         node_cpu: [None; 2],
         agent_cpus: [None; 2],
+        baseline_node_cpu: [None; 2],
+        baseline_agent_cpus: [None; 2],
         causes: Vec::new(),
         sentence: String::new(),
     }
