@@ -108,13 +108,14 @@ brings_agents() { readelf --section-headers --wide "$1" | grep -q '\.eastwest\.a
 
 agent_bytes() { readelf --section-headers --wide "$binary" | sed -n "s/.*\.eastwest\.agent\.$(uname -m) *PROGBITS *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\) .*/0x\1/p"; }
 
+# Load and readings are held down: every one of these agents reads the processes of the whole machine.
 # Seconds until the last host was up, and how many came up, from the run's own events, against the
 # bar, or a remark in its place.
 launch() { # LABEL MAX_SECONDS|REMARK WORDS...
     label=$1 bar=$2
     shift 2
     in_ns ctl "$binary" run permutation --hosts "n[1-$hosts]" --ssh-config "$work/ssh_config" --runs-dir "$work/runs.$label" \
-        --set duration=300ms --set samples=1 --seed 1 --quiet --yes --format json "$@" > "$work/out.$label" 2> "$work/err.$label" || true
+        --sample-interval 10s --set duration=300ms --set samples=1 --set rate=1M --seed 1 --quiet --yes --format json "$@" > "$work/out.$label" 2> "$work/err.$label" || true
     events=$(ls "$work/runs.$label"/*/events.jsonl)
     up=$(grep -c '"launch_ns"' "$events" || true)
     last=$(grep -o '"launch_ns":[0-9]*' "$events" | cut -d: -f2 | sort -n | tail -1)
