@@ -95,6 +95,9 @@ impl MemberTask {
             match launch_from(launcher, &self.host, self.launch_limit, neighbour.as_ref()).await {
                 Ok(link) => {
                     self.slots.launched_after(began.elapsed());
+                    if let Some(relay) = self.relay.as_ref().filter(|_| link.was_kept) {
+                        relay.was_kept();
+                    }
                     return Ok((link, slot));
                 }
                 Err(error) => {
@@ -127,6 +130,7 @@ impl MemberTask {
             mut reader,
             mut writer,
             guard,
+            was_kept: _,
         } = link;
         let now_ns = clock::monotonic_ns();
         let hello_deadline_ns = now_ns + self.launch_limit.as_nanos() as u64;

@@ -167,20 +167,25 @@ pub(crate) struct Greeting {
     pub(crate) machine: String,
     /// How it wants the binary.
     pub(crate) packing: Packing,
+    /// It is still there from an earlier run.
+    pub(crate) is_kept: bool,
 }
 
 impl Greeting {
     /// From what follows the greeting's first word; missing words are empty.
     pub(crate) fn parse(rest: &str) -> Self {
         let mut words = rest.split_whitespace().map(str::to_owned);
+        let (system, machine) = (words.next(), words.next());
+        let how = words.next();
         Self {
-            system: words.next().unwrap_or_default(),
-            machine: words.next().unwrap_or_default(),
-            packing: match words.next().as_deref() {
+            system: system.unwrap_or_default(),
+            machine: machine.unwrap_or_default(),
+            packing: match how.as_deref() {
                 Some("gzip") => Packing::Gzip,
                 Some("kept" | "relayed") => Packing::Unsent,
                 _ => Packing::Plain,
             },
+            is_kept: how.as_deref() == Some("kept"),
         }
     }
 

@@ -46,6 +46,8 @@ pub struct Link {
     pub writer: LinkWriter,
     /// Ends the agent's process at the latest when dropped.
     pub guard: LinkGuard,
+    /// The host has kept the program from an earlier run.
+    pub was_kept: bool,
 }
 
 impl std::fmt::Debug for Link {
@@ -119,7 +121,7 @@ pub async fn launch_from(
     let AgentCommand { command, payloads } = command?;
     let mut starting = Starting::spawn(command, host, payloads.is_some())?;
     let Some(payloads) = payloads else {
-        return Ok(starting.into_link());
+        return Ok(starting.into_link(false));
     };
     let greeting = match timeout(deadline, starting.await_greeting()).await {
         Ok(Ok(greeting)) => greeting,
@@ -130,8 +132,9 @@ pub async fn launch_from(
     // A copy that moves may take its time: many at once share an uplink, and none of them is at
     // fault.
     let copy_limit = COPY_LIMIT.max(deadline);
+    let was_kept = greeting.is_kept;
     match timeout(copy_limit, starting.hand_over(greeting, &payloads)).await {
-        Ok(Ok(())) => Ok(starting.into_link()),
+        Ok(Ok(())) => Ok(starting.into_link(was_kept)),
         Ok(Err(stop)) => Err(starting.explain(stop).await),
         Err(_) => Err(starting.too_late(copy_limit)),
     }
@@ -404,11 +407,12 @@ impl Starting {
         })
     }
 
-    fn into_link(self) -> Link {
+    fn into_link(self, was_kept: bool) -> Link {
         Link {
             reader: Box::new(self.reader),
             writer: Box::new(self.writer),
             guard: LinkGuard(Carrier::Process(self.process)),
+            was_kept,
         }
     }
 

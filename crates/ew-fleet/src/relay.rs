@@ -9,6 +9,7 @@ use ew_model::inventory::{Host, RackId};
 use ew_proto::message::RelayKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -34,6 +35,8 @@ pub struct Relay {
     /// By host.
     group_of: BTreeMap<String, usize>,
     groups: Mutex<Vec<Group>>,
+    /// Some host has it from an earlier run, so most will.
+    is_kept: AtomicBool,
     changed: Notify,
 }
 
@@ -76,6 +79,7 @@ impl Relay {
             key,
             group_of,
             groups: Mutex::new(vec![Group::default(); groups]),
+            is_kept: AtomicBool::new(false),
             changed: Notify::new(),
         }
     }
@@ -105,6 +109,12 @@ impl Relay {
         });
     }
 
+    /// A host has kept the program from an earlier run: nobody waits for a neighbour any more.
+    pub fn was_kept(&self) {
+        self.is_kept.store(true, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
     /// A host is not launched any more, or was lost.
     pub fn is_gone(&self, host: &str) {
         self.change(host, |_| ());
@@ -130,6 +140,7 @@ impl Relay {
                 group.first = Some(host.to_owned());
                 Assignment::Controller
             }
+            Some(_) | None if self.is_kept.load(Ordering::Relaxed) => Assignment::Controller,
             Some(_) | None => Assignment::Wait,
         }
     }
@@ -200,6 +211,16 @@ mod tests {
         relay.is_up("n3", address(3));
         relay.is_up("n0", address(7));
         assert_eq!(assigned(&relay, &["n2", "n4"]), ["7", "7"]);
+    }
+
+    #[test]
+    fn nobody_waits_where_hosts_have_kept_it() {
+        let relay = relay(4, 1);
+        assert_eq!(assigned(&relay, &["n0", "n1"]), ["c", "-"]);
+        relay.was_kept();
+        assert_eq!(assigned(&relay, &["n1", "n2"]), ["c", "c"]);
+        relay.is_up("n0", address(7));
+        assert_eq!(assigned(&relay, &["n3"]), ["7"]);
     }
 
     #[test]

@@ -212,6 +212,7 @@ impl Step {
             outgoing,
         } = dialled;
         Link {
+            was_kept: false,
             reader: Box::new(BufReader::new(reader)),
             writer: Box::new(writer),
             guard: LinkGuard::dialled(DialledGuard {
