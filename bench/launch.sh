@@ -108,10 +108,10 @@ brings_agents() { readelf --section-headers --wide "$1" | grep -q '\.eastwest\.a
 
 agent_bytes() { readelf --section-headers --wide "$binary" | sed -n "s/.*\.eastwest\.agent\.$(uname -m) *PROGBITS *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\) .*/0x\1/p"; }
 
-# Load and readings are held down: every one of these agents reads the processes of the whole machine.
+# Little load and few readings: each of these agents reads the processes of the whole machine.
 # Seconds until the last host was up, and how many came up, from the run's own events, against the
-# bar, or a remark in its place.
-launch() { # LABEL MAX_SECONDS|REMARK WORDS...
+# bar, or a note instead of it.
+launch() { # LABEL MAX_SECONDS|NOTE WORDS...
     label=$1 bar=$2
     shift 2
     in_ns ctl "$binary" run permutation --hosts "n[1-$hosts]" --ssh-config "$work/ssh_config" --runs-dir "$work/runs.$label" \
@@ -135,5 +135,5 @@ launch default "$max_s"
 launch prepare "$max_s" --keep-binary --remote-dir "$remote"
 launch kept "$max_kept_s" --keep-binary --remote-dir "$remote"
 bits=$(($(agent_bytes) * 8 * hosts))
-case $uplink in *mbit) least="the copies alone take $((bits / 1000000 / ${uplink%mbit})) s" ;; *) least="no bar" ;; esac
-launch copy "$least" --relay never
+case $uplink in *mbit) note="the copies alone take $((bits / 1000000 / ${uplink%mbit})) s" ;; *) note="no bar" ;; esac
+launch copy "$note" --relay never

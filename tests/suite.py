@@ -46,11 +46,11 @@ def measures(test):
 def cpus(alone):
     """The CPUs, shared with other suites or `alone`."""
     LOCKS.mkdir(parents=True, exist_ok=True)
-    # Whoever waits keeps the door shut: a suite that measures would else wait for a moment in which no other runs a test.
-    with open(LOCKS / "suites.door", "w") as door, open(LOCKS / "suites.cpus", "w") as shared:
-        fcntl.flock(door, fcntl.LOCK_EX)
+    # A queue: without it a suite that measures would wait for a moment in which no other runs a test.
+    with open(LOCKS / "suites.queue", "w") as queue, open(LOCKS / "suites.cpus", "w") as shared:
+        fcntl.flock(queue, fcntl.LOCK_EX)
         fcntl.flock(shared, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        fcntl.flock(door, fcntl.LOCK_UN)
+        fcntl.flock(queue, fcntl.LOCK_UN)
         yield
 
 

@@ -123,7 +123,7 @@ impl Members {
         let (sender, fleet_events) = mpsc::channel(MAX_QUEUED_HAPPENINGS);
         let mut token = [0; 16];
         getrandom::fill(&mut token).map_err(std::io::Error::other)?;
-        let behind_one = launcher.most_hosts_behind_one();
+        let behind_one = launcher.max_hosts_behind_one();
         let relays = options.relay.relays(inventory.hosts.len(), behind_one);
         let relays = launcher.relays() && relays;
         let relay = relays.then(|| relay(inventory)).transpose()?;

@@ -181,20 +181,14 @@ fn round_trips_ns(
     checks: &Checks,
     answers: &BTreeMap<HostId, Answer>,
 ) -> BTreeMap<(HostId, HostId), u64> {
-    let of_host = |(host, answer): (&HostId, &Answer)| {
-        let peers = checks.get(host).cloned().unwrap_or_default();
-        let answers = match answer {
-            Answer::Checked(answers) => answers.clone(),
-            Answer::Silence | Answer::Lost(_) => Vec::new(),
-        };
-        let host = *host;
-        let pairs = peers.into_iter().zip(answers);
-        pairs.filter_map(move |(peer, answer)| match answer {
-            PortAnswer::Reached { round_trip_ns } => Some(((host, peer), round_trip_ns?)),
-            PortAnswer::Unreached { .. } => None,
-        })
+    let round_trip_ns = |answer| match answer {
+        PortAnswer::Reached { round_trip_ns } => round_trip_ns,
+        PortAnswer::Unreached { .. } => None,
     };
-    answers.iter().flat_map(of_host).collect()
+    let pairs = by_pair(checks, answers);
+    pairs
+        .filter_map(|(pair, answer)| Some((pair, round_trip_ns(answer)?)))
+        .collect()
 }
 
 fn sends_datagrams(plan: &Plan) -> bool {
@@ -244,23 +238,31 @@ fn failed(
     checks: &Checks,
     answers: &BTreeMap<HostId, Answer>,
 ) -> BTreeMap<(HostId, HostId), String> {
-    let of_host = |(host, answer): (&HostId, &Answer)| {
+    let pairs = by_pair(checks, answers);
+    pairs
+        .filter_map(|(pair, answer)| Some((pair, answer.error()?.to_owned())))
+        .collect()
+}
+
+/// Who opens, to whom, and what came of it. A lost host says nothing of others.
+fn by_pair(
+    checks: &Checks,
+    answers: &BTreeMap<HostId, Answer>,
+) -> impl Iterator<Item = ((HostId, HostId), PortAnswer)> {
+    answers.iter().flat_map(|(host, answer)| {
         let peers = checks.get(host).cloned().unwrap_or_default();
-        let errors = match answer {
-            Answer::Checked(answers) => {
-                let errors = answers
-                    .iter()
-                    .map(|answer| answer.error().map(str::to_owned));
-                errors.collect()
+        let answers = match answer {
+            Answer::Checked(answers) => answers.clone(),
+            Answer::Silence => {
+                let error = "no answer".to_owned();
+                vec![PortAnswer::Unreached { error }; peers.len()]
             }
-            Answer::Silence => vec![Some("no answer".to_owned()); peers.len()],
             Answer::Lost(_) => Vec::new(),
         };
         let host = *host;
-        let pairs = peers.into_iter().zip(errors);
-        pairs.filter_map(move |(peer, error)| Some(((host, peer), error?)))
-    };
-    answers.iter().flat_map(of_host).collect()
+        let pairs = peers.into_iter().zip(answers);
+        pairs.map(move |(peer, answer)| ((host, peer), answer))
+    })
 }
 
 /// Hosts that nobody reaches.

@@ -43,7 +43,7 @@ const EVENTS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Acceptor {
     listener: TcpListener,
-    /// Answers who asks whether UDP gets here, until the first round: its port is for data then.
+    /// Receives probes over UDP until the first round: its port is for data then.
     probes: Option<UdpSocket>,
     /// Readable when a round was registered or the engine ends.
     wake: UnixStream,

@@ -140,7 +140,7 @@ fn ports_are_checked_with_a_hello() {
 fn a_port_that_answers_no_datagram_is_named() {
     let (near, far) = (engine(LOCALHOST), engine("127.0.0.2".parse().unwrap()));
     let address = data_address(&far, "127.0.0.2".parse().unwrap());
-    // Who is no peer gets no answer, and neither does what is said to another host.
+    // Unauthenticated datagrams get no answer.
     let stranger = UdpSocket::bind((LOCALHOST, 0)).unwrap();
     stranger
         .set_read_timeout(Some(Duration::from_millis(100)))

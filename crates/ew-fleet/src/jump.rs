@@ -1,6 +1,7 @@
 //! One login at a jump host for all hosts behind it: a client that stays there as a master
 //! (`ControlMaster` of ssh_config(5)), through which the clients of the hosts go on. Without it
-//! every host costs two logins, and a jump host turns some away, or asks its users for each.
+//! every host costs two logins, of which a jump host rejects some, or wants a second factor for
+//! each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A jump host for fewer hosts is logged in at by each.
-const LEAST_HOSTS: usize = 2;
+const MIN_HOSTS: usize = 2;
 /// As ssh's own client for `-W` has them.
 const SETTINGS: [&str; 4] = [
     "BatchMode=yes",
@@ -17,8 +18,8 @@ const SETTINGS: [&str; 4] = [
     "ClearAllForwardings=yes",
     "LogLevel=ERROR",
 ];
-/// How often to look whether a master has logged in.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// Between two polls for the socket of a master that logs in.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Longest path of a socket (unix(7)), less what ssh adds to it while it makes it.
 const MAX_SOCKET_PATH_BYTES: usize = 108 - 20;
 /// Ends the client when our end of its standard input closes, however this process ends. Shells
@@ -64,12 +65,12 @@ impl Jumps {
     pub(crate) fn open<'a>(ways: impl Iterator<Item = &'a str>, client: &HopClient<'_>) -> Self {
         let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
         ways.for_each(|way| *hosts.entry(way).or_default() += 1);
-        let shared = hosts.into_iter().filter(|(_, count)| *count >= LEAST_HOSTS);
+        let shared = hosts.into_iter().filter(|(_, count)| *count >= MIN_HOSTS);
         let masters = shared.filter_map(|(way, _)| Some((way.to_owned(), client.master(way)?)));
         let mut masters: BTreeMap<String, Master> = masters.collect();
         let deadline = Instant::now() + Duration::from_secs(client.connect_seconds);
         while masters.values_mut().any(Master::is_logging_in) && Instant::now() < deadline {
-            std::thread::sleep(LOOK_INTERVAL);
+            std::thread::sleep(POLL_INTERVAL);
         }
         masters.retain(|_, master| master.socket.exists());
         Self(masters)

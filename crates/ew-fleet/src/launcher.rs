@@ -43,7 +43,7 @@ pub trait Launcher: Send + Sync {
     }
 
     /// Hosts that share a jump host, and with it an uplink: of the one with the most.
-    fn most_hosts_behind_one(&self) -> usize {
+    fn max_hosts_behind_one(&self) -> usize {
         0
     }
 

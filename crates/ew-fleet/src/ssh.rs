@@ -266,7 +266,7 @@ impl Launcher for Ssh {
         true
     }
 
-    fn most_hosts_behind_one(&self) -> usize {
+    fn max_hosts_behind_one(&self) -> usize {
         let mut behind: BTreeMap<String, usize> = BTreeMap::new();
         for jump_host in self.ways.values().flat_map(Way::hosts) {
             *behind.entry(jump_host).or_default() += 1;

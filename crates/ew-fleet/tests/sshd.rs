@@ -61,7 +61,7 @@ async fn one_login_at_a_jump_host_is_enough_for_the_hosts_behind_it() {
     };
     let hosts = ["a", "b", "c"].map(host);
     let ssh = Arc::new(target.ssh_through(&jump, SPEAKS).with_ways_to(&hosts));
-    assert_eq!(ssh.most_hosts_behind_one(), 3);
+    assert_eq!(ssh.max_hosts_behind_one(), 3);
     launch_and_converse(&ssh, &hosts).await;
     assert_eq!((jump.logins(), target.logins()), (1, 3));
     // Without the master, lost as any connection may be, each host has a login of its own.

@@ -86,12 +86,12 @@ pub trait Reading: Send {
     /// The store's, by name.
     fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError>;
 
-    /// As [`Reading::read`], of bytes that nobody looks at: where they need no copy, `bytes` stays
-    /// as it is.
+    /// As [`Reading::read`], of bytes that are not verified: `bytes` is not filled where that saves
+    /// a copy.
     ///
     /// # Errors
     /// The store's, by name.
-    fn read_unseen(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError> {
+    fn read_unverified(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError> {
         self.read(offset, bytes)
     }
 

@@ -451,7 +451,7 @@ impl Reading for ReadingFile {
         }
     }
 
-    fn read_unseen(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError> {
+    fn read_unverified(&mut self, offset: u64, bytes: &mut [u8]) -> Result<usize, StorageError> {
         match &mut self.stream {
             Some(stream) => {
                 let next = || stream.next_piece(&self.hdfs, &self.path);

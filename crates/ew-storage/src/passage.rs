@@ -222,7 +222,7 @@ impl Worker<'_> {
             let bytes = self.buffer.bytes(length as usize);
             let found = match self.order.job.verify {
                 true => reading.read(offset, bytes)?,
-                false => reading.read_unseen(offset, bytes)?,
+                false => reading.read_unverified(offset, bytes)?,
             };
             self.note_call(record, from_ns, opened_ns, found as u64);
             if found as u64 != length {

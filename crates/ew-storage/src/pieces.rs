@@ -27,7 +27,7 @@ impl Pieces {
         })
     }
 
-    /// As [`Pieces::fill`], of bytes that nobody wants to see.
+    /// As [`Pieces::fill`], without copying them anywhere.
     ///
     /// # Errors
     /// Those of `next`.

@@ -246,7 +246,7 @@ fn blocked_datagrams_stop_a_udp_run_before_any_load() {
     assert_eq!(code, Some(0), "{stderr}");
 }
 
-/// A host whose answers take 15 ms more, as from another country.
+/// A host whose packets are delayed by 15 ms, as from another country.
 #[test]
 fn far_hosts_need_allow_wan() {
     const DELAY: &str = r"
