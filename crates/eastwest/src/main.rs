@@ -31,5 +31,9 @@ mod web;
 
 fn main() -> ExitCode {
     ew_lab::keeper_main_if_requested();
-    cli::run()
+    let code = cli::run();
+    if std::process::id() == 1 {
+        output::wait_until_read();
+    }
+    code
 }

@@ -4,9 +4,12 @@ use crate::exit::Failure;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use ew_report::{Format, TextStyle};
+use ew_sys::process::unread_bytes;
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// How a result is shown, and where.
 #[derive(Debug, Args)]
@@ -232,6 +235,21 @@ pub(crate) fn print(text: &str) {
         let _ = out.write_all(b"\n");
     }
     let _ = out.flush();
+}
+
+/// Waits until the readers of the standard streams, where these are pipes, have read them: what a
+/// container's first process leaves in them is lost when its runtime has not read it 2 s after the
+/// process' end (containerd pull request 12364).
+pub(crate) fn wait_until_read() {
+    const LIMIT: Duration = Duration::from_secs(60);
+    const PAUSE: Duration = Duration::from_millis(5);
+    let (out, err) = (std::io::stdout(), std::io::stderr());
+    let until = Instant::now() + LIMIT;
+    for pipe in [out.as_fd(), err.as_fd()] {
+        while unread_bytes(pipe).is_ok_and(|unread| unread > 0) && Instant::now() < until {
+            std::thread::sleep(PAUSE);
+        }
+    }
 }
 
 /// A line for the person, not for a pipe.

@@ -7,7 +7,7 @@ use crate::members::{FleetEvent, Members};
 use crate::run::RunError;
 use ew_model::event::RunEvent;
 use ew_model::inventory::HostId;
-use ew_model::plan::{End, Plan};
+use ew_model::plan::{End, Plan, Stage};
 use ew_model::scenario::Pattern;
 use ew_model::units::format_duration_ns;
 use ew_model::workload::{Tool, WorkloadKind};
@@ -90,7 +90,13 @@ pub(crate) async fn check(
 ) -> Result<(), RunError> {
     let with_udp = sends_datagrams(plan);
     let mut failures = BTreeMap::new();
-    let mut checks = openers(plan);
+    let (mut checks, by_tools) = (openers(plan, is_own), openers(plan, is_of_a_tool));
+    if !options.allow_wan {
+        // Tools have ports of their own; the data ports show the distance, too.
+        let answers = ask(members, &by_tools, false).await;
+        let answers = answers.ok_or(RunError::Interrupted)?;
+        refuse_far_hosts(&by_tools, &answers, members)?;
+    }
     for _look in 0..2 {
         let answers = ask(members, &checks, with_udp).await;
         let answers = answers.ok_or(RunError::Interrupted)?;
@@ -199,15 +205,25 @@ fn sends_datagrams(plan: &Plan) -> bool {
     })
 }
 
-/// For every host that opens connections of eastwest's own engine: a first, a middle and a last one
-/// of those it opens them to.
-fn openers(plan: &Plan) -> Checks {
-    let own = plan.stages.iter().filter(|stage| {
-        // Pods are reached through services, too.
-        stage.workload.tool == Tool::Engine && !matches!(stage.pattern, Pattern::Pods { .. })
-    });
+fn is_own(stage: &Stage) -> bool {
+    stage.workload.tool == Tool::Engine && !is_of_pods(stage)
+}
+
+fn is_of_a_tool(stage: &Stage) -> bool {
+    stage.workload.tool != Tool::Engine && !is_of_pods(stage)
+}
+
+/// Pods are reached through services, too.
+fn is_of_pods(stage: &Stage) -> bool {
+    matches!(stage.pattern, Pattern::Pods { .. })
+}
+
+/// For every host that opens connections in such stages: a first, a middle and a last one of those
+/// it opens them to.
+fn openers(plan: &Plan, is_meant: impl Fn(&Stage) -> bool) -> Checks {
+    let meant = plan.stages.iter().filter(|stage| is_meant(stage));
     let mut all: BTreeMap<HostId, BTreeSet<HostId>> = BTreeMap::new();
-    for flow in own
+    for flow in meant
         .flat_map(|stage| &stage.rounds)
         .flat_map(|round| &round.flows)
     {

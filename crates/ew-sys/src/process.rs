@@ -4,6 +4,7 @@
 //! and `std::process` restores the default for children.
 
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -166,6 +167,28 @@ pub fn usage() -> Usage {
     }
 }
 
+/// Bytes in a pipe that its reader has not read yet (FIONREAD, pipe(7)), from either end of it.
+///
+/// # Errors
+/// Invalid input for what is no pipe, and the system's.
+pub fn unread_bytes(pipe: BorrowedFd<'_>) -> io::Result<usize> {
+    // SAFETY: a stat is plain integers, for which all zeroes is a value.
+    let mut about: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `about` is a valid stat to write to.
+    if unsafe { libc::fstat(pipe.as_raw_fd(), &raw mut about) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if about.st_mode & libc::S_IFMT != libc::S_IFIFO {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no pipe"));
+    }
+    let mut unread: libc::c_int = 0;
+    // SAFETY: FIONREAD writes one int.
+    if unsafe { libc::ioctl(pipe.as_raw_fd(), libc::FIONREAD as _, &raw mut unread) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(usize::try_from(unread).unwrap_or(0))
+}
+
 /// Removes this process' own executable, when its name begins with [`REMOVABLE_PREFIX`], or with
 /// the directory it lies in, when that directory's name does; the process runs on. Returns what was
 /// removed, or `None` when the executable lies elsewhere and was left alone.
@@ -242,6 +265,7 @@ fn timeval_ns(time: libc::timeval) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
     use std::os::unix::process::ExitStatusExt;
     use std::process::Stdio;
 
@@ -287,6 +311,20 @@ mod tests {
         let limit = raise_open_files_limit();
         assert!(limit > 0);
         assert_eq!(raise_open_files_limit(), limit);
+    }
+
+    #[test]
+    fn what_a_pipe_holds_is_counted() {
+        let (mut reader, mut writer) = io::pipe().unwrap();
+        let unread = |end: BorrowedFd<'_>| unread_bytes(end).unwrap();
+        assert_eq!(unread(writer.as_fd()), 0);
+        io::Write::write_all(&mut writer, b"five!").unwrap();
+        assert_eq!((unread(writer.as_fd()), unread(reader.as_fd())), (5, 5));
+        io::Read::read_exact(&mut reader, &mut [0; 3]).unwrap();
+        assert_eq!(unread(writer.as_fd()), 2);
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let error = unread_bytes(file.as_fd()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]

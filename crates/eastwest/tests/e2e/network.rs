@@ -278,13 +278,16 @@ while packet := os.read(tun, 65536):
     let mut delay = Background(delay);
     let mut up = [0; 3];
     delay.0.stdout.take().unwrap().read_exact(&mut up).unwrap();
-    let refused = lab.run_command("mesh").args(QUICK).output().unwrap();
-    let stderr = text(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(4), "{stderr}");
-    assert!(
-        stderr.contains("r1h2: far away (round trip ") && stderr.contains("--allow-wan"),
-        "{stderr}"
-    );
+    for tool in [&[][..], &["--tool", "iperf3"]] {
+        let mut command = lab.run_command("mesh");
+        let refused = command.args(QUICK).args(tool).output().unwrap();
+        let stderr = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(4), "{tool:?}: {stderr}");
+        assert!(
+            stderr.contains("r1h2: far away (round trip ") && stderr.contains("--allow-wan"),
+            "{tool:?}: {stderr}"
+        );
+    }
     let mut allowed = lab.run_command("pair");
     let allowed = allowed.args(QUICK).arg("--allow-wan").output().unwrap();
     let stderr = text(&allowed.stderr);

@@ -1,12 +1,15 @@
-//! `--webhook` and `--remote-write`: what is sent while a run goes on, and after it.
+//! What leaves the controller: `--webhook` and `--remote-write`, while a run goes on and after it,
+//! and the log of a container.
 
-use crate::common::{Finished, eastwest};
+use crate::common::{Finished, can_run_labs, eastwest};
 use crate::metrics::{Prometheus, can_run_prometheus};
 use crate::sequel::{PATIENCE, Received, pair, read_request};
 use serde_json::Value;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// Takes requests until one of them is the last, and answers each; the first is never answered
 /// where it stalls.
@@ -144,4 +147,26 @@ fn a_real_prometheus_takes_a_run_by_remote_write() {
         .output()
         .unwrap();
     assert_eq!(refused.status.code(), Some(2));
+}
+
+/// Its runtime takes what a container's first process has written only for 2 s after its end.
+#[test]
+fn the_first_process_of_a_container_ends_when_its_log_is_read() {
+    if !can_run_labs() {
+        return;
+    }
+    let mut container = Command::new("unshare")
+        .args(["--pid", "--fork", "--kill-child"])
+        .args([env!("CARGO_BIN_EXE_eastwest"), "kubernetes", "rbac"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut log = container.stdout.take().unwrap();
+    let mut text = vec![0];
+    log.read_exact(&mut text).unwrap();
+    thread::sleep(Duration::from_secs(1));
+    assert_eq!(container.try_wait().unwrap(), None);
+    log.read_to_end(&mut text).unwrap();
+    assert!(container.wait().unwrap().success());
+    assert!(text.ends_with(b"name: \"eastwest\"}]\n"), "{text:?}");
 }
