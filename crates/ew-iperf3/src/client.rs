@@ -7,7 +7,7 @@ use crate::goal::Goal;
 use crate::net::Route;
 use crate::report::{Connected, Event, Head, Observer, Role};
 use crate::running::{Bounds, Ending, Running};
-use crate::stream::Stream;
+use crate::stream::{EndOptions, Stream};
 use crate::wire::cookie::Cookie;
 use crate::wire::datagram::{GREETING, is_reply};
 use crate::wire::frame::MAX_SERVER_RESULTS_BYTES;
@@ -50,8 +50,8 @@ pub struct ClientOptions {
     pub params: Params,
     /// Between reports, ms; 0 is never.
     pub interval_ms: u64,
-    /// CPU of this end's threads.
-    pub cpu: Option<usize>,
+    /// What concerns this end alone.
+    pub end: EndOptions,
     /// How long a receiver may hear nothing, ms.
     pub idle_timeout_ms: u64,
     /// Who asks.
@@ -84,7 +84,7 @@ fn connect_and_run(
         host: options.host.clone(),
         port: options.route.server.port(),
     });
-    if let Some(cpu) = options.cpu {
+    if let Some(cpu) = options.end.cpu {
         run_on_cpu(cpu).map_err(Error::option("the CPU affinity"))?;
     }
     let cookie = Cookie::draw()?;
@@ -141,7 +141,7 @@ impl Client<'_> {
                 other => other,
             })?;
         let goal = Goal::new(self.params.end).map_err(Error::Init)?;
-        let mut running = Running::new(self.params.clone(), goal, self.options.cpu);
+        let mut running = Running::new(self.params.clone(), goal, self.options.end.clone(), true);
         let streams = self.create_streams()?;
         self.expect(State::TestStart)?;
         running.prepare(streams)?;
@@ -246,7 +246,7 @@ impl Client<'_> {
 
     fn end(&mut self, ending: Ending, running: &mut Running) -> Result<(), Error> {
         match ending {
-            Ending::Reached => {}
+            Ending::Reached => running.let_file_arrive(),
             Ending::State(state) => return Err(self.bad_news(state)),
             Ending::Interrupted => return Err(self.interrupted()),
             Ending::Idle => {

@@ -5,7 +5,7 @@ use ew_sys::clock::monotonic_ns;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
@@ -22,6 +22,8 @@ pub(crate) struct Goal {
     reserved: AtomicU64,
     sent: AtomicU64,
     received: AtomicU64,
+    /// Senders that have nothing more to send.
+    ended_sources: AtomicUsize,
     /// When the last byte was through, CLOCK_MONOTONIC; 0 while it is not.
     reached_ns: AtomicU64,
     ring: UnixStream,
@@ -49,6 +51,7 @@ impl Goal {
             reserved: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
+            ended_sources: AtomicUsize::new(0),
             reached_ns: AtomicU64::new(0),
             ring,
             bell,
@@ -118,6 +121,14 @@ impl Goal {
         }
     }
 
+    /// One of so many senders is at the end of what it had to send; the last one reaches the goal.
+    pub(crate) fn note_source_end(&self, senders: usize) {
+        let ended = 1 + self.ended_sources.fetch_add(1, Ordering::Relaxed);
+        if ended == senders && self.reached_ns().is_none() {
+            self.reach();
+        }
+    }
+
     fn active(&self) -> Option<(Unit, u64)> {
         self.limit.filter(|_| self.armed.load(Ordering::Relaxed))
     }
@@ -132,9 +143,13 @@ impl Goal {
         };
         let before = total.fetch_add(amount, Ordering::Relaxed);
         if before < limit && before + amount >= limit {
-            self.reached_ns.store(monotonic_ns(), Ordering::Release);
-            self.wake();
+            self.reach();
         }
+    }
+
+    fn reach(&self) {
+        self.reached_ns.store(monotonic_ns(), Ordering::Release);
+        self.wake();
     }
 }
 
@@ -163,6 +178,15 @@ mod tests {
         assert_eq!(granted, [100, 100, 0]);
         goal.note_received(1);
         goal.note_received(1);
+        assert!(goal.reached_ns().is_some());
+    }
+
+    #[test]
+    fn the_last_source_to_end_reaches_the_goal() {
+        let goal = Goal::none().unwrap();
+        goal.note_source_end(2);
+        assert_eq!(goal.reached_ns(), None);
+        goal.note_source_end(2);
         assert!(goal.reached_ns().is_some());
     }
 

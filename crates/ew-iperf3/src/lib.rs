@@ -23,3 +23,4 @@ pub use client::{ClientOptions, run_client};
 pub use error::Error;
 pub use net::Route;
 pub use server::{Limits, Server};
+pub use stream::EndOptions;

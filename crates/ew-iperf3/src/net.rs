@@ -2,10 +2,10 @@
 
 use crate::error::Error;
 use crate::wire::params::{Params, Protocol};
-use ew_sys::transfer::{forbid_fragments, limit_pacing_rate};
+use ew_sys::transfer::{forbid_fragments, limit_pacing_rate, reserve_flow_label};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpStream, UdpSocket};
 use std::time::Duration;
 
 /// Room next to a datagram in a socket buffer that is too small for it (`UDP_BUFFER_EXTRA` of
@@ -27,6 +27,8 @@ pub struct Route {
     pub stream_port: u16,
     /// How long to try.
     pub connect_timeout: Duration,
+    /// Multipath TCP (RFC 8684) instead of TCP, on the control connection too.
+    pub multipath: bool,
 }
 
 impl Route {
@@ -51,7 +53,7 @@ impl Route {
         };
         let socket = self.socket(kind, port).map_err(Error::StreamConnect)?;
         prepare(&socket, params, self.server.ip())?;
-        let server = SockAddr::from(self.server);
+        let server = SockAddr::from(labelled(&socket, params.flow_label, self.server)?);
         let connected = match params.protocol {
             Protocol::Tcp => socket.connect_timeout(&server, self.connect_timeout),
             Protocol::Udp => socket.connect(&server),
@@ -61,7 +63,8 @@ impl Route {
     }
 
     fn socket(&self, kind: Type, port: u16) -> io::Result<Socket> {
-        let socket = Socket::new(Domain::for_address(self.server), kind, None)?;
+        let protocol = protocol(kind, self.multipath);
+        let socket = Socket::new(Domain::for_address(self.server), kind, protocol)?;
         if let Some(device) = &self.device {
             socket.bind_device(Some(device.as_bytes()))?;
         }
@@ -100,10 +103,11 @@ pub(crate) fn prepare(socket: &Socket, params: &Params, peer: IpAddr) -> Result<
     }
 }
 
-/// A listening TCP socket. `[::]` takes IPv4 as well, unless `only_v6`.
-pub(crate) fn listen(address: SocketAddr, only_v6: bool) -> Result<Socket, Error> {
+/// A listening TCP socket. `[::]` takes IPv4 as well, unless `only_v6`; a `multipath` one takes
+/// plain TCP as well.
+pub(crate) fn listen(address: SocketAddr, only_v6: bool, multipath: bool) -> Result<Socket, Error> {
     let make = || -> io::Result<Socket> {
-        let socket = bound(address, Type::STREAM, only_v6)?;
+        let socket = bound(address, Type::STREAM, only_v6, multipath)?;
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         Ok(socket)
@@ -114,7 +118,7 @@ pub(crate) fn listen(address: SocketAddr, only_v6: bool) -> Result<Socket, Error
 /// The UDP socket on which streams make themselves known.
 pub(crate) fn udp_door(address: SocketAddr, only_v6: bool) -> Result<UdpSocket, Error> {
     let make = || -> io::Result<UdpSocket> {
-        let socket = bound(address, Type::DGRAM, only_v6)?;
+        let socket = bound(address, Type::DGRAM, only_v6, false)?;
         socket.set_nonblocking(true)?;
         Ok(socket.into())
     };
@@ -124,7 +128,7 @@ pub(crate) fn udp_door(address: SocketAddr, only_v6: bool) -> Result<UdpSocket, 
 /// A UDP socket between exactly these two addresses; the kernel prefers it to the door for what
 /// comes from the peer.
 pub(crate) fn udp_pair(local: SocketAddr, peer: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = bound(canonical(local), Type::DGRAM, false)?;
+    let socket = bound(canonical(local), Type::DGRAM, false, false)?;
     socket.connect(&SockAddr::from(canonical(peer)))?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
@@ -143,8 +147,31 @@ pub(crate) fn ends(socket: &Socket, known: SocketAddr) -> io::Result<(SocketAddr
     Ok((canonical(local), canonical(peer.unwrap_or(known))))
 }
 
-fn bound(address: SocketAddr, kind: Type, only_v6: bool) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), kind, None)?;
+/// The server's address with the flow label in it, which the socket then sends with.
+fn labelled(socket: &Socket, flow_label: u32, server: SocketAddr) -> Result<SocketAddr, Error> {
+    match server {
+        _ if flow_label == 0 => Ok(server),
+        SocketAddr::V4(_) => {
+            let error = io::Error::new(io::ErrorKind::InvalidInput, "the server's is IPv4");
+            Err(Error::option("the IPv6 flow label")(error))
+        }
+        SocketAddr::V6(server) => {
+            let (ip, port, scope) = (*server.ip(), server.port(), server.scope_id());
+            reserve_flow_label(socket, ip, flow_label)
+                .map_err(Error::option("the IPv6 flow label"))?;
+            Ok(SocketAddrV6::new(ip, port, flow_label.to_be(), scope).into())
+        }
+    }
+}
+
+/// `None` is TCP or UDP by the kind.
+fn protocol(kind: Type, multipath: bool) -> Option<socket2::Protocol> {
+    (multipath && kind == Type::STREAM).then_some(socket2::Protocol::MPTCP)
+}
+
+fn bound(address: SocketAddr, kind: Type, only_v6: bool, multipath: bool) -> io::Result<Socket> {
+    let protocol = protocol(kind, multipath);
+    let socket = Socket::new(Domain::for_address(address), kind, protocol)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(only_v6)?;

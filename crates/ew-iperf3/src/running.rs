@@ -6,13 +6,14 @@ use crate::error::Error;
 use crate::goal::Goal;
 use crate::meter::Meter;
 use crate::report::{Event, Interval, Observer};
-use crate::stream::{Stream, Work};
+use crate::stream::{EndOptions, Stream, Work};
 use crate::wire::params::Params;
 use crate::wire::results::CpuPercent;
 use crate::wire::state::State;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::socket::{Interest, wait_ready};
 use ew_sys::thread::{CpuTimes, cpu_times, prefer_scheduling};
+use ew_sys::transfer::unacknowledged_bytes;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,6 +22,9 @@ use std::time::Duration;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Senders that are not stuck end within this time of the order.
 const SENDERS_END_NS: u64 = 5_000_000;
+/// A peer's kernel has the end of a file within this time, and the peer has read it after the other.
+const FILE_ARRIVES_NS: u64 = 5 * SECOND_NS;
+const FILE_IS_READ: Duration = Duration::from_millis(200);
 /// Threads are ready within this time, or start late.
 const READY: Duration = Duration::from_secs(10);
 /// A last interval shorter than this share of the others is skipped when nothing was moved in it.
@@ -62,10 +66,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(params: Params, goal: Goal, cpu: Option<usize>) -> Self {
+    pub(crate) fn new(params: Params, goal: Goal, options: EndOptions, is_client: bool) -> Self {
         Self {
             streams: Vec::new(),
-            work: Work::new(params, goal, cpu),
+            work: Work::new(params, goal, options, is_client),
             meter: None,
             leader_cpu: cpu_times(),
         }
@@ -164,6 +168,22 @@ impl Running {
             .collect();
         let ready = wait_ready(&interests, Duration::ZERO).unwrap_or_default();
         ready.contains(&true)
+    }
+
+    /// At the end of a file: gives the peer time to take all of it. iperf3's servers drop what they
+    /// have not read when the client ends the test.
+    pub(crate) fn let_file_arrive(&self) {
+        if !self.work.sends_file() {
+            return;
+        }
+        let deadline_ns = monotonic_ns() + FILE_ARRIVES_NS;
+        let is_under_way = |stream: &Stream| {
+            stream.sends && unacknowledged_bytes(&*stream.socket).is_ok_and(|bytes| bytes > 0)
+        };
+        while self.streams.iter().any(is_under_way) && monotonic_ns() < deadline_ns {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(FILE_IS_READ);
     }
 
     pub(crate) fn meter(&self) -> Option<&Meter> {

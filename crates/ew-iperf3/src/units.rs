@@ -3,6 +3,7 @@
 //! Sizes are binary (`128K` is 131072), rates are decimal (`10M` is 10,000,000): `unit_atoi` and
 //! `unit_atof_rate` of units.c.
 
+use crate::wire::params::MAX_FLOW_LABEL;
 use thiserror::Error;
 
 /// A number that cannot be read.
@@ -19,6 +20,9 @@ pub enum BadTos {
     /// Not in six bits, and no name.
     #[error("\"{0}\" is neither a number from 0 to 63 nor a name such as cs1, af41 or ef")]
     Dscp(String),
+    /// Not in the 20 bits of a flow label, or none.
+    #[error("\"{0}\" is not a number from 1 to 1048575 (decimal, 0octal or 0xhexadecimal)")]
+    FlowLabel(String),
 }
 
 /// Letters of `-f`.
@@ -64,7 +68,17 @@ pub fn parse_rate(text: &str) -> Result<Rate, BadNumber> {
 /// # Errors
 /// When it is none of that.
 pub fn parse_tos(text: &str) -> Result<u8, BadTos> {
-    prefixed(text).ok_or_else(|| BadTos::Tos(text.to_owned()))
+    let tos = prefixed(text).and_then(|number| number.try_into().ok());
+    tos.ok_or_else(|| BadTos::Tos(text.to_owned()))
+}
+
+/// An IPv6 flow label from 1 to 2^20 - 1 (RFC 6437), as a number like a type of service.
+///
+/// # Errors
+/// When it is none.
+pub fn parse_flow_label(text: &str) -> Result<u32, BadTos> {
+    let label = prefixed(text).filter(|label| (1..=MAX_FLOW_LABEL).contains(label));
+    label.ok_or_else(|| BadTos::FlowLabel(text.to_owned()))
 }
 
 /// A DSCP from 0 to 63, as a number like a type of service or by its name (RFC 2474, 2597, 3246,
@@ -74,7 +88,8 @@ pub fn parse_tos(text: &str) -> Result<u8, BadTos> {
 /// When it is neither.
 pub fn parse_dscp(text: &str) -> Result<u8, BadTos> {
     let named = named_dscp(&text.to_ascii_lowercase());
-    let found = named.or_else(|| prefixed(text)).filter(|dscp| *dscp < 64);
+    let numbered = prefixed(text).and_then(|number| number.try_into().ok());
+    let found = named.or(numbered).filter(|dscp| *dscp < 64);
     found.ok_or_else(|| BadTos::Dscp(text.to_owned()))
 }
 
@@ -116,12 +131,12 @@ fn scaled(text: &str, base: f64) -> Result<u64, BadNumber> {
     Ok(number as u64)
 }
 
-fn prefixed(text: &str) -> Option<u8> {
+fn prefixed(text: &str) -> Option<u32> {
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        return u8::from_str_radix(digits, 16).ok();
+        return u32::from_str_radix(digits, 16).ok();
     }
     match text.strip_prefix('0') {
-        Some(digits) if !digits.is_empty() => u8::from_str_radix(digits, 8).ok(),
+        Some(digits) if !digits.is_empty() => u32::from_str_radix(digits, 8).ok(),
         _ => text.parse().ok(),
     }
 }

@@ -4,7 +4,28 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::mem::size_of;
+use std::net::Ipv6Addr;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd};
+
+/// `struct in6_flowlabel_req` of include/uapi/linux/in6.h, without options behind it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct FlowLabelRequest {
+    destination: [u8; 16],
+    /// In network order.
+    label: u32,
+    action: u8,
+    share: u8,
+    flags: u16,
+    expires_s: u16,
+    linger_s: u16,
+    padding: u32,
+}
+
+/// `IPV6_FL_A_GET`, `IPV6_FL_S_ANY` and `IPV6_FL_F_CREATE` of include/uapi/linux/in6.h
+const FLOW_LABEL_GET: u8 = 0;
+const FLOW_LABEL_SHARED_BY_ANY: u8 = 255;
+const FLOW_LABEL_CREATE: u16 = 1;
 
 /// A file that lives in memory only (memfd_create(2)), with this content.
 ///
@@ -110,6 +131,54 @@ pub fn limit_pacing_rate(socket: &impl AsFd, bytes_per_sec: u64) -> io::Result<(
 pub fn forbid_fragments(socket: &impl AsFd) -> io::Result<()> {
     let mode: libc::c_int = libc::IP_PMTUDISC_DO;
     set_option(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, mode)
+}
+
+/// Bytes of a TCP connection that were sent here and that the peer's kernel has not acknowledged
+/// (SIOCOUTQ, tcp(7)).
+///
+/// # Errors
+/// The system's.
+pub fn unacknowledged_bytes(socket: &impl AsFd) -> io::Result<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: SIOCOUTQ, which is TIOCOUTQ, writes one int.
+    let status = unsafe {
+        libc::ioctl(
+            socket.as_fd().as_raw_fd(),
+            libc::TIOCOUTQ as _,
+            &raw mut bytes,
+        )
+    };
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(usize::try_from(bytes).unwrap_or(0))
+}
+
+/// Has a socket send to `peer` with this IPv6 flow label of 20 bits (RFC 6437): reserves it with
+/// the kernel (`IPV6_FLOWLABEL_MGR`, include/uapi/linux/in6.h). The address that the socket is
+/// connected to carries it, too, in network order.
+///
+/// # Errors
+/// The system's: EPERM where another user's process has reserved the label for itself.
+pub fn reserve_flow_label(socket: &impl AsFd, peer: Ipv6Addr, label: u32) -> io::Result<()> {
+    let request = FlowLabelRequest {
+        destination: peer.octets(),
+        label: label.to_be(),
+        action: FLOW_LABEL_GET,
+        share: FLOW_LABEL_SHARED_BY_ANY,
+        flags: FLOW_LABEL_CREATE,
+        expires_s: 0,
+        linger_s: 0,
+        padding: 0,
+    };
+    set_option(
+        socket,
+        libc::IPPROTO_IPV6,
+        libc::IPV6_FLOWLABEL_MGR,
+        request,
+    )?;
+    let on: libc::c_int = 1;
+    set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_FLOWINFO_SEND, on)
 }
 
 pub(crate) fn set_option<T: Copy>(

@@ -13,6 +13,7 @@ use crate::auth::ServerAuth;
 use crate::error::Error;
 use crate::net;
 use crate::report::Observer;
+use crate::stream::EndOptions;
 use crate::wire::cookie::{COOKIE_BYTES, Cookie};
 use crate::wire::datagram::GREETING_BYTES;
 use crate::wire::state::State;
@@ -81,8 +82,10 @@ pub struct ServerOptions {
     pub auth: Option<ServerAuth>,
     /// Between reports, ms; 0 is never.
     pub interval_ms: u64,
-    /// CPU of the threads, when the client names none.
-    pub cpu: Option<usize>,
+    /// Takes Multipath TCP (RFC 8684) as well.
+    pub multipath: bool,
+    /// What concerns this end alone; a client may name another CPU.
+    pub end: EndOptions,
     /// Ends after one client.
     pub one_off: bool,
     /// Clients that ask for the server's output get it as JSON.
@@ -123,7 +126,7 @@ impl Server {
     /// # Errors
     /// When the port is taken, or may not be used.
     pub fn bind(address: SocketAddr, options: ServerOptions) -> Result<Self, Error> {
-        let listener = net::listen(address, options.only_v6)?;
+        let listener = net::listen(address, options.only_v6, options.multipath)?;
         let bound = listener.local_addr().map_err(Error::Init)?;
         let address = bound.as_socket().unwrap_or(address);
         Ok(Self {

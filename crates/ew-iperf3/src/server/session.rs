@@ -133,8 +133,9 @@ impl<'run> Session<'run> {
         self.keep_output(&params);
         self.observer.observe(&Event::Accepted { peer: self.peer });
         let streams = self.create_streams(&params)?;
-        let cpu = params.server_cpu.or(self.server.options.cpu);
-        let mut running = Running::new(params.clone(), goal(&params)?, cpu);
+        let mut options = self.server.options.end.clone();
+        options.cpu = params.server_cpu.or(options.cpu);
+        let mut running = Running::new(params.clone(), goal(&params)?, options, false);
         running.prepare(streams)?;
         self.control.send_state(State::TestStart)?;
         self.observer.observe(&Event::Started(Box::new(

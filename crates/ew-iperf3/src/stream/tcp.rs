@@ -1,24 +1,60 @@
-//! TCP: plain send and recv of large blocks, sendfile, or receiving without a copy.
+//! TCP: plain send and recv of large blocks, sendfile, or receiving without a copy; from and into a
+//! user's file.
 
+use super::file::{self, FileBlocks};
 use super::pace::Pace;
-use super::{Mover, is_passing};
+use super::{FileUse, Mover, is_passing};
 use ew_sys::transfer::{memory_file, receive_discarding, send_file};
-use std::io::{self, Read};
+use socket2::Socket;
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::sync::atomic::Ordering;
 
-/// Sends until stopped, or until the goal grants nothing more.
+/// Where a sender's blocks come from.
+pub(super) trait Blocks {
+    /// Gets the next block ready; returns its length, which is below `wanted` at the end only.
+    fn load(&mut self, wanted: usize) -> io::Result<usize>;
+
+    /// Sends that part of it.
+    fn send_part(&self, from: usize, count: usize) -> io::Result<usize>;
+}
+
+/// The same block every time.
+struct OneBlock<'s>(&'s Socket, &'s [u8]);
+
+/// The same block every time, out of the page cache.
+struct CachedBlock<'s>(&'s Socket, File);
+
+/// Sends until stopped, or until the goal grants nothing more, or to the end of the file.
 pub(super) fn send(mover: &Mover) -> io::Result<()> {
-    let params = &mover.work.params;
-    let block = &mover.work.content;
-    if params.zerocopy {
-        let file = memory_file(block)?;
-        send_blocks(mover, |from, count| {
-            send_file(&*mover.socket, &file, from, count)
-        })
-    } else {
-        send_blocks(mover, |from, count| {
-            mover.socket.send(&block[from..from + count])
-        })
+    let (params, socket) = (&mover.work.params, &*mover.socket);
+    let block = &mover.work.content[..];
+    if let Some(FileUse::Sent(path)) = &mover.work.file {
+        return send_blocks(mover, FileBlocks::open(socket, path, params.block_bytes)?);
+    }
+    match params.zerocopy {
+        true => send_blocks(mover, CachedBlock(socket, memory_file(block)?)),
+        false => send_blocks(mover, OneBlock(socket, block)),
+    }
+}
+
+impl Blocks for OneBlock<'_> {
+    fn load(&mut self, wanted: usize) -> io::Result<usize> {
+        Ok(wanted)
+    }
+
+    fn send_part(&self, from: usize, count: usize) -> io::Result<usize> {
+        self.0.send(&self.1[from..from + count])
+    }
+}
+
+impl Blocks for CachedBlock<'_> {
+    fn load(&mut self, wanted: usize) -> io::Result<usize> {
+        Ok(wanted)
+    }
+
+    fn send_part(&self, from: usize, count: usize) -> io::Result<usize> {
+        send_file(self.0, &self.1, from, count)
     }
 }
 
@@ -31,13 +67,18 @@ pub(super) fn receive(mover: &Mover) -> io::Result<()> {
         });
     }
     let mut buffer = vec![0; params.block_bytes];
+    if let Some(FileUse::Written(path)) = &mover.work.file {
+        let mut file = file::create(path, mover.place)?;
+        return receive_blocks(mover, || {
+            let count = (&*mover.socket).read(&mut buffer)?;
+            file.write_all(&buffer[..count])?;
+            Ok(count)
+        });
+    }
     receive_blocks(mover, || (&*mover.socket).read(&mut buffer))
 }
 
-fn send_blocks(
-    mover: &Mover,
-    mut send_part: impl FnMut(usize, usize) -> io::Result<usize>,
-) -> io::Result<()> {
+fn send_blocks(mover: &Mover, mut blocks: impl Blocks) -> io::Result<()> {
     let params = &mover.work.params;
     mover.work.gate.pass();
     let mut pace = Pace::new(params.bits_per_sec, params.burst);
@@ -47,9 +88,14 @@ fn send_blocks(
         if wanted == 0 {
             return Ok(());
         }
+        let loaded = blocks.load(wanted)?;
+        if loaded == 0 {
+            mover.work.goal.note_source_end(params.streams);
+            return Ok(());
+        }
         let mut sent = 0;
-        while sent < wanted && !mover.stopped(true) {
-            match send_part(sent, wanted - sent) {
+        while sent < loaded && !mover.stopped(true) {
+            match blocks.send_part(sent, loaded - sent) {
                 Ok(count) => {
                     sent += count;
                     total += count as u64;

@@ -6,25 +6,36 @@ use super::pace::Pace;
 use super::{Mover, is_passing};
 use crate::wire::datagram::{Arrivals, Header, LONG_HEADER_BYTES};
 use ew_sys::clock::monotonic_ns;
-use ew_sys::datagram::{MOST_AT_ONCE, Received, receive_many, send_many};
+use ew_sys::datagram::{
+    MOST_AT_ONCE, MOST_BYTES, MOST_SEGMENTS, Received, receive_many, receive_trains, segment_sends,
+    send_many,
+};
 use ew_sys::transfer::receive_head;
 use std::io;
 use std::sync::atomic::Ordering;
 
 /// Datagrams of one system call take this much at most.
 const BATCH_BYTES: usize = 256 * 1024;
+/// Room for every train that a socket can receive.
+const MAX_TRAIN_BYTES: usize = 64 * 1024;
 
 /// Sends until stopped, or until the goal grants nothing more.
 pub(super) fn send(mover: &Mover) -> io::Result<()> {
     let params = &mover.work.params;
     let block_bytes = params.block_bytes;
     // Datagrams that are due one by one go one by one.
+    let is_train = mover.work.options.segments_sends && params.bits_per_sec == 0;
     let batch = match params.bits_per_sec {
+        0 if is_train => (MOST_BYTES / block_bytes.max(1)).clamp(1, MOST_SEGMENTS),
         0 => batch_of(block_bytes),
         _ => 1,
     };
+    if is_train && let Ok(segment_bytes) = block_bytes.try_into() {
+        segment_sends(&*mover.socket, segment_bytes)?;
+    }
     let mut sender = Sender {
         mover,
+        is_train,
         slots: mover.work.content.repeat(batch),
         sequence: 0,
         sent_bytes: 0,
@@ -48,7 +59,14 @@ pub(super) fn receive(mover: &Mover) -> io::Result<()> {
     if mover.work.params.skip_rx_copy {
         return receive_heads(mover);
     }
-    let slot_bytes = mover.work.params.block_bytes.max(LONG_HEADER_BYTES);
+    let takes_trains = mover.work.options.receives_trains;
+    let slot_bytes = match takes_trains {
+        true => MAX_TRAIN_BYTES,
+        false => mover.work.params.block_bytes.max(LONG_HEADER_BYTES),
+    };
+    if takes_trains {
+        receive_trains(&*mover.socket)?;
+    }
     let batch = batch_of(slot_bytes);
     let mut slots = vec![0; slot_bytes * batch];
     let mut received = [Received::default(); MOST_AT_ONCE];
@@ -68,12 +86,10 @@ pub(super) fn receive(mover: &Mover) -> io::Result<()> {
         };
         let now_us = monotonic_ns() / 1000;
         for (slot, came) in slots.chunks_exact(slot_bytes).zip(&received[..count]) {
-            account.note(
-                mover,
-                &slot[..came.bytes.min(slot_bytes)],
-                came.bytes,
-                now_us,
-            );
+            let taken = &slot[..came.bytes.min(slot_bytes)];
+            for datagram in taken.chunks(came.segment_bytes.max(1)) {
+                account.note(mover, datagram, datagram.len(), now_us);
+            }
         }
         account.publish(mover);
     }
@@ -105,6 +121,8 @@ fn batch_of(slot_bytes: usize) -> usize {
 
 struct Sender<'run> {
     mover: &'run Mover,
+    /// All datagrams of a call go to the kernel as one train.
+    is_train: bool,
     slots: Vec<u8>,
     sequence: u64,
     sent_bytes: u64,
@@ -128,8 +146,10 @@ impl Sender<'_> {
                 return Ok(false);
             }
             let rest = &self.slots[done * block_bytes..];
-            let sent = if count == 1 {
-                self.mover.socket.send(rest).map(|_| 1)
+            let sent = if count == 1 || self.is_train {
+                let bytes = (count - done) * block_bytes;
+                let sent = self.mover.socket.send(&rest[..bytes]);
+                sent.map(|bytes| bytes / block_bytes)
             } else {
                 send_many(
                     &*self.mover.socket,

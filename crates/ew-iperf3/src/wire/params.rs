@@ -27,6 +27,9 @@ pub const DEFAULT_TCP_BLOCK_BYTES: usize = 128 * 1024;
 /// Datagram when the path does not say, bytes (`DEFAULT_UDP_BLKSIZE`).
 pub const DEFAULT_UDP_BLOCK_BYTES: usize = 1460;
 
+/// Largest flow label (RFC 6437: 20 bits).
+pub const MAX_FLOW_LABEL: u32 = 0xf_ffff;
+
 /// Longest title and extra data that are kept, bytes.
 const MAX_TEXT_BYTES: usize = 4096;
 /// `TCP_CA_NAME_MAX` of linux/tcp.h, without the NUL.
@@ -94,6 +97,8 @@ pub struct Params {
     pub fq_bits_per_sec: u64,
     /// IP type of service.
     pub tos: u8,
+    /// IPv6 flow label of what the client sends; 0 leaves it to the kernel.
+    pub flow_label: u32,
     /// CPU the server shall use.
     pub server_cpu: Option<usize>,
     /// Congestion control algorithm; empty leaves it to the kernel.
@@ -136,6 +141,7 @@ impl Default for Params {
             burst: 0,
             fq_bits_per_sec: 0,
             tos: 0,
+            flow_label: 0,
             server_cpu: None,
             congestion: String::new(),
             title: String::new(),
@@ -184,6 +190,7 @@ impl Params {
             burst: number("burst", MAX_BURST.into(), Refusal::BURST)? as u32,
             fq_bits_per_sec: rate("fqrate")?,
             tos: number("TOS", 255, Refusal::TOS)? as u8,
+            flow_label: number("flowlabel", MAX_FLOW_LABEL.into(), Refusal::PARAMS)? as u32,
             server_cpu: server_cpu(&map)?,
             congestion: lenient::text(&map, "congestion", MAX_CONGESTION_BYTES).unwrap_or_default(),
             title: lenient::text(&map, "title", MAX_TEXT_BYTES).unwrap_or_default(),
@@ -273,6 +280,7 @@ impl Params {
             ("fqrate", number(self.fq_bits_per_sec)),
             ("burst", number(self.burst.into())),
             ("TOS", number(self.tos.into())),
+            ("flowlabel", number(self.flow_label.into())),
             ("title", text(&self.title)),
             ("extra_data", text(&self.extra_data)),
             ("congestion", text(&self.congestion)),

@@ -3,7 +3,7 @@
 use ew_iperf3::report::{Event, Observer, Report};
 use ew_iperf3::server::{ServerOptions, Watcher};
 use ew_iperf3::wire::params::Params;
-use ew_iperf3::{ClientOptions, Error, Route, Server, run_client};
+use ew_iperf3::{ClientOptions, EndOptions, Error, Route, Server, run_client};
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -232,10 +232,11 @@ pub(crate) fn options(server: SocketAddr, params: Params) -> ClientOptions {
             device: None,
             stream_port: 0,
             connect_timeout: PATIENCE,
+            multipath: false,
         },
         params,
         interval_ms: 1000,
-        cpu: None,
+        end: EndOptions::default(),
         idle_timeout_ms: 10_000,
         auth: None,
     }

@@ -10,6 +10,7 @@
 mod asking;
 mod authentication;
 mod common;
+mod ends;
 mod hostile;
 mod options;
 mod serving;

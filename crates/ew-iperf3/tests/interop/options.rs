@@ -63,7 +63,7 @@ fn our_clients_own_side() {
     with_ports.params.streams = 2;
     with_ports.route.stream_port = 17_100;
     with_ports.route.bind = Some(Ipv4Addr::LOCALHOST.into());
-    with_ports.cpu = Some(0);
+    with_ports.end.cpu = Some(0);
     let report = server.ask_with(&with_ports);
     assert_eq!(report.error, None);
     let ports: Vec<u16> = report
@@ -131,7 +131,7 @@ fn their_flags_are_understood() {
     }
     if has_ipv6() {
         let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, address.port()));
-        for flag in ["-6", "-6 -u", "-6 -u -R -S 0x10"] {
+        for flag in ["-6", "-6 -u", "-6 -u -R -S 0x10", "-6 -L 0xabc"] {
             let reported = their_client(v6, &format!("{flag} -l 1000 -b 8M -k 50"));
             assert!(reported.success, "{flag}: {}", reported.text);
         }

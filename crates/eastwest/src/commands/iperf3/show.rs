@@ -37,6 +37,8 @@ impl Form {
 pub(super) struct Console {
     file: Option<Mutex<File>>,
     form: Form,
+    /// Before every line of text, see `--timestamps`.
+    stamp: Option<String>,
     port: AtomicU16,
     /// Tests in progress.
     active: AtomicU64,
@@ -58,6 +60,7 @@ impl Console {
         Ok(Self {
             file,
             form: Form::of(args),
+            stamp: args.timestamps.clone(),
             port: AtomicU16::new(0),
             active: AtomicU64::new(0),
             begun: AtomicU64::new(0),
@@ -81,6 +84,17 @@ impl Console {
     }
 
     fn print(&self, text: &str) {
+        match &self.stamp {
+            Some(format) if self.form == Form::Text => {
+                let now = stamp(format).unwrap_or_default();
+                let stamped = text.lines().map(|line| format!("{now}{line}\n"));
+                self.write(&stamped.collect::<String>());
+            }
+            _ => self.write(text),
+        }
+    }
+
+    fn write(&self, text: &str) {
         // A reader that has gone away, or a full disk, does not end the test.
         let _ = match &self.file {
             Some(file) => {
@@ -93,6 +107,17 @@ impl Console {
             }
         };
     }
+}
+
+/// The local time in a format of strftime(3).
+///
+/// # Errors
+/// What is wrong with the format.
+pub(super) fn stamp(format: &str) -> Result<String, String> {
+    // As the C locale writes it.
+    let format = format.replace("%c", "%a %b %e %H:%M:%S %Y");
+    let text = jiff::fmt::strtime::format(format, &jiff::Zoned::now());
+    text.map_err(|error| error.to_string())
 }
 
 /// Shows one test: line by line, or as one document at its end.
