@@ -22,7 +22,7 @@ use std::time::Duration;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Senders that are not stuck end within this time of the order.
 const SENDERS_END_NS: u64 = 5_000_000;
-/// A peer's kernel has the end of a file within this time, and the peer has read it after the other.
+/// A peer's kernel has the end of a file within this time, and the peer has read it after another.
 const FILE_ARRIVES_NS: u64 = 5 * SECOND_NS;
 const FILE_IS_READ: Duration = Duration::from_millis(200);
 /// Threads are ready within this time, or start late.
