@@ -4,18 +4,19 @@ HOST       := $(shell rustc -vV | sed -n 's/^host: //p')
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BINARY     := $(TARGET_DIR)/$(HOST)/release/eastwest
 
-.PHONY: help demo test test-engines check bench faults fuzz corpus replay setup release binary
+.PHONY: help demo test test-engines check bench faults fuzz corpus replay setup release site binary
 
 help:
 	@echo "make demo    build, emulate a cluster on this machine, qualify it, show the verdict"
 	@echo "make test    build and run every test"
-	@echo "make test-engines  the same against the real systems: Kubernetes (built once, about 10 minutes), HDFS (jars fetched once), Slurm, packages, Grafana's schema (npm); kept in ~/.cache/eastwest; as root"
+	@echo "make test-engines  the same against the real systems: Kubernetes (built once, about 10 minutes), HDFS (jars fetched once), Slurm, packages, Grafana's schema and the documentation's site (npm); kept in ~/.cache/eastwest; as root"
 	@echo "make check   formatting, lints, rules of the house, documentation, licences and advisories of dependencies"
 	@echo "make bench   measure what the documentation claims (takes a while, needs a quiet machine)"
 	@echo "make faults  labs with one known fault each, against what eastwest says of them (long; SEEDS=1-20 for fewer)"
 	@echo "make corpus  record runs with a known truth for make replay (long; as root, SEEDS=1001-1020 for fewer)"
 	@echo "make replay  analyse the recorded runs anew, and show what today's analysis makes of them (REPLAY_LIST=1 lists wrong ones)"
 	@echo "make fuzz    every fuzz target for MINUTES each (needs nightly and cargo-fuzz); fuzz/LOG.md says what was run"
+	@echo "make site    the documentation as a site in dist/site (needs npm)"
 	@echo "make release packages for x86-64 and aarch64 in dist/: static binaries, .deb, .rpm, images, SBOM, checksums (long)"
 	@echo "make setup   install what tests and demo need (Debian and Ubuntu, as root)"
 
@@ -77,6 +78,9 @@ corpus: binary
 
 replay:
 	cargo test --release --package ew-sim --test replay -- --nocapture
+
+site:
+	tests/site/run dist/site
 
 fuzz:
 	scripts/fuzz.sh $(or $(MINUTES),30)
