@@ -50,6 +50,8 @@ enum Command {
     Tools(commands::tools::ToolsArgs),
     /// Show a run again, in any format
     Report(commands::report::ReportArgs),
+    /// Print the JSON Schema of reports in JSON
+    Schema,
     /// Compare two states of a network, each by one run or several
     Compare(commands::compare::CompareArgs),
     /// List, show or remove runs, or show figures over runs
@@ -161,6 +163,7 @@ fn dispatch(command: Command) -> Outcome {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Tools(args) => commands::tools::run(&args),
         Command::Report(args) => commands::report::run(&args),
+        Command::Schema => Ok(commands::report::print_schema()),
         Command::Compare(args) => commands::compare::run(&args),
         Command::Serve(args) => commands::serve::run(&args),
         Command::Runs(args) => commands::runs::run(&args),

@@ -178,6 +178,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "schema",
+        &["eastwest schema >eastwest-analysis.schema.json"],
+    ),
+    (
         "line-rate",
         &[
             "eastwest line-rate --link 25G --mtu 9000",

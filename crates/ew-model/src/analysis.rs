@@ -12,11 +12,12 @@ use crate::sweep::SweepAnalysis;
 use crate::threshold::Checked;
 use crate::tools::ToolComparison;
 use crate::workload::WorkloadKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
 /// Everything a report may show. Derived from one run and nothing else.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Analysis {
     /// The run's manifest.
     pub run: RunManifest,
@@ -70,7 +71,7 @@ pub struct Analysis {
 }
 
 /// A median (or a ratio of medians) with its 95% interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Estimate {
     /// Point estimate.
     pub value: f64,
@@ -83,7 +84,7 @@ pub struct Estimate {
 }
 
 /// What rates were held against.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Basis {
     /// Line rate of a reference host. `None` when nothing was measured or stated.
     pub nic_bits_per_sec: Option<f64>,
@@ -96,7 +97,7 @@ pub struct Basis {
 }
 
 /// One stage's totals.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct StageAnalysis {
     /// Name in the plan.
     pub name: String,
@@ -175,7 +176,7 @@ pub struct StageAnalysis {
 /// A stage against the max goodput of its hosts' links, with nothing else limiting: line rate
 /// ([`Basis`]) times payload over wire bytes for what the stage's flows carry, shared max-min among
 /// the flows that ran together.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct StageCeiling {
     /// Of one host's link.
     pub link_bits_per_sec: f64,
@@ -187,7 +188,7 @@ pub struct StageCeiling {
 
 /// A flow's figure that has not settled: its rate in bits per second (bulk), else its median time
 /// in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct UnsettledFigure {
     /// Sender of the data, or of the requests.
     pub src: HostId,
@@ -202,7 +203,7 @@ pub struct UnsettledFigure {
 }
 
 /// A remark and how many of a stage's flows, counted over rounds, carry it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Label {
     /// What a reader must know.
     pub remark: Remark,
@@ -213,7 +214,7 @@ pub struct Label {
 }
 
 /// The transactions of a stage: distributions merged over streams, flows, hosts and rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct LatencyAnalysis {
     /// Transactions a second, sum over flows, median over rounds.
     pub transactions_per_sec: Option<Estimate>,
@@ -232,7 +233,7 @@ pub struct LatencyAnalysis {
 /// A distribution in a few figures. A percentile is `None` when too few times are behind it: when
 /// not even the max of them is above the true percentile with 95% confidence (1 - share^count
 /// < 0.95; 299 times for p99, 29,956 for p99.99).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct LatencyFigures {
     /// Number of transactions.
     pub count: u64,
@@ -255,7 +256,7 @@ pub struct LatencyFigures {
 }
 
 /// One point of a percentile spectrum.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SpectrumPoint {
     /// Share of the transactions that take longer than `time_ns`, 0 to 1.
     pub share_above: f64,
@@ -264,7 +265,7 @@ pub struct SpectrumPoint {
 }
 
 /// The datagrams of a stage, over all flows and rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct DatagramAnalysis {
     /// Received datagrams a second, sum over flows, median over rounds.
     pub received_per_sec: Option<Estimate>,
@@ -291,7 +292,7 @@ pub struct DatagramAnalysis {
 }
 
 /// Times from a sender's call to its receiver's.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct OneWayDelay {
     /// Over all datagrams.
     pub times: LatencyFigures,
@@ -301,7 +302,7 @@ pub struct OneWayDelay {
 }
 
 /// One ordered pair in a stage with transactions or datagrams, over all rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PairAnalysis {
     /// Sender of the data, or of the requests.
     pub src: HostId,
@@ -321,7 +322,7 @@ pub struct PairAnalysis {
 
 /// CPU of the hosts at one end of a stage, summed over hosts and rounds, each host counted once a
 /// round.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CpuAnalysis {
     /// Different hosts.
     pub hosts: u32,
@@ -348,7 +349,7 @@ pub struct CpuAnalysis {
 
 /// Parts of the time of all CPUs, 0 to 1: the columns of `/proc/stat` besides idle, softirq and
 /// steal.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CpuSplitShares {
     /// Programs.
     pub user: f64,
@@ -363,7 +364,7 @@ pub struct CpuSplitShares {
 }
 
 /// One point of a stage's throughput over time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TimePoint {
     /// From the stage's first window; pauses between rounds are excluded from the data, not
     /// from the axis.
@@ -373,7 +374,7 @@ pub struct TimePoint {
 }
 
 /// Whether a host took part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "type")]
 pub enum HostState {
     /// To the end.
@@ -391,7 +392,7 @@ pub enum HostState {
 }
 
 /// One host's figures.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct HostAnalysis {
     /// Which.
     pub host: HostId,
@@ -438,7 +439,7 @@ pub struct HostAnalysis {
 }
 
 /// What connection tracking (conntrack) of a host's network namespace refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct ConntrackRefusals {
     /// Packets dropped, nearly all of new connections.
     pub packets: u64,
@@ -466,7 +467,7 @@ impl ConntrackRefusals {
 
 /// One host in one stage: rates and shares over the windows of the rounds it took part in. `None`
 /// is not reported by the host, or read too seldom for windows so short.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct HostStageAnalysis {
     /// Index of the stage in [`Analysis::stages`].
     pub stage: u32,
@@ -519,7 +520,7 @@ impl HostStageAnalysis {
 }
 
 /// How one CPU spent its time, as shares of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CpuShare {
     /// Its number.
     pub cpu: u32,
@@ -540,7 +541,7 @@ pub struct CpuShare {
 }
 
 /// What one disk did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct DiskShare {
     /// For example `nvme0n1`.
     pub name: String,
@@ -555,7 +556,7 @@ pub struct DiskShare {
 }
 
 /// A host between two readings of its counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct HostPoint {
     /// End of the span, on the axis of [`StageAnalysis::span_ns`].
     pub t_ns: u64,
@@ -578,7 +579,7 @@ pub struct HostPoint {
 }
 
 /// One ordered pair.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Cell {
     /// Sender.
     pub src: HostId,
@@ -599,7 +600,7 @@ pub struct Cell {
 }
 
 /// What a stage measured of its ordered pairs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PairMap {
     /// Index of the stage in [`Analysis::stages`].
     pub stage: u32,
@@ -608,7 +609,7 @@ pub struct PairMap {
 }
 
 /// What a stage measured of one ordered pair, one by one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PairDetail {
     /// Index of the stage in [`Analysis::stages`].
     pub stage: u32,
@@ -626,7 +627,7 @@ pub struct PairDetail {
 }
 
 /// One ordered pair in one round. `None` is not measured, or has no meaning in the stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PairSample {
     /// Start of the window, on the axis of [`StageAnalysis::span_ns`].
     pub t_ns: Option<u64>,
@@ -643,7 +644,7 @@ pub struct PairSample {
 }
 
 /// A path that connections of an ordered pair took.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct PairPath {
     /// Sender of the data.
     pub src: HostId,
@@ -656,7 +657,7 @@ pub struct PairPath {
 }
 
 /// One of a rack's parallel paths, as traces show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct RackPath {
     /// The router at which the rack's paths part.
     pub router: IpAddr,
@@ -667,7 +668,7 @@ pub struct RackPath {
 }
 
 /// One rack's uplinks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RackAnalysis {
     /// Which.
     pub rack: RackId,
@@ -681,7 +682,7 @@ pub struct RackAnalysis {
 }
 
 /// One direction of a rack's uplinks, in payload.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct UplinkAnalysis {
     /// What the rack's hosts can do together.
     pub hosts_bits_per_sec: f64,
@@ -697,7 +698,7 @@ pub struct UplinkAnalysis {
 }
 
 /// One direction between two racks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RackPairAnalysis {
     /// Sending rack.
     pub from: RackId,

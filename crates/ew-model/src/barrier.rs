@@ -1,10 +1,11 @@
 //! What keeps pods from reaching each other, or ended them, as it was found at the end of a run.
 
 use crate::inventory::HostId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One finding of that kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Barrier {
     /// Which.
     pub kind: BarrierKind,
@@ -16,7 +17,7 @@ pub struct Barrier {
 }
 
 /// Which barriers are distinguished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BarrierKind {
     /// A pod was evicted or deleted, or its node or namespace is gone.

@@ -5,6 +5,7 @@
 //! from the expectation of a run to `eastwest line-rate`, takes it from here.
 
 use crate::facts::InterfaceFacts;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Preamble 7 and start frame delimiter 1 (IEEE 802.3, clause 3.2.1 and 3.2.2).
@@ -77,7 +78,9 @@ pub enum LinkCounting {
 }
 
 /// One encapsulation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 pub struct Tunnel {
     /// Which.
     pub kind: TunnelKind,
@@ -89,7 +92,9 @@ pub struct Tunnel {
 }
 
 /// A kind of encapsulation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum TunnelKind {
     /// Ethernet in UDP (RFC 7348).

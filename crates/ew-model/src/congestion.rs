@@ -5,10 +5,13 @@
 
 use crate::analysis::Estimate;
 use crate::workload::WorkloadKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the hosts that are no victims do meanwhile, each over TCP as fast as it goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aggressor {
     /// Nothing: what the others are compared with.
@@ -38,7 +41,7 @@ impl Aggressor {
 }
 
 /// One load of the victims under one aggressor, against the same load alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct CongestionImpact {
     /// The stage.
     pub stage: String,
@@ -59,7 +62,7 @@ pub struct CongestionImpact {
 }
 
 /// A figure alone and under an aggressor: ns of a transaction, or bits per second of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Impact {
     /// Alone: median over repetitions.
     pub alone: f64,

@@ -4,6 +4,7 @@ use crate::ceiling::Tunnel;
 use crate::claim::Claim;
 use crate::network::Subnet;
 use crate::telemetry::{CauseCounters, InterfaceLink, ReadingCost};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -72,7 +73,7 @@ pub struct OsRelease {
 }
 
 /// One network interface.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct InterfaceFacts {
     /// For example `eth0`.
     pub name: String,
@@ -112,7 +113,7 @@ pub struct InterfaceFacts {
 }
 
 /// A link over several others (bonding, team).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Bond {
     /// Interfaces that share its traffic.
     pub members: Vec<String>,
@@ -123,7 +124,7 @@ pub struct Bond {
 }
 
 /// Where a cable ends (LLDP, IEEE 802.1AB).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
 pub struct SwitchPort {
     /// The switch's name, or its chassis ID.
     pub switch: String,

@@ -1,10 +1,11 @@
 //! Conclusions: findings and the verdict over them.
 
 use crate::inventory::{HostId, RackId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// All findings of a run, worst first, with one sentence on top.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Verdict {
     /// The answer in one sentence.
     pub sentence: String,
@@ -15,7 +16,7 @@ pub struct Verdict {
 }
 
 /// What the verdict amounts to; decides the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictStatus {
     /// Nothing wrong found (exit 0).
@@ -31,7 +32,9 @@ pub enum VerdictStatus {
 }
 
 /// How bad a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Worth knowing.
@@ -43,7 +46,9 @@ pub enum Severity {
 }
 
 /// What a finding is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case", tag = "type")]
 pub enum Subject {
     /// One host.
@@ -75,7 +80,9 @@ pub enum Subject {
 }
 
 /// Why, as far as the evidence carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The path between two racks carries less than their hosts could send.
@@ -151,7 +158,9 @@ pub enum Cause {
 }
 
 /// What a cause does to the rates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Symptom {
     /// The host sends slower than its peers.
@@ -168,7 +177,9 @@ pub enum Symptom {
 
 /// How far a finding can be relied on, from how often findings of its cause were right on networks
 /// whose truth is known: the lower end of the 95% interval of that share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// Below one half, or not measured.
@@ -192,7 +203,7 @@ impl Confidence {
 }
 
 /// One conclusion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Finding {
     /// How bad.
     pub severity: Severity,
@@ -219,7 +230,7 @@ pub struct Finding {
 }
 
 /// A number with its unit and 95% interval.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Quantity {
     /// Point estimate.
     pub value: f64,
@@ -232,7 +243,7 @@ pub struct Quantity {
 }
 
 /// One piece of evidence.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Evidence {
     /// In words with numbers.
     pub text: String,

@@ -1,15 +1,20 @@
 //! Hosts, their addresses and racks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
 
 /// Index of a host in [`Inventory::hosts`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize,
+)]
 pub struct HostId(pub u32);
 
 /// Index of a rack in [`Inventory::racks`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize,
+)]
 pub struct RackId(pub u32);
 
 impl HostId {
@@ -35,7 +40,7 @@ impl fmt::Display for HostId {
 }
 
 /// One machine under test.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Host {
     /// The name the user gave, also what the launcher connects to.
     pub name: String,
@@ -58,14 +63,14 @@ pub struct Login {
 }
 
 /// A set of hosts below one leaf switch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Rack {
     /// The group's name, for example `mc_rack1`.
     pub name: String,
 }
 
 /// Hosts in the user's order, and racks in the order they were named.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Inventory {
     /// All hosts; [`HostId`] indexes this.
     pub hosts: Vec<Host>,

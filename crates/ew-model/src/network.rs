@@ -2,6 +2,7 @@
 
 use crate::facts::InterfaceFacts;
 use crate::units::format_bits_per_sec;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -199,7 +200,7 @@ fn is_routable(address: IpAddr) -> bool {
 }
 
 /// What was measured: hosts whose data interfaces are alike.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct MeasuredNetwork {
     /// The interface's name on these hosts.
     pub interface: String,

@@ -4,6 +4,7 @@
 use crate::analysis::Estimate;
 use crate::finding::Evidence;
 use crate::workload::WorkloadKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The pod that the other nodes and Services talk to.
@@ -16,7 +17,9 @@ pub const SECOND_POD: &str = "pod2";
 pub const MOST_SERVICE_STREAMS: u32 = 32;
 
 /// Between whom data goes, and through what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum PodPath {
     /// Two nodes, in their own network: what the others are compared with.
@@ -116,7 +119,7 @@ impl PodPath {
 }
 
 /// One path against its baseline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PodComparison {
     /// The stage.
     pub stage: String,
@@ -158,7 +161,7 @@ pub struct PodComparison {
 }
 
 /// One cause of a difference.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PodCause {
     /// Which.
     pub kind: PodCauseKind,
@@ -171,7 +174,9 @@ pub struct PodCause {
 }
 
 /// What makes pods slower than their nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum PodCauseKind {
     /// Headers of a tunnel, and the smaller MTU inside it.

@@ -3,6 +3,7 @@
 use crate::inventory::HostId;
 use crate::latency::{Histogram, Latency};
 use crate::plan::{FlowId, RoundIndex, StageIndex};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
@@ -167,7 +168,7 @@ pub struct Interval {
 
 /// The fields of Linux' `struct tcp_info` (include/uapi/linux/tcp.h) that say what limits a stream.
 /// `None` where the running kernel's struct is too short to hold a field.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct TcpInfo {
     /// `tcpi_total_retrans`: segments, since the connection began.
     pub total_retransmits: u32,
@@ -266,7 +267,9 @@ pub struct CpuSplit {
 }
 
 /// What a reader must know about how a figure came about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remark {
     /// The sender's application did not touch the bytes (sendfile).

@@ -7,11 +7,12 @@ use crate::plan::Plan;
 use crate::record::FlowRecord;
 use crate::scenario::Scenario;
 use crate::storage::{HdfsFacts, StorageStep};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Still running, or cut short.
@@ -27,7 +28,7 @@ pub enum Outcome {
 }
 
 /// `run.json`: who, what, when, how it ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct RunManifest {
     /// Layout version of the run directory; readers read all older ones.
     pub format_version: u32,

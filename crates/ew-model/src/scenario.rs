@@ -5,10 +5,11 @@ use crate::congestion::Aggressor;
 use crate::pods::PodPath;
 use crate::threshold::Threshold;
 use crate::workload::Workload;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A scenario, fully defaulted: what a YAML file or a built-in name becomes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Scenario {
     /// Short name, used in the run directory's name.
     pub name: String,
@@ -34,7 +35,7 @@ pub struct Scenario {
 }
 
 /// Clients and servers by name, each in the user's order, none in both.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Roles {
     /// Hosts that open connections.
     pub clients: Vec<String>,
@@ -43,7 +44,7 @@ pub struct Roles {
 }
 
 /// The stated expectation a run is compared with; findings worse than it lead to exit code 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Expect {
     /// Highest acceptable oversubscription, for example 1.0 or 4.0 (to one).
     pub oversubscription: Option<f64>,
@@ -61,7 +62,7 @@ pub struct Expect {
 }
 
 /// One test: who talks to whom, what is carried, how long and how often.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Test {
     /// Stage name in reports, unique in the scenario.
     pub name: String,
@@ -99,7 +100,7 @@ pub struct Test {
 
 /// When a stage was repeated often enough (`samples: auto`). All repetitions have the flows of the
 /// first one, because only the same flow can settle.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct AutoSamples {
     /// Asked width of every figure's 95% interval over its median: 0.05 is a width of 5% from end
     /// to end, as netperf's `-I 95,5` has it.
@@ -114,7 +115,7 @@ pub struct AutoSamples {
 }
 
 /// Who talks to whom.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
     /// Hosts taken two by two in the order given.
@@ -192,7 +193,7 @@ pub enum Pattern {
 }
 
 /// How cross-rack targets are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pick {
     /// Seeded perfect matchings: nobody shares a target.
@@ -206,7 +207,7 @@ pub enum Pick {
 }
 
 /// How many hosts of each rack send at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Senders {
     /// All of them.
@@ -217,7 +218,7 @@ pub enum Senders {
 }
 
 /// Which racks are active at once in a cross-rack test.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RackScope {
     /// All racks together, every host sending.
@@ -227,7 +228,7 @@ pub enum RackScope {
 }
 
 /// How a mesh is cut into rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeshMode {
     /// Circle method, both directions of a pair at once, no uplink loaded above its assumed
@@ -242,7 +243,7 @@ pub enum MeshMode {
 
 /// Direction of the data against the pattern's client -> server relation (the client always
 /// connects).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// Client sends.

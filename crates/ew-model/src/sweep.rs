@@ -3,10 +3,11 @@
 use crate::analysis::{Estimate, LatencyFigures};
 use crate::finding::Evidence;
 use crate::workload::WorkloadKind;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One test with `sizes`: all its stages as one curve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SweepAnalysis {
     /// The test's name.
     pub name: String,
@@ -29,7 +30,7 @@ pub struct SweepAnalysis {
 }
 
 /// One message size; medians over flows and rounds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SweepPoint {
     /// Payload of a message.
     pub message_bytes: u64,
@@ -46,7 +47,7 @@ pub struct SweepPoint {
 
 /// Hockney's r(n) = r_inf / (1 + n_half / n): the size at which half of the rate of endless
 /// messages is reached (Hockney and Jesshope, Parallel Computers 2, 1988).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct HalfPerformance {
     /// n1/2, bytes, read off the curve at half of `endless_bits_per_sec`.
     pub bytes: f64,
@@ -59,7 +60,7 @@ pub struct HalfPerformance {
 }
 
 /// Time of a message as a straight line over its size.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct TimeLine {
     /// t0: what a message costs however small it is, ns.
     pub start_ns: f64,
@@ -71,7 +72,7 @@ pub struct TimeLine {
 
 /// The least size from which on the rate keeps at least [`Saturation::SHARE`] of the largest one,
 /// up to where that is reached.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Saturation {
     /// The size.
     pub message_bytes: u64,
@@ -87,7 +88,7 @@ impl Saturation {
 }
 
 /// A place where the curve breaks, or sizes whose times are not their own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SweepStep {
     /// What it looks like.
     pub kind: StepKind,
@@ -107,7 +108,7 @@ pub struct SweepStep {
 }
 
 /// What a break looks like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepKind {
     /// A message no longer fits one TCP segment, or one more is needed.

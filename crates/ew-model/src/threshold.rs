@@ -3,12 +3,13 @@
 use crate::units::{
     format_bits_per_sec, format_duration_ns, parse_bits_per_sec, parse_duration_ns, three_digits,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;
 
 /// A figure of a run that a threshold can be set on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// Goodput of the slowest host pair, bits per second.
@@ -105,7 +106,7 @@ impl Metric {
 }
 
 /// A bound of a threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// In the metric's unit.
@@ -115,7 +116,7 @@ pub enum Bound {
 }
 
 /// `pair.min: ">0.9*nic"`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Threshold {
     /// The stage it is about. `None`: all stages that have the metric, and of round trips the
     /// first.
@@ -236,7 +237,7 @@ fn bound_of(metric: Metric, text: &str) -> Result<Bound, ThresholdError> {
 }
 
 /// A threshold and what the run says of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Checked {
     /// What was set.
     pub threshold: Threshold,

@@ -1,9 +1,10 @@
 //! What a flow carries: the traffic, how fast, through which socket, and who drives it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a flow carries and who drives it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Workload {
     /// The traffic.
@@ -46,7 +47,7 @@ pub struct Workload {
 }
 
 /// How the opening end chooses the source ports of a flow's streams.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourcePorts {
     /// The kernel does.
@@ -60,7 +61,7 @@ pub enum SourcePorts {
 }
 
 /// Where a workload's number of streams comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamCount {
     /// The scenario.
@@ -74,7 +75,7 @@ pub enum StreamCount {
 }
 
 /// The traffic of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {
     /// Bulk TCP.
@@ -95,7 +96,7 @@ pub enum WorkloadKind {
 
 /// How fast a flow goes, at most. Nothing given: as fast as it can; request and response then is a
 /// closed loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pace {
     /// Payload of one stream, bulk workloads.
@@ -111,7 +112,7 @@ pub struct Pace {
 }
 
 /// When a stream is done. What counts is what was sent inside the window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
     /// After this much payload.
@@ -121,7 +122,7 @@ pub enum Limit {
 }
 
 /// Settings of a flow's sockets, at both ends. `None`: as the host has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SocketSettings {
     /// `TCP_NODELAY`: small messages leave at once (Nagle's algorithm off).
@@ -143,7 +144,7 @@ pub struct SocketSettings {
 }
 
 /// How senders hand bytes to the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SendMode {
     /// send(2): the kernel copies from the application's buffer.
@@ -157,7 +158,7 @@ pub enum SendMode {
 }
 
 /// How receivers take bytes from the kernel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReceiveMode {
     /// recv(2): the kernel copies into the application's buffer.
@@ -171,7 +172,7 @@ pub enum ReceiveMode {
 }
 
 /// Which CPUs the streams' threads may use.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Placement {
     /// As the kernel schedules them.
@@ -186,7 +187,7 @@ pub enum Placement {
 }
 
 /// What moves the bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
     /// eastwest's own engine.

@@ -4,9 +4,10 @@ use crate::ReportError;
 use crate::words::networks;
 use ew_model::network::MeasuredNetwork;
 use ew_model::{Analysis, Inventory};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Serializer;
 use serde_json::ser::{Formatter, PrettyFormatter};
+use serde_json::{Serializer, Value, json};
 use std::io::{self, Write};
 
 /// Version of the JSON report's layout. It grows when a field changes its meaning or goes; new
@@ -34,9 +35,44 @@ pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-#[derive(Serialize)]
+/// The layout of that document as a JSON Schema (draft 2020-12), with what each field means.
+#[must_use]
+pub fn schema() -> String {
+    let mut schema = schemars::schema_for!(Document<'static>).to_value();
+    add_names(&mut schema);
+    format!("{schema:#}\n")
+}
+
+/// Adds the names that [`render`] writes after the numbers of hosts and racks.
+fn add_names(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            if let Some(Value::Object(fields)) = members.get_mut("properties") {
+                for (key, what) in HOSTS
+                    .map(|key| (key, "host"))
+                    .into_iter()
+                    .chain(RACKS.map(|key| (key, "rack")))
+                {
+                    if fields.contains_key(key) {
+                        let name = json!({"type": "string", "description": format!("Name of the {what} whose number is before it.")});
+                        fields.insert(format!("{key}_name"), name);
+                    }
+                }
+            }
+            members.values_mut().for_each(add_names);
+        }
+        Value::Array(items) => items.iter_mut().for_each(add_names),
+        _ => {}
+    }
+}
+
+/// A report of `eastwest report --format json`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "eastwest-analysis")]
 struct Document<'a> {
+    /// `eastwest-analysis`
     schema: &'static str,
+    /// Grows when a field changes its meaning or goes; new fields do not count.
     schema_version: u32,
     /// What was measured, most hosts first.
     networks: Vec<MeasuredNetwork>,

@@ -2,7 +2,7 @@
 
 use crate::commands::dfsio;
 use crate::exit::{Failure, Outcome};
-use crate::output::{RunsDirArg, ShowArgs};
+use crate::output::{self, RunsDirArg, ShowArgs};
 use clap::Args;
 use ew_model::Analysis;
 use ew_report::ReportError;
@@ -22,6 +22,12 @@ pub(crate) struct ReportArgs {
 
 pub(crate) fn run(args: &ReportArgs) -> Outcome {
     show_run(&args.runs, &args.run, &args.show)
+}
+
+/// The layout of reports in JSON.
+pub(crate) fn print_schema() -> ExitCode {
+    output::print(&ew_report::json_schema());
+    ExitCode::SUCCESS
 }
 
 /// Shows a run of the directory, and ends as it did.

@@ -2,10 +2,11 @@
 
 use crate::analysis::Estimate;
 use crate::workload::{Tool, WorkloadKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One question, answered by every tool that can; our own engine first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ToolComparison {
     /// What the flows carried.
     pub kind: WorkloadKind,
@@ -14,7 +15,7 @@ pub struct ToolComparison {
 }
 
 /// One tool's answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ToolFigure {
     /// The stage it comes from.
     pub stage: String,
@@ -42,7 +43,7 @@ pub struct ToolFigure {
 }
 
 /// How a tool's figure compares with the engine's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "type")]
 pub enum Standing {
     /// It is the engine's.

@@ -17,6 +17,8 @@ mod prometheus;
 #[cfg(test)]
 mod reports;
 #[cfg(test)]
+mod schema;
+#[cfg(test)]
 mod sweeps;
 #[cfg(test)]
 mod trends;

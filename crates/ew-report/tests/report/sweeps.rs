@@ -101,7 +101,7 @@ fn sweep() -> SweepAnalysis {
 }
 
 /// A run of nothing but one sweep between two hosts.
-fn swept() -> Analysis {
+pub(crate) fn swept() -> Analysis {
     let mut analysis = common::cluster(1, 2, 1.0, None);
     analysis.run.inventory.racks.clear();
     for host in &mut analysis.run.inventory.hosts {

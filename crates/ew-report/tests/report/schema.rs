@@ -1,0 +1,165 @@
+//! The JSON Schema of reports, held against reports.
+
+use crate::{common, workloads};
+use ew_model::Analysis;
+use ew_report::{Format, TextStyle, json_schema, render};
+use serde_json::{Value, json};
+
+/// Why a value is not as its schema describes it: the parts of JSON Schema that ours use. Stricter
+/// than a validator in one thing: a field that the schema does not have is one too many.
+fn mismatch(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<String> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = reference.strip_prefix("#/$defs/").unwrap();
+        return mismatch(root, &root["$defs"][name], value, path);
+    }
+    for choice in ["anyOf", "oneOf"] {
+        if let Some(branches) = schema[choice].as_array() {
+            let all = branches
+                .iter()
+                .map(|branch| mismatch(root, branch, value, path));
+            let all: Vec<String> = all.collect::<Option<_>>()?;
+            return Some(all.join("; "));
+        }
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        return (!words.contains(value)).then(|| format!("{path}: {value} is none of {words:?}"));
+    }
+    if let Some(word) = schema.get("const") {
+        return (word != value).then(|| format!("{path}: {value} is not {word}"));
+    }
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let kinds = match &schema["type"] {
+        Value::Array(kinds) => kinds.clone(),
+        kind => vec![kind.clone()],
+    };
+    let is_number = kind == "integer" && kinds.contains(&json!("number"));
+    // What is not finite is null.
+    let is_infinite = kind == "null" && kinds.contains(&json!("number"));
+    if schema.get("type").is_some() && !kinds.contains(&json!(kind)) && !is_number && !is_infinite {
+        return Some(format!("{path}: {kind} where {kinds:?} is allowed"));
+    }
+    match value {
+        Value::Array(items) => {
+            let fixed = schema["prefixItems"].as_array();
+            items.iter().enumerate().find_map(|(at, item)| {
+                let schema = fixed
+                    .and_then(|fixed| fixed.get(at))
+                    .unwrap_or(&schema["items"]);
+                mismatch(root, schema, item, &format!("{path}[{at}]"))
+            })
+        }
+        Value::Object(members) => members.iter().find_map(|(key, member)| {
+            let path = format!("{path}.{key}");
+            match (
+                schema["properties"].get(key),
+                schema.get("additionalProperties"),
+            ) {
+                (Some(schema), _) | (None, Some(schema)) => mismatch(root, schema, member, &path),
+                (None, None) => Some(format!("{path} is not in the schema")),
+            }
+        }),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_report_is_as_the_schema_describes_it() {
+    let schema: Value = serde_json::from_str(&json_schema()).unwrap();
+    let analyses: [Analysis; 6] = [
+        common::demo(),
+        common::failed(),
+        common::missing(),
+        workloads::rr_of_two(),
+        workloads::streams_of_two(),
+        workloads::mixed(),
+    ];
+    for analysis in analyses {
+        let text = render(&analysis, Format::Json, &TextStyle::default()).unwrap();
+        let document = serde_json::from_str(&text).unwrap();
+        assert_eq!(mismatch(&schema, &schema, &document, ""), None);
+    }
+}
+
+#[test]
+fn a_report_that_is_otherwise_is_found() {
+    let schema: Value = serde_json::from_str(&json_schema()).unwrap();
+    let text = render(&common::demo(), Format::Json, &TextStyle::default()).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let changes: [(&str, Value); 4] = [
+        ("/verdict/status", json!("fine")),
+        ("/hosts/0/host", json!("r1h1")),
+        ("/cells", json!({})),
+        ("/basis", json!({"unknown": 1})),
+    ];
+    for (pointer, wrong) in changes {
+        let mut changed = document.clone();
+        *changed.pointer_mut(pointer).unwrap() = wrong;
+        let found = mismatch(&schema, &schema, &changed, "");
+        assert!(found.is_some(), "{pointer}");
+    }
+}
+
+/// The columns of all CSV reports are on the reference page, and nothing else.
+#[test]
+fn the_reference_page_has_every_column() {
+    let page = include_str!("../../../../docs/reference/json-and-csv.md");
+    let (_, page) = page.split_once("## CSV: pairs").unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let first = rows.map(|line| line.split(" | ").next().unwrap());
+    let described: Vec<&str> = first
+        .flat_map(|names| names.split('`').skip(1).step_by(2))
+        .collect();
+    let header = |analysis: &Analysis, format| {
+        let text = render(analysis, format, &TextStyle::default()).unwrap();
+        text.lines().next().unwrap().to_owned()
+    };
+    let headers = [
+        header(&common::demo(), Format::Csv),
+        header(&crate::sweeps::swept(), Format::Csv),
+        header(&common::demo(), Format::CsvHosts),
+    ];
+    let written: Vec<&str> = headers
+        .iter()
+        .flat_map(|header| header.split(','))
+        .collect();
+    assert_eq!(described, written);
+}
+
+/// Whoever writes a query finds what a field means.
+#[test]
+fn every_field_is_described() {
+    let schema: Value = serde_json::from_str(&json_schema()).unwrap();
+    let mut missing = Vec::new();
+    find_undescribed(&schema, "", &mut missing);
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+fn find_undescribed(schema: &Value, path: &str, missing: &mut Vec<String>) {
+    let members = schema.as_object().into_iter().flatten();
+    // The description of an enum's variant is next to its only field.
+    let is_variant = schema.get("description").is_some() && path.contains("/oneOf");
+    for (key, member) in members {
+        if key == "properties" && !is_variant {
+            for (name, field) in member.as_object().into_iter().flatten() {
+                let is_described = ["description", "$ref", "const"]
+                    .iter()
+                    .any(|has| field.get(has).is_some());
+                if !is_described {
+                    missing.push(format!("{path}.{name}"));
+                }
+            }
+        }
+        find_undescribed(member, &format!("{path}/{key}"), missing);
+    }
+    for member in schema.as_array().into_iter().flatten() {
+        find_undescribed(member, path, missing);
+    }
+}
