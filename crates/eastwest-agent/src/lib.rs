@@ -92,7 +92,7 @@ impl AgentArgs {
     }
 }
 
-/// Serves one run, and returns when the controller has said goodbye.
+/// Serves one run, and returns when the controller has taken its leave.
 ///
 /// # Errors
 /// Why the agent ended otherwise: its controller was lost, its host's owner stopped it, or the time

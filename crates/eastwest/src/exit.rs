@@ -16,7 +16,7 @@ pub(crate) enum Failure {
 /// What a command's success amounts to.
 pub(crate) type Outcome = Result<ExitCode, Failure>;
 
-/// Findings worse than the stated expectation.
+/// Findings worse than the configured expectation.
 pub(crate) const WORSE: u8 = 1;
 /// Hosts or cells are missing.
 pub(crate) const PARTIAL: u8 = 3;

@@ -1,5 +1,5 @@
-//! What a run is about to do to the network, said before it does it; much of it is asked about on a
-//! terminal.
+//! What a run is about to do to the network, shown before it does it; much of it is asked about on
+//! a terminal.
 
 use crate::exit::Failure;
 use crate::output;
@@ -135,7 +135,7 @@ impl PreFlight {
     }
 
     /// Says it on stderr unless quiet, and asks where it is much and somebody sits at a terminal
-    /// who has not said `--yes`. Returns whether the answer was yes.
+    /// who has not given `--yes`. Returns whether the answer was yes.
     ///
     /// # Errors
     /// A usage failure when the answer is no.

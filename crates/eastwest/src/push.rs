@@ -127,7 +127,7 @@ fn certificates(path: &Path) -> anyhow::Result<Vec<Certificate>> {
     Ok(found)
 }
 
-/// What was said of a refusal, as far as it can be read.
+/// The reason of a refusal, as far as it can be read.
 pub(crate) async fn reason(mut answer: Response) -> String {
     let mut bytes = Vec::new();
     while bytes.len() < MAX_REASON_BYTES {

@@ -57,7 +57,7 @@ pub struct AgentOptions {
 /// Why an agent ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The controller said goodbye.
+    /// The controller took its leave.
     Goodbye,
     /// The host's owner ended it (`eastwest stop`).
     Stopped {

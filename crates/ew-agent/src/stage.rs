@@ -1,4 +1,4 @@
-//! Walks through a stage's rounds on the agent's own clock, with nothing said on the control link
+//! Walks through a stage's rounds on the agent's own clock, with nothing sent on the control link
 //! unless flows are followed.
 
 use crate::follow;

@@ -1,4 +1,4 @@
-//! What rates are held against: a reference host's line rate, and how much of it TCP payload can
+//! What rates are compared with: a reference host's line rate, and how much of it TCP payload can
 //! be.
 
 use crate::observations::Observations;
@@ -11,7 +11,7 @@ use ew_model::units::format_bits_per_sec;
 use ew_model::{HostId, Workload, WorkloadKind};
 use std::collections::BTreeMap;
 
-/// A link speed is believed when flows inside racks reach this share of it.
+/// A link speed is believed when intra-rack flows reach this share of it.
 const PLAUSIBLE_SHARE: f64 = 0.7;
 /// Drivers of devices that have no link of their own, and report any speed.
 pub(crate) const VIRTUAL: [&str; 5] = ["veth", "tun", "bridge", "macvlan", "ipvlan"];
@@ -83,8 +83,8 @@ pub(crate) fn most_common<T: Ord + Clone>(values: impl Iterator<Item = T>) -> Op
         .map(|(value, _)| value)
 }
 
-/// Finds the reference: the stated rate, else the hosts' link speed when the measured rates make it
-/// plausible, else the median over hosts of what each did at its better times.
+/// Finds the reference: the configured rate, else the hosts' link speed when the measured rates
+/// make it plausible, else the median over hosts of what each did at its better times.
 pub(crate) fn reference(observations: &Observations<'_>) -> Reference {
     let run = observations.run;
     let (framing, efficiency_source) = framing(observations);
@@ -95,13 +95,13 @@ pub(crate) fn reference(observations: &Observations<'_>) -> Reference {
     let (nic, source, discovered) = if let Some(limit) = max_rate(run) {
         (Some(limit), "--max-rate".to_owned(), false)
     } else if let Some(stated) = run.plan.expect.nic_bits_per_sec {
-        (Some(stated), "stated".to_owned(), false)
+        (Some(stated), "configured".to_owned(), false)
     } else if let Some(speed) = plausible_link_speed(run, seen, efficiency) {
         (Some(speed), "link speed".to_owned(), false)
     } else {
         let source = match seen {
             Some(_) => "discovered: median of hosts".to_owned(),
-            None => "nothing was measured or stated".to_owned(),
+            None => "nothing was measured or configured".to_owned(),
         };
         (seen.map(|goodput| goodput / efficiency), source, true)
     };
@@ -147,7 +147,7 @@ fn link_speed(run: &Run, host: HostId) -> Option<f64> {
 }
 
 /// What a host does when nothing but hosts limits it: per host the upper quartile of its lone
-/// flows, inside racks when there are such, then the median over hosts. Shared flows are asked only
+/// flows, intra-rack when there are such, then the median over hosts. Shared flows are asked only
 /// when there is no lone one.
 fn typical_goodput(observations: &Observations<'_>) -> Option<f64> {
     let inventory = observations.inventory();

@@ -18,7 +18,7 @@ struct Gathered {
     missing: Option<String>,
 }
 
-/// The cells and the name of the stage they come from: of the judged stages, else of all with
+/// The cells and the name of the stage they come from: of the capacity tests, else of all with
 /// rates, the mesh, else the stage without shared hosts that covers most pairs, else the one that
 /// covers most pairs.
 pub(crate) fn cells(

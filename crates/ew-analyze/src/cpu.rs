@@ -65,7 +65,7 @@ fn windows(
     windows
 }
 
-/// Transactions that a host asked for or answered. Only the asking end counts them, and they cost
+/// Transactions that a host asked for or answered. Only the client counts them, and they cost
 /// both.
 fn transactions(stage: &StageView<'_>) -> BTreeMap<(RoundIndex, HostId), u64> {
     let mut transactions: BTreeMap<(RoundIndex, HostId), u64> = BTreeMap::new();

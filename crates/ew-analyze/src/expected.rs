@@ -43,7 +43,7 @@ impl Expected {
     }
 
     /// The shares of a round's flows among reference hosts, none above its pace. `None` for stages
-    /// that are held against nothing.
+    /// that are compared with nothing.
     pub(crate) fn of_round(&self, stage: usize, round: usize) -> Option<&[Share]> {
         Some(self.healthy.as_ref()?.get(stage)?.get(round)?.as_slice())
     }

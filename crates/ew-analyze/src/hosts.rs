@@ -11,7 +11,7 @@ use ew_model::run::Run;
 use ew_model::telemetry::ConntrackCounters;
 use std::collections::BTreeMap;
 
-/// Least time over which a CPU's share is taken: shorter spans are mostly the clock tick.
+/// Min time over which a CPU's share is taken: shorter spans are mostly the clock tick.
 const CPU_SPAN_NS: u64 = 900_000_000;
 
 /// All hosts, in inventory order.

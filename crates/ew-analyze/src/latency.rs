@@ -75,7 +75,7 @@ pub(crate) fn transactions(row: &FlowRecord) -> Option<u64> {
     end.transactions.or_else(counted)
 }
 
-/// The same a second, from the asking end's own window.
+/// The same a second, from the client's own window.
 pub(crate) fn transactions_per_sec(row: &FlowRecord) -> Option<f64> {
     let end = row.sender.as_ref().filter(|end| end.window_ns > 0)?;
     Some(transactions(row)? as f64 * 1e9 / end.window_ns as f64)

@@ -292,7 +292,7 @@ fn has_path(end: &EndRecord) -> bool {
 }
 
 /// A row's median time of a transaction; of a tool that keeps no distribution what it reports: its
-/// median, else its mean, else its least. In the tool's own meaning, which may be half a round
+/// median, else its mean, else its min. In the tool's own meaning, which may be half a round
 /// trip.
 pub(crate) fn typical_ns(record: &FlowRecord) -> Option<u64> {
     let reported = || {
@@ -309,7 +309,7 @@ pub(crate) fn times(record: &FlowRecord) -> Option<&Histogram> {
     (times.count() > 0).then_some(times)
 }
 
-/// The way to the bytes that the judged stages of a run share, so that like is compared with like:
+/// The way to the bytes that the capacity tests of a run share, so that like is compared with like:
 /// ordinary copying where a stage does that, else the first stage's.
 fn judged_mode(stages: &[Stage]) -> Option<(SendMode, ReceiveMode)> {
     let mut modes = stages

@@ -381,13 +381,13 @@ fn rank_sum_low(a: usize, b: usize) -> usize {
         return (m * k / 2.0 - Z * deviation).floor().max(1.0) as usize;
     }
     let ranks: Vec<usize> = (1..=a + b).collect();
-    // The least sum is that of the lowest ranks; the statistic counts from there.
+    // The lowest sum is that of the lowest ranks; the statistic counts from there.
     let least = a * (a + 1) / 2;
     let counts = rank_sum_counts(&ranks, a);
     low_rank(&counts[least.min(counts.len() - 1)..])
 }
 
-/// The least number whose lower tail reaches 2.5%, and at least 1.
+/// The lowest number whose lower tail reaches 2.5%, and at least 1.
 fn low_rank(counts: &[f64]) -> usize {
     let total: f64 = counts.iter().sum();
     let mut tail = 0.0;

@@ -98,7 +98,7 @@ fn aggregate(stage: &StageView<'_>) -> Option<Estimate> {
         .then(|| stage.sum_over_flows(FlowRecord::bits_per_sec))?
 }
 
-/// Every remark that an end of a flow made, and how many flows carry it.
+/// Every note that an end of a flow made, and how many flows carry it.
 fn labels(stage: &StageView<'_>) -> Vec<Label> {
     let mut flows: BTreeMap<Remark, u32> = BTreeMap::new();
     let mut of_flows = 0;
@@ -193,8 +193,8 @@ fn start_skew(stage: &StageView<'_>) -> Option<(u64, u64, u64)> {
     Some((at(0.5)?, at(0.99)?, at(1.0)?))
 }
 
-/// Draws of a server port that another client of the same round had drawn before; the stock iperf3
-/// serves one client at a time and refuses the rest.
+/// Choices of a server port that another client of the same round had selected before; the stock
+/// iperf3 serves one client at a time and refuses the rest.
 fn random_collisions(stage: &StageView<'_>) -> Option<u32> {
     let Pattern::CrossRack {
         pick: Pick::Random { .. },

@@ -1,5 +1,5 @@
-//! Tools side by side: what each says of the same path, held against our own engine's figure of the
-//! same kind.
+//! Tools side by side: what each says of the same path, compared with our own engine's figure of
+//! the same kind.
 
 use crate::basis::shaper;
 use crate::observations::{Observations, StageView};
@@ -123,7 +123,7 @@ fn time_of(end: &EndRecord, statistic: Statistic) -> Option<f64> {
     of_all.or(reported).map(|ns| ns as f64)
 }
 
-/// What like is held against like by: a rate, or a tool's mean as a round trip.
+/// What like is compared with like by: a rate, or a tool's mean as a round trip.
 fn comparable(stage: &StageView<'_>, statistic: Option<Statistic>) -> Option<Estimate> {
     match statistic {
         None if stage.is_bulk() => over_flows(stage, FlowRecord::bits_per_sec),
@@ -175,7 +175,7 @@ fn standing(
     }
 }
 
-/// The least and the largest ratio that two intervals allow; 1 is between them where they overlap.
+/// The lowest and the largest ratio that two intervals allow; 1 is between them where they overlap.
 /// `None` without intervals.
 fn far_ends(own: &Estimate, engines: &Estimate) -> Option<(f64, f64)> {
     let min = own.low? / engines.high?;
@@ -232,7 +232,7 @@ fn reasons(
         ));
     }
     if statistic == Some(Statistic::Least) {
-        reasons.push("the best of trials, which are means, against the least of all".into());
+        reasons.push("the best of trials, which are means, against the min of all".into());
     }
     if statistic == Some(Statistic::Mean) {
         reasons.extend(skewed(engine));

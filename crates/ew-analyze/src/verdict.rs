@@ -152,7 +152,7 @@ struct Clause {
 }
 
 /// One clause per finding; hosts that share a cause are reported together when they are many, so
-/// that they do not crowd out the rest.
+/// that they do not displace the rest.
 fn clauses(case: &Case<'_>, reported: &[&Finding]) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = Vec::new();
     let mut folded: Vec<Cause> = Vec::new();
@@ -203,14 +203,14 @@ fn clauses(case: &Case<'_>, reported: &[&Finding]) -> Vec<Clause> {
 
 fn nothing_wrong(case: &Case<'_>) -> String {
     if case.observations.judged().next().is_none() {
-        return format!("nothing wrong found: {}", told_figures(case));
+        return figures(case);
     }
     let hosts = case.hosts.len();
     let rate = case.network.typical.map(|typical| {
         let basis =
             basis_words(&case.reference.basis).map_or(String::new(), |b| format!(" of {b}"));
         format!(
-            ": {hosts} hosts do {} of payload{basis}",
+            "{hosts} hosts do {} of goodput{basis}",
             format_bits_per_sec(typical.value)
         )
     });
@@ -222,10 +222,8 @@ fn nothing_wrong(case: &Case<'_>) -> String {
         0 => String::new(),
         rounds => format!("; {} excluded", count(rounds, "round")),
     };
-    format!(
-        "nothing wrong found{}{unseen}{racks}{set_aside}",
-        rate.unwrap_or_default()
-    )
+    let rate = rate.unwrap_or_else(|| "nothing wrong found".into());
+    format!("{rate}{unseen}{racks}{set_aside}")
 }
 
 /// What is known of the racks' uplinks where none limits: how far they were tested.
@@ -255,8 +253,8 @@ fn racks_in_words(case: &Case<'_>) -> String {
     }
 }
 
-/// What the first stages did, where there is nothing to hold it against.
-fn told_figures(case: &Case<'_>) -> String {
+/// What the first stages did, where there is nothing to compare it with.
+fn figures(case: &Case<'_>) -> String {
     let alone = case.stages.iter().filter(|stage| stage.sweep.is_none());
     let reported: Vec<String> = alone
         .filter_map(|stage| Some(format!("`{}` {}", stage.name, did(stage)?)))

@@ -22,7 +22,7 @@ const SLOW: &str = "r1h2";
 const YAML: &str = "name: why
 defaults: {duration: 2s, warm-up: 300ms, gap: 200ms, samples: 6}
 tests:
-  - {name: inside racks, pattern: permutation}
+  - {name: intra-rack, pattern: permutation}
   - {name: cross-rack, pattern: cross-rack}
   - {name: mesh, pattern: {mesh: {mode: isolated}}, samples: 1}
 ";

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A stage of hosts 0 and 1, both asking or sending to the other in every round, and what each end
-/// says.
+/// A stage of hosts 0 and 1, both clients of or sending to the other in every round, and what each
+/// end says.
 struct Reported {
     name: &'static str,
     workload: Workload,
@@ -255,7 +255,7 @@ fn a_host_is_charged_once_a_round() {
     assert_eq!(cpu.micros_per_transaction, Some(5.0));
 }
 
-/// The answering end knows its CPU, and the asking end alone how many transactions there were.
+/// The server knows its CPU, and the client alone how many transactions there were.
 fn answered(round: u32, src: HostId) -> (EndRecord, EndRecord) {
     let (sender, mut receiver) = answers(round, src);
     receiver.cpu = Some(CpuUse {
@@ -424,7 +424,7 @@ fn only_like_is_compared_with_like() {
     assert_eq!(
         both.stages[2].of_expected,
         Some(1.0),
-        "held against its pace"
+        "compared with its pace"
     );
     let alone = analysis(&[reported("discard", discard, unseen)]);
     assert!(stage(&alone).judged);

@@ -156,7 +156,7 @@ fn of_line_rate(limits: &[f64], lines: &BTreeMap<HostId, f64>) -> Option<f64> {
     shares.get(shares.len() / 2).copied()
 }
 
-/// What was stated, else what interfaces report that have a link.
+/// What was configured, else what interfaces report that have a link.
 fn line_rates(plan: &Plan, members: &Members) -> BTreeMap<HostId, f64> {
     let inventory = members.inventory();
     let rate = |host: HostId| {

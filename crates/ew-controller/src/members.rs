@@ -30,7 +30,7 @@ const MAX_QUEUED_HAPPENINGS: usize = 1024;
 /// One thing that happened to the fleet.
 #[derive(Debug)]
 pub(crate) enum FleetEvent {
-    /// An agent said something, or its session judged it lost.
+    /// An agent sent something, or its session found it lost.
     Agent(HostId, ControllerEvent),
     /// A host did not come up.
     LaunchFailed { host: HostId, message: String },

@@ -38,7 +38,7 @@ pub struct Job {
     pub scenario: Scenario,
     /// Between whom.
     pub inventory: Inventory,
-    /// Of all draws.
+    /// Of all random choices.
     pub seed: u64,
     /// How agents are started.
     pub launcher: Arc<dyn Launcher>,

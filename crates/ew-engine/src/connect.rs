@@ -354,7 +354,7 @@ impl<Report: FnMut(usize, Result<TcpStream, String>)> Work<'_, Report> {
     fn try_later(&mut self, index: usize, error: io::Error) {
         let progress = &mut self.progress[index];
         if error.kind() == io::ErrorKind::TimedOut {
-            // It says less than what the peer's system said before.
+            // It is less precise than what the peer's system reported before.
             progress.reported.get_or_insert(error);
         } else {
             progress.reported = Some(error);

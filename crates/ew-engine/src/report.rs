@@ -144,7 +144,7 @@ fn since_data_ms(role: Role, tcp: &[Option<TcpReading>]) -> Option<u32> {
     arrivals.min().filter(|_| role == Role::Receive)
 }
 
-/// For each place the least value of all other places.
+/// For each place the min value of all other places.
 fn least_of_others(values: &[Option<u32>]) -> Vec<Option<u32>> {
     let mut ranked: Vec<(u32, usize)> = (values.iter().enumerate())
         .filter_map(|(at, value)| Some(((*value)?, at)))

@@ -126,7 +126,7 @@ fn what_is_dropped_is_counted_exactly() {
         let workload = of(STREAM, |w| {
             w.segmentation = segmentation;
             w.limit = Some(Limit::Messages(20_000));
-            // The least the kernel has: a train or two.
+            // The minimum the kernel has: a train or two.
             w.socket.receive_buffer_bytes = Some(1);
         });
         let (sender, receiver) = Pair::new(LOCALHOST).measure(&long_round(workload));

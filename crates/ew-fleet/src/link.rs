@@ -349,7 +349,7 @@ struct Noise {
 enum Stop {
     /// Its output ended.
     Ended,
-    /// It said which step failed, and where.
+    /// It reported which step failed, and where.
     Failed(Failure),
     /// It fell silent while it received the binary.
     Silence,
@@ -592,7 +592,7 @@ fn ended_early(host: String, status: Option<ExitStatus>, words: String) -> Launc
     };
     let status = say(status);
     let words = match words.is_empty() {
-        true => "it said nothing".to_owned(),
+        true => "it reported nothing".to_owned(),
         false => words,
     };
     LaunchError::RemoteShell {

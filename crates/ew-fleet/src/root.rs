@@ -29,7 +29,7 @@ pub enum RootError {
     Failed {
         /// The shell's.
         status: ExitStatus,
-        /// The last that was said.
+        /// The last message.
         words: String,
     },
     /// They took too long.
@@ -37,7 +37,7 @@ pub enum RootError {
     TooLong {
         /// How long they had.
         limit: Duration,
-        /// The last that was said.
+        /// The last message.
         words: String,
     },
     /// The process could not be run.

@@ -134,8 +134,8 @@ impl Ssh {
     /// A launcher that copies one of `payloads`.
     ///
     /// # Errors
-    /// [`LaunchError::BadRemoteDir`] and [`LaunchError::BadSshOption`], so that they are said once
-    /// and not once per host.
+    /// [`LaunchError::BadRemoteDir`] and [`LaunchError::BadSshOption`], so that they are reported
+    /// once and not once per host.
     pub fn new(payloads: impl Into<Payloads>, options: SshOptions) -> Result<Self, LaunchError> {
         let ssh = Self {
             payloads: payloads.into(),

@@ -1,4 +1,4 @@
-//! The bounded end of what another program said.
+//! The bounded end of what another program printed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -31,7 +31,7 @@ impl Tail {
             .collect()
     }
 
-    /// The last lines in one, for a message; empty when nothing was said.
+    /// The last lines in one, for a message; empty when nothing was printed.
     pub(crate) fn words(&self) -> String {
         let text = self.text();
         let mut lines: Vec<&str> = text

@@ -23,7 +23,7 @@ const MAX_KEY_BYTES: u64 = 64 * 1024;
 /// A list of ten thousand users is shorter.
 const MAX_USERS_BYTES: u64 = 1024 * 1024;
 
-/// How far a client's clock may be off when nothing else is said, seconds.
+/// How far a client's clock may be off when nothing else is set, seconds.
 pub const DEFAULT_SKEW_S: u64 = 10;
 
 /// Keys and users that cannot be used.

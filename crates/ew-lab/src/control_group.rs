@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::LabError;
 
 const PERIOD_US: f64 = 20_000.0;
-/// The least the kernel grants in a period.
+/// The minimum the kernel grants in a period.
 const LEAST_QUOTA_US: f64 = 1000.0;
 
 enum Hierarchy {

@@ -471,7 +471,7 @@ impl Keeper {
 pub(crate) const RECEIVE_BUFFER: &str = "net/ipv4/tcp_rmem";
 pub(crate) const SEND_BUFFER: &str = "net/ipv4/tcp_wmem";
 
-/// Least, first and largest size of a TCP buffer.
+/// Min, first and largest size of a TCP buffer.
 pub(crate) fn buffer_triple(bytes: u64) -> String {
     format!("{} {} {bytes}", bytes.min(4096), bytes.min(131_072))
 }

@@ -694,7 +694,7 @@ fn a_connection_takes_one_path_and_its_ports_say_which() {
         assert_eq!(
             used,
             members_used(&lab, 42_000..42_016),
-            "{family}: drawn anew"
+            "{family}: selected anew"
         );
         // A member that is down is left, one that is in again is used again.
         lab.apply_fault(&Fault::parse("spine/2", "link-down").unwrap())

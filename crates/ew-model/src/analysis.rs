@@ -83,12 +83,12 @@ pub struct Estimate {
     pub samples: u32,
 }
 
-/// What rates were held against.
+/// What rates were compared with.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Basis {
-    /// Line rate of a reference host. `None` when nothing was measured or stated.
+    /// Line rate of a reference host. `None` when nothing was measured or configured.
     pub nic_bits_per_sec: Option<f64>,
-    /// Where that came from: "stated", "link speed", "discovered: median of hosts".
+    /// Where that came from: "configured", "link speed", "discovered: median of hosts".
     pub nic_source: String,
     /// Payload over wire bytes.
     pub efficiency: f64,
@@ -110,11 +110,11 @@ pub struct StageAnalysis {
     /// What was set otherwise than by default, in words: "16 streams", "sendfile", "at most 1.00
     /// Gb/s a flow".
     pub settings: Vec<String>,
-    /// Whether its rates were held against what hosts and paths can do. Not so when something else
+    /// Whether its rates were compared with what hosts and paths can do. Not so when something else
     /// limited them (pace, limit) or when they cannot be compared with the other stages' (UDP,
     /// another way to the bytes).
     pub judged: bool,
-    /// What a reader must know about how the figures came about; ascending, each remark once.
+    /// What a reader must know about how the figures came about; ascending, each note once.
     pub labels: Vec<Label>,
     /// Rounds that ran.
     pub rounds: u32,
@@ -168,8 +168,8 @@ pub struct StageAnalysis {
     pub sweep: Option<String>,
     /// Sum over flows, per interval, time from the first round's window.
     pub timeline: Vec<TimePoint>,
-    /// For `pick: random`: draws that the stock iperf3 would have refused because the drawn server
-    /// port was taken.
+    /// For `pick: random`: choices that the stock iperf3 would have refused because the selected
+    /// server port was taken.
     pub random_collisions: Option<u32>,
 }
 
@@ -202,7 +202,7 @@ pub struct UnsettledFigure {
     pub width: Option<f64>,
 }
 
-/// A remark and how many of a stage's flows, counted over rounds, carry it.
+/// A note and how many of a stage's flows, counted over rounds, carry it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Label {
     /// What a reader must know.
@@ -237,7 +237,7 @@ pub struct LatencyAnalysis {
 pub struct LatencyFigures {
     /// Number of transactions.
     pub count: u64,
-    /// Least.
+    /// Min.
     pub min_ns: u64,
     /// Arithmetic mean.
     pub mean_ns: u64,
@@ -398,7 +398,7 @@ pub struct HostAnalysis {
     pub host: HostId,
     /// Whether it took part.
     pub state: HostState,
-    /// Rate sent when nothing but the hosts should limit (inside racks, isolated), median over
+    /// Rate sent when nothing but the hosts should limit (intra-rack, isolated), median over
     /// flows.
     pub tx_bits_per_sec: Option<Estimate>,
     /// The same, received.

@@ -16,9 +16,9 @@ const ETHERNET_BYTES: u32 = 14;
 const VLAN_TAG_BYTES: u32 = 4;
 /// Frame check sequence (IEEE 802.3, clause 3.2.9).
 const CHECK_BYTES: u32 = 4;
-/// Least gap between packets, 96 bit times (IEEE 802.3, table 4-2).
+/// Min gap between packets, 96 bit times (IEEE 802.3, table 4-2).
 const GAP_BYTES: u32 = 12;
-/// Least frame from addresses to check sequence, 512 bits (IEEE 802.3, table 4-2).
+/// Minimum-size frame from addresses to check sequence, 512 bits (IEEE 802.3, table 4-2).
 const LEAST_FRAME_BYTES: u32 = 64;
 const UDP_BYTES: u32 = 8;
 const TCP_BYTES: u32 = 20;
@@ -86,7 +86,7 @@ pub struct Tunnel {
     pub kind: TunnelKind,
     /// Whether its outer packets are IPv6; else IPv4. Nothing for [`TunnelKind::Other`].
     pub outer_ipv6: bool,
-    /// Bytes beyond the least: Geneve's options, GRE's key, checksum and sequence number, UDP
+    /// Bytes beyond the minimum: Geneve's options, GRE's key, checksum and sequence number, UDP
     /// around ESP. For [`TunnelKind::Other`]: all it adds.
     pub extra_bytes: u32,
 }
@@ -231,7 +231,7 @@ impl Framing {
         f64::from(packet.payload_bytes) / f64::from(packet.counted_bytes)
     }
 
-    /// The least frame of the link: 64 bytes, whatever the flow's packets carry.
+    /// The minimum-size frame of the link: 64 bytes, whatever the flow's packets carry.
     #[must_use]
     pub fn least_packet(&self) -> Packet {
         let least = Self {
@@ -348,10 +348,14 @@ impl Framing {
             layers.push(seen(layer(name, tags, "IEEE 802.1Q")));
         }
         layers.extend(front);
-        layers.push(layer("payload", payload_bytes, "what is left"));
+        layers.push(layer("payload", payload_bytes, "the rest of the packet"));
         layers.extend(back);
         if padding > 0 {
-            layers.push(seen(layer("padding to the least frame", padding, STANDARD)));
+            layers.push(seen(layer(
+                "padding to the minimum-size frame",
+                padding,
+                STANDARD,
+            )));
         }
         layers.push(seen(layer("check sequence", CHECK_BYTES, STANDARD)));
         layers.push(seen(layer("gap between packets", GAP_BYTES, STANDARD)));
@@ -365,7 +369,7 @@ impl Framing {
 }
 
 impl Tunnel {
-    /// The least form of a kind over IPv4.
+    /// The shortest form of a kind over IPv4.
     #[must_use]
     pub fn of(kind: TunnelKind) -> Self {
         Self {
@@ -386,7 +390,7 @@ impl Tunnel {
     #[must_use]
     pub fn inner_mtu_bytes(&self, outer_mtu_bytes: u32) -> u32 {
         let mut inner = outer_mtu_bytes.saturating_sub(self.carried_bytes(0));
-        // Padding depends on the size, so the least form of it is only near.
+        // Padding depends on the size, so the shortest form of it is only near.
         while self.carried_bytes(inner + 1) <= outer_mtu_bytes {
             inner += 1;
         }

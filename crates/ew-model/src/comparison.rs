@@ -25,7 +25,7 @@ pub struct Comparison {
     pub stages: Vec<StageComparison>,
     /// Stages of one run only, or that cannot be compared, each with the reason.
     pub not_compared: Vec<String>,
-    /// What else differs and may be the cause, or limits what can be said.
+    /// What else differs and may be the cause, or limits the conclusions.
     pub remarks: Vec<String>,
 }
 
@@ -137,7 +137,7 @@ pub struct MetricComparison {
     pub change: Change,
     /// Whether it differs, to the worse, and beyond the threshold.
     pub beyond_threshold: bool,
-    /// Why nothing can be said.
+    /// Why there is no conclusion.
     pub reason: Option<String>,
     /// Flows of both runs, the worst change first. Empty when flows are not the same.
     pub pairs: Vec<PairComparison>,
@@ -152,7 +152,7 @@ pub struct Summary {
     pub mean: Estimate,
     /// Median with the interval of its order statistics.
     pub median: Estimate,
-    /// Least.
+    /// Min.
     pub least: f64,
     /// Max.
     pub max: f64,

@@ -39,7 +39,7 @@ pub enum RunEvent {
         /// What will happen now.
         plan: Plan,
     },
-    /// An agent said hello and its version fits.
+    /// An agent has introduced itself and its version fits.
     HostUp {
         /// Which.
         host: HostId,
@@ -64,7 +64,7 @@ pub enum RunEvent {
         host: HostId,
         /// Agent's monotonic clock minus the controller's.
         offset_ns: i64,
-        /// The offset is right within this (half the least round trip).
+        /// The offset is right within this (half the min round trip).
         error_ns: u64,
     },
     /// The stage's turn begins: its only one, or one of many where stages are interleaved.
@@ -161,7 +161,7 @@ pub enum RunEvent {
         message: String,
     },
     /// Events before this one were not written: the disk was full or did not keep up, or a host had
-    /// said too much.
+    /// reported too much.
     EventsLost {
         /// How many.
         count: u64,

@@ -21,9 +21,9 @@ pub struct Verdict {
 pub enum VerdictStatus {
     /// Nothing wrong found (exit 0).
     NothingWrong,
-    /// There are findings, but none is worse than what was stated (exit 0).
+    /// There are findings, but none is worse than what was configured (exit 0).
     AsExpected,
-    /// A finding is worse than stated, or a host is faulty against its peers (exit 1).
+    /// A finding is worse than configured, or a host is faulty against its peers (exit 1).
     Worse,
     /// Hosts or cells are missing, so the answer is not whole (exit 3).
     Partial,
@@ -39,9 +39,9 @@ pub enum VerdictStatus {
 pub enum Severity {
     /// Worth knowing.
     Info,
-    /// Limits the result, not worse than stated.
+    /// Limits the result, not worse than configured.
     Notice,
-    /// Worse than stated or than its peers.
+    /// Worse than configured or than its peers.
     Fault,
 }
 
@@ -104,7 +104,7 @@ pub enum Cause {
     CpuQuota,
     /// The interface carries what its link can.
     LineRate,
-    /// The link came up slower than its peers' or than stated, or at half duplex.
+    /// The link came up slower than its peers' or than configured, or at half duplex.
     LinkSpeed,
     /// The MTU differs from the peers'.
     Mtu,
@@ -112,7 +112,7 @@ pub enum Cause {
     HostMissing,
     /// Flows could not be measured.
     CellsMissing,
-    /// Idle round trips are longer than the peers' or than stated.
+    /// Idle round trips are longer than the peers' or than configured.
     Latency,
     /// The receiver's window holds the senders back: its buffer is too small.
     ReceiveWindow,
@@ -219,7 +219,7 @@ pub struct Finding {
     pub sentence: String,
     /// The measured quantity. `None` for findings without one.
     pub measured: Option<Quantity>,
-    /// What it was held against.
+    /// What it was compared with.
     pub expected: Option<Quantity>,
     /// How often findings of this cause were right, in a word.
     pub confidence: Confidence,

@@ -10,7 +10,7 @@ pub struct Histogram {
     pub buckets: Vec<(u64, u64)>,
     /// Sum of all times, exact.
     pub sum_ns: u64,
-    /// Least time, exact.
+    /// Min time, exact.
     pub min_ns: u64,
     /// Max time, exact.
     pub max_ns: u64,
@@ -32,7 +32,7 @@ pub struct Latency {
 pub struct LatencySummary {
     /// Number of transactions.
     pub count: u64,
-    /// Least.
+    /// Min.
     pub min_ns: u64,
     /// Arithmetic mean.
     pub mean_ns: u64,

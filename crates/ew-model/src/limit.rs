@@ -26,11 +26,11 @@ pub struct Limit {
     pub payload_bits_per_sec: f64,
     /// Full packets a second.
     pub packets_per_sec: f64,
-    /// Least frames a second: 14.88 million on 10 Gb/s Ethernet.
+    /// Minimum-size frames a second: 14.88 million on 10 Gb/s Ethernet.
     pub least_frames_per_sec: f64,
     /// Time that a full packet occupies the link.
     pub serialization_ns: f64,
-    /// The same of a least frame.
+    /// The same of a minimum-size frame.
     pub least_serialization_ns: f64,
     /// What a round trip asks for.
     pub window: WindowNeed,

@@ -26,13 +26,13 @@ pub struct RoundIndex(pub u32);
 pub struct Plan {
     /// The scenario's name.
     pub scenario: String,
-    /// The seed all draws came from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// What the user stated.
+    /// What the user configured.
     pub expect: Expect,
-    /// In order of execution, unless that is drawn.
+    /// In order of execution, unless that is random.
     pub stages: Vec<Stage>,
-    /// The stages are interleaved, one repetition each, in an order drawn anew for every pass.
+    /// The stages are interleaved, one repetition each, in a new random order for every pass.
     #[serde(default)]
     pub random_order: bool,
     /// Tests skipped, each as `NAME: reason`.

@@ -93,7 +93,7 @@ pub struct EndRecord {
     /// Ascending, each once.
     #[serde(default)]
     pub remarks: Vec<Remark>,
-    /// What an external tool said besides its counts.
+    /// What an external tool reported besides its counts.
     #[serde(default)]
     #[serde(alias = "told")]
     pub reported: Option<Reported>,
@@ -104,7 +104,7 @@ pub struct EndRecord {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reported {
-    /// Least time of a transaction.
+    /// Min time of a transaction.
     pub min_ns: Option<u64>,
     /// Arithmetic mean.
     pub mean_ns: Option<u64>,
@@ -116,9 +116,9 @@ pub struct Reported {
     pub p99_ns: Option<u64>,
     /// Max.
     pub max_ns: Option<u64>,
-    /// `SO_SNDBUF` of the sending (asking) end as the kernel has it.
+    /// `SO_SNDBUF` of the sender (client) as the kernel has it.
     pub send_buffer_bytes: Option<u64>,
-    /// `SO_RCVBUF` of the receiving (answering) end as the kernel has it.
+    /// `SO_RCVBUF` of the receiver (server) as the kernel has it.
     pub receive_buffer_bytes: Option<u64>,
     /// What the receiver asks for in one call.
     pub receive_bytes: Option<u64>,

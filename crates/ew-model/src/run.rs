@@ -54,7 +54,7 @@ pub struct RunManifest {
     /// What kept pods apart or ended them, where something is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub barriers: Vec<Barrier>,
-    /// The seed of all draws.
+    /// The seed of all random choices.
     pub seed: u64,
     /// 64-bit FNV-1a of the plan's JSON, hexadecimal.
     pub plan_hash: String,
@@ -67,8 +67,8 @@ pub struct RunManifest {
 }
 
 impl RunManifest {
-    /// Arguments that draw the same plan again: the command's own, and the seed where it was drawn.
-    /// Empty: there is no command on record.
+    /// Arguments that make the same plan again: the command's own, and the seed where it was
+    /// random. Empty: there is no command on record.
     #[must_use]
     pub fn repeating_arguments(&self) -> Vec<String> {
         // `demo` has a seed of its own and takes none.
@@ -99,8 +99,8 @@ pub struct Run {
     pub lost: BTreeMap<HostId, String>,
     /// Hosts that were lost and came back, with how the loss was noticed.
     pub returned: BTreeMap<HostId, String>,
-    /// All rows, repair rounds included, in order of arrival. A repaired cell has its missing row
-    /// and a measured one.
+    /// All rows, repair rounds included, in order of arrival. A pair that was measured later has
+    /// its missing row and a measured one.
     pub flows: Vec<FlowRecord>,
     /// Last estimate per host of its agent's monotonic clock minus the controller's.
     pub clock_offset_ns: BTreeMap<HostId, i64>,

@@ -22,8 +22,8 @@ pub struct Scenario {
     /// Optional tests (see [`Test::optional`]) are dropped, last first, while the estimate exceeds
     /// this.
     pub time_budget_ns: Option<u64>,
-    /// Whether the tests are interleaved, one repetition each, in an order drawn from the seed for
-    /// every pass, instead of running one after the other.
+    /// Whether the tests are interleaved, one repetition each, in a random order, from the seed,
+    /// for every pass, instead of running one after the other.
     #[serde(default)]
     pub random_order: bool,
     /// Two sets of hosts that patterns run between. `None`: all hosts are clients and servers.
@@ -43,7 +43,7 @@ pub struct Roles {
     pub servers: Vec<String>,
 }
 
-/// The stated expectation a run is compared with; findings worse than it lead to exit code 1.
+/// The configured expectation a run is compared with; findings worse than it lead to exit code 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Expect {
     /// Highest acceptable oversubscription, for example 1.0 or 4.0 (to one).
@@ -78,7 +78,7 @@ pub struct Test {
     pub warm_up_ns: u64,
     /// Pause between rounds, in which the next round's flows connect.
     pub gap_ns: u64,
-    /// How often each round is repeated (matchings are drawn anew); at least 6 give a 95%
+    /// How often each round is repeated (matchings are selected anew); at least 6 give a 95%
     /// interval. With `auto`, how often at most.
     pub samples: u32,
     /// Repeat only until the figures have settled. `None`: repeat `samples` times.
@@ -178,7 +178,7 @@ pub enum Pattern {
     /// Every client to all servers at once, then to one less each time, down to one; needs
     /// [`Roles`].
     FanInFewer,
-    /// A fifth of the hosts, the victims, in a circle across racks, while the others are in their
+    /// A fifth of the hosts, the victims, in a cross-rack circle, while the others are in their
     /// way. Both are the same hosts in all tests of a run.
     Congestion {
         /// What the others do.
@@ -198,10 +198,11 @@ pub enum Pattern {
 pub enum Pick {
     /// Seeded perfect matchings: nobody shares a target.
     Matching,
-    /// Each client draws a target and one of `lanes` server ports for itself, forward then reverse,
-    /// never itself: the shell loop people use. Collisions happen and are part of the plan.
+    /// Each client selects a random target and one of `lanes` server ports for itself, forward then
+    /// reverse, never itself: the shell loop people use. Collisions happen and are part of the
+    /// plan.
     Random {
-        /// Server ports to draw from (the loop's 5001-5003 is 3).
+        /// Server ports to select from (the loop's 5001-5003 is 3).
         lanes: u16,
     },
 }

@@ -25,7 +25,7 @@ pub struct SweepAnalysis {
     pub saturation: Option<Saturation>,
     /// Where the curve breaks, ascending by size.
     pub steps: Vec<SweepStep>,
-    /// What could not be said of the curve, and why, in words.
+    /// What could not be determined of the curve, and why, in words.
     pub doubts: Vec<String>,
 }
 
@@ -70,8 +70,8 @@ pub struct TimeLine {
     pub off: f64,
 }
 
-/// The least size from which on the rate keeps at least [`Saturation::SHARE`] of the largest one,
-/// up to where that is reached.
+/// The smallest size from which on the rate keeps at least [`Saturation::SHARE`] of the largest
+/// one, up to where that is reached.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Saturation {
     /// The size.

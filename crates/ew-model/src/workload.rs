@@ -52,11 +52,11 @@ pub struct Workload {
 pub enum SourcePorts {
     /// The kernel does.
     Kernel,
-    /// Drawn from the plan's seed for each flow of each round ([`crate::ports::fresh_seed`]).
+    /// Random, from the plan's seed for each flow of each round ([`crate::ports::fresh_seed`]).
     #[default]
     Fresh,
-    /// Drawn from the plan's seed for each pair of hosts ([`crate::ports::pinned_seed`]): the same
-    /// 5-tuples in every round.
+    /// Random, from the plan's seed for each pair of hosts ([`crate::ports::pinned_seed`]): the
+    /// same 5-tuples in every round.
     Pinned,
 }
 

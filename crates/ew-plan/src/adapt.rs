@@ -27,7 +27,7 @@ pub struct Shown {
     message_times: MessageTimes,
 }
 
-/// The better ones last: across racks shows the uplink, too, and several streams show more than
+/// The better ones last: cross-rack shows the uplink, too, and several streams show more than
 /// one.
 type Fitness = (bool, u32);
 

@@ -20,7 +20,7 @@ pub struct Estimate {
     pub flows: u64,
     /// Rounds.
     pub rounds: u64,
-    /// Payload bytes at most, both directions: what stated rates and limits allow, for bulk
+    /// Payload bytes at most, both directions: what configured rates and limits allow, for bulk
     /// workloads no more than every busy NIC at line rate, through warm-ups and windows. `None`
     /// when neither is known, as with requests as fast as answers come; a plan's total leaves those
     /// out.
@@ -58,7 +58,7 @@ pub fn estimate_stage(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Estimate 
     }
 }
 
-/// The least of what bounds a stage's bytes.
+/// The lowest of what bounds a stage's bytes.
 fn most_bytes(stage: &Stage, nic_bits_per_sec: Option<f64>) -> Option<u64> {
     let workload = &stage.workload;
     let seconds = (stage.warm_up_ns as f64 + stage.duration_ns as f64) / 1e9;

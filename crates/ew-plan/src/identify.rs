@@ -1,7 +1,7 @@
 //! Whether a plan's flows distinguish every link from every other one.
 //!
 //! A flow's row in the incidence matrix has a one for each link on its way: its sender's TX, its
-//! receiver's RX and, across racks, the uplinks of both. Its rank is that of all pairs' matrix,
+//! receiver's RX and, cross-rack, the uplinks of both. Its rank is that of all pairs' matrix,
 //! the most there can be, when two kinds of graphs are connected: within each rack the one of its
 //! hosts' TX and RX with an edge for each flow, and the one of the racks' uplinks out and in with
 //! an edge for each pair of racks. For then every TX of a rack is the negative of every RX of it

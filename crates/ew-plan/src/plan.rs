@@ -25,7 +25,7 @@ pub const MAX_PLANNED_NS: u64 = 30 * 86_400 * 1_000_000_000;
 /// Windows are not shortened below this to save time.
 const SHORTEST_WINDOW_NS: u64 = 500_000_000;
 
-/// What an uplink is taken to be, to one, where a mesh spares it and nothing was stated. Leaf
+/// What an uplink is taken to be, to one, where a mesh spares it and nothing was configured. Leaf
 /// switches of real clusters are rarely worse; a milder network only costs some rounds.
 pub const ASSUMED_OVERSUBSCRIPTION: f64 = 4.0;
 
@@ -69,7 +69,7 @@ pub enum PlanError {
         /// The last one.
         alone: String,
     },
-    /// A pattern goes across racks.
+    /// A pattern is cross-rack.
     #[error(
         "test `{test}`: `{pattern}` needs hosts in at least two racks and the inventory has {have}; say which hosts \
          share a rack with --racks, for example --racks '@rack[1-2]', or choose `permutation` or `mesh`"
@@ -82,9 +82,9 @@ pub enum PlanError {
         /// Racks with hosts.
         have: usize,
     },
-    /// A pattern stays inside racks and no rack has two hosts.
+    /// A pattern is intra-rack and no rack has two hosts.
     #[error(
-        "test `{test}`: `{pattern}` stays inside racks and no rack has two hosts; check --racks, or leave it out to \
+        "test `{test}`: `{pattern}` is intra-rack and no rack has two hosts; check --racks, or leave it out to \
          take all hosts as one group"
     )]
     NoRackOfTwo {
@@ -177,7 +177,8 @@ pub enum PlanError {
 /// While the estimate exceeds the scenario's time budget, windows are shortened, down to half; then
 /// optional tests are dropped, the last one first. A test that only the lack of racks
 /// rules out is dropped too when other tests remain; [`Plan::dropped_tests`] names them with the
-/// reason. Pairs are drawn again while they leave a link that no flow distinguishes from another.
+/// reason. Pairs are selected again while they leave a link that no flow distinguishes from
+/// another.
 ///
 /// # Errors
 /// [`PlanError`] when a test does not fit the inventory or the plan would be too large.
@@ -249,7 +250,8 @@ fn interleaved(scenario: &Scenario, stages: &[(usize, Stage)]) -> Vec<(StageInde
 }
 
 /// Whose turn it is, in a pass over a group of the plan's stages ([`Plan::groups`]): as they are
-/// written, or drawn anew for every pass, so that no tool always has the same one before it.
+/// written, or in a new random order for every pass, so that no tool always has the same one before
+/// it.
 #[must_use]
 pub fn turns(plan: &Plan, group: &Range<usize>, pass: u32) -> Vec<StageIndex> {
     let mut turns: Vec<StageIndex> = group.clone().map(|at| StageIndex(at as u32)).collect();
@@ -275,7 +277,7 @@ pub fn next_flow_id(plan: &Plan) -> FlowId {
     )
 }
 
-/// What uplinks are taken to be in isolated meshes and repairs: as stated, or
+/// What uplinks are taken to be in isolated meshes and repairs: as configured, or
 /// [`ASSUMED_OVERSUBSCRIPTION`].
 #[must_use]
 pub fn assumed_oversubscription(expect: &ew_model::scenario::Expect) -> f64 {
@@ -713,8 +715,7 @@ fn trace_others(layout: &mut Layout, inventory: &Inventory, seed: u64) {
     let is_empty = |stage: &Stage| stage.rounds.iter().all(|round| round.flows.is_empty());
     let empty = layout.stages.extract_if(.., |(_, stage)| is_empty(stage));
     let why = |(index, stage): (usize, Stage)| {
-        let reason =
-            "nothing to trace: no other test sends bulk TCP across racks from chosen ports";
+        let reason = "nothing to trace: no other test sends cross-rack bulk TCP from chosen ports";
         (index, format!("{}: {reason}", stage.name))
     };
     layout.dropped.extend(empty.map(why));

@@ -7,7 +7,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "helpers of tests: a failure is a failed test, a skip is said"
+    reason = "helpers of tests: a failure is a failed test, a skip is printed"
 )]
 
 use ew_plan::inventory::{

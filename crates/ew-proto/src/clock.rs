@@ -1,6 +1,6 @@
 //! How an agent's monotonic clock relates to the controller's, from request-reply exchanges.
 //!
-//! As in NTP (RFC 5905, section 10), the exchange with the least round trip decides: the agent read
+//! As in NTP (RFC 5905, section 10), the exchange with the min round trip decides: the agent read
 //! its clock somewhere between sending and receiving, so taking the middle is wrong by at most half
 //! the round trip.
 
@@ -31,7 +31,7 @@ pub struct ClockEstimate {
     pub rtt_ns: u64,
 }
 
-/// Keeps the exchange with the least round trip.
+/// Keeps the exchange with the min round trip.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClockEstimator {
     best: Option<Exchange>,

@@ -288,7 +288,7 @@ impl ControllerSession {
                 "the link ended before the agent spoke".into()
             }
             Some(scanner) => format!(
-                "the link ended before the agent spoke; the host said: `{}`",
+                "the link ended before the agent spoke; the host printed: `{}`",
                 scanner.said()
             ),
             None => {
@@ -900,7 +900,7 @@ impl ControllerSession {
                 READY_DEADLINE_NS / 1_000_000_000
             ),
             (_, Some(said)) if !said.is_empty() => {
-                format!("no agent spoke before its deadline; the host said: `{said}`")
+                format!("no agent spoke before its deadline; the host printed: `{said}`")
             }
             _ => "no agent spoke before its deadline".into(),
         }

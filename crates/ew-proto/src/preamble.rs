@@ -26,7 +26,7 @@ pub fn preamble(build: &str) -> Vec<u8> {
 pub enum PreambleError {
     /// Too much text, and no agent in it.
     #[error(
-        "no eastwest agent answered within the first {MAX_BANNER_BYTES} bytes; the host said: `{said}`. \
+        "no eastwest agent answered within the first {MAX_BANNER_BYTES} bytes; the host printed: `{said}`. \
          Make the login shell quiet for commands (`ssh HOST true` must print nothing)"
     )]
     NotFound {
@@ -106,7 +106,7 @@ impl PreambleScanner {
         }
     }
 
-    /// The end of what was seen so far, printable: what the host said instead of an agent.
+    /// The end of what was seen so far, printable: what the host sent instead of an agent.
     #[must_use]
     pub fn said(&self) -> String {
         let tail = &self.seen[self.seen.len().saturating_sub(400)..];

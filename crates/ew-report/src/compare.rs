@@ -78,7 +78,7 @@ fn one_side(letter: &str, side: &Side) -> String {
     )
 }
 
-/// Remarks of the runs and of the stages, and what could not be compared.
+/// Notes on the runs and on the stages, and what could not be compared.
 fn remarks(comparison: &Comparison) -> Vec<String> {
     let mut lines: Vec<String> = comparison.remarks.iter().map(|r| one_line(r)).collect();
     for stage in &comparison.stages {

@@ -179,7 +179,7 @@ fn cpu_fields(cpu: Option<CpuAnalysis>) -> [String; 6] {
     ]
 }
 
-/// The stage's remarks in the words of the JSON report, separated by blanks.
+/// The stage's notes in the words of the JSON report, separated by blanks.
 fn remarks(stage: &StageAnalysis) -> String {
     let words = stage.labels.iter().filter_map(|label| {
         let word = serde_json::to_value(label.remark).ok()?;

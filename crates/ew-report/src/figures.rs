@@ -1,4 +1,4 @@
-//! Latency, datagrams and CPU as tables, and what must be said of how figures came about; the same
+//! Latency, datagrams and CPU as tables, and notes on how figures came about; the same
 //! in every view.
 
 use crate::sweep::{self, lone_stages};
@@ -290,7 +290,7 @@ pub(crate) fn cpu(analysis: &Analysis) -> Figures {
 pub(crate) fn cpu_ends(stage: &StageAnalysis) -> Vec<(&'static str, &CpuAnalysis)> {
     let (sends, receives) = match stage.kind.is_bulk() {
         true => ("sender", "receiver"),
-        false => ("asking host", "answering host"),
+        false => ("client", "server"),
     };
     if stage.sender_cpu == stage.receiver_cpu {
         return stage
@@ -315,7 +315,7 @@ pub(crate) fn service_demand(cpu: &CpuAnalysis) -> String {
 }
 
 /// What a reader must know of how each stage's figures came about: what was set, who paced, which
-/// bytes no application saw, what fell back. Stages of which the same is to be said share a line.
+/// bytes no application saw, what fell back. Stages with the same notes share a line.
 pub(crate) fn mode_notes(analysis: &Analysis) -> Vec<String> {
     let mut notes: Vec<(String, Vec<String>)> = Vec::new();
     for stage in lone_stages(analysis) {

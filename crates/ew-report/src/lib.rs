@@ -80,7 +80,7 @@ pub enum Format {
 pub struct TextStyle {
     /// Columns to fit into; taken as at least 40.
     pub width: usize,
-    /// Whether to colour. Nothing is said by colour alone.
+    /// Whether to colour. No meaning rests on colour alone.
     pub color: bool,
     /// Whether facts of the run and notes on the tables are shown, too.
     pub details: bool,

@@ -60,21 +60,21 @@ fn layers(limit: &Limit, width: usize) -> String {
     let mut rows: Vec<Vec<String>> = counted
         .map(|layer| row(layer.name, layer.bytes, layer.source))
         .collect();
-    rows.push(row("all that counts", limit.packet.counted_bytes, ""));
-    table(&["part", "laid down in", "bytes"], &rows, 2, width)
+    rows.push(row("total", limit.packet.counted_bytes, ""));
+    table(&["part", "defined in", "bytes"], &rows, 2, width)
 }
 
 fn payload_lines(limit: &Limit) -> Vec<String> {
     vec![
         format!(
-            "Payload at best: {} Mb/s, {:.2}% of the link ({} of {} bytes).",
+            "Max goodput: {} Mb/s, {:.2}% of the link ({} of {} bytes).",
             decimals(limit.payload_bits_per_sec / 1e6),
             100.0 * limit.efficiency,
             limit.packet.payload_bytes,
             limit.packet.counted_bytes
         ),
         format!(
-            "Packets: {} full ones a second, each {} on the link; {} least frames a second, each {}.",
+            "Packet rate: {} full packets a second, each {} on the link; {} minimum-size frames a second, each {}.",
             grouped(limit.packets_per_sec),
             time(limit.serialization_ns),
             grouped(limit.least_frames_per_sec),
@@ -90,7 +90,7 @@ fn window_lines(window: &WindowNeed) -> Vec<String> {
     };
     vec![
         format!(
-            "Round trip of {}: {} bytes must be on their way, {}{scaling}.",
+            "Bandwidth-delay product at a round trip of {}: {} bytes, {}{scaling}.",
             format_duration_ns(window.rtt_ns),
             grouped(window.bytes as f64),
             match window.segments {
@@ -99,9 +99,9 @@ fn window_lines(window: &WindowNeed) -> Vec<String> {
             }
         ),
         format!(
-            "Buffers for it: net.ipv4.tcp_rmem and tcp_wmem must allow {} bytes (third value), twice as much, because the kernel \
-             counts its own bookkeeping; a program that sets SO_RCVBUF or SO_SNDBUF asks for {} and net.core.rmem_max and wmem_max \
-             must allow that.",
+            "Socket buffers: net.ipv4.tcp_rmem and tcp_wmem must allow {} bytes (third value), twice the product, because the \
+             kernel counts its own overhead; a program that sets SO_RCVBUF or SO_SNDBUF asks for {}, which net.core.rmem_max and \
+             wmem_max must allow.",
             grouped(window.kernel_buffer_bytes as f64),
             grouped(window.asked_buffer_bytes as f64)
         ),
@@ -115,7 +115,7 @@ fn message_lines(message: &MessageLimit) -> Vec<String> {
     };
     vec![
         format!(
-            "Messages of {} that leave by themselves: {packets} and {} bytes each, {} on the link; {} a second carry {} of payload \
+            "Messages of {}, each in packets of its own: {packets} and {} bytes each, {} on the link; {} a second carry {} of goodput \
              ({:.1}%).",
             format_bytes(message.cost.message_bytes),
             grouped(message.cost.counted_bytes as f64),
@@ -172,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn the_known_figures_are_said() {
+    fn the_known_figures_are_shown() {
         let text = text(&Framing::plain(1500), Some(64));
         for expected in [
             "9,414.8 Mb/s, 94.15% of the link (1448 of 1538 bytes)",
-            "812,744 full ones a second, each 1.23 µs",
-            "14,880,952 least frames a second, each 67.2 ns",
-            "125,000 bytes must be on their way, 87 full segments",
+            "812,744 full packets a second, each 1.23 µs",
+            "14,880,952 minimum-size frames a second, each 67.2 ns",
+            "125,000 bytes, 87 full segments",
             "must allow 250,000 bytes",
             "at most 10,000 a second",
             "a\u{fffd}note",

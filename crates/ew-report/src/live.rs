@@ -35,7 +35,7 @@ enum View<W: Write> {
 
 impl<W: Write + Send + 'static> Live<W> {
     /// A view that writes to `out`. `bars` says whether bars can be drawn there and are wanted,
-    /// `color` whether to colour (nothing is said by colour alone), `quiet` shows only failures,
+    /// `color` whether to colour (no meaning rests on colour alone), `quiet` shows only failures,
     /// losses and warnings.
     pub fn new(out: W, bars: bool, color: bool, quiet: bool) -> Self {
         let view = if bars && !quiet {

@@ -9,7 +9,7 @@ use ew_model::units::{format_bytes, format_duration_ns, format_whole_bytes};
 use ew_model::{Inventory, Plan, Stage, Workload};
 
 /// The plan as a table: stages (all sizes of a sweep in one line), rounds, flows, expected duration
-/// ([`Stage::planned_ns`], with the least where rounds run until they settle) and bytes; below it
+/// ([`Stage::planned_ns`], with the min where rounds run until they settle) and bytes; below it
 /// the workloads' settings that are not the default ones, in words.
 ///
 /// `network` says over which network, as far as that is known before hosts are asked. `stage_bytes`
@@ -39,7 +39,7 @@ pub fn dry_run(
     }
     if plan.random_order {
         let words =
-            "the stages are interleaved, one repetition each, in an order drawn anew every time";
+            "the stages are interleaved, one repetition each, in a new random order every time";
         out.push_str(&wrap(words, width, "order: "));
     }
     for tests in plan.skipped_tests() {

@@ -128,7 +128,7 @@ fn notes_of(analysis: &Analysis, sweep: &SweepAnalysis) -> Vec<String> {
     notes
 }
 
-/// What must be said of all stages of a sweep alike.
+/// Notes on all stages of a sweep alike.
 fn common_parts(analysis: &Analysis, sweep: &SweepAnalysis) -> Vec<String> {
     let mut stages = analysis
         .stages

@@ -61,7 +61,7 @@ impl Sheet {
         .concat()
     }
 
-    /// Two hosts' own test: findings where there are any, the result, and what must be said of it.
+    /// Two hosts' own test: findings where there are any, the result, and notes on it.
     fn compact(&self, view: &View, compact: &CompactWords) -> String {
         let mut out = String::new();
         if !view.findings.is_empty() {

@@ -8,7 +8,7 @@ use ew_model::tools::{Standing, ToolComparison, ToolFigure};
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
 const HELD_AGAINST: &str = "Figures are rates or round trips, medians over repetitions. The engine's is its figure of the same kind (rate, median, mean \
-     or least), which the tool's is held against.";
+     or least), which the tool's is compared with.";
 const STANDINGS: &str = "Agrees: even the far ends of both intervals are within 5% of each other. Not distinguished: the intervals overlap, but are too wide to \
      say more; more repetitions make them narrower. Differs: they do not overlap.";
 

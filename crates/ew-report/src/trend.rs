@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// Version of the JSON document's layout.
 const SCHEMA_VERSION: u32 = 1;
-/// From the least to the most.
+/// From the lowest to the highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// One line per series: its runs as bars, the newest value, and every change of level.

@@ -41,7 +41,7 @@ pub(crate) struct View {
     pub(crate) has_stages: bool,
     /// With all that its figures do not say by themselves.
     pub(crate) stages: Figures,
-    /// What must be said of figures wherever they are shown: bytes that no application saw, figures
+    /// Notes on figures wherever they are shown: bytes that no application saw, figures
     /// that did not converge.
     pub(crate) cautions: Vec<String>,
     /// Tables next to the stages'.

@@ -21,7 +21,7 @@ pub(crate) fn networks(analysis: &Analysis) -> Vec<MeasuredNetwork> {
     }))
 }
 
-/// The same in words: `eth0, 10.20.0.0/16, 25.0 Gb/s, MTU 9000`. `None` where no host said.
+/// The same in words: `eth0, 10.20.0.0/16, 25.0 Gb/s, MTU 9000`. `None` where no host reported one.
 pub(crate) fn network(analysis: &Analysis) -> Option<String> {
     let networks = networks(analysis);
     (!networks.is_empty()).then(|| one_line(&describe_networks(&networks)))
@@ -122,7 +122,7 @@ pub(crate) fn utc(unix_ns: Option<u64>) -> String {
     })
 }
 
-/// The status in words. Without a stated expectation nothing is worse than expected: there is a
+/// The status in words. Without a configured expectation nothing is worse than expected: there is a
 /// fault.
 pub(crate) fn status(analysis: &Analysis) -> &'static str {
     let expect = &analysis.run.scenario.expect;

@@ -30,7 +30,7 @@ struct Options {
     seeds: RangeInclusive<u64>,
     scenario: String,
     most_listed: usize,
-    /// Print what is said of every wrong seed.
+    /// Print the findings of every wrong seed.
     explain: bool,
     /// State how many paths racks have.
     expects_paths: bool,

@@ -311,7 +311,7 @@ fn judge_ratios(truth_of: &Truth, analysis: &Analysis, judgement: &mut Judgement
             if truth <= OVERSUBSCRIBED && between_two && shown.limited == Some(true) {
                 continue;
             }
-            // Whose uplink nobody can fill is not known, and said so.
+            // Whose uplink nobody can fill is not known, and reported as such.
             if !own.is_testable && shown.limited.is_none() {
                 continue;
             }

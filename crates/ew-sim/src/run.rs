@@ -25,7 +25,7 @@ const FORMAT_VERSION: u32 = 2;
 const CLOCK_ERROR_NS: u64 = 20_000;
 
 /// What a plan would measure on a network: the run as it would be read back. The plan is one over
-/// [`Topology::inventory`]. All repetitions that the plan holds run; nothing is repaired.
+/// [`Topology::inventory`]. All repetitions that the plan holds run; nothing is measured again.
 ///
 /// Time: streams x log(streams) a round.
 #[must_use]

@@ -2,7 +2,7 @@
 
 use ew_model::topology::CongestionControl;
 
-/// A retransmission that is lost again waits for the timer: Linux' least timeout.
+/// A retransmission that is lost again waits for the timer: Linux' min timeout.
 const LEAST_TIMEOUT_SEC: f64 = 0.2;
 /// Losses of a retransmission that end in a timeout; RACK (RFC 8985) finds the others.
 const TIMEOUT_PER_DOUBLE_LOSS: f64 = 0.5;

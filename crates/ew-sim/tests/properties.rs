@@ -151,7 +151,7 @@ fn not_limiting_is_true(case: &Case, analysis: &Analysis, name: &str) {
     }
 }
 
-/// Only a member that loses may be said to lose.
+/// Only a member that loses may be reported to lose.
 fn no_loss_from_queues(case: &Case, analysis: &Analysis, name: &str) {
     let is_lossy = |fault: &Fault| matches!(fault, Fault::Member { kind, .. } if matches!(kind, MemberFault::Loss(_) | MemberFault::BlackHole));
     if case.truth.faults.iter().any(is_lossy) {
@@ -238,6 +238,6 @@ fn nothing_contradicts(analysis: &Analysis, name: &str) {
             finding.sentence.contains(" TX"),
         );
         let is_first = seen.insert(key) || finding.subject == Subject::Run;
-        assert!(is_first, "{name}: said twice: {}", finding.sentence);
+        assert!(is_first, "{name}: reported twice: {}", finding.sentence);
     }
 }

@@ -186,7 +186,7 @@ fn print_wrong(all: &[Replayed]) {
             run.truth.axes.join(", ")
         );
         println!("    truth: {:?} {:?}", run.truth.faults, run.truth.ratios);
-        println!("    said: {}", run.sentence);
+        println!("    found: {}", run.sentence);
         for wrong in &run.judgement.wrong {
             println!("    wrong: {wrong}");
         }

@@ -55,7 +55,7 @@ fn a_cpu_quota_of_all_hosts_is_named() {
 }
 
 /// Hosts that may load their links to 30% fill an uplink of 4:1, and show its whole ratio; to 20%
-/// they do not, and then nothing is said of it.
+/// they do not, and then nothing is reported about it.
 #[test]
 fn a_rate_limit_leaves_ratios_true() {
     for (share, is_found) in [(0.3, true), (0.2, false)] {
@@ -105,7 +105,7 @@ fn oversubscribed(ratios: &[u64]) -> Topology {
     }
 }
 
-/// What a design does to most racks is said once, and what differs from it by itself.
+/// What a design does to most racks is reported once, and what differs from it by itself.
 #[test]
 fn racks_limited_alike_are_one_finding() {
     let topology = oversubscribed(&[2, 2, 4, 2, 2]);

@@ -180,7 +180,7 @@ impl Worker<'_> {
         self.read_at(record, places)
     }
 
-    /// As many whole buffers as the file holds, at offsets drawn from the seed; some are read
+    /// As many whole buffers as the file holds, at random offsets, from the seed; some are read
     /// twice, some never.
     fn read_randomly(&mut self, record: &mut FileRecord) -> Result<(), Stop> {
         let present_bytes = self.order.present_bytes;

@@ -134,7 +134,7 @@ fn fold(run: &mut Run, recorded: RecordedEvent) {
         }
         RunEvent::Warning { message } => run.warnings.push(message),
         RunEvent::EventsLost { count } => run.warnings.push(format!(
-            "{count} events could not be written: the disk was full or did not keep up; what they said is missing here"
+            "{count} events could not be written: the disk was full or did not keep up; their content is missing here"
         )),
         RunEvent::RunFinished { outcome, unclean } => {
             // The manifest is replaced after this event: a kill in between leaves it behind.

@@ -27,7 +27,7 @@ pub struct RunWriter {
 
 impl RunWriter {
     /// Makes the run's directory below `root` (and `root` itself), with a manifest that says
-    /// `unfinished`. When the manifest's id is taken, its random end is drawn anew:
+    /// `unfinished`. When the manifest's id is taken, its random end is made anew:
     /// [`RunWriter::id`] is the one that holds.
     ///
     /// # Errors

@@ -127,7 +127,7 @@ pub fn receive_many(
         false => libc::MSG_DONTWAIT,
     };
     // SAFETY: the first `room` messages are written; each points to one written part, which points
-    // to a slot that is borrowed for the call, and to control data of the stated length.
+    // to a slot that is borrowed for the call, and to control data of that length.
     let count = unsafe {
         libc::recvmmsg(
             socket.as_fd().as_raw_fd(),

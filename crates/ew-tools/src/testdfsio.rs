@@ -58,7 +58,7 @@ const BLOCK: [&str; 8] = [
 const SUBMIT_LIMIT_NS: u64 = 900_000_000_000;
 /// `yarn application -kill` has to start a JVM and to be heard.
 const KILL_LIMIT_NS: u64 = 25_000_000_000;
-/// What is said after the process's end.
+/// What is reported after the process's end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(50);
 /// A longer line comes in pieces.

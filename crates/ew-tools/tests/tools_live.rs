@@ -86,7 +86,7 @@ fn netperf_says_how_sure_it_is() {
     };
     for report in reports {
         let reported = report.sender.unwrap().reported.unwrap();
-        // The least that it takes, in a window of a second.
+        // The minimum that it takes, in a window of a second.
         assert_eq!(reported.tests, Some(3));
         assert!(reported.width_ppm.is_some(), "{reported:?}");
     }

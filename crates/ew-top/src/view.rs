@@ -272,7 +272,7 @@ pub struct RemoteView {
     pub connections: u32,
     /// Segments sent to it again.
     pub retransmits_per_sec: f64,
-    /// Least smoothed round trip of its connections.
+    /// Min smoothed round trip of its connections.
     pub rtt_us: Option<u32>,
 }
 

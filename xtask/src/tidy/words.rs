@@ -6,7 +6,7 @@ use super::workspace::Doc;
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Retired words and phrases, in lower case, and what to write.
-const RETIRED: [(&str, &str); 31] = [
+const RETIRED: [(&str, &str); 49] = [
     ("told", "reported, shown"),
     ("tell", "report, show"),
     ("tells", "reports, shows"),
@@ -38,6 +38,24 @@ const RETIRED: [(&str, &str); 31] = [
     ("teller", "reporter"),
     ("tellers", "reporters"),
     ("happening", "fleet event"),
+    ("said", "reported, shown"),
+    ("stated", "configured, expected"),
+    ("held against", "compared with"),
+    ("hold against", "compare with"),
+    ("inside racks", "intra-rack"),
+    ("across racks", "cross-rack"),
+    ("asking end", "client"),
+    ("answering end", "server"),
+    ("asking host", "client"),
+    ("answering host", "server"),
+    ("judged stages", "capacity tests"),
+    ("want of cpu", "CPU starvation"),
+    ("got no cpu", "were CPU-starved"),
+    ("least frame", "minimum-size frame"),
+    ("least frames", "minimum-size frames"),
+    ("least size", "smallest size"),
+    ("drawn anew", "selected anew"),
+    ("in a drawn order", "in random order"),
 ];
 /// The list itself.
 const THIS: &str = "xtask/src/tidy/words.rs";
@@ -105,12 +123,22 @@ fn is_alias(before: &[TokenTree]) -> bool {
     matches!(before, [.., TokenTree::Ident(name), TokenTree::Punct(_)] if name == "alias")
 }
 
-/// The retired words of a text.
+/// The retired words of a text, but for names of variables in it.
 fn retired_in(text: &str) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
-    let lower = text.to_lowercase();
+    let lower = without_captures(&text.to_lowercase());
     RETIRED
         .into_iter()
         .filter(move |(word, _)| has_word(&lower, word))
+}
+
+/// The text without what `{name}` and `{name:?}` stand for in it.
+fn without_captures(text: &str) -> String {
+    let mut parts = text.split('{');
+    let mut left = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        left.push_str(part.split_once('}').map_or(part, |(_, behind)| behind));
+    }
+    left
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -133,6 +161,13 @@ mod tests {
         let source = snippet("ew-x", "crates/ew-x/src/a.rs", text);
         let lines: Vec<usize> = check(&source).iter().map(|v| v.line).collect();
         assert_eq!(lines, [1, 4, 3]);
+    }
+
+    #[test]
+    fn captures_are_names() {
+        let text = "fn f() {\n    let a = format!(\"{said:?} is {stated}, {}\", 1);\n}\n";
+        let source = snippet("ew-x", "crates/ew-x/src/a.rs", text);
+        assert!(check(&source).is_empty());
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) struct KubernetesCommandArgs {
 
 #[derive(Debug, Subcommand)]
 enum KubernetesCommand {
-    /// Print the least rights that a run needs, as YAML for kubectl apply
+    /// Print the minimal rights of a run, as YAML for kubectl apply
     Rbac(RbacArgs),
     /// Print a Job, or a CronJob, that runs the controller in the cluster, with its account and
     /// rights, as YAML for kubectl apply

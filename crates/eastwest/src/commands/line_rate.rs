@@ -138,7 +138,7 @@ pub(crate) fn run(args: &LineRateArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A link, and what must be said of how it is known.
+/// A link, and notes on how it is known.
 struct Link {
     bits_per_sec: f64,
     framing: Framing,
@@ -246,7 +246,7 @@ fn found(way: &[&InterfaceFacts], rate_is_stated: bool) -> String {
     };
     let way: Vec<String> = way.iter().map(one).collect();
     let rate = if rate_is_stated {
-        "; the rate is stated"
+        "; the rate is configured"
     } else {
         ""
     };

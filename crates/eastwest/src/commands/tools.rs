@@ -37,7 +37,7 @@ pub(crate) struct ToolsArgs {
     plain: PlainArgs,
 }
 
-/// What a host said, or why it said nothing.
+/// What a host reported, or why it reported nothing.
 type Answers = BTreeMap<HostId, Result<HostFacts, String>>;
 
 /// What came of each host's commands.

@@ -13,7 +13,7 @@ use ew_model::{Analysis, FlowOutcome, FlowRecord, HostId, Inventory, Pattern, Ru
 use ew_store::StoreError;
 use std::collections::BTreeSet;
 
-/// What is found of a run that has ended, said and kept in the run.
+/// What is found of a run that has ended, reported and kept in the run.
 pub(super) async fn look_for(
     access: &Access,
     deployment: &Deployment,

@@ -42,7 +42,7 @@ fn half_the_rate_is_worse_one_way_and_better_the_other() {
     let metric = &json["stages"][0]["metrics"][0];
     let ratio = metric["ratio"]["value"].as_f64().unwrap();
     assert!((0.4..0.6).contains(&ratio), "{ratio}");
-    // Of one run each it is said that they differ, not that the network is worse.
+    // Of one run each it is reported that they differ, not that the network is worse.
     assert_eq!(
         (&json["verdict"], &metric["change"]),
         (&"different".into(), &"different".into())

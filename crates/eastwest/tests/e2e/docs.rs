@@ -32,10 +32,10 @@ const OUTSIDE: [&str; 13] = [
 const COMPARISONS: &str = "docs/comparisons";
 
 /// A line after `$ eastwest`, and what the page shows below it.
-struct Shown {
+pub(crate) struct Shown {
     page: PathBuf,
-    line: String,
-    output: Vec<String>,
+    pub(crate) line: String,
+    pub(crate) output: Vec<String>,
 }
 
 fn pages() -> Vec<PathBuf> {
@@ -51,31 +51,33 @@ fn pages() -> Vec<PathBuf> {
 }
 
 fn shown() -> Vec<Shown> {
+    pages().iter().flat_map(|page| shown_on(page)).collect()
+}
+
+pub(crate) fn shown_on(page: &Path) -> Vec<Shown> {
     let mut all: Vec<Shown> = Vec::new();
-    for page in pages() {
-        let text = std::fs::read_to_string(&page).unwrap().replace("\\\n", " ");
-        if page
-            .parent()
-            .is_some_and(|folder| folder.ends_with(COMPARISONS))
-        {
-            all.extend(in_tables(&page, &text));
-        }
-        let blocks = text.split("```console\n").skip(1);
-        for block in blocks.filter_map(|rest| rest.split("\n```").next()) {
-            let mut is_ours = false;
-            for line in block.lines() {
-                if let Some(command) = line.strip_prefix("$ ") {
-                    is_ours = command.starts_with("eastwest ");
-                    if is_ours {
-                        all.push(Shown {
-                            page: page.clone(),
-                            line: command["eastwest ".len()..].to_owned(),
-                            output: Vec::new(),
-                        });
-                    }
-                } else if let Some(last) = all.last_mut().filter(|_| is_ours) {
-                    last.output.push(line.to_owned());
+    let text = std::fs::read_to_string(page).unwrap().replace("\\\n", " ");
+    if page
+        .parent()
+        .is_some_and(|folder| folder.ends_with(COMPARISONS))
+    {
+        all.extend(in_tables(page, &text));
+    }
+    let blocks = text.split("```console\n").skip(1);
+    for block in blocks.filter_map(|rest| rest.split("\n```").next()) {
+        let mut is_ours = false;
+        for line in block.lines() {
+            if let Some(command) = line.strip_prefix("$ ") {
+                is_ours = command.starts_with("eastwest ");
+                if is_ours {
+                    all.push(Shown {
+                        page: page.to_owned(),
+                        line: command["eastwest ".len()..].to_owned(),
+                        output: Vec::new(),
+                    });
                 }
+            } else if let Some(last) = all.last_mut().filter(|_| is_ours) {
+                last.output.push(line.to_owned());
             }
         }
     }
@@ -154,7 +156,7 @@ fn run(words: &[String], surroundings: &TempDir) -> Output {
 }
 
 /// `...` stands for what a page leaves out.
-fn is_like(printed: &str, page: &[String]) -> bool {
+pub(crate) fn is_like(printed: &str, page: &[String]) -> bool {
     let mut at = printed;
     let mut may_skip = false;
     for line in page.iter().map(|line| line.trim_end()) {

@@ -47,7 +47,7 @@ fn every_tool_has_its_figure_and_says_what_it_means() {
             );
             let is_reference = of["standing"]["type"] == "reference";
             assert_eq!(is_reference, of["tool"] == "engine", "{of:#}");
-            // What it is held against.
+            // What it is compared with.
             assert_eq!(is_reference, of["engines"].is_null(), "{of:#}");
         }
     }

@@ -1,4 +1,4 @@
-//! What somebody meets who comes from iperf3 and clush: short command lines, the time said before,
+//! What somebody meets who comes from iperf3 and clush: short command lines, the time shown before,
 //! and errors with the way out.
 
 use crate::common::{eastwest, text};

@@ -157,7 +157,7 @@ fn a_rack_gets_the_agent_once_and_hands_it_on() {
     }
     let run = SshRun::of(LARGER_LAB);
     let bin = tempfile::tempdir().unwrap();
-    let said = bin.path().join("said");
+    let said = bin.path().join("printed");
     let mut command = run.command("300ms");
     command.args(["--relay", "always"]);
     let script = format!("{{ ssh \"$@\"; }} | tee -a {}", said.display());

@@ -31,6 +31,7 @@ mod stored;
 mod sweep;
 mod tools;
 mod top;
+mod tutorial;
 mod two_hosts;
 mod watch;
 mod web;

@@ -4,7 +4,7 @@ use crate::common::{Finished, eastwest, text};
 use std::process::Output;
 use tempfile::TempDir;
 
-/// Rounds that load all hosts, inside racks and across.
+/// Rounds that load all hosts, intra-rack and cross-rack.
 const ALL_HOSTS: &str = "name: all\ndefaults: {samples: 20, streams: 8}\ntests:\n  - {name: inside, pattern: permutation}\n  - {name: across, pattern: cross-rack}\n";
 const PATHS: &str = "name: paths\ntests:\n  - {name: paths, pattern: mesh, workload: trace}\n";
 

@@ -20,7 +20,7 @@ impl ToolsLab {
     /// r1h2 has no iperf3, and an apt-get that does `then`.
     fn new(then: &str) -> Self {
         let lab = TestLab::up(LAB);
-        let said = lab.work.path().join("said");
+        let said = lab.work.path().join("printed");
         let apt_get = lab.work.path().join("apt-get");
         let script = format!("#!/bin/sh\necho \"$*\" >>{}\n{then}\n", said.display());
         std::fs::write(&apt_get, script).unwrap();

@@ -73,7 +73,7 @@ impl Shown {
         events.matches("\"type\":\"round-finished\"").count() as u64
     }
 
-    /// How it ends, and the rest of what it said.
+    /// How it ends, and the rest of what it printed.
     fn interrupt(mut self) -> (i32, String) {
         kill("-INT", self.child.id());
         let mut rest = String::new();
@@ -177,7 +177,7 @@ fn a_run_is_shown_as_it_goes_and_only_with_its_token() {
     assert_eq!(code, 130, "{rest}");
 }
 
-/// Nothing is said to who has no token, to another site's name, or to what only reads are not.
+/// Nothing is shown to who has no token, to another site's name, or to what only reads are not.
 fn check_strangers(run: &Shown) {
     let id = run.state("state")["run_id"].as_str().unwrap().to_owned();
     let wrong = format!("/{}", "0".repeat(32));

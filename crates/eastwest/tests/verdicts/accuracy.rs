@@ -29,8 +29,8 @@ pub(crate) fn alone(yaml: &str) -> TestLab {
     TestLab::guarded(yaml, LABS.write().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The demo's truth: 4:1, and r2h3 at half its rate. Nothing else is said of anybody, and the last
-/// ten lines on a terminal name both.
+/// The demo's truth: 4:1, and r2h3 at half its rate. Nothing else is reported about anybody, and
+/// the last ten lines on a terminal name both.
 #[test]
 fn the_demo_names_its_slow_host_and_its_ratio_and_nothing_else() {
     if !can_run_labs() {

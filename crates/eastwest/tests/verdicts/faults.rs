@@ -1,6 +1,6 @@
-//! A subset of the fault suite (`make faults`): one known fault each, and what is said of it. Kinds
-//! that depend on how fast this machine's CPUs and disks are, and on what else runs on them, are in
-//! the suite alone.
+//! A subset of the fault suite (`make faults`): one known fault each, and what is reported about
+//! it. Kinds that depend on how fast this machine's CPUs and disks are, and on what else runs on
+//! them, are in the suite alone.
 
 use crate::common::{Finished, TestLab, can_run_labs, word};
 use serde_json::Value;
@@ -58,7 +58,7 @@ fn assert_named(target: &str, fault: &str, cause: &str) {
     assert!(others.is_empty(), "{others:?}");
 }
 
-/// What a lab with this fault is said to have. `None` where there can be no lab.
+/// What a lab with this fault is reported to have. `None` where there can be no lab.
 fn run(fault: &str) -> Option<Finished> {
     if !can_run_labs() {
         return None;

@@ -99,7 +99,7 @@ pub(super) fn of_runs(a: &Analysis, b: &Analysis) -> Vec<String> {
     remarks.extend(host_remark(a, b));
     if a.run.seed != b.run.seed {
         remarks.push(format!(
-            "seeds {} and {}: drawn pairs may differ; `eastwest runs repeat {}` runs the same flows",
+            "seeds {} and {}: random pairs may differ; `eastwest runs repeat {}` runs the same flows",
             a.run.seed, b.run.seed, a.run.id
         ));
     }
@@ -138,7 +138,7 @@ pub(super) fn of_spread(stages: &[StageComparison]) -> Vec<String> {
         .any(is_of_few)
     {
         lines.push(format!(
-            "\"different\" is said of the runs; for a change of the network give {LEAST_RUNS} runs or more of each, \
+            "\"different\" describes the runs; for a change of the network give {LEAST_RUNS} runs or more of each, \
              such as `eastwest compare A1,A2,A3 B1,B2,B3`"
         ));
     }

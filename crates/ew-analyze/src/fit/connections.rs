@@ -41,7 +41,7 @@ pub(super) fn add(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis
     }
 }
 
-/// Isolated flows inside racks that have one connection.
+/// Isolated intra-rack flows that have one connection.
 fn single_connections(rounds: &Rounds) -> Vec<&Obs> {
     let flows = rounds
         .rounds

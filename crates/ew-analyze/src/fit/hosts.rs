@@ -20,7 +20,7 @@ const TRIALS: usize = 6;
 /// Above this many hosts, all that gain at least half of the best and share no flow are taken in
 /// one pass.
 const MANY_HOSTS: usize = 64;
-/// Capacities that are tried, as shares of what is assumed: from this to the least effect.
+/// Capacities that are tried, as shares of what is assumed: from this to the smallest effect.
 const LOWEST: f64 = 0.03;
 const GRID: usize = 45;
 /// Shares of the rate that loss may leave.
@@ -185,7 +185,7 @@ fn overlaps(hypothesis: &Hypothesis, host: HostId, direction: Direction) -> bool
     hypothesis.parts.iter().any(is_same)
 }
 
-/// Flows that share no end and no bottleneck; those across racks only where no hidden path may slow
+/// Flows that share no end and no bottleneck; cross-rack ones only where no hidden path may slow
 /// them.
 fn lone_flows<'a>(search: &mut Search<'a>, capacities: &Capacities) -> Vec<Lone<'a>> {
     let rounds = search.rounds;

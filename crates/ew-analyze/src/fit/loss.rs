@@ -19,7 +19,7 @@ const LEAST_PARTNERS: usize = 2;
 const FULL: f64 = 0.9;
 /// Share of the rate that loss leaves, assumed before it is fitted.
 const LEFT: f64 = 0.5;
-/// Spread of the logarithm of retransmitted shares on one lossy way, and the least spread of
+/// Spread of the logarithm of retransmitted shares on one lossy way, and the min spread of
 /// typical ones.
 const SPREAD: f64 = 0.8;
 /// Keeps the logarithm of no loss finite.

@@ -20,7 +20,7 @@ const SMALL: usize = 5;
 /// Groups that are read at most: more say the same again.
 const MOST_SMALL: usize = 120;
 const MOST_LARGE: usize = 24;
-/// Groups with two or more flows without which nothing can be said.
+/// Groups with two or more flows without which nothing is concluded.
 const LEAST_GROUPS: usize = 6;
 /// Throws of the hashes of a large group.
 const THROWS: usize = 48;

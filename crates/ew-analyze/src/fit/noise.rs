@@ -20,11 +20,11 @@ pub(super) const LOSSY_SIGMA: f64 = 0.5;
 
 /// Share of flows that a timeout slows.
 const TIMEOUTS: f64 = 0.08;
-/// The same where the ends got no CPU.
+/// The same where the ends were CPU-starved.
 const TIMEOUTS_STARVED: f64 = 0.95;
 /// Mean of what a timeout takes, as a logarithm.
 const TIMEOUT_SCALE: f64 = 0.35;
-/// The same where the ends got no CPU: any part of the rate.
+/// The same where the ends were CPU-starved: any part of the rate.
 const TIMEOUT_SCALE_STARVED: f64 = 2.0;
 /// Share of figures that may be anything, too high or too low, and the width of "anything" as a
 /// logarithm.

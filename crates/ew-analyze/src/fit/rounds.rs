@@ -250,7 +250,7 @@ impl Rounds {
         }
     }
 
-    /// Where flows across racks ask for capacity with many connections, those of one connection ask
+    /// Where cross-rack flows ask for capacity with many connections, those of one connection ask
     /// what a connection gets: hashed onto parallel paths, a low rate of theirs says nothing of the
     /// capacity.
     pub(super) fn doubt_single_connections(&mut self) {
@@ -261,7 +261,7 @@ impl Rounds {
         }
     }
 
-    /// Whether flows across racks have many connections.
+    /// Whether cross-rack flows have many connections.
     pub(super) fn asks_capacity(&self) -> bool {
         self.obs
             .iter()

@@ -2,8 +2,8 @@
 //! own ratio.
 //!
 //! The value comes from the rounds in which the fit finds that direction full: the sum of its
-//! flows. The ratio of a round is what the rack's hosts could have done over that sum, held against
-//! the intra-rack round nearest in time, so that a drift of the level cancels.
+//! flows. The ratio of a round is what the rack's hosts could have done over that sum, compared
+//! with the intra-rack round nearest in time, so that a drift of the level cancels.
 
 use super::hypothesis::{Effect, Fabric, Place};
 use super::members::Posterior;
@@ -19,7 +19,7 @@ const SYSTEMATIC: f64 = 0.01;
 const SYSTEMATIC_OPEN: f64 = 0.02;
 /// An uplink with this share of its capacity predicted on it is full.
 const FULL: f64 = 0.99;
-/// Rounds that asked for more than it carried, without which an uplink is not said to limit.
+/// Rounds that asked for more than it carried, without which an uplink is not reported to limit.
 const LEAST_ROUNDS: usize = 3;
 /// An uplink that was asked to carry this share of what its hosts can do, and did, is not what
 /// limits them.
@@ -117,7 +117,7 @@ fn direction(
 
 impl RackDirection {
     /// Hosts that were limited to a share of their line rate asked for as much less: what was found
-    /// is held against all of it, and what did not limit them then may do so without the limit.
+    /// is compared with all of it, and what did not limit them then may do so without the limit.
     pub(super) fn hold_against_line_rate(&mut self, share: f64) {
         self.hosts_bits_per_sec /= share;
         self.ratio = self.ratio.map(|ratio| scaled(&ratio, 1.0 / share));

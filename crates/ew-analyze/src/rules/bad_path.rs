@@ -59,7 +59,7 @@ fn by_router(case: &Case<'_>, found: &BadMember) -> Finding {
                     "{bad} of {connections} over them slow or retransmitting, {others} of all other connections of the same tests; likelihood gain {:.0} nats",
                     found.gain
                 ),
-                "flows.parquet: flows across racks with one connection, and at half load".into(),
+                "flows.parquet: cross-rack flows with one connection, and at half load".into(),
             ),
         ],
         hint: "look at speed, errors and discards of the ports on both sides of this path (`ethtool -S`, the switch's interface \

@@ -26,7 +26,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     if plan.rate_limit.is_some() {
         return Vec::new();
     }
-    // What was configured is held against every host by itself.
+    // What was configured is compared with every host by itself.
     let slow: Vec<Finding> = match plan.expect.nic_bits_per_sec {
         Some(_) if stated_nic::find(case).is_empty() => Vec::new(),
         Some(_) => return Vec::new(),

@@ -21,7 +21,7 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         confidence: confidence(Cause::BadPath),
         evidence: vec![evidence(
             format!(
-                "{} of {} across these racks never began; flows inside racks did; likelihood gain {:.0} nats",
+                "{} of {} across these racks never began; intra-rack flows did; likelihood gain {:.0} nats",
                 found.failed,
                 count(found.flows, "flow"),
                 found.gain,

@@ -87,7 +87,7 @@ fn full(case: &Case<'_>, host: HostId) -> Option<Reason> {
     })
 }
 
-/// The busiest CPU of the judged stage in which it was busiest.
+/// The busiest CPU of the capacity test in which it was busiest.
 fn fullest(case: &Case<'_>, host: HostId) -> Option<(CpuShare, String)> {
     let stages = case.hosts.get(host.index())?.stages.iter();
     let judged = stages.filter(|stage| super::peers::is_judged(case, stage.stage as usize));

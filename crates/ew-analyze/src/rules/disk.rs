@@ -113,7 +113,7 @@ fn busy_share(case: &Case<'_>, host: HostId) -> Option<f64> {
     of_stages(case, host, |s| Some(s.disk.as_ref()?.busy_share))
 }
 
-/// As it was in the judged stage in which it was busiest.
+/// As it was in the capacity test in which it was busiest.
 fn busiest_disk(case: &Case<'_>, host: HostId) -> Option<DiskShare> {
     let stages = case.hosts.get(host.index())?.stages.iter();
     let judged = stages.filter(|stage| is_judged(case, stage.stage as usize));

@@ -1,4 +1,4 @@
-//! Idle round trips longer than stated, or far longer than the peers'.
+//! Idle round trips longer than configured, or far longer than the peers'.
 
 use super::{Case, evidence};
 use crate::precision::confidence;

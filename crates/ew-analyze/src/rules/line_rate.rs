@@ -47,7 +47,7 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Option<Finding> {
                 "the fuller direction of {hosts} carries {} of {rate} on the wire in the median",
                 percent(middle)
             ),
-            "hosts.parquet: kind = interface, rx_bytes and tx_bytes over the judged stages".into(),
+            "hosts.parquet: kind = interface, rx_bytes and tx_bytes over the capacity tests".into(),
         )],
         hint: "nothing to do: more needs faster NICs or more of them".into(),
     })

@@ -1,4 +1,4 @@
-//! A link came up slower than its peers' or than stated, at half duplex, or is shaped to less.
+//! A link came up slower than its peers' or than configured, at half duplex, or is shaped to less.
 
 use super::peers::compared;
 use super::slow_host::{rate_quantity, side_evidence};
@@ -102,7 +102,7 @@ fn lower_speed(case: &Case<'_>, host: HostId) -> Option<(f64, f64)> {
             .speed_bits_per_sec
             .filter(|speed: &f64| *speed > 0.0)
     };
-    // A NIC class of its own is no fault: a host is held against the hosts of its class.
+    // A NIC class of its own is no fault: a host is compared with the hosts of its class.
     let classes = case.network.classes.iter().map(|(_, hosts)| hosts);
     let own = classes
         .filter(|hosts| hosts.contains(&host))

@@ -51,7 +51,7 @@ const LEAST_PEERS: usize = 2;
 fn stands_out(case: &Case<'_>, side: Side, least: f64) -> Option<(f64, f64)> {
     let mut of_peers: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
     let (mut flows, mut steady) = (0.0, 0.0);
-    // Across racks, queues of the fabric lose, too.
+    // Cross-rack, queues of the fabric lose, too.
     let intra = case.network.isolated.iter().filter(|flow| !flow.crosses);
     for flow in intra.filter(|flow| flow.is_of(side)) {
         let peer = if matches!(side, Side::Tx(_)) {

@@ -85,7 +85,7 @@ fn hashing(case: &Case<'_>, paths: &Posterior) -> Finding {
         confidence: confidence(Cause::HashCollisions),
         evidence: vec![evidence(
             format!("posterior of the number of paths: {}", posterior(paths)),
-            "flows.parquet: flows across racks, by round".into(),
+            "flows.parquet: cross-rack flows, by round".into(),
         )],
         hint: HASHING_HINT.into(),
     }
@@ -148,7 +148,7 @@ fn bad_path(case: &Case<'_>, paths: &Posterior, part: &PartFound) -> Option<Find
         confidence: confidence(Cause::BadPath),
         evidence: vec![evidence(
             format!("explains {} of {} flows in {} rounds", part.explained, part.touched, part.rounds),
-            "flows.parquet: flows across racks, by round".into(),
+            "flows.parquet: cross-rack flows, by round".into(),
         )],
         hint: "compare speed, errors and bytes of each member of the rack's uplinks (ECMP or LAG) on the leaf switch".into(),
     })

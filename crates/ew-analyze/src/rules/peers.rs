@@ -65,7 +65,7 @@ pub(super) fn compared(
     })
 }
 
-/// A figure of a host's counters: median over the judged stages.
+/// A figure of a host's counters: median over the capacity tests.
 pub(super) fn of_stages(
     case: &Case<'_>,
     host: HostId,
@@ -78,7 +78,7 @@ pub(super) fn of_stages(
     median(&judged.filter_map(figure).collect::<Vec<_>>())
 }
 
-/// Whether a stage's rates are held against anything.
+/// Whether a stage's rates are compared with anything.
 pub(super) fn is_judged(case: &Case<'_>, stage: usize) -> bool {
     case.observations
         .stages
@@ -111,7 +111,7 @@ pub(super) fn of_lone_flows(
     })
 }
 
-/// Rows of judged stages whose flow was alone at both ends; and those of each host, since rules
+/// Rows of capacity tests whose flow was alone at both ends; and those of each host, since rules
 /// look at every host next to all others.
 #[derive(Debug)]
 pub(crate) struct LoneFlows<'a> {

@@ -39,7 +39,7 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
         ),
         evidence: vec![evidence(
             format!(
-                "{name}: {} dropped {place} while the judged stages ran; in all {} of what it received{}",
+                "{name}: {} dropped {place} during the capacity tests; in all {} of what it received{}",
                 count(drops as usize, "packet"),
                 percent(share.own),
                 share.against(percent),

@@ -85,13 +85,13 @@ fn small(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
 const HINT: &str = "compare `sysctl net.ipv4.tcp_wmem net.core.wmem_max` with the other hosts'; the buffer must hold what is on the \
                     way, bandwidth times round trip, and as much again";
 
-/// The least of a flow's streams.
+/// The min of a flow's streams.
 fn buffer_bytes(row: &FlowRecord) -> Option<f64> {
     let bytes = infos(row).filter_map(|info| info.send_buffer_bytes);
     bytes.min().map(|bytes| bytes as f64)
 }
 
-/// The least of a flow's streams.
+/// The min of a flow's streams.
 fn window_bytes(row: &FlowRecord) -> Option<f64> {
     let bytes =
         |info: TcpInfo| u64::from(info.congestion_window_segments) * u64::from(info.send_mss_bytes);

@@ -172,7 +172,7 @@ pub(super) fn side_evidence(case: &Case<'_>, host: HostId) -> Vec<Evidence> {
     found
 }
 
-/// "isolated flows from h3: `inside racks` median 95.0 Mb/s (6), `mesh` 95.2 Mb/s (7); 5 peers;
+/// "isolated flows from h3: `intra-rack` median 95.0 Mb/s (6), `mesh` 95.2 Mb/s (7); 5 peers;
 /// ..."
 fn one_side(case: &Case<'_>, host: HostId, side: Side, slow: &SlowSide) -> Evidence {
     let name = case.observations.inventory().name(host);

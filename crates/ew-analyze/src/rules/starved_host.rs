@@ -1,5 +1,5 @@
 //! A host that lacks CPU all along while the others have it: its low rates are excused in the fit,
-//! so that the want of CPU is said of the host itself.
+//! so that CPU starvation is reported of the host itself.
 
 use super::peers::percent;
 use super::slow_host::rate_quantity;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 const NEARLY_ALL: f64 = 0.25;
 /// Fewest rounds that show it.
 const LEAST_ROUNDS: usize = 4;
-/// More than one host in so many is the run's want of CPU, and not theirs.
+/// More than one host in so many is the run's CPU starvation, and not theirs.
 const ONE_IN: usize = 4;
 
 pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {

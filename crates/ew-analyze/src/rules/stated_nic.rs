@@ -1,4 +1,4 @@
-//! A host does less than the NIC rate that was stated.
+//! A host does less than the NIC rate that was configured.
 
 use super::slow_host::rate_quantity;
 use super::{Case, below_link, evidence};
@@ -37,7 +37,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     vec![finding(case, stated, &below, middle)]
 }
 
-/// The host's slower side, when it is surely below what the stated NIC gives.
+/// The host's slower side, when it is surely below what the configured NIC rate gives.
 fn below(case: &Case<'_>, host: HostId, goodput: f64) -> Option<Estimate> {
     let sides = [Side::Tx(host), Side::Rx(host)];
     if case.network.is_slow(host) {
@@ -82,7 +82,7 @@ fn finding(
     let cause = limit.as_ref().map_or(Cause::SlowHost, |limit| limit.cause);
     let mut rests_on = vec![evidence(
         format!(
-            "median of the slower direction of {}: {}; held against {}",
+            "median of the slower direction of {}: {}; compared with {}",
             count(below.len(), "host"),
             format_bits_per_sec(middle.value),
             basis_words(&case.reference.basis).unwrap_or_default(),
@@ -109,7 +109,7 @@ fn finding(
     }
 }
 
-const HINT: &str = "check the stated rate, the negotiated link speed (`ethtool`), and whether one TCP stream can fill the link \
+const HINT: &str = "check the configured rate, the negotiated link speed (`ethtool`), and whether one TCP stream can fill the link \
                     (`--set streams=4`)";
 
 /// What limits them all alike, where it is not one host that is below.

@@ -45,7 +45,7 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 }
 
 /// The directions of racks that are limited alike in both, where they are most of the racks: a
-/// design, which is said once. And all others.
+/// design, which is reported once. And all others.
 fn most_alike<'a>(limits: Vec<Limit<'a>>, racks: usize) -> (Vec<Limit<'a>>, Vec<Limit<'a>>) {
     let ratios: Vec<f64> = limits.iter().map(|limit| limit.ratio.value).collect();
     let Some(middle) = crate::stats::median(&ratios) else {

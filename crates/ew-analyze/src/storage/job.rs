@@ -137,7 +137,7 @@ pub struct CommonWindow {
 /// Rates, bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateSummary {
-    /// Least.
+    /// Min.
     pub min: f64,
     /// 5th percentile.
     pub p5: f64,

@@ -11,7 +11,7 @@ use ew_model::units::{format_bits_per_sec, format_duration_ns, format_whole_byte
 const LEAST_FOR_LINE: usize = 5;
 /// A line describes times of which three in four are off it by at most this.
 const LINE_FITS: f64 = 0.15;
-/// Below this share of the max rate a curve is said to fall again.
+/// Below this share of the max rate a curve is reported to fall again.
 const FALLS_BELOW: f64 = 0.8;
 
 /// The line t(n) = t0 + n / r_inf with the least squares of relative distances, so that a
@@ -61,7 +61,7 @@ pub(super) fn half_performance(
     let is_told = |rate: &f64| (0.9 * peak..1.25 * peak).contains(rate);
     let endless = of_line.filter(is_told).unwrap_or(peak);
     let Some(bytes) = crossing(curve, endless / 2.0) else {
-        let doubt = "even the least size has more than half of the max rate, so n1/2 is less";
+        let doubt = "even the smallest size has more than half of the max rate, so n1/2 is less";
         return (None, Some(doubt.into()));
     };
     let half = HalfPerformance {
@@ -98,7 +98,7 @@ fn half_evidence(
     vec![evidence(max, sizes.clone()), evidence(fitted, sizes)]
 }
 
-/// From where on greater messages bring little more, and what is to be said of the curve's end.
+/// From where on greater messages bring little more, and notes on the curve's end.
 pub(super) fn saturation(curve: &[Measured]) -> (Option<Saturation>, Option<String>) {
     let (Some((peak, at)), Some(last)) = (peak(curve), curve.last()) else {
         return (None, None);
@@ -109,7 +109,7 @@ pub(super) fn saturation(curve: &[Measured]) -> (Option<Saturation>, Option<Stri
     let first = short.map_or(0, |position| position + 1);
     if curve[first].bytes > last.bytes / 2 {
         let doubt = format!(
-            "the rate still rises at {}: greater messages may go faster, and what is said of endless ones is then too low",
+            "the rate still rises at {}: greater messages may go faster, and the asymptotic figures are then too low",
             format_whole_bytes(last.bytes)
         );
         return (None, Some(doubt));

@@ -69,7 +69,7 @@ pub(crate) fn receive_drop_counts(
     counts
 }
 
-/// The data interface's own speed when link speeds are what rates are held against, else what a
+/// The data interface's own speed when link speeds are what rates are compared with, else what a
 /// reference host does.
 fn link_bits_per_sec(
     observations: &Observations<'_>,

@@ -86,7 +86,7 @@ impl<'a> Telemetry<'a> {
         Cover::new(samples, &windows)
     }
 
-    /// Share of the time of the judged windows that a CPU quota throttled the agents, median over
+    /// Share of the time of the capacity tests that a CPU quota throttled the agents, median over
     /// hosts. `None` without a quota.
     pub(crate) fn throttled_share(&self, observations: &Observations<'_>) -> Option<f64> {
         let is_judged = |stage: usize| observations.stages[stage].judged;

@@ -56,7 +56,7 @@ struct Tried {
 }
 
 /// The black hole that explains the flows that never began, if one does. Of hosts short of CPU
-/// nothing is concluded: their flows across racks, which have more connections, fail to begin more
+/// nothing is concluded: their cross-rack flows, which have more connections, fail to begin more
 /// often than those inside.
 pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> Option<BlackHole> {
     if !quality.had_cpu() {
@@ -151,7 +151,7 @@ fn of_stage(observations: &Observations<'_>, stage: &StageView<'_>) -> Vec<Tried
     counts.into_iter().map(tried).collect()
 }
 
-/// Share of the flows inside racks that never begin: what keeps those is no path between racks.
+/// Share of the intra-rack flows that never begin: what keeps those is no path between racks.
 fn typical_share(tried: &[Tried]) -> f64 {
     let inside = || tried.iter().filter(|one| one.racks.is_none());
     let flows: f64 = inside().map(|one| one.flows).sum();

@@ -237,7 +237,7 @@ struct Paced {
     pooled: Vec<Judged>,
 }
 
-/// The connections of the stages that load all paths in part, the least load first: there what is
+/// The connections of the stages that load all paths in part, the lowest load first: there what is
 /// slow is not full by chance.
 fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) -> Vec<Paced> {
     let stages = observations.stages.iter();

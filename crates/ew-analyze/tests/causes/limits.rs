@@ -251,7 +251,7 @@ fn a_full_disk_is_a_cause_of_a_slow_host_and_worth_knowing_of_a_fast_one() {
     assert_eq!(found(Slow::Tx, 880, 50)[0].0, Cause::SlowSender);
 }
 
-/// Every host's link carries so many bytes a second each way; the link's rate is stated or not.
+/// Every host's link carries so many bytes a second each way; the link's rate is configured or not.
 fn filled(slow: Slow, stated: Option<f64>, bytes_per_sec: impl Fn(HostId) -> u64) -> Analysis {
     let (mut shown, _) = run(slow);
     shown.plan.expect.nic_bits_per_sec = stated;

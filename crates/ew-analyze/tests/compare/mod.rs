@@ -359,7 +359,7 @@ fn loss_and_jitter_are_compared() {
         "{}",
         unsteady.sentence
     );
-    // All of them lost is the least there is, not a ratio of nothing.
+    // All of them lost is the lowest there is, not a ratio of nothing.
     let nothing = five_per_cent(&whole, &udp(1000, 20_000));
     assert!(nothing.stages[0].metrics[1].ratio.unwrap().value > 0.0);
 }

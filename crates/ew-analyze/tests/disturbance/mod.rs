@@ -10,7 +10,7 @@ use std::ops::Range;
 /// Share of the rounds that are slowed by 10 to 50%.
 const DISTURBANCES: f64 = 0.2;
 
-/// A cluster, what runs on it, and what should be said of its hosts and pairs.
+/// A cluster, what runs on it, and what should be reported of its hosts and pairs.
 struct Kind {
     name: String,
     truth: Truth,
@@ -86,7 +86,7 @@ fn slow_hosts(disturbances: f64) -> Vec<Kind> {
 }
 
 fn slow_cells(disturbances: f64) -> Vec<Kind> {
-    // Across racks a low rate of one connection may be its hash.
+    // Cross-rack, a low rate of one connection may be its hash.
     let cells = [(1.0, "r1h1", "r1h3"), (4.0, "r1h1", "r1h3")];
     let kind = |(ratio, src, dst)| {
         let mut truth = cluster(&[4, 4], ratio, disturbances);

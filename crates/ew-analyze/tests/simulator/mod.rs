@@ -1,5 +1,5 @@
 //! A cluster that exists only as numbers: true capacities, a plan, weighted max-min sharing with
-//! noise. It knows the truth, so the analysis can be held against it. It shares no code with the
+//! noise. It knows the truth, so the analysis can be compared with it. It shares no code with the
 //! expectation under test.
 
 use ew_model::facts::{HostFacts, InterfaceFacts};

@@ -126,7 +126,7 @@ pub(crate) trait Machine: Send {
     /// Goes on.
     fn step(&mut self, io: &mut Io<'_>) -> Result<Wait, Broken>;
 
-    /// The end, however it came about: adds to the tally and to the stream's remarks what was not
+    /// The end, however it came about: adds to the tally and to the stream's notes what was not
     /// added while running.
     fn finish(&mut self, _stream: &Stream, _tally: &mut Tally) {}
 }

@@ -7,7 +7,7 @@ const MOST_DEBT_NS: u64 = 100_000_000;
 /// Sends are so short that this many go out in a second, so that the rate holds over short times,
 /// too.
 const SENDS_PER_SEC: f64 = 1000.0;
-/// A send's least length, unless messages are shorter: what fits one segment of an Ethernet frame.
+/// A send's min length, unless messages are shorter: what fits one segment of an Ethernet frame.
 const LEAST_BYTES: usize = 1448;
 
 /// Keeps one stream at its rate.

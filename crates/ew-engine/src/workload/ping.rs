@@ -35,7 +35,7 @@ use std::time::Duration;
 /// A flood's longest pause.
 const FLOOD_GAP: Duration = Duration::from_millis(10);
 const FLOOD_GAP_NS: u64 = FLOOD_GAP.as_nanos() as u64;
-/// Echoes that may be out at once: least and most.
+/// Echoes that may be out at once: min and max.
 const LEAST_ROOM: u64 = 512;
 const MOST_ROOM: u64 = 65_536;
 /// When an echo could not be sent, for lack of room.
@@ -66,7 +66,7 @@ struct Pinger {
     last_send_ns: u64,
     /// When a flood looks next whether it has paused for too long.
     look_ns: u64,
-    /// What the system said of an echo that passed away.
+    /// What the system reported of an echo that was lost.
     reported: Option<io::Error>,
 }
 

@@ -28,7 +28,7 @@ pub(super) enum Phase {
 pub(super) struct Sequence {
     /// One bit per number, of the last [`REMEMBERED`] before `next`.
     seen: Box<[u64; WORDS]>,
-    /// The least number above all that came.
+    /// The lowest number above all that came.
     next: u64,
     /// First number of the window; `None` before it came.
     first: Option<u64>,

@@ -26,7 +26,7 @@
 //! # Failures
 //! A transaction whose connection fails is tried again after a pause, and its time goes on: a
 //! failure is a long transaction. When nothing succeeds for a second the flow is over, with what
-//! the system said last.
+//! the system reported last.
 
 mod requester;
 mod responder;

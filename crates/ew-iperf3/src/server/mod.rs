@@ -30,7 +30,7 @@ use std::time::Duration;
 
 /// A connection must say whose it is within this time.
 const COOKIE_NS: u64 = 10_000_000_000;
-/// Connections that have not said it yet.
+/// Connections that have not identified themselves yet.
 const MAX_PENDING: usize = 256;
 /// A stop is noticed within this time.
 const STOP: Duration = Duration::from_millis(100);
@@ -172,7 +172,7 @@ struct Reception<'run> {
     sessions: u64,
 }
 
-/// A connection that has not said whose it is.
+/// A connection that has not identified itself.
 struct Pending {
     socket: Socket,
     order: u64,

@@ -20,7 +20,7 @@ pub(super) enum Arrival {
     Greeting(SocketAddr, [u8; GREETING_BYTES]),
 }
 
-/// What becomes of a connection that has said whose it is.
+/// What becomes of a connection that has identified itself.
 #[derive(Debug)]
 pub(super) enum Delivery {
     /// A stream of a known client.

@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const GRACE_S: u64 = 40;
 /// What the client has sent and we have not read yet is taken for this long after its end.
 const TAIL_NS: u64 = 200_000_000;
-/// The same when the client has said how much it sends.
+/// The same when the client has announced how much it sends.
 const KNOWN_TAIL_NS: u64 = 500_000_000;
 /// Nothing within this time is the end of what is coming.
 const TAIL_PAUSE: Duration = Duration::from_millis(2);
@@ -223,7 +223,7 @@ impl<'run> Session<'run> {
             .collect())
     }
 
-    /// TCP streams in the order in which they were accepted, whichever said first whose it is.
+    /// TCP streams in the order in which they were accepted, whichever identified itself first.
     fn collect_tcp(&mut self, params: &Params) -> Result<Vec<Socket>, Error> {
         let wanted = count(params);
         self.seat.await_streams(wanted);

@@ -21,7 +21,7 @@ pub enum State {
     ExchangeResults,
     /// Both sides have all results.
     DisplayResults,
-    /// A session that has not said anything yet; never sent.
+    /// A session that has sent nothing yet; never on the wire.
     IperfStart,
     /// The client is through.
     IperfDone,

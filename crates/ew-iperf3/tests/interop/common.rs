@@ -181,7 +181,7 @@ impl Drop for TheirServer {
     }
 }
 
-/// What iperf3 as a client has said.
+/// What iperf3 as a client has printed.
 pub(crate) struct Reported {
     pub(crate) json: Value,
     pub(crate) text: String,
@@ -277,7 +277,7 @@ fn output_in_time(mut child: Child, what: &str) -> std::process::Output {
             child.kill().unwrap();
             child.wait().unwrap();
             panic!(
-                "iperf3 {what} did not end; it said {}",
+                "iperf3 {what} did not end; it printed {}",
                 reader.join().unwrap()
             );
         }

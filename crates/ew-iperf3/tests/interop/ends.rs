@@ -133,10 +133,7 @@ fn trains_are_counted_as_datagrams() {
     let report = ours(server.address, offloads.clone(), params.clone());
     let sent = |report: &Report| {
         let stream = &report.ended.as_ref().unwrap().streams[0];
-        (
-            stream.sender.clone().unwrap(),
-            stream.receiver.clone().unwrap(),
-        )
+        (stream.sender.unwrap(), stream.receiver.unwrap())
     };
     let (sender, receiver) = sent(&report);
     assert_eq!(sender.packets, 2000);
@@ -209,7 +206,7 @@ fn a_flow_label_is_the_clients() {
     let error = our_client_with(&options(server.address, labelled.clone())).error;
     assert!(error.unwrap().contains("IPv6 flow label"), "IPv4 has none");
     let any = (Ipv6Addr::LOCALHOST, 0).into();
-    if std::net::TcpListener::bind(SocketAddr::from(any)).is_err() {
+    if std::net::TcpListener::bind::<SocketAddr>(any).is_err() {
         println!("skipped: no IPv6 here");
         return;
     }

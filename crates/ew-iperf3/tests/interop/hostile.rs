@@ -137,7 +137,7 @@ fn clients_that_stop_speaking_at_any_point_keep_nobody_out() {
         let over = |r: &Report| r.error.is_some() || r.ended.is_some();
         reports.iter().all(over).then(|| reports.len())
     });
-    // Two more were never a session: they had not said who they were.
+    // Two more were never a session: they had not identified themselves.
     assert_eq!(ended, 8 + 2);
 }
 

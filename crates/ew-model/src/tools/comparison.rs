@@ -33,7 +33,7 @@ pub struct ToolFigure {
     pub statistic: String,
     /// What exactly is measured, in parts: what, by whom, connections, message, buffers.
     pub meaning: Vec<String>,
-    /// The engine's figure of the same kind, which it is held against: a rate in bits per second,
+    /// The engine's figure of the same kind, which it is compared with: a rate in bits per second,
     /// or a round trip in ns by the same statistic. `None` for the engine itself, and where it has
     /// none.
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! What a tool's figures mean, so that those of different tools can be compared. What a tool
 //! fixes itself (a socket option, half of a round trip) was seen with strace, or is in its source
-//! where that is said.
+//! where that is documented.
 
 use crate::workload::{Tool, Workload, WorkloadKind};
 
@@ -115,7 +115,7 @@ impl Workload {
 
     fn counted_by(&self) -> &'static str {
         match (self.tool, self.kind.is_bulk()) {
-            (_, false) => "the asking end",
+            (_, false) => "the client",
             (Tool::Sockperf | Tool::Iperf, true) if self.kind == WorkloadKind::TcpStream => {
                 "the sender"
             }

@@ -79,7 +79,7 @@ impl Workload {
         }
     }
 
-    /// The least pause between rounds: the engine's streams connect in it, tools' servers must be
+    /// The min pause between rounds: the engine's streams connect in it, tools' servers must be
     /// up before, and one that cannot choose its port gone.
     #[must_use]
     pub fn least_gap_ns(&self) -> u64 {

@@ -380,7 +380,7 @@ fn chosen_hosts(
     hosts.extend(of_files);
     if request.hosts.is_none() && request.host_files.is_empty() {
         for rack in racks {
-            // A name that comes again is in two racks, which is said when hosts are placed.
+            // A name that comes again is in two racks, which is reported when hosts are placed.
             hosts.extend(rack.hosts.iter().map(|name| listed(name, &rack.place)));
         }
         let mut seen = BTreeSet::new();

@@ -107,8 +107,8 @@ pub struct GroupSources {
     sources: Vec<Source>,
     /// Name of the source that `@group` means.
     default: Option<String>,
-    /// What went wrong when loading; said when a group is first asked for, because `n[1-4]` needs
-    /// no groups.
+    /// What went wrong when loading; reported when a group is first asked for, because `n[1-4]`
+    /// needs no groups.
     problem: Option<GroupsError>,
     /// Directories in which nothing was found.
     searched: Vec<PathBuf>,

@@ -15,7 +15,7 @@ pub(super) fn drafts(site: &Site<'_>, draw: &mut Draw) -> Vec<Draft> {
 fn relations(site: &Site<'_>, draw: &mut Draw) -> Vec<Relation> {
     let (left, right) = halves(site, draw);
     let (left, right) = (draw.shuffled(&left), draw.shuffled(&right));
-    // The larger half's surplus stays idle this time; who that is was just drawn.
+    // The larger half's surplus stays idle this time; who that is was just selected.
     let count = left.len().min(right.len());
     let (left, right) = (&left[..count], &right[..count]);
     let to_right = left.iter().zip(draw.shuffled(right));

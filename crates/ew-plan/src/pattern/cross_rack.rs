@@ -30,7 +30,7 @@ pub(super) fn drafts(
     if racks.len() < 2 {
         return Err(Impossible::NeedsTwoRacks { have: racks.len() });
     }
-    // A drawn order per rack, kept over samples, so that turns reach everybody.
+    // A random order per rack, kept over samples, so that turns reach everybody.
     racks.iter_mut().for_each(|hosts| draw.shuffle(hosts));
     if let (Pick::Matching, Senders::All, RackScope::All) = (pick, senders, scope)
         && racks.iter().all(|hosts| hosts.len() == racks[0].len())
@@ -172,7 +172,7 @@ fn relations(
     }
 }
 
-/// Each client draws a server of another rack and a lane, as if nobody else did.
+/// Each client selects a random server of another rack and a lane, as if nobody else did.
 fn random_picks(
     clients: &[Vec<HostId>],
     servers: &[&[HostId]],

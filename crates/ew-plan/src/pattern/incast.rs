@@ -1,5 +1,5 @@
 //! N senders to one receiver, the receivers one after the other, one selected per rack and kept
-//! over the samples; which N of more hosts send is drawn anew, spread over the racks.
+//! over the samples; which N of more hosts send is selected anew, spread over the racks.
 
 use super::{Draft, Impossible, Relation, Site, fan, one_per_rack, spread};
 use crate::schedule::draw::Draw;
@@ -141,10 +141,10 @@ mod tests {
         let senders = |draft: &crate::pattern::Draft| -> BTreeSet<_> {
             draft.relations.iter().map(|r| r.client).collect()
         };
-        assert_ne!(senders(&bounded[0]), senders(&bounded[4]), "drawn anew");
+        assert_ne!(senders(&bounded[0]), senders(&bounded[4]), "selected anew");
         let few = laid_out(&incast(None, Some(16)), &site(&flat(5), 1), 9);
         assert_eq!(few[0].relations.len(), 4, "a bound is no demand");
         let all = laid_out(&incast(Some(63), Some(16)), &site(&inventory, 1), 9);
-        assert_eq!(all[0].relations.len(), 63, "a stated number goes first");
+        assert_eq!(all[0].relations.len(), 63, "a configured number goes first");
     }
 }

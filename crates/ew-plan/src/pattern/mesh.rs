@@ -91,7 +91,7 @@ fn isolated(site: &Site<'_>, order: &[HostId], draw: &mut Draw) -> Vec<Vec<Relat
     rounds
 }
 
-/// Rounds of the circle in a drawn order, of each as many pairs as the uplinks carry: the whole
+/// Rounds of the circle in random order, of each as many pairs as the uplinks carry: the whole
 /// schedule of a large mesh takes long to make, and a sample needs little of it.
 fn sampled(
     site: &Site<'_>,
@@ -179,7 +179,7 @@ fn any_narrow(inventory: &Inventory, carried: &[u32]) -> bool {
         .any(|(n, u)| *n < all && *n > *u as usize)
 }
 
-/// Shifts in drawn order, K of them a round: in shift s, host i sends to host i + s.
+/// Shifts in random order, K of them a round: in shift s, host i sends to host i + s.
 fn loaded(order: &[HostId], shifts_at_once: u32, draw: &mut Draw) -> Vec<Vec<Relation>> {
     let hosts = order.len();
     let shifts = draw.shuffled(&(1..hosts).collect::<Vec<_>>());

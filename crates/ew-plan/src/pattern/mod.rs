@@ -200,7 +200,7 @@ fn one_per_rack(inventory: &Inventory, draw: &mut Draw) -> Vec<HostId> {
         .collect()
 }
 
-/// Rounds of one host against `count` (or all) others, drawn anew and spread over the racks, for
+/// Rounds of one host against `count` (or all) others, selected anew and spread over the racks, for
 /// each host of [`one_per_rack`] and each sample.
 fn fan(
     site: &Site<'_>,
@@ -229,7 +229,7 @@ fn fan(
     Ok(drafts)
 }
 
-/// The hosts in a drawn order in which the racks are interleaved, so that any first part of them is
+/// The hosts in random order in which the racks are interleaved, so that any first part of them is
 /// spread over the racks.
 fn spread(inventory: &Inventory, mut hosts: Vec<HostId>, draw: &mut Draw) -> Vec<HostId> {
     draw.shuffle(&mut hosts);
@@ -240,7 +240,7 @@ fn spread(inventory: &Inventory, mut hosts: Vec<HostId>, draw: &mut Draw) -> Vec
         *turn += 1;
         turns.push((*turn, id));
     }
-    // Stable: inside a turn the order stays as drawn.
+    // Stable: inside a turn the order stays random.
     turns.sort_by_key(|(turn, _)| *turn);
     turns.into_iter().map(|(_, id)| id).collect()
 }

@@ -1,5 +1,5 @@
 //! One sender to N receivers, the senders one after the other, one selected per rack and kept over
-//! the samples; which N of more hosts receive is drawn anew, spread over the racks.
+//! the samples; which N of more hosts receive is selected anew, spread over the racks.
 
 use super::{Draft, Impossible, Relation, Site, fan};
 use crate::schedule::draw::Draw;

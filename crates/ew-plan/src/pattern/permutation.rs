@@ -1,4 +1,4 @@
-//! In each rack a drawn circle: every host sends to the next and receives from the one before.
+//! In each rack a random circle: every host sends to the next and receives from the one before.
 //! Without racks one circle over all hosts. A rack with one host stays out.
 
 use super::{Draft, Impossible, Relation, Site, racks};

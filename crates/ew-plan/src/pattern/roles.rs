@@ -1,9 +1,9 @@
 //! Patterns between two sets: every connection is opened by a client to a server.
 //!
-//! Matchings spread the clients evenly over the servers, drawn anew for each sample; incast gives
-//! each server its turn with all clients, outcast each client its turn with all servers, mesh every
-//! client and server one round without anybody else on their NICs, and fan-in all of them to all at
-//! once, or to fewer and fewer servers.
+//! Matchings spread the clients evenly over the servers, selected anew for each sample; incast
+//! gives each server its turn with all clients, outcast each client its turn with all servers, mesh
+//! every client and server one round without anybody else on their NICs, and fan-in all of them to
+//! all at once, or to fewer and fewer servers.
 
 use super::{Draft, Impossible, Relation, Sides, Site, congestion};
 use crate::schedule::draw::Draw;

@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario file or a `--set`, said with the place and the remedy.
+//! What can be wrong with a scenario file or a `--set`, reported with its position and the remedy.
 
 use std::fmt;
 use thiserror::Error;
@@ -189,7 +189,7 @@ pub(super) fn did_you_mean(near: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
-/// Least number of insertions, deletions, substitutions and exchanges of neighbours (optimal string
+/// Min number of insertions, deletions, substitutions and exchanges of neighbours (optimal string
 /// alignment).
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());

@@ -6,7 +6,7 @@ use super::tree::Node;
 use super::values::{count, duration, only_known, text};
 use ew_model::scenario::AutoSamples;
 
-/// Six samples are the least that give a 95% interval of a median.
+/// Six samples are the minimum that gives a 95% interval of a median.
 const DEFAULT_SAMPLES: u32 = 6;
 const MAX_SAMPLES: u32 = 1000;
 const DEFAULT_AT_MOST: u32 = 30;

@@ -59,7 +59,7 @@ fn series_of(node: &Node, bounds: RangeInclusive<u64>) -> Result<BTreeSet<u64>, 
             node.place.clone(),
             "sizes",
             "`from` is greater than `to`",
-            "the least size first",
+            "the smallest size first",
         ));
     }
     Ok(series(from, to, perturbation))
@@ -152,7 +152,7 @@ mod tests {
         reported("[1, 65M]", "expected 1 B to 64.0 MiB");
         reported("1-128M", "does not fit");
         reported("{from: 1}", "has no `to`");
-        reported("{from: 9, to: 8}", "the least size first");
+        reported("{from: 9, to: 8}", "the smallest size first");
         reported("[]", "expected 1 to 200");
         reported("64, message-size: 64", "there are `sizes`, too");
     }

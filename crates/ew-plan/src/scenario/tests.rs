@@ -10,7 +10,7 @@ time-budget: 10m
 racks: ['@r1', '@r2']
 defaults: {duration: 1s, samples: 3, message-size: 1M}
 tests:
-  - name: inside racks
+  - name: within racks
     pattern: permutation
   - name: ramp
     pattern: {cross-rack: {senders: ramp, scope: each-pair}}
@@ -83,7 +83,7 @@ fn overrides_apply_to_all_or_one() {
         "lanes=7",
         "mesh.mode=loaded",
         "mesh.shifts-at-once=4",
-        "inside racks.direction=reverse",
+        "within racks.direction=reverse",
     ])
     .unwrap();
     assert_eq!(s.tests[0].workload.streams, 4);
@@ -174,7 +174,7 @@ fn bad_overrides_say_what_is_known() {
     assert!(text("colour=red").contains("known keys: duration, warm-up"));
     assert!(text("streams").contains("key=value"));
     assert!(text("rmap.samples=2").contains("did you mean `ramp`?"));
-    assert!(text("inside racks.lanes=2").contains("has no option `lanes`"));
+    assert!(text("within racks.lanes=2").contains("has no option `lanes`"));
     assert!(text("receivers=2").contains("no test here has the option"));
     assert!(text("streams=0").starts_with("--set streams=0: streams: `0` does not fit"));
     assert!(text("expect.nik=1G").contains("expect.nic"));

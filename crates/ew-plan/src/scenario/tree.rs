@@ -260,7 +260,7 @@ fn place(file: &str, location: Location) -> Place {
     }
 }
 
-/// The reader's words without what is said already (the place) or helps only programmers.
+/// The reader's words without what is reported already (the position) or helps only programmers.
 fn message(error: &serde_saphyr::Error) -> String {
     if let serde_saphyr::Error::DuplicateMappingKey { key, .. } = error {
         let key = key.as_deref().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Single values and mappings of a scenario file: read, held against their bounds, or refused with
+//! Single values and mappings of a scenario file: read, compared with their bounds, or refused with
 //! the place.
 
 use super::error::{Place, ScenarioError};

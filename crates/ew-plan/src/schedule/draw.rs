@@ -44,7 +44,7 @@ impl Draw {
         }
     }
 
-    /// The items in a drawn order.
+    /// The items in random order.
     pub(crate) fn shuffled<T: Clone>(&mut self, items: &[T]) -> Vec<T> {
         let mut items = items.to_vec();
         self.shuffle(&mut items);

@@ -5,7 +5,7 @@
 use super::draw::Draw;
 use super::matching::rotated;
 
-/// The shifts of a circle of so many places, in a drawn order; none of them leaves a place where it
+/// The shifts of a circle of so many places, in random order; none of them leaves a place where it
 /// is.
 pub(crate) fn rack_offsets(places: usize, draw: &mut Draw) -> Vec<usize> {
     draw.shuffled(&(1..places).collect::<Vec<_>>())

@@ -86,7 +86,7 @@ impl<'a> Accused<'a> {
         self.hosts.get(&host).cloned().unwrap_or_default()
     }
 
-    /// What is said of a rack's uplinks: by itself, or of a pair or of all racks that it is one of.
+    /// Findings about a rack's uplinks: by itself, or of a pair or of all racks that it is one of.
     pub(super) fn rack(&self, analysis: &Analysis, rack: RackId) -> Vec<Mark> {
         let is_limited = is_limited(analysis, rack);
         let names = |subject: Subject| match subject {

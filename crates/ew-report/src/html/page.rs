@@ -344,7 +344,7 @@ fn tiles(analysis: &Analysis) -> Vec<Tile> {
     tiles
 }
 
-/// For runs without a rate that could be held against a ceiling.
+/// For runs without a rate that could be compared with a ceiling.
 fn latency_tile(analysis: &Analysis) -> Option<Tile> {
     if analysis.stages.iter().any(|stage| stage.kind.is_bulk()) {
         return None;
@@ -441,7 +441,7 @@ fn rack_grid(analysis: &Analysis) -> Option<RackGrid> {
     })
 }
 
-/// Shaded in proportion to the ratio above what was stated (1 without a statement), the worst of
+/// Shaded in proportion to the ratio above what was configured (1 otherwise), the worst of
 /// the run deepest.
 fn rack_cell(pair: Option<&RackPairAnalysis>, stated: f64, worst: f64) -> RackCell {
     let Some(pair) = pair else {

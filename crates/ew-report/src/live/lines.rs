@@ -8,7 +8,7 @@ use ew_model::{RunEvent, StageIndex};
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// The least time between two progress lines.
+/// The min time between two progress lines.
 const PROGRESS_EVERY_NS: u64 = 10_000_000_000;
 
 pub(super) struct Lines<W> {

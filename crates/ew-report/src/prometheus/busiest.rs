@@ -3,7 +3,7 @@
 use ew_model::facts::{CpuCounters, HostSample};
 use ew_model::telemetry::DiskCounters;
 
-/// Least time over which a core's share is taken: shorter spans are mostly the clock tick of 10 ms.
+/// Min time over which a core's share is taken: shorter spans are mostly the clock tick of 10 ms.
 const SPAN_NS: u64 = 900_000_000;
 
 /// Per span of about a second, how long the busiest one of them was busy; summed, so that no scrape

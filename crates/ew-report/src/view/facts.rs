@@ -1,4 +1,4 @@
-//! Which run it was, and what its rates were held against.
+//! Which run it was, and what its rates were compared with.
 
 use crate::words::{MISSING, duration, one_line, or_missing, outcome, plural, rate, utc};
 use ew_model::Analysis;
@@ -79,7 +79,7 @@ pub(super) fn all(analysis: &Analysis) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What rates were held against: the line rate taken and the payload it can carry.
+/// What rates were compared with: the line rate taken and the payload it can carry.
 pub(crate) fn ceiling_words(analysis: &Analysis) -> String {
     let basis = &analysis.basis;
     format!(
@@ -112,7 +112,7 @@ fn by_hosts(analysis: &Analysis, what: fn(&HostAnalysis) -> Option<&str>) -> Str
     or_missing((!parts.is_empty()).then_some(parts), |p| p.join(", "))
 }
 
-/// The command that draws the same plan again: the program's name without its path, and the seed.
+/// The command that makes the same plan again: the program's name without its path, and the seed.
 fn repeat(analysis: &Analysis) -> String {
     let run = &analysis.run;
     let Some(program) = run.command.first() else {

@@ -82,7 +82,7 @@ impl FindingWords {
         severity_status(self.severity)
     }
 
-    /// What is said next to its sentence: "measured 40 Mb/s; expected 95 Mb/s; cause: uplink;
+    /// The figures next to its sentence: "measured 40 Mb/s; expected 95 Mb/s; cause: uplink;
     /// confidence: high".
     pub(crate) fn figures(&self) -> String {
         let reported = |what: &str, figure: &String| format!("{what} {figure}");

@@ -62,7 +62,7 @@ fn notes(analysis: &Analysis) -> Vec<String> {
         }
         if let Some(collisions) = stage.random_collisions {
             notes.push(format!(
-                "{}: stock iperf3 would have refused {} because the drawn server port was taken.",
+                "{}: stock iperf3 would have refused {} because the selected server port was taken.",
                 one_line(&stage.name),
                 plural(collisions as usize, "draw")
             ));

@@ -157,7 +157,7 @@ pub(crate) fn missing() -> Analysis {
             expected: None,
             confidence: Confidence::High,
             evidence: vec![Evidence {
-                text: "ssh said so".into(),
+                text: "as ssh reported".into(),
                 source: "events.jsonl: host-failed".into(),
             }],
             hint: "Add your key to the host's authorized_keys and run again.".into(),
@@ -358,7 +358,7 @@ fn stages(hosts: u32, racks: u32, ratio: f64) -> Vec<StageAnalysis> {
     let mut stages = vec![
         idle,
         stage(
-            "inside racks",
+            "intra-rack",
             "permutation",
             "tcp-stream (engine)",
             6,
@@ -366,7 +366,7 @@ fn stages(hosts: u32, racks: u32, ratio: f64) -> Vec<StageAnalysis> {
             hosts,
         ),
         stage(
-            "across racks",
+            "cross-rack",
             "cross-rack",
             "tcp-stream (engine)",
             6 * (racks - 1),
@@ -442,7 +442,7 @@ pub(crate) fn stage(
 pub(crate) fn basis() -> Basis {
     Basis {
         nic_bits_per_sec: Some(LINE),
-        nic_source: "stated".into(),
+        nic_source: "configured".into(),
         efficiency: 1448.0 / 1514.0,
         efficiency_source: "MTU 1500, IPv4, timestamps: 1448/1514".into(),
     }

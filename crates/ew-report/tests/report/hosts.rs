@@ -92,7 +92,7 @@ fn evidence_leads_to_what_it_names() {
     finding.evidence = [
         "flows.parquet: stage `mesh`, dst = r2h03, 14 rows",
         "flows.parquet: src = r1h01, dst = r2h03",
-        "flows.parquet: stage `across racks`, src in rack1, dst in rack2, 6 rounds",
+        "flows.parquet: stage `cross-rack`, src in rack1, dst in rack2, 6 rounds",
         "events.jsonl: host-up of r1h02, interfaces",
         "a file: nothing of this run",
     ]

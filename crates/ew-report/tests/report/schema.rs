@@ -1,4 +1,4 @@
-//! The JSON Schema of reports, held against reports.
+//! The JSON Schema of reports, compared with reports.
 
 use crate::{common, workloads};
 use ew_model::Analysis;

@@ -156,7 +156,7 @@ pub(crate) fn rr_of_two() -> Analysis {
     let mut both = rr("both", "pair", 480);
     both.pairs.push(pair(1, 0, 1.4));
     of_two(
-        "nothing wrong found: `forward` did 24000 transactions a second, median 52.7 µs, p99 153 µs",
+        "`forward` did 24000 transactions a second, median 52.7 µs, p99 153 µs",
         vec![
             rr("forward", "pair", 240_000),
             rr("reverse", "pair", 239_000),
@@ -180,7 +180,7 @@ pub(crate) fn streams_of_two() -> Analysis {
     discard.sender_cpu = cpu(1, 0.8, Some(0.114), true);
     discard.receiver_cpu = cpu(1, 0.9, Some(0.129), true);
     of_two(
-        "nothing wrong found: 2 hosts do 24.1 Gb/s of payload of 25.0 Gb/s (link speed)",
+        "2 hosts do 24.1 Gb/s of goodput of 25.0 Gb/s (link speed)",
         vec![copy, discard],
     )
 }

@@ -262,7 +262,7 @@ fn tcp_info() -> Vec<Column<FlowRow>> {
         ),
         Column::maybe_int(
             "min_rtt_us",
-            "TCP_INFO at the sender: least round trip over streams",
+            "TCP_INFO at the sender: min round trip over streams",
             |r| tcp(r).filter_map(|i| i.min_rtt_us).min().map(i64::from),
         ),
         Column::maybe_int(
@@ -287,7 +287,7 @@ fn tcp_info() -> Vec<Column<FlowRow>> {
         ),
         Column::maybe_int(
             "send_buffer_bytes",
-            "SO_SNDBUF at the sender, the kernel's overhead included: least over streams",
+            "SO_SNDBUF at the sender, the kernel's overhead included: min over streams",
             |r| {
                 tcp(r)
                     .filter_map(|i| i.send_buffer_bytes)
@@ -302,12 +302,12 @@ fn tcp_info() -> Vec<Column<FlowRow>> {
         ),
         Column::maybe_int(
             "send_mss_bytes",
-            "TCP_INFO at the sender: least over streams",
+            "TCP_INFO at the sender: min over streams",
             |r| tcp(r).map(|i| i.send_mss_bytes.into()).min(),
         ),
         Column::maybe_int(
             "path_mtu_bytes",
-            "TCP_INFO at the sender: least over streams",
+            "TCP_INFO at the sender: min over streams",
             |r| tcp(r).map(|i| i.path_mtu_bytes.into()).min(),
         ),
     ]
@@ -316,7 +316,7 @@ fn tcp_info() -> Vec<Column<FlowRow>> {
 fn transactions() -> Vec<Column<FlowRow>> {
     vec![Column::maybe_int(
         "transactions",
-        "transactions completed inside the asking end's window",
+        "transactions completed inside the client's window",
         |r| sender(r)?.transactions.map(int),
     )]
 }

@@ -1,4 +1,4 @@
-//! The asking end: connect, send, receive, reset, on one socket again and again.
+//! The client: connect, send, receive, reset, on one socket again and again.
 
 use super::super::requests::{Asking, Schedule, record};
 use super::super::tcp::{receive, send};

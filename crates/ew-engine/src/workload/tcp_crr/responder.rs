@@ -1,4 +1,4 @@
-//! The answering end: a listener, and the few connections whose requests have not come yet.
+//! The server: a listener, and the few connections whose requests have not come yet.
 
 use super::super::requests::Asking;
 use super::super::{Broken, CALL_TIMEOUT, Io, Machine, Offer, OwnSocket, Seat, Wait};
