@@ -137,7 +137,10 @@ fn surroundings() -> TempDir {
     write("nodes.rack1", "n1\nn2\nn3\nn4\n");
     write("nodes.rack2", "n5\nn6\nn7\nn8\n");
     write("inventory.ini", "[compute]\nn[1:16]\n");
-    write("config/eastwest/clusters.yaml", "prod:\n  hosts: n[1-8]\n");
+    write(
+        "config/eastwest/clusters.yaml",
+        "prod:\n  hosts: n[1-8]\nforty:\n  racks: 'r1=r1h[1-10],r2=r2h[1-10],r3=r3h[1-10],r4=r4h[1-10]'\n",
+    );
     let mine = eastwest()
         .args(["scenario", "show", "qualify"])
         .output()
@@ -156,7 +159,7 @@ fn run(words: &[String], surroundings: &TempDir) -> Output {
 }
 
 /// `...` stands for what a page leaves out.
-pub(crate) fn is_like(printed: &str, page: &[String]) -> bool {
+fn is_like(printed: &str, page: &[String]) -> bool {
     let mut at = printed;
     let mut may_skip = false;
     for line in page.iter().map(|line| line.trim_end()) {
