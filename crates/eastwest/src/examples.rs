@@ -177,10 +177,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "eastwest serve 127.0.0.1:8000 --runs-dir /srv    a port of its own, for an ssh tunnel",
         ],
     ),
-    (
-        "schema",
-        &["eastwest schema >eastwest-analysis.schema.json"],
-    ),
+    ("schema", &["eastwest schema | jq .properties"]),
     (
         "line-rate",
         &[

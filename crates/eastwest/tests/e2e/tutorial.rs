@@ -26,7 +26,9 @@ fn the_tutorial_shows_what_its_commands_print() {
         let done = run(&lab, &line);
         let printed = on_the_page(&text(&done.stdout));
         let page = masked(&output.join("\n"));
-        if !done.status.success() || !is_like(&masked(&printed), &page) {
+        // Whether all of doctor's checks pass is this machine's affair.
+        let is_expected = done.status.success() || line.starts_with("doctor");
+        if !is_expected || !is_like(&masked(&printed), &page) {
             wrong.push(format!(
                 "$ eastwest {line}\n{printed}{}",
                 text(&done.stderr)
@@ -68,8 +70,8 @@ fn on_the_page(printed: &str) -> String {
     })
 }
 
-/// The words, with `#` for every number, `time` for its unit, and `RUN` for the name of a run: lines
-/// break elsewhere when figures are longer.
+/// The words, with `#` for every number, `time` for its unit, and `RUN` for the name of a run:
+/// lines break elsewhere when figures are longer.
 fn masked(text: &str) -> Vec<String> {
     let is_of_number = |c: char| matches!(c, '.' | ',' | '-' | ':' | '\u{2013}');
     let words = text.split_whitespace().map(|word| {
