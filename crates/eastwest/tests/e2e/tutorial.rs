@@ -99,19 +99,14 @@ fn masked(text: &str) -> Vec<String> {
 
 /// `...` on the page stands for what it leaves out.
 fn is_like(printed: &[String], page: &[String]) -> bool {
-    let parts: Vec<&[String]> = page.split(|word| word == "...").collect();
-    let mut rest = printed;
-    for (at, part) in parts.iter().enumerate() {
-        let starts = 0..=rest.len().saturating_sub(part.len());
-        let found = starts
-            .into_iter()
-            .find(|start| rest[*start..].starts_with(part));
-        match found {
-            Some(start) if at > 0 || start == 0 => rest = &rest[start + part.len()..],
-            _ => return false,
-        }
-    }
-    rest.is_empty() || parts.last().is_some_and(|last| last.is_empty())
+    let Some(skip) = page.iter().position(|word| word == "...") else {
+        return printed == page;
+    };
+    let (head, tail) = (&page[..skip], &page[skip + 1..]);
+    let Some(rest) = printed.strip_prefix(head) else {
+        return false;
+    };
+    (0..=rest.len()).any(|from| is_like(&rest[from..], tail))
 }
 
 #[test]

@@ -43,12 +43,12 @@ impl Blocks for FileBlocks<'_> {
     }
 }
 
-/// The file of the stream at this place: a test's first stream has the name that the user gave, and
-/// the others that name with their number behind it.
-pub(super) fn create(path: &Path, place: usize) -> io::Result<File> {
-    let path = match place {
+/// The file of a test's stream: the first has the name that the user gave, and the
+/// others that name with their number from 1 behind it.
+pub(super) fn create(path: &Path, index: usize) -> io::Result<File> {
+    let path = match index {
         0 => path.to_owned(),
-        _ => PathBuf::from(format!("{}.{}", path.display(), place + 1)),
+        _ => PathBuf::from(format!("{}.{}", path.display(), index + 1)),
     };
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);

@@ -135,8 +135,8 @@ impl Work {
 pub(crate) struct Stream {
     /// Number in results.
     pub(crate) id: u32,
-    /// Number among the test's streams, from 0.
-    place: usize,
+    /// Among the test's streams, from 0.
+    index: usize,
     /// Number shown to people, like iperf3's file descriptors.
     pub(crate) shown: u32,
     /// Whether this end sends.
@@ -151,7 +151,7 @@ impl Stream {
     pub(crate) fn new(place: usize, sends: bool, socket: Socket) -> Self {
         Self {
             id: crate::wire::results::stream_id(place),
-            place,
+            index: place,
             shown: 5 + 2 * place as u32,
             sends,
             socket: Arc::new(socket),
@@ -170,7 +170,7 @@ impl Stream {
             socket: Arc::clone(&self.socket),
             counters: Arc::clone(&self.counters),
             work: work.clone(),
-            place: self.place,
+            index: self.index,
         };
         let (sends, failure) = (self.sends, Arc::clone(&self.failure));
         let name = format!("iperf3-{}", self.id);
@@ -216,7 +216,7 @@ struct Mover {
     socket: Arc<Socket>,
     counters: Arc<Counters>,
     work: Work,
-    place: usize,
+    index: usize,
 }
 
 impl Mover {

@@ -61,18 +61,19 @@ impl Blocks for CachedBlock<'_> {
 /// Receives until stopped, or until the peer closes.
 pub(super) fn receive(mover: &Mover) -> io::Result<()> {
     let params = &mover.work.params;
-    if params.skip_rx_copy {
-        return receive_blocks(mover, || {
-            receive_discarding(&*mover.socket, params.block_bytes, true)
-        });
-    }
     let mut buffer = vec![0; params.block_bytes];
+    // A file has all that came, also where the client wants receivers that do not copy.
     if let Some(FileUse::Written(path)) = &mover.work.file {
-        let mut file = file::create(path, mover.place)?;
+        let mut file = file::create(path, mover.index)?;
         return receive_blocks(mover, || {
             let count = (&*mover.socket).read(&mut buffer)?;
             file.write_all(&buffer[..count])?;
             Ok(count)
+        });
+    }
+    if params.skip_rx_copy {
+        return receive_blocks(mover, || {
+            receive_discarding(&*mover.socket, params.block_bytes, true)
         });
     }
     receive_blocks(mover, || (&*mover.socket).read(&mut buffer))
