@@ -43,11 +43,21 @@ fn a_peer_without_routers_before_it() {
 
 #[test]
 fn it_proves_itself_and_leaves_its_ports_free() {
+    // Another process may hold a port just now: what a trace leaves behind is there every time.
+    let why: Vec<String> = (0..5)
+        .map_while(|attempt| traced_before_and_after(attempt).err())
+        .collect();
+    assert!(why.len() < 5, "{why:#?}");
+}
+
+/// A trace, a stream of the same ports, and a trace again.
+fn traced_before_and_after(attempt: u64) -> Result<(), String> {
     let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
+    // Of this process only: ports that another test just used rest for a minute.
+    let ports = u64::from(std::process::id()) + (attempt << 32);
     let pinned = |flow: FlowOrder| FlowOrder {
         first_stream: 1,
-        // Of this process only: ports that another test just used rest for a minute.
-        ..flow.with_ports(u64::from(std::process::id()))
+        ..flow.with_ports(ports)
     };
     let run = |spec: &RoundSpec| {
         let send = pinned(order(5, Role::Send, true, data_address(&far, LOCALHOST)));
@@ -63,13 +73,17 @@ fn it_proves_itself_and_leaves_its_ports_free() {
     };
     let traced = run(&traces(1));
     let carried = run(&round(workload(WorkloadKind::TcpStream, 1, 1 << 17)));
-    assert_eq!(traced.streams[0].local_port, carried.streams[0].local_port);
-    assert!(
-        !carried.remarks.contains(&Remark::SourcePortBusy),
-        "{:?}",
-        carried.remarks
-    );
     let again = run(&traces(1));
+    let ports: Vec<u16> = [&traced, &carried, &again]
+        .map(|end| end.streams[0].local_port)
+        .into();
+    if [&traced, &carried, &again]
+        .iter()
+        .any(|end| end.remarks.contains(&Remark::SourcePortBusy))
+    {
+        return Err(format!("busy: {ports:?}"));
+    }
+    assert!(ports.iter().all(|port| *port == ports[0]), "{ports:?}");
     assert!(
         again.streams[0]
             .path
@@ -77,6 +91,7 @@ fn it_proves_itself_and_leaves_its_ports_free() {
             .is_some_and(|path| path.is_complete)
     );
     assert_eq!(far.totals().rejected_connections, 0);
+    Ok(())
 }
 
 #[test]
