@@ -10,9 +10,7 @@ use crate::precision::confidence;
 use crate::stats::{median, median_estimate, quantile};
 use ew_model::analysis::Estimate;
 use ew_model::congestion::{Aggressor, CongestionImpact, Impact};
-use ew_model::finding::{
-    Cause, Evidence, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus,
-};
+use ew_model::finding::{Cause, Evidence, Finding, Quantity, Severity, Subject, Verdict, Worded};
 use ew_model::latency::Histogram;
 use ew_model::scenario::Pattern;
 use ew_model::units::{format_bits_per_sec, format_duration_ns, format_factor};
@@ -53,8 +51,7 @@ pub(crate) fn impacts(run: &Run, stages: &[StageView<'_>]) -> Vec<CongestionImpa
         .collect()
 }
 
-/// The verdict of a run that asks for nothing else: the impacts' own sentence where the rest found
-/// nothing worse.
+/// The verdict of a run that asks for nothing else, with the impacts.
 pub(crate) fn conclude(
     mut verdict: Verdict,
     impacts: &[CongestionImpact],
@@ -64,20 +61,7 @@ pub(crate) fn conclude(
     if !stages.iter().all(is_one) {
         return verdict;
     }
-    let Some(worst) = impacts
-        .iter()
-        .max_by(|a, b| times_worse(a).total_cmp(&times_worse(b)))
-    else {
-        return verdict;
-    };
     verdict.findings.extend(worst_of_each(impacts).map(finding));
-    match verdict.status {
-        VerdictStatus::NothingWrong => verdict.sentence = worst.sentence.clone(),
-        VerdictStatus::NotDetermined => {}
-        VerdictStatus::AsExpected | VerdictStatus::Worse | VerdictStatus::Partial => {
-            verdict.sentence = format!("{}; {}", worst.sentence, verdict.sentence);
-        }
-    }
     verdict
 }
 
@@ -256,18 +240,21 @@ fn finding(impact: &CongestionImpact) -> Finding {
         subject: Subject::Run,
         cause: Cause::Congestion,
         symptom: None,
-        sentence: impact.sentence.clone(),
         measured: Some(ratio(factor.value, factor.low, factor.high)),
         expected: Some(ratio(1.0, None, None)),
         confidence: confidence(Cause::Congestion),
-        evidence: vec![Evidence {
-            text: carried,
-            source: format!(
-                "flows.parquet: stages `{}` and `{}`",
-                impact.stage, impact.baseline_stage
-            ),
-        }],
-        hint: hint(impact).to_owned(),
+        details: Worded::details(
+            impact.sentence.clone(),
+            vec![Evidence {
+                text: carried,
+                source: format!(
+                    "flows.parquet: stages `{}` and `{}`",
+                    impact.stage, impact.baseline_stage
+                ),
+            }],
+            hint(impact).to_owned(),
+        ),
+        cables: Vec::new(),
     }
 }
 

@@ -70,7 +70,6 @@ pub fn analyze(run: &Run) -> Analysis {
         reference: &reference,
         network: &network,
         stages: &stages,
-        sweeps: &sweeps,
         hosts: &hosts,
         telemetry: &telemetry,
     };

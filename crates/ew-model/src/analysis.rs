@@ -21,7 +21,9 @@ use std::net::IpAddr;
 pub struct Analysis {
     /// The run's manifest.
     pub run: RunManifest,
-    /// The answer.
+    /// The answer. Whoever writes it adds its sentences
+    /// ([`WordedVerdict`](crate::finding::WordedVerdict)).
+    #[serde(skip_serializing)]
     pub verdict: Verdict,
     /// Per stage, in order.
     pub stages: Vec<StageAnalysis>,

@@ -1,10 +1,13 @@
 //! The whole analysis as JSON, with the names of hosts and racks next to their numbers.
 
 use crate::ReportError;
+use crate::catalogue::in_words;
 use crate::words::networks;
+use ew_model::finding::WordedVerdict;
 use ew_model::network::MeasuredNetwork;
 use ew_model::{Analysis, Inventory};
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
 use serde_json::{Serializer, Value, json};
@@ -25,6 +28,7 @@ pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
         schema: "eastwest-analysis",
         schema_version: SCHEMA_VERSION,
         networks: networks(analysis),
+        verdict: in_words(analysis),
         analysis,
     };
     let mut text = Vec::new();
@@ -38,7 +42,11 @@ pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
 /// The layout of that document as a JSON Schema (draft 2020-12), with what each field means.
 #[must_use]
 pub fn schema() -> String {
-    let mut schema = schemars::schema_for!(Document<'static>).to_value();
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let schema = settings
+        .into_generator()
+        .into_root_schema_for::<Document<'static>>();
+    let mut schema = schema.to_value();
     add_names(&mut schema);
     format!("{schema:#}\n")
 }
@@ -76,6 +84,8 @@ struct Document<'a> {
     schema_version: u32,
     /// What was measured, most hosts first.
     networks: Vec<MeasuredNetwork>,
+    /// The answer.
+    verdict: WordedVerdict,
     #[serde(flatten)]
     analysis: &'a Analysis,
 }

@@ -116,7 +116,11 @@ fn faults(analysis: &Analysis, is_meant: impl Fn(&Subject) -> bool) -> Vec<Strin
     let is_fault = |finding: &&Finding| finding.severity == Severity::Fault;
     let findings = analysis.verdict.findings.iter().filter(is_fault);
     let meant = findings.filter(|finding| is_meant(&finding.subject));
-    meant.map(|finding| one_line(&finding.sentence)).collect()
+    meant
+        .map(|finding| {
+            one_line(&crate::catalogue::headline(finding, analysis.inventory()).sentence())
+        })
+        .collect()
 }
 
 /// As an attribute of XML 1.0: without what it cannot hold.

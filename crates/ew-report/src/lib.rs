@@ -2,11 +2,13 @@
 //! as Prometheus metrics.
 //!
 //! Reads [`Analysis`] for reports and `RunEvent` for the live views, and nothing else: no file, no
-//! Parquet, no clock. It decides nothing; every number and every sentence was made by `ew-analyze`.
+//! Parquet, no clock. It decides nothing: every number was made by `ew-analyze`. Every sentence about
+//! a finding is made in [`catalogue`].
 //! What was not measured is shown as "-", never as 0. Host names and the words of other programs
 //! are untrusted: control characters never reach a terminal, and nothing unescaped reaches HTML,
 //! Markdown or CSV.
 
+mod catalogue;
 mod compact;
 mod compare;
 mod congestion;
@@ -35,6 +37,7 @@ mod view;
 mod web;
 mod words;
 
+pub use catalogue::{in_words, worded};
 pub use compare::render_comparison;
 pub use html::storage::storage_html;
 pub use json::{SCHEMA_VERSION, schema as json_schema};

@@ -48,9 +48,14 @@ pub fn judge(truth: &Truth, analysis: &Analysis) -> Judgement {
         .filter(|finding| is_accusation(finding) && !is_justified(truth, inventory, finding))
         .collect();
     judgement.check("no false accusation", false_ones.is_empty(), || {
-        let sentences = false_ones
-            .iter()
-            .map(|f| format!("{:?} {:?}: {}", f.severity, f.cause, f.sentence));
+        let sentences = false_ones.iter().map(|f| {
+            format!(
+                "{:?} {:?}: {}",
+                f.severity,
+                f.cause,
+                ew_report::worded(f, inventory).sentence
+            )
+        });
         sentences.collect::<Vec<_>>().join("; ")
     });
     let inferred = findings
@@ -180,7 +185,8 @@ fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool
 /// The racks and directions that a sentence names, the first one first: "rack2 TX or rack1 RX (not
 /// distinguished): ...", "rack1: oversubscribed 1.3:1 TX".
 fn shown_places(inventory: &Inventory, finding: &Finding) -> Vec<(RackId, Direction)> {
-    let (names, rest) = finding.sentence.split_once(':').unwrap_or_default();
+    let sentence = ew_report::worded(finding, inventory).sentence;
+    let (names, rest) = sentence.split_once(':').unwrap_or_default();
     let way = |words: &str| {
         let has = |word| words.split([' ', ',']).any(|other| other == word);
         match (has("TX"), has("RX")) {
@@ -357,7 +363,7 @@ fn judge_fault(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mu
             judgement.check("rack and direction named", is_named, || {
                 format!("{fault:?} is not named")
             });
-            judge_member(truth, fault, findings, judgement);
+            judge_member(truth, fault, analysis, judgement);
         }
         Fault::Uniform { cause } => {
             let passes = analysis.verdict.status == VerdictStatus::NothingWrong;
@@ -376,18 +382,21 @@ fn judge_fault(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mu
 
 /// Whether the routers shown are the bad member's, all of them. Of one that carries nothing no
 /// router answers.
-fn judge_member(truth: &Truth, fault: &Fault, findings: &[Finding], judgement: &mut Judgement) {
+fn judge_member(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mut Judgement) {
     let Fault::Member { kind, .. } = fault else {
         return;
     };
     if !matches!(kind, MemberFault::Narrow(_) | MemberFault::Loss(_)) {
         return;
     }
-    let of_path = findings
-        .iter()
-        .filter(|finding| finding.cause == Cause::BadPath);
-    let texts = of_path.flat_map(|finding| finding.evidence.iter().map(|e| e.text.as_str()));
+    let findings = analysis.verdict.findings.iter();
+    let of_path = findings.filter(|finding| finding.cause == Cause::BadPath);
+    let texts = of_path
+        .flat_map(|finding| ew_report::worded(finding, analysis.inventory()).evidence)
+        .map(|evidence| evidence.text);
+    let texts: Vec<String> = texts.collect();
     let shown: Vec<IpAddr> = texts
+        .iter()
         .filter_map(|text| text.strip_prefix("routers on the path: "))
         .flat_map(|text| text.split([' ', ',']))
         .filter_map(|word| word.parse().ok())

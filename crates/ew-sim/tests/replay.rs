@@ -112,7 +112,7 @@ fn replay(file: &Path) -> Replayed {
         name: serde_json::from_str(name).unwrap(),
         judgement: judge(&truth, &analysis),
         truth,
-        sentence: analysis.verdict.sentence,
+        sentence: ew_report::in_words(&analysis).sentence,
     }
 }
 

@@ -8,7 +8,8 @@ use crate::id::renamed;
 use crate::tables::write_tables;
 use crate::{FINDINGS_FILE, FORMAT_VERSION, MANIFEST_FILE};
 use ew_model::barrier::Barrier;
-use ew_model::{Outcome, RecordedEvent, RunManifest, Verdict};
+use ew_model::finding::WordedVerdict;
+use ew_model::{Outcome, RecordedEvent, RunManifest};
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -93,7 +94,7 @@ impl RunWriter {
 ///
 /// # Errors
 /// [`StoreError`] when it cannot be written.
-pub fn write_findings(directory: &Path, verdict: &Verdict) -> Result<(), StoreError> {
+pub fn write_findings(directory: &Path, verdict: &WordedVerdict) -> Result<(), StoreError> {
     write_json(&directory.join(FINDINGS_FILE), verdict)
 }
 

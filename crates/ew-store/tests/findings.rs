@@ -3,8 +3,8 @@
 
 use ew_model::HostId;
 use ew_model::finding::{
-    Cause, Confidence, Evidence, Finding, Quantity, Severity, Subject, Symptom, Verdict,
-    VerdictStatus,
+    Cable, Cause, Confidence, Details, Evidence, Finding, Grounds, Quantity, Severity, Subject,
+    Symptom, VerdictStatus, WordedFinding, WordedVerdict,
 };
 use ew_store::write_findings;
 use serde::de::DeserializeOwned;
@@ -44,7 +44,7 @@ fn variants<T: DeserializeOwned>(wrong: &str) -> Vec<String> {
         .collect()
 }
 
-fn verdict() -> Verdict {
+fn verdict() -> WordedVerdict {
     let quantity = Quantity {
         value: 1.0,
         low: None,
@@ -56,20 +56,30 @@ fn verdict() -> Verdict {
         subject: Subject::Host { host: HostId(6) },
         cause: Cause::Disk,
         symptom: Some(Symptom::SlowHost),
-        sentence: "words".into(),
         measured: Some(quantity),
         expected: None,
         confidence: Confidence::Low,
-        evidence: vec![Evidence {
-            text: "seen".into(),
-            source: "where".into(),
+        details: Details::Unknown,
+        cables: vec![Cable {
+            host: HostId(6),
+            link: "eth0".into(),
+            switch: "leaf2".into(),
+            port: "Ethernet7".into(),
         }],
-        hint: "do".into(),
     };
-    Verdict {
+    WordedVerdict {
         sentence: "words".into(),
         status: VerdictStatus::Worse,
-        findings: vec![finding],
+        findings: vec![WordedFinding {
+            finding,
+            sentence: "words".into(),
+            evidence: vec![Evidence {
+                text: "seen".into(),
+                source: "where".into(),
+            }],
+            hint: "do".into(),
+        }],
+        grounds: Grounds::default(),
     }
 }
 
@@ -100,6 +110,8 @@ fn every_field_is_in_the_reference() {
     for (part, reported) in [
         (&finding["evidence"][0], "evidence"),
         (&finding["measured"], "quantity"),
+        (&finding["cables"][0], "cable"),
+        (&written["grounds"], "grounds"),
     ] {
         for key in keys(part) {
             assert!(reference.contains(&format!("`{key}`")), "{reported}: {key}");

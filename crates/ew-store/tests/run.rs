@@ -372,10 +372,11 @@ fn pruning_takes_only_finished_runs_of_ours() {
 #[test]
 fn findings_and_reports_are_replaced_whole() {
     let room = TempDir::new().unwrap();
-    let verdict = Verdict {
+    let verdict = finding::WordedVerdict {
         sentence: "nothing wrong found".into(),
         status: finding::VerdictStatus::NothingWrong,
         findings: Vec::new(),
+        grounds: finding::Grounds::default(),
     };
     write_findings(room.path(), &verdict).unwrap();
     let text = fs::read(room.path().join("findings.json")).unwrap();

@@ -7,7 +7,7 @@ use anyhow::{Context as _, anyhow};
 use ew_analyze::compare::{CompareOptions, Runs};
 use ew_analyze::trend::RunFigures;
 use ew_model::Outcome;
-use ew_model::finding::Verdict;
+use ew_model::finding::WordedVerdict;
 use ew_report::{Format, RunLine, RunsPage, TextStyle};
 use ew_store::RunSummary;
 use hyper::StatusCode;
@@ -174,7 +174,7 @@ fn line(run: &RunSummary) -> RunLine {
 }
 
 /// As it was written after the run; none of a run that goes on.
-fn verdict(dir: &Path) -> Option<Verdict> {
+fn verdict(dir: &Path) -> Option<WordedVerdict> {
     let bytes = std::fs::read(dir.join(ew_store::FINDINGS_FILE)).ok()?;
     serde_json::from_slice(&bytes).ok()
 }

@@ -12,7 +12,9 @@ use crate::significance::{adjusted_where_known, signed_rank};
 use crate::stats::{median, median_estimate};
 use crate::telemetry::Telemetry;
 use ew_model::analysis::Estimate;
-use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus};
+use ew_model::finding::{
+    Cause, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus, Worded,
+};
 use ew_model::pods::{PodCauseKind, PodComparison, PodPath, place};
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::scenario::Pattern;
@@ -71,8 +73,7 @@ pub(crate) fn comparisons(
     all
 }
 
-/// The verdict with what pods pay: its own sentence where the rest found nothing worse. A loss
-/// above `allowed` is a fault.
+/// The verdict with what pods pay. A loss above `allowed` is a fault.
 pub(crate) fn conclude(
     mut verdict: Verdict,
     comparisons: &[PodComparison],
@@ -87,31 +88,15 @@ pub(crate) fn conclude(
     verdict
         .findings
         .sort_by_key(|found| std::cmp::Reverse(found.severity));
-    let headline = words::headline(comparisons);
     let is_worse = allowed.is_some_and(|allowed| comparisons.iter().any(|c| exceeds(c, allowed)));
     let may_fail = matches!(
         verdict.status,
         VerdictStatus::NothingWrong | VerdictStatus::AsExpected
     );
     if is_worse && may_fail {
-        verdict.sentence = match verdict.status {
-            VerdictStatus::NothingWrong => headline,
-            _ => format!("{headline}; {}", verdict.sentence),
-        };
         verdict.status = VerdictStatus::Worse;
-        return verdict;
-    }
-    match verdict.status {
-        VerdictStatus::NothingWrong => {
-            if comparisons.iter().any(is_lower) {
-                verdict.status = VerdictStatus::AsExpected;
-            }
-            verdict.sentence = headline;
-        }
-        VerdictStatus::NotDetermined => {}
-        VerdictStatus::AsExpected | VerdictStatus::Worse | VerdictStatus::Partial => {
-            verdict.sentence = format!("{headline}; {}", verdict.sentence);
-        }
+    } else if verdict.status == VerdictStatus::NothingWrong && comparisons.iter().any(is_lower) {
+        verdict.status = VerdictStatus::AsExpected;
     }
     verdict
 }
@@ -316,7 +301,6 @@ fn finding(comparison: &PodComparison, allowed: Option<f64>) -> Finding {
         subject: Subject::Run,
         cause: Cause::PodNetwork,
         symptom: None,
-        sentence: comparison.sentence.clone(),
         measured: Some(Quantity {
             value: ratio.value,
             low: ratio.low,
@@ -330,8 +314,8 @@ fn finding(comparison: &PodComparison, allowed: Option<f64>) -> Finding {
             unit: "ratio".to_owned(),
         }),
         confidence: confidence(Cause::PodNetwork),
-        evidence,
-        hint: hint(comparison),
+        details: Worded::details(comparison.sentence.clone(), evidence, hint(comparison)),
+        cables: Vec::new(),
     }
 }
 

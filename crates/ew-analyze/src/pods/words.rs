@@ -1,9 +1,8 @@
 //! Comparisons in words for a ticket.
 
-use super::is_lower;
 use ew_model::analysis::Estimate;
 use ew_model::finding::Evidence;
-use ew_model::pods::{PodComparison, PodPath};
+use ew_model::pods::PodComparison;
 use ew_model::units::format_bits_per_sec;
 
 /// `pods on different nodes: 27% below hostNetwork (25-29%), tcp-stream x8. Cause: ...`. `allowed`
@@ -32,37 +31,6 @@ pub(super) fn sentence(comparison: &PodComparison, allowed: Option<f64>) -> Stri
     }
     let causes: Vec<&str> = comparison.causes.iter().map(|c| c.words.as_str()).collect();
     format!("{difference}. Cause: {}", causes.join("; "))
-}
-
-/// Of the most important path: the largest loss of bulk traffic between nodes, else what pods on
-/// different nodes do.
-pub(super) fn headline(comparisons: &[PodComparison]) -> String {
-    let mut lower: Vec<&PodComparison> = comparisons.iter().filter(|c| is_lower(c)).collect();
-    lower.sort_by(|a, b| {
-        rank(a)
-            .cmp(&rank(b))
-            .then(a.ratio.value.total_cmp(&b.ratio.value))
-    });
-    let shown = lower.first().copied().or_else(|| {
-        let direct = |c: &&PodComparison| c.path == PodPath::OtherNode;
-        comparisons.iter().find(direct).or(comparisons.first())
-    });
-    let more = match lower.len() {
-        0 | 1 => String::new(),
-        2 => "; 1 more path below".to_owned(),
-        n => format!("; {} more paths below", n - 1),
-    };
-    shown.map_or_else(String::new, |comparison| {
-        format!("{}{more}", comparison.sentence)
-    })
-}
-
-/// What people ask first: bulk traffic between pods of different nodes.
-fn rank(comparison: &PodComparison) -> (bool, bool) {
-    (
-        !comparison.kind.is_bulk(),
-        comparison.path != PodPath::OtherNode,
-    )
 }
 
 /// The figures behind a comparison.
@@ -124,7 +92,7 @@ pub(super) fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ew_model::pods::{PodCause, PodCauseKind};
+    use ew_model::pods::{PodCause, PodCauseKind, PodPath};
     use ew_model::workload::WorkloadKind;
 
     fn estimate(value: f64, low: f64, high: f64) -> Estimate {
@@ -186,18 +154,11 @@ mod tests {
     }
 
     #[test]
-    fn none_is_told_as_none_and_the_worst_is_on_top() {
+    fn none_is_told_as_none() {
         let alike = comparison(estimate(0.998, 0.99, 1.01), false);
         assert_eq!(
             alike.sentence,
             "pods on different nodes: no significant difference from hostNetwork (73.0 Gb/s vs 100 Gb/s), tcp-stream x8"
-        );
-        let lower = comparison(estimate(0.73, 0.71, 0.75), true);
-        let worse = comparison(estimate(0.5, 0.4, 0.6), true);
-        let all = [alike, lower, worse.clone()];
-        assert_eq!(
-            headline(&all),
-            format!("{}; 1 more path below", worse.sentence)
         );
     }
 }

@@ -8,7 +8,7 @@ use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::HostId;
 use ew_model::facts::HostSample;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Worded};
 use ew_model::telemetry::{CauseCounters, PeerTraffic, ProcessTraffic};
 use ew_model::units::format_bits_per_sec;
 
@@ -86,16 +86,19 @@ fn standing_apart(case: &Case<'_>, host: HostId, direction: Direction) -> Option
         subject: Subject::Host { host },
         cause: Cause::BackgroundTraffic,
         symptom: None,
-        sentence: format!(
-            "{name}: background traffic. {}{}",
-            words(&foreign, direction),
-            of_nic(&foreign)
-        ),
         measured: Some(plain(foreign.link_share, "share")),
         expected: Some(plain(0.0, "share")),
         confidence: confidence(Cause::BackgroundTraffic),
-        evidence: vec![proof(case, host, direction, &foreign)],
-        hint: hint(&foreign),
+        details: Worded::details(
+            format!(
+                "{name}: background traffic. {}{}",
+                words(&foreign, direction),
+                of_nic(&foreign)
+            ),
+            vec![proof(case, host, direction, &foreign)],
+            hint(&foreign),
+        ),
+        cables: Vec::new(),
     })
 }
 

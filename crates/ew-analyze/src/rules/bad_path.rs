@@ -10,7 +10,7 @@ use crate::tomography::{BadMember, Scope};
 use crate::words::{count, list, plain};
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject, Worded};
 
 /// Below this share of the pace a path is narrow; above, it loses.
 const NARROW: f64 = 0.85;
@@ -45,11 +45,10 @@ fn by_router(case: &Case<'_>, found: &BadMember) -> Finding {
         subject: subject(found.scope),
         cause: Cause::BadPath,
         symptom: None,
-        sentence: format!("{names}: path via {first}{more} degraded, {bad} of {connections} (others {others})"),
         measured: Some(plain(share, "share")),
         expected: Some(plain(found.others_bad_share, "share")),
         confidence: confidence(Cause::BadPath),
-        evidence: vec![
+        details: Worded::details(format!("{names}: path via {first}{more} degraded, {bad} of {connections} (others {others})"), vec![
             evidence(
                 format!("routers on the path: {}", list(&routers)),
                 "flows.parquet: stages of workload trace".into(),
@@ -61,10 +60,10 @@ fn by_router(case: &Case<'_>, found: &BadMember) -> Finding {
                 ),
                 "flows.parquet: cross-rack flows with one connection, and at half load".into(),
             ),
-        ],
-        hint: "look at speed, errors and discards of the ports on both sides of this path (`ethtool -S`, the switch's interface \
+        ], "look at speed, errors and discards of the ports on both sides of this path (`ethtool -S`, the switch's interface \
                counters), and take the path out of the group (ECMP or LAG) until it is repaired"
-            .into(),
+            .into()),
+        cables: Vec::new(),
     }
 }
 
@@ -86,7 +85,6 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
         subject: subject(found.scope),
         cause: Cause::BadPath,
         symptom: None,
-        sentence: format!("{names}: one of {} paths degraded at half load, {what}; {} of connections affected", count_of_paths(&estimate), percent(share)),
         measured: Some(Quantity {
             low: estimate.low,
             high: estimate.high,
@@ -94,7 +92,7 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
         }),
         expected: Some(plain(0.0, "share")),
         confidence: confidence(Cause::BadPath),
-        evidence: vec![evidence(
+        details: Worded::details(format!("{names}: one of {} paths degraded at half load, {what}; {} of connections affected", count_of_paths(&estimate), percent(share)), vec![evidence(
             format!(
                 "{} of {} slow or retransmitting in every round of theirs, paced to half load: median {} of pace, {} of segments retransmitted; likelihood gain {:.0} nats",
                 found.bad,
@@ -104,10 +102,10 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
                 found.gain,
             ),
             format!("flows.parquet: stage `{}`, by source port", found.stage),
-        )],
-        hint: "compare speed, errors and bytes of each member of these uplinks (ECMP or LAG) on the leaf switch, and of the spine ports \
+        )], "compare speed, errors and bytes of each member of these uplinks (ECMP or LAG) on the leaf switch, and of the spine ports \
                behind them"
-            .into(),
+            .into()),
+        cables: Vec::new(),
     })
 }
 

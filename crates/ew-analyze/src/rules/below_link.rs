@@ -9,7 +9,7 @@ use crate::quality::THROTTLED;
 use crate::stats::median;
 use crate::words::{count, plain};
 use ew_model::HostId;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom, Worded};
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
@@ -62,15 +62,18 @@ fn of_connections(case: &Case<'_>) -> Option<Finding> {
         subject: Subject::Run,
         cause: found.cause,
         symptom: Some(Symptom::SlowStage),
-        sentence: format!(
-            "single connections: {share} of what hosts do with several ({limit_words} vs {typical_words}). {}",
-            found.sentence,
-        ),
         measured: Some(plain(limit, "bits_per_sec")),
         expected: Some(plain(typical, "bits_per_sec")),
         confidence: confidence(found.cause),
-        evidence: vec![found.evidence],
-        hint: found.hint.into(),
+        details: Worded::details(
+            format!(
+                "single connections: {share} of what hosts do with several ({limit_words} vs {typical_words}). {}",
+                found.sentence,
+            ),
+            vec![found.evidence],
+            found.hint.into(),
+        ),
+        cables: Vec::new(),
     })
 }
 
@@ -93,18 +96,21 @@ fn of_class(case: &Case<'_>, rate: f64, hosts: &[HostId]) -> Option<Finding> {
         subject: Subject::Run,
         cause: found.cause,
         symptom: Some(Symptom::SlowStage),
-        sentence: format!(
-            "{}: {share} of line rate ({} of {}). {}",
-            count(hosts.len(), "host"),
-            format_bits_per_sec(rate),
-            format_bits_per_sec(goodput),
-            found.sentence,
-        ),
         measured: Some(plain(rate, "bits_per_sec")),
         expected: Some(plain(goodput, "bits_per_sec")),
         confidence: confidence(found.cause),
-        evidence: vec![found.evidence],
-        hint: found.hint.into(),
+        details: Worded::details(
+            format!(
+                "{}: {share} of line rate ({} of {}). {}",
+                count(hosts.len(), "host"),
+                format_bits_per_sec(rate),
+                format_bits_per_sec(goodput),
+                found.sentence,
+            ),
+            vec![found.evidence],
+            found.hint.into(),
+        ),
+        cables: Vec::new(),
     })
 }
 

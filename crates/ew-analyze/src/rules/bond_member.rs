@@ -6,7 +6,7 @@ use crate::precision::confidence;
 use crate::words::{count, list, plain};
 use ew_model::HostId;
 use ew_model::facts::{Bond, HostSample, InterfaceCounters};
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Severity, Subject, Worded};
 
 /// Share of a direction's bytes from which on a member carries all that matters.
 const NEARLY_ALL: f64 = 0.95;
@@ -63,17 +63,20 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         },
         cause: Cause::BondMember,
         symptom: None,
-        sentence: format!(
-            "{who}: one of {} members of {bond_name} carried nearly all that was {does}",
-            bond.members.len()
-        ),
         measured: Some(plain(first.share, "ratio")),
         expected: Some(plain(1.0 / bond.members.len() as f64, "ratio")),
         confidence: confidence(Cause::BondMember),
-        evidence: std::iter::once(evidence(said_of(first), "HostFacts: bond".into()))
-            .chain(all.iter().map(line))
-            .collect(),
-        hint: hint(first, sends, receives),
+        details: Worded::details(
+            format!(
+                "{who}: one of {} members of {bond_name} carried nearly all that was {does}",
+                bond.members.len()
+            ),
+            std::iter::once(evidence(said_of(first), "HostFacts: bond".into()))
+                .chain(all.iter().map(line))
+                .collect(),
+            hint(first, sends, receives),
+        ),
+        cables: Vec::new(),
     })
 }
 

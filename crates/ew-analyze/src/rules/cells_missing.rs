@@ -5,7 +5,7 @@ use crate::observations::StageView;
 use crate::precision::confidence;
 use crate::words::{count, list, plain};
 use ew_model::barrier::{Barrier, BarrierKind};
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Worded};
 use ew_model::{HostId, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,27 +48,30 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
         subject: Subject::Run,
         cause: Cause::CellsMissing,
         symptom: None,
-        sentence: if interrupted {
-            format!(
-                "the run was interrupted: {missing} of {} not measured",
-                count(planned as usize, "flow")
-            )
-        } else {
-            format!(
-                "{} of {planned} could not be measured: {}",
-                count(missing, "flow"),
-                list(&names)
-            )
-        },
         measured: Some(plain(missing as f64, "count")),
         expected: Some(plain(0.0, "count")),
         confidence: confidence(Cause::CellsMissing),
-        evidence: all_evidence(case),
-        hint: if interrupted {
-            "what was measured is valid; run it to the end for the rest".into()
-        } else {
-            "the reasons are in the rows; run again when they are dealt with, the other figures are valid".into()
-        },
+        details: Worded::details(
+            if interrupted {
+                format!(
+                    "the run was interrupted: {missing} of {} not measured",
+                    count(planned as usize, "flow")
+                )
+            } else {
+                format!(
+                    "{} of {planned} could not be measured: {}",
+                    count(missing, "flow"),
+                    list(&names)
+                )
+            },
+            all_evidence(case),
+            if interrupted {
+                "what was measured is valid; run it to the end for the rest".into()
+            } else {
+                "the reasons are in the rows; run again when they are dealt with, the other figures are valid".into()
+            },
+        ),
+        cables: Vec::new(),
     }]
 }
 

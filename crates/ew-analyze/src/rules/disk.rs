@@ -8,7 +8,7 @@ use crate::stats::median;
 use crate::words::{count, plain};
 use ew_model::HostId;
 use ew_model::analysis::DiskShare;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Worded};
 use ew_model::units::{format_bytes, format_duration_ns};
 
 /// Share of the time with requests in flight from which on a disk is full.
@@ -65,16 +65,19 @@ fn everywhere(case: &Case<'_>) -> Option<Finding> {
         subject: Subject::Run,
         cause: Cause::Disk,
         symptom: None,
-        sentence: format!(
-            "{}: busiest disk {} busy (median), applications wait for disks before the network",
-            count(busy.len(), "host"),
-            percent(middle),
-        ),
         measured: Some(plain(middle, "share")),
         expected: None,
         confidence: confidence(Cause::Disk),
-        evidence: vec![proof(case, busiest, &disk)],
-        hint: HINT.into(),
+        details: Worded::details(
+            format!(
+                "{}: busiest disk {} busy (median), applications wait for disks before the network",
+                count(busy.len(), "host"),
+                percent(middle),
+            ),
+            vec![proof(case, busiest, &disk)],
+            HINT.into(),
+        ),
+        cables: Vec::new(),
     })
 }
 
@@ -89,16 +92,19 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
         subject: Subject::Host { host },
         cause: Cause::Disk,
         symptom: None,
-        sentence: format!(
-            "{name}: disk {} {} busy{waits}, the network is not its limit",
-            disk.name,
-            percent(disk.busy_share),
-        ),
         measured: Some(plain(disk.busy_share, "share")),
         expected: None,
         confidence: confidence(Cause::Disk),
-        evidence: vec![proof(case, host, &disk)],
-        hint: HINT.into(),
+        details: Worded::details(
+            format!(
+                "{name}: disk {} {} busy{waits}, the network is not its limit",
+                disk.name,
+                percent(disk.busy_share),
+            ),
+            vec![proof(case, host, &disk)],
+            HINT.into(),
+        ),
+        cables: Vec::new(),
     })
 }
 

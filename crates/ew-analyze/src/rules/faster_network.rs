@@ -6,7 +6,7 @@ use crate::precision::confidence;
 use crate::words::{count, host_list, plain};
 use ew_model::HostId;
 use ew_model::facts::{HostSample, InterfaceFacts};
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Severity, Subject, Worded};
 use ew_model::network::faster_interface;
 use ew_model::units::format_bits_per_sec;
 
@@ -41,10 +41,6 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         subject: Subject::Run,
         cause: Cause::FasterNetwork,
         symptom: None,
-        sentence: format!(
-            "{} with a faster idle interface: {faster}, next to {measured}, which was measured",
-            count(all.len(), "host")
-        ),
         measured: first
             .measured
             .speed_bits_per_sec
@@ -54,14 +50,21 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
             .speed_bits_per_sec
             .map(|speed| plain(speed, "bit/s")),
         confidence: confidence(Cause::FasterNetwork),
-        evidence: vec![evidence(
+        details: Worded::details(
             format!(
-                "{names}: {interface} is up and has an address; it carried less than {:.0}% of its speed",
-                100.0 * IDLE
+                "{} with a faster idle interface: {faster}, next to {measured}, which was measured",
+                count(all.len(), "host")
             ),
-            "hosts.parquet: interface counters".into(),
-        )],
-        hint: format!("measure it with --interface {interface}, or with --network and its subnet"),
+            vec![evidence(
+                format!(
+                    "{names}: {interface} is up and has an address; it carried less than {:.0}% of its speed",
+                    100.0 * IDLE
+                ),
+                "hosts.parquet: interface counters".into(),
+            )],
+            format!("measure it with --interface {interface}, or with --network and its subnet"),
+        ),
+        cables: Vec::new(),
     })
 }
 

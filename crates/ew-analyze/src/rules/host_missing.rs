@@ -5,7 +5,7 @@ use crate::precision::confidence;
 use crate::words::{host_list, plain};
 use ew_model::HostId;
 use ew_model::barrier::BarrierKind;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Worded};
 use std::collections::BTreeMap;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -88,23 +88,26 @@ fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, kind: &Kind) -> Op
         },
         cause: Cause::HostMissing,
         symptom: None,
-        sentence: format!("{names} {what}{said}{costs}"),
         measured: Some(plain(hosts.len() as f64, "count")),
         expected: Some(plain(0.0, "count")),
         confidence: confidence(Cause::HostMissing),
-        evidence: hosts
-            .iter()
-            .take(20)
-            .map(|(host, message)| {
-                let name = inventory.name(*host);
-                evidence(
-                    format!("{name}: {message}"),
-                    format!("events.jsonl: host {name}"),
-                )
-            })
-            .chain(ends_of_pods(case, hosts))
-            .collect(),
-        hint: kind.hint.into(),
+        details: Worded::details(
+            format!("{names} {what}{said}{costs}"),
+            hosts
+                .iter()
+                .take(20)
+                .map(|(host, message)| {
+                    let name = inventory.name(*host);
+                    evidence(
+                        format!("{name}: {message}"),
+                        format!("events.jsonl: host {name}"),
+                    )
+                })
+                .chain(ends_of_pods(case, hosts))
+                .collect(),
+            kind.hint.into(),
+        ),
+        cables: Vec::new(),
     })
 }
 

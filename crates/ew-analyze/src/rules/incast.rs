@@ -10,7 +10,7 @@ use crate::quality::{LITTLE_STARVATION, starvation};
 use crate::stats::median;
 use crate::words::plain;
 use ew_model::HostId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Severity, Subject, Worded};
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
 use ew_model::units::format_duration_ns;
@@ -87,24 +87,23 @@ fn finding(case: &Case<'_>, at: usize, stage: &StageView<'_>) -> Option<Finding>
         subject: Subject::Run,
         cause: Cause::Congestion,
         symptom: None,
-        sentence: format!(
-            "{name}, {senders} to 1: {what}{} of expected{queue}, fairness {fairness:.2} (Jain)",
-            percent(share)
-        ),
         measured: Some(plain(share, "share")),
         expected: Some(plain(1.0, "share")),
         confidence: confidence(Cause::Congestion),
-        evidence: vec![evidence(
+        details: Worded::details(format!(
+            "{name}, {senders} to 1: {what}{} of expected{queue}, fairness {fairness:.2} (Jain)",
+            percent(share)
+        ), vec![evidence(
             format!(
                 "medians over {} receivers and rounds: sum of the senders over what receivers and uplinks allow, RTT less the connection's min RTT, (sum x)^2 / (n sum x^2), segments retransmitted {}",
                 all.len(),
                 percent(lost)
             ),
             format!("flows.parquet: stage `{name}`, by dst; rtt_us, min_rtt_us"),
-        )],
-        hint: "look at the buffers of the switch ports towards hosts (dynamic thresholds, discards) and at ECN: with ECN marking and \
+        )], "look at the buffers of the switch ports towards hosts (dynamic thresholds, discards) and at ECN: with ECN marking and \
                DCTCP, or fewer senders at a time, queues stay short and nobody waits for timeouts"
-            .into(),
+            .into()),
+        cables: Vec::new(),
     })
 }
 

@@ -5,7 +5,7 @@ use crate::precision::confidence;
 use crate::stats::median;
 use crate::words::{host_list, plain};
 use ew_model::HostId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Severity, Subject, Worded};
 use ew_model::units::format_duration_ns;
 
 /// A host stands out when its median round trip is this many times its peers' ...
@@ -69,14 +69,13 @@ fn finding(
         },
         cause: Cause::Latency,
         symptom: None,
-        sentence: format!(
-            "{names}: idle RTT {up_to}{} ({against})",
-            format_duration_ns(worst as u64)
-        ),
         measured: Some(plain(worst, "ns")),
         expected: Some(plain(expected, "ns")),
         confidence: confidence(Cause::Latency),
-        evidence: slow
+        details: Worded::details(format!(
+            "{names}: idle RTT {up_to}{} ({against})",
+            format_duration_ns(worst as u64)
+        ), slow
             .iter()
             .take(20)
             .map(|(host, rtt)| {
@@ -86,9 +85,9 @@ fn finding(
                     format!("flows.parquet: tcp-rr stages, src or dst = {name}"),
                 )
             })
-            .collect(),
-        hint: "look at power saving (C-states), interrupt coalescing (`ethtool -c`), and the route to the host; a \
+            .collect(), "look at power saving (C-states), interrupt coalescing (`ethtool -c`), and the route to the host; a \
                busy CPU shows in hosts.parquet"
-            .into(),
+            .into()),
+        cables: Vec::new(),
     }
 }

@@ -6,7 +6,7 @@ use crate::precision::confidence;
 use crate::words::{count, plain};
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Severity, Subject, Worded};
 use ew_model::units::format_bits_per_sec;
 
 /// Share of the link on the wire from which on it is full.
@@ -38,18 +38,22 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Option<Finding> {
         subject: Subject::Run,
         cause: Cause::LineRate,
         symptom: None,
-        sentence: format!("{hosts}: NICs saturated at line rate ({rate})"),
         measured: Some(plain(middle, "share")),
         expected: Some(plain(1.0, "share")),
         confidence: confidence(Cause::LineRate),
-        evidence: vec![evidence(
-            format!(
-                "the fuller direction of {hosts} carries {} of {rate} on the wire in the median",
-                percent(middle)
-            ),
-            "hosts.parquet: kind = interface, rx_bytes and tx_bytes over the capacity tests".into(),
-        )],
-        hint: "nothing to do: more needs faster NICs or more of them".into(),
+        details: Worded::details(
+            format!("{hosts}: NICs saturated at line rate ({rate})"),
+            vec![evidence(
+                format!(
+                    "the fuller direction of {hosts} carries {} of {rate} on the wire in the median",
+                    percent(middle)
+                ),
+                "hosts.parquet: kind = interface, rx_bytes and tx_bytes over the capacity tests"
+                    .into(),
+            )],
+            "nothing to do: more needs faster NICs or more of them".into(),
+        ),
+        cables: Vec::new(),
     })
 }
 

@@ -8,7 +8,7 @@ use crate::basis::{data_interface, most_common, shaper};
 use crate::fit::Side;
 use crate::precision::confidence;
 use ew_model::HostId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Severity, Subject, Worded};
 use ew_model::units::format_bits_per_sec;
 
 /// A speed counts as lower below this share of the other.
@@ -151,21 +151,24 @@ fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
         subject: Subject::Host { host },
         cause: Cause::LinkSpeed,
         symptom: None,
-        sentence: format!(
-            "{name}: link speed {} ({whose} {}){}",
-            format_bits_per_sec(speed),
-            format_bits_per_sec(wanted),
-            consequence(case, host),
-        ),
         measured: Some(rate_quantity(speed)),
         expected: Some(rate_quantity(wanted)),
         confidence: confidence(Cause::LinkSpeed),
-        evidence: facts,
-        hint: format!(
-            "look at `ethtool {}` on {name} (advertised and partner's modes), then cable, transceiver and the switch \
+        details: Worded::details(
+            format!(
+                "{name}: link speed {} ({whose} {}){}",
+                format_bits_per_sec(speed),
+                format_bits_per_sec(wanted),
+                consequence(case, host),
+            ),
+            facts,
+            format!(
+                "look at `ethtool {}` on {name} (advertised and partner's modes), then cable, transceiver and the switch \
              port's configured speed",
-            interface.name
+                interface.name
+            ),
         ),
+        cables: Vec::new(),
     })
 }
 

@@ -7,7 +7,7 @@ use crate::precision::confidence;
 use crate::tomography::LostMember;
 use crate::words::{count, list, plain};
 use ew_model::RackId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Severity, Subject, Worded};
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let lost = case.tomography.lost_members.iter();
@@ -66,12 +66,15 @@ fn finding(case: &Case<'_>, lost: &LostMember) -> Finding {
         },
         cause: Cause::LostPath,
         symptom: None,
-        sentence: format!("{of}{}: {used}", direction_word(lost.direction)),
         measured: Some(plain(lost.used as f64, "count")),
         expected: Some(plain(lost.of as f64, "count")),
         confidence: confidence(Cause::LostPath),
-        evidence: evidences,
-        hint: if lost.is_guess { GUESS_HINT } else { HINT }.into(),
+        details: Worded::details(
+            format!("{of}{}: {used}", direction_word(lost.direction)),
+            evidences,
+            if lost.is_guess { GUESS_HINT } else { HINT }.into(),
+        ),
+        cables: Vec::new(),
     }
 }
 

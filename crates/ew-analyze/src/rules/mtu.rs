@@ -6,7 +6,7 @@ use crate::basis::{data_interface, most_common};
 use crate::precision::confidence;
 use crate::words::{host_list, plain};
 use ew_model::HostId;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Worded};
 use std::collections::BTreeMap;
 
 const HINT: &str = "set the same MTU on all hosts (`ip link set dev IF mtu N`) and on the switch ports; a larger one than the path carries \
@@ -72,11 +72,14 @@ fn finding(case: &Case<'_>, mtu: u32, typical: u64, hosts: &[HostId]) -> Finding
         },
         cause: Cause::Mtu,
         symptom: None,
-        sentence: format!("{names}: MTU {mtu} (typical {typical})"),
         measured: Some(plain(f64::from(mtu), "bytes")),
         expected: Some(plain(typical as f64, "bytes")),
         confidence: confidence(Cause::Mtu),
-        evidence: vec![proof(&names, mtu)],
-        hint: HINT.into(),
+        details: Worded::details(
+            format!("{names}: MTU {mtu} (typical {typical})"),
+            vec![proof(&names, mtu)],
+            HINT.into(),
+        ),
+        cables: Vec::new(),
     }
 }

@@ -6,7 +6,7 @@ use crate::precision::confidence;
 use crate::words::{count, host_list, plain};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Worded};
 use ew_model::units::format_bits_per_sec;
 use std::collections::BTreeSet;
 
@@ -28,12 +28,11 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         subject: Subject::Run,
         cause: Cause::NicClasses,
         symptom: None,
-        sentence: format!("{} NIC classes: {}", classes.len(), all.join(", ")),
         measured: Some(plain(classes.len() as f64, "count")),
         expected: None,
         confidence: confidence(Cause::NicClasses),
-        evidence: classes.iter().map(|class| proof(case, class)).collect(),
-        hint: "nothing to do if intended; otherwise look at the negotiated speed of the slower hosts' links (`ethtool`)".into(),
+        details: Worded::details(format!("{} NIC classes: {}", classes.len(), all.join(", ")), classes.iter().map(|class| proof(case, class)).collect(), "nothing to do if intended; otherwise look at the negotiated speed of the slower hosts' links (`ethtool`)".into()),
+        cables: Vec::new(),
     })
 }
 

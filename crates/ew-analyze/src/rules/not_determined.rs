@@ -9,7 +9,7 @@ use crate::quality::starvation;
 use crate::words::{count, list, plain};
 use ew_model::HostId;
 use ew_model::analysis::StageAnalysis;
-use ew_model::finding::{Cause, Evidence, Finding, Quantity, Severity, Subject, Symptom};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom, Worded};
 use ew_model::scenario::{MeshMode, Pattern, Pick};
 use ew_model::units::format_bits_per_sec;
 use std::collections::BTreeMap;
@@ -38,14 +38,6 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     let mut findings = stages(case, found);
     findings.extend(unexplained(case));
     findings
-}
-
-/// Whether a finding reports so many unexplained flows that the run as a whole says nothing sure.
-pub(crate) fn makes_the_run_a_question(finding: &Finding) -> bool {
-    let is_share = |figure: &Quantity| figure.unit == "share";
-    finding.cause == Cause::NotDetermined
-        && finding.severity > Severity::Info
-        && finding.measured.as_ref().is_some_and(is_share)
 }
 
 /// "by host: r1h2 12, r2h1 4": who the unexplained flows have in common, most first.
@@ -96,23 +88,22 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
         subject: if pairs.len() == 1 { Subject::Pair { src, dst } } else { Subject::Run },
         cause: Cause::NotDetermined,
         symptom: None,
-        sentence: format!(
+        measured: Some(plain(share, "share")),
+        expected: Some(plain(0.0, "share")),
+        confidence: confidence(Cause::NotDetermined),
+        details: Worded::details(format!(
             "{} unexplained: {}, min {:.0}% of expected; too few rounds to determine a cause",
             count(flows, "flow"),
             list(&names),
             100.0 * ratio(worst),
-        ),
-        measured: Some(plain(share, "share")),
-        expected: Some(plain(0.0, "share")),
-        confidence: confidence(Cause::NotDetermined),
-        evidence: std::iter::once(by_host(case, &pairs)).chain(pairs.iter().take(MOST_EVIDENCE).map(|pair| {
+        ), std::iter::once(by_host(case, &pairs)).chain(pairs.iter().take(MOST_EVIDENCE).map(|pair| {
             let rates = (format_bits_per_sec(pair.bits_per_sec), format_bits_per_sec(pair.predicted_bits_per_sec));
             evidence(
                 format!("{}: median {} of {} expected, {}", name(pair), rates.0, rates.1, count(pair.flows, "flow")),
                 format!("flows.parquet: src = {}, dst = {}", inventory.name(pair.src), inventory.name(pair.dst)),
             )
-        })).collect(),
-        hint: "measure each pair at least three times (`--set samples=3`): what stays is a path, what goes was a moment".into(),
+        })).collect(), "measure each pair at least three times (`--set samples=3`): what stays is a path, what goes was a moment".into()),
+        cables: Vec::new(),
     })
 }
 
@@ -186,12 +177,15 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
         subject: Subject::Run,
         cause,
         symptom,
-        sentence: format!("{name}: {percent:.0}% of expected throughput{why}"),
         measured: Some(plain(share, "ratio")),
         expected: Some(plain(1.0, "ratio")),
         confidence: confidence(cause),
-        evidence: rests_on,
-        hint: hint.into(),
+        details: Worded::details(
+            format!("{name}: {percent:.0}% of expected throughput{why}"),
+            rests_on,
+            hint.into(),
+        ),
+        cables: Vec::new(),
     })
 }
 

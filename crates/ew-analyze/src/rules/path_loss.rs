@@ -9,7 +9,7 @@ use crate::precision::confidence;
 use crate::stats::median;
 use crate::telemetry::Cover;
 use crate::words::{count, plain};
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Worded};
 use ew_model::{HostId, RackId};
 use std::collections::BTreeMap;
 
@@ -143,24 +143,27 @@ fn of_rack(case: &Case<'_>, rack: RackId, [out, into]: &[RackDirection; 2]) -> O
         subject: Subject::Rack { rack },
         cause: Cause::Loss,
         symptom: None,
-        sentence: format!(
-            "{name}: random loss on its uplinks {direction}, {} of segments retransmitted (typical {typical})",
-            percent(share)
-        ),
         measured: Some(plain(share, "share")),
         expected: Some(plain(case.network.typical_loss, "share")),
         confidence: confidence(Cause::Loss),
-        evidence: vec![evidence(
+        details: Worded::details(
             format!(
-                "{name}: median {} of segments retransmitted by {} that fill nothing",
-                percent(share),
-                count(shares.len(), "isolated flow")
+                "{name}: random loss on its uplinks {direction}, {} of segments retransmitted (typical {typical})",
+                percent(share)
             ),
-            format!(
-                "flows.parquet: src_rack or dst_rack = {name}, retransmits against tx_bytes over send_mss_bytes"
-            ),
-        )],
-        hint: PATH_HINT.into(),
+            vec![evidence(
+                format!(
+                    "{name}: median {} of segments retransmitted by {} that fill nothing",
+                    percent(share),
+                    count(shares.len(), "isolated flow")
+                ),
+                format!(
+                    "flows.parquet: src_rack or dst_rack = {name}, retransmits against tx_bytes over send_mss_bytes"
+                ),
+            )],
+            PATH_HINT.into(),
+        ),
+        cables: Vec::new(),
     })
 }
 

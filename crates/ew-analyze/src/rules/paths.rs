@@ -8,7 +8,7 @@ use crate::fit::{Effect, PartFound, Place, Posterior};
 use crate::precision::confidence;
 use crate::words::{count, list, plain};
 use ew_model::RackId;
-use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject, Worded};
 use ew_model::units::format_bits_per_sec;
 use std::collections::BTreeSet;
 
@@ -37,15 +37,18 @@ fn by_routers(case: &Case<'_>, (paths, connections): (usize, usize)) -> Finding 
         subject: Subject::Run,
         cause: Cause::HashCollisions,
         symptom: None,
-        sentence: format!("{paths} parallel paths per rack: {cost}"),
         measured: Some(plain(paths as f64, "count")),
         expected: None,
         confidence: confidence(Cause::HashCollisions),
-        evidence: vec![evidence(
-            format!("routers met by {} traced", count(connections, "connection")),
-            "flows.parquet: stages of workload trace".into(),
-        )],
-        hint: HASHING_HINT.into(),
+        details: Worded::details(
+            format!("{paths} parallel paths per rack: {cost}"),
+            vec![evidence(
+                format!("routers met by {} traced", count(connections, "connection")),
+                "flows.parquet: stages of workload trace".into(),
+            )],
+            HASHING_HINT.into(),
+        ),
+        cables: Vec::new(),
     }
 }
 
@@ -73,21 +76,24 @@ fn hashing(case: &Case<'_>, paths: &Posterior) -> Finding {
         subject: Subject::Run,
         cause: Cause::HashCollisions,
         symptom: None,
-        sentence: format!(
-            "{} parallel paths per rack, {} each, {} together: {}",
-            counts(paths),
-            range(each_low, each_high),
-            range(low, high),
-            collisions::words(case, paths.paths),
-        ),
         measured: Some(plain(paths.paths as f64, "count")),
         expected: None,
         confidence: confidence(Cause::HashCollisions),
-        evidence: vec![evidence(
-            format!("posterior of the number of paths: {}", posterior(paths)),
-            "flows.parquet: cross-rack flows, by round".into(),
-        )],
-        hint: HASHING_HINT.into(),
+        details: Worded::details(
+            format!(
+                "{} parallel paths per rack, {} each, {} together: {}",
+                counts(paths),
+                range(each_low, each_high),
+                range(low, high),
+                collisions::words(case, paths.paths),
+            ),
+            vec![evidence(
+                format!("posterior of the number of paths: {}", posterior(paths)),
+                "flows.parquet: cross-rack flows, by round".into(),
+            )],
+            HASHING_HINT.into(),
+        ),
+        cables: Vec::new(),
     }
 }
 
@@ -131,14 +137,6 @@ fn bad_path(case: &Case<'_>, paths: &Posterior, part: &PartFound) -> Option<Find
         subject: Subject::Rack { rack: RackId(rack as u32) },
         cause: Cause::BadPath,
         symptom: None,
-        sentence: format!(
-            "{}{or}: one of {} uplink paths at {} (others {}), 1 of {} connections affected",
-            names.join(" or "),
-            counts(paths),
-            rate(value),
-            rate(paths.each_bits_per_sec),
-            paths.paths,
-        ),
         measured: Some(Quantity {
             low: Some(bad.interval.0),
             high: Some(bad.interval.1),
@@ -146,10 +144,17 @@ fn bad_path(case: &Case<'_>, paths: &Posterior, part: &PartFound) -> Option<Find
         }),
         expected: Some(plain(paths.each_bits_per_sec, "bits_per_sec")),
         confidence: confidence(Cause::BadPath),
-        evidence: vec![evidence(
+        details: Worded::details(format!(
+            "{}{or}: one of {} uplink paths at {} (others {}), 1 of {} connections affected",
+            names.join(" or "),
+            counts(paths),
+            rate(value),
+            rate(paths.each_bits_per_sec),
+            paths.paths,
+        ), vec![evidence(
             format!("explains {} of {} flows in {} rounds", part.explained, part.touched, part.rounds),
             "flows.parquet: cross-rack flows, by round".into(),
-        )],
-        hint: "compare speed, errors and bytes of each member of the rack's uplinks (ECMP or LAG) on the leaf switch".into(),
+        )], "compare speed, errors and bytes of each member of the rack's uplinks (ECMP or LAG) on the leaf switch".into()),
+        cables: Vec::new(),
     })
 }

@@ -10,7 +10,7 @@ use crate::fit::Isolated;
 use crate::precision::confidence;
 use crate::stats::quantile;
 use ew_model::HostId;
-use ew_model::finding::{Finding, Severity, Subject};
+use ew_model::finding::{Finding, Severity, Subject, Worded};
 use ew_model::units::format_bits_per_sec;
 use std::collections::BTreeSet;
 
@@ -110,11 +110,10 @@ fn finding(case: &Case<'_>, HeldBack { host, why, low }: HeldBack) -> Finding {
         subject: Subject::Host { host },
         cause: why.cause,
         symptom: None,
-        sentence,
         measured: low.map(|low| rate_quantity(low.quartile)),
         expected: typical.map(rate_quantity),
         confidence: confidence(why.cause),
-        evidence: why.evidence,
-        hint: why.hint,
+        details: Worded::details(sentence, why.evidence, why.hint),
+        cables: Vec::new(),
     }
 }

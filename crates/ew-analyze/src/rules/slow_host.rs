@@ -7,7 +7,7 @@ use crate::precision::confidence;
 use crate::words::{count, plain, quantity};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom, Worded};
 use ew_model::units::format_bits_per_sec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,12 +81,15 @@ fn finding(
         subject: Subject::Host { host },
         cause,
         symptom: Some(symptom),
-        sentence: words(name, (tx, rx), typical, why.as_ref()),
         measured: Some(quantity(&worse.rate, "bits_per_sec")),
         expected: Some(quantity(typical, "bits_per_sec")),
         confidence: confidence(cause),
-        evidence: rests_on,
-        hint: why.map_or_else(|| hint(cause).into(), |why| why.hint),
+        details: Worded::details(
+            words(name, (tx, rx), typical, why.as_ref()),
+            rests_on,
+            why.map_or_else(|| hint(cause).into(), |why| why.hint),
+        ),
+        cables: Vec::new(),
     })
 }
 

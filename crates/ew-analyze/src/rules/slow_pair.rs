@@ -5,7 +5,7 @@ use crate::fit::{Direction, Effect, LEAST_EFFECT, PartFound, Place};
 use crate::precision::confidence;
 use crate::words::{count, list, plain};
 use ew_model::HostId;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Worded};
 use ew_model::units::format_bits_per_sec;
 
 /// Pairs reported one by one; more are folded into one finding.
@@ -101,21 +101,24 @@ fn finding(case: &Case<'_>, pair: &SlowPair<'_>) -> Finding {
         },
         cause: Cause::SlowPair,
         symptom: None,
-        sentence: format!(
-            "{}: {percent:.0}% of expected ({rate} vs {expected}), {but}",
-            name(case, pair)
-        ),
         measured: Some(plain(pair.bits_per_sec, "bits_per_sec")),
         expected: Some(plain(pair.expected, "bits_per_sec")),
         confidence: confidence(Cause::SlowPair),
-        evidence: vec![proof(case, pair)],
-        hint: if pair.is_told_apart {
-            "run the pair again with several streams (`--set streams=8`): if their rates spread, a hash puts connections on a bad path; \
+        details: Worded::details(
+            format!(
+                "{}: {percent:.0}% of expected ({rate} vs {expected}), {but}",
+                name(case, pair)
+            ),
+            vec![proof(case, pair)],
+            if pair.is_told_apart {
+                "run the pair again with several streams (`--set streams=8`): if their rates spread, a hash puts connections on a bad path; \
              then compare per-member counters of the LAG or ECMP group"
                 .into()
-        } else {
-            "run a mesh, or these two hosts with others, to distinguish the sides".into()
-        },
+            } else {
+                "run a mesh, or these two hosts with others, to distinguish the sides".into()
+            },
+        ),
+        cables: Vec::new(),
     }
 }
 
@@ -127,20 +130,19 @@ fn folded(case: &Case<'_>, slow: &[SlowPair<'_>]) -> Finding {
         subject: Subject::Run,
         cause: Cause::SlowPair,
         symptom: None,
-        sentence: format!(
+        measured: Some(plain(slow.len() as f64, "count")),
+        expected: Some(plain(0.0, "count")),
+        confidence: confidence(Cause::SlowPair),
+        details: Worded::details(format!(
             "{} slow, their hosts not: {}; min {} (expected {})",
             count(slow.len(), "pair"),
             list(&names),
             format_bits_per_sec(worst.bits_per_sec),
             format_bits_per_sec(worst.expected),
-        ),
-        measured: Some(plain(slow.len() as f64, "count")),
-        expected: Some(plain(0.0, "count")),
-        confidence: confidence(Cause::SlowPair),
-        evidence: slow.iter().take(2 * MOST_FINDINGS).map(|pair| proof(case, pair)).collect(),
-        hint: "look whether the slow pairs share a leaf, a spine or a LAG: per-member counters and hashing first; without racks, give \
+        ), slow.iter().take(2 * MOST_FINDINGS).map(|pair| proof(case, pair)).collect(), "look whether the slow pairs share a leaf, a spine or a LAG: per-member counters and hashing first; without racks, give \
                them with --racks"
-            .into(),
+            .into()),
+        cables: Vec::new(),
     }
 }
 

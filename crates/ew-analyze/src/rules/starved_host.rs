@@ -9,7 +9,7 @@ use crate::precision::confidence;
 use crate::quality::{LITTLE_STARVATION, starvation_by_host};
 use crate::stats::{median, quantile};
 use ew_model::HostId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Severity, Subject, Worded};
 use ew_model::units::format_bits_per_sec;
 use std::collections::BTreeMap;
 
@@ -80,20 +80,19 @@ fn finding(
         subject: Subject::Host { host },
         cause: Cause::CoreSaturated,
         symptom: None,
-        sentence: format!("{name}: CPU-starved in {starved} of {} rounds{rates}", own.len()),
         measured: flows.map(rate_quantity),
         expected: expected.map(rate_quantity),
         confidence: confidence(Cause::CoreSaturated),
-        evidence: vec![evidence(
+        details: Worded::details(format!("{name}: CPU-starved in {starved} of {} rounds{rates}", own.len()), vec![evidence(
             format!(
                 "{name}: I/O threads without CPU, degree 0 to 1 by round: median {:.2} (other hosts {typical:.2})",
                 median(own).unwrap_or(0.0)
             ),
             format!("flows.parquet: src or dst = {name}, tx_cpu_engine_wait_ns, rx_cpu_engine_wait_ns, tx_cpu_steal_ns"),
-        )],
-        hint: "look at `top -1` on the host for what else runs there, at the CPU limit of the agent's control group, and at steal \
+        )], "look at `top -1` on the host for what else runs there, at the CPU limit of the agent's control group, and at steal \
                if it is a virtual machine; its rates say little of the network until it has CPU to spare"
-            .into(),
+            .into()),
+        cables: Vec::new(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::stats::median_estimate;
 use crate::words::{count, host_list, quantity};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::{Cause, Finding, Severity, Subject, Worded};
 use ew_model::units::format_bits_per_sec;
 
 /// Without an interval the figure must be this far below.
@@ -95,17 +95,20 @@ fn finding(
         subject,
         cause,
         symptom: None,
-        sentence: format!(
-            "{who} below the expected NIC rate: {} of goodput ({} gives {}){why}",
-            format_bits_per_sec(middle.value),
-            format_bits_per_sec(stated),
-            format_bits_per_sec(goodput),
-        ),
         measured: Some(quantity(&middle, "bits_per_sec")),
         expected: Some(rate_quantity(goodput)),
         confidence: confidence(cause),
-        evidence: rests_on,
-        hint: limit.map_or(HINT, |limit| limit.hint).into(),
+        details: Worded::details(
+            format!(
+                "{who} below the expected NIC rate: {} of goodput ({} gives {}){why}",
+                format_bits_per_sec(middle.value),
+                format_bits_per_sec(stated),
+                format_bits_per_sec(goodput),
+            ),
+            rests_on,
+            limit.map_or(HINT, |limit| limit.hint).into(),
+        ),
+        cables: Vec::new(),
     }
 }
 

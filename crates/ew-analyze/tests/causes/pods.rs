@@ -422,16 +422,14 @@ fn a_loss_above_what_is_allowed_fails_the_run() {
     run.manifest.scenario.expect.pod_loss = Some(0.3);
     assert_eq!(status(&run), VerdictStatus::AsExpected);
     run.manifest.scenario.expect.pod_loss = Some(0.1);
-    let verdict = analyze(&run).verdict;
+    let analysis = analyze(&run);
+    let sentence = ew_report::in_words(&analysis).sentence;
+    let verdict = analysis.verdict;
     assert_eq!(
         (verdict.status, verdict.status.exit_code()),
         (VerdictStatus::Worse, 1)
     );
-    assert!(
-        verdict.sentence.contains("above the 10% allowed"),
-        "{}",
-        verdict.sentence
-    );
+    assert!(sentence.contains("above the 10% allowed"), "{sentence}");
     assert_eq!(verdict.findings[0].severity, Severity::Fault);
     // Services are not what is asked for.
     let mut service = scaled(pods_run("tcp-stream"), "service", 0.8);

@@ -9,7 +9,8 @@ use ew_model::analysis::{
 };
 use ew_model::facts::InterfaceFacts;
 use ew_model::finding::{
-    Cause, Confidence, Evidence, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus,
+    Cause, Confidence, Details, Evidence, Finding, Grounds, Quantity, Severity, Subject,
+    UplinkTest, Verdict, VerdictStatus, Worded,
 };
 use ew_model::inventory::{Host, HostId, Inventory, Rack, RackId};
 use ew_model::run::{Outcome, RunManifest};
@@ -99,9 +100,12 @@ pub(crate) fn failed() -> Analysis {
     analysis.rack_pairs.clear();
     analysis.warnings.clear();
     analysis.verdict = Verdict {
-        sentence: "No host came up, so nothing was measured".into(),
         status: VerdictStatus::NotDetermined,
         findings: Vec::new(),
+        grounds: Grounds {
+            failure: Some("ssh: connect to host r1h01 port 22: Connection refused".into()),
+            ..Grounds::default()
+        },
     };
     analysis.basis.nic_bits_per_sec = None;
     analysis.basis.nic_source = "nothing measured".into();
@@ -152,15 +156,18 @@ pub(crate) fn missing() -> Analysis {
             subject: Subject::Host { host: HostId(1) },
             cause: Cause::HostMissing,
             symptom: None,
-            sentence: "r1h02 never came up: Permission denied (publickey).".into(),
             measured: None,
             expected: None,
             confidence: Confidence::High,
-            evidence: vec![Evidence {
-                text: "as ssh reported".into(),
-                source: "events.jsonl: host-failed".into(),
-            }],
-            hint: "Add your key to the host's authorized_keys and run again.".into(),
+            details: Worded::details(
+                "r1h02 never came up: Permission denied (publickey).".into(),
+                vec![Evidence {
+                    text: "as ssh reported".into(),
+                    source: "events.jsonl: host-failed".into(),
+                }],
+                "Add your key to the host's authorized_keys and run again.".into(),
+            ),
+            cables: Vec::new(),
         },
     );
     analysis.run.outcome = Outcome::Partial;
@@ -496,6 +503,14 @@ fn exact(value: f64, unit: &str) -> Option<Quantity> {
     })
 }
 
+/// What a finding of these fixtures says.
+pub(crate) fn words(finding: &mut Finding) -> &mut Worded {
+    match &mut finding.details {
+        Details::Worded(words) => words,
+        other => panic!("{other:?}"),
+    }
+}
+
 pub(crate) fn verdict(ratio: f64, slow: Option<HostId>, inventory: &Inventory) -> Verdict {
     let mut findings = Vec::new();
     if ratio > 1.0 {
@@ -506,26 +521,20 @@ pub(crate) fn verdict(ratio: f64, slow: Option<HostId>, inventory: &Inventory) -
     if let Some(slow) = slow {
         findings.push(slow_finding(slow, inventory));
     }
-    let sentence = match (ratio > 1.0, slow) {
-        (false, None) => "Nothing wrong found: every pair reached what its hosts can do".into(),
-        (false, Some(slow)) => format!("{} receives at half its peers' rate", inventory.name(slow)),
-        (true, slow) => format!(
-            "rack1 and rack2 are oversubscribed {ratio:.1}:1 in both directions{}",
-            slow.map_or_else(String::new, |s| format!(
-                ", and {} receives at half its peers' rate",
-                inventory.name(s)
-            ))
-        ),
-    };
     let status = if findings.is_empty() {
         VerdictStatus::NothingWrong
     } else {
         VerdictStatus::Worse
     };
     Verdict {
-        sentence,
         status,
         findings,
+        grounds: Grounds {
+            is_judged: true,
+            typical_bits_per_sec: estimate(PAYLOAD),
+            uplinks: UplinkTest::NoneLimits,
+            ..Grounds::default()
+        },
     }
 }
 
@@ -536,11 +545,10 @@ fn uplink_finding(ratio: f64, from: RackId, to: RackId, inventory: &Inventory) -
         subject: Subject::RackPair { from, to },
         cause: Cause::Uplink,
         symptom: None,
-        sentence: format!("{from_name} to {to_name} is oversubscribed {ratio:.1}:1"),
         measured: quantity(ratio, "ratio"),
         expected: exact(1.0, "ratio"),
         confidence: Confidence::High,
-        evidence: vec![
+        details: Worded::details(format!("{from_name} to {to_name} is oversubscribed {ratio:.1}:1"), vec![
             Evidence {
                 text: "inside the rack a host moves 191 Mb/s, across 47.8 Mb/s, with every host active".into(),
                 source: "flows.parquet: stages 2 and 3".into(),
@@ -549,8 +557,8 @@ fn uplink_finding(ratio: f64, from: RackId, to: RackId, inventory: &Inventory) -
                 text: "the ramp of senders fills the uplink at 1.0 senders, 191 Mb/s".into(),
                 source: "flows.parquet: stage 3".into(),
             },
-        ],
-        hint: "Add uplinks or state the ratio with expect.oversubscription if it is by design.".into(),
+        ], "Add uplinks or state the ratio with expect.oversubscription if it is by design.".into()),
+        cables: Vec::new(),
     }
 }
 
@@ -560,19 +568,22 @@ fn slow_finding(slow: HostId, inventory: &Inventory) -> Finding {
         subject: Subject::Host { host: slow },
         cause: Cause::SlowReceiver,
         symptom: None,
-        sentence: format!(
-            "{} receives at 95.7 Mb/s from everybody, half of what its peers do",
-            inventory.name(slow)
-        ),
         measured: quantity(PAYLOAD / 2.0, "bits_per_sec"),
         expected: exact(PAYLOAD, "bits_per_sec"),
         confidence: Confidence::High,
-        evidence: vec![Evidence {
-            text: "all 7 senders reach it at 95.2 to 95.7 Mb/s; it sends at 191 Mb/s".into(),
-            source: format!("flows.parquet: stage 4, dst {}", inventory.name(slow)),
-        }],
-        hint: "Look at its receive side: ethtool -S eth0, the switch port's counters, the cable."
-            .into(),
+        details: Worded::details(
+            format!(
+                "{} receives at 95.7 Mb/s from everybody, half of what its peers do",
+                inventory.name(slow)
+            ),
+            vec![Evidence {
+                text: "all 7 senders reach it at 95.2 to 95.7 Mb/s; it sends at 191 Mb/s".into(),
+                source: format!("flows.parquet: stage 4, dst {}", inventory.name(slow)),
+            }],
+            "Look at its receive side: ethtool -S eth0, the switch port's counters, the cable."
+                .into(),
+        ),
+        cables: Vec::new(),
     }
 }
 

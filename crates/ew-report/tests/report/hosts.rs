@@ -89,7 +89,7 @@ fn evidence_leads_to_what_it_names() {
         source: source.into(),
     };
     finding.subject = Subject::Run;
-    finding.evidence = [
+    common::words(finding).evidence = [
         "flows.parquet: stage `mesh`, dst = r2h03, 14 rows",
         "flows.parquet: src = r1h01, dst = r2h03",
         "flows.parquet: stage `cross-rack`, src in rack1, dst in rack2, 6 rounds",

@@ -136,7 +136,7 @@ fn parallel_paths_are_drawn_and_the_bad_one_is_marked() {
 #[test]
 fn headlines_are_one_line_of_at_most_a_hundred_characters() {
     let mut analysis = common::demo();
-    analysis.verdict.findings[0].sentence = "word ".repeat(60);
+    common::words(&mut analysis.verdict.findings[0]).sentence = "word ".repeat(60);
     let page = page(&analysis);
     let list = &page[page.find("class=\"headlines\"").unwrap()..];
     let list = &list[..list.find("</ul>").unwrap()];
@@ -151,7 +151,7 @@ fn headlines_are_one_line_of_at_most_a_hundred_characters() {
         "{texts:?}"
     );
     assert!(texts[0].ends_with("word\u{2026}"), "{}", texts[0]);
-    analysis.verdict.findings[0].sentence += ". Cause: what it sends is shaped";
+    common::words(&mut analysis.verdict.findings[0]).sentence += ". Cause: what it sends is shaped";
     let page = self::page(&analysis);
     assert!(
         page.contains("word\u{2026} Cause: uplink<"),
@@ -163,8 +163,9 @@ fn headlines_are_one_line_of_at_most_a_hundred_characters() {
 #[test]
 fn backquotes_are_code_and_sentences_are_whole() {
     let mut analysis = common::demo();
-    analysis.verdict.findings[2].hint = "look at `ethtool -S <eth0>`".into();
-    analysis.verdict.findings[2].evidence[0].text = "isolated flows in `mesh`".into();
+    common::words(&mut analysis.verdict.findings[2]).hint = "look at `ethtool -S <eth0>`".into();
+    common::words(&mut analysis.verdict.findings[2]).evidence[0].text =
+        "isolated flows in `mesh`".into();
     let page = page(&analysis);
     assert!(page.contains("Look at <code>ethtool -S &lt;eth0&gt;</code>.</p>"));
     assert!(page.contains("<li>Isolated flows in <code>mesh</code> "));
@@ -204,10 +205,10 @@ fn hostile_names_stay_text() {
     analysis.cells[3].missing = Some(format!("</script>{evil}"));
     analysis.cells[3].bits_per_sec = None;
     analysis.warnings.push(evil.into());
-    analysis.verdict.sentence = evil.into();
     analysis.run.command.push(evil.into());
     analysis.run.id = evil.into();
     for finding in &mut analysis.verdict.findings {
+        let finding = common::words(finding);
         finding.sentence = evil.into();
         finding.hint = evil.into();
         finding.evidence[0].text = evil.into();

@@ -10,7 +10,12 @@ use serde_json::{Value, json};
 fn mismatch(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<String> {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.strip_prefix("#/$defs/").unwrap();
-        return mismatch(root, &root["$defs"][name], value, path);
+        let mut named = root["$defs"][name].clone();
+        // A tag beside the fields of what it tags.
+        for (key, field) in schema["properties"].as_object().into_iter().flatten() {
+            named["properties"][key] = field.clone();
+        }
+        return mismatch(root, &named, value, path);
     }
     for choice in ["anyOf", "oneOf"] {
         if let Some(branches) = schema[choice].as_array() {

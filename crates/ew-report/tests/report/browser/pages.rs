@@ -72,7 +72,8 @@ fn generated() -> Analysis {
     let mut bad = analysis.verdict.findings[0].clone();
     bad.subject = Subject::Rack { rack: RackId(19) };
     bad.cause = Cause::BadPath;
-    bad.sentence = "rack20 TX: path via 198.19.19.3 degraded, 24 of 25 connections".into();
+    common::words(&mut bad).sentence =
+        "rack20 TX: path via 198.19.19.3 degraded, 24 of 25 connections".into();
     analysis.verdict.findings.push(bad);
     analysis
 }

@@ -1,0 +1,152 @@
+//! Every sentence about a finding: one entry for each kind of [`Details`], and nowhere else.
+//!
+//! An entry reads facts and knows hosts and racks by their numbers; [`Names`] has their names. What
+//! it says is decided by the analysis already: an entry chooses words, singular and plural.
+
+mod entries;
+mod phrases;
+mod verdict;
+
+pub(crate) use verdict::sentence;
+
+use ew_model::finding::{Cable, Details, Evidence, Finding, Worded, WordedFinding, WordedVerdict};
+use ew_model::{Analysis, Inventory};
+
+/// What a kind of finding says.
+pub(crate) trait Entry {
+    /// What was found, in a line.
+    fn headline(&self, names: &Inventory) -> Headline;
+
+    /// What it rests on, each with where to look.
+    fn evidence(&self, names: &Inventory) -> Vec<Evidence>;
+
+    /// What a person can do next.
+    fn next_step(&self, names: &Inventory) -> String;
+}
+
+/// The first line of a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Headline {
+    /// "r2h3: 50% of peers in both directions (47.3 vs 94.6 Mb/s)".
+    pub(crate) what: String,
+    /// What is behind "Cause: ". `None` where the first part says it.
+    pub(crate) because: Option<String>,
+}
+
+impl Headline {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            because: None,
+        }
+    }
+
+    /// With the cause.
+    pub(crate) fn because(self, because: impl Into<String>) -> Self {
+        Self {
+            because: Some(because.into()),
+            ..self
+        }
+    }
+
+    /// All of it.
+    pub(crate) fn sentence(&self) -> String {
+        match &self.because {
+            Some(because) => format!("{}. Cause: {because}", self.what),
+            None => self.what.clone(),
+        }
+    }
+}
+
+/// The verdict with its sentences, as `findings.json` and the JSON report hold it.
+#[must_use]
+pub fn in_words(analysis: &Analysis) -> WordedVerdict {
+    let names = analysis.inventory();
+    let findings = analysis.verdict.findings.iter();
+    WordedVerdict {
+        sentence: sentence(analysis),
+        status: analysis.verdict.status,
+        findings: findings.map(|found| worded(found, names)).collect(),
+        grounds: analysis.verdict.grounds.clone(),
+    }
+}
+
+/// The finding with its sentences.
+#[must_use]
+pub fn worded(finding: &Finding, names: &Inventory) -> WordedFinding {
+    WordedFinding {
+        finding: finding.clone(),
+        sentence: headline(finding, names).sentence(),
+        evidence: evidence(finding, names),
+        hint: next_step(finding, names),
+    }
+}
+
+/// What a finding says first.
+pub(crate) fn headline(finding: &Finding, names: &Inventory) -> Headline {
+    entry(&finding.details).map_or_else(
+        || Headline::new("a finding without details"),
+        |entry| entry.headline(names),
+    )
+}
+
+/// What a finding rests on, and where the cables of who it accuses end.
+pub(crate) fn evidence(finding: &Finding, names: &Inventory) -> Vec<Evidence> {
+    let mut found = entry(&finding.details).map_or_else(Vec::new, |entry| entry.evidence(names));
+    found.extend(finding.cables.iter().map(|cable| end_of(cable, names)));
+    found
+}
+
+/// What a person can do next. Empty where nothing is known of a finding.
+pub(crate) fn next_step(finding: &Finding, names: &Inventory) -> String {
+    entry(&finding.details).map_or_else(String::new, |entry| entry.next_step(names))
+}
+
+fn entry(details: &Details) -> Option<&dyn Entry> {
+    Some(match details {
+        Details::Unknown => return None,
+        Details::Oversubscribed(it) => it,
+        Details::Worded(it) => it,
+    })
+}
+
+/// A piece of evidence.
+pub(in crate::catalogue) fn proof(text: impl Into<String>, source: impl Into<String>) -> Evidence {
+    Evidence {
+        text: text.into(),
+        source: source.into(),
+    }
+}
+
+fn end_of(cable: &Cable, names: &Inventory) -> Evidence {
+    let Cable {
+        host,
+        link,
+        switch,
+        port,
+    } = cable;
+    proof(
+        format!(
+            "{}: {link} is at port {port} of {switch}",
+            names.name(*host)
+        ),
+        "HostFacts: LLDP",
+    )
+}
+
+impl Entry for Worded {
+    fn headline(&self, _: &Inventory) -> Headline {
+        match self.sentence.split_once(". Cause: ") {
+            Some((what, because)) => Headline::new(what).because(because),
+            None => Headline::new(self.sentence.clone()),
+        }
+    }
+
+    fn evidence(&self, _: &Inventory) -> Vec<Evidence> {
+        self.evidence.clone()
+    }
+
+    fn next_step(&self, _: &Inventory) -> String {
+        self.hint.clone()
+    }
+}

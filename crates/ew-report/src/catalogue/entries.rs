@@ -1,0 +1,3 @@
+//! The entries, by what their findings are about.
+
+mod uplink;
