@@ -262,7 +262,7 @@ pub fn run(job: &Job, listener: &mut dyn FnMut(u64, &RunEvent)) -> Result<Finish
     let plan = ew_plan::plan(&job.scenario, &job.inventory, job.seed)?;
     let (dir, unwritten) = carry_out(job, plan, Work::Flows, listener)?;
     let analysis = ew_analyze::analyze(&ew_store::load(&dir)?);
-    let kept = ew_store::write_findings(&dir, &ew_report::in_words(&analysis));
+    let kept = ew_store::write_findings(&dir, ew_report::findings_json(&analysis));
     let interrupted = analysis.run.outcome == Outcome::Interrupted;
     Ok(Finished {
         dir,

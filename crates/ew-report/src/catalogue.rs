@@ -9,8 +9,13 @@ mod verdict;
 
 pub(crate) use verdict::sentence;
 
-use ew_model::finding::{Cable, Details, Evidence, Finding, Worded, WordedFinding, WordedVerdict};
+use ew_model::finding::{
+    Cable, Cause, Details, Evidence, Finding, Worded, WordedFinding, WordedVerdict,
+};
 use ew_model::{Analysis, Inventory};
+
+/// The page with a heading for each cause.
+const CAUSES: &str = "docs/reference/causes.md";
 
 /// What a kind of finding says.
 pub(crate) trait Entry {
@@ -79,6 +84,7 @@ pub fn worded(finding: &Finding, names: &Inventory) -> WordedFinding {
         sentence: headline(finding, names).sentence(),
         evidence: evidence(finding, names),
         hint: next_step(finding, names),
+        documentation: documentation(finding.cause),
     }
 }
 
@@ -100,6 +106,12 @@ pub(crate) fn evidence(finding: &Finding, names: &Inventory) -> Vec<Evidence> {
 /// What a person can do next. Empty where nothing is known of a finding.
 pub(crate) fn next_step(finding: &Finding, names: &Inventory) -> String {
     entry(&finding.details).map_or_else(String::new, |entry| entry.next_step(names))
+}
+
+/// Where the documentation explains a cause.
+pub(crate) fn documentation(cause: Cause) -> String {
+    let word = serde_json::to_value(cause).unwrap_or_default();
+    format!("{CAUSES}#{}", word.as_str().unwrap_or_default())
 }
 
 fn entry(details: &Details) -> Option<&dyn Entry> {

@@ -20,9 +20,12 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// Keys whose number is a host's, and those whose number is a rack's.
 const HOSTS: [&str; 3] = ["host", "src", "dst"];
 const RACKS: [&str; 3] = ["rack", "from", "to"];
+/// Keys of lists of them, and the key of the list of names that follows each.
+const LISTS: [(&str, &str); 2] = [("hosts", "host_names"), ("racks", "rack_names")];
 
 /// Numbers that are not finite become null, so that the result is always valid JSON. Next to
-/// `"src": 3` is `"src_name": "r1h4"`, for every number of a host or rack.
+/// `"src": 3` is `"src_name": "r1h4"`, for every number of a host or rack, and next to
+/// `"hosts": [3]` is `"host_names": ["r1h4"]`.
 pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
     let document = Document {
         schema: "eastwest-analysis",
@@ -31,8 +34,20 @@ pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
         verdict: in_words(analysis),
         analysis,
     };
+    Ok(with_names(&document, analysis.inventory())?)
+}
+
+/// The verdict alone with its sentences, as `findings.json` of a run's directory holds it.
+///
+/// # Errors
+/// Any is a defect.
+pub fn findings_json(analysis: &Analysis) -> serde_json::Result<String> {
+    with_names(&in_words(analysis), analysis.inventory())
+}
+
+fn with_names(document: &impl Serialize, names: &Inventory) -> serde_json::Result<String> {
     let mut text = Vec::new();
-    let formatter = Named::of(analysis.inventory());
+    let formatter = Named::of(names);
     document.serialize(&mut Serializer::with_formatter(&mut text, formatter))?;
     text.push(b'\n');
     // The serializer writes UTF-8 only.
@@ -56,6 +71,13 @@ fn add_names(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             if let Some(Value::Object(fields)) = members.get_mut("properties") {
+                for (key, list) in LISTS {
+                    let is_numbers = fields.get(key).is_some_and(is_list_of_numbers);
+                    if is_numbers {
+                        let names = json!({"type": "array", "items": {"type": "string"}, "description": format!("Names of the {key} whose numbers are before them.")});
+                        fields.insert(list.into(), names);
+                    }
+                }
                 for (key, what) in HOSTS
                     .map(|key| (key, "host"))
                     .into_iter()
@@ -72,6 +94,12 @@ fn add_names(schema: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(add_names),
         _ => {}
     }
+}
+
+/// Of hosts or racks by their numbers, and not of descriptions of them.
+fn is_list_of_numbers(field: &Value) -> bool {
+    let item = field["items"]["$ref"].as_str().unwrap_or_default();
+    matches!(item, "#/$defs/HostId" | "#/$defs/RackId")
 }
 
 /// A report of `eastwest report --format json`.
@@ -100,6 +128,9 @@ struct Named<'a> {
     is_in_key: bool,
     /// Of the value that was just written.
     name: Option<&'a str>,
+    /// Of the numbers in the list that is being written, or was just written.
+    list: Vec<&'a str>,
+    is_in_list: bool,
 }
 
 impl<'a> Named<'a> {
@@ -110,7 +141,34 @@ impl<'a> Named<'a> {
             key: String::new(),
             is_in_key: false,
             name: None,
+            list: Vec::new(),
+            is_in_list: false,
         }
+    }
+
+    /// In a list of hosts or racks, and else nothing.
+    fn name_in_list(&self, number: u32) -> Option<&'a str> {
+        let at = number as usize;
+        match self.key.as_str() {
+            _ if !self.is_in_list => None,
+            "hosts" => Some(self.inventory.hosts.get(at)?.name.as_str()),
+            "racks" => Some(self.inventory.racks.get(at)?.name.as_str()),
+            _ => None,
+        }
+    }
+
+    fn write_member<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        key: &str,
+        value: &str,
+    ) -> io::Result<()> {
+        self.pretty.end_object_value(out)?;
+        self.pretty.begin_object_key(out, false)?;
+        write!(out, "\"{key}\"")?;
+        self.pretty.end_object_key(out)?;
+        self.pretty.begin_object_value(out)?;
+        out.write_all(value.as_bytes())
     }
 
     fn name_of(&self, number: u32) -> Option<&'a str> {
@@ -126,6 +184,7 @@ impl<'a> Named<'a> {
 impl Formatter for Named<'_> {
     fn write_u32<W: ?Sized + Write>(&mut self, out: &mut W, value: u32) -> io::Result<()> {
         self.name = self.name_of(value);
+        self.list.extend(self.name_in_list(value));
         self.pretty.write_u32(out, value)
     }
 
@@ -158,21 +217,25 @@ impl Formatter for Named<'_> {
 
     fn end_object_value<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
         if let Some(name) = self.name.take() {
-            self.pretty.end_object_value(out)?;
-            self.pretty.begin_object_key(out, false)?;
-            write!(out, "\"{}_name\"", self.key)?;
-            self.pretty.end_object_key(out)?;
-            self.pretty.begin_object_value(out)?;
-            out.write_all(serde_json::to_string(name)?.as_bytes())?;
+            let key = format!("{}_name", self.key);
+            self.write_member(out, &key, &serde_json::to_string(name)?)?;
+        }
+        if !self.list.is_empty() {
+            let names = serde_json::to_string(&std::mem::take(&mut self.list))?;
+            let key = LISTS.iter().find(|(key, _)| *key == self.key);
+            self.write_member(out, key.map_or("names", |(_, names)| names), &names)?;
         }
         self.pretty.end_object_value(out)
     }
 
     fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.list.clear();
+        self.is_in_list = true;
         self.pretty.begin_array(out)
     }
 
     fn end_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.is_in_list = false;
         self.pretty.end_array(out)
     }
 
@@ -187,6 +250,7 @@ impl Formatter for Named<'_> {
     }
 
     fn begin_object<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
+        self.is_in_list = false;
         self.pretty.begin_object(out)
     }
 

@@ -40,7 +40,7 @@ mod words;
 pub use catalogue::{in_words, worded};
 pub use compare::render_comparison;
 pub use html::storage::storage_html;
-pub use json::{SCHEMA_VERSION, schema as json_schema};
+pub use json::{SCHEMA_VERSION, findings_json, schema as json_schema};
 pub use limit::{limit_json, limit_text};
 pub use plan::dry_run;
 pub use storage::{

@@ -163,6 +163,7 @@ impl Sheet {
         if !finding.hint.is_empty() {
             out.push_str(&self.wrap(&finding.hint, "     hint: "));
         }
+        out.push_str(&self.wrap(&finding.documentation, "     docs: "));
         out.push('\n');
         out
     }

@@ -8,7 +8,6 @@ use crate::id::renamed;
 use crate::tables::write_tables;
 use crate::{FINDINGS_FILE, FORMAT_VERSION, MANIFEST_FILE};
 use ew_model::barrier::Barrier;
-use ew_model::finding::WordedVerdict;
 use ew_model::{Outcome, RecordedEvent, RunManifest};
 use std::fs;
 use std::io;
@@ -90,12 +89,20 @@ impl RunWriter {
     }
 }
 
-/// Writes `findings.json` into a run directory, replacing an older one.
+/// Writes `findings.json` into a run directory, replacing an older one: the verdict as the report
+/// words it.
 ///
 /// # Errors
 /// [`StoreError`] when it cannot be written.
-pub fn write_findings(directory: &Path, verdict: &WordedVerdict) -> Result<(), StoreError> {
-    write_json(&directory.join(FINDINGS_FILE), verdict)
+pub fn write_findings(
+    directory: &Path,
+    verdict: serde_json::Result<String>,
+) -> Result<(), StoreError> {
+    let path = directory.join(FINDINGS_FILE);
+    match verdict {
+        Ok(json) => write_whole(&path, json.as_bytes()),
+        Err(source) => Err(StoreError::Json { path, source }),
+    }
 }
 
 /// Adds to a finished run what was found after its end.

@@ -78,6 +78,7 @@ fn verdict() -> WordedVerdict {
                 source: "where".into(),
             }],
             hint: "do".into(),
+            documentation: "there".into(),
         }],
         grounds: Grounds::default(),
     }
@@ -95,7 +96,7 @@ fn keys(value: &Value) -> Vec<&str> {
 #[test]
 fn every_field_is_in_the_reference() {
     let room = tempfile::tempdir().unwrap();
-    write_findings(room.path(), &verdict()).unwrap();
+    write_findings(room.path(), serde_json::to_string(&verdict())).unwrap();
     let text = fs::read(room.path().join("findings.json")).unwrap();
     let written: Value = serde_json::from_slice(&text).unwrap();
     let finding = &written["findings"][0];

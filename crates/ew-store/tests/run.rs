@@ -378,7 +378,7 @@ fn findings_and_reports_are_replaced_whole() {
         findings: Vec::new(),
         grounds: finding::Grounds::default(),
     };
-    write_findings(room.path(), &verdict).unwrap();
+    write_findings(room.path(), serde_json::to_string(&verdict)).unwrap();
     let text = fs::read(room.path().join("findings.json")).unwrap();
     assert!(
         String::from_utf8(text)

@@ -62,7 +62,7 @@ fn keep(finished: &mut Finished, found: Vec<Barrier>) -> Result<(), StoreError> 
     let dir = &finished.dir;
     ew_store::add_barriers(dir, found)?;
     finished.analysis = ew_analyze::analyze(&ew_store::load(dir)?);
-    ew_store::write_findings(dir, &ew_report::in_words(&finished.analysis))?;
+    ew_store::write_findings(dir, ew_report::findings_json(&finished.analysis))?;
     if let Err(failure) = write_html(&finished.analysis, dir) {
         output::say(&format!("warning: {}", failure.message()));
     }

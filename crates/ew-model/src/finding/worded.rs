@@ -31,6 +31,9 @@ pub struct WordedFinding {
     pub evidence: Vec<Evidence>,
     /// What a person can do next.
     pub hint: String,
+    /// Where the documentation explains its cause.
+    #[serde(default)]
+    pub documentation: String,
 }
 
 impl Deref for WordedFinding {

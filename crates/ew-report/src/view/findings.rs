@@ -20,6 +20,8 @@ pub(crate) struct FindingWords {
     pub(crate) evidence: Vec<EvidenceWords>,
     /// What to do.
     pub(crate) hint: String,
+    /// Where its cause is explained.
+    pub(crate) documentation: String,
 }
 
 pub(crate) struct EvidenceWords {
@@ -53,6 +55,7 @@ fn in_words(finding: &Finding, names: &Inventory) -> FindingWords {
         confidence: finding.confidence.word(),
         evidence: evidence.collect(),
         hint: one_line(&catalogue::next_step(finding, names)),
+        documentation: catalogue::documentation(finding.cause),
     }
 }
 

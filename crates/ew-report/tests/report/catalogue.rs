@@ -8,6 +8,8 @@ use ew_model::finding::{Cause, Confidence, Details, Finding, Severity, Subject};
 use ew_model::{HostId, Inventory, RackId};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 
 /// What the entries say of these details, where there are two racks of four hosts.
 fn golden(cases: &[(&str, Details)]) -> String {
@@ -64,6 +66,33 @@ fn host(rack: u32, host: u32) -> HostId {
 
 fn rack(number: u32) -> RackId {
     RackId(number - 1)
+}
+
+/// The documentation has a heading for each cause, and an example that is worded so.
+#[test]
+fn every_cause_is_documented_with_a_true_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("../../docs/reference/causes.md")).unwrap();
+    let schema = schemars::schema_for!(Cause).to_value();
+    let variants = schema["oneOf"].as_array().unwrap().iter();
+    let causes: Vec<&str> = variants.map(|v| v["const"].as_str().unwrap()).collect();
+    let sections: Vec<(&str, &str)> = page
+        .split("\n## ")
+        .skip(1)
+        .map(|section| section.split_once('\n').unwrap())
+        .collect();
+    let headings: BTreeSet<&str> = sections.iter().map(|(heading, _)| *heading).collect();
+    assert_eq!(headings, causes.into_iter().collect());
+    let names = common::inventory(2, 4);
+    let sentences: BTreeSet<String> = all()
+        .into_iter()
+        .map(|(_, details)| ew_report::worded(&finding(details), &names).sentence)
+        .collect();
+    for (heading, section) in sections {
+        let example = section.lines().find_map(|line| line.strip_prefix("> "));
+        let example = example.unwrap_or_else(|| panic!("{heading} has no example"));
+        assert!(sentences.contains(example), "{heading}: {example}");
+    }
 }
 
 #[test]

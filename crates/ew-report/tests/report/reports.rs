@@ -101,6 +101,9 @@ fn json_names_hosts_and_racks() {
     let pair = &json["rack_pairs"][0];
     assert_eq!(pair["from_name"], name(racks, &pair["from"]));
     let findings = json["verdict"]["findings"].as_array().unwrap();
+    let details = &findings[0]["details"];
+    assert_eq!(details["racks"], serde_json::json!([1, 0]));
+    assert_eq!(details["rack_names"], serde_json::json!(["rack2", "rack1"]));
     let mut subjects = findings.iter().map(|finding| &finding["subject"]);
     let subject = subjects.find(|subject| subject["host"].is_u64()).unwrap();
     assert_eq!(subject["host_name"], name(hosts, &subject["host"]));
