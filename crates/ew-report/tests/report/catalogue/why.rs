@@ -84,7 +84,7 @@ fn cpu() -> Vec<(&'static str, Why)> {
         quota_us: None,
         period_us: None,
         throttled_share: alone(0.42),
-        ..quota.clone()
+        ..quota
     };
     vec![
         ("CPU quota", Why::CpuQuota(quota)),
