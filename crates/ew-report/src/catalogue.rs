@@ -6,6 +6,7 @@
 mod entries;
 mod phrases;
 mod verdict;
+mod why;
 
 pub(crate) use verdict::sentence;
 
@@ -117,7 +118,19 @@ pub(crate) fn documentation(cause: Cause) -> String {
 fn entry(details: &Details) -> Option<&dyn Entry> {
     Some(match details {
         Details::Unknown => return None,
+        Details::BackgroundTraffic(it) => it,
+        Details::BelowConfiguredNic(it) => it,
+        Details::BelowLinkSpeed(it) => it,
+        Details::BusyDisk(it) => it,
+        Details::BusyDisks(it) => it,
+        Details::LossyUplinks(it) => it,
+        Details::LowLinkSpeed(it) => it,
+        Details::OddMtu(it) => it,
         Details::Oversubscribed(it) => it,
+        Details::SingleConnections(it) => it,
+        Details::SlowAtTimes(it) => it,
+        Details::SlowHost(it) => it,
+        Details::StarvedHost(it) => it,
         Details::Worded(it) => it,
     })
 }

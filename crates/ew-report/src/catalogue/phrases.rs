@@ -1,7 +1,7 @@
 //! Names, lists and numbers as sentences need them.
 
 use ew_model::analysis::Estimate;
-use ew_model::finding::details::Directions;
+use ew_model::finding::details::{Directions, OwnAndPeers};
 use ew_model::{HostId, Inventory, RackId};
 
 /// Names a sentence lists before it says "and N more".
@@ -69,6 +69,25 @@ pub(in crate::catalogue) fn count(n: usize, noun: &str) -> String {
     } else {
         format!("{n} {noun}s")
     }
+}
+
+/// "37%", "0.4%".
+pub(in crate::catalogue) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    match percent.abs() < 10.0 && percent != 0.0 {
+        true => format!("{percent:.1}%"),
+        false => format!("{percent:.0}%"),
+    }
+}
+
+/// ", its peers' 3%", or nothing.
+pub(in crate::catalogue) fn next_to_peers(
+    figure: &OwnAndPeers,
+    words: impl Fn(f64) -> String,
+) -> String {
+    figure.peers.map_or(String::new(), |peers| {
+        format!(", its peers' {}", words(peers))
+    })
 }
 
 #[cfg(test)]

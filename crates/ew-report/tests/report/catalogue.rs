@@ -1,6 +1,17 @@
 //! Golden texts of every entry of the catalogue: singular, plural, one direction and both.
 
+mod background_traffic;
+mod below_link;
+mod disk;
+mod link_speed;
+mod mtu;
+mod path_loss;
+mod slow_at_times;
+mod slow_host;
+mod starved_host;
+mod stated_nic;
 mod uplink;
+mod why;
 
 use crate::common;
 use ew_model::analysis::Estimate;
@@ -46,7 +57,21 @@ fn finding(details: Details) -> Finding {
 
 /// Every kind of details, with a golden text or without.
 fn all() -> Vec<(&'static str, Details)> {
-    [uplink::cases()].concat()
+    [
+        background_traffic::cases(),
+        below_link::cases(),
+        disk::cases(),
+        link_speed::cases(),
+        mtu::cases(),
+        path_loss::cases(),
+        slow_at_times::cases(),
+        slow_host::cases(),
+        starved_host::cases(),
+        stated_nic::cases(),
+        uplink::cases(),
+        why::cases(),
+    ]
+    .concat()
 }
 
 /// With an interval, from twelve samples.

@@ -16,3 +16,12 @@ pub enum Directions {
     /// Both.
     Both,
 }
+
+/// A figure of a host, and the median of its peers'.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct OwnAndPeers {
+    /// The host's.
+    pub own: f64,
+    /// `None` where no other host has the figure.
+    pub peers: Option<f64>,
+}
