@@ -276,7 +276,7 @@ const CAUSES: &[Read<CauseCounters, Option<f64>>] = &[
     (
         Family::counter(
             "eastwest_agent_cgroup_throttled_seconds_total",
-            "Time in which the CPU quota of the agent's control group throttled tasks.",
+            "Time in which the CPU quota of the agent's control group held tasks back.",
         ),
         |causes| Some(causes.cgroup.cpu_throttled_us? as f64 / 1e6),
     ),
