@@ -45,7 +45,7 @@ use ew_model::{Analysis, Run};
 ///
 /// The order of work: what was measured (`observations`) and how well (`quality`), the one
 /// explanation of all of it (`fit`), then the views of it (`expected`, `hosts`, `stages`, `cells`),
-/// what the counters say of every part (`rules`), and the verdict.
+/// the counters of every part (`rules`), and the verdict.
 #[must_use]
 pub fn analyze(run: &Run) -> Analysis {
     let observations = observations::Observations::new(run);

@@ -74,7 +74,7 @@ impl std::fmt::Debug for Job {
 pub struct Finished {
     /// The run directory.
     pub dir: PathBuf,
-    /// What it says.
+    /// What it reports.
     pub analysis: Analysis,
     /// Whether the user cut it short.
     pub interrupted: bool,
@@ -105,7 +105,7 @@ pub enum RunError {
         /// How many did not.
         failed: usize,
     },
-    /// A rack without a pair of hosts says nothing.
+    /// A rack without a pair of hosts shows nothing.
     #[error(
         "only {left} host(s) of rack `{rack}` came up and a rack needs two; fix its hosts (see above), or leave the rack out of --racks and --hosts"
     )]
@@ -232,7 +232,7 @@ pub enum RunError {
 pub struct StoredRun {
     /// The run directory.
     pub dir: PathBuf,
-    /// What it holds.
+    /// Its content.
     pub run: Run,
     /// Whether the user cut it short.
     pub interrupted: bool,

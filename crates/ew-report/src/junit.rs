@@ -123,7 +123,7 @@ fn faults(analysis: &Analysis, is_meant: impl Fn(&Subject) -> bool) -> Vec<Strin
         .collect()
 }
 
-/// As an attribute of XML 1.0: without what it cannot hold.
+/// As an attribute of XML 1.0: without characters that are not allowed.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in one_line(text).chars() {

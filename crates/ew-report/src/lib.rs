@@ -2,11 +2,10 @@
 //! as Prometheus metrics.
 //!
 //! Reads [`Analysis`] for reports and `RunEvent` for the live views, and nothing else: no file, no
-//! Parquet, no clock. It decides nothing: every number was made by `ew-analyze`. Every sentence about
-//! a finding is made in [`catalogue`].
-//! What was not measured is shown as "-", never as 0. Host names and the words of other programs
-//! are untrusted: control characters never reach a terminal, and nothing unescaped reaches HTML,
-//! Markdown or CSV.
+//! Parquet, no clock. It decides nothing: every number was made by `ew-analyze`. Every sentence
+//! about a finding is made in [`catalogue`]. What was not measured is shown as "-", never as 0.
+//! Host names and the words of other programs are untrusted: control characters never reach a
+//! terminal, and nothing unescaped reaches HTML, Markdown or CSV.
 
 mod catalogue;
 mod compact;
@@ -64,7 +63,7 @@ pub enum Format {
     Json,
     /// The pair matrix: one row per ordered pair.
     Csv,
-    /// What the hosts' counters say: one row per host and stage.
+    /// What the hosts' counters report: one row per host and stage.
     CsvHosts,
     /// For a pull request or a ticket.
     Markdown,

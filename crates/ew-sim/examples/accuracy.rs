@@ -190,7 +190,7 @@ fn cpu_sec() -> f64 {
     on_cpu_ns.map_or(f64::NAN, |ns| ns / 1e9)
 }
 
-/// What the analysis says.
+/// The analysis' findings.
 fn explain(seed: u64, analysis: &Analysis) {
     println!(
         "seed {seed}: {:?}: {}",

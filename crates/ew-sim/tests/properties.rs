@@ -40,7 +40,7 @@ fn nothing_that_must_never_be() {
     }
 }
 
-/// Hosts that are starved in every round say nothing of the network, whatever is wrong with it.
+/// Hosts that are starved in every round show nothing about the network, whatever is wrong with it.
 #[test]
 fn nobody_is_accused_where_all_hosts_are_starved() {
     let mut noise = Noise::starved();

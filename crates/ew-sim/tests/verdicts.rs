@@ -1,4 +1,4 @@
-//! What the analysis makes of drawn networks: a few seeds of each promise. Rates over many seeds:
+//! What the analysis makes of random networks: a few seeds of each promise. Rates over many seeds:
 //! the example `accuracy`.
 
 use ew_model::finding::{Cause, Severity};

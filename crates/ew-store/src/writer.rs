@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// How many names are tried when two runs have drawn the same.
+/// How many names are tried when two runs have the same random one.
 const NAMES_TRIED: u32 = 16;
 
 /// One run being written.
@@ -26,7 +26,7 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Makes the run's directory below `root` (and `root` itself), with a manifest that says
+    /// Makes the run's directory below `root` (and `root` itself), with a manifest that states
     /// `unfinished`. When the manifest's id is taken, its random end is made anew:
     /// [`RunWriter::id`] is the one that holds.
     ///

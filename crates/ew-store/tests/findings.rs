@@ -1,4 +1,4 @@
-//! `findings.json` is what its reference says, word for word.
+//! `findings.json` is as in its reference, word for word.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
 use ew_model::HostId;
@@ -34,7 +34,7 @@ fn words<'r>(reference: &'r str, heading: &str, first_cells: bool) -> Vec<&'r st
         .collect()
 }
 
-/// Every word that an enumeration may have, from what its reader says of a word that it has not.
+/// Every word that an enumeration may have, from its reader's error for an unknown word.
 fn variants<T: DeserializeOwned>(wrong: &str) -> Vec<String> {
     let refused = serde_json::from_str::<T>(wrong).err().unwrap().to_string();
     let words = refused.split('`').skip(1).step_by(2);
@@ -95,9 +95,9 @@ fn keys(value: &Value) -> Vec<&str> {
 
 #[test]
 fn every_field_is_in_the_reference() {
-    let room = tempfile::tempdir().unwrap();
-    write_findings(room.path(), serde_json::to_string(&verdict())).unwrap();
-    let text = fs::read(room.path().join("findings.json")).unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
+    write_findings(temp_dir.path(), serde_json::to_string(&verdict())).unwrap();
+    let text = fs::read(temp_dir.path().join("findings.json")).unwrap();
     let written: Value = serde_json::from_slice(&text).unwrap();
     let finding = &written["findings"][0];
     let reference = reference();

@@ -1,4 +1,4 @@
-//! What kept pods apart, or ended them: looked for at the end of a run that lacks figures, and kept
+//! What kept pods apart, or ended them: searched at the end of a run that lacks figures, and kept
 //! in it.
 
 use crate::commands::report::write_html;

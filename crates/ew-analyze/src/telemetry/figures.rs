@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// Points a host's line may have, so that a report of a long run stays small.
 const MOST_POINTS: usize = 600;
 
-/// Puts what the counters say into the hosts' analyses.
+/// Puts what the counters report into the hosts' analyses.
 pub(crate) fn fill(
     hosts: &mut [HostAnalysis],
     observations: &Observations<'_>,
@@ -39,7 +39,7 @@ pub(crate) fn fill(
     }
 }
 
-/// What reached a host and was dropped there, by place.
+/// What reached a host and was dropped there, by layer.
 pub(crate) fn receive_drop_counts(
     sample: &HostSample,
     interface: Option<&str>,

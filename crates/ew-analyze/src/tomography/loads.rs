@@ -30,7 +30,7 @@ impl Link {
 /// The sums of all rounds, in the unit of the connections' rates.
 #[derive(Debug, Default)]
 pub(super) struct Loads<'a> {
-    /// By stage and place of the round.
+    /// By stage and index of the round.
     rounds: BTreeMap<(usize, usize), BTreeMap<Link, f64>>,
     most: BTreeMap<(usize, bool), f64>,
     racks: BTreeMap<HostId, usize>,

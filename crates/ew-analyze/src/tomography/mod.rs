@@ -194,7 +194,7 @@ struct Judged {
     retransmitted: f64,
 }
 
-/// Looks at the paths of a run. Of one whose rounds are mostly void nothing is concluded but that
+/// Analyses the paths of a run. Of one whose rounds are mostly void nothing is concluded but that
 /// nothing arrives.
 pub(crate) fn tomography(observations: &Observations<'_>, network: &Network) -> Tomography {
     let quality = &network.quality;
@@ -304,7 +304,7 @@ struct Way<'a> {
     row: &'a FlowRecord,
     racks: (usize, usize),
     via: Option<IpAddr>,
-    /// Whether its rate says something of its path.
+    /// Whether its rate shows something about its path.
     is_fit: bool,
 }
 
@@ -387,7 +387,7 @@ fn sum(network: &Network, ways: &[Way<'_>]) -> Option<(Load, Judged)> {
 }
 
 /// The connections of a round, each against the better ones of its own flow, which are as fast as
-/// the flow's pace lets them be. Those whose path is full say nothing.
+/// the flow's pace lets them be. Those whose path is full show nothing.
 fn take_round(
     round: &RoundView<'_>,
     connections: &mut BTreeMap<Key, Connection>,

@@ -155,7 +155,7 @@ struct HostRow {
 
 impl LiveState {
     /// Takes one event; `at_ns` is the time since the run began. Returns whether a page that shows
-    /// the run should look again.
+    /// the run should read again.
     pub fn take(&mut self, at_ns: u64, event: &RunEvent) -> bool {
         self.at_ns = self.at_ns.max(at_ns);
         self.tally.take(event);
