@@ -7,7 +7,6 @@ use ew_model::analysis::Basis;
 use ew_model::ceiling::{Encapsulation, Framing, LinkCounting, Transport};
 use ew_model::facts::InterfaceFacts;
 use ew_model::run::Run;
-use ew_model::units::format_bits_per_sec;
 use ew_model::{HostId, Workload, WorkloadKind};
 use std::collections::BTreeMap;
 
@@ -287,14 +286,4 @@ fn counting_words(counting: LinkCounting) -> &'static str {
         LinkCounting::EthernetHeader => "frames as the kernel counts them",
         LinkCounting::OnTheWire => "Ethernet with preamble and gap",
     }
-}
-
-/// "200 Mb/s (discovered: median of hosts)".
-pub(crate) fn basis_words(basis: &Basis) -> Option<String> {
-    let nic = basis.nic_bits_per_sec?;
-    Some(format!(
-        "{} ({})",
-        format_bits_per_sec(nic),
-        basis.nic_source
-    ))
 }

@@ -105,7 +105,25 @@ pub(crate) fn next_step(finding: &Finding, names: &Inventory) -> String {
 fn entry(details: &Details) -> Option<&dyn Entry> {
     Some(match details {
         Details::Unknown => return None,
+        Details::BadPathByRouter(it) => it,
+        Details::BadPathByShare(it) => it,
+        Details::BelowConfiguredNic(it) => it,
+        Details::BlackHole(it) => it,
+        Details::BondMember(it) => it,
+        Details::DatagramLoss(it) => it,
+        Details::FasterNetwork(it) => it,
+        Details::Incast(it) => it,
+        Details::InvalidMeasurement(it) => it,
+        Details::LineRate(it) => it,
+        Details::LongRoundTrips(it) => it,
+        Details::LostPath(it) => it,
+        Details::NarrowPath(it) => it,
+        Details::NicClasses(it) => it,
         Details::Oversubscribed(it) => it,
+        Details::PathsByRates(it) => it,
+        Details::PathsByRouters(it) => it,
+        Details::SlowPair(it) => it,
+        Details::SlowPairs(it) => it,
         Details::Worded(it) => it,
     })
 }

@@ -1,7 +1,7 @@
 //! Names, lists and numbers as sentences need them.
 
 use ew_model::analysis::Estimate;
-use ew_model::finding::details::Directions;
+use ew_model::finding::details::{Directions, PathPlace, PathRouter};
 use ew_model::{HostId, Inventory, RackId};
 
 /// Names a sentence lists before it says "and N more".
@@ -71,6 +71,57 @@ pub(in crate::catalogue) fn count(n: usize, noun: &str) -> String {
     }
 }
 
+/// "37%", "0.4%".
+pub(in crate::catalogue) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    match percent.abs() < 10.0 && percent != 0.0 {
+        true => format!("{percent:.1}%"),
+        false => format!("{percent:.0}%"),
+    }
+}
+
+/// The list of `all` names of which only the first are given.
+pub(in crate::catalogue) fn list_of_all(first: &[String], all: usize) -> String {
+    if first.len() == all {
+        return list(first);
+    }
+    let shown = first.len().min(MOST_NAMES - 1);
+    format!("{} and {} more", first[..shown].join(", "), all - shown)
+}
+
+/// " TX", " RX", or nothing for both.
+pub(in crate::catalogue) fn one_direction(which: Directions) -> &'static str {
+    match which {
+        Directions::Tx => " TX",
+        Directions::Rx => " RX",
+        Directions::Both => "",
+    }
+}
+
+/// "rack2 TX", "rack2 TX or rack1 RX (not distinguished)".
+pub(in crate::catalogue) fn path_places(names: &Inventory, places: &[PathPlace]) -> String {
+    let place = |place: &PathPlace| match place {
+        PathPlace::Rack { rack, directions } => {
+            format!("{}{}", names.rack_name(*rack), one_direction(*directions))
+        }
+        PathPlace::EveryRack => "every rack (a spine)".to_owned(),
+    };
+    let all: Vec<String> = places.iter().map(place).collect();
+    match all.len() {
+        1 => all.concat(),
+        _ => format!("{} (not distinguished)", all.join(" or ")),
+    }
+}
+
+/// "10.1.0.1 (from rack1) and 10.2.0.1 (from rack2)".
+pub(in crate::catalogue) fn path_routers(names: &Inventory, routers: &[PathRouter]) -> String {
+    let router = |PathRouter { from, router }: &PathRouter| {
+        let rack = names.rack_name(*from);
+        format!("{router} (from {rack})")
+    };
+    list(&routers.iter().map(router).collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +146,20 @@ mod tests {
         assert_eq!(list(&names[..3]), "h1, h2 and h3");
         assert_eq!(list(&names[..6]), "h1, h2, h3, h4, h5 and h6");
         assert_eq!(list(&names), "h1, h2, h3, h4, h5 and 3 more");
+    }
+
+    #[test]
+    fn lists_whose_rest_is_not_given_fold() {
+        let names: Vec<String> = (1..=8).map(|i| format!("h{i}")).collect();
+        assert_eq!(list_of_all(&names, 8), list(&names));
+        assert_eq!(list_of_all(&names, 20), "h1, h2, h3, h4, h5 and 15 more");
+        assert_eq!(list_of_all(&names[..2], 20), "h1, h2 and 18 more");
+    }
+
+    #[test]
+    fn small_shares_have_a_decimal() {
+        assert_eq!(percent(0.374), "37%");
+        assert_eq!(percent(0.0042), "0.4%");
+        assert_eq!(percent(0.0), "0%");
     }
 }
