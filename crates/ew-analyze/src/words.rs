@@ -32,18 +32,6 @@ pub(crate) fn host_list(inventory: &Inventory, hosts: impl Iterator<Item = HostI
     )
 }
 
-/// "4.0:1 (3.9–4.1)"; "4.0:1" without an interval, or with one that shows the same at both ends.
-pub(crate) fn ratio(estimate: &Estimate) -> String {
-    let one = |ratio: f64| format!("{ratio:.1}");
-    let value = one(estimate.value);
-    match (estimate.low.map(one), estimate.high.map(one)) {
-        (Some(low), Some(high)) if low != value || high != value => {
-            format!("{value}:1 ({low}–{high})")
-        }
-        _ => format!("{value}:1"),
-    }
-}
-
 /// An estimate with a unit.
 pub(crate) fn quantity(estimate: &Estimate, unit: &str) -> Quantity {
     Quantity {
@@ -76,19 +64,6 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_interval_is_told_where_it_says_something() {
-        let estimate = |low, high| Estimate {
-            value: 4.0,
-            low,
-            high,
-            samples: 8,
-        };
-        assert_eq!(ratio(&estimate(Some(3.9), Some(4.1))), "4.0:1 (3.9–4.1)");
-        assert_eq!(ratio(&estimate(Some(3.99), Some(4.01))), "4.0:1");
-        assert_eq!(ratio(&estimate(None, None)), "4.0:1");
-    }
 
     #[test]
     fn lists_fold() {

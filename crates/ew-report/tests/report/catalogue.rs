@@ -1,5 +1,19 @@
 //! Golden texts of every entry of the catalogue: singular, plural, one direction and both.
 
+mod bad_path;
+mod black_hole;
+mod bond_member;
+mod faster_network;
+mod incast;
+mod latency;
+mod line_rate;
+mod loss;
+mod lost_path;
+mod measurement;
+mod nic_classes;
+mod paths;
+mod slow_pair;
+mod stated_nic;
 mod uplink;
 
 use crate::common;
@@ -44,7 +58,24 @@ fn finding(details: Details) -> Finding {
 
 /// Every kind of details, with a golden text or without.
 fn all() -> Vec<(&'static str, Details)> {
-    [uplink::cases()].concat()
+    [
+        bad_path::cases(),
+        black_hole::cases(),
+        bond_member::cases(),
+        faster_network::cases(),
+        incast::cases(),
+        latency::cases(),
+        line_rate::cases(),
+        loss::cases(),
+        lost_path::cases(),
+        measurement::cases(),
+        nic_classes::cases(),
+        paths::cases(),
+        slow_pair::cases(),
+        stated_nic::cases(),
+        uplink::cases(),
+    ]
+    .concat()
 }
 
 /// With an interval, from twelve samples.
