@@ -27,10 +27,11 @@ impl Entry for DatagramLoss {
             count(self.sent_datagrams as usize, "datagram")
         );
         let worst = self.worst_pair.as_ref();
-        let worst = worst.map(|pair| proof(most(pair, self.pairs, names), source.clone()));
+        let worst = worst.map(|pair| most(pair, self.pairs, names));
+        let counted = std::iter::once(all).chain(worst);
+        let counted = counted.map(|text| proof(text, source.as_str()));
         let fragments = self.fragments.as_ref().map(in_fragments);
-        let found = std::iter::once(proof(all, source.clone()));
-        found.chain(worst).chain(fragments).collect()
+        counted.chain(fragments).collect()
     }
 
     fn next_step(&self, _: &Inventory) -> String {
