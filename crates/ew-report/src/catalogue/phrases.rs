@@ -80,13 +80,13 @@ pub(in crate::catalogue) fn percent(share: f64) -> String {
     }
 }
 
-/// The list of `all` names of which only the first are given.
-pub(in crate::catalogue) fn list_of_all(first: &[String], all: usize) -> String {
-    if first.len() == all {
+/// The same as [`list`] of `all` names, of which these are the first: at least as many as it shows.
+pub(in crate::catalogue) fn list_of(first: &[String], all: usize) -> String {
+    if all <= MOST_NAMES {
         return list(first);
     }
-    let shown = first.len().min(MOST_NAMES - 1);
-    format!("{} and {} more", first[..shown].join(", "), all - shown)
+    let shown = &first[..first.len().min(MOST_NAMES - 1)];
+    format!("{} and {} more", shown.join(", "), all - shown.len())
 }
 
 /// " TX", " RX", or nothing for both.
@@ -146,14 +146,10 @@ mod tests {
         assert_eq!(list(&names[..3]), "h1, h2 and h3");
         assert_eq!(list(&names[..6]), "h1, h2, h3, h4, h5 and h6");
         assert_eq!(list(&names), "h1, h2, h3, h4, h5 and 3 more");
-    }
-
-    #[test]
-    fn lists_whose_rest_is_not_given_fold() {
-        let names: Vec<String> = (1..=8).map(|i| format!("h{i}")).collect();
-        assert_eq!(list_of_all(&names, 8), list(&names));
-        assert_eq!(list_of_all(&names, 20), "h1, h2, h3, h4, h5 and 15 more");
-        assert_eq!(list_of_all(&names[..2], 20), "h1, h2 and 18 more");
+        for (first, all) in [(1, 1), (6, 6), (7, 7), (8, 8)] {
+            assert_eq!(list_of(&names[..first], all), list(&names[..all]));
+        }
+        assert_eq!(list_of(&names, 90), "h1, h2, h3, h4, h5 and 85 more");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Pairs that are slow although their hosts are not.
 
-use crate::catalogue::phrases::{count, list_of_all};
+use crate::catalogue::phrases::{count, list_of};
 use crate::catalogue::{Entry, Headline, proof};
 use ew_model::Inventory;
 use ew_model::finding::Evidence;
@@ -48,7 +48,7 @@ impl Entry for SlowPairs {
         Headline::new(format!(
             "{} slow, their hosts not: {}; min {slowest} (expected {})",
             count(self.count, "pair"),
-            list_of_all(&pairs, self.count),
+            list_of(&pairs, self.count),
             format_bits_per_sec(self.expected_bits_per_sec),
         ))
     }

@@ -1,6 +1,7 @@
 //! Pairs that are slow although their hosts are not.
 
 use super::{golden, host};
+use ew_model::HostId;
 use ew_model::finding::Details;
 use ew_model::finding::details::{PairRate, SlowPair, SlowPairs};
 
@@ -18,7 +19,7 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         })
     };
     let many = |count| {
-        let shown = 4.min(count);
+        let shown = 6.min(count);
         Details::SlowPairs(SlowPairs {
             count,
             pairs: (1..=shown as u32).map(|number| pair(number, 2)).collect(),
@@ -29,14 +30,14 @@ pub(super) fn cases() -> Vec<(&'static str, Details)> {
         ("one", one(4, true)),
         ("one that may be a host, one round", one(1, false)),
         ("all shown", many(3)),
-        ("nine, of which some are shown", many(9)),
+        ("twenty, of which six are shown", many(20)),
     ]
 }
 
 fn pair(number: u32, rounds: usize) -> PairRate {
     PairRate {
-        src: host(1, number),
-        dst: host(2, number),
+        src: HostId(number),
+        dst: host(1, 1),
         bits_per_sec: 90e6 + 20e6 * f64::from(number),
         rounds,
     }
