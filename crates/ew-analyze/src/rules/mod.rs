@@ -90,7 +90,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         background_traffic::find(case),
         disk::find(case),
         mtu::find(case),
-        latency::find(case),
+        latency::find(case).into_iter().collect(),
         loss::find(case),
         incast::find(case),
         cells_missing::find(case),

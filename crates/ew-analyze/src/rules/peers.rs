@@ -35,15 +35,6 @@ impl From<Compared> for OwnAndPeers {
     }
 }
 
-/// "37%", "0.4%".
-pub(super) fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    match percent.abs() < 10.0 && percent != 0.0 {
-        true => format!("{percent:.1}%"),
-        false => format!("{percent:.0}%"),
-    }
-}
-
 /// Peers are the hosts that are slow on no side.
 fn is_peer(case: &Case<'_>, host: HostId) -> bool {
     !case.network.is_slow(host)

@@ -1,7 +1,7 @@
 //! Names, lists and numbers as sentences need them.
 
 use ew_model::analysis::Estimate;
-use ew_model::finding::details::{Directions, OwnAndPeers};
+use ew_model::finding::details::{Directions, OwnAndPeers, PathPlace, PathRouter};
 use ew_model::{HostId, Inventory, RackId};
 
 /// Names a sentence lists before it says "and N more".
@@ -90,6 +90,48 @@ pub(in crate::catalogue) fn next_to_peers(
     })
 }
 
+/// The same as [`list`] of `all` names, of which these are the first: at least as many as it shows.
+pub(in crate::catalogue) fn list_of(first: &[String], all: usize) -> String {
+    if all <= MOST_NAMES {
+        return list(first);
+    }
+    let shown = &first[..first.len().min(MOST_NAMES - 1)];
+    format!("{} and {} more", shown.join(", "), all - shown.len())
+}
+
+/// " TX", " RX", or nothing for both.
+pub(in crate::catalogue) fn one_direction(which: Directions) -> &'static str {
+    match which {
+        Directions::Tx => " TX",
+        Directions::Rx => " RX",
+        Directions::Both => "",
+    }
+}
+
+/// "rack2 TX", "rack2 TX or rack1 RX (not distinguished)".
+pub(in crate::catalogue) fn path_places(names: &Inventory, places: &[PathPlace]) -> String {
+    let place = |place: &PathPlace| match place {
+        PathPlace::Rack { rack, directions } => {
+            format!("{}{}", names.rack_name(*rack), one_direction(*directions))
+        }
+        PathPlace::EveryRack => "every rack (a spine)".to_owned(),
+    };
+    let all: Vec<String> = places.iter().map(place).collect();
+    match all.len() {
+        1 => all.concat(),
+        _ => format!("{} (not distinguished)", all.join(" or ")),
+    }
+}
+
+/// "10.1.0.1 (from rack1) and 10.2.0.1 (from rack2)".
+pub(in crate::catalogue) fn path_routers(names: &Inventory, routers: &[PathRouter]) -> String {
+    let router = |PathRouter { from, router }: &PathRouter| {
+        let rack = names.rack_name(*from);
+        format!("{router} (from {rack})")
+    };
+    list(&routers.iter().map(router).collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +156,16 @@ mod tests {
         assert_eq!(list(&names[..3]), "h1, h2 and h3");
         assert_eq!(list(&names[..6]), "h1, h2, h3, h4, h5 and h6");
         assert_eq!(list(&names), "h1, h2, h3, h4, h5 and 3 more");
+        for (first, all) in [(1, 1), (6, 6), (7, 7), (8, 8)] {
+            assert_eq!(list_of(&names[..first], all), list(&names[..all]));
+        }
+        assert_eq!(list_of(&names, 90), "h1, h2, h3, h4, h5 and 85 more");
+    }
+
+    #[test]
+    fn small_shares_have_a_decimal() {
+        assert_eq!(percent(0.374), "37%");
+        assert_eq!(percent(0.0042), "0.4%");
+        assert_eq!(percent(0.0), "0%");
     }
 }

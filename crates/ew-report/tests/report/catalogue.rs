@@ -1,13 +1,26 @@
 //! Golden texts of every entry of the catalogue: singular, plural, one direction and both.
 
 mod background_traffic;
+mod bad_path;
 mod below_link;
+mod black_hole;
+mod bond_member;
 mod disk;
+mod faster_network;
+mod incast;
+mod latency;
+mod line_rate;
 mod link_speed;
+mod loss;
+mod lost_path;
+mod measurement;
 mod mtu;
+mod nic_classes;
 mod path_loss;
+mod paths;
 mod slow_at_times;
 mod slow_host;
+mod slow_pair;
 mod starved_host;
 mod stated_nic;
 mod uplink;
@@ -59,13 +72,26 @@ fn finding(details: Details) -> Finding {
 fn all() -> Vec<(&'static str, Details)> {
     [
         background_traffic::cases(),
+        bad_path::cases(),
         below_link::cases(),
+        black_hole::cases(),
+        bond_member::cases(),
         disk::cases(),
+        faster_network::cases(),
+        incast::cases(),
+        latency::cases(),
+        line_rate::cases(),
         link_speed::cases(),
+        loss::cases(),
+        lost_path::cases(),
+        measurement::cases(),
         mtu::cases(),
+        nic_classes::cases(),
         path_loss::cases(),
+        paths::cases(),
         slow_at_times::cases(),
         slow_host::cases(),
+        slow_pair::cases(),
         starved_host::cases(),
         stated_nic::cases(),
         uplink::cases(),

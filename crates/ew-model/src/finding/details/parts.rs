@@ -1,7 +1,9 @@
 //! What several kinds of findings have in them.
 
+use crate::inventory::RackId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 
 /// Which way data goes, seen from a host or rack.
 #[derive(
@@ -24,4 +26,28 @@ pub struct OwnAndPeers {
     pub own: f64,
     /// `None` where no other host has the figure.
     pub peers: Option<f64>,
+}
+
+/// Whose a path between racks is, and which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "type")]
+pub enum PathPlace {
+    /// One of a rack's.
+    Rack {
+        /// Which.
+        rack: RackId,
+        /// Which way, seen from the rack.
+        directions: Directions,
+    },
+    /// One of every rack's: a spine.
+    EveryRack,
+}
+
+/// A router that paths go over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct PathRouter {
+    /// The rack that sends to it.
+    pub from: RackId,
+    /// Its address towards that rack.
+    pub router: IpAddr,
 }
