@@ -3,10 +3,18 @@
 //! An entry reads facts and knows hosts and racks by their numbers; [`Names`] has their names. What
 //! it says is decided by the analysis already: an entry chooses words, singular and plural.
 
+mod comparison;
+mod congestion;
 mod entries;
 mod phrases;
+pub(crate) mod pods;
+mod sweep;
 mod verdict;
 
+pub use comparison::comparison_sentence;
+pub use congestion::{WordedImpact, worded_impact};
+pub use pods::{WordedPodCause, WordedPodComparison, worded_pods};
+pub use sweep::{WordedStep, WordedSweep, worded_step, worded_sweep};
 pub(crate) use verdict::sentence;
 
 use ew_model::finding::{Cable, Details, Evidence, Finding, Worded, WordedFinding, WordedVerdict};
@@ -105,7 +113,13 @@ pub(crate) fn next_step(finding: &Finding, names: &Inventory) -> String {
 fn entry(details: &Details) -> Option<&dyn Entry> {
     Some(match details {
         Details::Unknown => return None,
+        Details::Congestion(it) => it,
+        Details::FlowsMissing(it) => it,
+        Details::FlowsUnexplained(it) => it,
+        Details::HostsMissing(it) => it,
         Details::Oversubscribed(it) => it,
+        Details::PodNetwork(it) => it,
+        Details::StageBelow(it) => it,
         Details::Worded(it) => it,
     })
 }

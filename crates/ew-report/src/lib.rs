@@ -37,7 +37,10 @@ mod view;
 mod web;
 mod words;
 
-pub use catalogue::{in_words, worded};
+pub use catalogue::{
+    WordedImpact, WordedPodCause, WordedPodComparison, WordedStep, WordedSweep,
+    comparison_sentence, in_words, worded, worded_impact, worded_pods, worded_step, worded_sweep,
+};
 pub use compare::render_comparison;
 pub use html::storage::storage_html;
 pub use json::{SCHEMA_VERSION, schema as json_schema};

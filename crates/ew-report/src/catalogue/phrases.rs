@@ -71,6 +71,15 @@ pub(in crate::catalogue) fn count(n: usize, noun: &str) -> String {
     }
 }
 
+/// The same as [`list`] of `all` names, of which these are the first: at least as many as it shows.
+pub(in crate::catalogue) fn list_of(first: &[String], all: usize) -> String {
+    if all <= MOST_NAMES {
+        return list(first);
+    }
+    let shown = &first[..first.len().min(MOST_NAMES - 1)];
+    format!("{} and {} more", shown.join(", "), all - shown.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +104,9 @@ mod tests {
         assert_eq!(list(&names[..3]), "h1, h2 and h3");
         assert_eq!(list(&names[..6]), "h1, h2, h3, h4, h5 and h6");
         assert_eq!(list(&names), "h1, h2, h3, h4, h5 and 3 more");
+        for (first, all) in [(1, 1), (6, 6), (7, 7), (8, 8)] {
+            assert_eq!(list_of(&names[..first], all), list(&names[..all]));
+        }
+        assert_eq!(list_of(&names, 90), "h1, h2, h3, h4, h5 and 85 more");
     }
 }

@@ -1,6 +1,17 @@
 //! Golden texts of every entry of the catalogue: singular, plural, one direction and both.
 
+mod cells_missing;
+mod comparison;
+mod congestion;
+mod host_missing;
+mod not_determined;
+mod pod_network;
+mod sweep;
 mod uplink;
+
+pub(crate) use congestion::impacts;
+pub(crate) use pod_network::{comparisons, names as names_of_pods};
+pub(crate) use sweep::steps;
 
 use crate::common;
 use ew_model::analysis::Estimate;
@@ -44,7 +55,15 @@ fn finding(details: Details) -> Finding {
 
 /// Every kind of details, with a golden text or without.
 fn all() -> Vec<(&'static str, Details)> {
-    [uplink::cases()].concat()
+    [
+        cells_missing::cases(),
+        congestion::cases(),
+        host_missing::cases(),
+        not_determined::cases(),
+        pod_network::cases(),
+        uplink::cases(),
+    ]
+    .concat()
 }
 
 /// With an interval, from twelve samples.

@@ -1,6 +1,6 @@
 //! The JSON Schema of reports, compared with reports.
 
-use crate::{common, workloads};
+use crate::{catalogue, common, sweeps, workloads};
 use ew_model::Analysis;
 use ew_report::{Format, TextStyle, json_schema, render};
 use serde_json::{Value, json};
@@ -78,18 +78,70 @@ fn mismatch(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<S
 #[test]
 fn every_report_is_as_the_schema_describes_it() {
     let schema: Value = serde_json::from_str(&json_schema()).unwrap();
-    let analyses: [Analysis; 6] = [
+    let analyses: [Analysis; 9] = [
         common::demo(),
         common::failed(),
         common::missing(),
         workloads::rr_of_two(),
         workloads::streams_of_two(),
         workloads::mixed(),
+        of_pods(),
+        under_load(),
+        with_breaks(),
     ];
     for analysis in analyses {
-        let text = render(&analysis, Format::Json, &TextStyle::default()).unwrap();
-        let document = serde_json::from_str(&text).unwrap();
+        let document = document(&analysis);
         assert_eq!(mismatch(&schema, &schema, &document, ""), None);
+    }
+}
+
+fn document(analysis: &Analysis) -> Value {
+    let text = render(analysis, Format::Json, &TextStyle::default()).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Pods against their nodes, with every cause.
+fn of_pods() -> Analysis {
+    let mut analysis = common::demo();
+    analysis.run = common::manifest(catalogue::names_of_pods());
+    analysis.pods = catalogue::comparisons();
+    analysis
+}
+
+fn under_load() -> Analysis {
+    let mut analysis = common::demo();
+    analysis.congestion = catalogue::impacts();
+    analysis
+}
+
+/// A curve with every break.
+fn with_breaks() -> Analysis {
+    let mut analysis = sweeps::swept();
+    analysis.sweeps[0].steps = catalogue::steps();
+    analysis
+}
+
+/// What pods, victims and sweeps show has its sentences, and the facts beside them.
+#[test]
+fn figures_have_their_sentences() {
+    let pods = document(&of_pods());
+    for compared in pods["pods"].as_array().unwrap() {
+        assert!(!compared["sentence"].as_str().unwrap().is_empty());
+        for cause in compared["causes"].as_array().unwrap() {
+            assert!(cause["words"].is_string() && cause["evidence"].is_array());
+            assert!(cause["kind"].is_string() && cause["facts"]["kind"].is_string());
+        }
+    }
+    assert!(pods["pods"][0]["causes"][0]["facts"].is_object());
+    for impact in document(&under_load())["congestion"].as_array().unwrap() {
+        assert!(impact["sentence"].as_str().unwrap().contains(": mean x"));
+    }
+    for step in document(&with_breaks())["sweeps"][0]["steps"]
+        .as_array()
+        .unwrap()
+    {
+        assert!(step["sentence"].is_string() && step["facts"]["by"].is_string());
+        assert!(step["evidence"][0]["text"].is_string());
     }
 }
 
