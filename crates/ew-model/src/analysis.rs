@@ -416,7 +416,7 @@ pub struct HostAnalysis {
     pub kernel: Option<String>,
     /// Congestion control of the TCP connections it sent over, the engine's only; the first
     /// measured flow's.
-    #[serde(default, skip_serializing)]
+    #[serde(default)]
     pub congestion: Option<String>,
     /// Median idle round trip to the peers probed.
     pub idle_rtt_ns: Option<u64>,

@@ -10,7 +10,7 @@ mod sweep;
 mod uplink;
 
 pub(crate) use congestion::impacts;
-pub(crate) use pod_network::{comparisons, names as names_of_pods};
+pub(crate) use pod_network::comparisons;
 pub(crate) use sweep::steps;
 
 use crate::common;
@@ -64,6 +64,12 @@ fn all() -> Vec<(&'static str, Details)> {
         uplink::cases(),
     ]
     .concat()
+}
+
+/// The same as findings.
+pub(crate) fn findings() -> Vec<Finding> {
+    let all = all().into_iter();
+    all.map(|(_, details)| finding(details)).collect()
 }
 
 /// With an interval, from twelve samples.

@@ -78,7 +78,7 @@ fn mismatch(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<S
 #[test]
 fn every_report_is_as_the_schema_describes_it() {
     let schema: Value = serde_json::from_str(&json_schema()).unwrap();
-    let analyses: [Analysis; 9] = [
+    let analyses: [Analysis; 10] = [
         common::demo(),
         common::failed(),
         common::missing(),
@@ -88,6 +88,7 @@ fn every_report_is_as_the_schema_describes_it() {
         of_pods(),
         under_load(),
         with_breaks(),
+        with_every_finding(),
     ];
     for analysis in analyses {
         let document = document(&analysis);
@@ -103,7 +104,6 @@ fn document(analysis: &Analysis) -> Value {
 /// Pods against their nodes, with every cause.
 fn of_pods() -> Analysis {
     let mut analysis = common::demo();
-    analysis.run = common::manifest(catalogue::names_of_pods());
     analysis.pods = catalogue::comparisons();
     analysis
 }
@@ -121,28 +121,52 @@ fn with_breaks() -> Analysis {
     analysis
 }
 
+fn with_every_finding() -> Analysis {
+    let mut analysis = common::demo();
+    analysis.verdict.findings = catalogue::findings();
+    analysis
+}
+
 /// What pods, victims and sweeps show has its sentences, and the facts beside them.
 #[test]
 fn figures_have_their_sentences() {
     let pods = document(&of_pods());
-    for compared in pods["pods"].as_array().unwrap() {
+    for compared in items(&pods["pods"]) {
         assert!(!compared["sentence"].as_str().unwrap().is_empty());
         for cause in compared["causes"].as_array().unwrap() {
             assert!(cause["words"].is_string() && cause["evidence"].is_array());
             assert!(cause["kind"].is_string() && cause["facts"]["kind"].is_string());
         }
     }
-    assert!(pods["pods"][0]["causes"][0]["facts"].is_object());
-    for impact in document(&under_load())["congestion"].as_array().unwrap() {
+    for impact in items(&document(&under_load())["congestion"]) {
         assert!(impact["sentence"].as_str().unwrap().contains(": mean x"));
     }
-    for step in document(&with_breaks())["sweeps"][0]["steps"]
-        .as_array()
-        .unwrap()
-    {
+    for step in items(&document(&with_breaks())["sweeps"][0]["steps"]) {
         assert!(step["sentence"].is_string() && step["facts"]["by"].is_string());
         assert!(step["evidence"][0]["text"].is_string());
     }
+}
+
+fn items(list: &Value) -> &[Value] {
+    let items = list.as_array().unwrap();
+    assert!(!items.is_empty());
+    items
+}
+
+/// The sentences are for readers only.
+#[test]
+fn facts_read_back_as_the_same() {
+    let read =
+        |analysis: &Analysis| -> Analysis { serde_json::from_value(document(analysis)).unwrap() };
+    assert_eq!(read(&of_pods()).pods, of_pods().pods);
+    assert_eq!(read(&under_load()).congestion, under_load().congestion);
+    let steps = |analysis: &Analysis| analysis.sweeps[0].steps.clone();
+    assert_eq!(steps(&read(&with_breaks())), steps(&with_breaks()));
+    let findings = |analysis: Analysis| analysis.verdict.findings;
+    assert_eq!(
+        findings(read(&with_every_finding())),
+        findings(with_every_finding())
+    );
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn sentence(comparison: &PodComparison) -> String {
 }
 
 /// Two nodes, each with a pod.
-pub(crate) fn names() -> Inventory {
+fn names() -> Inventory {
     let host = |name: &str| Host {
         name: name.into(),
         address: None,
