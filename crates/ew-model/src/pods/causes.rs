@@ -126,19 +126,19 @@ pub struct PacketCost {
     pub counted_bytes: u64,
 }
 
-/// Pods that their CPU limits hold back.
+/// Pods that their CPU limits throttle.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PodCpuLimit {
-    /// The most held back first.
+    /// The most throttled first.
     pub pods: Vec<ThrottledPod>,
 }
 
-/// A pod that its CPU limit holds back.
+/// A pod that its CPU limit throttles.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ThrottledPod {
     /// The pod's agent.
     pub host: HostId,
-    /// Share of the time in which the limit held it back.
+    /// Share of the time in which the limit throttled it.
     pub throttled_share: f64,
     /// The limit, in CPUs. `None` where it is not known.
     pub limit_cpus: Option<f64>,

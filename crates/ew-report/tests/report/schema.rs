@@ -127,7 +127,7 @@ fn with_every_finding() -> Analysis {
     analysis
 }
 
-/// What pods, victims and sweeps show has its sentences, and the facts beside them.
+/// What pods, victims and sweeps show has its sentences next to the facts.
 #[test]
 fn figures_have_their_sentences() {
     let pods = document(&of_pods());
