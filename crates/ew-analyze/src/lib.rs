@@ -75,8 +75,7 @@ pub fn analyze(run: &Run) -> Analysis {
     };
     let pods = pods::comparisons(&observations, &telemetry);
     let congestion = congestion::impacts(run, &observations.stages);
-    let allowed = run.manifest.scenario.expect.pod_loss;
-    let verdict = pods::conclude(verdict::verdict(&case), &pods, allowed);
+    let verdict = pods::conclude(verdict::verdict(&case), &pods);
     let verdict = congestion::conclude(verdict, &congestion, &observations.stages);
     let warnings = warnings(&observations, &network);
     thresholds::check(Analysis {

@@ -3,7 +3,7 @@
 pub mod details;
 mod worded;
 
-pub use details::{Details, Worded};
+pub use details::Details;
 pub use worded::{Evidence, WordedFinding, WordedVerdict};
 
 use crate::analysis::Estimate;
@@ -34,8 +34,8 @@ pub struct Grounds {
     pub uplinks: UplinkTest,
     /// Rounds from which nothing is concluded.
     pub excluded_rounds: usize,
-    /// Why nothing was measured, in the words of whoever said so. `None` where something was, or
-    /// nobody said.
+    /// Why nothing was measured, in the words of whoever reported it. `None` where something was,
+    /// or nobody reported why.
     pub failure: Option<String>,
 }
 

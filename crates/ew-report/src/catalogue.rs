@@ -3,16 +3,22 @@
 //! An entry reads facts and knows hosts and racks by their numbers; [`Names`] has their names. What
 //! it says is decided by the analysis already: an entry chooses words, singular and plural.
 
+mod comparison;
+mod congestion;
 mod entries;
 mod phrases;
+pub(crate) mod pods;
+mod sweep;
 mod verdict;
 mod why;
 
+pub use comparison::comparison_sentence;
+pub use congestion::{WordedImpact, worded_impact};
+pub use pods::{WordedPodCause, WordedPodComparison, worded_pods};
+pub use sweep::{WordedStep, WordedSweep, worded_step, worded_sweep};
 pub(crate) use verdict::sentence;
 
-use ew_model::finding::{
-    Cable, Cause, Details, Evidence, Finding, Worded, WordedFinding, WordedVerdict,
-};
+use ew_model::finding::{Cable, Cause, Details, Evidence, Finding, WordedFinding, WordedVerdict};
 use ew_model::{Analysis, Inventory};
 
 /// The page with a heading for each cause.
@@ -127,8 +133,12 @@ fn entry(details: &Details) -> Option<&dyn Entry> {
         Details::BondMember(it) => it,
         Details::BusyDisk(it) => it,
         Details::BusyDisks(it) => it,
+        Details::Congestion(it) => it,
         Details::DatagramLoss(it) => it,
         Details::FasterNetwork(it) => it,
+        Details::FlowsMissing(it) => it,
+        Details::FlowsUnexplained(it) => it,
+        Details::HostsMissing(it) => it,
         Details::Incast(it) => it,
         Details::InvalidMeasurement(it) => it,
         Details::LineRate(it) => it,
@@ -142,13 +152,14 @@ fn entry(details: &Details) -> Option<&dyn Entry> {
         Details::Oversubscribed(it) => it,
         Details::PathsByRates(it) => it,
         Details::PathsByRouters(it) => it,
+        Details::PodNetwork(it) => it,
         Details::SingleConnections(it) => it,
         Details::SlowAtTimes(it) => it,
         Details::SlowHost(it) => it,
         Details::SlowPair(it) => it,
         Details::SlowPairs(it) => it,
+        Details::StageBelow(it) => it,
         Details::StarvedHost(it) => it,
-        Details::Worded(it) => it,
     })
 }
 
@@ -174,21 +185,4 @@ fn end_of(cable: &Cable, names: &Inventory) -> Evidence {
         ),
         "HostFacts: LLDP",
     )
-}
-
-impl Entry for Worded {
-    fn headline(&self, _: &Inventory) -> Headline {
-        match self.sentence.split_once(". Cause: ") {
-            Some((what, because)) => Headline::new(what).because(because),
-            None => Headline::new(self.sentence.clone()),
-        }
-    }
-
-    fn evidence(&self, _: &Inventory) -> Vec<Evidence> {
-        self.evidence.clone()
-    }
-
-    fn next_step(&self, _: &Inventory) -> String {
-        self.hint.clone()
-    }
 }

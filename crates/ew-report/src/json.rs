@@ -1,7 +1,10 @@
 //! The whole analysis as JSON, with the names of hosts and racks next to their numbers.
 
 use crate::ReportError;
-use crate::catalogue::in_words;
+use crate::catalogue::{
+    WordedImpact, WordedPodComparison, WordedSweep, in_words, worded_impact, worded_pods,
+    worded_sweep,
+};
 use crate::words::networks;
 use ew_model::finding::WordedVerdict;
 use ew_model::network::MeasuredNetwork;
@@ -27,12 +30,17 @@ const LISTS: [(&str, &str); 2] = [("hosts", "host_names"), ("racks", "rack_names
 /// `"src": 3` is `"src_name": "r1h4"`, for every number of a host or rack, and next to
 /// `"hosts": [3]` is `"host_names": ["r1h4"]`.
 pub(crate) fn render(analysis: &Analysis) -> Result<String, ReportError> {
+    let names = analysis.inventory();
+    let pods = analysis.pods.iter();
     let document = Document {
         schema: "eastwest-analysis",
         schema_version: SCHEMA_VERSION,
         networks: networks(analysis),
         verdict: in_words(analysis),
         analysis,
+        sweeps: analysis.sweeps.iter().map(worded_sweep).collect(),
+        pods: pods.map(|compared| worded_pods(compared, names)).collect(),
+        congestion: analysis.congestion.iter().map(worded_impact).collect(),
     };
     Ok(with_names(&document, analysis.inventory())?)
 }
@@ -116,6 +124,12 @@ struct Document<'a> {
     verdict: WordedVerdict,
     #[serde(flatten)]
     analysis: &'a Analysis,
+    /// Sweeps over message sizes, in the plan's order.
+    sweeps: Vec<WordedSweep>,
+    /// Pods against their nodes; empty but for `run pods`.
+    pods: Vec<WordedPodComparison>,
+    /// Victims under load; empty but for `run congestion`.
+    congestion: Vec<WordedImpact>,
 }
 
 /// Writes a name after each number of a host or rack, while the document streams by: a mesh has

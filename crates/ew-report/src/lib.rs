@@ -36,7 +36,10 @@ mod view;
 mod web;
 mod words;
 
-pub use catalogue::{in_words, worded};
+pub use catalogue::{
+    WordedImpact, WordedPodCause, WordedPodComparison, WordedStep, WordedSweep,
+    comparison_sentence, in_words, worded, worded_impact, worded_pods, worded_step, worded_sweep,
+};
 pub use compare::render_comparison;
 pub use html::storage::storage_html;
 pub use json::{SCHEMA_VERSION, findings_json, schema as json_schema};

@@ -1,5 +1,6 @@
 //! Sweeps over message sizes as tables, notes and CSV: the same curve in every view.
 
+use crate::catalogue::{WordedStep, worded_step};
 use crate::csv::{push_line, whole};
 use crate::figures::{Figures, micros, mode_parts};
 use crate::words::{MISSING, duration, one_line, or_missing, plural, rate};
@@ -77,8 +78,11 @@ pub(crate) fn csv(analysis: &Analysis) -> String {
 
 /// The breaks of a curve in words, with what they rest on.
 pub(crate) fn step_words(step: &SweepStep) -> String {
-    let reported: Vec<String> = step.evidence.iter().map(|e| one_line(&e.text)).collect();
-    format!("{} ({})", one_line(&step.sentence), reported.join("; "))
+    let WordedStep {
+        sentence, evidence, ..
+    } = worded_step(step);
+    let reported: Vec<String> = evidence.iter().map(|e| one_line(&e.text)).collect();
+    format!("{} ({})", one_line(&sentence), reported.join("; "))
 }
 
 fn amounts(analysis: &Analysis) -> Figures {

@@ -45,7 +45,7 @@ use crate::telemetry::Telemetry;
 use crate::tomography::Tomography;
 use ew_model::analysis::{HostAnalysis, StageAnalysis};
 use ew_model::facts::SwitchPort;
-use ew_model::finding::{Cable, Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::{Cable, Cause, Finding, Severity, Subject};
 pub(crate) use peers::LoneFlows;
 
 /// Everything a rule may look at.
@@ -144,8 +144,4 @@ fn told_once(findings: Vec<Finding>) -> Vec<Finding> {
     let kept = findings.into_iter().zip(keep);
     kept.filter_map(|(finding, keep)| keep.then_some(finding))
         .collect()
-}
-
-fn evidence(text: String, source: String) -> Evidence {
-    Evidence { text, source }
 }

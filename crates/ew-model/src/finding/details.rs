@@ -6,10 +6,13 @@ mod bad_path;
 mod below_link;
 mod black_hole;
 mod bond_member;
+mod cells_missing;
+mod congestion;
 mod core_saturated;
 mod cpu_quota;
 mod disk;
 mod faster_network;
+mod host_missing;
 mod incast;
 mod latency;
 mod line_rate;
@@ -19,9 +22,11 @@ mod lost_path;
 mod measurement;
 mod mtu;
 mod nic_classes;
+mod not_determined;
 mod parts;
 mod path_loss;
 mod paths;
+mod pod_network;
 mod receive_drops;
 mod receive_window;
 mod send_buffer;
@@ -39,10 +44,13 @@ pub use bad_path::{BadPathByRouter, BadPathByShare};
 pub use below_link::{BelowLinkSpeed, SharedLimit, SingleConnections};
 pub use black_hole::BlackHole;
 pub use bond_member::{BondMember, BusiestMember};
+pub use cells_missing::{FlowsMissing, MissingWith, RefusingHost, StageMissing, StagesMissing};
+pub use congestion::Congestion;
 pub use core_saturated::{CpuTaker, Extent, FullCpu, LateSampler, StarvedThreads};
 pub use cpu_quota::CpuQuota;
 pub use disk::{BusyDisk, BusyDisks};
 pub use faster_network::{FasterNetwork, InterfaceRate};
+pub use host_missing::{Absence, AbsenceReason, HostsMissing};
 pub use incast::Incast;
 pub use latency::{IdleRoundTrip, LongRoundTrips};
 pub use line_rate::LineRate;
@@ -52,11 +60,15 @@ pub use lost_path::{LostPath, LostPathPlace, PathExpectation};
 pub use measurement::InvalidMeasurement;
 pub use mtu::OddMtu;
 pub use nic_classes::{NicClass, NicClasses};
+pub use not_determined::{
+    FlowsUnexplained, NoCpuLeft, StageBelow, UnexplainedHost, UnexplainedPair,
+};
 pub use parts::{Directions, OwnAndPeers, PathPlace, PathRouter};
 pub use path_loss::{CountedLoss, LossOnLink, LossyUplinks};
 pub use paths::{
     HashingCost, NarrowPath, NumberOfPaths, PathsByRates, PathsByRouters, RateInterval,
 };
+pub use pod_network::PodNetwork;
 pub use receive_drops::{DropPlace, ReceiveDrops};
 pub use receive_window::SmallReceiveWindow;
 pub use send_buffer::{LimitingSendBuffer, SmallSendBuffer};
@@ -69,7 +81,6 @@ pub use tool_limit::{BusyThread, SingleThread};
 pub use uplink::{Oversubscribed, UplinkLimit, UplinkRivals};
 pub use why::Why;
 
-use super::Evidence;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -98,10 +109,18 @@ pub enum Details {
     BusyDisk(BusyDisk),
     /// Full disks of most hosts.
     BusyDisks(BusyDisks),
+    /// Victims under others' load.
+    Congestion(Congestion),
     /// A stage whose datagrams are lost.
     DatagramLoss(DatagramLoss),
     /// Hosts with a faster idle interface.
     FasterNetwork(FasterNetwork),
+    /// Flows without a figure.
+    FlowsMissing(FlowsMissing),
+    /// Flows below expectation that nothing explains.
+    FlowsUnexplained(FlowsUnexplained),
+    /// Hosts that are missing.
+    HostsMissing(HostsMissing),
     /// Many senders to one receiver.
     Incast(Incast),
     /// Too many rounds are void.
@@ -128,6 +147,8 @@ pub enum Details {
     PathsByRates(PathsByRates),
     /// Parallel paths by their routers.
     PathsByRouters(PathsByRouters),
+    /// Pods that get less than their nodes.
+    PodNetwork(PodNetwork),
     /// Single connections far below what hosts do with several.
     SingleConnections(SingleConnections),
     /// A host that is slow at times, or throttled.
@@ -138,31 +159,8 @@ pub enum Details {
     SlowPair(SlowPair),
     /// Many slow pairs.
     SlowPairs(SlowPairs),
+    /// A stage below expectation that nothing explains, or hosts without CPU to spare.
+    StageBelow(StageBelow),
     /// A host without CPU in most rounds.
     StarvedHost(StarvedHost),
-    /// In words already.
-    Worded(Worded),
-}
-
-/// In words.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-pub struct Worded {
-    /// What was found.
-    pub sentence: String,
-    /// What it rests on.
-    pub evidence: Vec<Evidence>,
-    /// What a person can do next.
-    pub hint: String,
-}
-
-impl Worded {
-    /// As details.
-    #[must_use]
-    pub fn details(sentence: String, evidence: Vec<Evidence>, hint: String) -> Details {
-        Details::Worded(Self {
-            sentence,
-            evidence,
-            hint,
-        })
-    }
 }

@@ -1,7 +1,7 @@
 //! The one sentence on top.
 
-use super::headline;
 use super::phrases::{count, host_list};
+use super::{congestion, headline, pods};
 use crate::sweep;
 use ew_model::analysis::{Basis, Label, StageAnalysis};
 use ew_model::congestion::CongestionImpact;
@@ -27,7 +27,7 @@ pub(crate) fn sentence(analysis: &Analysis) -> String {
     let has_more = analysis.verdict.status == VerdictStatus::Partial
         || findings.iter().any(|f| f.severity > Severity::Info);
     let rest = has_more.then(|| worst(analysis, &findings));
-    let asked = pods(analysis).or_else(|| congestion(analysis));
+    let asked = of_pods(analysis).or_else(|| of_congestion(analysis));
     match (asked, rest) {
         (Some(asked), Some(rest)) => format!("{asked}; {rest}"),
         (Some(only), None) | (None, Some(only)) => only,
@@ -37,7 +37,7 @@ pub(crate) fn sentence(analysis: &Analysis) -> String {
 
 /// What pods pay on the most important path: the largest loss of bulk traffic between nodes, else
 /// what pods on different nodes do. `None` but in runs with pods.
-fn pods(analysis: &Analysis) -> Option<String> {
+fn of_pods(analysis: &Analysis) -> Option<String> {
     let is_lower = |c: &&PodComparison| c.significant && c.ratio.value < 1.0;
     let mut lower: Vec<&PodComparison> = analysis.pods.iter().filter(is_lower).collect();
     lower.sort_by(|a, b| {
@@ -54,7 +54,8 @@ fn pods(analysis: &Analysis) -> Option<String> {
         2 => "; 1 more path below".to_owned(),
         n => format!("; {} more paths below", n - 1),
     };
-    Some(format!("{}{more}", shown.sentence))
+    let shown = pods::headline(shown, analysis.inventory()).sentence();
+    Some(format!("{shown}{more}"))
 }
 
 /// What people ask first: bulk traffic between pods of different nodes.
@@ -66,7 +67,7 @@ fn rank(comparison: &PodComparison) -> (bool, bool) {
 }
 
 /// What the worst aggressor costs. `None` but in runs that ask for nothing else.
-fn congestion(analysis: &Analysis) -> Option<String> {
+fn of_congestion(analysis: &Analysis) -> Option<String> {
     let factor = |impact: &CongestionImpact| impact.mean.factor.value;
     let worst = analysis
         .congestion
@@ -76,7 +77,7 @@ fn congestion(analysis: &Analysis) -> Option<String> {
         .stages
         .iter()
         .all(|stage| stage.pattern == "congestion");
-    is_all.then(|| worst.sentence.clone())
+    is_all.then(|| congestion::sentence(worst))
 }
 
 fn not_determined(analysis: &Analysis) -> String {

@@ -5,8 +5,12 @@ mod bad_path;
 mod below_link;
 mod black_hole;
 mod bond_member;
+mod cells_missing;
+mod comparison;
+mod congestion;
 mod disk;
 mod faster_network;
+mod host_missing;
 mod incast;
 mod latency;
 mod line_rate;
@@ -16,15 +20,22 @@ mod lost_path;
 mod measurement;
 mod mtu;
 mod nic_classes;
+mod not_determined;
 mod path_loss;
 mod paths;
+mod pod_network;
 mod slow_at_times;
 mod slow_host;
 mod slow_pair;
 mod starved_host;
 mod stated_nic;
+mod sweep;
 mod uplink;
 mod why;
+
+pub(crate) use congestion::impacts;
+pub(crate) use pod_network::comparisons;
+pub(crate) use sweep::steps;
 
 use crate::common;
 use ew_model::analysis::Estimate;
@@ -76,8 +87,11 @@ fn all() -> Vec<(&'static str, Details)> {
         below_link::cases(),
         black_hole::cases(),
         bond_member::cases(),
+        cells_missing::cases(),
+        congestion::cases(),
         disk::cases(),
         faster_network::cases(),
+        host_missing::cases(),
         incast::cases(),
         latency::cases(),
         line_rate::cases(),
@@ -87,8 +101,10 @@ fn all() -> Vec<(&'static str, Details)> {
         measurement::cases(),
         mtu::cases(),
         nic_classes::cases(),
+        not_determined::cases(),
         path_loss::cases(),
         paths::cases(),
+        pod_network::cases(),
         slow_at_times::cases(),
         slow_host::cases(),
         slow_pair::cases(),
@@ -98,6 +114,12 @@ fn all() -> Vec<(&'static str, Details)> {
         why::cases(),
     ]
     .concat()
+}
+
+/// The same as findings.
+pub(crate) fn findings() -> Vec<Finding> {
+    let all = all().into_iter();
+    all.map(|(_, details)| finding(details)).collect()
 }
 
 /// With an interval, from twelve samples.

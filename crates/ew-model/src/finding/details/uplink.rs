@@ -19,7 +19,7 @@ pub struct Oversubscribed {
     pub configured: Option<f64>,
     /// No other rack's uplinks limit its hosts.
     pub is_unlike_others: bool,
-    /// It is worse than configured or than other racks, or nobody said what to expect.
+    /// It is worse than configured or than other racks, or nothing was configured.
     pub is_unexpected: bool,
     /// What it rests on, per rack and direction; of many the first.
     pub limits: Vec<UplinkLimit>,
