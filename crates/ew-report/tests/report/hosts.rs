@@ -120,6 +120,12 @@ fn evidence_leads_to_what_it_names() {
         rx_bits_per_sec: None,
         flows: common::slow_host(HostId(1)).flows,
     };
+    let cable = Cable {
+        host: HostId(6),
+        link: "eth0".into(),
+        switch: "leaf2".into(),
+        port: "Ethernet7".into(),
+    };
     analysis.verdict.findings.extend([
         about_run(Details::SlowHost(starved)),
         about_run(Details::SlowPair(SlowPair {
@@ -127,14 +133,11 @@ fn evidence_leads_to_what_it_names() {
             expected_bits_per_sec: 95e6,
             is_distinguished: true,
         })),
-        about_run(Details::LowLinkSpeed(link)),
+        Finding {
+            cables: vec![cable],
+            ..about_run(Details::LowLinkSpeed(link))
+        },
     ]);
-    analysis.verdict.findings[2].cables = vec![Cable {
-        host: HostId(6),
-        link: "eth0".into(),
-        switch: "leaf2".into(),
-        port: "Ethernet7".into(),
-    }];
     let page = report(&analysis, Format::Html);
     for link in [
         "<a href=\"#host-6\" data-host=\"6\" data-stage=\"3\">r2h03 over time</a>",
@@ -161,5 +164,5 @@ fn evidence_of_a_host_leads_to_its_panel_even_unnamed() {
         to: RackId(9),
     };
     let page = report(&analysis, Format::Html);
-    assert!(page.contains("data-host=\"4\">r2h01 over time</a>"));
+    assert!(page.contains("data-host=\"4\" data-stage=\"2\">r2h01 over time</a>"));
 }

@@ -11,7 +11,7 @@ fn mismatch(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<S
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.strip_prefix("#/$defs/").unwrap();
         let mut named = root["$defs"][name].clone();
-        // A tag beside the fields of what it tags.
+        // A tag next to the fields of what it tags.
         for (key, field) in schema["properties"].as_object().into_iter().flatten() {
             named["properties"][key] = field.clone();
         }
