@@ -48,7 +48,7 @@ fn tidy() -> anyhow::Result<ExitCode> {
 /// The workspace's folder: the parent of this package's.
 fn root() -> anyhow::Result<PathBuf> {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
-        .context("start me as `cargo xtask`, which says where the workspace is")?;
+        .context("start me as `cargo xtask`, which sets the workspace's directory")?;
     let root = PathBuf::from(package);
     Ok(root.parent().context("xtask has no parent folder")?.into())
 }

@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU16;
 use std::time::Duration;
 
-/// Where Slurm says that the step's srun is; both are addresses.
+/// Where Slurm reports that the step's srun is; both are addresses.
 const SLURM_ADDRESSES: [&str; 2] = ["SLURM_LAUNCH_NODE_IPADDR", "SLURM_SRUN_COMM_HOST"];
 /// The name that Slurm gives the node.
 const SLURM_NODE: &str = "SLURMD_NODENAME";

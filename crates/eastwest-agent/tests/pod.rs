@@ -1,6 +1,6 @@
 //! The agent in eastwest's place in an image: what a pod runs besides the agent.
 
-#![expect(clippy::unwrap_used, reason = "a test that fails says so this way")]
+#![expect(clippy::unwrap_used, reason = "a test that fails panics")]
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

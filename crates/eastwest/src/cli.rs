@@ -131,7 +131,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Looked up in the words themselves, because a command line that does not parse must be answered
+/// Found in the arguments themselves, because a command line that does not parse must be answered
 /// in JSON, too.
 fn wants_json() -> bool {
     let words = words();

@@ -79,7 +79,7 @@ fn read(file: &Path, cluster: &str) -> Result<Map<String, Value>, Failure> {
     match clusters.get(cluster) {
         Some(Value::Object(options)) => Ok(options.clone()),
         Some(_) => Err(Failure::usage(anyhow!(
-            "cluster `{cluster}` in {} holds no options; write `hosts: SET` below it",
+            "cluster `{cluster}` in {} has no options; write `hosts: SET` below it",
             file.display()
         ))),
         None => {
@@ -125,7 +125,7 @@ fn options(
     Ok(words)
 }
 
-/// Whether the command line says it, or names hosts in another way.
+/// Whether the command line specifies it, or names hosts in another way.
 fn is_given(given: &ArgMatches, id: &str) -> bool {
     let on_the_line = |id: &str| {
         let known = given.try_contains_id(id).is_ok();

@@ -1,5 +1,5 @@
-//! Examples under the help of every command. A test holds that every command has some, and that all
-//! of them are command lines that parse.
+//! Examples under the help of every command. A test checks that every command has some, and that
+//! all of them are command lines that parse.
 
 use clap::Command;
 

@@ -18,7 +18,7 @@ pub(crate) type Outcome = Result<ExitCode, Failure>;
 
 /// Findings worse than the configured expectation.
 pub(crate) const WORSE: u8 = 1;
-/// Hosts or cells are missing.
+/// Hosts or host pairs are missing.
 pub(crate) const PARTIAL: u8 = 3;
 const USAGE: u8 = 2;
 const FAILED: u8 = 4;

@@ -141,7 +141,7 @@ pub(crate) struct FleetArgs {
 }
 
 impl FleetArgs {
-    /// As `--ssh-user` says.
+    /// By `--ssh-user`.
     pub(crate) fn log_in_as(&mut self, user: String) {
         self.ssh_user = Some(user);
     }

@@ -308,14 +308,14 @@ impl HostArgs {
         inventory::check_addresses(inventory).map_err(Failure::usage)
     }
 
-    /// The networks that hosts look for themselves, in the order of the flags.
+    /// The networks that hosts find themselves, in the order of the flags.
     pub(crate) fn networks(&self) -> Vec<NetworkChoice> {
         let subnets = self.network.iter().copied().map(NetworkChoice::Subnet);
         let names = self.interface.iter().cloned().map(NetworkChoice::Interface);
         subnets.chain(names).collect()
     }
 
-    /// The one of them, for commands that look at one.
+    /// The one of them, for commands that need one.
     pub(crate) fn network(&self) -> Result<Option<NetworkChoice>, Failure> {
         let mut networks = self.networks();
         match networks.len() {

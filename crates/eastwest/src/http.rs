@@ -1,6 +1,6 @@
 //! The one HTTP server, read-only: metrics, the live page and stored runs are sites of it.
 //!
-//! Requests are bounded in size, time and number, so that nobody who may connect can hold up a run.
+//! Requests are bounded in size, time and number, so that nobody who may connect can delay a run.
 
 use crate::exit::Failure;
 use anyhow::anyhow;
@@ -33,7 +33,7 @@ const MAX_STREAMS: usize = 8;
 const CONNECTION_LIMIT: Duration = Duration::from_secs(30);
 /// The same of a stream of news. A browser opens another one by itself.
 const STREAM_LIMIT: Duration = Duration::from_secs(600);
-/// A stream says something at least so often, so that one without a reader ends.
+/// A stream sends something at least so often, so that one without a reader ends.
 const STREAM_PULSE: Duration = Duration::from_secs(5);
 /// A request's head must be here by then.
 const HEAD_LIMIT: Duration = Duration::from_secs(3);
@@ -51,7 +51,7 @@ const EVENT_STREAM: &str = "text/event-stream";
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 type Response = hyper::Response<Body>;
 
-/// What a site says to a request.
+/// What a site answers to a request.
 pub(crate) enum Answer {
     /// A whole page: status, content type, text.
     Page(StatusCode, &'static str, String),
@@ -73,7 +73,7 @@ impl Answer {
 
 /// What is served. Answers are made on a thread of their own: a site may read files.
 pub(crate) trait Site: Send + Sync + 'static {
-    /// The answer to GET; `query` is what stands behind the question mark.
+    /// The answer to GET; `query` is what is behind the question mark.
     fn answer(&self, path: &str, query: &str) -> Answer;
 }
 
@@ -96,7 +96,7 @@ struct Served {
     site: Arc<dyn Site>,
     streams: Arc<Semaphore>,
     /// Whether only this machine can connect: then nobody has a reason to call it by a name, but a
-    /// browser that a foreign page has sent here (DNS rebinding).
+    /// browser that another site's page has sent here (DNS rebinding).
     is_loopback: bool,
 }
 
@@ -108,7 +108,8 @@ pub(crate) fn parse_address(text: &str) -> anyhow::Result<SocketAddr> {
 }
 
 impl Endpoint {
-    /// Takes the address, before anything else is started. `what` is served there, as `flag` says.
+    /// Takes the address, before anything else is started. `what` is served there, as `flag`
+    /// specifies.
     pub(crate) fn bind(address: SocketAddr, what: &str, flag: &str) -> Result<Self, Failure> {
         let bind = || {
             let listener = TcpListener::bind(address)?;

@@ -297,7 +297,7 @@ impl Cluster<'_> {
         }))
     }
 
-    /// One rack says no more than none.
+    /// One rack is no more than none.
     fn add_racks(&self, inventory: &mut Inventory) {
         let label = self.args.rack_label.as_deref();
         let rack_of = |name: &str| {
@@ -463,7 +463,7 @@ impl Cluster<'_> {
 impl Placement {
     /// Gives every agent its pod's address; one whose pod does not run keeps an address that nobody
     /// has, so that the run names it as a host that did not come up. Where another network was
-    /// chosen, agents look for their addresses themselves.
+    /// chosen, agents find their addresses themselves.
     pub(crate) fn give_addresses(&self, inventory: &mut Inventory, by_network: bool) {
         if by_network {
             inventory
@@ -507,7 +507,7 @@ impl Placement {
         detours
     }
 
-    /// Says what happened to pods during a run and, where pairs are missing, what may keep them
+    /// Prints what happened to pods during a run and, where pairs are missing, what may keep them
     /// apart, and keeps it in the run; then removes everything.
     pub(crate) async fn finish(self, ended: &mut Result<Finished, Failure>) {
         barriers::look_for(&self.access, &self.deployment, &self.watch, ended).await;

@@ -1,4 +1,4 @@
-//! The one place that prints: data to stdout, progress and errors to stderr.
+//! The one module that prints: data to stdout, progress and errors to stderr.
 
 use crate::exit::Failure;
 use anyhow::Context;
@@ -155,7 +155,7 @@ pub(crate) enum OutputFormat {
     Json,
     /// One row per ordered pair.
     Csv,
-    /// What the hosts' counters say: one row per host and stage.
+    /// What the hosts' counters report: one row per host and stage.
     CsvHosts,
     /// For a pull request or a ticket.
     Md,

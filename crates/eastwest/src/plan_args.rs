@@ -123,7 +123,7 @@ impl PlanArgs {
         changes
     }
 
-    /// Where there is no scenario of flows to hold it, bits per second.
+    /// Where there is no scenario of flows to contain it, bits per second.
     pub(crate) fn expected_nic_bits_per_sec(&self) -> Result<Option<f64>, Failure> {
         let changes = self.all_overrides();
         let mut rates = changes.iter().filter_map(|c| c.strip_prefix(EXPECTED_NIC));
@@ -154,7 +154,7 @@ impl PlanArgs {
         }
     }
 
-    /// What `--length` holds where it is no size: in `eastwest pair`, `-l` was a user's name.
+    /// What `--length` has where it is no size: in `eastwest pair`, `-l` was a user's name.
     pub(crate) fn user_in_length(&mut self) -> Option<String> {
         self.length.take_if(|text| parse_bytes(text).is_err())
     }

@@ -40,7 +40,7 @@ pub(crate) struct Predecessor {
 }
 
 impl PredecessorArgs {
-    /// Looks for the run. Without one of this scenario `last` says so and is none.
+    /// Finds the run. Without one of this scenario `last` is none, and a message is printed.
     pub(crate) fn find(
         &self,
         runs_dir: &Path,

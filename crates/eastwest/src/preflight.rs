@@ -134,7 +134,7 @@ impl PreFlight {
         self.hosts > MANY_HOSTS || self.bytes.is_some_and(|bytes| bytes > MANY_BYTES)
     }
 
-    /// Says it on stderr unless quiet, and asks where it is much and somebody sits at a terminal
+    /// Prints it on stderr unless quiet, and asks where it is much and somebody sits at a terminal
     /// who has not given `--yes`. Returns whether the answer was yes.
     ///
     /// # Errors

@@ -59,7 +59,8 @@ impl Pusher {
     /// `ca` is a file of PEM certificates that are trusted instead of the system's.
     ///
     /// # Errors
-    /// In words: a file that cannot be read or holds no certificate, a system without certificates.
+    /// In words: a file that cannot be read or contains no certificate, a system without
+    /// certificates.
     pub(crate) fn new(gateway: &Pushgateway, ca: Option<&Path>) -> anyhow::Result<Self> {
         let client = client(ca).with_context(|| format!("cannot push to {gateway}"))?;
         let gateway = gateway.clone();
@@ -91,7 +92,7 @@ impl Pusher {
 /// of the system's.
 ///
 /// # Errors
-/// In words: a file that cannot be read or holds no certificate, a system without certificates.
+/// In words: a file that cannot be read or contains no certificate, a system without certificates.
 pub(crate) fn client(ca: Option<&Path>) -> anyhow::Result<Client> {
     // Fails where it is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -106,7 +107,7 @@ pub(crate) fn client(ca: Option<&Path>) -> anyhow::Result<Client> {
     built.context("give the certificates to trust with --push-ca FILE")
 }
 
-/// With what the environment says of rights: a secret has no place on a command line.
+/// With the environment's credentials: a secret must not be on a command line.
 pub(crate) fn authorized(request: RequestBuilder) -> RequestBuilder {
     match std::env::var(AUTHORIZATION_VARIABLE) {
         Ok(value) => request.header(AUTHORIZATION, value),
@@ -121,7 +122,7 @@ fn certificates(path: &Path) -> anyhow::Result<Vec<Certificate>> {
     let found = Certificate::from_pem_bundle(&pem).unwrap_or_default();
     if found.is_empty() {
         bail!(
-            "--push-ca {name} holds no certificate; give a PEM file with the certificate authority's"
+            "--push-ca {name} contains no certificate; give a PEM file with the certificate authority's"
         );
     }
     Ok(found)
@@ -182,13 +183,13 @@ mod tests {
 
     #[test]
     fn a_file_without_certificates_is_refused_by_name() {
-        let room = tempfile::tempdir().unwrap();
-        let file = room.path().join("ca.pem");
+        let temp_dir = tempfile::tempdir().unwrap();
+        let file = temp_dir.path().join("ca.pem");
         let gateway = parse_gateway("https://push.example").unwrap();
         let words = |file: &Path| format!("{:#}", Pusher::new(&gateway, Some(file)).unwrap_err());
         assert!(words(&file).contains("cannot read") && words(&file).contains("ca.pem"));
         std::fs::write(&file, "no certificate").unwrap();
-        assert!(words(&file).contains("holds no certificate"));
+        assert!(words(&file).contains("contains no certificate"));
     }
 
     #[test]

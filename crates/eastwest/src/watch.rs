@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 /// Hosts named in an error.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 /// Without a full screen, a view is printed this often.
 const TEXT_INTERVAL_NS: u64 = 5_000_000_000;
-/// What a full screen holds back for the terminal at most: the newest stays.
-const MOST_HELD_BYTES: usize = 256 << 10;
+/// What a full screen buffers for the terminal at most: the newest stays.
+const MAX_HELD_BYTES: usize = 256 << 10;
 
 /// The host that is to be watched.
 pub(crate) fn find(inventory: &Inventory, name: &str) -> Result<HostId, Failure> {
@@ -25,12 +25,8 @@ pub(crate) fn find(inventory: &Inventory, name: &str) -> Result<HostId, Failure>
     let found = inventory.find(name);
     found.ok_or_else(|| {
         let named: Vec<&str> = hosts.iter().map(|h| h.name.as_str()).collect();
-        let more = if named.len() > MOST_NAMED {
-            ", ..."
-        } else {
-            ""
-        };
-        let named = named[..named.len().min(MOST_NAMED)].join(", ");
+        let more = if named.len() > MAX_NAMED { ", ..." } else { "" };
+        let named = named[..named.len().min(MAX_NAMED)].join(", ");
         Failure::usage(anyhow!(
             "--watch `{name}`: the run has no such host; it has {} ({named}{more})",
             hosts.len()
@@ -146,7 +142,7 @@ fn draw(news: &Receiver<News>, ended: &Ended, log: &Log) {
     log.release();
     let was_asked = ended.load(std::sync::atomic::Ordering::Relaxed);
     if matches!(left, Ok(Left::Interrupt)) && !was_asked {
-        // In raw mode Ctrl-C is a key; the run takes it as the signal it stands for.
+        // In raw mode Ctrl-C is a key; the run takes it as the signal it means.
         let _ = kill_process(std::process::id(), Signal::Interrupt);
     }
 }
@@ -202,7 +198,7 @@ impl Write for Log {
             return io::stderr().write(bytes);
         };
         held.extend_from_slice(bytes);
-        let excess = held.len().saturating_sub(MOST_HELD_BYTES);
+        let excess = held.len().saturating_sub(MAX_HELD_BYTES);
         held.drain(..excess);
         for piece in String::from_utf8_lossy(bytes).split_inclusive('\n') {
             state.begun_line.push_str(piece);
@@ -250,6 +246,6 @@ mod tests {
         }
         assert_eq!(log.last_line(), "line number 19999");
         let held = log.state().held.take().unwrap();
-        assert!(held.len() <= MOST_HELD_BYTES && held.ends_with(b"19999\n"));
+        assert!(held.len() <= MAX_HELD_BYTES && held.ends_with(b"19999\n"));
     }
 }

@@ -32,7 +32,7 @@ impl Token {
         ))
     }
 
-    /// What stands behind `/TOKEN/`. `None` without the token. Takes as long for any wrong one.
+    /// What is behind `/TOKEN/`. `None` without the token. Takes as long for any wrong one.
     fn opens<'p>(&self, path: &'p str) -> Option<&'p str> {
         let (given, rest) = path.strip_prefix('/')?.split_once('/')?;
         let (given, own) = (given.as_bytes(), self.0.as_bytes());
@@ -46,7 +46,7 @@ impl Token {
     }
 }
 
-/// Says nothing of what there would be with it.
+/// No help on what there would be with it.
 fn without_token() -> Answer {
     Answer::not_found("not here; open the address that eastwest printed, with its token")
 }

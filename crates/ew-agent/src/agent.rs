@@ -491,7 +491,7 @@ impl Agent {
         }
     }
 
-    /// What the session refuses to say means that the two sides disagree: there is no way on.
+    /// What the session refuses to send means that the two sides disagree: there is no way on.
     fn said(&mut self, said: Result<(), CommandError>) {
         if let Err(error) = said {
             self.lose(&error.to_string());

@@ -1,6 +1,6 @@
 //! One run at a time on a host. Every agent holds an abstract Unix socket (unix(7)) of the host's
 //! network namespace: it shows whose run has the host to whoever asks, and ends when the host's
-//! owner says so (`eastwest stop`). The kernel releases it with the process, so nothing is left
+//! owner ends it (`eastwest stop`). The kernel releases it with the process, so nothing is left
 //! behind, and no file can be planted in its place.
 //!
 //! A run takes a host in this order: bind, ask all others, decide. Two that come at the same time

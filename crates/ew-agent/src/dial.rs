@@ -135,7 +135,7 @@ mod tests {
         LinkSecret::new([byte; 32])
     }
 
-    /// A controller that knows this secret, says `hello` and repeats what it hears.
+    /// A controller that knows this secret, sends `hello` and repeats what it hears.
     fn controller(known: LinkSecret) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap();

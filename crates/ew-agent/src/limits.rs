@@ -1,4 +1,4 @@
-//! What the owner of a host allows, whatever a controller says: `/etc/eastwest/limits`.
+//! What the owner of a host allows, whatever a controller orders: `/etc/eastwest/limits`.
 
 use ew_model::facts::HostFacts;
 use ew_model::plan::GOODPUT_SHARE;
@@ -14,7 +14,7 @@ const DAY_S: u64 = 24 * 3600;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Requests up to this size, and this many at once, load no link worth limiting.
 const LARGEST_FREE_MESSAGE_BYTES: u64 = 4096;
-const MOST_FREE_REQUESTS: usize = 64;
+const MAX_FREE_REQUESTS: usize = 64;
 /// What rounding makes of a controller's shares.
 const ROUNDING: f64 = 1.001;
 
@@ -189,11 +189,11 @@ pub(crate) fn refuses(what: &str) -> String {
     format!("this host's owner limits rates, which {what} would not obey ({FILE})")
 }
 
-/// Holds a stage to the limit: what the host sends shares it evenly, and what it is to receive must
-/// fit.
+/// Keeps a stage within the limit: what the host sends shares it evenly, and what it is to receive
+/// must fit.
 ///
 /// # Errors
-/// In words, where nothing would hold it to the limit.
+/// In words, where nothing would keep it within the limit.
 pub(crate) fn enforce(max_bits_per_sec: f64, order: &mut StageOrder) -> Result<(), String> {
     let workload = &order.workload;
     if workload.tool != Tool::Engine {
@@ -202,7 +202,7 @@ pub(crate) fn enforce(max_bits_per_sec: f64, order: &mut StageOrder) -> Result<(
     if !workload.kind.is_bulk() {
         let at_once = |round: &RoundOrder| round.flows.len() * round.streams as usize;
         let most = order.rounds.iter().map(at_once).max().unwrap_or(0);
-        if workload.message_bytes > LARGEST_FREE_MESSAGE_BYTES || most > MOST_FREE_REQUESTS {
+        if workload.message_bytes > LARGEST_FREE_MESSAGE_BYTES || most > MAX_FREE_REQUESTS {
             return Err(refuses(&format!(
                 "{most} requests of {} bytes at once",
                 workload.message_bytes

@@ -13,7 +13,7 @@ use std::thread;
 const SHORTEST_INTERVAL_NS: u64 = 100_000_000;
 /// What a reading for who watches holds at most of sockets of each kind and of processes: about 1
 /// MB in all.
-const MOST_SENT: usize = 4000;
+const MAX_SENT: usize = 4000;
 
 /// Samples every `interval_ns` until the inbox is gone.
 pub(crate) fn spawn(interval_ns: u64, own: OwnConnections, inbox: Sender<Input>) {
@@ -43,7 +43,7 @@ pub(crate) fn spawn_watch(interval_ns: u64, inbox: Sender<Input>) {
     });
 }
 
-/// Calls `read` with the time and when it was due, until it says that nobody listens any more.
+/// Calls `read` with the time and when it was due, until it returns that nobody listens any more.
 fn on_schedule(interval_ns: u64, mut read: impl FnMut(u64, u64) -> bool) {
     let interval_ns = interval_ns.max(SHORTEST_INTERVAL_NS);
     let mut due_ns = clock::monotonic_ns();
@@ -63,19 +63,19 @@ fn keep_sendable(reading: &mut HostReading) {
         sockets.tcp_closed.len(),
         sockets.udp.len(),
     ]
-    .map(|count| count.saturating_sub(MOST_SENT))
+    .map(|count| count.saturating_sub(MAX_SENT))
     .iter()
     .sum::<usize>();
     if left_out > 0 {
         sockets.tcp.sort_unstable_by_key(|socket| socket.cookie);
         reading.unseen.push(format!(
-            "{left_out} socket(s): more than {MOST_SENT} are too many for the control link; run `eastwest top` on the host itself"
+            "{left_out} socket(s): more than {MAX_SENT} are too many for the control link; run `eastwest top` on the host itself"
         ));
     }
-    sockets.tcp.truncate(MOST_SENT);
-    sockets.tcp_closed.truncate(MOST_SENT);
-    sockets.udp.truncate(MOST_SENT);
-    reading.processes.truncate(MOST_SENT);
+    sockets.tcp.truncate(MAX_SENT);
+    sockets.tcp_closed.truncate(MAX_SENT);
+    sockets.udp.truncate(MAX_SENT);
+    reading.processes.truncate(MAX_SENT);
 }
 
 #[cfg(test)]
@@ -96,12 +96,12 @@ mod tests {
             drops: None,
         };
         let mut reading = HostReading::default();
-        reading.sockets.udp = (0..MOST_SENT as u64).map(socket).collect();
+        reading.sockets.udp = (0..MAX_SENT as u64).map(socket).collect();
         keep_sendable(&mut reading);
         assert_eq!(reading.unseen, Vec::<String>::new());
         reading.sockets.udp.push(socket(5000));
         keep_sendable(&mut reading);
-        assert_eq!(reading.sockets.udp.len(), MOST_SENT);
+        assert_eq!(reading.sockets.udp.len(), MAX_SENT);
         assert!(
             reading.unseen[0].starts_with("1 socket(s)"),
             "{:?}",

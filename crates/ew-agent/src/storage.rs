@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether a step has ended.
+/// How often a step is polled for its end.
 const END_CHECK: Duration = Duration::from_millis(10);
 
 /// A step under way.

@@ -7,7 +7,6 @@ use ew_model::analysis::Basis;
 use ew_model::ceiling::{Encapsulation, Framing, LinkCounting, Transport};
 use ew_model::facts::InterfaceFacts;
 use ew_model::run::Run;
-use ew_model::units::format_bits_per_sec;
 use ew_model::{HostId, Workload, WorkloadKind};
 use std::collections::BTreeMap;
 
@@ -88,7 +87,7 @@ pub(crate) fn most_common<T: Ord + Clone>(values: impl Iterator<Item = T>) -> Op
 pub(crate) fn reference(observations: &Observations<'_>) -> Reference {
     let run = observations.run;
     let (framing, efficiency_source) = framing(observations);
-    // An MTU without room for payload is nonsense from a damaged file; it must not become a
+    // An MTU without space for payload is nonsense from a damaged file; it must not become a
     // division by zero.
     let efficiency = framing.efficiency().max(0.01);
     let seen = typical_goodput(observations);
@@ -146,9 +145,9 @@ fn link_speed(run: &Run, host: HostId) -> Option<f64> {
     way.find_map(|interface| interface.speed_bits_per_sec)
 }
 
-/// What a host does when nothing but hosts limits it: per host the upper quartile of its lone
+/// What a host does when nothing but hosts limits it: per host the upper quartile of its isolated
 /// flows, intra-rack when there are such, then the median over hosts. Shared flows are asked only
-/// when there is no lone one.
+/// when there is no isolated one.
 fn typical_goodput(observations: &Observations<'_>) -> Option<f64> {
     let inventory = observations.inventory();
     let mut inside: BTreeMap<HostId, Vec<f64>> = BTreeMap::new();
@@ -287,14 +286,4 @@ fn counting_words(counting: LinkCounting) -> &'static str {
         LinkCounting::EthernetHeader => "frames as the kernel counts them",
         LinkCounting::OnTheWire => "Ethernet with preamble and gap",
     }
-}
-
-/// "200 Mb/s (discovered: median of hosts)".
-pub(crate) fn basis_words(basis: &Basis) -> Option<String> {
-    let nic = basis.nic_bits_per_sec?;
-    Some(format!(
-        "{} ({})",
-        format_bits_per_sec(nic),
-        basis.nic_source
-    ))
 }

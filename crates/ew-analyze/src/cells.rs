@@ -18,7 +18,7 @@ struct Gathered {
     missing: Option<String>,
 }
 
-/// The cells and the name of the stage they come from: of the capacity tests, else of all with
+/// The host pairs and the name of the stage they come from: of the capacity tests, else of all with
 /// rates, the mesh, else the stage without shared hosts that covers most pairs, else the one that
 /// covers most pairs.
 pub(crate) fn cells(
@@ -34,7 +34,7 @@ pub(crate) fn cells(
     )
 }
 
-/// The cells of the other stages with rates, in order.
+/// The host pairs of the other stages with rates, in order.
 pub(crate) fn other_maps(observations: &Observations<'_>, expected: &Expected) -> Vec<PairMap> {
     let first = chosen(observations).map(|(index, _)| index);
     let stages = observations.stages.iter().enumerate();

@@ -6,14 +6,12 @@ mod levels;
 mod metric;
 mod outliers;
 mod remarks;
-mod sentence;
 mod values;
 
 use crate::analyze;
 use crate::observations::{Observations, StageView};
 use ew_model::comparison::{
-    Change, Comparison, ComparisonVerdict, LEAST_RUNS, Method, Metric, MetricComparison, Side,
-    StageComparison,
+    Change, Comparison, ComparisonVerdict, Metric, MetricComparison, Side, StageComparison,
 };
 use ew_model::run::Run;
 use ew_model::{Analysis, WorkloadKind};
@@ -120,7 +118,6 @@ pub fn compare(runs: &Runs<'_>, options: &CompareOptions) -> Result<Comparison, 
     Ok(Comparison {
         base: side(base_name, runs.base, &analyses.0),
         other: side(other_name, runs.other, &analyses.1),
-        sentence: sentence::sentence(&stages, options.threshold),
         verdict: verdict(&stages),
         threshold: options.threshold,
         not_compared: remarks::not_compared(a, b, &matched),
@@ -142,16 +139,11 @@ fn verdict(stages: &[StageComparison]) -> ComparisonVerdict {
     let is_beyond =
         |m: &&MetricComparison| m.beyond_threshold || m.hosts_beyond_threshold().next().is_some();
     let beyond: Vec<&MetricComparison> = metrics(stages).filter(is_beyond).collect();
-    match beyond.iter().any(|metric| is_replicated(metric)) {
+    match beyond.iter().any(|metric| metric.is_replicated()) {
         true => ComparisonVerdict::Worse,
         false if beyond.is_empty() => ComparisonVerdict::NotWorse,
         false => ComparisonVerdict::Different,
     }
-}
-
-/// Whether there are enough runs of both states to speak of the network.
-fn is_replicated(metric: &MetricComparison) -> bool {
-    matches!(metric.method, Method::Runs { base, other } if base.min(other) >= LEAST_RUNS)
 }
 
 /// Stages of the two runs that measure the same: by name, else the only ones of their pattern and
@@ -327,7 +319,7 @@ fn change(metric: &MetricComparison) -> Change {
             .any(|(low, high)| holds_one(low, high))
     {
         Change::None
-    } else if !is_replicated(metric) {
+    } else if !metric.is_replicated() {
         Change::Different
     } else if (ratio.value > 1.0) == metric.metric.more_is_better() {
         Change::Better

@@ -8,14 +8,13 @@
 use crate::observations::{StageView, times};
 use crate::precision::confidence;
 use crate::stats::{median, median_estimate, quantile};
+use crate::words::{plain, quantity};
 use ew_model::analysis::Estimate;
 use ew_model::congestion::{Aggressor, CongestionImpact, Impact};
-use ew_model::finding::{
-    Cause, Evidence, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus,
-};
+use ew_model::finding::details::Congestion;
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Verdict};
 use ew_model::latency::Histogram;
 use ew_model::scenario::Pattern;
-use ew_model::units::{format_bits_per_sec, format_duration_ns, format_factor};
 use ew_model::{FlowRecord, Run, StageIndex};
 use std::collections::BTreeMap;
 
@@ -53,8 +52,7 @@ pub(crate) fn impacts(run: &Run, stages: &[StageView<'_>]) -> Vec<CongestionImpa
         .collect()
 }
 
-/// The verdict of a run that asks for nothing else: the impacts' own sentence where the rest found
-/// nothing worse.
+/// The verdict of a run that asks for nothing else, with the impacts.
 pub(crate) fn conclude(
     mut verdict: Verdict,
     impacts: &[CongestionImpact],
@@ -64,20 +62,7 @@ pub(crate) fn conclude(
     if !stages.iter().all(is_one) {
         return verdict;
     }
-    let Some(worst) = impacts
-        .iter()
-        .max_by(|a, b| times_worse(a).total_cmp(&times_worse(b)))
-    else {
-        return verdict;
-    };
     verdict.findings.extend(worst_of_each(impacts).map(finding));
-    match verdict.status {
-        VerdictStatus::NothingWrong => verdict.sentence = worst.sentence.clone(),
-        VerdictStatus::NotDetermined => {}
-        VerdictStatus::AsExpected | VerdictStatus::Worse | VerdictStatus::Partial => {
-            verdict.sentence = format!("{}; {}", worst.sentence, verdict.sentence);
-        }
-    }
     verdict
 }
 
@@ -112,7 +97,7 @@ fn impact(
         // Few transactions a repetition may be enough in all.
         tails.extend(of_all(baseline).zip(of_all(view)));
     }
-    let mut impact = CongestionImpact {
+    Some(CongestionImpact {
         stage: view.stage.name.clone(),
         baseline_stage: baseline.stage.name.clone(),
         aggressor,
@@ -120,10 +105,7 @@ fn impact(
         mean: compared(&means, is_bulk)?,
         p99: compared(&tails, is_bulk),
         aggressors_bits_per_sec,
-        sentence: String::new(),
-    };
-    impact.sentence = sentence(&impact);
-    Some(impact)
+    })
 }
 
 /// The 99th percentile of the transactions of all repetitions.
@@ -200,84 +182,23 @@ fn times_worse(impact: &CongestionImpact) -> f64 {
     impact.mean.factor.value
 }
 
-/// `round trips under incast: mean x7.2 (6.9-7.6), p99 x12; 48.2 us alone, 347 us loaded`.
-fn sentence(impact: &CongestionImpact) -> String {
-    let mean = &impact.mean;
-    let tail = impact.p99.map_or_else(String::new, |p99| {
-        format!(", p99 {}", times_words(&p99.factor))
-    });
-    format!(
-        "{}: mean {}{tail}; {} alone, {} under {}",
-        impact.stage,
-        times_words(&mean.factor),
-        figure(impact, mean.alone),
-        figure(impact, mean.loaded),
-        impact.aggressor.name(),
-    )
-}
-
-fn times_words(factor: &Estimate) -> String {
-    match (factor.low, factor.high) {
-        (Some(low), Some(high)) => {
-            let [value, low, high] = [factor.value, low, high].map(format_factor);
-            format!("x{value} ({low}-{high})")
-        }
-        _ => format!("x{}", format_factor(factor.value)),
-    }
-}
-
-fn figure(impact: &CongestionImpact, value: f64) -> String {
-    match impact.kind.is_bulk() {
-        true => format_bits_per_sec(value),
-        false => format_duration_ns(value as u64),
-    }
-}
-
 fn finding(impact: &CongestionImpact) -> Finding {
     let factor = &impact.mean.factor;
-    let ratio = |value, low, high| Quantity {
-        value,
-        low,
-        high,
-        unit: "ratio".to_owned(),
-    };
-    let carried = impact.aggressors_bits_per_sec.map_or_else(
-        || "the aggressors' rate is not known".to_owned(),
-        |rate| {
-            format!(
-                "{}: the aggressors carried {} together",
-                impact.stage,
-                format_bits_per_sec(rate.value)
-            )
-        },
-    );
+    let is_longer = !impact.kind.is_bulk() && factor.low.is_some_and(|low| low > 1.0);
     Finding {
         severity: Severity::Info,
         subject: Subject::Run,
         cause: Cause::Congestion,
         symptom: None,
-        sentence: impact.sentence.clone(),
-        measured: Some(ratio(factor.value, factor.low, factor.high)),
-        expected: Some(ratio(1.0, None, None)),
+        measured: Some(quantity(factor, "ratio")),
+        expected: Some(plain(1.0, "ratio")),
         confidence: confidence(Cause::Congestion),
-        evidence: vec![Evidence {
-            text: carried,
-            source: format!(
-                "flows.parquet: stages `{}` and `{}`",
-                impact.stage, impact.baseline_stage
-            ),
-        }],
-        hint: hint(impact).to_owned(),
+        details: Details::Congestion(Congestion {
+            impact: Box::new(impact.clone()),
+            is_longer_wait: is_longer,
+        }),
+        cables: Vec::new(),
     }
-}
-
-fn hint(impact: &CongestionImpact) -> &'static str {
-    let is_slower = impact.mean.factor.low.is_some_and(|low| low > 1.0);
-    if impact.kind.is_bulk() || !is_slower {
-        return "compare with another fabric, or with this one after a change, by `eastwest compare`";
-    }
-    "shorten the queues that victims wait in: ECN marking with DCTCP, active queue management, a class of its own for short \
-     requests, or less oversubscription"
 }
 
 #[cfg(test)]
@@ -295,34 +216,6 @@ mod tests {
         assert!(
             compared(&[(1.0, 0.0)], true).is_none(),
             "nothing got through"
-        );
-    }
-
-    #[test]
-    fn a_sentence_has_factors_with_intervals_and_both_figures() {
-        let factor = Estimate {
-            value: 7.2,
-            low: Some(6.9),
-            high: Some(7.6),
-            samples: 6,
-        };
-        let impact = CongestionImpact {
-            stage: "round trips under incast".into(),
-            baseline_stage: "round trips".into(),
-            aggressor: Aggressor::Incast,
-            kind: ew_model::WorkloadKind::TcpRr,
-            mean: Impact {
-                alone: 50_000.0,
-                loaded: 360_000.0,
-                factor,
-            },
-            p99: None,
-            aggressors_bits_per_sec: None,
-            sentence: String::new(),
-        };
-        assert_eq!(
-            sentence(&impact),
-            "round trips under incast: mean x7.20 (6.90-7.60); 50.0 µs alone, 360 µs under incast"
         );
     }
 }

@@ -49,7 +49,7 @@ impl Expected {
     }
 
     /// Measured over expected per flow of a round. Flows that share a bottleneck all get the
-    /// quotient of the sums over it: how TCP splits a bottleneck among them says nothing of the
+    /// quotient of the sums over it: how TCP splits a bottleneck among them shows nothing about the
     /// network.
     pub(crate) fn ratios(&self, stage: usize, index: usize, round: &RoundView<'_>) -> Vec<f64> {
         let Some(shares) = self.of_round(stage, index) else {

@@ -143,7 +143,7 @@ fn span_ns(samples: &[HostSample], first: usize, last: usize) -> u64 {
         .saturating_sub(samples[first].agent_ns)
 }
 
-/// Busy ticks over all ticks between two readings. `user` holds guest time already.
+/// Busy ticks over all ticks between two readings. `user` includes guest time.
 fn busy_share(before: &CpuCounters, after: &CpuCounters) -> Option<f64> {
     let busy = |c: &CpuCounters| {
         let kernel = [c.irq_ticks, c.softirq_ticks, c.steal_ticks];

@@ -45,7 +45,7 @@ use ew_model::{Analysis, Run};
 ///
 /// The order of work: what was measured (`observations`) and how well (`quality`), the one
 /// explanation of all of it (`fit`), then the views of it (`expected`, `hosts`, `stages`, `cells`),
-/// what the counters say of every part (`rules`), and the verdict.
+/// the counters of every part (`rules`), and the verdict.
 #[must_use]
 pub fn analyze(run: &Run) -> Analysis {
     let observations = observations::Observations::new(run);
@@ -70,14 +70,12 @@ pub fn analyze(run: &Run) -> Analysis {
         reference: &reference,
         network: &network,
         stages: &stages,
-        sweeps: &sweeps,
         hosts: &hosts,
         telemetry: &telemetry,
     };
     let pods = pods::comparisons(&observations, &telemetry);
     let congestion = congestion::impacts(run, &observations.stages);
-    let allowed = run.manifest.scenario.expect.pod_loss;
-    let verdict = pods::conclude(verdict::verdict(&case), &pods, allowed);
+    let verdict = pods::conclude(verdict::verdict(&case), &pods);
     let verdict = congestion::conclude(verdict, &congestion, &observations.stages);
     let warnings = warnings(&observations, &network);
     thresholds::check(Analysis {

@@ -35,7 +35,7 @@ pub(crate) struct StageView<'a> {
     pub(crate) planned: u32,
     /// Planned flows without a figure, after repairs.
     pub(crate) missing: Vec<MissingFlow>,
-    /// Whether its rates say what hosts and paths can do.
+    /// Whether its rates show what hosts and paths can do.
     pub(crate) judged: bool,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Observations<'a> {
         &self.run.manifest.inventory
     }
 
-    /// Stages whose rates say what hosts and paths can do.
+    /// Stages whose rates show what hosts and paths can do.
     pub(crate) fn judged(&self) -> impl Iterator<Item = &StageView<'a>> {
         self.stages.iter().filter(|stage| stage.judged)
     }
@@ -330,7 +330,7 @@ fn mode_of(stage: &Stage) -> (SendMode, ReceiveMode) {
 /// of the window. A sweep's messages are small by design.
 fn is_network_limited(stage: &Stage) -> bool {
     let workload = &stage.workload;
-    // What pods and victims get says something of the pod network and of the others, and is
+    // What pods and victims get shows something about the pod network and of the others, and is
     // compared by itself.
     let is_compared = matches!(
         stage.pattern,

@@ -1,7 +1,7 @@
 //! How well each round was measured, judged before anything is concluded from its rates.
 //!
 //! A round is *void* when its flows did not run together: too many of them are missing or started
-//! late. A round that ran on time on hosts short of CPU is not void: its low rates say little, its
+//! late. A round that ran on time on hosts short of CPU is not void: its low rates show little, its
 //! high rates still prove capacity. So each flow has a degree of starvation, and the fit weighs it.
 
 use crate::observations::{Observations, RoundView, StageView};
@@ -12,7 +12,7 @@ use ew_model::record::EndRecord;
 use ew_model::run::Run;
 use std::collections::BTreeMap;
 
-/// A flow as starved as this says next to nothing of the network when it is low.
+/// A flow as starved as this shows next to nothing about the network when it is low.
 const STARVED: f64 = 0.9;
 /// Below this a flow's ends had the CPU they needed, as far as values go.
 pub(crate) const LITTLE_STARVATION: f64 = 0.25;
@@ -43,7 +43,7 @@ pub(crate) struct Quality {
     /// Share of the full rounds whose median flow was starved.
     pub(crate) starved_share: f64,
     /// Whether CPU quotas throttled most hosts: what a host carries then depends on what else it
-    /// does, and a low rate says nothing of the network.
+    /// does, and a low rate shows nothing about the network.
     pub(crate) is_throttled: bool,
 }
 
@@ -107,7 +107,7 @@ impl Quality {
         self.late_share < SELDOM && self.starved_share < SELDOM
     }
 
-    /// Whether a round, by its stage and its place among the stage's rounds with rows, counts for
+    /// Whether a round, by its stage and its index among the stage's rounds with rows, counts for
     /// nothing.
     pub(crate) fn is_void(&self, stage: usize, round: usize) -> bool {
         let known = self.rounds.get(&(stage, round));

@@ -27,7 +27,7 @@ const LEAST_AGREEMENT_OF_TRIPS: f64 = 0.95;
 const LEAST_EXPLAINED_OF_TRIPS: f64 = 0.85;
 /// With fewer hosts, pairs agree by chance.
 const LEAST_HOSTS_FOR_TRIPS: usize = 6;
-/// Moves of single hosts settle long before this.
+/// Moves of single hosts converge long before this.
 const MOST_PASSES: usize = 20;
 
 /// Hosts that seem to share a rack.
@@ -35,7 +35,7 @@ const MOST_PASSES: usize = 20;
 pub struct RackGuess {
     /// Two groups at least, each in the order of hosts, the one with the first host first.
     pub racks: Vec<Vec<HostId>>,
-    /// Share of the measured pairs that are as the groups say: near inside, far between.
+    /// Share of the measured pairs that are as the groups predict: near inside, far between.
     pub agreement: f64,
     /// What they are guessed from.
     pub evidence: Evidence,
@@ -178,7 +178,7 @@ impl Table {
         }
     }
 
-    /// What each group says of a host.
+    /// The group of a host, by each source.
     fn of_groups(&self, host: usize, groups: &[usize]) -> BTreeMap<usize, f64> {
         let mut sums = BTreeMap::new();
         let own = self.scores[host * self.hosts..].iter().take(self.hosts);

@@ -78,7 +78,7 @@ fn way_to_the_bytes(workload: &Workload) -> Vec<String> {
         .collect()
 }
 
-/// Only TCP has it: what older runs kept for UDP says nothing.
+/// Only TCP has it: what older runs kept for UDP shows nothing.
 fn nagle(workload: &Workload) -> Option<String> {
     let nodelay = workload.socket.nodelay;
     let words = match nodelay {

@@ -1,4 +1,4 @@
-//! `samples: auto`: which figures have settled. The controller asks after every batch of rounds,
+//! `samples: auto`: which figures have converged. The controller asks after every batch of rounds,
 //! the analysis at the end.
 
 use crate::observations::typical_ns;
@@ -8,7 +8,7 @@ use ew_model::plan::{Flow, Stage};
 use ew_model::record::FlowRecord;
 use std::collections::BTreeMap;
 
-/// A figure that has not settled, and the round it belongs to.
+/// A figure that has not converged, and the round it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Unsettled {
     /// Position of the round in its repetition: to be run again.
@@ -20,8 +20,8 @@ pub struct Unsettled {
 /// The flows' figures whose 95% interval of the median is wider than the stage asks, by round.
 /// What was never measured is missing, which is another matter; a stage that does not ask has none.
 ///
-/// Looking again after every batch makes it likelier than 5% that some interval is narrow by luck
-/// and misses the truth; batches grow, so that there are few looks.
+/// Checking again after every batch makes it likelier than 5% that some interval is narrow by luck
+/// and misses the truth; batches grow, so that there are few checks.
 #[must_use]
 pub fn unsettled(stage: &Stage, records: &[&FlowRecord]) -> Vec<Unsettled> {
     let Some(auto) = stage.auto else {
@@ -57,7 +57,7 @@ pub fn relative_width(estimate: &Estimate) -> Option<f64> {
 }
 
 /// What each flow did in each repetition, by round of a repetition and position in the round.
-/// Repair rounds are skipped: they are one repetition each, and do not say which round's.
+/// Repair rounds are skipped: they are one repetition each, and do not have that round's number.
 fn values(stage: &Stage, records: &[&FlowRecord]) -> BTreeMap<(usize, usize), Vec<f64>> {
     let per_sample = stage.rounds_per_sample().max(1);
     let mut values: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();

@@ -135,9 +135,9 @@ pub fn adjusted_where_known(p_values: &[Option<f64>]) -> Vec<Option<f64>> {
 }
 
 /// A 95% interval of the median over flows that allows for flows of one host being alike: hosts
-/// are drawn with replacement, and a flow counts as often as both its hosts were drawn (percentile
-/// bootstrap). `flows` are (source, destination, value) with hosts below `hosts`. `None` with fewer
-/// than four hosts.
+/// are selected with replacement, and a flow counts as often as both its hosts were selected
+/// (percentile bootstrap). `flows` are (source, destination, value) with hosts below `hosts`.
+/// `None` with fewer than four hosts.
 #[must_use]
 pub fn interval_over_hosts(
     flows: &[(usize, usize, f64)],
@@ -398,8 +398,7 @@ fn low_rank(counts: &[f64]) -> usize {
     below.count().max(1)
 }
 
-/// An estimate from order statistics of `pairs` values: their median, and the ends that `low_rank`
-/// says.
+/// An estimate from order statistics of `pairs` values: their median, and the ends by `low_rank`.
 fn estimate(
     samples: usize,
     pairs: usize,
@@ -420,7 +419,7 @@ fn estimate(
 }
 
 /// The `rank`-th smallest (from 1) mean of a value of `a` and one of `b`, both ascending, by
-/// halving: there may be too many means to hold.
+/// halving: there may be too many means for memory.
 fn select(a: &[f64], b: &[f64], rank: usize, count: impl Fn(f64) -> usize) -> Option<f64> {
     let mut low = f64::midpoint(*a.first()?, *b.first()?);
     let mut high = f64::midpoint(*a.last()?, *b.last()?);
@@ -461,7 +460,7 @@ fn count_sums_at_most(a: &[f64], b: &[f64], limit: f64) -> usize {
     count
 }
 
-/// The median of flows, ascending, each as often as both its hosts were drawn.
+/// The median of flows, ascending, each as often as both its hosts were selected.
 fn weighted_median(flows: &[(usize, usize, f64)], drawn: &[u64]) -> Option<f64> {
     let weight = |flow: &(usize, usize, f64)| drawn[flow.0] * drawn[flow.1];
     let total: u64 = flows.iter().map(weight).sum();

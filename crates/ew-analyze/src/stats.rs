@@ -52,7 +52,7 @@ pub fn modified_z(value: f64, center: f64, mad: f64, floor: f64) -> f64 {
     MAD_TO_SIGMA * (value - center) / mad.max(floor)
 }
 
-/// Ranks (from 1) whose order statistics hold the median with at least 95%, from the binomial
+/// Ranks (from 1) whose order statistics contain the median with at least 95%, from the binomial
 /// distribution with p = 1/2 (exact up to 1000 values, normal approximation above). `None` below
 /// six values.
 #[must_use]
@@ -69,7 +69,7 @@ pub fn median_interval_ranks(n: usize) -> Option<(usize, usize)> {
     Some((low, n + 1 - low))
 }
 
-/// The max k for which both tails outside [x_k, x_(n+1-k)] together hold at most 5%.
+/// The max k for which both tails outside [x_k, x_(n+1-k)] together contain at most 5%.
 fn exact_low_rank(n: usize) -> usize {
     let mut probability = 0.5_f64.powi(n as i32);
     let mut tail = 0.0;
@@ -100,8 +100,8 @@ pub fn median_estimate(values: &[f64]) -> Option<Estimate> {
     })
 }
 
-/// Share of which `hits` of `count` were drawn, with its 95% score interval (Wilson, J. Am. Stat.
-/// Assoc. 22:209, 1927). `None` without draws.
+/// Share of which `hits` of `count` are a random sample, with its 95% score interval (Wilson, J.
+/// Am. Stat. Assoc. 22:209, 1927). `None` without samples.
 #[must_use]
 pub fn share_estimate(hits: usize, count: usize) -> Option<Estimate> {
     const Z: f64 = 1.959_964;
@@ -121,7 +121,7 @@ pub fn share_estimate(hits: usize, count: usize) -> Option<Estimate> {
 }
 
 /// Ratio of two medians, conservatively: the quotient of their 95% intervals, [a.low / b.high,
-/// a.high / b.low], which holds the true ratio with more than 90% for independent samples and in
+/// a.high / b.low], which contains the true ratio with more than 90% for independent samples and in
 /// practice with more than 95%, as both errors must point apart. It is then widened by
 /// `systematic` (0.02 is 2%) on either side for what repetition cannot show. No interval when one
 /// side has none.

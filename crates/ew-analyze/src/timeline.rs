@@ -10,7 +10,7 @@ const FINEST_NS: u64 = 100_000_000;
 /// Points a stage's line may have, so that a report of a thousand rounds stays small.
 const MOST_POINTS: u64 = 600;
 
-/// Sum of the receivers' bytes per bin. The time axis is round index x round period + place in the
+/// Sum of the receivers' bytes per bin. The time axis is round index x round period + offset in the
 /// window, so gaps between rounds show as gaps.
 pub(crate) fn timeline(stage: &StageView<'_>) -> Vec<TimePoint> {
     let window_ns = stage.stage.duration_ns;

@@ -1,4 +1,4 @@
-//! Tools side by side: what each says of the same path, compared with our own engine's figure of
+//! Tools side by side: what each reports of the same path, compared with our own engine's figure of
 //! the same kind.
 
 use crate::basis::shaper;
@@ -161,7 +161,7 @@ fn standing(
     let difference = own.value / engines.value - 1.0;
     match far_ends(&own, &engines) {
         None => open(&format!(
-            "{:+.1}% against the engine; without an interval, which takes six repetitions, that says nothing",
+            "{:+.1}% against the engine; without an interval, which takes six repetitions, that is no evidence",
             difference * 100.0
         )),
         Some((low, high)) if low >= 1.0 - ALIKE && high <= 1.0 + ALIKE => {
@@ -205,7 +205,7 @@ fn reasons(
         reasons.push(format!("{tool} times: {}", own.measures));
     }
     reasons.extend(saved_up(run, stage));
-    // Nagle's algorithm holds nothing back while only one message is under way.
+    // Nagle's algorithm delays nothing while only one message is under way.
     let may_hold_back = stage.is_bulk() || stage.stage.workload.outstanding > 1;
     let settings = (own.nodelay, reference.nodelay);
     if let (true, (Some(true), Some(false)) | (Some(false), Some(true))) = (may_hold_back, settings)
@@ -261,7 +261,7 @@ fn skewed(engine: &StageView<'_>) -> Option<String> {
     (mean > median * SKEWED).then(|| {
         let [mean, median] = [mean, median].map(|ns| format_duration_ns(ns as u64));
         format!(
-            "a few late answers make the engine's mean {mean} where its median is {median}; means of such times say little"
+            "a few late answers make the engine's mean {mean} where its median is {median}; means of such times are no measure"
         )
     })
 }
@@ -313,7 +313,7 @@ fn in_parts(meaning: &Meaning, reported: Option<Reported>) -> Vec<String> {
     parts.into_iter().flatten().collect()
 }
 
-/// What a tool that repeats its test says of the mean.
+/// What a tool that repeats its test reports about the mean.
 fn own_interval(reported: &Reported) -> Option<String> {
     let (tests, width_ppm) = (reported.tests?, reported.width_ppm?);
     let percent = f64::from(width_ppm) / 1e4;

@@ -1,9 +1,9 @@
 //! Figures over many runs: where their level changed, and how much they vary around it.
 //!
-//! A series is cut where the squares around the two sides' means are least. The cut is kept when so
-//! much would be seen in few enough of the series in random order (a permutation test: no
+//! A series is cut where the squares around the two sides' means are minimal. The cut is kept when
+//! so much would be seen in few enough of the series in random order (a permutation test: no
 //! distribution is assumed, only that runs of one network could as well have come in another
-//! order). Then the two parts are looked at in the same way (binary segmentation, Scott and Knott
+//! order). Then the two parts are analysed in the same way (binary segmentation, Scott and Knott
 //! 1974).
 
 use crate::compare::Figure;
@@ -166,7 +166,7 @@ fn cut(levels: &[f64], significance: f64) -> Option<Cut> {
     Some(Cut { at, p_value })
 }
 
-/// The cut after which the squares around the two means are least: index, and how much less they
+/// The cut after which the squares around the two means are minimal: index, and how much less they
 /// are than around one mean. `None` when the series is too short or does not vary.
 fn best_cut(levels: &[f64]) -> Option<(usize, f64)> {
     let n = levels.len();

@@ -1,48 +1,7 @@
-//! Names, lists and numbers as sentences need them.
+//! Quantities of findings, and counts as notes need them.
 
 use ew_model::analysis::Estimate;
 use ew_model::finding::Quantity;
-use ew_model::{HostId, Inventory};
-
-/// Names a sentence lists before it says "and N more".
-const MOST_NAMES: usize = 6;
-
-/// "a", "a and b", "a, b and 4 more".
-pub(crate) fn list(names: &[String]) -> String {
-    let shown = if names.len() > MOST_NAMES {
-        MOST_NAMES - 1
-    } else {
-        names.len()
-    };
-    let more = names.len() - shown;
-    match (&names[..shown], more) {
-        ([], _) => String::new(),
-        ([one], 0) => one.clone(),
-        ([first @ .., last], 0) => format!("{} and {last}", first.join(", ")),
-        (some, more) => format!("{} and {more} more", some.join(", ")),
-    }
-}
-
-/// The hosts' names as a list.
-pub(crate) fn host_list(inventory: &Inventory, hosts: impl Iterator<Item = HostId>) -> String {
-    list(
-        &hosts
-            .map(|host| inventory.name(host).to_owned())
-            .collect::<Vec<_>>(),
-    )
-}
-
-/// "4.0:1 (3.9–4.1)"; "4.0:1" without an interval, or with one that shows the same at both ends.
-pub(crate) fn ratio(estimate: &Estimate) -> String {
-    let one = |ratio: f64| format!("{ratio:.1}");
-    let value = one(estimate.value);
-    match (estimate.low.map(one), estimate.high.map(one)) {
-        (Some(low), Some(high)) if low != value || high != value => {
-            format!("{value}:1 ({low}–{high})")
-        }
-        _ => format!("{value}:1"),
-    }
-}
 
 /// An estimate with a unit.
 pub(crate) fn quantity(estimate: &Estimate, unit: &str) -> Quantity {
@@ -70,32 +29,5 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
         format!("1 {noun}")
     } else {
         format!("{n} {noun}s")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interval_is_told_where_it_says_something() {
-        let estimate = |low, high| Estimate {
-            value: 4.0,
-            low,
-            high,
-            samples: 8,
-        };
-        assert_eq!(ratio(&estimate(Some(3.9), Some(4.1))), "4.0:1 (3.9–4.1)");
-        assert_eq!(ratio(&estimate(Some(3.99), Some(4.01))), "4.0:1");
-        assert_eq!(ratio(&estimate(None, None)), "4.0:1");
-    }
-
-    #[test]
-    fn lists_fold() {
-        let names: Vec<String> = (1..=8).map(|i| format!("h{i}")).collect();
-        assert_eq!(list(&names[..1]), "h1");
-        assert_eq!(list(&names[..3]), "h1, h2 and h3");
-        assert_eq!(list(&names[..6]), "h1, h2, h3, h4, h5 and h6");
-        assert_eq!(list(&names), "h1, h2, h3, h4, h5 and 3 more");
     }
 }

@@ -11,10 +11,11 @@ mod simulator;
 
 use ew_analyze::analyze;
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
-use ew_model::finding::{Cause, Finding, Severity, Subject, Symptom};
+use ew_model::finding::{Cause, Severity, Subject, Symptom, WordedFinding};
 use ew_model::record::CpuUse;
 use ew_model::telemetry::{CauseCounters, PeerTraffic, ProcessTraffic, QdiscCounters};
 use ew_model::{Analysis, HostId, Run};
+use ew_report::in_words;
 use simulator::{GOODPUT, Truth};
 
 const SECOND: u64 = 1_000_000_000;
@@ -127,19 +128,19 @@ fn causes(sample: &mut HostSample) -> &mut CauseCounters {
 }
 
 /// The findings about a host.
-fn about(analysis: &Analysis, host: HostId) -> Vec<&Finding> {
-    let findings = analysis.verdict.findings.iter();
+fn about(analysis: &Analysis, host: HostId) -> Vec<WordedFinding> {
+    let findings = in_words(analysis).findings.into_iter();
     findings
         .filter(|f| f.subject == Subject::Host { host })
         .collect()
 }
 
 /// The slow host is explained by the cause; shown by everybody, the same explains nobody.
-fn explains(slow: Slow, cause: Cause, symptom: Symptom, change: Change) -> Finding {
+fn explains(slow: Slow, cause: Cause, symptom: Symptom, change: Change) -> WordedFinding {
     let (shown, host) = run(slow);
     let analysis = analyze(&with_counters(shown.clone(), |it| it == host, change));
     let found = about(&analysis, host);
-    let [finding] = found[..] else {
+    let [finding] = &found[..] else {
         panic!("{:#?}", analysis.verdict.findings);
     };
     assert_eq!(
@@ -423,7 +424,7 @@ fn threads_that_wait_for_a_cpu_at_times() {
             receiver.cpu = Some(waiting(is_slow && starves && row.dst == host));
             row.sender.as_mut().unwrap().cpu = Some(waiting(is_slow && starves && row.src == host));
         });
-        let findings = analyze(&rows).verdict.findings.into_iter();
+        let findings = in_words(&analyze(&rows)).findings.into_iter();
         let about = findings.filter(|found| found.subject == Subject::Host { host });
         about.map(|found| found.cause).collect::<Vec<_>>()
     };
@@ -443,7 +444,7 @@ fn threads_that_wait_everywhere_are_why_a_stage_is_slow() {
             }
             receiver.cpu = Some(waiting(is_starved));
         });
-        let findings = analyze(&rows).verdict.findings.into_iter();
+        let findings = in_words(&analyze(&rows)).findings.into_iter();
         let of_stages = findings.filter(|found| found.sentence.contains("of expected throughput"));
         of_stages.map(|found| found.cause).collect::<Vec<_>>()
     };
@@ -469,7 +470,7 @@ fn a_pair_whose_ends_lacked_cpu_is_no_slow_pair() {
                 receiver.cpu = Some(waiting(is_starved));
             }
         });
-        let findings = analyze(&rows).verdict.findings.into_iter();
+        let findings = in_words(&analyze(&rows)).findings.into_iter();
         let subject = Subject::Pair { src, dst };
         findings.filter(|found| found.subject == subject).count()
     };

@@ -186,7 +186,10 @@ fn a_slow_host_is_named_with_its_side_and_nobody_else() {
                 let expected = if ratio > 1.0 { 2 } else { 1 };
                 assert_eq!(accusations(&analysis).len(), expected, "{what}");
                 assert_eq!(analysis.verdict.status, VerdictStatus::Worse);
-                assert!(analysis.verdict.sentence.starts_with(name), "{what}");
+                assert!(
+                    ew_report::in_words(&analysis).sentence.starts_with(name),
+                    "{what}"
+                );
                 for pair in &analysis.rack_pairs {
                     let found = pair.oversubscription.expect(&what);
                     assert!((found.value / ratio - 1.0).abs() < 0.1, "{what} {pair:?}");
@@ -214,7 +217,11 @@ fn a_clean_network_accuses_nobody() {
                 analysis.verdict
             );
             assert_eq!(analysis.verdict.status, VerdictStatus::NothingWrong);
-            assert!(analysis.verdict.sentence.contains(" hosts do "));
+            assert!(
+                ew_report::in_words(&analysis)
+                    .sentence
+                    .contains(" hosts do ")
+            );
         }
     }
 }
@@ -329,9 +336,9 @@ fn a_lost_host_is_named_and_never_zero() {
         let analysis = qualify(&truth, seed);
         assert_eq!(analysis.verdict.status, VerdictStatus::Partial);
         assert!(
-            analysis.verdict.sentence.contains("r2h2"),
+            ew_report::in_words(&analysis).sentence.contains("r2h2"),
             "{}",
-            analysis.verdict.sentence
+            ew_report::in_words(&analysis).sentence
         );
         assert!(
             analysis
@@ -426,7 +433,11 @@ fn nothing_measured_is_not_determined() {
     run.facts.clear();
     let analysis = ew_analyze::analyze(&run);
     assert_eq!(analysis.verdict.status, VerdictStatus::NotDetermined);
-    assert!(analysis.verdict.sentence.contains("Connection refused"));
+    assert!(
+        ew_report::in_words(&analysis)
+            .sentence
+            .contains("Connection refused")
+    );
     assert_eq!(analysis.basis.nic_bits_per_sec, None);
     assert!(
         analysis
@@ -449,13 +460,19 @@ fn stated_expectations_decide_between_fault_and_notice() {
     );
     let worse = judged(&["expect.oversubscription=2"]);
     assert_eq!(worse.verdict.status, VerdictStatus::Worse);
-    assert!(worse.verdict.sentence.contains("(expected 2.0:1)"));
+    assert!(
+        ew_report::in_words(&worse)
+            .sentence
+            .contains("(expected 2.0:1)")
+    );
     let slow_nic = judged(&["expect.nic=1G"]);
     assert_eq!(slow_nic.verdict.status, VerdictStatus::Worse);
     assert!(
-        slow_nic.verdict.sentence.contains("all 8 hosts"),
+        ew_report::in_words(&slow_nic)
+            .sentence
+            .contains("all 8 hosts"),
         "{}",
-        slow_nic.verdict.sentence
+        ew_report::in_words(&slow_nic).sentence
     );
     let right_nic = judged(&["expect.nic=200M"]);
     assert_eq!(
@@ -576,7 +593,7 @@ fn one_narrow_uplink_is_told_with_its_direction() {
         truth.up[1] = GOODPUT;
         let analysis = qualify(&truth, seed);
         assert_eq!(accusations(&analysis).len(), 1, "{:#?}", analysis.verdict);
-        let sentence = &analysis.verdict.sentence;
+        let sentence = &ew_report::in_words(&analysis).sentence;
         assert!(
             sentence.starts_with("rack2: oversubscribed 3.0:1"),
             "{sentence}"
@@ -674,7 +691,7 @@ fn many_slow_hosts_among_many_are_all_named_and_folded_on_top() {
         .map(|name| ((*name).to_owned(), Cause::SlowReceiver))
         .collect();
     assert_eq!(slow, expected, "{:#?}", analysis.verdict);
-    let sentence = &analysis.verdict.sentence;
+    let sentence = &ew_report::in_words(&analysis).sentence;
     assert!(
         sentence.contains("5 hosts receive slowly: r1h4"),
         "{sentence}"
@@ -749,9 +766,9 @@ fn any_cut_of_a_run_is_analysed() {
             VerdictStatus::Partial
         };
         assert_eq!(status, expected, "{keep} rows");
-        let findings = analysis.verdict.findings.iter();
+        let findings = ew_report::in_words(&analysis).findings.into_iter();
         let mut cells = findings.filter(|f| f.cause == Cause::CellsMissing);
-        let lines = &cells.next().unwrap().evidence;
+        let lines = cells.next().unwrap().evidence;
         let of_many = lines
             .iter()
             .filter(|line| line.text.starts_with("no figure in"));
@@ -785,11 +802,11 @@ fn what_keeps_pods_apart_is_evidence_of_what_is_missing() {
     ];
     let analysis = ew_analyze::analyze(&cut);
     let evidence = |cause: Cause| -> Vec<String> {
-        let findings = analysis.verdict.findings.iter();
+        let findings = ew_report::in_words(&analysis).findings.into_iter();
         let of_cause = findings.filter(|finding| finding.cause == cause);
-        let evidence = of_cause.flat_map(|finding| &finding.evidence);
+        let evidence = of_cause.flat_map(|finding| finding.evidence);
         let of_run = evidence.filter(|evidence| evidence.source == "run.json: barriers");
-        of_run.map(|evidence| evidence.text.clone()).collect()
+        of_run.map(|evidence| evidence.text).collect()
     };
     assert_eq!(evidence(Cause::CellsMissing), ["node n1 has no route"]);
     assert_eq!(evidence(Cause::HostMissing), ["it was evicted"]);

@@ -218,7 +218,7 @@ fn percentiles_are_those_of_all_transactions() {
     assert_eq!(stage.pairs[0].times.unwrap().p9999_ns, None, "too few");
     assert_eq!(stage.pairs[0].transactions_per_sec, Some(10_000.0));
     assert!(analysis.hosts.iter().all(|host| host.idle_rtt_ns.is_none()));
-    let sentence = &analysis.verdict.sentence;
+    let sentence = &ew_report::in_words(&analysis).sentence;
     assert!(
         sentence.contains("20000 transactions a second"),
         "{sentence}"
@@ -305,7 +305,7 @@ fn loss_is_counted_and_told() {
     assert_eq!(datagrams.worst_loss, Some(0.05));
     assert_eq!((datagrams.reordered, datagrams.duplicates), (12, 4));
     assert_eq!(datagrams.received_per_sec.unwrap().value, 195_000.0);
-    let [finding] = &paced.verdict.findings[..] else {
+    let [finding] = &ew_report::in_words(&paced).findings[..] else {
         panic!("{:#?}", paced.verdict);
     };
     assert_eq!(
@@ -328,7 +328,7 @@ fn loss_is_counted_and_told() {
     assert_eq!(unpaced.verdict.status, VerdictStatus::NothingWrong);
     workload.message_bytes = 8192;
     let long = analysis(&[reported(workload)]);
-    let fragments = &long.verdict.findings[0].evidence[2].text;
+    let fragments = &ew_report::in_words(&long).findings[0].evidence[2].text;
     assert!(fragments.contains("6 fragments of MTU 1500"), "{fragments}");
 }
 
@@ -428,7 +428,7 @@ fn only_like_is_compared_with_like() {
     );
     let alone = analysis(&[reported("discard", discard, unseen)]);
     assert!(stage(&alone).judged);
-    let sentence = &alone.verdict.sentence;
+    let sentence = &ew_report::in_words(&alone).sentence;
     assert!(sentence.contains("did not see the bytes"), "{sentence}");
 }
 

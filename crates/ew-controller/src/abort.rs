@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::oneshot;
 
-/// What ends a run by itself, where it rises under load. `None`: not looked at.
+/// What ends a run by itself, where it rises under load. `None`: not checked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AbortLimits {
     /// Round trip of a control link.
@@ -142,10 +142,10 @@ impl ManyRetransmits {
 
 /// From the end of one check to the next one.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// A check that takes longer has failed: what it looks at does not answer.
+/// A check that takes longer has failed: what it checks does not answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Runs the command again and again by the shell until it fails, and says how.
+/// Runs the command again and again by the shell until it fails, and reports how.
 pub(crate) fn when_it_fails(command: String) -> oneshot::Receiver<String> {
     let (sender, failed) = oneshot::channel();
     tokio::spawn(async move {

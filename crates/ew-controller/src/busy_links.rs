@@ -1,4 +1,4 @@
-//! Whether others use the hosts' links, looked at before anything is loaded.
+//! Whether others use the hosts' links, checked before anything is loaded.
 
 use crate::journal::Journal;
 use crate::members::{FleetEvent, Members};
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 /// Share of a link that others may use.
 const IDLE: f64 = 0.05;
-/// Shorter times say little of a rate.
-const LEAST_NS: u64 = 400_000_000;
+/// Shorter times show little about a rate.
+const MIN_NS: u64 = 400_000_000;
 /// Readings come once a second, unless the user says otherwise.
 const LIMIT_NS: u64 = 3_000_000_000;
 
@@ -27,7 +27,7 @@ struct Busy {
 }
 
 /// Refuses to load hosts whose links others use, unless by force, which is a warning then. Links
-/// whose speed nobody knows are not looked at.
+/// of unknown speed are not checked.
 pub(crate) async fn check(
     members: &mut Members,
     expected_bits_per_sec: Option<f64>,
@@ -79,7 +79,7 @@ async fn read(
 ) -> Result<BTreeMap<HostId, (HostSample, HostSample)>, RunError> {
     let mut readings: BTreeMap<HostId, (HostSample, HostSample)> = BTreeMap::new();
     let deadline_ns = clock::monotonic_ns() + LIMIT_NS;
-    let is_enough = |(first, last): &(HostSample, HostSample)| span_ns(first, last) >= LEAST_NS;
+    let is_enough = |(first, last): &(HostSample, HostSample)| span_ns(first, last) >= MIN_NS;
     while readings.values().filter(|pair| is_enough(pair)).count() < lines.len() {
         match members.next(deadline_ns).await {
             FleetEvent::Agent(host, ControllerEvent::Sample(sample)) => {

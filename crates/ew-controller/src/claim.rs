@@ -1,4 +1,5 @@
-//! One run at a time on a host: what a run says of itself, and what it does where another one is.
+//! One run at a time on a host: what a run reports about itself, and what it does where another one
+//! is.
 
 use crate::journal::Journal;
 use crate::launch::LaunchOptions;

@@ -16,18 +16,18 @@ use std::time::Duration;
 /// The fleet has this long to end.
 const TEAR_DOWN_LIMIT: Duration = Duration::from_secs(6);
 /// The agent needs little; logs of a tool may need more.
-const LEAST_FREE_BYTES: u64 = 64 * 1024 * 1024;
+const MIN_FREE_BYTES: u64 = 64 * 1024 * 1024;
 /// Sockets, pipes and files of an agent besides its flows.
 const SPARE_OPEN_FILES: u64 = 64;
 /// Wall clocks that differ more make logs hard to join; measurements do not use them.
 const MAX_WALL_CLOCK_NS: u64 = 1_000_000_000;
 /// TCP_INFO with delivery rate and limited times needs Linux 4.9.
-const LEAST_KERNEL: (u32, u32) = (4, 9);
+const MIN_KERNEL: (u32, u32) = (4, 9);
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CheckState {
-    /// There was nothing to look at, or the host does not say.
+    /// There was nothing to check, or the host does not report it.
     Unknown,
     /// Fine.
     Ok,
@@ -42,7 +42,7 @@ pub enum CheckState {
 pub struct Check {
     /// The host's name, or `all hosts`.
     pub subject: String,
-    /// What was looked at: `ssh`, `data ports`, `mtu`, ...
+    /// What was checked: `ssh`, `data ports`, `mtu`, ...
     pub name: &'static str,
     /// How it came out.
     pub state: CheckState,
@@ -70,7 +70,7 @@ impl DoctorReport {
             .unwrap_or(CheckState::Ok)
     }
 
-    /// How many checks passed, of those that found something to look at.
+    /// How many checks passed, of those that found something to check.
     #[must_use]
     pub fn passed(&self) -> (usize, usize) {
         let known = |state: CheckState| state != CheckState::Unknown;
@@ -105,7 +105,7 @@ enum Verdict {
     Failed(String, String),
 }
 
-/// Launches agents on the resolved hosts of `inventory`, looks at each and between them, and takes
+/// Launches agents on the resolved hosts of `inventory`, checks each and between them, and takes
 /// them down again.
 ///
 /// # Errors
@@ -143,7 +143,7 @@ pub async fn doctor(
     }
     members.tear_down(TEAR_DOWN_LIMIT).await;
     for (host, reason) in &members.unclean {
-        let remedy = "look for a left-over eastwest process on the host and end it".to_owned();
+        let remedy = "find a left-over eastwest process on the host and end it".to_owned();
         report.add(host, "clean end", Verdict::Failed(reason.clone(), remedy));
     }
     Ok(report)
@@ -223,9 +223,10 @@ fn check_kernel(release: &str) -> Verdict {
         numbers.next().and_then(Result::ok),
     );
     match version {
-        (Some(major), Some(minor)) if (major, minor) < LEAST_KERNEL => Verdict::Warning(
+        (Some(major), Some(minor)) if (major, minor) < MIN_KERNEL => Verdict::Warning(
             format!("Linux {release}"),
-            "TCP_INFO lacks the limited-by times before Linux 4.9; findings will say less".into(),
+            "TCP_INFO lacks the limited-by times before Linux 4.9; findings will have fewer causes"
+                .into(),
         ),
         _ => Verdict::Ok(format!("Linux {release}")),
     }
@@ -233,9 +234,9 @@ fn check_kernel(release: &str) -> Verdict {
 
 fn check_free_disk(free_bytes: Option<u64>) -> Verdict {
     match free_bytes {
-        Some(free) if free < LEAST_FREE_BYTES => Verdict::Warning(
+        Some(free) if free < MIN_FREE_BYTES => Verdict::Warning(
             format!("{} free", units::format_bytes(free)),
-            "free some space there, or name another place with --remote-dir".into(),
+            "free some space there, or set another directory with --remote-dir".into(),
         ),
         Some(free) => Verdict::Ok(format!("{} free", units::format_bytes(free))),
         None => Verdict::Unknown("not known".into()),
@@ -279,7 +280,9 @@ fn check_clock(facts: &HostFacts, off_ns: u64) -> Verdict {
         return Verdict::Warning(found, remedy.into());
     }
     match facts.clock_synchronised {
-        Some(false) => Verdict::Warning("the kernel says: not synchronised".into(), remedy.into()),
+        Some(false) => {
+            Verdict::Warning("the kernel reports: not synchronised".into(), remedy.into())
+        }
         Some(true) => Verdict::Ok("synchronised".into()),
         None => Verdict::Unknown("not known".into()),
     }
@@ -316,7 +319,7 @@ fn check_alike(
         "link speed",
         &speed,
         &|v| units::format_bits_per_sec(v as f64),
-        "look at `ethtool DEV`, the cable, the transceiver and the switch port",
+        "check `ethtool DEV`, the cable, the transceiver and the switch port",
     );
 }
 
@@ -335,7 +338,7 @@ fn check_property(
     }
     let Some((&typical, &count)) = counts.iter().max_by_key(|(_, count)| **count) else {
         let found = match interfaces.is_empty() {
-            true => "no host to look at",
+            true => "no host to check",
             false => "not known (virtual interfaces)",
         };
         report.add("all hosts", name, Verdict::Unknown(found.into()));

@@ -1,4 +1,4 @@
-//! Drives the plan's stages, one after the other or in turns, and fixes what was missed.
+//! Drives the plan's stages, one after the other or interleaved, and fixes what was missed.
 
 use crate::first_rounds::FirstRounds;
 use crate::journal::Journal;
@@ -20,7 +20,7 @@ use ew_sys::clock;
 use std::ops::Range;
 
 /// All stages to their ends, each with all its repetitions at once, or interleaved with others.
-/// Says so when interrupted.
+/// Returns it when interrupted.
 pub(crate) async fn drive(
     job: &Job,
     plan: &Plan,
@@ -77,23 +77,23 @@ impl Drive {
         members: &mut Members,
         journal: &mut Journal,
     ) -> BatchEnd {
-        let mut courses: Vec<Course<'_>> = Course::of_all(&self.plan, group);
+        let mut stages_progress: Vec<StageProgress<'_>> = StageProgress::of_all(&self.plan, group);
         let later = self.plan.stages[group.end..].iter();
         let later_ns: u64 = later.map(Stage::planned_ns).sum();
         let mut pass = 0;
-        while courses.iter().any(|course| !course.is_over()) {
+        while stages_progress.iter().any(|progress| !progress.is_over()) {
             for StageIndex(number) in ew_plan::plan::turns(&self.plan, group, pass) {
-                let left_ns: u64 = courses.iter().map(Course::left_ns).sum();
-                let course = &mut courses[number as usize - group.start];
-                if course.is_over() {
+                let left_ns: u64 = stages_progress.iter().map(StageProgress::left_ns).sum();
+                let progress = &mut stages_progress[number as usize - group.start];
+                if progress.is_over() {
                     continue;
                 }
                 let mut driver = Driver {
                     job,
                     plan: &self.plan,
-                    later_ns: later_ns + left_ns - course.left_ns(),
+                    later_ns: later_ns + left_ns - progress.left_ns(),
                     takes_turns: group.len() > 1,
-                    course,
+                    progress,
                     members,
                     journal,
                     tool_ports: &mut self.tool_ports,
@@ -103,16 +103,17 @@ impl Drive {
                 if driver.take_turn().await == BatchEnd::Interrupted {
                     return BatchEnd::Interrupted;
                 }
-                self.first_rounds.note(course.stage, course.new_records());
-                self.shown.note(course.stage, &course.finished);
-                course.finished.clear();
+                self.first_rounds
+                    .note(progress.stage, progress.new_records());
+                self.shown.note(progress.stage, &progress.finished);
+                progress.finished.clear();
                 if self.first_rounds.are_void().is_some() {
                     return BatchEnd::Done;
                 }
             }
             pass += 1;
         }
-        self.all_measured &= courses.iter().all(|c| c.all_measured == Some(true));
+        self.all_measured &= stages_progress.iter().all(|c| c.all_measured == Some(true));
         BatchEnd::Done
     }
 
@@ -125,8 +126,8 @@ impl Drive {
     }
 }
 
-/// How far a stage is.
-struct Course<'a> {
+/// The progress of a stage.
+struct StageProgress<'a> {
     index: StageIndex,
     stage: &'a Stage,
     repeats: Repeats<'a>,
@@ -134,9 +135,9 @@ struct Course<'a> {
     next: Vec<RoundIndex>,
     /// Until it is over.
     records: Vec<FlowRecord>,
-    /// All of them once it is over, to be looked at.
+    /// All of them once it is over, to be analysed.
     finished: Vec<FlowRecord>,
-    /// So many of them have been looked at.
+    /// So many of them have been analysed.
     seen: usize,
     /// Number of the next round that is repeated.
     next_repeat: u32,
@@ -146,7 +147,7 @@ struct Course<'a> {
     all_measured: Option<bool>,
 }
 
-impl<'a> Course<'a> {
+impl<'a> StageProgress<'a> {
     fn of_all(plan: &'a Plan, group: &Range<usize>) -> Vec<Self> {
         let takes_turns = group.len() > 1;
         let begin = |at: usize| {
@@ -200,7 +201,7 @@ impl<'a> Course<'a> {
 struct Driver<'a, 'p> {
     job: &'a Job,
     plan: &'a Plan,
-    course: &'a mut Course<'p>,
+    progress: &'a mut StageProgress<'p>,
     takes_turns: bool,
     /// Planned time of what has not run of the other stages.
     later_ns: u64,
@@ -217,41 +218,41 @@ impl Driver<'_, '_> {
     /// what is missing once more.
     async fn take_turn(&mut self) -> BatchEnd {
         self.journal.emit(RunEvent::StageStarted {
-            stage: self.course.index,
+            stage: self.progress.index,
             hosts_alive: self.members.alive().len() as u32,
         });
-        while !self.course.next.is_empty() {
+        while !self.progress.next.is_empty() {
             if self.run_next().await == BatchEnd::Interrupted {
                 return BatchEnd::Interrupted;
             }
-            if self.takes_turns && !self.course.next.is_empty() {
+            if self.takes_turns && !self.progress.next.is_empty() {
                 return BatchEnd::Done;
             }
         }
         let end = self.repair().await;
         if end == BatchEnd::Done {
-            self.course.finish();
+            self.progress.finish();
             self.journal.emit(RunEvent::StageFinished {
-                stage: self.course.index,
+                stage: self.progress.index,
             });
         }
         end
     }
 
     async fn run_next(&mut self) -> BatchEnd {
-        let stage = self.course.stage;
+        let stage = self.progress.stage;
         let numbered = |number: RoundIndex| (number, &stage.rounds[number.0 as usize]);
-        let rounds = std::mem::take(&mut self.course.next);
+        let rounds = std::mem::take(&mut self.progress.next);
         let began_ns = clock::monotonic_ns();
         let rounds = rounds.into_iter().map(numbered).collect();
         let gaps = self.patience.gaps(stage);
         let end = self.run_rounds(rounds, gaps * stage.gap_ns).await;
         let alive = self.members.alive();
-        let course = &mut *self.course;
-        course.spent_ns += clock::monotonic_ns() - began_ns;
-        course.next = course
+        let progress = &mut *self.progress;
+        progress.spent_ns += clock::monotonic_ns() - began_ns;
+        progress.next = progress
             .repeats
-            .next(&course.records, &alive, course.spent_ns);
+            .next(&progress.records, &alive, progress.spent_ns);
         end
     }
 
@@ -260,15 +261,15 @@ impl Driver<'_, '_> {
     /// for ever.
     async fn repair(&mut self) -> BatchEnd {
         let hasty = self.wanting();
-        if hasty.len() == 0 && repair::all_measured(&self.course.records) {
+        if hasty.len() == 0 && repair::all_measured(&self.progress.records) {
             return BatchEnd::Done;
         }
         if !repair::revive(self.members, self.journal).await {
             return BatchEnd::Interrupted;
         }
-        let is_widespread = hasty.is_widespread(&self.course.records);
-        let mut gaps = self.patience.gaps(self.course.stage);
-        let mut most_rounds = (self.course.stage.rounds.len() / 4).max(1);
+        let is_widespread = hasty.is_widespread(&self.progress.records);
+        let mut gaps = self.patience.gaps(self.progress.stage);
+        let mut most_rounds = (self.progress.stage.rounds.len() / 4).max(1);
         for _ in 0..repair::MAX_ATTEMPTS {
             let all = self.wanting();
             let before = all.len();
@@ -285,7 +286,7 @@ impl Driver<'_, '_> {
                 return BatchEnd::Done;
             }
             if is_widespread {
-                *self.patience = Patience::learned(self.course.stage, gaps);
+                *self.patience = Patience::learned(self.progress.stage, gaps);
             }
             most_rounds = usize::MAX;
         }
@@ -295,27 +296,27 @@ impl Driver<'_, '_> {
     /// With so many times the stage's gap.
     async fn repeat(&mut self, wanting: &Wanting, gaps: u64) -> BatchEnd {
         let rounds = wanting.repeats(
-            self.course.stage,
+            self.progress.stage,
             &self.able(),
             *self.next_flow,
             self.limits(),
         );
         let flows: usize = rounds.iter().map(|round| round.flows.len()).sum();
         self.next_flow.0 += flows as u32;
-        let first = self.course.next_repeat;
-        self.course.next_repeat += rounds.len() as u32;
+        let first = self.progress.next_repeat;
+        self.progress.next_repeat += rounds.len() as u32;
         let rounds = (first..).map(RoundIndex).zip(&rounds).collect();
-        self.run_rounds(rounds, gaps * self.course.stage.gap_ns)
+        self.run_rounds(rounds, gaps * self.progress.stage.gap_ns)
             .await
     }
 
     fn wanting(&self) -> Wanting {
-        Wanting::of(self.course.stage, &self.course.records, &self.able())
+        Wanting::of(self.progress.stage, &self.progress.records, &self.able())
     }
 
     /// Hosts that are up and have what the stage's flows are run with.
     fn able(&self) -> Vec<HostId> {
-        let tool = self.course.stage.workload.tool;
+        let tool = self.progress.stage.workload.tool;
         let mut able = self.members.alive();
         able.retain(|host| self.members.has_tool(*host, tool));
         able
@@ -325,7 +326,7 @@ impl Driver<'_, '_> {
     fn limits(&self) -> Option<UplinkLimits<'_>> {
         let inventory = &self.job.inventory;
         let isolated = matches!(
-            self.course.stage.pattern,
+            self.progress.stage.pattern,
             Pattern::Mesh {
                 mode: MeshMode::Isolated,
                 ..
@@ -340,8 +341,8 @@ impl Driver<'_, '_> {
     async fn run_rounds(&mut self, rounds: Vec<(RoundIndex, &Round)>, gap_ns: u64) -> BatchEnd {
         let batch = Batch {
             plan: self.plan,
-            index: self.course.index,
-            stage: self.course.stage,
+            index: self.progress.index,
+            stage: self.progress.stage,
             rounds,
             gap_ns,
             follow: self.job.follow_flows,
@@ -357,7 +358,7 @@ impl Driver<'_, '_> {
             records: Vec::new(),
         };
         let end = run.run().await;
-        self.course.records.extend(run.records);
+        self.progress.records.extend(run.records);
         end
     }
 }

@@ -1,5 +1,5 @@
 //! Whether it is worth going on: a run whose first rounds did not run together measures a busy
-//! machine, and minutes more of it say no more.
+//! machine, and minutes more of it add nothing.
 
 use ew_model::plan::{RoundIndex, Stage};
 use ew_model::quality::{VOID_SHARE, late_share};
@@ -7,7 +7,7 @@ use ew_model::record::FlowRecord;
 use ew_model::workload::{Tool, WorkloadKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Full rounds that are looked at. One or two may be void where a host was busy for a moment.
+/// Full rounds that are checked. One or two may be void where a host was busy for a moment.
 const FIRST: usize = 4;
 
 /// The first rounds that use at least half of the hosts.
@@ -116,7 +116,7 @@ mod tests {
             first.are_void().is_some()
         };
         assert!(ends(&[500_000; 4], 8));
-        assert!(!ends(&[500_000; 3], 8), "too early to say");
+        assert!(!ends(&[500_000; 3], 8), "too early");
         assert!(!ends(&[500_000, 50_000, 500_000, 500_000, 500_000], 8));
         assert!(!ends(&[500_000; 6], 3), "rounds of few hosts are not full");
     }

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 /// More flows at once than this are too many lines to read.
 const MAX_FLOWS: usize = 4;
 /// A window should have more than one part.
-const LEAST_WINDOW_NS: u64 = 2_000_000_000;
+const MIN_WINDOW_NS: u64 = 2_000_000_000;
 
 /// Flows by the host that reports them. Empty for rounds of many flows or short windows, and for
 /// external tools, which report nothing before they end.
 pub(crate) fn reporters(stage: &Stage, round: &Round) -> BTreeMap<HostId, Vec<FlowId>> {
     let mut reporters: BTreeMap<HostId, Vec<FlowId>> = BTreeMap::new();
-    let is_readable = round.flows.len() <= MAX_FLOWS && stage.duration_ns >= LEAST_WINDOW_NS;
+    let is_readable = round.flows.len() <= MAX_FLOWS && stage.duration_ns >= MIN_WINDOW_NS;
     if !is_readable || stage.workload.tool != Tool::Engine {
         return reporters;
     }

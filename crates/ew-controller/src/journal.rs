@@ -29,7 +29,7 @@ pub(crate) struct JournalEnds {
     pub(crate) recorded: EventReceiver,
     /// For who watches.
     pub(crate) shown: EventReceiver,
-    /// For what the recorder has to say to who watches.
+    /// For the recorder's own events to the listener.
     pub(crate) to_shown: EventSender,
 }
 

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// With fewer hosts in a rack than this, a slow host cannot be distinguished from a slow network.
-const LEAST_HOSTS_PER_RACK: usize = 2;
+const MIN_HOSTS_PER_RACK: usize = 2;
 
 /// Hosts of a run above which the agents' program goes from host to host: below, the controller's
 /// own uplink takes seconds.
@@ -176,14 +176,14 @@ pub(crate) fn check_enough(
             .iter()
             .filter(|id| alive.contains(id))
             .count();
-        if left < LEAST_HOSTS_PER_RACK {
+        if left < MIN_HOSTS_PER_RACK {
             return Err(RunError::RackTooSmall {
                 rack: inventory.rack_name(rack).into(),
                 left,
             });
         }
     }
-    if alive.len() < LEAST_HOSTS_PER_RACK {
+    if alive.len() < MIN_HOSTS_PER_RACK {
         return Err(RunError::TooFewHosts { left: alive.len() });
     }
     Ok(())

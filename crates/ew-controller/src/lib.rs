@@ -2,7 +2,7 @@
 //! that the recorder and every live view consume; prints nothing itself.
 //!
 //! [`run`] is the main flow. Below it, one task per agent (`member`) owns a link and its session;
-//! `members` is the only place where their fleet_events meet; `drive` walks through the plan and
+//! `members` is the only module where their fleet_events meet; `drive` walks through the plan and
 //! `stage` runs a batch of rounds over them.
 
 mod abort;

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 /// Fewer hosts than this fail by themselves.
-const LEAST_HOSTS: usize = 4;
+const MIN_HOSTS: usize = 4;
 /// Share of the hosts that were up.
 const MANY: f64 = 0.1;
 /// Losses this close together are one.
@@ -33,7 +33,7 @@ impl Losses {
         }
         self.at_ns.push_back(now_ns);
         let lost = self.at_ns.len();
-        let is_many = lost >= LEAST_HOSTS && lost as f64 > MANY * self.up as f64;
+        let is_many = lost >= MIN_HOSTS && lost as f64 > MANY * self.up as f64;
         is_many.then(|| {
             format!(
                 "{lost} of {} hosts fell silent within {} s",

@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// An agent that says goodbye has this long before its launcher's process is killed.
+/// An agent that sends goodbye has this long before its launcher's process is killed.
 const FINISH_LIMIT: Duration = Duration::from_secs(4);
 /// A link that takes no bytes for this long is dead.
 const WRITE_LIMIT: Duration = Duration::from_secs(4);
@@ -332,7 +332,7 @@ fn time_until(due_ns: Option<u64>) -> Duration {
     )
 }
 
-/// ssh's own last words say more than "end of file".
+/// ssh's own last words are more specific than "end of file".
 fn in_the_launchers_words(reason: &str, stderr_tail: &str) -> String {
     let words = stderr_tail.trim();
     if words.is_empty() {

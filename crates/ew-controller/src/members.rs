@@ -1,4 +1,4 @@
-//! The agents of a run, and the one place where what happens to them is put in order.
+//! The agents of a run, and the one module that orders what happens to them.
 
 use crate::abort::Conditions;
 use crate::launch::LaunchOptions;
@@ -283,7 +283,7 @@ impl Members {
         event
     }
 
-    /// Says something to a host; silently nothing when it is down (its loss is or will be a
+    /// Sends something to a host; silently nothing when it is down (its loss is or will be a
     /// event).
     pub(crate) fn send(&self, id: HostId, command: Command) {
         if let Some(commands) = self.members.get(&id).and_then(|m| m.commands.as_ref()) {
@@ -362,7 +362,7 @@ impl Members {
         }
     }
 
-    /// Says goodbye to everybody and waits until every task is over; a second interrupt kills at
+    /// Sends goodbye to everybody and waits until every task is over; a second interrupt kills at
     /// once.
     pub(crate) async fn tear_down(&mut self, limit: Duration) {
         let deadline_ns = clock::monotonic_ns() + limit.as_nanos() as u64;

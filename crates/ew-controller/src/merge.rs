@@ -1,4 +1,4 @@
-//! Joins what both ends say of a flow into one record. Pure.
+//! Joins what both ends report about a flow into one record. Pure.
 
 use crate::silence;
 use ew_model::inventory::HostId;
@@ -15,7 +15,7 @@ pub(crate) struct Reports {
 }
 
 /// Which record to make.
-pub(crate) struct Place {
+pub(crate) struct RecordKey {
     pub(crate) stage: StageIndex,
     pub(crate) round: RoundIndex,
     pub(crate) sample: u32,
@@ -33,7 +33,7 @@ impl Reports {
     /// The flow's record; `why_silent` explains an end that did not report.
     pub(crate) fn record(
         &mut self,
-        place: &Place,
+        key: &RecordKey,
         flow: &Flow,
         workload: &Workload,
         names: &dyn Fn(HostId) -> String,
@@ -71,10 +71,10 @@ impl Reports {
         };
         FlowRecord {
             is_aggressor: flow.is_aggressor,
-            stage: place.stage,
-            round: place.round,
+            stage: key.stage,
+            round: key.round,
             flow: flow.id,
-            sample: place.sample,
+            sample: key.sample,
             src: flow.src,
             dst: flow.dst,
             outcome,
@@ -86,8 +86,8 @@ impl Reports {
 
 type End = Option<Box<EndRecord>>;
 
-/// Sender and receiver. With the engine each end counts for itself, and what it says of the other
-/// is of no account: a host that is wrong must not decide another's figure. A tool's client may
+/// Sender and receiver. With the engine each end counts for itself, and what it reports about the
+/// other does not count: a host that is wrong must not decide another's figure. A tool's client may
 /// know both.
 fn ends(flow: &Flow, reports: Vec<(HostId, FlowReport)>, tool: Tool) -> (End, End) {
     let (mut sender, mut receiver) = (None, None);
@@ -193,7 +193,7 @@ mod tests {
         for (host, report) in reports {
             all.add(HostId(host), report);
         }
-        let place = Place {
+        let key = RecordKey {
             stage: StageIndex(0),
             round: RoundIndex(0),
             sample: 0,
@@ -204,7 +204,7 @@ mod tests {
             message_bytes: 100,
             ..Workload::of(WorkloadKind::UdpStream)
         };
-        all.record(&place, &flow(), &workload, &names, &|_| "no report".into())
+        all.record(&key, &flow(), &workload, &names, &|_| "no report".into())
     }
 
     #[test]

@@ -7,7 +7,7 @@ use ew_model::workload::Tool;
 use ew_plan::inventory::fold;
 use std::collections::BTreeSet;
 
-/// Takes the stages out of the plan of which the missing tools leave nothing, and says per tool
+/// Takes the stages out of the plan of which the missing tools leave nothing, and returns per tool
 /// which hosts lack it, what does not run for that, and how to install it. Where some flows of a
 /// stage can run it stays, and the others will be missing in it.
 pub(crate) fn leave_out(

@@ -112,7 +112,7 @@ impl Batch<'_> {
         orders
     }
 
-    /// Payload of a flow, where it differs from what its workload says.
+    /// Payload of a flow, where it differs from its workload's.
     fn pace(&self, flow: &Flow, round: &Round, limited: Option<&LimitedRound<'_>>) -> Option<f64> {
         let paced = self.plan.pace_of(self.stage, flow);
         let Some(limited) = limited else {

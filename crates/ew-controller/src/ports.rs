@@ -80,7 +80,7 @@ pub(crate) async fn ask(
 }
 
 /// Refuses to load hosts whose data ports nobody reaches of those who will want to, and far ones
-/// unless they are allowed; a second look is taken first. A single pair that cannot connect is the
+/// unless they are allowed; a second check is made first. A single pair that cannot connect is the
 /// run's own business.
 pub(crate) async fn check(
     plan: &Plan,
@@ -260,7 +260,7 @@ fn failed(
         .collect()
 }
 
-/// Who opens, to whom, and what came of it. A lost host says nothing of others.
+/// Who opens, to whom, and what came of it. A lost host shows nothing about others.
 fn by_pair(
     checks: &Checks,
     answers: &BTreeMap<HostId, Answer>,

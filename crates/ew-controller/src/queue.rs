@@ -47,7 +47,7 @@ pub(crate) fn event_queue(limit_bytes: usize) -> (EventSender, EventReceiver) {
 }
 
 impl EventSender {
-    /// Queues an event while there is room. Whether it was.
+    /// Queues an event while there is space. Whether it was.
     pub(crate) fn offer(&self, event: &Arc<RecordedEvent>) -> bool {
         let waiting_bytes = self.waiting_bytes.load(Ordering::Relaxed);
         if waiting_bytes + held_bytes(&event.event) > self.limit_bytes {

@@ -229,7 +229,7 @@ fn repeated_whole(
     whole.map(|(_, rows)| figures(rows)).collect()
 }
 
-/// Rounds whose flows did not run together: what each got says nothing of what all get.
+/// Rounds whose flows did not run together: what each got shows nothing about what all get.
 fn void_rounds(stage: &Stage, records: &[FlowRecord]) -> BTreeSet<RoundIndex> {
     if stage.workload.kind != WorkloadKind::TcpStream || stage.workload.tool != Tool::Engine {
         return BTreeSet::new();

@@ -1,7 +1,7 @@
 //! Which rounds of a stage to order next: all at once, or with `samples: auto` some more until
-//! every figure has settled or a bound is reached.
+//! every figure has converged or a bound is reached.
 //!
-//! A round is repeated whole: if a settled flow were skipped, the others would find the
+//! A round is repeated whole: if a converged flow were skipped, the others would find the
 //! network emptier than before.
 
 use ew_analyze::settling;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Further repetitions are ordered in batches of at least this part of those that were run: each
-/// batch costs a common start, and every look at the figures is one more chance to stop by luck.
+/// batch costs a common start, and every check of the figures is one more chance to stop by luck.
 const BATCH_PART: u32 = 4;
 
 /// A stage's repetitions.
@@ -26,7 +26,7 @@ pub(crate) struct Repeats<'a> {
 }
 
 impl<'a> Repeats<'a> {
-    /// Of a stage that begins. One that takes turns with others orders one repetition at a time.
+    /// Of a stage that begins. One that is interleaved with others orders one repetition at a time.
     pub(crate) fn new(stage: &'a Stage, takes_turns: bool) -> Self {
         Self {
             stage,
@@ -43,30 +43,30 @@ impl<'a> Repeats<'a> {
         alive: &[HostId],
         spent_ns: u64,
     ) -> Vec<RoundIndex> {
-        let least = self.least_samples();
-        if self.ordered < least {
+        let min = self.min_samples();
+        if self.ordered < min {
             let first = self.ordered;
-            self.ordered = if self.takes_turns { first + 1 } else { least };
+            self.ordered = if self.takes_turns { first + 1 } else { min };
             return self.all_rounds(first..self.ordered);
         }
         if self.doubles() {
             return self.next_doubling(records);
         }
-        let places = self.unsettled_places(records, alive);
-        let samples = self.affordable(places.len(), spent_ns);
+        let slots = self.unsettled_slots(records, alive);
+        let samples = self.affordable(slots.len(), spent_ns);
         let per_sample = self.stage.rounds_per_sample() as u32;
         let first = self.ordered;
         self.ordered += samples;
         (first..first + samples)
             .flat_map(|sample| {
-                let number = move |place: &usize| RoundIndex(sample * per_sample + *place as u32);
-                places.iter().map(number)
+                let number = move |slot: &usize| RoundIndex(sample * per_sample + *slot as u32);
+                slots.iter().map(number)
             })
             .collect()
     }
 
     /// Repetitions that run in any case.
-    fn least_samples(&self) -> u32 {
+    fn min_samples(&self) -> u32 {
         if self.doubles() {
             return self.planned_samples().min(2);
         }
@@ -102,8 +102,8 @@ impl<'a> Repeats<'a> {
         wanted.map(|(number, _)| number).collect()
     }
 
-    /// Positions, in a repetition, of rounds with a figure that can still settle.
-    fn unsettled_places(&self, records: &[FlowRecord], alive: &[HostId]) -> BTreeSet<usize> {
+    /// Positions, in a repetition, of rounds with a figure that can still converge.
+    fn unsettled_slots(&self, records: &[FlowRecord], alive: &[HostId]) -> BTreeSet<usize> {
         let records: Vec<&FlowRecord> = records.iter().collect();
         settling::unsettled(self.stage, &records)
             .into_iter()

@@ -42,7 +42,7 @@ pub struct ResolveError {
 /// Gives every host without an address one: from `known` (by names in lower case), from the name
 /// itself when it is an address, from the system's resolver, or from the ssh configuration. Where a
 /// login has a target, that is looked up in place of the name. A name that is an address is what
-/// ssh connects to: `known` may say that data go elsewhere.
+/// ssh connects to: `known` may have another address for data.
 ///
 /// # Errors
 /// [`ResolveError`] with every name that has none.
@@ -53,7 +53,7 @@ pub async fn resolve(
     family: AddressFamily,
     ssh_config: Option<&Path>,
 ) -> Result<(), ResolveError> {
-    let places = Arc::new(Semaphore::new(FAN_OUT));
+    let slots = Arc::new(Semaphore::new(FAN_OUT));
     let mut lookups = JoinSet::new();
     for (position, host) in inventory.hosts.iter_mut().enumerate() {
         host.address = known_address(host, known);
@@ -62,10 +62,10 @@ pub async fn resolve(
                 .get(&host.name)
                 .and_then(|login| login.target.clone());
             let name = target.unwrap_or_else(|| host.name.clone());
-            let places = Arc::clone(&places);
+            let slots = Arc::clone(&slots);
             let ssh_config = ssh_config.map(Path::to_path_buf);
             lookups.spawn(async move {
-                let _place = places.acquire_owned().await;
+                let _slot = slots.acquire_owned().await;
                 (
                     position,
                     look_up(&name, family, ssh_config.as_deref()).await,

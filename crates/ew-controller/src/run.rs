@@ -74,7 +74,7 @@ impl std::fmt::Debug for Job {
 pub struct Finished {
     /// The run directory.
     pub dir: PathBuf,
-    /// What it says.
+    /// What it reports.
     pub analysis: Analysis,
     /// Whether the user cut it short.
     pub interrupted: bool,
@@ -105,7 +105,7 @@ pub enum RunError {
         /// How many did not.
         failed: usize,
     },
-    /// A rack without a pair of hosts says nothing.
+    /// A rack without a pair of hosts shows nothing.
     #[error(
         "only {left} host(s) of rack `{rack}` came up and a rack needs two; fix its hosts (see above), or leave the rack out of --racks and --hosts"
     )]
@@ -232,7 +232,7 @@ pub enum RunError {
 pub struct StoredRun {
     /// The run directory.
     pub dir: PathBuf,
-    /// What it holds.
+    /// Its content.
     pub run: Run,
     /// Whether the user cut it short.
     pub interrupted: bool,
@@ -262,7 +262,7 @@ pub fn run(job: &Job, listener: &mut dyn FnMut(u64, &RunEvent)) -> Result<Finish
     let plan = ew_plan::plan(&job.scenario, &job.inventory, job.seed)?;
     let (dir, unwritten) = carry_out(job, plan, Work::Flows, listener)?;
     let analysis = ew_analyze::analyze(&ew_store::load(&dir)?);
-    let kept = ew_store::write_findings(&dir, &analysis.verdict);
+    let kept = ew_store::write_findings(&dir, ew_report::findings_json(&analysis));
     let interrupted = analysis.run.outcome == Outcome::Interrupted;
     Ok(Finished {
         dir,

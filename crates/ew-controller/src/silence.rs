@@ -1,7 +1,7 @@
 //! What silence at the window's end means. One end alone does not distinguish a dead peer from a
 //! flow that others starve: TCP's retransmission timer doubles from 200 ms with every loss, so a
 //! flow with a small share of a full link is silent for seconds. The facts of both ends together
-//! do. This is the one place where they are judged. Pure.
+//! do. This is the one module where they are judged. Pure.
 
 use ew_model::record::EndRecord;
 use ew_proto::message::{FlowReport, Standing};

@@ -4,7 +4,7 @@
 use crate::journal::Journal;
 use crate::member::Command;
 use crate::members::{FleetEvent, Members, State};
-use crate::merge::{Place, Reports};
+use crate::merge::{RecordKey, Reports};
 use crate::orders::{Batch, ToolPorts};
 use ew_model::event::RunEvent;
 use ew_model::inventory::{HostId, Inventory};
@@ -135,7 +135,7 @@ impl BatchRun<'_> {
         BatchEnd::Done
     }
 
-    /// Says go to everybody, each in its own time; returns the start on the controller's clock.
+    /// Sends go to everybody, each in its own time; returns the start on the controller's clock.
     fn start(&mut self, rounds: &OpenRounds) -> u64 {
         let lead_ns = LEAD_NS + LEAD_PER_HOST_NS * rounds.hosts.len() as u64;
         let start_ns = clock::monotonic_ns() + lead_ns;
@@ -271,7 +271,7 @@ impl BatchRun<'_> {
         given_up: &BTreeMap<HostId, String>,
     ) -> Vec<FlowRecord> {
         let (_, planned) = self.batch.rounds[position];
-        let place = Place {
+        let key = RecordKey {
             stage: self.batch.index,
             round: self.batch.round_index(position),
             sample: planned.sample,
@@ -289,7 +289,7 @@ impl BatchRun<'_> {
             .map(|flow| {
                 let workload = self.batch.stage.workload_of(flow);
                 let reports = &mut round.reports;
-                reports.record(&place, flow, &workload, &names, &why_silent)
+                reports.record(&key, flow, &workload, &names, &why_silent)
             })
             .collect()
     }
@@ -386,7 +386,7 @@ struct OpenRounds {
 #[derive(Default)]
 struct OpenRound {
     waiting: BTreeSet<HostId>,
-    /// Each flow has an end that was given up: what the other ends report says nothing.
+    /// Each flow has an end that was given up: what the other ends report shows nothing.
     is_hopeless: bool,
     reports: Reports,
 }

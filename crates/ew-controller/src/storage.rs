@@ -227,7 +227,7 @@ impl<'a> Drive<'a> {
 
 impl Drive<'_> {
     /// Once, from here: agents know nothing of it. What could not be asked is a warning; the agents
-    /// say themselves what is wrong with HDFS.
+    /// report themselves what is wrong with HDFS.
     async fn ask_name_node(&mut self) {
         let Some((address, target)) = hdfs_of(&self.task.endpoints) else {
             return;

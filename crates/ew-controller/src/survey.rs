@@ -66,13 +66,13 @@ pub async fn run_as_root_on(
 ) -> std::io::Result<BTreeMap<HostId, Result<(), String>>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let places = Arc::new(LaunchSlots::new(launcher.fan_out()));
+    let slots = Arc::new(LaunchSlots::new(launcher.fan_out()));
     let mut tasks = JoinSet::new();
     for (id, commands) in commands {
         let (host, launcher) = (inventory.host(id).clone(), Arc::clone(&launcher));
-        let places = Arc::clone(&places);
+        let slots = Arc::clone(&slots);
         tasks.spawn(async move {
-            let _place = places.take().await;
+            let _slot = slots.take().await;
             let done = run_as_root(launcher.as_ref(), &host, &commands, limit).await;
             (id, done.map_err(|error| error.to_string()))
         });

@@ -9,7 +9,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a program for developers, which says what it measured and stops where it cannot go on"
+    reason = "a program for developers, which prints what it measured and stops where it cannot go on"
 )]
 
 use ew_engine::{Engine, EngineConfig, RoundSpec};

@@ -1,12 +1,12 @@
 //! The data listener: one thread that takes connections, reads their hellos with a deadline, and
 //! hands them over.
 //!
-//! Unauthenticated peers are closed and counted. Nothing an unauthenticated peer does can hold up a
+//! Unauthenticated peers are closed and counted. Nothing an unauthenticated peer does can delay a
 //! flow: all sockets are non-blocking here, and when too many connections are undecided, the one
 //! that has been silent longest goes first.
 
 use crate::hello::{Ends, HELLO_BYTES, Hello, StreamKey, acknowledgement, may_become_hello};
-use crate::registry::{Registry, Seat};
+use crate::registry::{Registry, Slot};
 use crate::relay::{Asked, Relay};
 use ew_proto::message::{Role, RunToken};
 use ew_sys::clock::monotonic_ns;
@@ -26,7 +26,7 @@ const MAX_PENDING: usize = 2048;
 /// Unauthenticated peers get at most this part of the process's descriptors: the rounds need the
 /// others.
 const PENDING_PART: usize = 4;
-/// Connections taken before anything else is looked at again.
+/// Connections taken before anything else is checked again.
 const MAX_ACCEPTS_PER_TURN: usize = 256;
 /// How long to leave the listener alone when the process has no file descriptor left.
 const OUT_OF_DESCRIPTORS_PAUSE: Duration = Duration::from_millis(50);
@@ -93,9 +93,9 @@ enum Unfit {
 enum Verdict {
     Keep,
     /// A round waits for it.
-    HandOver(Seat),
+    HandOver(Slot),
     /// A probe that was answered.
-    Settled,
+    Done,
     /// A neighbour wants the agent's program.
     Relay,
     Reject,
@@ -131,7 +131,7 @@ impl Acceptor {
 
     /// Runs until `ended` is set and the waker written to.
     pub(crate) fn run(&mut self) {
-        let mut ready = Ready::with_room(EVENTS);
+        let mut ready = Ready::with_capacity(EVENTS);
         while !self.shared.ended.load(Ordering::Acquire) {
             if self.epoll.wait(&mut ready, self.patience()).is_err() {
                 // Only a shortage of memory: do not spin on it.
@@ -262,15 +262,15 @@ impl Acceptor {
         self.early.remove(&token);
         match self.judge(&mut connection) {
             Verdict::Keep => self.keep(token, connection),
-            Verdict::HandOver(seat) => {
+            Verdict::HandOver(slot) => {
                 connection.acknowledge(&self.shared.token);
                 if connection.is_watched {
                     // It lives on elsewhere; if it stays in the set, that is only noise.
                     let _ = self.epoll.remove(&connection.socket);
                 }
-                seat.hand_over(connection.socket);
+                slot.hand_over(connection.socket);
             }
-            Verdict::Settled => {}
+            Verdict::Done => {}
             Verdict::Relay => self.hand_on(connection),
             Verdict::Reject => self.count_rejected(),
         }
@@ -306,7 +306,7 @@ impl Acceptor {
                     }
                     Some((Hello::Probe, _)) => {
                         connection.acknowledge(&self.shared.token);
-                        return Verdict::Settled;
+                        return Verdict::Done;
                     }
                     Some((Hello::Stream { key, role }, ends)) => {
                         connection.wants = Some((key, role, ends));
@@ -314,10 +314,10 @@ impl Acceptor {
                 },
             }
         }
-        let seat = connection
+        let slot = connection
             .wants
             .and_then(|(key, role, ends)| self.shared.registry.claim(key, role, ends.opener));
-        seat.map_or(Verdict::Keep, Verdict::HandOver)
+        slot.map_or(Verdict::Keep, Verdict::HandOver)
     }
 
     /// Of what is no hello.
@@ -408,8 +408,8 @@ impl Pending {
     }
 
     fn acknowledge(&mut self, token: &RunToken) {
-        // The send buffer of a fresh connection holds it; if the peer is gone, the stream's thread
-        // sees it.
+        // The send buffer of a fresh connection has space for it; if the peer is gone, the stream's
+        // thread sees it.
         let _ = self.socket.write(&acknowledgement(&self.wire, token));
     }
 }

@@ -13,18 +13,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// How often a wait for connections looks whether it was cut short.
+/// How often a wait for connections checks whether it was cut short.
 const SLICE: Duration = Duration::from_millis(50);
-/// How often the peers' offers are looked for.
+/// How often the peers' offers are polled for.
 const OFFER_SLICE: Duration = Duration::from_millis(1);
-/// The opener says how every connection went; this is its time to say so.
+/// The opener reports how every connection went; this is its time to do so.
 const WORD_OF_OPENER_NS: u64 = 100_000_000;
 
 /// How a stream's connection came about.
 #[derive(Debug)]
 pub(crate) struct Arrival {
-    /// The stream's place on its thread.
-    pub(crate) place: usize,
+    /// The stream's index on its thread.
+    pub(crate) index: usize,
     /// The error is in words.
     pub(crate) connection: Result<TcpStream, String>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Member {
 pub(crate) struct Arrivals {
     pub(crate) streams: Vec<Arc<Stream>>,
     pub(crate) channel: Receiver<Arrival>,
-    /// By place; true until it is ready or has failed.
+    /// By index; true until it is ready or has failed.
     missing: Vec<bool>,
     missing_count: usize,
     /// Waiting for the peers' offers.
@@ -47,7 +47,7 @@ pub(crate) struct Arrivals {
 }
 
 struct Greeting {
-    place: usize,
+    index: usize,
     connection: Arc<TcpStream>,
     machine: Box<dyn Machine>,
     wire: [u8; OFFER_BYTES],
@@ -70,7 +70,7 @@ impl Arrivals {
         self.missing_count == 0
     }
 
-    /// Waits for all, until the time at most.
+    /// Waits for all, until this time at most.
     pub(crate) fn gather(
         &mut self,
         shared: &RoundShared,
@@ -116,12 +116,12 @@ impl Arrivals {
         if shared.prepared.connects() {
             return;
         }
-        for place in 0..self.streams.len() {
-            if !self.settle(place) {
+        for index in 0..self.streams.len() {
+            if !self.resolve(index) {
                 continue;
             }
-            let stream = Arc::clone(&self.streams[place]);
-            match shared.prepared.alone(&shared.seat(&stream)) {
+            let stream = Arc::clone(&self.streams[index]);
+            match shared.prepared.alone(&shared.slot(&stream)) {
                 Ok(machine) => members.push(Member { stream, machine }),
                 Err(error) => stream.fail(error),
             }
@@ -129,22 +129,22 @@ impl Arrivals {
     }
 
     fn take(&mut self, shared: &RoundShared, arrival: Arrival, members: &mut Vec<Member>) {
-        let Arrival { place, connection } = arrival;
-        let Some(stream) = self.streams.get(place).map(Arc::clone) else {
+        let Arrival { index, connection } = arrival;
+        let Some(stream) = self.streams.get(index).map(Arc::clone) else {
             return;
         };
-        if !self.missing[place] {
+        if !self.missing[index] {
             return;
         }
-        let greeted = connection.and_then(|connection| self.greet(shared, place, connection));
+        let greeted = connection.and_then(|connection| self.greet(shared, index, connection));
         match greeted {
             Ok(None) => {}
             Ok(Some(machine)) => {
-                self.settle(place);
+                self.resolve(index);
                 members.push(Member { stream, machine });
             }
             Err(error) => {
-                self.settle(place);
+                self.resolve(index);
                 stream.fail(error);
             }
         }
@@ -154,10 +154,10 @@ impl Arrivals {
     fn greet(
         &mut self,
         shared: &RoundShared,
-        place: usize,
+        index: usize,
         connection: TcpStream,
     ) -> Result<Option<Box<dyn Machine>>, String> {
-        let stream = &self.streams[place];
+        let stream = &self.streams[index];
         let broken = |error: io::Error| format!("connection with {}: {error}", stream.peer);
         // At the opening end once more: a route may bring a congestion control of its own (congctl
         // of ip-route(8)).
@@ -170,16 +170,16 @@ impl Arrivals {
             stream.remark(remark);
         }
         let connection = stream.publish(connection);
-        let seat = shared.seat(stream);
-        let mut machine = shared.prepared.machine(&seat, Arc::clone(&connection))?;
+        let slot = shared.slot(stream);
+        let mut machine = shared.prepared.machine(&slot, Arc::clone(&connection))?;
         let Some(own) = machine.own_socket() else {
             return Ok(Some(machine));
         };
-        let offer = own.offer(&seat)?;
-        // The send buffer of a fresh connection holds it.
+        let offer = own.offer(&slot)?;
+        // The send buffer of a fresh connection has space for it.
         (&*connection).write_all(&offer.encode()).map_err(broken)?;
         self.greeting.push(Greeting {
-            place,
+            index,
             connection,
             machine,
             wire: [0; OFFER_BYTES],
@@ -190,20 +190,20 @@ impl Arrivals {
 
     fn read_offers(&mut self, shared: &RoundShared, members: &mut Vec<Member>) {
         for mut greeting in std::mem::take(&mut self.greeting) {
-            let stream = Arc::clone(&self.streams[greeting.place]);
+            let stream = Arc::clone(&self.streams[greeting.index]);
             let accepted = match greeting.read() {
-                Ok(None) if self.missing[greeting.place] => {
+                Ok(None) if self.missing[greeting.index] => {
                     self.greeting.push(greeting);
                     continue;
                 }
                 Ok(None) => continue,
                 Ok(Some(offer)) => {
                     let own = greeting.machine.own_socket();
-                    own.map_or(Ok(()), |own| own.accept_offer(&shared.seat(&stream), offer))
+                    own.map_or(Ok(()), |own| own.accept_offer(&shared.slot(&stream), offer))
                 }
                 Err(error) => Err(format!("receive from {}: {error}", stream.peer)),
             };
-            self.settle(greeting.place);
+            self.resolve(greeting.index);
             match accepted {
                 Ok(()) => members.push(Member {
                     stream,
@@ -221,19 +221,19 @@ impl Arrivals {
         if now_ns < accept_by_ns || self.is_complete() {
             return;
         }
-        for place in 0..self.streams.len() {
-            let stream = &self.streams[place];
+        for index in 0..self.streams.len() {
+            let stream = &self.streams[index];
             let is_late = !stream.opens || now_ns >= accept_by_ns + WORD_OF_OPENER_NS;
-            if self.missing[place] && is_late {
+            if self.missing[index] && is_late {
                 stream.fail(stream.missed(shared));
-                self.settle(place);
+                self.resolve(index);
             }
         }
     }
 
     /// Whether it was still missing.
-    fn settle(&mut self, place: usize) -> bool {
-        let was_missing = std::mem::replace(&mut self.missing[place], false);
+    fn resolve(&mut self, index: usize) -> bool {
+        let was_missing = std::mem::replace(&mut self.missing[index], false);
         self.missing_count -= usize::from(was_missing);
         was_missing
     }

@@ -24,9 +24,9 @@ const LONGEST_ATTEMPT_NS: u64 = 10_000_000_000;
 /// Attempts at the same time: less than the backlog of a listener, so that one peer can take them
 /// all.
 const AT_ONCE: usize = 1024;
-/// How often the wait looks whether it was cut short.
+/// How often the wait checks whether it was cut short.
 const SLICE: Duration = Duration::from_millis(50);
-/// A shorter try says nothing about the peer.
+/// A shorter try shows nothing about the peer.
 const TOO_SHORT_NS: u64 = 20_000_000;
 const EINPROGRESS: i32 = 115;
 const ECONNREFUSED: i32 = 111;
@@ -48,7 +48,7 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    /// Of a connection to `peer`, between these ends, that says `hello`.
+    /// Of a connection to `peer`, between these ends, that sends `hello`.
     pub(crate) fn new(hello: &Hello, ends: Ends, peer: SocketAddr, token: &RunToken) -> Self {
         let hello = hello.encode(ends, token);
         Self {
@@ -122,7 +122,7 @@ struct Progress {
     until_ns: u64,
     begun_ns: u64,
     attempt_ns: u64,
-    /// What to say when time is over.
+    /// The error when time is over.
     reported: Option<io::Error>,
 }
 
@@ -142,8 +142,8 @@ struct Work<'a, Report: FnMut(usize, Result<TcpStream, String>)> {
 }
 
 impl Opener<'_> {
-    /// Connects, says hello and waits for the answer; tries again until the deadline. Every opening
-    /// is reported once, in any order. An error is in words, with the peer and the system's
+    /// Connects, sends hello and waits for the answer; tries again until the deadline. Every
+    /// opening is reported once, in any order. An error is in words, with the peer and the system's
     /// message. Sockets are non-blocking.
     pub(crate) fn run(
         &self,
@@ -223,7 +223,7 @@ impl Opener<'_> {
 
 impl<Report: FnMut(usize, Result<TcpStream, String>)> Work<'_, Report> {
     fn run(&mut self) {
-        let mut ready = Ready::with_room(EVENTS);
+        let mut ready = Ready::with_capacity(EVENTS);
         while self.over < self.openings.len() {
             let now_ns = monotonic_ns();
             if now_ns >= self.opener.deadline_ns || self.opener.cancel.is_raised() {
@@ -295,7 +295,7 @@ impl<Report: FnMut(usize, Result<TcpStream, String>)> Work<'_, Report> {
                 self.progress[index].phase = Phase::Connecting(socket);
                 return;
             }
-            // The send buffer of a fresh connection holds a hello.
+            // The send buffer of a fresh connection has space for a hello.
             Ok(None) => socket.write_all(&opening.hello),
         };
         match outcome {

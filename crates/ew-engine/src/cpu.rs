@@ -35,13 +35,15 @@ impl CpuReading {
     /// `None` where the host's counters cannot be read.
     pub(crate) fn take(shared: &RoundShared, flows: &[Vec<Arc<Stream>>]) -> Option<Self> {
         let host = HostTicks::parse(&std::fs::read_to_string("/proc/stat").ok()?)?;
-        let lanes = || flows.iter().flatten().map(|stream| &stream.lane);
+        let counters = || flows.iter().flatten().map(|stream| &stream.counters);
         Some(Self {
             engine_ns: shared.engine_cpu_ns(),
             engine_wait_ns: shared.engine_wait_ns(),
             host,
-            moved_bytes: lanes().map(|l| l.sent_bytes() + l.received_bytes()).sum(),
-            transactions: lanes().map(|l| l.transactions()).sum(),
+            moved_bytes: counters()
+                .map(|c| c.sent_bytes() + c.received_bytes())
+                .sum(),
+            transactions: counters().map(|c| c.transactions()).sum(),
         })
     }
 

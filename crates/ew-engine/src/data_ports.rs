@@ -39,7 +39,7 @@ impl DataPorts {
     }
 
     /// Binds to the chosen port or to the next free one of the range; when there is none, to one of
-    /// the kernel's choice. Says whether it is of the range.
+    /// the kernel's choice. Returns whether it is of the range.
     pub(crate) fn bind(
         &self,
         address: IpAddr,
@@ -55,8 +55,8 @@ impl DataPorts {
         let ports = self.count();
         if !self.ran_out.load(Ordering::Relaxed) {
             for _ in 0..ports {
-                let place = self.tried.fetch_add(1, Ordering::Relaxed) % ports;
-                let port = self.first + place as u16;
+                let offset = self.tried.fetch_add(1, Ordering::Relaxed) % ports;
+                let port = self.first + offset as u16;
                 match bind(SocketAddr::new(address, port)) {
                     Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
                     outcome => return outcome.map(|()| true),

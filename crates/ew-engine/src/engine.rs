@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Room for what the caller does in its `done`.
+/// Stack for what the caller does in its `done`.
 const SUPERVISOR_STACK_BYTES: usize = 512 * 1024;
 const ACCEPTOR_STACK_BYTES: usize = 256 * 1024;
 /// EADDRINUSE of errno(3).

@@ -32,7 +32,7 @@ pub(crate) struct StreamKey {
     pub(crate) stream: u16,
 }
 
-/// What the opener of a connection says of itself.
+/// What the opener of a connection sends about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hello {
     /// It is a stream, and this is the opener's part in it.

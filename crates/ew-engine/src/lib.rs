@@ -4,20 +4,20 @@
 //! run's token to the round that waits for them, and runs rounds: one supervisor thread per round,
 //! one thread that opens connections, and a few that drive the streams. A stream is a state machine
 //! that only moves bytes and increments its own counters; the supervisor reads them at the window's
-//! edges. A workload is one file below `workload/`, whose first lines say how to add one.
+//! edges. A workload is one file below `workload/`, whose first lines explain how to add one.
 
 mod acceptor;
 mod arrivals;
 mod buffer;
 mod clock_wait;
 mod connect;
+mod counters;
 mod cpu;
 mod data_ports;
 mod drive;
 mod engine;
 mod error;
 mod hello;
-mod lane;
 mod placement;
 mod port_check;
 mod registry;

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Puts the calling thread, the round's `number`th, where the workload wants it. The error is in
-/// words; where the host does not say what is near, the streams say so.
+/// words; where the host does not report what is near, the streams have a remark.
 pub(crate) fn place(
     shared: &RoundShared,
     number: usize,
@@ -72,7 +72,7 @@ fn cpus_near(address: IpAddr) -> Option<Vec<usize>> {
     parse_cpu_list(list.ok()?.trim())
 }
 
-/// The kernel says -1 where it does not know.
+/// The kernel reports -1 where it does not know.
 fn read_number(path: &str) -> Option<u32> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }

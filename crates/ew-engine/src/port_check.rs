@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Datagrams get lost: an unanswered probe is repeated after so long.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Says hello to every peer, to all at the same time; over UDP to those that TCP reaches. One
+/// Sends hello to every peer, to all at the same time; over UDP to those that TCP reaches. One
 /// answer per peer.
 pub(crate) fn check_ports(
     host: &RoundHost,

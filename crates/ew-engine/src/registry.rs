@@ -18,7 +18,7 @@ const LISTENER_PATIENCE: Duration = Duration::from_millis(100);
 /// Rounds write here what they wait for; the acceptor takes from it.
 #[derive(Debug)]
 pub(crate) struct Registry {
-    seats: Mutex<BTreeMap<StreamKey, Seat>>,
+    slots: Mutex<BTreeMap<StreamKey, Slot>>,
     listener: Mutex<ListenerState>,
     listener_changed: Condvar,
     /// Wakes the acceptor: connections may have come before their round.
@@ -34,21 +34,21 @@ struct ListenerState {
 
 /// Where a connection belongs.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Slot {
     /// The opener's part in the stream.
     pub(crate) opener: Role,
     /// The opener's address in the run's inventory.
     pub(crate) peer: IpAddr,
-    /// The stream's place on its thread.
-    pub(crate) place: usize,
+    /// The stream's index on its thread.
+    pub(crate) index: usize,
     pub(crate) thread: Sender<Arrival>,
 }
 
-impl Seat {
+impl Slot {
     /// When the round has just ended nobody takes the connection, and it closes here.
     pub(crate) fn hand_over(self, connection: TcpStream) {
         let _ = self.thread.send(Arrival {
-            place: self.place,
+            index: self.index,
             connection: Ok(connection),
         });
     }
@@ -57,7 +57,7 @@ impl Seat {
 impl Registry {
     pub(crate) fn new(waker: UnixStream) -> Self {
         Self {
-            seats: Mutex::default(),
+            slots: Mutex::default(),
             listener: Mutex::default(),
             listener_changed: Condvar::new(),
             waker,
@@ -65,8 +65,8 @@ impl Registry {
     }
 
     /// Waits for a stream's connection.
-    pub(crate) fn expect(&self, key: StreamKey, seat: Seat) {
-        self.lock().insert(key, seat);
+    pub(crate) fn expect(&self, key: StreamKey, slot: Slot) {
+        self.lock().insert(key, slot);
     }
 
     /// The round that registers needs a listener with these settings. Whether it must wait for it.
@@ -102,17 +102,17 @@ impl Registry {
         self.lock().remove(&key);
     }
 
-    /// The seat of this stream with this opener, if somebody waits for it.
-    pub(crate) fn claim(&self, key: StreamKey, opener: Role, from: IpAddr) -> Option<Seat> {
-        let mut seats = self.lock();
-        let seat = seats.get(&key)?;
-        if seat.opener != opener || seat.peer.to_canonical() != from {
+    /// The slot of this stream with this opener, if somebody waits for it.
+    pub(crate) fn claim(&self, key: StreamKey, opener: Role, from: IpAddr) -> Option<Slot> {
+        let mut slots = self.lock();
+        let slot = slots.get(&key)?;
+        if slot.opener != opener || slot.peer.to_canonical() != from {
             return None;
         }
-        seats.remove(&key)
+        slots.remove(&key)
     }
 
-    /// Makes the acceptor look again.
+    /// Makes the acceptor check again.
     pub(crate) fn wake(&self) {
         // A full pipe is a wake-up that is already under way.
         let _ = (&self.waker).write(&[0]);
@@ -122,7 +122,7 @@ impl Registry {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamKey, Seat>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<StreamKey, Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -18,9 +18,9 @@ use std::time::Duration;
 const PROGRAM: &str = "/proc/self/exe";
 const METHOD: &[u8] = b"GET /";
 /// Neighbours that are given the program at the same time; the controller sends fewer.
-const MOST_AT_ONCE: usize = 16;
+const MAX_AT_ONCE: usize = 16;
 /// Longest request.
-const MOST_REQUEST_BYTES: usize = 4096;
+const MAX_REQUEST_BYTES: usize = 4096;
 /// For a neighbour that neither asks to the end nor takes what it asked for.
 const PATIENCE: Duration = Duration::from_secs(5);
 const STACK_BYTES: usize = 128 * 1024;
@@ -68,7 +68,7 @@ impl Relay {
     /// is closed, and gets the program from the controller.
     pub(crate) fn hand_on(&self, socket: TcpStream, start: Vec<u8>) {
         let busy = Arc::clone(&self.busy);
-        if busy.fetch_add(1, Ordering::AcqRel) >= MOST_AT_ONCE {
+        if busy.fetch_add(1, Ordering::AcqRel) >= MAX_AT_ONCE {
             busy.fetch_sub(1, Ordering::AcqRel);
             return;
         }
@@ -116,7 +116,7 @@ fn read_request(socket: &mut impl Read, mut request: Vec<u8>) -> io::Result<bool
                 return Ok(true);
             }
         }
-        if request.len() >= MOST_REQUEST_BYTES {
+        if request.len() >= MAX_REQUEST_BYTES {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let mut more = [0; 512];

@@ -51,7 +51,7 @@ pub(crate) fn standings(
         .map(|(role, tcp)| since_data_ms(*role, tcp))
         .collect();
     ends.iter()
-        .zip(least_of_others(&arrivals))
+        .zip(min_of_others(&arrivals))
         .map(|((role, tcp), others_ms)| standing(*role, tcp, others_ms, link_up))
         .collect()
 }
@@ -91,13 +91,13 @@ pub(crate) fn first_error(spec: &RoundSpec, streams: &[Arc<Stream>]) -> Option<S
     Some(name_stream(index, streams.len(), failure.error))
 }
 
-/// Whether nothing came because it was lost on the way, which is a figure: 0. The receiver looked,
+/// Whether nothing came because it was lost on the way, which is a figure: 0. The receiver polled,
 /// and that its peer is there is known by its connection.
 fn lost_all(role: Role, end: &EndRecord) -> bool {
     role == Role::Receive && end.datagrams.is_some()
 }
 
-/// Says so when data did not move.
+/// An error when data did not move.
 fn standstill(order: &FlowOrder, window: &FlowWindow) -> Option<String> {
     let peer = order.peer.ip();
     (moved_bytes(order.role, window) == 0).then(|| match order.role {
@@ -144,21 +144,21 @@ fn since_data_ms(role: Role, tcp: &[Option<TcpReading>]) -> Option<u32> {
     arrivals.min().filter(|_| role == Role::Receive)
 }
 
-/// For each place the min value of all other places.
-fn least_of_others(values: &[Option<u32>]) -> Vec<Option<u32>> {
+/// For each index the min value of all others.
+fn min_of_others(values: &[Option<u32>]) -> Vec<Option<u32>> {
     let mut ranked: Vec<(u32, usize)> = (values.iter().enumerate())
         .filter_map(|(at, value)| Some(((*value)?, at)))
         .collect();
     ranked.sort_unstable();
-    let least_without = |at| ranked.iter().find(|(_, owner)| *owner != at);
+    let min_without = |at| ranked.iter().find(|(_, owner)| *owner != at);
     (0..values.len())
-        .map(|at| least_without(at).map(|(value, _)| *value))
+        .map(|at| min_without(at).map(|(value, _)| *value))
         .collect()
 }
 
-/// A sender's own count also holds what only went into the send buffer: what the peer acknowledged
-/// is better here, but for a flow that has done its work, which may have been acknowledged before
-/// the first `TCP_INFO` was read.
+/// A sender's own count also contains what only went into the send buffer: what the peer
+/// acknowledged is better here, but for a flow that has done its work, which may have been
+/// acknowledged before the first `TCP_INFO` was read.
 fn moved_bytes(role: Role, window: &FlowWindow) -> u64 {
     let counted = counted_bytes(window);
     if role == Role::Receive || window.is_done {
@@ -230,7 +230,7 @@ fn elapsed_ns(readings: &[Reading]) -> u64 {
 fn start_skew_ns(spec: &RoundSpec, flow: &Flow<'_>) -> i64 {
     match flow.order.role {
         Role::Send => (flow.streams.iter())
-            .filter_map(|s| s.lane.first_send_ns())
+            .filter_map(|s| s.counters.first_send_ns())
             .map(|at_ns| difference_ns(at_ns, spec.start_ns))
             .max()
             .unwrap_or(0),

@@ -5,10 +5,10 @@ use crate::acceptor::AcceptorShared;
 use crate::arrivals::Arrival;
 use crate::clock_wait::Cancel;
 use crate::connect::{Opener, Opening};
+use crate::counters::{ByteTotals, StreamCounters};
 use crate::data_ports::DataPorts;
 use crate::error::EngineError;
 use crate::hello::{Ends, Hello, StreamKey};
-use crate::lane::{ByteTotals, Lane};
 use crate::registry;
 use crate::report;
 use crate::running::RunningRound;
@@ -17,7 +17,7 @@ use crate::stream::Stream;
 use crate::tally::Tally;
 use crate::window::{Observed, observe};
 use crate::worker::{Worker, start_thread};
-use crate::workload::{self, Prepared, Seat};
+use crate::workload::{self, Prepared, Slot};
 use ew_model::workload::{SourcePorts, Workload, WorkloadKind};
 use ew_proto::message::{FlowOrder, FlowReport, Role, RunToken};
 use ew_proto::round::RoundSpec;
@@ -49,7 +49,7 @@ const SPARE_DESCRIPTORS: u64 = 100;
 const AWAKE_NS: u64 = 60_000_000;
 const AWAKE_NAP_NS: u64 = 100_000;
 const AWAKE_STACK_BYTES: usize = 64 * 1024;
-const LEAST_INTERVAL_NS: u64 = 1_000_000;
+const MIN_INTERVAL_NS: u64 = 1_000_000;
 /// Within this time after the start all senders make their first send, and none loads the network.
 const FIRST_SENDS_NS: u64 = 2_000_000;
 
@@ -118,7 +118,7 @@ pub(crate) struct ThreadTimes {
 /// A connection to open, and who waits for it.
 struct OwnOpening {
     opening: Opening,
-    place: usize,
+    index: usize,
     thread: Sender<Arrival>,
 }
 
@@ -145,8 +145,8 @@ impl RoundShared {
         self.start_ns + FIRST_SENDS_NS.min(warm_up_ns / 2)
     }
 
-    pub(crate) fn seat<'a>(&'a self, stream: &'a Stream) -> Seat<'a> {
-        Seat {
+    pub(crate) fn slot<'a>(&'a self, stream: &'a Stream) -> Slot<'a> {
+        Slot {
             shared: self,
             stream,
         }
@@ -239,7 +239,7 @@ impl Round {
             shared,
         };
         round.make_streams();
-        round.seat_streams();
+        round.assign_slots();
         round.prepare_listener();
         Ok(round)
     }
@@ -287,8 +287,8 @@ impl Round {
         }
     }
 
-    /// Deals the streams out to threads and says where their connections shall come.
-    fn seat_streams(&mut self) {
+    /// Deals the streams out to threads and registers where their connections shall come.
+    fn assign_slots(&mut self) {
         let streams: Vec<_> = self.flows.iter().flatten().cloned().collect();
         let count = self.shared.thread_count;
         for number in 0..count {
@@ -299,8 +299,8 @@ impl Round {
                 .step_by(count)
                 .cloned()
                 .collect();
-            for (place, stream) in own.iter().enumerate() {
-                self.expect(stream, place, thread.clone());
+            for (index, stream) in own.iter().enumerate() {
+                self.expect(stream, index, thread.clone());
             }
             self.workers.push(Worker {
                 shared: Arc::clone(&self.shared),
@@ -322,19 +322,19 @@ impl Round {
         registry.wake();
     }
 
-    fn expect(&mut self, stream: &Stream, place: usize, thread: Sender<Arrival>) {
+    fn expect(&mut self, stream: &Stream, index: usize, thread: Sender<Arrival>) {
         if !self.shared.prepared.connects() {
             return;
         }
         if !stream.opens {
             let opener = opposite(stream.role);
-            let seat = registry::Seat {
+            let slot = registry::Slot {
                 opener,
                 peer: stream.peer_host,
-                place,
+                index,
                 thread,
             };
-            self.host.acceptor.registry.expect(stream.key, seat);
+            self.host.acceptor.registry.expect(stream.key, slot);
             return;
         }
         let hello = Hello::Stream {
@@ -348,7 +348,7 @@ impl Round {
         let opening = Opening::new(&hello, ends, stream.peer, &self.shared.token);
         self.openings.push(OwnOpening {
             opening: opening.with_ports(stream.chosen_ports),
-            place,
+            index,
             thread,
         });
     }
@@ -359,7 +359,7 @@ impl Round {
             .cancel
             .sleep_until(self.spec.connect_at_ns)
             .ok()?;
-        self.host.totals.open(self.lanes().into_iter());
+        self.host.totals.open(self.counters().into_iter());
         self.start_threads();
         self.keep_awake();
         // After the other threads, which would inherit it.
@@ -458,12 +458,12 @@ impl Round {
         for stream in self.flows.iter().flatten() {
             stream.release();
         }
-        self.host.totals.close(&self.lanes());
+        self.host.totals.close(&self.counters());
     }
 
-    fn lanes(&self) -> Vec<Arc<Lane>> {
+    fn counters(&self) -> Vec<Arc<StreamCounters>> {
         let streams = self.flows.iter().flatten();
-        streams.map(|s| Arc::clone(&s.lane)).collect()
+        streams.map(|s| Arc::clone(&s.counters)).collect()
     }
 }
 
@@ -484,10 +484,10 @@ fn open(shared: &RoundShared, openings: &[OwnOpening]) {
     };
     let wanted: Vec<_> = openings.iter().map(|o| o.opening).collect();
     opener.run(&wanted, |index, connection| {
-        let OwnOpening { place, thread, .. } = &openings[index];
-        let place = *place;
+        let OwnOpening { index, thread, .. } = &openings[index];
+        let index = *index;
         // The thread ends early when the round is given up.
-        let _ = thread.send(Arrival { place, connection });
+        let _ = thread.send(Arrival { index, connection });
     });
 }
 
@@ -540,9 +540,9 @@ fn check(spec: &RoundSpec) -> Result<(), EngineError> {
     if !in_order || spec.window_ns == 0 {
         return refuse("its connect, start and window times are not in order".to_owned());
     }
-    if spec.interval_ns != 0 && spec.interval_ns < LEAST_INTERVAL_NS {
+    if spec.interval_ns != 0 && spec.interval_ns < MIN_INTERVAL_NS {
         return refuse(format!(
-            "interval {} ns; at least {LEAST_INTERVAL_NS}, or 0 for none",
+            "interval {} ns; at least {MIN_INTERVAL_NS}, or 0 for none",
             spec.interval_ns
         ));
     }

@@ -1,8 +1,8 @@
 //! One stream of a flow as its round sees it: counters, socket, failure. Its driver is elsewhere.
 
 use crate::connect::ChosenPorts;
+use crate::counters::StreamCounters;
 use crate::hello::StreamKey;
-use crate::lane::Lane;
 use crate::round::RoundShared;
 use ew_model::record::{Remark, TracedPath};
 use ew_proto::message::{FlowOrder, Role, ServicePorts};
@@ -29,7 +29,7 @@ pub(crate) struct Stream {
     pub(crate) bits_per_sec: Option<f64>,
     /// Through which ports the accepting end's own sockets are reached.
     pub(crate) service: Option<Box<ServicePorts>>,
-    pub(crate) lane: Arc<Lane>,
+    pub(crate) counters: Arc<StreamCounters>,
     state: Mutex<State>,
 }
 
@@ -78,7 +78,7 @@ impl Stream {
             chosen_ports: order.port_seed.map(of_end),
             bits_per_sec: order.bits_per_sec.map(|rate| rate / f64::from(streams)),
             service: order.service.clone(),
-            lane: Arc::default(),
+            counters: Arc::default(),
             state: Mutex::default(),
         }
     }
@@ -86,8 +86,8 @@ impl Stream {
     /// Payload in this end's direction: what a sender sent, what a receiver received.
     pub(crate) fn counted_bytes(&self) -> u64 {
         match self.role {
-            Role::Send => self.lane.sent_bytes(),
-            Role::Receive => self.lane.received_bytes(),
+            Role::Send => self.counters.sent_bytes(),
+            Role::Receive => self.counters.received_bytes(),
         }
     }
 

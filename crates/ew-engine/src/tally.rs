@@ -9,12 +9,12 @@ const LONGEST_NS: u64 = 60_000_000_000;
 /// Buckets are at most 1/128 of their times wide.
 const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// Times in buckets. 30 KiB, made when the first time is recorded or by [`Times::make_room`].
+/// Times in buckets. 30 KiB, made when the first time is recorded or by [`Times::allocate`].
 #[derive(Debug, Default)]
 pub(crate) struct Times {
     buckets: Option<Histogram<u64>>,
     sum_ns: u64,
-    least_ns: u64,
+    min_ns: u64,
     greatest_ns: u64,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Tally {
 
 impl Times {
     /// Allocates now, so that recording does not.
-    pub(crate) fn make_room(&mut self) {
+    pub(crate) fn allocate(&mut self) {
         if self.buckets.is_none() {
             // The bounds are constants that it accepts.
             self.buckets = Histogram::new_with_bounds(1, LONGEST_NS, SIGNIFICANT_DIGITS).ok();
@@ -43,14 +43,14 @@ impl Times {
     }
 
     pub(crate) fn record(&mut self, time_ns: u64) {
-        self.make_room();
+        self.allocate();
         if let Some(buckets) = &mut self.buckets {
             if buckets.is_empty() {
-                self.least_ns = u64::MAX;
+                self.min_ns = u64::MAX;
             }
             buckets.saturating_record(time_ns);
             self.sum_ns = self.sum_ns.saturating_add(time_ns);
-            self.least_ns = self.least_ns.min(time_ns);
+            self.min_ns = self.min_ns.min(time_ns);
             self.greatest_ns = self.greatest_ns.max(time_ns);
         }
     }
@@ -64,7 +64,7 @@ impl Times {
                 .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
                 .collect(),
             sum_ns: self.sum_ns,
-            min_ns: self.least_ns,
+            min_ns: self.min_ns,
             max_ns: self.greatest_ns,
         })
     }

@@ -55,7 +55,7 @@ pub(crate) fn observe(
 ) -> Result<Observed, Cancelled> {
     let cancel = &shared.cancel;
     let has_tcp = shared.prepared.data_is_on_the_connection();
-    let mut windows = with_room(spec, flows);
+    let mut windows = allocate(spec, flows);
     cancel.sleep_until(spec.window_start_ns)?;
     read_counters(flows, &mut windows, |w| &mut w.first);
     shared.window_open.store(true, Ordering::Release);
@@ -90,7 +90,7 @@ fn end_with_streams(spec: &RoundSpec, streams: &[Arc<Stream>], window: &mut Flow
     let after_window = failures
         .map(|f| f.at_ns)
         .filter(|at| *at >= spec.window_end_ns());
-    let done: Option<Vec<_>> = streams.iter().map(|s| s.lane.done_ns()).collect();
+    let done: Option<Vec<_>> = streams.iter().map(|s| s.counters.done_ns()).collect();
     let done_ns = done.and_then(|at| at.into_iter().max());
     window.is_done = done_ns.is_some();
     let Some(last) = window.readings.last_mut() else {
@@ -120,7 +120,7 @@ fn interval_times(spec: &RoundSpec) -> impl Iterator<Item = u64> + use<> {
         .take_while(move |at_ns| step_ns > 0 && *at_ns < end_ns)
 }
 
-fn with_room(spec: &RoundSpec, flows: &[Vec<Arc<Stream>>]) -> Vec<FlowWindow> {
+fn allocate(spec: &RoundSpec, flows: &[Vec<Arc<Stream>>]) -> Vec<FlowWindow> {
     let intervals = interval_times(spec).count();
     let mut windows = Vec::with_capacity(flows.len());
     for streams in flows {
@@ -149,13 +149,13 @@ fn read_counters(
         let edge = edge(window);
         let counts = streams.iter().map(|s| s.counted_bytes());
         edge.stream_bytes.extend(counts);
-        edge.transactions = streams.iter().map(|s| s.lane.transactions()).sum();
+        edge.transactions = streams.iter().map(|s| s.counters.transactions()).sum();
         let bytes = edge.stream_bytes.iter().sum();
         window.readings.push(Reading { now_ns, bytes });
     }
 }
 
-/// Where the data does not go over the connections, theirs says nothing.
+/// Where the data does not go over the connections, theirs shows nothing.
 fn read_tcp(
     has_tcp: bool,
     flows: &[Vec<Arc<Stream>>],

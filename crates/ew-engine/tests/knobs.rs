@@ -1,4 +1,4 @@
-//! Every knob of the TCP workloads does what it says, over loopback.
+//! Every knob of the TCP workloads does what its name promises, over loopback.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 

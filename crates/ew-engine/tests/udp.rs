@@ -52,7 +52,7 @@ fn has_trains() -> bool {
     segment_sends(&socket, 1000).is_ok() && receive_trains(&socket).is_ok()
 }
 
-#[expect(clippy::print_stdout, reason = "it says what a test skips")]
+#[expect(clippy::print_stdout, reason = "it prints what a test skips")]
 fn addresses() -> Vec<IpAddr> {
     let ipv6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
     match TcpListener::bind((ipv6, 0)) {
@@ -436,7 +436,7 @@ fn requests_without_answers_are_lost_and_others_take_their_place() {
     while let Ok(count) = peer.socket.recv(&mut got) {
         assert_eq!(count, 64);
         seen += 1;
-        // A few at most, as each of them costs its place 100 ms.
+        // A few at most, as each of them costs its slot 100 ms.
         if seen % 1000 == 200 {
             dropped += 1;
             continue;

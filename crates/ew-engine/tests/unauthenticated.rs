@@ -64,7 +64,7 @@ fn a_connection_with_the_wrong_direction_is_rejected() {
         &far,
         with_flows(&spec, vec![order(1, Role::Send, false, far_port)]),
     );
-    // The opener says that it sends, but here the accepting end does.
+    // The opener declares that it sends, but here the accepting end does.
     let mut other = say(far_port, &hello(TOKEN, 1, Role::Send));
     assert_closed(&mut other);
     assert!(wait(&reports)[0].error.is_some());
@@ -72,13 +72,13 @@ fn a_connection_with_the_wrong_direction_is_rejected() {
 }
 
 #[test]
-fn a_crowd_of_silent_unauthenticated_peers_does_not_keep_a_flow_out() {
+fn many_silent_unauthenticated_peers_do_not_keep_a_flow_out() {
     let (near, far) = (engine(LOCALHOST), engine(LOCALHOST));
     let (near_port, far_port) = (
         data_address(&near, LOCALHOST),
         data_address(&far, LOCALHOST),
     );
-    let crowd: Vec<TcpStream> = (0..300).map(|_| say(far_port, b"")).collect();
+    let silent: Vec<TcpStream> = (0..300).map(|_| say(far_port, b"")).collect();
     let spec = round(workload(WorkloadKind::TcpStream, 2, 64 * 1024));
     let far_reports = start(
         &far,
@@ -91,7 +91,7 @@ fn a_crowd_of_silent_unauthenticated_peers_does_not_keep_a_flow_out() {
     for reports in [wait(&near_reports), wait(&far_reports)] {
         assert_eq!(reports[0].error, None);
     }
-    wait_for_rejected(&far, crowd.len() as u64);
+    wait_for_rejected(&far, silent.len() as u64);
 }
 
 fn check_ports(engine: &Engine, peers: &[SocketAddr], with_udp: bool) -> Vec<PortAnswer> {

@@ -4,8 +4,8 @@
 //! One connection does it all. The script asks a neighbour for the binary, if it was given one. It
 //! greets (with `uname`, so that a binary is never sent to another kind of machine, and with how it
 //! wants the binary: by gzip, as it is, or not at all because it has it), reads exactly as many
-//! bytes from standard input into a private directory, says every second how much has arrived,
-//! unpacks, checks the length, tries whether the binary runs, says that it is ready and starts
+//! bytes from standard input into a private directory, reports every second how much has arrived,
+//! unpacks, checks the length, tries whether the binary runs, reports that it is ready and starts
 //! `eastwest agent --remove-self`, which removes file and directory at once. Whatever ends the
 //! script before that removes them too, also a copy that stalls because the link was cut. Reading
 //! ahead is harmless: nothing is sent after the binary until the script has reported that it is
@@ -21,10 +21,10 @@ use crate::relay::Neighbour;
 
 /// Begins every line that the script means for us.
 const SAY: &str = "eastwest-bootstrap";
-/// Seconds without a byte after which the script gives the copy up. It looks once a second, so it
+/// Seconds without a byte after which the script gives the copy up. It checks once a second, so it
 /// is over within the next one: a host is promised to be clean 5 s after a cut.
 const STALL_SECONDS: u64 = 3;
-/// Where the binary lies when the user does not say: `$TMPDIR` of the host, or `/tmp`.
+/// Where the binary lies when the user does not specify it: `$TMPDIR` of the host, or `/tmp`.
 const DEFAULT_DIRECTORY: &str = "${TMPDIR:-/tmp}";
 /// The same for a binary that is kept.
 const DEFAULT_STORE: &str = "${XDG_CACHE_HOME:-$HOME/.cache}/eastwest";
@@ -115,7 +115,7 @@ fn one_line(script: &str) -> String {
     commands.join(" ")
 }
 
-/// What the script says.
+/// The script's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// First of all: the kind of machine.
@@ -140,7 +140,7 @@ impl Line {
     /// break.
     pub(crate) fn find(text: &str) -> Option<Self> {
         let (_, said) = text.split_once(SAY)?;
-        // What it says is shown to people, and a terminal must not obey it.
+        // What it reports is shown to people, and a terminal must not obey it.
         let said = said.replace(|c: char| c.is_control(), " ");
         let said = said.trim();
         let (word, rest) = said.split_once(' ').unwrap_or((said, ""));
@@ -160,7 +160,7 @@ impl Line {
     }
 }
 
-/// What the greeting line says.
+/// What is in the greeting line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Greeting {
     pub(crate) system: String,
@@ -195,7 +195,7 @@ impl Greeting {
     }
 }
 
-/// What `uname -m` says where a binary for `built_for` runs: 32-bit binaries run on their 64-bit
+/// What `uname -m` prints where a binary for `built_for` runs: 32-bit binaries run on their 64-bit
 /// kin.
 fn kin(built_for: &'static str) -> Vec<&'static str> {
     match built_for {
@@ -316,7 +316,7 @@ mod tests {
             panic!("no failure");
         };
         assert!(!failure.directory.contains(char::is_control));
-        // What a login shell that repeats its command says.
+        // What a login shell that repeats its command prints.
         let command = command_in(None, Keeping::Nothing).unwrap();
         for noise in ["", "eastwest-bootstrap-arrived soon", &command] {
             assert_eq!(Line::find(noise), None);

@@ -21,7 +21,7 @@ const MAX_UNPROVED: usize = 256;
 const PROOF_LIMIT: Duration = Duration::from_secs(5);
 /// Bytes that wait between the connection and whoever reads or writes the link.
 const PIPE_BYTES: usize = 64 * 1024;
-/// After a listener that fails, for want of descriptors, say.
+/// After a listener that fails, for example for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A link that an agent dialled.
@@ -150,7 +150,7 @@ async fn prove(mut stream: TcpStream, secret: &LinkSecret) -> io::Result<Proved>
     })
 }
 
-/// The call itself. The caller says nothing more until it is answered.
+/// The call itself. The caller sends nothing more until it is answered.
 async fn first_record(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let (mut records, mut buffer) = (Records::default(), [0; MAX_CALL_BYTES]);
     loop {
@@ -292,7 +292,7 @@ mod tests {
             let mut answer = Vec::new();
             let _ = noise.read_to_end(&mut answer).await;
             assert!(answer.is_empty(), "{answer:?}");
-            // One who says nothing at all.
+            // One who sends nothing at all.
             let _silent = TcpStream::connect(at).await.unwrap();
             let unknown = dial(desk.port(), &secret(1), "n9").await;
             assert!(

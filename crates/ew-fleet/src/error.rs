@@ -65,7 +65,7 @@ pub enum LaunchError {
         /// The system's error.
         source: io::Error,
     },
-    /// The place the agent belongs in cannot be entered.
+    /// The agent's directory or namespace cannot be entered.
     #[error("{host}: cannot enter the host's namespace: {source}")]
     Enter {
         /// The host's name.
@@ -249,7 +249,7 @@ impl LaunchError {
     }
 }
 
-/// What ssh says when the other side closed the connection before it asked who we are.
+/// What ssh prints when the other side closed the connection before it asked who we are.
 const TURNED_AWAY: [&str; 4] = [
     "kex_exchange_identification",
     "Connection closed by",
@@ -257,8 +257,8 @@ const TURNED_AWAY: [&str; 4] = [
     "Exceeded MaxStartups",
 ];
 
-/// What ssh says of a host or a path that may be back in a second: one that boots, or a switch that
-/// is busy with many new connections.
+/// What ssh prints about a host or a path that may be back in a second: one that boots, or a switch
+/// that is busy with many new connections.
 const FOR_A_MOMENT: [&str; 6] = [
     "timed out",
     "No route to host",

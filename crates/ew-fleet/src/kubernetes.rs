@@ -1,6 +1,6 @@
 //! Agents in pods that run already: the link of each is an exec stream through the API server,
-//! carried by a process of our own, as ssh's client carries its own. Whoever made the pods says
-//! which they are.
+//! carried by a process of our own, as ssh's client carries its own. Whoever made the pods
+//! specifies which they are.
 
 use crate::bootstrap::{Bootstrap, Keeping};
 use crate::error::LaunchError;

@@ -1,7 +1,7 @@
 //! Starts agents (local, lab, ssh, Kubernetes, Slurm), hands back byte-stream links, always tears
 //! down.
 //!
-//! A [`Launcher`] only says *which* process gives a link to a host's agent: the agent itself
+//! A [`Launcher`] only decides *which* process gives a link to a host's agent: the agent itself
 //! (local, lab) or the system's ssh client. [`launch`] starts that process so that it cannot
 //! outlive this one, hands the binary over where the launcher asks for it, and returns a [`Link`]:
 //! a reader, a writer, and the guard that ends it all.

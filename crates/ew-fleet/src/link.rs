@@ -21,16 +21,16 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-/// What the agent says; ends when the agent or the connection ends.
+/// What the agent reports; ends when the agent or the connection ends.
 pub type LinkReader = Box<dyn AsyncBufRead + Send + Unpin>;
 /// What the agent hears. Dropping it ends the agent's input, and with it the agent.
 pub type LinkWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// How much may come before our own lines: what login scripts print.
 const NOISE_LIMIT_BYTES: u64 = 64 * 1024;
-/// How long a host may be silent while it receives the binary. It says every second how much has
-/// arrived, and gives a copy that stalls up by itself before this, in words that say more: silence
-/// this long is a link that was cut.
+/// How long a host may be silent while it receives the binary. It reports every second how much has
+/// arrived, and gives a copy that stalls up by itself before this, in words that are more specific:
+/// silence this long is a link that was cut.
 const COPY_SILENCE: Duration = Duration::from_secs(5);
 /// How long a copy may take that moves all the time: longer than anybody waits.
 pub(crate) const COPY_LIMIT: Duration = Duration::from_secs(3600);
@@ -289,7 +289,7 @@ impl Process {
         self.with_words(&if self.remote {
             format!(
                 "the agent did not end within {seconds} s and its ssh client was killed; an agent without a controller ends itself \
-                 within 5 s, which was not seen: look for a process named eastwest there"
+                 within 5 s, which was not seen: find a process named eastwest there"
             )
         } else {
             format!("the agent did not end within {seconds} s and was killed")
@@ -336,10 +336,10 @@ struct Starting {
     began: Instant,
 }
 
-/// What the process says.
+/// What the process writes.
 type Output = BufReader<ChildStdout>;
 
-/// What the far side says that is not ours: what login scripts print.
+/// What the far side sends that is not ours: what login scripts print.
 struct Noise {
     tail: Tail,
     left_bytes: u64,
@@ -355,7 +355,7 @@ enum Stop {
     Silence,
     /// It is another kind of machine.
     Machine(Greeting, String),
-    /// It says too much.
+    /// It sends too much.
     Noise,
 }
 
@@ -442,7 +442,7 @@ impl Starting {
         }
     }
 
-    /// Ends the process, if it has not ended, and says why there is no agent.
+    /// Ends the process, if it has not ended, and returns why there is no agent.
     async fn explain(self, stop: Stop) -> LaunchError {
         let Self {
             reader,
@@ -492,7 +492,7 @@ impl Starting {
     }
 }
 
-/// Hears the host out until the binary is there and is being started; `step` says how far it is.
+/// Hears the host out until the binary is there and is being started; `step` gets the progress.
 async fn await_arrival(
     reader: &mut Output,
     noise: &mut Noise,

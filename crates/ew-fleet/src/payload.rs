@@ -16,7 +16,7 @@ const GZIP_LEVEL: u32 = 6;
 /// (`scripts/release.sh`). Nothing loads them, so they do not travel with the binary itself.
 const AGENT_SECTION: &str = ".eastwest.agent.";
 /// No agent is larger; it keeps a damaged section from filling the memory.
-const MOST_AGENT_BYTES: u64 = 256 << 20;
+const MAX_AGENT_BYTES: u64 = 256 << 20;
 
 /// What hosts can be given: one program a kind of machine.
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ impl Payload {
     fn packed_by_gzip(compressed: &[u8]) -> io::Result<Self> {
         let mut program = Vec::new();
         let unpacked = GzDecoder::new(compressed);
-        unpacked.take(MOST_AGENT_BYTES).read_to_end(&mut program)?;
+        unpacked.take(MAX_AGENT_BYTES).read_to_end(&mut program)?;
         Ok(Self::of(program, compressed.to_vec()))
     }
 
@@ -199,7 +199,7 @@ impl Payload {
         &self.inner.digest
     }
 
-    /// The machine it is built for, as `uname -m` says it. `None` for what is not a little-endian
+    /// The machine it is built for, as `uname -m` prints it. `None` for what is not a little-endian
     /// ELF file or a machine we do not know.
     #[must_use]
     pub fn architecture(&self) -> Option<&'static str> {
@@ -218,7 +218,7 @@ fn read_static(path: &Path) -> Result<Vec<u8>, LaunchError> {
     }
 }
 
-/// The machine that an ELF file is built for, as `uname -m` says it.
+/// The machine that an ELF file is built for, as `uname -m` prints it.
 fn architecture(program: &[u8]) -> Option<&'static str> {
     /// `e_machine` (System V ABI, `elf.h`).
     const MACHINE_OFFSET: usize = 18;

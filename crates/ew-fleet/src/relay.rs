@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 const HOSTS_PER_GROUP: usize = 32;
 /// Hosts that get the program from the same neighbour at the same time: as many as are launched at
 /// once at first. An agent serves up to 16.
-const MOST_PER_NEIGHBOUR: usize = 8;
+const MAX_PER_NEIGHBOUR: usize = 8;
 
 /// An agent that hands its program on, at its data port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Relay {
         }
         let idlest = group.sources.values_mut().min_by_key(|s| s.serves.len());
         match idlest {
-            Some(source) if source.serves.len() < MOST_PER_NEIGHBOUR => {
+            Some(source) if source.serves.len() < MAX_PER_NEIGHBOUR => {
                 source.serves.insert(host.to_owned());
                 Assignment::Neighbour(source.address)
             }

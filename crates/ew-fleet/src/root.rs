@@ -72,7 +72,7 @@ pub async fn run_as_root(
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let hand_over = async {
         if let Some(mut stdin) = stdin {
-            // A shell that did not start says why on its standard error.
+            // A shell that did not start reports why on its standard error.
             let _ = stdin.write_all(script.as_bytes()).await;
         }
     };

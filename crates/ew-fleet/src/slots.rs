@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A launch that takes longer says that the uplink, or this machine, has enough to do.
+/// A launch that takes longer shows that the uplink, or this machine, has enough to do.
 const QUICK: Duration = Duration::from_secs(5);
 /// Launches turned away within this time are turned away by the same rush.
 const ONE_RUSH: Duration = Duration::from_secs(2);

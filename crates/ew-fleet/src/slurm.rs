@@ -252,7 +252,7 @@ async fn while_others_arrive<T>(
 /// Hands the secret over, and waits for the end.
 async fn attend(mut child: Child, secret: String, ended: watch::Sender<Option<String>>) {
     if let Some(mut input) = child.stdin.take() {
-        // A step that does not start says why itself. Its input stays open while it runs: some
+        // A step that does not start reports why itself. Its input stays open while it runs: some
         // versions end tasks whose input ends.
         let _ = input.write_all(secret.as_bytes()).await;
         let _ = input.flush().await;
@@ -317,7 +317,7 @@ impl DialledGuard {
         match hung_up {
             true => Ok(()),
             false => Err(format!(
-                "the agent did not hang up within {} s; an agent without a controller ends itself within 5 s, which was not seen: look for a process named eastwest there",
+                "the agent did not hang up within {} s; an agent without a controller ends itself within 5 s, which was not seen: find a process named eastwest there",
                 limit.as_secs_f32()
             )),
         }

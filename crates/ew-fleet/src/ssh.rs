@@ -29,7 +29,7 @@ const LOOK_UPS: usize = 16;
 /// Settings of our own that the user's ssh configuration must not override: no questions, no
 /// terminal, nothing forwarded, no master process that outlives the run (an existing one is used),
 /// and only errors on standard error. Heartbeats share the NIC with the load: they go ahead of it
-/// where switches look at DSCP, not behind it as ssh would have it (CS1). All are known to every
+/// where switches use DSCP, not behind it as ssh would have it (CS1). All are known to every
 /// OpenSSH since 6; an unknown one would be fatal.
 const FIXED_OPTIONS: [&str; 8] = [
     "BatchMode=yes",
@@ -348,7 +348,7 @@ fn jump_hosts(proxy_jump: &str) -> Vec<String> {
     hosts.into_iter().collect()
 }
 
-/// `KEY=VALUE`, and none that would make the client ask, or say something else than our protocol.
+/// `KEY=VALUE`, and none that would make the client ask, or send something else than our protocol.
 fn check_setting(setting: &str) -> Result<(), LaunchError> {
     let key = setting
         .split(['=', ' '])

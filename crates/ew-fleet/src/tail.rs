@@ -44,7 +44,7 @@ impl Tail {
         lines.join("; ")
     }
 
-    /// Reads a stream to its end, however much it says.
+    /// Reads a stream to its end, however much comes.
     pub(crate) async fn drain(self, mut stream: impl AsyncRead + Unpin) {
         let mut buffer = [0; 1024];
         while let Ok(length @ 1..) = stream.read(&mut buffer).await {

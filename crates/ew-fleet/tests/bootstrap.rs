@@ -4,7 +4,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test that fails or is skipped says so this way"
+    reason = "a test that fails panics, and one that is skipped prints why"
 )]
 
 mod support;
@@ -42,38 +42,38 @@ async fn every_login_shell_hands_the_script_on() {
         if !installed(shell.split(' ').next().unwrap()) {
             continue;
         }
-        let room = Room::new(&format!("exec {shell} -c \"$command\""));
-        is_served(&room, shell).await;
+        let temp_host = TempHost::new(&format!("exec {shell} -c \"$command\""));
+        is_served(&temp_host, shell).await;
     }
 }
 
 #[tokio::test]
 async fn every_posix_shell_runs_the_script() {
     for shell in POSIX_SHELLS {
-        if let Some(room) = Room::of(shell, "exec sh -c \"$command\"") {
-            is_served(&room, shell).await;
+        if let Some(temp_host) = TempHost::of(shell, "exec sh -c \"$command\"") {
+            is_served(&temp_host, shell).await;
         }
     }
 }
 
-async fn is_served(room: &Room, shell: &str) {
-    let mut link = launch(&room.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
+async fn is_served(temp_host: &TempHost, shell: &str) {
+    let mut link = launch(&temp_host.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
         .await
         .unwrap_or_else(|error| panic!("{shell}: {error}"));
     converse(&mut link).await;
-    assert!(entries(&room.remote()).is_empty(), "{shell}");
+    assert!(entries(&temp_host.remote()).is_empty(), "{shell}");
     drop(link.writer);
     link.guard.finish(PATIENCE).await.unwrap();
 }
 
 #[tokio::test]
 async fn noisy_login_scripts_do_no_harm_unless_they_never_end() {
-    let room = Room::new("echo Welcome; printf 'prompt> '; exec sh -c \"$command\"");
-    let mut link = launch(&room.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
+    let temp_host = TempHost::new("echo Welcome; printf 'prompt> '; exec sh -c \"$command\"");
+    let mut link = launch(&temp_host.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
         .await
         .unwrap();
     converse(&mut link).await;
-    let endless = Room::new("exec yes 'are you there'");
+    let endless = TempHost::new("exec yes 'are you there'");
     let error = failure(&endless, SPEAKS).await;
     assert!(matches!(error, LaunchError::TooNoisy { .. }), "{error}");
     assert!(error.to_string().contains("are you there"), "{error}");
@@ -81,15 +81,19 @@ async fn noisy_login_scripts_do_no_harm_unless_they_never_end() {
 
 #[tokio::test]
 async fn a_cut_copy_leaves_nothing() {
-    let room = Room::new("head -c 1000 | sh -c \"$command\"");
-    let error = failure(&room, SPEAKS).await;
+    let temp_host = TempHost::new("head -c 1000 | sh -c \"$command\"");
+    let error = failure(&temp_host, SPEAKS).await;
     assert!(
         matches!(error, LaunchError::CopyIncomplete { .. }),
         "{error}"
     );
-    assert!(error.to_string().contains(room.remote().to_str().unwrap()));
+    assert!(
+        error
+            .to_string()
+            .contains(temp_host.remote().to_str().unwrap())
+    );
     eventually("the partial file is gone", || {
-        entries(&room.remote()).is_empty()
+        entries(&temp_host.remote()).is_empty()
     })
     .await;
 }
@@ -99,10 +103,10 @@ async fn a_copy_that_stalls_removes_itself() {
     for shell in POSIX_SHELLS {
         // The connection stays open and silent, as on a host whose link was cut.
         let stalling = "(head -c 100000; exec sleep 60) | sh -c \"$command\"";
-        let Some(room) = Room::of(shell, stalling) else {
+        let Some(temp_host) = TempHost::of(shell, stalling) else {
             continue;
         };
-        let (error, ()) = tokio::join!(failure(&room, SPEAKS), is_cleaned(&room));
+        let (error, ()) = tokio::join!(failure(&temp_host, SPEAKS), is_cleaned(&temp_host));
         assert!(
             matches!(error, LaunchError::CopyStalled { .. }),
             "{shell}: {error}"
@@ -120,30 +124,30 @@ async fn a_host_that_falls_silent_in_mid_copy_is_given_up() {
     // client.
     let silent =
         "(head -c 100000; exec sleep 60) | sh -c \"$command\" | (head -n 1; exec sleep 60)";
-    let room = Room::new(silent);
-    let (error, ()) = tokio::join!(failure(&room, SPEAKS), is_cleaned(&room));
+    let temp_host = TempHost::new(silent);
+    let (error, ()) = tokio::join!(failure(&temp_host, SPEAKS), is_cleaned(&temp_host));
     assert!(matches!(error, LaunchError::CopyStalled { .. }), "{error}");
 }
 
 #[tokio::test]
 async fn a_copy_that_is_slow_but_moves_lives() {
     let part = "head -c 100000; sleep 2;";
-    let room = Room::new(&format!(
+    let temp_host = TempHost::new(&format!(
         "({part} {part} {part} exec cat) | sh -c \"$command\""
     ));
-    is_served(&room, "sh").await;
+    is_served(&temp_host, "sh").await;
 }
 
 #[tokio::test]
 async fn a_copy_that_moves_too_slowly_ends_at_its_limit() {
-    let room = Room::new("(while head -c 20000; do sleep 1; done) | sh -c \"$command\"");
+    let temp_host = TempHost::new("(while head -c 20000; do sleep 1; done) | sh -c \"$command\"");
     let options = SshOptions {
         copy_timeout: Duration::from_secs(2),
-        ..room.options()
+        ..temp_host.options()
     };
     let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
     let host = host("a");
-    let (error, ()) = tokio::join!(launch(&ssh, &host, PATIENCE), is_cleaned(&room));
+    let (error, ()) = tokio::join!(launch(&ssh, &host, PATIENCE), is_cleaned(&temp_host));
     let error = error.unwrap_err();
     assert!(
         matches!(
@@ -161,50 +165,59 @@ async fn a_copy_that_moves_too_slowly_ends_at_its_limit() {
 #[tokio::test]
 async fn a_shell_killed_in_mid_copy_leaves_nothing() {
     for shell in POSIX_SHELLS {
-        let Some(room) = Room::of(shell, "exec sh -c \"$command\"") else {
+        let Some(temp_host) = TempHost::of(shell, "exec sh -c \"$command\"") else {
             continue;
         };
-        let agent = room.ssh(payload(SPEAKS)).agent_command(&host("a")).unwrap();
+        let agent = temp_host
+            .ssh(payload(SPEAKS))
+            .agent_command(&host("a"))
+            .unwrap();
         let mut command = agent.command;
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let mut client = command.spawn().unwrap();
         let mut input = client.stdin.take().unwrap();
         let payload = payload(SPEAKS);
         input.write_all(&payload.compressed()[..200_000]).unwrap();
-        eventually("the copy has begun", || arrived_bytes(&room.remote()) > 0).await;
+        eventually("the copy has begun", || {
+            arrived_bytes(&temp_host.remote()) > 0
+        })
+        .await;
         client.kill().unwrap();
         client.wait().unwrap();
         // Its input is still open: this is not what ends it.
-        within(CLEAN_WITHIN, "all is gone", || room.is_clean()).await;
+        within(CLEAN_WITHIN, "all is gone", || temp_host.is_clean()).await;
         drop(input);
     }
 }
 
 /// Waits until the copy has begun, and then until neither file nor process is left.
-async fn is_cleaned(room: &Room) {
-    eventually("the copy has begun", || arrived_bytes(&room.remote()) > 0).await;
-    within(CLEAN_WITHIN, "the file is gone", || {
-        entries(&room.remote()).is_empty()
+async fn is_cleaned(temp_host: &TempHost) {
+    eventually("the copy has begun", || {
+        arrived_bytes(&temp_host.remote()) > 0
     })
     .await;
-    eventually("the processes are gone", || room.is_clean()).await;
+    within(CLEAN_WITHIN, "the file is gone", || {
+        entries(&temp_host.remote()).is_empty()
+    })
+    .await;
+    eventually("the processes are gone", || temp_host.is_clean()).await;
 }
 
 #[tokio::test]
 async fn another_machine_is_named_before_anything_is_sent() {
-    let room = Room::new("PATH=${0%/*}:$PATH; export PATH; exec sh -c \"$command\"");
+    let temp_host = TempHost::new("PATH=${0%/*}:$PATH; export PATH; exec sh -c \"$command\"");
     let uname = "#!/bin/sh\n[ $1 = -s ] && echo Linux || echo sparc64\n";
-    executable(room.path("uname"), uname);
+    executable(temp_host.path("uname"), uname);
     let mut elf = vec![0; 100_000];
     elf[..4].copy_from_slice(b"\x7fELF");
     elf[18] = 62;
-    let error = launch(&room.ssh(Payload::new(elf)), &host("a"), PATIENCE)
+    let error = launch(&temp_host.ssh(Payload::new(elf)), &host("a"), PATIENCE)
         .await
         .unwrap_err();
     assert!(matches!(error, LaunchError::Architecture { .. }), "{error}");
     assert!(error.to_string().contains("sparc64") && error.to_string().contains("x86_64"));
     eventually("the directory is gone", || {
-        entries(&room.remote()).is_empty()
+        entries(&temp_host.remote()).is_empty()
     })
     .await;
 }
@@ -217,52 +230,52 @@ async fn a_directory_that_others_may_write_in_is_refused_unless_it_is_sticky() {
         (0o1777, true),
         (0o755, true),
     ] {
-        let room = Room::new("exec sh -c \"$command\"");
-        fs::set_permissions(room.remote(), fs::Permissions::from_mode(mode)).unwrap();
+        let temp_host = TempHost::new("exec sh -c \"$command\"");
+        fs::set_permissions(temp_host.remote(), fs::Permissions::from_mode(mode)).unwrap();
         if is_safe {
-            is_served(&room, "sh").await;
+            is_served(&temp_host, "sh").await;
             continue;
         }
-        let error = failure(&room, SPEAKS).await;
+        let error = failure(&temp_host, SPEAKS).await;
         assert!(
             matches!(error, LaunchError::UnsafeDirectory { .. }),
             "{mode:o}: {error}"
         );
         assert!(error.to_string().contains("--remote-dir"), "{error}");
-        eventually("the directory is gone", || room.is_clean()).await;
+        eventually("the directory is gone", || temp_host.is_clean()).await;
     }
 }
 
 /// What has the name of ours in the login directory is not ours.
 #[tokio::test]
 async fn a_failed_launch_removes_nothing_of_the_users() {
-    let room = Room::new("cd \"$HOME\" && exec sh -c \"$command\"");
+    let temp_host = TempHost::new("cd \"$HOME\" && exec sh -c \"$command\"");
     let home = TempDir::new().unwrap();
     let kept = home.path().join("eastwest");
     fs::write(&kept, "mine").unwrap();
-    let room = Room {
+    let temp_host = TempHost {
         script: format!(
             "HOME={}; export HOME; {}",
             home.path().display(),
-            room.script
+            temp_host.script
         ),
-        ..room
+        ..temp_host
     };
-    fs::set_permissions(room.remote(), fs::Permissions::from_mode(0o777)).unwrap();
-    let error = failure(&room, SPEAKS).await;
+    fs::set_permissions(temp_host.remote(), fs::Permissions::from_mode(0o777)).unwrap();
+    let error = failure(&temp_host, SPEAKS).await;
     assert!(
         matches!(error, LaunchError::UnsafeDirectory { .. }),
         "{error}"
     );
-    eventually("the directory is gone", || room.is_clean()).await;
+    eventually("the directory is gone", || temp_host.is_clean()).await;
     assert_eq!(fs::read_to_string(&kept).unwrap(), "mine");
 }
 
 #[tokio::test]
 async fn unusable_directories_are_named_with_the_remedy() {
-    let room = Room::new("exec sh -c \"$command\"");
-    let missing = room.path("missing");
-    let error = in_directory(&room, &missing).await;
+    let temp_host = TempHost::new("exec sh -c \"$command\"");
+    let missing = temp_host.path("missing");
+    let error = in_directory(&temp_host, &missing).await;
     assert!(matches!(error, LaunchError::NoDirectory { .. }), "{error}");
     let text = error.to_string();
     assert!(
@@ -277,20 +290,23 @@ async fn a_directory_that_runs_no_programs_is_named_with_the_remedy() {
         return;
     };
     let mounting = format!(
-        "room=${{0%/*}}; export room command; exec {unshare} \
-         sh -c 'mount -t tmpfs -o noexec none \"$room/remote\" && exec sh -c \"$command\"'"
+        "temp_host=${{0%/*}}; export temp_host command; exec {unshare} \
+         sh -c 'mount -t tmpfs -o noexec none \"$temp_host/remote\" && exec sh -c \"$command\"'"
     );
     for shell in POSIX_SHELLS {
-        let Some(room) = Room::of(shell, &mounting) else {
+        let Some(temp_host) = TempHost::of(shell, &mounting) else {
             continue;
         };
-        let error = failure(&room, SPEAKS).await;
+        let error = failure(&temp_host, SPEAKS).await;
         assert!(
             matches!(error, LaunchError::NotExecutable { .. }),
             "{shell}: {error}"
         );
         let text = error.to_string();
-        assert!(text.contains(room.remote().to_str().unwrap()), "{text}");
+        assert!(
+            text.contains(temp_host.remote().to_str().unwrap()),
+            "{text}"
+        );
         assert!(text.contains("noexec"), "{text}");
         assert!(text.contains("--remote-dir"), "{text}");
     }
@@ -299,7 +315,7 @@ async fn a_directory_that_runs_no_programs_is_named_with_the_remedy() {
 #[tokio::test]
 async fn refusals_come_in_the_other_sides_words() {
     let denied = "echo 'ops@a: Permission denied (publickey).' >&2; exit 255";
-    let error = failure(&Room::new(denied), SPEAKS).await;
+    let error = failure(&TempHost::new(denied), SPEAKS).await;
     assert!(
         matches!(error, LaunchError::Ssh { hint: Some(_), .. }),
         "{error}"
@@ -310,7 +326,7 @@ async fn refusals_come_in_the_other_sides_words() {
             .starts_with("a: ops@a: Permission denied (publickey).")
     );
     let nologin = "echo This account is currently not available.; exit 1";
-    let error = failure(&Room::new(nologin), SPEAKS).await;
+    let error = failure(&TempHost::new(nologin), SPEAKS).await;
     assert!(matches!(error, LaunchError::RemoteShell { .. }), "{error}");
     assert!(error.to_string().contains("not available"), "{error}");
     let options = SshOptions {
@@ -328,35 +344,35 @@ const IS_KEPT: &str = "[ \"$*\" = agent ] || exit 9\necho hello\ncat\nexit 0\n";
 #[tokio::test]
 async fn a_kept_binary_is_not_sent_again_and_not_trusted_when_changed() {
     for shell in POSIX_SHELLS {
-        let Some(room) = Room::of(shell, "exec sh -c \"$command\"") else {
+        let Some(temp_host) = TempHost::of(shell, "exec sh -c \"$command\"") else {
             continue;
         };
-        let store = room.remote().join("made/on/demand");
+        let store = temp_host.remote().join("made/on/demand");
         let old = store.join("eastwest-of-before");
         let kept = payload(IS_KEPT);
         let file = store.join(format!("eastwest-{}", kept.digest()));
-        let keeping = |room: &Room| {
+        let keeping = |temp_host: &TempHost| {
             let options = SshOptions {
                 remote_dir: Some(store.to_str().unwrap().to_owned()),
                 keeping: Keeping::Binary,
-                ..room.options()
+                ..temp_host.options()
             };
             Ssh::new(kept.clone(), options).unwrap()
         };
         fs::create_dir_all(&store).unwrap();
         fs::write(&old, "old").unwrap();
-        is_answered(&keeping(&room), shell).await;
+        is_answered(&keeping(&temp_host), shell).await;
         assert!(file.exists() && !old.exists(), "{shell}");
         assert_eq!(entries(&store).len(), 1, "{shell}: only the binary stays");
         // Nothing but the ping goes through.
-        let narrow = Room::of(shell, "head -c 5 | exec sh -c \"$command\"").unwrap();
+        let narrow = TempHost::of(shell, "head -c 5 | exec sh -c \"$command\"").unwrap();
         is_answered(&keeping(&narrow), shell).await;
         fs::OpenOptions::new()
             .append(true)
             .open(&file)
             .and_then(|mut file| file.write_all(b"echo owned"))
             .unwrap();
-        is_answered(&keeping(&room), shell).await;
+        is_answered(&keeping(&temp_host), shell).await;
         let whole = fs::metadata(&file).unwrap().len();
         assert_eq!(whole, kept.program_bytes() as u64, "{shell}");
     }
@@ -367,11 +383,11 @@ async fn a_host_without_gzip_gets_the_binary_as_it_is() {
     if !installed("busybox") {
         return;
     }
-    let room = Room::of("busybox", "PATH=${0%/*}/bin; exec sh -c \"$command\"").unwrap();
-    fs::remove_file(room.path("bin/gzip")).unwrap();
+    let temp_host = TempHost::of("busybox", "PATH=${0%/*}/bin; exec sh -c \"$command\"").unwrap();
+    fs::remove_file(temp_host.path("bin/gzip")).unwrap();
     let cat = path_of("cat").unwrap();
-    symlink(cat, room.path("bin/cat")).unwrap();
-    is_served(&room, "busybox").await;
+    symlink(cat, temp_host.path("bin/cat")).unwrap();
+    is_served(&temp_host, "busybox").await;
 }
 
 async fn is_answered(ssh: &Ssh, shell: &str) {
@@ -385,14 +401,14 @@ async fn is_answered(ssh: &Ssh, shell: &str) {
 
 #[tokio::test]
 async fn silence_ends_at_the_deadline_with_all_processes() {
-    let room = Room::new("echo $$ > \"${0%/*}/pid\"; echo one moment >&2; sleep 600; :");
-    let ssh = room.ssh(payload(SPEAKS));
+    let temp_host = TempHost::new("echo $$ > \"${0%/*}/pid\"; echo one moment >&2; sleep 600; :");
+    let ssh = temp_host.ssh(payload(SPEAKS));
     let deadline = Duration::from_millis(500);
     let error = launch(&ssh, &host("a"), deadline).await.unwrap_err();
     assert!(matches!(error, LaunchError::TooLate { .. }), "{error}");
     assert!(error.to_string().contains("while connecting"), "{error}");
-    if room.path("pid").exists() {
-        let pid = support::written_pid(&room.path("pid")).await;
+    if temp_host.path("pid").exists() {
+        let pid = support::written_pid(&temp_host.path("pid")).await;
         eventually("the client is gone", || !runs(pid)).await;
     }
 }
@@ -405,14 +421,14 @@ async fn a_neighbour_hands_the_program_on_to_every_tool() {
             println!("skipped: no {tool} here");
             continue;
         }
-        let room = Room::with_tools(&[&SCRIPT_TOOLS[..], &["cat", tool]].concat());
+        let temp_host = TempHost::with_tools(&[&SCRIPT_TOOLS[..], &["cat", tool]].concat());
         let payload = payload(SPEAKS);
         let neighbour = Neighbourhood::serve(payload.program().to_vec());
-        let ssh = room.ssh(payload);
+        let ssh = temp_host.ssh(payload);
         let launched = launch_from(&ssh, &host("a"), PATIENCE, Some(&neighbour)).await;
         let mut link = launched.unwrap_or_else(|error| panic!("{tool}: {error}"));
         converse(&mut link).await;
-        assert!(entries(&room.remote()).is_empty(), "{tool}");
+        assert!(entries(&temp_host.remote()).is_empty(), "{tool}");
     }
 }
 
@@ -422,11 +438,11 @@ async fn the_launcher_copies_what_a_neighbour_does_not_have() {
     let closed = neighbour_at(closed.local_addr().unwrap());
     let other = Neighbourhood::serve(b"another program".to_vec());
     for neighbour in [closed, other] {
-        let room = Room::new("exec sh -c \"$command\"");
-        let ssh = room.ssh(payload(SPEAKS));
+        let temp_host = TempHost::new("exec sh -c \"$command\"");
+        let ssh = temp_host.ssh(payload(SPEAKS));
         let launched = launch_from(&ssh, &host("a"), PATIENCE, Some(&neighbour)).await;
         converse(&mut launched.unwrap()).await;
-        assert!(entries(&room.remote()).is_empty());
+        assert!(entries(&temp_host.remote()).is_empty());
     }
 }
 
@@ -492,9 +508,9 @@ impl Neighbourhood {
 
 #[tokio::test]
 async fn an_agent_that_fails_is_explained_and_its_file_removed() {
-    let room = Room::new("exec sh -c \"$command\"");
+    let temp_host = TempHost::new("exec sh -c \"$command\"");
     let script = "echo hello; echo 'out of memory' >&2; exit 3";
-    let mut link = launch(&room.ssh(payload(script)), &host("a"), PATIENCE)
+    let mut link = launch(&temp_host.ssh(payload(script)), &host("a"), PATIENCE)
         .await
         .unwrap();
     let mut line = String::new();
@@ -507,14 +523,14 @@ async fn an_agent_that_fails_is_explained_and_its_file_removed() {
     assert_eq!(link.guard.stderr_tail(), "out of memory\n");
     let unclean = link.guard.finish(PATIENCE).await.unwrap_err();
     assert!(unclean.to_string().contains("status 3"), "{unclean}");
-    assert!(entries(&room.remote()).is_empty());
+    assert!(entries(&temp_host.remote()).is_empty());
 }
 
 #[tokio::test]
 async fn an_agent_that_does_not_end_is_killed_and_reported() {
-    let room = Room::new("exec sh -c \"$command\"");
+    let temp_host = TempHost::new("exec sh -c \"$command\"");
     let script = "own=$(pwd -P); rm \"$0\"; cd /; rmdir \"$own\"; echo $$; exec sleep 600";
-    let mut link = launch(&room.ssh(payload(script)), &host("a"), PATIENCE)
+    let mut link = launch(&temp_host.ssh(payload(script)), &host("a"), PATIENCE)
         .await
         .unwrap();
     let mut line = String::new();
@@ -536,8 +552,8 @@ async fn an_agent_that_does_not_end_is_killed_and_reported() {
 
 #[tokio::test]
 async fn a_dropped_link_leaves_no_process() {
-    let room = Room::new("exec sh -c \"$command\"");
-    let mut link = launch(&room.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
+    let temp_host = TempHost::new("exec sh -c \"$command\"");
+    let mut link = launch(&temp_host.ssh(payload(SPEAKS)), &host("a"), PATIENCE)
         .await
         .unwrap();
     converse(&mut link).await;
@@ -549,9 +565,9 @@ async fn a_dropped_link_leaves_no_process() {
 
 #[tokio::test]
 async fn many_hosts_are_launched_and_each_is_answered_for() {
-    let room = Room::new("case $* in *host3*) exit 255;; esac; exec sh -c \"$command\"");
+    let temp_host = TempHost::new("case $* in *host3*) exit 255;; esac; exec sh -c \"$command\"");
     let hosts: Vec<_> = (0..6).map(|i| host(&format!("host{i}"))).collect();
-    let ssh = Arc::new(room.ssh(payload(SPEAKS)));
+    let ssh = Arc::new(temp_host.ssh(payload(SPEAKS)));
     let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
     let launching = launch_all(ssh, &hosts, PATIENCE, sender);
     let collecting = async {
@@ -572,7 +588,7 @@ async fn many_hosts_are_launched_and_each_is_answered_for() {
 #[tokio::test]
 async fn few_wait_at_a_jump_host_to_log_in_by_whatever_way_they_go_through_it() {
     // Hosts with an even number are behind a second jump host. None of them logs in.
-    let room = Room::new(
+    let temp_host = TempHost::new(
         "log=${0%/*}/log
          case $1 in -G) case $* in *[02468]) echo 'proxyjump ops@a,b';; *) echo 'proxyjump A:22';; esac; exit 0;; esac
          echo + >>\"$log\"; sleep 0.2; echo - >>\"$log\"; exit 255",
@@ -580,7 +596,7 @@ async fn few_wait_at_a_jump_host_to_log_in_by_whatever_way_they_go_through_it() 
     let hosts: Vec<_> = (0..30).map(|i| host(&format!("host{i}"))).collect();
     let options = SshOptions {
         fan_out: FanOut::fixed(hosts.len()),
-        ..room.options()
+        ..temp_host.options()
     };
     let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
     let (sender, mut receiver) = tokio::sync::mpsc::channel(hosts.len());
@@ -591,7 +607,7 @@ async fn few_wait_at_a_jump_host_to_log_in_by_whatever_way_they_go_through_it() 
         failed += usize::from(link.is_err());
     }
     assert_eq!(failed, hosts.len());
-    let log = fs::read_to_string(room.path("log")).unwrap();
+    let log = fs::read_to_string(temp_host.path("log")).unwrap();
     let waiting = log.lines().scan(0, |waiting, line| {
         *waiting += if line == "+" { 1 } else { -1 };
         Some(*waiting)
@@ -603,13 +619,13 @@ async fn few_wait_at_a_jump_host_to_log_in_by_whatever_way_they_go_through_it() 
 async fn copies_that_are_over_at_once_hang_in_no_shell() {
     for shell in POSIX_SHELLS {
         // What watches the copy is ended before it has well begun.
-        let Some(room) = Room::of(shell, "exec sh -c \"$command\" < /dev/null") else {
+        let Some(temp_host) = TempHost::of(shell, "exec sh -c \"$command\" < /dev/null") else {
             continue;
         };
         let hosts = vec![host("a"); 128];
         let (sender, mut receiver) = tokio::sync::mpsc::channel(hosts.len());
         launch_all(
-            Arc::new(room.ssh(payload(SPEAKS))),
+            Arc::new(temp_host.ssh(payload(SPEAKS))),
             &hosts,
             PATIENCE,
             sender,
@@ -627,9 +643,9 @@ async fn copies_that_are_over_at_once_hang_in_no_shell() {
 
 #[tokio::test]
 async fn local_agents_start_where_the_closure_puts_them() {
-    let room = Room::new("");
+    let temp_host = TempHost::new("");
     let script = "#!/bin/sh\n[ \"$1\" = agent ] && echo \"hello\"; echo \"$PLACE\"; cat\n";
-    let binary = executable(room.path("agent"), script);
+    let binary = executable(temp_host.path("agent"), script);
     let lab = Entered::new(
         "lab",
         Local { binary },
@@ -652,12 +668,12 @@ async fn local_agents_start_where_the_closure_puts_them() {
 }
 
 /// A directory with a stand-in for ssh, and one that is the remote temporary directory.
-struct Room {
+struct TempHost {
     directory: TempDir,
     script: String,
 }
 
-impl Room {
+impl TempHost {
     fn new(script: &str) -> Self {
         let directory = TempDir::new().unwrap();
         fs::create_dir(directory.path().join("remote")).unwrap();
@@ -671,27 +687,27 @@ impl Room {
         if !installed(shell) {
             return None;
         }
-        let room = Self::new(&format!("PATH=${{0%/*}}/bin:$PATH; export PATH; {script}"));
+        let temp_host = Self::new(&format!("PATH=${{0%/*}}/bin:$PATH; export PATH; {script}"));
         let tools = match shell {
             "busybox" => [&SCRIPT_TOOLS[..], &["head"]].concat(),
             _ => vec!["sh"],
         };
-        fs::create_dir(room.path("bin")).unwrap();
+        fs::create_dir(temp_host.path("bin")).unwrap();
         let program = path_of(shell).unwrap();
         for tool in tools {
-            symlink(&program, room.path("bin").join(tool)).unwrap();
+            symlink(&program, temp_host.path("bin").join(tool)).unwrap();
         }
-        Some(room)
+        Some(temp_host)
     }
 
     /// Where nothing else is installed.
     fn with_tools(tools: &[&str]) -> Self {
-        let room = Self::new("PATH=${0%/*}/bin; export PATH; exec sh -c \"$command\"");
-        fs::create_dir(room.path("bin")).unwrap();
+        let temp_host = Self::new("PATH=${0%/*}/bin; export PATH; exec sh -c \"$command\"");
+        fs::create_dir(temp_host.path("bin")).unwrap();
         for tool in tools {
-            symlink(path_of(tool).unwrap(), room.path("bin").join(tool)).unwrap();
+            symlink(path_of(tool).unwrap(), temp_host.path("bin").join(tool)).unwrap();
         }
-        room
+        temp_host
     }
 
     fn is_clean(&self) -> bool {
@@ -720,16 +736,16 @@ impl Room {
     }
 }
 
-async fn failure(room: &Room, script: &str) -> LaunchError {
-    launch(&room.ssh(payload(script)), &host("a"), PATIENCE)
+async fn failure(temp_host: &TempHost, script: &str) -> LaunchError {
+    launch(&temp_host.ssh(payload(script)), &host("a"), PATIENCE)
         .await
         .unwrap_err()
 }
 
-async fn in_directory(room: &Room, directory: &Path) -> LaunchError {
+async fn in_directory(temp_host: &TempHost, directory: &Path) -> LaunchError {
     let options = SshOptions {
         remote_dir: Some(directory.to_str().unwrap().to_owned()),
-        ..room.options()
+        ..temp_host.options()
     };
     let ssh = Ssh::new(payload(SPEAKS), options).unwrap();
     launch(&ssh, &host("a"), PATIENCE).await.unwrap_err()

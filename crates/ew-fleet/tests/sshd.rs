@@ -4,7 +4,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test that fails or is skipped says so this way"
+    reason = "a test that fails panics, and one that is skipped prints why"
 )]
 
 mod support;
@@ -302,7 +302,7 @@ impl Sshd {
         (client, input)
     }
 
-    /// What a command says that the login shell runs.
+    /// The output of a command that the login shell runs.
     fn run(&self, command: &str) -> String {
         let agent = self.ssh(SPEAKS).agent_command(&host("target")).unwrap();
         let arguments: Vec<_> = agent.command.get_args().collect();

@@ -18,7 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Largest key file and token that are looked at, bytes.
+/// Largest key file and token that are read, bytes.
 const MAX_KEY_BYTES: u64 = 64 * 1024;
 /// A list of ten thousand users is shorter.
 const MAX_USERS_BYTES: u64 = 1024 * 1024;
@@ -38,11 +38,11 @@ pub enum AuthError {
         error: io::Error,
     },
     /// A key.
-    #[error("{path} holds no {kind} in PEM form (as `openssl` writes it, without a passphrase)")]
+    #[error("{path} contains no {kind} in PEM form (as `openssl` writes it, without a passphrase)")]
     Key {
         /// Which.
         path: PathBuf,
-        /// What was looked for.
+        /// What was expected.
         kind: &'static str,
     },
     /// Name and password are longer than the key can encrypt.
@@ -76,7 +76,7 @@ impl ClientAuth {
     /// Reads the server's public key.
     ///
     /// # Errors
-    /// When the file cannot be read or holds no public key.
+    /// When the file cannot be read or contains no public key.
     pub fn new(
         user: &str,
         password: &str,
@@ -133,17 +133,17 @@ pub struct ServerAuth {
 /// What a token amounts to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Who it says it is; empty when it could not be read.
+    /// Its identity as it reports it; empty when it could not be read.
     pub user: String,
     /// Whether name, password and time are right.
     pub believed: bool,
 }
 
 impl ServerAuth {
-    /// Reads the private key and looks at the list of users, which is read again for every client.
+    /// Reads the private key and checks the list of users, which is read again for every client.
     ///
     /// # Errors
-    /// When a file cannot be read or holds no private key.
+    /// When a file cannot be read or contains no private key.
     pub fn new(
         private_key: &Path,
         users: &Path,
@@ -166,7 +166,7 @@ impl ServerAuth {
         })
     }
 
-    /// Looks at a client's token.
+    /// Checks a client's token.
     ///
     /// # Errors
     /// When the list of users cannot be read any more, or the system has no random bytes.
@@ -233,7 +233,7 @@ pub(crate) fn read_claim(text: &str) -> Option<(&str, &str)> {
     Claim::parse(text).map(|claim| (claim.user, claim.password))
 }
 
-/// Whether a line of the list says `user,sha256("{user}password")` in hexadecimal digits.
+/// Whether a line of the list is `user,sha256("{user}password")` in hexadecimal digits.
 fn is_user(users: &str, user: &str, password: &str) -> bool {
     let mut wanted = String::new();
     for byte in Sha256::digest(format!("{{{user}}}{password}")) {

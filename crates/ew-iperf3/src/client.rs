@@ -214,13 +214,13 @@ impl Client<'_> {
             Direction::Both => (count, count),
         };
         let mut streams = Vec::with_capacity(senders + receivers);
-        for place in 0..senders + receivers {
-            let socket = self.options.route.stream(&self.params, place)?;
+        for index in 0..senders + receivers {
+            let socket = self.options.route.stream(&self.params, index)?;
             match self.params.protocol {
                 Protocol::Tcp => introduce(&socket, &self.cookie)?,
                 Protocol::Udp => greet(&socket)?,
             }
-            streams.push(Stream::new(place, place < senders, socket));
+            streams.push(Stream::new(index, index < senders, socket));
         }
         Ok(streams)
     }
@@ -283,7 +283,7 @@ impl Client<'_> {
     }
 }
 
-/// A TCP stream says whose it is.
+/// A TCP stream identifies its client.
 fn introduce(socket: &Socket, cookie: &Cookie) -> Result<(), Error> {
     let timeout = Some(Duration::from_nanos(ANSWER_NS));
     socket

@@ -54,7 +54,7 @@ pub enum Error {
     /// The control connection does not work.
     #[error("unable to use the control connection: {0}")]
     Control(io::Error),
-    /// The peer keeps the connection and says nothing.
+    /// The peer keeps the connection and sends nothing.
     #[error("the peer did not {0} in time")]
     Silent(&'static str),
     /// A byte that is no state, or comes at the wrong moment.

@@ -48,7 +48,7 @@ pub fn results(data: &[u8]) {
     assert!(again.is_ok_and(|again| again.streams.len() == results.streams.len()));
 }
 
-/// Datagrams, each of the length its first byte says: no account of them is more than was sent, or
+/// Datagrams, each of the length in its first byte: no count of them is more than was sent, or
 /// not a number.
 pub fn datagrams(data: &[u8]) {
     let mut rest = data;

@@ -16,12 +16,12 @@ pub(crate) struct Meter {
     start_ns: u64,
     last_ns: u64,
     omitting: bool,
-    accounts: Vec<Account>,
+    stream_totals: Vec<StreamTotals>,
 }
 
 /// What is known of one stream.
 #[derive(Clone, Copy, Debug, Default)]
-struct Account {
+struct StreamTotals {
     /// At the end of the omitted time.
     base: Reading,
     last: Reading,
@@ -45,7 +45,7 @@ impl Meter {
             start_ns: now_ns,
             last_ns: now_ns,
             omitting: omits,
-            accounts: vec![Account::default(); streams],
+            stream_totals: vec![StreamTotals::default(); streams],
         }
     }
 
@@ -68,11 +68,11 @@ impl Meter {
         let span = (seconds(last_ns - start_ns), seconds(now_ns - start_ns));
         self.last_ns = now_ns;
         let protocol = self.protocol;
-        let pairs = streams.iter().zip(&mut self.accounts);
+        let pairs = streams.iter().zip(&mut self.stream_totals);
         Interval {
             omitted: self.omitting,
             streams: pairs
-                .map(|(s, account)| account.advance(s, protocol, span))
+                .map(|(s, own)| own.advance(s, protocol, span))
                 .collect(),
         }
     }
@@ -81,19 +81,19 @@ impl Meter {
     pub(crate) fn end_omission(&mut self) {
         self.omitting = false;
         self.start_ns = self.last_ns;
-        for account in &mut self.accounts {
-            *account = Account {
-                base: account.last,
-                last: account.last,
-                ..Account::default()
+        for own in &mut self.stream_totals {
+            *own = StreamTotals {
+                base: own.last,
+                last: own.last,
+                ..StreamTotals::default()
             };
         }
     }
 
     /// Whether anything moved since the last interval.
     pub(crate) fn has_news(&self, streams: &[Stream]) -> bool {
-        let mut pairs = streams.iter().zip(&self.accounts);
-        pairs.any(|(stream, account)| stream.counters.read().bytes != account.last.counted.bytes)
+        let mut pairs = streams.iter().zip(&self.stream_totals);
+        pairs.any(|(stream, own)| stream.counters.read().bytes != own.last.counted.bytes)
     }
 
     /// Bytes received so far, to notice the end of what was on its way.
@@ -116,22 +116,22 @@ impl Meter {
             (true, Protocol::Udp) => 0,
             (false, _) => -1,
         };
-        let pairs = streams.iter().zip(&self.accounts);
+        let pairs = streams.iter().zip(&self.stream_totals);
         Results {
             cpu,
             sender_has_retransmits,
             congestion_used: congestion(self.protocol, streams),
-            streams: pairs.map(|(s, account)| self.result(s, account)).collect(),
+            streams: pairs.map(|(s, own)| self.result(s, own)).collect(),
             server_output: None,
         }
     }
 
-    fn result(&self, stream: &Stream, account: &Account) -> StreamResult {
-        let (last, base) = (account.last.counted, account.base.counted);
+    fn result(&self, stream: &Stream, own: &StreamTotals) -> StreamResult {
+        let (last, base) = (own.last.counted, own.base.counted);
         StreamResult {
             id: stream.id,
             bytes: last.bytes - base.bytes,
-            retransmits: account.retransmits(),
+            retransmits: own.retransmits(),
             jitter_s: last.jitter_s,
             errors: last.lost,
             packets: last.packets,
@@ -148,25 +148,28 @@ impl Meter {
         local_cpu: CpuPercent,
         peer: Option<Results>,
     ) -> Ended {
-        let totals = streams.iter().zip(&self.accounts).map(|(stream, account)| {
-            let theirs = peer.as_ref().and_then(|peer| {
-                let found = peer.streams.iter().find(|result| result.id == stream.id);
-                found.map(|result| self.their_figures(result, account))
+        let totals = streams
+            .iter()
+            .zip(&self.stream_totals)
+            .map(|(stream, own)| {
+                let theirs = peer.as_ref().and_then(|peer| {
+                    let found = peer.streams.iter().find(|result| result.id == stream.id);
+                    found.map(|result| self.their_figures(result, own))
+                });
+                let ours = Some(self.our_figures(own));
+                let (sender, receiver) = if stream.sends {
+                    (ours, theirs)
+                } else {
+                    (theirs, ours)
+                };
+                StreamTotal {
+                    shown: stream.shown,
+                    sends: stream.sends,
+                    sender,
+                    receiver,
+                    extremes: own.extremes(),
+                }
             });
-            let ours = Some(self.our_figures(account));
-            let (sender, receiver) = if stream.sends {
-                (ours, theirs)
-            } else {
-                (theirs, ours)
-            };
-            StreamTotal {
-                shown: stream.shown,
-                sends: stream.sends,
-                sender,
-                receiver,
-                extremes: account.extremes(),
-            }
-        });
         Ended {
             streams: totals.collect(),
             local_cpu,
@@ -178,18 +181,18 @@ impl Meter {
         }
     }
 
-    fn our_figures(&self, account: &Account) -> Figures {
-        let (last, base) = (account.last.counted, account.base.counted);
+    fn our_figures(&self, own: &StreamTotals) -> Figures {
+        let (last, base) = (own.last.counted, own.base.counted);
         Figures {
-            retransmits: account.retransmits(),
+            retransmits: own.retransmits(),
             ..difference(&last, &base, (0.0, self.counted_s()))
         }
     }
 
-    /// Peers before 3.13 do not say what they omitted: then our own account of the omitted time
+    /// Peers before 3.13 do not report what they omitted: then our own count of the omitted time
     /// is used instead.
-    fn their_figures(&self, result: &StreamResult, account: &Account) -> Figures {
-        let base = account.base.counted;
+    fn their_figures(&self, result: &StreamResult, own: &StreamTotals) -> Figures {
+        let base = own.base.counted;
         let omitted_packets = result.omitted_packets.unwrap_or(base.packets);
         let omitted_errors = result.omitted_errors.unwrap_or(0);
         Figures {
@@ -205,7 +208,7 @@ impl Meter {
     }
 }
 
-impl Account {
+impl StreamTotals {
     fn advance(
         &mut self,
         stream: &Stream,

@@ -8,7 +8,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpStream, UdpSocket};
 use std::time::Duration;
 
-/// Room next to a datagram in a socket buffer that is too small for it (`UDP_BUFFER_EXTRA` of
+/// Space next to a datagram in a socket buffer that is too small for it (`UDP_BUFFER_EXTRA` of
 /// iperf.h).
 const UDP_BUFFER_EXTRA_BYTES: usize = 1024;
 /// Connections that wait to be accepted.
@@ -41,15 +41,15 @@ impl Route {
         Ok(socket.into())
     }
 
-    /// A stream's socket; the place reports its local port.
-    pub(crate) fn stream(&self, params: &Params, place: usize) -> Result<Socket, Error> {
+    /// A stream's socket; its local port is by its index.
+    pub(crate) fn stream(&self, params: &Params, index: usize) -> Result<Socket, Error> {
         let kind = match params.protocol {
             Protocol::Tcp => Type::STREAM,
             Protocol::Udp => Type::DGRAM,
         };
         let port = match self.stream_port {
             0 => 0,
-            first => first.saturating_add(u16::try_from(place).unwrap_or(u16::MAX)),
+            first => first.saturating_add(u16::try_from(index).unwrap_or(u16::MAX)),
         };
         let socket = self.socket(kind, port).map_err(Error::StreamConnect)?;
         prepare(&socket, params, self.server.ip())?;
@@ -116,7 +116,7 @@ pub(crate) fn listen(address: SocketAddr, only_v6: bool, multipath: bool) -> Res
 }
 
 /// The UDP socket on which streams make themselves known.
-pub(crate) fn udp_door(address: SocketAddr, only_v6: bool) -> Result<UdpSocket, Error> {
+pub(crate) fn udp_listener(address: SocketAddr, only_v6: bool) -> Result<UdpSocket, Error> {
     let make = || -> io::Result<UdpSocket> {
         let socket = bound(address, Type::DGRAM, only_v6, false)?;
         socket.set_nonblocking(true)?;
@@ -125,7 +125,7 @@ pub(crate) fn udp_door(address: SocketAddr, only_v6: bool) -> Result<UdpSocket, 
     make().map_err(|error| Error::Listen { address, error })
 }
 
-/// A UDP socket between exactly these two addresses; the kernel prefers it to the door for what
+/// A UDP socket between exactly these two addresses; the kernel prefers it to the listener for what
 /// comes from the peer.
 pub(crate) fn udp_pair(local: SocketAddr, peer: SocketAddr) -> io::Result<UdpSocket> {
     let socket = bound(canonical(local), Type::DGRAM, false, false)?;

@@ -35,7 +35,7 @@ const SHORT_INTERVAL: f64 = 0.1;
 pub(crate) enum Ending {
     /// The time is over, or all is sent.
     Reached,
-    /// The peer says something.
+    /// The peer sends something.
     State(State),
     /// Stopped from outside.
     Interrupted,
@@ -311,7 +311,7 @@ impl Watch<'_> {
 
 fn next_interval(from_ns: u64, bounds: Bounds) -> u64 {
     match bounds.interval_ns {
-        // Silence is still looked for.
+        // Silence is still detected.
         0 => from_ns.saturating_add(SECOND_NS),
         interval_ns => from_ns.saturating_add(interval_ns),
     }

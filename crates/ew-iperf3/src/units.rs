@@ -156,21 +156,21 @@ fn named_dscp(name: &str) -> Option<u8> {
 
 fn adaptive(number: f64, base: f64, unit: &str) -> String {
     let mut scaled = number;
-    let mut place = 0;
-    while scaled >= base && place + 1 < PREFIXES.len() {
+    let mut index = 0;
+    while scaled >= base && index + 1 < PREFIXES.len() {
         scaled /= base;
-        place += 1;
+        index += 1;
     }
-    written(scaled, PREFIXES[place].0, unit)
+    written(scaled, PREFIXES[index].0, unit)
 }
 
 fn in_unit(number: f64, letter: char, base: f64, unit: &str) -> String {
     let letter = letter.to_ascii_uppercase();
-    let place = PREFIXES.iter().position(|(_, p)| *p == letter).unwrap_or(0);
-    written(number / base.powi(place as i32), PREFIXES[place].0, unit)
+    let index = PREFIXES.iter().position(|(_, p)| *p == letter).unwrap_or(0);
+    written(number / base.powi(index as i32), PREFIXES[index].0, unit)
 }
 
-/// Three significant digits in four places.
+/// Three significant digits in four columns.
 fn written(number: f64, prefix: &str, unit: &str) -> String {
     let digits = if number < 9.995 {
         2

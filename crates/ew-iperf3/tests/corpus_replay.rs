@@ -27,22 +27,22 @@ fn every_committed_input_keeps_the_promises() {
             run(&fs::read(&path).unwrap());
             count += 1;
         }
-        assert!(count >= 10, "{} holds {count} inputs", folder.display());
+        assert!(count >= 10, "{} contains {count} inputs", folder.display());
     }
 }
 
-/// A cheap stand-in for the fuzzer: every committed input, cut and changed at every place.
+/// A cheap stand-in for the fuzzer: every committed input, cut and changed at every offset.
 #[test]
 fn neighbours_of_committed_inputs_keep_the_promises() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     for (target, run) in TARGETS {
         for entry in fs::read_dir(corpus.join(target)).unwrap() {
             let bytes = fs::read(entry.unwrap().path()).unwrap();
-            for place in (0..bytes.len()).step_by(1 + bytes.len() / 100) {
-                run(&bytes[..place]);
+            for offset in (0..bytes.len()).step_by(1 + bytes.len() / 100) {
+                run(&bytes[..offset]);
                 for change in [0, b'"', b'-', b'9', 0xff] {
                     let mut changed = bytes.clone();
-                    changed[place] = change;
+                    changed[offset] = change;
                     run(&changed);
                 }
             }

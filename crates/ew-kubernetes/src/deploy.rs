@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 
 /// Requests at once.
 const FAN_OUT: usize = 32;
-/// How often pods are looked at while they come up or go away.
+/// How often pods are polled while they come up or go away.
 const LOOK_INTERVAL: Duration = Duration::from_millis(300);
 /// The garbage collector and the kubelets have this long to remove everything.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
@@ -142,8 +142,8 @@ impl Deployment {
         }
     }
 
-    /// Waits until every pod runs or will not; what does not run by the deadline says what it waits
-    /// for.
+    /// Waits until every pod runs or will not; what does not run by the deadline reports what it
+    /// waits for.
     ///
     /// # Errors
     /// [`KubernetesError`] when the API server refuses to answer.
@@ -285,7 +285,7 @@ impl Deployment {
         self.objects.owner()
     }
 
-    /// Removes everything, and the namespace where this run made it; looks until nothing carries
+    /// Removes everything, and the namespace where this run made it; polls until nothing carries
     /// the run's label any more.
     ///
     /// # Errors
@@ -510,7 +510,7 @@ pub async fn remove_made_namespace(access: &Access) -> Result<(), String> {
     }
 }
 
-/// The API server says only that a namespace is not found to who may not look for it.
+/// The API server reports only that a namespace is not found to who may not look for it.
 fn explain_missing_namespace(error: KubernetesError, access: &Access) -> KubernetesError {
     let not_found = format!("namespaces \"{}\" not found", access.namespace);
     match error {

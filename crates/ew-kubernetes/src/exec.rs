@@ -22,7 +22,7 @@ const BROKEN_LIMIT: Duration = Duration::from_millis(200);
 const MAX_OUTPUT_BYTES: u64 = 4 << 20;
 /// It has this long.
 const OUTPUT_LIMIT: Duration = Duration::from_secs(10);
-/// What a command ends with when nobody could say how it ended.
+/// What a command ends with when nobody knows how it ended.
 const UNKNOWN_END: u8 = 4;
 
 /// Runs a command in a pod with our own standard streams, until it ends or our input does. Returns
@@ -116,7 +116,7 @@ async fn carry(pod: &str, mut process: AttachedProcess) -> Result<u8, Kubernetes
     }
 }
 
-/// From one stream to the other until either ends, and says so to the second.
+/// From one stream to the other until either ends, and closes the second.
 async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin) {
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {

@@ -1,5 +1,5 @@
 //! What became of pods that no longer run. A deleted pod is gone within a second or two, and with
-//! it what its document says of the reason: so pods are watched while the run lasts.
+//! it what its document reports about the reason: so pods are watched while the run lasts.
 
 use crate::access::{Access, AccessOptions};
 use crate::deploy::{Deployment, Placed};
@@ -142,7 +142,7 @@ pub async fn fallen(
     fallen.collect()
 }
 
-/// Where neither the pod, nor its namespace, nor its node says more.
+/// Where neither the pod, nor its namespace, nor its node reports more.
 const DELETED: &str = "the pod was deleted, by a user or a controller of the cluster (its namespace and its node are there)";
 
 /// What is around pods.

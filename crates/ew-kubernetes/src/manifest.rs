@@ -19,7 +19,7 @@ const GRACE_SECONDS: u64 = 1;
 /// How much later than its pods the owner object ends: what the kubelets end in time is reported as
 /// such.
 const OWNER_AFTER_PODS_SECONDS: u64 = 5;
-/// Who agents are in an image that does not say: nobody in particular.
+/// Who agents are in an image without a user: nobody in particular.
 const SOME_USER: u32 = 65_532;
 
 /// How the binary gets into a pod.
@@ -430,7 +430,7 @@ fn container_security(user: Option<u32>, read_only: bool) -> Value {
 }
 
 /// By the scheduler and not past it, so that taints, quotas and resources are respected and a
-/// refusal says why.
+/// refusal reports why.
 fn on_node(node: &str) -> Value {
     json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchFields": its_name(node)},
@@ -442,7 +442,7 @@ fn its_name(node: &str) -> Value {
 }
 
 /// An affinity of the user's own narrows the choice, and never moves an agent to another node than
-/// its name says. Terms are alternatives.
+/// its name specifies. Terms are alternatives.
 fn keep_on_node(spec: &mut Value, node: &str) {
     const TERMS: &str =
         "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";

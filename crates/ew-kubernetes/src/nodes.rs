@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::ListParams;
 use std::collections::BTreeMap;
 
-/// Where Kubernetes keeps a node's place.
+/// The label with a node's zone.
 const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 pub(crate) const ARCHITECTURE_LABEL: &str = "kubernetes.io/arch";
 

@@ -1,5 +1,5 @@
 //! What keeps pods from reaching each other: policies that select them, proxies injected next to
-//! them, and what the pattern of reachable pairs says where neither is there.
+//! them, and what the pattern of reachable pairs shows where neither is there.
 
 use crate::access::Access;
 use crate::deploy::{Deployment, Placed};
@@ -56,7 +56,7 @@ pub struct Attempt {
     pub reason: String,
 }
 
-/// Looks for what keeps a run's pods apart; the last one named is what is left when nothing else is
+/// Finds what keeps a run's pods apart; the last one named is what is left when nothing else is
 /// found. With `is_explained` that one is skipped.
 pub async fn why_unreachable(
     access: &Access,
@@ -157,7 +157,7 @@ async fn route_tables(access: &Access, deployment: &Deployment, attempts: &[Atte
         if tables.len() == MAX_TABLES {
             break;
         }
-        // A node without an answer shows nothing of its routes.
+        // A node without an answer shows nothing about its routes.
         let text = output_of(access, &agent.pod, command)
             .await
             .unwrap_or_default();

@@ -164,8 +164,8 @@ pub fn rules_yaml(namespace: &str, subject: &str, with_namespaces: bool) -> Stri
 fn subject_yaml(namespace: &str, subject: &str) -> String {
     match subject.strip_prefix("system:serviceaccount:") {
         Some(account) => {
-            let (place, name) = account.split_once(':').unwrap_or((namespace, account));
-            format!("{{kind: ServiceAccount, name: {name}, namespace: {place}}}")
+            let (own_namespace, name) = account.split_once(':').unwrap_or((namespace, account));
+            format!("{{kind: ServiceAccount, name: {name}, namespace: {own_namespace}}}")
         }
         None => format!("{{apiGroup: rbac.authorization.k8s.io, kind: User, name: \"{subject}\"}}"),
     }

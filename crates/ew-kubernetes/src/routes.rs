@@ -22,7 +22,7 @@ struct Route {
 pub(crate) enum Way {
     /// Nowhere: no route matches.
     Missing,
-    /// Nowhere: the route that matches says so.
+    /// Nowhere: the route that matches is unreachable.
     Blocked {
         /// The route's.
         network: String,

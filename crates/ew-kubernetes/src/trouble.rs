@@ -11,7 +11,7 @@ pub(crate) enum State {
     Waiting(String),
     /// It will not, or no more.
     Failed(String),
-    /// It is being deleted, and its document does not say by what.
+    /// It is being deleted, and its document does not specify by what.
     Deleted,
 }
 
@@ -61,7 +61,7 @@ const HOPELESS: [(&str, &str); 7] = [
 ];
 const IMAGE_REMEDY: &str = "push one that `eastwest image` wrote to a registry the nodes reach and give it with --image, or use \
                             --bootstrap copy with an image they have";
-const USER_REMEDY: &str = "pods run as no root: give --run-as-user when the image says root";
+const USER_REMEDY: &str = "pods run as no root: give --run-as-user when the image's user is root";
 
 pub(crate) fn state(pod: &Pod) -> State {
     let Some(status) = &pod.status else {
@@ -124,7 +124,7 @@ fn disruption(pod: &Pod) -> Option<String> {
         || format!("the cluster ended the pod: {reason}"),
         |(_, words)| (*words).to_owned(),
     );
-    // What the node says of pressure is in the status, and clearer than the condition's.
+    // What the node reports about pressure is in the status, and clearer than the condition's.
     let message = status.message.clone().or_else(|| condition.message.clone());
     Some(joined(&words, &[message.unwrap_or_default()]))
 }

@@ -8,8 +8,8 @@ use ew_model::topology::{BackgroundSpec, DirectionSpec, HostSpec, NicSpec, PathS
 use crate::fault::{Background, Fault, FaultKind, Way};
 use crate::spec::{LabSpec, check_rate};
 
-/// Connections of background traffic, unless a lab file says another number: as many as spread over
-/// the paths of an uplink.
+/// Connections of background traffic, unless a lab file specifies another number: as many as spread
+/// over the paths of an uplink.
 pub(crate) const DEFAULT_STREAMS: u32 = 16;
 
 /// A part of the network. Members are counted from 0.

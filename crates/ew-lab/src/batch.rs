@@ -22,7 +22,7 @@ pub(crate) fn run_batch(
     prepare(&mut command)?;
     let mut child = command.spawn().map_err(|error| tool_missing(tool, error))?;
     if let Some(mut input) = child.stdin.take() {
-        // A tool that stops reading at a bad line says why on its way out.
+        // A tool that stops reading at a bad line reports why on its way out.
         let _ = input.write_all(batch.as_bytes());
     }
     let output = child

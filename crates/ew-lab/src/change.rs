@@ -50,12 +50,12 @@ impl Lab {
         }
         for (link, was) in changed {
             for router in [link.lower.router, link.upper.router] {
-                let place = fabric.place(router);
+                let node = fabric.node(router);
                 let rate = shaping::port_rate(spec, link, router, Step::Change);
-                self.batch(&place, "tc", &rate)?;
+                self.batch(&node, "tc", &rate)?;
                 let loss = shaping::port_loss(link, router);
                 if loss != shaping::port_loss(was, router) {
-                    self.batch(&place, "tc", &loss)
+                    self.batch(&node, "tc", &loss)
                         .map_err(keeper::loss_refused)?;
                 }
             }
@@ -68,11 +68,11 @@ impl Lab {
     fn program_routes(&self, fabric: &Fabric) -> Result<(), LabError> {
         for router in &fabric.routers {
             let ends = wiring::link_ends(fabric, *router);
-            self.batch(&fabric.place(*router), "ip", &ends)?;
+            self.batch(&fabric.node(*router), "ip", &ends)?;
         }
         for router in &fabric.routers {
             let routes = wiring::routes(fabric, *router);
-            self.batch(&fabric.place(*router), "ip", &routes)?;
+            self.batch(&fabric.node(*router), "ip", &routes)?;
         }
         self.batch(CONTROLLER, "ip", &wiring::controller_routes(fabric))
     }
@@ -82,7 +82,7 @@ impl Lab {
         let spec = &self.state.current;
         let (rack, host) = spec.find_host(name).ok_or_else(unknown)?;
         let (_, was) = before.find_host(name).ok_or_else(unknown)?;
-        let leaf = Fabric::of(spec).place(Router::Leaf(rack));
+        let leaf = Fabric::of(spec).node(Router::Leaf(rack));
         let (nic, nic_was) = (&host.nic, &was.nic);
         if nic.mtu_bytes != nic_was.mtu_bytes || nic.tx_bits_per_sec != nic_was.tx_bits_per_sec {
             self.batch(name, "ip", &wiring::host_devices(host))?;
@@ -139,7 +139,7 @@ impl Lab {
         }
         for traffic in before.iter().filter(|was| !background.contains(was)) {
             // All that leaves the rack ends; what is to go on begins again.
-            self.end_intruders(&fabric.place(Router::Leaf(traffic.from.index())));
+            self.end_intruders(&fabric.node(Router::Leaf(traffic.from.index())));
         }
         self.start_background(&fabric, before)
     }
@@ -167,7 +167,7 @@ impl Lab {
     /// Starts the background traffic that does not run already.
     fn start_background(&self, fabric: &Fabric, before: &[BackgroundSpec]) -> Result<(), LabError> {
         for traffic in &self.state.current.topology.background {
-            let leaf = |rack: usize| fabric.place(Router::Leaf(rack));
+            let leaf = |rack: usize| fabric.node(Router::Leaf(rack));
             let from = leaf(traffic.from.index());
             let runs = before.contains(traffic) && self.has(&from, |pid| !intruder::is_sink(pid));
             if runs {
@@ -181,33 +181,33 @@ impl Lab {
         Ok(())
     }
 
-    fn ensure_sink(&self, place: &str, at: std::net::IpAddr) -> Result<(), LabError> {
-        if self.has(place, intruder::is_sink) {
+    fn ensure_sink(&self, node: &str, at: std::net::IpAddr) -> Result<(), LabError> {
+        if self.has(node, intruder::is_sink) {
             return Ok(());
         }
-        self.start_intruder(place, Intruder::Sink { at })
+        self.start_intruder(node, Intruder::Sink { at })
     }
 
-    fn has(&self, place: &str, which: impl Fn(u32) -> bool) -> bool {
-        let inside = self.processes().remove(place).unwrap_or_default();
+    fn has(&self, node: &str, which: impl Fn(u32) -> bool) -> bool {
+        let inside = self.processes().remove(node).unwrap_or_default();
         let mut intruders = inside.into_iter().filter(|pid| intruder::is_intruder(*pid));
         intruders.any(which)
     }
 
-    fn start_intruder(&self, place: &str, intruder: Intruder) -> Result<(), LabError> {
+    fn start_intruder(&self, node: &str, intruder: Intruder) -> Result<(), LabError> {
         let mut command = self.program.command();
         let keeper = (self.state.keeper_pid, self.state.keeper_start_ticks);
         let log = self.dir.join("intruders.log");
         intruder::prepare(&mut command, intruder, keeper, &log)?;
-        self.enter_command(place, &mut command)?;
+        self.enter_command(node, &mut command)?;
         command
             .spawn()
             .map_err(LabError::io_named("start", "a process of a fault"))?;
         Ok(())
     }
 
-    fn end_intruders(&self, place: &str) {
-        let inside = self.processes().remove(place).unwrap_or_default();
+    fn end_intruders(&self, node: &str) {
+        let inside = self.processes().remove(node).unwrap_or_default();
         let is_sender = |pid: &u32| intruder::is_intruder(*pid) && !intruder::is_sink(*pid);
         for pid in inside.into_iter().filter(is_sender) {
             if let Ok(handle) = ProcessHandle::open(pid) {
@@ -219,7 +219,8 @@ impl Lab {
         }
     }
 
-    /// Holds for sockets opened from now on. Without a limit the machine's own values are restored.
+    /// Applies to sockets opened from now on. Without a limit the machine's own values are
+    /// restored.
     fn set_buffer(&self, host: &str, file: &str, bytes: Option<u64>) -> Result<(), LabError> {
         let path = format!("/proc/sys/{file}");
         let triple = match bytes {
@@ -239,7 +240,7 @@ impl Lab {
         })
     }
 
-    /// Holds for processes that run already as well.
+    /// Applies to processes that run already as well.
     fn set_cpu_quota(&self, host: &str, cores: Option<f64>) -> Result<(), LabError> {
         let all = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         control_group::set_quota(self.name(), host, cores.unwrap_or(all as f64))?;
@@ -249,12 +250,12 @@ impl Lab {
         Ok(())
     }
 
-    fn batch(&self, place: &str, tool: &'static str, text: &str) -> Result<(), LabError> {
+    fn batch(&self, node: &str, tool: &'static str, text: &str) -> Result<(), LabError> {
         if text.is_empty() {
             return Ok(());
         }
         batch::run_batch(tool, text, |command| {
-            namespace::enter_before_exec(command, self.entrance(place)?);
+            namespace::enter_before_exec(command, self.entrance(node)?);
             Ok(())
         })
     }

@@ -8,7 +8,7 @@ use crate::error::LabError;
 
 const PERIOD_US: f64 = 20_000.0;
 /// The minimum the kernel grants in a period.
-const LEAST_QUOTA_US: f64 = 1000.0;
+const MIN_QUOTA_US: f64 = 1000.0;
 
 enum Hierarchy {
     V1(PathBuf),
@@ -23,7 +23,7 @@ pub(crate) fn set_quota(lab: &str, host: &str, cores: f64) -> Result<(), LabErro
     let hierarchy = find_hierarchy().ok_or_else(|| {
         unsupported("a cpu-quota needs the cpu controller of control groups, which is not mounted")
     })?;
-    let period_us = PERIOD_US.max(LEAST_QUOTA_US / cores).round();
+    let period_us = PERIOD_US.max(MIN_QUOTA_US / cores).round();
     let quota_us = (cores * period_us).round();
     let (root, files) = match &hierarchy {
         Hierarchy::V1(root) => (
@@ -101,7 +101,7 @@ fn procs_path(lab: &str, host: &str) -> Option<PathBuf> {
     crate::error::existing(root.join(group_name(lab, host)).join("cgroup.procs"))
 }
 
-/// Lab and host names hold no dot.
+/// Lab and host names contain no dot.
 fn group_name(lab: &str, host: &str) -> String {
     format!("eastwest.{lab}.{host}")
 }

@@ -37,13 +37,13 @@ pub struct PortCounters {
     pub bytes: u64,
     /// Frames.
     pub packets: u64,
-    /// Frames that its queue had no room for.
+    /// Frames that its queue had no space for.
     pub drops: u32,
     /// Bytes waiting now.
     pub backlog_bytes: u32,
 }
 
-/// A router that is looked at.
+/// A router whose ports are read.
 struct Station {
     place: String,
     network: OwnedFd,
@@ -53,8 +53,8 @@ struct Station {
 }
 
 impl Lab {
-    /// Reads the ports of all switches, again and again: `each` gets a reading and says whether to
-    /// go on.
+    /// Reads the ports of all switches, again and again: `each` gets a reading and returns whether
+    /// to go on.
     ///
     /// # Errors
     /// [`LabError::Unsupported`] without root; otherwise what failed.
@@ -97,7 +97,7 @@ impl Lab {
     }
 
     fn station(&self, fabric: &Fabric, router: Router) -> Result<Station, LabError> {
-        let place = fabric.place(router);
+        let place = fabric.node(router);
         let network = self.entrance(&place)?.network;
         namespace::enter(&network, Kind::Network).map_err(LabError::io_named("enter", &place))?;
         let lister = QdiscLister::open().map_err(LabError::io_named("ask", &place))?;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The description is wrong.
-    #[error("{place}: {problem}")]
+    #[error("{location}: {problem}")]
     Spec {
         /// `file:line:column`, or the file alone.
-        place: String,
+        location: String,
         /// What is wrong and how to write it.
         problem: String,
     },

@@ -148,8 +148,8 @@ impl<'a> Fabric<'a> {
         });
     }
 
-    /// The name of a router among the lab's places.
-    pub(crate) fn place(&self, router: Router) -> String {
+    /// The name of a router among the lab's nodes.
+    pub(crate) fn node(&self, router: Router) -> String {
         let (racks, pods) = (&self.topology.racks, &self.topology.pods);
         match router {
             Router::Leaf(rack) => format!("leaf:{}", racks[rack].name),

@@ -377,7 +377,7 @@ fn write_in_place(file: &fs::File, offset: u64, must_sync: bool) -> io::Result<(
     Ok(())
 }
 
-/// By the mount that holds it (proc_pid_mountinfo(5)): the one with the longest path.
+/// By the mount that contains it (proc_pid_mountinfo(5)): the one with the longest path.
 fn is_in_memory(dir: &Path) -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let rows = mounts.lines().filter_map(|line| {

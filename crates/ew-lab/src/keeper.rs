@@ -214,7 +214,7 @@ fn answer(words: &str) {
 struct Keeper {
     /// Where the keeper itself lives.
     home: Namespaces,
-    places: BTreeMap<String, Namespaces>,
+    nodes: BTreeMap<String, Namespaces>,
     pid: u32,
     notes: Vec<String>,
 }
@@ -230,7 +230,7 @@ fn build(dir: &Path) -> Result<Keeper, LabError> {
     let spec = &request.spec;
     let mut keeper = Keeper::new()?;
     files::write_all(dir, spec)?;
-    keeper.create_places(dir, spec)?;
+    keeper.create_nodes(dir, spec)?;
     keeper.wire(spec, &Fabric::of(spec))?;
     for host in spec.hosts() {
         if let Some(cores) = host.cpu_quota_cores {
@@ -252,13 +252,13 @@ impl Keeper {
         namespace::isolate_mounts().map_err(refused)?;
         Ok(Self {
             home,
-            places: BTreeMap::new(),
+            nodes: BTreeMap::new(),
             pid: pid.map_err(LabError::io_named("read", "/proc/self"))?,
             notes: Vec::new(),
         })
     }
 
-    fn create_places(&mut self, dir: &Path, spec: &LabSpec) -> Result<(), LabError> {
+    fn create_nodes(&mut self, dir: &Path, spec: &LabSpec) -> Result<(), LabError> {
         let fabric = Fabric::of(spec);
         for router in &fabric.routers {
             self.create_router(&fabric, *router)?;
@@ -271,10 +271,10 @@ impl Keeper {
     }
 
     fn create_router(&mut self, fabric: &Fabric, router: Router) -> Result<(), LabError> {
-        let place = fabric.place(router);
+        let node = fabric.node(router);
         let (addresses, seed) = (fabric.addresses, fabric.hash_seed(router));
-        self.create(&place, |_| {
-            let _ = namespace::set_host_name(&place.replace(':', "-"));
+        self.create(&node, |_| {
+            let _ = namespace::set_host_name(&node.replace(':', "-"));
             set_family(addresses)?;
             set_kernel("net/ipv4/ip_forward", "1", true)?;
             set_kernel("net/ipv6/conf/all/forwarding", "1", false)?;
@@ -310,15 +310,15 @@ impl Keeper {
         })
     }
 
-    /// Makes a place, runs `furnish` in it, and comes home.
+    /// Makes a node, runs `furnish` in it, and comes home.
     fn create(
         &mut self,
-        place: &str,
+        node: &str,
         furnish: impl FnOnce(&mut Vec<String>) -> Result<(), LabError>,
     ) -> Result<(), LabError> {
         let namespaces = new_namespaces().map_err(refused)?;
         let result = furnish(&mut self.notes);
-        self.places.insert(place.into(), namespaces);
+        self.nodes.insert(node.into(), namespaces);
         self.go_home()?;
         result
     }
@@ -331,20 +331,20 @@ impl Keeper {
     }
 
     fn wire(&self, spec: &LabSpec, fabric: &Fabric) -> Result<(), LabError> {
-        let path_of = |router| self.network_path(&fabric.place(router));
+        let path_of = |router| self.network_path(&fabric.node(router));
         for router in &fabric.routers {
             let links = wiring::links_up(fabric, *router, path_of);
-            self.batch(&fabric.place(*router), "ip", &links)?;
+            self.batch(&fabric.node(*router), "ip", &links)?;
         }
         for (number, top) in fabric.tops().enumerate() {
             let cable = wiring::management(fabric, number, &self.network_path(CONTROLLER));
-            self.batch(&fabric.place(top), "ip", &cable)?;
+            self.batch(&fabric.node(top), "ip", &cable)?;
         }
         for router in &fabric.routers {
-            let place = fabric.place(*router);
-            self.batch(&place, "ip", &wiring::router(fabric, *router))?;
+            let node = fabric.node(*router);
+            self.batch(&node, "ip", &wiring::router(fabric, *router))?;
             let rates = shaping::router_ports(spec, fabric, *router);
-            self.batch(&place, "tc", &rates).map_err(loss_refused)?;
+            self.batch(&node, "tc", &rates).map_err(loss_refused)?;
         }
         self.batch(CONTROLLER, "ip", &wiring::controller(fabric))?;
         for rack in 0..spec.topology.racks.len() {
@@ -354,7 +354,7 @@ impl Keeper {
     }
 
     fn wire_hosts(&self, spec: &LabSpec, fabric: &Fabric, rack: usize) -> Result<(), LabError> {
-        let (leaf, addresses) = (fabric.place(Router::Leaf(rack)), fabric.addresses);
+        let (leaf, addresses) = (fabric.node(Router::Leaf(rack)), fabric.addresses);
         let hosts = &spec.topology.racks[rack].hosts;
         let cables: String = hosts
             .iter()
@@ -374,22 +374,22 @@ impl Keeper {
         Ok(())
     }
 
-    fn batch(&self, place: &str, tool: &'static str, text: &str) -> Result<(), LabError> {
-        let namespaces = self.place(place)?;
+    fn batch(&self, node: &str, tool: &'static str, text: &str) -> Result<(), LabError> {
+        let namespaces = self.node(node)?;
         namespace::enter(&namespaces.network, Kind::Network)
-            .map_err(LabError::io_named("enter", place))?;
+            .map_err(LabError::io_named("enter", node))?;
         let result = batch::run_batch(tool, text, |_| Ok(()));
         self.go_home()?;
         result
     }
 
-    fn place(&self, name: &str) -> Result<&Namespaces, LabError> {
+    fn node(&self, name: &str) -> Result<&Namespaces, LabError> {
         let missing = || build_error(&format!("no namespace for `{name}`"));
-        self.places.get(name).ok_or_else(missing)
+        self.nodes.get(name).ok_or_else(missing)
     }
 
-    fn network_path(&self, place: &str) -> String {
-        let fd = self.places.get(place).map_or(-1, |p| p.network.as_raw_fd());
+    fn network_path(&self, node: &str) -> String {
+        let fd = self.nodes.get(node).map_or(-1, |p| p.network.as_raw_fd());
         format!("/proc/{}/fd/{fd}", self.pid)
     }
 
@@ -408,13 +408,13 @@ impl Keeper {
     }
 
     fn start_sshd(&self, dir: &Path, spec: &LabSpec, host: &HostSpec) -> Result<Child, LabError> {
-        let place = self.place(&host.name)?;
+        let node = self.node(&host.name)?;
         let copy = |fd: &OwnedFd| fd.try_clone().map_err(LabError::io_named("copy", "a file"));
         let entrance = Entrance {
             user: None,
-            mount: copy(&place.mount)?,
-            host_name: copy(&place.host_name)?,
-            network: copy(&place.network)?,
+            mount: copy(&node.mount)?,
+            host_name: copy(&node.host_name)?,
+            network: copy(&node.network)?,
             control_groups: control_group::entry(spec.name(), &host.name)?,
         };
         let mut command = Command::new("/usr/sbin/sshd");
@@ -446,11 +446,11 @@ impl Keeper {
 
     fn state(&self, request: Request) -> Result<State, LabError> {
         let start = state::start_ticks(self.pid);
-        let namespaces = self.places.iter().map(|(name, place)| {
+        let namespaces = self.nodes.iter().map(|(name, node)| {
             let descriptors = Descriptors {
-                network: place.network.as_raw_fd(),
-                mount: place.mount.as_raw_fd(),
-                host_name: place.host_name.as_raw_fd(),
+                network: node.network.as_raw_fd(),
+                mount: node.mount.as_raw_fd(),
+                host_name: node.host_name.as_raw_fd(),
             };
             (name.clone(), descriptors)
         });
@@ -476,7 +476,7 @@ pub(crate) fn buffer_triple(bytes: u64) -> String {
     format!("{} {} {bytes}", bytes.min(4096), bytes.min(131_072))
 }
 
-/// iproute2's words alone do not say what is missing.
+/// iproute2's message alone does not name what is missing.
 pub(crate) fn loss_refused(error: LabError) -> LabError {
     match error {
         LabError::Command { output, .. } => LabError::Unsupported {

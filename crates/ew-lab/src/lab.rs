@@ -297,9 +297,9 @@ impl Lab {
         self.change_to(changed)
     }
 
-    pub(crate) fn entrance(&self, place: &str) -> Result<Entrance, LabError> {
-        let descriptors = self.state.namespaces.get(place);
-        let descriptors = *descriptors.ok_or_else(|| self.unknown_host(place))?;
+    pub(crate) fn entrance(&self, node: &str) -> Result<Entrance, LabError> {
+        let descriptors = self.state.namespaces.get(node);
+        let descriptors = *descriptors.ok_or_else(|| self.unknown_host(node))?;
         // Held while the files are opened, so that they are the keeper's and nobody else's.
         let _keeper = self.state.keeper().ok_or_else(|| self.not_up())?;
         let user = if self.state.rootless {
@@ -312,7 +312,7 @@ impl Lab {
             mount: self.open(&format!("fd/{}", descriptors.mount))?,
             host_name: self.open(&format!("fd/{}", descriptors.host_name))?,
             network: self.open(&format!("fd/{}", descriptors.network))?,
-            control_groups: control_group::entry(self.name(), place)?,
+            control_groups: control_group::entry(self.name(), node)?,
         })
     }
 
@@ -337,7 +337,7 @@ impl Lab {
         }
     }
 
-    /// Processes inside the lab, by place.
+    /// Processes inside the lab, by node.
     pub(crate) fn processes(&self) -> BTreeMap<String, Vec<u32>> {
         match self.state.keeper() {
             Some(_keeper) => processes_in(&self.networks()),
@@ -349,9 +349,9 @@ impl Lab {
     fn networks(&self) -> Vec<(String, fs::File)> {
         let namespaces = self.state.namespaces.iter();
         namespaces
-            .filter_map(|(place, descriptors)| {
+            .filter_map(|(node, descriptors)| {
                 let file = self.open(&format!("fd/{}", descriptors.network)).ok()?;
-                Some((place.clone(), fs::File::from(file)))
+                Some((node.clone(), fs::File::from(file)))
             })
             .collect()
     }
@@ -406,20 +406,20 @@ fn end_processes(networks: &[(String, fs::File)]) {
 
 fn processes_in(networks: &[(String, fs::File)]) -> BTreeMap<String, Vec<u32>> {
     let key = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    let places: BTreeMap<_, _> = networks
+    let nodes: BTreeMap<_, _> = networks
         .iter()
-        .filter_map(|(place, file)| Some((key(file.metadata().ok()?), place)))
+        .filter_map(|(node, file)| Some((key(file.metadata().ok()?), node)))
         .collect();
     let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else {
             continue;
         };
-        let place = fs::metadata(entry.path().join("ns/net"))
+        let node = fs::metadata(entry.path().join("ns/net"))
             .ok()
-            .and_then(|metadata| places.get(&key(metadata)));
-        if let Some(place) = place {
-            found.entry((*place).clone()).or_default().push(pid);
+            .and_then(|metadata| nodes.get(&key(metadata)));
+        if let Some(node) = node {
+            found.entry((*node).clone()).or_default().push(pid);
         }
     }
     found

@@ -91,7 +91,7 @@ pub(crate) fn host_loss(host: &HostSpec) -> String {
 }
 
 /// Drops packets at random where they enter or leave a port, outside of any queue: the counters of
-/// whoever sent them show nothing of it, as with a bad cable. The program (bpf(4)) compares a
+/// whoever sent them show nothing about it, as with a bad cable. The program (bpf(4)) compares a
 /// random number (SKF_AD_RANDOM) with the share; its answers are actions (TC_ACT_SHOT,
 /// TC_ACT_UNSPEC of linux/pkt_cls.h). What a stack hands over at once (GSO) is lost as a whole.
 fn lose(device: &str, way: &str, share: f64) -> String {

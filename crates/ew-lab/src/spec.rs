@@ -53,7 +53,7 @@ impl LabSpec {
             topology,
         };
         spec.addressed().map_err(|problem| LabError::Spec {
-            place: "lab".into(),
+            location: "lab".into(),
             problem,
         })
     }
@@ -97,7 +97,7 @@ impl LabSpec {
     /// [`LabError::Spec`] when the name cannot be one.
     pub fn renamed(mut self, name: &str) -> Result<Self, LabError> {
         check_name(name, "lab").map_err(|problem| LabError::Spec {
-            place: "--lab".into(),
+            location: "--lab".into(),
             problem,
         })?;
         self.topology.name = name.into();
@@ -221,7 +221,7 @@ fn check_topology(topology: &Topology) -> Result<(), String> {
     topology.validate().map_err(|error| error.to_string())?;
     if topology.racks.len() > MAX_RACKS || topology.pods.len() > MAX_PODS {
         return Err(format!(
-            "a lab holds at most {MAX_RACKS} racks and {MAX_PODS} pods"
+            "a lab has at most {MAX_RACKS} racks and {MAX_PODS} pods"
         ));
     }
     if topology.link_delay_ns.is_some() {
@@ -244,7 +244,7 @@ fn check_rack(rack: &RackSpec) -> Result<(), String> {
     check_name(&rack.name, "rack")?;
     if rack.hosts.len() > MAX_HOSTS_PER_RACK {
         return Err(format!(
-            "rack `{}` has {} hosts; a rack holds 1 to {MAX_HOSTS_PER_RACK}",
+            "rack `{}` has {} hosts; a rack has 1 to {MAX_HOSTS_PER_RACK}",
             rack.name,
             rack.hosts.len()
         ));

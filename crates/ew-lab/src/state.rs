@@ -178,7 +178,8 @@ fn labs_path() -> Result<PathBuf, LabError> {
     match dir {
         Some(dir) => Ok(dir.join("eastwest/labs")),
         None => Err(LabError::Unsupported {
-            problem: "there is no place to write labs down: set XDG_RUNTIME_DIR or HOME".into(),
+            problem: "there is no directory for the labs' state: set XDG_RUNTIME_DIR or HOME"
+                .into(),
         }),
     }
 }
@@ -286,8 +287,8 @@ fn hold(pid: u32, start: u64) -> Option<ProcessHandle> {
     (same && !handle.wait_ended(std::time::Duration::ZERO)).then_some(handle)
 }
 
-/// Field 22 of /proc/PID/stat (proc_pid_stat(5)); the name in field 2 may hold anything but ends at
-/// the last `)`.
+/// Field 22 of /proc/PID/stat (proc_pid_stat(5)); the name in field 2 may contain anything but ends
+/// at the last `)`.
 pub(crate) fn start_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;

@@ -120,7 +120,7 @@ pub(crate) fn parse(text: &str, file_name: &str) -> Result<LabSpec, LabError> {
     let mut file: LabFile =
         serde_saphyr::from_str(text).map_err(|error| syntax(&error, file_name))?;
     let at = |(location, problem): Located| LabError::Spec {
-        place: place(file_name, Some(location)),
+        location: source_location(file_name, Some(location)),
         problem,
     };
     let name = file.name.as_ref().map_or("lab", |name| &name.value.0);
@@ -350,7 +350,7 @@ fn uplink_rate(declared: &[(&Field, &Field)], below_together: u64) -> Result<u64
     for (uplink, oversubscription) in declared {
         match (uplink, oversubscription) {
             (Some(_), Some(ratio)) => {
-                let problem = "`uplink` and `oversubscription` say the same thing: give one";
+                let problem = "`uplink` and `oversubscription` are the same setting: give one";
                 return Err((ratio.referenced, problem.into()));
             }
             (Some(field), None) => return rate(field),
@@ -483,12 +483,12 @@ fn whole_number(field: &Spanned<Scalar>, what: &str, example: &str) -> Result<us
 fn syntax(error: &serde_saphyr::Error, file_name: &str) -> LabError {
     let error = error.without_snippet();
     LabError::Spec {
-        place: place(file_name, error.location()),
+        location: source_location(file_name, error.location()),
         problem: error.to_string(),
     }
 }
 
-fn place(file_name: &str, location: Option<Location>) -> String {
+fn source_location(file_name: &str, location: Option<Location>) -> String {
     match location {
         Some(at) if at != Location::UNKNOWN => {
             format!("{file_name}:{}:{}", at.line(), at.column())
@@ -730,10 +730,10 @@ faults:
                 "give one",
             ),
         ];
-        for (text, place, words) in cases {
+        for (text, location, words) in cases {
             let error = LabSpec::parse(text, "f.yaml").unwrap_err().to_string();
             assert!(
-                error.starts_with(place) && error.contains(words),
+                error.starts_with(location) && error.contains(words),
                 "{text}: {error}"
             );
         }

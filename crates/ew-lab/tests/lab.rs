@@ -1,5 +1,5 @@
-//! Labs on this machine. They need root, or user namespaces, and iproute2; without, each test says
-//! why it does nothing.
+//! Labs on this machine. They need root, or user namespaces, and iproute2; without, each test
+//! prints why it does nothing.
 
 #![expect(
     clippy::unwrap_used,
@@ -672,7 +672,7 @@ fn inside_send() {
         .unwrap();
     (&socket).write_all(&[0; 100_000]).unwrap();
     socket.shutdown(std::net::Shutdown::Write).unwrap();
-    // The end of the other side says that all has come.
+    // The end of the other side shows that all has come.
     let _ = (&socket).read(&mut [0]);
 }
 

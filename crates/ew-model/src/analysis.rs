@@ -21,7 +21,9 @@ use std::net::IpAddr;
 pub struct Analysis {
     /// The run's manifest.
     pub run: RunManifest,
-    /// The answer.
+    /// The answer. Whoever writes it adds its sentences
+    /// ([`WordedVerdict`](crate::finding::WordedVerdict)).
+    #[serde(skip_serializing)]
     pub verdict: Verdict,
     /// Per stage, in order.
     pub stages: Vec<StageAnalysis>,
@@ -52,18 +54,19 @@ pub struct Analysis {
     pub basis: Basis,
     /// What the user should know of the run itself, in order of time.
     pub warnings: Vec<String>,
-    /// Sweeps over message sizes, in the plan's order.
-    #[serde(default)]
+    /// Sweeps over message sizes, in the plan's order. Whoever writes them adds their sentences, as
+    /// to the pods' and the victims' figures.
+    #[serde(default, skip_serializing)]
     pub sweeps: Vec<SweepAnalysis>,
     /// External tools side by side with the engine, per kind of workload; empty in a run of the
     /// engine alone.
     #[serde(default)]
     pub tools: Vec<ToolComparison>,
     /// Pods against their nodes; empty but for `run pods`.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub pods: Vec<PodComparison>,
     /// Victims under load; empty but for `run congestion`.
-    #[serde(default)]
+    #[serde(default, skip_serializing)]
     pub congestion: Vec<CongestionImpact>,
     /// The scenario's thresholds, and whether they were met.
     #[serde(default)]

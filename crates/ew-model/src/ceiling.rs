@@ -210,7 +210,7 @@ impl Framing {
     }
 
     /// Payload of a full packet: TCP's max segment, or UDP's largest datagram that is not
-    /// fragmented. 0 when the MTU holds no payload.
+    /// fragmented. 0 when the MTU contains no payload.
     #[must_use]
     pub fn payload_bytes(&self) -> u32 {
         let headers = bytes_of(&self.ip_headers());
@@ -272,7 +272,7 @@ impl Framing {
         if message_bytes <= full {
             cost.add(1, &self.packet(message_bytes as u32));
         } else if let Transport::Tcp { .. } = self.transport {
-            // An MTU without room for payload is no reason to divide by zero.
+            // An MTU without space for payload is no reason to divide by zero.
             let full = full.max(1);
             cost.add(message_bytes / full, &self.full_packet());
             if !message_bytes.is_multiple_of(full) {

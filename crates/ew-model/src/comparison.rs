@@ -15,8 +15,6 @@ pub struct Comparison {
     pub base: Side,
     /// What is compared.
     pub other: Side,
-    /// The answer in one sentence.
-    pub sentence: String,
     /// Whether something got worse by more than the threshold.
     pub verdict: ComparisonVerdict,
     /// The threshold: 0.05 is 5%. `None`: nobody asked.
@@ -332,6 +330,12 @@ impl Metric {
 }
 
 impl MetricComparison {
+    /// Whether there are enough runs of both states to speak of the network.
+    #[must_use]
+    pub fn is_replicated(&self) -> bool {
+        matches!(self.method, Method::Runs { base, other } if base.min(other) >= LEAST_RUNS)
+    }
+
     /// Hosts and the ends at which they are worse beyond the threshold, where hosts were asked for:
     /// `(name, "sender", role)`.
     pub fn hosts_beyond_threshold(

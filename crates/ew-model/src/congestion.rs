@@ -57,8 +57,6 @@ pub struct CongestionImpact {
     pub p99: Option<Impact>,
     /// What all aggressors together carried, bits per second of payload: median over repetitions.
     pub aggressors_bits_per_sec: Option<Estimate>,
-    /// In words for a ticket.
-    pub sentence: String,
 }
 
 /// A figure alone and under an aggressor: ns of a transaction, or bits per second of a flow.

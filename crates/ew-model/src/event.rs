@@ -43,7 +43,7 @@ pub enum RunEvent {
     HostUp {
         /// Which.
         host: HostId,
-        /// What it says of its host.
+        /// What it reports about its host.
         facts: HostFacts,
         /// Time from launch to hello.
         launch_ns: u64,

@@ -1,4 +1,4 @@
-//! What an agent says of its host, and raw host counters.
+//! What an agent reports about its host, and raw host counters.
 
 use crate::ceiling::Tunnel;
 use crate::claim::Claim;
@@ -25,7 +25,7 @@ pub struct HostFacts {
     pub interfaces: Vec<InterfaceFacts>,
     /// Wall clock when the facts were read, ns since 1970.
     pub realtime_ns: u64,
-    /// Whether the kernel says the clock is disciplined (adjtimex). `None` when unknown.
+    /// Whether the kernel reports the clock is disciplined (adjtimex). `None` when unknown.
     pub clock_synchronised: Option<bool>,
     /// Free bytes where the agent's binary was put (the directory above it). `None` when unknown.
     pub work_dir_free_bytes: Option<u64>,
@@ -61,7 +61,7 @@ pub struct HardwareFacts {
     pub max_frequency_hz: Option<u64>,
 }
 
-/// What `/etc/os-release` says (os-release(5)).
+/// The content of `/etc/os-release` (os-release(5)).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OsRelease {
     /// `ID`, for example `debian`, `rocky`, `opensuse-leap`.
@@ -107,7 +107,7 @@ pub struct InterfaceFacts {
     /// What it consists of, when it is a bond or a team.
     #[serde(default)]
     pub bond: Option<Bond>,
-    /// Where its cable ends, when the switch says so by LLDP.
+    /// Where its cable ends, when the switch reports it by LLDP.
     #[serde(default)]
     pub switch_port: Option<SwitchPort>,
 }

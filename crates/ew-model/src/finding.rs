@@ -1,18 +1,56 @@
-//! Conclusions: findings and the verdict over them.
+//! Conclusions: findings and the verdict over them, as facts. The report makes their sentences.
 
+pub mod details;
+mod worded;
+
+pub use details::Details;
+pub use worded::{Evidence, WordedFinding, WordedVerdict};
+
+use crate::analysis::Estimate;
 use crate::inventory::{HostId, RackId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// All findings of a run, worst first, with one sentence on top.
+/// All findings of a run, and what they amount to.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The answer in one sentence.
-    pub sentence: String,
     /// What it amounts to.
     pub status: VerdictStatus,
     /// Worst first.
     pub findings: Vec<Finding>,
+    /// What a verdict without findings rests on.
+    #[serde(default)]
+    pub grounds: Grounds,
+}
+
+/// What was measured, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct Grounds {
+    /// Any stage's rates were compared with what hosts and paths can do.
+    pub is_judged: bool,
+    /// Median of what hosts send and receive, bits per second.
+    pub typical_bits_per_sec: Option<Estimate>,
+    /// How far the racks' uplinks were tested.
+    pub uplinks: UplinkTest,
+    /// Rounds from which nothing is concluded.
+    pub excluded_rounds: usize,
+    /// Why nothing was measured, in the words of whoever reported it. `None` where something was,
+    /// or nobody reported why.
+    pub failure: Option<String>,
+}
+
+/// How far the load went that the racks' uplinks were tested with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UplinkTest {
+    /// There is no traffic between racks, or a rack's uplinks limit it, which is a finding.
+    #[default]
+    None,
+    /// No rack's uplinks limit its hosts.
+    NoneLimits,
+    /// The load could not have shown all of it: of one rack it reached this share of the hosts'
+    /// rate, 0 where it is not known.
+    UpTo(f64),
 }
 
 /// What the verdict amounts to; decides the exit code.
@@ -215,18 +253,42 @@ pub struct Finding {
     /// cause says it.
     #[serde(default)]
     pub symptom: Option<Symptom>,
-    /// In words with numbers: "rack2 to rack1 is oversubscribed 4.0:1 (3.9-4.1)".
-    pub sentence: String,
     /// The measured quantity. `None` for findings without one.
     pub measured: Option<Quantity>,
     /// What it was compared with.
     pub expected: Option<Quantity>,
     /// How often findings of this cause were right, in a word.
     pub confidence: Confidence,
-    /// What it rests on, each with its place in the run.
-    pub evidence: Vec<Evidence>,
-    /// What a person can do next.
-    pub hint: String,
+    /// What was found, and what it rests on.
+    #[serde(default)]
+    pub details: Details,
+    /// Where the cables of the accused hosts end, as LLDP reports it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cables: Vec<Cable>,
+}
+
+impl Finding {
+    /// Whether it reports so many unexplained flows that the run as a whole says nothing sure.
+    #[must_use]
+    pub fn leaves_the_run_open(&self) -> bool {
+        let is_share = |figure: &Quantity| figure.unit == "share";
+        self.cause == Cause::NotDetermined
+            && self.severity > Severity::Info
+            && self.measured.as_ref().is_some_and(is_share)
+    }
+}
+
+/// The far end of a host's link.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct Cable {
+    /// Whose link.
+    pub host: HostId,
+    /// The link's name on the host.
+    pub link: String,
+    /// Name of the switch.
+    pub switch: String,
+    /// Name of its port.
+    pub port: String,
 }
 
 /// A number with its unit and 95% interval.
@@ -240,15 +302,6 @@ pub struct Quantity {
     pub high: Option<f64>,
     /// `bits_per_sec`, `ratio`, `share`, `ns`, `bytes`, `count`.
     pub unit: String,
-}
-
-/// One piece of evidence.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
-pub struct Evidence {
-    /// In words with numbers.
-    pub text: String,
-    /// Where to look: file and rows, for example `flows.parquet: stage 3, dst host5`.
-    pub source: String,
 }
 
 impl VerdictStatus {

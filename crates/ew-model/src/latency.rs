@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// are at most 1% wide), so merging adds counts and loses nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// The max time that a bucket holds, ns, and how many it holds; ascending, none empty.
+    /// The max time in a bucket, ns, and how many times; ascending, none empty.
     pub buckets: Vec<(u64, u64)>,
     /// Sum of all times, exact.
     pub sum_ns: u64,
@@ -62,7 +62,7 @@ impl Histogram {
         }
     }
 
-    /// How many times it holds.
+    /// How many times it contains.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets

@@ -241,7 +241,7 @@ pub fn measured_networks<'a>(
             interface: interface.name.clone(),
             subnet: interface
                 .subnet_of(address)
-                // A host route says nothing of the network that hosts share.
+                // A host route is not the network that hosts share.
                 .filter(|subnet| !subnet.is_one_address())
                 .map(|subnet| subnet.to_string()),
             speed_bits_per_sec: interface.speed_bits_per_sec,

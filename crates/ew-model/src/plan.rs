@@ -123,7 +123,7 @@ pub struct Stage {
     pub gap_ns: u64,
     /// In order of execution.
     pub rounds: Vec<Round>,
-    /// Rounds run only until their figures have settled. `rounds` then holds the most that may run;
+    /// Rounds run only until their figures have converged. `rounds` then has the max that may run;
     /// all repetitions of a round have the same flows.
     #[serde(default)]
     pub auto: Option<AutoSamples>,
@@ -230,7 +230,7 @@ impl Plan {
         groups
     }
 
-    /// What a flow's payload is held to by its stage and its hosts' measured rates. `None`:
+    /// What a flow's payload is limited to by its stage and its hosts' measured rates. `None`:
     /// nothing, or its hosts were not measured.
     #[must_use]
     pub fn pace_of(&self, stage: &Stage, flow: &Flow) -> Option<f64> {
@@ -257,7 +257,7 @@ impl Plan {
 
 impl Stage {
     /// What a flow of the stage carries: an aggressor as many bytes as TCP lets it, the others what
-    /// the test says.
+    /// the test specifies.
     #[must_use]
     pub fn workload_of(&self, flow: &Flow) -> Cow<'_, Workload> {
         match flow.is_aggressor {
@@ -281,7 +281,7 @@ impl Stage {
         self.warm_up_ns + self.duration_ns + self.gap_ns
     }
 
-    /// Planned time of all rounds; the most it may take where rounds run until they settle.
+    /// Planned time of all rounds; the most it may take where rounds run until they converge.
     #[must_use]
     pub fn planned_ns(&self) -> u64 {
         let all_ns = self

@@ -1,11 +1,19 @@
 //! Agents of a Kubernetes cluster: `node` in the node's own network, `node/pod` and `node/pod2` in
 //! the pod network. No node's name has a slash.
 
+mod causes;
+
+pub use causes::{
+    DearerPath, NodeNic, PacketCost, PodCause, PodCauseFacts, PodCauseKind, PodConntrack,
+    PodCpuLimit, ReachedLimit, RefusingNode, RestOfDifference, SaturatedSoftirq, ServicePath,
+    SlowerPath, SmallerPackets, ThrottledPod, TunnelledPackets,
+};
+
 use crate::analysis::Estimate;
-use crate::finding::Evidence;
 use crate::workload::WorkloadKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::Deref;
 
 /// The pod that the other nodes and Services talk to.
 pub const FIRST_POD: &str = "pod";
@@ -118,9 +126,28 @@ impl PodPath {
     }
 }
 
-/// One path against its baseline.
+/// One path against its baseline, and why it is lower.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PodComparison {
+    /// What was measured.
+    #[serde(flatten)]
+    pub figures: PodFigures,
+    /// Why it is lower, as far as counters say; empty where it is not.
+    pub causes: Vec<PodCause>,
+}
+
+impl Deref for PodComparison {
+    type Target = PodFigures;
+
+    /// What is compared is what was measured.
+    fn deref(&self) -> &PodFigures {
+        &self.figures
+    }
+}
+
+/// What was measured of a path and of its baseline.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct PodFigures {
     /// The stage.
     pub stage: String,
     /// The stage it is compared with.
@@ -144,6 +171,10 @@ pub struct PodComparison {
     pub p_value: Option<f64>,
     /// Whether the difference is more than chance and more than a measurement's accuracy.
     pub significant: bool,
+    /// Share that the path may lose as configured, where it loses more. `None`: it does not, or
+    /// nobody asked.
+    #[serde(default)]
+    pub exceeded_loss_share: Option<f64>,
     /// CPUs busy on the nodes inside the windows, as a share of all: client's, server's.
     pub node_cpu: [Option<f64>; 2],
     /// CPUs that the agents' own threads used: client's, server's.
@@ -154,51 +185,6 @@ pub struct PodComparison {
     /// `agent_cpus` of the baseline.
     #[serde(default)]
     pub baseline_agent_cpus: [Option<f64>; 2],
-    /// Why it is lower, as far as counters say; empty where it is not.
-    pub causes: Vec<PodCause>,
-    /// In words for a ticket.
-    pub sentence: String,
-}
-
-/// One cause of a difference.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct PodCause {
-    /// Which.
-    pub kind: PodCauseKind,
-    /// As the sentence has it.
-    pub words: String,
-    /// Part of the difference that it explains, where that can be computed: 0 to 1.
-    pub share: Option<f64>,
-    /// The counters behind it.
-    pub evidence: Vec<Evidence>,
-}
-
-/// What makes pods slower than their nodes.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum PodCauseKind {
-    /// Headers of a tunnel, and the smaller MTU inside it.
-    Encapsulation,
-    /// A smaller MTU without a tunnel that is seen.
-    Mtu,
-    /// The pod's CPU limit.
-    CpuLimit,
-    /// One CPU saturated by packet handling.
-    Softirq,
-    /// More CPU time per byte or transaction than the node's own network takes: veth, bridge,
-    /// filters.
-    PodDatapath,
-    /// Connection tracking of a node refuses connections: its table is full, or translated ports
-    /// are used up.
-    Conntrack,
-    /// The way through a Service: kube-proxy's or the CNI's address translation.
-    ServicePath,
-    /// The node's NIC: it drops packets of pods, or its link is full.
-    NodeNic,
-    /// None of these.
-    NotDetermined,
 }
 
 /// Where an agent is.

@@ -30,10 +30,10 @@ pub fn source_port(seed: u64, stream: u32, attempt: u32) -> u16 {
     let draw = mixed(seed ^ mixed(u64::from(attempt)));
     let stream = u64::from(stream);
     let parity = (draw ^ stream) & 1;
-    // An odd stride visits every place of a power of two once.
+    // An odd stride visits every slot of a power of two once.
     let stride = draw >> 16 & 0xffff | 1;
-    let place = (draw >> 32).wrapping_add((stream / 2).wrapping_mul(stride)) % PER_PARITY;
-    *SOURCE_PORTS.start() + (place * 2 + parity) as u16
+    let slot = (draw >> 32).wrapping_add((stream / 2).wrapping_mul(stride)) % PER_PARITY;
+    *SOURCE_PORTS.start() + (slot * 2 + parity) as u16
 }
 
 /// SplitMix64's finaliser (Steele, Lea, Flood, OOPSLA 2014): every bit of the result hangs on every

@@ -99,8 +99,8 @@ pub struct EndRecord {
     pub reported: Option<Reported>,
 }
 
-/// What an external tool says in figures of its own, which are kept as it means them
-/// ([`crate::tools::Meaning`]). `None`: it does not say.
+/// What an external tool reports in figures of its own, which are kept as it means them
+/// ([`crate::tools::Meaning`]). `None`: it does not report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reported {
@@ -166,8 +166,8 @@ pub struct Interval {
     pub bytes: u64,
 }
 
-/// The fields of Linux' `struct tcp_info` (include/uapi/linux/tcp.h) that say what limits a stream.
-/// `None` where the running kernel's struct is too short to hold a field.
+/// The fields of Linux' `struct tcp_info` (include/uapi/linux/tcp.h) that show what limits a
+/// stream. `None` where the running kernel's struct is too short for a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct TcpInfo {
     /// `tcpi_total_retrans`: segments, since the connection began.

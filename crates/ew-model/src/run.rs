@@ -17,9 +17,9 @@ use std::collections::BTreeMap;
 pub enum Outcome {
     /// Still running, or cut short.
     Unfinished,
-    /// Every planned cell was measured.
+    /// Every planned host pair was measured.
     Complete,
-    /// Hosts or cells are missing.
+    /// Hosts or host pairs are missing.
     Partial,
     /// The user stopped it.
     Interrupted,
@@ -83,8 +83,8 @@ impl RunManifest {
     }
 }
 
-/// A run read back: the manifest and everything its events say, folded. Raw; `ew-analyze` derives
-/// from it.
+/// A run read back: the manifest and everything its events report, folded. Raw; `ew-analyze`
+/// derives from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// `run.json`.

@@ -1,5 +1,5 @@
-//! What the user wants to know: tests, each a pattern plus a workload, and what to hold the result
-//! against.
+//! What the user wants to know: tests, each a pattern plus a workload, and what to compare the
+//! result against.
 
 use crate::congestion::Aggressor;
 use crate::pods::PodPath;
@@ -99,15 +99,15 @@ pub struct Test {
 }
 
 /// When a stage was repeated often enough (`samples: auto`). All repetitions have the flows of the
-/// first one, because only the same flow can settle.
+/// first one, because only the same flow can converge.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct AutoSamples {
     /// Asked width of every figure's 95% interval over its median: 0.05 is a width of 5% from end
     /// to end, as netperf's `-I 95,5` has it.
     pub width: f64,
-    /// Repetitions before the figures are looked at. Fewer than six have no interval.
+    /// Repetitions before the figures are checked. Fewer than six have no interval.
     pub at_least: u32,
-    /// Repetitions after which the stage ends whether or not its figures have settled.
+    /// Repetitions after which the stage ends whether or not its figures have converged.
     pub at_most: u32,
     /// No repetition is ordered that would end later than this; the first `at_least` run in any
     /// case. `None`: no such bound.

@@ -229,7 +229,7 @@ pub struct StorageStep {
     pub data_node_of_file: Option<Vec<(u32, String)>>,
 }
 
-/// What a NameNode reports of its HDFS.
+/// What a NameNode reports about its HDFS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HdfsFacts {
     /// `HOST:PORT` of its RPC server.

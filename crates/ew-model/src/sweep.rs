@@ -23,7 +23,8 @@ pub struct SweepAnalysis {
     /// From where on greater messages bring little more. `None` while the curve still rises at its
     /// end.
     pub saturation: Option<Saturation>,
-    /// Where the curve breaks, ascending by size.
+    /// Where the curve breaks, ascending by size. Whoever writes them adds their sentences.
+    #[serde(skip_serializing)]
     pub steps: Vec<SweepStep>,
     /// What could not be determined of the curve, and why, in words.
     pub doubts: Vec<String>,
@@ -101,10 +102,103 @@ pub struct SweepStep {
     pub factor: f64,
     /// Whether counters or settings say so; otherwise the name only fits the numbers.
     pub certain: bool,
-    /// In one sentence.
-    pub sentence: String,
-    /// What it rests on.
-    pub evidence: Vec<Evidence>,
+    /// What was measured there.
+    pub facts: StepFacts,
+}
+
+/// What was measured at a break.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "by")]
+pub enum StepFacts {
+    /// Round trips wait for a timer of TCP.
+    Timer(TimerWait),
+    /// A message takes longer than the size before it explains.
+    Boundary(SizeBoundary),
+}
+
+/// Round trips of neighbouring sizes that wait for a timer of TCP.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct TimerWait {
+    /// What they take longer than their size explains: median over the sizes.
+    pub excess_ns: u64,
+    /// One in a hundred of them waits, not most.
+    pub is_rare: bool,
+    /// The sizes; of many the first.
+    pub sizes: Vec<RoundTripOfSize>,
+}
+
+/// Round trips of one size.
+#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+pub struct RoundTripOfSize {
+    /// The size.
+    pub message_bytes: u64,
+    /// The stage whose rows show it.
+    pub stage: String,
+    /// Median.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// Segments retransmitted.
+    pub retransmits: u64,
+}
+
+/// A step between two sizes.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct SizeBoundary {
+    /// What lies between them.
+    pub between: Boundary,
+    /// The last size before it, and the first after it.
+    pub sizes: [TimeOfSize; 2],
+}
+
+/// What lies between two sizes.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Boundary {
+    /// A socket's buffer holds the sender back from there on.
+    FullBuffer {
+        /// Share of its busy time.
+        limited_share: f64,
+    },
+    /// The size of the send buffer.
+    SendBuffer {
+        /// As configured, bytes.
+        buffer_bytes: u64,
+    },
+    /// The size of the receive buffer.
+    ReceiveBuffer {
+        /// As configured, bytes.
+        buffer_bytes: u64,
+    },
+    /// A size from which on one segment more is needed.
+    Segment {
+        /// Segments that are enough up to there.
+        segments: u64,
+        /// Payload of a segment.
+        mss_bytes: u64,
+    },
+    /// The size of a connection's first flight.
+    FirstFlight {
+        /// Segments of a flight.
+        segments: u64,
+        /// Payload of a segment.
+        mss_bytes: u64,
+    },
+    /// Not known, as the payload of a segment is not.
+    NotDetermined,
+    /// No boundary that is known.
+    None,
+}
+
+/// Time of a message of one size.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct TimeOfSize {
+    /// The size.
+    pub message_bytes: u64,
+    /// The stage whose rows show it.
+    pub stage: String,
+    /// Time of a message.
+    pub message_ns: u64,
 }
 
 /// What a break looks like.

@@ -2,7 +2,7 @@
 //! since an object's birth.
 //!
 //! Nothing here is derived; rates come from two readings. What the kernel does not report, or not
-//! to this user, is `None` or skipped, and [`HostReading::unseen`] says what that was.
+//! to this user, is `None` or skipped, and [`HostReading::unseen`] lists what that was.
 
 use crate::facts::{CpuCounters, InterfaceCounters};
 use crate::record::TcpInfo;
@@ -142,7 +142,7 @@ pub struct PortTraffic {
     pub received_bytes: u64,
 }
 
-/// The service's side of a connection; the other side's port says nothing.
+/// The service's side of a connection; the other side's port is of no interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ServicePort {
     /// Its number.
@@ -373,7 +373,7 @@ pub struct ProtocolCounters {
     pub ip_reassembly_failures: Option<u64>,
 }
 
-/// `/proc/meminfo` and what `/proc/vmstat` says of swapping.
+/// `/proc/meminfo` and what `/proc/vmstat` has of swapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryReading {
     /// `MemTotal`.
@@ -528,7 +528,7 @@ pub struct TcpSocket {
     pub received_bytes: Option<u64>,
     /// Segments sent that carry payload, since birth (Linux 4.6).
     pub data_segments_out: Option<u32>,
-    /// The fields that say what limits it.
+    /// The fields that show what limits it.
     pub info: TcpInfo,
 }
 

@@ -236,7 +236,7 @@ fn bound_of(metric: Metric, text: &str) -> Result<Bound, ThresholdError> {
     }
 }
 
-/// A threshold and what the run says of it.
+/// A threshold and the run's figure for it.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Checked {
     /// What was set.

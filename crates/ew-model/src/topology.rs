@@ -6,8 +6,8 @@
 //! Above the pods, path `j` of every pod leads to core `j`. Each tier hashes a connection's 5-tuple
 //! with a seed of its own. Within a pod a flow from rack a to rack b takes spine `i` with a share
 //! proportional to `a.paths[i].up.weight * b.paths[i].down.weight`, among the spines to which both
-//! have a link that is up and routed; between pods the same holds for cores, and the spines at both
-//! ends are chosen apart.
+//! have a link that is up and routed; between pods the same applies to cores, and the spines at
+//! both ends are chosen apart.
 //!
 //! A fault is not listed: it is in the numbers. A spine at half of its speed is path `i` at half of
 //! its rate in every rack.

@@ -70,7 +70,7 @@ pub enum StreamCount {
     /// Doubled from repetition to repetition, from 1, until a host gains less than 3%.
     Doubling,
     /// What the stage before found by doubling, and enough to spread over hashed paths. Until then
-    /// `streams` holds the most.
+    /// `streams` is the max.
     Auto,
 }
 

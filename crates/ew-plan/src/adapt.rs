@@ -10,7 +10,7 @@ use ew_model::workload::{Pace, StreamCount, WorkloadKind};
 use std::collections::BTreeMap;
 
 /// Doubling ends when it brings less than this.
-const LEAST_GAIN: f64 = 0.03;
+const MIN_GAIN: f64 = 0.03;
 /// Streams of a capacity test at least, so that they spread over hashed paths: with 8 streams a
 /// flow a non-blocking fabric of up to 16 paths carries 97% and more of what hosts send; with one,
 /// 74 to 92%.
@@ -136,7 +136,7 @@ fn streams_for(shown: &Shown) -> Option<u32> {
 }
 
 fn gains(before: f64, after: f64) -> bool {
-    after >= before * (1.0 + LEAST_GAIN)
+    after >= before * (1.0 + MIN_GAIN)
 }
 
 /// Of the flows that every one of the rounds measured, so that a lost one is no loss of speed.

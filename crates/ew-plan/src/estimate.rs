@@ -12,9 +12,9 @@ pub const STAGE_OVERHEAD_NS: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Time without launch and teardown; the most it may take where rounds run until their figures
-    /// settle.
+    /// converge.
     pub duration_ns: u64,
-    /// The same when everything settles at the first look.
+    /// The same when everything converges at the first check.
     pub least_duration_ns: u64,
     /// Flows over all rounds.
     pub flows: u64,

@@ -1,5 +1,5 @@
 //! What each flow of a round should get: max-min fair shares of the capacities.
-//! `ew_model::ceiling` says how much of them is payload.
+//! `ew_model::ceiling` computes how much of them is payload.
 
 use ew_model::inventory::{HostId, Inventory, RackId};
 use ew_model::plan::Flow;
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn what_one_leaves_the_others_take() {
-        // Two flows leave host 0; one of them is held at 2 by a slow receiver.
+        // Two flows leave host 0; one of them is limited to 2 by a slow receiver.
         let inventory = inventory(&[3]);
         let mut capacities = Capacities::uniform(&inventory, 10.0);
         capacities.rx_bits_per_sec[1] = 2.0;

@@ -193,7 +193,7 @@ mod tests {
             );
         }
 
-        /// The graphs say what the rank says, of any flows.
+        /// The graphs agree with the rank, for any flows.
         #[test]
         fn connected_graphs_are_full_rank(
             sizes in proptest::collection::vec(3usize..6, 2..4), seed: u64, keep in 1usize..30

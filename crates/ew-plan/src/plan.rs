@@ -172,7 +172,7 @@ pub enum PlanError {
 }
 
 /// Spells out a scenario. Pure: same scenario, inventory and seed give the same plan; each test
-/// draws from a stream of its own, so that editing one changes no other.
+/// has a stream of random numbers of its own, so that editing one changes no other.
 ///
 /// While the estimate exceeds the scenario's time budget, windows are shortened, down to half; then
 /// optional tests are dropped, the last one first. A test that only the lack of racks
@@ -291,10 +291,10 @@ struct Layout {
     dropped: Vec<(usize, String)>,
 }
 
-/// Draws of pairs that are tried; a few rounds of random ones hardly ever leave a link out.
-const MOST_DRAWS: u64 = 4;
+/// Random pairs that are tried; a few rounds of random ones hardly ever leave a link out.
+const MAX_DRAWS: u64 = 4;
 
-/// The first draw of pairs that identifies every link, where the scenario measures hosts within
+/// The first random pairs that identifies every link, where the scenario measures hosts within
 /// racks and across; else the first one.
 fn identifying(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<Layout, PlanError> {
     let first = lay_out(scenario, inventory, seed)?;
@@ -308,7 +308,7 @@ fn identifying(scenario: &Scenario, inventory: &Inventory, seed: u64) -> Result<
     if !asks || is_enough(&first) {
         return Ok(first);
     }
-    for draw in 1..MOST_DRAWS {
+    for draw in 1..MAX_DRAWS {
         let layout = lay_out(scenario, inventory, seed.wrapping_add(draw))?;
         if is_enough(&layout) {
             return Ok(layout);
@@ -411,7 +411,7 @@ fn flows_of(stage: &Stage) -> u64 {
     stage.rounds.iter().map(|r| r.flows.len() as u64).sum()
 }
 
-/// `of_size` is the test, or one of its sizes. All sizes draw alike.
+/// `of_size` is the test, or one of its sizes. All sizes have the same random numbers.
 fn lay_out_test(
     scenario: &Scenario,
     test: &Test,
@@ -484,14 +484,14 @@ fn streams_for_paths(inventory: &Inventory) -> u32 {
     CONNECTIONS_PER_RACK.div_ceil(hosts).clamp(least, most) as u32
 }
 
-/// Whether all repetitions have the flows of the first one: only the same flow can settle, or gain
-/// by more streams.
+/// Whether all repetitions have the flows of the first one: only the same flow can converge, or
+/// gain by more streams.
 fn of_same_flows(test: &Test) -> bool {
     test.auto.is_some() || test.workload.stream_count == StreamCount::Doubling
 }
 
-/// Each test draws for itself, but paths that one test discovers are those that another one loads,
-/// and victims stay the same.
+/// Each test has its own random numbers, but paths that one test discovers are those that another
+/// one loads, and victims stay the same.
 fn drawn_for(test: &Test) -> &str {
     match &test.pattern {
         pattern @ (Pattern::Paths { .. } | Pattern::Congestion { .. }) => pattern.name(),
@@ -521,7 +521,7 @@ fn sides_of(roles: &Roles, inventory: &Inventory) -> Result<Sides, PlanError> {
     })
 }
 
-/// The drafts so many times, counted as samples: only the same flows can settle.
+/// The drafts so many times, counted as samples: only the same flows can converge.
 fn repeated(drafts: &[Draft], times: u32) -> impl Iterator<Item = Draft> {
     (0..times).flat_map(move |time| {
         drafts.iter().map(move |draft| Draft {
@@ -559,7 +559,8 @@ impl Timing {
     }
 }
 
-/// A mesh runs every ordered pair anyway; both directions of each would measure every cell twice.
+/// A mesh runs every ordered pair anyway; both directions of each would measure every host pair
+/// twice.
 fn effective_direction(test: &Test) -> Direction {
     match (&test.pattern, test.direction) {
         (Pattern::Mesh { .. }, Direction::Both) => Direction::Forward,

@@ -17,9 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// one is exp(-12).
 const ENOUGH_PER_RACK: usize = 768;
 /// Streams of a pair whose ports are pinned: more than carried data, to see more paths.
-const LEAST_PINNED: u32 = 32;
+const MIN_PINNED: u32 = 32;
 /// Streams of a host in any case.
-const LEAST_PER_HOST: usize = 12;
+const MIN_PER_HOST: usize = 12;
 
 /// Gives the stages that trace other tests their flows. The other flows have their numbers already.
 pub(crate) fn fill(stages: &mut [&mut Stage], inventory: &Inventory, seed: u64) {
@@ -52,7 +52,7 @@ pub(crate) fn fill(stages: &mut [&mut Stage], inventory: &Inventory, seed: u64) 
     }
 }
 
-/// Bulk TCP of our engine whose ports are known before, and whose rates say something of single
+/// Bulk TCP of our engine whose ports are known before, and whose rates show something about single
 /// paths: one connection between two hosts, or the same ones in every round.
 fn is_traceable(stage: &Stage) -> bool {
     let workload = &stage.workload;
@@ -83,7 +83,7 @@ fn streams_of(
         .filter(|flow| of_opener(flow) && crosses(flow))
         .collect();
     let streams = match stage.workload.source_ports {
-        SourcePorts::Pinned => stage.workload.streams.max(LEAST_PINNED),
+        SourcePorts::Pinned => stage.workload.streams.max(MIN_PINNED),
         SourcePorts::Fresh | SourcePorts::Kernel => stage.workload.streams,
     };
     let streams = u16::try_from(streams).unwrap_or(u16::MAX);
@@ -111,7 +111,7 @@ fn key(traced: TracedStream) -> (u64, u16) {
     (traced.port_seed, traced.stream)
 }
 
-/// The tests in turns, until every host has its share.
+/// The tests interleaved, until every host has its share.
 fn chosen(sources: &[Vec<Flow>], inventory: &Inventory, per_host: usize) -> Vec<Flow> {
     let mut sizes: BTreeMap<_, usize> = BTreeMap::new();
     for host in inventory.host_ids() {
@@ -119,7 +119,7 @@ fn chosen(sources: &[Vec<Flow>], inventory: &Inventory, per_host: usize) -> Vec<
     }
     let share = |host: HostId| {
         let enough = ENOUGH_PER_RACK / sizes[&inventory.rack_of(host)].max(1);
-        enough.max(LEAST_PER_HOST).min(per_host)
+        enough.max(MIN_PER_HOST).min(per_host)
     };
     let mut queues: Vec<BTreeMap<HostId, std::vec::IntoIter<Flow>>> =
         sources.iter().map(|flows| by_host(flows)).collect();
@@ -148,7 +148,7 @@ fn by_host(flows: &[Flow]) -> BTreeMap<HostId, std::vec::IntoIter<Flow>> {
 
 #[cfg(test)]
 mod tests {
-    use super::LEAST_PINNED;
+    use super::MIN_PINNED;
     use crate::pattern::tests::{flat, inventory};
     use crate::{plan, scenario};
     use ew_model::inventory::HostId;
@@ -181,7 +181,7 @@ mod tests {
                 };
                 // Of pinned ports more are traced than carry data.
                 let streams = match stage.workload.source_ports {
-                    SourcePorts::Pinned => LEAST_PINNED,
+                    SourcePorts::Pinned => MIN_PINNED,
                     _ => stage.workload.streams,
                 };
                 let ports = (0..streams).map(|n| source_port(seed, n, 0));

@@ -223,7 +223,7 @@ impl AgentSession {
         Ok(())
     }
 
-    /// The offered stage cannot run here; `reason` says why and what would help.
+    /// The offered stage cannot run here; `reason` explains why and what would help.
     ///
     /// # Errors
     /// [`CommandError::StageOver`] when it is not on offer (aborted meanwhile).
@@ -507,7 +507,7 @@ impl AgentSession {
     /// The controller broke the protocol: report it, as it may be a defect that somebody wants to
     /// find.
     fn violation(&mut self, reason: &str) {
-        // When even this does not fit, the end of the link says enough.
+        // When even this does not fit, the end of the link is enough.
         let _ = self.outbox.send(&ToController::Fault {
             message: format!("the agent gave up: {reason}"),
         });

@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::fmt;
 
 /// Elements of a list that are reserved ahead.
-const MOST_RESERVED: usize = 4;
+const MAX_RESERVED: usize = 4;
 
 /// Memory that a message may still take.
 pub(crate) struct Budget {
@@ -252,7 +252,7 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Charged<'_, A> {
     fn size_hint(&self) -> Option<usize> {
         let announced = self.inner.size_hint()?;
         match self.is_open_ended {
-            true => Some(announced.min(MOST_RESERVED)),
+            true => Some(announced.min(MAX_RESERVED)),
             false => Some(announced),
         }
     }

@@ -40,7 +40,7 @@ const MAX_TIMED_HEARTBEATS: usize = 16;
 /// An agent silent for this long is lost.
 pub const CONTROLLER_SILENCE_LIMIT_NS: u64 = 4_000_000_000;
 
-/// How long a launched agent may take to its first line, unless the caller says otherwise.
+/// How long a launched agent may take to its first line, unless the caller specifies otherwise.
 pub const HELLO_DEADLINE_NS: u64 = 30_000_000_000;
 
 /// How long an agent may take from its welcome to its facts.
@@ -409,7 +409,7 @@ impl ControllerSession {
     ///
     /// # Errors
     /// [`CommandError::OutOfOrder`] while a stage or a port check is at hand or the agent is not
-    /// ready; [`CommandError::Contradiction`] for an order that holds a round twice;
+    /// ready; [`CommandError::Contradiction`] for an order that contains a round twice;
     /// [`CommandError::Frame`] when it is too large.
     pub fn send_stage(&mut self, order: StageOrder) -> Result<(), CommandError> {
         self.require("send_stage", self.is_free())?;
@@ -534,7 +534,7 @@ impl ControllerSession {
         }
     }
 
-    /// Looks for the agent's first line. `Some` are the bytes behind it, the first time it is
+    /// Searches the agent's first line. `Some` are the bytes behind it, the first time it is
     /// complete.
     fn scan(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         match self.scanner.as_mut()?.push(bytes) {
@@ -747,7 +747,7 @@ impl ControllerSession {
         Ok(())
     }
 
-    /// `Err` says in words how the report contradicts the order.
+    /// `Err` explains how the report contradicts the order.
     fn stored(&mut self, report: Box<StorageReport>) -> Result<(), String> {
         let Some(active) = self.storage.take() else {
             return Err("a storage step was reported, which was not ordered".into());
@@ -760,7 +760,7 @@ impl ControllerSession {
         });
         if let Some(stray) = stray {
             return Err(format!(
-                "the report of a storage step holds file {} against the order",
+                "the report of a storage step contains file {} against the order",
                 stray.file
             ));
         }
@@ -840,7 +840,7 @@ impl ControllerSession {
         self.events.push_back(event);
     }
 
-    /// The agent says more by itself than it was asked for: that is passed over, up to a point.
+    /// The agent reports more by itself than it was asked for: that is passed over, up to a point.
     fn excess(&mut self, now_ns: u64) {
         if !self.unasked.excess.take(now_ns) {
             self.violation("the agent sends much more than it was asked for");
@@ -852,9 +852,9 @@ impl ControllerSession {
         self.violation(&format!("the agent sent {what} while {state}"));
     }
 
-    /// The agent broke the protocol: it is ordered to go, and nothing it says counts any more.
+    /// The agent broke the protocol: it is ordered to go, and nothing it sends counts any more.
     fn violation(&mut self, reason: &str) {
-        // When even this does not fit, the end of the link says enough.
+        // When even this does not fit, the end of the link is enough.
         let _ = self.outbox.send(&ToAgent::Goodbye);
         self.close(format!("protocol broken: {reason}"));
     }

@@ -24,9 +24,9 @@ pub enum FrameError {
         "the peer announced a message of {announced} bytes, over the limit of {limit}: it does not speak this protocol"
     )]
     Oversized {
-        /// What the length field says.
+        /// The length field's value.
         announced: u64,
-        /// What it may say.
+        /// Its max value.
         limit: usize,
     },
     /// The peer announced nothing.

@@ -2,8 +2,9 @@
 //! panics when a promise is broken and returns otherwise. Always compiled, so that `cargo test` and
 //! the fuzzer run the same code.
 //!
-//! An input for a session is `[scene][piece][bytes the peer sends...]`: the scene says how far a
-//! well-behaved peer had got before, the piece how many bytes come at a time (0: all at once).
+//! An input for a session is `[scene][piece][bytes the peer sends...]`: the scene determines how
+//! far a well-behaved peer had got before, the piece how many bytes come at a time (0: all at
+//! once).
 
 pub mod seeds;
 

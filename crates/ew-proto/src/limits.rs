@@ -34,10 +34,10 @@ impl Message for ToController {
         match kind {
             // StageRefused, Fault and StorageProgress.
             3 | 9 | 14 => WORDS,
-            // RoundReport: the session knows what it ordered, and says less.
+            // RoundReport: the session knows what it ordered, and sends less.
             4 => MAX_FRAME_BYTES,
             // StorageReport: thousands of files, each with an error's words at worst. Only who was
-            // ordered to may say it.
+            // ordered to may send it.
             13 => MAX_FRAME_BYTES,
             // Ready, Sample, PortsChecked and Reading: of hosts with hundreds of CPUs and thousands
             // of peers.

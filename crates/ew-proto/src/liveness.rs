@@ -50,7 +50,7 @@ impl Liveness {
     }
 
     /// Whether the peer is gone. A side that was itself stopped (a signal, a starved CPU, a
-    /// sleeping laptop) looks once more after a second, since the peer's words may wait unread in
+    /// sleeping laptop) checks once more after a second, since the peer's words may wait unread in
     /// its pipe.
     pub(crate) fn check(&mut self, now_ns: u64) -> Option<Gone> {
         if now_ns >= self.frame_deadline_ns() {

@@ -1,4 +1,4 @@
-//! What controller and agent say to each other.
+//! The messages of controller and agent.
 //!
 //! All `*_ns` times in messages to an agent are on that agent's own monotonic clock
 //! (CLOCK_MONOTONIC), converted by the controller with its offset estimate; durations are plain
@@ -73,7 +73,7 @@ pub struct PortCheck {
 pub enum PortAnswer {
     /// As the run's agent does.
     Reached {
-        /// The shortest that the kernel has seen on the connection. `None`: it does not say.
+        /// The shortest that the kernel has seen on the connection. `None`: it does not report.
         round_trip_ns: Option<u64>,
     },
     /// Not so.
@@ -99,7 +99,7 @@ impl PortAnswer {
 pub struct Welcome {
     /// Who the agent is.
     pub host: HostId,
-    /// The address data flows use, unless `network` says which.
+    /// The address data flows use, unless `network` specifies another.
     pub address: IpAddr,
     /// The network data flows use: the host has its own address there.
     pub network: Option<NetworkChoice>,

@@ -6,7 +6,7 @@ use ew_model::plan::StageIndex;
 use std::collections::VecDeque;
 use thiserror::Error;
 
-/// What may wait to be written; room for a few of the largest messages.
+/// What may wait to be written; space for a few of the largest messages.
 pub(crate) const MAX_WAITING_BYTES: usize = 4 * MAX_FRAME_BYTES;
 
 /// What may wait to be read by the caller. Above what one 64 KiB read can hold, so a caller that

@@ -1,5 +1,5 @@
-//! The agent's first bytes: one line that says who speaks, found behind whatever a login shell
-//! prints before it.
+//! The agent's first bytes: one line with the protocol's version, found behind whatever a login
+//! shell prints before it.
 
 use crate::message::PROTOCOL_VERSION;
 use crate::text;

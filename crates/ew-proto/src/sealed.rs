@@ -122,7 +122,8 @@ impl fmt::Debug for Call {
 /// A call that was taken.
 #[derive(Debug)]
 pub struct Taken {
-    /// Who says to call. Proved only when [`Opener::next_record`] gives the confirmation.
+    /// The caller as it identifies itself. Proved only when [`Opener::next_record`] gives the
+    /// confirmation.
     pub name: String,
     /// The record to send.
     pub answer: Vec<u8>,

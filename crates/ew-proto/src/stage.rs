@@ -28,14 +28,14 @@ pub(crate) struct ActiveStage {
 }
 
 impl ActiveStage {
-    /// `Err` says in words what is wrong with the order.
+    /// `Err` explains what is wrong with the order.
     pub(crate) fn new(order: &StageOrder) -> Result<Self, String> {
         let mut unreported = BTreeMap::new();
         for round in &order.rounds {
             let flows = round.flows.iter().map(|f| f.flow).collect();
             if unreported.insert(round.round, flows).is_some() {
                 return Err(format!(
-                    "the order of stage {} holds round {} twice",
+                    "the order of stage {} contains round {} twice",
                     order.stage.0, round.round.0
                 ));
             }
@@ -48,7 +48,7 @@ impl ActiveStage {
         })
     }
 
-    /// `Err` says in words how the report contradicts the order.
+    /// `Err` explains how the report contradicts the order.
     pub(crate) fn check_report(&self, report: &RoundReport) -> Result<(), String> {
         let (stage, round) = (report.stage.0, report.round.0);
         if report.stage != self.stage || self.phase != StagePhase::Running {
@@ -64,14 +64,14 @@ impl ActiveStage {
         let mut ordered = ordered.iter();
         if let Some(stray) = report.flows.iter().find(|f| !ordered.any(|o| *o == f.flow)) {
             return Err(format!(
-                "the report of round {round} of stage {stage} holds flow {} against the order",
+                "the report of round {round} of stage {stage} contains flow {} against the order",
                 stray.flow.0
             ));
         }
         Ok(())
     }
 
-    /// `Err` says in words how what is reported for a flow contradicts the order.
+    /// `Err` explains how what is reported for a flow contradicts the order.
     pub(crate) fn check_progress(&self, progress: &FlowProgress) -> Result<(), String> {
         let round = self.unreported.get(&progress.round);
         let is_running = progress.stage == self.stage && self.phase == StagePhase::Running;
@@ -89,7 +89,7 @@ impl ActiveStage {
         self.unreported.remove(&round);
     }
 
-    /// `Err` says in words why the stage is not over.
+    /// `Err` explains why the stage is not over.
     pub(crate) fn check_done(&self, stage: StageIndex) -> Result<(), String> {
         if stage != self.stage || self.phase != StagePhase::Running {
             return Err(format!(

@@ -1,4 +1,4 @@
-//! How much an agent may say by itself. What it is asked for is bounded by the asking; samples,
+//! How much an agent may send by itself. What it is asked for is bounded by the asking; samples,
 //! readings and faults it sends when it wants to, and one that never stops would fill the
 //! controller's memory and disk.
 
@@ -15,7 +15,7 @@ const FAULT_INTERVAL_NS: u64 = 1_000_000_000;
 const PROGRESS_INTERVAL_NS: u64 = 20_000_000;
 const EXCESS_INTERVAL_NS: u64 = 100_000_000;
 /// Messages in excess of the allowances, after which the agent is no agent of ours.
-const MOST_EXCESS: u64 = 1000;
+const MAX_EXCESS: u64 = 1000;
 /// Whatever an agent is asked for, it is not listened to more often.
 const SHORTEST_INTERVAL_NS: u64 = 1_000_000;
 
@@ -49,7 +49,7 @@ impl Unasked {
             readings: Allowance::new(reading_ns, BURST, now_ns),
             progress: Allowance::new(PROGRESS_INTERVAL_NS, BURST, now_ns),
             faults: Allowance::new(FAULT_INTERVAL_NS, BURST, now_ns),
-            excess: Allowance::new(EXCESS_INTERVAL_NS, MOST_EXCESS, now_ns),
+            excess: Allowance::new(EXCESS_INTERVAL_NS, MAX_EXCESS, now_ns),
         }
     }
 }

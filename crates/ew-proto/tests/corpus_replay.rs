@@ -30,7 +30,7 @@ fn every_committed_input_keeps_the_promises() {
             run(&fs::read(&path).unwrap());
             count += 1;
         }
-        assert!(count >= 10, "{} holds {count} inputs", folder.display());
+        assert!(count >= 10, "{} contains {count} inputs", folder.display());
     }
 }
 

@@ -11,14 +11,14 @@ static ALLOCATOR: PeakAlloc = PeakAlloc;
 /// The counter is the whole process', so one test does it all.
 #[test]
 fn a_frame_takes_at_most_64_times_its_length() {
-    // A round's report whose flows say nothing: five bytes each.
+    // A round's report whose flows are empty: five bytes each.
     let flows = |count: usize| message(&[4, 0, 0], count, &[0; 5]);
-    // One flow with streams that say nothing.
+    // One flow with empty streams.
     let streams = |count: usize| message(&[4, 0, 0, 1, 0, 1, 0, 0, 0, 0], count, &[0; 5]);
-    // A sample of CPUs that say nothing, and one of counters without a name.
+    // A sample of empty CPUs, and one of counters without a name.
     let cpus = |count: usize| message(&[7, 0, 0, 0], count, &[0; 11]);
     let counters = |count: usize| message(&[7, 0, 0, 0, 0, 0, 1, 0, 0], count, &[0; 3]);
-    // A port check's answers that say nothing.
+    // A port check's empty answers.
     let ports = |count: usize| message(&[8], count, &[0; 2]);
     for (name, body) in [
         ("flows", flows(MAX_FRAME_BYTES / 5 - 8)),

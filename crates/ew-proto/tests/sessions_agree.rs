@@ -185,7 +185,7 @@ impl Link {
         }
     }
 
-    /// Moves what both want to say into the pipes, and notes their events.
+    /// Moves what both want to send into the pipes, and notes their events.
     fn pump(&mut self) {
         while let Some(event) = self.controller.poll_event() {
             if event == ControllerEvent::Hello {

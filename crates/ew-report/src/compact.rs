@@ -31,7 +31,7 @@ pub(crate) fn results(analysis: &Analysis) -> Vec<Figures> {
     sweeps.into_iter().chain(filled).collect()
 }
 
-/// CPU of transactions, a line a stage: their table has no room for it.
+/// CPU of transactions, a line a stage: their table has no space for it.
 pub(crate) fn cpu_notes(analysis: &Analysis) -> Vec<String> {
     let note = |stage: &StageAnalysis| {
         let ends: Vec<String> = cpu_ends(stage)

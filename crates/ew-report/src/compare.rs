@@ -3,6 +3,7 @@
 mod html;
 mod tables;
 
+use crate::catalogue::comparison_sentence;
 use crate::csv::quoted;
 use crate::markdown::{escaped, prose, section};
 use crate::table::{table, wrap};
@@ -100,7 +101,7 @@ fn remarks(comparison: &Comparison) -> Vec<String> {
 fn text(comparison: &Comparison, style: &TextStyle) -> String {
     let width = style.width.max(40);
     let ink = Ink { color: style.color };
-    let sentence = wrap(&one_line(&comparison.sentence), width, "");
+    let sentence = wrap(&one_line(&comparison_sentence(comparison)), width, "");
     let word = match (comparison.verdict, comparison.threshold) {
         (ComparisonVerdict::Worse | ComparisonVerdict::Different, _) => ink.red(status(comparison)),
         (ComparisonVerdict::NotWorse, Some(_)) => ink.green(status(comparison)),
@@ -129,7 +130,7 @@ fn text(comparison: &Comparison, style: &TextStyle) -> String {
 fn markdown(comparison: &Comparison) -> String {
     let mut out = format!(
         "## {}\n\n**{}**\n\n",
-        prose(&comparison.sentence),
+        prose(&comparison_sentence(comparison)),
         status(comparison)
     );
     for side in sides(comparison) {
@@ -173,12 +174,14 @@ fn json(comparison: &Comparison) -> Result<String, ReportError> {
     struct Document<'a> {
         schema: &'static str,
         schema_version: u32,
+        sentence: String,
         #[serde(flatten)]
         comparison: &'a Comparison,
     }
     let document = Document {
         schema: "eastwest-comparison",
         schema_version: SCHEMA_VERSION,
+        sentence: comparison_sentence(comparison),
         comparison,
     };
     let mut text = serde_json::to_string_pretty(&document)?;

@@ -26,11 +26,11 @@ pub(crate) struct Figures {
     pub(crate) rows: Vec<Vec<String>>,
     /// How many columns are words.
     pub(crate) left: usize,
-    /// What the table does not say by itself.
+    /// What the table does not show by itself.
     pub(crate) notes: Vec<String>,
 }
 
-/// Whether readers came for more than the stage table and the findings say: not so in a run of
+/// Whether readers came for more than the stage table and the findings show: not so in a run of
 /// plain bulk TCP with its probe of round trips.
 pub(crate) fn has_details(analysis: &Analysis) -> bool {
     let is_judged = analysis.stages.iter().any(|stage| stage.judged);
@@ -363,7 +363,7 @@ pub(crate) fn stage_name(stage: &StageAnalysis) -> String {
     }
 }
 
-/// Whether the stage table and the findings say all of a stage: bulk TCP whose bytes the
+/// Whether the stage table and the findings show all of a stage: bulk TCP whose bytes the
 /// applications saw, or a closed loop that probes round trips. Two hosts' own test is never plain.
 fn is_plain(stage: &StageAnalysis) -> bool {
     let mut remarks = stage.labels.iter().map(|label| label.remark);

@@ -1,5 +1,5 @@
-//! What the hosts' counters say of each stage, as words for all views: a host's stages, and the
-//! hosts that were near a limit.
+//! What the hosts' counters report about each stage, as words for all views: a host's stages, and
+//! the hosts that were near a limit.
 
 use crate::figures::{Figures, stage_name};
 use crate::words::{MISSING, count, host_name, one_line, or_missing, percent, plural, rate};
@@ -9,7 +9,7 @@ use ew_model::units::{format_bytes, format_duration_ns, format_hertz};
 
 /// A CPU or a disk that is busy for more than this share of the time is reported.
 const BUSY: f64 = 0.8;
-/// A quota that holds back for more than this share of the time is reported.
+/// A quota that throttles for more than this share of the time is reported.
 const HELD_BACK_TOLD: f64 = 0.01;
 /// Packets dropped in a stage; fewer are chance.
 const DROPS_TOLD: f64 = 100.0;
@@ -47,7 +47,7 @@ const COLUMNS: [Column; 13] = [
     always("rounds read", |s| s.rounds.to_string()),
 ];
 
-/// The figures of hosts near a limit: their line has room for less.
+/// The figures of hosts near a limit: their line has space for less.
 const LIMITS: [Column; 6] = [
     BUSIEST_CPU,
     always("NIC", |s| percent(link_share(s))),
@@ -90,7 +90,7 @@ const fn always(name: &'static str, value: fn(&HostStageAnalysis) -> String) -> 
     }
 }
 
-/// A row of figures for each stage of a host. Columns that say nothing all the way down are left
+/// A row of figures for each stage of a host. Columns that show nothing all the way down are left
 /// out.
 pub(crate) fn stage_table(
     analysis: &Analysis,
@@ -104,7 +104,7 @@ pub(crate) fn stage_table(
 /// A host in one of its stages.
 type Row<'a> = (&'a HostAnalysis, &'a HostStageAnalysis);
 
-/// Header and rows: words first, then the columns that say something in some row.
+/// Header and rows: words first, then the columns that show something in some row.
 fn columns_told(
     columns: &[Column],
     mut header: Vec<&'static str>,
@@ -161,7 +161,7 @@ pub(crate) fn nearest_words(analysis: &Analysis) -> Option<String> {
         let host = host_name(analysis.inventory(), host.host);
         format!("{}{of} ({host}, {stage})", percent(Some(share)))
     };
-    // Whose reading it was says nothing where all read the same.
+    // Whose reading it was shows nothing where all read the same.
     let shared = |(share, _, stage): Nearest<'_>| {
         let stage = name_of_stage(analysis, stage);
         format!("{} (this machine's, {stage})", percent(Some(share)))

@@ -116,10 +116,14 @@ fn faults(analysis: &Analysis, is_meant: impl Fn(&Subject) -> bool) -> Vec<Strin
     let is_fault = |finding: &&Finding| finding.severity == Severity::Fault;
     let findings = analysis.verdict.findings.iter().filter(is_fault);
     let meant = findings.filter(|finding| is_meant(&finding.subject));
-    meant.map(|finding| one_line(&finding.sentence)).collect()
+    meant
+        .map(|finding| {
+            one_line(&crate::catalogue::headline(finding, analysis.inventory()).sentence())
+        })
+        .collect()
 }
 
-/// As an attribute of XML 1.0: without what it cannot hold.
+/// As an attribute of XML 1.0: without characters that are not allowed.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in one_line(text).chars() {

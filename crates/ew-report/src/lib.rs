@@ -2,11 +2,12 @@
 //! as Prometheus metrics.
 //!
 //! Reads [`Analysis`] for reports and `RunEvent` for the live views, and nothing else: no file, no
-//! Parquet, no clock. It decides nothing; every number and every sentence was made by `ew-analyze`.
-//! What was not measured is shown as "-", never as 0. Host names and the words of other programs
-//! are untrusted: control characters never reach a terminal, and nothing unescaped reaches HTML,
-//! Markdown or CSV.
+//! Parquet, no clock. It decides nothing: every number was made by `ew-analyze`. Every sentence
+//! about a finding is made in [`catalogue`]. What was not measured is shown as "-", never as 0.
+//! Host names and the words of other programs are untrusted: control characters never reach a
+//! terminal, and nothing unescaped reaches HTML, Markdown or CSV.
 
+mod catalogue;
 mod compact;
 mod compare;
 mod congestion;
@@ -35,9 +36,13 @@ mod view;
 mod web;
 mod words;
 
+pub use catalogue::{
+    WordedImpact, WordedPodCause, WordedPodComparison, WordedStep, WordedSweep,
+    comparison_sentence, in_words, worded, worded_impact, worded_pods, worded_step, worded_sweep,
+};
 pub use compare::render_comparison;
 pub use html::storage::storage_html;
-pub use json::{SCHEMA_VERSION, schema as json_schema};
+pub use json::{SCHEMA_VERSION, findings_json, schema as json_schema};
 pub use limit::{limit_json, limit_text};
 pub use plan::dry_run;
 pub use storage::{
@@ -61,7 +66,7 @@ pub enum Format {
     Json,
     /// The pair matrix: one row per ordered pair.
     Csv,
-    /// What the hosts' counters say: one row per host and stage.
+    /// What the hosts' counters report: one row per host and stage.
     CsvHosts,
     /// For a pull request or a ticket.
     Markdown,

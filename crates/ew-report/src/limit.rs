@@ -11,7 +11,7 @@ use serde::Serialize;
 /// fields do not count.
 const SCHEMA_VERSION: u32 = 1;
 
-/// For the terminal. `notes` say where the figures came from, and what could not be known.
+/// For the terminal. `notes` explain where the figures came from, and what could not be known.
 #[must_use]
 pub fn limit_text(limit: &Limit, notes: &[String], style: &TextStyle) -> String {
     let width = style.width.max(40);

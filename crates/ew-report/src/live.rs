@@ -1,6 +1,6 @@
 //! The live view of a run: bars on a terminal, plain lines elsewhere, a page in a browser.
 //!
-//! Time is an argument; the view has no clock. What it shows of the run is what [`RunEvent`] says.
+//! Time is an argument; the view has no clock. What it shows of the run is what is in [`RunEvent`].
 
 mod bars;
 mod lines;
@@ -34,7 +34,7 @@ enum View<W: Write> {
 }
 
 impl<W: Write + Send + 'static> Live<W> {
-    /// A view that writes to `out`. `bars` says whether bars can be drawn there and are wanted,
+    /// A view that writes to `out`. `bars`: whether bars can be drawn there and are wanted,
     /// `color` whether to colour (no meaning rests on colour alone), `quiet` shows only failures,
     /// losses and warnings.
     pub fn new(out: W, bars: bool, color: bool, quiet: bool) -> Self {

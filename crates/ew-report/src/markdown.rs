@@ -81,6 +81,7 @@ fn one_finding(number: usize, finding: &FindingWords) -> String {
     if !finding.hint.is_empty() {
         out.push_str(&format!("   - hint: {}\n", prose(&finding.hint)));
     }
+    out.push_str(&format!("   - docs: `{}`\n", finding.documentation));
     out
 }
 

@@ -9,12 +9,13 @@ use ew_model::units::{format_bytes, format_duration_ns, format_whole_bytes};
 use ew_model::{Inventory, Plan, Stage, Workload};
 
 /// The plan as a table: stages (all sizes of a sweep in one line), rounds, flows, expected duration
-/// ([`Stage::planned_ns`], with the min where rounds run until they settle) and bytes; below it
+/// ([`Stage::planned_ns`], with the min where rounds run until they converge) and bytes; below it
 /// the workloads' settings that are not the default ones, in words.
 ///
-/// `network` says over which network, as far as that is known before hosts are asked. `stage_bytes`
-/// holds the payload the caller expects each stage to move, in stage order; `None` or a missing
-/// entry is shown as "-", and then the total is a lower bound and says so. Nothing is decided here.
+/// `network` is the network, as far as that is known before hosts are asked. `stage_bytes`
+/// has the payload the caller expects each stage to move, in stage order; `None` or a missing
+/// entry is shown as "-", and then the total is a lower bound, marked as such. Nothing is decided
+/// here.
 #[must_use]
 pub fn dry_run(
     plan: &Plan,
@@ -64,7 +65,7 @@ impl Line<'_> {
         self.stages.iter().fold(0, add)
     }
 
-    /// "30 s", or "5.00 s to 30 s" where rounds run until they settle.
+    /// "30 s", or "5.00 s to 30 s" where rounds run until they converge.
     fn duration(&self) -> String {
         span(
             self.sum(Stage::least_planned_ns),

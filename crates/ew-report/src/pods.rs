@@ -1,5 +1,6 @@
 //! Pods against their nodes as a table, the same in every view.
 
+use crate::catalogue::pods::headline;
 use crate::figures::Figures;
 use crate::words::{MISSING, or_missing};
 use ew_model::Analysis;
@@ -24,7 +25,7 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
             .pods
             .iter()
             .filter(|c| lower(c))
-            .map(|c| c.sentence.clone()),
+            .map(|c| headline(c, analysis.inventory()).sentence()),
     );
     if analysis
         .pods

@@ -1,10 +1,10 @@
-//! A run as Prometheus metrics: what the events so far say, in the text exposition format, version
+//! A run as Prometheus metrics: the events so far, in the text exposition format, version
 //! 0.0.4 (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 //!
 //! The number of series grows with the hosts and with nothing else: no series per pair, flow,
 //! interface, disk or core. Names and units follow <https://prometheus.io/docs/practices/naming/>:
 //! base units, counters end in `_total`. What was not read has no series; it is never 0. Agents
-//! hold their samples back while bytes are counted, so figures of hosts move when a round ends.
+//! delay their samples while bytes are counted, so figures of hosts move when a round ends.
 
 mod busiest;
 mod families;

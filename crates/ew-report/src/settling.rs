@@ -1,4 +1,4 @@
-//! `samples: auto` in words: what settled, and which numbers did not.
+//! `samples: auto` in words: what converged, and which numbers did not.
 
 use crate::sweep::lone_stages;
 use crate::words::{host_name, one_line, plural};
@@ -9,8 +9,8 @@ use ew_model::units::{format_bits_per_sec, format_duration_ns};
 /// Up to this many figures of a stage are named, the widest first.
 const FIGURES_LISTED: usize = 4;
 
-/// A line for each stage that was repeated until its figures settled, or did not; one for all sizes
-/// of a sweep.
+/// A line for each stage that was repeated until its figures converged, or did not; one for all
+/// sizes of a sweep.
 pub(crate) fn notes(analysis: &Analysis) -> Vec<String> {
     let mut notes: Vec<String> = lone_stages(analysis)
         .filter_map(|stage| note(analysis, stage))

@@ -1,12 +1,13 @@
 //! Sweeps over message sizes as tables, notes and CSV: the same curve in every view.
 
+use crate::catalogue::{WordedStep, worded_step};
 use crate::csv::{push_line, whole};
 use crate::figures::{Figures, micros, mode_parts};
 use crate::words::{MISSING, duration, one_line, or_missing, plural, rate};
 use ew_model::Analysis;
 use ew_model::analysis::StageAnalysis;
 use ew_model::sweep::{SweepAnalysis, SweepPoint, SweepStep};
-use ew_model::units::{format_bytes, format_duration_ns, format_whole_bytes};
+use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns, format_whole_bytes};
 
 /// A curve of more sizes than this is reported by its powers of two and the sizes at its breaks.
 const SIZES_LISTED: usize = 30;
@@ -31,6 +32,34 @@ pub(crate) fn tables(analysis: &Analysis) -> Vec<Figures> {
     vec![amounts(analysis), curves(analysis)]
 }
 
+/// What a curve amounts to, for the sentence on top: "15.3 µs one way at 1 B, 9.41 Gb/s from 64 KiB
+/// on, half of it at 2.1 KiB".
+pub(crate) fn in_words(sweep: &SweepAnalysis) -> String {
+    let mut parts = Vec::new();
+    let first = sweep.points.iter().find(|point| point.message_ns.is_some());
+    if let Some((point, ns)) = first.and_then(|p| Some((p, p.message_ns?)))
+        && !sweep.kind.is_bulk()
+    {
+        let time = format_duration_ns(ns as u64);
+        let size = format_whole_bytes(point.message_bytes);
+        parts.push(format!("{time} one way at {size}"));
+    }
+    if let Some(saturation) = &sweep.saturation {
+        let rate = format_bits_per_sec(saturation.bits_per_sec);
+        let size = format_whole_bytes(saturation.message_bytes);
+        parts.push(format!("{rate} from {size} on"));
+    }
+    if let Some(half) = &sweep.half_performance {
+        let rate = format_bits_per_sec(half.endless_bits_per_sec);
+        let size = format_bytes(half.bytes as u64);
+        parts.push(format!("half of {rate} at {size}"));
+    }
+    match parts.is_empty() {
+        true => format!("`{}` has no curve", sweep.name),
+        false => format!("`{}` {}", sweep.name, parts.join(", ")),
+    }
+}
+
 /// Whether the run is nothing but sweeps.
 pub(crate) fn is_all(analysis: &Analysis) -> bool {
     !analysis.sweeps.is_empty() && lone_stages(analysis).next().is_none()
@@ -49,8 +78,11 @@ pub(crate) fn csv(analysis: &Analysis) -> String {
 
 /// The breaks of a curve in words, with what they rest on.
 pub(crate) fn step_words(step: &SweepStep) -> String {
-    let reported: Vec<String> = step.evidence.iter().map(|e| one_line(&e.text)).collect();
-    format!("{} ({})", one_line(&step.sentence), reported.join("; "))
+    let WordedStep {
+        sentence, evidence, ..
+    } = worded_step(step);
+    let reported: Vec<String> = evidence.iter().map(|e| one_line(&e.text)).collect();
+    format!("{} ({})", one_line(&sentence), reported.join("; "))
 }
 
 fn amounts(analysis: &Analysis) -> Figures {

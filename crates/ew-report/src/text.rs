@@ -10,7 +10,7 @@ use crate::words::{one_line, plural, shortened};
 /// Up to this many findings are written out.
 const FINDINGS_LISTED: usize = 25;
 /// The summary has at most ten lines with the report's path below it: up to this many findings, and
-/// one line less where a line says how many more there are. Each has at most this many columns.
+/// one line less where a line shows how many more there are. Each has at most this many columns.
 const SUMMARY_LISTED: usize = 6;
 const SUMMARY_WIDTH: usize = 108;
 /// Up to this many of the lines of findings are of missed thresholds.
@@ -163,6 +163,7 @@ impl Sheet {
         if !finding.hint.is_empty() {
             out.push_str(&self.wrap(&finding.hint, "     hint: "));
         }
+        out.push_str(&self.wrap(&finding.documentation, "     docs: "));
         out.push('\n');
         out
     }
@@ -233,7 +234,7 @@ impl Sheet {
         }
     }
 
-    /// Facts of the run: all of them on request, else what says which run it was and what it was
+    /// Facts of the run: all of them on request, else what shows which run it was and what it was
     /// compared with.
     fn facts(&self, view: &View) -> String {
         const ALWAYS: [&str; 5] = ["run", "took", "hosts", "reference host", "repeat"];
@@ -287,7 +288,7 @@ impl Sheet {
     }
 }
 
-/// Colours for what words already say.
+/// Colours for what words already show.
 #[derive(Clone, Copy)]
 pub(crate) struct Ink {
     pub(crate) color: bool,

@@ -13,6 +13,7 @@ pub(crate) use findings::FindingWords;
 pub(crate) use hosts::HostWords;
 pub(crate) use racks::RackPairWords;
 
+use crate::catalogue;
 use crate::compact;
 use crate::figures::{self, Figures};
 use crate::host_figures;
@@ -101,7 +102,7 @@ impl View {
             status: words::status(analysis),
             tone: Tone::of_status(analysis.verdict.status),
             run_id: one_line(&analysis.run.id),
-            sentence: one_line(&analysis.verdict.sentence),
+            sentence: one_line(&catalogue::sentence(analysis)),
             network: words::network(analysis),
             findings: findings::all(analysis),
             missed_thresholds: missing::thresholds(analysis),

@@ -298,7 +298,7 @@ pub(crate) fn knee(senders: f64) -> String {
     }
 }
 
-/// The same where there is room to say of whom: a knee counts hosts that reach their peers' rate,
+/// The same where there is space to name them: a knee counts hosts that reach their peers' rate,
 /// and a slow sender fills less.
 pub(crate) fn healthy_knee(senders: f64) -> String {
     knee(senders).replace("sender", "healthy sender")

@@ -176,7 +176,7 @@ fn time_of(hosts: usize) -> String {
         run.flows.len(),
         cpu_sec() - cpu,
         began.elapsed().as_secs_f64(),
-        analysis.verdict.sentence,
+        ew_report::in_words(&analysis).sentence,
     )
 }
 
@@ -190,13 +190,14 @@ fn cpu_sec() -> f64 {
     on_cpu_ns.map_or(f64::NAN, |ns| ns / 1e9)
 }
 
-/// What the analysis says.
+/// The analysis' findings.
 fn explain(seed: u64, analysis: &Analysis) {
     println!(
         "seed {seed}: {:?}: {}",
-        analysis.verdict.status, analysis.verdict.sentence
+        analysis.verdict.status,
+        ew_report::in_words(analysis).sentence
     );
-    for finding in &analysis.verdict.findings {
+    for finding in &ew_report::in_words(analysis).findings {
         println!(
             "  {:?} {:?}: {}",
             finding.severity, finding.cause, finding.sentence

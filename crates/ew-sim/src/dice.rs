@@ -1,4 +1,4 @@
-//! Random numbers that repeat: a stream of their own for every part that draws, so that a change of
+//! Random numbers that repeat: a stream of their own for every part, so that a change of
 //! one moves no other.
 
 use rand_chacha::ChaCha8Rng;
@@ -37,7 +37,7 @@ impl Dice {
         ((self.unit() * bound as f64) as usize).min(bound.saturating_sub(1))
     }
 
-    /// True with this probability. Does not draw when it is 0.
+    /// True with this probability. Takes no random number when it is 0.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         probability > 0.0 && self.unit() < probability
     }

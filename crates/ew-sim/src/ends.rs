@@ -15,7 +15,7 @@ const INTERVAL_NS: u64 = 100_000_000;
 const EDGE_NS: f64 = 20_000.0;
 /// A start is this far off, one sigma.
 const SKEW_NS: f64 = 60_000.0;
-/// CPUs of a host where the topology does not say.
+/// CPUs of a host where the topology does not specify.
 pub(crate) const CPUS: u32 = 8;
 /// Part of the CPU time per byte that is the kernel's packet handling.
 const SOFTIRQ_PART: f64 = 0.4;
@@ -359,7 +359,7 @@ fn tcp_info(
     }
 }
 
-/// Bytes of 100 ms each, with a swing that depends on what holds the flow; the sum is the flow's.
+/// Bytes of 100 ms each, with a swing that depends on what limits the flow; the sum is the flow's.
 fn intervals(
     run: &RoundRun<'_>,
     result: &FlowResult,
@@ -388,7 +388,7 @@ fn intervals(
     intervals.collect()
 }
 
-/// The same course at the other end.
+/// The same intervals at the other end.
 fn scaled(intervals: &[Interval], end: &EndRecord) -> Vec<Interval> {
     let all: u64 = intervals.iter().map(|interval| interval.bytes).sum();
     let factor = end.bytes as f64 / all.max(1) as f64;

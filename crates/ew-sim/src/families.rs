@@ -52,14 +52,14 @@ impl Family {
     }
 }
 
-/// A drawn network, the noise to measure it with, and its truth.
+/// A random network, the noise to measure it with, and its truth.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Case {
     /// The network.
     pub topology: Topology,
     /// How it is measured.
     pub noise: Noise,
-    /// What is right to say about it.
+    /// The right answer.
     pub truth: Truth,
 }
 
@@ -100,8 +100,8 @@ const FROM_THREE_RACKS: [&[usize]; 5] = [
 const NICS_BITS_PER_SEC: [u64; 4] = [200_000_000, 10_000_000_000, 25_000_000_000, 100_000_000_000];
 /// From this rate on a NIC is a real one, which reports its speed.
 const REPORTED_FROM_BITS_PER_SEC: u64 = 10_000_000_000;
-const MOST_DRIFT: f64 = 0.05;
-const LEAST_OF_CLASS: usize = 3;
+const MAX_DRIFT: f64 = 0.05;
+const MIN_OF_CLASS: usize = 3;
 
 struct Drawing {
     dice: Dice,
@@ -358,8 +358,8 @@ impl Drawing {
         self.axes.push(format!("{} paths", self.paths));
     }
 
-    /// A third of the hosts has a slower NIC, and says so where NICs do. Three at least, on either
-    /// side: one host with a slower NIC is also what a link that came up slower looks like.
+    /// A third of the hosts has a slower NIC, and reports it where NICs do. Three at least, on
+    /// either side: one host with a slower NIC is also what a link that came up slower looks like.
     fn split_classes(&mut self) {
         let share = self.pick(&[0.25, 0.4, 0.5]);
         self.axes.push(format!("nic classes 1 and {share}"));
@@ -367,7 +367,7 @@ impl Drawing {
         let slower: Vec<bool> = loop {
             let slower: Vec<bool> = (0..count).map(|_| self.dice.chance(0.35)).collect();
             let slow = slower.iter().filter(|is| **is).count();
-            if (LEAST_OF_CLASS..=count - LEAST_OF_CLASS).contains(&slow) {
+            if (MIN_OF_CLASS..=count - MIN_OF_CLASS).contains(&slow) {
                 break slower;
             }
         };
@@ -431,7 +431,7 @@ impl Drawing {
         }
     }
 
-    /// Production traffic between two racks that comes and goes; the uplinks have room for it.
+    /// Production traffic between two racks that comes and goes; the uplinks have headroom for it.
     fn add_background(&mut self) {
         if !self.topology.pods.is_empty() {
             return;
@@ -482,7 +482,7 @@ impl Drawing {
             self.axes.push("fifo".into());
         }
         if self.dice.chance(0.3) {
-            let share = self.dice.between(0.01, MOST_DRIFT);
+            let share = self.dice.between(0.01, MAX_DRIFT);
             self.noise.drift =
                 self.pick(&[Drift::Falling, Drift::Rising, Drift::Step, Drift::Wave])(share);
             self.axes.push(format!("drift {:?}", self.noise.drift));

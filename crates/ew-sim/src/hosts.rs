@@ -21,7 +21,7 @@ pub(crate) const ORIGIN_NS: u64 = 10_000_000_000;
 const QUIET_WAIT: f64 = 0.02;
 const USER_HZ: f64 = 100.0;
 /// Readings of all hosts in a run, so that a network of thousands fits a machine's memory.
-const MOST_READINGS: usize = 200_000;
+const MAX_READINGS: usize = 200_000;
 
 /// Every host's clock.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Waits {
     }
 }
 
-/// What every host says of itself.
+/// What every host reports about itself.
 pub(crate) fn facts(network: &Network<'_>) -> BTreeMap<HostId, HostFacts> {
     let sites = (0..).map(HostId).zip(&network.hosts);
     sites.map(|(host, site)| (host, facts_of(site))).collect()
@@ -152,7 +152,7 @@ impl Counters {
         let readings = 2 * planned_rounds * network.hosts.len();
         Self {
             rounds: 0,
-            every: readings.div_ceil(MOST_READINGS).max(1),
+            every: readings.div_ceil(MAX_READINGS).max(1),
             hosts: vec![HostCounters::default(); network.hosts.len()],
             has_quotas: network
                 .hosts
@@ -283,7 +283,7 @@ impl HostCounters {
         let Some(cores) = site.spec.cpu_quota_cores else {
             return;
         };
-        // A quota that is all used holds the group back for what is left of each period, which
+        // A quota that is all used throttles the group for what is left of each period, which
         // comes the sooner the more CPUs work.
         let used_cores = (cpu.engine_ns + cpu.softirq_ns) as f64 / window_ns.max(1) as f64;
         let cpus = f64::from(site.spec.cpus.unwrap_or(CPUS));

@@ -2,7 +2,8 @@
 
 use crate::families::Family;
 use crate::truth::{Direction, Fault, MemberFault, RackRatio, Truth, UniformCause};
-use ew_model::finding::{Cause, Finding, Severity, Subject, VerdictStatus};
+use ew_model::finding::details::{Directions, LostPathPlace, PathPlace};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject, VerdictStatus};
 use ew_model::{Analysis, HostId, Inventory, RackId};
 use std::net::IpAddr;
 
@@ -48,9 +49,14 @@ pub fn judge(truth: &Truth, analysis: &Analysis) -> Judgement {
         .filter(|finding| is_accusation(finding) && !is_justified(truth, inventory, finding))
         .collect();
     judgement.check("no false accusation", false_ones.is_empty(), || {
-        let sentences = false_ones
-            .iter()
-            .map(|f| format!("{:?} {:?}: {}", f.severity, f.cause, f.sentence));
+        let sentences = false_ones.iter().map(|f| {
+            format!(
+                "{:?} {:?}: {}",
+                f.severity,
+                f.cause,
+                ew_report::worded(f, inventory).sentence
+            )
+        });
         sentences.collect::<Vec<_>>().join("; ")
     });
     let inferred = findings
@@ -161,7 +167,7 @@ fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool
         // Between two racks nobody can know whose path it is.
         (Subject::RackPair { .. }, Some(_)) => are_two && finding.cause == Cause::LostPath,
         (Subject::Rack { rack: named }, Some(rack)) => {
-            let shown = shown_places(inventory, finding);
+            let shown = shown_places(finding);
             let is_place = |(place, way): &(RackId, Direction)| {
                 // A connection needs both directions: what swallows one takes both.
                 let is_way =
@@ -177,29 +183,41 @@ fn names_member(fault: &Fault, inventory: &Inventory, finding: &Finding) -> bool
     }
 }
 
-/// The racks and directions that a sentence names, the first one first: "rack2 TX or rack1 RX (not
-/// distinguished): ...", "rack1: oversubscribed 1.3:1 TX".
-fn shown_places(inventory: &Inventory, finding: &Finding) -> Vec<(RackId, Direction)> {
-    let (names, rest) = finding.sentence.split_once(':').unwrap_or_default();
-    let way = |words: &str| {
-        let has = |word| words.split([' ', ',']).any(|other| other == word);
-        match (has("TX"), has("RX")) {
-            (true, false) => Direction::Up,
-            (false, true) => Direction::Down,
-            _ => Direction::Both,
-        }
+/// The racks and directions that a finding names, the likeliest first.
+fn shown_places(finding: &Finding) -> Vec<(RackId, Direction)> {
+    let all = |racks: &[RackId], directions| {
+        let racks = racks.iter();
+        racks.map(|rack| (*rack, way(directions))).collect()
     };
-    let names = names.trim_end_matches(" (not distinguished)").split(" or ");
-    let place = |words: &str| {
-        let name = words.trim_end_matches(" TX").trim_end_matches(" RX");
-        let rack = inventory.racks.iter().position(|rack| rack.name == name)?;
-        let shown = match finding.cause {
-            Cause::Uplink | Cause::Loss => way(rest),
-            _ => way(words),
-        };
-        Some((RackId(rack as u32), shown))
+    match &finding.details {
+        Details::Oversubscribed(found) => all(&found.racks, found.directions),
+        Details::NarrowPath(found) => all(&found.racks, found.directions),
+        Details::BadPathByRouter(found) => of_racks(&found.places),
+        Details::BadPathByShare(found) => of_racks(&found.places),
+        Details::BlackHole(found) => of_racks(&found.places),
+        Details::LostPath(found) => match found.place {
+            LostPathPlace::Rack { rack } => vec![(rack, way(found.directions))],
+            LostPathPlace::BetweenTwoRacks | LostPathPlace::EveryRack => Vec::new(),
+        },
+        Details::LossyUplinks(found) => vec![(found.rack, way(found.directions))],
+        _ => Vec::new(),
+    }
+}
+
+fn way(directions: Directions) -> Direction {
+    match directions {
+        Directions::Tx => Direction::Up,
+        Directions::Rx => Direction::Down,
+        Directions::Both => Direction::Both,
+    }
+}
+
+fn of_racks(places: &[PathPlace]) -> Vec<(RackId, Direction)> {
+    let of_rack = |place: &PathPlace| match place {
+        PathPlace::Rack { rack, directions } => Some((*rack, way(*directions))),
+        PathPlace::EveryRack => None,
     };
-    names.filter_map(place).collect()
+    places.iter().filter_map(of_rack).collect()
 }
 
 fn is_justified(truth: &Truth, inventory: &Inventory, finding: &Finding) -> bool {
@@ -357,7 +375,7 @@ fn judge_fault(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mu
             judgement.check("rack and direction named", is_named, || {
                 format!("{fault:?} is not named")
             });
-            judge_member(truth, fault, findings, judgement);
+            judge_member(truth, fault, analysis, judgement);
         }
         Fault::Uniform { cause } => {
             let passes = analysis.verdict.status == VerdictStatus::NothingWrong;
@@ -376,22 +394,19 @@ fn judge_fault(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mu
 
 /// Whether the routers shown are the bad member's, all of them. Of one that carries nothing no
 /// router answers.
-fn judge_member(truth: &Truth, fault: &Fault, findings: &[Finding], judgement: &mut Judgement) {
+fn judge_member(truth: &Truth, fault: &Fault, analysis: &Analysis, judgement: &mut Judgement) {
     let Fault::Member { kind, .. } = fault else {
         return;
     };
     if !matches!(kind, MemberFault::Narrow(_) | MemberFault::Loss(_)) {
         return;
     }
-    let of_path = findings
-        .iter()
-        .filter(|finding| finding.cause == Cause::BadPath);
-    let texts = of_path.flat_map(|finding| finding.evidence.iter().map(|e| e.text.as_str()));
-    let shown: Vec<IpAddr> = texts
-        .filter_map(|text| text.strip_prefix("routers on the path: "))
-        .flat_map(|text| text.split([' ', ',']))
-        .filter_map(|word| word.parse().ok())
-        .collect();
+    let findings = analysis.verdict.findings.iter();
+    let routers = findings.flat_map(|finding| match &finding.details {
+        Details::BadPathByRouter(found) => found.routers.as_slice(),
+        _ => &[],
+    });
+    let shown: Vec<IpAddr> = routers.map(|shown| shown.router).collect();
     let is_right = !shown.is_empty() && shown.iter().all(|router| truth.via.contains(router));
     judgement
         .checks

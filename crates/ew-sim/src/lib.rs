@@ -5,7 +5,7 @@
 //! network: every stream takes the members that a hash of its 5-tuple picks at each tier, and the
 //! streams share what they meet by weighted max-min. The noise ([`Noise`]) is that of real hosts
 //! and TCP, and is not the model of the analysis: whoever judges the analysis by these runs must
-//! not have drawn them from its own assumptions.
+//! not have generated them from its own assumptions.
 
 mod dice;
 mod ends;

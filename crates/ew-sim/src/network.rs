@@ -7,7 +7,7 @@ use ew_model::topology::{AddressFamily, DirectionSpec, HostSpec, PathSpec, Topol
 use ew_model::{HostId, Inventory};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Time over one link where the topology does not say.
+/// Time over one link where the topology does not specify.
 const LINK_DELAY_NS: u64 = 5_000;
 /// First host of a rack, as the lab numbers them.
 const FIRST_HOST: u32 = 10;
@@ -79,8 +79,8 @@ impl<'a> Network<'a> {
             pods: Vec::new(),
         };
         for (number, rack) in (0..).zip(&topology.racks) {
-            for (place, spec) in (0..).zip(&rack.hosts) {
-                let own = || address(topology.address_family, number, place);
+            for (index, spec) in (0..).zip(&rack.hosts) {
+                let own = || address(topology.address_family, number, index);
                 let site = Site {
                     spec,
                     rack: number,
@@ -371,17 +371,17 @@ pub(crate) fn router(family: AddressFamily, rack: u32, link: u32) -> IpAddr {
 
 /// Out of 198.18.0.0/15 (RFC 2544) or 2001:2::/48 (RFC 5180), the ranges for benchmarks: the lab's
 /// numbers where they reach.
-fn address(family: AddressFamily, rack: u32, place: u32) -> IpAddr {
+fn address(family: AddressFamily, rack: u32, index: u32) -> IpAddr {
     match family {
         AddressFamily::Ipv4 => {
             let start = Ipv4Addr::new(198, 18, 0, 0).to_bits();
-            let offset = ((rack + 1) << 8) + FIRST_HOST + place;
+            let offset = ((rack + 1) << 8) + FIRST_HOST + index;
             IpAddr::V4(Ipv4Addr::from_bits(start + (offset & 0x1_FFFF)))
         }
         AddressFamily::Ipv6 => {
             let rack = (rack + 1) as u16;
-            let place = (FIRST_HOST + place) as u16;
-            IpAddr::V6(Ipv6Addr::new(0x2001, 0x2, 0, rack, 0, 0, 0, place))
+            let index = (FIRST_HOST + index) as u16;
+            IpAddr::V6(Ipv6Addr::new(0x2001, 0x2, 0, rack, 0, 0, 0, index))
         }
     }
 }

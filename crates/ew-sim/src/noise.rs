@@ -14,7 +14,7 @@ pub struct Noise {
     pub fifo_spread: f64,
     /// The same of a fair queue.
     pub fair_spread: f64,
-    /// Share of streams on a shared FIFO queue that a timeout holds at a quarter of their weight.
+    /// Share of streams on a shared FIFO queue that a timeout limits to a quarter of their weight.
     pub timeout_share: f64,
     /// Spread of a level that all flows of a round have in common, downwards.
     pub round_spread: f64,

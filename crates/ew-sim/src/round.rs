@@ -26,7 +26,7 @@ const CUBIC_FILLS: (f64, f64) = (0.5, 1.0);
 const BBR_FILLS: (f64, f64) = (0.1, 0.3);
 /// What a host's own queue lets wait.
 const OWN_QUEUE_BYTES: f64 = 256.0 * 1024.0;
-const MOST_QUEUE_SEC: f64 = 0.5;
+const MAX_QUEUE_SEC: f64 = 0.5;
 /// What random loss does to a rate from window to window (log-scale).
 const LOSSY_SPREAD: f64 = 0.25;
 
@@ -69,7 +69,7 @@ struct Stream {
     limited_by: LimitedBy,
 }
 
-/// What holds a stream that no shared resource holds.
+/// What limits a stream that no shared resource limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitedBy {
     Nothing,
@@ -469,7 +469,7 @@ impl<'a> RoundRun<'a> {
             Kind::Port => self.noise.port_buffer_bytes as f64 * dice.between(low, high),
             Kind::Tx | Kind::Cpu => OWN_QUEUE_BYTES,
         };
-        (bytes * 8.0 / self.capacities[at as usize].max(1.0)).min(MOST_QUEUE_SEC)
+        (bytes * 8.0 / self.capacities[at as usize].max(1.0)).min(MAX_QUEUE_SEC)
     }
 
     fn record(

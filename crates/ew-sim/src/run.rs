@@ -25,13 +25,13 @@ const FORMAT_VERSION: u32 = 2;
 const CLOCK_ERROR_NS: u64 = 20_000;
 
 /// What a plan would measure on a network: the run as it would be read back. The plan is one over
-/// [`Topology::inventory`]. All repetitions that the plan holds run; nothing is measured again.
+/// [`Topology::inventory`]. All repetitions of the plan run; nothing is measured again.
 ///
 /// Time: streams x log(streams) a round.
 #[must_use]
 pub fn simulate(topology: &Topology, plan: &Plan, seed: u64, noise: &Noise) -> Run {
     let network = Network::new(topology, noise.cpu_ns_per_byte);
-    Course::whole(&network, plan, seed, noise).into_run()
+    Simulation::whole(&network, plan, seed, noise).into_run()
 }
 
 /// The hosts of a topology with the addresses that a simulated run has.
@@ -45,7 +45,7 @@ pub fn inventory(topology: &Topology) -> Inventory {
 #[must_use]
 pub fn record(topology: &Topology, plan: &Plan, seed: u64, noise: &Noise) -> Vec<RecordedEvent> {
     let network = Network::new(topology, noise.cpu_ns_per_byte);
-    Course::whole(&network, plan, seed, noise).into_events()
+    Simulation::whole(&network, plan, seed, noise).into_events()
 }
 
 /// Rounds of one stage that follow each other.
@@ -55,7 +55,7 @@ struct Turn {
 }
 
 /// The controller's order in a group of stages: the only one with all its rounds, or one repetition
-/// of each in turns.
+/// of each, interleaved.
 fn turns(plan: &Plan, group: &Range<usize>) -> Vec<Turn> {
     let rounds = |stage: StageIndex, is_due: &dyn Fn(u32) -> bool| -> Vec<RoundIndex> {
         let all = (0..)
@@ -88,8 +88,8 @@ fn turns(plan: &Plan, group: &Range<usize>) -> Vec<Turn> {
     all.filter(|turn| !turn.rounds.is_empty()).collect()
 }
 
-/// How far a run is.
-struct Course<'a> {
+/// A run in progress.
+struct Simulation<'a> {
     network: &'a Network<'a>,
     /// With what its first stages have shown taken over.
     plan: Arc<Plan>,
@@ -120,18 +120,18 @@ struct RanRound {
     records: Vec<FlowRecord>,
 }
 
-impl<'a> Course<'a> {
+impl<'a> Simulation<'a> {
     fn whole(network: &'a Network<'a>, plan: &'a Plan, seed: u64, noise: &'a Noise) -> Self {
-        let mut course = Self::new(network, plan, seed, noise);
+        let mut simulation = Self::new(network, plan, seed, noise);
         let mut shown = Shown::default();
         for group in plan.groups() {
-            let first_turn = course.turns.len();
+            let first_turn = simulation.turns.len();
             for turn in turns(plan, &group) {
-                course.run_turn(&turn);
+                simulation.run_turn(&turn);
             }
-            course.adapt(&group, first_turn, &mut shown);
+            simulation.adapt(&group, first_turn, &mut shown);
         }
-        course
+        simulation
     }
 
     fn new(network: &'a Network<'a>, plan: &'a Plan, seed: u64, noise: &'a Noise) -> Self {
@@ -318,7 +318,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// The scenario holds what the plan says of it.
+    /// The scenario has what the plan specifies about it.
     fn manifest(&self) -> RunManifest {
         RunManifest {
             format_version: FORMAT_VERSION,

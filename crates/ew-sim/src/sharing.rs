@@ -6,12 +6,12 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// Most resources on one stream's way: CPU, NIC, rack, pod, each at both ends.
-const MOST_RESOURCES: usize = 8;
+const MAX_RESOURCES: usize = 8;
 
 /// The resources that a stream uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Way {
-    resources: [u32; MOST_RESOURCES],
+    resources: [u32; MAX_RESOURCES],
     count: u8,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Demand {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Grant {
     pub(crate) rate: f64,
-    /// The full resource that holds it; `None` when its own limit does.
+    /// The full resource that limits it; `None` when its own limit does.
     pub(crate) bottleneck: Option<u32>,
 }
 

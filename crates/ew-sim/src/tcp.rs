@@ -3,7 +3,7 @@
 use ew_model::topology::CongestionControl;
 
 /// A retransmission that is lost again waits for the timer: Linux' min timeout.
-const LEAST_TIMEOUT_SEC: f64 = 0.2;
+const MIN_TIMEOUT_SEC: f64 = 0.2;
 /// Losses of a retransmission that end in a timeout; RACK (RFC 8985) finds the others.
 const TIMEOUT_PER_DOUBLE_LOSS: f64 = 0.5;
 /// Random loss below this hardly slows BBR: its throughput falls with what is lost (Cardwell et al.
@@ -45,7 +45,7 @@ pub(crate) fn left_by_timeouts(
         return 1.0 - loss_share;
     }
     let timeouts_per_sec = TIMEOUT_PER_DOUBLE_LOSS * loss_share.powi(2) * segments_per_sec;
-    1.0 / (1.0 + timeouts_per_sec * LEAST_TIMEOUT_SEC)
+    1.0 / (1.0 + timeouts_per_sec * MIN_TIMEOUT_SEC)
 }
 
 /// Share of segments that a stream loses because it shares a full queue with others: what keeps its

@@ -1,4 +1,4 @@
-//! What is wrong with a network that was drawn, for a machine to compare an analysis with.
+//! What is wrong with a random network, for a machine to compare an analysis with.
 
 use crate::families::Family;
 use ew_model::topology::{HostSpec, RackSpec, Topology};
@@ -6,10 +6,10 @@ use ew_model::{HostId, RackId};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 
-/// The truth about one drawn network.
+/// The truth about one random network.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
-    /// What it was drawn as.
+    /// What it was generated as.
     pub family: Family,
     /// Its axes in a few words: `4/6/9 hosts, 8 paths, fifo, nic classes`.
     pub axes: Vec<String>,

@@ -1,7 +1,8 @@
 //! What must never be, whatever the network: properties of the analysis over random networks of
 //! all families, and of starved and congested ones.
 
-use ew_model::finding::{Cause, Finding, Severity, Subject, VerdictStatus};
+use ew_model::finding::details::Directions;
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject, VerdictStatus};
 use ew_model::plan::Plan;
 use ew_model::topology::{HostSpec, PathSpec, RackSpec, Topology};
 use ew_model::{Analysis, HostId, RackId};
@@ -39,7 +40,7 @@ fn nothing_that_must_never_be() {
     }
 }
 
-/// Hosts that are starved in every round say nothing of the network, whatever is wrong with it.
+/// Hosts that are starved in every round show nothing about the network, whatever is wrong with it.
 #[test]
 fn nobody_is_accused_where_all_hosts_are_starved() {
     let mut noise = Noise::starved();
@@ -52,7 +53,9 @@ fn nobody_is_accused_where_all_hosts_are_starved() {
                 matches!(finding.subject, Subject::Host { .. } | Subject::Pair { .. })
                     && !matches!(finding.cause, Cause::CellsMissing | Cause::HostMissing)
             });
-            let sentences: Vec<&str> = accused.map(|finding| finding.sentence.as_str()).collect();
+            let sentences: Vec<String> = accused
+                .map(|finding| sentence(&analysis, finding))
+                .collect();
             assert!(
                 sentences.is_empty(),
                 "{} {seed}: {sentences:?}",
@@ -72,16 +75,13 @@ fn an_invalid_run_says_so_first_and_blames_nobody() {
         for seed in 3001..3003 {
             let analysis = qualify(seed, &draw(seed, family).topology, &noise);
             let verdict = &analysis.verdict;
+            let said = ew_report::in_words(&analysis).sentence;
             assert_eq!(verdict.findings[0].cause, Cause::MeasurementQuality);
             assert_eq!(verdict.status, VerdictStatus::Partial);
-            assert!(
-                verdict.sentence.starts_with("measurement invalid"),
-                "{}",
-                verdict.sentence
-            );
+            assert!(said.starts_with("measurement invalid"), "{said}");
             let others = accusing(&analysis).skip(1);
             let blamed = others.filter(|finding| finding.cause != Cause::CellsMissing);
-            assert_eq!(blamed.count(), 0, "{}", verdict.sentence);
+            assert_eq!(blamed.count(), 0, "{said}");
         }
     }
 }
@@ -105,7 +105,12 @@ fn a_host_that_is_always_starved_is_a_finding_of_its_own() {
     topology.racks[1].hosts[2].cpu_hog_share = Some(0.7);
     let analysis = qualify(5, &topology, &Noise::default());
     let found: Vec<&Finding> = accusing(&analysis).collect();
-    assert_eq!(found.len(), 1, "{}", analysis.verdict.sentence);
+    assert_eq!(
+        found.len(),
+        1,
+        "{}",
+        ew_report::in_words(&analysis).sentence
+    );
     assert_eq!(found[0].subject, Subject::Host { host: HostId(7) });
     assert_eq!(found[0].cause, Cause::CoreSaturated);
 }
@@ -134,7 +139,7 @@ fn proven_ratios_are_findings(analysis: &Analysis, name: &str) {
                 assert!(
                     findings.any(|finding| concerns(finding, rack.rack)),
                     "{name}: {rack:?} without a finding: {}",
-                    analysis.verdict.sentence
+                    ew_report::in_words(&analysis).sentence
                 );
             }
         }
@@ -158,7 +163,11 @@ fn no_loss_from_queues(case: &Case, analysis: &Analysis, name: &str) {
         return;
     }
     for finding in accusing(analysis) {
-        assert!(finding.cause != Cause::Loss, "{name}: {}", finding.sentence);
+        assert!(
+            finding.cause != Cause::Loss,
+            "{name}: {}",
+            sentence(analysis, finding)
+        );
     }
 }
 
@@ -199,35 +208,32 @@ fn nothing_above_its_link(case: &Case, analysis: &Analysis, name: &str) {
 
 fn nothing_contradicts(analysis: &Analysis, name: &str) {
     let verdict = &analysis.verdict;
-    let sentence = &verdict.sentence;
+    let said = &ew_report::in_words(analysis).sentence;
     let passes = verdict.status == VerdictStatus::NothingWrong;
     assert_eq!(
         passes,
         accusing(analysis).next().is_none() && verdict.status != VerdictStatus::NotDetermined,
-        "{name}: {sentence}"
+        "{name}: {said}"
     );
     let none = "no rack is oversubscribed";
     let is_limiting = accusing(analysis).any(|finding| finding.cause == Cause::Uplink);
-    assert!(
-        !(sentence.contains(none) && is_limiting),
-        "{name}: {sentence}"
-    );
+    assert!(!(said.contains(none) && is_limiting), "{name}: {said}");
     for finding in accusing(analysis).filter(|finding| finding.cause == Cause::Uplink) {
         let Subject::Rack { rack } = finding.subject else {
             continue;
         };
         let shown = &analysis.racks[rack.index()];
-        let said = match (
-            finding.sentence.contains(" TX"),
-            finding.sentence.contains(" RX"),
-        ) {
-            (true, false) => vec![shown.tx],
-            (false, true) => vec![shown.rx],
-            _ => vec![shown.tx, shown.rx],
+        let Details::Oversubscribed(found) = &finding.details else {
+            panic!("{name}: {finding:?}");
+        };
+        let ways = match found.directions {
+            Directions::Tx => vec![shown.tx],
+            Directions::Rx => vec![shown.rx],
+            Directions::Both => vec![shown.tx, shown.rx],
         };
         assert!(
-            said.iter().all(|way| way.limited == Some(true)),
-            "{name}: {sentence}"
+            ways.iter().all(|way| way.limited == Some(true)),
+            "{name}: {said}"
         );
     }
     let mut seen = BTreeSet::new();
@@ -235,9 +241,13 @@ fn nothing_contradicts(analysis: &Analysis, name: &str) {
         let key = (
             finding.subject,
             finding.cause,
-            finding.sentence.contains(" TX"),
+            sentence(analysis, finding).contains(" TX"),
         );
         let is_first = seen.insert(key) || finding.subject == Subject::Run;
-        assert!(is_first, "{name}: reported twice: {}", finding.sentence);
+        assert!(is_first, "{name}: reported twice: {said}");
     }
+}
+
+fn sentence(analysis: &Analysis, finding: &Finding) -> String {
+    ew_report::worded(finding, analysis.inventory()).sentence
 }

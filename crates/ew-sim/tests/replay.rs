@@ -75,7 +75,7 @@ fn corpus() -> Vec<PathBuf> {
         .filter(|path| path.extension().is_some_and(|kind| kind == "zst"))
         .collect();
     files.sort();
-    assert!(!files.is_empty(), "{} holds no runs", folder.display());
+    assert!(!files.is_empty(), "{} contains no runs", folder.display());
     files
 }
 
@@ -112,7 +112,7 @@ fn replay(file: &Path) -> Replayed {
         name: serde_json::from_str(name).unwrap(),
         judgement: judge(&truth, &analysis),
         truth,
-        sentence: analysis.verdict.sentence,
+        sentence: ew_report::in_words(&analysis).sentence,
     }
 }
 

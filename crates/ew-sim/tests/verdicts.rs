@@ -1,4 +1,4 @@
-//! What the analysis makes of drawn networks: a few seeds of each promise. Rates over many seeds:
+//! What the analysis makes of random networks: a few seeds of each promise. Rates over many seeds:
 //! the example `accuracy`.
 
 use ew_model::finding::{Cause, Severity};
@@ -66,15 +66,20 @@ fn a_rate_limit_leaves_ratios_true() {
             .iter()
             .find(|f| f.cause == Cause::Uplink);
         let ratio = found.and_then(|finding| finding.measured.as_ref());
-        assert_eq!(found.is_some(), is_found, "{}", analysis.verdict.sentence);
+        assert_eq!(
+            found.is_some(),
+            is_found,
+            "{}",
+            ew_report::in_words(&analysis).sentence
+        );
         if let Some(ratio) = ratio {
             assert!((ratio.value / 4.0 - 1.0).abs() < 0.05, "{ratio:?}");
         } else {
             let words = "oversubscription not tested above 20% of the hosts' rate";
             assert!(
-                analysis.verdict.sentence.contains(words),
+                ew_report::in_words(&analysis).sentence.contains(words),
                 "{}",
-                analysis.verdict.sentence
+                ew_report::in_words(&analysis).sentence
             );
         }
         let others = analysis
@@ -83,7 +88,12 @@ fn a_rate_limit_leaves_ratios_true() {
             .iter()
             .filter(|f| f.cause != Cause::Uplink);
         let worse = others.filter(|finding| finding.severity > Severity::Info);
-        assert_eq!(worse.count(), 0, "{}", analysis.verdict.sentence);
+        assert_eq!(
+            worse.count(),
+            0,
+            "{}",
+            ew_report::in_words(&analysis).sentence
+        );
     }
 }
 
@@ -111,10 +121,10 @@ fn racks_limited_alike_are_one_finding() {
     let topology = oversubscribed(&[2, 2, 4, 2, 2]);
     let plan = qualify_plan(7, &topology);
     let analysis = ew_analyze::analyze(&simulate(&topology, &plan, 7, &Noise::default()));
-    let findings = analysis.verdict.findings.iter();
-    let uplinks: Vec<&str> = findings
+    let findings = ew_report::in_words(&analysis).findings.into_iter();
+    let uplinks: Vec<String> = findings
         .filter(|finding| finding.cause == Cause::Uplink)
-        .map(|finding| finding.sentence.as_str())
+        .map(|finding| finding.sentence)
         .collect();
     assert_eq!(uplinks.len(), 2, "{uplinks:#?}");
     let says = |start: &str| uplinks.iter().any(|sentence| sentence.starts_with(start));

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use ew_model::storage::StorageJob;
 use std::fmt::Debug;
 
-/// A place that holds files. Names are flat: no folders in them.
+/// A store of files. Names are flat: no folders in them.
 pub trait Backend: Debug + Send + Sync {
     /// Makes the folder that files go to.
     ///
@@ -109,7 +109,7 @@ enum Target<'a> {
     S3(S3Target),
 }
 
-/// Whether a job's target is one, without a look at what is there.
+/// Whether a job's target is one, without checking what is there.
 ///
 /// # Errors
 /// [`Problem::BadTarget`] with what there is instead.

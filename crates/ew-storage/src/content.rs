@@ -1,9 +1,9 @@
-//! What files hold: a function of seed, file and position.
+//! The content of files: a function of seed, file and position.
 //!
 //! A file is a sequence of 64-bit little-endian words; word `i` of file `f` is
 //! `mix(key(seed, f) + i * GOLDEN)`: the `i`-th output of SplitMix64 (Steele, Lea, Flood: Fast
 //! Splittable Pseudorandom Number Generators, OOPSLA 2014) from a key of the file's own. It does
-//! not compress, no two places are alike, and it can be inverted: wrong bytes say where they
+//! not compress, no two offsets are alike, and it can be inverted: wrong bytes show where they
 //! belong.
 
 /// The increment of SplitMix64: 2^64 over the golden ratio, odd.
@@ -14,7 +14,7 @@ const FIRST_FACTOR: u64 = 0xbf58_476d_1ce4_e5b9;
 const SECOND_FACTOR: u64 = 0x94d0_49bb_1331_11eb;
 /// Bytes of a word.
 const WORD: usize = 8;
-/// Files that wrong bytes are looked up in.
+/// Files that wrong bytes are searched in.
 const FILES_LOOKED_UP: u32 = 20_000;
 
 /// Content of one file.
@@ -45,7 +45,7 @@ impl Content {
         }
     }
 
-    /// Fills `bytes` with what the file holds from `offset` on.
+    /// Fills `bytes` with the file's content from `offset` on.
     pub fn fill(&self, offset: u64, bytes: &mut [u8]) {
         let (head, body) = split_mut(offset, bytes);
         self.fill_part(offset, head);
@@ -60,7 +60,7 @@ impl Content {
         tail.copy_from_slice(&mix(state).to_le_bytes()[..tail.len()]);
     }
 
-    /// Compares `bytes`, read at `offset`, with what the file should hold.
+    /// Compares `bytes`, read at `offset`, with the file's expected content.
     ///
     /// # Errors
     /// The first wrong byte, and what was there instead.
@@ -122,12 +122,12 @@ impl Content {
         if bytes.iter().take(64).all(|byte| *byte == 0) {
             return format!("{counted}: zeros");
         }
-        // The first whole word in or behind the wrong bytes says where it belongs.
+        // The first whole word in or behind the wrong bytes shows where it belongs.
         let head = head_len(at, bytes.len());
         let words = bytes[head..].chunks_exact(WORD).take(2);
         let belongs = words.enumerate().find_map(|(number, word)| {
-            let place = at + (head + number * WORD) as u64;
-            self.origin(word_of(word), place)
+            let expected_offset = at + (head + number * WORD) as u64;
+            self.origin(word_of(word), expected_offset)
         });
         match belongs {
             Some(words) => format!("{counted}: {words}"),
@@ -136,7 +136,7 @@ impl Content {
     }
 
     /// Where a word of this seed belongs. `None`: nowhere, or right where it was found.
-    fn origin(&self, word: u64, place: u64) -> Option<String> {
+    fn origin(&self, word: u64, expected_offset: u64) -> Option<String> {
         let state = unmix(word);
         let files = std::iter::once(self.file).chain(0..FILES_LOOKED_UP);
         files.into_iter().find_map(|file| {
@@ -145,7 +145,7 @@ impl Content {
                 .wrapping_mul(GOLDEN_INVERSE)
                 .checked_mul(WORD as u64)?;
             let is_near = offset < 1 << 44;
-            let is_here = file == self.file && offset == place;
+            let is_here = file == self.file && offset == expected_offset;
             (is_near && !is_here).then(|| match file == self.file {
                 true => format!("the bytes of offset {offset} of the same file"),
                 false => format!("the bytes of offset {offset} of file {file}"),

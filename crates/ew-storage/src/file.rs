@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Folder below the target that holds the files, and nothing but them.
+/// Folder below the target that stores the files, and nothing but them.
 const FOLDER: &str = "eastwest-dfsio";
 
 /// Files of a folder.

@@ -22,11 +22,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// Folder below the target that holds the files, and nothing but them.
+/// Folder below the target that stores the files, and nothing but them.
 const FOLDER: &str = "eastwest-dfsio";
 /// Threads that drive the connections and compute the checksums of all of a host's workers, at
 /// most. No more than workers: what two threads of one file do is mostly to wake each other.
-const MOST_IO_THREADS: usize = 8;
+const MAX_IO_THREADS: usize = 8;
 /// A NameNode that answers later is taken for one that does not.
 const NAME_NODE_LIMIT: Duration = Duration::from_secs(30);
 /// As the previous; longer than hdfs-native waits for a DataNode before it tries the next one (60
@@ -41,7 +41,7 @@ const TIMES_AHEAD: usize = 4;
 /// Blocks are whole numbers of checksum chunks (`dfs.bytes-per-checksum`).
 const CHUNK_BYTES: u64 = 512;
 /// Most replicas that HDFS keeps by default (`dfs.replication.max`).
-const MOST_REPLICAS: u32 = 512;
+const MAX_REPLICAS: u32 = 512;
 
 /// `hdfs://NAMENODE:PORT/DIRECTORY`, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,8 +102,8 @@ pub(crate) fn check_job(job: &StorageJob) -> Result<(), String> {
         (Some(bytes), _) if bytes == 0 || bytes % CHUNK_BYTES != 0 => Err(format!(
             "--block-size {bytes} is not a multiple of {CHUNK_BYTES} bytes; give for example 128MiB"
         )),
-        (_, Some(replicas)) if !(1..=MOST_REPLICAS).contains(&replicas) => Err(format!(
-            "--replication {replicas} is out of range; give 1 to {MOST_REPLICAS}"
+        (_, Some(replicas)) if !(1..=MAX_REPLICAS).contains(&replicas) => Err(format!(
+            "--replication {replicas} is out of range; give 1 to {MAX_REPLICAS}"
         )),
         _ => Ok(()),
     }
@@ -130,7 +130,7 @@ impl HdfsBackend {
         let cpus = available_parallelism().map_or(1, usize::from);
         let threads = cpus.min(job.parallel as usize);
         let runtime = Builder::new_multi_thread()
-            .worker_threads(threads.clamp(1, MOST_IO_THREADS))
+            .worker_threads(threads.clamp(1, MAX_IO_THREADS))
             .thread_name("hdfs")
             .enable_all()
             .build()
@@ -375,7 +375,7 @@ impl Ahead {
     }
 }
 
-/// Looks at a future only a while after it could go on.
+/// Polls a future only a while after it could go on.
 ///
 /// Once the last packet of a file is acknowledged, hdfs-native asks the NameNode to complete the
 /// file, which has to know of the block from the DataNode by then, or the client waits 500 ms
@@ -537,9 +537,9 @@ fn of_data_nodes(words: &str) -> String {
     let parts = words.split("ip_addr: \"").skip(1);
     let addresses: Vec<&str> = parts.filter_map(|part| part.split('"').next()).collect();
     match addresses.is_empty() {
-        true => "no DataNode that is in service holds the block".into(),
+        true => "no DataNode that is in service stores the block".into(),
         false => format!(
-            "no DataNode that holds the block gave its bytes ({}); see their logs",
+            "no DataNode that stores the block gave its bytes ({}); see their logs",
             addresses.join(", ")
         ),
     }
@@ -549,7 +549,7 @@ fn of_data_nodes(words: &str) -> String {
 mod tests {
     use super::*;
 
-    /// It is looked at when it is made, and a while after each wake.
+    /// It is polled when it is made, and a while after each wake.
     #[tokio::test]
     async fn who_is_unhurried_gets_the_same_later() {
         let (sent, received) = tokio::sync::oneshot::channel();

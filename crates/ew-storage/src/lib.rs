@@ -1,6 +1,6 @@
 //! Files as a workload: what TestDFSIO does, without a JVM.
 //!
-//! A [`Backend`] holds files ([`FileBackend`] any mount, [`HdfsBackend`] HDFS, [`S3Backend`] any
+//! A [`Backend`] stores files ([`FileBackend`] any mount, [`HdfsBackend`] HDFS, [`S3Backend`] any
 //! server of the S3 API); [`run`] is one host's part of a step: its workers take files from a
 //! queue, write or read them in buffers, and note times and bytes. Content is a function of seed,
 //! file and position ([`Content`]), so that a read finds a flipped byte, a swapped block and

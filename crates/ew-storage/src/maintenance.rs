@@ -1,4 +1,4 @@
-//! DataNodes out of service and back: the NameNode's hosts file, and a lease next to it that says
+//! DataNodes out of service and back: the NameNode's hosts file, and a lease next to it that states
 //! how to undo it.
 //!
 //! Nodes go into maintenance (HDFS-7877): they take no new blocks and nothing of theirs is copied.

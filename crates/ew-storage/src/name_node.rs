@@ -321,7 +321,7 @@ fn take_listing(answer: &[u8], found: &mut BTreeMap<u32, String>) -> (Option<Vec
     (last, remaining.unwrap_or(0))
 }
 
-/// The DataNode that alone holds every block of a file (`HdfsFileStatusProto`).
+/// The DataNode that alone stores every block of a file (`HdfsFileStatusProto`).
 fn only_node(status: &[u8]) -> Option<String> {
     let blocks = protobuf::first(status, 12)?.bytes()?;
     let blocks = protobuf::fields(blocks).filter(|(number, _)| *number == 2);

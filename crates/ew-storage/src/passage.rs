@@ -11,7 +11,7 @@ use ew_sys::clock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A file whose store gives no next block in time is written again from its start so often.
-const MOST_REWRITES: u32 = 5;
+const MAX_REWRITES: u32 = 5;
 /// Before the first of them; each later one waits twice as long. Both as Hadoop's own client waits
 /// for a block.
 const FIRST_PAUSE_NS: u64 = 400_000_000;
@@ -95,12 +95,12 @@ impl Worker<'_> {
         self.tally.files.push(record);
     }
 
-    /// A file is written again from its start where its store says that this may help. Its time
+    /// A file is written again from its start where its store reports that this may help. Its time
     /// goes on meanwhile; its bytes count once.
     fn write(&mut self, record: &mut FileRecord, present_bytes: u64) -> Result<(), Stop> {
         let mut opened_ns = None;
         let mut pause_ns = FIRST_PAUSE_NS;
-        for _ in 0..MOST_REWRITES {
+        for _ in 0..MAX_REWRITES {
             let progress = self.tally.progress.clone();
             match self.write_once(record, present_bytes, &mut opened_ns) {
                 Err(Stop::Failed(error))
@@ -173,14 +173,14 @@ impl Worker<'_> {
         let present_bytes = self.order.present_bytes;
         let buffer_bytes = self.order.job.buffer_bytes;
         let blocks = present_bytes.div_ceil(buffer_bytes);
-        let places = (0..blocks).map(|block| {
+        let ranges = (0..blocks).map(|block| {
             let offset = block * buffer_bytes;
             (offset, buffer_bytes.min(present_bytes - offset))
         });
-        self.read_at(record, places)
+        self.read_at(record, ranges)
     }
 
-    /// As many whole buffers as the file holds, at random offsets, from the seed; some are read
+    /// As many whole buffers as the file has, at random offsets, from the seed; some are read
     /// twice, some never.
     fn read_randomly(&mut self, record: &mut FileRecord) -> Result<(), Stop> {
         let present_bytes = self.order.present_bytes;
@@ -190,7 +190,7 @@ impl Worker<'_> {
             self.order.job.seed ^ u64::from(self.order.step),
             record.file,
         );
-        let places = (0..blocks).map(move |turn| {
+        let ranges = (0..blocks).map(move |turn| {
             let mut drawn = [0; 8];
             draws.fill(turn * 8, &mut drawn);
             (
@@ -198,13 +198,13 @@ impl Worker<'_> {
                 buffer_bytes,
             )
         });
-        self.read_at(record, places)
+        self.read_at(record, ranges)
     }
 
     fn read_at(
         &mut self,
         record: &mut FileRecord,
-        places: impl Iterator<Item = (u64, u64)>,
+        ranges: impl Iterator<Item = (u64, u64)>,
     ) -> Result<(), Stop> {
         let name = file_name(record.file);
         let content = Content::new(self.order.job.seed, record.file);
@@ -216,7 +216,7 @@ impl Worker<'_> {
         let mut reading = self.backend.open(&name, access)?;
         let opened_ns = clock::monotonic_ns();
         record.open_ns = Some(opened_ns - began_ns);
-        for (offset, length) in places {
+        for (offset, length) in ranges {
             self.check_cancelled()?;
             let from_ns = clock::monotonic_ns();
             let bytes = self.buffer.bytes(length as usize);

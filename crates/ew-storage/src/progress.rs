@@ -3,7 +3,7 @@
 /// The first interval's length.
 const FIRST_INTERVAL_NS: u64 = 1_000_000;
 /// Intervals at most; then they become twice as long.
-const MOST_INTERVALS: usize = 2048;
+const MAX_INTERVALS: usize = 2048;
 
 /// Bytes moved per interval since the common start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Progress {
 
     /// Bytes of a call, spread evenly over its time.
     pub(crate) fn add(&mut self, from_ns: u64, to_ns: u64, bytes: u64) {
-        while to_ns / self.interval_ns >= MOST_INTERVALS as u64 {
+        while to_ns / self.interval_ns >= MAX_INTERVALS as u64 {
             self.double();
         }
         let (first, last) = (from_ns / self.interval_ns, to_ns / self.interval_ns);
@@ -95,7 +95,7 @@ mod tests {
         progress.merge(late);
         let (interval_ns, bytes) = progress.into_parts();
         assert_eq!(bytes.iter().sum::<u64>(), 1_030_000);
-        assert!(bytes.len() <= MOST_INTERVALS);
+        assert!(bytes.len() <= MAX_INTERVALS);
         assert!(interval_ns * bytes.len() as u64 >= 90_000_000_000);
     }
 }

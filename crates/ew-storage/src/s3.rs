@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// Folder below the target that holds the objects, and nothing but them.
+/// Folder below the target that stores the objects, and nothing but them.
 const FOLDER: &str = "eastwest-dfsio";
 /// Parts of a multipart upload; S3 wants at least 5 MiB, and at most 10,000 parts of an object.
 const PART_BYTES: usize = 16 << 20;
@@ -40,13 +40,13 @@ pub struct S3Target {
 }
 
 impl S3Target {
-    /// What is behind `s3://`. `Err` says in words what is wrong with it.
+    /// What is behind `s3://`. `Err` explains what is wrong with it.
     ///
     /// # Errors
     /// In words, with what there is instead.
     pub fn parse(rest: &str) -> Result<Self, String> {
-        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
         if bucket.is_empty() {
             return Err("it names no bucket; write s3://BUCKET/PREFIX".into());
         }

@@ -52,7 +52,7 @@ impl Write for Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.published {
-            // Nobody looks for the temporary name; there is nothing else to do if it cannot be
+            // Nobody reads the temporary name; there is nothing else to do if it cannot be
             // removed.
             let _ = fs::remove_file(&self.draft);
         }
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn a_file_is_replaced_whole_or_stays() {
-        let room = tempfile::TempDir::new().unwrap();
-        let path = room.path().join("run.json");
+        let temp_dir = tempfile::TempDir::new().unwrap();
+        let path = temp_dir.path().join("run.json");
         write_whole(&path, b"old").unwrap();
         let mut dropped = Draft::create(&path).unwrap();
         dropped.write_all(b"half").unwrap();
@@ -81,8 +81,8 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"old");
         write_whole(&path, b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert_eq!(fs::read_dir(room.path()).unwrap().count(), 1);
-        let error = write_whole(&room.path().join("no/such"), b"").unwrap_err();
+        assert_eq!(fs::read_dir(temp_dir.path()).unwrap().count(), 1);
+        let error = write_whole(&temp_dir.path().join("no/such"), b"").unwrap_err();
         assert!(error.to_string().contains("no/such"), "{error}");
     }
 }

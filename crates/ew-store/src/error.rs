@@ -96,7 +96,7 @@ pub enum StoreError {
     },
 }
 
-/// Says what was tried, on what.
+/// Adds what was tried, on what.
 pub(crate) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_path_buf();
     move |source| StoreError::Io {

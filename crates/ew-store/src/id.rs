@@ -55,7 +55,7 @@ fn safe_name(scenario: &str) -> String {
 }
 
 /// Random; the clock's last digits where the kernel has no random numbers, as the directory's
-/// creation settles who was first.
+/// creation decides who was first.
 fn suffix(unix_ns: u64) -> String {
     let mut random = [0; 3];
     if getrandom::fill(&mut random).is_err() {

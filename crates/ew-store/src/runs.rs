@@ -45,7 +45,7 @@ pub struct Listing {
     pub unreadable: Vec<StoreError>,
 }
 
-/// Which runs `runs prune` removes; a run is removed when any given rule says so.
+/// Which runs `runs prune` removes; a run is removed when any given rule selects it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneRule {
     /// All but this many newest.

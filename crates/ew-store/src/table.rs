@@ -49,7 +49,7 @@ pub struct ColumnDescription {
     pub kind: &'static str,
     /// Whether it has nulls: a null was not measured, or does not apply to the row.
     pub nullable: bool,
-    /// What it holds.
+    /// Its content.
     pub about: &'static str,
 }
 
@@ -225,7 +225,7 @@ impl<R> TableWriter<R> {
         self.push_weighing(row, 1)
     }
 
-    /// A row that holds many values: fewer of its kind are buffered.
+    /// A row that contains many values: fewer of its kind are buffered.
     pub(crate) fn push_weighing(&mut self, row: R, weight: usize) -> Result<(), StoreError> {
         self.rows.push(row);
         self.weight = self.weight.saturating_add(weight);
@@ -380,8 +380,8 @@ mod tests {
 
     #[test]
     fn many_rows_become_several_row_groups_and_all_are_there() {
-        let room = tempfile::TempDir::new().unwrap();
-        let path = room.path().join("numbers.parquet");
+        let temp_dir = tempfile::TempDir::new().unwrap();
+        let path = temp_dir.path().join("numbers.parquet");
         let rows = ROW_GROUP_ROWS as u64 + 3;
         let mut table = TableWriter::create(&path, COLUMNS, &[("about", "test".into())]).unwrap();
         for number in 0..rows {
@@ -407,8 +407,8 @@ mod tests {
         const LISTS: &[Column<u64>] = &[Column::maybe_ints("up_to", "null for 0", |n| {
             (*n > 0).then(|| (1..*n as i64).collect())
         })];
-        let room = tempfile::TempDir::new().unwrap();
-        let path = room.path().join("lists.parquet");
+        let temp_dir = tempfile::TempDir::new().unwrap();
+        let path = temp_dir.path().join("lists.parquet");
         let mut table = TableWriter::create(&path, LISTS, &[]).unwrap();
         for number in [0, 1, 4, 0, 2] {
             table.push(number).unwrap();
@@ -438,8 +438,8 @@ mod tests {
 
     #[test]
     fn heavy_rows_are_written_earlier() {
-        let room = tempfile::TempDir::new().unwrap();
-        let path = room.path().join("numbers.parquet");
+        let temp_dir = tempfile::TempDir::new().unwrap();
+        let path = temp_dir.path().join("numbers.parquet");
         let mut table = TableWriter::create(&path, COLUMNS, &[]).unwrap();
         for number in 0..4 {
             table.push_weighing(number, ROW_GROUP_WEIGHT / 2).unwrap();
@@ -451,11 +451,11 @@ mod tests {
 
     #[test]
     fn a_table_that_is_given_up_leaves_nothing() {
-        let room = tempfile::TempDir::new().unwrap();
-        let path = room.path().join("numbers.parquet");
+        let temp_dir = tempfile::TempDir::new().unwrap();
+        let path = temp_dir.path().join("numbers.parquet");
         let mut table = TableWriter::create(&path, COLUMNS, &[]).unwrap();
         table.push(1).unwrap();
         drop(table);
-        assert_eq!(std::fs::read_dir(room.path()).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(temp_dir.path()).unwrap().count(), 0);
     }
 }

@@ -13,7 +13,7 @@ use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters};
 use ew_model::record::Interval;
 use ew_model::telemetry::{CauseCounters, ReadingCost};
 use ew_model::{FlowRecord, HostId, Inventory, Plan, RecordedEvent, RunEvent, RunManifest, Stage};
-use flows::{FLOWS, FlowRow, Place, Planned, StageWords};
+use flows::{Endpoint, FLOWS, FlowRow, Planned, StageWords};
 use reading::{OfReading, Reading, agent_ns, clock_offset_ns, host};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -204,8 +204,8 @@ impl Tables {
         let planned = Planned {
             stage: self.stages.get(stage as usize).cloned(),
             senders_per_rack: self.senders.get(&(stage, round)).copied(),
-            src: self.place(record.src),
-            dst: self.place(record.dst),
+            src: self.endpoint(record.src),
+            dst: self.endpoint(record.dst),
         };
         let row = FlowRow::new(at_ns, planned, record);
         let weight = row.weight();
@@ -219,7 +219,7 @@ impl Tables {
         sample: HostSample,
     ) -> Result<(), StoreError> {
         let reading = Reading {
-            host: self.place(host).host,
+            host: self.endpoint(host).host,
             agent_ns: sample.agent_ns,
             clock_offset_ns: self.clock_offset_ns.get(&host).copied(),
         };
@@ -255,13 +255,13 @@ impl Tables {
         Ok(())
     }
 
-    /// Names for an id; a damaged file may hold any number.
-    fn place(&self, id: HostId) -> Place {
+    /// Names for an id; a damaged file may contain any number.
+    fn endpoint(&self, id: HostId) -> Endpoint {
         let host = self.inventory.hosts.get(id.index());
         let rack = host
             .and_then(|host| host.rack)
             .and_then(|rack| self.inventory.racks.get(rack.index()));
-        Place {
+        Endpoint {
             host: host.map_or_else(|| id.to_string(), |host| host.name.clone()),
             rack: rack.map(|rack| rack.name.clone()),
         }

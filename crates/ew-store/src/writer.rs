@@ -8,13 +8,13 @@ use crate::id::renamed;
 use crate::tables::write_tables;
 use crate::{FINDINGS_FILE, FORMAT_VERSION, MANIFEST_FILE};
 use ew_model::barrier::Barrier;
-use ew_model::{Outcome, RecordedEvent, RunManifest, Verdict};
+use ew_model::{Outcome, RecordedEvent, RunManifest};
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// How many names are tried when two runs have drawn the same.
+/// How many names are tried when two runs have the same random one.
 const NAMES_TRIED: u32 = 16;
 
 /// One run being written.
@@ -26,7 +26,7 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Makes the run's directory below `root` (and `root` itself), with a manifest that says
+    /// Makes the run's directory below `root` (and `root` itself), with a manifest that states
     /// `unfinished`. When the manifest's id is taken, its random end is made anew:
     /// [`RunWriter::id`] is the one that holds.
     ///
@@ -89,12 +89,20 @@ impl RunWriter {
     }
 }
 
-/// Writes `findings.json` into a run directory, replacing an older one.
+/// Writes `findings.json` into a run directory, replacing an older one: the verdict as the report
+/// words it.
 ///
 /// # Errors
 /// [`StoreError`] when it cannot be written.
-pub fn write_findings(directory: &Path, verdict: &Verdict) -> Result<(), StoreError> {
-    write_json(&directory.join(FINDINGS_FILE), verdict)
+pub fn write_findings(
+    directory: &Path,
+    verdict: serde_json::Result<String>,
+) -> Result<(), StoreError> {
+    let path = directory.join(FINDINGS_FILE);
+    match verdict {
+        Ok(json) => write_whole(&path, json.as_bytes()),
+        Err(source) => Err(StoreError::Json { path, source }),
+    }
 }
 
 /// Adds to a finished run what was found after its end.

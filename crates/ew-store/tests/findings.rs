@@ -1,10 +1,10 @@
-//! `findings.json` is what its reference says, word for word.
+//! `findings.json` is as in its reference, word for word.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on shall panic")]
 
 use ew_model::HostId;
 use ew_model::finding::{
-    Cause, Confidence, Evidence, Finding, Quantity, Severity, Subject, Symptom, Verdict,
-    VerdictStatus,
+    Cable, Cause, Confidence, Details, Evidence, Finding, Grounds, Quantity, Severity, Subject,
+    Symptom, VerdictStatus, WordedFinding, WordedVerdict,
 };
 use ew_store::write_findings;
 use serde::de::DeserializeOwned;
@@ -34,7 +34,7 @@ fn words<'r>(reference: &'r str, heading: &str, first_cells: bool) -> Vec<&'r st
         .collect()
 }
 
-/// Every word that an enumeration may have, from what its reader says of a word that it has not.
+/// Every word that an enumeration may have, from its reader's error for an unknown word.
 fn variants<T: DeserializeOwned>(wrong: &str) -> Vec<String> {
     let refused = serde_json::from_str::<T>(wrong).err().unwrap().to_string();
     let words = refused.split('`').skip(1).step_by(2);
@@ -44,7 +44,7 @@ fn variants<T: DeserializeOwned>(wrong: &str) -> Vec<String> {
         .collect()
 }
 
-fn verdict() -> Verdict {
+fn verdict() -> WordedVerdict {
     let quantity = Quantity {
         value: 1.0,
         low: None,
@@ -56,20 +56,31 @@ fn verdict() -> Verdict {
         subject: Subject::Host { host: HostId(6) },
         cause: Cause::Disk,
         symptom: Some(Symptom::SlowHost),
-        sentence: "words".into(),
         measured: Some(quantity),
         expected: None,
         confidence: Confidence::Low,
-        evidence: vec![Evidence {
-            text: "seen".into(),
-            source: "where".into(),
+        details: Details::Unknown,
+        cables: vec![Cable {
+            host: HostId(6),
+            link: "eth0".into(),
+            switch: "leaf2".into(),
+            port: "Ethernet7".into(),
         }],
-        hint: "do".into(),
     };
-    Verdict {
+    WordedVerdict {
         sentence: "words".into(),
         status: VerdictStatus::Worse,
-        findings: vec![finding],
+        findings: vec![WordedFinding {
+            finding,
+            sentence: "words".into(),
+            evidence: vec![Evidence {
+                text: "seen".into(),
+                source: "where".into(),
+            }],
+            hint: "do".into(),
+            documentation: "there".into(),
+        }],
+        grounds: Grounds::default(),
     }
 }
 
@@ -84,9 +95,9 @@ fn keys(value: &Value) -> Vec<&str> {
 
 #[test]
 fn every_field_is_in_the_reference() {
-    let room = tempfile::tempdir().unwrap();
-    write_findings(room.path(), &verdict()).unwrap();
-    let text = fs::read(room.path().join("findings.json")).unwrap();
+    let temp_dir = tempfile::tempdir().unwrap();
+    write_findings(temp_dir.path(), serde_json::to_string(&verdict())).unwrap();
+    let text = fs::read(temp_dir.path().join("findings.json")).unwrap();
     let written: Value = serde_json::from_slice(&text).unwrap();
     let finding = &written["findings"][0];
     let reference = reference();
@@ -100,6 +111,8 @@ fn every_field_is_in_the_reference() {
     for (part, reported) in [
         (&finding["evidence"][0], "evidence"),
         (&finding["measured"], "quantity"),
+        (&finding["cables"][0], "cable"),
+        (&written["grounds"], "grounds"),
     ] {
         for key in keys(part) {
             assert!(reference.contains(&format!("`{key}`")), "{reported}: {key}");

@@ -1,6 +1,6 @@
 //! A run written, cut, read back, listed and pruned.
 
-#![expect(clippy::unwrap_used, reason = "a test that fails says so this way")]
+#![expect(clippy::unwrap_used, reason = "a test that fails panics")]
 
 use ew_model::barrier::{Barrier, BarrierKind};
 use ew_model::facts::{CpuCounters, HostSample, InterfaceCounters, InterfaceFacts};
@@ -27,8 +27,8 @@ use tempfile::TempDir;
 
 #[test]
 fn what_is_recorded_is_read_back() {
-    let room = TempDir::new().unwrap();
-    let path = write_run(room.path(), &events());
+    let temp_dir = TempDir::new().unwrap();
+    let path = write_run(temp_dir.path(), &events());
     let run = load(&path).unwrap();
     assert_eq!(run.manifest.outcome, Outcome::Partial);
     assert_eq!(run.manifest.format_version, FORMAT_VERSION);
@@ -53,8 +53,8 @@ fn what_is_recorded_is_read_back() {
 
 #[test]
 fn live_views_are_not_recorded() {
-    let room = TempDir::new().unwrap();
-    let mut writer = RunWriter::create(room.path(), manifest(7)).unwrap();
+    let temp_dir = TempDir::new().unwrap();
+    let mut writer = RunWriter::create(temp_dir.path(), manifest(7)).unwrap();
     let progress = RunEvent::Progress {
         bits_per_sec: Some(1.0),
         hosts_alive: 2,
@@ -66,8 +66,8 @@ fn live_views_are_not_recorded() {
 
 #[test]
 fn a_run_that_is_killed_is_readable_at_any_moment() {
-    let room = TempDir::new().unwrap();
-    let mut writer = RunWriter::create(room.path(), manifest(7)).unwrap();
+    let temp_dir = TempDir::new().unwrap();
+    let mut writer = RunWriter::create(temp_dir.path(), manifest(7)).unwrap();
     assert_eq!(load(writer.path()).unwrap().flows, []);
     for (count, event) in events().iter().enumerate() {
         writer.record(event).unwrap();
@@ -97,8 +97,8 @@ fn a_run_that_is_killed_is_readable_at_any_moment() {
 
 #[test]
 fn damage_in_the_middle_is_named_with_its_line() {
-    let room = TempDir::new().unwrap();
-    let path = write_run(room.path(), &events());
+    let temp_dir = TempDir::new().unwrap();
+    let path = write_run(temp_dir.path(), &events());
     let text = fs::read_to_string(path.join(EVENTS_FILE)).unwrap();
     let broken: Vec<&str> = text
         .lines()
@@ -115,8 +115,8 @@ fn damage_in_the_middle_is_named_with_its_line() {
 
 #[test]
 fn newer_formats_are_refused_and_newer_events_passed_over() {
-    let room = TempDir::new().unwrap();
-    let path = write_run(room.path(), &events());
+    let temp_dir = TempDir::new().unwrap();
+    let path = write_run(temp_dir.path(), &events());
     let mut file = OpenOptions::new()
         .append(true)
         .open(path.join(EVENTS_FILE))
@@ -137,16 +137,19 @@ fn newer_formats_are_refused_and_newer_events_passed_over() {
     fs::write(path.join(MANIFEST_FILE), text).unwrap();
     let error = load(&path).unwrap_err();
     assert!(matches!(error, StoreError::NewerVersion { .. }), "{error}");
-    let error = list(room.path()).unwrap().unreadable.pop().unwrap();
+    let error = list(temp_dir.path()).unwrap().unreadable.pop().unwrap();
     assert!(error.to_string().contains("newer eastwest"), "{error}");
-    assert!(prune(room.path(), &everything()).unwrap().is_empty());
-    assert!(matches!(load(room.path()), Err(StoreError::NotARun { .. })));
+    assert!(prune(temp_dir.path(), &everything()).unwrap().is_empty());
+    assert!(matches!(
+        load(temp_dir.path()),
+        Err(StoreError::NotARun { .. })
+    ));
 }
 
 #[test]
 fn tables_are_parquet_with_nulls_for_what_is_missing() {
-    let room = TempDir::new().unwrap();
-    let path = write_run(room.path(), &events());
+    let temp_dir = TempDir::new().unwrap();
+    let path = write_run(temp_dir.path(), &events());
     for table in describe_tables() {
         let rows = rows(&path.join(table.file));
         let names: Vec<&str> = table.columns.iter().map(|c| c.name).collect();
@@ -265,8 +268,8 @@ fn every_column_is_in_the_reference() {
 
 #[test]
 fn a_run_without_events_has_empty_tables() {
-    let room = TempDir::new().unwrap();
-    let path = write_run(room.path(), &[]);
+    let temp_dir = TempDir::new().unwrap();
+    let path = write_run(temp_dir.path(), &[]);
     for table in describe_tables() {
         let metadata = open(&path.join(table.file)).metadata().clone();
         let file = metadata.file_metadata();
@@ -277,9 +280,9 @@ fn a_run_without_events_has_empty_tables() {
 
 #[test]
 fn two_runs_never_share_a_directory() {
-    let room = TempDir::new().unwrap();
-    let first = RunWriter::create(room.path(), manifest(7)).unwrap();
-    let second = RunWriter::create(room.path(), manifest(7)).unwrap();
+    let temp_dir = TempDir::new().unwrap();
+    let first = RunWriter::create(temp_dir.path(), manifest(7)).unwrap();
+    let second = RunWriter::create(temp_dir.path(), manifest(7)).unwrap();
     assert_ne!(first.id(), second.id());
     let path = second.finish(manifest(7)).unwrap();
     let id = load(&path).unwrap().manifest.id;
@@ -290,8 +293,8 @@ fn two_runs_never_share_a_directory() {
 
 #[test]
 fn runs_are_found_by_latest_by_either_end_and_by_path() {
-    let room = TempDir::new().unwrap();
-    let root = room.path();
+    let temp_dir = TempDir::new().unwrap();
+    let root = temp_dir.path();
     assert!(matches!(
         resolve(root, "latest"),
         Err(StoreError::NoRuns { .. })
@@ -334,8 +337,8 @@ fn runs_are_found_by_latest_by_either_end_and_by_path() {
 
 #[test]
 fn pruning_takes_only_finished_runs_of_ours() {
-    let room = TempDir::new().unwrap();
-    let root = room.path();
+    let temp_dir = TempDir::new().unwrap();
+    let root = temp_dir.path();
     let oldest = finished(root, 1, "one-000001");
     let middle = finished(root, 2, "two-000002");
     let newest = finished(root, 3, "three-000003");
@@ -371,27 +374,28 @@ fn pruning_takes_only_finished_runs_of_ours() {
 
 #[test]
 fn findings_and_reports_are_replaced_whole() {
-    let room = TempDir::new().unwrap();
-    let verdict = Verdict {
+    let temp_dir = TempDir::new().unwrap();
+    let verdict = finding::WordedVerdict {
         sentence: "nothing wrong found".into(),
         status: finding::VerdictStatus::NothingWrong,
         findings: Vec::new(),
+        grounds: finding::Grounds::default(),
     };
-    write_findings(room.path(), &verdict).unwrap();
-    let text = fs::read(room.path().join("findings.json")).unwrap();
+    write_findings(temp_dir.path(), serde_json::to_string(&verdict)).unwrap();
+    let text = fs::read(temp_dir.path().join("findings.json")).unwrap();
     assert!(
         String::from_utf8(text)
             .unwrap()
             .contains("nothing wrong found")
     );
-    let path = write_file(room.path(), "report.html", b"<p>").unwrap();
+    let path = write_file(temp_dir.path(), "report.html", b"<p>").unwrap();
     assert_eq!(fs::read(path).unwrap(), b"<p>");
 }
 
 #[test]
 fn what_is_found_after_the_end_is_kept_with_the_run() {
-    let room = TempDir::new().unwrap();
-    let path = write_run(room.path(), &events());
+    let temp_dir = TempDir::new().unwrap();
+    let path = write_run(temp_dir.path(), &events());
     let before = load(&path).unwrap();
     let barrier = Barrier {
         kind: BarrierKind::PodEnded,
@@ -434,8 +438,8 @@ proptest! {
         let up = RunEvent::HostUp { address: None, host: HostId(1), facts: host.clone(), launch_ns: bytes };
         let records = vec![record.clone()];
         let round = RunEvent::RoundFinished { stage: record.stage, round: record.round, records };
-        let room = TempDir::new().unwrap();
-        let path = write_run(room.path(), &[at(1, up), at(2, round)]);
+        let temp_dir = TempDir::new().unwrap();
+        let path = write_run(temp_dir.path(), &[at(1, up), at(2, round)]);
         let run = load(&path).unwrap();
         prop_assert_eq!(&run.facts[&HostId(1)], &host);
         prop_assert_eq!(run.flows, vec![record]);

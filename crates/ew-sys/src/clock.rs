@@ -38,7 +38,7 @@ pub fn sleep_until_ns(deadline_ns: u64) {
     std::thread::sleep(std::time::Duration::from_nanos(left_ns));
 }
 
-/// Whether the kernel says that something (NTP, PTP) disciplines the clock: adjtimex(2) without
+/// Whether the kernel reports that something (NTP, PTP) disciplines the clock: adjtimex(2) without
 /// `STA_UNSYNC`. `None` where it may not be asked.
 #[cfg(target_os = "linux")]
 #[must_use]

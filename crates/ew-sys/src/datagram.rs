@@ -8,11 +8,11 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::null_mut;
 
 /// Most datagrams of one call.
-pub const MOST_AT_ONCE: usize = 64;
+pub const MAX_AT_ONCE: usize = 64;
 /// Most segments of a train: `UDP_MAX_SEGMENTS` of include/linux/udp.h, as it was first.
-pub const MOST_SEGMENTS: usize = 64;
+pub const MAX_SEGMENTS: usize = 64;
 /// Most payload of a datagram or train over IPv4: 65,535 less its headers (RFC 791, RFC 768).
-pub const MOST_BYTES: usize = 65_507;
+pub const MAX_BYTES: usize = 65_507;
 
 /// One received datagram, or train of datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Received {
     pub segment_bytes: usize,
 }
 
-/// Control data of one message: room for the `UDP_GRO` one, aligned as the kernel wants it.
+/// Control data of one message: space for the `UDP_GRO` one, aligned as the kernel wants it.
 #[repr(C, align(8))]
 struct Control([u8; CONTROL_BYTES]);
 
@@ -62,7 +62,7 @@ pub fn enlarge_receive_buffer(socket: &impl AsFd, bytes: u32) {
 }
 
 /// Sends the first `bytes` bytes of each of the first `count` slots of `slot_bytes` as a datagram
-/// to the socket's peer, at most [`MOST_AT_ONCE`]. Returns how many were sent.
+/// to the socket's peer, at most [`MAX_AT_ONCE`]. Returns how many were sent.
 ///
 /// # Errors
 /// The system's, when it was none; `WouldBlock` after the socket's send timeout.
@@ -73,8 +73,8 @@ pub fn send_many(
     bytes: usize,
     count: usize,
 ) -> io::Result<usize> {
-    let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; MOST_AT_ONCE];
-    let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MOST_AT_ONCE];
+    let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; MAX_AT_ONCE];
+    let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_AT_ONCE];
     let mut filled = 0;
     let slots = slots.chunks(slot_bytes.max(1)).take(count);
     for ((slot, part), message) in slots.zip(&mut parts).zip(&mut messages) {
@@ -98,7 +98,7 @@ pub fn send_many(
 }
 
 /// Receives one datagram or train into each slot of `slot_bytes`, as many as there are, as there is
-/// room for in `received`, and at most [`MOST_AT_ONCE`]. Waits for the first one only, or for none.
+/// space for in `received`, and at most [`MAX_AT_ONCE`]. Waits for the first one only, or for none.
 /// Longer ones are cut. Returns how many came.
 ///
 /// # Errors
@@ -110,29 +110,29 @@ pub fn receive_many(
     received: &mut [Received],
     waits: bool,
 ) -> io::Result<usize> {
-    let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; MOST_AT_ONCE];
-    let mut controls = [const { MaybeUninit::<Control>::uninit() }; MOST_AT_ONCE];
-    let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MOST_AT_ONCE];
-    let mut room = 0;
+    let mut parts = [const { MaybeUninit::<libc::iovec>::uninit() }; MAX_AT_ONCE];
+    let mut controls = [const { MaybeUninit::<Control>::uninit() }; MAX_AT_ONCE];
+    let mut messages = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; MAX_AT_ONCE];
+    let mut prepared = 0;
     let slots = slots.chunks_exact_mut(slot_bytes.max(1)).zip(&*received);
     let heads = parts.iter_mut().zip(&mut controls).zip(&mut messages);
     for ((slot, _), ((part, control), message)) in slots.zip(heads) {
         let part = part.write(iovec(slot.as_mut_ptr(), slot.len()));
         let control = control.write(Control([0; CONTROL_BYTES]));
         message.write(header(part, control.0.as_mut_ptr().cast(), CONTROL_BYTES));
-        room += 1;
+        prepared += 1;
     }
     let flags = match waits {
         true => libc::MSG_WAITFORONE,
         false => libc::MSG_DONTWAIT,
     };
-    // SAFETY: the first `room` messages are written; each points to one written part, which points
-    // to a slot that is borrowed for the call, and to control data of that length.
+    // SAFETY: the first `prepared` messages are written; each points to one written part, which
+    // points to a slot that is borrowed for the call, and to control data of that length.
     let count = unsafe {
         libc::recvmmsg(
             socket.as_fd().as_raw_fd(),
             messages.as_mut_ptr().cast(),
-            room,
+            prepared,
             flags,
             null_mut(),
         )
@@ -144,7 +144,7 @@ pub fn receive_many(
         .zip(&controls)
         .take(count)
     {
-        // SAFETY: both were written above, and `count` is at most `room`.
+        // SAFETY: both were written above, and `count` is at most `prepared`.
         let (message, control) = unsafe { (message.assume_init_ref(), control.assume_init_ref()) };
         let bytes = message.msg_len as usize;
         let has_control = message.msg_hdr.msg_controllen > 0;
@@ -180,7 +180,7 @@ fn header(
 }
 
 impl Control {
-    /// What the kernel says of a train. `None` for anything else.
+    /// What the kernel reports about a train. `None` for anything else.
     fn segment_bytes(&self) -> Option<usize> {
         const DATA_AT: usize = size_of::<libc::cmsghdr>();
         // SAFETY: the memory is initialised, large and aligned enough for a cmsghdr, which is plain

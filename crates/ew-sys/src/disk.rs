@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 #[cfg(target_os = "linux")]
 use std::path::Path;
 
-/// Bytes that an unprivileged process may still write to the file system that holds `path`
+/// Bytes that an unprivileged process may still write to the file system of `path`
 /// (statvfs(3)).
 ///
 /// # Errors
@@ -22,7 +22,7 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: statvfs is plain integers: all zeroes are a valid value.
     let mut usage: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: `path` is NUL-terminated and `usage` a valid place for the answer.
+    // SAFETY: `path` is NUL-terminated and `usage` a valid address for the answer.
     if unsafe { libc::statvfs(path.as_ptr(), &raw mut usage) } != 0 {
         return Err(io::Error::last_os_error());
     }

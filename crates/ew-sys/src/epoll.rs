@@ -19,7 +19,7 @@ pub enum Watch {
     Changes,
 }
 
-/// Room for the tokens of one wait.
+/// Space for the tokens of one wait.
 pub struct Ready {
     entries: Vec<libc::epoll_event>,
     count: usize,
@@ -161,9 +161,9 @@ impl Epoll {
 }
 
 impl Ready {
-    /// Room for this many, at least one.
+    /// Space for this many, at least one.
     #[must_use]
-    pub fn with_room(count: usize) -> Self {
+    pub fn with_capacity(count: usize) -> Self {
         Self {
             entries: vec![libc::epoll_event { events: 0, u64: 0 }; count.max(1)],
             count: 0,
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn tokens_of_ready_sockets_are_told() {
-        let (epoll, mut ready) = (Epoll::new().unwrap(), Ready::with_room(4));
+        let (epoll, mut ready) = (Epoll::new().unwrap(), Ready::with_capacity(4));
         let (mut near, far) = UnixStream::pair().unwrap();
         let (_other, silent) = UnixStream::pair().unwrap();
         epoll.add(&far, Watch::Readable, 7).unwrap();
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_change_is_told_once() {
-        let (epoll, mut ready) = (Epoll::new().unwrap(), Ready::with_room(4));
+        let (epoll, mut ready) = (Epoll::new().unwrap(), Ready::with_capacity(4));
         let (mut near, mut far) = UnixStream::pair().unwrap();
         epoll.add(&far, Watch::Changes, 1).unwrap();
         let mut reported = |timeout_ms| {
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn kernels_without_nanoseconds_wait_for_milliseconds() {
-        let (epoll, mut ready) = (Epoll::new().unwrap(), Ready::with_room(1));
+        let (epoll, mut ready) = (Epoll::new().unwrap(), Ready::with_capacity(1));
         assert_eq!(epoll.wait_roughly(&mut ready, Duration::ZERO).unwrap(), 0);
     }
 }

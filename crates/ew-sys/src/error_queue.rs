@@ -1,4 +1,4 @@
-//! What the kernel reports of a socket besides its data: `MSG_ERRQUEUE` of recvmsg(2),
+//! What the kernel reports about a socket besides its data: `MSG_ERRQUEUE` of recvmsg(2),
 //! `struct sock_extended_err` of include/uapi/linux/errqueue.h.
 
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) struct ExtendedError {
     pub(crate) data: u32,
 }
 
-/// Room for a control message, aligned as one.
+/// Space for a control message, aligned as one.
 #[repr(C, align(8))]
 struct Control([u8; 256]);
 
@@ -82,7 +82,7 @@ pub(crate) fn next_notification(socket: &impl AsFd) -> io::Result<Option<Notific
     message.msg_control = (&raw mut control).cast();
     message.msg_controllen = size_of::<Control>();
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: `message` is a valid msghdr whose control buffer is as long as it says.
+    // SAFETY: `message` is a valid msghdr whose control buffer has the length in it.
     let status = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, flags) };
     if status < 0 {
         let error = io::Error::last_os_error();
@@ -98,7 +98,7 @@ pub(crate) fn next_notification(socket: &impl AsFd) -> io::Result<Option<Notific
     if header.is_null() || unsafe { (*header).cmsg_len } < least {
         return Err(io::Error::other("a notification without content"));
     }
-    // SAFETY: the message's data is as long as `cmsg_len` says and lies within the control buffer.
+    // SAFETY: the message's data is `cmsg_len` long and lies within the control buffer.
     let data = unsafe {
         std::slice::from_raw_parts(
             libc::CMSG_DATA(header),

@@ -26,12 +26,12 @@ const STRINGS_OF_FEATURES: u32 = 4;
 /// `ETH_GSTRING_LEN`.
 const STRING_BYTES: usize = 32;
 /// A driver may gain counters or names between the call that reports their number and the one that
-/// fetches them (`ethtool -L`), and many kernels write as many as there are then, whatever room was
-/// announced. Beyond this much room there is a page that nobody may write to, so that the kernel
-/// gives up instead of writing over our memory.
+/// fetches them (`ethtool -L`), and many kernels write as many as there are then, whatever space
+/// was announced. Beyond this much space there is a page that nobody may write to, so that the
+/// kernel gives up instead of writing over our memory.
 const SPARE_BYTES: usize = 64 * 1024;
 /// More than any driver has; a greater answer is taken for nonsense.
-const MOST_STRINGS: usize = 100_000;
+const MAX_STRINGS: usize = 100_000;
 
 /// Asks drivers, for the network namespace of the thread that opened it.
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Ethtool {
             return None;
         }
         // Header of two words, one u64.
-        let mut guarded = GuardedBlock::with_room(8 + 8 * names.len() + SPARE_BYTES)?;
+        let mut guarded = GuardedBlock::with_capacity(8 + 8 * names.len() + SPARE_BYTES)?;
         let block = guarded.words_mut();
         block[0] = pack(GET_STATISTICS, u32::try_from(names.len()).ok()?);
         self.call(interface, block)?;
@@ -141,7 +141,7 @@ impl Ethtool {
     fn strings(&self, interface: &str, set: u32) -> Option<Vec<String>> {
         let count = self.set_size(interface, set)?;
         // Three words of header, then the strings.
-        let mut guarded = GuardedBlock::with_room(12 + count * STRING_BYTES + SPARE_BYTES)?;
+        let mut guarded = GuardedBlock::with_capacity(12 + count * STRING_BYTES + SPARE_BYTES)?;
         let block = guarded.words_mut();
         block[0] = pack(GET_STRINGS, set);
         block[1] = pack(u32::try_from(count).ok()?, 0);
@@ -170,7 +170,7 @@ impl Ethtool {
         self.call(interface, &mut words)?;
         let exists = words[2..4] != [0, 0];
         let size = words[4] as usize;
-        (exists && size > 0 && size <= MOST_STRINGS).then_some(size)
+        (exists && size > 0 && size <= MAX_STRINGS).then_some(size)
     }
 
     fn ask<const WORDS: usize>(&self, interface: &str, command: u32) -> Option<[u32; WORDS]> {
@@ -180,8 +180,8 @@ impl Ethtool {
         Some(words)
     }
 
-    /// `block` begins with a command's number, and has the room that the command's answer takes:
-    /// every caller above says how its layout makes it so.
+    /// `block` begins with a command's number, and has the space that the command's answer takes:
+    /// every caller above explains how its layout makes it so.
     fn call<T: Word>(&self, interface: &str, block: &mut [T]) -> Option<()> {
         let mut request = named_request(interface)?;
         request.ifr_ifru.ifru_data = block.as_mut_ptr().cast();
@@ -202,10 +202,10 @@ struct GuardedBlock {
 
 impl GuardedBlock {
     /// `None` when the system has no memory left.
-    fn with_room(bytes: usize) -> Option<Self> {
+    fn with_capacity(bytes: usize) -> Option<Self> {
         let page_bytes = page_bytes();
-        let room_bytes = bytes.checked_next_multiple_of(page_bytes)?;
-        let mapped_bytes = room_bytes.checked_add(page_bytes)?;
+        let usable_bytes = bytes.checked_next_multiple_of(page_bytes)?;
+        let mapped_bytes = usable_bytes.checked_add(page_bytes)?;
         // SAFETY: a new mapping of anonymous memory, at an address of the kernel's choice.
         let start = unsafe {
             libc::mmap(
@@ -222,12 +222,12 @@ impl GuardedBlock {
         }
         let block = Self {
             start: NonNull::new(start.cast())?,
-            words: room_bytes / size_of::<u64>(),
+            words: usable_bytes / size_of::<u64>(),
             mapped_bytes,
         };
         // SAFETY: the last page of the mapping just made, which nothing refers to yet.
         let guarded =
-            unsafe { libc::mprotect(start.byte_add(room_bytes), page_bytes, libc::PROT_NONE) };
+            unsafe { libc::mprotect(start.byte_add(usable_bytes), page_bytes, libc::PROT_NONE) };
         (guarded == 0).then_some(block)
     }
 
@@ -240,7 +240,7 @@ impl GuardedBlock {
 
 impl Drop for GuardedBlock {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `with_room` made; nothing refers to it any more.
+        // SAFETY: the mapping that `with_capacity` made; nothing refers to it any more.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.mapped_bytes) };
     }
 }

@@ -1,7 +1,7 @@
 //! The only unsafe code: socket options, tcp_info, ethtool, namespaces, process control.
 #![expect(
     unsafe_code,
-    reason = "this crate is where it lives; every block says why it is sound"
+    reason = "this crate is where it lives; every block has a comment why it is sound"
 )]
 #![deny(unsafe_op_in_unsafe_fn)]
 

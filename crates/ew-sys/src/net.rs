@@ -78,7 +78,7 @@ pub(crate) fn control_socket() -> io::Result<UdpSocket> {
 
 fn names_and_addresses() -> io::Result<Vec<Interface>> {
     let mut head: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: `head` is a valid place for the list's address.
+    // SAFETY: `head` is a valid address for the list's address.
     if unsafe { libc::getifaddrs(&raw mut head) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -136,7 +136,7 @@ fn prefix_bits(mask: IpAddr) -> u8 {
 }
 
 /// # Safety
-/// `address` is null or points at a sockaddr whose family says what it is.
+/// `address` is null or points at a sockaddr of its family's type.
 unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     if address.is_null() {
         return None;
@@ -144,12 +144,12 @@ unsafe fn ip_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     // SAFETY: not null, and a sockaddr by the caller's promise.
     match i32::from(unsafe { (*address).sa_family }) {
         libc::AF_INET => {
-            // SAFETY: the family says that this is a sockaddr_in.
+            // SAFETY: by its family this is a sockaddr_in.
             let v4 = unsafe { &*address.cast::<libc::sockaddr_in>() };
             Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: the family says that this is a sockaddr_in6.
+            // SAFETY: by its family this is a sockaddr_in6.
             let v6 = unsafe { &*address.cast::<libc::sockaddr_in6>() };
             Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
         }
@@ -189,7 +189,7 @@ fn mtu_bytes(socket: RawFd, name: &str) -> Option<u32> {
     if status < 0 {
         return None;
     }
-    // SAFETY: after success the union holds the MTU.
+    // SAFETY: after success the union contains the MTU.
     u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok()
 }
 
@@ -230,7 +230,7 @@ fn old_link_settings(socket: RawFd, name: &str) -> Option<Link> {
     };
     ethtool(socket, name, &mut settings)?;
     let speed_mbit = u32::from(settings.speed_high) << 16 | u32::from(settings.speed);
-    // 16-bit drivers say "unknown" with 65535.
+    // 16-bit drivers report "unknown" with 65535.
     let unknown = speed_mbit == u32::from(u16::MAX);
     Some(Link {
         speed_mbit: if unknown { SPEED_UNKNOWN } else { speed_mbit },
@@ -284,7 +284,7 @@ impl DriverInformation {
     }
 }
 
-/// `struct ethtool_link_settings` with room for three masks of the most words the kernel can ask
+/// `struct ethtool_link_settings` with space for three masks of the most words the kernel can ask
 /// for.
 #[repr(C)]
 struct LinkSettings {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The kernel fills at most this much in one answer (32 KiB); events are smaller.
 const BUFFER_BYTES: usize = 64 << 10;
-/// Room for events between two readings; the kernel may grant less.
+/// Space for events between two readings; the kernel may grant less.
 const EVENT_BUFFER_BYTES: usize = 4 << 20;
 /// A kernel that does not answer must not stop the reader.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);

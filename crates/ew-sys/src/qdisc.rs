@@ -67,7 +67,7 @@ pub struct EgressCounters {
     pub bytes: u64,
     /// Frames.
     pub packets: u64,
-    /// Frames that the queue had no room for.
+    /// Frames that the queue had no space for.
     pub drops: u32,
     /// Bytes waiting now.
     pub backlog_bytes: u32,
@@ -163,12 +163,12 @@ fn add_counters(qdisc: &mut QdiscCounters, nested: &[u8]) -> Option<()> {
 
 fn interface_name(index: u32) -> Option<String> {
     let mut name = [0 as libc::c_char; libc::IF_NAMESIZE];
-    // SAFETY: `name` has the room that if_indextoname(3) asks for.
+    // SAFETY: `name` has the space that if_indextoname(3) asks for.
     let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr()) };
     if found.is_null() {
         return None;
     }
-    // SAFETY: on success the name is terminated within its room.
+    // SAFETY: on success the name is terminated within its buffer.
     let name = unsafe { CStr::from_ptr(name.as_ptr()) };
     Some(name.to_string_lossy().into_owned())
 }

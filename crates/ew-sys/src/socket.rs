@@ -156,7 +156,7 @@ pub fn incoming_cpu(socket: &impl AsFd) -> Option<usize> {
 pub fn is_multipath(socket: &impl AsFd) -> bool {
     const SOL_MPTCP: libc::c_int = 284;
     const MPTCP_INFO: libc::c_int = 1;
-    // As long as the struct is on any kernel; its content is not looked at.
+    // As long as the struct is on any kernel; its content is not read.
     let mut info = [0_u64; 32];
     let mut length = size_of_val(&info) as libc::socklen_t;
     // SAFETY: `info` is plain integers and `length` is its size; the kernel writes at most that
@@ -319,7 +319,7 @@ impl RawTcpInfo {
                 total_retransmits: self.total_retrans,
                 rtt_us: self.rtt,
                 rtt_variation_us: self.rttvar,
-                // The kernel says "no sample yet" with all bits set.
+                // The kernel reports "no sample yet" with all bits set.
                 min_rtt_us: field_within!(self, length, min_rtt, u32)
                     .filter(|rtt| *rtt != u32::MAX),
                 congestion_window_segments: self.snd_cwnd,

@@ -55,7 +55,7 @@ pub fn send_file(
     count: usize,
 ) -> io::Result<usize> {
     let mut position = offset as libc::off_t;
-    // SAFETY: both descriptors are borrowed for the call, and `position` is a valid place to read
+    // SAFETY: both descriptors are borrowed for the call, and `position` is a valid address to read
     // and write.
     let sent = unsafe {
         libc::sendfile(

@@ -78,7 +78,7 @@ pub fn allow_zerocopy(socket: &impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends from the caller's pages. What is sent is what the pages hold when the network takes them,
+/// Sends from the caller's pages. What is sent is what is in the pages when the network takes them,
 /// which may be later; [`completions`] shows when it has.
 ///
 /// # Errors
@@ -147,7 +147,7 @@ impl ReceiveMapping {
             ..RawReceive::default()
         };
         let mut length = size_of::<RawReceive>() as libc::socklen_t;
-        // SAFETY: `raw` is as long as `length` says, and names a range that is this mapping's and
+        // SAFETY: `raw` has `length` bytes, and names a range that is this mapping's and
         // nobody's else.
         let status = unsafe {
             libc::getsockopt(

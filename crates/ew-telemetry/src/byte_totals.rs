@@ -9,11 +9,11 @@ use std::net::{IpAddr, SocketAddr};
 
 /// The kernel reports a death a little after it: a socket may be in neither the list nor the
 /// deaths of so many readings.
-const MOST_MISSED_READINGS: u8 = 2;
+const MAX_MISSED_READINGS: u8 = 2;
 /// Processes remembered of sockets that closed; what exceeds it counts for "unseen".
-const MOST_PROCESSES: usize = 1024;
+const MAX_PROCESSES: usize = 1024;
 /// Peers of a process remembered, and ports; what exceeds it counts for the process alone.
-const MOST_SHARES: usize = 256;
+const MAX_SHARES: usize = 256;
 /// Processes reported, and peers and ports of each.
 const PROCESSES_TOLD: usize = 16;
 const SHARES_TOLD: usize = 8;
@@ -25,14 +25,14 @@ pub(crate) type Guess<'a> = &'a dyn Fn(SocketAddr, SocketAddr) -> Option<u32>;
 #[derive(Debug, Default)]
 pub(crate) struct ByteTotals {
     begun: bool,
-    living: BTreeMap<u64, Account>,
+    living: BTreeMap<u64, SocketAccounting>,
     closed: BTreeMap<Option<u32>, Total>,
     closed_segments: BTreeMap<Option<u32>, Segments>,
 }
 
 /// One socket that lives, or did a moment ago.
 #[derive(Clone, Debug)]
-struct Account {
+struct SocketAccounting {
     local: SocketAddr,
     remote: SocketAddr,
     service: ServicePort,
@@ -73,10 +73,10 @@ struct Shares<Key>(BTreeMap<Key, Bytes>);
 
 impl ByteTotals {
     /// Takes the sockets that live and those that died since the last call. `guess` names the owner
-    /// of a connection by its ends when it closed before anybody could look who held it.
+    /// of a connection by its ends when it closed before its owner could be read.
     pub(crate) fn take(&mut self, living: &[TcpSocket], died: &[TcpSocket], guess: Guess<'_>) {
-        for account in self.living.values_mut() {
-            account.missed_readings = account.missed_readings.saturating_add(1);
+        for socket_totals in self.living.values_mut() {
+            socket_totals.missed_readings = socket_totals.missed_readings.saturating_add(1);
         }
         let listening = living.iter().filter(|s| s.state == TcpSocket::LISTEN);
         let listened: BTreeSet<u16> = listening.map(|s| s.local.port()).collect();
@@ -88,8 +88,12 @@ impl ByteTotals {
             self.see(socket, &listened, guess);
             self.close(socket.cookie, guess);
         }
-        let is_gone = |account: &Account| account.missed_readings > MOST_MISSED_READINGS;
-        let gone = self.living.iter().filter(|(_, account)| is_gone(account));
+        let is_gone =
+            |socket_totals: &SocketAccounting| socket_totals.missed_readings > MAX_MISSED_READINGS;
+        let gone = self
+            .living
+            .iter()
+            .filter(|(_, socket_totals)| is_gone(socket_totals));
         let gone: Vec<u64> = gone.map(|(cookie, _)| *cookie).collect();
         for cookie in gone {
             self.close(cookie, guess);
@@ -99,24 +103,26 @@ impl ByteTotals {
 
     /// Inodes of living sockets that carried at least so many bytes and whose owner is not known.
     pub(crate) fn ownerless(&self, least_bytes: u64) -> impl Iterator<Item = u32> {
-        let wanted = move |account: &&Account| {
-            account.pid.is_none() && account.inode != 0 && account.carried().sum() >= least_bytes
+        let wanted = move |socket_totals: &&SocketAccounting| {
+            socket_totals.pid.is_none()
+                && socket_totals.inode != 0
+                && socket_totals.carried().sum() >= least_bytes
         };
         self.living.values().filter(wanted).map(|a| a.inode)
     }
 
     /// Names owners by inode.
     pub(crate) fn name_owners(&mut self, owner: &dyn Fn(u32) -> Option<u32>) {
-        for account in self.living.values_mut() {
-            account.pid = account.pid.or_else(|| owner(account.inode));
+        for socket_totals in self.living.values_mut() {
+            socket_totals.pid = socket_totals.pid.or_else(|| owner(socket_totals.inode));
         }
     }
 
     /// The largest movers, without their names.
     pub(crate) fn traffic(&self) -> Vec<ProcessTraffic> {
         let mut totals = self.closed.clone();
-        for account in self.living.values() {
-            add(&mut totals, account.pid, account);
+        for socket_totals in self.living.values() {
+            add(&mut totals, socket_totals.pid, socket_totals);
         }
         let mut moved: Vec<(Option<u32>, Total)> = totals.into_iter().collect();
         moved.retain(|(_, total)| total.bytes.sum() > 0);
@@ -131,9 +137,14 @@ impl ByteTotals {
     /// What each process sent since the first reading.
     pub(crate) fn segments(&self, guess: Guess<'_>) -> BTreeMap<Option<u32>, Segments> {
         let mut totals = self.closed_segments.clone();
-        for account in self.living.values() {
-            let pid = account.pid.or_else(|| guess(account.local, account.remote));
-            totals.entry(pid).or_default().add(account.sent_segments());
+        for socket_totals in self.living.values() {
+            let pid = socket_totals
+                .pid
+                .or_else(|| guess(socket_totals.local, socket_totals.remote));
+            totals
+                .entry(pid)
+                .or_default()
+                .add(socket_totals.sent_segments());
         }
         totals
     }
@@ -147,14 +158,14 @@ impl ByteTotals {
             sent: socket.data_segments_out.unwrap_or(0).into(),
             retransmitted: socket.info.total_retransmits.into(),
         };
-        if let Some(account) = self.living.get_mut(&socket.cookie) {
+        if let Some(socket_totals) = self.living.get_mut(&socket.cookie) {
             // A socket that was disconnected and connected again counts from 0, perhaps with
             // another peer.
-            let is_same = account.remote == socket.remote && now.covers(account.now);
+            let is_same = socket_totals.remote == socket.remote && now.covers(socket_totals.now);
             if is_same {
-                account.now = now;
-                account.segments = segments;
-                account.missed_readings = 0;
+                socket_totals.now = now;
+                socket_totals.segments = segments;
+                socket_totals.missed_readings = 0;
                 return;
             }
         }
@@ -162,12 +173,12 @@ impl ByteTotals {
         if before.is_some() {
             self.close(socket.cookie, guess);
         }
-        let account = Account {
+        let socket_totals = SocketAccounting {
             local: socket.local,
             remote: socket.remote,
             service: ServicePort::of(socket.local.port(), socket.remote.port(), listened),
             inode: socket.inode,
-            pid: before.and_then(|account| account.pid),
+            pid: before.and_then(|socket_totals| socket_totals.pid),
             base: if self.begun { Bytes::default() } else { now },
             now,
             base_segments: if self.begun {
@@ -178,23 +189,25 @@ impl ByteTotals {
             segments,
             missed_readings: 0,
         };
-        self.living.insert(socket.cookie, account);
+        self.living.insert(socket.cookie, socket_totals);
     }
 
     fn close(&mut self, cookie: u64, guess: Guess<'_>) {
-        if let Some(account) = self.living.remove(&cookie) {
-            let pid = account.pid.or_else(|| guess(account.local, account.remote));
+        if let Some(socket_totals) = self.living.remove(&cookie) {
+            let pid = socket_totals
+                .pid
+                .or_else(|| guess(socket_totals.local, socket_totals.remote));
             let known = &self.closed_segments;
-            let has_room = known.len() < MOST_PROCESSES || known.contains_key(&pid);
-            let pid = if has_room { pid } else { None };
+            let has_space = known.len() < MAX_PROCESSES || known.contains_key(&pid);
+            let pid = if has_space { pid } else { None };
             let segments = self.closed_segments.entry(pid).or_default();
-            segments.add(account.sent_segments());
-            add(&mut self.closed, pid, &account);
+            segments.add(socket_totals.sent_segments());
+            add(&mut self.closed, pid, &socket_totals);
         }
     }
 }
 
-impl Account {
+impl SocketAccounting {
     fn carried(&self) -> Bytes {
         Bytes {
             sent: self.now.sent.saturating_sub(self.base.sent),
@@ -226,7 +239,7 @@ impl<Key> Default for Shares<Key> {
 
 impl<Key: Copy + Ord> Shares<Key> {
     fn add(&mut self, key: Key, carried: Bytes) {
-        if self.0.len() < MOST_SHARES || self.0.contains_key(&key) {
+        if self.0.len() < MAX_SHARES || self.0.contains_key(&key) {
             self.0.entry(key).or_default().add(carried);
         }
     }
@@ -261,15 +274,19 @@ fn leaves_the_host(socket: &TcpSocket) -> bool {
     socket.state != TcpSocket::LISTEN && !remote.is_loopback() && local != remote
 }
 
-fn add(totals: &mut BTreeMap<Option<u32>, Total>, pid: Option<u32>, account: &Account) {
-    let carried = account.carried();
+fn add(
+    totals: &mut BTreeMap<Option<u32>, Total>,
+    pid: Option<u32>,
+    socket_totals: &SocketAccounting,
+) {
+    let carried = socket_totals.carried();
     if carried.sum() == 0 {
         return;
     }
     let total = totals.entry(pid).or_default();
     total.bytes.add(carried);
-    total.peers.add(account.remote.ip(), carried);
-    total.ports.add(account.service, carried);
+    total.peers.add(socket_totals.remote.ip(), carried);
+    total.ports.add(socket_totals.service, carried);
 }
 
 fn process_traffic(pid: Option<u32>, total: &Total) -> ProcessTraffic {

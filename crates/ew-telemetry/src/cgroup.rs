@@ -4,7 +4,7 @@ use crate::file::{FileBuffer, number, trimmed};
 use ew_model::telemetry::CgroupReading;
 use std::path::{Path, PathBuf};
 
-/// Version 1 says "no limit" with the largest multiple of a page below 2^63.
+/// Version 1 reports "no limit" as the largest multiple of a page below 2^63.
 const NO_LIMIT_V1: u64 = 1 << 62;
 
 /// Limits and counters of the group that `/proc/self/cgroup` names.
@@ -94,7 +94,7 @@ fn group_of_controller(mount: &Path, text: &str, controller: &str, file: &str) -
     })
 }
 
-/// The folder of `path` below `mount` that holds `file`, or its nearest ancestor that does.
+/// The folder of `path` below `mount` that contains `file`, or its nearest ancestor that does.
 fn nearest(mount: &Path, path: &str, file: &str) -> Option<PathBuf> {
     let mut path = Path::new(path.trim_start_matches('/'));
     loop {

@@ -39,7 +39,7 @@ pub fn facts(root: &Path, address: Option<IpAddr>) -> HostFacts {
     }
 }
 
-/// Free bytes of the directory that holds the running binary's own directory: where a launcher put
+/// Free bytes of the parent of the running binary's directory: where a launcher put
 /// it. Ask before the binary removes itself. `None` when unknown.
 #[must_use]
 pub fn free_bytes_beside_executable() -> Option<u64> {

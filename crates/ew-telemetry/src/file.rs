@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 /// Files of /proc that grow with the host (interrupts, diskstats) stay below this; more is cut.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 /// Most files fit one read of this.
 const FIRST_BYTES: usize = 16 << 10;
 
@@ -44,7 +44,7 @@ impl FileBuffer {
     fn grow(&mut self) -> Option<()> {
         let length = (self.bytes.len() * 2).max(FIRST_BYTES);
         self.bytes.resize(length, 0);
-        (length <= MOST_BYTES).then_some(())
+        (length <= MAX_BYTES).then_some(())
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn trimmed(path: impl AsRef<Path>) -> Option<String> {
         .map(|text| text.trim().to_owned())
 }
 
-/// The number that a file holds. `None` when it cannot be read or holds something else.
+/// The number in a file. `None` when it cannot be read or contains something else.
 pub(crate) fn number(path: impl AsRef<Path>) -> Option<u64> {
     FileBuffer::default().read(path)?.trim().parse().ok()
 }

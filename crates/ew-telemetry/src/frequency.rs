@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// CPUs asked in one reading.
-const MOST_CPUS: usize = 4;
+const MAX_CPUS: usize = 4;
 
 /// Asks again and again, as seldom as the answers cost.
 #[derive(Debug, Default)]
@@ -57,11 +57,11 @@ fn busiest(before: &BTreeMap<u32, u64>, now: &BTreeMap<u32, u64>) -> BTreeSet<u3
     });
     let mut worked: Vec<(u64, u32)> = worked.filter(|(ticks, _)| *ticks > 0).collect();
     worked.sort_unstable();
-    let most = worked.into_iter().rev().take(MOST_CPUS);
+    let most = worked.into_iter().rev().take(MAX_CPUS);
     most.map(|(_, cpu)| cpu).collect()
 }
 
-/// `user` holds guest time already.
+/// `user` includes guest time.
 fn worked_ticks(cpu: &CpuReading) -> u64 {
     let times = &cpu.times;
     let interrupts = [times.irq_ticks, times.softirq_ticks].into_iter().flatten();
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn where_only_cpuinfo_tells() {
-        // CPU 1 never worked; what CPU 3 says is no frequency.
+        // CPU 1 never worked; CPU 3's value is no frequency.
         assert_eq!(read("linux-5.14"), [(0, 2_095_078_000), (2, 1_796_500_000)]);
         assert_eq!(max_frequency_hz(&recorded("linux-5.14"), 0), None);
     }

@@ -28,7 +28,7 @@ pub struct HostReader {
 }
 
 impl HostReader {
-    /// `root` is `/` on a real host: readers of files look below it.
+    /// `root` is `/` on a real host: readers of files read below it.
     #[must_use]
     pub fn new(root: &Path) -> Self {
         let cpus = cpu_counters(root).into_iter().map(|cpu| cpu.cpu);

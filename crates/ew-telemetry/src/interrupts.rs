@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Interrupts reported for one reading: a host has one per queue and device, hundreds in all, most
 /// of them idle.
-const MOST_TOLD: usize = 32;
+const MAX_TOLD: usize = 32;
 
 /// Counts interrupts from the first reading on.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl InterruptReader {
         let raised = |i: &InterruptCounters| i.per_cpu.iter().map(|(_, count)| count).sum::<u64>();
         all.retain(|interrupt| raised(interrupt) > 0);
         all.sort_by_key(|interrupt| std::cmp::Reverse(raised(interrupt)));
-        all.truncate(MOST_TOLD);
+        all.truncate(MAX_TOLD);
         all
     }
 }

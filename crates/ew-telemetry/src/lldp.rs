@@ -1,4 +1,4 @@
-//! Where cables end, as switches say it by LLDP (IEEE 802.1AB) to whoever listens on this host:
+//! Where cables end, as switches report it by LLDP (IEEE 802.1AB) to whoever listens on this host:
 //! systemd-networkd, or lldpd.
 
 use ew_model::facts::SwitchPort;
@@ -19,10 +19,10 @@ const LLDPCLI: [&str; 5] = ["lldpcli", "-f", "json0", "show", "neighbors"];
 /// lldpd answers at once, or not at all.
 const LLDPCLI_LIMIT: Duration = Duration::from_secs(2);
 /// Neighbours of hundreds of ports take less.
-const MOST_ANSWER_BYTES: u64 = 4 << 20;
+const MAX_ANSWER_BYTES: u64 = 4 << 20;
 /// A switch has one neighbour at a port; a cable through an unmanaged one has a few.
-const MOST_FRAMES: usize = 64;
-const MOST_FRAME_BYTES: u64 = 9216;
+const MAX_FRAMES: usize = 64;
+const MAX_FRAME_BYTES: u64 = 9216;
 
 /// Ethernet's two addresses and type before an LLDPDU.
 const ETHERNET_BYTES: usize = 14;
@@ -67,7 +67,7 @@ fn of_networkd(root: &Path) -> BTreeMap<String, SwitchPort> {
         let index = std::fs::read_to_string(entry.path().join("ifindex")).ok()?;
         let saved = root.join("run/systemd/netif/lldp").join(index.trim());
         let mut frames = Vec::new();
-        let limit = MOST_FRAMES as u64 * (MOST_FRAME_BYTES + 8);
+        let limit = MAX_FRAMES as u64 * (MAX_FRAME_BYTES + 8);
         let file = std::fs::File::open(saved).ok()?;
         file.take(limit).read_to_end(&mut frames).ok()?;
         let name = entry.file_name().into_string().ok()?;
@@ -85,7 +85,7 @@ fn saved_frames(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
         rest = behind;
         Some(frame)
     })
-    .take(MOST_FRAMES)
+    .take(MAX_FRAMES)
 }
 
 /// The sender of an LLDP frame.
@@ -151,7 +151,7 @@ fn ask_lldpd() -> Option<Value> {
     let output = client.stdout.take()?;
     let reader = std::thread::spawn(move || {
         let mut answer = Vec::new();
-        let read = output.take(MOST_ANSWER_BYTES).read_to_end(&mut answer);
+        let read = output.take(MAX_ANSWER_BYTES).read_to_end(&mut answer);
         read.map(|_| answer)
     });
     let began = Instant::now();

@@ -8,7 +8,7 @@ pub(crate) fn device_lines(text: &str) -> impl Iterator<Item = InterfaceCounters
 }
 
 /// `eth0: bytes packets errs drop fifo frame compressed multicast`, then the same eight for
-/// sending. A name may hold a colon itself, and no space need follow the last one.
+/// sending. A name may contain a colon itself, and no space need follow the last one.
 fn interface_line(line: &str) -> Option<InterfaceCounters> {
     let (name, numbers) = line.rsplit_once(':')?;
     let mut counters = [0; 12];

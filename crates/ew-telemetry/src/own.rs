@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Shared between the agent, which learns its peers with every stage, and its sampler. A round may
-/// be shorter than the time between two looks at the sockets: what lived in it alone must not be
+/// be shorter than the time between two readings of the sockets: what lived in it alone must not be
 /// taken for somebody else's.
 #[derive(Clone, Debug, Default)]
 pub struct OwnConnections {

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Open files looked at in one reading: about 5 ms.
+/// Open files checked in one reading: about 5 ms.
 const FILES_PER_READING: usize = 2_000;
 
 /// Inode to process, as far as seen.
@@ -16,7 +16,7 @@ pub(crate) struct SocketOwners {
     known: BTreeMap<u32, u32>,
     /// Sockets that a whole walk did not find: another user's, or the kernel's own.
     nobodys: BTreeSet<u32>,
-    /// Where an unfinished walk goes on, and what it looks for.
+    /// Where an unfinished walk goes on, and what it searches.
     walk: Option<Walk>,
     /// Processes whose files may not be read.
     refused: usize,
@@ -30,7 +30,7 @@ struct Walk {
 }
 
 impl SocketOwners {
-    /// Looks for the owners of the sockets that live, and forgets those that do not.
+    /// Finds the owners of the sockets that live, and forgets those that do not.
     pub(crate) fn update(&mut self, root: &Path, living: &BTreeSet<u32>) {
         self.known.retain(|inode, _| living.contains(inode));
         self.nobodys.retain(|inode| living.contains(inode));
@@ -56,7 +56,7 @@ impl SocketOwners {
         }
     }
 
-    /// Looks for the owners of `wanted` among this process' own files only.
+    /// Finds the owners of `wanted` among this process' own files only.
     pub(crate) fn look_at_own(&mut self, root: &Path, wanted: &BTreeSet<u32>) {
         let is_known = |inode: &u32| self.known.contains_key(inode);
         if wanted.iter().all(is_known) {
@@ -105,7 +105,7 @@ enum Files {
     Seen { sockets: Vec<u32>, looked_at: usize },
 }
 
-/// A process with more files than are left is looked at whole: half a process would never be
+/// A process with more files than are left is checked whole: half a process would never be
 /// finished.
 fn sockets_of(folder: &Path, left: usize) -> Files {
     let entries = match std::fs::read_dir(folder) {
@@ -180,7 +180,7 @@ mod tests {
             (owners.of(7), owners.of(9), owners.of(99)),
             (Some(10), Some(11), None)
         );
-        assert!(owners.nobodys.contains(&99), "not looked for again");
+        assert!(owners.nobodys.contains(&99), "not searched again");
         // The process is gone, the socket (held elsewhere, unseen) lives: what was seen is kept.
         std::fs::remove_dir_all(root.path().join("proc/10")).unwrap();
         owners.update(root.path(), &[7].into());
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(
             owners.of(7),
             None,
-            "process 21 took all that may be looked at"
+            "process 21 took all that may be checked"
         );
         assert!(owners.nobodys.is_empty());
         owners.update(root.path(), &[7].into());

@@ -7,7 +7,7 @@ use ew_sys::clock::monotonic_ns;
 const TIME_PER_COST: u64 = 200;
 /// Nothing that is paced changes so fast that it is worth reading more often, less a little for
 /// timers that are early.
-const LEAST_INTERVAL_NS: u64 = 950_000_000;
+const MIN_INTERVAL_NS: u64 = 950_000_000;
 
 /// The latest of such readings.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl<Reading: Clone> Paced<Reading> {
             // Time that passed, not CPU time: where the reader has to wait for a CPU, everybody
             // else has to, too.
             let cost_ns = monotonic_ns() - began_ns;
-            self.next_ns = now_ns + (cost_ns * TIME_PER_COST).max(LEAST_INTERVAL_NS);
+            self.next_ns = now_ns + (cost_ns * TIME_PER_COST).max(MIN_INTERVAL_NS);
         }
         self.latest.clone()
     }
@@ -45,7 +45,7 @@ mod tests {
     fn what_costs_much_is_read_seldom() {
         let mut paced = Paced::default();
         assert_eq!(paced.latest(5, || 1), 1);
-        assert_eq!(paced.latest(LEAST_INTERVAL_NS, || 2), 1, "too early");
+        assert_eq!(paced.latest(MIN_INTERVAL_NS, || 2), 1, "too early");
         let read = || {
             std::thread::sleep(Duration::from_millis(20));
             3

@@ -31,7 +31,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// `root` is `/` on a real host; `own` says which connections are the run's.
+    /// `root` is `/` on a real host; `own`: which connections are the run's.
     #[must_use]
     pub fn new(root: &Path, own: OwnConnections) -> Self {
         Self {

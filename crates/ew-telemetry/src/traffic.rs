@@ -2,7 +2,7 @@
 //!
 //! One list of all TCP sockets: a walk of the kernel's table (its size goes with the host's memory:
 //! 0.1 to 2 ms) and 1.5 µs a socket, which is locked only while its own counters are copied. Closed
-//! sockets come from the kernel. Owners are looked for among the agent's own files first, and in
+//! sockets come from the kernel. Owners are searched among the agent's own files first, and in
 //! all of /proc only for sockets that carried much.
 //!
 //! UDP sockets count no bytes: only who holds them and what they dropped is reported (1 µs a
@@ -22,19 +22,19 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 /// A socket that carried less is not worth a search of /proc.
-const LEAST_BYTES: u64 = 64 << 10;
+const MIN_BYTES: u64 = 64 << 10;
 /// With more sockets than this a list would take 30 ms and more, and 5 MB.
-const MOST_SOCKETS: u64 = 20_000;
+const MAX_SOCKETS: u64 = 20_000;
 /// Processes reported that hold UDP sockets and move nothing over TCP.
 const UDP_HOLDERS_TOLD: usize = 16;
 /// Each closed connection costs the kernel 2 to 3 µs to report. Beyond so many in one reading it is
 /// not asked to.
-const MOST_DEATHS: usize = 2_000;
+const MAX_DEATHS: usize = 2_000;
 /// For how long it is not asked then, at first and at most.
 const SILENCE_NS: u64 = 10_000_000_000;
 const LONGEST_SILENCE_NS: u64 = 160_000_000_000;
 /// More generations between a process and the agent that started it are not followed.
-const MOST_GENERATIONS: usize = 32;
+const MAX_GENERATIONS: usize = 32;
 
 /// What one reading found.
 #[derive(Clone, Debug, Default)]
@@ -132,9 +132,9 @@ impl TrafficReader {
         self.living.clear();
         self.died.clear();
         let sockets = sockets_in_use(root, buffer, "TCP");
-        if sockets > MOST_SOCKETS {
+        if sockets > MAX_SOCKETS {
             return Err(format!(
-                "traffic by process: {sockets} TCP sockets are too many to list during a measurement (at most {MOST_SOCKETS})"
+                "traffic by process: {sockets} TCP sockets are too many to list during a measurement (at most {MAX_SOCKETS})"
             ));
         }
         let lister = self.lister.as_mut().ok_or(
@@ -148,9 +148,9 @@ impl TrafficReader {
     /// Why there is no list, in words.
     fn list_udp(&mut self, root: &Path, buffer: &mut FileBuffer) -> Result<(), String> {
         let sockets = sockets_in_use(root, buffer, "UDP");
-        if sockets > MOST_SOCKETS {
+        if sockets > MAX_SOCKETS {
             return Err(format!(
-                "UDP sockets by process: {sockets} are too many to list during a measurement (at most {MOST_SOCKETS})"
+                "UDP sockets by process: {sockets} are too many to list during a measurement (at most {MAX_SOCKETS})"
             ));
         }
         let mut living = Vec::new();
@@ -167,7 +167,7 @@ impl TrafficReader {
         let new = self.byte_totals.ownerless(0).chain(self.udp.ownerless());
         self.owners.look_at_own(root, &new.collect());
         self.name_owners();
-        let carried_much = self.byte_totals.ownerless(LEAST_BYTES);
+        let carried_much = self.byte_totals.ownerless(MIN_BYTES);
         let wanted = carried_much.chain(self.udp.worth_a_search());
         self.owners.update(root, &wanted.chain(listeners).collect());
         self.name_owners();
@@ -245,7 +245,7 @@ impl Deaths {
         }
         let missed = self.reported.as_mut().map(|reported| reported.drain(died));
         match missed {
-            Some(Ok(0)) if died.len() <= MOST_DEATHS => {
+            Some(Ok(0)) if died.len() <= MAX_DEATHS => {
                 self.silence_ns = SILENCE_NS;
                 return None;
             }
@@ -284,7 +284,7 @@ impl People {
 fn find(root: &Path, buffer: &mut FileBuffer, pid: u32, agent: u32) -> Option<(String, bool)> {
     let (name, mut parent) = name_and_parent(root, buffer, pid)?;
     let mut is_ours = pid == agent;
-    for _ in 0..MOST_GENERATIONS {
+    for _ in 0..MAX_GENERATIONS {
         is_ours |= parent == agent;
         if is_ours || parent <= 1 {
             break;
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(reported[2..], others);
     }
 
-    /// What a full buffer drops is its holder's: this process', whose files are looked at first.
+    /// What a full buffer drops is its holder's: this process', whose files are checked first.
     #[test]
     fn datagrams_dropped_here_are_this_processs() {
         let mut reader = TrafficReader::new(OwnConnections::default());

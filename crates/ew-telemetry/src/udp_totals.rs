@@ -7,18 +7,18 @@ use ew_model::telemetry::UdpSocket;
 use std::collections::BTreeMap;
 
 /// Processes remembered of sockets that closed; what exceeds it counts for "unseen".
-const MOST_PROCESSES: usize = 1024;
+const MAX_PROCESSES: usize = 1024;
 
 /// The UDP sockets of one network namespace.
 #[derive(Debug, Default)]
 pub(crate) struct UdpTotals {
     begun: bool,
-    living: BTreeMap<u64, Account>,
+    living: BTreeMap<u64, SocketAccounting>,
     closed_drops: BTreeMap<Option<u32>, u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Account {
+struct SocketAccounting {
     inode: u32,
     pid: Option<u32>,
     /// Its count when it was first seen, if that was at the first reading; else nothing.
@@ -40,61 +40,65 @@ impl UdpTotals {
         let mut before = std::mem::take(&mut self.living);
         for socket in living {
             let drops = socket.drops.unwrap_or(0);
-            let new = Account {
+            let new = SocketAccounting {
                 inode: socket.inode,
                 pid: None,
                 base_drops: if self.begun { 0 } else { drops },
                 drops,
                 readings: 0,
             };
-            let account = before.remove(&socket.cookie).unwrap_or(new);
-            let account = Account {
+            let socket_totals = before.remove(&socket.cookie).unwrap_or(new);
+            let socket_totals = SocketAccounting {
                 drops,
-                readings: account.readings.saturating_add(1),
-                ..account
+                readings: socket_totals.readings.saturating_add(1),
+                ..socket_totals
             };
-            self.living.insert(socket.cookie, account);
+            self.living.insert(socket.cookie, socket_totals);
         }
-        for account in before.values().filter(|account| account.dropped() > 0) {
+        for socket_totals in before
+            .values()
+            .filter(|socket_totals| socket_totals.dropped() > 0)
+        {
             let closed = &self.closed_drops;
-            let has_room = closed.len() < MOST_PROCESSES || closed.contains_key(&account.pid);
-            let pid = account.pid.filter(|_| has_room);
-            *self.closed_drops.entry(pid).or_default() += account.dropped();
+            let has_space = closed.len() < MAX_PROCESSES || closed.contains_key(&socket_totals.pid);
+            let pid = socket_totals.pid.filter(|_| has_space);
+            *self.closed_drops.entry(pid).or_default() += socket_totals.dropped();
         }
         self.begun = true;
     }
 
     /// Inodes of sockets whose owner is not known.
     pub(crate) fn ownerless(&self) -> impl Iterator<Item = u32> {
-        self.without_owner().map(|account| account.inode)
+        self.without_owner()
+            .map(|socket_totals| socket_totals.inode)
     }
 
     /// Those of them that are worth a search of /proc: most UDP sockets ask one question and are
     /// gone.
     pub(crate) fn worth_a_search(&self) -> impl Iterator<Item = u32> {
-        let stays = |a: &&Account| a.readings > 1 || a.dropped() > 0;
+        let stays = |a: &&SocketAccounting| a.readings > 1 || a.dropped() > 0;
         self.without_owner().filter(stays).map(|a| a.inode)
     }
 
-    fn without_owner(&self) -> impl Iterator<Item = &Account> {
-        let accounts = self.living.values();
-        accounts.filter(|account| account.pid.is_none() && account.inode != 0)
+    fn without_owner(&self) -> impl Iterator<Item = &SocketAccounting> {
+        let sockets = self.living.values();
+        sockets.filter(|socket_totals| socket_totals.pid.is_none() && socket_totals.inode != 0)
     }
 
     /// Names owners by inode.
     pub(crate) fn name_owners(&mut self, owner: &dyn Fn(u32) -> Option<u32>) {
-        for account in self.living.values_mut() {
-            account.pid = account.pid.or_else(|| owner(account.inode));
+        for socket_totals in self.living.values_mut() {
+            socket_totals.pid = socket_totals.pid.or_else(|| owner(socket_totals.inode));
         }
     }
 
     /// By process; `None` gathers sockets whose owner was not seen.
     pub(crate) fn uses(&self) -> BTreeMap<Option<u32>, UdpUse> {
         let mut uses: BTreeMap<Option<u32>, UdpUse> = BTreeMap::new();
-        for account in self.living.values() {
-            let used = uses.entry(account.pid).or_default();
+        for socket_totals in self.living.values() {
+            let used = uses.entry(socket_totals.pid).or_default();
             used.sockets += 1;
-            used.drops += account.dropped();
+            used.drops += socket_totals.dropped();
         }
         for (pid, drops) in &self.closed_drops {
             uses.entry(*pid).or_default().drops += drops;
@@ -103,7 +107,7 @@ impl UdpTotals {
     }
 }
 
-impl Account {
+impl SocketAccounting {
     /// The kernel's counter is 32 bits wide and wraps.
     fn dropped(&self) -> u64 {
         u64::from(self.drops.wrapping_sub(self.base_drops))
@@ -150,10 +154,10 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_remembered_stays_so_when_there_is_no_room_for_others() {
+    fn a_process_that_is_remembered_stays_so_when_there_is_no_space_for_others() {
         let mut totals = UdpTotals::default();
         totals.take(&[]);
-        let many = u64::try_from(MOST_PROCESSES).unwrap() + 5;
+        let many = u64::try_from(MAX_PROCESSES).unwrap() + 5;
         for _ in 0..2 {
             let all: Vec<UdpSocket> = (1..=many).map(|cookie| socket(cookie, 1)).collect();
             totals.take(&all);

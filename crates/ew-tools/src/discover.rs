@@ -14,8 +14,8 @@ const USUAL_FOLDERS: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/opt/bi
 /// Where Debian puts lmbench: in a folder for each architecture below it.
 const LMBENCH_FOLDER: &str = "/usr/lib/lmbench/bin";
 
-/// The tools found with all their programs, by the words of scenario files, each with what it says
-/// of its version; those that say nothing with their package's.
+/// The tools found with all their programs, by the words of scenario files, each with what it
+/// reports of its version; those that show nothing with their package's.
 #[must_use]
 pub fn discover() -> Vec<(String, String)> {
     all()

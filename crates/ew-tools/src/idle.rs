@@ -4,7 +4,7 @@ use ew_model::telemetry::TcpSocket;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::sock_diag::SocketLister;
 
-/// How often the sockets are looked at once the window is over.
+/// How often the sockets are polled once the window is over.
 const LOOK_EVERY_NS: u64 = 100_000_000;
 /// How long a server whose clients come and go unseen outlasts their planned end.
 const LINGER_NS: u64 = 1_500_000_000;
@@ -12,7 +12,7 @@ const LINGER_NS: u64 = 1_500_000_000;
 /// part yet.
 const HELD_STATES: [u8; 2] = [1, 8];
 
-/// Watches one server's port. Nothing is looked at inside the window.
+/// Watches one server's port. Nothing is polled inside the window.
 #[derive(Debug)]
 pub(crate) struct Watch {
     port: u16,

@@ -169,7 +169,7 @@ fn socket_arguments(workload: &Workload) -> Vec<String> {
 
 fn last_line(text: &str) -> &str {
     let mut lines = text.lines().rev().map(str::trim);
-    // Its last words say nothing.
+    // Its last words show nothing.
     lines
         .find(|line| !line.is_empty() && *line != "iperf3: exiting")
         .unwrap_or("")

@@ -13,8 +13,8 @@ use std::process::Command;
 /// A measurement has three equal parts (benchmp of lib_timing.c): warming up, measuring, and
 /// letting others end.
 const PARTS: u64 = 3;
-/// What bw_tcp moves between looks at the clock; left to itself 10 MB. Much less would come out of
-/// the receive buffer at memory speed where the reader had to wait for a CPU.
+/// What bw_tcp moves between readings of the clock; left to itself 10 MB. Much less would come out
+/// of the receive buffer at memory speed where the reader had to wait for a CPU.
 const MOVED_AT_ONCE_BYTES: u64 = 4 << 20;
 /// What a measurement takes besides its parts: a second or two of waiting, and what a busy host
 /// adds.
@@ -55,7 +55,7 @@ impl ExternalTool for Lmbench {
         !matches!(kind, WorkloadKind::UdpRr | WorkloadKind::TcpCrr)
     }
 
-    /// How long a measurement takes, and what a look at the clock and a loop cost, it would find
+    /// How long a measurement takes, and what reading the clock and a loop cost, it would find
     /// out by itself in a minute and more; all three matter below a microsecond only. bw_tcp and
     /// lat_udp would warm up for 7 s and more, whatever the window.
     fn client(&self, site: &Site<'_>, order: &FlowOrder) -> Command {

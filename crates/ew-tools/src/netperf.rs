@@ -19,8 +19,8 @@ const SELECTORS: &str = "THROUGHPUT,ELAPSED_TIME,LOCAL_BYTES_SENT,LOCAL_BYTES_RE
      LOCAL_TRANSPORT_RETRANS,REMOTE_TRANSPORT_RETRANS,MIN_LATENCY,MEAN_LATENCY,P50_LATENCY,P90_LATENCY,P99_LATENCY,\
      MAX_LATENCY,CONFIDENCE_ITERATION,THROUGHPUT_CONFID";
 /// The bounds of its `-i`, beyond which it goes silently to them.
-const LEAST_TESTS: u64 = 3;
-const MOST_TESTS: u64 = 30;
+const MIN_TESTS: u64 = 3;
+const MAX_TESTS: u64 = 30;
 
 pub(crate) struct Netperf;
 
@@ -103,7 +103,7 @@ fn tests_of_seconds(workload: &Workload, seconds: u64) -> (u64, u64) {
     match workload.confidence_width {
         None => (1, seconds),
         Some(_) => {
-            let tests = seconds.clamp(LEAST_TESTS, MOST_TESTS);
+            let tests = seconds.clamp(MIN_TESTS, MAX_TESTS);
             (tests, (seconds / tests).max(1))
         }
     }
@@ -115,7 +115,7 @@ fn length_arguments(workload: &Workload, seconds: u64) -> Vec<String> {
     let mut arguments = vec!["-l".into(), seconds.to_string()];
     if let Some(width) = workload.confidence_width {
         arguments.extend(["-I".into(), format!("95,{}", width * 100.0)]);
-        arguments.extend(["-i".into(), format!("{tests},{LEAST_TESTS}")]);
+        arguments.extend(["-i".into(), format!("{tests},{MIN_TESTS}")]);
     }
     arguments
 }

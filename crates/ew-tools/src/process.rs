@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 /// Bound on what is kept of a tool's output.
 const MAX_OUTPUT_BYTES: u64 = 32 * 1024 * 1024;
-/// How often a wait looks whether the process has ended or shall end.
+/// How often a wait checks whether the process has ended or shall end.
 const POLL_NS: u64 = 20_000_000;
 const READER_STACK_BYTES: usize = 128 * 1024;
 

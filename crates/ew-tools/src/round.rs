@@ -19,11 +19,11 @@ pub type Done = Box<dyn FnOnce(Vec<FlowReport>) + Send>;
 
 /// Servers outlast the clients.
 const SERVER_GRACE_NS: u64 = 1_000_000_000;
-/// How often a wait for the start looks whether the round was aborted.
+/// How often a wait for the start checks whether the round was aborted.
 const SLICE_NS: u64 = 50_000_000;
 /// How long a client that finds no server tries again.
 const READY_PATIENCE_NS: u64 = 2_000_000_000;
-/// What clients say then, in lower case: most, sockperf over UDP, and nuttcp (`ECONNREFUSED`).
+/// What clients report then, in lower case: most, sockperf over UDP, and nuttcp (`ECONNREFUSED`).
 const NOT_READY: [&str; 3] = ["connection refused", "is the server down?", "errno=111"];
 const SUPERVISOR_STACK_BYTES: usize = 512 * 1024;
 const FLOW_STACK_BYTES: usize = 256 * 1024;

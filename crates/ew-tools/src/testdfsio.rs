@@ -23,7 +23,7 @@ use std::time::Duration;
 const FOLDER: &str = "eastwest-testdfsio";
 /// Programs that submit a job, the first that is found.
 const PROGRAMS: [&str; 2] = ["yarn", "hadoop"];
-/// Where distributions put Hadoop when neither HADOOP_HOME nor PATH says so.
+/// Where distributions put Hadoop when neither HADOOP_HOME nor PATH has it.
 const DEFAULT_HOMES: [&str; 6] = [
     "/usr/local/hadoop",
     "/opt/hadoop",

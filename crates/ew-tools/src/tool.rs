@@ -1,4 +1,4 @@
-//! What a tool must say to be driven.
+//! What a tool must define to be driven.
 
 use crate::iperf::Iperf;
 use crate::iperf3::Iperf3;
@@ -21,7 +21,7 @@ use std::process::Command;
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// One external tool: how to start it and what its output says. What it can carry and where its
+/// One external tool: how to start it and what its output means. What it can carry and where its
 /// server listens is in `ew_model::tools`, because the planner asks, too.
 pub(crate) trait ExternalTool: Sync {
     /// Which one.

@@ -3,7 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test that cannot go on shall panic, and one that is skipped shall say so"
+    reason = "a test that cannot go on shall panic, and one that is skipped shall print it"
 )]
 
 mod common;

@@ -1,4 +1,4 @@
-//! One host, now: what limits it, who does it, and the numbers that say so.
+//! One host, now: what limits it, who does it, and the figures.
 //!
 //! [`Observer`] turns readings into [`View`]s: rates, shares and a verdict. It is pure: readings
 //! come in as values, with their times. [`text`] and [`Screen`] show a view and decide nothing.

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// (proc(5)).
 const TICKS_PER_SECOND: f64 = 100.0;
 /// Connections shown; busier ones go first, and totals are of all.
-const MOST_FLOWS: usize = 200;
+const MAX_FLOWS: usize = 200;
 
 /// Compares each reading with the one before.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ impl Observer {
             ..View::default()
         };
         view.verdict = verdict(&view);
-        view.flows.truncate(MOST_FLOWS);
+        view.flows.truncate(MAX_FLOWS);
         view
     }
 

@@ -62,7 +62,7 @@ impl Table {
         });
     }
 
-    /// Keeps rows in which any cell holds the words, whatever their case.
+    /// Keeps rows in which any cell contains the words, whatever their case.
     pub(crate) fn filter(&mut self, words: &str) {
         let words = words.to_lowercase();
         self.rows.retain(|row| {

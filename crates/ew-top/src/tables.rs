@@ -7,7 +7,7 @@ use crate::view::{
 use ew_model::units::{format_bits_per_sec, format_bytes, format_hertz};
 
 /// CPUs named of an interrupt.
-const MOST_CPUS: usize = 4;
+const MAX_CPUS: usize = 4;
 
 /// All tables, in the order of their keys on the screen.
 pub(crate) fn tables(view: &View) -> Vec<Table> {
@@ -264,7 +264,7 @@ fn queues(view: &View) -> Table {
 
 fn interrupts(view: &View) -> Table {
     let row = |i: &InterruptView| {
-        let cpus = i.cpus.iter().take(MOST_CPUS);
+        let cpus = i.cpus.iter().take(MAX_CPUS);
         let cpus: Vec<String> = cpus
             .map(|(cpu, rate)| format!("{cpu}: {rate:.0}"))
             .collect();

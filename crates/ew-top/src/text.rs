@@ -7,7 +7,7 @@ use ew_model::units::{format_bytes, format_duration_ns};
 use std::fmt::Write;
 
 /// Rows of each table.
-const MOST_ROWS: usize = 10;
+const MAX_ROWS: usize = 10;
 
 /// The view, verdict first. Ends with a newline.
 #[must_use]
@@ -82,7 +82,7 @@ pub(crate) fn summary(view: &View) -> Vec<String> {
 
 fn rows(table: &Table) -> String {
     let shown = Table {
-        rows: table.rows.iter().take(MOST_ROWS).cloned().collect(),
+        rows: table.rows.iter().take(MAX_ROWS).cloned().collect(),
         ..table.clone()
     };
     let widths = shown.widths();

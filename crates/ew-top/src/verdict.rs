@@ -9,7 +9,7 @@ use std::net::IpAddr;
 const LINK_FULL: f64 = 0.90;
 /// More segments retransmitted than a healthy path ever needs.
 const LOSS_SHARE: f64 = 0.02;
-/// Below so many segments a second a share says nothing.
+/// Below so many segments a second a share shows nothing.
 const LOSS_SEGMENTS_PER_SEC: f64 = 100.0;
 /// All CPUs are busy.
 const ALL_CORES_BUSY: f64 = 0.90;

@@ -21,7 +21,12 @@ pub(crate) fn check(text: Option<&str>, crates: &[&str]) -> Vec<Violation> {
     missing
         .map(|name| {
             let what = format!("the code map does not name `{name}`");
-            Violation::new(path, 1, what, "say what it holds and what it must not do")
+            Violation::new(
+                path,
+                1,
+                what,
+                "describe what it contains and what it must not do",
+            )
         })
         .collect()
 }

@@ -11,7 +11,7 @@ pub(crate) struct Manifest {
     pub(crate) package: String,
     /// All kinds.
     pub(crate) dependencies: Vec<Dependency>,
-    /// Whether `[lints]` holds `workspace = true`.
+    /// Whether `[lints]` has `workspace = true`.
     pub(crate) has_workspace_lints: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Only the binaries, the live view and chores write to the terminal; tests may say why they skip.
+//! Only the binaries, the live view and chores write to the terminal; tests may print why they
+//! skip.
 
 use super::Violation;
 use super::source::{Source, for_each_level, ident, is_punct};

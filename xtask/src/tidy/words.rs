@@ -6,7 +6,7 @@ use super::workspace::Doc;
 use proc_macro2::{TokenStream, TokenTree};
 
 /// Retired words and phrases, in lower case, and what to write.
-const RETIRED: [(&str, &str); 49] = [
+const RETIRED: [(&str, &str); 80] = [
     ("told", "reported, shown"),
     ("tell", "report, show"),
     ("tells", "reports, shows"),
@@ -56,6 +56,37 @@ const RETIRED: [(&str, &str); 49] = [
     ("least size", "smallest size"),
     ("drawn anew", "selected anew"),
     ("in a drawn order", "in random order"),
+    ("looking", "polling, checking"),
+    ("looks whether", "checks whether"),
+    ("looked whether", "checked whether"),
+    ("is looked for", "is polled for"),
+    ("says hello", "sends hello"),
+    ("kernel says", "kernel reports"),
+    ("says where", "shows where"),
+    ("says whether", "returns whether"),
+    ("hold back", "throttle, delay"),
+    ("hold up", "delay"),
+    ("holds up", "delays"),
+    ("holds the truth", "contains the truth"),
+    ("holds wrong", "contains wrong"),
+    ("came twice", "duplicated"),
+    ("in turns", "interleaved"),
+    ("takes turns", "is interleaved"),
+    ("settles", "converges"),
+    ("stands for", "means"),
+    ("seat", "slot"),
+    ("seats", "slots"),
+    ("lane", "stream counters, server port"),
+    ("door", "listener"),
+    ("inlet", "receive path"),
+    ("outlet", "send path, sink"),
+    ("outlets", "send paths, sinks"),
+    ("ledger", "byte totals"),
+    ("no room", "no space"),
+    ("room for", "space for, headroom for"),
+    ("crowd", "concurrent flows"),
+    ("least cost", "min cost"),
+    ("mending", "fixing"),
 ];
 /// The list itself.
 const THIS: &str = "xtask/src/tidy/words.rs";

@@ -1,4 +1,4 @@
-//! What the rules look at, read once.
+//! What the rules check, read once.
 
 use super::Violation;
 use super::manifest::Manifest;

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 /// More runs of a state show nothing that these do not.
-const MOST_RUNS: usize = 50;
+const MAX_RUNS: usize = 50;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
@@ -99,9 +99,9 @@ impl FromStr for RunNames {
         if names.iter().any(String::is_empty) {
             return Err("a name between commas is empty; write them like last~2,last~1".into());
         }
-        if names.len() > MOST_RUNS {
+        if names.len() > MAX_RUNS {
             return Err(format!(
-                "{} runs of one state; {MOST_RUNS} are enough, skip the others",
+                "{} runs of one state; {MAX_RUNS} are enough, skip the others",
                 names.len()
             ));
         }

@@ -135,7 +135,7 @@ impl StorageArgs {
         given.map(|(name, _)| name)
     }
 
-    /// With what a scenario file says where no flag does.
+    /// With what a scenario file specifies where no flag does.
     fn over(&self, file: &StorageSettings) -> Self {
         let list = |given: &[u32], of_file: &[u32]| match given.is_empty() {
             true => of_file.to_vec(),
@@ -322,7 +322,7 @@ fn check(job: &StorageJob, files: u32, hosts: usize) -> Result<(), Failure> {
     }
     if job.buffer_bytes > 1 << 30 {
         return Err(Failure::usage(anyhow!(
-            "--buffer-size {} is more than each worker may hold; give at most 1GiB",
+            "--buffer-size {} is more than each worker may have; give at most 1GiB",
             units::format_bytes(job.buffer_bytes)
         )));
     }
@@ -352,7 +352,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     carry_out(args, &asked)
 }
 
-/// A scenario file with `storage:`; flags go before what it says.
+/// A scenario file with `storage:`; flags override it.
 pub(crate) fn run_file(args: &RunArgs, file: &ScenarioFile, job: &StorageSettings) -> Outcome {
     let storage = args.storage.over(job);
     let numbers = storage.storage_nodes.len() + storage.client_counts.len();
@@ -419,7 +419,7 @@ fn carry_out(args: &RunArgs, asked: &Asked<'_>) -> Outcome {
     conclude(&stored, &args.show)
 }
 
-/// Says what the run will do to network and storage, and asks where that is much.
+/// Prints what the run will do to network and storage, and asks where that is much.
 fn confirm(args: &RunArgs, task: &StorageTask, inventory: &Inventory) -> Result<(), Failure> {
     if args.fleet.fleet == FleetKind::Local {
         return Ok(());
@@ -579,7 +579,7 @@ pub(crate) fn show(run: &Run, args: &ShowArgs) -> Option<Outcome> {
 
 fn conclude(stored: &StoredRun, args: &ShowArgs) -> Outcome {
     let Some(analysis) = job::analyze(&stored.run) else {
-        return Err(Failure::failed(anyhow!("the run holds no storage step")));
+        return Err(Failure::failed(anyhow!("the run has no storage step")));
     };
     let kept = ew_report::storage_json(&analysis).map_err(Failure::failed)?;
     let kept = ew_store::write_file(&stored.dir, "storage.json", kept.as_bytes());

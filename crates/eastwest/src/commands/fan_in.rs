@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex};
 /// The word on the command line. Without --target it is the network's part alone.
 pub(crate) const SCENARIO: &str = "fan-in";
 /// Hosts of each set that are measured alone.
-const MOST_ALONE: usize = 2;
+const MAX_ALONE: usize = 2;
 
-/// What the command line says of a fan-in.
+/// What the command line specifies about a fan-in.
 pub(crate) struct Wanted<'a> {
     pub(crate) numbers: &'a [u32],
     pub(crate) clients: &'a [u32],
@@ -226,7 +226,7 @@ fn keep_some(stage: &mut Stage, numbers: &[usize]) {
             .rounds
             .retain(|round| numbers.contains(&servers(round)));
     } else if stage.name != NETWORK_STAGES[0] {
-        stage.rounds.truncate(MOST_ALONE);
+        stage.rounds.truncate(MAX_ALONE);
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct HostsArgs {
     /// Node set in ClusterShell's grammar, for example 'node[01-10]!node05,@rack2'
     #[arg(required_unless_present = "racks_of", value_name = "SET")]
     sets: Vec<String>,
-    /// The racks of a run's hosts, for --racks: as switches say by LLDP (to lldpd or
+    /// The racks of a run's hosts, for --racks: as switches report by LLDP (to lldpd or
     /// systemd-networkd), else guessed from traced paths, rates or round-trip times; a run of
     /// `permutation` with 20 samples and more is best
     #[arg(long, value_name = "RUN", conflicts_with_all = ["sets", "fold", "count"])]
@@ -65,7 +65,7 @@ fn racks_of(args: &HostsArgs, wanted: &str) -> Outcome {
     if !by_switch.is_empty() {
         let known: usize = by_switch.values().map(Vec::len).sum();
         output::say(&format!(
-            "as switches say by LLDP to {known} of {} hosts",
+            "as switches report by LLDP to {known} of {} hosts",
             inventory.hosts.len()
         ));
         let named = by_switch.iter();

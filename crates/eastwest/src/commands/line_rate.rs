@@ -123,7 +123,7 @@ pub(crate) fn run(args: &LineRateArgs) -> Outcome {
     if link.framing.payload_bytes() == 0 {
         let mtu = link.framing.mtu_bytes;
         let error = anyhow!(
-            "an MTU of {mtu} bytes inside the tunnels leaves no room for payload; give a greater --mtu or fewer tunnels"
+            "an MTU of {mtu} bytes inside the tunnels leaves no space for payload; give a greater --mtu or fewer tunnels"
         );
         return Err(Failure::usage(error));
     }
@@ -165,7 +165,7 @@ fn link_as_said(args: &LineRateArgs, bits_per_sec: f64) -> Link {
     let mtu_bytes = args.tunnel.inner_mtu.unwrap_or(fits);
     if mtu_bytes > fits {
         notes.push(format!(
-            "Packets of {mtu_bytes} bytes do not fit: the tunnels leave room for {fits}, so they would be fragmented or dropped."
+            "Packets of {mtu_bytes} bytes do not fit: the tunnels leave space for {fits}, so they would be fragmented or dropped."
         ));
     } else if !tunnels.is_empty() {
         notes.push(format!("MTU inside the tunnels: {mtu_bytes}."));

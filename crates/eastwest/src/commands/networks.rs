@@ -68,7 +68,7 @@ fn compare(
     let runs = Runs {
         base: std::slice::from_ref(base),
         other: std::slice::from_ref(other),
-        // Earlier runs of either network say nothing of how the two differ.
+        // Earlier runs of either network show nothing about how the two differ.
         history: &[],
     };
     let comparison = ew_analyze::compare::compare(&runs, &options);

@@ -9,7 +9,6 @@ use crate::hosts::HostArgs;
 use crate::http::{self, Endpoint};
 use crate::kubernetes;
 use crate::metrics;
-use crate::outlets::{self, Outlets};
 use crate::output::{self, ColorChoice, OutputFormat, RunsDirArg, ShowArgs};
 use crate::plan_args::PlanArgs;
 use crate::predecessor::{Predecessor, PredecessorArgs};
@@ -17,6 +16,7 @@ use crate::preflight::{self, PreFlight};
 use crate::push::{self, Pusher, Pushgateway};
 use crate::renamed;
 use crate::safety::SafetyArgs;
+use crate::sinks::{self, Sinks};
 use crate::watch::{self, Log, Watch};
 use crate::web::LivePage;
 use anyhow::{Context, anyhow};
@@ -84,12 +84,12 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "URL", value_parser = push::parse_gateway)]
     push: Option<Pushgateway>,
     /// Send progress every 5 s, and then the verdict with its findings, as JSON by POST
-    #[arg(long, value_name = "URL", value_parser = outlets::parse_url)]
-    webhook: Option<outlets::Url>,
+    #[arg(long, value_name = "URL", value_parser = sinks::parse_url)]
+    webhook: Option<sinks::Url>,
     /// Send the run's metrics every 5 s, and then its results, by Prometheus remote write, for
     /// example http://prometheus:9090/api/v1/write
-    #[arg(long, value_name = "URL", value_parser = outlets::parse_url)]
-    remote_write: Option<outlets::Url>,
+    #[arg(long, value_name = "URL", value_parser = sinks::parse_url)]
+    remote_write: Option<sinks::Url>,
     /// PEM file of the certificates that --push, --webhook and --remote-write trust by https
     /// [default: the system's]
     #[arg(long, value_name = "FILE")]
@@ -103,7 +103,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// With all named hosts in one place.
+    /// All named hosts together.
     pub(crate) fn settled(mut self) -> Self {
         let more = std::mem::take(&mut self.more_hosts);
         self.hosts.add(more);
@@ -189,7 +189,7 @@ enum LiveChoice {
 }
 
 impl LiveArgs {
-    /// As on a command line that does not say.
+    /// As on a command line without the options.
     pub(crate) const DEFAULT: Self = Self {
         live: LiveChoice::Auto,
         quiet: false,
@@ -206,7 +206,7 @@ impl LiveArgs {
             && output::can_move_cursor()
     }
 
-    /// Lines have room for single flows.
+    /// Lines have space for single flows.
     pub(crate) fn follows_flows(self) -> bool {
         !self.draws_bars() && !self.quiet
     }
@@ -387,8 +387,8 @@ fn launch_options(args: &RunArgs, inventory: &Inventory) -> Result<LaunchOptions
     Ok(options)
 }
 
-/// Says what the run will do to the network, and asks where that is much. Returns what it may move
-/// without another question.
+/// Prints what the run will do to the network, and asks where that is much. Returns what it may
+/// move without another question.
 fn confirm(
     args: &RunArgs,
     scenario: &Scenario,
@@ -493,7 +493,7 @@ pub(super) struct Sequel {
     pusher: Option<Pusher>,
     /// What is pushed.
     exposition: Option<Exposition>,
-    outlets: Outlets,
+    sinks: Sinks,
     page: Option<LivePage>,
 }
 
@@ -509,7 +509,7 @@ impl Sequel {
         let exposition = |_: &Pusher| Exposition::new(&build, began);
         let (webhook, remote_write) = (args.webhook.as_ref(), args.remote_write.as_ref());
         let ca = args.push_ca.as_deref();
-        let outlets = Outlets::new(webhook, remote_write, &scenario.name, &build, ca);
+        let sinks = Sinks::new(webhook, remote_write, &scenario.name, &build, ca);
         let page = |address| {
             let endpoint = Endpoint::bind(address, "the live page", "--web")?;
             LivePage::serve(endpoint, &args.runs.runs_dir)
@@ -518,7 +518,7 @@ impl Sequel {
             predecessor,
             exposition: pusher.as_ref().map(exposition),
             pusher,
-            outlets: outlets.map_err(Failure::usage)?,
+            sinks: sinks.map_err(Failure::usage)?,
             page: args.web.map(page).transpose()?,
         })
     }
@@ -528,7 +528,7 @@ impl Sequel {
         if let Some(exposition) = &mut self.exposition {
             exposition.take(at_ns, event);
         }
-        self.outlets.take(at_ns, event);
+        self.sinks.take(at_ns, event);
         if let Some(page) = &self.page {
             page.take(at_ns, event);
         }
@@ -538,7 +538,7 @@ impl Sequel {
     pub(super) async fn conclude(mut self, args: &RunArgs, finished: &Finished) -> Outcome {
         report::show(&finished.analysis, &args.show)?;
         self.push(finished).await;
-        std::mem::take(&mut self.outlets).finish(&finished.analysis);
+        std::mem::take(&mut self.sinks).finish(&finished.analysis);
         let page = self.page.take();
         let code = self.verdict(args, finished)?;
         if let Some(page) = page.filter(|_| !finished.interrupted) {
@@ -621,7 +621,7 @@ pub(crate) fn watched_run<T>(
         let name = job.inventory.name(*host).to_owned();
         Watch::start(*host, name, log.clone(), args.draws_bars())
     });
-    // Where a watched host is shown, there is no room for bars.
+    // Where a watched host is shown, there is no space for bars.
     let draws_bars = args.draws_bars() && watch.is_none();
     let mut live = Live::new(log, draws_bars, color, args.quiet);
     let finished = carry_out(&mut |at_ns, event| {
@@ -645,7 +645,7 @@ pub(crate) fn watched_run<T>(
     })
 }
 
-/// Says where everything is unless it is to be quiet, and turns the verdict into the exit code.
+/// Prints where everything is unless it is to be quiet, and turns the verdict into the exit code.
 pub(crate) fn conclude(finished: &Finished, quiet: bool) -> Outcome {
     if let Some(error) = &finished.unwritten {
         output::say(&format!(
@@ -675,7 +675,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     runtime.block_on(work)
 }
 
-/// A file when it looks like one, else a built-in.
+/// A file when its name is like one's, else a built-in.
 pub(crate) fn load_scenario(name: &str, overrides: &[String]) -> Result<ScenarioFile, Failure> {
     let name = renamed::scenario(name, output::say);
     let is_file = name.contains('/') || name.ends_with(".yaml") || name.ends_with(".yml");

@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 /// More runs make no better trend.
-const MOST_RUNS: usize = 1000;
+const MAX_RUNS: usize = 1000;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {
@@ -136,7 +136,7 @@ fn repeat(args: &RunsArgs, name: &str, more: &[String]) -> Outcome {
 }
 
 fn trend(args: &RunsArgs, asked: &TrendArgs) -> Outcome {
-    let last = asked.last.min(MOST_RUNS);
+    let last = asked.last.min(MAX_RUNS);
     let figures = history::figures(&args.runs.runs_dir, asked.scenario.as_deref(), last)?;
     let mut trends = ew_analyze::trend::trends(&figures, |stage, metric| {
         asked

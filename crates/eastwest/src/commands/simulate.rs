@@ -122,7 +122,7 @@ fn simulate(
 fn finished(dir: PathBuf) -> Result<Finished, Failure> {
     let run = ew_store::load(&dir).map_err(Failure::failed)?;
     let analysis = ew_analyze::analyze(&run);
-    ew_store::write_findings(&dir, &analysis.verdict).map_err(Failure::failed)?;
+    ew_store::write_findings(&dir, ew_report::findings_json(&analysis)).map_err(Failure::failed)?;
     report::write_html(&analysis, &dir)?;
     Ok(Finished {
         dir,

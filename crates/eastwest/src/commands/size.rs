@@ -159,9 +159,9 @@ fn question(args: &SizeArgs) -> Question {
     }
 }
 
-/// What a run's fan-in says of a storage node, a client and the network between them, each at the
-/// lower end of its interval; what was configured stays. A node that wrote other numbers of copies
-/// for each byte of data is taken to write as many bytes as before.
+/// What a run's fan-in shows about a storage node, a client and the network between them, each at
+/// the lower end of its interval; what was configured stays. A node that wrote other numbers of
+/// copies for each byte of data is taken to write as many bytes as before.
 fn take_over(question: &mut Question, runs_dir: &Path, run: &str) -> Result<(), Failure> {
     let dir = ew_store::resolve(runs_dir, run).map_err(Failure::usage)?;
     let loaded = ew_store::load(&dir).map_err(Failure::failed)?;

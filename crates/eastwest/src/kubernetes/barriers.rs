@@ -1,4 +1,4 @@
-//! What kept pods apart, or ended them: looked for at the end of a run that lacks figures, and kept
+//! What kept pods apart, or ended them: searched at the end of a run that lacks figures, and kept
 //! in it.
 
 use crate::commands::report::write_html;
@@ -62,7 +62,7 @@ fn keep(finished: &mut Finished, found: Vec<Barrier>) -> Result<(), StoreError> 
     let dir = &finished.dir;
     ew_store::add_barriers(dir, found)?;
     finished.analysis = ew_analyze::analyze(&ew_store::load(dir)?);
-    ew_store::write_findings(dir, &finished.analysis.verdict)?;
+    ew_store::write_findings(dir, ew_report::findings_json(&finished.analysis))?;
     if let Err(failure) = write_html(&finished.analysis, dir) {
         output::say(&format!("warning: {}", failure.message()));
     }

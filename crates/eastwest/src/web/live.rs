@@ -43,7 +43,7 @@ struct Report {
 }
 
 impl LivePage {
-    /// Serves at the endpoint, and says where.
+    /// Serves at the endpoint, and prints where.
     pub(crate) fn serve(endpoint: Endpoint, runs_dir: &Path) -> Result<Self, Failure> {
         let token = Token::random()?;
         let url = token.url(&endpoint);
@@ -101,7 +101,7 @@ impl Site for LiveRun {
 }
 
 impl LiveRun {
-    /// Of what the run directory holds so far; a finished run's is as it was written.
+    /// Of the run directory's content so far; a finished run's is as it was written.
     fn report(&self) -> Answer {
         let id = locked(&self.state).run_id().to_owned();
         if id.is_empty() {

@@ -7,7 +7,7 @@ use anyhow::{Context as _, anyhow};
 use ew_analyze::compare::{CompareOptions, Runs};
 use ew_analyze::trend::RunFigures;
 use ew_model::Outcome;
-use ew_model::finding::Verdict;
+use ew_model::finding::WordedVerdict;
 use ew_report::{Format, RunLine, RunsPage, TextStyle};
 use ew_store::RunSummary;
 use hyper::StatusCode;
@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Runs that are listed, the newest.
-const MOST_LISTED: usize = 1000;
+const MAX_LISTED: usize = 1000;
 /// Runs of a trend, the newest.
-const MOST_IN_TREND: usize = 100;
+const MAX_IN_TREND: usize = 100;
 /// Runs whose figures are kept, so that a trend does not read all of them again.
-const MOST_KEPT: usize = 1000;
+const MAX_KEPT: usize = 1000;
 
 /// What is served.
 pub(crate) struct StoredRuns {
@@ -54,8 +54,8 @@ impl StoredRuns {
     fn list(&self, query: &str) -> anyhow::Result<String> {
         let listing = ew_store::list(&self.runs_dir)?;
         let page = RunsPage {
-            runs: listing.runs.iter().take(MOST_LISTED).map(line).collect(),
-            left_out: listing.runs.len().saturating_sub(MOST_LISTED),
+            runs: listing.runs.iter().take(MAX_LISTED).map(line).collect(),
+            left_out: listing.runs.len().saturating_sub(MAX_LISTED),
             base: parameter(query, "base"),
             problems: listing.unreadable.iter().map(ToString::to_string).collect(),
         };
@@ -84,7 +84,7 @@ impl StoredRuns {
         let scenario = scenario.context("there is no complete run yet")?;
         let of_scenario = complete().filter(|run| run.scenario == scenario);
         let mut figures = of_scenario
-            .take(MOST_IN_TREND)
+            .take(MAX_IN_TREND)
             .map(|run| self.figures_of(run))
             .collect::<anyhow::Result<Vec<_>>>()?;
         figures.reverse();
@@ -99,7 +99,7 @@ impl StoredRuns {
         }
         let figures = history::figures_of(&ew_store::load(&run.path)?);
         let mut kept = kept();
-        if kept.len() >= MOST_KEPT {
+        if kept.len() >= MAX_KEPT {
             kept.pop_first();
         }
         kept.insert(run.id.clone(), figures.clone());
@@ -174,7 +174,7 @@ fn line(run: &RunSummary) -> RunLine {
 }
 
 /// As it was written after the run; none of a run that goes on.
-fn verdict(dir: &Path) -> Option<Verdict> {
+fn verdict(dir: &Path) -> Option<WordedVerdict> {
     let bytes = std::fs::read(dir.join(ew_store::FINDINGS_FILE)).ok()?;
     serde_json::from_slice(&bytes).ok()
 }

@@ -225,7 +225,7 @@ pub(crate) fn wait_for(what: &str, limit: Duration, mut done: impl FnMut() -> bo
     }
 }
 
-/// Process ids whose command line, or program, holds all the words: an agent is started in its
+/// Process ids whose command line, or program, contains all the words: an agent is started in its
 /// directory, by a relative name.
 pub(crate) fn processes_with(words: &[&str]) -> Vec<u32> {
     let mut found = Vec::new();

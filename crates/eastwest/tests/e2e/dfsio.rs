@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 
-struct Place {
+struct TempDirs {
     runs: TempDir,
     mount: TempDir,
 }
 
-impl Place {
+impl TempDirs {
     fn new() -> Self {
         Self {
             runs: tempfile::tempdir().unwrap(),
@@ -53,9 +53,9 @@ fn dfsio(runs: &Path, target: &str, words: &str) -> Command {
 
 #[test]
 fn files_are_written_read_shown_again_and_removed() {
-    let place = Place::new();
+    let dirs = TempDirs::new();
     let words = "--files 4 --file-size 3MiB --buffer-size 1MiB --parallel 2 --operations write,read,append,random-read --format json";
-    let finished = Finished::of(&place.dfsio(words).output().unwrap());
+    let finished = Finished::of(&dirs.dfsio(words).output().unwrap());
     assert_eq!(finished.code, 0, "{}", finished.stderr);
     assert_eq!(finished.json["status"], "nothing-wrong");
     let steps = finished.json["steps"].as_array().unwrap();
@@ -83,9 +83,9 @@ fn files_are_written_read_shown_again_and_removed() {
     }
     assert_eq!(steps[1]["bytes"], 12 << 20);
     assert_eq!(steps[3]["bytes"], 24 << 20, "append doubled the files");
-    assert_eq!(place.left(), 0, "test files are left");
+    assert_eq!(dirs.left(), 0, "test files are left");
 
-    let again = |format: &str| report(&place, format);
+    let again = |format: &str| report(&dirs, format);
     let document: serde_json::Value = serde_json::from_str(&again("json")).unwrap();
     assert_eq!(document, finished.json, "an old run gives the same again");
     let shown = again("text");
@@ -113,16 +113,16 @@ fn files_are_written_read_shown_again_and_removed() {
 /// `--warm` keeps the client's page cache, and whoever sees the figures sees it.
 #[test]
 fn warm_reads_are_called_so() {
-    let place = Place::new();
+    let dirs = TempDirs::new();
     let words = "--files 2 --file-size 1MiB --warm";
-    let out = place.dfsio(words).output().unwrap();
+    let out = dirs.dfsio(words).output().unwrap();
     assert!(out.status.success(), "{}", text(&out.stderr));
     let warm = "page cache: warm, reads may not reach the storage";
-    for shown in [text(&out.stdout), report(&place, "html")] {
+    for shown in [text(&out.stdout), report(&dirs, "html")] {
         assert!(shown.contains(warm), "{shown}");
         assert!(!shown.contains("page cache: dropped"), "{shown}");
     }
-    let document: serde_json::Value = serde_json::from_str(&report(&place, "json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&report(&dirs, "json")).unwrap();
     assert_eq!(document["steps"][1]["notes"][0], warm);
     assert_eq!(document["job"]["drop_cache"], false);
 }
@@ -131,14 +131,14 @@ fn warm_reads_are_called_so() {
 /// busy machine its delays.
 #[test]
 fn workers_of_all_hosts_start_together() {
-    let place = Place::new();
+    let dirs = TempDirs::new();
     let words = "--files 16 --parallel 4 --file-size 64KiB --operations write --hosts n[1-4]";
     let mut command = eastwest();
-    let target = format!("file://{}", place.mount.path().display());
+    let target = format!("file://{}", dirs.mount.path().display());
     command
         .args(["run", "dfsio", "--via", "local", "--target", &target])
         .args(["--format", "csv", "--runs-dir"])
-        .arg(place.runs.path())
+        .arg(dirs.runs.path())
         .args(words.split_whitespace());
     let out = command.output().unwrap();
     assert!(out.status.success(), "{}", text(&out.stderr));
@@ -159,26 +159,26 @@ fn workers_of_all_hosts_start_together() {
 }
 
 /// The last run again.
-fn report(place: &Place, format: &str) -> String {
+fn report(dirs: &TempDirs, format: &str) -> String {
     let mut command = eastwest();
     command.args(["report", "latest", "--format", format, "--runs-dir"]);
-    let out = command.arg(place.runs.path()).output().unwrap();
+    let out = command.arg(dirs.runs.path()).output().unwrap();
     text(&out.stdout)
 }
 
 #[test]
 fn a_flipped_byte_is_a_finding_and_no_figure() {
-    let place = Place::new();
+    let dirs = TempDirs::new();
     let words = "--files 2 --file-size 1MiB --operations write --keep --seed 5";
-    let out = place.dfsio(words).output().unwrap();
+    let out = dirs.dfsio(words).output().unwrap();
     assert!(out.status.success(), "{}", text(&out.stderr));
-    let path = place.mount.path().join("eastwest-dfsio/test_io_1");
+    let path = dirs.mount.path().join("eastwest-dfsio/test_io_1");
     let mut bytes = std::fs::read(&path).unwrap();
     assert_eq!(bytes.len(), 1 << 20);
     bytes[700_000] ^= 0x40;
     std::fs::write(&path, bytes).unwrap();
 
-    let unknown = place
+    let unknown = dirs
         .dfsio("--files 2 --file-size 1MiB --operations read")
         .output();
     let unknown = unknown.unwrap();
@@ -190,28 +190,28 @@ fn a_flipped_byte_is_a_finding_and_no_figure() {
     );
 
     let words = "--files 2 --file-size 1MiB --operations read --seed 5";
-    let read = place.dfsio(words).output().unwrap();
+    let read = dirs.dfsio(words).output().unwrap();
     assert_eq!(read.status.code(), Some(1), "{}", text(&read.stderr));
     let shown = text(&read.stdout);
     assert!(shown.starts_with("FAIL: 1 file"), "{shown}");
     assert!(
-        shown.contains("test_io_1 holds wrong bytes from offset 700000: 1 byte differs"),
+        shown.contains("test_io_1 contains wrong bytes from offset 700000: 1 byte differs"),
         "{shown}"
     );
     assert!(shown.contains("        Number of files: 1\n"), "{shown}");
 
     let words = "--operations clean";
-    let cleaned = place.dfsio(words).output().unwrap();
+    let cleaned = dirs.dfsio(words).output().unwrap();
     assert!(cleaned.status.success(), "{}", text(&cleaned.stderr));
-    assert_eq!(place.left(), 0);
+    assert_eq!(dirs.left(), 0);
 }
 
 #[test]
 fn what_cannot_be_done_is_named_with_its_exit_code() {
-    let place = Place::new();
-    let missing = place.mount.path().join("no-mount");
+    let dirs = TempDirs::new();
+    let missing = dirs.mount.path().join("no-mount");
     let target = format!("file://{}", missing.display());
-    let out = dfsio(place.runs.path(), &target, "--file-size 1MiB")
+    let out = dfsio(dirs.runs.path(), &target, "--file-size 1MiB")
         .output()
         .unwrap();
     assert_eq!(out.status.code(), Some(4), "{}", text(&out.stderr));
@@ -239,7 +239,7 @@ fn what_cannot_be_done_is_named_with_its_exit_code() {
         ),
         ("file:///tmp", "--files 30000", "at most 10000 per host"),
     ] {
-        let out = dfsio(place.runs.path(), target, words).output().unwrap();
+        let out = dfsio(dirs.runs.path(), target, words).output().unwrap();
         assert_eq!(out.status.code(), Some(2), "{target} {words}");
         assert!(text(&out.stderr).contains(problem), "{}", text(&out.stderr));
     }
@@ -254,12 +254,12 @@ fn what_cannot_be_done_is_named_with_its_exit_code() {
 
 #[test]
 fn a_full_file_system_costs_its_files_and_nothing_more() {
-    let place = Place::new();
-    std::fs::create_dir(place.mount.path().join("eastwest-dfsio")).unwrap();
-    let full = place.mount.path().join("eastwest-dfsio/test_io_1");
+    let dirs = TempDirs::new();
+    std::fs::create_dir(dirs.mount.path().join("eastwest-dfsio")).unwrap();
+    let full = dirs.mount.path().join("eastwest-dfsio/test_io_1");
     std::os::unix::fs::symlink("/dev/full", full).unwrap();
     let words = "--files 4 --file-size 1MiB --no-fsync --format json";
-    let finished = Finished::of(&place.dfsio(words).output().unwrap());
+    let finished = Finished::of(&dirs.dfsio(words).output().unwrap());
     assert_eq!(finished.code, 3, "{}", finished.stderr);
     let (write, read) = (&finished.json["steps"][0], &finished.json["steps"][1]);
     assert_eq!(
@@ -269,19 +269,19 @@ fn a_full_file_system_costs_its_files_and_nothing_more() {
     let error = write["failures"][0]["error"].as_str().unwrap();
     assert!(error.contains("ENOSPC"), "{error}");
     assert_eq!(read["files_ordered"], 3, "only whole files are read");
-    assert_eq!(place.left(), 0);
+    assert_eq!(dirs.left(), 0);
 }
 
 #[test]
 fn ctrl_c_removes_the_files() {
-    let place = Place::new();
-    let child = place
+    let dirs = TempDirs::new();
+    let child = dirs
         .dfsio("--files 2 --file-size 1TiB --buffer-size 64KiB --operations write,read")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let path = place.mount.path().join("eastwest-dfsio/test_io_0");
+    let path = dirs.mount.path().join("eastwest-dfsio/test_io_0");
     let has_bytes = || std::fs::metadata(&path).is_ok_and(|file| file.len() > 0);
     wait_for("the first bytes", Duration::from_secs(20), has_bytes);
     kill("-INT", child.id());
@@ -290,7 +290,7 @@ fn ctrl_c_removes_the_files() {
     assert!(
         text(&out.stdout).starts_with("NO DATA") || text(&out.stdout).starts_with("INCOMPLETE")
     );
-    assert_eq!(place.left(), 0, "{}", text(&out.stderr));
+    assert_eq!(dirs.left(), 0, "{}", text(&out.stderr));
 }
 
 /// Requests that get 503: a method, and what their URI contains.
@@ -347,13 +347,13 @@ fn serve_s3(root: &Path, refused: &Refused) -> SocketAddr {
 
 #[test]
 fn objects_of_an_s3_server_are_as_good_as_files() {
-    let place = Place::new();
-    std::fs::create_dir(place.mount.path().join("bench")).unwrap();
-    let address = serve_s3(place.mount.path(), &Refused::default());
+    let dirs = TempDirs::new();
+    std::fs::create_dir(dirs.mount.path().join("bench")).unwrap();
+    let address = serve_s3(dirs.mount.path(), &Refused::default());
     let target = format!("s3://bench/a?endpoint=http://{address}");
     let words = "--files 4 --file-size 18MiB --parallel 2 --operations write,read,random-read --format json";
     let run = |secret: Option<&str>| {
-        let mut command = dfsio(place.runs.path(), &target, words);
+        let mut command = dfsio(dirs.runs.path(), &target, words);
         command
             .env_remove("AWS_SECRET_ACCESS_KEY")
             .env("AWS_ACCESS_KEY_ID", "key");
@@ -367,7 +367,7 @@ fn objects_of_an_s3_server_are_as_good_as_files() {
     for step in &finished.json["steps"].as_array().unwrap()[..3] {
         assert_eq!(step["files_done"], 4, "{step}");
     }
-    let left = std::fs::read_dir(place.mount.path().join("bench/a/eastwest-dfsio"));
+    let left = std::fs::read_dir(dirs.mount.path().join("bench/a/eastwest-dfsio"));
     assert_eq!(left.map_or(0, Iterator::count), 0, "objects are left");
     for (secret, problem) in [(Some("wrong"), "access denied"), (None, "no credentials")] {
         let finished = run(secret);
@@ -380,14 +380,14 @@ fn objects_of_an_s3_server_are_as_good_as_files() {
 /// read, and an object that is not the one that was written.
 #[test]
 fn a_busy_s3_server_and_a_wrong_object_cost_their_files() {
-    let place = Place::new();
-    let folder = place.mount.path().join("bench/a/eastwest-dfsio");
-    std::fs::create_dir(place.mount.path().join("bench")).unwrap();
+    let dirs = TempDirs::new();
+    let folder = dirs.mount.path().join("bench/a/eastwest-dfsio");
+    std::fs::create_dir(dirs.mount.path().join("bench")).unwrap();
     let refused = Refused::default();
-    let address = serve_s3(place.mount.path(), &refused);
+    let address = serve_s3(dirs.mount.path(), &refused);
     let target = format!("s3://bench/a?endpoint=http://{address}");
     let run = |words: &str| {
-        let mut command = dfsio(place.runs.path(), &target, words);
+        let mut command = dfsio(dirs.runs.path(), &target, words);
         command
             .args(["--file-size", "18MiB", "--files", "4", "--format", "json"])
             .env("AWS_ACCESS_KEY_ID", "key")
@@ -487,8 +487,8 @@ fn two_hosts_write_to_their_own_disks() {
 
 #[test]
 fn a_killed_agent_costs_its_files_and_nothing_more() {
-    let place = Place::new();
-    let child = place
+    let dirs = TempDirs::new();
+    let child = dirs
         .dfsio(
             "--files 2 --file-size 384MiB --buffer-size 4KiB --operations write,read --format json",
         )
@@ -496,7 +496,7 @@ fn a_killed_agent_costs_its_files_and_nothing_more() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let path = place.mount.path().join("eastwest-dfsio/test_io_1");
+    let path = dirs.mount.path().join("eastwest-dfsio/test_io_1");
     let has_bytes = || std::fs::metadata(&path).is_ok_and(|file| file.len() > 0);
     wait_for("the first bytes", Duration::from_secs(20), has_bytes);
     // The last one started is the last host's.
@@ -516,7 +516,7 @@ fn a_killed_agent_costs_its_files_and_nothing_more() {
         "{}",
         finished.stderr
     );
-    let shown = report(&place, "text");
+    let shown = report(&dirs, "text");
     assert!(
         shown.contains("warning: 1 test file(s) of n2 may be left"),
         "{shown}"
@@ -545,7 +545,7 @@ fn children_of(parent: u32) -> Vec<u32> {
 
 #[test]
 fn hadoops_testdfsio_refuses_what_it_cannot_do() {
-    let place = Place::new();
+    let dirs = TempDirs::new();
     for (words, problem) in [
         ("testdfsio --target file:///tmp", "needs HDFS"),
         (
@@ -569,7 +569,7 @@ fn hadoops_testdfsio_refuses_what_it_cannot_do() {
         let mut run = eastwest();
         run.arg("run").args(words.split(' '));
         run.args(["--via", "local", "--hosts", "n[1-2]", "--runs-dir"]);
-        let out = run.arg(place.runs.path()).output().unwrap();
+        let out = run.arg(dirs.runs.path()).output().unwrap();
         assert_eq!(out.status.code(), Some(2), "{words}");
         assert!(text(&out.stderr).contains(problem), "{}", text(&out.stderr));
     }
@@ -577,21 +577,21 @@ fn hadoops_testdfsio_refuses_what_it_cannot_do() {
 
 #[test]
 fn fan_in_takes_targets_away_one_by_one() {
-    let place = Place::new();
+    let dirs = TempDirs::new();
     let targets = ["a", "b", "c"].map(|name| {
-        let path = place.mount.path().join(name);
+        let path = dirs.mount.path().join(name);
         std::fs::create_dir(&path).unwrap();
         format!("file://{}", path.display())
     });
     let words = "--hosts n[1-3] --fan-in --files 6 --file-size 2MiB";
-    let out = dfsio(place.runs.path(), "", "")
+    let out = dfsio(dirs.runs.path(), "", "")
         .args(["--format", "json"])
         .output();
     assert_eq!(out.unwrap().status.code(), Some(2), "an empty target");
     let mut command = eastwest();
     command
         .args(["run", "dfsio", "--via", "local", "--runs-dir"])
-        .arg(place.runs.path())
+        .arg(dirs.runs.path())
         .args(["--target", &targets.join(","), "--format", "json"])
         .args(words.split_whitespace());
     let finished = Finished::of(&command.output().unwrap());
@@ -623,20 +623,20 @@ fn fan_in_takes_targets_away_one_by_one() {
         (&2.into(), &1.into())
     );
     assert_eq!(two[0]["bytes"], 4 * (2 << 20));
-    endpoints_have_times(&place, steps, &targets);
+    endpoints_have_times(&dirs, steps, &targets);
     for name in ["a", "b", "c"] {
-        let left = std::fs::read_dir(place.mount.path().join(name)).unwrap();
+        let left = std::fs::read_dir(dirs.mount.path().join(name)).unwrap();
         assert_eq!(left.count(), 0, "files are left in {name}");
     }
 }
 
 /// Of the files and calls of the clients that used each, in every form of the report.
-fn endpoints_have_times(place: &Place, steps: &[serde_json::Value], targets: &[String]) {
+fn endpoints_have_times(dirs: &TempDirs, steps: &[serde_json::Value], targets: &[String]) {
     for form in ["text", "html"] {
-        let shown = report(place, form);
+        let shown = report(dirs, form);
         assert!(shown.contains("storage node  "), "{shown}");
     }
-    let csv = report(place, "csv");
+    let csv = report(dirs, "csv");
     for step in steps.iter().filter(|step| step["operation"] == "read") {
         let nodes = step["times_by_node"]["nodes"].as_array().unwrap();
         let endpoints = step["endpoints"].as_array().unwrap();
@@ -657,19 +657,19 @@ fn endpoints_have_times(place: &Place, steps: &[serde_json::Value], targets: &[S
 }
 
 /// Storage nodes and clients vary, and the network is measured alone.
-fn fan_in_of_both(place: &Place) -> Finished {
+fn fan_in_of_both(dirs: &TempDirs) -> Finished {
     let targets = ["a", "b"].map(|name| {
-        let path = place.mount.path().join(name);
+        let path = dirs.mount.path().join(name);
         std::fs::create_dir(&path).unwrap();
         format!("file://{}", path.display())
     });
     let mut command = eastwest();
     command
         .args(["run", "fan-in", "--via", "local", "--runs-dir"])
-        .arg(place.runs.path())
+        .arg(dirs.runs.path())
         .args(["--clients", "n[1-4]", "--servers", "s[1-2]"])
         .args(["--target", &targets.join(","), "--disk"])
-        .arg(place.mount.path())
+        .arg(dirs.mount.path())
         .args(["--storage-nodes", "2,1", "--client-counts", "2,4"])
         .args(["--files", "16", "--file-size", "4MiB", "--format", "json"]);
     for setting in ["duration=200ms", "warm-up=50ms", "gap=50ms"] {
@@ -691,8 +691,8 @@ fn fan_in_of_both(place: &Place) -> Finished {
 
 #[test]
 fn a_fan_in_over_clients_and_storage_nodes_is_sized_and_drawn() {
-    let place = Place::new();
-    let finished = fan_in_of_both(&place);
+    let dirs = TempDirs::new();
+    let finished = fan_in_of_both(&dirs);
     let fan_ins = finished.json["fan_in"].as_array().unwrap();
     let seen = |fan_in: &serde_json::Value| -> (String, Vec<(u64, u64)>) {
         let points = fan_in["points"].as_array().unwrap().iter();
@@ -724,12 +724,12 @@ fn a_fan_in_over_clients_and_storage_nodes_is_sized_and_drawn() {
     });
     let files: Vec<_> = of_two.map(|step| step["files_done"].as_u64()).collect();
     assert_eq!(files, [Some(8)]);
-    it_is_drawn(&place);
-    it_is_sized(&place);
+    it_is_drawn(&dirs);
+    it_is_sized(&dirs);
 }
 
-fn it_is_drawn(place: &Place) {
-    let page = report(place, "html");
+fn it_is_drawn(dirs: &TempDirs) {
+    let page = report(dirs, "html");
     for part in [
         "Write against storage nodes",
         "Read against clients",
@@ -747,11 +747,11 @@ fn it_is_drawn(place: &Place) {
 }
 
 /// Each constraint by itself, as measured alone.
-fn it_is_sized(place: &Place) {
+fn it_is_sized(dirs: &TempDirs) {
     let mut size = eastwest();
     size.args(["size", "--data", "1GB", "--within", "1h", "--json"]);
     size.args(["--run", "latest", "--runs-dir"])
-        .arg(place.runs.path());
+        .arg(dirs.runs.path());
     let out = size.output().unwrap();
     assert!(out.status.success(), "{}", text(&out.stderr));
     let document: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
@@ -769,11 +769,11 @@ fn it_is_sized(place: &Place) {
 
 #[test]
 fn settings_of_flows_are_refused_without_flows() {
-    let place = Place::new();
-    let out = place.dfsio("--set duration=1s").output().unwrap();
+    let dirs = TempDirs::new();
+    let out = dirs.dfsio("--set duration=1s").output().unwrap();
     assert_eq!(out.status.code(), Some(2));
     assert!(text(&out.stderr).contains("--set"), "{}", text(&out.stderr));
-    let out = place.dfsio("--fan-in --client-counts 3").output().unwrap();
+    let out = dirs.dfsio("--fan-in --client-counts 3").output().unwrap();
     assert_eq!(out.status.code(), Some(2));
     let said = text(&out.stderr);
     assert!(
@@ -782,12 +782,12 @@ fn settings_of_flows_are_refused_without_flows() {
     );
 }
 
-/// A file says what the flags say, and the flags go before it.
+/// A file has the same options as the flags, which override it.
 #[test]
 fn a_scenario_file_with_storage_moves_files() {
-    let place = Place::new();
-    let file = place.runs.path().join("job.yaml");
-    let target = format!("file://{}", place.mount.path().display());
+    let dirs = TempDirs::new();
+    let file = dirs.runs.path().join("job.yaml");
+    let target = format!("file://{}", dirs.mount.path().display());
     let job = format!(
         "name: nightly\nroles: {{clients: 'n[1-2]', servers: s1}}\nstorage:\n  target: {target}\n  operations: [write, read]\n  files: 4\n  file-size: 1MiB\n  verify: true\n"
     );
@@ -799,7 +799,7 @@ fn a_scenario_file_with_storage_moves_files() {
         .args(["--via", "local", "--format", "json"]);
     command
         .args(["--files", "6", "--runs-dir"])
-        .arg(place.runs.path());
+        .arg(dirs.runs.path());
     let finished = Finished::of(&command.output().unwrap());
     assert_eq!(finished.code, 0, "{}", finished.stderr);
     assert_eq!(finished.json["job"]["verify"], true);
@@ -815,7 +815,7 @@ fn a_scenario_file_with_storage_moves_files() {
     );
     let clients = steps[0]["clients"].as_array().unwrap();
     assert_eq!(clients.len(), 2, "servers move no files");
-    assert_eq!(place.left(), 0);
+    assert_eq!(dirs.left(), 0);
     std::fs::write(&file, "name: s\nstorage: {targets: x}\n").unwrap();
     let out = command.output().unwrap();
     assert_eq!(out.status.code(), Some(2));

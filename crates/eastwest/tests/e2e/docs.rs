@@ -28,7 +28,7 @@ const OUTSIDE: [&str; 13] = [
     "run pods",
 ];
 
-/// Pages whose tables hold commands, next to those of other tools.
+/// Pages whose tables contain commands, next to those of other tools.
 const COMPARISONS: &str = "docs/comparisons";
 
 /// A line after `$ eastwest`, and what the page shows below it.
@@ -84,7 +84,7 @@ pub(crate) fn shown_on(page: &Path) -> Vec<Shown> {
     all
 }
 
-/// Whole commands; three dots stand for the rest of one.
+/// Whole commands; three dots replace the rest of one.
 fn in_tables(page: &Path, text: &str) -> Vec<Shown> {
     let spans = text.split('`').skip(1).step_by(2);
     let commands = spans.filter_map(|span| span.strip_prefix("eastwest "));
@@ -158,7 +158,7 @@ fn run(words: &[String], surroundings: &TempDir) -> Output {
     command.output().unwrap()
 }
 
-/// `...` stands for what a page leaves out.
+/// `...` replaces what a page leaves out.
 fn is_like(printed: &str, page: &[String]) -> bool {
     let mut at = printed;
     let mut may_skip = false;

@@ -112,7 +112,7 @@ fn figures(finished: &Finished, kind: &str) -> Vec<Value> {
     figures.unwrap_or_default()
 }
 
-/// Says what it skips; in CI nothing is.
+/// Prints what it skips; in CI nothing is.
 fn has_all_tools() -> bool {
     let programs = "iperf3 iperf netperf netserver NPtcp nuttcp sockperf qperf ping";
     let mut missing: Vec<&str> = programs.split(' ').filter(|name| !has_tool(name)).collect();

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// In place of ssh: takes the copy as a host would, and then says what `EVIL` names.
+/// In place of ssh: takes the copy as a host would, and then sends what `EVIL` names.
 const EVIL_SSH: &str = r#"#!/usr/bin/env python3
 import os, re, sys, time
 mode, out = os.environ["EVIL"], sys.stdout.buffer

@@ -1,4 +1,4 @@
-//! A dead host costs its own cells only.
+//! A dead host costs its own host pairs only.
 
 use crate::common::{Finished, TestLab, can_run_labs, kill, processes_with, wait_for};
 use std::path::{Path, PathBuf};

@@ -121,7 +121,7 @@ const ADDRESS: &str = "198.18.9.1/24";
 /// Kind of the only tunnel, MTU inside, payload and counted bytes of a full packet.
 type Found<'j> = (&'j str, u64, u64, u64);
 
-/// What `eastwest line-rate` says in a network namespace that `setup` furnished, which ends with
+/// What `eastwest line-rate` prints in a network namespace that `setup` furnished, which ends with
 /// the command. `None`, with the reason printed, where it cannot be made.
 fn limit_in_namespace(setup: &str, args: &str) -> Option<Value> {
     if !can_run_labs() {
@@ -165,7 +165,7 @@ fn notes(json: &Value) -> String {
         .join("\n")
 }
 
-/// What is found from an interface that `made` puts above `v0`, and the words that the notes hold.
+/// What is found from an interface that `made` puts above `v0`, and the words in the notes.
 fn check_above(interface: &str, made: &str, address: &str, expected: Found<'_>, words: &str) {
     let setup = format!("{BELOW} && {made} && ip addr add {address} dev {interface}");
     let args = format!("--interface {interface} --link 1G --timestamps");

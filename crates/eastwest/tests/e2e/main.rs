@@ -2,7 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test stops where something is not as it should be, and says why it was skipped"
+    reason = "a test stops where something is not as it should be, and prints why it was skipped"
 )]
 
 #[path = "../common/mod.rs"]
@@ -21,11 +21,11 @@ mod limit;
 mod local;
 mod metrics;
 mod network;
-mod outlets;
 mod racks;
 mod roles;
 mod sequel;
 mod sharing;
+mod sinks;
 mod size;
 mod stored;
 mod sweep;

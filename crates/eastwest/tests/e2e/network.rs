@@ -1,4 +1,4 @@
-//! Which network is measured: hosts find their own addresses, and every view says what it was.
+//! Which network is measured: hosts find their own addresses, and every view shows what it was.
 
 use crate::common::{TestLab, can_run_labs, eastwest, has_tool, processes_with, text, wait_for};
 use serde_json::Value;
@@ -93,7 +93,7 @@ fn hosts_find_their_addresses_on_the_network_asked_for() {
         assert_eq!(addresses, ["198.19.7.1", "198.19.7.2"]);
         assert!(
             stderr.contains("up over data0, 198.19.7.0/24"),
-            "the live view says it: {stderr}"
+            "the live view shows it: {stderr}"
         );
         let rate = json["stages"][0]["aggregate_bits_per_sec"]["value"].as_f64();
         assert!(rate.is_some_and(|rate| rate > 1e6), "{rate:?}");

@@ -1,4 +1,4 @@
-//! Sweeps over message sizes, and rounds that are repeated until their figures settle.
+//! Sweeps over message sizes, and rounds that are repeated until their figures converge.
 
 use crate::common::{TestLab, can_run_labs, eastwest, text};
 use serde_json::Value;
@@ -114,7 +114,7 @@ fn a_dry_run_tells_what_is_swept_and_both_bounds() {
     assert!(stdout.contains(words), "{stdout}");
 }
 
-/// One paced flow, so that there is something to settle.
+/// One paced flow, so that there is something to converge.
 fn paced(dir: &Path, auto: &str) -> String {
     let text = format!(
         "name: settle\ndefaults: {{duration: 300ms, warm-up: 100ms, gap: 500ms}}\n\
@@ -136,7 +136,7 @@ fn paced_stage(auto: &str) -> (Value, String) {
 
 #[test]
 fn a_paced_flow_settles_long_before_the_bound() {
-    // As wide as the median itself: a machine that stalls for a while still settles.
+    // As wide as the median itself: a machine that stalls for a while still converges.
     let (stage, reported) = paced_stage("{width: 100%, at-least: 6, at-most: 60}");
     assert_eq!(stage["unsettled"], Value::Array(Vec::new()), "{reported}");
     let rounds = stage["rounds"].as_u64().unwrap();

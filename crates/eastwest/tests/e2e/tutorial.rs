@@ -97,7 +97,7 @@ fn masked(text: &str) -> Vec<String> {
     words.collect()
 }
 
-/// `...` on the page stands for what it leaves out.
+/// `...` on the page replaces what it leaves out.
 fn is_like(printed: &[String], page: &[String]) -> bool {
     let Some(skip) = page.iter().position(|word| word == "...") else {
         return printed == page;

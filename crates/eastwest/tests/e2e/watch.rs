@@ -122,7 +122,7 @@ fn a_neighbours_traffic_has_a_process_and_a_peer_and_the_runs_own_is_told_apart(
     check_tables(&lab);
 }
 
-/// Not a terminal: text, with what `eastwest top` would say of that host.
+/// Not a terminal: text, with what `eastwest top` would show of that host.
 fn check_watched(finished: &Finished) {
     let stderr = &finished.stderr;
     assert!(stderr.contains("r1h1 after "), "{stderr}");
@@ -192,8 +192,8 @@ fn a_signal_gives_the_terminal_back() {
     if !can_make_terminals() {
         return;
     }
-    let room = tempfile::tempdir().unwrap();
-    let pid_file = room.path().join("pid");
+    let temp_dir = tempfile::tempdir().unwrap();
+    let pid_file = temp_dir.path().join("pid");
     let mut terminal = Terminal::open(&format!(
         "sh -c 'echo $$ > {}; exec {} top --interval 200ms'",
         pid_file.display(),

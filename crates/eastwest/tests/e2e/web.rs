@@ -254,7 +254,7 @@ fn the_page_stays_with_the_final_report_until_it_is_ended() {
         state["status"].as_str().unwrap().starts_with("over"),
         "{state:#}"
     );
-    // It says so once it waits; before, a signal would be that of a run.
+    // A line is printed once it waits; before, a signal would be that of a run.
     let (address, base) = (run.address, run.base.clone());
     let mut run = run;
     let mut line = String::new();

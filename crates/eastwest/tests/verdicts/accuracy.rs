@@ -170,7 +170,7 @@ pub(crate) fn assert_oversubscription(json: &serde_json::Value, truth: f64) {
         );
         assert!(
             low <= truth && truth <= high,
-            "{low}-{high} does not hold {truth}"
+            "{low}-{high} does not contain {truth}"
         );
     }
 }

@@ -41,13 +41,15 @@ fn a_narrow_uplink_is_named_and_not_its_losses() {
     assert!(causes.iter().all(|cause| cause == "uplink"), "{causes:?}");
 }
 
-/// The finding with this cause is the worst one about the place, and no other host is accused.
+/// The finding with this cause is the worst one about the subject, and no other host is accused.
 fn assert_named(target: &str, fault: &str, cause: &str) {
     let Some(finished) = run(&format!("host: {target}, {fault}")) else {
         return;
     };
     let accusing = accusing(&finished);
-    let about_it = accusing.iter().find(|(_, place)| place == target);
+    let about_it = accusing
+        .iter()
+        .find(|(_, subject_name)| subject_name == target);
     let said = &finished.json["verdict"]["findings"];
     assert_eq!(
         about_it.map(|(cause, _)| cause.as_str()),
@@ -91,13 +93,13 @@ fn accusing(finished: &Finished) -> Vec<(String, String)> {
     accusing
         .map(|finding| {
             let subject = &finding["subject"];
-            let place = match word(&subject["type"]).as_str() {
+            let subject_name = match word(&subject["type"]).as_str() {
                 "host" => name("hosts", &subject["host"]),
                 "pair" => name("hosts", &subject["src"]),
                 "rack-pair" => name("racks", &subject["to"]),
                 other => other.into(),
             };
-            (word(&finding["cause"]), place)
+            (word(&finding["cause"]), subject_name)
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test stops where something is not as it should be, and says why it was skipped"
+    reason = "a test stops where something is not as it should be, and prints why it was skipped"
 )]
 
 mod accuracy;

@@ -80,7 +80,7 @@ struct Reading {
     bytes: [f64; 2],
 }
 
-/// The machine may pause between the look at the clock and that at the counters; then it is read
+/// The machine may pause between reading the clock and the counters; then it is read
 /// anew.
 fn reading(lab: &TestLab, host: &str) -> Reading {
     let of = |file: &str| format!("/sys/class/net/eth0/statistics/{file}");

@@ -44,7 +44,7 @@ fn what_the_switches_carried_is_what_receivers_report() {
             let begin = ends.iter().map(|end| end.begin_ns).sum::<f64>() / ends.len() as f64;
             let length = ends.iter().map(|end| end.length_ns).sum::<f64>() / ends.len() as f64;
             let carried = |at| payload_until(&readings, &format!("{rack}/"), at);
-            // On a busy machine nobody may have looked in time.
+            // On a busy machine nobody may have read in time.
             let (Some(before), Some(after)) = (carried(begin), carried(begin + length)) else {
                 continue;
             };
@@ -52,7 +52,7 @@ fn what_the_switches_carried_is_what_receivers_report() {
             seen += after - before;
         }
     }
-    assert!(reported > 1e7, "nobody looked in time: {reported}");
+    assert!(reported > 1e7, "nobody read in time: {reported}");
     let off = reported / seen - 1.0;
     assert!(
         off.abs() < 0.01,
@@ -123,7 +123,7 @@ fn readings(file: &Path) -> Vec<(f64, BTreeMap<String, f64>)> {
 fn payload_until(readings: &[(f64, BTreeMap<String, f64>)], rack: &str, at: f64) -> Option<f64> {
     const LONGEST_GAP_NS: f64 = 50e6;
     let after = readings.partition_point(|(time, _)| *time < at);
-    assert!(after > 0 && after < readings.len(), "nobody looked then");
+    assert!(after > 0 && after < readings.len(), "nobody read then");
     let sum = |(_, ports): &(f64, BTreeMap<String, f64>)| -> f64 {
         let into = |name: &str| name.starts_with(rack) && name.ends_with("down");
         let ports = ports.iter().filter(|(name, _)| into(name));

@@ -118,7 +118,7 @@ impl Filling {
         levels.fold(own, f64::min)
     }
 
-    /// Closes the strands whose bottleneck is final. Whether there was one. Levels hold still
+    /// Closes the strands whose bottleneck is final. Whether there was one. Levels stay
     /// meanwhile.
     fn close(&mut self, strands: &[Strand], shares: &mut [Share]) -> bool {
         let before = self.open.len();

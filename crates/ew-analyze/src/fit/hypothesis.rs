@@ -3,6 +3,7 @@
 
 use super::rounds::Rounds;
 use ew_model::HostId;
+use ew_model::finding::details::Directions;
 use std::collections::BTreeMap;
 
 /// Which way, seen from the host or the rack.
@@ -23,6 +24,16 @@ impl Direction {
 
     pub(crate) fn has_rx(self) -> bool {
         self != Self::Tx
+    }
+}
+
+impl From<Direction> for Directions {
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Tx => Self::Tx,
+            Direction::Rx => Self::Rx,
+            Direction::Both => Self::Both,
+        }
     }
 }
 

@@ -24,13 +24,13 @@ const LEFT: f64 = 0.5;
 const SPREAD: f64 = 0.8;
 /// Keeps the logarithm of no loss finite.
 const NO_LOSS: f64 = 1e-5;
-/// What one flow may say, nats.
+/// Max evidence of one flow, nats.
 const MOST_PER_FLOW: f64 = 3.0;
 
 /// Isolated flows, and what is typical of their retransmissions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    /// Places in [`Rounds::obs`].
+    /// Indices in [`Rounds::obs`].
     isolated: Vec<usize>,
     usual_log: f64,
     spread: f64,
@@ -63,7 +63,7 @@ impl Index {
     }
 }
 
-/// What retransmissions say for loss on a side, nats. `None` where they do not stand out.
+/// Evidence of retransmissions for loss in a direction, nats. `None` where they do not stand out.
 pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Option<f64> {
     if direction == Direction::Both {
         return None;
@@ -96,7 +96,7 @@ pub(super) fn of_rack(
     gain(rounds, &flows).map(|_| LEFT)
 }
 
-/// What the retransmissions say for all lossy parts together.
+/// Evidence of the retransmissions for all lossy parts together.
 pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
     let lossy = hypothesis
         .parts

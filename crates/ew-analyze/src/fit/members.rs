@@ -17,7 +17,7 @@ pub(super) const COUNTS: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, MAX_PATHS];
 pub(super) const MAX_PATHS: usize = 16;
 /// Flows of a group whose partitions are summed over.
 const SMALL: usize = 5;
-/// Groups that are read at most: more say the same again.
+/// Max groups that are read: more add nothing.
 const MOST_SMALL: usize = 120;
 const MOST_LARGE: usize = 24;
 /// Groups with two or more flows without which nothing is concluded.

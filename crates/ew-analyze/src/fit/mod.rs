@@ -1,9 +1,9 @@
 //! One fit: the smallest set of departures from "all alike" that explains every flow of every
 //! round.
 //!
-//! A hypothesis says what hosts can send and receive, by class, how racks are tied together, and
+//! A hypothesis is what hosts can send and receive, by class, how racks are tied together, and
 //! what single things are off (`hypothesis`). From it max-min sharing predicts each flow
-//! (`filling`, `score`), a noise model says how likely the recorded rates are (`noise`), and
+//! (`filling`, `score`), a noise model gives how likely the recorded rates are (`noise`), and
 //! departures are added while they explain more than they cost (`search`, `prices`). Values then
 //! come straight from the flows that a component limits, with exact order-statistic intervals
 //! (`network`, `uplinks`).

@@ -95,7 +95,7 @@ pub(crate) struct Network {
     pub(crate) flows: usize,
     /// Median share of segments that isolated flows retransmit.
     pub(crate) typical_loss: f64,
-    /// By stage and place of the round: predicted sum over the flows, and measured.
+    /// By stage and index of the round: predicted sum over the flows, and measured.
     sums: BTreeMap<(usize, usize), (f64, f64)>,
 }
 
@@ -210,7 +210,7 @@ impl Network {
         self.slow.contains_key(&Side::Tx(host)) || self.slow.contains_key(&Side::Rx(host))
     }
 
-    /// Capacities with every host as its class does, or as `of_host` says, and racks as found.
+    /// Capacities with every host as its class does, or by `of_host`, and racks as found.
     pub(crate) fn healthy(&self, hosts: usize, of_host: impl Fn(HostId) -> f64) -> PlanCapacities {
         let own: Vec<f64> = (0..hosts as u32)
             .map(|host| of_host(HostId(host)))
@@ -322,7 +322,7 @@ impl<'a> Fitted<'a> {
         }
     }
 
-    /// Every flow with its round's index, its place, and its prediction.
+    /// Every flow with its round's index, its own index, and its prediction.
     pub(super) fn flows(&self) -> impl Iterator<Item = (usize, usize, &'a Obs, Predicted)> + '_ {
         let rounds = self.rounds.rounds.iter().enumerate();
         rounds.flat_map(move |(at, round)| {

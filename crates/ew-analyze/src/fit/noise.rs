@@ -1,19 +1,19 @@
-//! How likely a figure is given its prediction: every constant of the noise in one place.
+//! How likely a figure is given its prediction: every constant of the noise.
 //!
 //! Nothing beats its link, so the kernel is tight above. A retransmission timeout takes any part of
 //! a rate, so it is heavy below. Where the ends lacked CPU a low figure is what one expects, while
 //! a high one still proves capacity.
 
 /// Standard deviation of the logarithm of a flow's rate that has its bottleneck to itself: the
-/// least that is assumed. A run's own repeats may say more.
+/// least that is assumed. A run's own repeats may show more.
 pub(super) const ISOLATED_SIGMA: f64 = 0.025;
-/// The most that a run's own repeats may say.
+/// The max that a run's own repeats may reach.
 pub(super) const MAX_ISOLATED_SIGMA: f64 = 0.08;
 /// The same of a sum over all users of a bottleneck.
 pub(super) const SUM_SIGMA: f64 = 0.03;
 /// How unevenly TCP splits a bottleneck between two streams: recorded collisions split 3 to 7.
 pub(super) const SPLIT_SIGMA: f64 = 0.45;
-/// What other users of a bottleneck add to a sum that holds only a part of them.
+/// What other users of a bottleneck add to a sum that contains only a part of them.
 pub(super) const PARTIAL_SIGMA: f64 = 0.25;
 /// Random loss makes TCP swing.
 pub(super) const LOSSY_SIGMA: f64 = 0.5;

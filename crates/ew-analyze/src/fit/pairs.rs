@@ -62,7 +62,7 @@ fn best(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Option<Part> {
         .map(|(_, part)| part)
 }
 
-/// Pairs whose flows are lower than explained, but too few to say why, the plainest first.
+/// Pairs whose flows are lower than explained, but too few to find why, the plainest first.
 pub(super) fn unexplained(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Unexplained> {
     let pairs = isolated_pairs(search, hypothesis).into_iter();
     let unexplained = pairs.filter_map(|((src, dst), flows)| {

@@ -47,7 +47,7 @@ pub(super) fn fabrics(search: &mut Search<'_>, hosts: &Hypothesis) -> Vec<Hypoth
         .collect();
     let mut kinds: Vec<Vec<Fabric>> = vec![equal.into_iter().map(Fabric::Equal).collect()];
     if most > least * 1.05 {
-        // Explaining as much, it says less of the greater racks.
+        // Explaining as much, it shows less about the greater racks.
         kinds.insert(0, proportional);
     }
     for kind in kinds {
@@ -227,7 +227,7 @@ pub(super) fn hidden(
         return None;
     }
     let posterior = members::posterior(search.rounds, hosts)?;
-    // Where capacity was asked with many connections, their sums say what the fabric carries.
+    // Where capacity was asked with many connections, their sums show what the fabric carries.
     if posterior.one_path() > UNLIKELY || search.rounds.asks_capacity() {
         return Some(Hidden {
             posterior,

@@ -22,7 +22,7 @@ pub(crate) struct Obs {
     pub(super) ln_rate: f64,
     /// 0 to 1, see [`starvation`].
     pub(crate) starvation: f64,
-    /// How little a low rate says, 0 to 1: starvation, and whatever else is known to lower it.
+    /// How little a low rate shows, 0 to 1: starvation, and whatever else is known to lower it.
     pub(super) doubt: f64,
     /// Connections of the flow, each with a share and a hash of its own.
     pub(super) streams: f64,
@@ -38,7 +38,7 @@ pub(crate) struct Obs {
 #[derive(Clone, Debug)]
 pub(crate) struct Round {
     pub(crate) stage: usize,
-    /// Place among the stage's rounds with rows.
+    /// Index among the stage's rounds with rows.
     pub(crate) at: usize,
     pub(crate) flows: Range<usize>,
     /// Controller's clock, middle of the windows. `None` in runs that do not report.
@@ -50,8 +50,9 @@ pub(crate) struct Round {
     pub(crate) alone: Vec<bool>,
 }
 
-/// The flows of a round that end, or begin, at the same place: a host with several flows, else a
-/// rack, else the flow itself. TCP's split of a shared bottleneck says little; the sum says a lot.
+/// The flows of a round that end, or begin, at the same host: a host with several flows, else a
+/// rack, else the flow itself. TCP's split of a shared bottleneck shows little; the sum shows a
+/// lot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     /// Per flow of the round, its group.
@@ -172,7 +173,7 @@ impl Rounds {
         &self.obs[round.flows.clone()]
     }
 
-    /// Whether a flow, by its place in the round, shares no end and no rack's uplink with another.
+    /// Whether a flow, by its index in the round, shares no end and no rack's uplink with another.
     pub(super) fn is_isolated(round: &Round, place: usize) -> bool {
         round.sums.iter().all(|sums| sums.of(place).flows < 1.5)
     }
@@ -225,7 +226,7 @@ impl Rounds {
     }
 
     /// A round whose intra-rack flows are low while most rounds of its stage are not was slow as a
-    /// whole, for a reason outside the network: its low figures say nothing.
+    /// whole, for a reason outside the network: its low figures show nothing.
     pub(super) fn excuse_slow_rounds(&mut self, rate: impl Fn(HostId) -> f64) {
         let mut of_stages: BTreeMap<usize, (usize, Vec<usize>)> = BTreeMap::new();
         for (at, round) in self.rounds.iter().enumerate() {
@@ -251,8 +252,8 @@ impl Rounds {
     }
 
     /// Where cross-rack flows ask for capacity with many connections, those of one connection ask
-    /// what a connection gets: hashed onto parallel paths, a low rate of theirs says nothing of the
-    /// capacity.
+    /// what a connection gets: hashed onto parallel paths, a low rate of theirs shows nothing about
+    /// the capacity.
     pub(super) fn doubt_single_connections(&mut self) {
         if self.asks_capacity() {
             for at in 0..self.rounds.len() {

@@ -73,7 +73,7 @@ fn direction(
     let sums = sums(fitted, rack, index);
     let hosts = fitted.hypothesis.hosts_bits_per_sec(fitted.rounds, rack);
     let carried = sums.iter().map(|sum| sum.bits_per_sec).fold(0.0, f64::max);
-    // By what the fit says of its capacity, and not by what was measured: that would pick the low
+    // By what the fit finds of its capacity, and not by what was measured: that would pick the low
     // ones.
     let asks_more = |sum: &&Sum| sum.is_full && sum.asked * (1.0 - LEAST_EFFECT) > sum.capacity;
     let asked: Vec<&Sum> = sums.iter().filter(asks_more).collect();
@@ -101,7 +101,7 @@ fn direction(
     {
         found.take_paths(fitted, paths, (count, each_bits_per_sec), (rack, index));
     }
-    // Without an interval every round must say so.
+    // Without an interval every round must agree.
     let low = found
         .ratio
         .and_then(|ratio| ratio.low)

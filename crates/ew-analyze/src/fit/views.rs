@@ -21,7 +21,7 @@ pub(super) fn rack_pairs(
         .collect()
 }
 
-/// The same of a run that says nothing.
+/// The same of a run without figures.
 pub(super) fn unknown_pairs(observations: &Observations<'_>) -> Vec<RackPairAnalysis> {
     let racks = observations.inventory().racks.len();
     let unknown = |(from, to)| RackPairAnalysis {

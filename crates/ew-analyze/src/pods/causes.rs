@@ -5,7 +5,6 @@ mod cpu_limit;
 mod nic;
 mod packets;
 
-use super::words::percent;
 use super::{LEAST_DIFFERENCE, Match, is_significant};
 use crate::observations::{Observations, StageView};
 use crate::stats::{median, median_estimate};
@@ -13,8 +12,10 @@ use crate::telemetry::Telemetry;
 use ew_model::HostId;
 use ew_model::analysis::ConntrackRefusals;
 use ew_model::facts::{CpuCounters, HostSample, InterfaceFacts};
-use ew_model::finding::Evidence;
-use ew_model::pods::{PodCause, PodCauseKind, PodComparison, PodPath, agent, place};
+use ew_model::pods::{
+    DearerPath, PodCause, PodCauseFacts, PodComparison, PodConntrack, PodPath, RefusingNode,
+    RestOfDifference, SaturatedSoftirq, ServicePath, SlowerPath, agent, place,
+};
 use ew_model::record::{EndRecord, FlowRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,10 +55,6 @@ impl<'c, 'o, 'a> Case<'c, 'o, 'a> {
         1.0 - self.comparison.ratio.value
     }
 
-    fn name(&self, host: HostId) -> &str {
-        self.observations.inventory().name(host)
-    }
-
     /// Whoever took part in a stage.
     fn agents(view: &StageView<'_>) -> BTreeSet<HostId> {
         view.measured().flat_map(|row| [row.src, row.dst]).collect()
@@ -74,13 +71,6 @@ impl<'c, 'o, 'a> Case<'c, 'o, 'a> {
         let address = self.observations.inventory().host(host).address?;
         let facts = self.observations.run.facts.get(&host)?;
         facts.interface_with(address)
-    }
-
-    fn evidence(&self, text: String, source: &str) -> Evidence {
-        Evidence {
-            text,
-            source: source.to_owned(),
-        }
     }
 }
 
@@ -108,63 +98,34 @@ pub(super) fn find(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Vec<PodCau
         .iter()
         .any(|cause| cause.share.is_none_or(|share| share >= 0.3));
     if !determined {
-        causes.push(PodCause {
-            kind: PodCauseKind::NotDetermined,
-            words: match causes.is_empty() {
-                true => "not determined".to_owned(),
-                false => "the rest is not determined".to_owned(),
-            },
-            share: None,
-            evidence: Vec::new(),
-        });
+        let rest = RestOfDifference {
+            is_partly_explained: !causes.is_empty(),
+        };
+        causes.push(of_unknown_share(PodCauseFacts::NotDetermined(rest)));
     }
     causes
+}
+
+/// A cause whose part of the difference cannot be computed.
+fn of_unknown_share(facts: PodCauseFacts) -> PodCause {
+    PodCause { facts, share: None }
 }
 
 /// Connections that a node's connection tracking refuses with pods, and not without.
 fn conntrack(case: &Case<'_, '_, '_>) -> Option<PodCause> {
     let agents = Case::agents(case.found.stage).into_iter();
-    let mut refusing: Vec<Refusals> = agents.filter_map(|host| refusals(case, host)).collect();
-    refusing.sort_by(|a, b| b.per_second.total_cmp(&a.per_second));
-    refusing.dedup_by_key(|found| found.node);
-    let worst = refusing.first()?;
-    let why = worst.refused.why();
-    let evidence = refusing.iter().map(|found| {
-        let name = case.name(found.node);
-        let text = format!(
-            "{name}: conntrack dropped {:.0} packets of new connections/s in `{}`, {:.0}/s in `{}`",
-            found.per_second,
-            case.comparison.stage,
-            found.baseline_per_second,
-            case.comparison.baseline_stage
-        );
-        let source = format!(
-            "counters.parquet: host = {name}, source = conntrack, insert_failed and dropped"
-        );
-        case.evidence(text, &source)
-    });
-    Some(PodCause {
-        kind: PodCauseKind::Conntrack,
-        words: format!(
-            "conntrack of {} dropped {:.0} packets of new connections/s ({why})",
-            case.name(worst.node),
-            worst.per_second
-        ),
-        share: None,
-        evidence: evidence.collect(),
-    })
+    let mut nodes: Vec<RefusingNode> = agents.filter_map(|host| refusals(case, host)).collect();
+    nodes.sort_by(|a, b| b.packets_per_sec.total_cmp(&a.packets_per_sec));
+    nodes.dedup_by_key(|found| found.host);
+    if nodes.is_empty() {
+        return None;
+    }
+    let found = PodCauseFacts::Conntrack(PodConntrack { nodes });
+    Some(of_unknown_share(found))
 }
 
 /// What a node's connection tracking refused.
-struct Refusals {
-    /// The agent in the node's own network, where pods' connections are tracked.
-    node: HostId,
-    per_second: f64,
-    baseline_per_second: f64,
-    refused: ConntrackRefusals,
-}
-
-fn refusals(case: &Case<'_, '_, '_>, host: HostId) -> Option<Refusals> {
+fn refusals(case: &Case<'_, '_, '_>, host: HostId) -> Option<RefusingNode> {
     let node = case.node_of(host)?;
     let counters = |sample: &HostSample| sample.causes.as_ref()?.conntrack;
     // A failed insertion counts as a dropped packet, too, on most kernels.
@@ -172,18 +133,19 @@ fn refusals(case: &Case<'_, '_, '_>, host: HostId) -> Option<Refusals> {
     let of_stage = |index| move |stage| stage == index;
     let telemetry = case.telemetry;
     let with_pods = telemetry.cover_beside(node, host, of_stage(case.found.index))?;
-    let per_second = with_pods.per_second(refused)?;
+    let packets_per_sec = with_pods.per_second(refused)?;
     let without = telemetry.cover(node, of_stage(case.found.baseline_index));
-    let baseline_per_second = without.and_then(|c| c.per_second(refused)).unwrap_or(0.0);
-    if per_second < LEAST_REFUSALS_PER_SEC || per_second < 2.0 * baseline_per_second {
+    let baseline_packets_per_sec = without.and_then(|c| c.per_second(refused)).unwrap_or(0.0);
+    if packets_per_sec < LEAST_REFUSALS_PER_SEC || packets_per_sec < 2.0 * baseline_packets_per_sec
+    {
         return None;
     }
     let fullest = with_pods.readings().filter_map(counters);
     let fullest = fullest.max_by_key(|counters| counters.entries);
-    Some(Refusals {
-        node,
-        per_second,
-        baseline_per_second,
+    Some(RefusingNode {
+        host: node,
+        packets_per_sec,
+        baseline_packets_per_sec,
         refused: ConntrackRefusals {
             packets: with_pods.grown(refused).unwrap_or(0.0) as u64,
             entries: fullest.map_or(0, |counters| counters.entries),
@@ -209,19 +171,11 @@ fn service_path(case: &Case<'_, '_, '_>, all: &[PodComparison]) -> Option<PodCau
         return None;
     }
     Some(PodCause {
-        kind: PodCauseKind::ServicePath,
-        words: format!(
-            "Service path (address translation): {} below the same pods without it",
-            percent(lost)
-        ),
+        facts: PodCauseFacts::ServicePath(ServicePath {
+            direct_stage: direct.stage.clone(),
+            ratio: through,
+        }),
         share: Some((lost / case.drop()).min(1.0)),
-        evidence: vec![case.evidence(
-            format!(
-                "`{}` over `{}`: {through:.3}",
-                case.comparison.stage, direct.stage
-            ),
-            "flows.parquet",
-        )],
     })
 }
 
@@ -233,25 +187,14 @@ fn softirq(case: &Case<'_, '_, '_>) -> Option<PodCause> {
     if !is_full(&with_pods) || without.as_ref().is_some_and(is_full) {
         return None;
     }
-    let name = case.name(with_pods.host);
-    let node = place(name).node;
-    Some(PodCause {
-        kind: PodCauseKind::Softirq,
-        words: format!("softirq on CPU {} of {node} saturated", with_pods.cpu),
-        share: None,
-        evidence: vec![case.evidence(
-            format!(
-                "{node}: CPU {} busy {} in `{}`, {} in softirq; busiest CPU in `{}` {}",
-                with_pods.cpu,
-                percent(with_pods.busy),
-                case.comparison.stage,
-                percent(with_pods.softirq),
-                case.comparison.baseline_stage,
-                without.map_or_else(|| "-".to_owned(), |cpu| percent(cpu.busy))
-            ),
-            &format!("hosts.parquet: host = {name}, softirq_ticks"),
-        )],
-    })
+    let found = PodCauseFacts::Softirq(SaturatedSoftirq {
+        host: with_pods.host,
+        cpu: with_pods.cpu,
+        busy_share: with_pods.busy,
+        softirq_share: with_pods.softirq,
+        baseline_busy_share: without.map(|cpu| cpu.busy),
+    });
+    Some(of_unknown_share(found))
 }
 
 struct BusyCpu {
@@ -320,28 +263,14 @@ fn dearer_path(case: &Case<'_, '_, '_>) -> Option<PodCause> {
         median(&values)
     };
     let (with_pods, without) = (demand(case.found.stage)?, demand(case.found.baseline)?);
-    let times = with_pods / without;
-    let unit = if is_bulk { "KiB" } else { "transaction" };
-    if times < DEARER {
+    if with_pods / without < DEARER {
         return latency_alone(case);
     }
-    Some(PodCause {
-        kind: PodCauseKind::PodDatapath,
-        words: format!(
-            "pod data path (veth, bridge, filters): {times:.1}x the CPU time per {unit}"
-        ),
-        share: None,
-        evidence: vec![case.evidence(
-            format!(
-                "both nodes' CPU time per {unit}: {:.1} µs in `{}`, {:.1} µs in `{}`",
-                with_pods / 1e3,
-                case.comparison.stage,
-                without / 1e3,
-                case.comparison.baseline_stage
-            ),
-            "flows.parquet: tx_cpu_busy_ns, rx_cpu_busy_ns",
-        )],
-    })
+    let found = PodCauseFacts::DearerPath(DearerPath {
+        cpu_ns: with_pods,
+        baseline_cpu_ns: without,
+    });
+    Some(of_unknown_share(found))
 }
 
 /// One request at a time: the whole difference is time on the way.
@@ -359,22 +288,11 @@ fn latency_alone(case: &Case<'_, '_, '_>) -> Option<PodCause> {
     if case.comparison.kind.is_bulk() || more_ns <= 0.0 || !pairs {
         return None;
     }
-    Some(PodCause {
-        kind: PodCauseKind::PodDatapath,
-        words: format!(
-            "pod data path (veth, bridge, filters): {:.1} µs more per transaction",
-            more_ns / 1e3
-        ),
-        share: None,
-        evidence: vec![case.evidence(
-            format!(
-                "median {:.1} µs against {:.1} µs",
-                with_pods.value / 1e3,
-                without.value / 1e3
-            ),
-            "flows.parquet: latency",
-        )],
-    })
+    let found = PodCauseFacts::SlowerPath(SlowerPath {
+        transaction_ns: with_pods.value,
+        baseline_transaction_ns: without.value,
+    });
+    Some(of_unknown_share(found))
 }
 
 /// CPU time of both nodes over what they moved.

@@ -4,16 +4,17 @@
 //! repetition whatever the path, so every ratio is of two measurements a moment apart.
 
 mod causes;
-mod words;
 
 use crate::observations::{Observations, RoundView, StageView};
 use crate::precision::confidence;
 use crate::significance::{adjusted_where_known, signed_rank};
 use crate::stats::{median, median_estimate};
 use crate::telemetry::Telemetry;
+use crate::words::{plain, quantity};
 use ew_model::analysis::Estimate;
-use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus};
-use ew_model::pods::{PodCauseKind, PodComparison, PodPath, place};
+use ew_model::finding::details::PodNetwork;
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Verdict, VerdictStatus};
+use ew_model::pods::{PodComparison, PodFigures, PodPath, place};
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::scenario::Pattern;
 use ew_model::workload::{Workload, WorkloadKind};
@@ -23,9 +24,6 @@ use std::collections::BTreeMap;
 const LEVEL: f64 = 0.05;
 /// A smaller difference is within the accuracy of a measurement.
 const LEAST_DIFFERENCE: f64 = 0.015;
-
-/// Where the documentation says what hostNetwork means for security.
-const SECURITY: &str = "docs/guide/kubernetes.md#before-you-use-hostnetwork";
 
 /// One path's stage next to its baseline's.
 struct Match<'o, 'a> {
@@ -65,53 +63,32 @@ pub(crate) fn comparisons(
             comparison.causes = causes::find(&case, &direct);
         }
         let allowed = observations.run.manifest.scenario.expect.pod_loss;
-        let allowed = allowed.filter(|allowed| exceeds(comparison, *allowed));
-        comparison.sentence = words::sentence(comparison, allowed);
+        let exceeded = allowed.filter(|allowed| exceeds(comparison, *allowed));
+        comparison.figures.exceeded_loss_share = exceeded;
     }
     all
 }
 
-/// The verdict with what pods pay: its own sentence where the rest found nothing worse. A loss
-/// above `allowed` is a fault.
-pub(crate) fn conclude(
-    mut verdict: Verdict,
-    comparisons: &[PodComparison],
-    allowed: Option<f64>,
-) -> Verdict {
+/// The verdict with what pods pay. A loss above what is allowed is a fault.
+pub(crate) fn conclude(mut verdict: Verdict, comparisons: &[PodComparison]) -> Verdict {
     if comparisons.is_empty() {
         return verdict;
     }
     let lower = comparisons.iter().filter(|c| is_lower(c));
-    verdict.findings.extend(lower.map(|c| finding(c, allowed)));
+    verdict.findings.extend(lower.map(finding));
     // Worst first; the order of those alike stays.
     verdict
         .findings
         .sort_by_key(|found| std::cmp::Reverse(found.severity));
-    let headline = words::headline(comparisons);
-    let is_worse = allowed.is_some_and(|allowed| comparisons.iter().any(|c| exceeds(c, allowed)));
+    let is_worse = comparisons.iter().any(|c| c.exceeded_loss_share.is_some());
     let may_fail = matches!(
         verdict.status,
         VerdictStatus::NothingWrong | VerdictStatus::AsExpected
     );
     if is_worse && may_fail {
-        verdict.sentence = match verdict.status {
-            VerdictStatus::NothingWrong => headline,
-            _ => format!("{headline}; {}", verdict.sentence),
-        };
         verdict.status = VerdictStatus::Worse;
-        return verdict;
-    }
-    match verdict.status {
-        VerdictStatus::NothingWrong => {
-            if comparisons.iter().any(is_lower) {
-                verdict.status = VerdictStatus::AsExpected;
-            }
-            verdict.sentence = headline;
-        }
-        VerdictStatus::NotDetermined => {}
-        VerdictStatus::AsExpected | VerdictStatus::Worse | VerdictStatus::Partial => {
-            verdict.sentence = format!("{headline}; {}", verdict.sentence);
-        }
+    } else if verdict.status == VerdictStatus::NothingWrong && comparisons.iter().any(is_lower) {
+        verdict.status = VerdictStatus::AsExpected;
     }
     verdict
 }
@@ -230,7 +207,7 @@ fn compare(found: &Match<'_, '_>, p_value: Option<f64>) -> Option<PodComparison>
     let baseline = median_estimate(&values(found.baseline))?;
     let ratio = median_estimate(&found.ratios)?;
     let workload = &found.stage.stage.workload;
-    Some(PodComparison {
+    let figures = PodFigures {
         stage: found.stage.stage.name.clone(),
         baseline_stage: found.baseline.stage.name.clone(),
         path: found.path,
@@ -242,12 +219,15 @@ fn compare(found: &Match<'_, '_>, p_value: Option<f64>) -> Option<PodComparison>
         ratio,
         p_value,
         significant: is_significant(&ratio, p_value),
+        exceeded_loss_share: None,
         node_cpu: cpu(found.stage, node_share),
         agent_cpus: cpu(found.stage, agent_cpus),
         baseline_node_cpu: cpu(found.baseline, node_share),
         baseline_agent_cpus: cpu(found.baseline, agent_cpus),
+    };
+    Some(PodComparison {
+        figures,
         causes: Vec::new(),
-        sentence: String::new(),
     })
 }
 
@@ -299,58 +279,22 @@ fn agent_cpus(end: &EndRecord) -> Option<f64> {
     (end.window_ns > 0).then(|| cpu.engine_ns as f64 / end.window_ns as f64)
 }
 
-fn finding(comparison: &PodComparison, allowed: Option<f64>) -> Finding {
-    let ratio = &comparison.ratio;
-    let allowed = allowed.filter(|allowed| exceeds(comparison, *allowed));
-    let mut evidence: Vec<_> = comparison
-        .causes
-        .iter()
-        .flat_map(|c| c.evidence.clone())
-        .collect();
-    evidence.insert(0, words::evidence(comparison));
+fn finding(comparison: &PodComparison) -> Finding {
+    let exceeded = comparison.exceeded_loss_share;
     Finding {
-        severity: match allowed {
+        severity: match exceeded {
             Some(_) => Severity::Fault,
             None => Severity::Notice,
         },
         subject: Subject::Run,
         cause: Cause::PodNetwork,
         symptom: None,
-        sentence: comparison.sentence.clone(),
-        measured: Some(Quantity {
-            value: ratio.value,
-            low: ratio.low,
-            high: ratio.high,
-            unit: "ratio".to_owned(),
-        }),
-        expected: Some(Quantity {
-            value: 1.0 - allowed.unwrap_or(0.0),
-            low: None,
-            high: None,
-            unit: "ratio".to_owned(),
-        }),
+        measured: Some(quantity(&comparison.ratio, "ratio")),
+        expected: Some(plain(1.0 - exceeded.unwrap_or(0.0), "ratio")),
         confidence: confidence(Cause::PodNetwork),
-        evidence,
-        hint: hint(comparison),
+        details: Details::PodNetwork(PodNetwork {
+            comparison: Box::new(comparison.clone()),
+        }),
+        cables: Vec::new(),
     }
-}
-
-fn hint(comparison: &PodComparison) -> String {
-    let has = |kind| comparison.causes.iter().any(|cause| cause.kind == kind);
-    let text = if has(PodCauseKind::CpuLimit) {
-        "raise or drop the pods' CPU limit (resources.limits.cpu)"
-    } else if has(PodCauseKind::Encapsulation) || has(PodCauseKind::Mtu) {
-        "raise the nodes' MTU so that pods keep theirs, or route pods without a tunnel where the network allows"
-    } else if has(PodCauseKind::Softirq) {
-        "spread receive queues over CPUs (RSS, RPS), and check that the NIC offloads the tunnel"
-    } else if has(PodCauseKind::Conntrack) {
-        "raise net.netfilter.nf_conntrack_max, give address translation more addresses or ports, or exempt the pods' traffic from it"
-    } else if has(PodCauseKind::ServicePath) {
-        "use headless Services for traffic that matters, or a data path without address translation"
-    } else if has(PodCauseKind::NodeNic) {
-        "check the NIC's rings, offloads and errors (ethtool -S), and what else uses its link"
-    } else {
-        "compare the nodes' CPU time and counters of both paths"
-    };
-    format!("{text}; before you answer with hostNetwork, read {SECURITY}")
 }

@@ -1,16 +1,16 @@
 //! Traffic that is not the run's takes a part of a host's link.
 
-use super::peers::{compared, is_judged, of_stages, percent};
-use super::why::{Reason, Suspect};
-use super::{Case, evidence};
+use super::Case;
+use super::peers::{compared, is_judged, of_stages};
+use super::why::Suspect;
 use crate::fit::Side;
 use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::HostId;
 use ew_model::facts::HostSample;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::details::{BackgroundTraffic, Directions, TrafficOwner, Why};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::telemetry::{CauseCounters, PeerTraffic, ProcessTraffic};
-use ew_model::units::format_bits_per_sec;
 
 /// Share of the link that a process must take to be the cause of something slow.
 const CAUSES: f64 = 0.05;
@@ -34,33 +34,22 @@ enum Direction {
     Received,
 }
 
-/// Who takes how much.
-struct Foreign {
-    /// Bits per second, payload; wire bits where nobody is seen to own them.
-    bits_per_sec: f64,
-    link_share: f64,
-    /// The process with the most of it. `None` where nobody is seen to own it.
-    process: Option<ProcessTraffic>,
+impl From<Direction> for Directions {
+    /// As details have it.
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Sent => Self::Tx,
+            Direction::Received => Self::Rx,
+        }
+    }
 }
 
-pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let sent = suspect.tx.then_some(Direction::Sent);
     let received = suspect.rx.then_some(Direction::Received);
     let mut directions = sent.into_iter().chain(received);
-    directions.find_map(|direction| {
-        let foreign = found(case, suspect.host, direction, CAUSES)?;
-        let host = suspect.host;
-        Some(Reason {
-            cause: Cause::BackgroundTraffic,
-            because: format!(
-                "background traffic, {}{}",
-                words(&foreign, direction),
-                of_nic(&foreign)
-            ),
-            evidence: vec![proof(case, host, direction, &foreign)],
-            hint: hint(&foreign),
-        })
-    })
+    let others = directions.find_map(|direction| found(case, suspect.host, direction, CAUSES));
+    others.map(Why::BackgroundTraffic)
 }
 
 /// Others' traffic on hosts that are not slow for it.
@@ -79,54 +68,52 @@ fn standing_apart(case: &Case<'_>, host: HostId, direction: Direction) -> Option
     if case.network.slow.contains_key(&side) {
         return None;
     }
-    let foreign = found(case, host, direction, WORTH_KNOWING)?;
-    let name = case.observations.inventory().name(host);
+    let others = found(case, host, direction, WORTH_KNOWING)?;
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Host { host },
         cause: Cause::BackgroundTraffic,
         symptom: None,
-        sentence: format!(
-            "{name}: background traffic. {}{}",
-            words(&foreign, direction),
-            of_nic(&foreign)
-        ),
-        measured: Some(plain(foreign.link_share, "share")),
+        measured: Some(plain(others.link_share, "share")),
         expected: Some(plain(0.0, "share")),
         confidence: confidence(Cause::BackgroundTraffic),
-        evidence: vec![proof(case, host, direction, &foreign)],
-        hint: hint(&foreign),
+        details: Details::BackgroundTraffic(others),
+        cables: Vec::new(),
     })
 }
 
 /// What stands out of others' traffic on a host.
-fn found(case: &Case<'_>, host: HostId, direction: Direction, least: f64) -> Option<Foreign> {
-    let foreign = foreign(case, host, direction)?;
-    let share = |host| Some(foreign_share(case, host, direction));
-    let least = match foreign.process {
+fn found(
+    case: &Case<'_>,
+    host: HostId,
+    direction: Direction,
+    least: f64,
+) -> Option<BackgroundTraffic> {
+    let others = others(case, host, direction)?;
+    let share = |host| Some(others_share(case, host, direction));
+    let least = match others.process {
         Some(_) => least,
         None => least.max(UNOWNED),
     };
     let stands_out = compared(case, host, share)?.stands_out(least, TIMES_PEERS);
-    stands_out.then_some(foreign)
+    stands_out.then_some(others)
 }
 
-fn foreign_share(case: &Case<'_>, host: HostId, direction: Direction) -> f64 {
-    foreign(case, host, direction).map_or(0.0, |foreign| foreign.link_share)
+fn others_share(case: &Case<'_>, host: HostId, direction: Direction) -> f64 {
+    others(case, host, direction).map_or(0.0, |others| others.link_share)
 }
 
-fn foreign(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Foreign> {
+/// What other programs move on a host; where they move little, what nobody is seen to own.
+fn others(case: &Case<'_>, host: HostId, direction: Direction) -> Option<BackgroundTraffic> {
     let cover = case.telemetry.cover(host, |stage| is_judged(case, stage))?;
     let (first, last) = cover.ends(|sample| traffic(sample).is_some())?;
     let (before, after) = (traffic(first)?, traffic(last)?);
     let seconds = traffic_seconds(before, after)?;
-    let link = case
-        .hosts
-        .get(host.index())?
-        .stages
-        .first()?
-        .link_bits_per_sec?;
-    let with_rate = |bits_per_sec: f64, process| Foreign {
+    let stages = &case.hosts.get(host.index())?.stages;
+    let link = stages.first()?.link_bits_per_sec?;
+    let with_rate = |bits_per_sec: f64, process| BackgroundTraffic {
+        host,
+        direction: direction.into(),
         bits_per_sec,
         link_share: bits_per_sec / link,
         process,
@@ -139,13 +126,21 @@ fn foreign(case: &Case<'_>, host: HostId, direction: Direction) -> Option<Foreig
     let others: Vec<(&ProcessTraffic, f64)> = others.map(|p| (p, grown(p))).collect();
     let visible: f64 = others.iter().map(|(_, bytes)| bytes).sum();
     let most = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    let owned = most.map(|(most, _)| with_rate(visible * 8.0 / seconds, Some(most.clone())));
+    let owned = most.map(|(most, _)| with_rate(visible * 8.0 / seconds, Some(owner(most))));
     match owned.filter(|owned| owned.link_share >= CAUSES) {
         Some(owned) => Some(owned),
         None => Some(with_rate(
             unowned_bits_per_sec(case, host, direction)?,
             None,
         )),
+    }
+}
+
+fn owner(process: &ProcessTraffic) -> TrafficOwner {
+    TrafficOwner {
+        pid: process.pid,
+        command: process.command.clone(),
+        peer: process.peers.first().map(|peer| peer.address),
     }
 }
 
@@ -194,68 +189,4 @@ fn unowned_bits_per_sec(case: &Case<'_>, host: HostId, direction: Direction) -> 
         };
         Some((wire - HEADERS * same - ACKNOWLEDGEMENTS * other).max(0.0))
     })
-}
-
-/// "rsync (pid 812) sends 58 Mb/s to 198.18.0.9".
-fn words(foreign: &Foreign, direction: Direction) -> String {
-    let rate = format_bits_per_sec(foreign.bits_per_sec);
-    let (does, who) = match direction {
-        Direction::Sent => ("sends", "to"),
-        Direction::Received => ("receives", "from"),
-    };
-    let Some(process) = &foreign.process else {
-        return format!("traffic without a visible TCP socket {does} {rate}");
-    };
-    let pid = process
-        .pid
-        .map_or(String::new(), |pid| format!(" (pid {pid})"));
-    let peer = process
-        .peers
-        .first()
-        .map_or(String::new(), |peer| format!(" {who} {}", peer.address));
-    let name = match process.command.as_str() {
-        "" => "a hidden process".to_owned(),
-        command => command.to_owned(),
-    };
-    format!("{name}{pid} {does} {rate}{peer}")
-}
-
-fn of_nic(foreign: &Foreign) -> String {
-    format!(", {} of the NIC", percent(foreign.link_share))
-}
-
-fn proof(case: &Case<'_>, host: HostId, direction: Direction, foreign: &Foreign) -> Evidence {
-    let name = case.observations.inventory().name(host);
-    match &foreign.process {
-        Some(process) => evidence(
-            format!(
-                "{name}: {}, while the run's stages went on",
-                words(foreign, direction)
-            ),
-            format!(
-                "traffic.parquet: host = {name}, pid = {}",
-                process.pid.map_or("-".into(), |pid| pid.to_string())
-            ),
-        ),
-        None => evidence(
-            format!(
-                "{name}: the data interface carried {} more than the run's flows, their headers and acknowledgements",
-                format_bits_per_sec(foreign.bits_per_sec)
-            ),
-            format!(
-                "hosts.parquet: host = {name}, kind = interface, against traffic.parquet: host = {name}"
-            ),
-        ),
-    }
-}
-
-fn hint(foreign: &Foreign) -> String {
-    match &foreign.process {
-        Some(_) => "stop it, move it, or limit it for the time of a measurement; or take its share as given and state the rest as \
-                    `expect.nic`"
-            .into(),
-        None => "look for UDP, other network namespaces (containers) and kernel traffic (NFS, Ceph, iSCSI) on the host: `eastwest \
-                 top` there, `ss -uapn`, `nfsstat`"
-            .into(),
-    }
 }

@@ -1,17 +1,17 @@
 //! All hosts of a class stay well below their links' own speed: never fine, whatever they agree on.
 
-use super::peers::{of_stages, percent};
+use super::peers::of_stages;
 use super::receive_window::limited_share;
-use super::{Case, evidence, stated_nic};
+use super::{Case, stated_nic};
 use crate::basis::{data_interface, most_common};
 use crate::precision::confidence;
 use crate::quality::THROTTLED;
 use crate::stats::median;
-use crate::words::{count, plain};
+use crate::words::plain;
 use ew_model::HostId;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
+use ew_model::finding::details::{BelowLinkSpeed, SharedLimit, SingleConnections};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
 use ew_model::record::{EndRecord, FlowRecord};
-use ew_model::units::{format_bits_per_sec, format_duration_ns};
 
 /// Share of the link's payload rate below which a class is uniformly slow.
 const LEAST_SHARE: f64 = 0.80;
@@ -55,22 +55,20 @@ fn of_connections(case: &Case<'_>) -> Option<Finding> {
         .or_else(|| window(case, single))
         .or_else(|| send_buffer(case, single))
         .or_else(|| per_connection(case, typical))?;
-    let (limit_words, typical_words) = (format_bits_per_sec(limit), format_bits_per_sec(typical));
-    let share = percent(limit / typical);
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Run,
-        cause: found.cause,
+        cause: found.cause(),
         symptom: Some(Symptom::SlowStage),
-        sentence: format!(
-            "single connections: {share} of what hosts do with several ({limit_words} vs {typical_words}). {}",
-            found.sentence,
-        ),
         measured: Some(plain(limit, "bits_per_sec")),
         expected: Some(plain(typical, "bits_per_sec")),
-        confidence: confidence(found.cause),
-        evidence: vec![found.evidence],
-        hint: found.hint.into(),
+        confidence: confidence(found.cause()),
+        details: Details::SingleConnections(SingleConnections {
+            bits_per_sec: limit,
+            several_bits_per_sec: typical,
+            limit: found,
+        }),
+        cables: Vec::new(),
     })
 }
 
@@ -81,30 +79,25 @@ fn of_class(case: &Case<'_>, rate: f64, hosts: &[HostId]) -> Option<Finding> {
     if rate >= LEAST_SHARE * goodput {
         return None;
     }
-    let found = limit(case, hosts, rate).unwrap_or_else(|| Limit {
-        cause: Cause::BelowLinkSpeed,
-        sentence: "Cause not determined".into(),
-        evidence: evidence("no counter of the hosts stands out".into(), "hosts.parquet, flows.parquet".into()),
-        hint: "run with more connections (`--set streams=8`) and longer (`--set duration=10s`); look at provider limits and bonds",
-    });
-    let share = percent(rate / goodput);
+    let found = limit(case, hosts, rate);
+    let cause = found
+        .as_ref()
+        .map_or(Cause::BelowLinkSpeed, SharedLimit::cause);
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Run,
-        cause: found.cause,
+        cause,
         symptom: Some(Symptom::SlowStage),
-        sentence: format!(
-            "{}: {share} of line rate ({} of {}). {}",
-            count(hosts.len(), "host"),
-            format_bits_per_sec(rate),
-            format_bits_per_sec(goodput),
-            found.sentence,
-        ),
         measured: Some(plain(rate, "bits_per_sec")),
         expected: Some(plain(goodput, "bits_per_sec")),
-        confidence: confidence(found.cause),
-        evidence: vec![found.evidence],
-        hint: found.hint.into(),
+        confidence: confidence(cause),
+        details: Details::BelowLinkSpeed(BelowLinkSpeed {
+            hosts: hosts.len(),
+            bits_per_sec: rate,
+            goodput_bits_per_sec: goodput,
+            limit: found,
+        }),
+        cables: Vec::new(),
     })
 }
 
@@ -123,18 +116,9 @@ fn physical_speed(case: &Case<'_>, host: HostId) -> Option<f64> {
 /// A single connection does so much less than several.
 const LESS: f64 = 0.85;
 
-/// What limits hosts that are all slow alike.
-pub(super) struct Limit {
-    pub(super) cause: Cause,
-    /// "Cause: ...".
-    pub(super) sentence: String,
-    pub(super) evidence: Evidence,
-    pub(super) hint: &'static str,
-}
-
 /// The first limit that most of the hosts share, of hosts that do `rate` bits per second with
 /// several connections.
-pub(super) fn limit(case: &Case<'_>, hosts: &[HostId], rate: f64) -> Option<Limit> {
+pub(super) fn limit(case: &Case<'_>, hosts: &[HostId], rate: f64) -> Option<SharedLimit> {
     quota(case, hosts)
         .or_else(|| core(case, Flows::All))
         .or_else(|| window(case, Flows::All))
@@ -142,119 +126,57 @@ pub(super) fn limit(case: &Case<'_>, hosts: &[HostId], rate: f64) -> Option<Limi
         .or_else(|| per_connection(case, rate))
 }
 
-fn quota(case: &Case<'_>, hosts: &[HostId]) -> Option<Limit> {
+fn quota(case: &Case<'_>, hosts: &[HostId]) -> Option<SharedLimit> {
     let shares = hosts
         .iter()
         .filter_map(|host| of_stages(case, *host, |stage| stage.throttled_share));
     let share = median(&shares.collect::<Vec<_>>()).filter(|share| *share >= THROTTLED)?;
-    Some(Limit {
-        cause: Cause::CpuQuota,
-        sentence: format!(
-            "Cause: cgroup CPU limit throttled the agents {} of the time",
-            percent(share)
-        ),
-        evidence: evidence(
-            format!(
-                "median over hosts: throttled {} of the windows",
-                percent(share)
-            ),
-            "counters.parquet: source = cgroup, cpu_throttled_us".into(),
-        ),
-        hint: "raise or remove the CPU limit of the agents' control group",
+    Some(SharedLimit::CpuQuota {
+        throttled_share: share,
     })
 }
 
-fn core(case: &Case<'_>, which: Flows) -> Option<Limit> {
+fn core(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
     let cpus = cpus_per_connection(case, which)?;
-    (cpus >= WHOLE_CPU).then(|| Limit {
-        cause: Cause::ToolLimit,
-        sentence: "Cause: one core per connection saturated".into(),
-        evidence: evidence(
-            format!(
-                "I/O threads: median {} of a CPU per connection",
-                percent(cpus)
-            ),
-            "flows.parquet: tx_cpu_engine_ns and rx_cpu_engine_ns over the window".into(),
-        ),
-        hint: "use more connections (`--set streams=8`), so that more cores share the work",
-    })
+    (cpus >= WHOLE_CPU).then_some(SharedLimit::FullThreads { cpu_share: cpus })
 }
 
-fn window(case: &Case<'_>, which: Flows) -> Option<Limit> {
+fn window(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
     let share = of_flows(case, which, |row| {
         limited_share(row, |info| info.receive_window_limited_us)
     })?;
-    (share >= LIMITED).then(|| {
-        Limit {
-            cause: Cause::ReceiveWindow,
-            sentence: format!(
-                "Cause: receive window limited {} of busy time{}",
-                percent(share),
-                round_trip(case, which),
-            ),
-            evidence: evidence(
-                format!(
-                    "median over isolated flows: limited by the receive window {} of busy time",
-                    percent(share)
-                ),
-                "flows.parquet: receive_window_limited_us over busy_us".into(),
-            ),
-            hint: "raise `net.ipv4.tcp_rmem` and `net.core.rmem_max` to twice bandwidth times round trip",
-        }
+    (share >= LIMITED).then(|| SharedLimit::ReceiveWindow {
+        limited_share: share,
+        round_trip_ns: round_trip_ns(case, which),
     })
 }
 
-/// ", RTT 1.20 ms", the median of isolated flows.
-fn round_trip(case: &Case<'_>, which: Flows) -> String {
+/// The median of isolated flows.
+fn round_trip_ns(case: &Case<'_>, which: Flows) -> Option<u64> {
     let of_row = |row: &FlowRecord| {
         let streams = &row.sender.as_ref()?.streams;
         Some(f64::from(streams.first()?.tcp_info?.rtt_us))
     };
-    of_flows(case, which, of_row).map_or(String::new(), |rtt_us| {
-        format!(", RTT {}", format_duration_ns((1e3 * rtt_us) as u64))
-    })
+    of_flows(case, which, of_row).map(|rtt_us| (1e3 * rtt_us) as u64)
 }
 
-fn send_buffer(case: &Case<'_>, which: Flows) -> Option<Limit> {
+fn send_buffer(case: &Case<'_>, which: Flows) -> Option<SharedLimit> {
     let share = of_flows(case, which, |row| {
         limited_share(row, |info| info.send_buffer_limited_us)
     })?;
-    (share >= LIMITED).then(|| {
-        Limit {
-            cause: Cause::SendBuffer,
-            sentence: format!("Cause: send buffer limited {} of busy time", percent(share)),
-            evidence: evidence(
-                format!(
-                    "median over isolated flows: limited by the send buffer {} of busy time",
-                    percent(share)
-                ),
-                "flows.parquet: send_buffer_limited_us over busy_us".into(),
-            ),
-            hint: "raise `net.ipv4.tcp_wmem` and `net.core.wmem_max` to twice bandwidth times round trip",
-        }
+    (share >= LIMITED).then_some(SharedLimit::SendBuffer {
+        limited_share: share,
     })
 }
 
-fn per_connection(case: &Case<'_>, rate: f64) -> Option<Limit> {
+fn per_connection(case: &Case<'_>, rate: f64) -> Option<SharedLimit> {
     let limit = case
         .network
         .connection_limit()
         .filter(|limit| *limit < LESS * rate)?;
-    Some(Limit {
-        cause: Cause::ConnectionLimit,
-        sentence: format!(
-            "Cause: each connection limited to {}",
-            format_bits_per_sec(limit)
-        ),
-        evidence: evidence(
-            format!(
-                "isolated flows of one connection: {}; of several: {}",
-                format_bits_per_sec(limit),
-                format_bits_per_sec(rate)
-            ),
-            "flows.parquet: isolated flows by streams".into(),
-        ),
-        hint: "use more connections per host; a provider's per-flow cap or one LAG member limits each",
+    Some(SharedLimit::Connection {
+        bits_per_sec: limit,
+        several_bits_per_sec: rate,
     })
 }
 

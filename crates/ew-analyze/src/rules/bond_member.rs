@@ -1,12 +1,13 @@
 //! One member of a bond carries nearly all of what a host sends or receives: the members together
 //! are not what they seem.
 
-use super::{Case, evidence};
+use super::Case;
 use crate::precision::confidence;
-use crate::words::{count, list, plain};
+use crate::words::plain;
 use ew_model::HostId;
 use ew_model::facts::{Bond, HostSample, InterfaceCounters};
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::details::{BondMember, BusiestMember, Directions};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 /// Share of a direction's bytes from which on a member carries all that matters.
 const NEARLY_ALL: f64 = 0.95;
@@ -34,27 +35,8 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let hosts = case.observations.inventory().host_ids();
     let all: Vec<Found<'_>> = hosts.filter_map(|host| found(case, host)).collect();
     let first = all.first()?;
-    let Found {
-        bond_name, bond, ..
-    } = first;
-    let name = |found: &Found<'_>| case.observations.inventory().name(found.host).to_owned();
-    let who = match all.len() {
-        1 => name(first),
-        several => count(several, "host"),
-    };
-    let (sends, receives) = (all.iter().any(|f| f.sends), all.iter().any(|f| f.receives));
-    let does = match (sends, receives) {
-        (true, true) => "sent and received",
-        (true, false) => "sent",
-        _ => "received",
-    };
-    let line = |found: &Found<'_>| {
-        let percent = 100.0 * found.share;
-        evidence(
-            format!("{}: {} carried {percent:.0}%", name(found), found.member),
-            "hosts.parquet: interface counters; HostFacts: bond".into(),
-        )
-    };
+    let bond = first.bond;
+    let by_connection = |policy: &str| policy.contains("3+4");
     Some(Finding {
         severity: Severity::Notice,
         subject: match all.len() {
@@ -63,49 +45,37 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
         },
         cause: Cause::BondMember,
         symptom: None,
-        sentence: format!(
-            "{who}: one of {} members of {bond_name} carried nearly all that was {does}",
-            bond.members.len()
-        ),
         measured: Some(plain(first.share, "ratio")),
         expected: Some(plain(1.0 / bond.members.len() as f64, "ratio")),
         confidence: confidence(Cause::BondMember),
-        evidence: std::iter::once(evidence(said_of(first), "HostFacts: bond".into()))
-            .chain(all.iter().map(line))
-            .collect(),
-        hint: hint(first, sends, receives),
+        details: Details::BondMember(BondMember {
+            bond: first.bond_name.to_owned(),
+            mode: bond.mode.clone(),
+            hash_policy: bond.hash_policy.clone(),
+            is_hashed_by_connection: bond.hash_policy.as_deref().is_some_and(by_connection),
+            members: bond.members.clone(),
+            directions: directions(&all),
+            busiest: all.iter().map(member).collect(),
+        }),
+        cables: Vec::new(),
     })
 }
 
-fn said_of(found: &Found<'_>) -> String {
-    let bond = found.bond;
-    let mode = bond.mode.as_deref().unwrap_or("a team");
-    let policy = bond.hash_policy.as_deref();
-    let policy = policy.map_or(String::new(), |policy| format!(", hash policy {policy}"));
-    format!(
-        "{} is {mode}{policy}, over {}",
-        found.bond_name,
-        list(&bond.members)
-    )
+fn directions(all: &[Found<'_>]) -> Directions {
+    let (sends, receives) = (all.iter().any(|f| f.sends), all.iter().any(|f| f.receives));
+    match (sends, receives) {
+        (true, true) => Directions::Both,
+        (true, false) => Directions::Tx,
+        _ => Directions::Rx,
+    }
 }
 
-/// Each end of a link chooses the member of what it sends.
-fn hint(found: &Found<'_>, sends: bool, receives: bool) -> String {
-    let bond = found.bond_name;
-    let by_connection = |policy: &str| policy.contains("3+4");
-    let is_by_connection = found.bond.hash_policy.as_deref().is_some_and(by_connection);
-    let mut hints = vec![format!(
-        "check that all members are up: `cat /proc/net/bonding/{bond}`"
-    )];
-    if sends && !is_by_connection {
-        hints.push(format!(
-            "let the host choose a member by connection: xmit_hash_policy=layer3+4 on {bond}"
-        ));
+fn member(found: &Found<'_>) -> BusiestMember {
+    BusiestMember {
+        host: found.host,
+        member: found.member.to_owned(),
+        share: found.share,
     }
-    if receives {
-        hints.push("let the switch choose a member by connection: its load-balancing hash of the port channel".into());
-    }
-    hints.join("; ")
 }
 
 fn found<'a>(case: &Case<'a>, host: HostId) -> Option<Found<'a>> {

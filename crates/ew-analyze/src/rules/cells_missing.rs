@@ -1,100 +1,90 @@
 //! Flows without a figure, repairs counted. Named, never shown as 0.
 
-use super::{Case, evidence};
-use crate::observations::StageView;
+use super::Case;
+use crate::observations::{Observations, StageView};
 use crate::precision::confidence;
-use crate::words::{count, list, plain};
+use crate::words::plain;
 use ew_model::barrier::{Barrier, BarrierKind};
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::details::{
+    FlowsMissing, MissingWith, RefusingHost, StageMissing, StagesMissing,
+};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::{HostId, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Pairs and hosts that are kept to be named.
+const MOST_NAMED: usize = 8;
+
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    let observations = case.observations;
-    let run = observations.run;
-    let inventory = observations.inventory();
-    let missing: usize = observations
-        .stages
-        .iter()
-        .map(|stage| stage.missing.len())
-        .sum();
+    let stages = case.observations.stages.iter();
+    let missing: usize = stages.map(|stage| stage.missing.len()).sum();
     if missing == 0 {
         return Vec::new();
     }
-    let interrupted = run.manifest.outcome == Outcome::Interrupted;
-    let planned: u32 = observations.stages.iter().map(|stage| stage.planned).sum();
-    let is_gone = |host: &HostId| run.lost.contains_key(host) || run.failed.contains_key(host);
-    let mut explained: BTreeMap<HostId, usize> = BTreeMap::new();
-    let mut others: BTreeSet<(HostId, HostId)> = BTreeSet::new();
-    for flow in observations.stages.iter().flat_map(|stage| &stage.missing) {
-        match [flow.src, flow.dst].into_iter().find(is_gone) {
-            Some(host) => *explained.entry(host).or_default() += 1,
-            None => {
-                others.insert((flow.src, flow.dst));
-            }
-        }
-    }
-    let mut names: Vec<String> = others
-        .iter()
-        .map(|(src, dst)| format!("{} to {}", inventory.name(*src), inventory.name(*dst)))
-        .collect();
-    names.extend(
-        explained
-            .iter()
-            .map(|(host, n)| format!("{n} with {}", inventory.name(*host))),
-    );
     vec![Finding {
         severity: Severity::Notice,
         subject: Subject::Run,
         cause: Cause::CellsMissing,
         symptom: None,
-        sentence: if interrupted {
-            format!(
-                "the run was interrupted: {missing} of {} not measured",
-                count(planned as usize, "flow")
-            )
-        } else {
-            format!(
-                "{} of {planned} could not be measured: {}",
-                count(missing, "flow"),
-                list(&names)
-            )
-        },
         measured: Some(plain(missing as f64, "count")),
         expected: Some(plain(0.0, "count")),
         confidence: confidence(Cause::CellsMissing),
-        evidence: all_evidence(case),
-        hint: if interrupted {
-            "what was measured is valid; run it to the end for the rest".into()
-        } else {
-            "the reasons are in the rows; run again when they are dealt with, the other figures are valid".into()
-        },
+        details: Details::FlowsMissing(details(case, missing)),
+        cables: Vec::new(),
     }]
 }
 
-/// By stages, by hosts whose connection tracking refused connections, which then never came up, and
-/// what else keeps pods apart.
-fn all_evidence(case: &Case<'_>) -> Vec<Evidence> {
-    let stages = case.observations.stages.iter();
-    let inventory = case.observations.inventory();
-    let refusing = case
-        .hosts
-        .iter()
-        .filter_map(|h| Some((h.host, h.conntrack?)));
-    let words = refusing.map(|(host, refused)| {
-        let name = inventory.name(host);
-        let (packets, why) = (refused.packets, refused.why());
-        evidence(
-            format!("{name}: conntrack dropped {packets} packets of new connections ({why})"),
-            format!("counters.parquet: host = {name}, source = conntrack"),
-        )
-    });
-    let stages: Vec<&StageView<'_>> = stages.collect();
-    let barriers = &case.observations.run.manifest.barriers;
-    let of_stages = of_stages(&stages).into_iter();
-    of_stages
-        .chain(words)
-        .chain(barriers.iter().filter(is_here).map(of_barrier))
+fn details(case: &Case<'_>, missing: usize) -> FlowsMissing {
+    let observations = case.observations;
+    let planned: u32 = observations.stages.iter().map(|stage| stage.planned).sum();
+    let barriers = observations.run.manifest.barriers.iter();
+    let with = with(observations);
+    let stages: Vec<&StageView<'_>> = observations.stages.iter().collect();
+    let (empty_stages, others) = empty_alike(&stages);
+    FlowsMissing {
+        missing,
+        planned: planned as usize,
+        is_interrupted: observations.run.manifest.outcome == Outcome::Interrupted,
+        to_name: with.len(),
+        named: with.into_iter().take(MOST_NAMED).collect(),
+        stages: others.into_iter().filter_map(of_stage).collect(),
+        empty_stages,
+        refusing: refusing(case),
+        barriers: barriers
+            .filter(is_here)
+            .map(|barrier| barrier.words.clone())
+            .collect(),
+    }
+}
+
+/// Whose missing flows they are: of a host that is missing itself, else of a pair.
+fn with(observations: &Observations<'_>) -> Vec<MissingWith> {
+    let run = observations.run;
+    let is_gone = |host: &HostId| run.lost.contains_key(host) || run.failed.contains_key(host);
+    let mut hosts: BTreeMap<HostId, usize> = BTreeMap::new();
+    let mut pairs: BTreeSet<(HostId, HostId)> = BTreeSet::new();
+    for flow in observations.stages.iter().flat_map(|stage| &stage.missing) {
+        match [flow.src, flow.dst].into_iter().find(is_gone) {
+            Some(host) => *hosts.entry(host).or_default() += 1,
+            None => {
+                pairs.insert((flow.src, flow.dst));
+            }
+        }
+    }
+    let pairs = pairs.into_iter();
+    let hosts = hosts.into_iter();
+    pairs
+        .map(|(src, dst)| MissingWith::Pair { src, dst })
+        .chain(hosts.map(|(host, flows)| MissingWith::Host { host, flows }))
+        .collect()
+}
+
+/// Hosts whose connection tracking refused connections, which then never came up.
+fn refusing(case: &Case<'_>) -> Vec<RefusingHost> {
+    let hosts = case.hosts.iter();
+    let refusing = hosts.filter_map(|host| Some((host.host, host.conntrack?)));
+    refusing
+        .map(|(host, refused)| RefusingHost { host, refused })
         .collect()
 }
 
@@ -103,34 +93,28 @@ fn is_here(barrier: &&Barrier) -> bool {
     barrier.kind != BarrierKind::PodEnded
 }
 
-/// As the launcher found it after the run.
-fn of_barrier(barrier: &Barrier) -> Evidence {
-    evidence(barrier.words.clone(), "run.json: barriers".into())
-}
-
-/// A line for each stage; one for all those without a figure for the same reason, such as what an
-/// interrupted run had still before it.
-fn of_stages(stages: &[&StageView<'_>]) -> Vec<Evidence> {
-    let mut without: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+/// Stages that have no figure at all for the same reason, such as what an interrupted run had still
+/// before it, and the other stages.
+fn empty_alike<'s, 'a>(
+    stages: &[&'s StageView<'a>],
+) -> (Vec<StagesMissing>, Vec<&'s StageView<'a>>) {
+    let mut empty: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for stage in stages {
         if let Some(reason) = reason_of_all(stage) {
-            let names = without.entry(reason).or_default();
-            names.push(format!("`{}`", stage.stage.name));
+            let names = empty.entry(reason).or_default();
+            names.push(stage.stage.name.clone());
         }
     }
-    without.retain(|_, names| names.len() > 1);
-    let is_folded = |stage: &StageView<'_>| {
-        reason_of_all(stage).is_some_and(|reason| without.contains_key(reason))
+    empty.retain(|_, names| names.len() > 1);
+    let is_other = |stage: &&&StageView<'_>| {
+        reason_of_all(stage).is_none_or(|reason| !empty.contains_key(reason))
     };
-    let single = stages.iter().filter(|stage| !is_folded(stage));
-    let folded = without.iter().map(|(reason, names)| {
-        evidence(
-            format!("no figure in {}, first: {reason}", list(names)),
-            "flows.parquet: outcome missing".into(),
-        )
+    let others = stages.iter().filter(is_other).copied().collect();
+    let folded = empty.into_iter().map(|(reason, stages)| StagesMissing {
+        stages,
+        reason: reason.to_owned(),
     });
-    let single = single.filter_map(|stage| stage_evidence(stage));
-    single.chain(folded).collect()
+    (folded.collect(), others)
 }
 
 /// Why the first flow has no figure, where none has.
@@ -140,16 +124,12 @@ fn reason_of_all<'a>(stage: &'a StageView<'_>) -> Option<&'a str> {
     Some(&first.reason)
 }
 
-fn stage_evidence(stage: &StageView<'_>) -> Option<Evidence> {
+fn of_stage(stage: &StageView<'_>) -> Option<StageMissing> {
     let first = stage.missing.first()?;
-    let name = &stage.stage.name;
-    Some(evidence(
-        format!(
-            "`{name}`: {} of {} missing, first: {}",
-            stage.missing.len(),
-            stage.planned,
-            first.reason
-        ),
-        format!("flows.parquet: stage `{name}`, outcome missing"),
-    ))
+    Some(StageMissing {
+        stage: stage.stage.name.clone(),
+        missing: stage.missing.len(),
+        planned: stage.planned as usize,
+        reason: first.reason.clone(),
+    })
 }

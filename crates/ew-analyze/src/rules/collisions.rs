@@ -2,20 +2,19 @@
 //! uplinks and hosts can carry, next to what as many equal paths are expected to give.
 
 use super::Case;
-use super::peers::percent;
 use crate::fit::splitmix;
 use crate::observations::RoundView;
 use crate::stats::median;
 use ew_model::RackId;
+use ew_model::finding::details::HashingCost;
 use ew_model::scenario::{Pattern, Pick};
 use std::collections::BTreeMap;
 
 /// Throws of a round's connections on the paths; the mean of so many is within 1%.
 const THROWS: u64 = 1024;
 
-/// "single flows get 81% of the capacity because paths are hashed (expected for 4 paths: 84%)".
-/// Without a test of single flows, that they collide.
-pub(super) fn words(case: &Case<'_>, paths: usize) -> String {
+/// `None` without a test of single flows.
+pub(super) fn cost(case: &Case<'_>, paths: usize) -> Option<HashingCost> {
     let mut measured = Vec::new();
     let mut expected = Vec::new();
     let stages = case.observations.judged().filter(|stage| {
@@ -37,14 +36,10 @@ pub(super) fn words(case: &Case<'_>, paths: usize) -> String {
             expected.push(expected_share(&asked, capacity, paths));
         }
     }
-    match (median(&measured), median(&expected)) {
-        (Some(measured), Some(expected)) => format!(
-            "single flows get {} of the capacity because paths are hashed (expected for {paths} paths: {})",
-            percent(measured.min(1.0)),
-            percent(expected),
-        ),
-        _ => "single flows share paths by hash (expected)".into(),
-    }
+    Some(HashingCost {
+        measured_share: median(&measured)?.min(1.0),
+        expected_share: median(&expected)?,
+    })
 }
 
 /// Rate and asked rate of each flow.

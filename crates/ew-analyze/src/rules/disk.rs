@@ -1,38 +1,29 @@
 //! A disk of one host is busy all the time, or the disks of all.
 
-use super::peers::{compared, is_judged, of_stages, percent};
-use super::why::{Reason, Suspect};
-use super::{Case, evidence};
+use super::Case;
+use super::peers::{compared, is_judged, of_stages};
+use super::why::Suspect;
 use crate::precision::confidence;
 use crate::stats::median;
-use crate::words::{count, plain};
+use crate::words::plain;
 use ew_model::HostId;
 use ew_model::analysis::DiskShare;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
-use ew_model::units::{format_bytes, format_duration_ns};
+use ew_model::finding::details::{BusyDisk, BusyDisks, Why};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 /// Share of the time with requests in flight from which on a disk is full.
 const FULL: f64 = 0.9;
 /// Its peers' is busy less by this.
 const BUSIER: f64 = 0.3;
 
-const HINT: &str = "look who writes (`iotop -o`, `pidstat -d 1`) and whether the disk is healthy (`smartctl -a`, RAID rebuilds); the \
-                    network is not what a job on this host waits for";
-
 /// The run's own bytes touch no disk, so a full one explains a slow host only by what it does to
 /// the rest of the host.
-pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let disk = full_disk(case, suspect.host)?;
-    Some(Reason {
-        cause: Cause::Disk,
-        because: format!(
-            "disk {} saturated ({} busy)",
-            disk.name,
-            percent(disk.busy_share)
-        ),
-        evidence: vec![proof(case, suspect.host, &disk)],
-        hint: HINT.into(),
-    })
+    Some(Why::BusyDisk(BusyDisk {
+        host: suspect.host,
+        disk,
+    }))
 }
 
 /// Full disks of hosts that move their bytes as their peers do; else those of all hosts, which may
@@ -65,40 +56,33 @@ fn everywhere(case: &Case<'_>) -> Option<Finding> {
         subject: Subject::Run,
         cause: Cause::Disk,
         symptom: None,
-        sentence: format!(
-            "{}: busiest disk {} busy (median), applications wait for disks before the network",
-            count(busy.len(), "host"),
-            percent(middle),
-        ),
         measured: Some(plain(middle, "share")),
         expected: None,
         confidence: confidence(Cause::Disk),
-        evidence: vec![proof(case, busiest, &disk)],
-        hint: HINT.into(),
+        details: Details::BusyDisks(BusyDisks {
+            hosts: busy.len(),
+            busy_share: middle,
+            busiest: BusyDisk {
+                host: busiest,
+                disk,
+            },
+        }),
+        cables: Vec::new(),
     })
 }
 
 fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
     let disk = full_disk(case, host)?;
-    let name = case.observations.inventory().name(host);
-    let waits = disk.await_ns.map_or(String::new(), |ns| {
-        format!(", {} per request", format_duration_ns(ns))
-    });
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Host { host },
         cause: Cause::Disk,
         symptom: None,
-        sentence: format!(
-            "{name}: disk {} {} busy{waits}, the network is not its limit",
-            disk.name,
-            percent(disk.busy_share),
-        ),
         measured: Some(plain(disk.busy_share, "share")),
         expected: None,
         confidence: confidence(Cause::Disk),
-        evidence: vec![proof(case, host, &disk)],
-        hint: HINT.into(),
+        details: Details::BusyDisk(BusyDisk { host, disk }),
+        cables: Vec::new(),
     })
 }
 
@@ -119,21 +103,4 @@ fn busiest_disk(case: &Case<'_>, host: HostId) -> Option<DiskShare> {
     let judged = stages.filter(|stage| is_judged(case, stage.stage as usize));
     let disks = judged.filter_map(|stage| stage.disk.clone());
     disks.max_by(|a, b| a.busy_share.total_cmp(&b.busy_share))
-}
-
-fn proof(case: &Case<'_>, host: HostId, disk: &DiskShare) -> Evidence {
-    let name = case.observations.inventory().name(host);
-    evidence(
-        format!(
-            "{name}: {} busy {}, reads {}/s, writes {}/s",
-            disk.name,
-            percent(disk.busy_share),
-            format_bytes(disk.read_bytes_per_sec as u64),
-            format_bytes(disk.written_bytes_per_sec as u64),
-        ),
-        format!(
-            "counters.parquet: host = {name}, source = disk, name = {}, busy_ms",
-            disk.name
-        ),
-    )
 }

@@ -1,14 +1,14 @@
 //! Hosts have a faster network than the measured one, and it lay idle: another one may be meant.
 
-use super::{Case, evidence};
+use super::Case;
 use crate::basis::data_interface;
 use crate::precision::confidence;
-use crate::words::{count, host_list, plain};
+use crate::words::plain;
 use ew_model::HostId;
 use ew_model::facts::{HostSample, InterfaceFacts};
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::details::{FasterNetwork, InterfaceRate};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::network::faster_interface;
-use ew_model::units::format_bits_per_sec;
 
 /// Share of its speed that an idle interface carries at most, both directions together.
 const IDLE: f64 = 0.01;
@@ -26,42 +26,30 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     let hosts = case.observations.inventory().host_ids();
     let all: Vec<Found> = hosts.filter_map(|host| found(case, host)).collect();
     let first = all.first()?;
-    let rate = |interface: &InterfaceFacts| {
-        let speed = interface.speed_bits_per_sec.unwrap_or(f64::NAN);
-        format!("{} at {}", interface.name, format_bits_per_sec(speed))
-    };
-    let (measured, faster) = (rate(&first.measured), rate(&first.faster));
-    let names = host_list(
-        case.observations.inventory(),
-        all.iter().map(|found| found.host),
-    );
-    let interface = &first.faster.name;
+    let (measured, faster) = (rate(&first.measured)?, rate(&first.faster)?);
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Run,
         cause: Cause::FasterNetwork,
         symptom: None,
-        sentence: format!(
-            "{} with a faster idle interface: {faster}, next to {measured}, which was measured",
-            count(all.len(), "host")
-        ),
-        measured: first
-            .measured
-            .speed_bits_per_sec
-            .map(|speed| plain(speed, "bit/s")),
-        expected: first
-            .faster
-            .speed_bits_per_sec
-            .map(|speed| plain(speed, "bit/s")),
+        measured: Some(plain(measured.bits_per_sec, "bit/s")),
+        expected: Some(plain(faster.bits_per_sec, "bit/s")),
         confidence: confidence(Cause::FasterNetwork),
-        evidence: vec![evidence(
-            format!(
-                "{names}: {interface} is up and has an address; it carried less than {:.0}% of its speed",
-                100.0 * IDLE
-            ),
-            "hosts.parquet: interface counters".into(),
-        )],
-        hint: format!("measure it with --interface {interface}, or with --network and its subnet"),
+        details: Details::FasterNetwork(FasterNetwork {
+            hosts: all.iter().map(|found| found.host).collect(),
+            measured,
+            faster,
+            idle_share: IDLE,
+        }),
+        cables: Vec::new(),
+    })
+}
+
+/// `None` where its speed is not known, and then it is neither faster nor slower.
+fn rate(interface: &InterfaceFacts) -> Option<InterfaceRate> {
+    Some(InterfaceRate {
+        interface: interface.name.clone(),
+        bits_per_sec: interface.speed_bits_per_sec?,
     })
 }
 

@@ -1,12 +1,16 @@
 //! Hosts that never came up, or were lost: for good, or until they came back.
 
-use super::{Case, evidence};
+use super::Case;
 use crate::precision::confidence;
-use crate::words::{host_list, plain};
+use crate::words::plain;
 use ew_model::HostId;
 use ew_model::barrier::BarrierKind;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::details::{Absence, AbsenceReason, HostsMissing};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeMap;
+
+/// Hosts whose reasons are shown.
+const MOST_REASONS: usize = 20;
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let run = case.observations.run;
@@ -18,104 +22,64 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
             .map(|(host, message)| (*host, message.clone()))
             .collect()
     };
-    let kinds = [
-        (&run.failed, &FAILED),
-        (&run.lost, &LOST),
-        (&run.returned, &RETURNED),
+    let ways = [
+        (&run.failed, Absence::NeverCameUp),
+        (&run.lost, Absence::Lost),
+        (&run.returned, Absence::CameBack),
     ];
-    let found = kinds.map(|(hosts, kind)| finding(case, &known(hosts), kind));
+    let found = ways.map(|(hosts, absence)| finding(case, &known(hosts), absence));
     found.into_iter().flatten().collect()
 }
 
-/// How hosts are missing.
-struct Kind {
-    severity: Severity,
-    what: &'static str,
-    hint: &'static str,
-}
-
-const FAILED: Kind = Kind {
-    severity: Severity::Fault,
-    what: "never came up",
-    hint: BRING_BACK,
-};
-const LOST: Kind = Kind {
-    severity: Severity::Fault,
-    what: "was lost during the run",
-    hint: BRING_BACK,
-};
-const RETURNED: Kind = Kind {
-    severity: Severity::Notice,
-    what: "was lost during the run and came back",
-    hint: "find out why the connection to its agent broke (the host's log, the network between it and the controller); what it missed was \
-           tried again",
-};
-const BRING_BACK: &str = "bring the host back (power, link, sshd; `eastwest doctor` says what stops it) and run again; the \
-                          figures of the other hosts are valid";
-
-fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, kind: &Kind) -> Option<Finding> {
-    let inventory = case.observations.inventory();
-    let (first, message) = hosts.first_key_value()?;
-    let names = host_list(inventory, hosts.keys().copied());
-    let missing = case
-        .observations
-        .stages
-        .iter()
-        .flat_map(|stage| &stage.missing)
-        .filter(|flow| hosts.contains_key(&flow.src) || hosts.contains_key(&flow.dst))
-        .count();
-    let is_one = hosts.len() == 1;
-    let whose = if is_one { "with it" } else { "with them" };
-    let costs = match missing {
-        0 => String::new(),
-        1 => format!("; 1 flow {whose} is missing"),
-        n => format!("; {n} flows {whose} are missing"),
-    };
-    let said = if is_one {
-        format!(": {message}")
-    } else {
-        String::new()
-    };
-    let what = match is_one {
-        true => kind.what.to_owned(),
-        false => kind.what.replace("was ", "were "),
-    };
+fn finding(case: &Case<'_>, hosts: &BTreeMap<HostId, String>, absence: Absence) -> Option<Finding> {
+    let first = *hosts.keys().next()?;
     Some(Finding {
-        severity: kind.severity,
+        severity: match absence {
+            Absence::NeverCameUp | Absence::Lost => Severity::Fault,
+            Absence::CameBack => Severity::Notice,
+        },
         subject: match hosts.len() {
-            1 => Subject::Host { host: *first },
+            1 => Subject::Host { host: first },
             _ => Subject::Run,
         },
         cause: Cause::HostMissing,
         symptom: None,
-        sentence: format!("{names} {what}{said}{costs}"),
         measured: Some(plain(hosts.len() as f64, "count")),
         expected: Some(plain(0.0, "count")),
         confidence: confidence(Cause::HostMissing),
-        evidence: hosts
-            .iter()
-            .take(20)
-            .map(|(host, message)| {
-                let name = inventory.name(*host);
-                evidence(
-                    format!("{name}: {message}"),
-                    format!("events.jsonl: host {name}"),
-                )
-            })
-            .chain(ends_of_pods(case, hosts))
-            .collect(),
-        hint: kind.hint.into(),
+        details: Details::HostsMissing(HostsMissing {
+            hosts: hosts.keys().copied().collect(),
+            absence,
+            missing_flows: missing_flows(case, hosts),
+            reasons: hosts.iter().take(MOST_REASONS).map(reason).collect(),
+            pod_ends: ends_of_pods(case, hosts),
+        }),
+        cables: Vec::new(),
     })
 }
 
+fn missing_flows(case: &Case<'_>, hosts: &BTreeMap<HostId, String>) -> usize {
+    let stages = case.observations.stages.iter();
+    let missing = stages.flat_map(|stage| &stage.missing);
+    let is_theirs = |end: HostId| hosts.contains_key(&end);
+    missing
+        .filter(|flow| is_theirs(flow.src) || is_theirs(flow.dst))
+        .count()
+}
+
+fn reason((host, message): (&HostId, &String)) -> AbsenceReason {
+    AbsenceReason {
+        host: *host,
+        message: message.clone(),
+    }
+}
+
 /// Why hosts' pods ended, where they are pods.
-fn ends_of_pods(case: &Case<'_>, hosts: &BTreeMap<HostId, String>) -> Vec<Evidence> {
+fn ends_of_pods(case: &Case<'_>, hosts: &BTreeMap<HostId, String>) -> Vec<String> {
     let barriers = case.observations.run.manifest.barriers.iter();
     let of_hosts = barriers.filter(|barrier| {
         let host = barrier.host;
         barrier.kind == BarrierKind::PodEnded && host.is_some_and(|host| hosts.contains_key(&host))
     });
-    of_hosts
-        .map(|barrier| evidence(barrier.words.clone(), "run.json: barriers".into()))
-        .collect()
+    of_hosts.map(|barrier| barrier.words.clone()).collect()
 }

@@ -1,8 +1,7 @@
 //! Many senders to one receiver: whether goodput collapses below what the fitted network carries of
 //! it, how long packets wait, and how evenly the senders share it.
 
-use super::peers::percent;
-use super::{Case, evidence};
+use super::Case;
 use crate::fit::{Network, retransmitted_share};
 use crate::observations::{RoundView, StageView};
 use crate::precision::confidence;
@@ -10,10 +9,10 @@ use crate::quality::{LITTLE_STARVATION, starvation};
 use crate::stats::median;
 use crate::words::plain;
 use ew_model::HostId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::details::Incast;
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::record::FlowRecord;
 use ew_model::scenario::Pattern;
-use ew_model::units::format_duration_ns;
 use std::collections::BTreeMap;
 
 /// Below this share of what the fitted network carries goodput has collapsed, where segments are
@@ -73,38 +72,29 @@ fn finding(case: &Case<'_>, at: usize, stage: &StageView<'_>) -> Option<Finding>
         return None;
     }
     let senders = all.iter().map(|received| received.senders).max()?;
-    let name = &stage.stage.name;
-    let queue = queue_ns.map_or(String::new(), |queue_ns| {
-        format!(", queueing delay {}", format_duration_ns(queue_ns as u64))
-    });
-    let what = if has_collapsed {
-        "goodput collapses to "
-    } else {
-        ""
-    };
     Some(Finding {
-        severity: if has_collapsed { Severity::Notice } else { Severity::Info },
+        severity: if has_collapsed {
+            Severity::Notice
+        } else {
+            Severity::Info
+        },
         subject: Subject::Run,
         cause: Cause::Congestion,
         symptom: None,
-        sentence: format!(
-            "{name}, {senders} to 1: {what}{} of expected{queue}, fairness {fairness:.2} (Jain)",
-            percent(share)
-        ),
         measured: Some(plain(share, "share")),
         expected: Some(plain(1.0, "share")),
         confidence: confidence(Cause::Congestion),
-        evidence: vec![evidence(
-            format!(
-                "medians over {} receivers and rounds: sum of the senders over what receivers and uplinks allow, RTT less the connection's min RTT, (sum x)^2 / (n sum x^2), segments retransmitted {}",
-                all.len(),
-                percent(lost)
-            ),
-            format!("flows.parquet: stage `{name}`, by dst; rtt_us, min_rtt_us"),
-        )],
-        hint: "look at the buffers of the switch ports towards hosts (dynamic thresholds, discards) and at ECN: with ECN marking and \
-               DCTCP, or fewer senders at a time, queues stay short and nobody waits for timeouts"
-            .into(),
+        details: Details::Incast(Incast {
+            stage: stage.stage.name.clone(),
+            senders,
+            goodput_share: share,
+            has_collapsed,
+            queueing_delay_ns: queue_ns.map(|queue_ns| queue_ns as u64),
+            fairness,
+            samples: all.len(),
+            retransmitted_share: lost,
+        }),
+        cables: Vec::new(),
     })
 }
 

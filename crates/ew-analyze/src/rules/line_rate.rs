@@ -1,13 +1,13 @@
 //! Nothing is wrong, and the hosts' links are full: that is the limit of the run.
 
-use super::peers::{of_stages, percent};
-use super::{Case, evidence};
+use super::Case;
+use super::peers::of_stages;
 use crate::precision::confidence;
-use crate::words::{count, plain};
+use crate::words::plain;
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
-use ew_model::units::format_bits_per_sec;
+use ew_model::finding::details::LineRate;
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 /// Share of the link on the wire from which on it is full.
 const FULL: f64 = 0.93;
@@ -31,25 +31,20 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Option<Finding> {
         .filter(|s| *s >= FULL)
         .collect();
     let middle = crate::stats::median(&full).filter(|_| 2 * full.len() > shares.len())?;
-    let hosts = count(full.len(), "host");
-    let rate = format_bits_per_sec(link);
     Some(Finding {
         severity: Severity::Info,
         subject: Subject::Run,
         cause: Cause::LineRate,
         symptom: None,
-        sentence: format!("{hosts}: NICs saturated at line rate ({rate})"),
         measured: Some(plain(middle, "share")),
         expected: Some(plain(1.0, "share")),
         confidence: confidence(Cause::LineRate),
-        evidence: vec![evidence(
-            format!(
-                "the fuller direction of {hosts} carries {} of {rate} on the wire in the median",
-                percent(middle)
-            ),
-            "hosts.parquet: kind = interface, rx_bytes and tx_bytes over the capacity tests".into(),
-        )],
-        hint: "nothing to do: more needs faster NICs or more of them".into(),
+        details: Details::LineRate(LineRate {
+            hosts: full.len(),
+            link_bits_per_sec: link,
+            wire_share: middle,
+        }),
+        cables: Vec::new(),
     })
 }
 

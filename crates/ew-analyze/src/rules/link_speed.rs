@@ -1,15 +1,15 @@
 //! A link came up slower than its peers' or than configured, at half duplex, or is shaped to less.
 
+use super::Case;
 use super::peers::compared;
-use super::slow_host::{rate_quantity, side_evidence};
-use super::why::{Reason, Suspect};
-use super::{Case, evidence};
+use super::slow_host::{rate_quantity, side_rates};
+use super::why::Suspect;
 use crate::basis::{data_interface, most_common, shaper};
 use crate::fit::Side;
 use crate::precision::confidence;
 use ew_model::HostId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
-use ew_model::units::format_bits_per_sec;
+use ew_model::finding::details::{HalfDuplex, LowLinkSpeed, Shaper, Why};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 /// A speed counts as lower below this share of the other.
 const LOWER: f64 = 0.99;
@@ -22,33 +22,23 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 }
 
 /// What slows a link whose reported speed is that of its peers.
-pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     half_duplex(case, suspect.host).or_else(|| shaped(case, suspect))
 }
 
-fn half_duplex(case: &Case<'_>, host: HostId) -> Option<Reason> {
+fn half_duplex(case: &Case<'_>, host: HostId) -> Option<Why> {
     let interface = data_interface(case.observations.run, host)?;
     if interface.duplex.as_deref() != Some("half") {
         return None;
     }
-    let name = case.observations.inventory().name(host);
-    Some(Reason {
-        cause: Cause::LinkSpeed,
-        because: "link at half duplex".into(),
-        evidence: vec![evidence(
-            format!("{} reports half duplex", interface.name),
-            format!("events.jsonl: host-up of {name}, interfaces"),
-        )],
-        hint: format!(
-            "set both ends to negotiate (`ethtool -s {} autoneg on`, and the switch port): half duplex is what one end \
-             falls back to when the other is fixed",
-            interface.name
-        ),
-    })
+    Some(Why::HalfDuplex(HalfDuplex {
+        host,
+        interface: interface.name.clone(),
+    }))
 }
 
 /// A queueing discipline of the host's own lets less pass than its peers'.
-fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let host = suspect.host;
     let rate = compared(case, host, |host| {
         Some(shaper(case.observations.run, host)?.0)
@@ -61,24 +51,13 @@ fn shaped(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
         return None;
     }
     let (own, kind) = shaper(case.observations.run, host)?;
-    let name = case.observations.inventory().name(host);
-    let interface = &data_interface(case.observations.run, host)?.name;
-    let own = format_bits_per_sec(own);
-    Some(Reason {
-        cause: Cause::LinkSpeed,
-        because: format!(
-            "tc {kind} shaper on {interface}, {own} (peers {})",
-            format_bits_per_sec(typical)
-        ),
-        evidence: vec![evidence(
-            format!("{name}: root qdisc {kind} of {interface} has the rate {own}"),
-            format!("counters.parquet: host = {name}, source = qdisc, rate_bytes_per_sec"),
-        )],
-        hint: format!(
-            "`tc -s qdisc show dev {interface}` on {name} shows the shaper; remove it or set its rate to the link's if \
-             nobody wants it"
-        ),
-    })
+    Some(Why::Shaper(Shaper {
+        host,
+        interface: data_interface(case.observations.run, host)?.name.clone(),
+        discipline: kind.to_owned(),
+        bits_per_sec: own,
+        peers_bits_per_sec: typical,
+    }))
 }
 
 /// Whether the link speed alone accounts for a slow host, so that no other rule needs to name it.
@@ -130,57 +109,27 @@ fn lower_speed(case: &Case<'_>, host: HostId) -> Option<(f64, f64)> {
 fn finding(case: &Case<'_>, host: HostId) -> Option<Finding> {
     let (speed, wanted) = lower_speed(case, host)?;
     let run = case.observations.run;
-    let name = run.manifest.inventory.name(host);
     let interface = data_interface(run, host)?;
-    let whose = match run.plan.expect.nic_bits_per_sec {
-        Some(_) => "expected",
-        None => "typical",
-    };
-    let mut facts = vec![evidence(
-        format!(
-            "{} reports {}, {} duplex",
-            interface.name,
-            format_bits_per_sec(speed),
-            interface.duplex.as_deref().unwrap_or("unknown"),
-        ),
-        format!("events.jsonl: host-up of {name}, interfaces"),
-    )];
-    facts.extend(side_evidence(case, host));
+    let rate = |side| Some(case.network.slow.get(&side)?.rate.value);
     Some(Finding {
         severity: Severity::Fault,
         subject: Subject::Host { host },
         cause: Cause::LinkSpeed,
         symptom: None,
-        sentence: format!(
-            "{name}: link speed {} ({whose} {}){}",
-            format_bits_per_sec(speed),
-            format_bits_per_sec(wanted),
-            consequence(case, host),
-        ),
         measured: Some(rate_quantity(speed)),
         expected: Some(rate_quantity(wanted)),
         confidence: confidence(Cause::LinkSpeed),
-        evidence: facts,
-        hint: format!(
-            "look at `ethtool {}` on {name} (advertised and partner's modes), then cable, transceiver and the switch \
-             port's configured speed",
-            interface.name
-        ),
+        details: Details::LowLinkSpeed(LowLinkSpeed {
+            host,
+            interface: interface.name.clone(),
+            bits_per_sec: speed,
+            duplex: interface.duplex.clone(),
+            expected_bits_per_sec: wanted,
+            is_configured: run.plan.expect.nic_bits_per_sec.is_some(),
+            tx_bits_per_sec: rate(Side::Tx(host)),
+            rx_bits_per_sec: rate(Side::Rx(host)),
+            flows: side_rates(case, host),
+        }),
+        cables: Vec::new(),
     })
-}
-
-/// What the low speed did to the host's rates, when it did.
-fn consequence(case: &Case<'_>, host: HostId) -> String {
-    let slow = &case.network.slow;
-    let rate = |side| {
-        slow.get(&side)
-            .map(|slow| format_bits_per_sec(slow.rate.value))
-    };
-    match (rate(Side::Tx(host)), rate(Side::Rx(host))) {
-        (Some(tx), Some(rx)) if tx == rx => format!(", TX and RX {tx}"),
-        (Some(tx), Some(rx)) => format!(", TX {tx}, RX {rx}"),
-        (Some(tx), None) => format!(", TX {tx}"),
-        (None, Some(rx)) => format!(", RX {rx}"),
-        (None, None) => String::new(),
-    }
 }

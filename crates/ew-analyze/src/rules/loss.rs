@@ -1,11 +1,11 @@
 //! Bulk UDP that loses datagrams.
 
-use super::{Case, evidence};
+use super::Case;
 use crate::precision::confidence;
-use crate::words::{count, plain};
-use ew_model::Inventory;
-use ew_model::analysis::{DatagramAnalysis, StageAnalysis};
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use crate::words::plain;
+use ew_model::analysis::StageAnalysis;
+use ew_model::finding::details::{DatagramLoss, DatagramLossOfPair, Fragments};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::workload::{Pace, Workload};
 
 /// Below this share a loss is in the report's tables and is no finding.
@@ -13,104 +13,65 @@ const SUBSTANTIAL: f64 = 0.01;
 
 /// One finding per stage with a substantial loss.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
-    case.stages
-        .iter()
-        .zip(&case.observations.stages)
-        .filter_map(|(stage, view)| {
-            let datagrams = stage.datagrams?;
-            let loss = datagrams.loss.filter(|loss| *loss >= SUBSTANTIAL)?;
-            let is_paced = view.stage.workload.pace != Pace::default();
-            let mut finding = finding(&stage.name, loss, is_paced);
-            finding.evidence = evidence_of(case.observations.inventory(), stage, &datagrams);
-            add_fragments(&mut finding, case, &view.stage.workload);
-            Some(finding)
-        })
-        .collect()
+    let stages = case.stages.iter().zip(&case.observations.stages);
+    let lossy = stages.filter_map(|(stage, view)| loss(case, stage, &view.stage.workload));
+    lossy.map(finding).collect()
+}
+
+fn loss(case: &Case<'_>, stage: &StageAnalysis, workload: &Workload) -> Option<DatagramLoss> {
+    let datagrams = stage.datagrams?;
+    let lost_share = datagrams.loss.filter(|loss| *loss >= SUBSTANTIAL)?;
+    Some(DatagramLoss {
+        stage: stage.name.clone(),
+        is_paced: workload.pace != Pace::default(),
+        lost_datagrams: datagrams.lost,
+        sent_datagrams: datagrams.received.saturating_add(datagrams.lost),
+        lost_share,
+        worst_pair: worst_pair(stage).filter(|_| stage.pairs.len() > 1),
+        pairs: stage.pairs.len(),
+        fragments: fragments(case, workload),
+    })
 }
 
 /// Senders without a pace send what they can, and the surplus is lost by design: then the loss is
 /// only worth knowing.
-fn finding(stage: &str, loss: f64, is_paced: bool) -> Finding {
-    let (severity, why, hint) = if is_paced {
-        (
-            Severity::Notice,
-            "",
-            "look at `nstat -az UdpRcvbufErrors` (the receiver was too slow) and at discards of the NIC and of the switch \
-             ports; a lower rate shows whether the path is full or faulty",
-        )
-    } else {
-        (
-            Severity::Info,
-            ", sent as fast as the senders could",
-            "set a rate below the path's: what is lost then is the network's doing, not surplus",
-        )
-    };
+fn finding(loss: DatagramLoss) -> Finding {
     Finding {
-        severity,
+        severity: if loss.is_paced {
+            Severity::Notice
+        } else {
+            Severity::Info
+        },
         subject: Subject::Run,
         cause: Cause::Loss,
         symptom: None,
-        sentence: format!("`{stage}`: {:.1}% of datagrams lost{why}", 100.0 * loss),
-        measured: Some(plain(loss, "ratio")),
+        measured: Some(plain(loss.lost_share, "ratio")),
         expected: Some(plain(0.0, "ratio")),
         confidence: confidence(Cause::Loss),
-        evidence: Vec::new(),
-        hint: hint.into(),
+        details: Details::DatagramLoss(loss),
+        cables: Vec::new(),
     }
+}
+
+fn worst_pair(stage: &StageAnalysis) -> Option<DatagramLossOfPair> {
+    let losses = stage.pairs.iter().filter_map(|pair| {
+        Some(DatagramLossOfPair {
+            src: pair.src,
+            dst: pair.dst,
+            lost_share: pair.datagrams?.loss?,
+        })
+    });
+    losses.max_by(|a, b| a.lost_share.total_cmp(&b.lost_share))
 }
 
 /// A datagram that does not fit the MTU is lost with any of its fragments (RFC 791, section 3.2).
-fn add_fragments(finding: &mut Finding, case: &Case<'_>, workload: &Workload) {
+fn fragments(case: &Case<'_>, workload: &Workload) -> Option<Fragments> {
     let framing = case.reference.datagrams();
     let fragments = framing.message(workload.message_bytes).packets;
-    if fragments < 2 {
-        return;
-    }
-    finding.evidence.push(evidence(
-        format!(
-            "a datagram of {} bytes leaves in {fragments} fragments of MTU {}, and is lost with any of them",
-            workload.message_bytes, framing.mtu_bytes
-        ),
-        "run.json: message size; events.jsonl: host-up, interfaces".into(),
-    ));
-    let whole_bytes = framing.payload_bytes();
-    finding.hint += &format!(
-        "; datagrams of at most {whole_bytes} bytes need no fragments (`--set message-size={whole_bytes}`)"
-    );
-}
-
-fn evidence_of(
-    inventory: &Inventory,
-    stage: &StageAnalysis,
-    datagrams: &DatagramAnalysis,
-) -> Vec<Evidence> {
-    let name = &stage.name;
-    let source = || format!("flows.parquet: stage `{name}`, datagrams_lost");
-    let sent = datagrams.received.saturating_add(datagrams.lost);
-    let mut found = vec![evidence(
-        format!(
-            "{} of {} never came",
-            datagrams.lost,
-            count(sent as usize, "datagram")
-        ),
-        source(),
-    )];
-    let worst = stage
-        .pairs
-        .iter()
-        .filter_map(|pair| Some((pair.datagrams?.loss?, pair)))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    if let Some((loss, pair)) = worst.filter(|_| stage.pairs.len() > 1) {
-        found.push(evidence(
-            format!(
-                "most of {} from {} to {}: {:.1}%",
-                count(stage.pairs.len(), "pair"),
-                inventory.name(pair.src),
-                inventory.name(pair.dst),
-                100.0 * loss
-            ),
-            source(),
-        ));
-    }
-    found
+    (fragments > 1).then(|| Fragments {
+        message_bytes: workload.message_bytes,
+        fragments,
+        mtu_bytes: framing.mtu_bytes,
+        whole_bytes: framing.payload_bytes(),
+    })
 }

@@ -1,13 +1,13 @@
 //! A rack uses fewer paths than the others, or than expected: a link is down, or its routes are
 //! withdrawn.
 
-use super::bad_path::direction_word;
-use super::{Case, evidence};
+use super::{Case, bad_path};
 use crate::precision::confidence;
 use crate::tomography::LostMember;
-use crate::words::{count, list, plain};
+use crate::words::plain;
 use ew_model::RackId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
+use ew_model::finding::details::{LostPath, LostPathPlace, PathExpectation};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     let lost = case.tomography.lost_members.iter();
@@ -15,67 +15,54 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 }
 
 fn finding(case: &Case<'_>, lost: &LostMember) -> Finding {
-    let inventory = case.observations.inventory();
-    let name = |rack: usize| inventory.rack_name(RackId(rack as u32)).to_owned();
-    let of = match lost.rack {
-        Some(rack) => name(rack),
-        None if lost.is_of_two => "between the racks".to_owned(),
-        None => "every rack".to_owned(),
-    };
     let is_expected = case.observations.run.plan.expect.paths == Some(lost.of as u32);
-    let used = match (lost.is_guess, is_expected) {
-        (true, _) => format!("{} paths in use, one short of {}", lost.used, lost.of),
-        (false, true) => format!("{} of {1} paths in use (expected {1})", lost.used, lost.of),
-        (false, false) => format!(
-            "{} of {1} paths in use (other racks {1})",
-            lost.used, lost.of
-        ),
-    };
-    let source = || "flows.parquet: stages of workload trace".to_owned();
-    let traced = count(lost.traced, "connection");
-    let seen = format!(
-        "{} of {} routers seen on the paths of {traced}",
-        lost.used, lost.of
-    );
-    let mut evidences = vec![evidence(seen, source())];
-    if !lost.without.is_empty() {
-        let unused = lost.without.iter();
-        let unused: Vec<String> = unused
-            .map(|(from, router)| format!("{router} (from {})", name(*from)))
-            .collect();
-        evidences.push(evidence(
-            format!("not used towards {of}: {}", list(&unused)),
-            source(),
-        ));
-    }
+    let place = place(lost);
     Finding {
         severity: if is_expected {
             Severity::Fault
         } else {
             Severity::Notice
         },
-        subject: match lost.rack {
-            Some(rack) => Subject::Rack {
-                rack: RackId(rack as u32),
-            },
-            None if lost.is_of_two => Subject::RackPair {
-                from: RackId(0),
-                to: RackId(1),
-            },
-            None => Subject::Run,
-        },
+        subject: subject(place),
         cause: Cause::LostPath,
         symptom: None,
-        sentence: format!("{of}{}: {used}", direction_word(lost.direction)),
         measured: Some(plain(lost.used as f64, "count")),
         expected: Some(plain(lost.of as f64, "count")),
         confidence: confidence(Cause::LostPath),
-        evidence: evidences,
-        hint: if lost.is_guess { GUESS_HINT } else { HINT }.into(),
+        details: Details::LostPath(LostPath {
+            place,
+            directions: lost.direction.into(),
+            used_paths: lost.used,
+            expected_paths: lost.of,
+            expectation: match (lost.is_guess, is_expected) {
+                (true, _) => PathExpectation::OneShort,
+                (false, true) => PathExpectation::Configured,
+                (false, false) => PathExpectation::OtherRacks,
+            },
+            traced_connections: lost.traced,
+            unused_routers: bad_path::routers(&lost.without),
+        }),
+        cables: Vec::new(),
     }
 }
 
-const GUESS_HINT: &str = "if the fabric has one more path, a spine or its links are down for all racks; state the number with \
-                          `--set expect.paths=N`, so that it is compared";
-const HINT: &str = "look for an uplink that is down or a route that is withdrawn on the leaf switch, and on the spine above it; if the \
-                    rack has fewer uplinks by design, nothing is wrong";
+fn place(lost: &LostMember) -> LostPathPlace {
+    match lost.rack {
+        Some(rack) => LostPathPlace::Rack {
+            rack: RackId(rack as u32),
+        },
+        None if lost.is_of_two => LostPathPlace::BetweenTwoRacks,
+        None => LostPathPlace::EveryRack,
+    }
+}
+
+fn subject(place: LostPathPlace) -> Subject {
+    match place {
+        LostPathPlace::Rack { rack } => Subject::Rack { rack },
+        LostPathPlace::BetweenTwoRacks => Subject::RackPair {
+            from: RackId(0),
+            to: RackId(1),
+        },
+        LostPathPlace::EveryRack => Subject::Run,
+    }
+}

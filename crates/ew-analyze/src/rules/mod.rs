@@ -22,7 +22,7 @@ mod lost_path;
 mod measurement;
 mod mtu;
 mod nic_classes;
-pub(crate) mod not_determined;
+mod not_determined;
 mod path_loss;
 mod paths;
 mod peers;
@@ -45,8 +45,7 @@ use crate::telemetry::Telemetry;
 use crate::tomography::Tomography;
 use ew_model::analysis::{HostAnalysis, StageAnalysis};
 use ew_model::facts::SwitchPort;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
-use ew_model::sweep::SweepAnalysis;
+use ew_model::finding::{Cable, Cause, Finding, Severity, Subject};
 pub(crate) use peers::LoneFlows;
 
 /// Everything a rule may look at.
@@ -57,7 +56,6 @@ pub(crate) struct Case<'a> {
     pub(crate) network: &'a Network,
     /// In the order of the observations' stages.
     pub(crate) stages: &'a [StageAnalysis],
-    pub(crate) sweeps: &'a [SweepAnalysis],
     pub(crate) hosts: &'a [HostAnalysis],
     pub(crate) telemetry: &'a Telemetry<'a>,
     pub(crate) tomography: &'a Tomography,
@@ -92,7 +90,7 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
         background_traffic::find(case),
         disk::find(case),
         mtu::find(case),
-        latency::find(case),
+        latency::find(case).into_iter().collect(),
         loss::find(case),
         incast::find(case),
         cells_missing::find(case),
@@ -105,12 +103,12 @@ pub(crate) fn findings(case: &Case<'_>) -> Vec<Finding> {
     findings.extend(not_determined::find(case, &findings));
     findings.extend(line_rate::find(case, &findings));
     let mut findings = told_once(findings);
-    findings.iter_mut().for_each(|f| add_switch_ports(case, f));
+    findings.iter_mut().for_each(|f| add_cables(case, f));
     findings
 }
 
 /// Where the cables of the accused end.
-fn add_switch_ports(case: &Case<'_>, finding: &mut Finding) {
+fn add_cables(case: &Case<'_>, finding: &mut Finding) {
     let hosts = match finding.subject {
         Subject::Host { host } => vec![host],
         Subject::Pair { src, dst } => vec![src, dst],
@@ -122,13 +120,15 @@ fn add_switch_ports(case: &Case<'_>, finding: &mut Finding) {
         let Some((facts, interface)) = facts.filter(|_| finding.severity > Severity::Info) else {
             continue;
         };
-        let name = case.observations.inventory().name(host);
-        for (link, SwitchPort { switch, port }) in facts.switch_ports(interface) {
-            finding.evidence.push(evidence(
-                format!("{name}: {link} is at port {port} of {switch}"),
-                "HostFacts: LLDP".into(),
-            ));
-        }
+        let ports = facts.switch_ports(interface);
+        finding
+            .cables
+            .extend(ports.map(|(link, SwitchPort { switch, port })| Cable {
+                host,
+                link: link.to_owned(),
+                switch: switch.clone(),
+                port: port.clone(),
+            }));
     }
 }
 
@@ -144,8 +144,4 @@ fn told_once(findings: Vec<Finding>) -> Vec<Finding> {
     let kept = findings.into_iter().zip(keep);
     kept.filter_map(|(finding, keep)| keep.then_some(finding))
         .collect()
-}
-
-fn evidence(text: String, source: String) -> Evidence {
-    Evidence { text, source }
 }

@@ -1,16 +1,14 @@
 //! The MTU of a host's data interface differs from its peers'.
 
-use super::why::{Reason, Suspect};
-use super::{Case, evidence};
+use super::Case;
+use super::why::Suspect;
 use crate::basis::{data_interface, most_common};
 use crate::precision::confidence;
-use crate::words::{host_list, plain};
+use crate::words::plain;
 use ew_model::HostId;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use ew_model::finding::details::{OddMtu, Why};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeMap;
-
-const HINT: &str = "set the same MTU on all hosts (`ip link set dev IF mtu N`) and on the switch ports; a larger one than the path carries \
-                    loses packets silently";
 
 /// One finding per MTU that is not the typical one.
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -25,21 +23,19 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     }
     others
         .into_iter()
-        .map(|(mtu, hosts)| finding(case, mtu, typical, &hosts))
+        .map(|(mtu, hosts)| finding(mtu, typical, hosts))
         .collect()
 }
 
 /// A slow host whose MTU is not its peers'.
-pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let typical = typical(case)?;
     let mtu = mtu_of(case, suspect.host).filter(|mtu| u64::from(*mtu) != typical)?;
-    let name = case.observations.inventory().name(suspect.host);
-    Some(Reason {
-        cause: Cause::Mtu,
-        because: format!("MTU {mtu} (typical {typical})"),
-        evidence: vec![proof(name, mtu)],
-        hint: HINT.into(),
-    })
+    Some(Why::OddMtu(OddMtu {
+        hosts: vec![suspect.host],
+        mtu_bytes: mtu,
+        typical_bytes: typical,
+    }))
 }
 
 fn mtu_of(case: &Case<'_>, host: HostId) -> Option<u32> {
@@ -55,28 +51,23 @@ fn typical(case: &Case<'_>) -> Option<u64> {
     most_common(hosts.filter_map(|host| mtu_of(case, host)).map(u64::from))
 }
 
-fn proof(names: &str, mtu: u32) -> Evidence {
-    evidence(
-        format!("the data interface of {names} reports MTU {mtu}"),
-        "events.jsonl: host-up, interfaces".into(),
-    )
-}
-
-fn finding(case: &Case<'_>, mtu: u32, typical: u64, hosts: &[HostId]) -> Finding {
-    let names = host_list(case.observations.inventory(), hosts.iter().copied());
+fn finding(mtu: u32, typical: u64, hosts: Vec<HostId>) -> Finding {
     Finding {
         severity: Severity::Notice,
-        subject: match hosts {
+        subject: match hosts.as_slice() {
             [host] => Subject::Host { host: *host },
             _ => Subject::Run,
         },
         cause: Cause::Mtu,
         symptom: None,
-        sentence: format!("{names}: MTU {mtu} (typical {typical})"),
         measured: Some(plain(f64::from(mtu), "bytes")),
         expected: Some(plain(typical as f64, "bytes")),
         confidence: confidence(Cause::Mtu),
-        evidence: vec![proof(&names, mtu)],
-        hint: HINT.into(),
+        details: Details::OddMtu(OddMtu {
+            hosts,
+            mtu_bytes: mtu,
+            typical_bytes: typical,
+        }),
+        cables: Vec::new(),
     }
 }

@@ -1,13 +1,13 @@
 //! Hosts come in classes of NIC speed: a fact, and no fault of the slower ones.
 
-use super::{Case, evidence};
+use super::Case;
 use crate::basis::data_interface;
 use crate::precision::confidence;
-use crate::words::{count, host_list, plain};
+use crate::words::plain;
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
-use ew_model::units::format_bits_per_sec;
+use ew_model::finding::details::{NicClass, NicClasses};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeSet;
 
 pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
@@ -15,49 +15,28 @@ pub(super) fn find(case: &Case<'_>) -> Option<Finding> {
     if classes.len() < 2 {
         return None;
     }
-    let words = |(rate, hosts): &(Estimate, Vec<HostId>)| {
-        format!(
-            "{} at {}",
-            count(hosts.len(), "host"),
-            format_bits_per_sec(rate.value)
-        )
-    };
-    let all: Vec<String> = classes.iter().map(words).collect();
     Some(Finding {
         severity: Severity::Info,
         subject: Subject::Run,
         cause: Cause::NicClasses,
         symptom: None,
-        sentence: format!("{} NIC classes: {}", classes.len(), all.join(", ")),
         measured: Some(plain(classes.len() as f64, "count")),
         expected: None,
         confidence: confidence(Cause::NicClasses),
-        evidence: classes.iter().map(|class| proof(case, class)).collect(),
-        hint: "nothing to do if intended; otherwise look at the negotiated speed of the slower hosts' links (`ethtool`)".into(),
+        details: Details::NicClasses(NicClasses {
+            classes: classes.iter().map(|found| class(case, found)).collect(),
+        }),
+        cables: Vec::new(),
     })
 }
 
-fn proof(case: &Case<'_>, (rate, hosts): &(Estimate, Vec<HostId>)) -> Evidence {
-    let names = host_list(case.observations.inventory(), hosts.iter().copied());
+fn class(case: &Case<'_>, (rate, hosts): &(Estimate, Vec<HostId>)) -> NicClass {
     let speed = |host: &HostId| data_interface(case.observations.run, *host)?.speed_bits_per_sec;
-    let speeds: BTreeSet<u64> = hosts
-        .iter()
-        .filter_map(speed)
-        .map(|speed| speed as u64)
-        .collect();
-    let reported: Vec<String> = speeds
-        .iter()
-        .map(|speed| format_bits_per_sec(*speed as f64))
-        .collect();
-    let links = match reported.is_empty() {
-        true => String::new(),
-        false => format!("; link speed reported {}", reported.join(", ")),
-    };
-    evidence(
-        format!(
-            "{names}: median {} intra-rack{links}",
-            format_bits_per_sec(rate.value)
-        ),
-        "flows.parquet: isolated flows".into(),
-    )
+    let speeds = hosts.iter().filter_map(speed).map(|speed| speed as u64);
+    let speeds: BTreeSet<u64> = speeds.collect();
+    NicClass {
+        hosts: hosts.clone(),
+        bits_per_sec: rate.value,
+        link_speeds_bits_per_sec: speeds.iter().map(|speed| *speed as f64).collect(),
+    }
 }

@@ -1,17 +1,19 @@
 //! A stage stays below expectation, and nothing found explains it.
 
 use super::incast::is_incast;
-use super::{Case, evidence, slow_at_times};
+use super::{Case, slow_at_times};
 use crate::fit::Unexplained;
 use crate::observations::StageView;
 use crate::precision::confidence;
 use crate::quality::starvation;
-use crate::words::{count, list, plain};
+use crate::words::plain;
 use ew_model::HostId;
 use ew_model::analysis::StageAnalysis;
-use ew_model::finding::{Cause, Evidence, Finding, Quantity, Severity, Subject, Symptom};
+use ew_model::finding::details::{
+    FlowsUnexplained, NoCpuLeft, StageBelow, UnexplainedHost, UnexplainedPair,
+};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
 use ew_model::scenario::{MeshMode, Pattern, Pick};
-use ew_model::units::format_bits_per_sec;
 use std::collections::BTreeMap;
 
 /// Share of the explained expectation below which a stage of isolated flows asks for an answer.
@@ -19,14 +21,9 @@ const BELOW: f64 = 0.85;
 /// The same where flows meet by design: TCP alone stays well below max-min there.
 const BELOW_SHARED: f64 = 0.65;
 
-const OPEN_HINT: &str = "give the racks if there are any (--racks), look at CPU use and retransmits of the hosts in the report, and repeat \
-                         with more streams";
-const BUSY_HINT: &str = "hosts that share CPUs (virtual machines, a lab) cannot all be measured at once: fewer hosts, fewer streams, or \
-                         less other load on them";
-
 /// More unexplained flows than this make the verdict a question.
 const UNEXPLAINED_SHARE: f64 = 0.03;
-/// Pairs whose evidence is shown.
+/// Pairs, and hosts, whose evidence is shown.
 const MOST_EVIDENCE: usize = 8;
 /// Starvation above which a flow says little of the network.
 const STARVED: f64 = 0.5;
@@ -40,32 +37,20 @@ pub(super) fn find(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
     findings
 }
 
-/// Whether a finding reports so many unexplained flows that the run as a whole says nothing sure.
-pub(crate) fn makes_the_run_a_question(finding: &Finding) -> bool {
-    let is_share = |figure: &Quantity| figure.unit == "share";
-    finding.cause == Cause::NotDetermined
-        && finding.severity > Severity::Info
-        && finding.measured.as_ref().is_some_and(is_share)
-}
-
-/// "by host: r1h2 12, r2h1 4": who the unexplained flows have in common, most first.
-fn by_host(case: &Case<'_>, pairs: &[&Unexplained]) -> Evidence {
+/// Who the unexplained flows have in common, most first.
+fn by_host(pairs: &[&Unexplained]) -> Vec<UnexplainedHost> {
     let mut counts: BTreeMap<HostId, usize> = BTreeMap::new();
     for pair in pairs {
         *counts.entry(pair.src).or_default() += pair.flows;
         *counts.entry(pair.dst).or_default() += pair.flows;
     }
-    let mut counts: Vec<(HostId, usize)> = counts.into_iter().collect();
-    counts.sort_by_key(|(host, flows)| (std::cmp::Reverse(*flows), *host));
-    let inventory = case.observations.inventory();
-    let words = counts
-        .iter()
-        .take(MOST_EVIDENCE)
-        .map(|(host, flows)| format!("{} {flows}", inventory.name(*host)));
-    evidence(
-        format!("by host: {}", words.collect::<Vec<_>>().join(", ")),
-        "flows.parquet: src or dst".into(),
-    )
+    let counts = counts.into_iter();
+    let mut hosts: Vec<UnexplainedHost> = counts
+        .map(|(host, flows)| UnexplainedHost { host, flows })
+        .collect();
+    hosts.sort_by_key(|host| (std::cmp::Reverse(host.flows), host.host));
+    hosts.truncate(MOST_EVIDENCE);
+    hosts
 }
 
 /// Pairs that nothing explains, measured too seldom to say more: shown, and a question only when
@@ -80,40 +65,43 @@ fn unexplained(case: &Case<'_>) -> Option<Finding> {
     let ratio = |pair: &&Unexplained| pair.bits_per_sec / pair.predicted_bits_per_sec;
     let worst = pairs.iter().min_by(|a, b| ratio(a).total_cmp(&ratio(b)))?;
     let share = flows as f64 / case.network.flows.max(1) as f64;
-    let inventory = case.observations.inventory();
-    let name = |pair: &&Unexplained| {
-        format!(
-            "{} to {}",
-            inventory.name(pair.src),
-            inventory.name(pair.dst)
-        )
-    };
-    let names: Vec<String> = pairs.iter().map(name).collect();
-    let (src, dst) = (worst.src, worst.dst);
     let is_question = share > UNEXPLAINED_SHARE && pairs.len() > 1;
     Some(Finding {
-        severity: if is_question { Severity::Notice } else { Severity::Info },
-        subject: if pairs.len() == 1 { Subject::Pair { src, dst } } else { Subject::Run },
+        severity: match is_question {
+            true => Severity::Notice,
+            false => Severity::Info,
+        },
+        subject: match pairs.len() {
+            1 => Subject::Pair {
+                src: worst.src,
+                dst: worst.dst,
+            },
+            _ => Subject::Run,
+        },
         cause: Cause::NotDetermined,
         symptom: None,
-        sentence: format!(
-            "{} unexplained: {}, min {:.0}% of expected; too few rounds to determine a cause",
-            count(flows, "flow"),
-            list(&names),
-            100.0 * ratio(worst),
-        ),
         measured: Some(plain(share, "share")),
         expected: Some(plain(0.0, "share")),
         confidence: confidence(Cause::NotDetermined),
-        evidence: std::iter::once(by_host(case, &pairs)).chain(pairs.iter().take(MOST_EVIDENCE).map(|pair| {
-            let rates = (format_bits_per_sec(pair.bits_per_sec), format_bits_per_sec(pair.predicted_bits_per_sec));
-            evidence(
-                format!("{}: median {} of {} expected, {}", name(pair), rates.0, rates.1, count(pair.flows, "flow")),
-                format!("flows.parquet: src = {}, dst = {}", inventory.name(pair.src), inventory.name(pair.dst)),
-            )
-        })).collect(),
-        hint: "measure each pair at least three times (`--set samples=3`): what stays is a path, what goes was a moment".into(),
+        details: Details::FlowsUnexplained(FlowsUnexplained {
+            flows,
+            pair_count: pairs.len(),
+            pairs: pairs.iter().take(MOST_EVIDENCE).map(of_pair).collect(),
+            worst_share: ratio(worst),
+            hosts: by_host(&pairs),
+        }),
+        cables: Vec::new(),
     })
+}
+
+fn of_pair(pair: &&Unexplained) -> UnexplainedPair {
+    UnexplainedPair {
+        src: pair.src,
+        dst: pair.dst,
+        flows: pair.flows,
+        bits_per_sec: pair.bits_per_sec,
+        expected_bits_per_sec: pair.predicted_bits_per_sec,
+    }
 }
 
 fn stages(case: &Case<'_>, found: &[Finding]) -> Vec<Finding> {
@@ -156,82 +144,54 @@ fn finding(stage: &StageView<'_>, analysis: &StageAnalysis, share: f64) -> Optio
     if share >= limit(&stage.stage.pattern) {
         return None;
     }
-    let name = &stage.stage.name;
-    let percent = 100.0 * share;
-    let mut rests_on = vec![evidence(
-        format!(
-            "median over {} of measured over max-min expectation",
-            count(stage.rounds.len(), "round")
-        ),
-        format!("flows.parquet: stage `{name}`"),
-    )];
-    let without_cpu = busy_hosts(analysis).or_else(|| starved_hosts(stage));
-    let (cause, symptom, why, hint) = match &without_cpu {
-        Some(_) => (
-            Cause::CoreSaturated,
-            Some(Symptom::SlowStage),
-            ". Cause: hosts' CPUs saturated",
-            BUSY_HINT,
-        ),
-        None => (
-            Cause::NotDetermined,
-            None,
-            ", cause not determined",
-            OPEN_HINT,
-        ),
+    let cpu = busy_hosts(analysis).or_else(|| starved_hosts(stage));
+    let (cause, symptom) = match &cpu {
+        Some(_) => (Cause::CoreSaturated, Some(Symptom::SlowStage)),
+        None => (Cause::NotDetermined, None),
     };
-    rests_on.extend(without_cpu);
     Some(Finding {
         severity: Severity::Notice,
         subject: Subject::Run,
         cause,
         symptom,
-        sentence: format!("{name}: {percent:.0}% of expected throughput{why}"),
         measured: Some(plain(share, "ratio")),
         expected: Some(plain(1.0, "ratio")),
         confidence: confidence(cause),
-        evidence: rests_on,
-        hint: hint.into(),
+        details: Details::StageBelow(StageBelow {
+            stage: stage.stage.name.clone(),
+            reached_share: share,
+            rounds: stage.rounds.len(),
+            cpu,
+        }),
+        cables: Vec::new(),
     })
 }
 
 /// Hosts without CPU to spare may be the limit themselves.
-fn busy_hosts(analysis: &StageAnalysis) -> Option<Evidence> {
-    let name = &analysis.name;
+fn busy_hosts(analysis: &StageAnalysis) -> Option<NoCpuLeft> {
+    let senders = analysis.sender_cpu.map(|cpu| cpu.busy_share);
+    let receivers = analysis.receiver_cpu.map(|cpu| cpu.busy_share);
     let busiest = [
-        ("sending", analysis.sender_cpu),
-        ("receiving", analysis.receiver_cpu),
+        senders.map(|busy_share| (busy_share, NoCpuLeft::BusySenders { busy_share })),
+        receivers.map(|busy_share| (busy_share, NoCpuLeft::BusyReceivers { busy_share })),
     ]
     .into_iter()
-    .filter_map(|(end, cpu)| Some((end, cpu?.busy_share)))
-    .max_by(|a, b| a.1.total_cmp(&b.1));
-    let (end, share) = busiest.filter(|(_, share)| *share >= BUSY)?;
-    Some(evidence(
-        format!(
-            "the {end} hosts' CPUs were {:.0}% busy: they, and not the network, are the limit",
-            100.0 * share
-        ),
-        format!("flows.parquet: stage `{name}`, tx_cpu_busy_ns and rx_cpu_busy_ns"),
-    ))
+    .flatten()
+    .max_by(|a, b| a.0.total_cmp(&b.0));
+    let (_, found) = busiest.filter(|(share, _)| *share >= BUSY)?;
+    Some(found)
 }
 
 /// Hosts whose CPUs others have, such as a hypervisor's other guests, are not busy and have none to
 /// spare either.
-fn starved_hosts(stage: &StageView<'_>) -> Option<Evidence> {
-    let starved: Vec<f64> = stage.rounds.iter().flat_map(starvation).collect();
-    let count_starved = starved
-        .iter()
-        .filter(|starvation| **starvation > STARVED)
-        .count();
-    let name = &stage.stage.name;
-    (2 * count_starved > starved.len()).then(|| {
-        evidence(
-            format!(
-                "{count_starved} of {} CPU-starved: the I/O threads waited for a CPU, or the hypervisor stole it",
-                count(starved.len(), "flow")
-            ),
-            format!("flows.parquet: stage `{name}`, tx_cpu_engine_wait_ns and rx_cpu_engine_wait_ns"),
-        )
+fn starved_hosts(stage: &StageView<'_>) -> Option<NoCpuLeft> {
+    let starvations: Vec<f64> = stage.rounds.iter().flat_map(starvation).collect();
+    let flows = starvations.len();
+    let is_starved = |starvation: &&f64| **starvation > STARVED;
+    let starved_flows = starvations.iter().filter(is_starved).count();
+    (2 * starved_flows > flows).then_some(NoCpuLeft::Starvation {
+        starved_flows,
+        flows,
     })
 }
 

@@ -1,34 +1,30 @@
 //! Packets are lost on a host's link, or on the way between racks.
 
-use super::peers::percent;
-use super::why::{Reason, Suspect};
-use super::{Case, evidence};
+use super::Case;
+use super::why::Suspect;
 use crate::basis::data_interface;
 use crate::fit::{RackDirection, Side, is_scattered};
 use crate::precision::confidence;
 use crate::stats::median;
 use crate::telemetry::Cover;
-use crate::words::{count, plain};
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
+use crate::words::plain;
+use ew_model::finding::details::{CountedLoss, Directions, LossOnLink, LossyUplinks, Why};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use ew_model::{HostId, RackId};
 use std::collections::BTreeMap;
 
-const HOST_HINT: &str = "look at `ethtool -S` (crc, symbol and fifo errors) and `tc -s qdisc` on the host and at the error counters of its \
-                         switch port; then change transceiver and cable";
-const PATH_HINT: &str = "look at error and discard counters of the uplinks' ports on both sides, member by member; then at their \
-                         transceivers and cables";
-
-pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let host = suspect.host;
     let tx = side_loss(case, Side::Tx(host)).filter(|_| suspect.tx);
     let rx = side_loss(case, Side::Rx(host)).filter(|_| suspect.rx);
     tx.or(rx)?;
-    Some(Reason {
-        cause: Cause::Loss,
-        because: format!("random loss on its link, {}", shares(tx, rx)),
-        evidence: proofs(case, host, tx, rx),
-        hint: HOST_HINT.into(),
-    })
+    Some(Why::LossOnLink(LossOnLink {
+        host,
+        tx_share: tx,
+        rx_share: rx,
+        typical_share: case.network.typical_loss,
+        counted: counted_at(case, host),
+    }))
 }
 
 /// Racks whose uplinks lose packets at random.
@@ -83,50 +79,14 @@ fn side_loss(case: &Case<'_>, side: Side) -> Option<f64> {
     (slow.lossy || steady < 0.5 && is_scattered(&rates)).then_some(share)
 }
 
-/// "3.1% of TX segments retransmitted, 2.9% of RX".
-fn shares(tx: Option<f64>, rx: Option<f64>) -> String {
-    match (tx, rx) {
-        (Some(tx), Some(rx)) => format!(
-            "{} of TX and {} of RX segments retransmitted",
-            percent(tx),
-            percent(rx)
-        ),
-        (Some(tx), None) => format!("{} of TX segments retransmitted", percent(tx)),
-        (None, Some(rx)) => format!("{} of RX segments retransmitted", percent(rx)),
-        (None, None) => String::new(),
-    }
-}
-
-fn proofs(case: &Case<'_>, host: HostId, tx: Option<f64>, rx: Option<f64>) -> Vec<Evidence> {
-    let name = case.observations.inventory().name(host);
-    let typical = percent(case.network.typical_loss);
-    let side = |(column, word): (&str, &str), loss: Option<f64>| {
-        Some(evidence(
-            format!(
-                "isolated flows {word} {name}: median {} of segments retransmitted (typical {typical})",
-                percent(loss?)
-            ),
-            format!(
-                "flows.parquet: {column} = {name}, retransmits against tx_bytes over send_mss_bytes"
-            ),
-        ))
-    };
-    let counted = counted_at(case, host);
-    [side(("src", "from"), tx), side(("dst", "to"), rx), counted]
-        .into_iter()
-        .flatten()
-        .collect()
-}
-
 fn of_rack(case: &Case<'_>, rack: RackId, [out, into]: &[RackDirection; 2]) -> Option<Finding> {
-    let direction = match (out.loss_left, into.loss_left) {
-        (Some(_), Some(_)) => "in both directions",
-        (Some(_), None) => "TX",
-        (None, Some(_)) => "RX",
+    let directions = match (out.loss_left, into.loss_left) {
+        (Some(_), Some(_)) => Directions::Both,
+        (Some(_), None) => Directions::Tx,
+        (None, Some(_)) => Directions::Rx,
         (None, None) => return None,
     };
     let inventory = case.observations.inventory();
-    let name = inventory.rack_name(rack);
     let is_on = |host: HostId| inventory.rack_of(host) == Some(rack);
     let isolated = case
         .network
@@ -137,36 +97,28 @@ fn of_rack(case: &Case<'_>, rack: RackId, [out, into]: &[RackDirection; 2]) -> O
         .filter_map(|flow| flow.retransmitted_share)
         .collect();
     let share = median(&shares)?;
-    let typical = percent(case.network.typical_loss);
     Some(Finding {
         severity: Severity::Fault,
         subject: Subject::Rack { rack },
         cause: Cause::Loss,
         symptom: None,
-        sentence: format!(
-            "{name}: random loss on its uplinks {direction}, {} of segments retransmitted (typical {typical})",
-            percent(share)
-        ),
         measured: Some(plain(share, "share")),
         expected: Some(plain(case.network.typical_loss, "share")),
         confidence: confidence(Cause::Loss),
-        evidence: vec![evidence(
-            format!(
-                "{name}: median {} of segments retransmitted by {} that fill nothing",
-                percent(share),
-                count(shares.len(), "isolated flow")
-            ),
-            format!(
-                "flows.parquet: src_rack or dst_rack = {name}, retransmits against tx_bytes over send_mss_bytes"
-            ),
-        )],
-        hint: PATH_HINT.into(),
+        details: Details::LossyUplinks(LossyUplinks {
+            rack,
+            directions,
+            retransmitted_share: share,
+            typical_share: case.network.typical_loss,
+            flows: shares.len(),
+        }),
+        cables: Vec::new(),
     })
 }
 
 /// What the host's own counters saw of it: errors and drops of its interface and queueing
 /// disciplines.
-fn counted_at(case: &Case<'_>, host: HostId) -> Option<Evidence> {
+fn counted_at(case: &Case<'_>, host: HostId) -> Option<CountedLoss> {
     let interface = data_interface(case.observations.run, host)?.name.as_str();
     let cover = case.telemetry.cover(host, |_| true)?;
     let errors = interface_errors(&cover, interface);
@@ -177,16 +129,10 @@ fn counted_at(case: &Case<'_>, host: HostId) -> Option<Evidence> {
             .collect()
     });
     let drops: f64 = qdiscs.values().sum();
-    let name = case.observations.inventory().name(host);
-    (errors + drops >= 1.0).then(|| {
-        evidence(
-            format!(
-                "{name}: its own {interface} counted {} and {} of its queues meanwhile",
-                count(errors as usize, "error"),
-                count(drops as usize, "drop"),
-            ),
-            format!("hosts.parquet: host = {name}, rx_errors and tx_errors; counters.parquet: source = qdisc, drops"),
-        )
+    (errors + drops >= 1.0).then(|| CountedLoss {
+        interface: interface.to_owned(),
+        errors: errors as u64,
+        drops: drops as u64,
     })
 }
 

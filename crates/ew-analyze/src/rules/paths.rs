@@ -1,15 +1,15 @@
 //! Parallel paths between racks: how many, what hashing costs single connections, and one that is
 //! bad.
 
-use super::bad_path::direction_word;
-use super::peers::percent;
-use super::{Case, collisions, evidence};
+use super::{Case, collisions};
 use crate::fit::{Effect, PartFound, Place, Posterior};
 use crate::precision::confidence;
-use crate::words::{count, list, plain};
+use crate::words::plain;
 use ew_model::RackId;
-use ew_model::finding::{Cause, Finding, Quantity, Severity, Subject};
-use ew_model::units::format_bits_per_sec;
+use ew_model::finding::details::{
+    Directions, NarrowPath, NumberOfPaths, PathsByRates, PathsByRouters, RateInterval,
+};
+use ew_model::finding::{Cause, Details, Finding, Quantity, Severity, Subject};
 use std::collections::BTreeSet;
 
 /// Numbers of paths that are less likely than this are not shown.
@@ -24,121 +24,81 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     // Whoever knows the routers knows better.
     let is_named = case.tomography.bad_member.is_some();
     let parts = case.network.parts.iter().filter(|_| !is_named);
-    let bad = parts.filter_map(|part| bad_path(case, paths, part));
-    let number = traced.map_or_else(|| hashing(case, paths), |traced| by_routers(case, traced));
+    let bad = parts.filter_map(|part| narrow_path(paths, part));
+    let number = traced.map_or_else(|| by_rates(case, paths), |traced| by_routers(case, traced));
     bad.chain([number]).collect()
 }
 
 /// Their number as the routers show it.
 fn by_routers(case: &Case<'_>, (paths, connections): (usize, usize)) -> Finding {
-    let cost = collisions::words(case, paths);
-    Finding {
-        severity: Severity::Info,
-        subject: Subject::Run,
-        cause: Cause::HashCollisions,
-        symptom: None,
-        sentence: format!("{paths} parallel paths per rack: {cost}"),
-        measured: Some(plain(paths as f64, "count")),
-        expected: None,
-        confidence: confidence(Cause::HashCollisions),
-        evidence: vec![evidence(
-            format!("routers met by {} traced", count(connections, "connection")),
-            "flows.parquet: stages of workload trace".into(),
-        )],
-        hint: HASHING_HINT.into(),
-    }
-}
-
-const HASHING_HINT: &str = "capacity needs several connections per host (`--set streams=8`); what single connections get is the price of hashing";
-
-/// "4", "4 or 6".
-fn counts(paths: &Posterior) -> String {
-    let likely = paths.counts.iter().filter(|(_, share)| *share > UNLIKELY);
-    let counts: Vec<String> = likely.map(|(count, _)| count.to_string()).collect();
-    counts.join(" or ")
-}
-
-fn hashing(case: &Case<'_>, paths: &Posterior) -> Finding {
-    let (low, high) = paths.total_interval;
-    let (each_low, each_high) = paths.each_interval;
-    let range = |low, high| {
-        format!(
-            "{} to {}",
-            format_bits_per_sec(low),
-            format_bits_per_sec(high)
-        )
-    };
-    Finding {
-        severity: Severity::Info,
-        subject: Subject::Run,
-        cause: Cause::HashCollisions,
-        symptom: None,
-        sentence: format!(
-            "{} parallel paths per rack, {} each, {} together: {}",
-            counts(paths),
-            range(each_low, each_high),
-            range(low, high),
-            collisions::words(case, paths.paths),
-        ),
-        measured: Some(plain(paths.paths as f64, "count")),
-        expected: None,
-        confidence: confidence(Cause::HashCollisions),
-        evidence: vec![evidence(
-            format!("posterior of the number of paths: {}", posterior(paths)),
-            "flows.parquet: cross-rack flows, by round".into(),
-        )],
-        hint: HASHING_HINT.into(),
-    }
-}
-
-fn posterior(paths: &Posterior) -> String {
-    let likely = paths.counts.iter().filter(|(_, share)| *share > UNLIKELY);
-    list(
-        &likely
-            .map(|(count, share)| format!("{count} ({})", percent(*share)))
-            .collect::<Vec<_>>(),
+    number(
+        paths,
+        Details::PathsByRouters(PathsByRouters {
+            paths,
+            traced_connections: connections,
+            hashing: collisions::cost(case, paths),
+        }),
     )
 }
 
-fn bad_path(case: &Case<'_>, paths: &Posterior, part: &PartFound) -> Option<Finding> {
+fn by_rates(case: &Case<'_>, paths: &Posterior) -> Finding {
+    let interval = |(low, high)| RateInterval {
+        low_bits_per_sec: low,
+        high_bits_per_sec: high,
+    };
+    number(
+        paths.paths,
+        Details::PathsByRates(PathsByRates {
+            paths: paths.paths,
+            numbers: likely(paths),
+            each: interval(paths.each_interval),
+            total: interval(paths.total_interval),
+            hashing: collisions::cost(case, paths.paths),
+        }),
+    )
+}
+
+fn number(paths: usize, details: Details) -> Finding {
+    Finding {
+        severity: Severity::Info,
+        subject: Subject::Run,
+        cause: Cause::HashCollisions,
+        symptom: None,
+        measured: Some(plain(paths as f64, "count")),
+        expected: None,
+        confidence: confidence(Cause::HashCollisions),
+        details,
+        cables: Vec::new(),
+    }
+}
+
+fn likely(paths: &Posterior) -> Vec<NumberOfPaths> {
+    let numbers = paths.counts.iter().map(|(paths, share)| NumberOfPaths {
+        paths: *paths,
+        probability: *share,
+    });
+    let likely = numbers.filter(|number| number.probability > UNLIKELY);
+    likely.collect()
+}
+
+fn narrow_path(paths: &Posterior, part: &PartFound) -> Option<Finding> {
     let (Place::Member(rack, direction), Effect::Capacity(value)) = (part.place, part.effect)
     else {
         return None;
     };
     let bad = paths.bad.as_ref()?;
-    let inventory = case.observations.inventory();
-    let name = |rack: usize| inventory.rack_name(RackId(rack as u32)).to_owned();
-    let others = part.rivals.iter().filter_map(|place| match place {
-        Place::Member(other, _) => Some(*other),
-        _ => None,
-    });
-    let candidates = bad
-        .racks
-        .iter()
-        .enumerate()
-        .filter(|(_, share)| **share > UNLIKELY)
-        .map(|(rack, _)| rack);
-    let racks: BTreeSet<usize> = others.chain(candidates).chain([rack]).collect();
-    let names: Vec<String> = racks.iter().map(|rack| name(*rack)).collect();
-    let or = if names.len() > 1 {
-        " (not distinguished)"
-    } else {
-        direction_word(direction)
+    let racks = candidates(part, rack, &bad.racks);
+    let directions = match racks.len() {
+        1 => direction.into(),
+        _ => Directions::Both,
     };
-    let rate = format_bits_per_sec;
     Some(Finding {
         severity: Severity::Fault,
-        subject: Subject::Rack { rack: RackId(rack as u32) },
+        subject: Subject::Rack {
+            rack: RackId(rack as u32),
+        },
         cause: Cause::BadPath,
         symptom: None,
-        sentence: format!(
-            "{}{or}: one of {} uplink paths at {} (others {}), 1 of {} connections affected",
-            names.join(" or "),
-            counts(paths),
-            rate(value),
-            rate(paths.each_bits_per_sec),
-            paths.paths,
-        ),
         measured: Some(Quantity {
             low: Some(bad.interval.0),
             high: Some(bad.interval.1),
@@ -146,10 +106,31 @@ fn bad_path(case: &Case<'_>, paths: &Posterior, part: &PartFound) -> Option<Find
         }),
         expected: Some(plain(paths.each_bits_per_sec, "bits_per_sec")),
         confidence: confidence(Cause::BadPath),
-        evidence: vec![evidence(
-            format!("explains {} of {} flows in {} rounds", part.explained, part.touched, part.rounds),
-            "flows.parquet: cross-rack flows, by round".into(),
-        )],
-        hint: "compare speed, errors and bytes of each member of the rack's uplinks (ECMP or LAG) on the leaf switch".into(),
+        details: Details::NarrowPath(NarrowPath {
+            racks,
+            directions,
+            paths: paths.paths,
+            likely_paths: likely(paths).iter().map(|number| number.paths).collect(),
+            bits_per_sec: value,
+            others_bits_per_sec: paths.each_bits_per_sec,
+            explained: part.explained,
+            touched: part.touched,
+            rounds: part.rounds,
+        }),
+        cables: Vec::new(),
     })
+}
+
+/// The racks one of whose paths it may be, by their probabilities and by what else would explain
+/// the same flows.
+fn candidates(part: &PartFound, rack: usize, probabilities: &[f64]) -> Vec<RackId> {
+    let rivals = part.rivals.iter().filter_map(|place| match place {
+        Place::Member(other, _) => Some(*other),
+        _ => None,
+    });
+    let likely = probabilities.iter().enumerate();
+    let likely = likely.filter(|(_, share)| **share > UNLIKELY);
+    let likely = likely.map(|(rack, _)| rack);
+    let racks: BTreeSet<usize> = rivals.chain(likely).chain([rack]).collect();
+    racks.iter().map(|rack| RackId(*rack as u32)).collect()
 }

@@ -5,6 +5,7 @@ use crate::observations::Observations;
 use crate::stats::{median, quantile};
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
+use ew_model::finding::details::OwnAndPeers;
 use ew_model::record::{EndRecord, FlowRecord};
 
 /// A host's figure and the median of its peers'.
@@ -25,21 +26,12 @@ impl Compared {
     pub(super) fn exceeds(&self, least: f64, more: f64) -> bool {
         self.own >= least && self.peers.is_none_or(|peers| self.own >= more + peers)
     }
-
-    /// ", its peers' 3%", or nothing.
-    pub(super) fn against(&self, words: impl Fn(f64) -> String) -> String {
-        self.peers.map_or(String::new(), |peers| {
-            format!(", its peers' {}", words(peers))
-        })
-    }
 }
 
-/// "37%", "0.4%".
-pub(super) fn percent(share: f64) -> String {
-    let percent = 100.0 * share;
-    match percent.abs() < 10.0 && percent != 0.0 {
-        true => format!("{percent:.1}%"),
-        false => format!("{percent:.0}%"),
+impl From<Compared> for OwnAndPeers {
+    /// As details have it.
+    fn from(Compared { own, peers }: Compared) -> Self {
+        Self { own, peers }
     }
 }
 

@@ -1,14 +1,13 @@
 //! The receiving host drops packets that reached it.
 
-use super::peers::{compared, is_judged, of_stages, percent};
-use super::why::{Reason, Suspect};
-use super::{Case, evidence};
+use super::Case;
+use super::peers::{compared, is_judged, of_stages};
+use super::why::Suspect;
 use crate::basis::data_interface;
 use crate::telemetry::receive_drop_counts;
-use crate::words::count;
 use ew_model::HostId;
 use ew_model::analysis::HostStageAnalysis;
-use ew_model::finding::Cause;
+use ew_model::finding::details::{DropPlace, ReceiveDrops, Why};
 
 /// Drops over received packets before they are a cause.
 const DROPPED: f64 = 0.0005;
@@ -17,7 +16,7 @@ const TIMES_PEERS: f64 = 5.0;
 /// Bits of a full segment's frame at the typical MTU.
 const FRAME_BITS: f64 = 1514.0 * 8.0;
 
-pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     if !suspect.rx {
         return None;
     }
@@ -28,28 +27,13 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     if !share.stands_out(DROPPED, TIMES_PEERS) {
         return None;
     }
-    let (place, drops) = worst_place(case, host)?;
-    let name = case.observations.inventory().name(host);
-    Some(Reason {
-        cause: Cause::ReceiveDrops,
-        because: format!(
-            "{} dropped {place}, {} of RX",
-            count(drops as usize, "packet"),
-            percent(share.own)
-        ),
-        evidence: vec![evidence(
-            format!(
-                "{name}: {} dropped {place} during the capacity tests; in all {} of what it received{}",
-                count(drops as usize, "packet"),
-                percent(share.own),
-                share.against(percent),
-            ),
-            format!(
-                "hosts.parquet: host = {name}, rx_drops; counters.parquet: host = {name}, source = softnet and protocol"
-            ),
-        )],
-        hint: hint(place).into(),
-    })
+    let (place, packets) = worst_place(case, host)?;
+    Some(Why::ReceiveDrops(ReceiveDrops {
+        host,
+        place,
+        packets,
+        dropped_share: share.into(),
+    }))
 }
 
 /// Drops in a stage over the packets that its received bits make, were they full.
@@ -61,21 +45,10 @@ fn drop_share(case: &Case<'_>, host: HostId, stage: &HostStageAnalysis) -> Optio
 }
 
 /// Where most were dropped, and how many.
-fn worst_place(case: &Case<'_>, host: HostId) -> Option<(&'static str, u64)> {
+fn worst_place(case: &Case<'_>, host: HostId) -> Option<(DropPlace, u64)> {
     let cover = case.telemetry.cover(host, |stage| is_judged(case, stage))?;
     let interface = data_interface(case.observations.run, host).map(|i| i.name.as_str());
     let drops = cover.grown_by_key(None, |sample| receive_drop_counts(sample, interface));
     let worst = drops.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     Some((worst.0, worst.1.round() as u64))
-}
-
-fn hint(place: &str) -> &'static str {
-    if place.contains("interface") {
-        "enlarge the receive ring (`ethtool -G IF rx N`, `ethtool -g` shows the maximum), look at `ethtool -S` (rx_missed, \
-         rx_no_buffer) and spread the queues over CPUs"
-    } else if place.contains("backlog") {
-        "raise `net.core.netdev_max_backlog` and `net.core.netdev_budget`, and spread packets over CPUs (RPS, more queues)"
-    } else {
-        "raise `net.core.rmem_max` and `net.ipv4.tcp_rmem`, and look at why the program reads too slowly"
-    }
 }

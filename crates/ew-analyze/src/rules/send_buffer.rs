@@ -1,12 +1,11 @@
 //! The sender's buffer is too small to keep the path full.
 
-use super::peers::{of_lone_flows, percent};
+use super::Case;
+use super::peers::of_lone_flows;
 use super::receive_window::limited_share;
-use super::why::{Reason, Suspect};
-use super::{Case, evidence};
-use ew_model::finding::Cause;
+use super::why::Suspect;
+use ew_model::finding::details::{LimitingSendBuffer, SmallSendBuffer, Why};
 use ew_model::record::{FlowRecord, TcpInfo};
-use ew_model::units::format_bytes;
 
 /// Share of the time with data in flight that was limited before it is a cause.
 const LIMITED: f64 = 0.3;
@@ -18,7 +17,7 @@ const SMALL: f64 = 0.25;
 /// ... and the limit when it is below this share of what the congestion window lets out.
 const UNFILLED: f64 = 0.5;
 
-pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     if !suspect.tx {
         return None;
     }
@@ -26,32 +25,22 @@ pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
 }
 
 /// The kernel has counted the time.
-fn limited(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+fn limited(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let share = |row: &FlowRecord| limited_share(row, |info| info.send_buffer_limited_us);
     let limited = of_lone_flows(case, (suspect.host, true, false), share)?;
     if !limited.stands_out(LIMITED, TIMES_PEERS) {
         return None;
     }
-    let name = case.observations.inventory().name(suspect.host);
-    let share = percent(limited.own);
-    Some(Reason {
-        cause: Cause::SendBuffer,
-        because: format!("send buffer limited TX {share} of the time"),
-        evidence: vec![evidence(
-            format!(
-                "flows from {name}: limited by the send buffer for {share} of their busy time in the median{}",
-                limited.against(percent),
-            ),
-            format!("flows.parquet: src = {name}, send_buffer_limited_us over busy_us"),
-        )],
-        hint: HINT.into(),
-    })
+    Some(Why::LimitingSendBuffer(LimitingSendBuffer {
+        host: suspect.host,
+        limited_share: limited.into(),
+    }))
 }
 
 /// The kernel counts no time while the program is between two writes, which a buffer of few
 /// segments hides in; but then it holds less than the congestion window lets out, which no other
 /// limit does.
-fn small(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+fn small(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     let who = (suspect.host, true, false);
     let buffer = of_lone_flows(case, who, buffer_bytes)?;
     let peers = buffer.peers?;
@@ -59,31 +48,12 @@ fn small(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
     if buffer.own > SMALL * peers || buffer.own > UNFILLED * window {
         return None;
     }
-    let name = case.observations.inventory().name(suspect.host);
-    let bytes = |bytes: f64| format_bytes(bytes as u64);
-    Some(Reason {
-        cause: Cause::SendBuffer,
-        because: format!(
-            "send buffer {} (congestion window {})",
-            bytes(buffer.own),
-            bytes(window)
-        ),
-        evidence: vec![evidence(
-            format!(
-                "flows from {name}: send buffer of {} in the median{}",
-                bytes(buffer.own),
-                buffer.against(bytes)
-            ),
-            format!(
-                "flows.parquet: src = {name}, send_buffer_bytes, congestion_window_segments times send_mss_bytes"
-            ),
-        )],
-        hint: HINT.into(),
-    })
+    Some(Why::SmallSendBuffer(SmallSendBuffer {
+        host: suspect.host,
+        buffer_bytes: buffer.into(),
+        congestion_window_bytes: window as u64,
+    }))
 }
-
-const HINT: &str = "compare `sysctl net.ipv4.tcp_wmem net.core.wmem_max` with the other hosts'; the buffer must hold what is on the \
-                    way, bandwidth times round trip, and as much again";
 
 /// The min of a flow's streams.
 fn buffer_bytes(row: &FlowRecord) -> Option<f64> {

@@ -4,14 +4,14 @@
 //! host and not the network.
 
 use super::slow_host::rate_quantity;
-use super::why::{Reason, Suspect};
+use super::why::Suspect;
 use super::{Case, core_saturated, cpu_quota, receive_window, send_buffer};
 use crate::fit::Isolated;
 use crate::precision::confidence;
 use crate::stats::quantile;
 use ew_model::HostId;
-use ew_model::finding::{Finding, Severity, Subject};
-use ew_model::units::format_bits_per_sec;
+use ew_model::finding::details::{LowQuartile, SlowAtTimes, Why};
+use ew_model::finding::{Details, Finding, Severity, Subject};
 use std::collections::BTreeSet;
 
 /// An isolated flow below this share of the typical rate is slow.
@@ -25,15 +25,9 @@ const LEAST_FLOWS: usize = 4;
 /// Why a host is throttled, and what that does to its flows.
 struct HeldBack {
     host: HostId,
-    why: Reason,
+    why: Why,
     /// `None` where its flows keep up.
-    low: Option<Low>,
-}
-
-/// Well below what is typical, both in bit/s of payload.
-struct Low {
-    quartile: f64,
-    typical: f64,
+    low: Option<LowQuartile>,
 }
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -72,7 +66,7 @@ fn at(case: &Case<'_>, host: HostId) -> Option<HeldBack> {
 }
 
 /// Against what each flow's hosts allow, so that a slow peer does not count against the host.
-fn low(case: &Case<'_>, host: HostId) -> Option<Low> {
+fn low(case: &Case<'_>, host: HostId) -> Option<LowQuartile> {
     let typical = case.network.class_rate(host)?;
     let of_host = |flow: &&Isolated| flow.src == host || flow.dst == host;
     let (own, others): (Vec<&Isolated>, Vec<&Isolated>) =
@@ -83,38 +77,27 @@ fn low(case: &Case<'_>, host: HostId) -> Option<Low> {
         .collect();
     let share = quantile(&shares, LOWER)?;
     let is_known = own.len().min(others.len()) >= LEAST_FLOWS;
-    let quartile = share * typical;
-    (is_known && share < SLOW_SHARE).then_some(Low { quartile, typical })
+    (is_known && share < SLOW_SHARE).then_some(LowQuartile {
+        quartile_bits_per_sec: share * typical,
+        peers_bits_per_sec: typical,
+    })
 }
 
 fn finding(case: &Case<'_>, HeldBack { host, why, low }: HeldBack) -> Finding {
-    let name = case.observations.inventory().name(host);
-    let (severity, sentence) = match &low {
-        Some(low) => (
-            Severity::Fault,
-            format!(
-                "{name}: intermittently slow, lower quartile {} (peers {}). Cause: {}",
-                format_bits_per_sec(low.quartile),
-                format_bits_per_sec(low.typical),
-                why.because,
-            ),
-        ),
-        None => (
-            Severity::Notice,
-            format!("{name}: not slower than peers. Limit: {}", why.because),
-        ),
-    };
+    let cause = why.cause();
     let typical = case.network.class_rate(host);
     Finding {
-        severity,
+        severity: match low {
+            Some(_) => Severity::Fault,
+            None => Severity::Notice,
+        },
         subject: Subject::Host { host },
-        cause: why.cause,
+        cause,
         symptom: None,
-        sentence,
-        measured: low.map(|low| rate_quantity(low.quartile)),
+        measured: low.map(|low| rate_quantity(low.quartile_bits_per_sec)),
         expected: typical.map(rate_quantity),
-        confidence: confidence(why.cause),
-        evidence: why.evidence,
-        hint: why.hint,
+        confidence: confidence(cause),
+        details: Details::SlowAtTimes(SlowAtTimes { host, low, why }),
+        cables: Vec::new(),
     }
 }

@@ -1,14 +1,16 @@
 //! A host sends or receives slower than its peers.
 
-use super::why::{self, Reason, Suspect};
-use super::{Case, evidence, link_speed, slow_pair};
+use super::why::{self, Suspect};
+use super::{Case, link_speed, slow_pair};
 use crate::fit::{LEAST_EFFECT, Side, SlowSide};
 use crate::precision::confidence;
-use crate::words::{count, plain, quantity};
+use crate::words::{plain, quantity};
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject, Symptom};
-use ew_model::units::format_bits_per_sec;
+use ew_model::finding::details::{
+    Directions, PeersRate, SideRate, SideRates, SlowDirection, SlowHost, StageRate, Why,
+};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Symptom};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rates this close (logarithms) are alike.
@@ -36,7 +38,7 @@ fn findings(case: &Case<'_>, host: HostId) -> Option<Vec<Finding>> {
     let of_tx = tx.and_then(|_| why(true, false));
     let of_rx = rx.and_then(|_| why(false, true));
     let found = match (of_tx, of_rx) {
-        (Some(a), Some(b)) if a.cause != b.cause && !is_one_link(tx, rx, &a) => vec![
+        (Some(a), Some(b)) if a.cause() != b.cause() && !is_one_link(tx, rx, &a) => vec![
             finding(case, host, (tx, None), typical, Some(a)),
             finding(case, host, (None, rx), typical, Some(b)),
         ],
@@ -55,11 +57,11 @@ fn peers_rate(case: &Case<'_>, host: HostId) -> Option<Estimate> {
 }
 
 /// A link that is known to be slow and is as slow the other way needs no other reason there.
-fn is_one_link(tx: Option<&SlowSide>, rx: Option<&SlowSide>, of_tx: &Reason) -> bool {
+fn is_one_link(tx: Option<&SlowSide>, rx: Option<&SlowSide>, of_tx: &Why) -> bool {
     let (Some(tx), Some(rx)) = (tx, rx) else {
         return false;
     };
-    of_tx.cause == Cause::LinkSpeed && (tx.rate.value / rx.rate.value).ln().abs() < ALIKE
+    of_tx.cause() == Cause::LinkSpeed && (tx.rate.value / rx.rate.value).ln().abs() < ALIKE
 }
 
 /// `None` when neither side is slow enough.
@@ -68,25 +70,27 @@ fn finding(
     host: HostId,
     (tx, rx): (Option<&SlowSide>, Option<&SlowSide>),
     typical: &Estimate,
-    why: Option<Reason>,
+    why: Option<Why>,
 ) -> Option<Finding> {
     let worse = worse((tx, rx), typical)?;
-    let name = case.observations.inventory().name(host);
     let (symptom, alone) = kinds(tx.is_some(), rx.is_some());
-    let cause = why.as_ref().map_or(alone, |why| why.cause);
-    let mut rests_on = why.as_ref().map_or(Vec::new(), |why| why.evidence.clone());
-    rests_on.extend(side_evidence(case, host));
+    let cause = why.as_ref().map_or(alone, Why::cause);
     Some(Finding {
         severity: Severity::Fault,
         subject: Subject::Host { host },
         cause,
         symptom: Some(symptom),
-        sentence: words(name, (tx, rx), typical, why.as_ref()),
         measured: Some(quantity(&worse.rate, "bits_per_sec")),
         expected: Some(quantity(typical, "bits_per_sec")),
         confidence: confidence(cause),
-        evidence: rests_on,
-        hint: why.map_or_else(|| hint(cause).into(), |why| why.hint),
+        details: Details::SlowHost(SlowHost {
+            host,
+            sides: slow_directions(tx, rx),
+            peers_bits_per_sec: typical.value,
+            flows: side_rates(case, host),
+            why,
+        }),
+        cables: Vec::new(),
     })
 }
 
@@ -109,105 +113,77 @@ fn kinds(tx: bool, rx: bool) -> (Symptom, Cause) {
     }
 }
 
-/// "r2h3: 50% of peers in both directions (47.3 vs 94.6 Mb/s). Cause: ...".
-fn words(
-    name: &str,
-    (tx, rx): (Option<&SlowSide>, Option<&SlowSide>),
-    typical: &Estimate,
-    why: Option<&Reason>,
-) -> String {
-    let side = |direction: &str, side: &SlowSide| {
-        let percent = 100.0 * side.rate.value / typical.value;
-        let (rate, peers) = (
-            format_bits_per_sec(side.rate.value),
-            format_bits_per_sec(typical.value),
-        );
-        format!("{percent:.0}% of peers {direction} ({rate} vs {peers})")
+/// One for both sides where they are alike.
+fn slow_directions(tx: Option<&SlowSide>, rx: Option<&SlowSide>) -> Vec<SlowDirection> {
+    let slow = |directions, side: &SlowSide| SlowDirection {
+        directions,
+        bits_per_sec: side.rate.value,
     };
-    let what = match (tx, rx) {
-        (Some(tx), Some(rx)) if (tx.rate.value / rx.rate.value).ln().abs() < ALIKE => side(
-            "in both directions",
-            if tx.rate.value < rx.rate.value {
-                tx
-            } else {
-                rx
-            },
-        ),
-        (Some(tx), Some(rx)) => format!("{}, {}", side("TX", tx), side("RX", rx)),
-        (Some(tx), None) => side("TX", tx),
-        (None, Some(rx)) => side("RX", rx),
-        (None, None) => String::new(),
-    };
-    match why {
-        Some(why) => format!("{name}: {what}. Cause: {}", why.because),
-        None => format!("{name}: {what}. Cause not determined"),
+    let tx = tx.map(|side| slow(Directions::Tx, side));
+    let rx = rx.map(|side| slow(Directions::Rx, side));
+    match (tx, rx) {
+        (Some(tx), Some(rx)) if (tx.bits_per_sec / rx.bits_per_sec).ln().abs() < ALIKE => {
+            vec![SlowDirection {
+                directions: Directions::Both,
+                bits_per_sec: tx.bits_per_sec.min(rx.bits_per_sec),
+            }]
+        }
+        (tx, rx) => tx.into_iter().chain(rx).collect(),
     }
 }
 
-/// The host's isolated flows, one piece per slow side, and the peers' figure.
-pub(super) fn side_evidence(case: &Case<'_>, host: HostId) -> Vec<Evidence> {
+/// The host's isolated flows on its slow sides, and the peers' figure.
+pub(super) fn side_rates(case: &Case<'_>, host: HostId) -> SideRates {
     let network = case.network;
-    let mut found: Vec<Evidence> = [Side::Tx(host), Side::Rx(host)]
-        .into_iter()
-        .filter_map(|side| Some(one_side(case, host, side, network.slow.get(&side)?)))
-        .collect();
-    if let Some(typical) = peers_rate(case, host) {
-        let stages: BTreeSet<usize> = network.isolated.iter().map(|flow| flow.stage).collect();
-        let names: Vec<String> = stages
-            .iter()
-            .map(|stage| stage_name(case, *stage))
-            .collect();
-        found.push(evidence(
-            format!(
-                "peers: median {} of {}",
-                format_bits_per_sec(typical.value),
-                count(typical.samples as usize, "host")
-            ),
-            format!(
-                "flows.parquet: isolated flows of stages {}, neither src nor dst slow",
-                names.join(", ")
-            ),
-        ));
+    let sides = [Side::Tx(host), Side::Rx(host)].into_iter();
+    SideRates {
+        host,
+        sides: sides
+            .filter_map(|side| Some(one_side(case, side, network.slow.get(&side)?)))
+            .collect(),
+        peers: peers_rate(case, host).map(|typical| PeersRate {
+            median_bits_per_sec: typical.value,
+            hosts: typical.samples,
+            stages: isolated_stages(case),
+        }),
     }
-    found
 }
 
-/// "isolated flows from h3: `intra-rack` median 95.0 Mb/s (6), `mesh` 95.2 Mb/s (7); 5 peers;
-/// ..."
-fn one_side(case: &Case<'_>, host: HostId, side: Side, slow: &SlowSide) -> Evidence {
-    let name = case.observations.inventory().name(host);
-    let column = match side {
-        Side::Tx(_) => "src",
-        Side::Rx(_) => "dst",
-    };
-    let by_stage = rates_by_stage(case, side);
-    let rows: usize = by_stage.values().map(Vec::len).sum();
-    let medians: Vec<String> = by_stage
+fn isolated_stages(case: &Case<'_>) -> Vec<String> {
+    let stages: BTreeSet<usize> = case
+        .network
+        .isolated
         .iter()
-        .filter_map(|(stage, rates)| {
-            let middle = format_bits_per_sec(crate::stats::median(rates)?);
-            Some((stage_name(case, *stage), middle, rates.len()))
-        })
-        .enumerate()
-        .map(|(i, (stage, middle, flows))| {
-            let word = if i == 0 { "median " } else { "" };
-            format!("{stage} {word}{middle} ({flows})")
-        })
+        .map(|flow| flow.stage)
         .collect();
-    evidence(
-        format!(
-            "isolated flows {} {name}: {}; {}; likelihood gain {:.0} nats",
-            if column == "src" { "from" } else { "to" },
-            medians.join(", "),
-            count(slow.partners as usize, "peer"),
-            slow.gain,
-        ),
-        format!("flows.parquet: {column} = {name}, {}", count(rows, "row")),
-    )
+    let names = stages.iter().map(|stage| stage_name(case, *stage));
+    names.collect()
+}
+
+fn one_side(case: &Case<'_>, side: Side, slow: &SlowSide) -> SideRate {
+    let of_stage = |(stage, rates): (&usize, &Vec<f64>)| {
+        Some(StageRate {
+            stage: stage_name(case, *stage),
+            median_bits_per_sec: crate::stats::median(rates)?,
+            flows: rates.len(),
+        })
+    };
+    SideRate {
+        direction: match side {
+            Side::Tx(_) => Directions::Tx,
+            Side::Rx(_) => Directions::Rx,
+        },
+        stages: rates_by_stage(case, side)
+            .iter()
+            .filter_map(of_stage)
+            .collect(),
+        peers: slow.partners,
+        gain_nats: slow.gain,
+    }
 }
 
 fn stage_name(case: &Case<'_>, stage: usize) -> String {
-    format!("`{}`", case.observations.stages[stage].stage.name)
+    case.observations.stages[stage].stage.name.clone()
 }
 
 fn rates_by_stage(case: &Case<'_>, side: Side) -> BTreeMap<usize, Vec<f64>> {
@@ -216,23 +192,6 @@ fn rates_by_stage(case: &Case<'_>, side: Side) -> BTreeMap<usize, Vec<f64>> {
         rates.entry(flow.stage).or_default().push(flow.bits_per_sec);
     }
     rates
-}
-
-fn hint(cause: Cause) -> &'static str {
-    match cause {
-        Cause::SlowSender => {
-            "look on the host at `ethtool -S` (tx errors, pause), `tc -s qdisc` (a rate limit), and one CPU at 100%; \
-             then at the receive counters of its switch port"
-        }
-        Cause::SlowReceiver => {
-            "look on the host at `ethtool -S` (rx_missed, rx_no_buffer), softirq on one CPU in `mpstat -P ALL`, ring \
-             and receive buffer sizes; then at discards on its switch port"
-        }
-        _ => {
-            "look at `ethtool` (speed, duplex) and `ethtool -S` on the host, the counters of its switch port, then \
-             cable and transceiver"
-        }
-    }
 }
 
 /// Expected quantity for other rules on hosts.

@@ -1,15 +1,17 @@
 //! A single ordered pair is slow although both its hosts are not.
 
-use super::{Case, evidence, slow_at_times};
+use super::{Case, slow_at_times};
 use crate::fit::{Direction, Effect, LEAST_EFFECT, PartFound, Place};
 use crate::precision::confidence;
-use crate::words::{count, list, plain};
+use crate::words::plain;
 use ew_model::HostId;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
-use ew_model::units::format_bits_per_sec;
+use ew_model::finding::details::{self, PairRate};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 /// Pairs reported one by one; more are folded into one finding.
 const MOST_FINDINGS: usize = 8;
+/// Pairs whose evidence is shown.
+const MOST_EVIDENCE: usize = 2 * MOST_FINDINGS;
 
 /// A slow pair as the fit found it.
 pub(super) struct SlowPair<'a> {
@@ -19,7 +21,7 @@ pub(super) struct SlowPair<'a> {
     expected: f64,
     part: &'a PartFound,
     /// Both hosts were seen with other peers.
-    is_told_apart: bool,
+    is_distinguished: bool,
 }
 
 pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
@@ -36,9 +38,9 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
     slow.retain(|pair| !slow_at_times.contains(&pair.src) && !slow_at_times.contains(&pair.dst));
     slow.sort_by(|a, b| (a.bits_per_sec / a.expected).total_cmp(&(b.bits_per_sec / b.expected)));
     if slow.len() > MOST_FINDINGS {
-        return vec![folded(case, &slow)];
+        return vec![folded(&slow)];
     }
-    slow.iter().map(|pair| finding(case, pair)).collect()
+    slow.iter().map(finding).collect()
 }
 
 /// A host found slow that met so few others that the peer, or the path between them, explains it as
@@ -70,7 +72,7 @@ fn below_class<'a>(
     part: &'a PartFound,
     (src, dst): (HostId, HostId),
     bits_per_sec: f64,
-    is_told_apart: bool,
+    is_distinguished: bool,
 ) -> Option<SlowPair<'a>> {
     let class_rate = |host| case.network.class_rate(host);
     let expected = class_rate(src)?.min(class_rate(dst)?);
@@ -80,19 +82,11 @@ fn below_class<'a>(
         bits_per_sec,
         expected,
         part,
-        is_told_apart,
+        is_distinguished,
     })
 }
 
-fn finding(case: &Case<'_>, pair: &SlowPair<'_>) -> Finding {
-    let rate = format_bits_per_sec(pair.bits_per_sec);
-    let expected = format_bits_per_sec(pair.expected);
-    let percent = 100.0 * pair.bits_per_sec / pair.expected;
-    let but = if pair.is_told_apart {
-        "both hosts faster with other peers"
-    } else {
-        "client, server and path not distinguished with so few peers"
-    };
+fn finding(pair: &SlowPair<'_>) -> Finding {
     Finding {
         severity: Severity::Fault,
         subject: Subject::Pair {
@@ -101,71 +95,41 @@ fn finding(case: &Case<'_>, pair: &SlowPair<'_>) -> Finding {
         },
         cause: Cause::SlowPair,
         symptom: None,
-        sentence: format!(
-            "{}: {percent:.0}% of expected ({rate} vs {expected}), {but}",
-            name(case, pair)
-        ),
         measured: Some(plain(pair.bits_per_sec, "bits_per_sec")),
         expected: Some(plain(pair.expected, "bits_per_sec")),
         confidence: confidence(Cause::SlowPair),
-        evidence: vec![proof(case, pair)],
-        hint: if pair.is_told_apart {
-            "run the pair again with several streams (`--set streams=8`): if their rates spread, a hash puts connections on a bad path; \
-             then compare per-member counters of the LAG or ECMP group"
-                .into()
-        } else {
-            "run a mesh, or these two hosts with others, to distinguish the sides".into()
-        },
+        details: Details::SlowPair(details::SlowPair {
+            pair: rate(pair),
+            expected_bits_per_sec: pair.expected,
+            is_distinguished: pair.is_distinguished,
+        }),
+        cables: Vec::new(),
     }
 }
 
-fn folded(case: &Case<'_>, slow: &[SlowPair<'_>]) -> Finding {
-    let names: Vec<String> = slow.iter().map(|pair| name(case, pair)).collect();
-    let worst = &slow[0];
+fn folded(slow: &[SlowPair<'_>]) -> Finding {
     Finding {
         severity: Severity::Fault,
         subject: Subject::Run,
         cause: Cause::SlowPair,
         symptom: None,
-        sentence: format!(
-            "{} slow, their hosts not: {}; min {} (expected {})",
-            count(slow.len(), "pair"),
-            list(&names),
-            format_bits_per_sec(worst.bits_per_sec),
-            format_bits_per_sec(worst.expected),
-        ),
         measured: Some(plain(slow.len() as f64, "count")),
         expected: Some(plain(0.0, "count")),
         confidence: confidence(Cause::SlowPair),
-        evidence: slow.iter().take(2 * MOST_FINDINGS).map(|pair| proof(case, pair)).collect(),
-        hint: "look whether the slow pairs share a leaf, a spine or a LAG: per-member counters and hashing first; without racks, give \
-               them with --racks"
-            .into(),
+        details: Details::SlowPairs(details::SlowPairs {
+            count: slow.len(),
+            pairs: slow.iter().take(MOST_EVIDENCE).map(rate).collect(),
+            expected_bits_per_sec: slow[0].expected,
+        }),
+        cables: Vec::new(),
     }
 }
 
-fn name(case: &Case<'_>, pair: &SlowPair<'_>) -> String {
-    let inventory = case.observations.inventory();
-    format!(
-        "{} to {}",
-        inventory.name(pair.src),
-        inventory.name(pair.dst)
-    )
-}
-
-fn proof(case: &Case<'_>, pair: &SlowPair<'_>) -> Evidence {
-    let inventory = case.observations.inventory();
-    evidence(
-        format!(
-            "{}: {} in {}",
-            name(case, pair),
-            format_bits_per_sec(pair.bits_per_sec),
-            count(pair.part.rounds, "round")
-        ),
-        format!(
-            "flows.parquet: src = {}, dst = {}",
-            inventory.name(pair.src),
-            inventory.name(pair.dst)
-        ),
-    )
+fn rate(pair: &SlowPair<'_>) -> PairRate {
+    PairRate {
+        src: pair.src,
+        dst: pair.dst,
+        bits_per_sec: pair.bits_per_sec,
+        rounds: pair.part.rounds,
+    }
 }

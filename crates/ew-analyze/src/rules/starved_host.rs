@@ -1,16 +1,15 @@
 //! A host that lacks CPU all along while the others have it: its low rates are excused in the fit,
 //! so that CPU starvation is reported of the host itself.
 
-use super::peers::percent;
+use super::Case;
 use super::slow_host::rate_quantity;
-use super::{Case, evidence};
 use crate::fit::{Isolated, LEAST_EFFECT};
 use crate::precision::confidence;
 use crate::quality::{LITTLE_STARVATION, starvation_by_host};
 use crate::stats::{median, quantile};
 use ew_model::HostId;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
-use ew_model::units::format_bits_per_sec;
+use ew_model::finding::details::{StarvedHost, StarvedRate};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeMap;
 
 /// Starved in three quarters of its rounds is all along.
@@ -60,41 +59,39 @@ fn finding(
     hosts: &BTreeMap<HostId, Vec<f64>>,
     typical: f64,
 ) -> Finding {
-    let name = case.observations.inventory().name(host);
     let own = hosts[&host].as_slice();
-    let starved = own.iter().filter(|q| **q >= LITTLE_STARVATION).count();
     let (flows, expected) = of_flows(case, host);
-    let share = flows.zip(expected).map(|(rate, of)| rate / of);
-    let is_slow = share.is_some_and(|share| share < 1.0 - LEAST_EFFECT);
-    let rates = match flows.zip(expected) {
-        Some((rate, of)) if is_slow => format!(
-            ", {} of peers ({} vs {})",
-            percent(rate / of),
-            format_bits_per_sec(rate),
-            format_bits_per_sec(of)
-        ),
-        _ => ", not slower than peers".into(),
-    };
+    let slow = flows.zip(expected).and_then(|(rate, of)| slow(rate, of));
     Finding {
-        severity: if is_slow { Severity::Fault } else { Severity::Notice },
+        severity: match slow {
+            Some(_) => Severity::Fault,
+            None => Severity::Notice,
+        },
         subject: Subject::Host { host },
         cause: Cause::CoreSaturated,
         symptom: None,
-        sentence: format!("{name}: CPU-starved in {starved} of {} rounds{rates}", own.len()),
         measured: flows.map(rate_quantity),
         expected: expected.map(rate_quantity),
         confidence: confidence(Cause::CoreSaturated),
-        evidence: vec![evidence(
-            format!(
-                "{name}: I/O threads without CPU, degree 0 to 1 by round: median {:.2} (other hosts {typical:.2})",
-                median(own).unwrap_or(0.0)
-            ),
-            format!("flows.parquet: src or dst = {name}, tx_cpu_engine_wait_ns, rx_cpu_engine_wait_ns, tx_cpu_steal_ns"),
-        )],
-        hint: "look at `top -1` on the host for what else runs there, at the CPU limit of the agent's control group, and at steal \
-               if it is a virtual machine; its rates say little of the network until it has CPU to spare"
-            .into(),
+        details: Details::StarvedHost(StarvedHost {
+            host,
+            starved_rounds: own.iter().filter(|q| **q >= LITTLE_STARVATION).count(),
+            rounds: own.len(),
+            degree: median(own).unwrap_or(0.0),
+            others_degree: typical,
+            slow,
+        }),
+        cables: Vec::new(),
     }
+}
+
+/// The rate where it is far enough below what hosts allow.
+fn slow(bits_per_sec: f64, peers_bits_per_sec: f64) -> Option<StarvedRate> {
+    let is_slow = bits_per_sec / peers_bits_per_sec < 1.0 - LEAST_EFFECT;
+    is_slow.then_some(StarvedRate {
+        bits_per_sec,
+        peers_bits_per_sec,
+    })
 }
 
 /// Medians over the host's isolated flows: rate, and what their hosts allow.

@@ -1,16 +1,15 @@
 //! A host does less than the NIC rate that was configured.
 
 use super::slow_host::rate_quantity;
-use super::{Case, below_link, evidence};
-use crate::basis::basis_words;
+use super::{Case, below_link};
 use crate::fit::{LEAST_EFFECT, Side};
 use crate::precision::confidence;
 use crate::stats::median_estimate;
-use crate::words::{count, host_list, quantity};
+use crate::words::quantity;
 use ew_model::HostId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::{Cause, Finding, Severity, Subject};
-use ew_model::units::format_bits_per_sec;
+use ew_model::finding::details::{BelowConfiguredNic, SharedLimit};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 
 /// Without an interval the figure must be this far below.
 const LEAST_EFFECT_UNSURE: f64 = 0.10;
@@ -59,61 +58,33 @@ fn finding(
     below: &[(HostId, Estimate)],
     middle: Estimate,
 ) -> Finding {
-    let inventory = case.observations.inventory();
     let goodput = stated * case.reference.basis.efficiency;
-    let all = below.len() == inventory.hosts.len();
-    let who = if all {
-        format!("all {} hosts stay", below.len())
-    } else {
-        let names = host_list(inventory, below.iter().map(|(host, _)| *host));
-        format!(
-            "{names} {}",
-            if below.len() == 1 { "stays" } else { "stay" }
-        )
-    };
-    let subject = match below {
-        [(host, _)] => Subject::Host { host: *host },
-        _ => Subject::Run,
-    };
     let limit = limit(case, below, middle.value);
-    let why = limit
-        .as_ref()
-        .map_or(String::new(), |limit| format!(". {}", limit.sentence));
-    let cause = limit.as_ref().map_or(Cause::SlowHost, |limit| limit.cause);
-    let mut rests_on = vec![evidence(
-        format!(
-            "median of the slower direction of {}: {}; compared with {}",
-            count(below.len(), "host"),
-            format_bits_per_sec(middle.value),
-            basis_words(&case.reference.basis).unwrap_or_default(),
-        ),
-        "flows.parquet: isolated flows that no path between racks limits".into(),
-    )];
-    rests_on.extend(limit.as_ref().map(|limit| limit.evidence.clone()));
+    let cause = limit.as_ref().map_or(Cause::SlowHost, SharedLimit::cause);
     Finding {
         severity: Severity::Fault,
-        subject,
+        subject: match below {
+            [(host, _)] => Subject::Host { host: *host },
+            _ => Subject::Run,
+        },
         cause,
         symptom: None,
-        sentence: format!(
-            "{who} below the expected NIC rate: {} of goodput ({} gives {}){why}",
-            format_bits_per_sec(middle.value),
-            format_bits_per_sec(stated),
-            format_bits_per_sec(goodput),
-        ),
         measured: Some(quantity(&middle, "bits_per_sec")),
         expected: Some(rate_quantity(goodput)),
         confidence: confidence(cause),
-        evidence: rests_on,
-        hint: limit.map_or(HINT, |limit| limit.hint).into(),
+        details: Details::BelowConfiguredNic(BelowConfiguredNic {
+            hosts: below.iter().map(|(host, _)| *host).collect(),
+            bits_per_sec: middle.value,
+            configured_bits_per_sec: stated,
+            goodput_bits_per_sec: goodput,
+            limit,
+        }),
+        cables: Vec::new(),
     }
 }
 
-const HINT: &str = "check the configured rate, the negotiated link speed (`ethtool`), and whether one TCP stream can fill the link \
-                    (`--set streams=4`)";
-
 /// What limits them all alike, where it is not one host that is below.
-fn limit(case: &Case<'_>, below: &[(HostId, Estimate)], rate: f64) -> Option<below_link::Limit> {
+fn limit(case: &Case<'_>, below: &[(HostId, Estimate)], rate: f64) -> Option<SharedLimit> {
     let hosts: Vec<HostId> = below.iter().map(|(host, _)| *host).collect();
     let with_several = case.network.typical.map_or(0.0, |typical| typical.value);
     let is_alike = 2 * hosts.len() > case.observations.inventory().hosts.len();

@@ -1,12 +1,12 @@
 //! What moves the bytes is the limit: a thread that uses one CPU whole, or a tool that has only
 //! one.
 
-use super::peers::{compared, of_stages, percent};
-use super::why::{Reason, Suspect};
-use super::{Case, evidence};
+use super::Case;
+use super::peers::{compared, of_stages};
+use super::why::Suspect;
 use crate::stats::median;
 use ew_model::HostId;
-use ew_model::finding::{Cause, Evidence};
+use ew_model::finding::details::{BusyThread, SingleThread, Why};
 use ew_model::workload::Tool;
 use std::collections::BTreeMap;
 
@@ -17,29 +17,19 @@ const LESS: f64 = 0.1;
 /// From this version on iperf3 has a thread per stream.
 const IPERF3_WITH_THREADS: (u32, u32) = (3, 16);
 
-pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     engine(case, suspect.host).or_else(|| single_threaded(case, suspect.host))
 }
 
-fn engine(case: &Case<'_>, host: HostId) -> Option<Reason> {
+fn engine(case: &Case<'_>, host: HostId) -> Option<Why> {
     let used = compared(case, host, |host| cpus_per_stream(case, host))?;
     if !used.exceeds(WHOLE, LESS) {
         return None;
     }
-    let name = case.observations.inventory().name(host);
-    Some(reason(
-        "the thread of a stream uses one CPU whole".into(),
-        evidence(
-            format!(
-                "{name}: the engine's threads used {} of a CPU each in the median{}",
-                percent(used.own),
-                used.against(percent)
-            ),
-            format!(
-                "flows.parquet: src or dst = {name}, tx_cpu_engine_ns and rx_cpu_engine_ns over the window, per stream"
-            ),
-        ),
-    ))
+    Some(Why::BusyThread(BusyThread {
+        host,
+        cpu_share: used.into(),
+    }))
 }
 
 /// CPU time of the engine's threads over the window, per stream of the host, median over rounds.
@@ -64,7 +54,7 @@ fn cpus_per_stream(case: &Case<'_>, host: HostId) -> Option<f64> {
     median(&shares.collect::<Vec<_>>())
 }
 
-fn single_threaded(case: &Case<'_>, host: HostId) -> Option<Reason> {
+fn single_threaded(case: &Case<'_>, host: HostId) -> Option<Why> {
     let mut judged = case.observations.judged();
     if !judged.any(|stage| stage.stage.workload.tool == Tool::Iperf3) {
         return None;
@@ -76,27 +66,13 @@ fn single_threaded(case: &Case<'_>, host: HostId) -> Option<Reason> {
     }
     let busiest = |host| of_stages(case, host, |s| Some(s.busiest_cpu?.busy_share));
     let busy = compared(case, host, busiest)?;
-    let name = case.observations.inventory().name(host);
     busy.exceeds(WHOLE, LESS).then(|| {
-        reason(
-            format!("{version} has one thread for all streams, which saturates a CPU"),
-            evidence(
-                format!("{name}: busiest CPU {} busy{}", percent(busy.own), busy.against(percent)),
-                format!("events.jsonl: host-up of {name}, tools; hosts.parquet: host = {name}, kind = cpu"),
-            ),
-        )
+        Why::SingleThread(SingleThread {
+            host,
+            version: version.clone(),
+            busy_share: busy.into(),
+        })
     })
-}
-
-fn reason(because: String, proof: Evidence) -> Reason {
-    Reason {
-        cause: Cause::ToolLimit,
-        because,
-        evidence: vec![proof],
-        hint: "use more streams (`--set streams=4`), so that more CPUs share the work, or the engine instead of the tool (iperf3 has a \
-               thread per stream from 3.16 on)"
-            .into(),
-    }
 }
 
 /// The first two numbers of "iperf 3.12 (cJSON 1.7.15)".

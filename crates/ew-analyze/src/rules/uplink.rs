@@ -1,13 +1,13 @@
 //! A rack's uplinks carry less than its hosts could send or receive.
 
-use super::{Case, evidence};
+use super::Case;
 use crate::fit::{Direction, Place, RackDirection, Reach};
 use crate::precision::confidence;
-use crate::words::{count, plain, quantity, ratio};
+use crate::words::{plain, quantity};
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::{Cause, Evidence, Finding, Severity, Subject};
-use ew_model::units::format_bits_per_sec;
+use ew_model::finding::details::{Directions, Oversubscribed, UplinkLimit, UplinkRivals};
+use ew_model::finding::{Cause, Details, Finding, Severity, Subject};
 use std::collections::BTreeSet;
 
 /// Ratios within this factor of one another are reported together.
@@ -96,47 +96,43 @@ fn finding(case: &Case<'_>, limits: &[Limit<'_>]) -> Finding {
         Some(low) => low > configured * CONFIGURED_TOLERANCE,
         None => estimate.value > configured * CONFIGURED_TOLERANCE_UNSURE,
     });
-    let against = configured.map_or(String::new(), |configured| {
-        format!(" (expected {configured:.1}:1)")
-    });
-    let (who, subject) = subject(case, limits);
-    let both = limits.iter().any(|limit| limit.direction == Direction::Tx)
-        && limits.iter().any(|limit| limit.direction == Direction::Rx);
-    let direction = match limits {
-        _ if both => "in both directions",
-        [
-            Limit {
-                direction: Direction::Tx,
-                ..
-            },
-            ..,
-        ] => "TX",
-        _ => "RX",
-    };
     let differs = !is_worse && configured.is_none() && differs_from_peers(case, limits);
-    let peers = if differs { ", other racks not" } else { "" };
+    let racks: BTreeSet<RackId> = limits.iter().map(|limit| limit.rack).collect();
     Finding {
         severity: if is_worse || differs {
             Severity::Fault
         } else {
             Severity::Notice
         },
-        subject,
+        subject: subject(case, &racks),
         cause: Cause::Uplink,
         symptom: None,
-        sentence: format!(
-            "{who}: oversubscribed {} {direction}{against}{peers}",
-            ratio(&estimate)
-        ),
         measured: Some(quantity(&estimate, "ratio")),
         expected: Some(plain(configured.unwrap_or(1.0), "ratio")),
         confidence: confidence(Cause::Uplink),
-        evidence: limits
-            .iter()
-            .take(MOST_EVIDENCE)
-            .flat_map(|limit| proof(case, limit))
-            .collect(),
-        hint: hint(is_worse || differs || configured.is_none()),
+        details: Details::Oversubscribed(Oversubscribed {
+            racks: racks.into_iter().collect(),
+            directions: directions(limits),
+            ratio: estimate,
+            configured,
+            is_unlike_others: differs,
+            is_unexpected: is_worse || differs || configured.is_none(),
+            limits: limits
+                .iter()
+                .take(MOST_EVIDENCE)
+                .filter_map(|limit| proof(case, limit))
+                .collect(),
+        }),
+        cables: Vec::new(),
+    }
+}
+
+fn directions(limits: &[Limit<'_>]) -> Directions {
+    let has = |direction| limits.iter().any(|limit| limit.direction == direction);
+    match (has(Direction::Tx), has(Direction::Rx)) {
+        (true, true) => Directions::Both,
+        (true, false) => Directions::Tx,
+        _ => Directions::Rx,
     }
 }
 
@@ -170,26 +166,15 @@ fn differs_from_peers(case: &Case<'_>, limits: &[Limit<'_>]) -> bool {
         && others.flat_map(|(_, directions)| directions).all(is_free)
 }
 
-/// The racks in words, and the finding's subject.
-fn subject(case: &Case<'_>, limits: &[Limit<'_>]) -> (String, Subject) {
-    let inventory = case.observations.inventory();
-    let rack = limits[0].rack;
-    if limits.iter().all(|limit| limit.rack == rack) {
-        return (inventory.rack_name(rack).to_owned(), Subject::Rack { rack });
-    }
-    let named: BTreeSet<RackId> = limits.iter().map(|limit| limit.rack).collect();
-    match inventory.racks.len() {
-        2 => {
-            let (from, to) = (RackId(0), RackId(1));
-            let names = format!(
-                "{} and {}",
-                inventory.rack_name(from),
-                inventory.rack_name(to)
-            );
-            (names, Subject::RackPair { from, to })
-        }
-        racks if named.len() == racks => (format!("all {racks} racks"), Subject::Run),
-        racks => (format!("{} of {racks} racks", named.len()), Subject::Run),
+fn subject(case: &Case<'_>, racks: &BTreeSet<RackId>) -> Subject {
+    let both = (RackId(0), RackId(1));
+    match racks.first() {
+        Some(rack) if racks.len() == 1 => Subject::Rack { rack: *rack },
+        _ if case.observations.inventory().racks.len() == 2 => Subject::RackPair {
+            from: both.0,
+            to: both.1,
+        },
+        _ => Subject::Run,
     }
 }
 
@@ -210,72 +195,34 @@ fn together(limits: &[Limit<'_>]) -> Estimate {
     }
 }
 
-fn proof(case: &Case<'_>, limit: &Limit<'_>) -> Vec<Evidence> {
-    let inventory = case.observations.inventory();
-    let name = inventory.rack_name(limit.rack);
-    let (word, column) = match limit.direction {
-        Direction::Rx => ("RX", "dst_rack"),
-        _ => ("TX", "src_rack"),
-    };
-    let Some(capacity) = limit.found.capacity else {
-        return Vec::new();
-    };
-    let stage = limit
-        .found
-        .stage
-        .and_then(|stage| case.observations.stages.get(stage));
-    let stage = stage.map_or(String::new(), |stage| {
-        format!(", stage `{}`", stage.stage.name)
-    });
-    let hosts = count(inventory.hosts_in(limit.rack).len(), "host");
-    let mut found = vec![evidence(
-        format!(
-            "{name} {word}: uplinks carry {} of payload, its {hosts} {} ({})",
-            format_bits_per_sec(capacity.value),
-            format_bits_per_sec(limit.found.hosts_bits_per_sec),
-            count(limit.found.rounds, "round"),
-        ),
-        format!("flows.parquet: {column} = {name}{stage}"),
-    )];
-    found.extend(rivals(case, limit));
-    found
-}
-
-/// Racks that would explain the same flows.
-fn rivals(case: &Case<'_>, limit: &Limit<'_>) -> Option<Evidence> {
-    let inventory = case.observations.inventory();
-    let is_own = |place: Place| matches!(place, Place::Rack(rack, _) if rack == limit.rack.index());
-    let part = case.network.parts.iter().find(|part| is_own(part.place))?;
-    let others = part.rivals.iter().filter(|place| !is_own(**place));
-    let names: Vec<String> = others
-        .filter_map(|place| match place {
-            Place::Rack(rack, _) => Some(inventory.rack_name(RackId(*rack as u32)).to_owned()),
-            _ => None,
-        })
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect();
-    (!names.is_empty()).then(|| {
-        evidence(
-            format!(
-                "not distinguished from {}: these uplinks would explain the same flows",
-                crate::words::list(&names)
-            ),
-            format!(
-                "flows.parquet: {} explained of {}",
-                part.explained,
-                count(part.touched, "flow")
-            ),
-        )
+fn proof(case: &Case<'_>, limit: &Limit<'_>) -> Option<UplinkLimit> {
+    let stages = &case.observations.stages;
+    let stage = limit.found.stage.and_then(|stage| stages.get(stage));
+    Some(UplinkLimit {
+        rack: limit.rack,
+        direction: directions(&[*limit]),
+        capacity_bits_per_sec: limit.found.capacity?.value,
+        hosts_bits_per_sec: limit.found.hosts_bits_per_sec,
+        rounds: limit.found.rounds,
+        stage: stage.map(|stage| stage.stage.name.clone()),
+        rivals: rivals(case, limit),
     })
 }
 
-fn hint(unexpected: bool) -> String {
-    if unexpected {
-        "if not intended: compare the number and speed of uplinks that are up on the leaf switches with the design, then per-member \
-         counters of their ECMP or LAG groups"
-            .into()
-    } else {
-        "nothing to do while jobs are placed with this in mind".into()
-    }
+/// Racks that would explain the same flows.
+fn rivals(case: &Case<'_>, limit: &Limit<'_>) -> Option<UplinkRivals> {
+    let is_own = |place: Place| matches!(place, Place::Rack(rack, _) if rack == limit.rack.index());
+    let part = case.network.parts.iter().find(|part| is_own(part.place))?;
+    let others = part.rivals.iter().filter(|place| !is_own(**place));
+    let racks: BTreeSet<RackId> = others
+        .filter_map(|place| match place {
+            Place::Rack(rack, _) => Some(RackId(*rack as u32)),
+            _ => None,
+        })
+        .collect();
+    (!racks.is_empty()).then(|| UplinkRivals {
+        racks: racks.into_iter().collect(),
+        explained: part.explained,
+        touched: part.touched,
+    })
 }

@@ -10,7 +10,7 @@ use super::{
     receive_drops, receive_window, send_buffer, tool_limit,
 };
 use ew_model::HostId;
-use ew_model::finding::{Cause, Evidence};
+use ew_model::finding::details::Why;
 
 /// A host that is slow on a side.
 #[derive(Clone, Copy, Debug)]
@@ -22,18 +22,7 @@ pub(super) struct Suspect {
     pub(super) rx: bool,
 }
 
-/// Why it is slow.
-#[derive(Clone, Debug)]
-pub(super) struct Reason {
-    pub(super) cause: Cause,
-    /// What is behind "because" in a sentence.
-    pub(super) because: String,
-    pub(super) evidence: Vec<Evidence>,
-    /// What a person can do next.
-    pub(super) hint: String,
-}
-
-type Question = fn(&Case<'_>, &Suspect) -> Option<Reason>;
+type Question = fn(&Case<'_>, &Suspect) -> Option<Why>;
 
 const QUESTIONS: [Question; 11] = [
     tool_limit::explain,
@@ -50,7 +39,7 @@ const QUESTIONS: [Question; 11] = [
 ];
 
 /// The first cause that is found. `None` is a legal answer: the host's counters do not say.
-pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Reason> {
+pub(super) fn explain(case: &Case<'_>, suspect: &Suspect) -> Option<Why> {
     QUESTIONS
         .iter()
         .find_map(|question| question(case, suspect))

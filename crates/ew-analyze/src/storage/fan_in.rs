@@ -78,7 +78,7 @@ pub enum Term {
     Plateau,
 }
 
-/// What the model says of a step.
+/// The model's figures of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Modelled {
     /// T.
@@ -326,7 +326,7 @@ fn terms(found: &[FanIn]) -> Terms {
     }
 }
 
-/// The fit at a step, and which term it is; whose a plateau is say the other axis, or the rates
+/// The fit at a step, and which term it is; whose a plateau is show the other axis, or the rates
 /// measured alone.
 fn modelled(
     axis: Axis,

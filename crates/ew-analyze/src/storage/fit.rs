@@ -54,7 +54,7 @@ pub struct Knee {
     pub high: Option<f64>,
 }
 
-/// Least relative squares over all places of the bend. `None` for fewer than two numbers of nodes,
+/// Min relative squares over all positions of the bend. `None` for fewer than two numbers of nodes,
 /// and where no such model is within a quarter of every step.
 #[must_use]
 pub fn fit(observations: &[Observation]) -> Option<Fit> {

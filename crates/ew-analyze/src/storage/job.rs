@@ -1,4 +1,4 @@
-//! A storage run: what TestDFSIO's block says, and what it hides.
+//! A storage run: what TestDFSIO's block shows, and what it hides.
 
 use super::dfsio::{self, Figures, Task};
 use super::fan_in::{self, FanIn};
@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 
 /// A file is a straggler from this multiple of the median time on ...
 const STRAGGLER_FACTOR: f64 = 2.0;
-/// ... where there are this many files: the median of fewer says little.
+/// ... where there are this many files: the median of fewer shows little.
 const STRAGGLER_FILES: usize = 4;
 
-/// The common window is looked at in so many parts.
+/// The common window is divided into so many parts.
 const WINDOW_PARTS: u64 = 8;
 
 /// A storage run.
@@ -87,7 +87,7 @@ pub struct StepAnalysis {
     pub clients: Vec<ClientFigures>,
     /// By endpoint, where there are several targets.
     pub endpoints: Vec<EndpointFigures>,
-    /// By the storage node that holds a file. `None`: nobody knows which one does.
+    /// By the storage node that stores a file. `None`: nobody knows which one does.
     #[serde(default)]
     pub times_by_node: Option<TimesByNode>,
     /// Counters of clients and storage nodes.
@@ -284,7 +284,7 @@ fn with_nodes(run: &Run, one: &StorageStep, name: &dyn Fn(HostId) -> String) -> 
     }
 }
 
-/// Without what counters say.
+/// Without what counters report.
 fn step(step: &StorageStep, name: &dyn Fn(HostId) -> String) -> StepAnalysis {
     let all = || {
         let reports = step.reports.iter();

@@ -21,7 +21,7 @@ pub const READ_SUFFIX: &str = "-read";
 pub const NETWORK_BINDS_BELOW: f64 = 0.9;
 /// A step that reaches this share of its lowest limit is bound by it.
 const BINDS_FROM: f64 = 0.85;
-/// A round is looked at in so many equal parts, for the intervals.
+/// A round is divided into so many equal parts, for the intervals.
 const ROUND_PARTS: u64 = 5;
 
 /// One part of the way between a client's memory and a storage node's disk.

@@ -36,7 +36,7 @@ pub struct NodeTimes {
     pub calls: Option<LatencySummary>,
 }
 
-/// Which storage node holds a step's files.
+/// Which storage node stores a step's files.
 #[derive(Debug)]
 pub enum Placement {
     /// All files of a client are on one node.

@@ -1,4 +1,5 @@
-//! What the counters of clients and storage nodes say of a step, over its whole time and over time.
+//! What the counters of clients and storage nodes report about a step, over its whole time and over
+//! time.
 //!
 //! A step's time is from the common start to the last close. A reading counts where the time
 //! between two of them lies in the step by half at least; a shorter step has no figure of its
@@ -48,7 +49,7 @@ pub struct NodeFigures {
     pub moved: Vec<MovedPoint>,
 }
 
-/// What a host's counters say of a time.
+/// What a host's counters report about a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeCounters {
     /// Out of the interface that carries its address, on the wire.

@@ -1,11 +1,10 @@
 //! Where a curve breaks: sizes that wait for a timer, and steps at the boundaries of the protocol.
 
-use super::evidence;
 use super::points::Measured;
 use crate::stats::median;
-use ew_model::finding::Evidence;
-use ew_model::sweep::{StepKind, SweepStep};
-use ew_model::units::{format_duration_ns, format_whole_bytes};
+use ew_model::sweep::{
+    Boundary, RoundTripOfSize, SizeBoundary, StepFacts, StepKind, SweepStep, TimeOfSize, TimerWait,
+};
 use ew_model::workload::Workload;
 use std::ops::Range;
 
@@ -27,6 +26,8 @@ const MOST_SEGMENTS: u64 = 4;
 const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 /// A sender throttled for this share of its busy time is limited by a buffer.
 const LIMITED_SHARE: f64 = 0.2;
+/// Sizes whose round trips are shown.
+const MOST_EVIDENCE: usize = 3;
 
 /// Neighbouring sizes whose round trips, or one in a hundred of them, wait for a timer of TCP.
 pub(super) fn timers(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> {
@@ -128,60 +129,37 @@ fn timer_step(
     let over = |figure: fn(&Wait) -> f64| median(&waits.iter().map(figure).collect::<Vec<_>>());
     let excess_ns = over(|wait| wait.excess_ns).unwrap_or_default();
     let retransmits: u64 = points.iter().map(|point| point.retransmits).sum();
-    let nagle = !workload.socket.nodelay;
-    let why = match (kind, nagle, retransmits) {
-        (StepKind::DelayedAck, true, _) => {
-            "Nagle's algorithm is on and waits for an acknowledgement that the other side delays; `nodelay: on` ends that"
-        }
-        (StepKind::DelayedAck, false, _) => {
-            "that is how long Linux delays an acknowledgement, but Nagle's algorithm is off, so what waits for it is not \
-             determined"
-        }
-        (_, _, 0) => {
-            "that is the shortest time before Linux retransmits lost segments, but no counter shows a retransmission"
-        }
-        _ => "segments were lost and retransmitted only when their timer expired",
-    };
-    let certain = match kind {
-        StepKind::DelayedAck => nagle,
-        _ => retransmits > 0,
-    };
-    let which = if waits.iter().any(|wait| wait.most) {
-        ""
-    } else {
-        "one in a hundred of "
-    };
-    let sizes = span(first.bytes, last.bytes);
     SweepStep {
         kind,
         from_bytes: first.bytes,
         to_bytes: last.bytes,
         factor: over(|wait| wait.factor).unwrap_or(1.0),
-        certain,
-        sentence: format!(
-            "{which}round trips of {sizes} take {} longer than their size explains: {why}",
-            format_duration_ns(excess_ns as u64)
-        ),
-        evidence: points
-            .iter()
-            .take(3)
-            .filter_map(round_trip_evidence)
-            .collect(),
+        // Nagle's algorithm waits for an acknowledgement; a loss has its counter.
+        certain: match kind {
+            StepKind::DelayedAck => !workload.socket.nodelay,
+            _ => retransmits > 0,
+        },
+        facts: StepFacts::Timer(TimerWait {
+            excess_ns: excess_ns as u64,
+            is_rare: !waits.iter().any(|wait| wait.most),
+            sizes: points
+                .iter()
+                .take(MOST_EVIDENCE)
+                .filter_map(round_trip)
+                .collect(),
+        }),
     }
 }
 
-fn round_trip_evidence(point: &Measured) -> Option<Evidence> {
+fn round_trip(point: &Measured) -> Option<RoundTripOfSize> {
     let times = point.round_trip?;
-    let p99 = times.p99_ns.map_or(String::new(), |ns| {
-        format!(", p99 {}", format_duration_ns(ns))
-    });
-    let text = format!(
-        "{}: median round trip {}{p99}, {} segments retransmitted",
-        format_whole_bytes(point.bytes),
-        format_duration_ns(times.p50_ns),
-        point.retransmits
-    );
-    Some(evidence(text, source(point, "latency, retransmits")))
+    Some(RoundTripOfSize {
+        message_bytes: point.bytes,
+        stage: point.stage.clone(),
+        p50_ns: times.p50_ns,
+        p99_ns: times.p99_ns,
+        retransmits: point.retransmits,
+    })
 }
 
 /// Places where a message takes longer than the size before it and the sizes' ratio explain, and
@@ -231,92 +209,70 @@ fn stays(curve: &[Measured], at: usize, jump: f64) -> bool {
 }
 
 fn step(before: &Measured, after: &Measured, workload: &Workload) -> SweepStep {
-    let (kind, certain, why) = name(before, after, workload);
-    let factor = excess(before, after).exp();
-    let doubt = if certain {
-        ""
-    } else {
-        " (it only fits the numbers)"
-    };
+    let (kind, certain, between) = name(before, after, workload);
     SweepStep {
         kind,
         from_bytes: before.bytes,
         to_bytes: after.bytes,
-        factor,
+        factor: excess(before, after).exp(),
         certain,
-        sentence: format!(
-            "from {} to {} a message takes {:.0}% longer than size explains: {why}{doubt}",
-            format_whole_bytes(before.bytes),
-            format_whole_bytes(after.bytes),
-            100.0 * (factor - 1.0),
-        ),
-        evidence: [before, after].map(time_evidence).to_vec(),
+        facts: StepFacts::Boundary(SizeBoundary {
+            between,
+            sizes: [before, after].map(time),
+        }),
     }
 }
 
 /// What lies between two sizes: the counters first, then the boundaries.
-fn name(before: &Measured, after: &Measured, workload: &Workload) -> (StepKind, bool, String) {
-    let is_between = |boundary: u64| (before.bytes..after.bytes).contains(&boundary);
+fn name(before: &Measured, after: &Measured, workload: &Workload) -> (StepKind, bool, Boundary) {
     let limited = |point: &Measured| point.limited_share.unwrap_or_default();
     let slow_at_times = limited(after) >= LIMITED_SHARE && limited(before) < LIMITED_SHARE / 2.0;
     if slow_at_times {
-        let share = 100.0 * limited(after);
-        let why =
-            format!("a socket's buffer holds the sender back for {share:.0}% of its busy time");
-        return (StepKind::SocketBuffer, true, why);
+        let limited_share = limited(after);
+        let full = Boundary::FullBuffer { limited_share };
+        return (StepKind::SocketBuffer, true, full);
     }
-    let buffers = [
-        ("send buffer", workload.socket.send_buffer_bytes),
-        ("receive buffer", workload.socket.receive_buffer_bytes),
-    ];
-    for (name, bytes) in buffers {
-        // The kernel doubles what is asked for (socket(7)).
-        let bytes = bytes.map(u64::from);
-        if let Some(bytes) = bytes.filter(|b| is_between(*b) || is_between(2 * b)) {
-            let why = format!("the {name} of {} lies there", format_whole_bytes(bytes));
-            return (StepKind::SocketBuffer, false, why);
-        }
+    if let Some(buffer) = buffer_between(before, after, workload) {
+        return (StepKind::SocketBuffer, false, buffer);
     }
-    let Some(mss) = after.mss_bytes.or(before.mss_bytes).filter(|mss| *mss > 0) else {
-        return (StepKind::Unknown, false, "not determined".into());
+    let mss = after.mss_bytes.or(before.mss_bytes).filter(|mss| *mss > 0);
+    let Some(mss_bytes) = mss else {
+        return (StepKind::Unknown, false, Boundary::NotDetermined);
     };
-    if let Some(segments) = (1..=MOST_SEGMENTS).find(|n| is_between(n * mss)) {
-        let why = format!("more than {segments} x {mss} bytes need one segment more");
-        return (StepKind::Segment, are_near(before, after), why);
+    let is_between = |boundary: u64| (before.bytes..after.bytes).contains(&boundary);
+    if let Some(segments) = (1..=MOST_SEGMENTS).find(|n| is_between(n * mss_bytes)) {
+        let segment = Boundary::Segment {
+            segments,
+            mss_bytes,
+        };
+        return (StepKind::Segment, are_near(before, after), segment);
     }
-    if is_between(INITIAL_WINDOW_SEGMENTS * mss) {
-        let why = format!(
-            "more than {INITIAL_WINDOW_SEGMENTS} x {mss} bytes do not fit the first flight"
-        );
-        return (StepKind::InitialWindow, false, why);
+    if is_between(INITIAL_WINDOW_SEGMENTS * mss_bytes) {
+        let flight = Boundary::FirstFlight {
+            segments: INITIAL_WINDOW_SEGMENTS,
+            mss_bytes,
+        };
+        return (StepKind::InitialWindow, false, flight);
     }
-    (
-        StepKind::Unknown,
-        false,
-        "no boundary that is known lies there".into(),
-    )
+    (StepKind::Unknown, false, Boundary::None)
 }
 
-fn time_evidence(point: &Measured) -> Evidence {
-    let text = format!(
-        "{}: {} a message",
-        format_whole_bytes(point.bytes),
-        format_duration_ns(point.message_ns as u64)
-    );
-    evidence(text, source(point, "latency, bytes, tcp_info"))
+/// A configured buffer whose size lies between two.
+fn buffer_between(before: &Measured, after: &Measured, workload: &Workload) -> Option<Boundary> {
+    let is_between = |boundary: u64| (before.bytes..after.bytes).contains(&boundary);
+    // The kernel doubles what is asked for (socket(7)).
+    let is_there = |bytes: &u64| is_between(*bytes) || is_between(2 * bytes);
+    let between = |bytes: Option<u32>| bytes.map(u64::from).filter(is_there);
+    let send = between(workload.socket.send_buffer_bytes);
+    let receive = between(workload.socket.receive_buffer_bytes);
+    send.map(|buffer_bytes| Boundary::SendBuffer { buffer_bytes })
+        .or(receive.map(|buffer_bytes| Boundary::ReceiveBuffer { buffer_bytes }))
 }
 
-fn source(point: &Measured, what: &str) -> String {
-    format!("flows.parquet: stage `{}`, {what}", point.stage)
-}
-
-fn span(first: u64, last: u64) -> String {
-    match first == last {
-        true => format_whole_bytes(first),
-        false => format!(
-            "{} to {}",
-            format_whole_bytes(first),
-            format_whole_bytes(last)
-        ),
+fn time(point: &Measured) -> TimeOfSize {
+    TimeOfSize {
+        message_bytes: point.bytes,
+        stage: point.stage.clone(),
+        message_ns: point.message_ns as u64,
     }
 }

@@ -8,7 +8,6 @@ mod shape;
 use crate::observations::{Observations, StageView};
 use ew_model::finding::Evidence;
 use ew_model::sweep::SweepAnalysis;
-use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns, format_whole_bytes};
 use points::Measured;
 
 /// All sweeps, in the plan's order.
@@ -33,34 +32,6 @@ pub(crate) fn sweeps(observations: &Observations<'_>) -> Vec<SweepAnalysis> {
         sweep(name, &stages)
     };
     names.into_iter().filter_map(sweep).collect()
-}
-
-/// What a curve amounts to, for the sentence on top: "15.3 µs one way at 1 B, 9.41 Gb/s from 64 KiB
-/// on, half of it at 2.1 KiB".
-pub(crate) fn in_words(sweep: &SweepAnalysis) -> String {
-    let mut parts = Vec::new();
-    let first = sweep.points.iter().find(|point| point.message_ns.is_some());
-    if let Some((point, ns)) = first.and_then(|p| Some((p, p.message_ns?)))
-        && !sweep.kind.is_bulk()
-    {
-        let time = format_duration_ns(ns as u64);
-        let size = format_whole_bytes(point.message_bytes);
-        parts.push(format!("{time} one way at {size}"));
-    }
-    if let Some(saturation) = &sweep.saturation {
-        let rate = format_bits_per_sec(saturation.bits_per_sec);
-        let size = format_whole_bytes(saturation.message_bytes);
-        parts.push(format!("{rate} from {size} on"));
-    }
-    if let Some(half) = &sweep.half_performance {
-        let rate = format_bits_per_sec(half.endless_bits_per_sec);
-        let size = format_bytes(half.bytes as u64);
-        parts.push(format!("half of {rate} at {size}"));
-    }
-    match parts.is_empty() {
-        true => format!("`{}` has no curve", sweep.name),
-        false => format!("`{}` {}", sweep.name, parts.join(", ")),
-    }
 }
 
 /// `None` without stages.

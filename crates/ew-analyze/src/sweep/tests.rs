@@ -68,6 +68,10 @@ fn kinds(steps: &[SweepStep]) -> Vec<(StepKind, u64, u64, bool)> {
     steps.iter().map(reported).collect()
 }
 
+fn sentence(step: &SweepStep) -> String {
+    ew_report::worded_step(step).sentence
+}
+
 #[track_caller]
 fn assert_near(value: f64, expected: f64, share: f64) {
     assert!(
@@ -132,11 +136,8 @@ fn one_segment_more_is_named_where_the_sizes_are_near() {
     let stepped = curve(|bytes| if bytes > 1448 { 6_000.0 } else { 0.0 });
     let steps = breaks::steps(&stepped, &ping_pong(true));
     assert_eq!(kinds(&steps), [(StepKind::Segment, 1448, 1451, true)]);
-    assert!(
-        steps[0].sentence.contains("1 x 1448 bytes"),
-        "{}",
-        steps[0].sentence
-    );
+    let sentence = sentence(&steps[0]);
+    assert!(sentence.contains("1 x 1448 bytes"), "{sentence}");
     assert_near(steps[0].factor, 1.28, 0.05);
 }
 
@@ -186,7 +187,7 @@ fn a_delayed_acknowledgement_is_named_and_spoils_nothing_else() {
     let curve = curve(planted);
     let timers = breaks::timers(&curve, &ping_pong(false));
     assert_eq!(kinds(&timers), [(StepKind::DelayedAck, 2045, 4099, true)]);
-    assert!(timers[0].sentence.contains("Nagle's algorithm is on"));
+    assert!(sentence(&timers[0]).contains("Nagle's algorithm is on"));
     let unexplained = breaks::timers(&curve, &ping_pong(true));
     assert_eq!(
         kinds(&unexplained),
@@ -220,7 +221,7 @@ fn a_lost_segment_needs_its_counter_to_be_certain() {
         point.retransmits = u64::from(point.bytes == 8192);
     }
     let certain = breaks::timers(&lossy, &ping_pong(true));
-    assert!(certain[0].certain && certain[0].sentence.contains("retransmitted only when"));
+    assert!(certain[0].certain && sentence(&certain[0]).contains("retransmitted only when"));
 }
 
 #[test]
@@ -232,10 +233,6 @@ fn a_stall_of_one_in_a_hundred_is_told_as_such() {
     }
     let timers = breaks::timers(&rare, &ping_pong(false));
     assert_eq!(kinds(&timers), [(StepKind::DelayedAck, 64, 64, true)]);
-    assert!(
-        timers[0]
-            .sentence
-            .starts_with("one in a hundred of round trips of 64 B")
-    );
+    assert!(sentence(&timers[0]).starts_with("one in a hundred of round trips of 64 B"));
     assert_eq!(breaks::without(&rare, &timers).len(), rare.len());
 }

@@ -8,6 +8,7 @@ use crate::stats::median;
 use ew_model::HostId;
 use ew_model::analysis::{CpuShare, DiskShare, HostAnalysis, HostPoint, HostStageAnalysis};
 use ew_model::facts::{HostSample, InterfaceCounters};
+use ew_model::finding::details::DropPlace;
 use ew_model::plan::RoundIndex;
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::telemetry::DiskCounters;
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 /// Points a host's line may have, so that a report of a long run stays small.
 const MOST_POINTS: usize = 600;
 
-/// Puts what the counters say into the hosts' analyses.
+/// Puts what the counters report into the hosts' analyses.
 pub(crate) fn fill(
     hosts: &mut [HostAnalysis],
     observations: &Observations<'_>,
@@ -38,31 +39,31 @@ pub(crate) fn fill(
     }
 }
 
-/// What reached a host and was dropped there, by place.
+/// What reached a host and was dropped there, by layer.
 pub(crate) fn receive_drop_counts(
     sample: &HostSample,
     interface: Option<&str>,
-) -> Vec<(&'static str, u64)> {
+) -> Vec<(DropPlace, u64)> {
     let mut counts = Vec::new();
     if let Some(counters) = interface_of(sample, interface) {
-        counts.push(("at the interface", counters.rx_drops));
+        counts.push((DropPlace::Interface, counters.rx_drops));
         let overruns = counters.rx_fifo_errors.unwrap_or(0);
-        counts.push(("in the interface's ring", overruns));
+        counts.push((DropPlace::Ring, overruns));
     }
     if let Some(causes) = &sample.causes {
         let backlog = causes
             .softnet
             .iter()
             .map(|(_, counters)| u64::from(counters.dropped));
-        counts.push(("in the backlog (softnet)", backlog.sum()));
+        counts.push((DropPlace::Backlog, backlog.sum()));
         let protocols = &causes.protocols;
         let tcp = [
             protocols.tcp_receive_queue_drops,
             protocols.tcp_backlog_drops,
         ];
-        counts.push(("at TCP sockets", tcp.into_iter().flatten().sum()));
+        counts.push((DropPlace::TcpSockets, tcp.into_iter().flatten().sum()));
         counts.push((
-            "at UDP sockets",
+            DropPlace::UdpSockets,
             protocols.udp_receive_buffer_errors.unwrap_or(0),
         ));
     }

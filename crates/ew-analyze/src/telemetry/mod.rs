@@ -1,5 +1,5 @@
-//! The hosts' counters laid against the rounds: which readings cover which windows, and what they
-//! say.
+//! The hosts' counters laid against the rounds: which readings cover which windows, and their
+//! figures.
 
 mod cover;
 mod figures;
@@ -144,7 +144,7 @@ impl<'a> Telemetry<'a> {
         Some(self.axis_ns(*host, *start_ns))
     }
 
-    /// Every host of a round has the same window on the controller's clock; one that did not say
+    /// Every host of a round has the same window on the controller's clock; one that did not report
     /// when (a tool's server) gets it from those that did. `window` has durations where times will
     /// be.
     fn add_round(&mut self, rows: &[&FlowRecord], window: Window) {
@@ -183,7 +183,7 @@ impl<'a> Telemetry<'a> {
     }
 }
 
-/// When the hosts of a round say their windows began.
+/// When the hosts of a round report that their windows began.
 fn told_starts(rows: &[&FlowRecord]) -> BTreeMap<HostId, u64> {
     let said = |host: HostId, end: &Option<EndRecord>| Some((host, end.as_ref()?.window_start_ns?));
     rows.iter()

@@ -1,9 +1,9 @@
-//! Whether the CPU limit of an agent's control group held it back.
+//! Whether the CPU limit of an agent's control group throttled it.
 //!
 //! A group's counters are of its own level: what a group above it throttles (a pod's, above its
 //! container's, has the same quota in another phase) is in no counter that the container can read.
 //! Counters read once a second are of more than the rounds, too. What the agent's threads used and
-//! how long they waited is read at the edges of every window, whoever held them back.
+//! how long they waited is read at the edges of every window, whatever throttled them.
 
 use super::Telemetry;
 use crate::observations::StageView;
@@ -15,7 +15,7 @@ use ew_model::record::EndRecord;
 /// Share of the limit that threads which reach it use in a window, at least: quotas are given for
 /// 100 ms, and a window of 700 ms may have missed one of seven.
 const REACHED: f64 = 6.0 / 7.0;
-/// Share of the time that ready threads wait before something holds them back.
+/// Share of the time that ready threads wait before something throttles them.
 const HELD_BACK: f64 = 0.05;
 /// Share of the node's CPU time above which threads wait for one another.
 const NODE_BUSY: f64 = 0.9;
@@ -25,8 +25,8 @@ const NODE_BUSY: f64 = 0.9;
 pub(crate) struct Quota {
     /// Of the agent's control group, in CPUs. `None` without one.
     pub(crate) limit_cpus: Option<f64>,
-    /// Share of the time that the group's counters say it was throttled, summed over CPUs. `None`
-    /// where there are none.
+    /// Share of the time that the group's counters report it was throttled, summed over CPUs.
+    /// `None` where there are none.
     pub(crate) counted: Option<f64>,
     /// Of windows in which the agent's threads used all of the limit, and waited. `None`: they did
     /// not.
@@ -62,7 +62,7 @@ impl Quota {
         }
     }
 
-    /// Share of the time that the limit held the agent back.
+    /// Share of the time that the limit throttled the agent.
     pub(crate) fn held_back_share(&self) -> Option<f64> {
         let waited = self.reached.map(|reached| reached.waited);
         match (self.counted, waited) {
@@ -79,7 +79,7 @@ fn limit_cpus(telemetry: &Telemetry<'_>, host: HostId) -> Option<f64> {
 }
 
 /// On a node whose CPUs are all busy threads wait without a limit, too: there the counters have to
-/// say so.
+/// report it.
 fn reached(
     host: HostId,
     view: &StageView<'_>,

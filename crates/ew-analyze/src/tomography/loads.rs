@@ -3,6 +3,9 @@
 //! Hashing is uneven: at three quarters load, and with few connections at half, a healthy path may
 //! be asked for more than it carries. But it is full then, and carries as much as any path of its
 //! rack ever did; a bad one carries less.
+//!
+//! Of large racks not all connections are traced. The others are on any path: each may have carried
+//! its share of them and, since few hash unevenly, two standard deviations more.
 
 use super::traces::Traces;
 use super::{Key, connections_of};
@@ -27,11 +30,40 @@ impl Link {
     }
 }
 
+/// Standard deviations above the mean that the connections of unknown path may be on one.
+const DEVIATIONS: f64 = 2.0;
+
+/// What goes over a link, or may.
+#[derive(Clone, Copy, Debug, Default)]
+struct Carried {
+    /// Of connections whose path is known.
+    known: f64,
+    /// The most that the others may add.
+    possible: f64,
+}
+
+/// Connections from one rack to another whose path is not known.
+#[derive(Clone, Copy, Debug, Default)]
+struct Untraced {
+    connections: f64,
+    rate: f64,
+}
+
+impl Untraced {
+    /// The most of it that may be on one of so many paths.
+    fn on_one_of(self, paths: usize) -> f64 {
+        let paths = paths.max(1) as f64;
+        let each = self.rate / self.connections.max(1.0);
+        let mean = self.connections / paths;
+        each * (mean + DEVIATIONS * mean.sqrt()).min(self.connections)
+    }
+}
+
 /// The sums of all rounds, in the unit of the connections' rates.
 #[derive(Debug, Default)]
 pub(super) struct Loads<'a> {
-    /// By stage and place of the round.
-    rounds: BTreeMap<(usize, usize), BTreeMap<Link, f64>>,
+    /// By stage and index of the round.
+    rounds: BTreeMap<(usize, usize), BTreeMap<Link, Carried>>,
     most: BTreeMap<(usize, bool), f64>,
     racks: BTreeMap<HostId, usize>,
     traces: Option<&'a Traces>,
@@ -59,15 +91,29 @@ impl<'a> Loads<'a> {
     }
 
     fn add(&mut self, round_at: (usize, usize), round: &RoundView<'_>) {
-        let mut sums: BTreeMap<Link, f64> = BTreeMap::new();
+        let mut sums: BTreeMap<Link, Carried> = BTreeMap::new();
+        let mut untraced: BTreeMap<(usize, Option<usize>), Untraced> = BTreeMap::new();
         for seen in round.records.iter().flat_map(|row| connections_of(row)) {
-            for link in self.links(&seen.key) {
-                *sums.entry(link).or_default() += seen.rate;
+            let links = self.links(&seen.key);
+            for link in &links {
+                sums.entry(*link).or_default().known += seen.rate;
+            }
+            let ways = self.racks_of(&seen.key).filter(|_| links.is_empty());
+            for way in ways
+                .into_iter()
+                .flat_map(|(from, into)| [(from, None), (from, Some(into))])
+            {
+                let unknown = untraced.entry(way).or_default();
+                unknown.connections += 1.0;
+                unknown.rate += seen.rate;
             }
         }
-        for (link, carried) in &sums {
+        let paths = |rack| self.traces.map_or(1, |traces| traces.paths_of(rack));
+        for (link, carried) in &mut sums {
+            let unknown = untraced.get(&(link.from, link.into));
+            carried.possible = unknown.map_or(0.0, |unknown| unknown.on_one_of(paths(link.from)));
             let most = self.most.entry(link.end()).or_default();
-            *most = most.max(*carried);
+            *most = most.max(carried.known);
         }
         self.rounds.insert(round_at, sums);
     }
@@ -78,20 +124,27 @@ impl<'a> Loads<'a> {
         self.links(key).into_iter().any(|link| {
             let carried = sums.and_then(|sums| sums.get(&link)).copied();
             let most = self.most.get(&link.end()).copied();
-            carried
-                .zip(most)
-                .is_some_and(|(carried, most)| carried > (1.0 - LEAST_EFFECT) * most)
+            carried.zip(most).is_some_and(|(carried, most)| {
+                carried.known + carried.possible > (1.0 - LEAST_EFFECT) * most
+            })
         })
     }
 
     /// Out of its rack, and into the other. None where its path is not known or inside a rack.
     fn links(&self, key: &Key) -> Vec<Link> {
-        let rack = |host| self.racks.get(&host).copied();
         let via = self.traces.and_then(|traces| traces.via(key));
-        let (Some(from), Some(into), Some(via)) = (rack(key.src), rack(key.dst), via) else {
+        let Some(((from, into), via)) = self.racks_of(key).zip(via) else {
             return Vec::new();
         };
         let link = |into| Link { from, via, into };
         vec![link(None), link(Some(into))]
+    }
+
+    /// From which rack to which other.
+    fn racks_of(&self, key: &Key) -> Option<(usize, usize)> {
+        let rack = |host| self.racks.get(&host).copied();
+        rack(key.src)
+            .zip(rack(key.dst))
+            .filter(|(from, into)| from != into)
     }
 }

@@ -51,6 +51,9 @@ const LEAST_HOSTS: usize = 2;
 const ODDS: f64 = 0.02;
 const EQUAL: f64 = 3.0;
 
+/// Loads, and sizes of paths, within this of each other (log-scale) are alike.
+const ALIKE: f64 = 0.05;
+
 /// The flow's connections at this quantile keep the pace.
 const PACE: f64 = 0.75;
 
@@ -194,7 +197,7 @@ struct Judged {
     retransmitted: f64,
 }
 
-/// Looks at the paths of a run. Of one whose rounds are mostly void nothing is concluded but that
+/// Analyses the paths of a run. Of one whose rounds are mostly void nothing is concluded but that
 /// nothing arrives.
 pub(crate) fn tomography(observations: &Observations<'_>, network: &Network) -> Tomography {
     let quality = &network.quality;
@@ -267,8 +270,7 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
 }
 
 /// Flows of one connection that leave their rack over the same router in the same round, together:
-/// what they carry against what their hosts allow. By stage, by how many they are and by what their
-/// hosts allow, since many share what few do not fill; bad is what is below most of its kind.
+/// what they carry against what their hosts allow. Bad is what is below most of its kind.
 fn together(
     observations: &Observations<'_>,
     network: &Network,
@@ -276,15 +278,19 @@ fn together(
 ) -> Vec<Vec<Judged>> {
     let stages = observations.stages.iter().enumerate();
     let single = stages.filter(|(_, stage)| stage.judged && stage.stage.workload.streams == 1);
-    let mut kinds: BTreeMap<(usize, usize, i64), Vec<Judged>> = BTreeMap::new();
+    let sizes = PathSizes::of(observations, network, traces);
+    let mut kinds: BTreeMap<Kind, Vec<Judged>> = BTreeMap::new();
     for (at, stage) in single {
         let rounds = stage.rounds.iter().enumerate();
         for (_, round) in rounds.filter(|(number, _)| !network.quality.is_void(at, *number)) {
             for (load, judged) in of_routers(observations, network, traces, round) {
-                kinds
-                    .entry((at, load.flows, load.step()))
-                    .or_default()
-                    .push(judged);
+                let kind = Kind {
+                    stage: at,
+                    flows: load.flows,
+                    load: step(load.bits_per_sec),
+                    paths: sizes.of_way(judged.racks),
+                };
+                kinds.entry(kind).or_default().push(judged);
             }
         }
     }
@@ -299,12 +305,51 @@ fn together(
     kinds
 }
 
+/// Flows over one router that are alike: many share what few do not fill, and large racks have wide
+/// paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
+    stage: usize,
+    flows: usize,
+    /// What their hosts allow.
+    load: i64,
+    /// Sizes of the paths out of the rack and into the other.
+    paths: (i64, i64),
+}
+
+/// What one path of each rack carries where the paths together carry what its hosts can send.
+struct PathSizes(BTreeMap<usize, i64>);
+
+impl PathSizes {
+    fn of(observations: &Observations<'_>, network: &Network, traces: &Traces) -> Self {
+        let inventory = observations.inventory();
+        let mut rates: BTreeMap<usize, f64> = BTreeMap::new();
+        for host in inventory.host_ids() {
+            if let Some((rack, rate)) = inventory.rack_of(host).zip(network.class_rate(host)) {
+                *rates.entry(rack.index()).or_default() += rate;
+            }
+        }
+        let each = |(rack, rate): (usize, f64)| (rack, step(rate / traces.paths_of(rack) as f64));
+        Self(rates.into_iter().map(each).collect())
+    }
+
+    fn of_way(&self, racks: (usize, usize)) -> (i64, i64) {
+        let of = |rack| self.0.get(&rack).copied().unwrap_or_default();
+        (of(racks.0), of(racks.1))
+    }
+}
+
+/// Rates within [`ALIKE`] of each other are alike.
+fn step(bits_per_sec: f64) -> i64 {
+    (bits_per_sec.max(1.0).ln() / ALIKE).round() as i64
+}
+
 /// A flow with the routers on its way, as far as they are known.
 struct Way<'a> {
     row: &'a FlowRecord,
     racks: (usize, usize),
     via: Option<IpAddr>,
-    /// Whether its rate says something of its path.
+    /// Whether its rate shows something about its path.
     is_fit: bool,
 }
 
@@ -352,15 +397,6 @@ struct Load {
     bits_per_sec: f64,
 }
 
-impl Load {
-    /// Loads within this part of each other are alike.
-    const ALIKE: f64 = 0.05;
-
-    fn step(&self) -> i64 {
-        (self.bits_per_sec.ln() / Self::ALIKE).round() as i64
-    }
-}
-
 fn sum(network: &Network, ways: &[Way<'_>]) -> Option<(Load, Judged)> {
     let first = ways.first()?;
     let (mut carried, mut allowed) = (0.0, 0.0);
@@ -387,7 +423,7 @@ fn sum(network: &Network, ways: &[Way<'_>]) -> Option<(Load, Judged)> {
 }
 
 /// The connections of a round, each against the better ones of its own flow, which are as fast as
-/// the flow's pace lets them be. Those whose path is full say nothing.
+/// the flow's pace lets them be. Those whose path is full show nothing.
 fn take_round(
     round: &RoundView<'_>,
     connections: &mut BTreeMap<Key, Connection>,

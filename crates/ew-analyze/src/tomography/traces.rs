@@ -72,6 +72,12 @@ impl Traces {
         self.via.get(key).copied()
     }
 
+    /// Parallel paths out of a rack; one where none were seen.
+    pub(super) fn paths_of(&self, rack: usize) -> usize {
+        let fork = self.forks.get(&rack);
+        fork.map_or(1, |fork| fork.members.len().max(1))
+    }
+
     /// Parallel paths of the rack that has most, and connections traced.
     pub(crate) fn paths(&self) -> Option<(usize, usize)> {
         let forks = self.forks.values();

@@ -126,7 +126,7 @@ fn a_bond_that_uses_one_member_is_named_with_its_policy() {
         let (shown, host) = run(Slow::Nowhere);
         let analysis = analyze(&with_bond(shown, host, mode, tx, rx));
         let found = about(&analysis, host).into_iter();
-        found.cloned().collect::<Vec<Finding>>()
+        found.collect::<Vec<_>>()
     };
     let one = found("802.3ad", [0, BUSY], [BUSY, BUSY]);
     assert_eq!(one.len(), 1, "{one:#?}");

@@ -5,10 +5,11 @@ use super::*;
 use ew_model::ceiling::{Tunnel, TunnelKind};
 use ew_model::facts::InterfaceFacts;
 use ew_model::finding::VerdictStatus;
-use ew_model::pods::{PodCause, PodCauseKind, PodComparison};
+use ew_model::pods::PodCauseKind;
 use ew_model::record::FlowRecord;
 use ew_model::telemetry::ConntrackCounters;
 use ew_model::{Host, Inventory};
+use ew_report::{WordedPodCause, WordedPodComparison};
 
 const AGENTS: [(&str, &str); 4] = [
     ("n1", "198.18.0.11"),
@@ -147,12 +148,14 @@ fn with_tunnel_bytes(run: Run, bytes_per_sec: u64) -> Run {
     })
 }
 
-fn comparison(run: &Run, stage: &str) -> PodComparison {
-    let mut all = analyze(run).pods.into_iter();
-    all.find(|found| found.stage == stage).unwrap()
+fn comparison(run: &Run, stage: &str) -> WordedPodComparison {
+    let analysis = analyze(run);
+    let mut all = analysis.pods.iter();
+    let found = all.find(|found| found.stage == stage).unwrap();
+    ew_report::worded_pods(found, analysis.inventory())
 }
 
-fn cause(run: &Run, stage: &str, kind: PodCauseKind) -> Option<PodCause> {
+fn cause(run: &Run, stage: &str, kind: PodCauseKind) -> Option<WordedPodCause> {
     let mut causes = comparison(run, stage).causes.into_iter();
     causes.find(|cause| cause.kind == kind)
 }
@@ -422,16 +425,14 @@ fn a_loss_above_what_is_allowed_fails_the_run() {
     run.manifest.scenario.expect.pod_loss = Some(0.3);
     assert_eq!(status(&run), VerdictStatus::AsExpected);
     run.manifest.scenario.expect.pod_loss = Some(0.1);
-    let verdict = analyze(&run).verdict;
+    let analysis = analyze(&run);
+    let sentence = ew_report::in_words(&analysis).sentence;
+    let verdict = analysis.verdict;
     assert_eq!(
         (verdict.status, verdict.status.exit_code()),
         (VerdictStatus::Worse, 1)
     );
-    assert!(
-        verdict.sentence.contains("above the 10% allowed"),
-        "{}",
-        verdict.sentence
-    );
+    assert!(sentence.contains("above the 10% allowed"), "{sentence}");
     assert_eq!(verdict.findings[0].severity, Severity::Fault);
     // Services are not what is asked for.
     let mut service = scaled(pods_run("tcp-stream"), "service", 0.8);

@@ -10,6 +10,7 @@ use ew_model::comparison::{
 use ew_model::latency::{Histogram, Latency};
 use ew_model::record::{DatagramCounts, EndRecord};
 use ew_model::workload::{Workload, WorkloadKind};
+use ew_report::comparison_sentence;
 
 mod replicates;
 
@@ -59,11 +60,8 @@ fn a_tenfold_network_is_ten_times_as_fast() {
     assert!(low <= ratio.value && ratio.value <= high);
     assert_eq!(metric.change, Change::Different);
     assert_eq!(comparison.verdict, ComparisonVerdict::NotWorse);
-    assert!(
-        comparison.sentence.contains("times as high"),
-        "{}",
-        comparison.sentence
-    );
+    let sentence = comparison_sentence(&comparison);
+    assert!(sentence.contains("times as high"), "{sentence}");
 }
 
 #[test]
@@ -73,9 +71,7 @@ fn a_tenth_less_is_worse_than_five_per_cent_and_not_than_twenty() {
     assert_eq!(throughput(&strict).change, Change::Different);
     assert_eq!(strict.verdict, ComparisonVerdict::Different);
     assert!(
-        strict
-            .sentence
-            .starts_with("Different by more than 5%: throughput in `mesh`")
+        comparison_sentence(&strict).starts_with("Different by more than 5%: throughput in `mesh`")
     );
     let lax = mesh(&good, &bad, Some(0.2), 72);
     assert_eq!(throughput(&lax).change, Change::Different);
@@ -144,7 +140,8 @@ fn a_single_host_decides_only_when_hosts_are_asked_for() {
     let beyond: Vec<_> = beyond.map(|(host, role, _)| (host, role)).collect();
     assert_eq!(beyond, [("r1h3", "receiver")]);
     let reported = "Different by more than 5%: throughput of r1h3 as receiver in `mesh` is";
-    assert!(each.sentence.starts_with(reported), "{}", each.sentence);
+    let sentence = comparison_sentence(&each);
+    assert!(sentence.starts_with(reported), "{sentence}");
 }
 
 #[test]
@@ -244,7 +241,8 @@ fn two_hosts_need_repetitions() {
             .unwrap()
             .contains("samples=6")
     );
-    assert!(few.sentence.contains("Too little"), "{}", few.sentence);
+    let sentence = comparison_sentence(&few);
+    assert!(sentence.contains("Too little"), "{sentence}");
 }
 
 /// Three hosts have six flows: all slower by chance once in 32 times, which is nothing next to some
@@ -354,11 +352,8 @@ fn loss_and_jitter_are_compared() {
     let unsteady = five_per_cent(&whole, &udp(60, 40_000));
     assert_eq!(unsteady.verdict, ComparisonVerdict::Different);
     let reported = "jitter in `mesh` is 2.00 times as high; delivered share in `mesh` is 6% lower";
-    assert!(
-        unsteady.sentence.contains(reported),
-        "{}",
-        unsteady.sentence
-    );
+    let sentence = comparison_sentence(&unsteady);
+    assert!(sentence.contains(reported), "{sentence}");
     // All of them lost is the lowest there is, not a ratio of nothing.
     let nothing = five_per_cent(&whole, &udp(1000, 20_000));
     assert!(nothing.stages[0].metrics[1].ratio.unwrap().value > 0.0);

@@ -95,7 +95,7 @@ fn three_runs_of_each_show_a_change_of_the_network() {
         ratio.low.unwrap() < 0.9 && ratio.high.unwrap() > 0.9,
         "{ratio:?}"
     );
-    assert!(replicated.sentence.starts_with("Worse by more than 5%"));
+    assert!(ew_report::comparison_sentence(&replicated).starts_with("Worse by more than 5%"));
     // The same figures, of fewer runs than it takes.
     let two = of_days(&base[..2], &other, &[], Some(0.05));
     assert_eq!(throughput(&two).change, Change::Different);

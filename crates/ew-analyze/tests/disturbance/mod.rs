@@ -107,7 +107,7 @@ fn tally(kind: &Kind, seeds: Range<u64>) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
         let analysis = (kind.analyze)(&kind.truth, seed);
-        let findings = &analysis.verdict.findings;
+        let findings = ew_report::in_words(&analysis).findings;
         // Uplinks are narrow in some of these clusters, and "not determined" accuses nobody.
         let accused: Vec<(Subject, Cause)> = findings
             .iter()

@@ -1,4 +1,4 @@
-//! One stream on a thread of its own: its calls block, which costs the least per message.
+//! One stream on a thread of its own: its calls block, which has the lowest cost per message.
 
 use super::{Scratch, note_end};
 use crate::arrivals::Member;
@@ -10,7 +10,7 @@ use ew_sys::clock::{monotonic_ns, sleep_until_ns};
 /// Drives the stream from the start until the round stops.
 pub(crate) fn drive(shared: &RoundShared, mut member: Member, scratch: &mut Scratch) {
     let stream = std::sync::Arc::clone(&member.stream);
-    let tally = scratch.place_of(stream.flow);
+    let tally = scratch.tally_index(stream.flow);
     let mut io = scratch.io(shared, &stream, tally, Poll::Blocking);
     if stream.role == Role::Send {
         ew_sys::thread::schedule_first();

@@ -39,7 +39,7 @@ impl Scratch {
     }
 
     /// Where the flow's tally is.
-    fn place_of(&self, flow: usize) -> usize {
+    fn tally_index(&self, flow: usize) -> usize {
         self.tallies.partition_point(|(other, _)| *other < flow)
     }
 
@@ -53,7 +53,7 @@ impl Scratch {
         Io {
             shared,
             stream,
-            lane: &stream.lane,
+            counters: &stream.counters,
             buffer: self.buffer.as_mut_slice(),
             tally: &mut self.tallies[tally].1,
             poll,
@@ -62,8 +62,8 @@ impl Scratch {
 
     /// The machine's last words.
     fn finish(&mut self, mut member: Member) {
-        let place = self.place_of(member.stream.flow);
-        let tally = &mut self.tallies[place].1;
+        let index = self.tally_index(member.stream.flow);
+        let tally = &mut self.tallies[index].1;
         member.machine.finish(&member.stream, tally);
     }
 }

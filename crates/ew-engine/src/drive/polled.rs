@@ -1,4 +1,4 @@
-//! Many streams on one thread: an edge-triggered epoll set says whose turn it is.
+//! Many streams on one thread: an edge-triggered epoll set selects the stream that goes on.
 
 use super::{Scratch, note_end};
 use crate::arrivals::{Arrivals, Member};
@@ -13,16 +13,16 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::io;
 use std::time::Duration;
 
-/// Steps of one stream in a row before others have their turn.
+/// Steps of one stream in a row before others go on.
 const STEPS_IN_A_ROW: usize = 16;
 const EVENTS: usize = 512;
 /// First sends made before everybody else on the CPU is let in again.
 const FIRST_SENDS_AHEAD: usize = 64;
-/// How often late connections are looked for.
+/// How often late connections are polled for.
 const LATE_ARRIVALS_SLICE: Duration = Duration::from_millis(2);
 
-/// A thread's streams and whose turn it is.
-struct Floor<'a> {
+/// A thread's streams and the queue of those that can go on.
+struct EventLoop<'a> {
     shared: &'a RoundShared,
     scratch: &'a mut Scratch,
     epoll: Epoll,
@@ -51,7 +51,7 @@ pub(crate) fn drive(
     mut members: Vec<Member>,
     scratch: &mut Scratch,
 ) -> io::Result<()> {
-    let mut floor = Floor {
+    let mut event_loop = EventLoop {
         shared,
         scratch,
         epoll: Epoll::new()?,
@@ -60,21 +60,21 @@ pub(crate) fn drive(
         timers: BinaryHeap::with_capacity(members.len()),
     };
     for member in members.drain(..) {
-        floor.seat(member);
+        event_loop.add(member);
     }
-    if floor.start_all().is_ok() {
-        floor.run(arrivals)?;
+    if event_loop.start_all().is_ok() {
+        event_loop.run(arrivals)?;
     }
-    for slot in floor.slots {
-        floor.scratch.finish(slot.member);
+    for slot in event_loop.slots {
+        event_loop.scratch.finish(slot.member);
     }
     Ok(())
 }
 
-impl Floor<'_> {
-    fn seat(&mut self, member: Member) {
+impl EventLoop<'_> {
+    fn add(&mut self, member: Member) {
         let index = self.slots.len();
-        let tally = self.scratch.place_of(member.stream.flow);
+        let tally = self.scratch.tally_index(member.stream.flow);
         let io = self.scratch.io(
             self.shared,
             &member.stream,
@@ -129,7 +129,7 @@ impl Floor<'_> {
     }
 
     fn run(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
-        let mut ready = Ready::with_room(EVENTS);
+        let mut ready = Ready::with_capacity(EVENTS);
         while !self.shared.is_over() {
             let patience = self.patience(arrivals);
             self.epoll.wait(&mut ready, patience)?;
@@ -231,7 +231,7 @@ impl Floor<'_> {
         arrivals.poll(self.shared, &mut members);
         for member in members {
             let index = self.slots.len();
-            self.seat(member);
+            self.add(member);
             self.start(index);
         }
     }

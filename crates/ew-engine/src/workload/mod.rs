@@ -6,25 +6,26 @@
 //! * [`Prepared`] is what a round's streams share. It makes one [`Machine`] per stream once the
 //!   stream's connection is up.
 //! * [`Machine`] is one stream: [`Machine::start`] at the round's start, then [`Machine::step`]
-//!   again and again. A step makes a few system calls, counts in [`Io::lane`] and [`Io::tally`],
-//!   and says what it waits for. The same machine runs under two drivers: alone on a thread, where
-//!   its calls block, so that a step simply comes again; and next to thousands of others on an
-//!   edge-triggered epoll set, where a step must go on until its socket would block, or say
-//!   [`Wait::Again`]. A machine that waits for a time and a socket at once says no to
-//!   [`Prepared::may_block`].
+//!   again and again. A step makes a few system calls, counts in [`Io::counters`] and
+//!   [`Io::tally`], and returns what it waits for. The same machine runs under two drivers: alone
+//!   on a thread, where its calls block, so that a step simply comes again; and next to thousands
+//!   of others on an edge-triggered epoll set, where a step must go on until its socket would
+//!   block, or return [`Wait::Again`]. A machine that waits for a time and a socket at once returns
+//!   false from [`Prepared::may_block`].
 //! * Every stream begins with a TCP connection that was authenticated by its hello. Where the data
 //!   goes over something else, the two ends exchange their ports over that connection: both
-//!   have a [`Machine::own_socket`] (UDP socket, listener), which says its port and cookie, gets
+//!   have a [`Machine::own_socket`] (UDP socket, listener), which gives its port and cookie, gets
 //!   the peer's and connects. [`Machine::socket`] then is the new socket, and [`Io::adopt`] makes
 //!   later ones fit the driver. The connection stays open, so that the supervisor sees that the
 //!   peer lives, and is shut down at the end.
-//! * A workload without a peer's stream (ICMP echo) says no to [`Prepared::connects`] and makes its
-//!   machines in [`Prepared::alone`]; those of the receiving end are [`Wait::Done`] at once.
+//! * A workload without a peer's stream (ICMP echo) returns false from [`Prepared::connects`] and
+//!   makes its machines in [`Prepared::alone`]; those of the receiving end are [`Wait::Done`] at
+//!   once.
 //! * What is counted besides bytes and transactions goes into [`Tally`]: while running through
 //!   [`Io::tally`], at the end in [`Machine::finish`].
 
+mod busy_poll;
 mod cookie;
-mod looking;
 mod pacer;
 mod ping;
 mod requests;
@@ -39,8 +40,8 @@ mod udp;
 mod udp_rr;
 mod udp_stream;
 
+use crate::counters::StreamCounters;
 use crate::data_ports::DataPorts;
-use crate::lane::Lane;
 use crate::round::RoundShared;
 use crate::stream::Stream;
 use crate::tally::Tally;
@@ -67,7 +68,7 @@ pub(crate) trait Prepared: Send + Sync {
     /// A connected stream's machine, with all the memory it will need. The error is in words.
     fn machine(
         &self,
-        seat: &Seat<'_>,
+        slot: &Slot<'_>,
         connection: Arc<TcpStream>,
     ) -> Result<Box<dyn Machine>, String>;
 
@@ -92,7 +93,7 @@ pub(crate) trait Prepared: Send + Sync {
     }
 
     /// A stream's machine where the ends do not connect.
-    fn alone(&self, _seat: &Seat<'_>) -> Result<Box<dyn Machine>, String> {
+    fn alone(&self, _slot: &Slot<'_>) -> Result<Box<dyn Machine>, String> {
         Err("this workload needs a connection".to_owned())
     }
 
@@ -135,10 +136,10 @@ pub(crate) trait Machine: Send {
 /// where theirs are.
 pub(crate) trait OwnSocket {
     /// Where the peer finds it, open from now on.
-    fn offer(&mut self, seat: &Seat<'_>) -> Result<Offer, String>;
+    fn offer(&mut self, slot: &Slot<'_>) -> Result<Offer, String>;
 
     /// Learns where the peer's is.
-    fn accept_offer(&mut self, seat: &Seat<'_>, peer: Offer) -> Result<(), String>;
+    fn accept_offer(&mut self, slot: &Slot<'_>, peer: Offer) -> Result<(), String>;
 }
 
 /// What a machine waits for.
@@ -174,12 +175,12 @@ pub(crate) struct Offer {
 
 /// A stream and its surroundings, when its machine is made.
 #[derive(Clone, Copy)]
-pub(crate) struct Seat<'a> {
+pub(crate) struct Slot<'a> {
     pub(crate) shared: &'a RoundShared,
     pub(crate) stream: &'a Stream,
 }
 
-impl Seat<'_> {
+impl Slot<'_> {
     /// Binds a socket of the stream's own to a data port of this host, so that firewalls let it
     /// through.
     fn bind(&self, bind: impl Fn(SocketAddr) -> io::Result<()>) -> io::Result<()> {
@@ -223,7 +224,7 @@ pub(crate) struct Io<'a> {
     pub(crate) shared: &'a RoundShared,
     pub(crate) stream: &'a Stream,
     /// The stream's.
-    pub(crate) lane: &'a Lane,
+    pub(crate) counters: &'a StreamCounters,
     /// Shared by the thread's streams: what is in it is gone with the next step.
     pub(crate) buffer: &'a mut [u8],
     /// Of the thread's streams of one flow.
@@ -256,7 +257,7 @@ pub(crate) fn prepare(workload: &Workload) -> Result<Arc<dyn Prepared>, String> 
 impl Io<'_> {
     /// Notes the start: a sender calls it right before its first send.
     pub(crate) fn note_start(&self) {
-        self.lane.note_first_send(monotonic_ns());
+        self.counters.note_first_send(monotonic_ns());
     }
 
     /// Whether calls block.

@@ -3,12 +3,12 @@
 use ew_model::workload::Pace;
 
 /// A stall is made up for by sending faster, if it was not longer than this.
-const MOST_DEBT_NS: u64 = 100_000_000;
+const MAX_DEBT_NS: u64 = 100_000_000;
 /// Sends are so short that this many go out in a second, so that the rate holds over short times,
 /// too.
 const SENDS_PER_SEC: f64 = 1000.0;
 /// A send's min length, unless messages are shorter: what fits one segment of an Ethernet frame.
-const LEAST_BYTES: usize = 1448;
+const MIN_BYTES: usize = 1448;
 
 /// Keeps one stream at its rate.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Pacer {
     /// When `sent_bytes` was 0.
     origin_ns: u64,
     sent_bytes: u64,
-    most_bytes: usize,
+    max_bytes: usize,
 }
 
 impl Pacer {
@@ -29,21 +29,21 @@ impl Pacer {
             bytes_per_ns: bytes_per_sec / 1e9,
             origin_ns,
             sent_bytes: 0,
-            most_bytes: per_send.max(LEAST_BYTES).min(message_bytes),
+            max_bytes: per_send.max(MIN_BYTES).min(message_bytes),
         }
     }
 
     /// The next send's length at most.
-    pub(super) fn most_bytes(&self) -> usize {
-        self.most_bytes
+    pub(super) fn max_bytes(&self) -> usize {
+        self.max_bytes
     }
 
     /// When the next send is due. What was missed longer ago than can be made up for is let go.
     pub(super) fn due_ns(&mut self, now_ns: u64) -> u64 {
         let due_ns = self.origin_ns + (self.sent_bytes as f64 / self.bytes_per_ns) as u64;
         let debt_ns = now_ns.saturating_sub(due_ns);
-        if debt_ns > MOST_DEBT_NS {
-            self.origin_ns += debt_ns - MOST_DEBT_NS;
+        if debt_ns > MAX_DEBT_NS {
+            self.origin_ns += debt_ns - MAX_DEBT_NS;
         }
         due_ns
     }
@@ -79,8 +79,8 @@ mod tests {
             let due_ns = pacer.due_ns(now_ns);
             if due_ns <= now_ns {
                 let second = (now_ns - 5) / 1_000_000_000;
-                sent[second as usize] += pacer.most_bytes() as f64;
-                pacer.add_sent(pacer.most_bytes());
+                sent[second as usize] += pacer.max_bytes() as f64;
+                pacer.add_sent(pacer.max_bytes());
                 now_ns += 1000;
             } else {
                 turn += 1;
@@ -111,14 +111,14 @@ mod tests {
             pacer.add_sent(1000);
             burst += 1000;
         }
-        assert_eq!(burst / 1_000_000, MOST_DEBT_NS / 1_000_000);
+        assert_eq!(burst / 1_000_000, MAX_DEBT_NS / 1_000_000);
     }
 
     #[test]
     fn sends_are_short_at_low_rates_and_never_longer_than_messages() {
-        assert_eq!(Pacer::new(1e6, 0, 128 * 1024).most_bytes(), LEAST_BYTES);
-        assert_eq!(Pacer::new(1e12, 0, 128 * 1024).most_bytes(), 128 * 1024);
-        assert_eq!(Pacer::new(1e6, 0, 100).most_bytes(), 100);
+        assert_eq!(Pacer::new(1e6, 0, 128 * 1024).max_bytes(), MIN_BYTES);
+        assert_eq!(Pacer::new(1e12, 0, 128 * 1024).max_bytes(), 128 * 1024);
+        assert_eq!(Pacer::new(1e6, 0, 100).max_bytes(), 100);
     }
 
     #[test]

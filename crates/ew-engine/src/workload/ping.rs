@@ -16,7 +16,7 @@ mod outstanding;
 mod wire;
 
 use super::requests::{Asking, Schedule, record};
-use super::{Broken, Io, Machine, Prepared, Seat, Wait, cookie};
+use super::{Broken, Io, Machine, Prepared, Slot, Wait, cookie};
 use crate::buffer::PageBuffer;
 use crate::connect::is_timeout;
 use crate::stream::Stream;
@@ -36,21 +36,21 @@ use std::time::Duration;
 const FLOOD_GAP: Duration = Duration::from_millis(10);
 const FLOOD_GAP_NS: u64 = FLOOD_GAP.as_nanos() as u64;
 /// Echoes that may be out at once: min and max.
-const LEAST_ROOM: u64 = 512;
-const MOST_ROOM: u64 = 65_536;
-/// When an echo could not be sent, for lack of room.
+const MIN_SLOTS: u64 = 512;
+const MAX_SLOTS: u64 = 65_536;
+/// When an echo could not be sent, for lack of buffer space.
 const RETRY_NS: u64 = 100_000;
 /// Answers taken in one step.
 const ANSWERS_IN_A_ROW: usize = 64;
-/// A full queue, or what routers and neighbours say meanwhile: no route, host down or unreachable,
-/// refused. The echo or its answer is lost, and the next one may arrive.
+/// A full queue, or what routers and neighbours report meanwhile: no route, host down or
+/// unreachable, refused. The echo or its answer is lost, and the next one may arrive.
 const PASSING: [i32; 5] = [105, 101, 111, 112, 113];
 
 pub(super) struct Pings {
     asking: Asking,
     outstanding: u64,
     /// Echoes of a stream that may be out at once.
-    room: usize,
+    slots: usize,
     content: Arc<PageBuffer>,
 }
 
@@ -64,8 +64,8 @@ struct Pinger {
     schedule: Option<Schedule>,
     left: Option<u64>,
     last_send_ns: u64,
-    /// When a flood looks next whether it has paused for too long.
-    look_ns: u64,
+    /// When a flood next checks whether it has paused for too long.
+    check_ns: u64,
     /// What the system reported of an echo that was lost.
     reported: Option<io::Error>,
 }
@@ -76,7 +76,7 @@ struct Bystander;
 impl Pings {
     pub(super) fn new(workload: &Workload) -> Result<Self, String> {
         let bytes = workload.message_bytes;
-        let possible = wire::LEAST_DATA_BYTES as u64..=wire::MOST_DATA_BYTES as u64;
+        let possible = wire::MIN_DATA_BYTES as u64..=wire::MAX_DATA_BYTES as u64;
         if !possible.contains(&bytes) {
             return Err(format!(
                 "ping with {bytes} bytes of data; {} to {} are possible",
@@ -88,26 +88,26 @@ impl Pings {
         Ok(Self {
             asking: Asking::new(workload),
             outstanding,
-            room: room(workload, outstanding),
+            slots: slots(workload, outstanding),
             content: Arc::new(PageBuffer::incompressible(bytes as usize)),
         })
     }
 
-    fn pinger(&self, seat: &Seat<'_>) -> Result<Pinger, String> {
-        let (socket, dialect) = wire::open(seat.stream.peer.ip())?;
+    fn pinger(&self, slot: &Slot<'_>) -> Result<Pinger, String> {
+        let (socket, dialect) = wire::open(slot.stream.peer.ip())?;
         let echo = wire::Echo::new(dialect, cookie::fresh()?, self.content.as_slice());
-        prepare(seat, &socket, &echo)
-            .map_err(|error| format!("ping {}: {error}", seat.stream.peer.ip()))?;
+        prepare(slot, &socket, &echo)
+            .map_err(|error| format!("ping {}: {error}", slot.stream.peer.ip()))?;
         Ok(Pinger {
             socket,
             echo,
             asking: self.asking,
-            out: Outstanding::with_room(self.room, seat.shared.window_ns.clone()),
+            out: Outstanding::with_capacity(self.slots, slot.shared.window_ns.clone()),
             most_out: self.outstanding,
-            schedule: self.asking.schedule(seat),
+            schedule: self.asking.schedule(slot),
             left: self.asking.limit,
             last_send_ns: 0,
-            look_ns: 0,
+            check_ns: 0,
             reported: None,
         })
     }
@@ -116,15 +116,15 @@ impl Pings {
 impl Prepared for Pings {
     fn machine(
         &self,
-        seat: &Seat<'_>,
+        slot: &Slot<'_>,
         _connection: Arc<TcpStream>,
     ) -> Result<Box<dyn Machine>, String> {
-        self.alone(seat)
+        self.alone(slot)
     }
 
-    fn alone(&self, seat: &Seat<'_>) -> Result<Box<dyn Machine>, String> {
-        Ok(match seat.stream.role {
-            Role::Send => Box::new(self.pinger(seat)?),
+    fn alone(&self, slot: &Slot<'_>) -> Result<Box<dyn Machine>, String> {
+        Ok(match slot.stream.role {
+            Role::Send => Box::new(self.pinger(slot)?),
             Role::Receive => Box::new(Bystander),
         })
     }
@@ -132,7 +132,7 @@ impl Prepared for Pings {
     fn buffer_bytes(&self, role: Role) -> usize {
         match role {
             Role::Send => {
-                self.asking.request_bytes + wire::HEADER_BYTES + wire::MOST_IP_HEADER_BYTES
+                self.asking.request_bytes + wire::HEADER_BYTES + wire::MAX_IP_HEADER_BYTES
             }
             Role::Receive => 0,
         }
@@ -172,7 +172,7 @@ impl Machine for Pinger {
     }
 
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
-        self.asking.make_room(io);
+        self.asking.allocate(io);
         if io.blocks() {
             let limited = self.socket.set_read_timeout(Some(FLOOD_GAP));
             limited.map_err(|error| broken("prepare the socket to", error))?;
@@ -189,7 +189,7 @@ impl Machine for Pinger {
             return Err(self.silence());
         }
         if self.left == Some(0) && self.out.count() == 0 {
-            io.lane.note_done(now_ns);
+            io.counters.note_done(now_ns);
             return Ok(Wait::Done);
         }
         self.send_due(io, now_ns)?;
@@ -210,7 +210,7 @@ impl Machine for Pinger {
 }
 
 impl Pinger {
-    /// Takes what has come; where calls block, one answer. Says whether there may be more.
+    /// Takes what has come; where calls block, one answer. Returns whether there may be more.
     fn receive(&mut self, io: &mut Io<'_>) -> Result<bool, Broken> {
         let (most, may_wait) = match io.blocks() {
             true => (1, self.out.count() > 0),
@@ -235,7 +235,7 @@ impl Pinger {
         };
         let now_ns = monotonic_ns();
         if let Some(sent_ns) = self.out.note_answer(number, now_ns) {
-            io.lane.add_sent(self.asking.request_bytes as u64);
+            io.counters.add_sent(self.asking.request_bytes as u64);
             let due_ns = self.schedule.map(|schedule| schedule.due_ns(number));
             record(io, due_ns, sent_ns, now_ns);
         }
@@ -286,10 +286,10 @@ impl Pinger {
             };
         }
         // Not moved with every echo, which would leave a timer for each.
-        if self.look_ns <= now_ns {
-            self.look_ns = now_ns.max(self.last_send_ns + FLOOD_GAP_NS);
+        if self.check_ns <= now_ns {
+            self.check_ns = now_ns.max(self.last_send_ns + FLOOD_GAP_NS);
         }
-        self.look_ns
+        self.check_ns
     }
 
     /// Goes on where the next echo may arrive.
@@ -316,24 +316,24 @@ impl Pinger {
 }
 
 /// For all echoes that leave before the first of them is lost, twice.
-fn room(workload: &Workload, outstanding: u64) -> usize {
+fn slots(workload: &Workload, outstanding: u64) -> usize {
     let leaving = match workload.pace.requests_per_sec {
         Some(rate) => (rate / f64::from(workload.streams)) as u64 * (LOST_AFTER_NS / 1_000_000_000),
         None => outstanding + LOST_AFTER_NS / FLOOD_GAP_NS,
     };
-    leaving.saturating_mul(2).clamp(LEAST_ROOM, MOST_ROOM) as usize
+    leaving.saturating_mul(2).clamp(MIN_SLOTS, MAX_SLOTS) as usize
 }
 
-fn prepare(seat: &Seat<'_>, socket: &Socket, echo: &wire::Echo) -> io::Result<()> {
-    let settings = &seat.shared.settings;
-    settings.apply_to_any(&SockRef::from(socket), seat.stream.peer.ip())?;
+fn prepare(slot: &Slot<'_>, socket: &Socket, echo: &wire::Echo) -> io::Result<()> {
+    let settings = &slot.shared.settings;
+    settings.apply_to_any(&SockRef::from(socket), slot.stream.peer.ip())?;
     if let Some(bytes) = settings.0.receive_buffer_bytes {
         // A smaller buffer loses answers, which are counted.
         let _ = socket.set_recv_buffer_size(bytes as usize);
     }
     echo.filter(socket)?;
-    socket.bind(&SocketAddr::new(seat.shared.address, 0).into())?;
-    let mut peer = seat.stream.peer;
+    socket.bind(&SocketAddr::new(slot.shared.address, 0).into())?;
+    let mut peer = slot.stream.peer;
     peer.set_port(0);
     socket.connect(&peer.into())
 }

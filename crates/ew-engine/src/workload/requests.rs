@@ -1,12 +1,12 @@
 //! What request and response have in common, whatever carries them: how many, when, and how they
 //! are timed.
 
-use super::{Io, Seat};
+use super::{Io, Slot};
 use ew_model::workload::{Limit, Workload};
 
 /// Open loop: requests in flight on a stream; more are sent when answers came, and count from their
 /// times all the same.
-const MOST_IN_FLIGHT: usize = 1024;
+const MAX_IN_FLIGHT: usize = 1024;
 
 /// What a stream asks.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Asking {
             request_bytes,
             response_bytes: workload.answer_bytes() as usize,
             most_in_flight: match rate {
-                Some(_) => MOST_IN_FLIGHT,
+                Some(_) => MAX_IN_FLIGHT,
                 None => workload.outstanding.max(1) as usize,
             },
             limit: workload.limit.map(|limit| match limit {
@@ -53,19 +53,19 @@ impl Asking {
     }
 
     /// A stream's times in an open loop. The streams of a flow send in turn.
-    pub(super) fn schedule(&self, seat: &Seat<'_>) -> Option<Schedule> {
-        let share = f64::from(seat.stream.key.stream) / f64::from(seat.shared.workload.streams);
+    pub(super) fn schedule(&self, slot: &Slot<'_>) -> Option<Schedule> {
+        let share = f64::from(slot.stream.key.stream) / f64::from(slot.shared.workload.streams);
         self.open_loop_gap_ns.map(|gap_ns| Schedule {
-            first_ns: seat.shared.start_ns + (gap_ns * share) as u64,
+            first_ns: slot.shared.start_ns + (gap_ns * share) as u64,
             gap_ns,
         })
     }
 
     /// Before the first answer, so that recording it does not allocate.
-    pub(super) fn make_room(&self, io: &mut Io<'_>) {
-        io.tally.times.make_room();
+    pub(super) fn allocate(&self, io: &mut Io<'_>) {
+        io.tally.times.allocate();
         if self.is_open_loop() {
-            io.tally.uncorrected.make_room();
+            io.tally.uncorrected.allocate();
         }
     }
 }
@@ -79,7 +79,7 @@ impl Schedule {
 
 /// Counts and times a request that was answered. In a closed loop it was due when it was sent.
 pub(super) fn record(io: &mut Io<'_>, due_ns: Option<u64>, sent_ns: u64, now_ns: u64) {
-    io.lane.add_transactions(1);
+    io.counters.add_transactions(1);
     if !io.in_window(now_ns) {
         return;
     }

@@ -1,10 +1,10 @@
-//! What became of numbered datagrams: which came, came late, came twice, never came; and how
+//! What became of numbered datagrams: which were received, late, duplicated, lost; and how
 //! evenly.
 //!
 //! A number belongs to the window when it first came after the window's start and before its end,
 //! and so does a gap that begins inside. A gap at the window's end is seen as soon as anything
 //! comes after it: senders go on a little longer than the window does. Counting by numbers makes
-//! what came and what was lost add up, whatever the clocks say.
+//! what came and what was lost add up, whatever the clocks.
 
 use ew_model::record::DatagramCounts;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use std::ops::Range;
 const REMEMBERED: u64 = 16_384;
 const WORDS: usize = (REMEMBERED / 64) as usize;
 /// Greater numbers are not counted: no stream lasts so long.
-const MOST_NUMBERS: u64 = 1 << 48;
+const MAX_NUMBERS: u64 = 1 << 48;
 
 /// When something came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +83,9 @@ impl Sequence {
         }
     }
 
-    /// Notes one that came. Says whether it came for the first time.
+    /// Notes one that came. Returns whether it came for the first time.
     pub(super) fn note(&mut self, number: u64, phase: Phase) -> bool {
-        if number >= MOST_NUMBERS {
+        if number >= MAX_NUMBERS {
             return false;
         }
         let is_new = number >= self.next;
@@ -96,7 +96,7 @@ impl Sequence {
         } else if self.next - number > REMEMBERED {
             return false;
         }
-        let (word, bit) = place(number);
+        let (word, bit) = bit_of(number);
         let is_first = self.seen[word] & bit == 0;
         self.seen[word] |= bit;
         if self.is_counted(number) {
@@ -138,14 +138,14 @@ impl Sequence {
         }
     }
 
-    /// Clears the places of the numbers from `next` to this one, which others had before.
+    /// Clears the bits of the numbers from `next` to this one, which others had before.
     fn forget_before(&mut self, number: u64) {
         if number - self.next >= REMEMBERED {
             self.seen.fill(0);
             return;
         }
         for cleared in self.next..=number {
-            let (word, bit) = place(cleared);
+            let (word, bit) = bit_of(cleared);
             self.seen[word] &= !bit;
         }
     }
@@ -156,9 +156,9 @@ impl Sequence {
     }
 }
 
-fn place(number: u64) -> (usize, u64) {
-    let place = number % REMEMBERED;
-    ((place / 64) as usize, 1 << (place % 64))
+fn bit_of(number: u64) -> (usize, u64) {
+    let index = number % REMEMBERED;
+    ((index / 64) as usize, 1 << (index % 64))
 }
 
 impl Jitter {
@@ -261,7 +261,7 @@ mod tests {
         #[test]
         fn nothing_in_it_can_overflow(order in proptest::collection::vec(any::<u64>(), 0..50)) {
             let counts = noted(&order, phases(0..25));
-            prop_assert!(counts.lost < MOST_NUMBERS);
+            prop_assert!(counts.lost < MAX_NUMBERS);
         }
     }
 

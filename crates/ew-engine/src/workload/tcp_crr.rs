@@ -8,7 +8,7 @@
 //! other ways, an orderly end by the requester first would leave its ports in TIME-WAIT for a
 //! minute, which is 470 connections a second; by the responder first, it fills its table of waiting
 //! connections (`net.ipv4.tcp_max_tw_buckets`) within seconds. The reset is made with connect(2) to
-//! nobody, so that one socket with its options and its place in the epoll set serves all
+//! nobody, so that one socket with its options and its registration in the epoll set serves all
 //! connections of a stream. Per transaction that took 75 µs of CPU at both ends over loopback; 90
 //! µs with a fresh socket each time and `SO_LINGER` 0, and 93 to 112 µs with a fresh socket and an
 //! orderly end.
@@ -32,15 +32,15 @@ mod requester;
 mod responder;
 
 use super::requests::Asking;
-use super::{Machine, Prepared, Seat, cookie};
+use super::{Machine, Prepared, Slot, cookie};
 use crate::buffer::PageBuffer;
 use ew_model::workload::Workload;
 use ew_proto::message::Role;
 use std::net::TcpStream;
 use std::sync::Arc;
 
-const LEAST_BUFFER_BYTES: usize = 4 * 1024;
-const MOST_BUFFER_BYTES: usize = 1024 * 1024;
+const MIN_BUFFER_BYTES: usize = 4 * 1024;
+const MAX_BUFFER_BYTES: usize = 1024 * 1024;
 /// What comes in one segment on every path, so that a request that has begun to come has come, and
 /// is answered in one call. Longer messages would keep a responder that blocks from its other
 /// connections.
@@ -50,7 +50,7 @@ const COOKIE_BYTES: usize = 8;
 
 pub(super) struct TcpConnections {
     asking: Asking,
-    /// Read-only: what requests hold after the cookie, and responses.
+    /// Read-only: what requests contain after the cookie, and responses.
     content: Arc<PageBuffer>,
 }
 
@@ -60,7 +60,7 @@ impl TcpConnections {
         let longest = asking.request_bytes.max(asking.response_bytes);
         Self {
             asking,
-            content: Arc::new(PageBuffer::incompressible(longest.min(MOST_BUFFER_BYTES))),
+            content: Arc::new(PageBuffer::incompressible(longest.min(MAX_BUFFER_BYTES))),
         }
     }
 }
@@ -68,12 +68,12 @@ impl TcpConnections {
 impl Prepared for TcpConnections {
     fn machine(
         &self,
-        seat: &Seat<'_>,
+        slot: &Slot<'_>,
         _connection: Arc<TcpStream>,
     ) -> Result<Box<dyn Machine>, String> {
         let content = Arc::clone(&self.content);
-        Ok(match seat.stream.role {
-            Role::Send => Box::new(requester::Requester::new(seat, self.asking, content)),
+        Ok(match slot.stream.role {
+            Role::Send => Box::new(requester::Requester::new(slot, self.asking, content)),
             Role::Receive => Box::new(responder::Responder::new(
                 self.asking,
                 content,
@@ -87,7 +87,7 @@ impl Prepared for TcpConnections {
             Role::Send => self.asking.response_bytes,
             Role::Receive => self.asking.request_bytes,
         };
-        message_bytes.clamp(LEAST_BUFFER_BYTES, MOST_BUFFER_BYTES)
+        message_bytes.clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES)
     }
 
     fn may_block(&self) -> bool {

@@ -7,7 +7,7 @@
 
 use super::requests::{Asking, Schedule, record};
 use super::tcp::{receive, send};
-use super::{Broken, Io, Machine, Prepared, Seat, Wait};
+use super::{Broken, Io, Machine, Prepared, Slot, Wait};
 use crate::buffer::PageBuffer;
 use ew_model::workload::Workload;
 use ew_proto::message::Role;
@@ -17,8 +17,8 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-const LEAST_RECEIVE_BYTES: usize = 64 * 1024;
-const MOST_RECEIVE_BYTES: usize = 1024 * 1024;
+const MIN_RECEIVE_BYTES: usize = 64 * 1024;
+const MAX_RECEIVE_BYTES: usize = 1024 * 1024;
 /// Several small messages leave in one send of at most this length.
 const TRAIN_BYTES: usize = 64 * 1024;
 
@@ -65,7 +65,7 @@ impl TcpRequests {
         }
     }
 
-    fn requester(&self, seat: &Seat<'_>, socket: Arc<TcpStream>) -> Requester {
+    fn requester(&self, slot: &Slot<'_>, socket: Arc<TcpStream>) -> Requester {
         Requester {
             socket,
             content: Arc::clone(&self.content),
@@ -73,7 +73,7 @@ impl TcpRequests {
             unsent_bytes: 0,
             received_bytes: 0,
             sent_ns: VecDeque::with_capacity(self.asking.most_in_flight),
-            schedule: self.asking.schedule(seat),
+            schedule: self.asking.schedule(slot),
             answered: 0,
             left: self.asking.limit,
         }
@@ -83,11 +83,11 @@ impl TcpRequests {
 impl Prepared for TcpRequests {
     fn machine(
         &self,
-        seat: &Seat<'_>,
+        slot: &Slot<'_>,
         connection: Arc<TcpStream>,
     ) -> Result<Box<dyn Machine>, String> {
-        Ok(match seat.stream.role {
-            Role::Send => Box::new(self.requester(seat, connection)),
+        Ok(match slot.stream.role {
+            Role::Send => Box::new(self.requester(slot, connection)),
             Role::Receive => Box::new(Responder {
                 socket: connection,
                 content: Arc::clone(&self.content),
@@ -104,7 +104,7 @@ impl Prepared for TcpRequests {
             Role::Send => self.asking.response_bytes,
             Role::Receive => self.asking.request_bytes,
         };
-        message_bytes.clamp(LEAST_RECEIVE_BYTES, MOST_RECEIVE_BYTES)
+        message_bytes.clamp(MIN_RECEIVE_BYTES, MAX_RECEIVE_BYTES)
     }
 
     /// With several requests in flight both ends could wait for each other to receive.
@@ -119,7 +119,7 @@ impl Machine for Requester {
     }
 
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
-        self.asking.make_room(io);
+        self.asking.allocate(io);
         io.note_start();
         self.ask(io, monotonic_ns())
     }
@@ -139,7 +139,7 @@ impl Machine for Requester {
             }
         }
         if self.left == Some(0) && self.sent_ns.is_empty() {
-            io.lane.note_done(now_ns.unwrap_or_else(monotonic_ns));
+            io.counters.note_done(now_ns.unwrap_or_else(monotonic_ns));
             return Ok(Wait::Done);
         }
         self.ask(io, now_ns.unwrap_or_else(monotonic_ns))?;
@@ -160,7 +160,7 @@ impl Requester {
         while self.unsent_bytes > 0 {
             let count = self.unsent_bytes.min(self.content.as_slice().len());
             let sent = send(&self.socket, &self.content.as_slice()[..count])?;
-            io.lane.add_sent(sent as u64);
+            io.counters.add_sent(sent as u64);
             self.unsent_bytes -= sent;
             if sent < count {
                 break;
@@ -195,7 +195,7 @@ impl Requester {
     }
 
     fn take(&mut self, io: &mut Io<'_>, received: usize, now_ns: u64) {
-        io.lane.add_received(received as u64);
+        io.counters.add_received(received as u64);
         self.received_bytes += received;
         while self.received_bytes >= self.asking.response_bytes {
             let Some(sent_ns) = self.sent_ns.pop_front() else {
@@ -222,7 +222,7 @@ impl Machine for Responder {
         let mut may_have_more = self.owed_bytes > 0;
         if self.owed_bytes == 0 {
             let received = receive(&self.socket, io.buffer)?;
-            io.lane.add_received(received as u64);
+            io.counters.add_received(received as u64);
             may_have_more = received == io.buffer.len();
             self.received_bytes += received;
             let requests = self.received_bytes / self.request_bytes;
@@ -232,7 +232,7 @@ impl Machine for Responder {
         while self.owed_bytes > 0 {
             let count = self.owed_bytes.min(self.content.as_slice().len());
             let sent = send(&self.socket, &self.content.as_slice()[..count])?;
-            io.lane.add_sent(sent as u64);
+            io.counters.add_sent(sent as u64);
             self.owed_bytes -= sent;
             if sent < count {
                 return Ok(Wait::Socket);

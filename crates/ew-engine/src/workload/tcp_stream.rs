@@ -4,8 +4,8 @@
 //! counted: what both ends count in the window is exactly the limit.
 
 use super::pacer::{Pacer, stream_rate};
-use super::transfer::{Content, Inlet, Outlet};
-use super::{Broken, Io, Machine, Prepared, Seat, Wait};
+use super::transfer::{Content, ReceivePath, SendPath};
+use super::{Broken, Io, Machine, Prepared, Slot, Wait};
 use crate::stream::Stream;
 use crate::tally::Tally;
 use ew_model::record::Remark;
@@ -24,7 +24,7 @@ const RECEIVE_BYTES: usize = 256 * 1024;
 /// The first send is small, so that senders that share a CPU start within microseconds of each
 /// other.
 const FIRST_SEND_BYTES: usize = 1024;
-/// How often limited streams look whether the window's first counters have been read.
+/// How often limited streams check whether the window's first counters have been read.
 const WINDOW_POLL_NS: u64 = 100_000;
 
 pub(super) struct TcpStreams {
@@ -40,7 +40,7 @@ pub(super) struct TcpStreams {
 struct Sender {
     socket: Arc<TcpStream>,
     content: Content,
-    outlet: Outlet,
+    send_path: SendPath,
     load_from_ns: u64,
     is_loading: bool,
     pacer: Option<Pacer>,
@@ -49,7 +49,7 @@ struct Sender {
 
 struct Receiver {
     socket: Arc<TcpStream>,
-    inlet: Inlet,
+    receive_path: ReceivePath,
     /// Of the first send, which does not count where there is a limit.
     uncounted_bytes: usize,
     left_bytes: Option<u64>,
@@ -74,18 +74,18 @@ impl TcpStreams {
         self.content.len().min(FIRST_SEND_BYTES)
     }
 
-    fn sender(&self, seat: &Seat<'_>, socket: Arc<TcpStream>) -> Sender {
+    fn sender(&self, slot: &Slot<'_>, socket: Arc<TcpStream>) -> Sender {
         let load_from_ns = match self.limit_bytes {
-            Some(_) => seat.shared.window_ns.start,
-            None => seat.shared.load_from_ns(),
+            Some(_) => slot.shared.window_ns.start,
+            None => slot.shared.load_from_ns(),
         };
-        let rate = seat.stream.bits_per_sec.or(self.stream_bits_per_sec);
+        let rate = slot.stream.bits_per_sec.or(self.stream_bits_per_sec);
         let pacer = rate.map(|rate| {
-            seat.stream.remark(Remark::PacedByEngine);
+            slot.stream.remark(Remark::PacedByEngine);
             Pacer::new(rate, load_from_ns, self.content.len())
         });
         Sender {
-            outlet: Outlet::new(self.send_mode, &self.content, &socket, seat.stream),
+            send_path: SendPath::new(self.send_mode, &self.content, &socket, slot.stream),
             socket,
             content: self.content.clone(),
             load_from_ns,
@@ -99,13 +99,13 @@ impl TcpStreams {
 impl Prepared for TcpStreams {
     fn machine(
         &self,
-        seat: &Seat<'_>,
+        slot: &Slot<'_>,
         connection: Arc<TcpStream>,
     ) -> Result<Box<dyn Machine>, String> {
-        Ok(match seat.stream.role {
-            Role::Send => Box::new(self.sender(seat, connection)),
+        Ok(match slot.stream.role {
+            Role::Send => Box::new(self.sender(slot, connection)),
             Role::Receive => Box::new(Receiver {
-                inlet: Inlet::new(seat, self.receive_mode, &connection),
+                receive_path: ReceivePath::new(slot, self.receive_mode, &connection),
                 socket: connection,
                 uncounted_bytes: self.limit_bytes.map_or(0, |_| self.first_send_bytes()),
                 left_bytes: self.limit_bytes,
@@ -134,9 +134,11 @@ impl Machine for Sender {
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
         io.note_start();
         let count = self.content.len().min(FIRST_SEND_BYTES);
-        let sent = self.outlet.send(io, &self.socket, &self.content, count)?;
+        let sent = self
+            .send_path
+            .send(io, &self.socket, &self.content, count)?;
         if self.left_bytes.is_none() {
-            io.lane.add_sent(sent as u64);
+            io.counters.add_sent(sent as u64);
         }
         Ok(())
     }
@@ -152,7 +154,7 @@ impl Machine for Sender {
                 return Ok(Wait::Until(monotonic_ns() + WINDOW_POLL_NS));
             }
             if left == 0 {
-                io.lane.note_done(monotonic_ns());
+                io.counters.note_done(monotonic_ns());
                 return Ok(Wait::Done);
             }
             count = count.min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -163,9 +165,11 @@ impl Machine for Sender {
             if due_ns > now_ns {
                 return Ok(Wait::Until(due_ns));
             }
-            count = count.min(pacer.most_bytes());
+            count = count.min(pacer.max_bytes());
         }
-        let sent = self.outlet.send(io, &self.socket, &self.content, count)?;
+        let sent = self
+            .send_path
+            .send(io, &self.socket, &self.content, count)?;
         self.count(io, sent);
         // A short send is no sign of a full socket in every mode: only a send of nothing is.
         Ok(match sent {
@@ -177,7 +181,7 @@ impl Machine for Sender {
 
 impl Sender {
     fn count(&mut self, io: &Io<'_>, sent: usize) {
-        io.lane.add_sent(sent as u64);
+        io.counters.add_sent(sent as u64);
         if let Some(left) = &mut self.left_bytes {
             *left -= sent as u64;
         }
@@ -196,15 +200,15 @@ impl Machine for Receiver {
         if self.left_bytes.is_some() && !io.shared.is_window_open() {
             return Ok(Wait::Until(monotonic_ns() + WINDOW_POLL_NS));
         }
-        let (mut received, may_have_more) = self.inlet.receive(io, &self.socket)?;
+        let (mut received, may_have_more) = self.receive_path.receive(io, &self.socket)?;
         let uncounted = received.min(self.uncounted_bytes);
         self.uncounted_bytes -= uncounted;
         received -= uncounted;
-        io.lane.add_received(received as u64);
+        io.counters.add_received(received as u64);
         if let Some(left) = &mut self.left_bytes {
             *left = left.saturating_sub(received as u64);
             if *left == 0 {
-                io.lane.note_done(monotonic_ns());
+                io.counters.note_done(monotonic_ns());
                 return Ok(Wait::Done);
             }
         }
@@ -215,6 +219,6 @@ impl Machine for Receiver {
     }
 
     fn finish(&mut self, stream: &Stream, _tally: &mut Tally) {
-        self.inlet.finish(stream);
+        self.receive_path.finish(stream);
     }
 }

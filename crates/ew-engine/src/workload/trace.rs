@@ -2,7 +2,7 @@
 //! switches which hash it send them where they send the stream's data. The sending end traces; the
 //! receiving end's acceptor answers.
 //!
-//! A router that lets a TTL run out says so by ICMP, and the kernel keeps that for the socket,
+//! A router that lets a TTL run out reports it by ICMP, and the kernel keeps that for the socket,
 //! without a privilege ([`ew_sys::error_queue`]). The SYN that gets through opens a connection,
 //! which proves itself as any other of the run ([`Hello::Probe`]) and ends by a reset, so that its
 //! ports are free again at once. Its round trip is the stream's one transaction.
@@ -10,7 +10,7 @@
 //! Routers limit the ICMP errors they send (Linux: one a second to a host after a burst of six,
 //! icmp(7)): streams begin one after the other, and a hop that does not answer is asked once more.
 
-use super::{Broken, Io, Machine, Prepared, Seat, Wait, requests};
+use super::{Broken, Io, Machine, Prepared, Slot, Wait, requests};
 use crate::hello::{ACK_BYTES, Ends, HELLO_BYTES, Hello, acknowledgement, same_secret};
 use crate::stream::{Ports, Stream};
 use ew_model::record::{Remark, TracedPath};
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// From the start of one stream to the next one's.
 const SPACING_NS: u64 = 10_000_000;
-/// How often an answer is looked for.
+/// How often an answer is polled for.
 const POLL_NS: u64 = 1_000_000;
 /// How long an answer is waited for: far above a round trip within a site.
 const PATIENCE_NS: u64 = 250_000_000;
@@ -80,23 +80,23 @@ enum Answer {
 struct Bystander;
 
 impl Tracer {
-    fn new(seat: &Seat<'_>) -> Self {
+    fn new(slot: &Slot<'_>) -> Self {
         let ends = Ends {
-            opener: seat.shared.address,
-            acceptor: seat.stream.peer_host,
+            opener: slot.shared.address,
+            acceptor: slot.stream.peer_host,
         };
-        let token: &RunToken = &seat.shared.token;
+        let token: &RunToken = &slot.shared.token;
         let hello = Hello::Probe.encode(ends, token);
-        let port = seat.stream.chosen_ports.map_or(0, |ports| ports.first());
-        let streams = u64::from(seat.shared.workload.streams);
-        let place = seat.stream.flow as u64 * streams + u64::from(seat.stream.key.stream);
+        let port = slot.stream.chosen_ports.map_or(0, |ports| ports.first());
+        let streams = u64::from(slot.shared.workload.streams);
+        let number = slot.stream.flow as u64 * streams + u64::from(slot.stream.key.stream);
         Self {
-            source: SocketAddr::new(seat.shared.address, port),
-            peer: seat.stream.peer,
+            source: SocketAddr::new(slot.shared.address, port),
+            peer: slot.stream.peer,
             acknowledgement: acknowledgement(&hello, token),
             hello,
-            settings: seat.shared.settings.clone(),
-            begin_ns: seat.shared.window_ns.start + place * SPACING_NS,
+            settings: slot.shared.settings.clone(),
+            begin_ns: slot.shared.window_ns.start + number * SPACING_NS,
             path: TracedPath::default(),
             attempt: 0,
             probe: None,
@@ -167,7 +167,7 @@ impl Tracer {
         }
     }
 
-    fn look(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
+    fn check(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
         match self.probe.take() {
             Some(Probe::Syn(socket, until_ns)) => match answer(&socket, self.peer) {
                 Answer::None if monotonic_ns() < until_ns => {
@@ -211,7 +211,7 @@ impl Tracer {
             let round_trip_ns = u64::from(reading.info.rtt_us) * 1000;
             requests::record(io, None, now_ns.saturating_sub(round_trip_ns), now_ns);
         }
-        // The send buffer of a fresh connection holds a hello.
+        // The send buffer of a fresh connection has space for a hello.
         if socket.write_all(&self.hello).is_ok() {
             self.probe = Some(Probe::Greeting(socket, now_ns + PATIENCE_NS));
         }
@@ -221,15 +221,15 @@ impl Tracer {
 impl Prepared for Traces {
     fn machine(
         &self,
-        seat: &Seat<'_>,
+        slot: &Slot<'_>,
         _connection: Arc<TcpStream>,
     ) -> Result<Box<dyn Machine>, String> {
-        self.alone(seat)
+        self.alone(slot)
     }
 
-    fn alone(&self, seat: &Seat<'_>) -> Result<Box<dyn Machine>, String> {
-        Ok(match seat.stream.role {
-            Role::Send => Box::new(Tracer::new(seat)),
+    fn alone(&self, slot: &Slot<'_>) -> Result<Box<dyn Machine>, String> {
+        Ok(match slot.stream.role {
+            Role::Send => Box::new(Tracer::new(slot)),
             Role::Receive => Box::new(Bystander),
         })
     }
@@ -271,7 +271,7 @@ impl Machine for Tracer {
     }
 
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
-        io.tally.times.make_room();
+        io.tally.times.allocate();
         io.note_start();
         Ok(())
     }
@@ -281,10 +281,10 @@ impl Machine for Tracer {
         if now_ns < self.begin_ns {
             return Ok(Wait::Until(self.begin_ns));
         }
-        self.look(io)?;
+        self.check(io)?;
         if self.probe.is_none() {
             if self.is_over() {
-                io.lane.note_done(now_ns);
+                io.counters.note_done(now_ns);
                 return Ok(Wait::Done);
             }
             self.begin(io)?;

@@ -1,9 +1,9 @@
 //! The ways to hand bulk bytes to the kernel and to take them from it. A way that is not there
-//! becomes ordinary copying, and the stream says so.
+//! becomes ordinary copying, with a remark on the stream.
 
-use super::looking::Looking;
+use super::busy_poll::BusyPoll;
 use super::tcp::{received, send, sent};
-use super::{Broken, CALL_TIMEOUT, Io, Seat};
+use super::{Broken, CALL_TIMEOUT, Io, Slot};
 use crate::buffer::PageBuffer;
 use crate::stream::Stream;
 use ew_model::record::Remark;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 /// Bytes discarded by one call at most.
 const DISCARD_BYTES: usize = 4 * 1024 * 1024;
-/// How long a receiver that discards looks for more. One that copies has enough to do, and a sender
+/// How long a receiver that discards polls for more. One that copies has enough to do, and a sender
 /// that waits for it.
-const LOOKING_NS: u64 = 20_000;
+const BUSY_POLL_NS: u64 = 20_000;
 /// Bytes mapped by one call at most.
 const MAPPING_BYTES: usize = 2 * 1024 * 1024;
 /// Completions are taken after this many sends.
@@ -37,21 +37,21 @@ pub(super) struct Content {
     file: Option<Arc<File>>,
 }
 
-/// One stream's way out.
-pub(super) enum Outlet {
+/// How a stream sends.
+pub(super) enum SendPath {
     Copy,
     File(Arc<File>),
     Zerocopy {
         since_harvest: u32,
         /// Whether a copy was seen and reported.
-        has_told: bool,
+        is_noted: bool,
     },
 }
 
-/// One stream's way in.
-pub(super) enum Inlet {
+/// How a stream receives.
+pub(super) enum ReceivePath {
     Copy,
-    Discard(Looking),
+    Discard(BusyPoll),
     Map {
         mapping: ReceiveMapping,
         mapped_bytes: u64,
@@ -81,7 +81,7 @@ impl Content {
     }
 }
 
-impl Outlet {
+impl SendPath {
     pub(super) fn new(
         mode: SendMode,
         content: &Content,
@@ -95,7 +95,7 @@ impl Outlet {
             }
             (SendMode::Zerocopy, _) if allow_zerocopy(socket).is_ok() => Self::Zerocopy {
                 since_harvest: 0,
-                has_told: false,
+                is_noted: false,
             },
             (SendMode::Zerocopy, _) => {
                 stream.remark(Remark::ZerocopyUnavailable);
@@ -119,16 +119,16 @@ impl Outlet {
             Self::File(file) => sent(send_file(&socket, file, 0, count)),
             Self::Zerocopy {
                 since_harvest,
-                has_told,
+                is_noted,
             } => {
                 *since_harvest += 1;
                 if *since_harvest >= SENDS_PER_HARVEST {
                     *since_harvest = 0;
-                    harvest(io, socket, has_told)?;
+                    harvest(io, socket, is_noted)?;
                 }
                 match send_zerocopy(&socket, bytes) {
                     Err(error) if error.raw_os_error() == Some(ENOBUFS) => {
-                        harvest(io, socket, has_told)?;
+                        harvest(io, socket, is_noted)?;
                         // Too many are under way: this one is copied.
                         send(socket, bytes)
                     }
@@ -139,26 +139,26 @@ impl Outlet {
     }
 }
 
-fn harvest(io: &Io<'_>, socket: &TcpStream, has_told: &mut bool) -> Result<(), Broken> {
+fn harvest(io: &Io<'_>, socket: &TcpStream, is_noted: &mut bool) -> Result<(), Broken> {
     let done = completions(&socket).map_err(|error| Broken {
         action: "learn what was sent to",
         error,
     })?;
-    if done.copied && !*has_told {
-        *has_told = true;
+    if done.copied && !*is_noted {
+        *is_noted = true;
         io.stream.remark(Remark::ZerocopySendCopied);
     }
     Ok(())
 }
 
-impl Inlet {
-    pub(super) fn new(seat: &Seat<'_>, mode: ReceiveMode, socket: &TcpStream) -> Self {
-        let stream = seat.stream;
+impl ReceivePath {
+    pub(super) fn new(slot: &Slot<'_>, mode: ReceiveMode, socket: &TcpStream) -> Self {
+        let stream = slot.stream;
         match mode {
             ReceiveMode::Copy => Self::Copy,
             ReceiveMode::Discard => {
                 stream.remark(Remark::ReceiverDidNotSeeBytes);
-                Self::Discard(Looking::new(seat, LOOKING_NS))
+                Self::Discard(BusyPoll::new(slot, BUSY_POLL_NS))
             }
             ReceiveMode::Mmap => match ReceiveMapping::new(&socket, MAPPING_BYTES) {
                 Ok(mapping) => Self::Map {
@@ -185,10 +185,10 @@ impl Inlet {
                 let count = super::tcp::receive(socket, io.buffer)?;
                 Ok((count, count == io.buffer.len()))
             }
-            Self::Discard(looking) => {
-                let discarded = receive_discarding(&socket, DISCARD_BYTES, !looking.is_on());
+            Self::Discard(busy_poll) => {
+                let discarded = receive_discarding(&socket, DISCARD_BYTES, !busy_poll.is_on());
                 let count = received(discarded)?;
-                looking.note(monotonic_ns, count > 0);
+                busy_poll.note(monotonic_ns, count > 0);
                 Ok((count, count == DISCARD_BYTES))
             }
             Self::Map {

@@ -8,11 +8,11 @@
 //! Behind a Service the peer's address may be translated: this end then waits for the first
 //! datagram that bears its cookie, and connects to where that came from.
 
-use super::{Broken, Io, Offer, OwnSocket, Seat, cookie};
+use super::{Broken, Io, Offer, OwnSocket, Slot, cookie};
 use crate::connect::is_timeout;
 use crate::stream::Ports;
 use ew_model::record::Remark;
-use ew_sys::datagram::{MOST_BYTES, Received, enlarge_receive_buffer, receive_many, send_many};
+use ew_sys::datagram::{MAX_BYTES, Received, enlarge_receive_buffer, receive_many, send_many};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::cell::Cell;
 use std::io;
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// Cookie and number.
 pub(super) const HEADER_BYTES: usize = 16;
 /// Unless another size is asked for. The kernel's own default (`net.core.rmem_default`, 208 KiB)
-/// holds 90 full frames: a receiver that sleeps for a millisecond loses datagrams then, which says
+/// holds 90 full frames: a receiver that sleeps for a millisecond loses datagrams then, which shows
 /// nothing of the network.
 const RECEIVE_BUFFER_BYTES: u32 = 4 * 1024 * 1024;
 /// A blocking receive comes back this soon to see whether the round is over.
@@ -60,17 +60,17 @@ pub(super) enum Sent {
     Later,
 }
 
-/// Refuses datagrams that cannot hold the header or do not fit into an IP packet.
+/// Refuses datagrams that are too short for the header or do not fit into an IP packet.
 pub(super) fn check_bytes(what: &str, bytes: u64, least: usize) -> Result<usize, String> {
     let fits = usize::try_from(bytes).ok();
-    fits.filter(|b| (least..=MOST_BYTES).contains(b))
+    fits.filter(|b| (least..=MAX_BYTES).contains(b))
         .ok_or_else(|| {
-            format!("{what} of {bytes} bytes; over UDP {least} to {MOST_BYTES} are possible")
+            format!("{what} of {bytes} bytes; over UDP {least} to {MAX_BYTES} are possible")
         })
 }
 
 impl OwnSocket for Channel {
-    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Offer, String> {
+    fn offer(&mut self, _slot: &Slot<'_>) -> Result<Offer, String> {
         let address = self.socket.local_addr();
         let address = address.map_err(|error| format!("UDP socket: {error}"))?;
         Ok(Offer {
@@ -80,23 +80,23 @@ impl OwnSocket for Channel {
     }
 
     /// Takes datagrams of this peer only from now on.
-    fn accept_offer(&mut self, seat: &Seat<'_>, offer: Offer) -> Result<(), String> {
+    fn accept_offer(&mut self, slot: &Slot<'_>, offer: Offer) -> Result<(), String> {
         self.peer_cookie = offer.cookie;
-        let is_served = seat.served_ports().is_some();
+        let is_served = slot.served_ports().is_some();
         self.awaits_peer.set(is_served);
         if !is_served {
-            let peer = seat.reached_at(offer.port)?;
+            let peer = slot.reached_at(offer.port)?;
             let connected = self.socket.connect(peer);
             connected.map_err(|error| format!("UDP to {peer}: {error}"))?;
         }
         let local = self.socket.local_addr().map_or(0, |a| a.port());
-        seat.stream.set_ports(Ports {
+        slot.stream.set_ports(Ports {
             local,
             peer: offer.port,
         });
-        let chosen = seat.stream.chosen_ports.filter(|_| !is_served);
-        if chosen.is_some_and(|ports| seat.shared.ports.within(ports.first()) != local) {
-            seat.stream.remark(Remark::SourcePortBusy);
+        let chosen = slot.stream.chosen_ports.filter(|_| !is_served);
+        if chosen.is_some_and(|ports| slot.shared.ports.within(ports.first()) != local) {
+            slot.stream.remark(Remark::SourcePortBusy);
         }
         Ok(())
     }
@@ -104,10 +104,10 @@ impl OwnSocket for Channel {
 
 impl Channel {
     /// Opens the socket.
-    pub(super) fn open(seat: &Seat<'_>, connection: Arc<TcpStream>) -> Result<Self, String> {
-        let peer = seat.stream.peer.ip();
+    pub(super) fn open(slot: &Slot<'_>, connection: Arc<TcpStream>) -> Result<Self, String> {
+        let peer = slot.stream.peer.ip();
         let cookie = cookie::fresh()?;
-        let socket = bind(seat).map_err(|error| format!("UDP socket for {peer}: {error}"))?;
+        let socket = bind(slot).map_err(|error| format!("UDP socket for {peer}: {error}"))?;
         Ok(Self {
             socket,
             cookie,
@@ -229,7 +229,7 @@ impl Channel {
     }
 
     /// Connects to the sender of the first datagram with the cookie, which only the peer knows.
-    /// Says whether it has come.
+    /// Returns whether it has come.
     fn meet_peer(&self) -> Result<bool, Broken> {
         let broken = |error| Broken {
             action: "receive from",
@@ -265,11 +265,11 @@ impl Channel {
     }
 }
 
-fn bind(seat: &Seat<'_>) -> io::Result<UdpSocket> {
-    let (own, peer) = (seat.shared.address, seat.stream.peer.ip());
+fn bind(slot: &Slot<'_>) -> io::Result<UdpSocket> {
+    let (own, peer) = (slot.shared.address, slot.stream.peer.ip());
     let domain = Domain::for_address(SocketAddr::new(own, 0));
     let socket = Socket::new(domain, Type::DGRAM, Some(Protocol::UDP))?;
-    let settings = &seat.shared.settings;
+    let settings = &slot.shared.settings;
     settings.apply_to_any(&SockRef::from(&socket), peer)?;
     let asked = &settings.0;
     match asked.receive_buffer_bytes {
@@ -283,8 +283,8 @@ fn bind(seat: &Seat<'_>) -> io::Result<UdpSocket> {
     if is_less(asked.send_buffer_bytes, socket.send_buffer_size()?)
         || is_less(asked.receive_buffer_bytes, socket.recv_buffer_size()?)
     {
-        seat.stream.remark(Remark::SettingRefused);
+        slot.stream.remark(Remark::SettingRefused);
     }
-    seat.bind(|at| socket.bind(&at.into()))?;
+    slot.bind(|at| socket.bind(&at.into()))?;
     Ok(socket.into())
 }

@@ -2,7 +2,7 @@
 //!
 //! Closed and open loop are those of [`super::tcp_rr`]. Nothing is retransmitted: a request that
 //! has no answer after four times the longest time so far is lost, and the next one takes its
-//! place; its answer counts no more, should it come after all. Requests and answers begin with
+//! slot; its answer counts no more, should it come after all. Requests and answers begin with
 //! cookie and number, big endian, 8 bytes each.
 
 mod in_flight;
@@ -11,14 +11,14 @@ use self::in_flight::InFlight;
 use super::requests::{Asking, Schedule, record};
 use super::sequence::Jitter;
 use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
-use super::{Broken, Io, Machine, OwnSocket, Prepared, Seat, Wait};
+use super::{Broken, Io, Machine, OwnSocket, Prepared, Slot, Wait};
 use crate::stream::Stream;
 use crate::tally::Tally;
 use ew_model::record::DatagramCounts;
 use ew_model::workload::Workload;
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
-use ew_sys::datagram::{MOST_AT_ONCE, Received};
+use ew_sys::datagram::{MAX_AT_ONCE, Received};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// Datagrams of one call are at most this much together, but for one.
 const BATCH_BYTES: usize = 256 * 1024;
-/// How often requests are looked through for lost ones.
+/// How often requests are checked for lost ones.
 const LOSS_CHECK_NS: u64 = 20_000_000;
 
 pub(super) struct UdpRequests {
@@ -68,24 +68,24 @@ impl UdpRequests {
             ));
         }
         let asking = Asking::new(workload);
-        let fits = (BATCH_BYTES / request_bytes).clamp(1, MOST_AT_ONCE);
+        let fits = (BATCH_BYTES / request_bytes).clamp(1, MAX_AT_ONCE);
         Ok(Self {
             asking,
             batch: fits.min(asking.most_in_flight),
         })
     }
 
-    fn requester(&self, seat: &Seat<'_>, channel: Channel) -> Requester {
+    fn requester(&self, slot: &Slot<'_>, channel: Channel) -> Requester {
         Requester {
             channel,
             asking: self.asking,
-            in_flight: InFlight::with_room(self.asking.most_in_flight),
-            schedule: self.asking.schedule(seat),
+            in_flight: InFlight::with_capacity(self.asking.most_in_flight),
+            schedule: self.asking.schedule(slot),
             asked: 0,
             left: self.asking.limit,
             received: vec![Received::default(); self.batch],
             loss_check_ns: 0,
-            window_ns: seat.shared.window_ns.clone(),
+            window_ns: slot.shared.window_ns.clone(),
             counts: DatagramCounts::default(),
             jitter: Jitter::default(),
         }
@@ -95,12 +95,12 @@ impl UdpRequests {
 impl Prepared for UdpRequests {
     fn machine(
         &self,
-        seat: &Seat<'_>,
+        slot: &Slot<'_>,
         connection: Arc<TcpStream>,
     ) -> Result<Box<dyn Machine>, String> {
-        let channel = Channel::open(seat, connection)?;
-        Ok(match seat.stream.role {
-            Role::Send => Box::new(self.requester(seat, channel)),
+        let channel = Channel::open(slot, connection)?;
+        Ok(match slot.stream.role {
+            Role::Send => Box::new(self.requester(slot, channel)),
             Role::Receive => Box::new(Responder {
                 channel,
                 asking: self.asking,
@@ -134,7 +134,7 @@ impl Machine for Requester {
     }
 
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
-        self.asking.make_room(io);
+        self.asking.allocate(io);
         self.channel.start(io)?;
         io.note_start();
         self.ask(io, monotonic_ns()).map(|_| ())
@@ -152,7 +152,7 @@ impl Machine for Requester {
         self.take(io, came, now_ns);
         self.give_up_lost(now_ns);
         if self.left == Some(0) && self.in_flight.is_empty() {
-            io.lane.note_done(now_ns);
+            io.counters.note_done(now_ns);
             return Ok(Wait::Done);
         }
         let sent = self.ask(io, now_ns)?;
@@ -172,7 +172,7 @@ impl Machine for Requester {
 }
 
 impl Requester {
-    /// Counts the answers. What answers no request in flight came too late, or twice.
+    /// Counts the answers. What answers no request in flight came too late, or is a duplicate.
     fn take(&mut self, io: &mut Io<'_>, came: usize, now_ns: u64) {
         for at in 0..came {
             let slot = at * self.asking.request_bytes;
@@ -184,7 +184,7 @@ impl Requester {
             else {
                 continue;
             };
-            io.lane.add_received(bytes as u64);
+            io.counters.add_received(bytes as u64);
             let due_ns = self.schedule.as_ref().map(|_| request.due_ns);
             record(io, due_ns, request.sent_ns, now_ns);
             if self.window_ns.contains(&now_ns) {
@@ -205,8 +205,8 @@ impl Requester {
                 return Ok(last);
             }
             let slots = io.buffer.chunks_exact_mut(bytes).take(count);
-            for (place, datagram) in slots.enumerate() {
-                let number = self.in_flight.number(self.asked, place);
+            for (offset, datagram) in slots.enumerate() {
+                let number = self.in_flight.number(self.asked, offset);
                 self.channel.write_header(datagram, number);
             }
             last = Some(self.channel.send(io.buffer, bytes, bytes, count)?);
@@ -219,14 +219,14 @@ impl Requester {
 
     /// How many requests may be sent by one call.
     fn may_ask(&self, now_ns: u64) -> usize {
-        let mut most = self.in_flight.room().min(self.received.len());
+        let mut most = self.in_flight.free_slots().min(self.received.len());
         if let Some(left) = self.left {
             most = most.min(usize::try_from(left).unwrap_or(usize::MAX));
         }
         match &self.schedule {
             None => most,
             Some(schedule) => (0..most)
-                .take_while(|place| schedule.due_ns(self.asked + *place as u64) <= now_ns)
+                .take_while(|offset| schedule.due_ns(self.asked + *offset as u64) <= now_ns)
                 .count(),
         }
     }
@@ -238,7 +238,8 @@ impl Requester {
             self.in_flight.sent(self.asked, due_ns, now_ns);
             self.asked += 1;
         }
-        io.lane.add_sent((sent * self.asking.request_bytes) as u64);
+        io.counters
+            .add_sent((sent * self.asking.request_bytes) as u64);
         if let Some(left) = &mut self.left
             && io.shared.is_window_open()
         {
@@ -271,9 +272,9 @@ impl Requester {
                 false => Wait::SocketOrUntil(again_ns),
             };
         }
-        let has_room = self.in_flight.room() > 0 && self.left != Some(0);
+        let has_space = self.in_flight.free_slots() > 0 && self.left != Some(0);
         Wait::SocketOrUntil(match &self.schedule {
-            Some(schedule) if has_room && sent != Some(Sent::Full) => {
+            Some(schedule) if has_space && sent != Some(Sent::Full) => {
                 schedule.due_ns(self.asked).min(self.loss_check_ns)
             }
             _ => self.loss_check_ns,
@@ -328,7 +329,7 @@ impl Responder {
                 self.owed.push(number);
             }
         }
-        io.lane.add_received(payload as u64);
+        io.counters.add_received(payload as u64);
     }
 
     /// Answers what is owed. `None` when nothing was.
@@ -344,7 +345,7 @@ impl Responder {
             last = Some(self.channel.send(io.buffer, bytes, bytes, count)?);
             match last {
                 Some(Sent::Some(sent)) => {
-                    io.lane.add_sent((sent * bytes) as u64);
+                    io.counters.add_sent((sent * bytes) as u64);
                     self.owed.drain(..sent);
                 }
                 _ => return Ok(last),

@@ -1,4 +1,4 @@
-//! Bulk UDP: one end sends numbered datagrams, the other says what became of them.
+//! Bulk UDP: one end sends numbered datagrams, the other reports what became of them.
 //!
 //! Datagrams leave in batches: with segmentation one train (GSO) a call, which the receiving kernel
 //! may hand out as it came (GRO); without it as many datagrams as a call takes. Every datagram
@@ -7,11 +7,11 @@
 //! is known as well as the clocks are. The rate is that of the payload, these bytes included, as it
 //! came for the first time.
 
-use super::looking::Looking;
+use super::busy_poll::BusyPoll;
 use super::pacer::{Pacer, stream_rate};
 use super::sequence::{Jitter, Phase, Sequence};
 use super::udp::{Channel, HEADER_BYTES, PAUSE_NS, Sent, check_bytes};
-use super::{Broken, Io, Machine, OwnSocket, Prepared, Seat, Wait};
+use super::{Broken, Io, Machine, OwnSocket, Prepared, Slot, Wait};
 use crate::stream::Stream;
 use crate::tally::Tally;
 use ew_model::record::{DatagramCounts, Remark};
@@ -19,7 +19,7 @@ use ew_model::workload::{Limit, Workload};
 use ew_proto::message::Role;
 use ew_sys::clock::monotonic_ns;
 use ew_sys::datagram::{
-    MOST_AT_ONCE, MOST_BYTES, MOST_SEGMENTS, Received, receive_trains, segment_sends,
+    MAX_AT_ONCE, MAX_BYTES, MAX_SEGMENTS, Received, receive_trains, segment_sends,
 };
 use std::io;
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 /// [`HEADER_BYTES`] and the time.
-const LEAST_BYTES: usize = HEADER_BYTES + 8;
+const MIN_BYTES: usize = HEADER_BYTES + 8;
 /// Datagrams of one call are at most this much, and so is what they are received into, but for one
 /// of each.
 const BATCH_BYTES: usize = 128 * 1024;
@@ -39,11 +39,11 @@ const BURSTS_PER_SEC: f64 = 4000.0;
 /// Limited senders begin this much after their window does, so that receivers' windows have begun,
 /// too.
 const AFTER_WINDOW_START_NS: u64 = 2_000_000;
-/// How often limited streams look whether the window's first counters have been read.
+/// How often limited streams check whether the window's first counters have been read.
 const WINDOW_POLL_NS: u64 = 100_000;
-/// How long a receiver looks for the next datagram.
-const LOOKING_NS: u64 = 50_000;
-/// How often a receiver that shares a thread looks whether the peer is still there.
+/// How long a receiver polls for the next datagram.
+const BUSY_POLL_NS: u64 = 50_000;
+/// How often a receiver that shares a thread checks whether the peer is still there.
 const PEER_CHECK_NS: u64 = 1_000_000_000;
 
 const EIO: i32 = 5;
@@ -81,7 +81,7 @@ struct Receiver {
     channel: Channel,
     /// Whether a train has come, and was counted.
     has_told: bool,
-    /// Whether it looked in vain since the window's start, before anything came.
+    /// Whether it polled in vain since the window's start, before anything came.
     found_nothing: bool,
     slot_bytes: usize,
     received: Vec<Received>,
@@ -89,15 +89,15 @@ struct Receiver {
     jitter: Jitter,
     is_limited: bool,
     peer_check_ns: u64,
-    looking: Looking,
+    busy_poll: BusyPoll,
 }
 
 impl UdpStreams {
     pub(super) fn new(workload: &Workload) -> Result<Self, String> {
-        let message_bytes = check_bytes("datagrams", workload.message_bytes, LEAST_BYTES)?;
+        let message_bytes = check_bytes("datagrams", workload.message_bytes, MIN_BYTES)?;
         Ok(Self {
             message_bytes,
-            has_trains: workload.segmentation && message_bytes * 2 <= MOST_BYTES,
+            has_trains: workload.segmentation && message_bytes * 2 <= MAX_BYTES,
             stream_bits_per_sec: stream_rate(&workload.pace, workload.streams)?,
             limit: workload.limit.map(|limit| match limit {
                 Limit::Bytes(bytes) => bytes.div_ceil(message_bytes as u64),
@@ -109,20 +109,20 @@ impl UdpStreams {
     /// Datagrams of one call.
     fn batch(&self) -> usize {
         match self.has_trains {
-            true => (MOST_BYTES / self.message_bytes).min(MOST_SEGMENTS),
-            false => (BATCH_BYTES / self.message_bytes).clamp(1, MOST_AT_ONCE),
+            true => (MAX_BYTES / self.message_bytes).min(MAX_SEGMENTS),
+            false => (BATCH_BYTES / self.message_bytes).clamp(1, MAX_AT_ONCE),
         }
     }
 
-    fn sender(&self, seat: &Seat<'_>, channel: Channel) -> Sender {
+    fn sender(&self, slot: &Slot<'_>, channel: Channel) -> Sender {
         let load_from_ns = match self.limit {
-            Some(_) => seat.shared.window_ns.start + AFTER_WINDOW_START_NS,
-            None => seat.shared.load_from_ns(),
+            Some(_) => slot.shared.window_ns.start + AFTER_WINDOW_START_NS,
+            None => slot.shared.load_from_ns(),
         };
         let mut burst = self.batch();
-        let rate = seat.stream.bits_per_sec.or(self.stream_bits_per_sec);
+        let rate = slot.stream.bits_per_sec.or(self.stream_bits_per_sec);
         let pacer = rate.map(|rate| {
-            seat.stream.remark(Remark::PacedByEngine);
+            slot.stream.remark(Remark::PacedByEngine);
             let per_burst = rate / 8.0 / BURSTS_PER_SEC / self.message_bytes as f64;
             burst = (per_burst as usize).clamp(1, burst);
             Pacer::new(rate, load_from_ns, self.message_bytes)
@@ -136,7 +136,7 @@ impl UdpStreams {
             message_bytes: self.message_bytes,
             pacer,
             burst,
-            start_ns: seat.shared.start_ns,
+            start_ns: slot.shared.start_ns,
             load_from_ns,
             is_loading: false,
             left: self.limit,
@@ -144,7 +144,7 @@ impl UdpStreams {
         }
     }
 
-    fn receiver(&self, seat: &Seat<'_>, channel: Channel) -> Receiver {
+    fn receiver(&self, slot: &Slot<'_>, channel: Channel) -> Receiver {
         let has_trains = self.has_trains && receive_trains(channel.socket()).is_ok();
         let (slot_bytes, slots) = match has_trains {
             true => (TRAIN_SLOT_BYTES, TRAIN_SLOTS),
@@ -164,7 +164,7 @@ impl UdpStreams {
             jitter: Jitter::default(),
             is_limited: self.limit.is_some(),
             peer_check_ns: 0,
-            looking: Looking::new(seat, LOOKING_NS),
+            busy_poll: BusyPoll::new(slot, BUSY_POLL_NS),
         }
     }
 }
@@ -172,13 +172,13 @@ impl UdpStreams {
 impl Prepared for UdpStreams {
     fn machine(
         &self,
-        seat: &Seat<'_>,
+        slot: &Slot<'_>,
         connection: Arc<TcpStream>,
     ) -> Result<Box<dyn Machine>, String> {
-        let channel = Channel::open(seat, connection)?;
-        Ok(match seat.stream.role {
-            Role::Send => Box::new(self.sender(seat, channel)),
-            Role::Receive => Box::new(self.receiver(seat, channel)),
+        let channel = Channel::open(slot, connection)?;
+        Ok(match slot.stream.role {
+            Role::Send => Box::new(self.sender(slot, channel)),
+            Role::Receive => Box::new(self.receiver(slot, channel)),
         })
     }
 
@@ -222,7 +222,7 @@ impl Machine for Sender {
         // Where it could not leave, nobody misses it but the numbers: it is lost.
         let sent = self.channel.sent(outcome)?;
         if is_counted && sent == Sent::Some(1) {
-            io.lane.add_sent(self.message_bytes as u64);
+            io.counters.add_sent(self.message_bytes as u64);
         }
         self.next = 1;
         Ok(())
@@ -240,7 +240,7 @@ impl Machine for Sender {
                 return Ok(Wait::Until(now_ns + WINDOW_POLL_NS));
             }
             if left == 0 {
-                io.lane.note_done(now_ns);
+                io.counters.note_done(now_ns);
                 return Ok(Wait::Done);
             }
             count = count.min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -287,7 +287,7 @@ impl Sender {
 
     fn write_header(&self, datagram: &mut [u8], number: u64, now_ns: u64) {
         self.channel.write_header(datagram, number);
-        if let Some(time) = datagram.get_mut(HEADER_BYTES..LEAST_BYTES) {
+        if let Some(time) = datagram.get_mut(HEADER_BYTES..MIN_BYTES) {
             time.copy_from_slice(&now_ns.wrapping_sub(self.start_ns).to_be_bytes());
         }
     }
@@ -304,7 +304,7 @@ impl Sender {
     fn count(&mut self, io: &Io<'_>, sent: usize) {
         self.next += sent as u64;
         let bytes = sent * self.message_bytes;
-        io.lane.add_sent(bytes as u64);
+        io.counters.add_sent(bytes as u64);
         if let Some(left) = &mut self.left {
             *left -= sent as u64;
         }
@@ -314,7 +314,7 @@ impl Sender {
     }
 }
 
-/// Whether the kernel says that it cannot cut this train.
+/// Whether the kernel reports that it cannot cut this train.
 fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -332,7 +332,7 @@ impl Machine for Receiver {
     }
 
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
-        io.tally.one_way_delays.make_room();
+        io.tally.one_way_delays.allocate();
         self.channel.start(io)
     }
 
@@ -344,7 +344,7 @@ impl Machine for Receiver {
             io.buffer,
             self.slot_bytes,
             &mut self.received,
-            !self.looking.is_on(),
+            !self.busy_poll.is_on(),
         )?;
         let now_ns = monotonic_ns();
         if came > 0 {
@@ -352,7 +352,7 @@ impl Machine for Receiver {
         } else if Phase::of(&io.shared.window_ns, now_ns) != Phase::Before {
             self.found_nothing |= !self.sequence.has_begun();
         }
-        self.looking.note(|| now_ns, came > 0);
+        self.busy_poll.note(|| now_ns, came > 0);
         if came == self.received.len() {
             return Ok(Wait::Again);
         }
@@ -366,7 +366,7 @@ impl Machine for Receiver {
         Ok(Wait::SocketOrUntil(self.peer_check_ns))
     }
 
-    /// A thread that waited for a CPU all through the window cannot say what came inside.
+    /// A thread that waited for a CPU all through the window cannot know what came inside.
     fn finish(&mut self, _stream: &Stream, tally: &mut Tally) {
         let counts = self.sequence.counts();
         let is_known = self.found_nothing || counts.received + counts.lost > 0;
@@ -412,14 +412,14 @@ impl Receiver {
                 }
             }
         }
-        io.lane.add_received(payload as u64);
+        io.counters.add_received(payload as u64);
         if has_train && !self.has_told {
             self.has_told = true;
             io.stream.remark(Remark::Segmented);
         }
         // The last one may be lost: so far this is the end.
         if self.is_limited {
-            io.lane.note_done(now_ns);
+            io.counters.note_done(now_ns);
         }
     }
 }

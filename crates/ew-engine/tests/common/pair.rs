@@ -33,7 +33,7 @@ impl Pair {
         (*sender.sender.unwrap(), *receiver.receiver.unwrap())
     }
 
-    /// What the sender says went wrong.
+    /// The sender's error.
     pub(crate) fn fail(&self, spec: &RoundSpec) -> String {
         self.run(spec).0.error.unwrap()
     }

@@ -42,7 +42,7 @@ pub(crate) fn ends(near: &Reports, far: &Reports) -> (EndRecord, EndRecord) {
     (*sender, *far[0].receiver.clone().unwrap())
 }
 
-/// The figures of a distribution are in the order that their names say.
+/// The figures of a distribution are in the order that their names specify.
 pub(crate) fn assert_in_order(times: &Histogram) {
     let summary = times.summary().unwrap();
     let ascending = [

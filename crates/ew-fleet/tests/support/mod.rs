@@ -1,4 +1,4 @@
-//! What the tests of the ssh launcher share: payloads, hosts, and looking whether all is clean.
+//! What the tests of the ssh launcher share: payloads, hosts, and checks that all is clean.
 
 use ew_fleet::{Link, Payload};
 use ew_model::Host;
@@ -14,7 +14,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// From a cut to a clean host.
 pub(crate) const CLEAN_WITHIN: Duration = Duration::from_secs(6);
 
-/// Removes itself as the agent does, says hello, and repeats what it hears until its input ends.
+/// Removes itself as the agent does, sends hello, and repeats what it hears until its input ends.
 pub(crate) const SPEAKS: &str = r#"[ "$*" = "agent --remove-self" ] || exit 9
 own=$(pwd -P); rm "$0"; cd /; rmdir "$own"
 echo hello

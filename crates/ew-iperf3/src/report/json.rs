@@ -25,7 +25,7 @@ pub fn value(report: &Report) -> Value {
     serde_json::to_value(Document::of(report)).unwrap_or_default()
 }
 
-/// What a stream of JSON reports of a test (`--json-stream` of iperf3 3.17), one line each.
+/// What a stream of JSON reports about a test (`--json-stream` of iperf3 3.17), one line each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamPart {
     /// When the streams are connected.
@@ -529,7 +529,7 @@ fn sums(totals: &[&StreamTotal], protocol: Protocol) -> [Option<Part>; 3] {
     ]
 }
 
-/// What was sent, and what the receiver says of it.
+/// What was sent, and what the receiver reports about it.
 fn both(sent: &Figures, received: &Figures) -> Figures {
     Figures {
         jitter_s: received.jitter_s,
@@ -622,7 +622,7 @@ impl Cpu {
     }
 }
 
-/// What `uname -a` says, without libc.
+/// What `uname -a` prints, without libc.
 fn system_info() -> String {
     let names = ["ostype", "hostname", "osrelease", "version"];
     let read = |name: &&str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();

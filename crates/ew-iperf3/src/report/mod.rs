@@ -37,7 +37,7 @@ pub enum Event {
     },
     /// Somebody has proved who they are, or not.
     Authenticated {
-        /// Who they say they are.
+        /// Their identity as they report it.
         user: String,
         /// Whether they were believed.
         believed: bool,
@@ -196,7 +196,7 @@ impl Figures {
 pub struct TcpState {
     /// Congestion window, bytes.
     pub congestion_window_bytes: u64,
-    /// The peer's receive window, bytes; 0 when the kernel does not say.
+    /// The peer's receive window, bytes; 0 when the kernel does not report.
     pub send_window_bytes: u64,
     /// Smoothed round-trip time, microseconds.
     pub rtt_us: u32,

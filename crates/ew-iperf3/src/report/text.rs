@@ -39,7 +39,7 @@ impl TextReport {
         Self { style, head: None }
     }
 
-    /// The lines of an event, each with its line feed; empty when there is nothing to say.
+    /// The lines of an event, each with its line feed; empty when there is nothing to report.
     pub fn lines(&mut self, event: &Event) -> String {
         let text = match event {
             Event::Connecting { host, port } => format!("Connecting to host {host}, port {port}\n"),

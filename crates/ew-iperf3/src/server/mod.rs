@@ -1,10 +1,10 @@
 //! A server: many clients at once, on one port, TCP and UDP.
 //!
-//! One thread accepts. A TCP connection says whose it is by the 37 bytes it begins with: those of a
-//! known client are a stream of it, others are a new client. A UDP stream says nothing of the kind,
-//! so clients of one address set up their UDP streams one after another, and a greeting from an
-//! address whose turn it is not is not answered: what a server sends by UDP goes only to an address
-//! that holds a control connection open, and ends with it.
+//! One thread accepts. A TCP connection identifies its client by the 37 bytes it begins with: those
+//! of a known client are a stream of it, others are a new client. A UDP stream has nothing of the
+//! kind, so clients of one address set up their UDP streams one after another, and a greeting from
+//! an address whose turn it is not is not answered: what a server sends by UDP goes only to an
+//! address that holds a control connection open, and ends with it.
 
 mod registry;
 mod session;
@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Scope;
 use std::time::Duration;
 
-/// A connection must say whose it is within this time.
+/// A connection must identify its client within this time.
 const COOKIE_NS: u64 = 10_000_000_000;
 /// Connections that have not identified themselves yet.
 const MAX_PENDING: usize = 256;
@@ -105,7 +105,7 @@ impl std::fmt::Debug for ServerOptions {
 /// A server that has its port.
 pub struct Server {
     listener: Socket,
-    door: UdpSocket,
+    udp_listener: UdpSocket,
     address: SocketAddr,
     options: ServerOptions,
     registry: Registry,
@@ -130,7 +130,7 @@ impl Server {
         let bound = listener.local_addr().map_err(Error::Init)?;
         let address = bound.as_socket().unwrap_or(address);
         Ok(Self {
-            door: net::udp_door(address, options.only_v6)?,
+            udp_listener: net::udp_listener(address, options.only_v6)?,
             listener,
             address,
             registry: Registry::new(options.limits),
@@ -196,7 +196,7 @@ impl<'run> Reception<'run> {
                 self.accept()?;
             }
             if ready.get(1) == Some(&true) {
-                hear_greetings(&self.server.door, &self.server.registry);
+                hear_greetings(&self.server.udp_listener, &self.server.registry);
             }
             self.read_cookies(scope);
         }
@@ -212,7 +212,7 @@ impl<'run> Reception<'run> {
         let read = |fd| Interest { fd, write: false };
         let mut interests = vec![
             read(self.server.listener.as_fd()),
-            read(self.server.door.as_fd()),
+            read(self.server.listener.as_fd()),
         ];
         interests.extend(self.pending.iter().map(|p| read(p.socket.as_fd())));
         wait_ready(&interests, STOP).map_err(Error::Init)
@@ -277,7 +277,7 @@ impl<'run> Reception<'run> {
             Delivery::Unknown(socket) => socket,
         };
         let one_off_is_taken = self.server.options.one_off && self.sessions > 0;
-        let Some(seat) = self
+        let Some(slot) = self
             .server
             .registry
             .enter(cookie)
@@ -291,7 +291,7 @@ impl<'run> Reception<'run> {
         let thread = std::thread::Builder::new().name(name);
         // Without a thread the client sees its connection closed.
         let _ = thread.spawn_scoped(scope, move || {
-            session::serve(server, &seat, socket, number, stop);
+            session::serve(server, &slot, socket, number, stop);
         });
     }
 }
@@ -341,7 +341,7 @@ impl Pending {
     }
 }
 
-/// Answers a client that there is no place, without waiting for it.
+/// Answers a client that there is no slot, without waiting for it.
 fn refuse(socket: &Socket) {
     let _ = socket.send(&[State::AccessDenied.to_wire()]);
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// What arrives for a client that sets up its streams.
 #[derive(Debug)]
 pub(super) enum Arrival {
-    /// A TCP connection, and its place among all that were accepted.
+    /// A TCP connection, and its number among all that were accepted.
     Tcp(u64, Socket),
     /// The first datagram of a UDP stream.
     Greeting(SocketAddr, [u8; GREETING_BYTES]),
@@ -55,9 +55,9 @@ struct Client {
     streams: usize,
 }
 
-/// A client's place. Given up when dropped.
+/// A client's slot. Given up when dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct Slot {
     registry: Registry,
     cookie: Cookie,
     inbox: Receiver<Arrival>,
@@ -65,8 +65,8 @@ pub(super) struct Seat {
 
 /// The right to set up UDP streams from an address. Given up when dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'seat> {
-    seat: &'seat Seat,
+pub(super) struct Turn<'slot> {
+    slot: &'slot Slot,
     address: IpAddr,
 }
 
@@ -82,8 +82,8 @@ impl Registry {
         self.lock().clients.is_empty()
     }
 
-    /// A place for a new client, unless all are taken.
-    pub(super) fn enter(&self, cookie: Cookie) -> Option<Seat> {
+    /// A slot for a new client, unless all are taken.
+    pub(super) fn enter(&self, cookie: Cookie) -> Option<Slot> {
         let mut shared = self.lock();
         if shared.clients.len() >= self.limits.sessions || shared.clients.contains_key(&cookie) {
             return None;
@@ -95,7 +95,7 @@ impl Registry {
             streams: 0,
         };
         shared.clients.insert(cookie, client);
-        Some(Seat {
+        Some(Slot {
             registry: self.clone(),
             cookie,
             inbox,
@@ -112,7 +112,7 @@ impl Registry {
             return Delivery::Refused(socket);
         }
         client.awaited -= 1;
-        // The channel holds as many as may be awaited.
+        // The channel has space for as many as may be awaited.
         let _ = client.inbox.try_send(Arrival::Tcp(order, socket));
         Delivery::Taken
     }
@@ -134,7 +134,7 @@ impl Registry {
     }
 }
 
-impl Seat {
+impl Slot {
     pub(super) fn cookie(&self) -> Cookie {
         self.cookie
     }
@@ -169,7 +169,7 @@ impl Seat {
         let queue = shared.turns.entry(address).or_default();
         queue.push_back(self.cookie);
         Turn {
-            seat: self,
+            slot: self,
             address,
         }
     }
@@ -183,17 +183,17 @@ impl Seat {
 impl Turn<'_> {
     /// Whether it has come.
     pub(super) fn has_come(&self) -> bool {
-        let shared = self.seat.registry.lock();
+        let shared = self.slot.registry.lock();
         let first = shared.turns.get(&self.address).and_then(VecDeque::front);
-        first == Some(&self.seat.cookie)
+        first == Some(&self.slot.cookie)
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut shared = self.seat.registry.lock();
+        let mut shared = self.slot.registry.lock();
         if let Some(queue) = shared.turns.get_mut(&self.address) {
-            queue.retain(|cookie| *cookie != self.seat.cookie);
+            queue.retain(|cookie| *cookie != self.slot.cookie);
             if queue.is_empty() {
                 shared.turns.remove(&self.address);
             }
@@ -201,7 +201,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut shared = self.registry.lock();
         if let Some(client) = shared.clients.remove(&self.cookie) {
@@ -227,37 +227,37 @@ mod tests {
         Socket::new(Domain::IPV4, Type::STREAM, None).unwrap()
     }
 
-    fn arrivals(seat: &Seat) -> Vec<Arrival> {
-        std::iter::from_fn(|| seat.next_arrival(Duration::ZERO)).collect()
+    fn arrivals(slot: &Slot) -> Vec<Arrival> {
+        std::iter::from_fn(|| slot.next_arrival(Duration::ZERO)).collect()
     }
 
     #[test]
     fn connections_go_to_whom_they_belong_and_no_more_than_awaited() {
         let registry = registry(2, 10);
         let (one, other) = (Cookie::draw().unwrap(), Cookie::draw().unwrap());
-        let seat = registry.enter(one).unwrap();
+        let slot = registry.enter(one).unwrap();
         let deliver = |cookie| registry.deliver(cookie, 1, socket());
         assert!(matches!(deliver(&one), Delivery::Refused(_)));
-        seat.await_streams(1);
+        slot.await_streams(1);
         assert!(matches!(deliver(&one), Delivery::Taken));
         assert!(matches!(deliver(&one), Delivery::Refused(_)));
         assert!(matches!(deliver(&other), Delivery::Unknown(_)));
-        assert_eq!(arrivals(&seat).len(), 1);
-        drop(seat);
+        assert_eq!(arrivals(&slot).len(), 1);
+        drop(slot);
         assert!(registry.is_empty());
         assert!(matches!(deliver(&one), Delivery::Unknown(_)));
     }
 
     #[test]
-    fn places_and_streams_are_limited_and_come_back() {
+    fn slots_and_streams_are_limited_and_come_back() {
         let registry = registry(1, 3);
-        let seat = registry.enter(Cookie::draw().unwrap()).unwrap();
+        let slot = registry.enter(Cookie::draw().unwrap()).unwrap();
         assert!(registry.enter(Cookie::draw().unwrap()).is_none());
-        assert!(seat.reserve_streams(2));
-        assert!(!seat.reserve_streams(2));
-        drop(seat);
-        let seat = registry.enter(Cookie::draw().unwrap()).unwrap();
-        assert!(seat.reserve_streams(3));
+        assert!(slot.reserve_streams(2));
+        assert!(!slot.reserve_streams(2));
+        drop(slot);
+        let slot = registry.enter(Cookie::draw().unwrap()).unwrap();
+        assert!(slot.reserve_streams(3));
     }
 
     #[test]

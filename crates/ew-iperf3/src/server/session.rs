@@ -1,6 +1,6 @@
 //! One client's test, seen from the server.
 
-use super::registry::{Arrival, Seat, Turn};
+use super::registry::{Arrival, Slot, Turn};
 use super::{Server, hear_greetings};
 use crate::control::{ANSWER_NS, Control, Heard};
 use crate::error::Error;
@@ -32,7 +32,7 @@ const NEXT_STREAM_NS: u64 = 10 * SECOND_NS;
 const ALL_STREAMS_NS: u64 = 120 * SECOND_NS;
 /// A client waits this long for others of its address.
 const TURN_NS: u64 = 60 * SECOND_NS;
-/// Between two looks at the control connection while streams are awaited.
+/// Between two checks of the control connection while streams are awaited.
 const LOOK: Duration = Duration::from_millis(20);
 /// A client that sets its own end may take this much longer (iperf3 gives 30 s and 10 s).
 const GRACE_S: u64 = 40;
@@ -48,7 +48,7 @@ const REFUSAL_AFTER_NS: u64 = 200_000_000;
 const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 
 /// Serves one client from its cookie to its end.
-pub(super) fn serve(server: &Server, seat: &Seat, socket: Socket, number: u64, stop: &AtomicBool) {
+pub(super) fn serve(server: &Server, slot: &Slot, socket: Socket, number: u64, stop: &AtomicBool) {
     let watcher = server.options.watcher.as_ref();
     let observer = watcher.map_or_else(|| Box::new(Silent) as _, |w| w.session(number));
     let mut observer = Fork {
@@ -58,7 +58,7 @@ pub(super) fn serve(server: &Server, seat: &Seat, socket: Socket, number: u64, s
     let result = Control::new(socket.into(), stop).and_then(|control| {
         let mut session = Session {
             server,
-            seat,
+            slot,
             observer: &mut observer,
             peer: peer_of(&control)?,
             control,
@@ -119,7 +119,7 @@ impl Fork {
 
 struct Session<'run> {
     server: &'run Server,
-    seat: &'run Seat,
+    slot: &'run Slot,
     observer: &'run mut Fork,
     control: Control<'run>,
     peer: SocketAddr,
@@ -173,7 +173,7 @@ impl<'run> Session<'run> {
         {
             return Err(Error::Refused(Refusal::DURATION));
         }
-        if !self.seat.reserve_streams(count(&params)) {
+        if !self.slot.reserve_streams(count(&params)) {
             return Err(Error::Refused(Refusal::STREAMS));
         }
         Ok(params)
@@ -219,14 +219,14 @@ impl<'run> Session<'run> {
         };
         let placed = sockets.into_iter().enumerate();
         Ok(placed
-            .map(|(place, socket)| Stream::new(place, place >= receives, socket))
+            .map(|(index, socket)| Stream::new(index, index >= receives, socket))
             .collect())
     }
 
     /// TCP streams in the order in which they were accepted, whichever identified itself first.
     fn collect_tcp(&mut self, params: &Params) -> Result<Vec<Socket>, Error> {
         let wanted = count(params);
-        self.seat.await_streams(wanted);
+        self.slot.await_streams(wanted);
         self.control.send_state(State::CreateStreams)?;
         let last_ns = monotonic_ns() + ALL_STREAMS_NS;
         let mut arrived = BTreeMap::new();
@@ -253,8 +253,8 @@ impl<'run> Session<'run> {
                 continue;
             };
             // A greeting may come twice: its answer was late.
-            let place = match streams.get(&peer) {
-                Some(place) => *place,
+            let index = match streams.get(&peer) {
+                Some(index) => *index,
                 None => {
                     sockets.push(self.udp_stream(peer, params)?);
                     streams.insert(peer, sockets.len() - 1);
@@ -262,7 +262,7 @@ impl<'run> Session<'run> {
                 }
             };
             // No answer is as good as a lost one.
-            let _ = sockets[place].send(&reply_to(greeting));
+            let _ = sockets[index].send(&reply_to(greeting));
         }
         drop(turn);
         Ok(sockets)
@@ -271,17 +271,17 @@ impl<'run> Session<'run> {
     fn udp_stream(&mut self, peer: SocketAddr, params: &Params) -> Result<Socket, Error> {
         let local = self.control.stream().local_addr().map_err(Error::Control)?;
         let socket = net::udp_pair(local, peer).map_err(Error::StreamConnect)?;
-        // Between bind and connect it may have taken what others sent to the door.
-        hear_greetings(&socket, self.seat.registry());
+        // Between bind and connect it may have taken what others sent to the listener.
+        hear_greetings(&socket, self.slot.registry());
         let socket = Socket::from(socket);
         self.prepare(&socket, params)?;
         Ok(socket)
     }
 
-    /// Clients behind one address set up their UDP streams one after another: greetings do not say
-    /// whose they are.
+    /// Clients behind one address set up their UDP streams one after another: greetings do not
+    /// identify whose they are.
     fn await_turn(&self) -> Result<Turn<'run>, Error> {
-        let turn = self.seat.queue_for_turn(self.peer.ip());
+        let turn = self.slot.queue_for_turn(self.peer.ip());
         let deadline_ns = monotonic_ns() + TURN_NS;
         while !turn.has_come() {
             self.look_at_control(deadline_ns)?;
@@ -293,7 +293,7 @@ impl<'run> Session<'run> {
     fn next_arrival(&self, last_ns: u64) -> Result<Arrival, Error> {
         let deadline_ns = last_ns.min(monotonic_ns() + NEXT_STREAM_NS);
         loop {
-            if let Some(arrival) = self.seat.next_arrival(LOOK) {
+            if let Some(arrival) = self.slot.next_arrival(LOOK) {
                 return Ok(arrival);
             }
             self.look_at_control(deadline_ns)?;
@@ -359,7 +359,7 @@ impl<'run> Session<'run> {
             params: params.clone(),
             host: self.peer.ip().to_string(),
             port: self.peer.port(),
-            cookie: self.seat.cookie().to_string(),
+            cookie: self.slot.cookie().to_string(),
             started_unix_ms: realtime_ns() / 1_000_000,
             control_mss_bytes: SockRef::from(self.control.stream()).tcp_mss().unwrap_or(0),
             send_buffer_bytes: first.and_then(|s| s.send_buffer_size().ok()).unwrap_or(0),

@@ -4,7 +4,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two looks at threads that may have ended before they were ready.
+/// Between two checks of threads that may have ended before they were ready.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Closed until somebody opens it, for good.

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A thread that waits for its socket looks at the stop flag this often.
+/// A thread that waits for its socket checks the stop flag this often.
 const WAIT: Duration = Duration::from_millis(100);
 
 /// What one thread counts. On cache lines of its own, written by that thread only.
@@ -148,11 +148,11 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(place: usize, sends: bool, socket: Socket) -> Self {
+    pub(crate) fn new(index: usize, sends: bool, socket: Socket) -> Self {
         Self {
-            id: crate::wire::results::stream_id(place),
-            index: place,
-            shown: 5 + 2 * place as u32,
+            id: crate::wire::results::stream_id(index),
+            index,
+            shown: 5 + 2 * index as u32,
             sends,
             socket: Arc::new(socket),
             counters: Arc::default(),

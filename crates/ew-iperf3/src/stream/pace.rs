@@ -2,11 +2,11 @@
 
 use ew_sys::clock::{monotonic_ns, sleep_until_ns};
 
-/// Longest sleep between two looks at a stop flag.
+/// Longest sleep between two checks of a stop flag.
 const SLICE_NS: u64 = 100_000_000;
 
-/// Says when the next blocks are due so that the mean since the start is the rate, as iperf3 has
-/// it: time lost is made up for.
+/// Computes when the next blocks are due so that the mean since the start is the rate, as iperf3
+/// has it: time lost is made up for.
 #[derive(Debug)]
 pub(super) struct Pace {
     bits_per_sec: u64,
@@ -28,7 +28,7 @@ impl Pace {
         }
     }
 
-    /// Sleeps until the next block is due, or until it returns false because `stopped` says so.
+    /// Sleeps until the next block is due, or until it returns false because of `stopped`.
     pub(super) fn wait(&mut self, stopped: impl Fn() -> bool) -> bool {
         if self.bits_per_sec == 0 || self.left_in_burst > 0 {
             self.left_in_burst = self.left_in_burst.saturating_sub(1);

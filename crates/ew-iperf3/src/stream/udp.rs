@@ -1,4 +1,4 @@
-//! UDP: a header in front of each datagram, and the receiver's account of what came. Many with one
+//! UDP: a header in front of each datagram, and the receiver's count of what came. Many with one
 //! system call where nothing is lost by it: when there is no rate to keep, and for what has queued
 //! up.
 
@@ -7,7 +7,7 @@ use super::{Mover, is_passing};
 use crate::wire::datagram::{Arrivals, Header, LONG_HEADER_BYTES};
 use ew_sys::clock::monotonic_ns;
 use ew_sys::datagram::{
-    MOST_AT_ONCE, MOST_BYTES, MOST_SEGMENTS, Received, receive_many, receive_trains, segment_sends,
+    MAX_AT_ONCE, MAX_BYTES, MAX_SEGMENTS, Received, receive_many, receive_trains, segment_sends,
     send_many,
 };
 use ew_sys::transfer::receive_head;
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 
 /// Datagrams of one system call take this much at most.
 const BATCH_BYTES: usize = 256 * 1024;
-/// Room for every train that a socket can receive.
+/// Space for every train that a socket can receive.
 const MAX_TRAIN_BYTES: usize = 64 * 1024;
 
 /// Sends until stopped, or until the goal grants nothing more.
@@ -26,7 +26,7 @@ pub(super) fn send(mover: &Mover) -> io::Result<()> {
     // Datagrams that are due one by one go one by one.
     let is_train = mover.work.options.segments_sends && params.bits_per_sec == 0;
     let batch = match params.bits_per_sec {
-        0 if is_train => (MOST_BYTES / block_bytes.max(1)).clamp(1, MOST_SEGMENTS),
+        0 if is_train => (MAX_BYTES / block_bytes.max(1)).clamp(1, MAX_SEGMENTS),
         0 => batch_of(block_bytes),
         _ => 1,
     };
@@ -69,8 +69,8 @@ pub(super) fn receive(mover: &Mover) -> io::Result<()> {
     }
     let batch = batch_of(slot_bytes);
     let mut slots = vec![0; slot_bytes * batch];
-    let mut received = [Received::default(); MOST_AT_ONCE];
-    let mut account = Account::default();
+    let mut received = [Received::default(); MAX_AT_ONCE];
+    let mut totals = Totals::default();
     mover.work.gate.pass();
     while !mover.stopped(false) {
         let count = match receive_many(
@@ -88,25 +88,25 @@ pub(super) fn receive(mover: &Mover) -> io::Result<()> {
         for (slot, came) in slots.chunks_exact(slot_bytes).zip(&received[..count]) {
             let taken = &slot[..came.bytes.min(slot_bytes)];
             for datagram in taken.chunks(came.segment_bytes.max(1)) {
-                account.note(mover, datagram, datagram.len(), now_us);
+                totals.note(mover, datagram, datagram.len(), now_us);
             }
         }
-        account.publish(mover);
+        totals.publish(mover);
     }
     Ok(())
 }
 
 fn receive_heads(mover: &Mover) -> io::Result<()> {
     let mut head = [0; LONG_HEADER_BYTES];
-    let mut account = Account::default();
+    let mut totals = Totals::default();
     mover.work.gate.pass();
     while !mover.stopped(false) {
         match receive_head(&*mover.socket, &mut head) {
             // The length may exceed the buffer's (CVE-2025-54351).
             Ok(length) => {
                 let copied = &head[..length.min(head.len())];
-                account.note(mover, copied, length, monotonic_ns() / 1000);
-                account.publish(mover);
+                totals.note(mover, copied, length, monotonic_ns() / 1000);
+                totals.publish(mover);
             }
             Err(error) if is_passing(&error) => {}
             Err(error) => return Err(error),
@@ -116,7 +116,7 @@ fn receive_heads(mover: &Mover) -> io::Result<()> {
 }
 
 fn batch_of(slot_bytes: usize) -> usize {
-    (BATCH_BYTES / slot_bytes.max(1)).clamp(1, MOST_AT_ONCE)
+    (BATCH_BYTES / slot_bytes.max(1)).clamp(1, MAX_AT_ONCE)
 }
 
 struct Sender<'run> {
@@ -129,14 +129,14 @@ struct Sender<'run> {
 }
 
 impl Sender<'_> {
-    /// Sends so many datagrams, again while the kernel has no room for them. False when stopped
+    /// Sends so many datagrams, again while the kernel has no space for them. False when stopped
     /// before.
     fn send_all(&mut self, count: usize) -> io::Result<bool> {
         let params = &self.mover.work.params;
         let block_bytes = params.block_bytes;
         let sent_us = monotonic_ns() / 1000;
-        for (slot, place) in self.slots.chunks_exact_mut(block_bytes).zip(1..=count) {
-            let sequence = self.sequence + place as u64;
+        for (slot, offset) in self.slots.chunks_exact_mut(block_bytes).zip(1..=count) {
+            let sequence = self.sequence + offset as u64;
             let header = Header { sent_us, sequence };
             header.write(params.wide_counters, slot);
         }
@@ -186,14 +186,14 @@ impl Sender<'_> {
 
 /// What a receiver has counted.
 #[derive(Default)]
-struct Account {
+struct Totals {
     arrivals: Arrivals,
     total_bytes: u64,
 }
 
-impl Account {
+impl Totals {
     fn note(&mut self, mover: &Mover, copied: &[u8], length: usize, now_us: u64) {
-        // Too short for a header: a greeting that was sent twice.
+        // Too short for a header: a duplicated greeting.
         if let Some(header) = Header::read(mover.work.params.wide_counters, copied) {
             self.arrivals.note(header, now_us);
             self.total_bytes += length as u64;

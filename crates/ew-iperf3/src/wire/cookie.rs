@@ -5,7 +5,7 @@ use std::fmt;
 /// Bytes of a cookie on the wire: 36 characters and a NUL (`COOKIE_SIZE` of iperf.h).
 pub const COOKIE_BYTES: usize = 37;
 
-/// What iperf3 draws cookies from.
+/// The characters of iperf3's cookies.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// A client's cookie: sent first on its control connection and on each of its TCP streams.
@@ -13,7 +13,7 @@ const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 pub struct Cookie([u8; COOKIE_BYTES]);
 
 impl Cookie {
-    /// Draws 180 random bits.
+    /// 180 random bits.
     ///
     /// # Errors
     /// When the system has no random bytes.

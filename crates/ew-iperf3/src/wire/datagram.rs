@@ -8,13 +8,14 @@ pub const LONG_HEADER_BYTES: usize = 16;
 /// Bytes of the two datagrams that make a UDP stream known.
 pub const GREETING_BYTES: usize = 4;
 
-/// What a client says first on a UDP stream (`UDP_CONNECT_MSG` of iperf.h on a little-endian host).
+/// What a client sends first on a UDP stream (`UDP_CONNECT_MSG` of iperf.h on a little-endian
+/// host).
 pub const GREETING: [u8; GREETING_BYTES] = *b"9876";
 /// What a server answers (`UDP_CONNECT_REPLY`).
 pub const REPLY: [u8; GREETING_BYTES] = *b"6789";
 /// What servers before 3.9 answer: 987654321.
 pub const LEGACY_REPLY: [u8; GREETING_BYTES] = [0xb1, 0x68, 0xde, 0x3a];
-/// What clients before 3.9 say: 123456789.
+/// What clients before 3.9 send: 123456789.
 const LEGACY_GREETING: [u8; GREETING_BYTES] = [0x15, 0xcd, 0x5b, 0x07];
 
 /// The answer a client understands: the same byte order and age as its greeting.
@@ -43,7 +44,7 @@ pub fn is_reply(datagram: &[u8]) -> bool {
         .any(|reply| datagram == reply || reversed == reply)
 }
 
-/// A datagram's header: when it was sent by the sender's clock, and its place in the stream, from
+/// A datagram's header: when it was sent by the sender's clock, and its number in the stream, from
 /// 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {

@@ -12,7 +12,7 @@ pub const MAX_PARAMS_BYTES: usize = 8192;
 /// A client's results may be this long: 256 streams take less than 64 KiB.
 pub const MAX_CLIENT_RESULTS_BYTES: usize = 256 * 1024;
 
-/// A server's results may be this long: they may hold its whole output, which grows with streams
+/// A server's results may be this long: they may contain its whole output, which grows with streams
 /// and intervals.
 pub const MAX_SERVER_RESULTS_BYTES: usize = 32 * 1024 * 1024;
 

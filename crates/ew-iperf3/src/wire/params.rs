@@ -24,7 +24,7 @@ pub const MAX_MSS_BYTES: u32 = 32_767;
 pub const MAX_BURST: u32 = 1000;
 /// Block of TCP when none is named, bytes (`DEFAULT_TCP_BLKSIZE`).
 pub const DEFAULT_TCP_BLOCK_BYTES: usize = 128 * 1024;
-/// Datagram when the path does not say, bytes (`DEFAULT_UDP_BLKSIZE`).
+/// Datagram where the path does not determine it, bytes (`DEFAULT_UDP_BLKSIZE`).
 pub const DEFAULT_UDP_BLOCK_BYTES: usize = 1460;
 
 /// Largest flow label (RFC 6437: 20 bits).

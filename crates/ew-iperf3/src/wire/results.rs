@@ -81,12 +81,12 @@ pub enum BadResults {
     TooManyStreams,
 }
 
-/// The number of the stream that was made at this place: 2 was skipped long ago, and iperf3 keeps
+/// The number of the stream with this index: 2 was skipped long ago, and iperf3 keeps
 /// it so.
 #[must_use]
-pub fn stream_id(place: usize) -> u32 {
-    let place = place as u32;
-    if place == 0 { 1 } else { place + 2 }
+pub fn stream_id(index: usize) -> u32 {
+    let index = index as u32;
+    if index == 0 { 1 } else { index + 2 }
 }
 
 impl Results {

@@ -30,27 +30,27 @@ impl Secrets {
     fn new() -> Self {
         use rand_chacha::rand_core::SeedableRng;
         let folder = tempfile::tempdir().unwrap();
-        let place = |name: &str| folder.path().join(name);
+        let path_of = |name: &str| folder.path().join(name);
         let mut random = rand_chacha::ChaCha20Rng::from_seed([7; 32]);
         let key = rsa::RsaPrivateKey::new(&mut random, 2048).unwrap();
         let pem = key.to_pkcs8_pem(LineEnding::LF).unwrap();
-        fs::write(place("private.pem"), pem.as_bytes()).unwrap();
+        fs::write(path_of("private.pem"), pem.as_bytes()).unwrap();
         let pem = key
             .to_public_key()
             .to_public_key_pem(LineEnding::LF)
             .unwrap();
-        fs::write(place("public.pem"), pem).unwrap();
+        fs::write(path_of("public.pem"), pem).unwrap();
         let hash = Sha256::digest(format!("{{{USER}}}{PASSWORD}"));
         let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         fs::write(
-            place("users.csv"),
+            path_of("users.csv"),
             format!("# who may\n\nother,00\n{USER},{hash}\r\n"),
         )
         .unwrap();
         Self {
-            private: place("private.pem"),
-            public: place("public.pem"),
-            users: place("users.csv"),
+            private: path_of("private.pem"),
+            public: path_of("public.pem"),
+            users: path_of("users.csv"),
             _folder: folder,
         }
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Nothing here takes as long as this.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Whether to go on; says why not.
+/// Whether to go on; prints why not.
 pub(crate) fn iperf3_is_there() -> bool {
     let found = Command::new("iperf3").arg("--version").output().is_ok();
     assert!(
@@ -42,7 +42,7 @@ struct Collect {
 }
 
 struct CollectOne {
-    place: usize,
+    index: usize,
     reports: Arc<Mutex<Vec<Report>>>,
 }
 
@@ -51,7 +51,7 @@ impl Watcher for Collect {
         let mut reports = self.reports.lock().unwrap();
         reports.push(Report::default());
         Box::new(CollectOne {
-            place: reports.len() - 1,
+            index: reports.len() - 1,
             reports: Arc::clone(&self.reports),
         })
     }
@@ -59,7 +59,7 @@ impl Watcher for Collect {
 
 impl Observer for CollectOne {
     fn observe(&mut self, event: &Event) {
-        self.reports.lock().unwrap()[self.place].observe(event);
+        self.reports.lock().unwrap()[self.index].observe(event);
     }
 }
 
@@ -151,7 +151,7 @@ impl TheirServer {
         wait_for("iperf3 to listen", || is_listening(self.port).then_some(()));
     }
 
-    /// What our client says of a test with this server.
+    /// What our client reports about a test with this server.
     pub(crate) fn ask(&self, params: &Params) -> Report {
         self.ask_with(&options(self.address(), params.clone()))
     }

@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Neither a multiple of a block, nor the same in any two places.
+/// Neither a multiple of a block, nor the same at any two offsets.
 fn content() -> Vec<u8> {
     (0..100_003_u32).flat_map(u32::to_le_bytes).collect()
 }

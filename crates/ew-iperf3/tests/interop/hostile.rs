@@ -259,7 +259,7 @@ fn a_full_server_says_so() {
     let report = our_client(server.address, Params::default());
     assert!(report.error.unwrap().contains("busy"));
     drop(first);
-    wait_for("the place to be free", || {
+    wait_for("the slot to be free", || {
         let params = Params {
             streams: 3,
             ..Params::default()
@@ -340,7 +340,7 @@ fn datagrams_longer_than_the_buffer_are_only_counted() {
     );
 }
 
-/// A server that says this and no more, and then closes.
+/// A server that sends this and no more, and then closes.
 fn told_by(words: &'static [&'static [u8]]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -55,7 +55,7 @@ const IPERF3: Carries = Carries {
 const IPERF3_MAX_BUFFER_BYTES: u32 = 512 * 1024 * 1024;
 const IPERF3_MAX_MSS_BYTES: u32 = 9 * 1024;
 
-/// A datagram holds at least its header (UDP_datagram and client_hdr of payloads.h).
+/// A datagram contains at least its header (UDP_datagram and client_hdr of payloads.h).
 const IPERF: Carries = Carries {
     traffic: &[(TcpStream, 1, 16 * MIB), (UdpStream, 64, MAX_DATAGRAM)],
     max_streams: 128,
@@ -131,8 +131,8 @@ const NUTTCP: Carries = Carries {
     one_buffer_size: true,
 };
 
-/// A message holds at least its header (MIN_PAYLOAD_SIZE of defs.h). What arrives of its UDP
-/// throughput it does not say.
+/// A message contains at least its header (MIN_PAYLOAD_SIZE of defs.h). What arrives of its UDP
+/// throughput it does not report.
 const SOCKPERF: Carries = Carries {
     traffic: &[
         (TcpStream, 14, MAX_DATAGRAM),
@@ -156,7 +156,7 @@ const QPERF: Carries = Carries {
     one_buffer_size: true,
 };
 
-/// With fewer than 16 bytes there is no room for the time that it sends along.
+/// With fewer than 16 bytes there is no space for the time that it sends along.
 const PING: Carries = Carries {
     traffic: &[(Ping, 16, MAX_DATAGRAM)],
     max_streams: 1,

@@ -53,7 +53,7 @@ pub enum Standing {
         /// Tool over engine less 1.
         difference: f64,
     },
-    /// The intervals overlap, but are too wide to say that the figures agree.
+    /// The intervals overlap, but are too wide to conclude that the figures agree.
     NotToldApart {
         /// Tool over engine less 1.
         difference: f64,
@@ -65,7 +65,7 @@ pub enum Standing {
         /// What is known to be different; empty when nothing is.
         reasons: Vec<String>,
     },
-    /// There is nothing to hold it against, no figure, or no interval.
+    /// There is nothing to compare it with, no figure, or no interval.
     Open {
         /// Why.
         reason: String,

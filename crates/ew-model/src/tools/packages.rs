@@ -138,7 +138,8 @@ impl Package {
 }
 
 impl Distribution {
-    /// By its own word first, then by what it says it is made of. `None` for what we do not know.
+    /// By its own word first, then by what it reports to be made of. `None` for what we do not
+    /// know.
     #[must_use]
     pub fn of(os: &OsRelease) -> Option<Self> {
         let words = std::iter::once(&os.id).chain(&os.id_like);

@@ -34,7 +34,7 @@ pub struct InventoryRequest {
 pub struct Roster {
     /// Hosts and racks.
     pub inventory: Inventory,
-    /// By host name; those for whom there is nothing to say are not there.
+    /// By host name; hosts without any are not there.
     pub logins: BTreeMap<String, Login>,
 }
 
@@ -57,10 +57,10 @@ pub enum InventoryError {
     #[error("no hosts; name them with --hosts SET, --hosts-file FILE or --racks '@group[1-3]'")]
     NoHosts,
     /// A line of a host file is wrong.
-    #[error("{place}: {problem}; {remedy}")]
+    #[error("{location}: {problem}; {remedy}")]
     HostFile {
         /// File and line.
-        place: String,
+        location: String,
         /// What is wrong.
         problem: String,
         /// What to do.
@@ -68,14 +68,14 @@ pub enum InventoryError {
     },
     /// A name that no host can have.
     #[error(
-        "`{name}` ({place}) cannot be a host: write a name of up to 253 letters, digits and . _ - that does not begin with -, or an \
+        "`{name}` ({location}) cannot be a host: write a name of up to 253 letters, digits and . _ - that does not begin with -, or an \
          address; before it USER@, behind it :PORT"
     )]
     InvalidName {
         /// The name.
         name: String,
         /// Where it was given.
-        place: String,
+        location: String,
     },
     /// Racks written out wrongly.
     #[error("--racks `{part}`: {problem}; write r1=n[1-4],r2=n[5-8], or groups as in @rack[1-2]")]
@@ -109,7 +109,7 @@ pub enum InventoryError {
     DuplicateHost {
         /// The host.
         name: String,
-        /// One place.
+        /// Its first location.
         first: String,
         /// The other.
         second: String,
@@ -119,7 +119,7 @@ pub enum InventoryError {
     DuplicateRack {
         /// The rack.
         name: String,
-        /// One place.
+        /// Its first location.
         first: String,
         /// The other.
         second: String,
@@ -145,7 +145,7 @@ pub enum InventoryError {
         count: usize,
         /// The first few.
         some: String,
-        /// The racks looked at.
+        /// The racks searched.
         racks: String,
     },
     /// Two hosts with one address.
@@ -162,11 +162,11 @@ pub enum InventoryError {
     },
 }
 
-/// A rack and all hosts it is known to hold, asked for or not.
+/// A rack and all hosts known to be in it, asked for or not.
 struct RackMembers {
     name: String,
     /// For errors: the group or file.
-    place: String,
+    location: String,
     hosts: Vec<String>,
 }
 
@@ -281,7 +281,7 @@ fn racks_of_files(
                 Some(rack) => rack.hosts.push(host.name.clone()),
                 None => racks.push(RackMembers {
                     name: name.clone(),
-                    place: host.place.clone(),
+                    location: host.location.clone(),
                     hosts: vec![host.name.clone()],
                 }),
             }
@@ -297,7 +297,7 @@ fn racks_of_files(
         .zip(files)
         .map(|(file, listed)| RackMembers {
             name: rack_name_of_file(&file.path),
-            place: file.path.display().to_string(),
+            location: file.path.display().to_string(),
             hosts: listed.hosts.iter().map(|h| h.name.clone()).collect(),
         })
         .collect();
@@ -316,7 +316,7 @@ fn racks_as_asked(
             for InlineRack { name, set } in inline {
                 racks.push(RackMembers {
                     hosts: NodeSet::parse(&set, sources)?.names(),
-                    place: format!("--racks {name}={set}"),
+                    location: format!("--racks {name}={set}"),
                     name,
                 });
             }
@@ -329,11 +329,11 @@ fn racks_as_asked(
         }
     }
     for GroupName { source, group } in groups {
-        let place = format!("@{source}:{group}");
+        let location = format!("@{source}:{group}");
         racks.push(RackMembers {
-            hosts: NodeSet::parse(&place, sources)?.names(),
+            hosts: NodeSet::parse(&location, sources)?.names(),
             name: group,
-            place,
+            location,
         });
     }
     with_unique_names(racks)
@@ -342,11 +342,11 @@ fn racks_as_asked(
 fn with_unique_names(racks: Vec<RackMembers>) -> Result<Vec<RackMembers>, InventoryError> {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for rack in &racks {
-        if let Some(first) = seen.insert(&rack.name, &rack.place) {
+        if let Some(first) = seen.insert(&rack.name, &rack.location) {
             return Err(InventoryError::DuplicateRack {
                 name: rack.name.clone(),
                 first: first.to_owned(),
-                second: rack.place.clone(),
+                second: rack.location.clone(),
             });
         }
     }
@@ -381,7 +381,7 @@ fn chosen_hosts(
     if request.hosts.is_none() && request.host_files.is_empty() {
         for rack in racks {
             // A name that comes again is in two racks, which is reported when hosts are placed.
-            hosts.extend(rack.hosts.iter().map(|name| listed(name, &rack.place)));
+            hosts.extend(rack.hosts.iter().map(|name| listed(name, &rack.location)));
         }
         let mut seen = BTreeSet::new();
         hosts.retain(|host| seen.insert(key(&host.name)));
@@ -414,8 +414,8 @@ fn choose(
     asked.into_iter().map(take).collect()
 }
 
-fn listed(name: &str, place: &str) -> ListedHost {
-    ListedHost::of_login(name, place.to_owned())
+fn listed(name: &str, location: &str) -> ListedHost {
+    ListedHost::of_login(name, location.to_owned())
 }
 
 /// Host names are the same in capitals (RFC 4343).
@@ -426,11 +426,11 @@ fn key(name: &str) -> String {
 fn check_duplicates(hosts: &[ListedHost]) -> Result<(), InventoryError> {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for host in hosts {
-        if let Some(first) = seen.insert(key(&host.name), &host.place) {
+        if let Some(first) = seen.insert(key(&host.name), &host.location) {
             return Err(InventoryError::DuplicateHost {
                 name: host.name.clone(),
                 first: first.to_owned(),
-                second: host.place.clone(),
+                second: host.location.clone(),
             });
         }
     }
@@ -459,7 +459,7 @@ fn check_name(host: &ListedHost) -> Result<(), InventoryError> {
     wrong.map_or(Ok(()), |name| {
         Err(InventoryError::InvalidName {
             name: name.clone(),
-            place: host.place.clone(),
+            location: host.location.clone(),
         })
     })
 }
@@ -500,7 +500,7 @@ fn place_in_racks(
     Ok(number(placed, racks))
 }
 
-/// Numbers the racks that hold a host, in their order.
+/// Numbers the racks with a host, in their order.
 fn number(placed: Vec<(ListedHost, Option<usize>)>, racks: &[RackMembers]) -> Inventory {
     let mut inventory = Inventory::default();
     let mut ids: BTreeMap<usize, RackId> = BTreeMap::new();

@@ -2,7 +2,7 @@
 //! `r[1-2]n[1-3]`.
 //!
 //! The results are those of ClusterShell's folding, which is greedy: which of several shortest
-//! forms comes out follows from the order in which it looks at the parts, so that order is kept
+//! forms comes out follows from the order in which it visits the parts, so that order is kept
 //! here.
 
 use super::ranges::Index;
@@ -23,7 +23,7 @@ pub(super) struct Run {
 /// One set of indexes per dimension; represents their product. Each set is sorted.
 pub(super) type Product = Vec<Vec<Index>>;
 
-/// Writes a sorted set of indexes, with brackets when it holds more than one.
+/// Writes a sorted set of indexes, with brackets when it contains more than one.
 pub(super) fn write_indexes(indexes: &[Index]) -> String {
     let list = runs(indexes)
         .iter()
@@ -161,7 +161,7 @@ pub(super) fn products(tuples: &[Box<[Index]>]) -> Vec<Product> {
         .collect()
 }
 
-/// The indexes that occur at one position. Parts hold positions in `values`, which compare and
+/// The indexes that occur at one position. Parts have positions in `values`, which compare and
 /// merge faster.
 struct Dimension {
     values: Vec<Index>,

@@ -26,7 +26,7 @@ pub(super) fn parse_flat(
             continue;
         }
         let error = |problem: String| GroupsError::Format {
-            place: format!("{origin}, line {number}"),
+            location: format!("{origin}, line {number}"),
             problem,
         };
         let Some((name, value)) = line.split_once(':') else {
@@ -38,7 +38,7 @@ pub(super) fn parse_flat(
         check_name(name).map_err(error)?;
         let group = groups.entry(name.to_owned()).or_insert_with(|| GroupValue {
             value: String::new(),
-            place: place(name, &format!("{origin}, line {number}")),
+            location: location(name, &format!("{origin}, line {number}")),
         });
         if !group.value.is_empty() {
             group.value.push(' ');
@@ -58,7 +58,7 @@ pub(super) fn parse_yaml(
     origin: &str,
 ) -> Result<BTreeMap<String, BTreeMap<String, GroupValue>>, GroupsError> {
     let error = |problem: String| GroupsError::Format {
-        place: origin.to_owned(),
+        location: origin.to_owned(),
         problem,
     };
     if text
@@ -78,15 +78,15 @@ pub(super) fn parse_yaml(
         let mut values = BTreeMap::new();
         for (name, YamlValue(value)) in groups {
             check_name(&name).map_err(error)?;
-            let place = place(&format!("{source}:{name}"), origin);
-            values.insert(name, GroupValue { value, place });
+            let location = location(&format!("{source}:{name}"), origin);
+            values.insert(name, GroupValue { value, location });
         }
         sources.insert(source, values);
     }
     Ok(sources)
 }
 
-fn place(group: &str, origin: &str) -> String {
+fn location(group: &str, origin: &str) -> String {
     format!("group @{group} in {origin}")
 }
 
@@ -99,7 +99,7 @@ fn check_name(name: &str) -> Result<(), String> {
         .find(|c| c.is_whitespace() || NOT_IN_NAMES.contains(c))
     {
         Some(c) => Err(format!(
-            "group name `{name}` holds `{c}`, which a node set could not name"
+            "group name `{name}` contains `{c}`, which a node set could not name"
         )),
         None => Ok(()),
     }
@@ -165,7 +165,7 @@ pub(super) struct Config {
 pub(super) struct Section {
     name: String,
     /// The file.
-    pub(super) place: String,
+    pub(super) location: String,
     values: BTreeMap<String, String>,
 }
 
@@ -215,7 +215,7 @@ impl Config {
             match self.sections.iter_mut().find(|s| s.name == section.name) {
                 Some(mine) => {
                     mine.values.extend(section.values);
-                    mine.place = section.place;
+                    mine.location = section.location;
                 }
                 None => self.sections.push(section),
             }
@@ -237,7 +237,7 @@ pub(super) fn parse_config(text: &str, origin: &str) -> Result<Config, GroupsErr
             continue;
         }
         let error = |problem: &str| GroupsError::Format {
-            place: format!("{origin}, line {number}"),
+            location: format!("{origin}, line {number}"),
             problem: format!("`{content}` {problem}"),
         };
         let section = config.sections.last_mut();
@@ -253,7 +253,7 @@ pub(super) fn parse_config(text: &str, origin: &str) -> Result<Config, GroupsErr
             last_key = None;
             config.sections.push(Section {
                 name: name.to_owned(),
-                place: origin.to_owned(),
+                location: origin.to_owned(),
                 values: BTreeMap::new(),
             });
         } else {

@@ -13,7 +13,7 @@ use thiserror::Error;
 /// How many names an error lists at most.
 const MAX_SUGGESTIONS: usize = 6;
 
-/// Places where ClusterShell's configuration is searched; an argument, so that nothing here reads
+/// Paths where ClusterShell's configuration is searched; an argument, so that nothing here reads
 /// the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupEnvironment {
@@ -70,10 +70,10 @@ pub enum GroupsError {
         reason: std::io::Error,
     },
     /// A file is not what it should be.
-    #[error("{place}: {problem}")]
+    #[error("{location}: {problem}")]
     Format {
         /// File and, when known, line.
-        place: String,
+        location: String,
         /// What is wrong, with the remedy.
         problem: String,
     },
@@ -89,11 +89,11 @@ pub enum GroupsError {
     },
     /// `default:` in groups.conf names a source that is not there.
     #[error(
-        "{place} names `{name}` as the default group source, which no file defines; known are: {known}"
+        "{location} names `{name}` as the default group source, which no file defines; known are: {known}"
     )]
     NoDefault {
         /// The file.
-        place: String,
+        location: String,
         /// The name.
         name: String,
         /// Sources there are.
@@ -135,7 +135,7 @@ enum SourceKind {
 pub(super) struct GroupValue {
     pub(super) value: String,
     /// For errors: `group @rack1 in FILE`.
-    pub(super) place: String,
+    pub(super) location: String,
 }
 
 /// A group that could not be looked up; becomes an error at the spot where it was named.
@@ -189,7 +189,7 @@ impl GroupSources {
         const NAME: &str = "inventory";
         let value = |name: &String, members: &[String]| GroupValue {
             value: members.join(","),
-            place: format!("group @{name} in {origin}"),
+            location: format!("group @{name} in {origin}"),
         };
         let values = groups
             .iter()
@@ -383,15 +383,15 @@ impl GroupSources {
             return Ok(());
         };
         let mut config = Config::default();
-        let mut config_place = None;
+        let mut config_path = None;
         for directory in directories {
             let path = directory.join("groups.conf");
             if let Some(text) = read_if_there(&path)? {
                 config.override_with(parse_config(&text, &path.display().to_string())?);
-                config_place = Some(path);
+                config_path = Some(path);
             }
         }
-        let (confdirs, autodirs) = if config_place.is_some() {
+        let (confdirs, autodirs) = if config_path.is_some() {
             (
                 config.directories("confdir", cfgdir),
                 config.directories("autodir", cfgdir),
@@ -404,9 +404,9 @@ impl GroupSources {
         };
         for directory in &confdirs {
             for path in files_in(directory, "conf")? {
-                let place = path.display().to_string();
+                let location = path.display().to_string();
                 let text = read_if_there(&path)?.unwrap_or_default();
-                self.add_sections(&parse_config(&text, &place)?, directory)?;
+                self.add_sections(&parse_config(&text, &location)?, directory)?;
             }
         }
         for directory in &autodirs {
@@ -417,14 +417,14 @@ impl GroupSources {
         }
         self.add_sections(&config, cfgdir)?;
         self.add_flat_files(cfgdir, &autodirs)?;
-        self.choose_default(&config, config_place.as_deref())
+        self.choose_default(&config, config_path.as_deref())
     }
 
     fn add_sections(&mut self, config: &Config, directory: &Path) -> Result<(), GroupsError> {
         for section in config.sections() {
             for name in section.names() {
                 let map = section.get("map").ok_or_else(|| GroupsError::Format {
-                    place: section.place.clone(),
+                    location: section.location.clone(),
                     problem: format!(
                         "group source `{name}` has no `map`; add the command that prints a group's nodes"
                     ),
@@ -444,7 +444,7 @@ impl GroupSources {
                         directory: directory.to_owned(),
                     }),
                 };
-                self.add(name, &section.place, kind)?;
+                self.add(name, &section.location, kind)?;
             }
         }
         Ok(())
@@ -472,14 +472,20 @@ impl GroupSources {
         Ok(())
     }
 
-    fn choose_default(&mut self, config: &Config, place: Option<&Path>) -> Result<(), GroupsError> {
+    fn choose_default(
+        &mut self,
+        config: &Config,
+        location: Option<&Path>,
+    ) -> Result<(), GroupsError> {
         let known = |name: &str| self.sources.iter().any(|s| s.name == name);
         let stated = config.main("default").filter(|name| !name.is_empty());
         let default = match stated {
             Some(name) if known(name) => Some(name.to_owned()),
             Some(name) => {
                 return Err(GroupsError::NoDefault {
-                    place: place.map(|p| p.display().to_string()).unwrap_or_default(),
+                    location: location
+                        .map(|p| p.display().to_string())
+                        .unwrap_or_default(),
                     name: name.to_owned(),
                     known: self.source_names().join(", "),
                 });
@@ -510,8 +516,8 @@ impl GroupSources {
 
 impl Source {
     fn value_of(&self, group: &str, value: String) -> GroupValue {
-        let place = format!("group @{}:{group} from {}", self.name, self.origin);
-        GroupValue { value, place }
+        let location = format!("group @{}:{group} from {}", self.name, self.origin);
+        GroupValue { value, location }
     }
 
     fn cannot(&self, what: &str, key: &str) -> LookupError {

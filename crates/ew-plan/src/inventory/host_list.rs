@@ -13,39 +13,39 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListedHost {
     pub(super) name: String,
-    /// Where data flows go, if the file says.
+    /// Where data flows go, if the file specifies.
     pub(super) address: Option<IpAddr>,
     pub(super) login: Login,
-    /// Its rack, if the file says.
+    /// Its rack, if the file specifies.
     pub(super) rack: Option<String>,
     /// For errors: `FILE, line N`.
-    pub(super) place: String,
+    pub(super) location: String,
 }
 
 impl ListedHost {
     /// A host of which only the name is known.
-    pub(super) fn named(name: &str, place: String) -> Self {
+    pub(super) fn named(name: &str, location: String) -> Self {
         Self {
             name: name.to_owned(),
             address: None,
             login: Login::default(),
             rack: None,
-            place,
+            location,
         }
     }
 
     /// From `user@host:port`.
-    pub(super) fn of_login(text: &str, place: String) -> Self {
+    pub(super) fn of_login(text: &str, location: String) -> Self {
         let (name, login) = split_login(text);
         Self {
             login,
-            ..Self::named(&name, place)
+            ..Self::named(&name, location)
         }
     }
 
     /// A host that a launcher connects to at `target`; an address there is also where data goes.
-    pub(super) fn reached_at(name: &str, target: &str, place: String) -> Self {
-        let mut host = Self::named(name, place);
+    pub(super) fn reached_at(name: &str, target: &str, location: String) -> Self {
+        let mut host = Self::named(name, location);
         if target != name {
             host.address = target.parse().ok();
             host.login.target = Some(target.to_owned());
@@ -67,19 +67,20 @@ pub(super) fn parse_host_list(
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let content = line.split('#').next().unwrap_or("").trim();
-        let place = format!("{}, line {number}", path.display());
-        let (set, address) = split_address(content, &place)?;
-        let names = NodeSet::parse_in_place(set, sources, Blanks::Separator, Some(&place))?.names();
+        let location = format!("{}, line {number}", path.display());
+        let (set, address) = split_address(content, &location)?;
+        let names =
+            NodeSet::parse_in_place(set, sources, Blanks::Separator, Some(&location))?.names();
         if address.is_some() && names.len() != 1 {
             return Err(InventoryError::HostFile {
-                place,
+                location,
                 problem: format!("one address for `{set}`, which is {} hosts", names.len()),
                 remedy: "write each host with its address on a line of its own".into(),
             });
         }
         hosts.extend(names.iter().map(|name| ListedHost {
             address,
-            ..ListedHost::of_login(name, place.clone())
+            ..ListedHost::of_login(name, location.clone())
         }));
     }
     Ok(hosts)
@@ -105,12 +106,12 @@ pub fn rack_name_of_file(path: &Path) -> String {
 /// Separates `name address`.
 fn split_address<'a>(
     content: &'a str,
-    place: &str,
+    location: &str,
 ) -> Result<(&'a str, Option<IpAddr>), InventoryError> {
     let words: Vec<&str> = content.split_whitespace().collect();
     let addresses: Vec<Option<IpAddr>> = words.iter().map(|w| w.parse().ok()).collect();
     let error = |problem: String, remedy: &str| InventoryError::HostFile {
-        place: place.to_owned(),
+        location: location.to_owned(),
         problem,
         remedy: remedy.to_owned(),
     };
@@ -154,7 +155,7 @@ mod tests {
             ]
         );
         assert_eq!(hosts[5].address, Some("10.0.0.1".parse().unwrap()));
-        assert_eq!(hosts[1].place, "nodes.rack1, line 4");
+        assert_eq!(hosts[1].location, "nodes.rack1, line 4");
         let by_address = parse("10.0.0.1\n10.0.0.2 10.0.0.3\n").unwrap();
         assert_eq!(by_address.len(), 2);
         assert_eq!(by_address[1].address, Some("10.0.0.3".parse().unwrap()));

@@ -10,7 +10,7 @@
 //! | Text | ClusterShell | here |
 //! | --- | --- | --- |
 //! | `@nosuch` | the empty set | an error with the names that are near |
-//! | `n1 n2` | one node whose name holds a blank | an error (groups and host files: two nodes) |
+//! | `n1 n2` | one node whose name contains a blank | an error (groups and host files: two nodes) |
 //! | `n1[9-10]` | `n19` to `n110`, 92 nodes | an error that shows both readings |
 //! | `n[1-2-3]` | `n[-2-3]` | an error |
 //! | `@a` that leads back to `@a` | an error about recursion | an error with the cycle |

@@ -13,7 +13,7 @@ const EXCERPT_CHARS: usize = 100;
 pub struct NodeSetError {
     /// Where the text comes from when the user did not just type it, for example
     /// `group @rack1 in /etc/...`.
-    pub place: Option<String>,
+    pub location: Option<String>,
     /// The text.
     pub input: String,
     /// Where in `input` the problem begins, in bytes.
@@ -49,9 +49,9 @@ impl Fault {
     }
 
     /// Completes the fault with the text it was found in.
-    pub(super) fn in_text(self, input: &str, place: Option<&str>) -> NodeSetError {
+    pub(super) fn in_text(self, input: &str, location: Option<&str>) -> NodeSetError {
         NodeSetError {
-            place: place.map(str::to_owned),
+            location: location.map(str::to_owned),
             input: input.to_owned(),
             offset: self.span.start,
             length: self.span.len(),
@@ -65,8 +65,8 @@ impl Error for NodeSetError {}
 
 impl fmt::Display for NodeSetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Some(place) => writeln!(f, "{} ({place})", self.problem)?,
+        match &self.location {
+            Some(location) => writeln!(f, "{} ({location})", self.problem)?,
             None => writeln!(f, "{}", self.problem)?,
         }
         let (excerpt, indent, width) = self.excerpt();

@@ -28,7 +28,7 @@ pub fn fold<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
     NodeSet::from_names(names).to_string()
 }
 
-/// How many nodes a set holds, as `nodeset -c` counts.
+/// How many nodes a set contains, as `nodeset -c` counts.
 ///
 /// # Errors
 /// As [`expand`].
@@ -132,7 +132,7 @@ impl NodeSet {
         set: &str,
         sources: &GroupSources,
         blanks: Blanks,
-        place: Option<&str>,
+        location: Option<&str>,
     ) -> Result<Self, NodeSetError> {
         let mut evaluator = Evaluator::new(sources);
         let mut all = Self::default();
@@ -140,13 +140,13 @@ impl NodeSet {
             let nodes = evaluator.evaluate(&Text {
                 text: line,
                 blanks,
-                place,
+                location,
                 source: None,
             })?;
             let whole = 0..line.len();
             all.unite(nodes)
                 .and_then(|()| all.settle())
-                .map_err(|too_large| too_large.at(whole).in_text(line, place))?;
+                .map_err(|too_large| too_large.at(whole).in_text(line, location))?;
         }
         Ok(all)
     }
@@ -162,19 +162,19 @@ impl NodeSet {
         set
     }
 
-    /// How many nodes it holds.
+    /// How many nodes it contains.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shapes.values().map(Vec::len).sum()
     }
 
-    /// Whether it holds none.
+    /// Whether it contains none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shapes.is_empty()
     }
 
-    /// Whether it holds this node.
+    /// Whether it contains this node.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         let (shape, indexes) = parse_name(name);
@@ -235,7 +235,7 @@ impl NodeSet {
         Ok(())
     }
 
-    /// Takes away the nodes of `other`, which need not be settled.
+    /// Takes away the nodes of `other`, which need not be resolved.
     fn remove(&mut self, mut other: Self) -> Result<(), TooLarge> {
         if other.is_empty() {
             return Ok(());
@@ -282,7 +282,7 @@ impl NodeSet {
         self.shapes.retain(|_, tuples| !tuples.is_empty());
     }
 
-    /// Keeps the nodes that are in `other`, or those that are not. Both sets must be settled.
+    /// Keeps the nodes that are in `other`, or those that are not. Both sets must be resolved.
     fn keep(&mut self, other: &Self, in_other: bool) {
         for (shape, tuples) in &mut self.shapes {
             match other.shapes.get(shape) {
@@ -350,7 +350,7 @@ fn cartesian(sets: &[Vec<Index>]) -> Vec<Box<[Index]>> {
 struct Text<'a> {
     text: &'a str,
     blanks: Blanks,
-    place: Option<&'a str>,
+    location: Option<&'a str>,
     /// The group source that names without a source belong to; `None` for the default one.
     source: Option<&'a str>,
 }
@@ -381,7 +381,7 @@ impl<'a> Evaluator<'a> {
     }
 
     fn evaluate(&mut self, text: &Text<'_>) -> Result<NodeSet, NodeSetError> {
-        let fault = |fault: Fault| fault.in_text(text.text, text.place);
+        let fault = |fault: Fault| fault.in_text(text.text, text.location);
         let mut set = NodeSet::default();
         // Differences in a row are taken off together: one by one, each would go through the whole
         // set.
@@ -412,7 +412,7 @@ impl<'a> Evaluator<'a> {
             NodeSet::from_operand(operand).map_err(|error| {
                 error
                     .at(operand.span.clone())
-                    .in_text(text.text, text.place)
+                    .in_text(text.text, text.location)
             })
         }
     }
@@ -422,7 +422,7 @@ impl<'a> Evaluator<'a> {
         let too_large = |error: TooLarge| {
             error
                 .at(operand.span.clone())
-                .in_text(text.text, text.place)
+                .in_text(text.text, text.location)
         };
         let mut union = NodeSet::default();
         let names = NodeSet::from_operand(operand).map_err(too_large)?.names();
@@ -440,7 +440,7 @@ impl<'a> Evaluator<'a> {
         operand: &Operand,
         text: &Text<'_>,
     ) -> Result<NodeSet, NodeSetError> {
-        let fault = |fault: Fault| fault.in_text(text.text, text.place);
+        let fault = |fault: Fault| fault.in_text(text.text, text.location);
         let at = |problem: String, remedy: &str| {
             fault(Fault::new(operand.span.clone(), problem, remedy))
         };
@@ -504,7 +504,7 @@ impl<'a> Evaluator<'a> {
         text: &Text<'_>,
     ) -> Result<NodeSet, NodeSetError> {
         let outside = |e: super::groups::LookupError| {
-            e.at(operand.span.clone()).in_text(text.text, text.place)
+            e.at(operand.span.clone()).in_text(text.text, text.location)
         };
         let values = if group == "*" {
             self.sources.all(source).map_err(outside)?
@@ -514,14 +514,14 @@ impl<'a> Evaluator<'a> {
         let too_large = |error: TooLarge| {
             error
                 .at(operand.span.clone())
-                .in_text(text.text, text.place)
+                .in_text(text.text, text.location)
         };
         let mut union = NodeSet::default();
-        for GroupValue { value, place } in &values {
+        for GroupValue { value, location } in &values {
             let nodes = self.evaluate(&Text {
                 text: value,
                 blanks: Blanks::Separator,
-                place: Some(place),
+                location: Some(location),
                 source: Some(source),
             })?;
             union.unite(nodes).map_err(too_large)?;
@@ -535,7 +535,7 @@ impl<'a> Evaluator<'a> {
         if !self.match_wildcards {
             return Ok(NodeSet::default());
         }
-        let fault = |fault: Fault| fault.in_text(text.text, text.place);
+        let fault = |fault: Fault| fault.in_text(text.text, text.location);
         let masks = NodeSet::from_operand(operand)
             .map_err(|e| fault(e.at(operand.span.clone())))?
             .names();
@@ -662,7 +662,7 @@ mod tests {
             error.problem,
             "group cycle: @local:a -> @local:b -> @local:c -> @local:a"
         );
-        assert!(error.place.unwrap().contains("@c"));
+        assert!(error.location.unwrap().contains("@c"));
     }
 
     #[test]

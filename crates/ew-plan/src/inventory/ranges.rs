@@ -181,7 +181,7 @@ fn not_a_range(text: &str, at: &Range<usize>) -> Fault {
     Fault::new(
         at.clone(),
         format!("`{text}` is not a number or a range"),
-        "between brackets stand numbers and ranges separated by commas: `[1-4,7,10-20/2]`; names go outside",
+        "between brackets are numbers and ranges separated by commas: `[1-4,7,10-20/2]`; names go outside",
     )
 }
 

@@ -27,7 +27,7 @@ pub(super) enum Operator {
 pub(super) struct Operand {
     pub(super) operator: Operator,
     pub(super) shape: Shape,
-    /// One sorted set for each place in the shape.
+    /// One sorted set for each slot in the shape.
     pub(super) indexes: Vec<Vec<Index>>,
     /// Where it is in the text.
     pub(super) span: Range<usize>,
@@ -89,7 +89,7 @@ pub(super) fn parse_name(name: &str) -> (Shape, Box<[Index]>) {
 }
 
 impl Shape {
-    /// The name with these indexes in its places, written by `write`.
+    /// The name with these indexes in its slots, written by `write`.
     pub(super) fn fill<T>(&self, items: &[T], write: impl Fn(&T) -> String) -> String {
         let mut name = String::new();
         let mut items = items.iter();
@@ -115,11 +115,11 @@ impl Shape {
         self.0.starts_with(c)
     }
 
-    fn push_index_place(&mut self) {
+    fn push_index_slot(&mut self) {
         self.0.push_str("%s");
     }
 
-    /// Appends text, turning its numbers into index places.
+    /// Appends text, turning its numbers into index slots.
     fn push_text(&mut self, text: &str, mut found: impl FnMut(Index)) {
         let mut rest = text;
         while !rest.is_empty() {
@@ -131,7 +131,7 @@ impl Shape {
             let digits = count_leading_digits(rest);
             match Index::from_digits(&rest[..digits]) {
                 Some(index) => {
-                    self.push_index_place();
+                    self.push_index_slot();
                     found(index);
                 }
                 None => self.0.push_str(&rest[..digits]),
@@ -248,7 +248,7 @@ fn parse_operand(text: &str, span: Range<usize>, operator: Operator) -> Result<O
             ));
         }
         shape.push_text(&text[position..lead], |index| indexes.push(vec![index]));
-        shape.push_index_place();
+        shape.push_index_slot();
         indexes.push(parse_list(
             &text[open + 1..close],
             open + 1,

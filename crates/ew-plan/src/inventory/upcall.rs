@@ -37,7 +37,7 @@ impl Upcalls {
             return Err(LookupError {
                 problem: format!("group name `{group}` would be put into a shell command"),
                 remedy: format!(
-                    "group names for the source `{}` may hold letters, digits and _-.+=/:",
+                    "group names for the source `{}` may contain letters, digits and _-.+=/:",
                     self.source
                 ),
             });
@@ -143,7 +143,7 @@ fn read_aside(mut pipe: impl Read + Send + 'static, keep_bytes: u64) -> mpsc::Re
     let (done, result) = mpsc::channel();
     thread::spawn(move || {
         let mut kept = Vec::new();
-        // A pipe that fails simply has no more to say.
+        // A pipe that fails simply has no more output.
         let _ = pipe.by_ref().take(keep_bytes).read_to_end(&mut kept);
         let _ = std::io::copy(&mut pipe, &mut std::io::sink());
         let _ = done.send(String::from_utf8_lossy(&kept).into_owned());

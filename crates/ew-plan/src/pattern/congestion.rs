@@ -8,14 +8,14 @@ use ew_model::inventory::{HostId, Inventory};
 use std::collections::BTreeMap;
 
 /// Two of each.
-const LEAST_HOSTS: usize = 4;
+const MIN_HOSTS: usize = 4;
 /// With roles: one for victims, one for aggressors.
-const LEAST_OF_ROLE: usize = 2;
+const MIN_OF_ROLE: usize = 2;
 /// GPCNeT has one victim in five hosts.
 const HOSTS_PER_VICTIM: usize = 5;
 /// Hosts that one sends to at once in all-to-all: enough to load every path, and no more
 /// connections than a host has to spare.
-const MOST_PARTNERS: usize = 16;
+const MAX_PARTNERS: usize = 16;
 
 pub(super) fn drafts(
     site: &Site<'_>,
@@ -23,9 +23,9 @@ pub(super) fn drafts(
     draw: &mut Draw,
 ) -> Result<Vec<Draft>, Impossible> {
     let have = site.inventory.hosts.len();
-    if have < LEAST_HOSTS {
+    if have < MIN_HOSTS {
         return Err(Impossible::TooFewHosts {
-            need: LEAST_HOSTS,
+            need: MIN_HOSTS,
             have,
         });
     }
@@ -45,10 +45,10 @@ pub(super) fn drafts_between(
     draw: &mut Draw,
 ) -> Result<Vec<Draft>, Impossible> {
     for (role, hosts) in [("clients", &between.clients), ("servers", &between.servers)] {
-        if hosts.len() < LEAST_OF_ROLE {
+        if hosts.len() < MIN_OF_ROLE {
             return Err(Impossible::TooFewOfRole {
                 role,
-                need: LEAST_OF_ROLE,
+                need: MIN_OF_ROLE,
                 have: hosts.len(),
             });
         }
@@ -85,7 +85,7 @@ fn under_load(
 
 /// An upper bound of one sample's relations.
 pub(super) fn most_relations(hosts: u64) -> u64 {
-    hosts.saturating_mul(MOST_PARTNERS as u64)
+    hosts.saturating_mul(MAX_PARTNERS as u64)
 }
 
 /// Victims, as many in each rack and at least one while half of the hosts are left, and aggressors.
@@ -112,9 +112,9 @@ fn circle(inventory: &Inventory, hosts: &[HostId]) -> Vec<(HostId, HostId)> {
     let shift = if largest < hosts.len() { largest } else { 1 };
     let mut hosts = hosts.to_vec();
     hosts.sort_by_key(|host| inventory.rack_of(*host));
-    let next = |place: usize| hosts[(place + shift) % hosts.len()];
+    let next = |index: usize| hosts[(index + shift) % hosts.len()];
     (0..hosts.len())
-        .map(|place| (hosts[place], next(place)))
+        .map(|index| (hosts[index], next(index)))
         .collect()
 }
 
@@ -133,7 +133,7 @@ fn load(
             senders.map(|sender| (*sender, receiver)).collect()
         }
         Aggressor::AllToAll => {
-            let shifts = 1..=MOST_PARTNERS.min(hosts.len() - 1);
+            let shifts = 1..=MAX_PARTNERS.min(hosts.len() - 1);
             let to = |from: usize, shift: usize| (hosts[from], hosts[(from + shift) % hosts.len()]);
             shifts
                 .flat_map(|shift| (0..hosts.len()).map(move |from| to(from, shift)))
@@ -153,7 +153,7 @@ fn load_between(sides: &Sides, aggressor: Aggressor, sample: usize) -> Vec<(Host
             clients.iter().map(|client| (*client, receiver)).collect()
         }
         Aggressor::AllToAll => {
-            let partners = MOST_PARTNERS.min(servers.len());
+            let partners = MAX_PARTNERS.min(servers.len());
             let to = |from: usize, shift: usize| servers[(from + shift) % servers.len()];
             let to_all = |(from, client): (usize, &HostId)| {
                 let client = *client;
@@ -193,7 +193,7 @@ mod tests {
             sizes in proptest::collection::vec(1usize..9, 2..6), seed: u64
         ) {
             let inventory = inventory(&sizes);
-            prop_assume!(inventory.hosts.len() >= LEAST_HOSTS);
+            prop_assume!(inventory.hosts.len() >= MIN_HOSTS);
             let alone = of(&inventory, Aggressor::None, seed);
             prop_assert!(alone.iter().all(|draft| draft.relations == alone[0].relations));
             for aggressor in Aggressor::ALL {
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn all_to_all_has_a_bound() {
         let drafts = of(&inventory(&[30, 30]), Aggressor::AllToAll, 1);
-        assert_eq!(drafts[0].relations.len(), 12 + 48 * MOST_PARTNERS);
+        assert_eq!(drafts[0].relations.len(), 12 + 48 * MAX_PARTNERS);
     }
 
     fn between(clients: u32, servers: u32, aggressor: Aggressor) -> Result<Vec<Draft>, Impossible> {

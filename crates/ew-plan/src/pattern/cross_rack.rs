@@ -1,4 +1,4 @@
-//! Every host to a host of another rack: by matchings in which nobody shares a target, or by draws
+//! Every host to a host of another rack: by matchings in which nobody shares a target, or at random
 //! as the shell loop makes them; all racks at once, or pair by pair; all hosts, or a ramp of 1, 2,
 //! ... senders a rack.
 
@@ -59,7 +59,7 @@ pub(super) fn drafts(
     Ok(drafts)
 }
 
-/// Racks of one size: every repetition another shift of the racks against each other, in a drawn
+/// Racks of one size: every repetition another shift of the racks against each other, in a random
 /// order, and their hosts matched anew. Racks of several sizes are matched at random instead,
 /// because pairs of racks would leave the larger ones' hosts idle.
 fn shifted(site: &Site<'_>, mut racks: Vec<Vec<HostId>>, draw: &mut Draw) -> Vec<Draft> {
@@ -172,7 +172,7 @@ fn relations(
     }
 }
 
-/// Each client selects a random server of another rack and a lane, as if nobody else did.
+/// Each client selects a random server of another rack and one of its ports, as if nobody else did.
 fn random_picks(
     clients: &[Vec<HostId>],
     servers: &[&[HostId]],

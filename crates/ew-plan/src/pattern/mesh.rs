@@ -105,9 +105,9 @@ fn sampled(
     let round = |number: usize| {
         let mut pairs = circle::round(order.len(), number);
         if let Some(topology) = &topology {
-            let mut room = topology.uplink_flows.clone();
+            let mut free = topology.uplink_flows.clone();
             draw.shuffle(&mut pairs);
-            pairs.retain(|(a, b)| fits(topology, &mut room, *a, *b));
+            pairs.retain(|(a, b)| fits(topology, &mut free, *a, *b));
         }
         let both = |(a, b): (usize, usize)| {
             [
@@ -120,17 +120,17 @@ fn sampled(
     numbers.into_iter().take(rounds).map(round).collect()
 }
 
-/// Takes room for a pair, both directions at once, on the uplinks between its hosts.
-fn fits(topology: &uplink::Topology, room: &mut [u32], a: usize, b: usize) -> bool {
+/// Takes capacity for a pair, both directions at once, on the uplinks between its hosts.
+fn fits(topology: &uplink::Topology, free: &mut [u32], a: usize, b: usize) -> bool {
     let (a, b) = (topology.rack_of[a], topology.rack_of[b]);
     if a == b {
         return true;
     }
-    if room[a] == 0 || room[b] == 0 {
+    if free[a] == 0 || free[b] == 0 {
         return false;
     }
-    room[a] -= 1;
-    room[b] -= 1;
+    free[a] -= 1;
+    free[b] -= 1;
     true
 }
 
@@ -166,7 +166,7 @@ fn narrow_uplinks(site: &Site<'_>, order: &[HostId]) -> Option<uplink::Topology>
     })
 }
 
-/// One rack that holds everybody has nothing behind its uplink.
+/// One rack that contains everybody has nothing behind its uplink.
 fn any_narrow(inventory: &Inventory, carried: &[u32]) -> bool {
     let mut hosts = vec![0usize; carried.len()];
     for rack in inventory.hosts.iter().filter_map(|host| host.rack) {

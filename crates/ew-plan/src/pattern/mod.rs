@@ -1,5 +1,6 @@
-//! Who talks to whom: one file per pattern. A pattern turns an inventory and a stream of draws into
-//! rounds of client -> server relations; directions and flow numbers are added by the plan.
+//! Who talks to whom: one file per pattern. A pattern turns an inventory and a stream of random
+//! numbers into rounds of client -> server relations; directions and flow numbers are added by the
+//! plan.
 
 mod bisection;
 mod congestion;
@@ -35,7 +36,7 @@ pub(crate) struct Draft {
     pub(crate) sample: u32,
     pub(crate) senders_per_rack: Option<u32>,
     pub(crate) relations: Vec<Relation>,
-    /// The server sends where the test says that the client does, and the other way round.
+    /// The server sends where in the test the client does, and the other way round.
     pub(crate) reversed: bool,
 }
 
@@ -187,7 +188,7 @@ pub(crate) fn racks(inventory: &Inventory) -> Vec<Vec<HostId>> {
     racks
 }
 
-/// One host of each rack, or one of all hosts when there are no racks: who takes turns in incast
+/// One host of each rack, or one of all hosts when there are no racks: the rotation of incast
 /// and outcast.
 fn one_per_rack(inventory: &Inventory, draw: &mut Draw) -> Vec<HostId> {
     let mut racks = racks(inventory);

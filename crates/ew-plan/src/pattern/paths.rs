@@ -1,7 +1,7 @@
 //! Every host to one other host, the same pairs in every repetition: with pinned source ports the
 //! same 5-tuples, and so the same paths, are measured again. A shift pairs each rack with the one
-//! so many places on. What is low in one shift and fine in another belongs to the end that they do
-//! not share.
+//! so many positions on. What is low in one shift and fine in another belongs to the end that they
+//! do not share.
 
 use super::{Draft, Relation, Site, racks};
 use crate::schedule::draw::Draw;

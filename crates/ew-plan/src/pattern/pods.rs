@@ -109,13 +109,13 @@ fn between(
     let (clients, servers) = (of(&sides.clients), of(&sides.servers));
     let count = clients.len().min(servers.len());
     let shift = sample as usize;
-    let at = |side: &[Ends], place: usize| match side.len() == count {
-        true => side[place],
-        false => side[(place + shift) % side.len()],
+    let at = |side: &[Ends], index: usize| match side.len() == count {
+        true => side[index],
+        false => side[(index + shift) % side.len()],
     };
     let rack = |ends: &Ends| inventory.rack_of(ends.client);
     (0..count)
-        .map(|place| (at(&clients, place), at(&servers, place)))
+        .map(|index| (at(&clients, index), at(&servers, index)))
         .filter(|(a, b)| !path.crosses_zones() || rack(a) != rack(b))
         .collect()
 }

@@ -11,7 +11,7 @@ use ew_model::inventory::HostId;
 use ew_model::scenario::{MeshMode, Pattern};
 
 /// Numbers of servers that a fan-in takes at most.
-const MOST_STEPS: usize = 16;
+const MAX_STEPS: usize = 16;
 
 pub(super) fn drafts(
     pattern: &Pattern,
@@ -61,7 +61,7 @@ pub(super) fn drafts(
 /// An upper bound of one sample's relations.
 pub(super) fn most_relations(pattern: &Pattern, sides: &Sides) -> u64 {
     let rounds = match pattern {
-        Pattern::FanInFewer => MOST_STEPS as u64,
+        Pattern::FanInFewer => MAX_STEPS as u64,
         _ => 1,
     };
     let pairs = (sides.clients.len() as u64).saturating_mul(sides.servers.len() as u64);
@@ -83,11 +83,11 @@ pub(super) fn dealt(clients: &[HostId], servers: &[HostId]) -> Vec<(HostId, Host
         .collect()
 }
 
-/// All servers, one less each time, down to one; of many servers [`MOST_STEPS`] evenly spread
+/// All servers, one less each time, down to one; of many servers [`MAX_STEPS`] evenly spread
 /// numbers.
 fn fewer_servers(sides: &Sides) -> Vec<Vec<Relation>> {
     let most = sides.servers.len();
-    let steps = most.min(MOST_STEPS);
+    let steps = most.min(MAX_STEPS);
     let count = |step: usize| match steps {
         0 | 1 => most,
         steps => most - (most - 1) * step / (steps - 1),

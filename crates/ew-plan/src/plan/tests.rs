@@ -360,7 +360,7 @@ fn a_sweep_is_a_stage_for_each_size() {
     assert_eq!(
         relations(&plan.stages[0]),
         relations(&plan.stages[3]),
-        "all sizes draw alike"
+        "all sizes have the same random numbers"
     );
 }
 

@@ -69,7 +69,7 @@ pub fn builtins() -> Vec<Builtin> {
     FILES.iter().map(describe).collect()
 }
 
-/// The `description:` line; the built-ins' own test holds them to one line.
+/// The `description:` line; the built-ins' own test limits them to one line.
 fn description(yaml: &'static str) -> &'static str {
     yaml.lines()
         .find_map(|line| line.strip_prefix("description:"))

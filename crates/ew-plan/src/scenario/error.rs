@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// Where something was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SourceLocation {
     /// In a file; line and column count from 1.
     File {
         /// The file's name as the user gave it, or the built-in's name.
@@ -19,7 +19,7 @@ pub enum Place {
     Override(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { name, line: 0, .. } => f.write_str(name),
@@ -73,18 +73,18 @@ impl Choices {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScenarioError {
     /// The text is not YAML, or has a key twice.
-    #[error("{place}: not readable as YAML: {message}")]
+    #[error("{location}: not readable as YAML: {message}")]
     Yaml {
         /// Where the reader stopped.
-        place: Place,
+        location: SourceLocation,
         /// The reader's own words.
         message: String,
     },
     /// A key that means nothing here.
-    #[error("{place}: unknown key `{key}` in {inside}{}", .choices.near_or_all())]
+    #[error("{location}: unknown key `{key}` in {inside}{}", .choices.near_or_all())]
     UnknownKey {
         /// Where.
-        place: Place,
+        location: SourceLocation,
         /// What was written.
         key: String,
         /// What the key is in, for example "a test".
@@ -93,10 +93,10 @@ pub enum ScenarioError {
         choices: Box<Choices>,
     },
     /// A word that is none of the choices.
-    #[error("{place}: `{word}` is not a {what}{}; choose from: {}", .choices.hint(), .choices.list())]
+    #[error("{location}: `{word}` is not a {what}{}; choose from: {}", .choices.hint(), .choices.list())]
     UnknownWord {
         /// Where.
-        place: Place,
+        location: SourceLocation,
         /// What was written.
         word: String,
         /// What was expected, for example "pattern".
@@ -105,10 +105,10 @@ pub enum ScenarioError {
         choices: Box<Choices>,
     },
     /// A value of the wrong shape or out of bounds.
-    #[error("{place}: {key}: {problem}; expected {expected}")]
+    #[error("{location}: {key}: {problem}; expected {expected}")]
     Value {
         /// Where.
-        place: Place,
+        location: SourceLocation,
         /// The key whose value it is.
         key: String,
         /// What is wrong.
@@ -117,10 +117,10 @@ pub enum ScenarioError {
         expected: String,
     },
     /// A key that must be there is not.
-    #[error("{place}: {inside} has no `{key}`; add {example}")]
+    #[error("{location}: {inside} has no `{key}`; add {example}")]
     Missing {
         /// Where the mapping starts.
-        place: Place,
+        location: SourceLocation,
         /// What lacks the key.
         inside: String,
         /// The key.
@@ -139,18 +139,28 @@ pub enum ScenarioError {
 }
 
 impl ScenarioError {
-    pub(super) fn unknown_key(place: Place, key: &str, inside: &str, known: &[&str]) -> Self {
+    pub(super) fn unknown_key(
+        location: SourceLocation,
+        key: &str,
+        inside: &str,
+        known: &[&str],
+    ) -> Self {
         Self::UnknownKey {
-            place,
+            location,
             key: key.into(),
             inside: inside.into(),
             choices: Choices::of(key, known),
         }
     }
 
-    pub(super) fn unknown_word(place: Place, word: &str, what: &str, known: &[&str]) -> Self {
+    pub(super) fn unknown_word(
+        location: SourceLocation,
+        word: &str,
+        what: &str,
+        known: &[&str],
+    ) -> Self {
         Self::UnknownWord {
-            place,
+            location,
             word: word.into(),
             what: what.into(),
             choices: Choices::of(word, known),
@@ -158,13 +168,13 @@ impl ScenarioError {
     }
 
     pub(super) fn value(
-        place: Place,
+        location: SourceLocation,
         key: &str,
         problem: impl Into<String>,
         expected: impl Into<String>,
     ) -> Self {
         Self::Value {
-            place,
+            location,
             key: key.into(),
             problem: problem.into(),
             expected: expected.into(),

@@ -24,13 +24,13 @@ mod values;
 mod workload;
 
 pub use builtin::{Builtin, DEFAULT_BUILTIN, builtin, builtins, nearest_builtin};
-pub use error::{Choices, Place, ScenarioError};
+pub use error::{Choices, ScenarioError, SourceLocation};
 pub use k8s_netperf::{K8sNetperfError, Translated, from_k8s_netperf};
 pub use storage::StorageSettings;
 
 use ew_model::Scenario;
 
-/// A scenario file, read: the scenario and what the file says about the hosts.
+/// A scenario file, read: the scenario and what the file specifies about the hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScenarioFile {
     /// What to run.
@@ -62,12 +62,12 @@ pub struct RoleSets {
 /// it has.
 ///
 /// # Errors
-/// [`ScenarioError`] with the place, what was expected and the nearest known word.
+/// [`ScenarioError`] with the source location, what was expected and the nearest known word.
 pub fn parse(text: &str, file_name: &str, overrides: &[String]) -> Result<Scenario, ScenarioError> {
     parse_file(text, file_name, overrides).map(|file| file.scenario)
 }
 
-/// Like [`parse`], with what the file says about the hosts.
+/// Like [`parse`], with what the file specifies about the hosts.
 ///
 /// # Errors
 /// As [`parse`].

@@ -1,7 +1,7 @@
 //! `--set key=value` and `--set TEST.key=value`: the tree is changed before it is understood, so
 //! that an override is checked like anything in the file, and errors name the override.
 
-use super::error::{Place, ScenarioError, did_you_mean, nearest};
+use super::error::{ScenarioError, SourceLocation, did_you_mean, nearest};
 use super::pattern::{self, OPTIONS};
 use super::read::{EXPECT_KEYS, expect_keys, setting_keys, test_name};
 use super::tree::{Content, Node, value_of};
@@ -25,14 +25,14 @@ fn apply_one(root: &mut Node, text: &str) -> Result<(), ScenarioError> {
         return Err(problem(text, "not of the form `key=value`"));
     };
     let (key, value) = (key.trim(), value.trim());
-    let value = value_of(value, &Place::Override(text.into()))?;
+    let value = value_of(value, &SourceLocation::Override(text.into()))?;
     if let Some(field) = key.strip_prefix("expect.") {
         if !EXPECT_KEYS.contains(&field) && Threshold::key(field).is_none() {
             return Err(unknown(text, key));
         }
         if root.get("expect").is_none() {
-            let place = Place::Override(text.into());
-            root.set("expect", Node::mapping(Vec::new(), place));
+            let location = SourceLocation::Override(text.into());
+            root.set("expect", Node::mapping(Vec::new(), location));
         }
         if let Some(expect) = root.get_mut("expect") {
             expect.set(field, value);
@@ -75,7 +75,7 @@ fn set_in_all(root: &mut Node, key: &str, value: &Node, text: &str) -> Result<()
 
 /// Which tests a bare setting is meant for: those whose workload has it, bulk ones when it is about
 /// bulk data, and of a tool those whose workload the tool has. When that leaves none it is for all,
-/// and the reader says what is wrong with it.
+/// and the reader reports what is wrong with it.
 fn meant_tests(root: &Node, key: &str, value: &Node) -> Vec<bool> {
     let kinds = tests(root)
         .iter()
@@ -136,7 +136,7 @@ fn set_in_one(
     Ok(())
 }
 
-/// Sets a pattern's option where the pattern has it; says whether it has.
+/// Sets a pattern's option where the pattern has it; returns whether it has.
 fn set_option(test: &mut Node, option: &str, value: &Node) -> bool {
     let Some(node) = test.get_mut("pattern") else {
         return false;
@@ -169,7 +169,7 @@ fn set_option(test: &mut Node, option: &str, value: &Node) -> bool {
 /// One step down; a bare word that is the step becomes a mapping of it.
 fn descend<'a>(node: &'a mut Node, step: &str) -> Option<&'a mut Node> {
     if node.text() == Some(step) {
-        let below = Node::mapping(Vec::new(), node.place.clone());
+        let below = Node::mapping(Vec::new(), node.location.clone());
         node.content = Content::Mapping(Vec::new());
         node.set(step, below);
     }
@@ -206,7 +206,7 @@ fn unknown(text: &str, key: &str) -> ScenarioError {
             known.push(option);
         }
     }
-    ScenarioError::unknown_key(Place::Override(text.into()), key, inside, &known)
+    ScenarioError::unknown_key(SourceLocation::Override(text.into()), key, inside, &known)
 }
 
 fn problem(text: &str, problem: &str) -> ScenarioError {

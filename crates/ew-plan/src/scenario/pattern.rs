@@ -28,10 +28,10 @@ const DEFAULT_LANES: u32 = 3;
 const MAX_PARTNERS: u32 = 1_000_000;
 /// As few as distinguish a rack that sends from one that receives.
 const DEFAULT_SHIFTS: u32 = 2;
-const MOST_SHIFTS: u32 = 1024;
+const MAX_SHIFTS: u32 = 1024;
 /// Streams of one host whose paths are traced.
 const DEFAULT_TRACED: u32 = 96;
-const MOST_TRACED: u32 = 1024;
+const MAX_TRACED: u32 = 1024;
 
 /// Options that `--set` may name, as (option, pattern, way from the pattern to the option). The
 /// last step is the option itself; a step before it applies only where the scenario already took
@@ -218,7 +218,7 @@ fn paths(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
     }
     let shifts = options.and_then(|o| o.get("shifts"));
     Ok(Pattern::Paths {
-        shifts: shifts.map_or(Ok(DEFAULT_SHIFTS), |n| count(n, "shifts", 1..=MOST_SHIFTS))?,
+        shifts: shifts.map_or(Ok(DEFAULT_SHIFTS), |n| count(n, "shifts", 1..=MAX_SHIFTS))?,
     })
 }
 
@@ -252,9 +252,7 @@ fn other_tests(options: Option<&Node>) -> Result<Pattern, ScenarioError> {
     }
     let per_host = options.and_then(|o| o.get("per-host"));
     Ok(Pattern::OtherTests {
-        per_host: per_host.map_or(Ok(DEFAULT_TRACED), |n| {
-            count(n, "per-host", 1..=MOST_TRACED)
-        })?,
+        per_host: per_host.map_or(Ok(DEFAULT_TRACED), |n| count(n, "per-host", 1..=MAX_TRACED))?,
     })
 }
 
@@ -273,7 +271,7 @@ fn word_or_error<'a>(
 ) -> Result<(&'a str, Option<&'a Node>), ScenarioError> {
     let Some((word, options)) = word(node) else {
         return Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             what,
             format!("{} is not one word with options", node.kind()),
             format!(
@@ -285,9 +283,9 @@ fn word_or_error<'a>(
     if known.contains(&word) {
         return Ok((word, options));
     }
-    let place = match node.entries() {
-        Some([entry]) => entry.key_place.clone(),
-        _ => node.place.clone(),
+    let location = match node.entries() {
+        Some([entry]) => entry.key_location.clone(),
+        _ => node.location.clone(),
     };
-    Err(ScenarioError::unknown_word(place, word, what, known))
+    Err(ScenarioError::unknown_word(location, word, what, known))
 }

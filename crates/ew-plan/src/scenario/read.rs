@@ -117,7 +117,7 @@ fn scenario_name(root: &Node) -> Result<String, ScenarioError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(fits) || name.starts_with('.') {
         return Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             "name",
             format!("`{name}` cannot be part of a directory's name"),
             "1 to 64 letters, digits, `-`, `_` or `.`, such as `my-check`",
@@ -155,9 +155,9 @@ fn only_expected(node: &Node) -> Result<(), ScenarioError> {
         None if node.entries().is_some() => Ok(()),
         None => only_known(node, "`expect`", &EXPECT_KEYS),
         Some(entry) => {
-            let place = entry.key_place.clone();
+            let location = entry.key_location.clone();
             Err(ScenarioError::unknown_key(
-                place,
+                location,
                 &entry.key,
                 "`expect`",
                 &expect_keys(),
@@ -185,9 +185,9 @@ fn thresholds(root: &Node) -> Result<Vec<Threshold>, ScenarioError> {
         };
         let bound = text(&entry.value, &entry.key)?;
         let threshold = Threshold::parse(stage, metric, bound).map_err(|error| {
-            let place = entry.value.place.clone();
+            let location = entry.value.location.clone();
             let expected = "a bound, such as `<300us`, `>0.9*nic` or `<0.01%`";
-            ScenarioError::value(place, &entry.key, error.to_string(), expected)
+            ScenarioError::value(location, &entry.key, error.to_string(), expected)
         })?;
         thresholds.push(threshold);
     }
@@ -201,7 +201,7 @@ fn pod_loss(node: &Node) -> Result<f64, ScenarioError> {
     match number.parse::<f64>() {
         Ok(percent) if (0.0..100.0).contains(&percent) => Ok(percent / 100.0),
         _ => Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             "pod-loss",
             format!("`{word}` is no percentage of goodput"),
             "0% to below 100%, such as 10%",
@@ -216,7 +216,7 @@ fn ratio(node: &Node) -> Result<f64, ScenarioError> {
     match number.parse::<f64>() {
         Ok(value) if (1.0..=1000.0).contains(&value) => Ok(value),
         _ => Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             "oversubscription",
             format!("`{word}` is not a ratio to one"),
             "1 (nothing blocks) to 1000, such as 1, 2.5 or 4:1",
@@ -253,7 +253,7 @@ fn tests(root: &Node) -> Result<Vec<Test>, ScenarioError> {
     let bad = |problem: String| {
         let expected = format!("a list of 1 to {MAX_TESTS} tests, such as `- pattern: mesh`");
         Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             "tests",
             problem,
             expected,
@@ -275,7 +275,7 @@ fn tests(root: &Node) -> Result<Vec<Test>, ScenarioError> {
         let test = test(item, defaults)?;
         if !names.insert(test.name.clone()) {
             return Err(ScenarioError::value(
-                item.place.clone(),
+                item.location.clone(),
                 "name",
                 format!("two tests are called `{}`", test.name),
                 "a name of its own for each test",
@@ -307,9 +307,9 @@ fn test(node: &Node, defaults: Option<&Node>) -> Result<Test, ScenarioError> {
             "it traces streams of other tests, and does not carry {}",
             workload.kind.name()
         );
-        let place = pattern_node.place.clone();
+        let location = pattern_node.location.clone();
         return Err(ScenarioError::value(
-            place,
+            location,
             "pattern",
             problem,
             "`workload: trace` with `pattern: other-tests`",
@@ -346,7 +346,7 @@ fn own_name(node: &Node) -> Result<Option<String>, ScenarioError> {
     let name = text(node, "name")?.trim();
     if name.is_empty() || name.chars().count() > 64 || name.chars().any(char::is_control) {
         return Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             "name",
             "not a test's name",
             "1 to 64 printable characters",

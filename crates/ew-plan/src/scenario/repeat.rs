@@ -49,8 +49,8 @@ fn auto(node: Option<&Node>) -> Result<AutoSamples, ScenarioError> {
         budget_ns: Some(budget_ns.unwrap_or(DEFAULT_BUDGET_NS)),
     };
     match find("at-most").or(node) {
-        Some(place) if auto.at_least > auto.at_most => Err(ScenarioError::value(
-            place.place.clone(),
+        Some(node) if auto.at_least > auto.at_most => Err(ScenarioError::value(
+            node.location.clone(),
             "at-most",
             format!(
                 "{} is less than `at-least: {}`",
@@ -66,7 +66,7 @@ fn samples(node: &Node, key: &str) -> Result<u32, ScenarioError> {
     count(node, key, 1..=MAX_SAMPLES).map_err(|error| match (key, node.text()) {
         // The other thing that could have been meant.
         ("samples", Some(word)) if word.parse::<f64>().is_err() => ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             key,
             format!("`{word}` is no number"),
             format!("a whole number from 1 to {MAX_SAMPLES}, or auto"),
@@ -85,7 +85,7 @@ pub(super) fn width(node: &Node, key: &str) -> Result<f64, ScenarioError> {
     match share {
         Ok(share) if (0.001..=1.0).contains(&share) => Ok(share),
         _ => Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             key,
             format!("`{word}` is not a width that fits"),
             "0.1% to 100% of the figure, such as 5%",

@@ -34,7 +34,7 @@ pub(super) fn read(
     };
     if sizes.is_empty() || sizes.len() > MAX_SIZES {
         return Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             "sizes",
             format!("there are {}", sizes.len()),
             format!("1 to {MAX_SIZES}"),
@@ -56,7 +56,7 @@ fn series_of(node: &Node, bounds: RangeInclusive<u64>) -> Result<BTreeSet<u64>, 
     };
     if from > to {
         return Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             "sizes",
             "`from` is greater than `to`",
             "the smallest size first",
@@ -72,14 +72,14 @@ fn in_short(node: &Node, bounds: RangeInclusive<u64>) -> Result<BTreeSet<u64>, S
     for part in word.split(',').map(str::trim) {
         let Some((from, to, perturbation)) = range(part) else {
             return Err(ScenarioError::value(
-                node.place.clone(),
+                node.location.clone(),
                 "sizes",
                 format!("`{part}` is neither a size nor a range"),
                 "sizes such as 1,64,1k, or a range such as 1-8M or 1-8M~3",
             ));
         };
         for end in [from, to] {
-            let end = Node::scalar(&end.to_string(), node.place.clone());
+            let end = Node::scalar(&end.to_string(), node.location.clone());
             size(&end, "sizes", bounds.clone())?;
         }
         sizes.extend(series(from, to, perturbation));

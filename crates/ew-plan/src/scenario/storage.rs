@@ -27,13 +27,13 @@ const KEYS: [&str; 20] = [
     "dfs-hosts",
     "disk",
 ];
-const MOST_FILES: u32 = 100_000_000;
+const MAX_FILES: u32 = 100_000_000;
 const MIN_TIME_NS: u64 = 1_000_000;
 const MAX_TIME_NS: u64 = 24 * 3600 * 1_000_000_000;
-const MOST_PARALLEL: u32 = 1024;
-const MOST_HOSTS: u32 = 1_000_000;
+const MAX_PARALLEL: u32 = 1024;
+const MAX_HOSTS: u32 = 1_000_000;
 
-/// What a file says of a storage job. Empty or `None`: as without it on the command line.
+/// What a file specifies about a storage job. Empty or `None`: as without it on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StorageSettings {
     /// Where the files go, as URLs.
@@ -85,7 +85,7 @@ pub(super) fn read(root: &Node) -> Result<Option<StorageSettings>, ScenarioError
     };
     if let Some(tests) = root.get("tests") {
         return Err(ScenarioError::value(
-            tests.place.clone(),
+            tests.location.clone(),
             "tests",
             "a file has flows or files, not both",
             "`tests:` or `storage:`",
@@ -98,23 +98,23 @@ pub(super) fn read(root: &Node) -> Result<Option<StorageSettings>, ScenarioError
     let word = |key| node.get(key).map(|n| text(n, key)).transpose();
     let numbers = |key| -> Result<Vec<u32>, ScenarioError> {
         let items = items(node, key).iter();
-        items.map(|n| count(n, key, 1..=MOST_HOSTS)).collect()
+        items.map(|n| count(n, key, 1..=MAX_HOSTS)).collect()
     };
     Ok(Some(StorageSettings {
         target: words(node, "target")?,
         operations: operations(node)?,
-        files: number("files", MOST_FILES)?,
+        files: number("files", MAX_FILES)?,
         file_bytes: bytes("file-size")?,
         buffer_bytes: bytes("buffer-size")?,
-        parallel: number("parallel", MOST_PARALLEL)?,
+        parallel: number("parallel", MAX_PARALLEL)?,
         time_ns: duration(node.get("time"), "time", MIN_TIME_NS..=MAX_TIME_NS)?,
-        replication: number("replication", MOST_HOSTS)?,
+        replication: number("replication", MAX_HOSTS)?,
         block_bytes: bytes("block-size")?,
         verify: flag("verify")?,
         direct: flag("direct")?,
         fsync: flag("fsync")?,
         warm: flag("warm")?,
-        read_shift: number("read-shift", MOST_HOSTS)?,
+        read_shift: number("read-shift", MAX_HOSTS)?,
         keep: flag("keep")?,
         fan_in: flag("fan-in")?,
         storage_nodes: numbers("storage-nodes")?,

@@ -1,10 +1,10 @@
 //! A scenario file as a tree that remembers where each part was written.
 //!
 //! The tree is read by hand rather than by derive, because overrides change it before it is
-//! understood, and because an error has to name the place, what was expected and the nearest known
-//! word.
+//! understood, and because an error has to name the source location, what was expected and the
+//! nearest known word.
 
-use super::error::{Place, ScenarioError};
+use super::error::{ScenarioError, SourceLocation};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location, Spanned};
 use std::fmt;
@@ -13,11 +13,11 @@ use std::fmt;
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub(super) content: Content,
-    pub(super) place: Place,
+    pub(super) location: SourceLocation,
 }
 
-/// What a node holds. Scalars stay text: `10`, `10G` and `"10"` are read by whoever knows what is
-/// expected.
+/// The content of a node. Scalars stay text: `10`, `10G` and `"10"` are read by whoever knows what
+/// is expected.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     Nothing,
@@ -30,7 +30,7 @@ pub(super) enum Content {
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) key: String,
-    pub(super) key_place: Place,
+    pub(super) key_location: SourceLocation,
     pub(super) value: Node,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn read(text: &str, file_name: &str) -> Result<Node, ScenarioError> {
     let raw: Spanned<Raw> = serde_saphyr::from_str(text).map_err(|error| {
         let plain = error.without_snippet();
         ScenarioError::Yaml {
-            place: place(file_name, plain.location().unwrap_or(Location::UNKNOWN)),
+            location: source_location(file_name, plain.location().unwrap_or(Location::UNKNOWN)),
             message: message(plain),
         }
     })?;
@@ -47,45 +47,45 @@ pub(super) fn read(text: &str, file_name: &str) -> Result<Node, ScenarioError> {
 }
 
 /// The value of an override: text, or YAML where it begins as a list or a mapping does. All of it
-/// is at `place`.
-pub(super) fn value_of(text: &str, place: &Place) -> Result<Node, ScenarioError> {
+/// is at `location`.
+pub(super) fn value_of(text: &str, location: &SourceLocation) -> Result<Node, ScenarioError> {
     if !text.starts_with(['[', '{']) {
-        return Ok(Node::scalar(text, place.clone()));
+        return Ok(Node::scalar(text, location.clone()));
     }
     let mut node = read(text, "").map_err(|error| match error {
         ScenarioError::Yaml { message, .. } => ScenarioError::Yaml {
-            place: place.clone(),
+            location: location.clone(),
             message,
         },
         other => other,
     })?;
-    node.move_to(place);
+    node.move_to(location);
     Ok(node)
 }
 
 impl Node {
-    pub(super) fn scalar(text: &str, place: Place) -> Self {
+    pub(super) fn scalar(text: &str, location: SourceLocation) -> Self {
         Self {
             content: Content::Scalar(text.into()),
-            place,
+            location,
         }
     }
 
-    pub(super) fn mapping(entries: Vec<Entry>, place: Place) -> Self {
+    pub(super) fn mapping(entries: Vec<Entry>, location: SourceLocation) -> Self {
         Self {
             content: Content::Mapping(entries),
-            place,
+            location,
         }
     }
 
-    fn move_to(&mut self, place: &Place) {
-        self.place = place.clone();
+    fn move_to(&mut self, location: &SourceLocation) {
+        self.location = location.clone();
         match &mut self.content {
             Content::Nothing | Content::Scalar(_) => (),
-            Content::Sequence(items) => items.iter_mut().for_each(|item| item.move_to(place)),
+            Content::Sequence(items) => items.iter_mut().for_each(|item| item.move_to(location)),
             Content::Mapping(entries) => entries.iter_mut().for_each(|entry| {
-                entry.key_place = place.clone();
-                entry.value.move_to(place);
+                entry.key_location = location.clone();
+                entry.value.move_to(location);
             }),
         }
     }
@@ -143,7 +143,7 @@ impl Node {
         }
         let entry = Entry {
             key: key.into(),
-            key_place: value.place.clone(),
+            key_location: value.location.clone(),
             value,
         };
         match &mut self.content {
@@ -239,7 +239,7 @@ fn located(raw: Spanned<Raw>, file: &str) -> Node {
         }
         Raw::Mapping(entries) => {
             let entry = |(key, value): (Spanned<Key>, Spanned<Raw>)| Entry {
-                key_place: place(file, key.referenced),
+                key_location: source_location(file, key.referenced),
                 key: key.value.0,
                 value: located(value, file),
             };
@@ -248,12 +248,12 @@ fn located(raw: Spanned<Raw>, file: &str) -> Node {
     };
     Node {
         content,
-        place: place(file, raw.referenced),
+        location: source_location(file, raw.referenced),
     }
 }
 
-fn place(file: &str, location: Location) -> Place {
-    Place::File {
+fn source_location(file: &str, location: Location) -> SourceLocation {
+    SourceLocation::File {
         name: file.into(),
         line: location.line(),
         column: location.column(),

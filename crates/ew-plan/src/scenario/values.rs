@@ -1,7 +1,7 @@
 //! Single values and mappings of a scenario file: read, compared with their bounds, or refused with
-//! the place.
+//! the source location.
 
-use super::error::{Place, ScenarioError};
+use super::error::{ScenarioError, SourceLocation};
 use super::tree::{Content, Node};
 use ew_model::units::{self, UnitError, format_bytes, format_duration_ns};
 use std::fmt::Display;
@@ -12,7 +12,7 @@ use std::str::FromStr;
 pub(super) fn only_known(node: &Node, inside: &str, known: &[&str]) -> Result<(), ScenarioError> {
     let Some(entries) = node.entries() else {
         return Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             inside,
             format!("{} is not a mapping", node.kind()),
             format!("`key: value` lines; known keys: {}", known.join(", ")),
@@ -21,7 +21,7 @@ pub(super) fn only_known(node: &Node, inside: &str, known: &[&str]) -> Result<()
     match entries.iter().find(|e| !known.contains(&e.key.as_str())) {
         None => Ok(()),
         Some(entry) => Err(ScenarioError::unknown_key(
-            entry.key_place.clone(),
+            entry.key_location.clone(),
             &entry.key,
             inside,
             known,
@@ -35,7 +35,7 @@ pub(super) fn choice(node: &Node, what: &str, known: &[&str]) -> Result<usize, S
     known
         .iter()
         .position(|k| *k == word)
-        .ok_or_else(|| ScenarioError::unknown_word(node.place.clone(), word, what, known))
+        .ok_or_else(|| ScenarioError::unknown_word(node.location.clone(), word, what, known))
 }
 
 /// `on` or `off`; YAML's own booleans count, too.
@@ -44,9 +44,9 @@ pub(super) fn switch(node: &Node, key: &str) -> Result<bool, ScenarioError> {
         "on" | "true" => Ok(true),
         "off" | "false" => Ok(false),
         word => {
-            let (place, what) = (node.place.clone(), format!("value for `{key}`"));
+            let (location, what) = (node.location.clone(), format!("value for `{key}`"));
             let known = ["on", "off"];
-            Err(ScenarioError::unknown_word(place, word, &what, &known))
+            Err(ScenarioError::unknown_word(location, word, &what, &known))
         }
     }
 }
@@ -64,7 +64,7 @@ where
     match word.parse() {
         Ok(value) if bounds.contains(&value) => Ok(value),
         _ => Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             key,
             format!("`{word}` does not fit"),
             format!("a whole number from {} to {}", bounds.start(), bounds.end()),
@@ -81,7 +81,7 @@ pub(super) fn size(
     match quantity(Some(node), key, units::parse_bytes)? {
         Some(bytes) if bounds.contains(&bytes) => Ok(bytes),
         bytes => Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             key,
             format!("{} does not fit", whole_size(bytes.unwrap_or_default())),
             format!(
@@ -106,7 +106,7 @@ fn whole_size(bytes: u64) -> String {
 pub(super) fn text<'a>(node: &'a Node, key: &str) -> Result<&'a str, ScenarioError> {
     node.text().ok_or_else(|| {
         let problem = format!("{} is not a single value", node.kind());
-        ScenarioError::value(node.place.clone(), key, problem, "one word or number")
+        ScenarioError::value(node.location.clone(), key, problem, "one word or number")
     })
 }
 
@@ -127,7 +127,7 @@ pub(super) fn required<'a>(
     example: &str,
 ) -> Result<&'a Node, ScenarioError> {
     node.get(key).ok_or_else(|| ScenarioError::Missing {
-        place: node.place.clone(),
+        location: node.location.clone(),
         inside: inside.into(),
         key: key.into(),
         example: example.into(),
@@ -143,7 +143,7 @@ pub(super) fn duration(
     let ns = quantity(node, key, units::parse_duration_ns)?;
     match (ns, node) {
         (Some(ns), Some(node)) if !bounds.contains(&ns) => Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             key,
             format!("{} does not fit", format_duration_ns(ns)),
             format!(
@@ -166,10 +166,15 @@ pub(super) fn quantity<T>(
     let word = text(node, key)?;
     parse(word)
         .map(Some)
-        .map_err(|error| unit_error(node.place.clone(), key, &error))
+        .map_err(|error| unit_error(node.location.clone(), key, &error))
 }
 
-fn unit_error(place: Place, key: &str, error: &UnitError) -> ScenarioError {
+fn unit_error(location: SourceLocation, key: &str, error: &UnitError) -> ScenarioError {
     let problem = format!("`{}` is not a {}", error.input, error.what);
-    ScenarioError::value(place, key, problem, format!("one like {}", error.example))
+    ScenarioError::value(
+        location,
+        key,
+        problem,
+        format!("one like {}", error.example),
+    )
 }

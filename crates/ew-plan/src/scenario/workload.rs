@@ -64,7 +64,7 @@ const MIB: u64 = 1 << 20;
 const MAX_STREAMS: u32 = 10_000;
 /// Where doubling ends: as many streams as fill a NIC of 400 Gb/s from cores that copy 25 Gb/s
 /// each.
-const MOST_AUTO_STREAMS: u32 = 16;
+const MAX_AUTO_STREAMS: u32 = 16;
 /// More would only measure the queues on the way.
 const MAX_OUTSTANDING: u32 = 65_536;
 /// 65,535 less the headers of IPv4 and of UDP or ICMP (RFC 791, 768, 792).
@@ -85,7 +85,7 @@ pub(super) fn keys() -> impl Iterator<Item = &'static str> {
     KEYS.into_iter().map(|(key, _)| key)
 }
 
-/// Whether a key means anything to a workload. Keys of other rooms do.
+/// Whether a key means anything to a workload. Keys of other tools do.
 pub(super) fn takes(kind: WorkloadKind, key: &str) -> bool {
     kinds_with(key).contains(&kind)
 }
@@ -142,10 +142,10 @@ pub(super) fn check_defaults(defaults: &Node, tests: &[Test]) -> Result<(), Scen
     let Some((key, kinds)) = KEYS.iter().find(unused) else {
         return Ok(());
     };
-    let place = defaults.get(key).unwrap_or(defaults).place.clone();
+    let location = defaults.get(key).unwrap_or(defaults).location.clone();
     let problem = "no test's workload has it";
     Err(ScenarioError::value(
-        place,
+        location,
         key,
         problem,
         with_workloads(kinds),
@@ -189,13 +189,13 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// In the test itself; `defaults` are for all tests and may hold what only others have.
+    /// In the test itself; `defaults` are for all tests and may contain what only others have.
     fn refuse_foreign_keys(&self) -> Result<(), ScenarioError> {
         for (key, kinds) in KEYS {
             if let (Some(node), false) = (self.settings.test.get(key), kinds.contains(&self.kind)) {
                 let problem = format!("{} has no such setting", self.kind.name());
                 return Err(ScenarioError::value(
-                    node.place.clone(),
+                    node.location.clone(),
                     key,
                     problem,
                     with_workloads(kinds),
@@ -223,7 +223,7 @@ impl<'a> Reader<'a> {
             socket: self.socket()?,
             send_mode: self.send_mode()?,
             receive_mode: self.receive_mode()?,
-            // Tools that people trust do it their own way unless the scenario says otherwise.
+            // Tools that people trust do it their own way unless the scenario specifies otherwise.
             segmentation: self.switch("segmentation")?.unwrap_or(is_engine),
             placement: self.find("cpus").map_or(Ok(Placement::Free), placement)?,
             tool: self.tool,
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
     fn streams(&self, count: StreamCount) -> Result<u32, ScenarioError> {
         match count {
             StreamCount::Fixed => Ok(self.count("streams", 1..=MAX_STREAMS)?.unwrap_or(1)),
-            StreamCount::Doubling | StreamCount::Auto => Ok(MOST_AUTO_STREAMS),
+            StreamCount::Doubling | StreamCount::Auto => Ok(MAX_AUTO_STREAMS),
         }
     }
 
@@ -340,7 +340,7 @@ impl<'a> Reader<'a> {
         let own_size = self.settings.test.get("message-size");
         if let (Some(_), Some(size)) = (node, own_size) {
             return Err(ScenarioError::value(
-                size.place.clone(),
+                size.location.clone(),
                 "message-size",
                 "there are `sizes`, too",
                 "one of the two",
@@ -355,7 +355,7 @@ impl<'a> Reader<'a> {
         match (response_bytes, self.find("response-size")) {
             (Some(bytes), Some(node)) if self.kind == UdpRr && bytes > request_bytes => {
                 Err(ScenarioError::value(
-                    node.place.clone(),
+                    node.location.clone(),
                     "response-size",
                     format!(
                         "{bytes} bytes to a request of {request_bytes}, but over UDP a responder never sends more than it received"
@@ -385,7 +385,7 @@ impl<'a> Reader<'a> {
             let problem = format!("`{word}` is no name");
             let expected = format!("{expected}, of 1 to {MAX_NAME_CHARS} characters");
             return Err(ScenarioError::value(
-                node.place.clone(),
+                node.location.clone(),
                 key,
                 problem,
                 expected,
@@ -416,7 +416,7 @@ impl<'a> Reader<'a> {
         let refuse = |key, problem: &str, expected: &str| {
             let node = self.find(key).unwrap_or(self.settings.test);
             Err(ScenarioError::value(
-                node.place.clone(),
+                node.location.clone(),
                 key,
                 problem,
                 expected,
@@ -476,7 +476,7 @@ fn bit_rate(node: &Node, key: &str) -> Result<Option<f64>, ScenarioError> {
     match rate.filter(|rate| (1e3..=1e14).contains(rate)) {
         Some(rate) => Ok(Some(rate)),
         None => Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             key,
             "it does not fit",
             "1 kb/s to 100 Tb/s, or unlimited",
@@ -493,7 +493,7 @@ fn measured_share(node: &Node) -> Result<Option<f64>, ScenarioError> {
     match number.trim().parse::<f64>() {
         Ok(percent) if (1.0..=100.0).contains(&percent) => Ok(Some(percent / 100.0)),
         _ => Err(ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             "total-rate",
             format!("`{word}` is not a share of the measured rate"),
             "1% to 100%, or a rate such as 500M",
@@ -515,7 +515,7 @@ fn request_rate(node: &Node) -> Result<f64, ScenarioError> {
         .filter(|rate| (0.01..=1e8).contains(rate))
         .ok_or_else(|| {
             ScenarioError::value(
-                node.place.clone(),
+                node.location.clone(),
                 "request-rate",
                 format!("`{word}` is not a number of requests per second that fits"),
                 "0.01 to 100M, such as 5000, 5k or 1.5M",
@@ -543,7 +543,7 @@ fn dscp(node: &Node) -> Result<u8, ScenarioError> {
     };
     value.ok_or_else(|| {
         ScenarioError::value(
-            node.place.clone(),
+            node.location.clone(),
             "dscp",
             format!("`{word}` is not a code point"),
             "0 to 63, cs0 to cs7, af11 to af43, ef or le",
@@ -558,7 +558,7 @@ fn placement(node: &Node) -> Result<Placement, ScenarioError> {
         "near-receive-queue" => Ok(Placement::NearReceiveQueue),
         _ => cpu_list(word).map(Placement::Cpus).ok_or_else(|| {
             ScenarioError::value(
-                node.place.clone(),
+                node.location.clone(),
                 "cpus",
                 format!("`{word}` is not a list of CPUs"),
                 format!("CPUs up to {MAX_CPU} such as 0-3,8, or near-nic, or near-receive-queue"),

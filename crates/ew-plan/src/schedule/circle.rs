@@ -1,4 +1,5 @@
-//! The circle method: a round-robin tournament. One player stays, the others move one seat a round.
+//! The circle method: a round-robin tournament. One player stays, the others move one position a
+//! round.
 
 /// Rounds in which every unordered pair of `0..players` meets exactly once, and each player at most
 /// once a round: `players - 1` rounds, or `players` rounds with a bye each when the number is odd.

@@ -1,5 +1,5 @@
-//! Seeded draws whose results are part of the plan: same seed, same plan, also with another version
-//! of `rand`.
+//! Seeded random numbers whose results are part of the plan: same seed, same plan, also with
+//! another version of `rand`.
 //!
 //! Only the ChaCha8 stream itself is taken from a library; it is fixed by its definition. Shuffles
 //! and bounded numbers are made here, because libraries change theirs between releases.
@@ -7,7 +7,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// A stream of draws.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Draw(ChaCha8Rng);
 
@@ -26,7 +26,7 @@ impl Draw {
         if bound <= 1 {
             return 0;
         }
-        // Numbers above the last whole multiple of the bound are drawn again, so that none is
+        // Numbers above the last whole multiple of the bound are replaced, so that none is
         // favoured.
         let limit = u64::MAX - u64::MAX % bound;
         loop {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn shuffles_are_permutations_and_reach_every_place() {
+    fn shuffles_are_permutations_and_reach_every_position() {
         let mut draw = Draw::new(1, "x");
         let mut seen = [[false; 5]; 5];
         for _ in 0..300 {

@@ -3,9 +3,10 @@
 
 use super::draw::Draw;
 
-/// Draws pairs (sender, receiver) of different groups, each member at most once as sender and once
-/// as receiver, as many as there can be. A perfect matching unless one group outnumbers all others
-/// together; then that group's members alternate: `turn` moves the window of those that take part.
+/// Selects random pairs (sender, receiver) of different groups, each member at most once as sender
+/// and once as receiver, as many as there can be. A perfect matching unless one group outnumbers
+/// all others together; then that group's members alternate: `turn` moves the window of those that
+/// take part.
 pub(crate) fn draw_matching<T: Copy>(
     groups: &[Vec<T>],
     turn: usize,
@@ -127,7 +128,7 @@ mod tests {
         assert_eq!(
             seen.len(),
             16 * 12,
-            "every legal pair is drawn at some time"
+            "every legal pair is selected at some time"
         );
     }
 }

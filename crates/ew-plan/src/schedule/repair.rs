@@ -18,8 +18,8 @@ pub struct UplinkLimits<'a> {
 /// Rounds for the `missing` (src, dst) pairs: each host in at most one flow per direction a round,
 /// in as few rounds as the busiest host has missing flows (König), or somewhat more where `limits`
 /// narrow an uplink. Flow ids count from `first_id` ([`crate::plan::next_flow_id`] gives it); a
-/// pair named twice is measured twice; pairs of a host with itself are skipped. `opened_by` says
-/// which end opens the connections, for all flows alike.
+/// pair named twice is measured twice; pairs of a host with itself are skipped. `opened_by`
+/// specifies which end opens the connections, for all flows alike.
 #[must_use]
 pub fn repair_rounds(
     missing: &[(HostId, HostId)],

@@ -381,7 +381,7 @@ fn preamble_seeds() -> Vec<Seed> {
         .collect()
 }
 
-/// What an agent says in scene 1 when its version line and all that follows come in one go.
+/// What an agent sends in scene 1 when its version line and all that follows come in one go.
 fn whole_controller_session() -> Seed {
     let mut bytes = vec![0, 5];
     bytes.extend(preamble(BUILD));

@@ -3,6 +3,7 @@
 use super::tables::{change_words, estimated, probability, ratio_words, tables};
 use super::{remarks, sides, status};
 use crate::ReportError;
+use crate::catalogue::comparison_sentence;
 use crate::html::render_page;
 use crate::words::one_line;
 use ew_model::analysis::Estimate;
@@ -68,7 +69,7 @@ pub(super) fn render(comparison: &Comparison) -> Result<String, ReportError> {
         ),
         status: status(comparison),
         status_class: status_class(comparison),
-        sentence: one_line(&comparison.sentence).replace('`', ""),
+        sentence: one_line(&comparison_sentence(comparison)).replace('`', ""),
         sides: sides(comparison),
         names: [&comparison.base, &comparison.other].map(|side| one_line(&side.name)),
         charts: charts(comparison),

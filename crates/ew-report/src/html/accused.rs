@@ -18,7 +18,7 @@ fn is_limited(analysis: &Analysis, rack: RackId) -> bool {
     directions.any(|limited| limited == Some(true)) || pairs.any(|pair| pair.limited == Some(true))
 }
 
-/// What a mark says of a rack's uplinks. `None`: the finding is about none of them.
+/// What a mark shows of a rack's uplinks. `None`: the finding is about none of them.
 fn of_uplink(finding: &Finding) -> Option<&'static str> {
     match (finding.cause, finding.subject) {
         (Cause::Uplink, _) => Some("oversubscribed"),

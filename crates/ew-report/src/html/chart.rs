@@ -287,7 +287,7 @@ fn trimmed(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// An axis label without digits that say nothing: `200 Mb/s`, `1.5 Gb/s`.
+/// An axis label without digits that show nothing: `200 Mb/s`, `1.5 Gb/s`.
 pub(super) fn short_rate(bits_per_sec: f64) -> String {
     let text = format_bits_per_sec(bits_per_sec);
     match text.split_once(' ') {

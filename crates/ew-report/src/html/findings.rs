@@ -30,6 +30,7 @@ pub(super) struct Card {
     confidence: &'static str,
     evidence: Vec<EvidenceView>,
     hint: String,
+    documentation: String,
     /// What the drawing of the fabric marks for it.
     drawn: Option<String>,
 }
@@ -120,6 +121,7 @@ fn card(
         confidence: finding.confidence,
         evidence: evidence.collect(),
         hint: rich(&full_sentence(inventory, &finding.hint)),
+        documentation: finding.documentation.clone(),
         drawn: drawn(finding.subject),
     }
 }

@@ -1,4 +1,4 @@
-//! The table of hosts: a row each, with the worst of what its counters say.
+//! The table of hosts: a row each, with the worst of what its counters report.
 
 use super::accused::{Accused, Mark};
 use super::page::host_anchor;

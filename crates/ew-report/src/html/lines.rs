@@ -135,7 +135,7 @@ fn count(span: f64, step: f64) -> u32 {
         .clamp(0.0, f64::from(MOST_TICKS)) as u32
 }
 
-/// Without digits that say nothing.
+/// Without digits that show nothing.
 pub(super) fn short(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,11 +1,11 @@
 //! The pair matrix as compact data for the page's script.
 //!
-//! One object per cell would cost 100 bytes a cell and 100 MB at 1000 hosts. Instead each figure is
-//! a *plane*: one byte a cell into a small dictionary when there are few distinct values, else two
-//! bytes a cell on a logarithmic scale between min and max value (0 is "none", 1 is
-//! zero, the other 65534 codes are evenly spaced in the logarithm: over six decades the error stays
-//! below 0.02%). Which cells there are is a list of distances in row order, in LEB128, so that a
-//! sampled mesh costs by its cells and not by N squared.
+//! One object per host pair would cost 100 bytes each and 100 MB at 1000 hosts. Instead each figure
+//! is a *plane*: one byte a pair into a small dictionary when there are few distinct values, else
+//! two bytes a pair on a logarithmic scale between min and max value (0 is "none", 1 is zero, the
+//! other 65534 codes are evenly spaced in the logarithm: over six decades the error stays below
+//! 0.02%). Which pairs there are is a list of distances in row order, in LEB128, so that a sampled
+//! mesh costs by its pairs and not by N squared.
 
 use super::pack::{base64, leb128, packed_json, script_json};
 use crate::figures::stage_name;
@@ -22,7 +22,7 @@ const NONE: u8 = 255;
 const TEXTS: usize = 254;
 /// Codes of the logarithmic scale.
 const CODES: f64 = 65_533.0;
-/// Cells of all maps but the first; stages beyond it are in the JSON report only.
+/// Host pairs of all maps but the first; stages beyond it are in the JSON report only.
 const MOST_CELLS: usize = 200_000;
 
 /// What the page shows of pairs.
@@ -127,7 +127,7 @@ fn maps(analysis: &Analysis) -> Vec<Map<'_>> {
     maps.into_iter().map(|(_, map)| map).collect()
 }
 
-/// Pairs inside the inventory; of two cells at one place the first.
+/// Pairs inside the inventory; of two with the same hosts the first.
 fn pairs<'a>(cells: &[&'a Cell], others: &[PairAnalysis], n: usize) -> BTreeMap<u64, Pair<'a>> {
     let at = |src: HostId, dst: HostId| {
         let (src, dst) = (src.index(), dst.index());
@@ -353,7 +353,8 @@ fn distances<'a>(positions: impl Iterator<Item = &'a u64>) -> Vec<u8> {
     bytes
 }
 
-/// Where all cells are equal, there is a dictionary of that one value, or of none, and no data.
+/// Where all host pairs are equal, there is a dictionary of that one value, or of none, and no
+/// data.
 fn plane(values: &[Option<f64>]) -> Plane {
     let values: Vec<Option<f64>> = values
         .iter()

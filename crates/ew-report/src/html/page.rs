@@ -281,7 +281,7 @@ fn subtitle(analysis: &Analysis, network: Option<&str>) -> String {
     )
 }
 
-/// What stands on top of every printed page, as the inside of a CSS string.
+/// The text on top of every printed page, as the inside of a CSS string.
 fn print_head(view: &View) -> String {
     let text = format!("eastwest: {}, {}", view.run_id, view.status);
     let is_plain = |c: &char| c.is_alphanumeric() || " .,:;_-".contains(*c);

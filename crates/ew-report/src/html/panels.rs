@@ -107,7 +107,7 @@ struct Panel {
     #[serde(flatten)]
     planes: BTreeMap<&'static str, Plane>,
     header: Vec<&'static str>,
-    /// Index of the stage, then its cells.
+    /// Index of the stage, then its values.
     rows: Vec<(u32, Vec<String>)>,
 }
 

@@ -1,7 +1,7 @@
-//! Where in the page a piece of evidence can be seen: the panel of a host, a stage, a pair's cell,
+//! Where in the page a piece of evidence can be seen: the panel of a host, a stage, a pair,
 //! two racks' row.
 //!
-//! An evidence's `source` names a file and what to look at in it (docs/reference/findings.md):
+//! An evidence's `source` names a file and what to read in it (docs/reference/findings.md):
 //! stages are between backquotes, hosts and racks by their names. What it names and the page
 //! shows becomes a link.
 

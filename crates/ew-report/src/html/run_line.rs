@@ -26,14 +26,14 @@ pub(super) struct RunLine {
     stages: Vec<String>,
 }
 
-/// Stages that ran at the same time, in turns.
+/// Stages that ran interleaved.
 struct Band {
     from: f64,
     to: f64,
     stages: Vec<usize>,
 }
 
-/// `None` where no host's counters were read, or no stage says when it ran.
+/// `None` where no host's counters were read, or no stage has a time.
 pub(super) fn view(analysis: &Analysis) -> Option<RunLine> {
     let points = sums(analysis);
     let bands = bands(analysis);
@@ -106,7 +106,7 @@ fn typical_step(points: &[HostPoint]) -> f64 {
     steps.get(steps.len() / 2).copied().unwrap_or(1_000_000_000) as f64 / 1e9
 }
 
-/// Of the reading that covers a time: it holds since the one before it.
+/// Of the reading that covers a time: it is valid since the one before it.
 fn value_at(points: &[HostPoint], step: f64, seconds: f64) -> Option<f64> {
     let next = points.partition_point(|point| (point.t_ns as f64) < seconds * 1e9);
     let point = points.get(next)?;

@@ -1,5 +1,5 @@
 //! The percentile spectrum of a stage's transactions as inline SVG: percentiles spaced by the
-//! logarithm of what lies above them, so that 99%, 99.9% and 99.99% have as much room as 90%;
+//! logarithm of what lies above them, so that 99%, 99.9% and 99.99% have as much space as 90%;
 //! times on a logarithmic scale.
 
 use super::chart::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, escaped, line, open, text};
@@ -7,7 +7,7 @@ use ew_model::analysis::{LatencyFigures, SpectrumPoint, StageAnalysis};
 use ew_model::units::format_duration_ns;
 use std::fmt::Write;
 
-/// Labels that the axis of times has room for.
+/// Labels that the axis of times has space for.
 const LABELS: usize = 6;
 
 /// `None` for stages without transactions, and with too few for a curve.
@@ -135,7 +135,7 @@ fn curve(svg: &mut String, class: &str, scale: &Scale, points: &[SpectrumPoint])
     let _ = write!(svg, "<path class=\"{}\" d=\"{path}\"/>", escaped(class));
 }
 
-/// `20 µs`: a tick has no digits that say nothing.
+/// `20 µs`: a tick has no digits that show nothing.
 pub(super) fn round_time(time_ns: u64) -> String {
     match time_ns {
         0..1_000 => format!("{time_ns} ns"),

@@ -547,7 +547,7 @@ fn thousands(value: f64) -> String {
     }
 }
 
-/// An axis label without digits that say nothing: `200 MB/s`.
+/// An axis label without digits that show nothing: `200 MB/s`.
 fn format_bytes_short(bytes_per_sec: f64) -> String {
     let text = format_bytes_per_sec(bytes_per_sec);
     match text.split_once(' ') {

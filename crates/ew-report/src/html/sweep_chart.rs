@@ -1,5 +1,5 @@
 //! A sweep's curves as inline SVG: the rate on a linear scale over the logarithm of the size, where
-//! saturation shows, and the time of a message with both logarithmic, where its least cost and its
+//! saturation shows, and the time of a message with both logarithmic, where its min cost and its
 //! breaks show.
 
 use super::chart::{
@@ -11,7 +11,7 @@ use ew_model::sweep::SweepAnalysis;
 use ew_model::units::{format_bits_per_sec, format_bytes, format_duration_ns, format_whole_bytes};
 use std::fmt::Write;
 
-/// Labels that the axis of sizes has room for.
+/// Labels that the axis of sizes has space for.
 const SIZE_LABELS: u32 = 7;
 
 /// The rate over the size, with n1/2 and the discontinuities. `None` with fewer than

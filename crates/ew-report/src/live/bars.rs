@@ -145,7 +145,7 @@ impl Bars {
     }
 }
 
-/// Without colour the same shapes; the numbers next to the bar say it all.
+/// Without colour the same shapes; the numbers next to the bar are the same figure.
 fn bar_style(color: bool) -> ProgressStyle {
     let bar = if color { "{bar:14.cyan/8}" } else { "{bar:14}" };
     ProgressStyle::with_template(&format!(

@@ -37,7 +37,7 @@ impl<W: Write> Lines<W> {
         if self.quiet {
             return;
         }
-        if let Some(line) = self.course(at_ns, event, tally) {
+        if let Some(line) = self.progress(at_ns, event, tally) {
             self.line(at_ns, &line);
         }
     }
@@ -52,7 +52,7 @@ impl<W: Write> Lines<W> {
         self.flush();
     }
 
-    fn course(&mut self, at_ns: u64, event: &RunEvent, tally: &Tally) -> Option<String> {
+    fn progress(&mut self, at_ns: u64, event: &RunEvent, tally: &Tally) -> Option<String> {
         match event {
             RunEvent::RunStarted { plan, .. } if plan.stages.is_empty() => {
                 Some(format!("{}: {}", one_line(&plan.scenario), tally.size()))
@@ -100,7 +100,7 @@ impl<W: Write> Lines<W> {
             }
             RunEvent::StorageStepFinished(step) => Some(storage::ended(step)),
             RunEvent::FlowProgress { .. } => {
-                // It says what a line of progress would say.
+                // It shows what a line of progress would show.
                 self.last_progress_ns = at_ns;
                 flow_progress(event, tally)
             }

@@ -4,7 +4,7 @@ use super::tally::{StageTally, Tally};
 use crate::ReportError;
 use crate::words::{one_line, outcome, rate};
 use ew_model::facts::HostSample;
-use ew_model::finding::Verdict;
+use ew_model::finding::WordedVerdict;
 use ew_model::units::format_duration_ns;
 use ew_model::{Analysis, FlowRecord, HostId, Outcome, RoundIndex, RunEvent, StageIndex};
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub fn finished_json(analysis: &Analysis) -> Result<String, ReportError> {
         outcome: Outcome,
         status: &'static str,
         exit_code: u8,
-        verdict: &'a Verdict,
+        verdict: WordedVerdict,
     }
     let finished = Finished {
         schema: WEBHOOK_SCHEMA,
@@ -51,7 +51,7 @@ pub fn finished_json(analysis: &Analysis) -> Result<String, ReportError> {
         outcome: analysis.run.outcome,
         status: crate::words::status(analysis),
         exit_code: analysis.verdict.status.exit_code(),
-        verdict: &analysis.verdict,
+        verdict: crate::in_words(analysis),
     };
     Ok(serde_json::to_string(&finished)?)
 }
@@ -155,7 +155,7 @@ struct HostRow {
 
 impl LiveState {
     /// Takes one event; `at_ns` is the time since the run began. Returns whether a page that shows
-    /// the run should look again.
+    /// the run should read again.
     pub fn take(&mut self, at_ns: u64, event: &RunEvent) -> bool {
         self.at_ns = self.at_ns.max(at_ns);
         self.tally.take(event);

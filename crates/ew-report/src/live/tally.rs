@@ -164,7 +164,7 @@ impl Tally {
     }
 
     /// A stage's flows so far: `median 191 Mb/s, 2 of 96 missing`, or `median 48.2 µs` of requests;
-    /// short, so that 80 columns hold it.
+    /// short, so that it fits 80 columns.
     pub(super) fn stage_result(&self, index: StageIndex) -> String {
         let result = self.stages.get(&index).map(StageTally::result);
         result.unwrap_or_else(|| NO_FIGURES.to_owned())

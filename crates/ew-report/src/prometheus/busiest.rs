@@ -52,7 +52,7 @@ fn busiest_core(before: &[CpuCounters], after: &[CpuCounters]) -> Option<f64> {
     shares.max_by(f64::total_cmp)
 }
 
-/// `user` holds guest time already.
+/// `user` includes guest time.
 fn busy_ticks(cpu: &CpuCounters) -> u64 {
     let newer = [cpu.irq_ticks, cpu.softirq_ticks, cpu.steal_ticks];
     cpu.user_ticks + cpu.nice_ticks + cpu.system_ticks + newer.into_iter().flatten().sum::<u64>()

@@ -1,4 +1,4 @@
-//! What the events say of one host.
+//! What the events report about one host.
 
 use super::busiest::Busiest;
 use crate::words::{host_name, one_line};

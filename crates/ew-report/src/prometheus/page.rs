@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// What a metric is, as `# TYPE` says it.
+/// What a metric is, as in `# TYPE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// Only grows, until its source begins anew.

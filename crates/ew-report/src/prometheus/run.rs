@@ -5,7 +5,7 @@ use super::page::{Family, Label, Page, Read};
 use crate::words::one_line;
 use ew_model::{FlowOutcome, FlowRecord, Plan, RunEvent, StageIndex};
 
-/// What the events say of the run as a whole.
+/// What the events report about the run as a whole.
 #[derive(Debug)]
 pub(super) struct RunSeries {
     version: String,

@@ -5,7 +5,7 @@ use ew_model::RunEvent;
 use ew_model::storage::{DataNodeState, FileOutcome, HdfsFacts, StorageOperation, StorageStep};
 use std::collections::BTreeMap;
 
-/// What the events say of a storage job. Nothing of it is shown in runs of flows.
+/// What the events report about a storage job. Nothing of it is shown in runs of flows.
 #[derive(Debug, Default)]
 pub(super) struct StorageSeries {
     current: Option<Current>,

@@ -460,7 +460,7 @@ fn circumstances(step: &StepAnalysis) -> Option<String> {
     })
 }
 
-/// What TestDFSIO's block does not say.
+/// What TestDFSIO's block does not report.
 fn hidden(step: &StepAnalysis) -> Vec<String> {
     let bytes = |rate: Option<f64>| or_missing(rate, format_bytes_per_sec);
     let mut lines = vec![format!(
@@ -702,7 +702,7 @@ fn troubles(step: &StepAnalysis) -> Vec<String> {
     let operation = step.operation.name();
     let corrupt = step.corrupt.iter().map(|wrong| {
         format!(
-            "FAIL: {}: {operation}: test_io_{} holds wrong bytes from offset {}: {}",
+            "FAIL: {}: {operation}: test_io_{} contains wrong bytes from offset {}: {}",
             one_line(&wrong.host),
             wrong.file,
             wrong.offset,

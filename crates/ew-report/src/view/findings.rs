@@ -1,15 +1,18 @@
 //! Findings in words.
 
 use super::Tone;
+use crate::catalogue;
 use crate::words::{cause, one_line, quantity, severity, severity_status, shortened};
-use ew_model::Analysis;
 use ew_model::finding::{Finding, Quantity, Severity, Subject};
+use ew_model::{Analysis, Inventory};
 
 /// A finding in words.
 pub(crate) struct FindingWords {
     pub(crate) severity: Severity,
     pub(crate) subject: Subject,
     pub(crate) sentence: String,
+    /// The part of the sentence before its cause. `None` where it names none apart.
+    before_cause: Option<String>,
     pub(crate) cause: &'static str,
     pub(crate) measured: Option<String>,
     pub(crate) expected: Option<String>,
@@ -17,6 +20,8 @@ pub(crate) struct FindingWords {
     pub(crate) evidence: Vec<EvidenceWords>,
     /// What to do.
     pub(crate) hint: String,
+    /// Where its cause is explained.
+    pub(crate) documentation: String,
 }
 
 pub(crate) struct EvidenceWords {
@@ -26,25 +31,31 @@ pub(crate) struct EvidenceWords {
 }
 
 pub(super) fn all(analysis: &Analysis) -> Vec<FindingWords> {
-    analysis.verdict.findings.iter().map(in_words).collect()
+    let names = analysis.inventory();
+    let findings = analysis.verdict.findings.iter();
+    findings.map(|finding| in_words(finding, names)).collect()
 }
 
-fn in_words(finding: &Finding) -> FindingWords {
+fn in_words(finding: &Finding, names: &Inventory) -> FindingWords {
     let figure = |figure: &Quantity| quantity(figure, finding.cause);
-    let evidence = finding.evidence.iter().map(|evidence| EvidenceWords {
+    let evidence = catalogue::evidence(finding, names).into_iter();
+    let evidence = evidence.map(|evidence| EvidenceWords {
         text: one_line(&evidence.text),
         source: one_line(&evidence.source),
     });
+    let headline = catalogue::headline(finding, names);
     FindingWords {
         severity: finding.severity,
         subject: finding.subject,
-        sentence: one_line(&finding.sentence),
+        sentence: one_line(&headline.sentence()),
+        before_cause: headline.because.map(|_| one_line(&headline.what)),
         cause: cause(finding.cause),
         measured: finding.measured.as_ref().map(figure),
         expected: finding.expected.as_ref().map(figure),
         confidence: finding.confidence.word(),
         evidence: evidence.collect(),
-        hint: one_line(&finding.hint),
+        hint: one_line(&catalogue::next_step(finding, names)),
+        documentation: catalogue::documentation(finding.cause),
     }
 }
 
@@ -58,8 +69,8 @@ impl FindingWords {
     /// word.
     pub(crate) fn headline(&self, most_chars: usize) -> String {
         let is_long = self.sentence.chars().count() > most_chars;
-        match self.sentence.split_once(". Cause: ") {
-            Some((what, _)) if is_long => {
+        match &self.before_cause {
+            Some(what) if is_long => {
                 let end = format!(" Cause: {}", self.cause);
                 let room = most_chars.saturating_sub(end.chars().count());
                 shortened(&format!("{what}."), room.max(1)) + &end

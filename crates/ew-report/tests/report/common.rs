@@ -8,8 +8,13 @@ use ew_model::analysis::{
     TimePoint, UplinkAnalysis,
 };
 use ew_model::facts::InterfaceFacts;
+use ew_model::finding::details::{
+    Absence, AbsenceReason, Directions, HostsMissing, Oversubscribed, PeersRate, SideRate,
+    SideRates, SlowDirection, SlowHost, StageRate, UplinkLimit,
+};
 use ew_model::finding::{
-    Cause, Confidence, Evidence, Finding, Quantity, Severity, Subject, Verdict, VerdictStatus,
+    Cause, Confidence, Details, Finding, Grounds, Quantity, Severity, Subject, UplinkTest, Verdict,
+    VerdictStatus,
 };
 use ew_model::inventory::{Host, HostId, Inventory, Rack, RackId};
 use ew_model::run::{Outcome, RunManifest};
@@ -56,7 +61,7 @@ pub(crate) fn cluster(racks: u32, per_rack: u32, ratio: f64, slow: Option<HostId
     let rack_pairs = rack_pairs(racks, per_rack, ratio);
     let mut analysis = Analysis {
         racks: Vec::new(),
-        verdict: verdict(ratio, slow, &inventory),
+        verdict: verdict(ratio, slow),
         stages: stages(racks * per_rack, racks, ratio),
         hosts: inventory.host_ids().map(|h| host(h, slow)).collect(),
         cells: cells(&inventory, slow),
@@ -99,9 +104,12 @@ pub(crate) fn failed() -> Analysis {
     analysis.rack_pairs.clear();
     analysis.warnings.clear();
     analysis.verdict = Verdict {
-        sentence: "No host came up, so nothing was measured".into(),
         status: VerdictStatus::NotDetermined,
         findings: Vec::new(),
+        grounds: Grounds {
+            failure: Some("ssh: connect to host r1h01 port 22: Connection refused".into()),
+            ..Grounds::default()
+        },
     };
     analysis.basis.nic_bits_per_sec = None;
     analysis.basis.nic_source = "nothing measured".into();
@@ -147,21 +155,7 @@ pub(crate) fn missing() -> Analysis {
     analysis.verdict.status = VerdictStatus::Partial;
     analysis.verdict.findings.insert(
         0,
-        Finding {
-            severity: Severity::Fault,
-            subject: Subject::Host { host: HostId(1) },
-            cause: Cause::HostMissing,
-            symptom: None,
-            sentence: "r1h02 never came up: Permission denied (publickey).".into(),
-            measured: None,
-            expected: None,
-            confidence: Confidence::High,
-            evidence: vec![Evidence {
-                text: "as ssh reported".into(),
-                source: "events.jsonl: host-failed".into(),
-            }],
-            hint: "Add your key to the host's authorized_keys and run again.".into(),
-        },
+        host_missing(HostId(1), "Permission denied (publickey).".into()),
     );
     analysis.run.outcome = Outcome::Partial;
     analysis
@@ -496,83 +490,131 @@ fn exact(value: f64, unit: &str) -> Option<Quantity> {
     })
 }
 
-pub(crate) fn verdict(ratio: f64, slow: Option<HostId>, inventory: &Inventory) -> Verdict {
+/// That a host never came up, and why, in the words of another program.
+pub(crate) fn host_missing(host: HostId, message: String) -> Finding {
+    Finding {
+        severity: Severity::Fault,
+        subject: Subject::Host { host },
+        cause: Cause::HostMissing,
+        symptom: None,
+        measured: None,
+        expected: None,
+        confidence: Confidence::High,
+        details: Details::HostsMissing(HostsMissing {
+            hosts: vec![host],
+            absence: Absence::NeverCameUp,
+            missing_flows: 0,
+            reasons: vec![AbsenceReason { host, message }],
+            pod_ends: Vec::new(),
+        }),
+        cables: Vec::new(),
+    }
+}
+
+pub(crate) fn verdict(ratio: f64, slow: Option<HostId>) -> Verdict {
     let mut findings = Vec::new();
     if ratio > 1.0 {
         for (from, to) in [(0, 1), (1, 0)] {
-            findings.push(uplink_finding(ratio, RackId(from), RackId(to), inventory));
+            findings.push(uplink_finding(ratio, RackId(from), RackId(to)));
         }
     }
     if let Some(slow) = slow {
-        findings.push(slow_finding(slow, inventory));
+        findings.push(slow_finding(slow));
     }
-    let sentence = match (ratio > 1.0, slow) {
-        (false, None) => "Nothing wrong found: every pair reached what its hosts can do".into(),
-        (false, Some(slow)) => format!("{} receives at half its peers' rate", inventory.name(slow)),
-        (true, slow) => format!(
-            "rack1 and rack2 are oversubscribed {ratio:.1}:1 in both directions{}",
-            slow.map_or_else(String::new, |s| format!(
-                ", and {} receives at half its peers' rate",
-                inventory.name(s)
-            ))
-        ),
-    };
     let status = if findings.is_empty() {
         VerdictStatus::NothingWrong
     } else {
         VerdictStatus::Worse
     };
     Verdict {
-        sentence,
         status,
         findings,
+        grounds: Grounds {
+            is_judged: true,
+            typical_bits_per_sec: estimate(PAYLOAD),
+            uplinks: UplinkTest::NoneLimits,
+            ..Grounds::default()
+        },
     }
 }
 
-fn uplink_finding(ratio: f64, from: RackId, to: RackId, inventory: &Inventory) -> Finding {
-    let (from_name, to_name) = (inventory.rack_name(from), inventory.rack_name(to));
+fn uplink_finding(ratio: f64, from: RackId, to: RackId) -> Finding {
     Finding {
         severity: Severity::Fault,
         subject: Subject::RackPair { from, to },
         cause: Cause::Uplink,
         symptom: None,
-        sentence: format!("{from_name} to {to_name} is oversubscribed {ratio:.1}:1"),
         measured: quantity(ratio, "ratio"),
         expected: exact(1.0, "ratio"),
         confidence: Confidence::High,
-        evidence: vec![
-            Evidence {
-                text: "inside the rack a host moves 191 Mb/s, across 47.8 Mb/s, with every host active".into(),
-                source: "flows.parquet: stages 2 and 3".into(),
+        details: Details::Oversubscribed(Oversubscribed {
+            racks: vec![from],
+            directions: Directions::Tx,
+            ratio: Estimate {
+                value: ratio,
+                low: Some(ratio * 0.98),
+                high: Some(ratio * 1.02),
+                samples: 12,
             },
-            Evidence {
-                text: "the ramp of senders fills the uplink at 1.0 senders, 191 Mb/s".into(),
-                source: "flows.parquet: stage 3".into(),
-            },
-        ],
-        hint: "Add uplinks or state the ratio with expect.oversubscription if it is by design.".into(),
+            configured: Some(1.0),
+            is_unlike_others: false,
+            is_unexpected: true,
+            limits: vec![UplinkLimit {
+                rack: from,
+                direction: Directions::Tx,
+                capacity_bits_per_sec: 4.0 * PAYLOAD / ratio,
+                hosts_bits_per_sec: 4.0 * PAYLOAD,
+                rounds: 6,
+                stage: Some("cross-rack".into()),
+                rivals: None,
+            }],
+        }),
+        cables: Vec::new(),
     }
 }
 
-fn slow_finding(slow: HostId, inventory: &Inventory) -> Finding {
+fn slow_finding(slow: HostId) -> Finding {
     Finding {
         severity: Severity::Fault,
         subject: Subject::Host { host: slow },
         cause: Cause::SlowReceiver,
         symptom: None,
-        sentence: format!(
-            "{} receives at 95.7 Mb/s from everybody, half of what its peers do",
-            inventory.name(slow)
-        ),
         measured: quantity(PAYLOAD / 2.0, "bits_per_sec"),
         expected: exact(PAYLOAD, "bits_per_sec"),
         confidence: Confidence::High,
-        evidence: vec![Evidence {
-            text: "all 7 senders reach it at 95.2 to 95.7 Mb/s; it sends at 191 Mb/s".into(),
-            source: format!("flows.parquet: stage 4, dst {}", inventory.name(slow)),
+        details: Details::SlowHost(slow_host(slow)),
+        cables: Vec::new(),
+    }
+}
+
+/// A host that receives at half its peers' rate.
+pub(crate) fn slow_host(host: HostId) -> SlowHost {
+    SlowHost {
+        host,
+        sides: vec![SlowDirection {
+            directions: Directions::Rx,
+            bits_per_sec: PAYLOAD / 2.0,
         }],
-        hint: "Look at its receive side: ethtool -S eth0, the switch port's counters, the cable."
-            .into(),
+        peers_bits_per_sec: PAYLOAD,
+        flows: SideRates {
+            host,
+            sides: vec![SideRate {
+                direction: Directions::Rx,
+                stages: vec![StageRate {
+                    stage: "mesh".into(),
+                    median_bits_per_sec: PAYLOAD / 2.0,
+                    flows: 14,
+                }],
+                peers: 7,
+                gain_nats: 210.0,
+            }],
+            peers: Some(PeersRate {
+                median_bits_per_sec: PAYLOAD,
+                hosts: 7,
+                stages: vec!["mesh".into()],
+            }),
+        },
+        why: None,
     }
 }
 

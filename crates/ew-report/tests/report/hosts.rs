@@ -2,7 +2,10 @@
 
 use crate::common;
 use ew_model::Analysis;
-use ew_model::finding::{Evidence, Subject};
+use ew_model::finding::details::{
+    CpuTaker, FullCpu, LowLinkSpeed, OwnAndPeers, PairRate, SlowPair, Why,
+};
+use ew_model::finding::{Cable, Details, Finding, Subject};
 use ew_model::inventory::{HostId, RackId};
 use ew_report::{Format, TextStyle, render};
 
@@ -83,21 +86,58 @@ fn a_host_without_counters_has_no_panel() {
 #[test]
 fn evidence_leads_to_what_it_names() {
     let mut analysis = common::demo();
-    let finding = &mut analysis.verdict.findings[2];
-    let evidence = |source: &str| Evidence {
-        text: "so it is".into(),
-        source: source.into(),
+    let slow = analysis.verdict.findings[2].clone();
+    let about_run = |details: Details| Finding {
+        subject: Subject::Run,
+        details,
+        ..slow.clone()
     };
-    finding.subject = Subject::Run;
-    finding.evidence = [
-        "flows.parquet: stage `mesh`, dst = r2h03, 14 rows",
-        "flows.parquet: src = r1h01, dst = r2h03",
-        "flows.parquet: stage `cross-rack`, src in rack1, dst in rack2, 6 rounds",
-        "events.jsonl: host-up of r1h02, interfaces",
-        "a file: nothing of this run",
-    ]
-    .map(evidence)
-    .to_vec();
+    let mut starved = common::slow_host(HostId(6));
+    starved.why = Some(Why::FullCpu(FullCpu {
+        host: HostId(6),
+        cpu: analysis.hosts[1].stages[2].busiest_cpu.unwrap(),
+        taker: CpuTaker::Softirq,
+        busy_share: OwnAndPeers {
+            own: 0.97,
+            peers: Some(0.4),
+        },
+        stage: "mesh".into(),
+    }));
+    let pair = PairRate {
+        src: HostId(0),
+        dst: HostId(6),
+        bits_per_sec: 40e6,
+        rounds: 3,
+    };
+    let link = LowLinkSpeed {
+        host: HostId(1),
+        interface: "eth0".into(),
+        bits_per_sec: 1e9,
+        duplex: None,
+        expected_bits_per_sec: 10e9,
+        is_configured: false,
+        tx_bits_per_sec: None,
+        rx_bits_per_sec: None,
+        flows: common::slow_host(HostId(1)).flows,
+    };
+    let cable = Cable {
+        host: HostId(6),
+        link: "eth0".into(),
+        switch: "leaf2".into(),
+        port: "Ethernet7".into(),
+    };
+    analysis.verdict.findings.extend([
+        about_run(Details::SlowHost(starved)),
+        about_run(Details::SlowPair(SlowPair {
+            pair,
+            expected_bits_per_sec: 95e6,
+            is_distinguished: true,
+        })),
+        Finding {
+            cables: vec![cable],
+            ..about_run(Details::LowLinkSpeed(link))
+        },
+    ]);
     let page = report(&analysis, Format::Html);
     for link in [
         "<a href=\"#host-6\" data-host=\"6\" data-stage=\"3\">r2h03 over time</a>",
@@ -109,7 +149,7 @@ fn evidence_leads_to_what_it_names() {
         assert!(page.contains(link), "no {link}");
     }
     assert!(
-        page.contains("nothing of this run</code></li>"),
+        page.contains("HostFacts: LLDP</code></li>"),
         "no link to nowhere"
     );
     assert!(page.contains("id=\"stage-3\"") && page.contains("id=\"rack-0-1\""));
@@ -124,5 +164,5 @@ fn evidence_of_a_host_leads_to_its_panel_even_unnamed() {
         to: RackId(9),
     };
     let page = report(&analysis, Format::Html);
-    assert!(page.contains("data-host=\"4\">r2h01 over time</a>"));
+    assert!(page.contains("data-host=\"4\" data-stage=\"2\">r2h01 over time</a>"));
 }

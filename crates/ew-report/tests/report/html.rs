@@ -3,7 +3,8 @@
 use crate::common;
 use ew_model::Analysis;
 use ew_model::analysis::{HostState, PairDetail, PairSample, RackPath};
-use ew_model::finding::{Cause, Subject};
+use ew_model::finding::details::{Shaper, Why};
+use ew_model::finding::{Cause, Details, Subject};
 use ew_model::inventory::{HostId, RackId};
 use ew_model::record::TcpInfo;
 use ew_report::{Format, TextStyle, render};
@@ -136,7 +137,7 @@ fn parallel_paths_are_drawn_and_the_bad_one_is_marked() {
 #[test]
 fn headlines_are_one_line_of_at_most_a_hundred_characters() {
     let mut analysis = common::demo();
-    analysis.verdict.findings[0].sentence = "word ".repeat(60);
+    analysis.verdict.findings[0] = common::host_missing(HostId(1), "word ".repeat(60));
     let page = page(&analysis);
     let list = &page[page.find("class=\"headlines\"").unwrap()..];
     let list = &list[..list.find("</ul>").unwrap()];
@@ -151,25 +152,36 @@ fn headlines_are_one_line_of_at_most_a_hundred_characters() {
         "{texts:?}"
     );
     assert!(texts[0].ends_with("word\u{2026}"), "{}", texts[0]);
-    analysis.verdict.findings[0].sentence += ". Cause: what it sends is shaped";
+    let mut shaped = common::slow_host(HostId(1));
+    shaped.why = Some(Why::Shaper(Shaper {
+        host: HostId(1),
+        interface: "enp193s0f0np0".into(),
+        discipline: "tbf".into(),
+        bits_per_sec: 50e6,
+        peers_bits_per_sec: 100e6,
+    }));
+    analysis.verdict.findings[0].cause = Cause::LinkSpeed;
+    analysis.verdict.findings[0].details = Details::SlowHost(shaped);
     let page = self::page(&analysis);
     assert!(
-        page.contains("word\u{2026} Cause: uplink<"),
+        page.contains("Cause: link speed<"),
         "the cause is a word where the sentence is long"
     );
-    assert!(list.contains("<b>FAIL</b> r2h03 receives"));
+    assert!(list.contains("<b>FAIL</b> r2h03: 50% of peers RX"));
 }
 
 #[test]
 fn backquotes_are_code_and_sentences_are_whole() {
     let mut analysis = common::demo();
-    analysis.verdict.findings[2].hint = "look at `ethtool -S <eth0>`".into();
-    analysis.verdict.findings[2].evidence[0].text = "isolated flows in `mesh`".into();
+    let mut slow = common::slow_host(HostId(6));
+    slow.flows.sides[0].stages[0].stage = "<mesh>".into();
+    analysis.verdict.findings[2].details = Details::SlowHost(slow);
+
     let page = page(&analysis);
-    assert!(page.contains("Look at <code>ethtool -S &lt;eth0&gt;</code>.</p>"));
-    assert!(page.contains("<li>Isolated flows in <code>mesh</code> "));
+    assert!(page.contains("Look on the host at <code>ethtool -S</code> (rx_missed"));
+    assert!(page.contains("<li>Isolated flows to r2h03: <code>&lt;mesh&gt;</code> median "));
     assert!(
-        page.contains("r2h03 receives at 95.7 Mb/s from everybody, half of what its peers do.<")
+        page.contains("r2h03: 50% of peers RX (95.6 Mb/s vs 191 Mb/s). Cause not determined.<")
     );
 }
 
@@ -204,14 +216,10 @@ fn hostile_names_stay_text() {
     analysis.cells[3].missing = Some(format!("</script>{evil}"));
     analysis.cells[3].bits_per_sec = None;
     analysis.warnings.push(evil.into());
-    analysis.verdict.sentence = evil.into();
     analysis.run.command.push(evil.into());
     analysis.run.id = evil.into();
     for finding in &mut analysis.verdict.findings {
-        finding.sentence = evil.into();
-        finding.hint = evil.into();
-        finding.evidence[0].text = evil.into();
-        finding.evidence[0].source = evil.into();
+        *finding = common::host_missing(HostId(1), evil.into());
     }
     for stage in &mut analysis.stages {
         stage.name = evil.into();

@@ -4,7 +4,7 @@ use crate::{common, workloads};
 use ew_model::Analysis;
 use ew_model::analysis::{CpuAnalysis, CpuSplitShares, DatagramAnalysis, StageAnalysis};
 use ew_model::inventory::{Host, Inventory};
-use ew_model::pods::{PodComparison, PodPath};
+use ew_model::pods::{PodComparison, PodFigures, PodPath};
 use ew_model::scenario::{Direction, Pattern, Test};
 use ew_model::workload::{Workload, WorkloadKind};
 use ew_report::{Format, ReportError, TextStyle, render};
@@ -68,7 +68,7 @@ fn stage(test: &Test, flow: f64) -> StageAnalysis {
 }
 
 fn comparison(stage: &str, baseline: &str, kind: WorkloadKind, figures: [f64; 2]) -> PodComparison {
-    PodComparison {
+    let figures = PodFigures {
         stage: stage.into(),
         baseline_stage: baseline.into(),
         path: PodPath::OtherNode,
@@ -80,12 +80,15 @@ fn comparison(stage: &str, baseline: &str, kind: WorkloadKind, figures: [f64; 2]
         ratio: common::estimate(figures[0] / figures[1]).unwrap(),
         p_value: None,
         significant: false,
+        exceeded_loss_share: None,
         node_cpu: [None; 2],
         agent_cpus: [None; 2],
         baseline_node_cpu: [None; 2],
         baseline_agent_cpus: [None; 2],
+    };
+    PodComparison {
+        figures,
         causes: Vec::new(),
-        sentence: String::new(),
     }
 }
 

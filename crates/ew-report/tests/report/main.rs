@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod browser;
 #[cfg(test)]
+mod catalogue;
+#[cfg(test)]
 mod common;
 #[cfg(test)]
 mod hosts;

@@ -101,6 +101,9 @@ fn json_names_hosts_and_racks() {
     let pair = &json["rack_pairs"][0];
     assert_eq!(pair["from_name"], name(racks, &pair["from"]));
     let findings = json["verdict"]["findings"].as_array().unwrap();
+    let details = &findings[0]["details"];
+    assert_eq!(details["racks"], serde_json::json!([0]));
+    assert_eq!(details["rack_names"], serde_json::json!(["rack1"]));
     let mut subjects = findings.iter().map(|finding| &finding["subject"]);
     let subject = subjects.find(|subject| subject["host"].is_u64()).unwrap();
     assert_eq!(subject["host_name"], name(hosts, &subject["host"]));
@@ -169,7 +172,7 @@ fn json_reads_back_as_the_same_analysis() {
     assert_eq!(value["schema_version"], 1);
     let read: Analysis = serde_json::from_str(&text).unwrap();
     assert_eq!(read.run, analysis.run);
-    assert_eq!(read.verdict.sentence, analysis.verdict.sentence);
+    assert_eq!(read.verdict, analysis.verdict);
     // The reader may be off by one unit in the last place of a float, which no view shows.
     for format in [Format::Text, Format::Csv, Format::Markdown] {
         assert_eq!(report(&read, format, 100), report(&analysis, format, 100));
@@ -260,7 +263,7 @@ proptest! {
         let mut analysis = common::missing();
         analysis.hosts[1].state = HostState::Failed { message: words.clone() };
         analysis.run.inventory.hosts[2].name = words.clone();
-        analysis.verdict.findings[0].sentence = words;
+                analysis.verdict.findings[0] = common::host_missing(HostId(1), words);
         for format in [Format::Text, Format::Markdown, Format::Csv, Format::Html] {
             let text = report(&analysis, format, 100);
             prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'));

@@ -1,6 +1,6 @@
 //! The JSON Schema of reports, compared with reports.
 
-use crate::{common, workloads};
+use crate::{catalogue, common, sweeps, workloads};
 use ew_model::Analysis;
 use ew_report::{Format, TextStyle, json_schema, render};
 use serde_json::{Value, json};
@@ -10,7 +10,12 @@ use serde_json::{Value, json};
 fn mismatch(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<String> {
     if let Some(reference) = schema["$ref"].as_str() {
         let name = reference.strip_prefix("#/$defs/").unwrap();
-        return mismatch(root, &root["$defs"][name], value, path);
+        let mut named = root["$defs"][name].clone();
+        // A tag next to the fields of what it tags.
+        for (key, field) in schema["properties"].as_object().into_iter().flatten() {
+            named["properties"][key] = field.clone();
+        }
+        return mismatch(root, &named, value, path);
     }
     for choice in ["anyOf", "oneOf"] {
         if let Some(branches) = schema[choice].as_array() {
@@ -73,19 +78,95 @@ fn mismatch(root: &Value, schema: &Value, value: &Value, path: &str) -> Option<S
 #[test]
 fn every_report_is_as_the_schema_describes_it() {
     let schema: Value = serde_json::from_str(&json_schema()).unwrap();
-    let analyses: [Analysis; 6] = [
+    let analyses: [Analysis; 10] = [
         common::demo(),
         common::failed(),
         common::missing(),
         workloads::rr_of_two(),
         workloads::streams_of_two(),
         workloads::mixed(),
+        of_pods(),
+        under_load(),
+        with_breaks(),
+        with_every_finding(),
     ];
     for analysis in analyses {
-        let text = render(&analysis, Format::Json, &TextStyle::default()).unwrap();
-        let document = serde_json::from_str(&text).unwrap();
+        let document = document(&analysis);
         assert_eq!(mismatch(&schema, &schema, &document, ""), None);
     }
+}
+
+fn document(analysis: &Analysis) -> Value {
+    let text = render(analysis, Format::Json, &TextStyle::default()).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Pods against their nodes, with every cause.
+fn of_pods() -> Analysis {
+    let mut analysis = common::demo();
+    analysis.pods = catalogue::comparisons();
+    analysis
+}
+
+fn under_load() -> Analysis {
+    let mut analysis = common::demo();
+    analysis.congestion = catalogue::impacts();
+    analysis
+}
+
+/// A curve with every break.
+fn with_breaks() -> Analysis {
+    let mut analysis = sweeps::swept();
+    analysis.sweeps[0].steps = catalogue::steps();
+    analysis
+}
+
+fn with_every_finding() -> Analysis {
+    let mut analysis = common::demo();
+    analysis.verdict.findings = catalogue::findings();
+    analysis
+}
+
+/// What pods, victims and sweeps show has its sentences next to the facts.
+#[test]
+fn figures_have_their_sentences() {
+    let pods = document(&of_pods());
+    for compared in items(&pods["pods"]) {
+        assert!(!compared["sentence"].as_str().unwrap().is_empty());
+        for cause in compared["causes"].as_array().unwrap() {
+            assert!(cause["words"].is_string() && cause["evidence"].is_array());
+            assert!(cause["kind"].is_string() && cause["facts"]["kind"].is_string());
+        }
+    }
+    for impact in items(&document(&under_load())["congestion"]) {
+        assert!(impact["sentence"].as_str().unwrap().contains(": mean x"));
+    }
+    for step in items(&document(&with_breaks())["sweeps"][0]["steps"]) {
+        assert!(step["sentence"].is_string() && step["facts"]["by"].is_string());
+        assert!(step["evidence"][0]["text"].is_string());
+    }
+}
+
+fn items(list: &Value) -> &[Value] {
+    let items = list.as_array().unwrap();
+    assert!(!items.is_empty());
+    items
+}
+
+/// The sentences are for readers only.
+#[test]
+fn facts_read_back_as_the_same() {
+    let read =
+        |analysis: &Analysis| -> Analysis { serde_json::from_value(document(analysis)).unwrap() };
+    assert_eq!(read(&of_pods()).pods, of_pods().pods);
+    assert_eq!(read(&under_load()).congestion, under_load().congestion);
+    let steps = |analysis: &Analysis| analysis.sweeps[0].steps.clone();
+    assert_eq!(steps(&read(&with_breaks())), steps(&with_breaks()));
+    let findings = |analysis: Analysis| analysis.verdict.findings;
+    assert_eq!(
+        findings(read(&with_every_finding())),
+        findings(with_every_finding())
+    );
 }
 
 #[test]

@@ -7,7 +7,8 @@ use ew_model::finding::Evidence;
 use ew_model::inventory::HostId;
 use ew_model::scenario::AutoSamples;
 use ew_model::sweep::{
-    HalfPerformance, Saturation, StepKind, SweepAnalysis, SweepPoint, SweepStep, TimeLine,
+    HalfPerformance, RoundTripOfSize, Saturation, StepFacts, StepKind, SweepAnalysis, SweepPoint,
+    SweepStep, TimeLine, TimerWait,
 };
 use ew_model::workload::WorkloadKind;
 use ew_report::{Format, TextStyle, render};
@@ -91,10 +92,17 @@ fn sweep() -> SweepAnalysis {
             to_bytes: 4099,
             factor: 800.0,
             certain: true,
-            sentence:
-                "round trips of 2045 B to 4099 B take 41.0 ms longer than their size explains"
-                    .into(),
-            evidence: vec![evidence("2045 B: median round trip 41.1 ms")],
+            facts: StepFacts::Timer(TimerWait {
+                excess_ns: 41_000_000,
+                is_rare: false,
+                sizes: vec![RoundTripOfSize {
+                    message_bytes: 2045,
+                    stage: "ping-pong 2 KiB".into(),
+                    p50_ns: 41_100_000,
+                    p99_ns: None,
+                    retransmits: 0,
+                }],
+            }),
         }],
         doubts: vec!["the rate <falls> again".into()],
     }

@@ -6,7 +6,7 @@ use ew_model::analysis::{
     CpuAnalysis, DatagramAnalysis, Label, LatencyAnalysis, LatencyFigures, OneWayDelay,
     PairAnalysis, SpectrumPoint, StageAnalysis,
 };
-use ew_model::finding::{Verdict, VerdictStatus};
+use ew_model::finding::{Grounds, Verdict, VerdictStatus};
 use ew_model::inventory::HostId;
 use ew_model::record::Remark;
 use ew_model::workload::WorkloadKind;
@@ -116,7 +116,7 @@ fn rr(name: &str, pattern: &str, count: u64) -> StageAnalysis {
     stage
 }
 
-fn of_two(sentence: &str, stages: Vec<StageAnalysis>) -> Analysis {
+fn of_two(stages: Vec<StageAnalysis>) -> Analysis {
     let mut inventory = common::inventory(1, 2);
     inventory.racks.clear();
     for host in &mut inventory.hosts {
@@ -127,9 +127,9 @@ fn of_two(sentence: &str, stages: Vec<StageAnalysis>) -> Analysis {
     run.scenario.expect = Default::default();
     Analysis {
         verdict: Verdict {
-            sentence: sentence.into(),
             status: VerdictStatus::NothingWrong,
             findings: Vec::new(),
+            grounds: Grounds::default(),
         },
         stages,
         hosts: [0, 1].map(|id| common::host(HostId(id), None)).to_vec(),
@@ -155,14 +155,11 @@ fn of_two(sentence: &str, stages: Vec<StageAnalysis>) -> Analysis {
 pub(crate) fn rr_of_two() -> Analysis {
     let mut both = rr("both", "pair", 480);
     both.pairs.push(pair(1, 0, 1.4));
-    of_two(
-        "`forward` did 24000 transactions a second, median 52.7 µs, p99 153 µs",
-        vec![
-            rr("forward", "pair", 240_000),
-            rr("reverse", "pair", 239_000),
-            both,
-        ],
-    )
+    of_two(vec![
+        rr("forward", "pair", 240_000),
+        rr("reverse", "pair", 239_000),
+        both,
+    ])
 }
 
 /// Bulk TCP between two hosts: one direction copying, one whose receiver discards.
@@ -179,10 +176,7 @@ pub(crate) fn streams_of_two() -> Analysis {
     ];
     discard.sender_cpu = cpu(1, 0.8, Some(0.114), true);
     discard.receiver_cpu = cpu(1, 0.9, Some(0.129), true);
-    of_two(
-        "2 hosts do 24.1 Gb/s of goodput of 25.0 Gb/s (link speed)",
-        vec![copy, discard],
-    )
+    of_two(vec![copy, discard])
 }
 
 /// Eight hosts with an open loop, connections, paced UDP and fallen-back zero-copy.

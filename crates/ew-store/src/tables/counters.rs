@@ -1,4 +1,4 @@
-//! `counters.parquet` and `traffic.parquet`: what samples hold besides CPU times and interfaces.
+//! `counters.parquet` and `traffic.parquet`: what samples contain besides CPU times and interfaces.
 //!
 //! Long tables, because the sources have little in common; and only what changed, because most
 //! counters do not move: 100 hosts make a few MB in ten minutes so, not hundreds.
@@ -159,7 +159,7 @@ fn movers(process: &ProcessTraffic) -> impl Iterator<Item = (Mover, Figures)> {
     whole.chain(peers).chain(ports)
 }
 
-/// Every number that a sample holds, by the names of `events.jsonl`.
+/// Every number in a sample, by the names of `events.jsonl`.
 fn counters(causes: &CauseCounters) -> Vec<(Counter, i64)> {
     let mut found = Vec::new();
     for (cpu, softnet) in &causes.softnet {
@@ -315,7 +315,7 @@ pub(super) const TRAFFIC: &[Column<TrafficRow>] = &[
     ),
     Column::maybe_int(
         "udp_sockets",
-        "UDP sockets it held then; null with a peer or port",
+        "UDP sockets it had then; null with a peer or port",
         |r| r.udp_sockets.map(i64::from),
     ),
     Column::maybe_int(

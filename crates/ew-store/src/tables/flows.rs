@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 /// All columns, in file order.
 pub(super) static FLOWS: LazyLock<Vec<Column<FlowRow>>> = LazyLock::new(|| {
     let groups = [
-        place(),
+        identity(),
         rates(),
         tcp_info(),
         transactions(),
@@ -26,7 +26,7 @@ pub(super) static FLOWS: LazyLock<Vec<Column<FlowRow>>> = LazyLock::new(|| {
     groups.into_iter().flatten().collect()
 });
 
-/// One flow and round, with what the plan says of it.
+/// One flow and round, with what the plan specifies about it.
 pub(super) struct FlowRow {
     at_ns: u64,
     planned: Planned,
@@ -38,12 +38,12 @@ pub(super) struct FlowRow {
     one_way: Option<Times>,
 }
 
-/// What the plan and the inventory say of a row.
+/// What the plan and the inventory specify about a row.
 pub(super) struct Planned {
     pub(super) stage: Option<Arc<StageWords>>,
     pub(super) senders_per_rack: Option<u32>,
-    pub(super) src: Place,
-    pub(super) dst: Place,
+    pub(super) src: Endpoint,
+    pub(super) dst: Endpoint,
 }
 
 /// What a stage's rows repeat.
@@ -55,7 +55,7 @@ pub(super) struct StageWords {
 }
 
 /// A host and its rack by name.
-pub(super) struct Place {
+pub(super) struct Endpoint {
     pub(super) host: String,
     pub(super) rack: Option<String>,
 }
@@ -91,7 +91,7 @@ impl FlowRow {
         }
     }
 
-    /// Roughly how many values it holds while it waits to be written.
+    /// Roughly how many values it contains while it waits to be written.
     pub(super) fn weight(&self) -> usize {
         let times = [
             &self.latency,
@@ -126,7 +126,7 @@ fn part(record: &FlowRecord) -> &'static str {
     }
 }
 
-fn place() -> Vec<Column<FlowRow>> {
+fn identity() -> Vec<Column<FlowRow>> {
     vec![
         Column::int("stage", "index of the stage in the plan", |r| {
             r.record.stage.0.into()
@@ -357,7 +357,7 @@ macro_rules! distribution {
             }),
             Column::maybe_ints(
                 concat!($prefix, "_bucket_ns"),
-                "histogram: the max time that each bucket holds, ascending",
+                "histogram: the max time in each bucket, ascending",
                 |r| {
                     r.$field
                         .as_ref()
@@ -366,7 +366,7 @@ macro_rules! distribution {
             ),
             Column::maybe_ints(
                 concat!($prefix, "_bucket_count"),
-                "histogram: how many times each bucket holds",
+                "histogram: how many times in each bucket",
                 |r| {
                     r.$field
                         .as_ref()

@@ -159,7 +159,7 @@ fn only_what_leaves_the_host_counts() {
 fn peers_and_processes_are_bounded_and_the_greatest_are_told() {
     let mut totals = ByteTotals::default();
     take(&mut totals, &[], &[]);
-    let many: Vec<TcpSocket> = (0..MOST_SHARES as u64 + 20)
+    let many: Vec<TcpSocket> = (0..MAX_SHARES as u64 + 20)
         .map(|index| {
             let peer = format!("198.51.{}.{}:9", index / 200, index % 200 + 1);
             to(&peer, index, 1000 + index)
@@ -168,7 +168,7 @@ fn peers_and_processes_are_bounded_and_the_greatest_are_told() {
     take(&mut totals, &many, &[]);
     totals.name_owners(&|_| Some(5));
     take(&mut totals, &[], &many);
-    assert_eq!(totals.closed[&Some(5)].peers.0.len(), MOST_SHARES);
+    assert_eq!(totals.closed[&Some(5)].peers.0.len(), MAX_SHARES);
     let sum: u64 = many.iter().filter_map(|s| s.acked_bytes).sum();
     assert_eq!(reported(&totals), [(Some(5), sum, 0, SHARES_TOLD)]);
     let peers = &totals.traffic()[0].peers;
@@ -177,12 +177,12 @@ fn peers_and_processes_are_bounded_and_the_greatest_are_told() {
             .windows(2)
             .all(|two| two[0].sent_bytes >= two[1].sent_bytes)
     );
-    for process in 0..MOST_PROCESSES as u64 + 20 {
+    for process in 0..MAX_PROCESSES as u64 + 20 {
         totals.take(&[], &[socket(10_000 + process, 1, 0)], &|_, _| {
             Some(process as u32 + 100)
         });
     }
-    assert!(totals.closed.len() <= MOST_PROCESSES + 1);
+    assert!(totals.closed.len() <= MAX_PROCESSES + 1);
     assert_eq!(totals.traffic().len(), PROCESSES_TOLD);
 }
 

@@ -1,4 +1,4 @@
-//! What `iperf3 -J` says, turned into records of both ends.
+//! The output of `iperf3 -J`, turned into records of both ends.
 
 use super::SECOND_NS;
 use crate::tool::BothEnds;
@@ -201,8 +201,8 @@ impl Output {
         }
     }
 
-    /// As much of `TCP_INFO` as iperf3 reports of a sender: from the last interval and the end. The
-    /// MSS is that of its control connection, and is taken for both directions, as the two ends
+    /// As much of `TCP_INFO` as iperf3 reports about a sender: from the last interval and the end.
+    /// The MSS is that of its control connection, and is taken for both directions, as the two ends
     /// agree on it.
     fn tcp_info(&self, end: &StreamEnd, peer: IpAddr) -> Option<TcpInfo> {
         let last = self.intervals.last()?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub(crate) const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// Whether a test can run. Says what it skips; in CI nothing is.
+/// Whether a test can run. Prints what it skips; in CI nothing is.
 pub(crate) fn is_there(tool: Tool) -> bool {
     let found = discover().iter().any(|(name, _)| name == tool.name());
     assert!(

@@ -299,7 +299,7 @@ impl Iperf3Args {
         }
     }
 
-    /// Where a server listens: everywhere, unless `--bind` says otherwise.
+    /// Where a server listens: everywhere, unless `--bind` specifies otherwise.
     pub(super) fn listen_address(&self) -> SocketAddr {
         let bind = self.bind.as_deref().and_then(|bind| bind.parse().ok());
         let everywhere = if self.version4 {

@@ -177,7 +177,7 @@ impl Observer for Shown {
             return;
         }
         let lines = self.text.lines(event);
-        // Lines of tests that run at the same time say which they belong to.
+        // Lines of tests that run at the same time show which they belong to.
         if self.console.active.load(Ordering::Relaxed) > 1 {
             let number = self.number;
             let marked = lines.lines().map(|line| format!("#{number} {line}\n"));

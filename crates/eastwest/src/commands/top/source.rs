@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Readings that may wait to be shown.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// One thing that was seen of a host.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Source {
         read: impl FnOnce(&Sink) -> Result<(), Failure> + Send + 'static,
         record: Option<Record>,
     ) -> Self {
-        let (sender, seen) = mpsc::sync_channel(MOST_WAITING);
+        let (sender, seen) = mpsc::sync_channel(MAX_WAITING);
         let sink = Sink { sender, record };
         Self {
             hosts,

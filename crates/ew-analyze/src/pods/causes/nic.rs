@@ -1,11 +1,10 @@
 //! The node's own NIC, which pods and node share.
 
-use super::Case;
+use super::{Case, of_unknown_share};
 use crate::telemetry::Cover;
 use ew_model::HostId;
 use ew_model::facts::{HostSample, InterfaceCounters};
-use ew_model::pods::{PodCause, PodCauseKind, place};
-use ew_model::units::format_bits_per_sec;
+use ew_model::pods::{NodeNic, PodCause, PodCauseFacts};
 
 /// Fewer drops and errors of a NIC are everyday life.
 const LEAST_DROPS_PER_SEC: f64 = 10.0;
@@ -19,30 +18,15 @@ pub(super) fn node_nic(case: &Case<'_, '_, '_>) -> Option<PodCause> {
     nics.sort_by(|a, b| b.drops_per_sec.total_cmp(&a.drops_per_sec));
     let dropping = nics.iter().find(|nic| nic.drops_more());
     let nic = dropping.or_else(|| nics.iter().find(|nic| nic.is_full()))?;
-    let node = place(case.name(nic.node)).node;
-    let name = &nic.name;
-    let rate = format_bits_per_sec(nic.bits_per_sec);
-    let words = match dropping {
-        Some(_) => format!(
-            "NIC {name} of {node} dropped {:.0} packets/s ({:.0}/s without pods)",
-            nic.drops_per_sec, nic.baseline_drops_per_sec
-        ),
-        None => format!("NIC {name} of {node} at line rate ({rate} with less goodput)"),
-    };
-    let text = format!(
-        "{node}: {name} in `{}` {rate} and {:.0} drops and errors/s, in `{}` {:.0}/s",
-        case.comparison.stage,
-        nic.drops_per_sec,
-        case.comparison.baseline_stage,
-        nic.baseline_drops_per_sec
-    );
-    let source = format!("hosts.parquet: host = {node}, interface = {name}");
-    Some(PodCause {
-        kind: PodCauseKind::NodeNic,
-        words,
-        share: None,
-        evidence: vec![case.evidence(text, &source)],
-    })
+    let found = PodCauseFacts::NodeNic(NodeNic {
+        host: nic.node,
+        interface: nic.name.clone(),
+        bits_per_sec: nic.bits_per_sec,
+        drops_per_sec: nic.drops_per_sec,
+        baseline_drops_per_sec: nic.baseline_drops_per_sec,
+        is_dropping: dropping.is_some(),
+    });
+    Some(of_unknown_share(found))
 }
 
 /// A node's interface while pods of it take part.

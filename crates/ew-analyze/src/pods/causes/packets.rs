@@ -1,14 +1,15 @@
 //! Smaller packets in pods than on nodes, with or without a tunnel around them.
 
 use super::super::LEAST_DIFFERENCE;
-use super::super::words::percent;
 use super::Case;
 use crate::observations::StageView;
 use crate::stats::median;
 use ew_model::HostId;
 use ew_model::ceiling::{Framing, LinkCounting, MessageCost, Transport};
 use ew_model::facts::{HostSample, InterfaceFacts};
-use ew_model::pods::{PodCause, PodCauseKind, PodPath};
+use ew_model::pods::{
+    PacketCost, PodCause, PodCauseFacts, PodPath, SmallerPackets, TunnelledPackets,
+};
 use ew_model::workload::WorkloadKind;
 
 /// IPv4 and TCP with timestamps, which every segment carries besides its payload.
@@ -16,6 +17,8 @@ const HEADER_BYTES: u32 = 52;
 /// Of a path's rate, moved by a tunnel of the node, says that the path goes through it. Readings
 /// cover pauses, too.
 const THROUGH_TUNNEL: f64 = 0.25;
+/// Part of the difference from which on it is called all of it.
+const ALL: f64 = 0.95;
 
 /// A tunnel's headers, and the smaller packets of pods.
 pub(super) fn smaller(case: &Case<'_, '_, '_>) -> Option<PodCause> {
@@ -30,38 +33,30 @@ pub(super) fn smaller(case: &Case<'_, '_, '_>) -> Option<PodCause> {
         return None;
     }
     let share = (lost / case.drop()).min(1.0);
-    let (kind, what) = match tunnel.and_then(|interface| interface.tunnel) {
-        Some(tunnel) => {
-            let what = format!("{} encapsulation", tunnel.kind.name().to_uppercase());
-            (PodCauseKind::Encapsulation, what)
-        }
-        None => (
-            PodCauseKind::Mtu,
-            "smaller MTU of the pod network".to_owned(),
-        ),
+    let packets = SmallerPackets {
+        mtu_bytes: inner.mtu_bytes,
+        pods: inner.cost(),
+        nodes: outer.cost(),
+        lost_share: lost,
+        is_all: share >= ALL,
     };
-    let part = match share >= 0.95 {
-        true => "all of it".to_owned(),
-        false => format!("{} of it", percent(share)),
-    };
-    let carrier = tunnel.map_or_else(String::new, |interface| {
-        format!("; {} of the nodes carries them", interface.name)
-    });
-    let (with_pods, without) = (inner.words(), outer.words());
     Some(PodCause {
-        kind,
-        words: format!(
-            "{what}, MTU {} in pods{}: {} of goodput, {part}",
-            inner.mtu_bytes,
-            inner.fragments_words(),
-            percent(lost)
-        ),
+        facts: of_network(packets, tunnel),
         share: Some(share),
-        evidence: vec![case.evidence(
-            format!("between pods {with_pods}; between nodes {without}{carrier}"),
-            "flows.parquet: tx_tcp_send_mss_bytes; run.json: facts of the interfaces; hosts.parquet: bytes of the tunnel",
-        )],
     })
+}
+
+/// In a tunnel, or by themselves.
+fn of_network(packets: SmallerPackets, carrier: Option<&InterfaceFacts>) -> PodCauseFacts {
+    let tunnel = carrier.and_then(|interface| Some((interface, interface.tunnel?)));
+    match tunnel {
+        Some((interface, tunnel)) => PodCauseFacts::Encapsulation(TunnelledPackets {
+            tunnel: tunnel.kind,
+            interface: interface.name.clone(),
+            packets,
+        }),
+        None => PodCauseFacts::Mtu(packets),
+    }
 }
 
 /// A message of a path as the nodes' link counts it.
@@ -110,18 +105,12 @@ impl Packets {
         self.cost.message_bytes as f64 / self.cost.counted_bytes as f64
     }
 
-    fn fragments_words(&self) -> String {
-        match self.cost.packets {
-            0 | 1 => String::new(),
-            packets => format!(", datagrams in {packets} fragments"),
+    fn cost(&self) -> PacketCost {
+        PacketCost {
+            message_bytes: self.cost.message_bytes,
+            packets: self.cost.packets,
+            counted_bytes: self.cost.counted_bytes,
         }
-    }
-
-    fn words(&self) -> String {
-        format!(
-            "{} bytes of payload in {} bytes of frames",
-            self.cost.message_bytes, self.cost.counted_bytes
-        )
     }
 }
 

@@ -27,8 +27,8 @@ pub(super) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Room for this many at least.
-    pub(super) fn with_room(echoes: usize, window_ns: Range<u64>) -> Self {
+    /// Space for at least this many.
+    pub(super) fn with_capacity(echoes: usize, window_ns: Range<u64>) -> Self {
         Self {
             sent_ns: vec![0; echoes.next_power_of_two()].into(),
             oldest: 0,
@@ -53,14 +53,14 @@ impl Outstanding {
 
     /// The next echo's number. `None`: there are too many out.
     pub(super) fn next(&self) -> Option<u64> {
-        let has_room = self.next - self.oldest < self.sent_ns.len() as u64;
-        has_room.then_some(self.next)
+        let has_space = self.next - self.oldest < self.sent_ns.len() as u64;
+        has_space.then_some(self.next)
     }
 
     /// The next one is out.
     pub(super) fn note_sent(&mut self, now_ns: u64) {
-        let place = self.place(self.next);
-        self.sent_ns[place] = now_ns;
+        let index = self.index(self.next);
+        self.sent_ns[index] = now_ns;
         self.next += 1;
         self.count += 1;
     }
@@ -71,10 +71,10 @@ impl Outstanding {
         if !is_known {
             return None;
         }
-        let place = self.place(number);
-        let sent_ns = self.sent_ns[place] & !ANSWERED;
+        let index = self.index(number);
+        let sent_ns = self.sent_ns[index] & !ANSWERED;
         let is_counted = self.window_ns.contains(&sent_ns);
-        if self.sent_ns[place] & ANSWERED != 0 {
+        if self.sent_ns[index] & ANSWERED != 0 {
             self.counts.duplicates += u64::from(is_counted);
             return None;
         }
@@ -82,7 +82,7 @@ impl Outstanding {
             // It was lost already.
             return None;
         }
-        self.sent_ns[place] |= ANSWERED;
+        self.sent_ns[index] |= ANSWERED;
         self.count -= 1;
         self.counts.received += u64::from(is_counted);
         self.counts.reordered += u64::from(is_counted && number < self.answered_below);
@@ -92,7 +92,7 @@ impl Outstanding {
         Some(sent_ns)
     }
 
-    /// Gives up what was sent too long ago. Says how many.
+    /// Gives up what was sent too long ago. Returns how many.
     pub(super) fn give_up(&mut self, now_ns: u64) -> u64 {
         let mut lost = 0;
         while let Some(sent_ns) = self.oldest_sent_ns()
@@ -106,7 +106,7 @@ impl Outstanding {
 
     /// When the oldest that is out was sent. `None` when none is.
     pub(super) fn oldest_sent_ns(&self) -> Option<u64> {
-        (self.oldest < self.next).then(|| self.sent_ns[self.place(self.oldest)])
+        (self.oldest < self.next).then(|| self.sent_ns[self.index(self.oldest)])
     }
 
     /// Counts at the round's end. What is still out is lost if it has been out for longer than any
@@ -128,12 +128,12 @@ impl Outstanding {
     }
 
     fn forget_answered(&mut self) {
-        while self.oldest < self.next && self.sent_ns[self.place(self.oldest)] & ANSWERED != 0 {
+        while self.oldest < self.next && self.sent_ns[self.index(self.oldest)] & ANSWERED != 0 {
             self.oldest += 1;
         }
     }
 
-    fn place(&self, number: u64) -> usize {
+    fn index(&self, number: u64) -> usize {
         (number % self.sent_ns.len() as u64) as usize
     }
 }
@@ -144,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn all() -> Outstanding {
-        Outstanding::with_room(8, 0..u64::MAX >> 1)
+        Outstanding::with_capacity(8, 0..u64::MAX >> 1)
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn only_what_was_sent_in_the_window_counts() {
-        let mut out = Outstanding::with_room(8, 10..20);
+        let mut out = Outstanding::with_capacity(8, 10..20);
         for now_ns in [9, 10, 19, 20] {
             out.note_sent(now_ns);
         }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many() {
+    fn there_is_space_for_so_many() {
         let mut out = all();
         for _ in 0..8 {
             assert!(out.next().is_some());

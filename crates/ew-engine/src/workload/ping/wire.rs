@@ -10,11 +10,11 @@ use std::net::IpAddr;
 /// Length of an ICMP header.
 pub(super) const HEADER_BYTES: usize = 8;
 /// What echoes need in their data.
-pub(super) const LEAST_DATA_BYTES: usize = 16;
+pub(super) const MIN_DATA_BYTES: usize = 16;
 /// Longer ones do not fit an IPv4 packet of 65,535 bytes.
-pub(super) const MOST_DATA_BYTES: usize = 65_507;
+pub(super) const MAX_DATA_BYTES: usize = 65_507;
 /// Of IPv4, with all options (RFC 791, section 3.1).
-pub(super) const MOST_IP_HEADER_BYTES: usize = 60;
+pub(super) const MAX_IP_HEADER_BYTES: usize = 60;
 
 const REQUEST_V4: u8 = 8;
 const REPLY_V4: u8 = 0;
@@ -26,7 +26,7 @@ const SEQUENCE: std::ops::Range<usize> = 6..8;
 const COOKIE: std::ops::Range<usize> = 8..16;
 const NUMBER: std::ops::Range<usize> = 16..24;
 
-/// How packets look to a socket.
+/// What a socket receives of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dialect {
     pub(super) is_v6: bool,
@@ -67,7 +67,7 @@ pub(super) fn open(address: IpAddr) -> Result<(Socket, Dialect), String> {
 }
 
 impl Echo {
-    /// The data is the cookie, the number, and what `content` holds behind as many bytes.
+    /// The data is the cookie, the number, and what `content` has behind as many bytes.
     pub(super) fn new(dialect: Dialect, cookie: u64, content: &[u8]) -> Self {
         let mut packet = vec![0; HEADER_BYTES + content.len()];
         packet[0] = match dialect.is_v6 {

@@ -2,7 +2,7 @@
 
 use super::super::requests::{Asking, Schedule, record};
 use super::super::tcp::{receive, send};
-use super::super::{Broken, Io, Machine, Offer, OwnSocket, Seat, Wait};
+use super::super::{Broken, Io, Machine, Offer, OwnSocket, Slot, Wait};
 use super::prefix;
 use crate::buffer::PageBuffer;
 use crate::connect::is_timeout;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Between a failure and the next try.
 const PAUSE_NS: u64 = 10_000_000;
 /// Failures in a row, and for how long, until the stream is given up.
-const MOST_FAILURES: u32 = 3;
+const MAX_FAILURES: u32 = 3;
 const FAILING_FOR_NS: u64 = 1_000_000_000;
 /// A connection that is not answered for this long has failed (`TCP_USER_TIMEOUT`, tcp(7)).
 const SILENCE: Duration = Duration::from_secs(5);
@@ -80,20 +80,20 @@ struct Failing {
 }
 
 impl Requester {
-    pub(super) fn new(seat: &Seat<'_>, asking: Asking, content: Arc<PageBuffer>) -> Self {
+    pub(super) fn new(slot: &Slot<'_>, asking: Asking, content: Arc<PageBuffer>) -> Self {
         Self {
             asking,
             content,
             head: Vec::new(),
             route: Route {
-                source: seat.shared.address,
-                peer: seat.stream.peer,
-                settings: seat.shared.settings.clone(),
+                source: slot.shared.address,
+                peer: slot.stream.peer,
+                settings: slot.shared.settings.clone(),
             },
             socket: None,
             phase: Phase::Idle,
             current: None,
-            schedule: asking.schedule(seat),
+            schedule: asking.schedule(slot),
             begun: 0,
             left: asking.limit,
             failing: None,
@@ -103,18 +103,18 @@ impl Requester {
 
 impl OwnSocket for Requester {
     /// It listens nowhere, and only wants to be notified.
-    fn offer(&mut self, _seat: &Seat<'_>) -> Result<Offer, String> {
+    fn offer(&mut self, _slot: &Slot<'_>) -> Result<Offer, String> {
         Ok(Offer { port: 0, cookie: 0 })
     }
 
-    fn accept_offer(&mut self, seat: &Seat<'_>, peer: Offer) -> Result<(), String> {
+    fn accept_offer(&mut self, slot: &Slot<'_>, peer: Offer) -> Result<(), String> {
         let length = self.asking.request_bytes.min(HEAD_BYTES);
         let content = &self.content.as_slice()[..length];
         let prefix = prefix(peer.cookie, self.asking.request_bytes);
         self.head = [&prefix, &content[prefix.len()..]].concat();
-        self.route.peer = seat.reached_at(peer.port)?;
+        self.route.peer = slot.reached_at(peer.port)?;
         // Its own is another one each time.
-        seat.stream.set_ports(Ports {
+        slot.stream.set_ports(Ports {
             local: 0,
             peer: peer.port,
         });
@@ -134,8 +134,8 @@ impl Machine for Requester {
     }
 
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
-        self.asking.make_room(io);
-        io.tally.connect_times.make_room();
+        self.asking.allocate(io);
+        io.tally.connect_times.allocate();
         io.note_start();
         self.step(io).map(drop)
     }
@@ -159,7 +159,7 @@ impl Requester {
             return Ok(Wait::Again);
         };
         if let Phase::Connecting(since_ns) = self.phase {
-            // Where the connection is not up yet this says so, or waits for it.
+            // Where the connection is not up yet this fails, or waits for it.
             let now_ns = monotonic_ns();
             let sent = send(socket, &self.head).map_err(|broken| broken.error)?;
             if sent == 0 {
@@ -184,7 +184,7 @@ impl Requester {
                     more => *sent += more,
                 }
             }
-            io.lane.add_sent(all as u64);
+            io.counters.add_sent(all as u64);
             self.phase = Phase::Listening(0);
             if !io.blocks() {
                 return Ok(Wait::Socket);
@@ -193,8 +193,8 @@ impl Requester {
         self.listen(io)
     }
 
-    /// Begins to connect, for the next transaction or again for the last one. Says what to wait for
-    /// when it does not.
+    /// Begins to connect, for the next transaction or again for the last one. Returns what to wait
+    /// for when it does not.
     fn begin(&mut self, io: &mut Io<'_>) -> io::Result<Option<Wait>> {
         let now_ns = monotonic_ns();
         if let Some(failing) = &self.failing
@@ -204,7 +204,7 @@ impl Requester {
         }
         if self.current.is_none() {
             if self.left == Some(0) {
-                io.lane.note_done(now_ns);
+                io.counters.note_done(now_ns);
                 return Ok(Some(Wait::Done));
             }
             let due_ns = self.schedule.map(|s| s.due_ns(self.begun));
@@ -255,7 +255,7 @@ impl Requester {
             // The next one has a socket of its own then.
             self.socket = None;
         }
-        io.lane.add_received(self.asking.response_bytes as u64);
+        io.counters.add_received(self.asking.response_bytes as u64);
         if let Some(request) = self.current.take() {
             record(io, request.due_ns, request.begun_ns, now_ns);
         }
@@ -272,7 +272,7 @@ impl Requester {
             next_try_ns: 0,
         });
         failing.count += 1;
-        if failing.count >= MOST_FAILURES && now_ns >= failing.since_ns + FAILING_FOR_NS {
+        if failing.count >= MAX_FAILURES && now_ns >= failing.since_ns + FAILING_FOR_NS {
             let tries = failing.count;
             let port = self.route.peer.port();
             let reported = explain(error);

@@ -1,7 +1,7 @@
 //! The server: a listener, and the few connections whose requests have not come yet.
 
 use super::super::requests::Asking;
-use super::super::{Broken, CALL_TIMEOUT, Io, Machine, Offer, OwnSocket, Seat, Wait};
+use super::super::{Broken, CALL_TIMEOUT, Io, Machine, Offer, OwnSocket, Slot, Wait};
 use super::prefix;
 use crate::buffer::PageBuffer;
 use crate::connect::is_timeout;
@@ -20,18 +20,18 @@ use std::sync::Arc;
 const ACCEPTS_IN_A_ROW: usize = 32;
 /// Connections whose requests are incomplete. When there are more the oldest is closed, whose
 /// requester tries again.
-const MOST_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 /// How long a request may take to come and its answer to go.
 const WAITING_NS: u64 = 1_000_000_000;
-/// How long the kernel keeps connections without data to itself, where this end does not look for
+/// How long the kernel keeps connections without data to itself, where this end does not poll for
 /// them.
 const WITHOUT_DATA_SECONDS: u8 = 3;
 /// One stream's connections come one by one: this end wakes when one is up, while its request is on
-/// the way, and looks for that for this long before it sets the connection aside. Waking for the
+/// the way, and polls for that for this long before it sets the connection aside. Waking for the
 /// request alone costs a tenth of the rate where a sleeping CPU wakes slowly.
-const LOOKING_NS: u64 = 50_000;
+const BUSY_POLL_NS: u64 = 50_000;
 /// Of the process or the host: no descriptor, or no memory left.
-const OUT_OF_ROOM: [i32; 4] = [24, 23, 105, 12];
+const OUT_OF_RESOURCES: [i32; 4] = [24, 23, 105, 12];
 const EBADF: i32 = 9;
 const EINVAL: i32 = 22;
 
@@ -83,13 +83,13 @@ impl Responder {
 }
 
 impl OwnSocket for Responder {
-    fn offer(&mut self, seat: &Seat<'_>) -> Result<Offer, String> {
-        let address = seat.shared.address;
-        let opened = listen(seat);
+    fn offer(&mut self, slot: &Slot<'_>) -> Result<Offer, String> {
+        let address = slot.shared.address;
+        let opened = listen(slot);
         let (listener, port) =
             opened.map_err(|error| format!("cannot listen on {address}: {error}"))?;
         self.listener = Some(listener);
-        seat.stream.set_ports(Ports {
+        slot.stream.set_ports(Ports {
             local: port,
             peer: 0,
         });
@@ -98,7 +98,7 @@ impl OwnSocket for Responder {
     }
 
     /// Requesters come from anywhere.
-    fn accept_offer(&mut self, _seat: &Seat<'_>, _peer: Offer) -> Result<(), String> {
+    fn accept_offer(&mut self, _slot: &Slot<'_>, _peer: Offer) -> Result<(), String> {
         Ok(())
     }
 }
@@ -114,7 +114,7 @@ impl Machine for Responder {
 
     fn start(&mut self, io: &mut Io<'_>) -> Result<(), Broken> {
         if let Some(listener) = &self.listener
-            && !looks(io)
+            && !busy_polls(io)
         {
             // Without it there is only more to do.
             let _ = accept_with_data(listener, WITHOUT_DATA_SECONDS);
@@ -146,8 +146,8 @@ impl Machine for Responder {
 }
 
 impl Responder {
-    /// Where calls block, nobody may block on one socket while others wait. Says whether there may
-    /// be somebody to accept.
+    /// Where calls block, nobody may block on one socket while others wait. Returns whether there
+    /// may be somebody to accept.
     fn await_any(&self, io: &Io<'_>) -> Result<bool, Broken> {
         if !io.blocks() {
             return Ok(true);
@@ -185,7 +185,7 @@ impl Responder {
         };
         match error.raw_os_error() {
             _ if is_timeout(&error) => Ok(Caller::Nobody),
-            Some(code) if OUT_OF_ROOM.contains(&code) => Err(cannot_accept(io::Error::other(
+            Some(code) if OUT_OF_RESOURCES.contains(&code) => Err(cannot_accept(io::Error::other(
                 format!("{error}; raise the limit of open files (ulimit -n)"),
             ))),
             Some(EINVAL | EBADF) => Err(cannot_accept(error)),
@@ -200,7 +200,7 @@ impl Responder {
             received: 0,
             sent: 0,
         };
-        match self.look(io, &mut call) {
+        match self.poll(io, &mut call) {
             Outcome::Answered => self.count(io),
             Outcome::Over => {}
             Outcome::Waiting => {
@@ -209,7 +209,7 @@ impl Responder {
                 if io.blocks() || io.adopt(&call.socket).is_ok() {
                     self.waiting.push_back(call);
                 }
-                if self.waiting.len() > MOST_WAITING {
+                if self.waiting.len() > MAX_WAITING {
                     self.waiting.pop_front();
                 }
             }
@@ -217,11 +217,11 @@ impl Responder {
     }
 
     /// As [`Self::advance`], again and again for a moment where it may.
-    fn look(&self, io: &mut Io<'_>, call: &mut Call) -> Outcome {
+    fn poll(&self, io: &mut Io<'_>, call: &mut Call) -> Outcome {
         let mut outcome = self.advance(io, call);
-        if looks(io) && matches!(outcome, Outcome::Waiting) {
-            let looking_until_ns = monotonic_ns() + LOOKING_NS;
-            while matches!(outcome, Outcome::Waiting) && monotonic_ns() < looking_until_ns {
+        if busy_polls(io) && matches!(outcome, Outcome::Waiting) {
+            let poll_until_ns = monotonic_ns() + BUSY_POLL_NS;
+            while matches!(outcome, Outcome::Waiting) && monotonic_ns() < poll_until_ns {
                 outcome = self.advance(io, call);
             }
         }
@@ -256,9 +256,9 @@ impl Responder {
     }
 
     fn count(&self, io: &Io<'_>) {
-        io.lane.add_received(self.asking.request_bytes as u64);
-        io.lane.add_sent(self.asking.response_bytes as u64);
-        io.lane.add_transactions(1);
+        io.counters.add_received(self.asking.request_bytes as u64);
+        io.counters.add_sent(self.asking.response_bytes as u64);
+        io.counters.add_transactions(1);
     }
 
     fn patience(&self, io: &Io<'_>) -> Wait {
@@ -271,27 +271,27 @@ impl Responder {
 }
 
 /// Whether nobody else waits for the thread, or for its CPU.
-fn looks(io: &Io<'_>) -> bool {
+fn busy_polls(io: &Io<'_>) -> bool {
     io.blocks() && io.shared.leaves_cpus
 }
 
 /// In this end's address, at a port that the kernel chooses.
-fn listen(seat: &Seat<'_>) -> io::Result<(TcpListener, u16)> {
-    let (settings, peer) = (&seat.shared.settings, seat.stream.peer.ip());
-    let socket = tcp_socket(seat.shared.address, settings.0.mptcp)?;
+fn listen(slot: &Slot<'_>) -> io::Result<(TcpListener, u16)> {
+    let (settings, peer) = (&slot.shared.settings, slot.stream.peer.ip());
+    let socket = tcp_socket(slot.shared.address, settings.0.mptcp)?;
     settings.listener().apply(&socket);
     // Accepted connections inherit it.
     settings.apply(&socket, peer)?;
-    seat.bind(|at| socket.bind(&at.into()))?;
+    slot.bind(|at| socket.bind(&at.into()))?;
     socket.listen(BACKLOG)?;
     let listener = TcpListener::from(socket);
     let port = listener.local_addr()?.port();
     Ok((listener, port))
 }
 
-/// Whether bytes from this place of a request on are what they must be.
-fn continues(prefix: &[u8], place: usize, bytes: &[u8]) -> bool {
-    let expected = prefix.get(place..).unwrap_or_default();
+/// Whether bytes from this offset of a request on are what they must be.
+fn continues(prefix: &[u8], offset: usize, bytes: &[u8]) -> bool {
+    let expected = prefix.get(offset..).unwrap_or_default();
     let compared = expected.len().min(bytes.len());
     expected[..compared] == bytes[..compared]
 }
@@ -312,11 +312,11 @@ mod tests {
         #[test]
         fn a_request_is_known_however_it_is_cut(cookie: [u8; 8], rest: Vec<u8>, cuts: Vec<u8>) {
             let request = [&cookie[..], &rest].concat();
-            let mut place = 0;
+            let mut offset = 0;
             for cut in cuts.into_iter().map(usize::from).chain([request.len()]) {
-                let end = (place + cut).min(request.len());
-                prop_assert!(continues(&cookie, place, &request[place..end]));
-                place = end;
+                let end = (offset + cut).min(request.len());
+                prop_assert!(continues(&cookie, offset, &request[offset..end]));
+                offset = end;
             }
         }
 

@@ -1,9 +1,9 @@
 //! Requests that have no answer so far, each found by its number alone.
 
 /// A request is not lost before this time.
-const LEAST_PATIENCE_NS: u64 = 100_000_000;
+const MIN_PATIENCE_NS: u64 = 100_000_000;
 /// A request is lost after this time, and before the first answer nobody knows better.
-const MOST_PATIENCE_NS: u64 = 1_000_000_000;
+const MAX_PATIENCE_NS: u64 = 1_000_000_000;
 /// A request's number is a running number and its slot.
 const SLOT_BITS: u32 = 16;
 
@@ -24,7 +24,7 @@ pub(super) struct Request {
 }
 
 impl InFlight {
-    pub(super) fn with_room(count: usize) -> Self {
+    pub(super) fn with_capacity(count: usize) -> Self {
         let count = count.min(1 << SLOT_BITS);
         Self {
             slots: vec![Request::default(); count],
@@ -39,15 +39,15 @@ impl InFlight {
     }
 
     /// How many more may be sent.
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn free_slots(&self) -> usize {
         self.free.len()
     }
 
-    /// The number of the request that will be sent as the `place`th from now, when `asked` were
+    /// The number of the request that will be sent as the `offset`th from now, when `asked` were
     /// sent so far. There is a free slot for it.
-    pub(super) fn number(&self, asked: u64, place: usize) -> u64 {
-        let slot = self.free.iter().rev().nth(place).copied().unwrap_or(0);
-        (asked + place as u64 + 1) << SLOT_BITS | u64::from(slot)
+    pub(super) fn number(&self, asked: u64, offset: usize) -> u64 {
+        let slot = self.free.iter().rev().nth(offset).copied().unwrap_or(0);
+        (asked + offset as u64 + 1) << SLOT_BITS | u64::from(slot)
     }
 
     pub(super) fn sent(&mut self, asked: u64, due_ns: u64, sent_ns: u64) {
@@ -88,8 +88,8 @@ impl InFlight {
     /// How long an answer is waited for.
     pub(super) fn patience_ns(&self) -> u64 {
         let longest_ns = self.longest_ns.map(|ns| ns.saturating_mul(4));
-        longest_ns.map_or(MOST_PATIENCE_NS, |ns| {
-            ns.clamp(LEAST_PATIENCE_NS, MOST_PATIENCE_NS)
+        longest_ns.map_or(MAX_PATIENCE_NS, |ns| {
+            ns.clamp(MIN_PATIENCE_NS, MAX_PATIENCE_NS)
         })
     }
 
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn answers_find_their_requests_once() {
-        let mut in_flight = InFlight::with_room(3);
+        let mut in_flight = InFlight::with_capacity(3);
         let numbers = sent(&mut in_flight, 3);
         assert!(in_flight.free.is_empty() && !in_flight.is_empty());
         let (second, is_late) = in_flight.answered(numbers[1], 30).unwrap();
@@ -145,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_request_makes_room_and_its_answer_counts_no_more() {
-        let mut in_flight = InFlight::with_room(2);
+    fn a_lost_request_frees_its_slot_and_its_answer_counts_no_more() {
+        let mut in_flight = InFlight::with_capacity(2);
         let numbers = sent(&mut in_flight, 2);
         assert!(given_up(&mut in_flight, 10).is_empty());
         assert_eq!(given_up(&mut in_flight, 11), [10]);
@@ -158,20 +158,20 @@ mod tests {
 
     #[test]
     fn numbers_said_ahead_are_those_that_are_sent() {
-        let mut in_flight = InFlight::with_room(4);
-        let ahead: Vec<_> = (0..3).map(|place| in_flight.number(0, place)).collect();
+        let mut in_flight = InFlight::with_capacity(4);
+        let ahead: Vec<_> = (0..3).map(|offset| in_flight.number(0, offset)).collect();
         assert_eq!(sent(&mut in_flight, 3), ahead);
     }
 
     #[test]
     fn patience_follows_the_answers() {
-        let mut in_flight = InFlight::with_room(1);
-        assert_eq!(in_flight.patience_ns(), MOST_PATIENCE_NS);
+        let mut in_flight = InFlight::with_capacity(1);
+        assert_eq!(in_flight.patience_ns(), MAX_PATIENCE_NS);
         in_flight.longest_ns = Some(1000);
-        assert_eq!(in_flight.patience_ns(), LEAST_PATIENCE_NS);
-        in_flight.longest_ns = Some(LEAST_PATIENCE_NS);
-        assert_eq!(in_flight.patience_ns(), 4 * LEAST_PATIENCE_NS);
+        assert_eq!(in_flight.patience_ns(), MIN_PATIENCE_NS);
+        in_flight.longest_ns = Some(MIN_PATIENCE_NS);
+        assert_eq!(in_flight.patience_ns(), 4 * MIN_PATIENCE_NS);
         in_flight.longest_ns = Some(u64::MAX);
-        assert_eq!(in_flight.patience_ns(), MOST_PATIENCE_NS);
+        assert_eq!(in_flight.patience_ns(), MAX_PATIENCE_NS);
     }
 }

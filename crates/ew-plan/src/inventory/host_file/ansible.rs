@@ -1,4 +1,4 @@
-//! What an Ansible inventory says, whichever way it is written.
+//! The content of an Ansible inventory, whichever way it is written.
 
 use super::HostFile;
 use crate::inventory::build::InventoryError;
@@ -34,13 +34,13 @@ impl Tree {
         group: &str,
         pattern: &str,
         variables: &Variables,
-        place: &str,
+        location: &str,
     ) -> Result<(), InventoryError> {
         let (pattern, port) = match pattern.rsplit_once(':') {
             Some((name, port)) if !name.contains(':') && !port.contains(']') => (name, Some(port)),
             _ => (pattern, None),
         };
-        for name in expand(pattern).map_err(|problem| wrong_range(pattern, problem, place))? {
+        for name in expand(pattern).map_err(|problem| wrong_range(pattern, problem, location))? {
             if !self.variables.contains_key(&name) {
                 self.hosts.push(name.clone());
             }
@@ -72,7 +72,7 @@ impl Tree {
 
     /// Hosts with how they are reached and in which rack they are: by the variable `rack`, or by a
     /// group with `rack` in its name.
-    pub(super) fn into_host_file(mut self, place: &str) -> Result<HostFile, InventoryError> {
+    pub(super) fn into_host_file(mut self, location: &str) -> Result<HostFile, InventoryError> {
         self.group(ALL);
         let groups: BTreeMap<String, Vec<String>> = self
             .groups
@@ -84,7 +84,7 @@ impl Tree {
             let variables = self.effective(name, &groups);
             if variables.get("ansible_connection").map(String::as_str) != Some("local") {
                 let rack = self.rack_of(name, &variables, &groups);
-                hosts.push(listed(name, &variables, rack, place)?);
+                hosts.push(listed(name, &variables, rack, location)?);
             }
         }
         Ok(HostFile {
@@ -169,7 +169,7 @@ fn listed(
     name: &str,
     variables: &Variables,
     rack: Option<String>,
-    place: &str,
+    location: &str,
 ) -> Result<ListedHost, InventoryError> {
     let either = |keys: [&str; 2]| keys.iter().find_map(|key| variables.get(*key)).cloned();
     let target = either(["ansible_host", "ansible_ssh_host"]).unwrap_or_else(|| name.to_owned());
@@ -178,7 +178,7 @@ fn listed(
     let values = [Some(&target), user.as_ref(), port.as_ref(), rack.as_ref()];
     if let Some(template) = values.into_iter().flatten().find(|v| v.contains("{{")) {
         return Err(InventoryError::HostFile {
-            place: place.to_owned(),
+            location: location.to_owned(),
             problem: format!("host {name} has the template `{template}`"),
             remedy: "let Ansible fill it in: `ansible-inventory -i FILE --list > hosts.json`, and give hosts.json".into(),
         });
@@ -186,21 +186,21 @@ fn listed(
     let port = port.map(|text| match text.parse::<u16>() {
         Ok(port) if port > 0 => Ok(port),
         _ => Err(InventoryError::HostFile {
-            place: place.to_owned(),
+            location: location.to_owned(),
             problem: format!("host {name} has the port `{text}`"),
             remedy: "give ansible_port a number from 1 to 65535".into(),
         }),
     });
-    let mut host = ListedHost::reached_at(name, &target, place.to_owned());
+    let mut host = ListedHost::reached_at(name, &target, location.to_owned());
     host.login.user = user;
     host.login.port = port.transpose()?;
     host.rack = rack;
     Ok(host)
 }
 
-fn wrong_range(pattern: &str, problem: &str, place: &str) -> InventoryError {
+fn wrong_range(pattern: &str, problem: &str, location: &str) -> InventoryError {
     InventoryError::HostFile {
-        place: place.to_owned(),
+        location: location.to_owned(),
         problem: format!("`{pattern}`: {problem}"),
         remedy: "Ansible writes ranges as n[01:40], n[1:40:2] or n[a:f]".into(),
     }

@@ -17,9 +17,9 @@ pub(super) fn read(path: &Path, text: &str) -> Result<HostFile, InventoryError> 
     let mut tree = Tree::default();
     let (mut group, mut section) = ("ungrouped".to_owned(), Section::Hosts);
     for (number, line) in significant_lines(text) {
-        let place = line_of(path, number);
+        let location = line_of(path, number);
         if is_section(line) {
-            (group, section) = parse_section(line, &place)?;
+            (group, section) = parse_section(line, &location)?;
             continue;
         }
         match section {
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<HostFile, InventoryError> 
                 let mut words = words(line).into_iter();
                 let pattern = words.next().unwrap_or_default();
                 let variables = words.filter_map(|word| variable(&word)).collect();
-                tree.add_hosts(&group, &pattern, &variables, &place)?;
+                tree.add_hosts(&group, &pattern, &variables, &location)?;
             }
             Section::Children => tree.add_child(&group, line),
             Section::Variables => {
@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<HostFile, InventoryError> 
     tree.into_host_file(&path.display().to_string())
 }
 
-fn parse_section(line: &str, place: &str) -> Result<(String, Section), InventoryError> {
+fn parse_section(line: &str, location: &str) -> Result<(String, Section), InventoryError> {
     let name = line.trim_matches(['[', ']']);
     let (group, kind) = name.split_once(':').unwrap_or((name, ""));
     let section = match kind {
@@ -47,7 +47,7 @@ fn parse_section(line: &str, place: &str) -> Result<(String, Section), Inventory
         "vars" => Section::Variables,
         other => {
             return Err(InventoryError::HostFile {
-                place: place.to_owned(),
+                location: location.to_owned(),
                 problem: format!("`:{other}` in an Ansible inventory"),
                 remedy: "a section is [GROUP], [GROUP:children] or [GROUP:vars]".into(),
             });

@@ -31,19 +31,19 @@ pub(super) fn read_yaml(path: &Path, text: &str) -> Result<HostFile, InventoryEr
 }
 
 struct Reader {
-    place: String,
+    location: String,
 }
 
 impl Reader {
     fn new(path: &Path) -> Self {
         Self {
-            place: path.display().to_string(),
+            location: path.display().to_string(),
         }
     }
 
     fn wrong(&self, problem: String) -> InventoryError {
         InventoryError::HostFile {
-            place: self.place.clone(),
+            location: self.location.clone(),
             problem,
             remedy: format!("give {KNOWN_SHAPES}"),
         }
@@ -68,7 +68,7 @@ impl Reader {
         if object.contains_key("terraform_version") {
             let remedy = "write the addresses as an output, and give `terraform output -json NAME`";
             return Err(InventoryError::HostFile {
-                place: self.place.clone(),
+                location: self.location.clone(),
                 problem: "this is a Terraform state".into(),
                 remedy: remedy.into(),
             });
@@ -77,7 +77,7 @@ impl Reader {
         for (rack, hosts) in object {
             let Value::Array(hosts) = hosts else {
                 let problem =
-                    format!("`{rack}` holds no list of hosts, and the format is not known");
+                    format!("`{rack}` contains no list of hosts, and the format is not known");
                 return Err(self.wrong(problem));
             };
             let of_rack = self.hosts(hosts, Some(rack))?;
@@ -101,7 +101,7 @@ impl Reader {
         const KEYS: [&str; 5] = ["name", "address", "rack", "user", "port"];
         let object = match value {
             Value::String(text) => {
-                let mut host = ListedHost::of_login(text, self.place.clone());
+                let mut host = ListedHost::of_login(text, self.location.clone());
                 host.rack = rack.map(str::to_owned);
                 return Ok(host);
             }
@@ -114,7 +114,7 @@ impl Reader {
         }
         let text = |key: &str| scalar(object.get(key)?);
         let name = text("name").ok_or_else(|| self.wrong(format!("host {value} has no `name`")))?;
-        let mut host = ListedHost::of_login(&name, self.place.clone());
+        let mut host = ListedHost::of_login(&name, self.location.clone());
         if let Some(address) = text("address") {
             let parsed = address.parse::<IpAddr>();
             let problem = |_| self.wrong(format!("`{address}` is no address (host {name})"));
@@ -143,14 +143,14 @@ impl Reader {
             let Some(name) = node["metadata"]["name"].as_str().filter(|_| kind == "Node") else {
                 return Err(self.wrong(format!("this is Kubernetes, and a {kind} is no node")));
             };
-            let mut host = ListedHost::named(name, self.place.clone());
+            let mut host = ListedHost::named(name, self.location.clone());
             host.address = internal_address(node);
             let labels = &node["metadata"]["labels"];
             let rack = RACK_LABELS.iter().find_map(|label| labels[label].as_str());
             host.rack = rack.map(str::to_owned);
             hosts.push(host);
         }
-        // One rack says no more than none.
+        // One rack is no more than none.
         let one_rack = hosts.iter().all(|host| host.rack == hosts[0].rack);
         if one_rack || hosts.iter().any(|host| host.rack.is_none()) {
             hosts.iter_mut().for_each(|host| host.rack = None);
@@ -168,13 +168,13 @@ impl Reader {
         for (group, value) in object.iter().filter(|(name, _)| *name != "_meta") {
             for host in strings(&value["hosts"]) {
                 let variables = variables(&of_hosts[&host]);
-                tree.add_hosts(group, &host, &variables, &self.place)?;
+                tree.add_hosts(group, &host, &variables, &self.location)?;
             }
             for child in strings(&value["children"]) {
                 tree.add_child(group, &child);
             }
         }
-        tree.into_host_file(&self.place)
+        tree.into_host_file(&self.location)
     }
 
     /// Ansible's YAML: groups with `hosts`, `children` and `vars`.
@@ -183,7 +183,7 @@ impl Reader {
         for (group, value) in object {
             self.ansible_group(&mut tree, group, value, 0)?;
         }
-        tree.into_host_file(&self.place)
+        tree.into_host_file(&self.location)
     }
 
     fn ansible_group(
@@ -198,7 +198,7 @@ impl Reader {
         }
         tree.add_variables(group, variables(&value["vars"]));
         for (host, own) in value["hosts"].as_object().into_iter().flatten() {
-            tree.add_hosts(group, host, &variables(own), &self.place)?;
+            tree.add_hosts(group, host, &variables(own), &self.location)?;
         }
         for (child, below) in value["children"].as_object().into_iter().flatten() {
             tree.add_child(group, child);

@@ -19,12 +19,12 @@ pub(super) fn read(path: &Path, text: &str) -> Result<HostFile, InventoryError> 
     let mut seen = BTreeSet::new();
     let mut hosts = Vec::new();
     for (number, line) in significant_lines(text) {
-        let place = line_of(path, number);
+        let location = line_of(path, number);
         let mut words = line.split_whitespace();
         let (address, name) = (words.next().map(str::parse::<IpAddr>), words.next());
         let (Some(Ok(address)), Some(name)) = (address, name) else {
             return Err(InventoryError::HostFile {
-                place,
+                location,
                 problem: format!("`{line}` in a file in the format of /etc/hosts"),
                 remedy: "write `address name alias...` on each line".into(),
             });
@@ -32,7 +32,7 @@ pub(super) fn read(path: &Path, text: &str) -> Result<HostFile, InventoryError> 
         if is_of_a_host(address) && seen.insert(name.to_ascii_lowercase()) {
             hosts.push(ListedHost {
                 address: Some(address),
-                ..ListedHost::named(name, place)
+                ..ListedHost::named(name, location)
             });
         }
     }

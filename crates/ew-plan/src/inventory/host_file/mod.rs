@@ -38,7 +38,7 @@ pub(super) enum Shape {
     Markup,
 }
 
-/// What a host file says.
+/// The content of a host file.
 #[derive(Debug, Default)]
 pub(super) struct HostFile {
     /// In the file's order, each once.
@@ -77,7 +77,7 @@ pub(super) fn read_host_file(
         Shape::Json => catalogue(document::read_json(path, text)),
         Shape::Yaml => catalogue(document::read_yaml(path, text)),
         Shape::Markup => Err(InventoryError::HostFile {
-            place: path.display().to_string(),
+            location: path.display().to_string(),
             problem: "this is markup (XML or HTML), not a list of hosts".into(),
             remedy: format!("give {KNOWN_SHAPES}"),
         }),
@@ -89,7 +89,7 @@ const KNOWN_SHAPES: &str = "one host a line, an Ansible inventory (INI, YAML or 
      node or topology lines, `kubectl get nodes -o json`, or JSON as in docs/guide/hosts.md";
 
 impl Shape {
-    /// By the first lines that say something.
+    /// By the first lines that show something.
     fn of(text: &str) -> Self {
         let lines = || significant_lines(text).map(|(_, line)| line);
         let first = lines().next().unwrap_or("");

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The highest number behind `name:` that is a count of processes: privileged ports, but for ssh's
 /// own, are no ports of sshd.
-const MOST_PROCESSES: u16 = 1024;
+const MAX_PROCESSES: u16 = 1024;
 const SSH_PORT: u16 = 22;
 
 /// Whether a line has a word that only an MPI hostfile has.
@@ -31,7 +31,7 @@ pub(super) fn read(
         let name = words.next().unwrap_or("");
         if let Some(word) = words.find(|word| !is_slots(word)) {
             return Err(InventoryError::HostFile {
-                place: line_of(path, number),
+                location: line_of(path, number),
                 problem: format!("`{word}` in an MPI hostfile"),
                 remedy: "write `name slots=N` on each line, or a plain list without slots".into(),
             });
@@ -41,12 +41,12 @@ pub(super) fn read(
             None => name,
         };
         let found = parse_host_list(path, name, sources)?;
-        let place = line_of(path, number);
+        let location = line_of(path, number);
         hosts.extend(
             found
                 .into_iter()
                 .map(|host| ListedHost {
-                    place: place.clone(),
+                    location: location.clone(),
                     ..host
                 })
                 .filter(|host| seen.insert(host.name.to_ascii_lowercase())),
@@ -68,7 +68,7 @@ fn is_slots(word: &str) -> bool {
 fn process_count(line: &str) -> Option<(&str, u16)> {
     let (name, count) = line.split_once(':')?;
     let count: u16 = count.parse().ok()?;
-    let is_count = count <= MOST_PROCESSES && count != SSH_PORT;
+    let is_count = count <= MAX_PROCESSES && count != SSH_PORT;
     (is_count && !name.is_empty()).then_some((name, count))
 }
 

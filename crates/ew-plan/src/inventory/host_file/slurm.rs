@@ -21,15 +21,15 @@ pub(super) fn read(path: &Path, text: &str) -> Result<HostFile, InventoryError> 
     let mut nodes: Vec<ListedHost> = Vec::new();
     let mut below_switch: Vec<(String, Vec<ListedHost>)> = Vec::new();
     for (number, line) in significant_lines(&joined) {
-        let place = line_of(path, number);
+        let location = line_of(path, number);
         let fields = fields(line);
         if let Some(names) = fields.get("NodeName").filter(|name| **name != "DEFAULT") {
             let target = fields.get("NodeAddr").or(fields.get("NodeHostname"));
-            nodes.extend(nodes_of(names, target.copied(), &place)?);
+            nodes.extend(nodes_of(names, target.copied(), &location)?);
         } else if let (Some(switch), Some(names)) = (fields.get("SwitchName"), fields.get("Nodes"))
             && !fields.contains_key("Switches")
         {
-            below_switch.push(((*switch).to_owned(), nodes_of(names, None, &place)?));
+            below_switch.push(((*switch).to_owned(), nodes_of(names, None, &location)?));
         }
     }
     let mut file = HostFile::default();
@@ -65,7 +65,7 @@ fn fields(line: &str) -> BTreeMap<&str, &str> {
 fn nodes_of(
     names: &str,
     target: Option<&str>,
-    place: &str,
+    location: &str,
 ) -> Result<Vec<ListedHost>, InventoryError> {
     let expand = |set: &str| {
         let none = GroupSources::default();
@@ -73,7 +73,7 @@ fn nodes_of(
             set,
             &none,
             crate::inventory::syntax::Blanks::Mistake,
-            Some(place),
+            Some(location),
         );
         set.map(|set| set.names())
     };
@@ -84,7 +84,7 @@ fn nodes_of(
     };
     if targets.len() != names.len() {
         return Err(InventoryError::HostFile {
-            place: place.to_owned(),
+            location: location.to_owned(),
             problem: format!("{} nodes have {} addresses", names.len(), targets.len()),
             remedy: "give NodeAddr as many addresses as NodeName has names".into(),
         });
@@ -92,7 +92,7 @@ fn nodes_of(
     Ok(names
         .into_iter()
         .zip(targets)
-        .map(|(name, target)| ListedHost::reached_at(&name, &target, place.to_owned()))
+        .map(|(name, target)| ListedHost::reached_at(&name, &target, location.to_owned()))
         .collect())
 }
 

@@ -223,7 +223,7 @@ impl Drawing<'_> {
         let inside = width - 2.0 * PAD;
         let sign = if words.is_empty() { 0.0 } else { font + 3.0 };
         let of_words = self.width_of(&words) + 3.0;
-        // Where only one of both has room it is the name; the words are in the finding.
+        // Where only one of both fits it is the name; the words are in the finding.
         let has_room = self.width_of(&rack.name) + sign + of_words + 4.0 <= inside;
         let room = inside - sign - if has_room { of_words } else { 4.0 };
         let _ = write!(
@@ -248,7 +248,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Where the room next to them begins.
+    /// Where the space next to them begins.
     fn wires(&mut self, rack: &RackPart, x: f64, y: f64, top: f64) -> f64 {
         let gap = self.sizes.wire_gap;
         if rack.wires.len() > MOST_WIRES {

@@ -3,7 +3,8 @@
 use super::chromium::{Browser, Tab, View, browser};
 use crate::common;
 use ew_model::analysis::{RackAnalysis, RackPath};
-use ew_model::finding::{Cause, Subject};
+use ew_model::finding::details::{BadPathByRouter, Directions, PathPlace, PathRouter};
+use ew_model::finding::{Cause, Details, Subject};
 use ew_model::topology::{DirectionSpec, HostSpec, NicSpec, PathSpec, RackSpec, Topology};
 use ew_model::{Analysis, HostId, RackId};
 use ew_report::{Format, TextStyle, render};
@@ -72,7 +73,20 @@ fn generated() -> Analysis {
     let mut bad = analysis.verdict.findings[0].clone();
     bad.subject = Subject::Rack { rack: RackId(19) };
     bad.cause = Cause::BadPath;
-    bad.sentence = "rack20 TX: path via 198.19.19.3 degraded, 24 of 25 connections".into();
+    bad.details = Details::BadPathByRouter(BadPathByRouter {
+        places: vec![PathPlace::Rack {
+            rack: RackId(19),
+            directions: Directions::Tx,
+        }],
+        routers: vec![PathRouter {
+            from: RackId(19),
+            router: router(19, 3),
+        }],
+        bad_connections: 24,
+        connections: 25,
+        others_bad_share: 0.003,
+        gain_nats: 80.0,
+    });
     analysis.verdict.findings.push(bad);
     analysis
 }

@@ -27,7 +27,7 @@ const INTERVAL_NS: u64 = 5_000_000_000;
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Where something is sent to. May hold a secret, so only its beginning is ever shown.
+/// Where something is sent to. May contain a secret, so only its beginning is ever shown.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Url {
     whole: String,
@@ -67,14 +67,14 @@ impl std::fmt::Debug for Url {
 
 /// All that a run is sent to.
 #[derive(Default)]
-pub(crate) struct Outlets {
-    webhook: Option<(LiveState, Outlet)>,
-    remote_write: Option<(Exposition, remote_write::Encoder, Outlet)>,
+pub(crate) struct Sinks {
+    webhook: Option<(LiveState, Sink)>,
+    remote_write: Option<(Exposition, remote_write::Encoder, Sink)>,
     /// When something was sent last, since the run began.
     sent_ns: Option<u64>,
 }
 
-impl Outlets {
+impl Sinks {
     /// # Errors
     /// In words: certificates that cannot be read, no thread.
     pub(crate) fn new(
@@ -84,16 +84,16 @@ impl Outlets {
         version: &str,
         ca: Option<&Path>,
     ) -> anyhow::Result<Self> {
-        let outlet = |url: &Url, what, headers| Outlet::open(url, what, headers, ca);
+        let sink = |url: &Url, what, headers| Sink::open(url, what, headers, ca);
         let webhook = webhook.map(|url| {
-            let outlet = outlet(url, "--webhook", WEBHOOK_HEADERS)?;
-            anyhow::Ok((LiveState::default(), outlet))
+            let sink = sink(url, "--webhook", WEBHOOK_HEADERS)?;
+            anyhow::Ok((LiveState::default(), sink))
         });
         let remote_write = remote_write.map(|url| {
             let began_unix_ns = ew_sys::clock::realtime_ns();
-            let outlet = outlet(url, "--remote-write", remote_write::HEADERS)?;
+            let sink = sink(url, "--remote-write", remote_write::HEADERS)?;
             let encoder = remote_write::Encoder::new(scenario);
-            anyhow::Ok((Exposition::new(version, began_unix_ns), encoder, outlet))
+            anyhow::Ok((Exposition::new(version, began_unix_ns), encoder, sink))
         });
         Ok(Self {
             webhook: webhook.transpose()?,
@@ -115,23 +115,23 @@ impl Outlets {
             return;
         }
         self.sent_ns = Some(at_ns);
-        if let Some((state, outlet)) = &mut self.webhook {
-            outlet.offer(state.progress_json().into_bytes());
+        if let Some((state, sink)) = &mut self.webhook {
+            sink.offer(state.progress_json().into_bytes());
         }
-        if let Some((exposition, encoder, outlet)) = &mut self.remote_write {
-            outlet.offer(encoder.encode(&exposition.series(), ew_sys::clock::realtime_ns()));
+        if let Some((exposition, encoder, sink)) = &mut self.remote_write {
+            sink.offer(encoder.encode(&exposition.series(), ew_sys::clock::realtime_ns()));
         }
     }
 
-    /// Sends the results, and says what did not arrive.
+    /// Sends the results, and reports what did not arrive.
     pub(crate) fn finish(self, analysis: &Analysis) {
-        if let Some((_, outlet)) = self.webhook {
+        if let Some((_, sink)) = self.webhook {
             let last = finished_json(analysis).map(String::into_bytes);
-            outlet.finish(last.unwrap_or_default());
+            sink.finish(last.unwrap_or_default());
         }
-        if let Some((mut exposition, mut encoder, outlet)) = self.remote_write {
+        if let Some((mut exposition, mut encoder, sink)) = self.remote_write {
             let series = exposition.series_final(analysis);
-            outlet.finish(encoder.encode_last(&series, ew_sys::clock::realtime_ns()));
+            sink.finish(encoder.encode_last(&series, ew_sys::clock::realtime_ns()));
         }
     }
 }
@@ -139,7 +139,7 @@ impl Outlets {
 const WEBHOOK_HEADERS: &[(&str, &str)] = &[("content-type", "application/json")];
 
 /// One of them.
-struct Outlet {
+struct Sink {
     /// `--webhook https://hooks.example`.
     name: String,
     queue: SyncSender<Message>,
@@ -154,7 +154,7 @@ enum Message {
     Last(Vec<u8>),
 }
 
-/// What became of an outlet's messages.
+/// What became of an sink's messages.
 #[derive(Default)]
 struct Sent {
     arrived: u64,
@@ -163,7 +163,7 @@ struct Sent {
     reason: Option<String>,
 }
 
-impl Outlet {
+impl Sink {
     fn open(
         url: &Url,
         what: &str,
@@ -197,7 +197,7 @@ impl Outlet {
 
     /// Waits until the last message has arrived, or was tried often enough.
     fn finish(self, last: Vec<u8>) {
-        // The thread takes messages until the queue is closed, so there will be room.
+        // The thread takes messages until the queue is closed, so there will be space.
         let _ = self.queue.send(Message::Last(last));
         drop(self.queue);
         // A panic of the thread has been printed already.
@@ -226,7 +226,7 @@ async fn send_all(waiting: &Receiver<Message>, request: impl Fn() -> RequestBuil
     // Waiting here blocks the thread, which has nothing else to do.
     while let Ok(message) = waiting.recv() {
         match message {
-            // The next one says it again, so it is tried once.
+            // The next one has it again, so it is tried once.
             Message::Progress(body) => sent.count(send(&request, body).await.map_err(|(e, _)| e)),
             Message::Last(body) => sent.count(send_last(&request, body).await),
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// cache lines that CPUs fetch together, so that streams do not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Lane {
+pub(crate) struct StreamCounters {
     sent_bytes: AtomicU64,
     received_bytes: AtomicU64,
     transactions: AtomicU64,
@@ -15,7 +15,7 @@ pub(crate) struct Lane {
     done_ns: AtomicU64,
 }
 
-impl Lane {
+impl StreamCounters {
     /// Must be called by the stream's own thread only, as all that count.
     pub(crate) fn add_sent(&self, bytes: u64) {
         add(&self.sent_bytes, bytes);
@@ -68,43 +68,50 @@ fn add(counter: &AtomicU64, count: u64) {
 
 /// All bytes since the engine's start: of running streams and of those that are over.
 #[derive(Debug, Default)]
-pub(crate) struct ByteTotals(Mutex<Accounts>);
+pub(crate) struct ByteTotals(Mutex<Totals>);
 
 #[derive(Debug, Default)]
-struct Accounts {
-    running: Vec<Arc<Lane>>,
+struct Totals {
+    running: Vec<Arc<StreamCounters>>,
     closed_sent_bytes: u64,
     closed_received_bytes: u64,
 }
 
 impl ByteTotals {
-    pub(crate) fn open(&self, lanes: impl Iterator<Item = Arc<Lane>>) {
-        self.lock().running.extend(lanes);
+    pub(crate) fn open(&self, streams: impl Iterator<Item = Arc<StreamCounters>>) {
+        self.lock().running.extend(streams);
     }
 
-    /// Moves lanes that nobody writes to any more into the sums.
-    pub(crate) fn close(&self, lanes: &[Arc<Lane>]) {
-        let mut accounts = self.lock();
-        accounts
-            .running
-            .retain(|running| !lanes.iter().any(|lane| Arc::ptr_eq(running, lane)));
-        for lane in lanes {
-            accounts.closed_sent_bytes += lane.sent_bytes();
-            accounts.closed_received_bytes += lane.received_bytes();
+    /// Moves counters that nobody writes to any more into the sums.
+    pub(crate) fn close(&self, streams: &[Arc<StreamCounters>]) {
+        let mut totals = self.lock();
+        totals.running.retain(|running| {
+            !streams
+                .iter()
+                .any(|counters| Arc::ptr_eq(running, counters))
+        });
+        for counters in streams {
+            totals.closed_sent_bytes += counters.sent_bytes();
+            totals.closed_received_bytes += counters.received_bytes();
         }
     }
 
     /// Bytes sent and received.
     pub(crate) fn sum(&self) -> (u64, u64) {
-        let accounts = self.lock();
-        let running = accounts.running.iter();
+        let totals = self.lock();
+        let running = totals.running.iter();
         running.fold(
-            (accounts.closed_sent_bytes, accounts.closed_received_bytes),
-            |(sent, received), lane| (sent + lane.sent_bytes(), received + lane.received_bytes()),
+            (totals.closed_sent_bytes, totals.closed_received_bytes),
+            |(sent, received), counters| {
+                (
+                    sent + counters.sent_bytes(),
+                    received + counters.received_bytes(),
+                )
+            },
         )
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Accounts> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Totals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -114,20 +121,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_do_not_change_when_a_lane_is_closed() {
+    fn totals_do_not_change_when_a_stream_is_closed() {
         let totals = ByteTotals::default();
-        let lanes = [Arc::new(Lane::default()), Arc::new(Lane::default())];
-        totals.open(lanes.iter().cloned());
-        lanes[0].add_sent(10);
-        lanes[1].add_received(4);
+        let streams = [
+            Arc::new(StreamCounters::default()),
+            Arc::new(StreamCounters::default()),
+        ];
+        totals.open(streams.iter().cloned());
+        streams[0].add_sent(10);
+        streams[1].add_received(4);
         assert_eq!(totals.sum(), (10, 4));
-        totals.close(&lanes[..1]);
-        lanes[1].add_received(1);
+        totals.close(&streams[..1]);
+        streams[1].add_received(1);
         assert_eq!(totals.sum(), (10, 5));
     }
 
     #[test]
-    fn lanes_do_not_share_cache_lines() {
-        assert_eq!(std::mem::align_of::<Lane>(), 128);
+    fn streams_do_not_share_cache_lines() {
+        assert_eq!(std::mem::align_of::<StreamCounters>(), 128);
     }
 }

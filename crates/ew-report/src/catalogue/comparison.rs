@@ -1,6 +1,6 @@
-//! The answer in one sentence.
+//! The answer of a comparison in one sentence.
 
-use ew_model::comparison::{Change, MetricComparison, StageComparison};
+use ew_model::comparison::{Change, Comparison, MetricComparison, StageComparison};
 use std::cmp::Ordering;
 
 /// From this ratio on, "times" says more than per cent.
@@ -21,13 +21,14 @@ struct Difference {
 
 /// What got worse beyond the threshold, whole stages before hosts; else the largest differences,
 /// what stages are about before their other figures; else that there is none.
-pub(super) fn sentence(stages: &[StageComparison], threshold: Option<f64>) -> String {
+#[must_use]
+pub fn comparison_sentence(comparison: &Comparison) -> String {
+    let stages = &comparison.stages;
     let mut changed = of_stages(stages, |metric| metric.beyond_threshold);
     changed.extend(worse_hosts(stages));
     let is_worse = !changed.is_empty();
     if !is_worse {
-        let is_told = |m: &MetricComparison| is_difference(m.change);
-        changed = of_stages(stages, is_told);
+        changed = of_stages(stages, |metric| is_difference(metric.change));
     }
     let more = changed.len().saturating_sub(REPORTED);
     let mut parts: Vec<String> = changed
@@ -39,14 +40,11 @@ pub(super) fn sentence(stages: &[StageComparison], threshold: Option<f64>) -> St
         parts.push(format!("and {more} more"));
     }
     let list = parts.join("; ");
-    let mut all = stages.iter().flat_map(|stage| &stage.metrics);
-    let is_tested = all.any(|m| m.change != Change::Unknown);
-    let is_replicated = stages
-        .iter()
-        .flat_map(|s| &s.metrics)
-        .any(super::is_replicated);
+    let all = || stages.iter().flat_map(|stage| &stage.metrics);
+    let is_tested = all().any(|metric| metric.change != Change::Unknown);
+    let is_replicated = all().any(MetricComparison::is_replicated);
     let word = if is_replicated { "Worse" } else { "Different" };
-    match (is_worse, list.is_empty(), threshold) {
+    match (is_worse, list.is_empty(), comparison.threshold) {
         (true, _, Some(most)) => format!("{word} by more than {}: {list}", percent(most)),
         (_, true, _) if !is_tested => "Too little was measured to show a difference".into(),
         (_, true, _) if is_replicated => "No significant difference".into(),
@@ -62,12 +60,12 @@ fn is_difference(change: Change) -> bool {
 
 fn of_stages(
     stages: &[StageComparison],
-    is_told: impl Fn(&MetricComparison) -> bool,
+    is_meant: impl Fn(&MetricComparison) -> bool,
 ) -> Vec<Difference> {
     let mut reported = Vec::new();
     for stage in stages {
         let metrics = stage.metrics.iter().enumerate();
-        let meant = metrics.filter(|(_, metric)| is_told(metric));
+        let meant = metrics.filter(|(_, metric)| is_meant(metric));
         reported.extend(meant.map(|(index, metric)| Difference {
             what: format!("{} in `{}`", metric.metric.name(), stage.name),
             ratio: metric.ratio.map_or(1.0, |ratio| ratio.value),
@@ -125,27 +123,5 @@ fn percent(share: f64) -> String {
     match percent {
         p if (p - p.round()).abs() < 0.05 || p >= 10.0 => format!("{p:.0}%"),
         p => format!("{p:.1}%"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_difference_is_never_told_as_none() {
-        let words = |ratio| {
-            let what = "throughput".into();
-            let is_first = true;
-            let difference = Difference {
-                what,
-                ratio,
-                is_first,
-            };
-            difference.words()
-        };
-        assert_eq!(words(0.9997), "throughput is less than 0.1% lower");
-        assert_eq!(words(0.958), "throughput is 4.2% lower");
-        assert_eq!(words(9.87), "throughput is 9.87 times as high");
     }
 }

@@ -1,0 +1,20 @@
+//! One of a rack's hashed paths swallows its connections.
+
+use super::PathPlace;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A path whose connections never open.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct BlackHole {
+    /// Whose it is, the likeliest first; several are not distinguished.
+    pub places: Vec<PathPlace>,
+    /// Share of the place's connections that never open, 0 to 1.
+    pub lost_share: f64,
+    /// The place's flows that never began.
+    pub failed_flows: usize,
+    /// All of the place's flows.
+    pub flows: usize,
+    /// Log-likelihood gained, less the price of one more assumption.
+    pub gain_nats: f64,
+}

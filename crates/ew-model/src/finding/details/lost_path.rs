@@ -1,0 +1,52 @@
+//! A rack uses fewer paths than the others, or than expected.
+
+use super::{Directions, PathRouter};
+use crate::inventory::RackId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Paths that are not in use.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct LostPath {
+    /// Whose they are.
+    pub place: LostPathPlace,
+    /// Which way, seen from the rack.
+    pub directions: Directions,
+    /// Paths in use.
+    pub used_paths: usize,
+    /// Paths that should be.
+    pub expected_paths: usize,
+    /// Why so many.
+    pub expectation: PathExpectation,
+    /// Traced connections that show it.
+    pub traced_connections: usize,
+    /// Routers not used towards the place, by the racks that send to others over them.
+    pub unused_routers: Vec<PathRouter>,
+}
+
+/// Whose lost paths are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "type")]
+pub enum LostPathPlace {
+    /// One rack's.
+    Rack {
+        /// Which.
+        rack: RackId,
+    },
+    /// One of two racks', and nobody can know which.
+    BetweenTwoRacks,
+    /// Every rack's.
+    EveryRack,
+}
+
+/// Why more paths should be in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathExpectation {
+    /// So many were configured.
+    Configured,
+    /// Other racks use so many.
+    OtherRacks,
+    /// A guess: fabrics are built with so many, and all racks use one less.
+    OneShort,
+}

@@ -1,0 +1,76 @@
+//! A host sends or receives slower than its peers.
+
+use super::{Directions, Why};
+use crate::inventory::HostId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A host is slow on a side, or on both.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct SlowHost {
+    /// Which.
+    pub host: HostId,
+    /// Its slow sides. One entry for both where they are slow alike.
+    pub sides: Vec<SlowDirection>,
+    /// What its peers do.
+    pub peers_bits_per_sec: f64,
+    /// The flows that show it.
+    pub flows: SideRates,
+    /// Why. `None` where the host's counters do not say.
+    pub why: Option<Why>,
+}
+
+/// A slow side, or both.
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct SlowDirection {
+    /// Which.
+    pub directions: Directions,
+    /// What it does.
+    pub bits_per_sec: f64,
+}
+
+/// Isolated flows of a host's slow sides, and what its peers do.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct SideRates {
+    /// Which.
+    pub host: HostId,
+    /// Its slow sides.
+    pub sides: Vec<SideRate>,
+    /// `None` where no other host has a rate.
+    pub peers: Option<PeersRate>,
+}
+
+/// What isolated flows of one side of a host did.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct SideRate {
+    /// Which way, never both.
+    pub direction: Directions,
+    /// By stage.
+    pub stages: Vec<StageRate>,
+    /// Different hosts at the other end.
+    pub peers: u32,
+    /// What the run's explanation loses where the side is not slow, nats.
+    pub gain_nats: f64,
+}
+
+/// What isolated flows did in a stage.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct StageRate {
+    /// Its name.
+    pub stage: String,
+    /// Median over flows.
+    pub median_bits_per_sec: f64,
+    /// Number of flows.
+    pub flows: usize,
+}
+
+/// What the other hosts of a host's class do.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct PeersRate {
+    /// Median over hosts.
+    pub median_bits_per_sec: f64,
+    /// Number of hosts.
+    pub hosts: u32,
+    /// Stages with isolated flows.
+    pub stages: Vec<String>,
+}

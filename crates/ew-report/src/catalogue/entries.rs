@@ -1,0 +1,37 @@
+//! The entries, by what their findings are about.
+
+mod background_traffic;
+mod bad_path;
+mod below_link;
+mod black_hole;
+mod bond_member;
+mod cells_missing;
+mod congestion;
+mod core_saturated;
+mod cpu_quota;
+mod disk;
+mod faster_network;
+mod host_missing;
+mod incast;
+mod latency;
+mod line_rate;
+mod link_speed;
+mod loss;
+mod lost_path;
+mod measurement;
+mod mtu;
+mod nic_classes;
+mod not_determined;
+mod path_loss;
+mod paths;
+mod pod_network;
+mod receive_drops;
+mod receive_window;
+mod send_buffer;
+mod slow_at_times;
+mod slow_host;
+mod slow_pair;
+mod starved_host;
+mod stated_nic;
+mod tool_limit;
+mod uplink;

@@ -1,0 +1,93 @@
+//! One of a rack's hashed paths is slow or loses packets.
+
+use crate::catalogue::phrases::{count, path_places, path_routers, percent};
+use crate::catalogue::{Entry, Headline, proof};
+use ew_model::Inventory;
+use ew_model::finding::Evidence;
+use ew_model::finding::details::{BadPathByRouter, BadPathByShare};
+
+impl Entry for BadPathByRouter {
+    fn headline(&self, names: &Inventory) -> Headline {
+        let first = self.routers.first();
+        let first = first.map_or(String::new(), |first| first.router.to_string());
+        let more = match self.routers.len() {
+            0 | 1 => String::new(),
+            several => format!(" and {} more", several - 1),
+        };
+        Headline::new(format!(
+            "{}: path via {first}{more} degraded, {} of {} (others {})",
+            path_places(names, &self.places),
+            self.bad_connections,
+            count(self.connections, "connection"),
+            percent(self.others_bad_share),
+        ))
+    }
+
+    fn evidence(&self, names: &Inventory) -> Vec<Evidence> {
+        let routers = path_routers(names, &self.routers);
+        vec![
+            proof(
+                format!("routers on the path: {routers}"),
+                "flows.parquet: stages of workload trace",
+            ),
+            proof(
+                format!(
+                    "{} of {} over them slow or retransmitting, {} of all other connections of the same tests; likelihood gain {:.0} nats",
+                    self.bad_connections,
+                    count(self.connections, "connection"),
+                    percent(self.others_bad_share),
+                    self.gain_nats,
+                ),
+                "flows.parquet: cross-rack flows with one connection, and at half load",
+            ),
+        ]
+    }
+
+    fn next_step(&self, _: &Inventory) -> String {
+        "look at speed, errors and discards of the ports on both sides of this path (`ethtool -S`, the switch's interface counters), \
+         and take the path out of the group (ECMP or LAG) until it is repaired"
+            .into()
+    }
+}
+
+impl Entry for BadPathByShare {
+    fn headline(&self, names: &Inventory) -> Headline {
+        let what = match self.is_narrow {
+            true => format!("{} of pace", percent(self.pace_share)),
+            false => format!(
+                "{} of segments retransmitted",
+                percent(self.retransmitted_share)
+            ),
+        };
+        let (fewest, most) = (self.fewest_paths, self.most_paths);
+        let paths = match fewest == most {
+            true => format!("{fewest}"),
+            false => format!("{fewest} to {most}"),
+        };
+        Headline::new(format!(
+            "{}: one of {paths} paths degraded at half load, {what}; {} of connections affected",
+            path_places(names, &self.places),
+            percent(self.bad_share),
+        ))
+    }
+
+    fn evidence(&self, _: &Inventory) -> Vec<Evidence> {
+        vec![proof(
+            format!(
+                "{} of {} slow or retransmitting in every round of theirs, paced to half load: median {} of pace, {} of segments retransmitted; likelihood gain {:.0} nats",
+                self.bad_connections,
+                count(self.connections, "connection"),
+                percent(self.pace_share),
+                percent(self.retransmitted_share),
+                self.gain_nats,
+            ),
+            format!("flows.parquet: stage `{}`, by source port", self.stage),
+        )]
+    }
+
+    fn next_step(&self, _: &Inventory) -> String {
+        "compare speed, errors and bytes of each member of these uplinks (ECMP or LAG) on the leaf switch, and of the spine ports \
+         behind them"
+            .into()
+    }
+}

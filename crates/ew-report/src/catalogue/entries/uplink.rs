@@ -1,0 +1,92 @@
+//! A rack's uplinks carry less than its hosts could send or receive.
+
+use crate::catalogue::phrases::{count, directions, rack_list, ratio};
+use crate::catalogue::{Entry, Headline, proof};
+use ew_model::Inventory;
+use ew_model::finding::Evidence;
+use ew_model::finding::details::{Directions, Oversubscribed, UplinkLimit, UplinkRivals};
+use ew_model::units::format_bits_per_sec;
+
+impl Entry for Oversubscribed {
+    fn headline(&self, names: &Inventory) -> Headline {
+        let against = self.configured.map_or(String::new(), |configured| {
+            format!(" (expected {configured:.1}:1)")
+        });
+        let others = match self.is_unlike_others {
+            true => ", other racks not",
+            false => "",
+        };
+        Headline::new(format!(
+            "{}: oversubscribed {} {}{against}{others}",
+            who(self, names),
+            ratio(&self.ratio),
+            directions(self.directions),
+        ))
+    }
+
+    fn evidence(&self, names: &Inventory) -> Vec<Evidence> {
+        let of = |limit: &UplinkLimit| {
+            let rivals = limit
+                .rivals
+                .as_ref()
+                .map(|rivals| not_distinguished(rivals, names));
+            std::iter::once(carried(limit, names)).chain(rivals)
+        };
+        self.limits.iter().flat_map(of).collect()
+    }
+
+    fn next_step(&self, _: &Inventory) -> String {
+        if self.is_unexpected {
+            "if not intended: compare the number and speed of uplinks that are up on the leaf switches with the design, then \
+             per-member counters of their ECMP or LAG groups"
+                .into()
+        } else {
+            "nothing to do while jobs are placed with this in mind".into()
+        }
+    }
+}
+
+/// "rack2", "rack1 and rack2", "all 6 racks", "39 of 40 racks".
+fn who(found: &Oversubscribed, names: &Inventory) -> String {
+    let all = names.racks.len();
+    match found.racks.as_slice() {
+        racks if racks.len() == 1 || all == 2 => rack_list(names, racks),
+        racks if racks.len() == all => format!("all {all} racks"),
+        racks => format!("{} of {all} racks", racks.len()),
+    }
+}
+
+fn carried(limit: &UplinkLimit, names: &Inventory) -> Evidence {
+    let name = names.rack_name(limit.rack);
+    let column = match limit.direction {
+        Directions::Rx => "dst_rack",
+        _ => "src_rack",
+    };
+    let stage = limit.stage.as_ref();
+    let stage = stage.map_or(String::new(), |stage| format!(", stage `{stage}`"));
+    proof(
+        format!(
+            "{name} {}: uplinks carry {} of payload, its {} {} ({})",
+            directions(limit.direction),
+            format_bits_per_sec(limit.capacity_bits_per_sec),
+            count(names.hosts_in(limit.rack).len(), "host"),
+            format_bits_per_sec(limit.hosts_bits_per_sec),
+            count(limit.rounds, "round"),
+        ),
+        format!("flows.parquet: {column} = {name}{stage}"),
+    )
+}
+
+fn not_distinguished(rivals: &UplinkRivals, names: &Inventory) -> Evidence {
+    proof(
+        format!(
+            "not distinguished from {}: these uplinks would explain the same flows",
+            rack_list(names, &rivals.racks)
+        ),
+        format!(
+            "flows.parquet: {} explained of {}",
+            rivals.explained,
+            count(rivals.touched, "flow")
+        ),
+    )
+}

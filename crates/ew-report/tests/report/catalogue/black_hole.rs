@@ -1,0 +1,40 @@
+//! Paths that swallow their connections.
+
+use super::{golden, rack};
+use ew_model::finding::Details;
+use ew_model::finding::details::{BlackHole, Directions, PathPlace};
+
+#[test]
+fn of_one_rack_of_either_and_of_all() {
+    insta::assert_snapshot!(golden(&cases()));
+}
+
+pub(super) fn cases() -> Vec<(&'static str, Details)> {
+    let of = |number, directions| PathPlace::Rack {
+        rack: rack(number),
+        directions,
+    };
+    let one = black_hole(vec![of(1, Directions::Both)]);
+    let either = black_hole(vec![of(1, Directions::Tx), of(2, Directions::Rx)]);
+    let spine = BlackHole {
+        lost_share: 0.062,
+        failed_flows: 1,
+        flows: 1,
+        ..black_hole(vec![PathPlace::EveryRack])
+    };
+    vec![
+        ("one rack's", Details::BlackHole(one)),
+        ("either rack's", Details::BlackHole(either)),
+        ("a spine, one flow", Details::BlackHole(spine)),
+    ]
+}
+
+fn black_hole(places: Vec<PathPlace>) -> BlackHole {
+    BlackHole {
+        places,
+        lost_share: 0.25,
+        failed_flows: 17,
+        flows: 64,
+        gain_nats: 28.3,
+    }
+}

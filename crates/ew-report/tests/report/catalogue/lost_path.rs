@@ -1,0 +1,63 @@
+//! Paths that are not in use.
+
+use super::{golden, rack};
+use ew_model::finding::Details;
+use ew_model::finding::details::{
+    Directions, LostPath, LostPathPlace, PathExpectation, PathRouter,
+};
+
+#[test]
+fn of_one_rack_of_two_and_of_all() {
+    insta::assert_snapshot!(golden(&cases()));
+}
+
+pub(super) fn cases() -> Vec<(&'static str, Details)> {
+    let of_rack = LostPathPlace::Rack { rack: rack(2) };
+    let unused = PathRouter {
+        from: rack(1),
+        router: [10, 1, 3, 1].into(),
+    };
+    let sends = LostPath {
+        directions: Directions::Tx,
+        expectation: PathExpectation::Configured,
+        ..lost(of_rack)
+    };
+    let receives = LostPath {
+        directions: Directions::Rx,
+        unused_routers: vec![unused],
+        ..lost(of_rack)
+    };
+    let both = LostPath {
+        used_paths: 0,
+        traced_connections: 1,
+        ..lost(of_rack)
+    };
+    let all = LostPath {
+        used_paths: 7,
+        expected_paths: 8,
+        expectation: PathExpectation::OneShort,
+        ..lost(LostPathPlace::EveryRack)
+    };
+    vec![
+        ("sends, configured", Details::LostPath(sends)),
+        ("receives, unlike other racks", Details::LostPath(receives)),
+        ("both directions, one connection", Details::LostPath(both)),
+        (
+            "between two racks",
+            Details::LostPath(lost(LostPathPlace::BetweenTwoRacks)),
+        ),
+        ("every rack, a guess", Details::LostPath(all)),
+    ]
+}
+
+fn lost(place: LostPathPlace) -> LostPath {
+    LostPath {
+        place,
+        directions: Directions::Both,
+        used_paths: 3,
+        expected_paths: 4,
+        expectation: PathExpectation::OtherRacks,
+        traced_connections: 96,
+        unused_routers: Vec::new(),
+    }
+}

@@ -1,0 +1,82 @@
+//! Oversubscribed racks.
+
+use super::{estimate, golden, golden_among, rack};
+use crate::common;
+use ew_model::finding::Details;
+use ew_model::finding::details::{Directions, Oversubscribed, UplinkLimit, UplinkRivals};
+
+#[test]
+fn of_one_rack_and_of_both() {
+    insta::assert_snapshot!(golden(&cases()));
+}
+
+#[test]
+fn of_many_racks() {
+    let some = |racks: &[u32]| Details::Oversubscribed(oversubscribed(racks, Directions::Both));
+    let cases = [
+        ("all of four", some(&[1, 2, 3, 4])),
+        ("three of four", some(&[1, 2, 3])),
+    ];
+    insta::assert_snapshot!(golden_among(&common::inventory(4, 4), &cases));
+}
+
+pub(super) fn cases() -> Vec<(&'static str, Details)> {
+    let both = oversubscribed(&[1, 2], Directions::Both);
+    let sending = Oversubscribed {
+        configured: Some(2.0),
+        ..oversubscribed(&[2], Directions::Tx)
+    };
+    let receiving = Oversubscribed {
+        is_unlike_others: true,
+        is_unexpected: false,
+        ..oversubscribed(&[1], Directions::Rx)
+    };
+    vec![
+        ("both racks", Details::Oversubscribed(both)),
+        (
+            "one rack sends, worse than configured",
+            Details::Oversubscribed(sending),
+        ),
+        (
+            "one rack receives, unlike others",
+            Details::Oversubscribed(receiving),
+        ),
+    ]
+}
+
+fn oversubscribed(racks: &[u32], directions: Directions) -> Oversubscribed {
+    let of = |number: &u32, direction| UplinkLimit {
+        rack: rack(*number),
+        direction,
+        capacity_bits_per_sec: 191e6,
+        hosts_bits_per_sec: 764e6,
+        rounds: 6,
+        stage: Some("cross-rack".into()),
+        rivals: None,
+    };
+    let mut limits = match directions {
+        Directions::Both => racks
+            .iter()
+            .flat_map(|rack| [of(rack, Directions::Tx), of(rack, Directions::Rx)])
+            .collect(),
+        one => racks.iter().map(|rack| of(rack, one)).collect::<Vec<_>>(),
+    };
+    if let [only] = limits.as_mut_slice() {
+        only.rounds = 1;
+        only.stage = None;
+        only.rivals = Some(UplinkRivals {
+            racks: vec![rack(1), rack(2)],
+            explained: 20,
+            touched: 24,
+        });
+    }
+    Oversubscribed {
+        racks: racks.iter().map(|number| rack(*number)).collect(),
+        directions,
+        ratio: estimate(4.0, 3.9, 4.1),
+        configured: None,
+        is_unlike_others: false,
+        is_unexpected: true,
+        limits,
+    }
+}
