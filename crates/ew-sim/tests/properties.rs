@@ -139,7 +139,7 @@ fn proven_ratios_are_findings(analysis: &Analysis, name: &str) {
                 assert!(
                     findings.any(|finding| concerns(finding, rack.rack)),
                     "{name}: {rack:?} without a finding: {}",
-                    ew_report::in_words(&analysis).sentence
+                    ew_report::in_words(analysis).sentence
                 );
             }
         }
