@@ -212,7 +212,7 @@ impl<'run> Reception<'run> {
         let read = |fd| Interest { fd, write: false };
         let mut interests = vec![
             read(self.server.listener.as_fd()),
-            read(self.server.listener.as_fd()),
+            read(self.server.udp_listener.as_fd()),
         ];
         interests.extend(self.pending.iter().map(|p| read(p.socket.as_fd())));
         wait_ready(&interests, STOP).map_err(Error::Init)
