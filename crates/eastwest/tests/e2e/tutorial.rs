@@ -70,7 +70,8 @@ fn on_the_page(printed: &str) -> String {
     })
 }
 
-/// The words, with `#` for every number, `time` for its unit, and `RUN` for the name of a run:
+/// The words, with `#` for every number, `time` or `rate` for its unit, and `RUN` for the name of a
+/// run:
 /// lines break elsewhere when figures are longer.
 fn masked(text: &str) -> Vec<String> {
     let is_of_number = |c: char| matches!(c, '.' | ',' | '-' | ':' | '\u{2013}');
@@ -78,8 +79,12 @@ fn masked(text: &str) -> Vec<String> {
         if word.contains("Z-") {
             return "RUN".to_owned();
         }
-        if ["ns", "us", "\u{b5}s", "ms", "s"].contains(&word.trim_end_matches(['.', ',', ';'])) {
+        let unit = word.trim_end_matches(['.', ',', ';']);
+        if ["ns", "us", "\u{b5}s", "ms", "s"].contains(&unit) {
             return "time".to_owned();
+        }
+        if ["kb/s", "Mb/s", "Gb/s"].contains(&unit) {
+            return "rate".to_owned();
         }
         let mut masked = String::new();
         for c in word.chars() {
