@@ -97,13 +97,13 @@ mod tests {
 
     /// Two rounds a repetition, with one flow each.
     fn stage(samples: u32) -> Stage {
-        let round = |sample: u32, place: u32| Round {
+        let round = |sample: u32, slot: u32| Round {
             sample,
-            senders_per_rack: Some(place + 1),
+            senders_per_rack: Some(slot + 1),
             flows: vec![Flow {
-                id: FlowId(2 * sample + place),
-                src: HostId(place),
-                dst: HostId(place + 1),
+                id: FlowId(2 * sample + slot),
+                src: HostId(slot),
+                dst: HostId(slot + 1),
                 opened_by: End::Src,
                 lane: None,
                 is_aggressor: false,
@@ -157,8 +157,8 @@ mod tests {
 
     /// `steady` in the first round of each repetition, `noisy` in the second.
     fn records(stage: &Stage, steady: &[u64], noisy: &[u64]) -> Vec<FlowRecord> {
-        let rows = |values: &[u64], place: u32| {
-            let row = |(n, bytes): (u32, &u64)| record(stage, 2 * n + place, *bytes);
+        let rows = |values: &[u64], slot: u32| {
+            let row = |(n, bytes): (u32, &u64)| record(stage, 2 * n + slot, *bytes);
             (0..).zip(values).map(row).collect::<Vec<_>>()
         };
         [rows(steady, 0), rows(noisy, 1)].concat()

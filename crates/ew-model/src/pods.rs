@@ -189,7 +189,7 @@ pub struct PodFigures {
 
 /// Where an agent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct AgentLocation<'a> {
     /// The node's name.
     pub node: &'a str,
     /// Which pod. `None`: the node's own network.
@@ -198,13 +198,13 @@ pub struct Place<'a> {
 
 /// By an agent's name.
 #[must_use]
-pub fn place(agent: &str) -> Place<'_> {
+pub fn parse_agent_name(agent: &str) -> AgentLocation<'_> {
     match agent.split_once('/') {
-        Some((node, pod)) => Place {
+        Some((node, pod)) => AgentLocation {
             node,
             pod: Some(pod),
         },
-        None => Place {
+        None => AgentLocation {
             node: agent,
             pod: None,
         },
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_name_says_where_its_agent_is() {
         for (name, node, pod) in [("n1", "n1", None), ("n1/pod2", "n1", Some("pod2"))] {
-            assert_eq!(place(name), Place { node, pod });
+            assert_eq!(parse_agent_name(name), AgentLocation { node, pod });
             assert_eq!(agent(node, pod), name);
         }
     }

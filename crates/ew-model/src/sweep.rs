@@ -88,7 +88,7 @@ impl Saturation {
     pub const SHARE: f64 = 0.9;
 }
 
-/// A place where the curve breaks, or sizes whose times are not their own.
+/// A discontinuity of the curve, or sizes whose times are not their own.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct SweepStep {
     /// What it looks like.

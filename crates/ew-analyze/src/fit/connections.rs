@@ -1,7 +1,7 @@
 //! A limit that every single connection has: seen where flows of several connections do more than
 //! flows of one.
 
-use super::hypothesis::{Effect, Hypothesis, Part, Place};
+use super::hypothesis::{Effect, Hypothesis, Location, Part};
 use super::prices::LEAST_EFFECT;
 use super::rounds::{Obs, Rounds};
 use super::search::{FINE, Search, part_value};
@@ -26,7 +26,7 @@ pub(super) fn add(search: &mut Search<'_>, hypothesis: Hypothesis) -> Hypothesis
         return hypothesis;
     };
     let part = Part {
-        place: Place::Connection,
+        location: Location::Connection,
         effect: Effect::Capacity(middle),
     };
     let mut limited = hypothesis.with(part);

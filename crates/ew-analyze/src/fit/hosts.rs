@@ -1,7 +1,7 @@
 //! Hosts that do less than their class: found from the flows they have to themselves, scored with
 //! all.
 
-use super::hypothesis::{Capacities, Direction, Effect, Hypothesis, Part, Place};
+use super::hypothesis::{Capacities, Direction, Effect, Hypothesis, Location, Part};
 use super::noise::{LOSSY_SIGMA, OVERDISPERSION, log_kernel};
 use super::rounds::{Obs, Rounds};
 use super::score::isolated_kernel;
@@ -47,7 +47,7 @@ pub(super) fn add(search: &mut Search<'_>, mut hypothesis: Hypothesis) -> Hypoth
         let known = hypothesis
             .parts
             .iter()
-            .filter(|part| matches!(part.place, Place::Host(..)))
+            .filter(|part| matches!(part.location, Location::Host(..)))
             .count();
         if known as f64 > most {
             break;
@@ -161,7 +161,7 @@ fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
                 .and_then(|gain| best_loss(hypothesis, &flows, gain));
             for (gain, effect) in slow.into_iter().chain(lossy) {
                 let part = Part {
-                    place: Place::Host(host, direction),
+                    location: Location::Host(host, direction),
                     effect,
                 };
                 let gain = gain / OVERDISPERSION;
@@ -176,8 +176,8 @@ fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
 }
 
 fn overlaps(hypothesis: &Hypothesis, host: HostId, direction: Direction) -> bool {
-    let is_same = |part: &Part| match part.place {
-        Place::Host(other, known) if other == host => {
+    let is_same = |part: &Part| match part.location {
+        Location::Host(other, known) if other == host => {
             known.has_tx() && direction.has_tx() || known.has_rx() && direction.has_rx()
         }
         _ => false,
@@ -192,12 +192,12 @@ fn lone_flows<'a>(search: &mut Search<'a>, capacities: &Capacities) -> Vec<Lone<
     let mut lone = Vec::new();
     for round in &rounds.rounds {
         let predicted = search.scorer().mean_prediction(capacities, round);
-        for (place, obs) in rounds.of(round).iter().enumerate() {
-            let is_lone = round.alone[place] && predicted[place].users < 1.5;
+        for (slot, obs) in rounds.of(round).iter().enumerate() {
+            let is_lone = round.alone[slot] && predicted[slot].users < 1.5;
             if is_lone && (obs.racks.is_none() || capacities.paths == 1) {
                 lone.push(Lone {
                     obs,
-                    predicted: predicted[place].bits_per_sec,
+                    predicted: predicted[slot].bits_per_sec,
                 });
             }
         }
@@ -260,9 +260,9 @@ fn best_loss(
 }
 
 /// Either side, both, and the partners that a host met most.
-pub(super) fn rivals(rounds: &Rounds, host: HostId) -> Vec<Place> {
-    let mut places: Vec<Place> = [Direction::Tx, Direction::Rx, Direction::Both]
-        .map(|direction| Place::Host(host, direction))
+pub(super) fn rivals(rounds: &Rounds, host: HostId) -> Vec<Location> {
+    let mut locations: Vec<Location> = [Direction::Tx, Direction::Rx, Direction::Both]
+        .map(|direction| Location::Host(host, direction))
         .to_vec();
     let mut met: [BTreeMap<HostId, usize>; 2] = Default::default();
     for round in &rounds.rounds {
@@ -277,12 +277,12 @@ pub(super) fn rivals(rounds: &Rounds, host: HostId) -> Vec<Place> {
     for (met, direction) in met.into_iter().zip([Direction::Rx, Direction::Tx]) {
         let mut partners: Vec<(HostId, usize)> = met.into_iter().collect();
         partners.sort_by_key(|(host, count)| (std::cmp::Reverse(*count), *host));
-        places.extend(
+        locations.extend(
             partners
                 .iter()
                 .take(RIVALS)
-                .map(|(host, _)| Place::Host(*host, direction)),
+                .map(|(host, _)| Location::Host(*host, direction)),
         );
     }
-    places
+    locations
 }

@@ -2,7 +2,7 @@
 //! with anybody count, and none whose way is full. Retransmissions of concurrent flows accuse
 //! nobody.
 
-use super::hypothesis::{Direction, Effect, Hypothesis, Place};
+use super::hypothesis::{Direction, Effect, Hypothesis, Location};
 use super::rounds::{Obs, Rounds};
 use crate::stats::median;
 use ew_model::HostId;
@@ -70,7 +70,7 @@ pub(super) fn of_side(rounds: &Rounds, host: HostId, direction: Direction) -> Op
     }
     gain(
         rounds,
-        &flows_of(rounds, Place::Host(host, direction), None),
+        &flows_of(rounds, Location::Host(host, direction), None),
     )
 }
 
@@ -82,7 +82,7 @@ pub(super) fn of_rack(
     rack: usize,
     direction: Direction,
 ) -> Option<f64> {
-    let flows = flows_of(rounds, Place::Rack(rack, direction), Some(hypothesis));
+    let flows = flows_of(rounds, Location::Rack(rack, direction), Some(hypothesis));
     let is_steady = |obs: &&&Obs| obs.is_steady;
     let low: Vec<&Obs> = flows
         .iter()
@@ -104,7 +104,7 @@ pub(super) fn gain_of_parts(rounds: &Rounds, hypothesis: &Hypothesis) -> f64 {
         .filter(|part| matches!(part.effect, Effect::Loss(_)));
     lossy
         .map(|part| {
-            raw_gain(rounds, &flows_of(rounds, part.place, Some(hypothesis))).unwrap_or(0.0)
+            raw_gain(rounds, &flows_of(rounds, part.location, Some(hypothesis))).unwrap_or(0.0)
         })
         .sum()
 }
@@ -118,19 +118,23 @@ fn asked(hypothesis: &Hypothesis, obs: &Obs) -> f64 {
     of(obs.src).min(of(obs.dst))
 }
 
-/// The isolated flows through a place that do not fill it.
-fn flows_of<'r>(rounds: &'r Rounds, place: Place, hypothesis: Option<&Hypothesis>) -> Vec<&'r Obs> {
-    let is_on = |obs: &&Obs| match place {
-        Place::Host(host, direction) => {
+/// The isolated flows through a location that do not fill it.
+fn flows_of<'r>(
+    rounds: &'r Rounds,
+    location: Location,
+    hypothesis: Option<&Hypothesis>,
+) -> Vec<&'r Obs> {
+    let is_on = |obs: &&Obs| match location {
+        Location::Host(host, direction) => {
             direction.has_tx() && obs.src == host || direction.has_rx() && obs.dst == host
         }
-        Place::Rack(rack, direction) | Place::Member(rack, direction) => {
+        Location::Rack(rack, direction) | Location::Member(rack, direction) => {
             obs.racks.is_some_and(|(from, to)| {
                 direction.has_tx() && from == rack || direction.has_rx() && to == rack
             })
         }
-        Place::Pair(src, dst) => obs.src == src && obs.dst == dst,
-        Place::Connection => false,
+        Location::Pair(src, dst) => obs.src == src && obs.dst == dst,
+        Location::Connection => false,
     };
     let capacities = hypothesis.map(|hypothesis| (hypothesis.capacities(rounds), hypothesis));
     let fills = |obs: &&Obs| {

@@ -27,7 +27,7 @@ mod uplinks;
 mod views;
 
 pub(crate) use classes::is_class;
-pub(crate) use hypothesis::{Direction, Effect, Place};
+pub(crate) use hypothesis::{Direction, Effect, Location};
 pub(crate) use loss::is_scattered;
 pub(crate) use members::Posterior;
 pub(crate) use network::{Isolated, Network, PartFound, Side, SlowSide};

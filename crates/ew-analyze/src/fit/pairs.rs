@@ -1,7 +1,7 @@
 //! Single ordered pairs that are slow although neither of their hosts is: a path between them.
 
 use super::MAD_TO_SIGMA;
-use super::hypothesis::{Direction, Effect, Hypothesis, Part, Place};
+use super::hypothesis::{Direction, Effect, Hypothesis, Location, Part};
 use super::noise::{OVERDISPERSION, log_kernel};
 use super::prices;
 use super::rounds::Obs;
@@ -51,10 +51,10 @@ fn best(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Option<Part> {
         isolated_pairs(search, hypothesis)
             .into_iter()
             .filter_map(|((src, dst), flows)| {
-                let place = Place::Pair(src, dst);
+                let location = Location::Pair(src, dst);
                 let (gain, effect) = gain(&flows).filter(|_| flows.len() >= LEAST_ROUNDS)?;
-                let part = Part { place, effect };
-                let is_new = !hypothesis.has(place) && gain > prices::of_part(rounds, &part);
+                let part = Part { location, effect };
+                let is_new = !hypothesis.has(location) && gain > prices::of_part(rounds, &part);
                 is_new.then_some((gain, part))
             });
     candidates
@@ -124,12 +124,12 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
     let mut pairs: Pairs<'r> = BTreeMap::new();
     for round in &rounds.rounds {
         let predicted = search.scorer().mean_prediction(&capacities, round);
-        for (place, obs) in rounds.of(round).iter().enumerate() {
-            let is_lone = round.alone[place] && predicted[place].users < 1.5;
+        for (slot, obs) in rounds.of(round).iter().enumerate() {
+            let is_lone = round.alone[slot] && predicted[slot].users < 1.5;
             if is_lone && (obs.racks.is_none() || capacities.paths == 1) {
                 let flow = Lone {
                     obs,
-                    predicted: predicted[place].bits_per_sec,
+                    predicted: predicted[slot].bits_per_sec,
                     sigma: hypothesis.isolated_sigma,
                 };
                 pairs.entry((obs.src, obs.dst)).or_default().push(flow);
@@ -143,13 +143,16 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
 /// The flows of a slow host spread as they do with all its peers: what makes it slow, such as loss,
 /// may scatter them. One peer's flows are odd only beyond that.
 fn widen(hypothesis: &Hypothesis, pairs: &mut Pairs<'_>) {
-    let slow_sides = hypothesis.parts.iter().flat_map(|part| match part.place {
-        Place::Host(host, direction) => vec![
-            direction.has_tx().then_some((host, true)),
-            direction.has_rx().then_some((host, false)),
-        ],
-        _ => Vec::new(),
-    });
+    let slow_sides = hypothesis
+        .parts
+        .iter()
+        .flat_map(|part| match part.location {
+            Location::Host(host, direction) => vec![
+                direction.has_tx().then_some((host, true)),
+                direction.has_rx().then_some((host, false)),
+            ],
+            _ => Vec::new(),
+        });
     for (host, sends) in slow_sides.flatten() {
         let is_own = |flow: &Lone<'_>| host == if sends { flow.obs.src } else { flow.obs.dst };
         let own = pairs.values().flatten().filter(|flow| is_own(flow));
@@ -176,9 +179,9 @@ fn gain(flows: &[Lone<'_>]) -> Option<(f64, Effect)> {
 }
 
 /// Either end, in the pair's direction.
-pub(super) fn rivals(src: HostId, dst: HostId) -> Vec<Place> {
+pub(super) fn rivals(src: HostId, dst: HostId) -> Vec<Location> {
     vec![
-        Place::Host(src, Direction::Tx),
-        Place::Host(dst, Direction::Rx),
+        Location::Host(src, Direction::Tx),
+        Location::Host(dst, Direction::Rx),
     ]
 }

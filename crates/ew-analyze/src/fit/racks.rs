@@ -1,7 +1,7 @@
 //! How racks are tied: by nothing that limits, by pipes, or by hidden parallel paths; and racks
 //! that differ from the others.
 
-use super::hypothesis::{Direction, Effect, Fabric, Hypothesis, Part, Place};
+use super::hypothesis::{Direction, Effect, Fabric, Hypothesis, Location, Part};
 use super::members::{self, Posterior};
 use super::noise::{ISOLATED_SIGMA, log_kernel};
 use super::rounds::Rounds;
@@ -150,7 +150,7 @@ fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
     let mut parts = Vec::new();
     for rack in 0..rounds.racks {
         for direction in [Direction::Tx, Direction::Rx, Direction::Both] {
-            let place = Place::Rack(rack, direction);
+            let location = Location::Rack(rack, direction);
             if overlaps(hypothesis, rack, direction) {
                 continue;
             }
@@ -180,12 +180,12 @@ fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
             // Under a common limit a rack may also have more than the others.
             let differs = |value: &f64| (value / now).ln().abs() > prices::LEAST_EFFECT;
             parts.extend(values.filter(differs).map(|value| Part {
-                place,
+                location,
                 effect: Effect::Capacity(value),
             }));
             parts.extend(
                 loss::of_rack(rounds, hypothesis, rack, direction).map(|left| Part {
-                    place,
+                    location,
                     effect: Effect::Loss(left),
                 }),
             );
@@ -195,8 +195,8 @@ fn candidates(rounds: &Rounds, hypothesis: &Hypothesis) -> Vec<Part> {
 }
 
 fn overlaps(hypothesis: &Hypothesis, rack: usize, direction: Direction) -> bool {
-    let is_same = |part: &Part| match part.place {
-        Place::Rack(other, known) if other == rack => {
+    let is_same = |part: &Part| match part.location {
+        Location::Rack(other, known) if other == rack => {
             known.has_tx() && direction.has_tx() || known.has_rx() && direction.has_rx()
         }
         _ => false,
@@ -222,7 +222,7 @@ pub(super) fn hidden(
         || best
             .parts
             .iter()
-            .any(|part| matches!(part.place, Place::Rack(..)));
+            .any(|part| matches!(part.location, Location::Rack(..)));
     if !search.rounds.has_crossing() || !(is_limited || fits_badly(search, best)) {
         return None;
     }
@@ -237,16 +237,16 @@ pub(super) fn hidden(
     let mut other = hosts.clone();
     other
         .parts
-        .retain(|part| matches!(part.place, Place::Host(..)));
+        .retain(|part| matches!(part.location, Location::Host(..)));
     other.fabric = Fabric::Paths {
         paths: posterior.paths,
         each_bits_per_sec: posterior.each_bits_per_sec,
     };
     other.split_sigma = posterior.split_sigma;
     if let Some((rack, value)) = posterior.bad_member() {
-        let place = Place::Member(rack, Direction::Both);
+        let location = Location::Member(rack, Direction::Both);
         other.parts.push(Part {
-            place,
+            location,
             effect: Effect::Capacity(value),
         });
     }
@@ -292,11 +292,15 @@ fn fits_badly(search: &mut Search<'_>, hypothesis: &Hypothesis) -> bool {
 }
 
 /// Every rack, every direction.
-pub(super) fn rivals(rounds: &Rounds, place: impl Fn(usize, Direction) -> Place) -> Vec<Place> {
+pub(super) fn rivals(
+    rounds: &Rounds,
+    location: impl Fn(usize, Direction) -> Location,
+) -> Vec<Location> {
     let racks = 0..rounds.racks;
     racks
         .flat_map(|rack| {
-            [Direction::Tx, Direction::Rx, Direction::Both].map(|direction| place(rack, direction))
+            [Direction::Tx, Direction::Rx, Direction::Both]
+                .map(|direction| location(rack, direction))
         })
         .collect()
 }

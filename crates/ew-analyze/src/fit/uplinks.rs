@@ -5,7 +5,7 @@
 //! flows. The ratio of a round is what the rack's hosts could have done over that sum, compared
 //! with the intra-rack round nearest in time, so that a drift of the level cancels.
 
-use super::hypothesis::{Effect, Fabric, Place};
+use super::hypothesis::{Effect, Fabric, Location};
 use super::members::Posterior;
 use super::network::{Fitted, is_meant};
 use super::noise::LITTLE_STARVATION;
@@ -155,18 +155,19 @@ impl RackDirection {
         (count, each): (usize, f64),
         (rack, index): (usize, usize),
     ) {
-        let bad = fitted
-            .hypothesis
-            .parts
-            .iter()
-            .find_map(|part| match (part.place, part.effect) {
-                (Place::Member(other, direction), Effect::Capacity(value))
-                    if other == rack && is_meant(direction, index) =>
-                {
-                    Some(value)
-                }
-                _ => None,
-            });
+        let bad =
+            fitted
+                .hypothesis
+                .parts
+                .iter()
+                .find_map(|part| match (part.location, part.effect) {
+                    (Location::Member(other, direction), Effect::Capacity(value))
+                        if other == rack && is_meant(direction, index) =>
+                    {
+                        Some(value)
+                    }
+                    _ => None,
+                });
         let whole = count as f64 * each;
         let total = bad.map_or(whole, |bad| whole - each + bad);
         let (low, high) = found.total_interval;
@@ -232,8 +233,8 @@ fn loss_left(fitted: &Fitted<'_>, rack: usize, index: usize) -> Option<f64> {
         .hypothesis
         .parts
         .iter()
-        .find_map(|part| match (part.place, part.effect) {
-            (Place::Rack(other, direction), Effect::Loss(left))
+        .find_map(|part| match (part.location, part.effect) {
+            (Location::Rack(other, direction), Effect::Loss(left))
                 if other == rack && is_meant(direction, index) =>
             {
                 Some(left)
@@ -280,15 +281,15 @@ fn sums(fitted: &Fitted<'_>, rack: usize, index: usize) -> Vec<Sum> {
             is_full: false,
         };
         let (mut flows, mut load) = (0.0, 0.0);
-        for (place, obs) in rounds.of(round).iter().enumerate() {
+        for (slot, obs) in rounds.of(round).iter().enumerate() {
             let Some((from, to)) = obs.racks else {
                 continue;
             };
             if [from, to][index] != rack {
                 continue;
             }
-            load += fitted.predicted[at][place].bits_per_sec;
-            sum.asked += fitted.asked[at][place].bits_per_sec;
+            load += fitted.predicted[at][slot].bits_per_sec;
+            sum.asked += fitted.asked[at][slot].bits_per_sec;
             sum.bits_per_sec += obs.bits_per_sec;
             sum.starvation += obs.starvation;
             sum.connections += obs.streams;
@@ -372,10 +373,10 @@ impl Levels {
                 .iter()
                 .zip(&fitted.predicted[at])
                 .enumerate();
-            let isolated = flows.filter(|(place, (obs, predicted))| {
+            let isolated = flows.filter(|(slot, (obs, predicted))| {
                 obs.racks.is_none()
                     && obs.starvation < LITTLE_STARVATION
-                    && fitted.is_isolated(at, *place, predicted)
+                    && fitted.is_isolated(at, *slot, predicted)
             });
             let ratios: Vec<f64> = isolated
                 .map(|(_, (obs, predicted))| obs.bits_per_sec / predicted.bits_per_sec)

@@ -134,8 +134,8 @@ fn inside(fitted: &Fitted<'_>, rack: usize) -> Option<Estimate> {
     let is_inside =
         |obs: &Obs| obs.racks.is_none() && fitted.rounds.rack_of[obs.src.index()] == Some(rack);
     let mut of_hosts: BTreeMap<_, Vec<f64>> = BTreeMap::new();
-    for (round, place, obs, predicted) in fitted.flows() {
-        if is_inside(obs) && fitted.is_isolated(round, place, &predicted) {
+    for (round, slot, obs, predicted) in fitted.flows() {
+        if is_inside(obs) && fitted.is_isolated(round, slot, &predicted) {
             of_hosts.entry(obs.src).or_default().push(obs.bits_per_sec);
         }
     }
@@ -153,7 +153,7 @@ fn across(fitted: &Fitted<'_>, racks: (usize, usize)) -> Option<(Estimate, f64)>
     let mut sums: Vec<(f64, f64)> = Vec::new();
     for (at, round) in fitted.rounds.rounds.iter().enumerate() {
         let (mut sum, mut asked) = (0.0, 0.0);
-        for (place, obs) in fitted
+        for (slot, obs) in fitted
             .rounds
             .of(round)
             .iter()
@@ -161,7 +161,7 @@ fn across(fitted: &Fitted<'_>, racks: (usize, usize)) -> Option<(Estimate, f64)>
             .filter(|(_, obs)| obs.racks == Some(racks))
         {
             sum += obs.bits_per_sec;
-            asked += fitted.asked[at][place].bits_per_sec;
+            asked += fitted.asked[at][slot].bits_per_sec;
         }
         if asked > 0.0 {
             sums.push((asked, sum));

@@ -14,7 +14,7 @@ use ew_model::analysis::ConntrackRefusals;
 use ew_model::facts::{CpuCounters, HostSample, InterfaceFacts};
 use ew_model::pods::{
     DearerPath, PodCause, PodCauseFacts, PodComparison, PodConntrack, PodPath, RefusingNode,
-    RestOfDifference, SaturatedSoftirq, ServicePath, SlowerPath, agent, place,
+    RestOfDifference, SaturatedSoftirq, ServicePath, SlowerPath, agent, parse_agent_name,
 };
 use ew_model::record::{EndRecord, FlowRecord};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,7 @@ impl<'c, 'o, 'a> Case<'c, 'o, 'a> {
     /// The agent in the own network of an agent's node.
     fn node_of(&self, host: HostId) -> Option<HostId> {
         let inventory = self.observations.inventory();
-        inventory.find(&agent(place(inventory.name(host)).node, None))
+        inventory.find(&agent(parse_agent_name(inventory.name(host)).node, None))
     }
 
     /// The interface that an agent's address is on.

@@ -14,7 +14,7 @@ use crate::words::{plain, quantity};
 use ew_model::analysis::Estimate;
 use ew_model::finding::details::PodNetwork;
 use ew_model::finding::{Cause, Details, Finding, Severity, Subject, Verdict, VerdictStatus};
-use ew_model::pods::{PodComparison, PodFigures, PodPath, place};
+use ew_model::pods::{PodComparison, PodFigures, PodPath, parse_agent_name};
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::scenario::Pattern;
 use ew_model::workload::{Workload, WorkloadKind};
@@ -161,7 +161,7 @@ fn by_nodes(
     view: &StageView<'_>,
 ) -> BTreeMap<(u32, String, String), f64> {
     let inventory = observations.inventory();
-    let node = |id| place(inventory.name(id)).node.to_owned();
+    let node = |id| parse_agent_name(inventory.name(id)).node.to_owned();
     let rows = rows(view).into_iter();
     rows.filter_map(|(sample, row)| Some(((sample, node(row.src), node(row.dst)), value(row)?)))
         .collect()

@@ -8,7 +8,7 @@ use crate::tomography::{BadMember, Scope};
 use crate::words::plain;
 use ew_model::RackId;
 use ew_model::analysis::Estimate;
-use ew_model::finding::details::{BadPathByRouter, BadPathByShare, PathPlace, PathRouter};
+use ew_model::finding::details::{BadPathByRouter, BadPathByShare, PathLocation, PathRouter};
 use ew_model::finding::{Cause, Details, Finding, Quantity, Severity, Subject};
 use std::net::IpAddr;
 
@@ -33,7 +33,7 @@ fn by_router(found: &BadMember) -> Finding {
         expected: Some(plain(found.others_bad_share, "share")),
         confidence: confidence(Cause::BadPath),
         details: Details::BadPathByRouter(BadPathByRouter {
-            places: places(found.scope, &found.rivals),
+            locations: locations(found.scope, &found.rivals),
             routers: routers(&found.via),
             bad_connections: found.bad,
             connections: found.connections,
@@ -61,7 +61,7 @@ fn by_share(case: &Case<'_>) -> Option<Finding> {
         expected: Some(plain(0.0, "share")),
         confidence: confidence(Cause::BadPath),
         details: Details::BadPathByShare(BadPathByShare {
-            places: places(found.scope, &found.rivals),
+            locations: locations(found.scope, &found.rivals),
             stage: found.stage.clone(),
             fewest_paths,
             most_paths,
@@ -94,18 +94,18 @@ pub(super) fn subject(scope: Scope) -> Subject {
 }
 
 /// The scope, then those that explain as much.
-pub(super) fn places(scope: Scope, rivals: &[Scope]) -> Vec<PathPlace> {
+pub(super) fn locations(scope: Scope, rivals: &[Scope]) -> Vec<PathLocation> {
     let all = std::iter::once(scope).chain(rivals.iter().copied());
-    all.map(place).collect()
+    all.map(location).collect()
 }
 
-fn place(scope: Scope) -> PathPlace {
+fn location(scope: Scope) -> PathLocation {
     match scope {
-        Scope::Rack(rack, direction) => PathPlace::Rack {
+        Scope::Rack(rack, direction) => PathLocation::Rack {
             rack: RackId(rack as u32),
             directions: direction.into(),
         },
-        Scope::Everywhere => PathPlace::EveryRack,
+        Scope::Everywhere => PathLocation::EveryRack,
     }
 }
 

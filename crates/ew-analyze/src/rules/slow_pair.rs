@@ -1,7 +1,7 @@
 //! A single ordered pair is slow although both its hosts are not.
 
 use super::{Case, slow_at_times};
-use crate::fit::{Direction, Effect, LEAST_EFFECT, PartFound, Place};
+use crate::fit::{Direction, Effect, LEAST_EFFECT, Location, PartFound};
 use crate::precision::confidence;
 use crate::words::plain;
 use ew_model::HostId;
@@ -46,21 +46,23 @@ pub(super) fn find(case: &Case<'_>) -> Vec<Finding> {
 /// A host found slow that met so few others that the peer, or the path between them, explains it as
 /// well.
 pub(super) fn ambiguous<'a>(case: &Case<'a>, host: HostId) -> Option<SlowPair<'a>> {
-    let of_host = |part: &&PartFound| matches!(part.place, Place::Host(own, _) if own == host);
+    let of_host =
+        |part: &&PartFound| matches!(part.location, Location::Host(own, _) if own == host);
     let part = case.network.parts.iter().find(of_host)?;
     let Effect::Capacity(bits_per_sec) = part.effect else {
         return None;
     };
-    let (src, dst) = part.rivals.iter().find_map(|place| match *place {
-        Place::Host(other, Direction::Tx) if other != host => Some((other, host)),
-        Place::Host(other, Direction::Rx) if other != host => Some((host, other)),
+    let (src, dst) = part.rivals.iter().find_map(|location| match *location {
+        Location::Host(other, Direction::Tx) if other != host => Some((other, host)),
+        Location::Host(other, Direction::Rx) if other != host => Some((host, other)),
         _ => None,
     })?;
     below_class(case, part, (src, dst), bits_per_sec, false)
 }
 
 fn slow_pair<'a>(case: &Case<'a>, part: &'a PartFound) -> Option<SlowPair<'a>> {
-    let (Place::Pair(src, dst), Effect::Capacity(bits_per_sec)) = (part.place, part.effect) else {
+    let (Location::Pair(src, dst), Effect::Capacity(bits_per_sec)) = (part.location, part.effect)
+    else {
         return None;
     };
     below_class(case, part, (src, dst), bits_per_sec, true)

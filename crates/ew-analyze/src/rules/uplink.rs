@@ -1,7 +1,7 @@
 //! A rack's uplinks carry less than its hosts could send or receive.
 
 use super::Case;
-use crate::fit::{Direction, Place, RackDirection, Reach};
+use crate::fit::{Direction, Location, RackDirection, Reach};
 use crate::precision::confidence;
 use crate::words::{plain, quantity};
 use ew_model::RackId;
@@ -211,12 +211,16 @@ fn proof(case: &Case<'_>, limit: &Limit<'_>) -> Option<UplinkLimit> {
 
 /// Racks that would explain the same flows.
 fn rivals(case: &Case<'_>, limit: &Limit<'_>) -> Option<UplinkRivals> {
-    let is_own = |place: Place| matches!(place, Place::Rack(rack, _) if rack == limit.rack.index());
-    let part = case.network.parts.iter().find(|part| is_own(part.place))?;
-    let others = part.rivals.iter().filter(|place| !is_own(**place));
+    let is_own = |location: Location| matches!(location, Location::Rack(rack, _) if rack == limit.rack.index());
+    let part = case
+        .network
+        .parts
+        .iter()
+        .find(|part| is_own(part.location))?;
+    let others = part.rivals.iter().filter(|location| !is_own(**location));
     let racks: BTreeSet<RackId> = others
-        .filter_map(|place| match place {
-            Place::Rack(rack, _) => Some(RackId(*rack as u32)),
+        .filter_map(|location| match location {
+            Location::Rack(rack, _) => Some(RackId(*rack as u32)),
             _ => None,
         })
         .collect();

@@ -162,7 +162,7 @@ fn round_trip(point: &Measured) -> Option<RoundTripOfSize> {
     })
 }
 
-/// Places where a message takes longer than the size before it and the sizes' ratio explain, and
+/// Sizes at which a message takes longer than the size before it and the sizes' ratio explain, and
 /// stays so.
 pub(super) fn steps(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> {
     let least = LEAST_STEP.max(STEP_OVER_NOISE * noise(curve));

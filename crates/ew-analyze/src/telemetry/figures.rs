@@ -8,7 +8,7 @@ use crate::stats::median;
 use ew_model::HostId;
 use ew_model::analysis::{CpuShare, DiskShare, HostAnalysis, HostPoint, HostStageAnalysis};
 use ew_model::facts::{HostSample, InterfaceCounters};
-use ew_model::finding::details::DropPlace;
+use ew_model::finding::details::DropLocation;
 use ew_model::plan::RoundIndex;
 use ew_model::record::{EndRecord, FlowRecord};
 use ew_model::telemetry::DiskCounters;
@@ -43,27 +43,27 @@ pub(crate) fn fill(
 pub(crate) fn receive_drop_counts(
     sample: &HostSample,
     interface: Option<&str>,
-) -> Vec<(DropPlace, u64)> {
+) -> Vec<(DropLocation, u64)> {
     let mut counts = Vec::new();
     if let Some(counters) = interface_of(sample, interface) {
-        counts.push((DropPlace::Interface, counters.rx_drops));
+        counts.push((DropLocation::Interface, counters.rx_drops));
         let overruns = counters.rx_fifo_errors.unwrap_or(0);
-        counts.push((DropPlace::Ring, overruns));
+        counts.push((DropLocation::Ring, overruns));
     }
     if let Some(causes) = &sample.causes {
         let backlog = causes
             .softnet
             .iter()
             .map(|(_, counters)| u64::from(counters.dropped));
-        counts.push((DropPlace::Backlog, backlog.sum()));
+        counts.push((DropLocation::Backlog, backlog.sum()));
         let protocols = &causes.protocols;
         let tcp = [
             protocols.tcp_receive_queue_drops,
             protocols.tcp_backlog_drops,
         ];
-        counts.push((DropPlace::TcpSockets, tcp.into_iter().flatten().sum()));
+        counts.push((DropLocation::TcpSockets, tcp.into_iter().flatten().sum()));
         counts.push((
-            DropPlace::UdpSockets,
+            DropLocation::UdpSockets,
             protocols.udp_receive_buffer_errors.unwrap_or(0),
         ));
     }

@@ -77,12 +77,12 @@ pub(crate) fn black_hole(observations: &Observations<'_>, quality: &Quality) -> 
     let racks = observations.inventory().racks.len();
     let typical = typical_share(&tried);
     let price = |suspect: &Suspect| {
-        let places = match suspect {
+        let locations = match suspect {
             Suspect::Path(_) => racks + 1,
             Suspect::Host(_) => hosts.len(),
             Suspect::Racks(..) => racks * racks,
         };
-        (places.max(1) as f64 / ODDS).ln() + 0.5 * (tried.len().max(2) as f64).ln()
+        (locations.max(1) as f64 / ODDS).ln() + 0.5 * (tried.len().max(2) as f64).ln()
     };
     let mut explained: Vec<(f64, f64, Suspect)> = suspects(&hosts, racks)
         .into_iter()

@@ -83,8 +83,8 @@ impl<'a> Loads<'a> {
             ..Self::default()
         };
         for (at, stage) in stages.iter().enumerate() {
-            for (place, round) in stage.rounds.iter().enumerate() {
-                loads.add((at, place), round);
+            for (index, round) in stage.rounds.iter().enumerate() {
+                loads.add((at, index), round);
             }
         }
         loads

@@ -253,9 +253,9 @@ fn paced(observations: &Observations<'_>, network: &Network, traces: &Traces) ->
     let loads = Loads::new(observations, traces, &stages);
     let paced = |(at, stage): (usize, &&StageView<'_>)| {
         let mut connections: BTreeMap<Key, Connection> = BTreeMap::new();
-        for (place, round) in stage.rounds.iter().enumerate() {
+        for (index, round) in stage.rounds.iter().enumerate() {
             take_round(round, &mut connections, |key| {
-                loads.is_full((at, place), key)
+                loads.is_full((at, index), key)
             });
         }
         let typical = typical_loss(&connections);

@@ -1,7 +1,7 @@
 //! Names, lists and numbers as sentences need them.
 
 use ew_model::analysis::Estimate;
-use ew_model::finding::details::{Directions, OwnAndPeers, PathPlace, PathRouter};
+use ew_model::finding::details::{Directions, OwnAndPeers, PathLocation, PathRouter};
 use ew_model::{HostId, Inventory, RackId};
 
 /// Names a sentence lists before it says "and N more".
@@ -109,14 +109,17 @@ pub(in crate::catalogue) fn one_direction(which: Directions) -> &'static str {
 }
 
 /// "rack2 TX", "rack2 TX or rack1 RX (not distinguished)".
-pub(in crate::catalogue) fn path_places(names: &Inventory, places: &[PathPlace]) -> String {
-    let place = |place: &PathPlace| match place {
-        PathPlace::Rack { rack, directions } => {
+pub(in crate::catalogue) fn path_locations(
+    names: &Inventory,
+    locations: &[PathLocation],
+) -> String {
+    let location = |location: &PathLocation| match location {
+        PathLocation::Rack { rack, directions } => {
             format!("{}{}", names.rack_name(*rack), one_direction(*directions))
         }
-        PathPlace::EveryRack => "every rack (a spine)".to_owned(),
+        PathLocation::EveryRack => "every rack (a spine)".to_owned(),
     };
-    let all: Vec<String> = places.iter().map(place).collect();
+    let all: Vec<String> = locations.iter().map(location).collect();
     match all.len() {
         1 => all.concat(),
         _ => format!("{} (not distinguished)", all.join(" or ")),

@@ -81,13 +81,13 @@ impl Scale {
     }
 
     fn x(&self, share_above: f64) -> f64 {
-        let place = -share_above.max(f64::MIN_POSITIVE).log10() / self.decades;
-        LEFT + place.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
+        let fraction = -share_above.max(f64::MIN_POSITIVE).log10() / self.decades;
+        LEFT + fraction.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
     }
 
     fn y(&self, time_ns: u64) -> f64 {
-        let place = ((time_ns.max(1) as f64).log10() - self.low) / (self.high - self.low);
-        HEIGHT - BOTTOM - place * (HEIGHT - TOP - BOTTOM)
+        let fraction = ((time_ns.max(1) as f64).log10() - self.low) / (self.high - self.low);
+        HEIGHT - BOTTOM - fraction * (HEIGHT - TOP - BOTTOM)
     }
 
     fn draw(&self, svg: &mut String) {

@@ -6,7 +6,7 @@ use ew_model::finding::Evidence;
 use ew_model::pods::{
     DearerPath, NodeNic, PacketCost, PodCause, PodCauseFacts, PodFigures, RefusingNode,
     SaturatedSoftirq, ServicePath, SlowerPath, SmallerPackets, ThrottledPod, TunnelledPackets,
-    place,
+    parse_agent_name,
 };
 use ew_model::units::format_bits_per_sec;
 use ew_model::{HostId, Inventory};
@@ -69,7 +69,7 @@ pub(super) fn evidence(cause: &PodCause, path: &PodFigures, names: &Inventory) -
 
 /// The node that an agent is on.
 fn node(host: HostId, names: &Inventory) -> &str {
-    place(names.name(host)).node
+    parse_agent_name(names.name(host)).node
 }
 
 /// "MTU 1450 in pods: 3.5% of goodput, all of it".
