@@ -39,7 +39,7 @@ pub(crate) struct StageView<'a> {
     pub(crate) judged: bool,
 }
 
-/// One round's measured flows; `flows`, `records` and `solo` run in parallel.
+/// One round's measured flows; `flows`, `records` and `isolated` run in parallel.
 #[derive(Debug)]
 pub(crate) struct RoundView<'a> {
     pub(crate) index: RoundIndex,
@@ -48,7 +48,7 @@ pub(crate) struct RoundView<'a> {
     pub(crate) records: Vec<&'a FlowRecord>,
     /// Whether the flow shares neither its sender's nor its receiver's NIC direction with another
     /// one.
-    pub(crate) solo: Vec<bool>,
+    pub(crate) isolated: Vec<bool>,
     /// Whether every flow of the round was measured.
     pub(crate) whole: bool,
 }
@@ -256,7 +256,7 @@ impl<'a> RoundView<'a> {
                 .iter()
                 .map(|row| planned_flow(&by_id, row))
                 .collect(),
-            solo: records
+            isolated: records
                 .iter()
                 .map(|row| sending.get(&row.src) == Some(&1) && receiving.get(&row.dst) == Some(&1))
                 .collect(),

@@ -1,6 +1,6 @@
 //! `samples: auto` in words: what converged, and which numbers did not.
 
-use crate::sweep::lone_stages;
+use crate::sweep::stages_outside_sweeps;
 use crate::words::{host_name, one_line, plural};
 use ew_model::Analysis;
 use ew_model::analysis::{Estimate, StageAnalysis, UnsettledFigure};
@@ -12,7 +12,7 @@ const FIGURES_LISTED: usize = 4;
 /// A line for each stage that was repeated until its figures converged, or did not; one for all
 /// sizes of a sweep.
 pub(crate) fn notes(analysis: &Analysis) -> Vec<String> {
-    let mut notes: Vec<String> = lone_stages(analysis)
+    let mut notes: Vec<String> = stages_outside_sweeps(analysis)
         .filter_map(|stage| note(analysis, stage))
         .collect();
     notes.extend(analysis.sweeps.iter().filter_map(|sweep| {

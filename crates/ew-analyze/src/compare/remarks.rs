@@ -29,7 +29,7 @@ pub(super) fn not_compared(
     b: &Observations<'_>,
     matched: &[(&StageView<'_>, &StageView<'_>)],
 ) -> Vec<String> {
-    let lonely = |stages: &[StageView<'_>], run: &str, is_matched: &dyn Fn(&str) -> bool| {
+    let unmatched = |stages: &[StageView<'_>], run: &str, is_matched: &dyn Fn(&str) -> bool| {
         let names = stages.iter().map(|view| view.stage.name.as_str());
         names
             .filter(|name| !is_matched(name))
@@ -38,8 +38,8 @@ pub(super) fn not_compared(
     };
     let ours = |name: &str| matched.iter().any(|(a, _)| a.stage.name == name);
     let theirs = |name: &str| matched.iter().any(|(_, b)| b.stage.name == name);
-    let mut lines = lonely(&a.stages, &a.run.manifest.id, &ours);
-    lines.extend(lonely(&b.stages, &b.run.manifest.id, &theirs));
+    let mut lines = unmatched(&a.stages, &a.run.manifest.id, &ours);
+    lines.extend(unmatched(&b.stages, &b.run.manifest.id, &theirs));
     for (a, b) in matched {
         if a.measured().next().is_none() || b.measured().next().is_none() {
             lines.push(format!(

@@ -29,7 +29,7 @@ const LOSS_GRID: [f64; 8] = [0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.65, 0.8];
 const RIVALS: usize = 3;
 
 /// A flow that has its bottleneck to itself, with its prediction.
-struct Lone<'a> {
+struct IsolatedFlow<'a> {
     obs: &'a Obs,
     predicted: f64,
 }
@@ -135,9 +135,9 @@ fn take_apart(
 fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
     let rounds = search.rounds;
     let capacities = hypothesis.capacities(rounds);
-    let lone = lone_flows(search, &capacities);
-    let mut of_sides: [BTreeMap<HostId, Vec<&Lone<'_>>>; 2] = Default::default();
-    for flow in &lone {
+    let isolated = isolated_flows(search, &capacities);
+    let mut of_sides: [BTreeMap<HostId, Vec<&IsolatedFlow<'_>>>; 2] = Default::default();
+    for flow in &isolated {
         of_sides[0].entry(flow.obs.src).or_default().push(flow);
         of_sides[1].entry(flow.obs.dst).or_default().push(flow);
     }
@@ -152,7 +152,7 @@ fn screen(search: &mut Search<'_>, hypothesis: &Hypothesis) -> Vec<Candidate> {
             (Direction::Rx, vec![rx]),
             (Direction::Both, vec![tx, rx]),
         ] {
-            let flows: Vec<&Lone<'_>> = flows.into_iter().flatten().copied().collect();
+            let flows: Vec<&IsolatedFlow<'_>> = flows.into_iter().flatten().copied().collect();
             if overlaps(hypothesis, host, direction) || flows.is_empty() {
                 continue;
             }
@@ -187,26 +187,30 @@ fn overlaps(hypothesis: &Hypothesis, host: HostId, direction: Direction) -> bool
 
 /// Flows that share no end and no bottleneck; cross-rack ones only where no hidden path may slow
 /// them.
-fn lone_flows<'a>(search: &mut Search<'a>, capacities: &Capacities) -> Vec<Lone<'a>> {
+fn isolated_flows<'a>(search: &mut Search<'a>, capacities: &Capacities) -> Vec<IsolatedFlow<'a>> {
     let rounds = search.rounds;
-    let mut lone = Vec::new();
+    let mut isolated = Vec::new();
     for round in &rounds.rounds {
         let predicted = search.scorer().mean_prediction(capacities, round);
         for (slot, obs) in rounds.of(round).iter().enumerate() {
-            let is_lone = round.alone[slot] && predicted[slot].users < 1.5;
-            if is_lone && (obs.racks.is_none() || capacities.paths == 1) {
-                lone.push(Lone {
+            let is_isolated = round.alone[slot] && predicted[slot].users < 1.5;
+            if is_isolated && (obs.racks.is_none() || capacities.paths == 1) {
+                isolated.push(IsolatedFlow {
                     obs,
                     predicted: predicted[slot].bits_per_sec,
                 });
             }
         }
     }
-    lone
+    isolated
 }
 
 /// The gain of the best capacity below `own`. `None` where the flows do what they should.
-fn best_capacity(hypothesis: &Hypothesis, flows: &[&Lone<'_>], own: f64) -> Option<(f64, Effect)> {
+fn best_capacity(
+    hypothesis: &Hypothesis,
+    flows: &[&IsolatedFlow<'_>],
+    own: f64,
+) -> Option<(f64, Effect)> {
     let gaps: Vec<f64> = flows
         .iter()
         .map(|flow| flow.obs.ln_rate - flow.predicted.ln())
@@ -218,7 +222,7 @@ fn best_capacity(hypothesis: &Hypothesis, flows: &[&Lone<'_>], own: f64) -> Opti
     let step = (highest - LOWEST.ln()) / (GRID - 1) as f64;
     let values = (0..GRID).map(|at| own * (highest - step * at as f64).exp());
     let gain = |capacity: f64| -> f64 {
-        let of_flow = |flow: &&Lone<'_>| {
+        let of_flow = |flow: &&IsolatedFlow<'_>| {
             let limited = flow.predicted.min(capacity);
             isolated_kernel(hypothesis, flow.obs, limited)
                 - isolated_kernel(hypothesis, flow.obs, flow.predicted)
@@ -241,11 +245,11 @@ fn best_capacity(hypothesis: &Hypothesis, flows: &[&Lone<'_>], own: f64) -> Opti
 
 fn best_loss(
     hypothesis: &Hypothesis,
-    flows: &[&Lone<'_>],
+    flows: &[&IsolatedFlow<'_>],
     retransmissions: f64,
 ) -> Option<(f64, Effect)> {
     let gain = |left: f64| -> f64 {
-        let of_flow = |flow: &&Lone<'_>| {
+        let of_flow = |flow: &&IsolatedFlow<'_>| {
             let z = flow.obs.ln_rate - (left * flow.predicted).ln();
             let without = isolated_kernel(hypothesis, flow.obs, flow.predicted);
             log_kernel(z, LOSSY_SIGMA, flow.obs.doubt) - without

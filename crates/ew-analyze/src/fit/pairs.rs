@@ -97,7 +97,7 @@ pub(crate) struct Unexplained {
 }
 
 /// A flow that shares nothing.
-struct Lone<'r> {
+struct IsolatedFlow<'r> {
     obs: &'r Obs,
     /// Bits per second.
     predicted: f64,
@@ -105,7 +105,7 @@ struct Lone<'r> {
     sigma: f64,
 }
 
-impl Lone<'_> {
+impl IsolatedFlow<'_> {
     fn kernel(&self, predicted: f64) -> f64 {
         log_kernel(
             self.obs.ln_rate - predicted.max(1.0).ln(),
@@ -116,7 +116,7 @@ impl Lone<'_> {
 }
 
 /// By ordered pair its flows that share nothing.
-type Pairs<'r> = BTreeMap<(HostId, HostId), Vec<Lone<'r>>>;
+type Pairs<'r> = BTreeMap<(HostId, HostId), Vec<IsolatedFlow<'r>>>;
 
 fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs<'r> {
     let rounds = search.rounds;
@@ -125,9 +125,9 @@ fn isolated_pairs<'r>(search: &mut Search<'r>, hypothesis: &Hypothesis) -> Pairs
     for round in &rounds.rounds {
         let predicted = search.scorer().mean_prediction(&capacities, round);
         for (slot, obs) in rounds.of(round).iter().enumerate() {
-            let is_lone = round.alone[slot] && predicted[slot].users < 1.5;
-            if is_lone && (obs.racks.is_none() || capacities.paths == 1) {
-                let flow = Lone {
+            let is_isolated = round.alone[slot] && predicted[slot].users < 1.5;
+            if is_isolated && (obs.racks.is_none() || capacities.paths == 1) {
+                let flow = IsolatedFlow {
                     obs,
                     predicted: predicted[slot].bits_per_sec,
                     sigma: hypothesis.isolated_sigma,
@@ -154,7 +154,8 @@ fn widen(hypothesis: &Hypothesis, pairs: &mut Pairs<'_>) {
             _ => Vec::new(),
         });
     for (host, sends) in slow_sides.flatten() {
-        let is_own = |flow: &Lone<'_>| host == if sends { flow.obs.src } else { flow.obs.dst };
+        let is_own =
+            |flow: &IsolatedFlow<'_>| host == if sends { flow.obs.src } else { flow.obs.dst };
         let own = pairs.values().flatten().filter(|flow| is_own(flow));
         let residuals: Vec<f64> = own
             .map(|flow| flow.obs.ln_rate - flow.predicted.max(1.0).ln())
@@ -166,11 +167,12 @@ fn widen(hypothesis: &Hypothesis, pairs: &mut Pairs<'_>) {
     }
 }
 
-fn gain(flows: &[Lone<'_>]) -> Option<(f64, Effect)> {
+fn gain(flows: &[IsolatedFlow<'_>]) -> Option<(f64, Effect)> {
     let rates: Vec<f64> = flows.iter().map(|flow| flow.obs.bits_per_sec).collect();
     let middle = median(&rates)?;
-    let of_flow =
-        |flow: &Lone<'_>| flow.kernel(flow.predicted.min(middle)) - flow.kernel(flow.predicted);
+    let of_flow = |flow: &IsolatedFlow<'_>| {
+        flow.kernel(flow.predicted.min(middle)) - flow.kernel(flow.predicted)
+    };
     let gain = flows.iter().map(of_flow).sum::<f64>() / OVERDISPERSION;
     let is_effect = flows
         .iter()

@@ -189,8 +189,8 @@ fn cpus_per_connection(case: &Case<'_>, which: Flows) -> Option<f64> {
             let used = end.cpu?.engine_ns as f64 / end.window_ns.max(1) as f64;
             Some(used / f64::from(threads.get(&host).copied().unwrap_or(1)))
         };
-        let rows = round.records.iter().zip(&round.solo);
-        for (row, _) in rows.filter(|(row, solo)| **solo && which.has(row)) {
+        let rows = round.records.iter().zip(&round.isolated);
+        for (row, _) in rows.filter(|(row, isolated)| **isolated && which.has(row)) {
             let ends = [(row.src, &row.sender), (row.dst, &row.receiver)];
             let known = ends
                 .into_iter()
@@ -224,7 +224,7 @@ fn of_flows(
     figure: impl Fn(&FlowRecord) -> Option<f64>,
 ) -> Option<f64> {
     let flows = case
-        .lone_flows
+        .isolated_flows
         .all
         .iter()
         .filter(|row| which.has(row))

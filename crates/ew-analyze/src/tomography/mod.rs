@@ -363,8 +363,12 @@ fn of_routers(
 ) -> Vec<(Load, Judged)> {
     let inventory = observations.inventory();
     let rack = |host| Some(inventory.rack_of(host)?.index());
-    let rows = round.records.iter().zip(&round.solo).zip(starvation(round));
-    let ways = rows.filter_map(|((row, is_solo), starved)| {
+    let rows = round
+        .records
+        .iter()
+        .zip(&round.isolated)
+        .zip(starvation(round));
+    let ways = rows.filter_map(|((row, is_isolated), starved)| {
         let racks = rack(row.src).zip(rack(row.dst));
         let is_slow = network.is_slow(row.src) || network.is_slow(row.dst);
         let key = connections_of(row).first()?.key;
@@ -372,7 +376,7 @@ fn of_routers(
             row,
             racks: racks.filter(|(from, to)| from != to)?,
             via: traces.via(&key),
-            is_fit: *is_solo && starved < LITTLE_STARVATION && !is_slow,
+            is_fit: *is_isolated && starved < LITTLE_STARVATION && !is_slow,
         })
     });
     let mut routers: BTreeMap<(usize, Option<IpAddr>), Vec<Way<'_>>> = BTreeMap::new();

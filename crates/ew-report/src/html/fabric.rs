@@ -122,22 +122,22 @@ fn parts(analysis: &Analysis, accused: &Accused<'_>) -> Parts {
         .rack_ids()
         .map(|rack| rack_part(analysis, accused, rack))
         .collect();
-    let lone = analysis.hosts.iter();
-    let lone = lone.filter(|host| inventory.rack_of(host.host).is_none());
-    let lone: Vec<HostPart> = lone
+    let rackless = analysis.hosts.iter();
+    let rackless = rackless.filter(|host| inventory.rack_of(host.host).is_none());
+    let rackless: Vec<HostPart> = rackless
         .map(|host| host_part(analysis, accused, host))
         .collect();
     let has_racks = !racks.is_empty();
-    if !lone.is_empty() {
+    if !rackless.is_empty() {
         racks.push(RackPart {
             id: None,
             name: if has_racks { "no rack" } else { "hosts" }.to_owned(),
             to: "hosts".to_owned(),
-            about: format!("{} without a rack", plural(lone.len(), "host")),
+            about: format!("{} without a rack", plural(rackless.len(), "host")),
             gauges: Vec::new(),
             marks: Vec::new(),
             wires: Vec::new(),
-            hosts: lone,
+            hosts: rackless,
         });
     }
     let is_dense = analysis.hosts.len() > MOST_NAMED;

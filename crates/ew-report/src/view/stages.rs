@@ -3,7 +3,7 @@
 use super::{ceiling_words, filled_table};
 use crate::figures::{Figures, mode_notes, stage_name};
 use crate::settling;
-use crate::sweep::lone_stages;
+use crate::sweep::stages_outside_sweeps;
 use crate::words::{MISSING, count, duration, estimated_rate, fine_percent, one_line, plural};
 use ew_model::Analysis;
 use ew_model::analysis::StageAnalysis;
@@ -26,7 +26,7 @@ const COLUMNS: [&str; 11] = [
 
 /// Columns that would be empty all the way down are skipped.
 pub(super) fn table(analysis: &Analysis) -> Figures {
-    let stages: Vec<&StageAnalysis> = lone_stages(analysis).collect();
+    let stages: Vec<&StageAnalysis> = stages_outside_sweeps(analysis).collect();
     let has_missing = stages.iter().any(|s| s.missing > 0);
     let (header, rows) = filled_table(&COLUMNS, &stages, |stage, column| match column {
         "missing" if !has_missing => MISSING.into(),
@@ -50,7 +50,7 @@ pub(super) fn cautions(analysis: &Analysis) -> Vec<String> {
 /// What the figures do not say by themselves.
 fn notes(analysis: &Analysis) -> Vec<String> {
     let mut notes = cautions(analysis);
-    for stage in lone_stages(analysis) {
+    for stage in stages_outside_sweeps(analysis) {
         if let Some((min, median, max)) = stage.rtt_ns {
             notes.push(format!(
                 "{}: round trips from {} to {} over pairs, median {}.",
