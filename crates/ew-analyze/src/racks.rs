@@ -94,7 +94,7 @@ fn grouped(evidence: Evidence, nearness: &BTreeMap<Pair, f64>, hosts: usize) -> 
     };
     let table = Table::new(hosts, &scores);
     let mut groups = join(&table);
-    settle(&table, &mut groups);
+    refine(&table, &mut groups);
     let racks = racks(&groups, hosts);
     let group_of = |host: HostId| groups[host.index()];
     let agree = |((a, b), score): (&Pair, &f64)| (group_of(*a) == group_of(*b)) == (*score > 0.0);
@@ -226,7 +226,7 @@ fn join(table: &Table) -> Vec<usize> {
 }
 
 /// Moves single hosts to the group that speaks most for them.
-fn settle(table: &Table, groups: &mut [usize]) {
+fn refine(table: &Table, groups: &mut [usize]) {
     for _ in 0..MOST_PASSES {
         let mut moved = false;
         for host in 0..table.hosts {
@@ -286,7 +286,7 @@ mod tests {
         scores.insert(ids(2, 3), 1.0);
         let table = Table::new(6, &scores);
         let mut groups = join(&table);
-        settle(&table, &mut groups);
+        refine(&table, &mut groups);
         let found = racks(&groups, 6);
         let sizes: Vec<usize> = found.iter().map(Vec::len).collect();
         assert_eq!(sizes, [3, 3], "{found:?}");

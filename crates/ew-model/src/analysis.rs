@@ -164,8 +164,8 @@ pub struct StageAnalysis {
     #[serde(default)]
     pub auto: Option<AutoSamples>,
     /// Figures whose intervals are wider than was asked, the widest first.
-    #[serde(default)]
-    pub unsettled: Vec<UnsettledFigure>,
+    #[serde(default, rename = "unsettled")]
+    pub unconverged: Vec<UnconvergedFigure>,
     /// The sweep ([`Analysis::sweeps`]) that this stage is one message size of.
     #[serde(default)]
     pub sweep: Option<String>,
@@ -189,10 +189,11 @@ pub struct StageCeiling {
     pub reached: f64,
 }
 
-/// A flow's figure that has not settled: its rate in bits per second (bulk), else its median time
+/// A flow's figure that has not converged: its rate in bits per second (bulk), else its median time
 /// in ns.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
-pub struct UnsettledFigure {
+#[schemars(rename = "UnsettledFigure")]
+pub struct UnconvergedFigure {
     /// Sender of the data, or of the requests.
     pub src: HostId,
     /// Receiver.

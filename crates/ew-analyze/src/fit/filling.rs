@@ -135,7 +135,7 @@ impl Filling {
                 Some(resource) => *resource,
                 None => return true,
             };
-            shares[*index as usize] = self.settle(strand, lowest, bottleneck);
+            shares[*index as usize] = self.freeze(strand, lowest, bottleneck);
             false
         });
         self.open = open;
@@ -156,10 +156,11 @@ impl Filling {
             .copied()
             .min_by(|a, b| self.level[*a as usize].total_cmp(&self.level[*b as usize]));
         let lowest = self.lowest(strand);
-        shares[index as usize] = self.settle(strand, lowest, bottleneck.unwrap_or(PRIVATE));
+        shares[index as usize] = self.freeze(strand, lowest, bottleneck.unwrap_or(PRIVATE));
     }
 
-    fn settle(&mut self, strand: &Strand, level: f64, bottleneck: u32) -> Share {
+    /// Fixes a strand at a level, and takes it from what is left of its resources.
+    fn freeze(&mut self, strand: &Strand, level: f64, bottleneck: u32) -> Share {
         let bits_per_sec = level * strand.weight;
         for resource in strand.way() {
             self.left[*resource as usize] -= bits_per_sec;

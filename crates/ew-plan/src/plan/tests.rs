@@ -297,7 +297,7 @@ fn repairs_go_on_counting() {
 }
 
 #[test]
-fn what_must_settle_is_drawn_once_and_repeated() {
+fn what_must_converge_is_selected_once_and_repeated() {
     let inventory = flat(6);
     let text = "name: t\ndefaults: {duration: 1s, warm-up: 0, gap: 1s}\ntests: [{pattern: permutation, direction: both, \
                 samples: {auto: {at-least: 6, at-most: 10, budget: 15s}}}]\n";

@@ -1,8 +1,8 @@
 //! Stages in words.
 
 use super::{ceiling_words, filled_table};
+use crate::convergence;
 use crate::figures::{Figures, mode_notes, stage_name};
-use crate::settling;
 use crate::sweep::stages_outside_sweeps;
 use crate::words::{MISSING, count, duration, estimated_rate, fine_percent, one_line, plural};
 use ew_model::Analysis;
@@ -43,7 +43,7 @@ pub(super) fn table(analysis: &Analysis) -> Figures {
 
 pub(super) fn cautions(analysis: &Analysis) -> Vec<String> {
     let mut notes = mode_notes(analysis);
-    notes.extend(settling::notes(analysis));
+    notes.extend(convergence::notes(analysis));
     notes
 }
 

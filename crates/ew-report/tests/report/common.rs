@@ -428,7 +428,7 @@ pub(crate) fn stage(
             .collect(),
         random_collisions: None,
         auto: None,
-        unsettled: Vec::new(),
+        unconverged: Vec::new(),
         sweep: None,
     }
 }
