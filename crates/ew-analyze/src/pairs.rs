@@ -69,10 +69,10 @@ fn kept(counts: &BTreeMap<Pair, usize>, cells: &[Cell]) -> BTreeSet<Pair> {
     let mut pairs: Vec<(&Pair, &usize)> = counts.iter().collect();
     let share = |pair: &Pair| shares.get(pair).copied().unwrap_or(f64::INFINITY);
     pairs.sort_by(|a, b| share(a.0).total_cmp(&share(b.0)));
-    let mut room = MOST_SAMPLES;
+    let mut free = MOST_SAMPLES;
     let fits = |(_, count): &(&Pair, &usize)| {
-        let fits = **count <= room;
-        room = room.saturating_sub(**count);
+        let fits = **count <= free;
+        free = free.saturating_sub(**count);
         fits
     };
     pairs

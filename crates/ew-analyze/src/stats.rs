@@ -46,10 +46,10 @@ pub fn mad(values: &[f64]) -> Option<f64> {
 }
 
 /// Modified z-score after Iglewicz and Hoaglin: 0.6745 (x - median) / MAD. The spread is never
-/// taken below `floor`, so that a run without any noise gives a finite score.
+/// taken below `min_mad`, so that a run without any noise gives a finite score.
 #[must_use]
-pub fn modified_z(value: f64, center: f64, mad: f64, floor: f64) -> f64 {
-    MAD_TO_SIGMA * (value - center) / mad.max(floor)
+pub fn modified_z(value: f64, center: f64, mad: f64, min_mad: f64) -> f64 {
+    MAD_TO_SIGMA * (value - center) / mad.max(min_mad)
 }
 
 /// Ranks (from 1) whose order statistics contain the median with at least 95%, from the binomial

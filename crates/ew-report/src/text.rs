@@ -96,14 +96,14 @@ impl Sheet {
             let more = plural(missed.len() - MISSED_LISTED, "more threshold");
             out.push_str(&format!("  {more} missed, in the warnings above\n"));
         }
-        let room = SUMMARY_LISTED - missed.len().min(MISSED_LISTED + 1);
-        let listed = match shown.len() > room {
-            true => room - 1,
-            false => room,
+        let free_lines = SUMMARY_LISTED - missed.len().min(MISSED_LISTED + 1);
+        let listed = match shown.len() > free_lines {
+            true => free_lines - 1,
+            false => free_lines,
         };
         for finding in shown.iter().take(listed) {
             let start = format!("  {}  ", finding.status());
-            let sentence = finding.headline(self.summary_room(&start));
+            let sentence = finding.headline(self.summary_width(&start));
             out.push_str(&self.summary_line(&start, &sentence));
         }
         if shown.len() > listed {
@@ -119,11 +119,11 @@ impl Sheet {
     }
 
     fn summary_line(&self, start: &str, text: &str) -> String {
-        let room = self.summary_room(start);
-        format!("{start}{}\n", shortened(&one_line(text), room))
+        let width = self.summary_width(start);
+        format!("{start}{}\n", shortened(&one_line(text), width))
     }
 
-    fn summary_room(&self, start: &str) -> usize {
+    fn summary_width(&self, start: &str) -> usize {
         let width = self.width.min(SUMMARY_WIDTH);
         width.saturating_sub(start.chars().count())
     }

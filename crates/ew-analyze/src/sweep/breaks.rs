@@ -31,10 +31,10 @@ const MOST_EVIDENCE: usize = 3;
 
 /// Neighbouring sizes whose round trips, or one in a hundred of them, wait for a timer of TCP.
 pub(super) fn timers(curve: &[Measured], workload: &Workload) -> Vec<SweepStep> {
-    let Some(floor) = Floor::of(curve) else {
+    let Some(shortest) = ShortestRoundTrip::of(curve) else {
         return Vec::new();
     };
-    let kinds: Vec<Option<Wait>> = curve.iter().map(|p| floor.wait(p)).collect();
+    let kinds: Vec<Option<Wait>> = curve.iter().map(|p| shortest.wait(p)).collect();
     let mut steps = Vec::new();
     let mut at = 0;
     while at < curve.len() {
@@ -65,9 +65,9 @@ pub(super) fn without(curve: &[Measured], timers: &[SweepStep]) -> Vec<Measured>
         .collect()
 }
 
-/// What a round trip takes at the very least.
-struct Floor {
-    least_ns: f64,
+/// The shortest round trip of a size: the min of all sizes, and its time on the wire.
+struct ShortestRoundTrip {
+    min_ns: f64,
     bits_per_sec: f64,
 }
 
@@ -76,27 +76,27 @@ struct Floor {
 struct Wait {
     kind: StepKind,
     excess_ns: f64,
-    /// Median round trip over the floor.
+    /// Median round trip over the shortest one of the size.
     factor: f64,
     /// Whether most round trips wait, not only one in a hundred.
     most: bool,
 }
 
-impl Floor {
+impl ShortestRoundTrip {
     /// Of a ping-pong; streaming has no round trips.
     fn of(curve: &[Measured]) -> Option<Self> {
         let seen = curve.iter().filter_map(|p| Some(p.round_trip?.min_ns));
         let reported = curve.iter().filter_map(|p| p.least_rtt_ns);
         curve.iter().find(|p| p.round_trip.is_some())?;
         Some(Self {
-            least_ns: seen.chain(reported).min()? as f64,
+            min_ns: seen.chain(reported).min()? as f64,
             bits_per_sec: curve.iter().map(Measured::bits_per_sec).fold(1.0, f64::max),
         })
     }
 
     fn wait(&self, point: &Measured) -> Option<Wait> {
         let times = point.round_trip?;
-        let floor_ns = self.least_ns + 2.0 * 8e9 * point.bytes as f64 / self.bits_per_sec;
+        let shortest_ns = self.min_ns + 2.0 * 8e9 * point.bytes as f64 / self.bits_per_sec;
         let median_ns = times.p50_ns as f64;
         let wait = |excess_ns: f64, most: bool| {
             let kind = if DELAYED_ACK_NS.contains(&excess_ns) {
@@ -107,15 +107,15 @@ impl Floor {
                 return None;
             };
             // Great messages take such times by themselves.
-            (excess_ns > floor_ns).then_some(Wait {
+            (excess_ns > shortest_ns).then_some(Wait {
                 kind,
                 excess_ns,
-                factor: median_ns / floor_ns,
+                factor: median_ns / shortest_ns,
                 most,
             })
         };
         let rare = times.p99_ns.map(|p99_ns| p99_ns as f64 - median_ns);
-        wait(median_ns - floor_ns, true).or_else(|| wait(rare?, false))
+        wait(median_ns - shortest_ns, true).or_else(|| wait(rare?, false))
     }
 }
 

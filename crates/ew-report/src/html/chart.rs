@@ -211,7 +211,7 @@ pub(super) fn text(svg: &mut String, at: (f64, f64), anchor: &str, words: &str) 
     );
 }
 
-pub(super) fn draw_area(svg: &mut String, points: &[(f64, f64)], floor: f64) {
+pub(super) fn draw_area(svg: &mut String, points: &[(f64, f64)], bottom: f64) {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return;
     };
@@ -221,7 +221,7 @@ pub(super) fn draw_area(svg: &mut String, points: &[(f64, f64)], floor: f64) {
     }
     let _ = write!(
         svg,
-        "<path class=\"area\" d=\"{path}L{:.1} {floor:.1}L{:.1} {floor:.1}Z\"/><path class=\"line\" d=\"{path}\"/>",
+        "<path class=\"area\" d=\"{path}L{:.1} {bottom:.1}L{:.1} {bottom:.1}Z\"/><path class=\"line\" d=\"{path}\"/>",
         last.0, first.0
     );
 }

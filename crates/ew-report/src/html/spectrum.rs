@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nines_have_equal_room() {
+    fn nines_have_equal_width() {
         let at = |share_above, time_ns| SpectrumPoint {
             share_above,
             time_ns,

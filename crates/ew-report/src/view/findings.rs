@@ -72,8 +72,8 @@ impl FindingWords {
         match &self.before_cause {
             Some(what) if is_long => {
                 let end = format!(" Cause: {}", self.cause);
-                let room = most_chars.saturating_sub(end.chars().count());
-                shortened(&format!("{what}."), room.max(1)) + &end
+                let width = most_chars.saturating_sub(end.chars().count());
+                shortened(&format!("{what}."), width.max(1)) + &end
             }
             _ => shortened(&self.sentence, most_chars),
         }

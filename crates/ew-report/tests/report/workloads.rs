@@ -330,7 +330,7 @@ fn rows_of_the_csv_are_as_wide_as_its_header() {
 
 #[test]
 fn pages_have_the_curves() {
-    let room = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let dir = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     for (name, analysis) in [
         ("mixed", mixed()),
         ("rr", rr_of_two()),
@@ -343,6 +343,6 @@ fn pages_have_the_curves() {
             .filter(|s| s.latency.is_some())
             .count();
         assert_eq!(page.matches("Times of ").count(), curves, "{name}");
-        std::fs::write(room.join(format!("report-{name}.html")), page).unwrap();
+        std::fs::write(dir.join(format!("report-{name}.html")), page).unwrap();
     }
 }

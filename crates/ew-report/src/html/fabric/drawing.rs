@@ -224,22 +224,22 @@ impl Drawing<'_> {
         let sign = if words.is_empty() { 0.0 } else { font + 3.0 };
         let of_words = self.width_of(&words) + 3.0;
         // Where only one of both fits it is the name; the words are in the finding.
-        let has_room = self.width_of(&rack.name) + sign + of_words + 4.0 <= inside;
-        let room = inside - sign - if has_room { of_words } else { 4.0 };
+        let has_words = self.width_of(&rack.name) + sign + of_words + 4.0 <= inside;
+        let name_width = inside - sign - if has_words { of_words } else { 4.0 };
         let _ = write!(
             self.svg,
             "<rect class=\"leaf\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{leaf}\" rx=\"6\"/>\
              <text class=\"rack-name\" x=\"{:.1}\" y=\"{line:.1}\" font-size=\"{font}\">{}</text>",
             x + PAD,
-            escaped(&self.fitted(&rack.name, room)),
+            escaped(&self.fitted(&rack.name, name_width)),
         );
         if words.is_empty() {
             return;
         }
         let end = x + width - PAD;
-        let start = if has_room { end - of_words + 3.0 } else { end };
+        let start = if has_words { end - of_words + 3.0 } else { end };
         self.triangle(start - font - 3.0, top + (leaf - font) / 2.0, font);
-        if has_room {
+        if has_words {
             let _ = write!(
                 self.svg,
                 "<text class=\"mark-word\" x=\"{start:.1}\" y=\"{line:.1}\" font-size=\"{font}\">{}</text>",
@@ -413,8 +413,8 @@ impl Drawing<'_> {
         }
         // Read when the drawing is zoomed in.
         let font = if is_dot { 3.2 } else { font };
-        let room = if is_dot { width - 1.0 } else { width - 8.0 };
-        let name = fitted(&host.name, room, font);
+        let name_width = if is_dot { width - 1.0 } else { width - 8.0 };
+        let name = fitted(&host.name, name_width, font);
         let line = y + height / 2.0 + font * 0.36;
         let _ = write!(
             self.svg,
@@ -462,8 +462,8 @@ impl Drawing<'_> {
         text.chars().count() as f64 * self.sizes.font * LETTER
     }
 
-    fn fitted(&self, text: &str, room: f64) -> String {
-        fitted(text, room, self.sizes.font)
+    fn fitted(&self, text: &str, width: f64) -> String {
+        fitted(text, width, self.sizes.font)
     }
 }
 
@@ -477,8 +477,8 @@ fn class_of(state: HostClass) -> &'static str {
 }
 
 /// The end is kept: names share their beginnings.
-fn fitted(text: &str, room: f64, font: f64) -> String {
-    let most = (room / (font * LETTER)).floor().max(1.0) as usize;
+fn fitted(text: &str, width: f64, font: f64) -> String {
+    let most = (width / (font * LETTER)).floor().max(1.0) as usize;
     let count = text.chars().count();
     if count <= most {
         return text.to_owned();
